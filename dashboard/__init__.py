@@ -1,0 +1,1 @@
+"""The Streamlit dashboard: queries -> charts -> pages. Reads the published store only."""

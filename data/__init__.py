@@ -1,0 +1,6 @@
+"""Bundled data. The only code here says where it lies, so that an installed wheel finds it too."""
+
+from pathlib import Path
+
+HOME = Path(__file__).parent
+PUBLISHED = HOME / "published"

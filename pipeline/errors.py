@@ -1,0 +1,27 @@
+"""The exception hierarchy. Each message names the input and the remedy; only the command layer prints it."""
+
+from __future__ import annotations
+
+
+class SweepscopeError(Exception):
+    """Base of every error that a user can mend. `exit_code` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(SweepscopeError):
+    """The command was given something that cannot work (a missing path, a bad option)."""
+
+    exit_code = 2
+
+
+class InputError(SweepscopeError):
+    """A file or URL cannot be read or is not what it claims to be."""
+
+
+class StoreError(SweepscopeError):
+    """The lake or the published store is missing, locked, full or damaged."""
+
+
+class QueryError(SweepscopeError):
+    """A query was refused, failed or ran out of its limits."""

@@ -1,0 +1,1 @@
+"""Text in, frames out: no filesystem, DuckDB, Dagster or Streamlit in here."""

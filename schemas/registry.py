@@ -1,0 +1,34 @@
+"""The list of all tables and views. Checks, DDL, the dictionary and the lake are built by looping over it."""
+
+from __future__ import annotations
+
+from schemas import tables
+from schemas.table import Table
+
+TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        tables.FILES,
+        tables.RUNS,
+        tables.STEPS,
+        tables.EVENTS,
+        tables.SETTINGS,
+        tables.REJECTS,
+        tables.PUBLISHED_RUNS,
+        tables.ACCELERATORS,
+    )
+}
+
+VIEWS: dict[str, Table] = {
+    view.name: view
+    for view in (
+        tables.RANKED_LAYOUTS,
+        tables.BEST_CONFIGS,
+        tables.GRID_CELLS,
+        tables.SCALING_EFFICIENCY,
+        tables.MFU_AUDIT,
+        tables.FRONTIER,
+    )
+}
+
+ALL: dict[str, Table] = {**TABLES, **VIEWS}

@@ -1,0 +1,65 @@
+"""What a table is: its grain, key, columns and row rules. Nothing here knows a concrete table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import polars as pl
+
+from schemas.columns import COLUMNS, Column
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A row rule: `keep` is true (or null) for a good row. A row that breaks it goes to `rejects`."""
+
+    name: str
+    keep: pl.Expr = field(hash=False, compare=False)
+    message: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table or view.
+
+    `overrides` redefine a shared column for this table alone, where a contract gives one name two meanings
+    (a file's `status` is not a run's). `replaced_by` names the column whose values a re-ingest replaces.
+    """
+
+    name: str
+    description: str
+    grain: str
+    primary_key: tuple[str, ...]
+    column_names: tuple[str, ...]
+    layer: Literal["lake", "reference", "view"] = "lake"
+    replaced_by: str = "source_path"
+    rules: tuple[Rule, ...] = ()
+    overrides: tuple[Column, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The table's columns in order, with its overrides."""
+        own = {column.name: column for column in self.overrides}
+        return tuple(own.get(name) or COLUMNS[name] for name in self.column_names)
+
+    @property
+    def polars_schema(self) -> pl.Schema:
+        """Name and dtype of every column, in order."""
+        return pl.Schema({column.name: column.dtype for column in self.columns})
+
+    def empty(self) -> pl.DataFrame:
+        """A frame with this table's columns and no rows."""
+        return pl.DataFrame(schema=self.polars_schema)
+
+    def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """`frame` with exactly this table's columns, in order: missing ones become NULL, others are dropped.
+
+        Raises polars.exceptions.InvalidOperationError when a value cannot be cast to its column's type.
+        """
+        have: Mapping[str, pl.DataType] = frame.schema
+        return frame.select(
+            (pl.col(column.name) if column.name in have else pl.lit(None)).cast(column.dtype).alias(column.name)
+            for column in self.columns
+        )

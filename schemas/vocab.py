@@ -1,0 +1,137 @@
+"""Closed vocabularies. A value outside its vocabulary is rejected, never guessed.
+
+Add a word here (with its meaning) before any parser emits it. Order matters: it is the display order.
+"""
+
+from __future__ import annotations
+
+STATUS: dict[str, str] = {
+    "completed": "reached its last step; trouble afterwards does not undo it",
+    "oom": "the GPU ran out of memory",
+    "host_oom": "the host ran out of memory (Slurm oom_kill, kernel OOM killer)",
+    "hang": "a collective watchdog timed out",
+    "nccl_error": "NCCL or the network reported an error",
+    "crash": "an exception or a non-zero exit with evidence in the log",
+    "timeout": "the scheduler's time limit ended it",
+    "cancelled": "Ctrl-C, SIGTERM or scancel",
+    "node_fail": "the scheduler reported a node failure",
+    "preempted": "the scheduler preempted it",
+    "running": "still being written when it was read",
+    "truncated": "the log stops without a reason",
+    "failed": "its source says that it failed and gives no reason",
+    "unknown": "no evidence of how it ended",
+}
+
+ORIGIN: dict[str, str] = {
+    "measured": "parsed from raw logs of a real run",
+    "published": "taken from a published table or figure, with its source",
+    "simulated": "rendered by the bundled simulator; never a measurement",
+}
+
+CONFIDENCE: dict[str, str] = {
+    "high": "an explicit, unambiguous line says so",
+    "medium": "follows from two consistent signs",
+    "low": "the best guess from weak evidence",
+}
+
+FRAMEWORK: dict[str, str] = {
+    "nanotron": "huggingface/nanotron",
+    "megatron": "NVIDIA Megatron-LM and its descendants (Bridge, Primus, ROCm)",
+    "picotron": "huggingface/picotron",
+    "torchtitan": "pytorch/torchtitan",
+    "composer": "MosaicML Composer / llm-foundry",
+    "megatron-deepspeed": "Megatron-DeepSpeed",
+    "nemo": "NVIDIA NeMo",
+    "internevo": "InternLM InternEvo",
+    "fms-fsdp": "IBM foundation-model-stack FSDP",
+    "maxtext": "AI-Hypercomputer MaxText",
+    "mlperf": "an MLPerf Training submission (framework in the notes)",
+    "other": "a framework without a parser of its own",
+}
+
+RECOMPUTE: dict[str, str] = {
+    "none": "activations are kept",
+    "selective": "only attention internals are recomputed",
+    "full": "each layer is recomputed in the backward pass",
+}
+
+PRECISION: dict[str, str] = {
+    "bf16": "bfloat16 compute",
+    "fp16": "float16 compute",
+    "fp32": "float32 (or TF32) compute",
+    "fp8": "FP8 matrix products",
+    "mxfp8": "microscaling FP8",
+    "fp4": "FP4 matrix products",
+    "int8": "INT8 matrix products",
+    "fp64": "float64 compute",
+}
+
+FILE_KIND: dict[str, str] = {
+    "log": "a training log",
+    "config": "a run configuration",
+    "status": "a one-word status file",
+    "bench_csv": "a benchmark table written by the trainer",
+    "published": "a bundled table of published results",
+    "other": "present in a run directory, not read",
+    "unknown": "no parser recognises it",
+}
+
+FILE_STATUS: dict[str, str] = {
+    "parsed": "read to its end and recorded",
+    "skipped": "known and not needed (see `error` for the reason)",
+    "rejected": "could not be read as anything (see `error`)",
+}
+
+SETTING_SOURCE: dict[str, str] = {
+    "config_file": "a configuration file beside the log",
+    "argument_dump": "the framework's own print of its arguments",
+    "log_line": "a line of the log",
+    "command_line": "the launch command echoed in the log",
+    "folder_name": "the run directory's name",
+    "published_table": "a column of a published table",
+    "derived": "computed from other settings",
+    "assumed": "a documented default; nothing in the files says so",
+}
+
+CELL_STATE: dict[str, str] = {
+    "measured": "at least one run completed",
+    "impossible": "no layout of these GPUs can satisfy the filter",
+    "wont_fit": "predicted: sharded states alone exceed the card",
+    "oom": "every try ran out of GPU memory",
+    "host_oom": "every try ran out of host memory",
+    "hang": "every try hung",
+    "timeout": "every try hit its time limit",
+    "infra": "node, network or preemption ended every try",
+    "failed": "tries failed, for mixed or unknown reasons",
+    "quarantined": "runs completed, but none may be ranked",
+    "cancelled": "every try was cancelled",
+    "running": "a try is still running",
+    "not_run": "nobody tried",
+}
+
+EVENT_KIND: dict[str, str] = {
+    "oom": "GPU out of memory",
+    "host_oom": "host out of memory",
+    "hang": "collective watchdog timeout",
+    "nccl_error": "NCCL or network error",
+    "traceback": "first line of a Python traceback",
+    "exception": "the exception a traceback ends with",
+    "child_failed": "torchrun's summary of failed workers",
+    "exit_code": "a launcher or scheduler reports an exit code",
+    "sigkill": "a process was killed (SIGKILL)",
+    "sigterm": "a process was asked to stop (SIGTERM)",
+    "interrupted": "Ctrl-C",
+    "timeout": "scheduler time limit",
+    "cancelled": "scheduler cancelled the job",
+    "node_fail": "node failure",
+    "preempted": "job preempted or requeued",
+    "training_end": "the trainer says that it finished",
+    "launch": "a launcher or trainer starts (a new attempt)",
+    "status_file": "what the run directory's status file says",
+    "config_conflict": "two sources disagree on a setting",
+    "inconsistent": "values that cannot all be true",
+    "nan_loss": "loss is NaN or infinite",
+    "ended": "the source's own word on how the run ended",
+}
+
+REJECT_REASON_UNPARSED = "looks like a metric line but did not parse"
