@@ -100,8 +100,9 @@ PUBLISHED_RUNS = Table(
     column_names=(
         "run_id", "dataset", "line_no", "source_path",
         *(n for n in PUBLISHED if n not in {"dataset", "extra", "comparability", "is_claimed_best", "notes", "verification"}),
-        "model", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "vocab_size",
-        "num_experts", "experts_per_token", "seq_len", "num_gpus", "gpus_per_node", "num_nodes", "accelerator",
+        "model", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "kv_lora_rank",
+        "ffn_hidden_size", "gated_mlp", "vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token",
+        "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "num_dense_layers", "seq_len", "num_gpus", "gpus_per_node", "num_nodes", "accelerator",
         "dp", "tp", "pp", "cp", "ep", "vpp", "precision", "recompute", "sequence_parallel",
         "pipeline_schedule", "status", "step_time_s", "tokens_per_s_per_gpu",
         "verification", "comparability", "is_claimed_best", "notes", "extra",

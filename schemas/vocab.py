@@ -64,6 +64,7 @@ PRECISION: dict[str, str] = {
     "fp4": "FP4 matrix products",
     "int8": "INT8 matrix products",
     "fp64": "float64 compute",
+    "unclear": "the source leaves it open (for example FP8 or FP4), so no peak can be chosen",
 }
 
 FILE_KIND: dict[str, str] = {
