@@ -1,0 +1,105 @@
+"""Which steps belong together: ranks, repeated prints, restarts and several runs in one file."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse.protocol import STEP_FACTS
+
+ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64})
+
+
+def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
+    """Keep one rank's lines where several ranks print the same steps.
+
+    The rank with most lines wins (the last rank on a tie: it holds the loss in a pipeline). Lines of other ranks stay
+    where the winner prints nothing around them: after a restart another rank may do the printing.
+    """
+    counts = steps.group_by("source", "rank").agg(n=pl.len(), low=pl.col("line_no").min(), high=pl.col("line_no").max())
+    many = counts.group_by("source").agg(pl.len()).filter(pl.col("len") > 1).select("source")
+    if many.is_empty():
+        return steps
+    main = (
+        counts.join(many, on="source")
+        .sort("source", "n", "rank", descending=[False, True, True])
+        .unique("source", keep="first", maintain_order=True)
+        .select("source", pl.col("rank").alias("main_rank"), "low", "high")
+    )
+    keep = (
+        pl.col("low").is_null()
+        | pl.col("rank").eq_missing(pl.col("main_rank"))
+        | ~pl.col("line_no").is_between("low", "high")
+    )
+    return steps.join(main, on="source", how="left", maintain_order="left").filter(keep).select(steps.columns)
+
+
+def number_attempts(steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Cut each source into attempts.
+
+    A new attempt begins where the step counter falls back, or at a launch after steps were logged. A launch with no
+    step after it is an attempt too: it started and stopped.
+
+    Args:
+        steps: parsed STEP_FACTS rows.
+        launches: `source`, `line_no` of launch events.
+        sources: every source that is a run, so that one without steps still has attempt 1.
+
+    Returns:
+        (steps with `attempt_in_source`, one row per attempt and step; ATTEMPTS rows).
+    """
+    steps = one_rank(steps).sort("source", "line_no")
+    launches = launches.select("source", "line_no").unique().sort("source", "line_no")
+    marked = steps.join_asof(
+        launches.with_columns(launch=pl.col("line_no")), on="line_no", by="source", strategy="backward", check_sortedness=False
+    )
+    previous_step, previous_launch = pl.col("step").shift(1).over("source"), pl.col("launch").shift(1).over("source")
+    is_new = (
+        previous_step.is_null()
+        | (pl.col("step") < previous_step)
+        | (pl.col("launch").is_not_null() & pl.col("launch").ne_missing(previous_launch))
+    )
+    marked = marked.with_columns(
+        attempt_in_source=is_new.cast(pl.Int64).cum_sum().over("source"), previous_line=pl.col("line_no").shift(1).over("source")
+    )
+    starts = _starts(marked, launches)
+    silent = sources.to_frame("source").join(starts, on="source", how="anti").with_columns(
+        attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64)
+    )  # fmt: skip
+    attempts = pl.concat([starts, silent.select(ATTEMPTS.names()), _trailing(marked, launches)])
+    return _one_row_per_step(marked), attempts.sort("source", "attempt_in_source")
+
+
+def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    """First line of each attempt that has steps: its launch if one stands between it and the attempt before."""
+    first = marked.unique(["source", "attempt_in_source"], keep="first", maintain_order=True).sort("source", "previous_line")
+    launch = launches.with_columns(previous_line=pl.col("line_no") - 1).select(
+        "source", "previous_line", pl.col("line_no").alias("next_launch")
+    )
+    first = first.join_asof(
+        launch.sort("source", "previous_line"), on="previous_line", by="source", strategy="forward", check_sortedness=False
+    )
+    start = pl.when(pl.col("attempt_in_source") == 1).then(0).otherwise(
+        pl.min_horizontal("line_no", pl.coalesce("next_launch", "line_no"))
+    )
+    return first.select("source", "attempt_in_source", start.cast(pl.Int64).alias("start_line"))
+
+
+def _trailing(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    last = marked.group_by("source").agg(last_line=pl.col("line_no").max(), n=pl.col("attempt_in_source").max())
+    return (
+        launches.join(last, on="source")
+        .filter(pl.col("line_no") > pl.col("last_line"))
+        .group_by("source")
+        .agg(attempt_in_source=(pl.col("n").first() + 1).cast(pl.Int64), start_line=pl.col("line_no").min())
+        .select(ATTEMPTS.names())
+    )
+
+
+def _one_row_per_step(marked: pl.DataFrame) -> pl.DataFrame:
+    """A step printed twice (two loggers, a redrawn bar) is one step: the first value of each column."""
+    key = ["source", "attempt_in_source", "step"]
+    values = [name for name in STEP_FACTS.names() if name not in key]
+    repeated = marked.select(pl.struct(key).is_duplicated().any()).item()
+    if repeated:
+        marked = marked.group_by(key, maintain_order=True).agg(pl.col(values).drop_nulls().first())
+    return marked.select(*key, *values)

@@ -1,0 +1,71 @@
+"""Lines that any framework's log may hold and that say how a run failed or ended.
+
+Each `Pattern` is a literal pre-filter and an anchored expression: words such as "error", "timeout" and "OOM" stand in
+harmless argument dumps, so a bare word is never evidence. `pipeline.parse.outcome` weighs what is found here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline.parse.protocol import EVENT_FACTS, conform
+from pipeline.parse.timestamps import timestamp
+
+MAX_TEXT_CHARS = 2_000
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """`kind` of vocab.EVENT_KIND for a line that holds one of `literals` and matches `regex`."""
+
+    kind: str
+    literals: tuple[str, ...]
+    regex: str
+
+
+PATTERNS = (
+    # torch: c10/cuda/CUDACachingAllocator.cpp. <=1.12 RuntimeError, 1.13-2.1 torch.cuda.OutOfMemoryError, later
+    # torch.OutOfMemoryError; HIP builds say HIP. JAX: RESOURCE_EXHAUSTED.
+    Pattern("oom", ("out of memory", "OutOfMemoryError"), r"(?:CUDA|HIP) out of memory\. Tried to allocate|OutOfMemoryError: |CUDA error: out of memory"),
+    Pattern("oom", ("RESOURCE_EXHAUSTED",), r"RESOURCE_EXHAUSTED: .*(?:[Oo]ut of memory|memory|HBM)"),
+    # slurmd/slurmstepd cgroup plugin; the kernel's own line.
+    Pattern("host_oom", ("oom_kill", "oom-kill", "Out of memory: Killed"), r"[Dd]etected \d+ oom[_-]kill event|Some of the step tasks have been OOM Killed|Out of memory: Killed process|oom-kill:constraint"),
+    # torch ProcessGroupNCCL.cpp: checkTimeout and the watchdog.
+    Pattern("hang", ("Watchdog caught collective operation timeout", "Timed out waiting"), r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation"),
+    # torch NCCLUtils.hpp / ProcessGroupNCCL.cpp: C10D_NCCL_CHECK; NCCL's own result names.
+    Pattern("nccl_error", ("NCCL error", "ncclSystemError", "ncclUnhandledCudaError", "ncclInternalError", "ncclRemoteError", "ncclInvalidUsage", "NCCL communicator was aborted"), r"(?:DistBackendError|RuntimeError): NCCL (?:error in|communicator was aborted)|(?:^|\s)nccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage): "),
+    # slurmstepd: the reason follows the time; without one it is scancel.
+    Pattern("timeout", ("DUE TO TIME LIMIT",), r"CANCELLED AT \S+ DUE TO TIME LIMIT"),
+    Pattern("node_fail", ("DUE TO NODE FAILURE", "NODE FAILURE"), r"DUE TO NODE FAILURE|Node failure on "),
+    Pattern("preempted", ("DUE TO PREEMPTION", "DUE TO JOB REQUEUE"), r"DUE TO (?:PREEMPTION|JOB REQUEUE)"),
+    Pattern("cancelled", ("CANCELLED AT",), r"slurmstepd: error: \*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*"),
+    Pattern("sigterm", ("SIGTERM", "Terminated"), r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|^Terminated$|SignalException: .* got signal: 15"),
+    Pattern("interrupted", ("KeyboardInterrupt", "got signal: 2", "SIGINT"), r"^(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT"),
+    Pattern("sigkill", ("SIGKILL", "Signal 9", "return code = -9", "exitcode: -9"), r"Signal 9 \(SIGKILL\)|exits with return code = -9|\(exitcode: -9\)|^\s*exitcode\s*: -9\b"),
+    Pattern("child_failed", ("ChildFailedError", "failed (exitcode"), r"ChildFailedError:|\] failed \(exitcode: -?\d+\)"),
+    Pattern("exit_code", ("xited with exit code", "exits with return code", "exited with code"), r"Exited with exit code -?[1-9]\d*|exits with return code = -?[1-9]\d*|exited with code -?[1-9]\d*"),
+    Pattern("traceback", ("Traceback (most recent call last)",), r"Traceback \(most recent call last\):"),
+    Pattern("exception", ("Error", "Exception", "terminate called", "Segmentation fault", "Fatal Python error", "Signal 11", "Bus error"), r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^terminate called after throwing|Segmentation fault|^Fatal Python error|Signal 11 \(SIGSEGV\)|^Bus error"),
+)  # fmt: skip
+
+ANCHORS: tuple[str, ...] = tuple(sorted({literal for pattern in PATTERNS for literal in pattern.literals}))
+
+# torchrun's agent and its failure table raise these themselves; they echo a worker's failure, they are not its cause.
+_ECHO = r"ChildFailedError|SignalException|torch\.distributed\.elastic"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Evidence lines as EVENT_FACTS, one row per line and kind, in file order."""
+    near = lines.filter(pl.col("text").str.contains_any(list(ANCHORS)))
+    if near.is_empty():
+        return pl.DataFrame(schema=EVENT_FACTS)
+    text = pl.col("text")
+    found = [
+        near.filter(text.str.contains_any(list(p.literals)) & text.str.contains(p.regex)).with_columns(kind=pl.lit(p.kind))
+        for p in PATTERNS
+    ]
+    rows = pl.concat(found).filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))
+    rows = rows.with_columns(ts=timestamp(text), text=text.str.strip_chars().str.slice(0, MAX_TEXT_CHARS))
+    return conform(rows.unique(["source", "line_no", "kind", "text"]), EVENT_FACTS).sort("source", "line_no", "kind")

@@ -1,0 +1,33 @@
+"""Settings that people put into directory and file names. The weakest source: a configuration file beats it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+# picotron create_config.py: dp2_tp1_pp1_cp1_mbs8_ga4_sl256; nanotron scaling_benchmarks.py:
+# 8_dp2_tp4_pp1_acc16_mbs2_seq4096_zero1_tpmodeRED_vocab131k; by hand: run-tp2-lbs160-seq128.
+_TOKENS: Mapping[str, str] = {
+    "dp": "dp", "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "vpp": "vpp", "mbs": "mbs", "lbs": "mbs",
+    "ga": "gas", "gas": "gas", "acc": "gas", "gradacc": "gas", "sl": "seq_len", "seq": "seq_len", "seqlen": "seq_len",
+    "gbs": "gbs", "zero": "zero_stage", "z": "zero_stage", "nodes": "num_nodes", "gpus": "num_gpus",
+}  # fmt: skip
+_TOKEN = re.compile(
+    r"(?:^|[_\-.,/])(" + "|".join(sorted(_TOKENS, key=len, reverse=True)) + r")[=\-]?(\d{1,7})(?=$|[_\-.,/])", re.IGNORECASE
+)
+
+
+def read_folder_name(name: str) -> dict[str, str]:
+    """Settings named in a directory or file name; a token that occurs twice with two values is left out.
+
+    >>> read_folder_name("dp2_tp1_pp1_cp1_mbs8_ga4_sl256")["seq_len"]
+    '256'
+    >>> read_folder_name("checkpoints-2026")
+    {}
+    """
+    found: dict[str, set[str]] = {}
+    start = 0
+    while match := _TOKEN.search(name, start):
+        found.setdefault(_TOKENS[match[1].lower()], set()).add(str(int(match[2])))
+        start = match.end()
+    return {key: values.pop() for key, values in found.items() if len(values) == 1}

@@ -1,0 +1,103 @@
+"""How a run ended, from ordered evidence. Pure: frames in, status words with confidence and the deciding line out.
+
+The order of the rules is the knowledge:
+
+1. The trainer reached its last step or said that it finished: `completed`, whatever came after.
+2. A GPU out-of-memory, a host OOM kill, a watchdog timeout or an NCCL error explains the crash, SIGTERMs and exit codes
+   that follow it. Between them the earliest line is the cause; an OOM after which training went on is not one.
+3. A scheduler's or user's stop, or a crash: the earliest line is the cause, the rest is its echo.
+4. A status file's word, which may be wrong (picotron greps it together) and so never beats the log.
+5. Nothing: `running` while the file is fresh, `truncated` when it stops after it had started, else `unknown`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import polars as pl
+
+STALE_AFTER = timedelta(minutes=15)
+"""A log without an end that was written to within this time is `running`."""
+
+OUTCOME = pl.Schema({"status": pl.String, "status_confidence": pl.String, "status_evidence": pl.String})
+
+# Rule 2 and rule 3: event kind -> status word. Within a rule the earliest line decides.
+_CAUSES = {"oom": "oom", "host_oom": "host_oom", "hang": "hang", "nccl_error": "nccl_error"}
+_STOPS = {
+    "timeout": "timeout", "node_fail": "node_fail", "preempted": "preempted", "cancelled": "cancelled",
+    "interrupted": "cancelled", "exception": "crash", "child_failed": "crash", "exit_code": "crash",
+    "sigkill": "crash", "sigterm": "cancelled",
+}  # fmt: skip
+# SIGTERM, SIGKILL and a bare exit code say that something ended the processes, not what.
+_WEAK = ("sigterm", "sigkill", "exit_code", "child_failed")
+_STATUS_FILE = {"fail": "crash", "oom": "oom", "timeout": "timeout", "completed": "completed"}
+
+
+def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> pl.DataFrame:
+    """Status of each attempt.
+
+    Args:
+        attempts: one row per attempt with `key`, `last_step`, `steps_planned`, `last_step_line`, `has_settings`,
+            `modified_at` (newest modification time of its files) and `status_file` (its word or NULL).
+        events: `key`, `line_no`, `kind`, `text`, and `is_secondary` (from another file than the steps).
+        now: the moment of reading, for `running`.
+
+    Returns:
+        `key` plus OUTCOME columns, one row per attempt, in the order given.
+    """
+    seen = events.join(attempts.select("key", "last_step_line"), on="key")
+    cause = _earliest(seen.filter(_is_fatal()), _CAUSES, "cause")
+    stop = _earliest(seen.filter(_is_after_steps()), _STOPS, "stop")
+    ended = _first(seen.filter(pl.col("kind") == "training_end"), "ended")
+    rows = attempts
+    for found in (cause, stop, ended):
+        rows = rows.join(found, on="key", how="left", maintain_order="left")
+    reached = pl.col("last_step") >= pl.col("steps_planned")
+    filed = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
+    fresh = pl.col("modified_at") > pl.lit(now - STALE_AFTER)
+    started = pl.col("last_step").is_not_null() | pl.col("has_settings")
+    step_text = pl.format("step {} of {} was logged", "last_step", "steps_planned")
+    filed_text = pl.format("the status file says {}", "status_file")
+    ladder: list[tuple[pl.Expr, pl.Expr, str, pl.Expr]] = [
+        (reached, pl.lit("completed"), "high", step_text),
+        (pl.col("ended_text").is_not_null(), pl.lit("completed"), "high", pl.col("ended_text")),
+        (pl.col("cause_status").is_not_null(), pl.col("cause_status"), "high", pl.col("cause_text")),
+        (pl.col("stop_status").is_not_null() & ~pl.col("stop_is_weak"), pl.col("stop_status"), "high", pl.col("stop_text")),
+        (pl.col("stop_status").is_not_null(), pl.col("stop_status"), "medium", pl.col("stop_text")),
+        (filed.is_not_null(), filed, "medium", filed_text),
+        (fresh, pl.lit("running"), "medium", pl.lit("the log has no end and was written to in the last 15 minutes")),
+        (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
+    ]
+    status, confidence, evidence = pl.lit("unknown"), pl.lit("low"), pl.lit("no evidence of how it ended")
+    for condition, word, sure, why in reversed(ladder):
+        hold = condition.fill_null(value=False)
+        status = pl.when(hold).then(word).otherwise(status)
+        confidence = pl.when(hold).then(pl.lit(sure)).otherwise(confidence)
+        evidence = pl.when(hold).then(why).otherwise(evidence)
+    return rows.select("key", status=status, status_confidence=confidence, status_evidence=evidence)
+
+
+def _is_after_steps() -> pl.Expr:
+    """Evidence counts from the last step line on; lines of other files cannot be placed and count always."""
+    return pl.col("is_secondary") | (pl.col("line_no") >= pl.col("last_step_line").fill_null(0))
+
+
+def _is_fatal() -> pl.Expr:
+    """Ranks write through buffers: an OOM may stand a few lines before the last step line of another rank."""
+    return pl.col("is_secondary") | (pl.col("line_no") >= pl.col("last_step_line").fill_null(0) - 50)
+
+
+def _earliest(events: pl.DataFrame, words: dict[str, str], name: str) -> pl.DataFrame:
+    rows = events.filter(pl.col("kind").is_in(list(words)))
+    # An explicit reason beats the echo of processes being killed, wherever it stands.
+    rows = rows.with_columns(weak=pl.col("kind").is_in(_WEAK)).sort("weak", "is_secondary", "line_no")
+    return rows.unique("key", keep="first", maintain_order=True).select(
+        "key",
+        pl.col("kind").replace_strict(words, return_dtype=pl.String).alias(f"{name}_status"),
+        pl.col("text").alias(f"{name}_text"),
+        pl.col("weak").alias(f"{name}_is_weak"),
+    )
+
+
+def _first(events: pl.DataFrame, name: str) -> pl.DataFrame:
+    return events.sort("line_no").unique("key", keep="first").select("key", pl.col("text").alias(f"{name}_text"))

@@ -1,0 +1,142 @@
+"""What a dialect is, and the facts that it extracts. No dialect knows about files, runs or tables.
+
+Parsing is a map and a fold. The map (a `Dialect`) turns lines into facts and never looks beyond a line (or the few
+lines it declares), so it does not matter how a file was cut into blocks. The fold (`pipeline.parse.assemble`) turns
+facts into attempts, configurations and outcomes. A new log format is one file with one `Dialect` and one line in
+`pipeline.parse.registry`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+STEP_FACTS = pl.Schema(
+    {
+        "source": pl.Int64, "line_no": pl.Int64, "rank": pl.Int64, "ts": pl.Datetime("us"),
+        "step": pl.Int64, "steps_planned": pl.Int64, "loss": pl.Float64, "step_time_s": pl.Float64,
+        "tokens_per_s": pl.Float64, "tokens_per_s_per_gpu": pl.Float64, "tflops_per_gpu_logged": pl.Float64,
+        "mfu_logged": pl.Float64, "mem_allocated_bytes": pl.Int64, "mem_reserved_bytes": pl.Int64,
+        "grad_norm": pl.Float64, "learning_rate": pl.Float64, "consumed_tokens": pl.Int64, "text": pl.String,
+    }
+)  # fmt: skip
+"""One row per line that looks like a metric line. `step` NULL: the line did not parse and becomes a reject."""
+
+SETTING_FACTS = pl.Schema(
+    {"source": pl.Int64, "line_no": pl.Int64, "name": pl.String, "value": pl.String, "setting_source": pl.String}
+)
+"""One row per configuration value: `name` is a column of `runs`, `value` its text."""
+
+GAUGE_FACTS = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "name": pl.String, "value": pl.Float64})
+"""One row per observation of which the run keeps the largest (peak memory); `name` is a column of `runs`."""
+
+EVENT_FACTS = pl.Schema(
+    {
+        "source": pl.Int64, "line_no": pl.Int64, "ts": pl.Datetime("us"), "kind": pl.String, "rank": pl.Int64,
+        "host": pl.String, "text": pl.String,
+    }
+)  # fmt: skip
+"""One row per evidence line and kind."""
+
+LineFacts = Callable[[pl.DataFrame], pl.DataFrame]
+
+
+def no_facts(schema: pl.Schema) -> LineFacts:
+    """A dialect function that extracts nothing."""
+    return lambda _lines: pl.DataFrame(schema=schema)
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """A file beside the log that holds configuration or a status.
+
+    `read` returns canonical names and values (text), or raises ValueError when the text is not what the name
+    promises. `kind` is a word of vocab.FILE_KIND.
+    """
+
+    pattern: str
+    kind: str
+    read: Callable[[str], Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One framework's way of logging.
+
+    Attributes:
+        name: word of vocab.FRAMEWORK.
+        version: raise it when the same file would parse differently; known files are then read again.
+        signature: literals that only this framework prints; the dialect with the most hits reads the file.
+        anchors: literals without which a line is of no interest. Keep them specific: they are the speed.
+        steps, settings, gauges, events: lines (pipeline.parse.lines.LINES plus `prefix`) to facts.
+        sidecars: files beside the log.
+    """
+
+    name: str
+    version: int
+    signature: tuple[str, ...]
+    anchors: tuple[str, ...]
+    steps: LineFacts
+    settings: LineFacts = field(default=no_facts(SETTING_FACTS))
+    gauges: LineFacts = field(default=no_facts(GAUGE_FACTS))
+    events: LineFacts = field(default=no_facts(EVENT_FACTS))
+    sidecars: tuple[Sidecar, ...] = ()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a batch of lines says, before anything is decided about runs."""
+
+    steps: pl.DataFrame
+    settings: pl.DataFrame
+    gauges: pl.DataFrame
+    events: pl.DataFrame
+
+    @classmethod
+    def empty(cls) -> Facts:
+        """No facts at all."""
+        return cls(*(pl.DataFrame(schema=s) for s in (STEP_FACTS, SETTING_FACTS, GAUGE_FACTS, EVENT_FACTS)))
+
+    @classmethod
+    def concat(cls, parts: Iterable[Facts]) -> Facts:
+        """All facts of several blocks, in the order given."""
+        parts = [cls.empty(), *parts]
+        return cls(
+            steps=pl.concat([p.steps for p in parts]),
+            settings=pl.concat([p.settings for p in parts]),
+            gauges=pl.concat([p.gauges for p in parts]),
+            events=pl.concat([p.events for p in parts]),
+        )
+
+
+def conform(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """`frame` with exactly the columns of a fact schema; missing ones are NULL."""
+    have = frame.columns
+    return frame.select(
+        (pl.col(name) if name in have else pl.lit(None)).cast(dtype).alias(name) for name, dtype in schema.items()
+    )
+
+
+def named_settings(
+    lines: pl.DataFrame, pattern: str, names: Mapping[str, str], *, setting_source: str
+) -> pl.DataFrame:
+    """Settings from lines like `name ... value`.
+
+    `pattern` has two groups, the framework's name and the value, and may match several times in a line; `names` maps
+    the framework's names to columns of `runs`. Names that are not in the map are left alone.
+    """
+    found = (
+        lines.select("source", "line_no", pl.col("text").str.extract_all(pattern).alias("hit"))
+        .explode("hit")
+        .drop_nulls("hit")
+        .with_columns(name=pl.col("hit").str.extract(pattern, 1), value=pl.col("hit").str.extract(pattern, 2))
+        .filter(pl.col("name").is_in(list(names)))
+        .with_columns(
+            name=pl.col("name").replace_strict(dict(names), default=None, return_dtype=pl.String),
+            value=pl.col("value").str.strip_chars().str.strip_chars("'\""),
+            setting_source=pl.lit(setting_source),
+        )
+    )
+    return conform(found, SETTING_FACTS)

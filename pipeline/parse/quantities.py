@@ -1,0 +1,56 @@
+"""Printed quantities to base units, as polars expressions over text columns."""
+
+from __future__ import annotations
+
+import polars as pl
+
+# nanotron prints 1e9 as G in old versions and B in new ones; picotron uses K/M/B/T.
+_HUMAN = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "P": 1e15, "Q": 1e15}
+_BYTES = {
+    "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+    "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40,
+}  # fmt: skip
+
+NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf|Infinity)"
+"""A printed number, thousands separators and NaN included. Use inside a pattern's group."""
+
+HUMAN = NUMBER + r"\s?[KMBGTPQ]?"
+"""A number with a metric suffix glued on or after one blank."""
+
+
+def number(text: pl.Expr) -> pl.Expr:
+    """Plain number, thousands separators allowed; NaN and inf are values, unreadable text is NULL.
+
+    >>> pl.select(number(pl.lit("9,646.5"))).item()
+    9646.5
+    """
+    return text.str.replace_all(",", "", literal=True).cast(pl.Float64, strict=False)
+
+
+def human(text: pl.Expr) -> pl.Expr:
+    """Number with a metric suffix.
+
+    >>> pl.select(human(pl.lit("13.8K"))).item()
+    13800.0
+    >>> pl.select(human(pl.lit("1.87e-05"))).item()
+    1.87e-05
+    """
+    text = text.str.strip_chars()
+    suffix = text.str.extract(r"([KMBGTPQ])$").fill_null("")
+    return _rounded(number(text.str.strip_chars_end("KMBGTPQ ")) * suffix.replace_strict(_HUMAN, default=None))
+
+
+def size(text: pl.Expr) -> pl.Expr:
+    """Size with a unit to bytes: MiB is 2**20, MB is 10**6, as written. Returns Int64.
+
+    >>> pl.select(size(pl.lit("496.00MiB"))).item()
+    520093696
+    """
+    text = text.str.strip_chars()
+    unit = text.str.extract(r"([KMGT]?i?B)$").replace_strict(_BYTES, default=None)
+    return (number(text.str.extract(r"^([-+\d.,eE]+)")) * unit).round(0).cast(pl.Int64, strict=False)
+
+
+def _rounded(value: pl.Expr) -> pl.Expr:
+    """Undo the binary noise of a decimal scaled by a power of ten: 1.02 * 1e3 is 1020, not 1020.0000000000001."""
+    return pl.when(value.abs() >= 1).then(value.round(6)).otherwise(value)
