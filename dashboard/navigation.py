@@ -1,0 +1,28 @@
+"""The pages and their groups. A new page is one file in `app_pages/` and one entry here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A page: the group it stands under ("" = none), its title, file and URL. Hidden ones are reached by link."""
+
+    group: str
+    title: str
+    file: str
+    url: str
+    is_hidden: bool = False
+
+    @property
+    def path(self) -> str:
+        """Path relative to streamlit_app.py, as `st.page_link` and `AppTest.switch_page` take it."""
+        return f"app_pages/{self.file}.py"
+
+
+PAGES = (
+    Entry("", "Overview", "overview", "overview"),
+    Entry("Choose", "Best configurations", "best", "best"),
+    Entry("Choose", "Scaling", "scaling", "scaling"),
+)

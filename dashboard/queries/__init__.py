@@ -1,0 +1,1 @@
+"""One module per subject: filters in, `Query` out. SQL with bound parameters, no streamlit."""

@@ -1,0 +1,75 @@
+"""A query as a value: its text and its bound parameters, so that a page can run it and show exactly what it ran."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import duckdb
+import polars as pl
+
+from dashboard.filters import LAYOUT_RANGES, Filters
+from dashboard.slices import Slice
+from schemas import ddl
+
+IN_SLICE = """origin = $origin
+  AND accelerator IS NOT DISTINCT FROM $accelerator
+  AND seq_len IS NOT DISTINCT FROM $seq_len
+  AND gbs_tokens IS NOT DISTINCT FROM $gbs_tokens"""
+
+
+@dataclass(frozen=True)
+class Query:
+    """SQL with `$name` parameters. Values are bound, never pasted into the text that runs."""
+
+    sql: str
+    params: Mapping[str, object] = field(default_factory=dict)
+
+    def run(self, con: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+        """The result as a frame. Raises duckdb.Error when the store lacks a table or column."""
+        frame: pl.DataFrame = con.sql(self.sql, params=dict(self.params)).pl()
+        return frame
+
+    def runnable(self) -> str:
+        """The same query with its values written out, to copy into any SQL prompt. For reading only."""
+        return re.sub(r"\$([a-z_0-9]+)", lambda match: _written(self.params[match[1]]), self.sql)
+
+
+def _written(value: object) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_written(one) for one in value) + "]"
+    return ddl.literal(str(value))
+
+
+def in_slice(chosen: Slice) -> tuple[str, dict[str, object]]:
+    """Condition and parameters for the rows of one slice."""
+    return IN_SLICE, chosen.params()
+
+
+def layout_condition(filters: Filters) -> tuple[str, dict[str, object]]:
+    """Condition and parameters for the filters that narrow a slice ("true" when there are none).
+
+    A run whose value is unknown does not match a filter on it.
+    """
+    parts: list[str] = []
+    params: dict[str, object] = {}
+    for name in ("framework", "zero_stage", "recompute", "precision"):
+        chosen = getattr(filters, name)
+        if chosen:
+            parts.append(f"list_contains(${name}, {name})")
+            params[name] = list(chosen)
+    for name in LAYOUT_RANGES:
+        span = getattr(filters, name)
+        for bound, sign in (("minimum", ">="), ("maximum", "<=")):
+            value = getattr(span, bound, None)
+            if value is not None:
+                parts.append(f"{name} {sign} ${name}_{bound}")
+                params[f"{name}_{bound}"] = value
+    return "\n  AND ".join(parts) or "true", params
