@@ -33,7 +33,9 @@ def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
     return steps.join(main, on="source", how="left", maintain_order="left").filter(keep).select(steps.columns)
 
 
-def number_attempts(steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Series) -> tuple[pl.DataFrame, pl.DataFrame]:
+def number_attempts(
+    steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Cut each source into attempts.
 
     A new attempt begins where the step counter falls back, or at a launch after steps were logged. A launch with no
@@ -50,7 +52,11 @@ def number_attempts(steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Ser
     steps = one_rank(steps).sort("source", "line_no")
     launches = launches.select("source", "line_no").unique().sort("source", "line_no")
     marked = steps.join_asof(
-        launches.with_columns(launch=pl.col("line_no")), on="line_no", by="source", strategy="backward", check_sortedness=False
+        launches.with_columns(launch=pl.col("line_no")),
+        on="line_no",
+        by="source",
+        strategy="backward",
+        check_sortedness=False,
     )
     previous_step, previous_launch = pl.col("step").shift(1).over("source"), pl.col("launch").shift(1).over("source")
     is_new = (
@@ -59,7 +65,8 @@ def number_attempts(steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Ser
         | (pl.col("launch").is_not_null() & pl.col("launch").ne_missing(previous_launch))
     )
     marked = marked.with_columns(
-        attempt_in_source=is_new.cast(pl.Int64).cum_sum().over("source"), previous_line=pl.col("line_no").shift(1).over("source")
+        attempt_in_source=is_new.cast(pl.Int64).cum_sum().over("source"),
+        previous_line=pl.col("line_no").shift(1).over("source"),
     )
     starts = _starts(marked, launches)
     silent = sources.to_frame("source").join(starts, on="source", how="anti").with_columns(
@@ -71,15 +78,23 @@ def number_attempts(steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Ser
 
 def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
     """First line of each attempt that has steps: its launch if one stands between it and the attempt before."""
-    first = marked.unique(["source", "attempt_in_source"], keep="first", maintain_order=True).sort("source", "previous_line")
+    first = marked.unique(["source", "attempt_in_source"], keep="first", maintain_order=True).sort(
+        "source", "previous_line"
+    )
     launch = launches.with_columns(previous_line=pl.col("line_no") - 1).select(
         "source", "previous_line", pl.col("line_no").alias("next_launch")
     )
     first = first.join_asof(
-        launch.sort("source", "previous_line"), on="previous_line", by="source", strategy="forward", check_sortedness=False
+        launch.sort("source", "previous_line"),
+        on="previous_line",
+        by="source",
+        strategy="forward",
+        check_sortedness=False,
     )
-    start = pl.when(pl.col("attempt_in_source") == 1).then(0).otherwise(
-        pl.min_horizontal("line_no", pl.coalesce("next_launch", "line_no"))
+    start = (
+        pl.when(pl.col("attempt_in_source") == 1)
+        .then(0)
+        .otherwise(pl.min_horizontal("line_no", pl.coalesce("next_launch", "line_no")))
     )
     return first.select("source", "attempt_in_source", start.cast(pl.Int64).alias("start_line"))
 

@@ -78,8 +78,11 @@ def _events_only(rows: pl.DataFrame) -> Facts:
 
 
 def _run(dialect: Dialect, rows: pl.DataFrame) -> Facts:
+    steps = conform(dialect.steps(rows), STEP_FACTS)
+    # The raw line is kept only where it is needed: for a reject.
+    steps = steps.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
     return Facts(
-        steps=conform(dialect.steps(rows), STEP_FACTS),
+        steps=steps,
         settings=conform(dialect.settings(rows), SETTING_FACTS),
         gauges=conform(dialect.gauges(rows), GAUGE_FACTS),
         events=conform(dialect.events(rows), EVENT_FACTS),

@@ -63,7 +63,9 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(schema=EVENT_FACTS)
     text = pl.col("text")
     found = [
-        near.filter(text.str.contains_any(list(p.literals)) & text.str.contains(p.regex)).with_columns(kind=pl.lit(p.kind))
+        near.filter(text.str.contains_any(list(p.literals)) & text.str.contains(p.regex)).with_columns(
+            kind=pl.lit(p.kind)
+        )
         for p in PATTERNS
     ]
     rows = pl.concat(found).filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))

@@ -13,7 +13,8 @@ _TOKENS: Mapping[str, str] = {
     "gbs": "gbs", "zero": "zero_stage", "z": "zero_stage", "nodes": "num_nodes", "gpus": "num_gpus",
 }  # fmt: skip
 _TOKEN = re.compile(
-    r"(?:^|[_\-.,/])(" + "|".join(sorted(_TOKENS, key=len, reverse=True)) + r")[=\-]?(\d{1,7})(?=$|[_\-.,/])", re.IGNORECASE
+    r"(?:^|[_\-.,/])(" + "|".join(sorted(_TOKENS, key=len, reverse=True)) + r")[=\-]?(\d{1,7})(?=$|[_\-.,/])",
+    re.IGNORECASE,
 )
 
 

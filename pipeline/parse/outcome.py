@@ -62,7 +62,12 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
         (reached, pl.lit("completed"), "high", step_text),
         (pl.col("ended_text").is_not_null(), pl.lit("completed"), "high", pl.col("ended_text")),
         (pl.col("cause_status").is_not_null(), pl.col("cause_status"), "high", pl.col("cause_text")),
-        (pl.col("stop_status").is_not_null() & ~pl.col("stop_is_weak"), pl.col("stop_status"), "high", pl.col("stop_text")),
+        (
+            pl.col("stop_status").is_not_null() & ~pl.col("stop_is_weak"),
+            pl.col("stop_status"),
+            "high",
+            pl.col("stop_text"),
+        ),
         (pl.col("stop_status").is_not_null(), pl.col("stop_status"), "medium", pl.col("stop_text")),
         (filed.is_not_null(), filed, "medium", filed_text),
         (fresh, pl.lit("running"), "medium", pl.lit("the log has no end and was written to in the last 15 minutes")),

@@ -58,7 +58,9 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         ),
     )
     found = pl.concat(
-        rows.select("source", "line_no", pl.lit(name).alias("name"), pl.col(name).cast(pl.Int64).cast(pl.String).alias("value"))
+        rows.select(
+            "source", "line_no", pl.lit(name).alias("name"), pl.col(name).cast(pl.Int64).cast(pl.String).alias("value")
+        )
         for name in ("params", "num_gpus")
     ).drop_nulls("value")
     # One value per file is enough: the first of each.
@@ -119,7 +121,12 @@ def read_status(text: str) -> Mapping[str, str]:
 DIALECT = Dialect(
     name="picotron",
     version=1,
-    signature=("| Tokens/s/GPU:", "Initializing model meta device", "Broadcasting tokenizer to all ranks", "Tokens per step:"),
+    signature=(
+        "| Tokens/s/GPU:",
+        "Initializing model meta device",
+        "Broadcasting tokenizer to all ranks",
+        "Tokens per step:",
+    ),
     anchors=("Step:", "Tokens per step:", "Number of parameters:"),
     steps=steps,
     settings=settings,

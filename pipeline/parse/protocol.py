@@ -86,6 +86,21 @@ class Dialect:
 
 
 @dataclass(frozen=True)
+class ResultTable:
+    """A table of finished runs that a trainer or script writes, one row per run.
+
+    `matches` looks at the head of the text. `read` returns rows named as columns of `runs` with `line_no`, and rejects
+    with `line_no`, `reason`, `raw`.
+    """
+
+    name: str
+    version: int
+    framework: str
+    matches: Callable[[str], bool]
+    read: Callable[[str], tuple[pl.DataFrame, pl.DataFrame]]
+
+
+@dataclass(frozen=True)
 class Facts:
     """What a batch of lines says, before anything is decided about runs."""
 
@@ -119,9 +134,7 @@ def conform(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     )
 
 
-def named_settings(
-    lines: pl.DataFrame, pattern: str, names: Mapping[str, str], *, setting_source: str
-) -> pl.DataFrame:
+def named_settings(lines: pl.DataFrame, pattern: str, names: Mapping[str, str], *, setting_source: str) -> pl.DataFrame:
     """Settings from lines like `name ... value`.
 
     `pattern` has two groups, the framework's name and the value, and may match several times in a line; `names` maps

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from pipeline.parse import picotron
-from pipeline.parse.protocol import Dialect
+from pipeline.parse.protocol import Dialect, ResultTable
+
+ENGINE_VERSION = 1
+"""Raise it when the front door, the evidence or the fold change what the same file yields."""
 
 DIALECTS: tuple[Dialect, ...] = (picotron.DIALECT,)
+
+TABLES: tuple[ResultTable, ...] = ()
 
 
 def by_name(name: str) -> Dialect:
     """The dialect of that name. Raises KeyError for an unknown one."""
     return {dialect.name: dialect for dialect in DIALECTS}[name]
+
+
+def parser_version(name: str | None) -> int:
+    """Version recorded with each file; it grows when the dialect or the engine does."""
+    return ENGINE_VERSION + (by_name(name).version if name else 0)

@@ -1,0 +1,123 @@
+"""Which files belong together: a pure reading of a file listing. Opens nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatch
+from pathlib import PurePosixPath
+
+import polars as pl
+
+from pipeline.landing import Entry
+from pipeline.parse.registry import DIALECTS
+
+FOUND = pl.Schema(
+    {
+        "path": pl.String, "unit": pl.String, "job": pl.String, "kind": pl.String, "bytes": pl.Int64, "mtime": pl.Float64,
+        "run_dir": pl.String, "sweep": pl.String, "origin": pl.String,
+    }
+)  # fmt: skip
+"""One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole."""
+
+_LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
+_COMPRESSED = {".gz", ".zst"}
+_NEVER_LOGS = {"readme.txt", "requirements.txt", "license.txt", "constraints.txt"}
+_JOB = re.compile(r"(?<!\d)(\d{3,})(?!\d)")
+
+
+def discover(entries: Iterable[Entry], *, is_simulated: Callable[[str], bool]) -> pl.DataFrame:
+    """Kind, unit, job and sweep of each file.
+
+    A directory that holds a known configuration or status file beside a log is a run directory and one unit. Any
+    other log is its own unit, together with files of the same stem (`train.out`, `train.err`).
+
+    Args:
+        entries: the listing. is_simulated: whether a directory lies in a sweep that the simulator wrote.
+
+    Returns:
+        FOUND rows, sorted by path.
+    """
+    by_directory: dict[str, list[tuple[Entry, str]]] = defaultdict(list)
+    for entry in entries:
+        by_directory[_parent(entry.path)].append((entry, file_kind(_name(entry.path))))
+    rows: list[dict[str, object]] = []
+    for directory, files in by_directory.items():
+        kinds = {kind for _, kind in files}
+        is_run = "log" in kinds and bool(kinds & {"config", "status"})
+        jobs = {job_of(_name(entry.path)) for entry, kind in files if kind == "log"} - {""}
+        sweep = _name(_parent(directory)) if is_run else _name(directory)
+        origin = "simulated" if is_simulated(directory) else "measured"
+        for entry, kind in files:
+            job = job_of(_name(entry.path))
+            if is_run and not job:
+                job = max(jobs, key=lambda text: (len(text), text), default="")
+            rows.append(
+                {
+                    "path": entry.path, "unit": directory if is_run else _stem(entry.path), "job": job, "kind": kind,
+                    "bytes": entry.bytes, "mtime": entry.mtime, "run_dir": directory, "sweep": sweep, "origin": origin,
+                }
+            )  # fmt: skip
+    return pl.DataFrame(rows, schema=FOUND).unique("path").sort("path")
+
+
+def file_kind(name: str) -> str:
+    """Kind of a file from its name alone.
+
+    >>> file_kind("log_410022.out"), file_kind("config.json"), file_kind("model.safetensors")
+    ('log', 'config', 'other')
+    """
+    lower = name.lower()
+    for dialect in DIALECTS:
+        for sidecar in dialect.sidecars:
+            if fnmatch(lower, sidecar.pattern):
+                return sidecar.kind
+    path = PurePosixPath(lower)
+    while path.suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", path.suffix):  # train.log.1, train.log.2.gz
+        path = path.with_suffix("")
+    if path.suffix == ".csv":
+        return "bench_csv"
+    if path.name in _NEVER_LOGS:
+        return "other"
+    return "log" if path.suffix in _LOG_SUFFIXES else "other"
+
+
+def job_of(name: str) -> str:
+    """Scheduler job id in a file name, or ''.
+
+    >>> job_of("log_410022.out"), job_of("slurm-2631_7.out"), job_of("run.log")
+    ('410022', '2631', '')
+    """
+    found = _JOB.findall(name)
+    return found[0] if found else ""
+
+
+def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, int]) -> pl.DataFrame:
+    """Rows of `found` whose unit holds a file that is new, differs in size or time, or was read by an older parser.
+
+    Args:
+        ledger: the `files` table. versions: current parser version by parser name.
+    """
+    current = pl.col("parser").replace_strict(versions, default=None, return_dtype=pl.Int64)
+    up_to_date = ledger.filter(current.is_null() | (pl.col("parser_version") >= current))
+    fresh = found.join(
+        up_to_date.select("path", "bytes", "mtime", "unit"), on=["path", "bytes", "mtime", "unit"], how="anti"
+    )
+    return found.join(fresh.select("unit").unique(), on="unit", how="semi", maintain_order="left")
+
+
+def _parent(path: str) -> str:
+    return path.rsplit("/", 1)[0] if "/" in path else ""
+
+
+def _name(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _stem(path: str) -> str:
+    """Path without log suffixes: `/a/train.out` and `/a/train.err` are one unit."""
+    pure = PurePosixPath(_name(path))
+    if pure.suffix.lower() in {".out", ".err", ".stdout", ".stderr"}:
+        return f"{_parent(path)}/{pure.stem}"
+    return path

@@ -1,0 +1,240 @@
+"""The fold: facts of a batch of files to the rows of `runs`, `steps`, `events`, `settings` and `rejects`.
+
+A unit is a run directory (or a lone log with its stderr). Its logs of one job are one run; the log with the most steps
+leads, the others give evidence. Several launches in the leading log are several attempts.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+
+from pipeline.parse import configure, outcome
+from pipeline.parse.attempts import number_attempts
+from pipeline.parse.evidence import MAX_TEXT_CHARS
+from pipeline.parse.protocol import Facts
+from pipeline.run_id import run_id
+from pipeline.steady import summarise
+from schemas.registry import TABLES
+from schemas.vocab import REJECT_REASON_UNPARSED
+
+SOURCES = pl.Schema(
+    {
+        "source": pl.Int64, "path": pl.String, "unit": pl.String, "job": pl.String, "kind": pl.String,
+        "modified_at": pl.Datetime("us"), "run_dir": pl.String, "sweep": pl.String, "origin": pl.String,
+        "dialect": pl.String, "parser_version": pl.Int64,
+    }
+)  # fmt: skip
+"""One row per file of the batch: `job` groups a unit's logs into runs, `dialect` is NULL where none was recognised."""
+
+SIDECAR_SETTINGS = pl.Schema(
+    {"unit": pl.String, "path": pl.String, "name": pl.String, "value": pl.String, "setting_source": pl.String}
+)
+"""Settings from files beside the log and from folder names; they hold for every run of the unit."""
+
+STATUS_FILE = "status_file"
+"""Name under which a sidecar reports the word of a status file."""
+
+
+def assemble(
+    sources: pl.DataFrame, facts: Facts, spans: pl.DataFrame, sidecars: pl.DataFrame, *, now: datetime
+) -> dict[str, pl.DataFrame]:
+    """Rows of every table that a batch of log files yields, before normalising and validating.
+
+    Args:
+        sources: SOURCES rows. facts: of all of them. spans: timestamps seen (engine.SPANS).
+        sidecars: SIDECAR_SETTINGS rows.
+        now: the moment of reading.
+
+    Returns:
+        table name -> frame. `runs` lacks the derived columns; the other tables are complete.
+    """
+    parsed = facts.steps.filter(pl.col("step").is_not_null())
+    leaders = _leaders(sources, facts)
+    launches = facts.events.filter(pl.col("kind") == "launch")
+    steps, attempts = number_attempts(
+        parsed.join(leaders, on="source", how="semi"),
+        launches.join(leaders, on="source", how="semi"),
+        leaders["source"],
+    )
+    runs = _name_runs(leaders.join(attempts, on="source"))
+    steps = steps.join(
+        runs.select("source", "attempt_in_source", "run_id", "source_path"), on=["source", "attempt_in_source"]
+    )
+    events = _place_events(facts.events, runs, sources)
+    chosen = configure.choose(_settings_of_runs(facts.settings, sidecars, runs, sources))
+    wide = configure.widen(chosen, TABLES["runs"].polars_schema)
+    summary = summarise(_planned(steps)).join(_gauges(facts.gauges, runs), on="run_id", how="full", coalesce=True)
+    summary = _merge_peaks(summary)
+    rows = (
+        runs.join(wide, on="run_id", how="left", maintain_order="left")
+        .join(summary, on="run_id", how="left", maintain_order="left")
+        .join(_planned_of(steps), on="run_id", how="left", maintain_order="left")
+        .join(_begin_and_end(spans, runs), on="run_id", how="left", maintain_order="left")
+    )
+    if "steps_planned" in rows.columns:
+        rows = rows.with_columns(steps_planned=pl.coalesce("steps_planned_logged", "steps_planned"))
+    else:
+        rows = rows.rename({"steps_planned_logged": "steps_planned"})
+    rows = rows.join(_outcomes(rows, steps, events, chosen, now), on="run_id", how="left", maintain_order="left")
+    rejects = pl.concat([_unparsed(facts.steps, sources), _unreadable(chosen)])
+    noted = configure.conflicts(chosen)
+    return {
+        "runs": rows,
+        "steps": TABLES["steps"].conform(steps),
+        "events": pl.concat([TABLES["events"].conform(events), TABLES["events"].conform(noted)]).unique(
+            TABLES["events"].primary_key, maintain_order=True
+        ),
+        "settings": TABLES["settings"].conform(chosen.filter(pl.col("name").is_in(list(TABLES["runs"].polars_schema)))),
+        "rejects": TABLES["rejects"].conform(rejects),
+    }
+
+
+def _leaders(sources: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    """The log that leads each job: most steps, then most settings, then a recognised dialect, then its name.
+
+    A unit whose logs hold no dialect and no sign of a failure is not a run.
+    """
+    telling = facts.events.filter(pl.col("kind").is_in(["traceback", "exception", "exit_code"]).not_())
+    counted = sources.filter(pl.col("kind") == "log")
+    for frame, name in ((facts.steps, "n_steps"), (facts.settings, "n_settings"), (telling, "n_events")):
+        counted = counted.join(frame.group_by("source").agg(pl.len().alias(name)), on="source", how="left")
+    numbers = ["n_steps", "n_settings", "n_events"]
+    counted = counted.with_columns(pl.col(numbers).fill_null(0), known=pl.col("dialect").is_not_null())
+    counted = counted.filter(pl.col("known") | (pl.col("n_events") > 0))
+    order = ["unit", "job", "n_steps", "known", "n_settings", "n_events", "path"]
+    return counted.sort(order, descending=[False, False, True, True, True, True, False]).unique(
+        ["unit", "job"], keep="first", maintain_order=True
+    )
+
+
+def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
+    """Number attempts over all jobs of a unit, and give each its id.
+
+    `attempt` counts within the unit, so that a requeued job's second log is attempt 2; the id counts within the file.
+    """
+    rows = rows.sort("unit", pl.col("job").str.len_chars(), "job", "attempt_in_source").with_columns(
+        attempt=(pl.int_range(pl.len()).over("unit") + 1).cast(pl.Int64)
+    )
+    ids = [run_id(path, str(n)) for path, n in rows.select("path", "attempt_in_source").iter_rows()]
+    return rows.with_columns(
+        pl.Series("run_id", ids, dtype=pl.String),
+        source_path=pl.col("path"),
+        framework=pl.coalesce("dialect", pl.lit("other")),
+        parser=pl.coalesce("dialect", pl.lit("evidence")),
+        job_id=pl.col("job").replace("", None),
+        line_no=pl.col("start_line").clip(1),
+    )
+
+
+def _attempt_of(facts: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """Facts of leading logs with the `run_id` of the attempt in whose lines they stand."""
+    starts = runs.select("source", pl.col("start_line").alias("line_no"), "run_id").sort("source", "line_no")
+    return facts.sort("source", "line_no").join_asof(
+        starts, on="line_no", by="source", strategy="backward", check_sortedness=False
+    )
+
+
+def _last_runs(runs: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    return runs.unique(key, keep="last", maintain_order=True).select(*key, pl.col("run_id").alias("last_run_id"))
+
+
+def _place_events(events: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
+    """Events with run, path and whether they stand in another file than the steps (then: the job's last attempt)."""
+    placed = _attempt_of(events, runs).join(sources.select("source", "path", "unit", "job"), on="source", how="left")
+    placed = placed.join(_last_runs(runs, ["unit", "job"]), on=["unit", "job"], how="left")
+    return placed.with_columns(
+        is_secondary=pl.col("run_id").is_null(),
+        run_id=pl.coalesce("run_id", "last_run_id"),
+        source_path=pl.col("path"),
+        text=pl.col("text").str.slice(0, MAX_TEXT_CHARS),
+    )
+
+
+def _settings_of_runs(
+    settings: pl.DataFrame, sidecars: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame
+) -> pl.DataFrame:
+    own = _attempt_of(settings, runs).drop_nulls("run_id").join(sources.select("source", "path"), on="source")
+    beside = sidecars.join(runs.select("unit", "run_id"), on="unit").with_columns(line_no=pl.lit(None, pl.Int64))
+    columns = ["run_id", "name", "value", "setting_source", "line_no"]
+    return pl.concat(
+        [
+            own.select(*columns, pl.col("path").alias("source_path")),
+            beside.select(*columns, pl.col("path").alias("source_path")),
+        ]
+    )
+
+
+def _gauges(gauges: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """Largest observation per run, one column per gauge, suffixed so that it can be merged with the steps' own."""
+    placed = _attempt_of(gauges, runs).drop_nulls("run_id")
+    names = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
+    return placed.group_by("run_id").agg(
+        pl.col("value").filter(pl.col("name") == name).max().cast(pl.Int64).alias(f"{name}_gauge") for name in names
+    )
+
+
+def _merge_peaks(summary: pl.DataFrame) -> pl.DataFrame:
+    names = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
+    return summary.with_columns(pl.max_horizontal(name, f"{name}_gauge").alias(name) for name in names).drop(
+        f"{name}_gauge" for name in names
+    )
+
+
+def _planned(steps: pl.DataFrame) -> pl.DataFrame:
+    return steps.drop("steps_planned")
+
+
+def _planned_of(steps: pl.DataFrame) -> pl.DataFrame:
+    return steps.group_by("run_id").agg(steps_planned_logged=pl.col("steps_planned").max())
+
+
+def _begin_and_end(spans: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    placed = _attempt_of(spans, runs).drop_nulls("run_id")
+    return placed.group_by("run_id").agg(started_at=pl.col("ts").min(), ended_at=pl.col("ts").max())
+
+
+def _outcomes(
+    rows: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame, chosen: pl.DataFrame, now: datetime
+) -> pl.DataFrame:
+    last_line = steps.group_by("run_id").agg(last_step_line=pl.col("line_no").max())
+    words = chosen.filter(pl.col("name") == STATUS_FILE).select("run_id", pl.col("value").alias("status_file"))
+    configured = chosen.filter(pl.col("setting_source") != "folder_name").select("run_id").unique()
+    # A unit's status file and freshness speak of its newest attempt only.
+    newest = pl.col("attempt") == pl.col("attempt").max().over("unit")
+    attempts = (
+        rows.join(last_line, on="run_id", how="left", maintain_order="left")
+        .join(words, on="run_id", how="left", maintain_order="left")
+        .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
+        .select(
+            pl.col("run_id").alias("key"), "last_step", "steps_planned", "last_step_line",
+            pl.col("has_settings").fill_null(value=False),
+            modified_at=pl.when(newest).then("modified_at"),
+            status_file=pl.when(newest).then("status_file"),
+        )
+    )  # fmt: skip
+    seen = events.drop_nulls("run_id").select(pl.col("run_id").alias("key"), "line_no", "kind", "text", "is_secondary")
+    return outcome.classify(attempts, seen, now=now).rename({"key": "run_id"})
+
+
+def _unparsed(steps: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
+    bad = steps.filter(pl.col("step").is_null()).join(sources.select("source", "path"), on="source")
+    return TABLES["rejects"].conform(
+        bad.select(
+            pl.col("path").alias("file"), "line_no",
+            table=pl.lit("steps"), column=pl.lit("step"), reason=pl.lit(REJECT_REASON_UNPARSED),
+            raw=pl.col("text").str.slice(0, MAX_TEXT_CHARS),
+        )
+    )  # fmt: skip
+
+
+def _unreadable(chosen: pl.DataFrame) -> pl.DataFrame:
+    bad = configure.unreadable(chosen, TABLES["runs"].polars_schema)
+    return TABLES["rejects"].conform(
+        bad.select(
+            pl.col("source_path").alias("file"), "line_no",
+            table=pl.lit("runs"), column=pl.col("name"), reason=pl.lit("the value cannot be read as its type"),
+            raw=pl.col("value").str.slice(0, MAX_TEXT_CHARS),
+        )
+    )  # fmt: skip

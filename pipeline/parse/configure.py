@@ -1,0 +1,84 @@
+"""Which value of a setting counts when several sources name one, and what to say when they disagree."""
+
+from __future__ import annotations
+
+import polars as pl
+
+# What the process printed about itself is nearer to the truth than a file beside it; a folder name is only a name.
+PRECEDENCE = ("log_line", "argument_dump", "config_file", "command_line", "published_table", "folder_name")
+
+
+def choose(settings: pl.DataFrame) -> pl.DataFrame:
+    """Mark the value that counts.
+
+    Args:
+        settings: `run_id`, `name`, `value`, `setting_source`, `source_path`, `line_no`.
+
+    Returns:
+        The distinct values per run, name and source (the latest of each source: overrides print later), with
+        `is_used` true for one per run and name.
+    """
+    order = {word: place for place, word in enumerate(PRECEDENCE)}
+    latest = settings.sort("line_no", nulls_last=False).unique(
+        ["run_id", "name", "setting_source"], keep="last", maintain_order=True
+    )
+    ranked = latest.with_columns(
+        place=pl.col("setting_source").replace_strict(order, default=len(order), return_dtype=pl.Int64)
+    ).sort("run_id", "name", "place")
+    first = pl.int_range(pl.len()).over("run_id", "name") == 0
+    return ranked.with_columns(is_used=first).drop("place")
+
+
+def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
+    """Events (`run_id`, `source_path`, `line_no`, `kind`, `text`) where a source contradicts the value that counts."""
+    used = chosen.filter("is_used").select(
+        "run_id", "name", pl.col("value").alias("used"), pl.col("setting_source").alias("used_source")
+    )
+    other = chosen.filter(~pl.col("is_used")).join(used, on=["run_id", "name"])
+    return other.filter(~_same("value", "used")).select(
+        "run_id", "source_path", "line_no",
+        kind=pl.lit("config_conflict"),
+        text=pl.format("{}: {} says {}, {} says {}; the latter counts", "name", "setting_source", "value", "used_source", "used"),
+    )  # fmt: skip
+
+
+def _same(left: str, right: str) -> pl.Expr:
+    numbers = pl.col(left).cast(pl.Float64, strict=False) == pl.col(right).cast(pl.Float64, strict=False)
+    return (pl.col(left).str.to_lowercase() == pl.col(right).str.to_lowercase()) | numbers.fill_null(value=False)
+
+
+def widen(chosen: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """One row per run and one typed column per setting that `schema` knows.
+
+    A value that cannot be read as its column's type becomes NULL here; `unreadable` lists those.
+    """
+    used = chosen.filter(pl.col("is_used") & pl.col("name").is_in(schema.names()))
+    if used.is_empty():
+        return used.select("run_id").unique()
+    wide = used.pivot(on="name", index="run_id", values="value")
+    return wide.select("run_id", *(typed(name, schema[name]) for name in wide.columns if name != "run_id"))
+
+
+def unreadable(chosen: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    """Chosen values that their column's type cannot hold: `source_path`, `line_no`, `name`, `value`."""
+    used = chosen.filter(pl.col("is_used") & pl.col("name").is_in(schema.names()) & pl.col("value").is_not_null())
+    parts = [
+        used.filter((pl.col("name") == name) & typed("value", schema[name]).is_null())
+        for name in used["name"].unique().to_list()
+    ]
+    columns = ["source_path", "line_no", "name", "value"]
+    return pl.concat(parts).select(columns) if parts else used.select(columns)
+
+
+def typed(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Text column to a column of `dtype`; unreadable text is NULL."""
+    text = pl.col(name)
+    if dtype == pl.Boolean:
+        words = {"true": True, "1": True, "false": False, "0": False, "yes": True, "no": False}
+        return text.str.to_lowercase().replace_strict(words, default=None, return_dtype=pl.Boolean).alias(name)
+    if dtype == pl.Int64:  # "288.0" and "1e6" are integers too
+        number = text.str.replace_all("_", "", literal=True).cast(pl.Float64, strict=False)
+        return pl.when(number == number.round()).then(number.round()).cast(pl.Int64, strict=False).alias(name)
+    if dtype == pl.Float64:
+        return text.cast(pl.Float64, strict=False).alias(name)
+    return text.alias(name)

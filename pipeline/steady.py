@@ -1,0 +1,53 @@
+"""Steady-state figures of a run from its logged steps."""
+
+from __future__ import annotations
+
+import polars as pl
+
+MAX_WARMUP_STEPS = 3
+"""As picotron's extract_metrics.py drops."""
+
+
+def warmup_steps(logged: pl.Expr) -> pl.Expr:
+    """Leading logged steps to leave out of the medians: a fifth of them, at least one of several, at most three.
+
+    The first logged step holds compilation and allocator warm-up in every framework.
+
+    >>> pl.select(warmup_steps(pl.lit(10))).item()
+    2
+    """
+    return pl.when(logged < 2).then(0).otherwise((logged // 5).clip(1, MAX_WARMUP_STEPS)).cast(pl.Int64)
+
+
+def summarise(steps: pl.DataFrame) -> pl.DataFrame:
+    """One row per `run_id`: counts, first and last step, last finite loss, steady medians and spread.
+
+    `steps` has the columns of the `steps` table. Medians ignore the warm-up steps and steps that did not log the
+    quantity; the memory columns are the largest value of any step.
+    """
+    ordered = steps.sort("run_id", "step").with_columns(
+        place=pl.int_range(pl.len()).over("run_id"), logged=pl.len().over("run_id")
+    )
+    steady = pl.col("place") >= warmup_steps(pl.col("logged"))
+
+    def median(name: str) -> pl.Expr:
+        return pl.col(name).filter(steady).drop_nans().median()
+
+    time = pl.col("step_time_s").filter(steady)
+    return ordered.group_by("run_id").agg(
+        steps_logged=pl.len().cast(pl.Int64),
+        first_step=pl.col("step").min(),
+        last_step=pl.col("step").max(),
+        last_loss=pl.col("loss").filter(pl.col("loss").is_finite()).last(),
+        warmup_steps_dropped=warmup_steps(pl.len()),
+        step_time_s=median("step_time_s"),
+        step_time_p10_s=time.quantile(0.1, "linear"),
+        step_time_p90_s=time.quantile(0.9, "linear"),
+        warmup_step_time_s=pl.col("step_time_s").filter(pl.col("place") == 0).first(),
+        tokens_per_s=median("tokens_per_s"),
+        tokens_per_s_per_gpu=median("tokens_per_s_per_gpu"),
+        tflops_per_gpu_logged=median("tflops_per_gpu_logged"),
+        mfu_logged=median("mfu_logged"),
+        mem_peak_allocated_bytes=pl.col("mem_allocated_bytes").max(),
+        mem_peak_reserved_bytes=pl.col("mem_reserved_bytes").max(),
+    )
