@@ -1,0 +1,57 @@
+"""Symbol and word of each run status and cell state, so that neither ever rests on colour alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Hatch = Literal["", "/", "x"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Symbol, word, the `Theme` attribute that colours it, and the hatch of an empty cell in that state."""
+
+    symbol: str
+    word: str
+    color: str = "soft"
+    hatch: Hatch = ""
+
+    @property
+    def text(self) -> str:
+        """Symbol and word."""
+        return f"{self.symbol} {self.word}"
+
+
+STATUS: dict[str, Mark] = {
+    "completed": Mark("✓", "completed", "completed"),
+    "oom": Mark("▲", "OOM", "failed"),
+    "host_oom": Mark("▽", "host OOM", "failed"),
+    "hang": Mark("■", "hang", "hang"),
+    "nccl_error": Mark("▣", "NCCL error", "infra"),
+    "crash": Mark("✕", "crash", "failed"),
+    "timeout": Mark("◷", "timeout", "warning"),
+    "cancelled": Mark("⊘", "cancelled"),
+    "node_fail": Mark("▣", "node failure", "infra"),
+    "preempted": Mark("◇", "preempted", "infra"),
+    "running": Mark("◐", "running"),
+    "truncated": Mark("┄", "truncated", "warning"),
+    "failed": Mark("✕", "failed", "failed"),
+    "unknown": Mark("?", "unknown"),
+}
+
+CELL_STATE: dict[str, Mark] = {
+    "measured": Mark("✓", "completed", "completed"),
+    "impossible": Mark("–", "impossible"),
+    "wont_fit": Mark("△", "won't fit", hatch="/"),
+    "oom": Mark("▲", "OOM", "failed", hatch="x"),
+    "host_oom": Mark("▽", "host OOM", "failed", hatch="x"),
+    "hang": Mark("■", "hang", "hang", hatch="x"),
+    "timeout": Mark("◷", "timeout", "warning", hatch="x"),
+    "infra": Mark("▣", "infra", "infra", hatch="x"),
+    "failed": Mark("✕", "failed", "failed", hatch="x"),
+    "quarantined": Mark("⊘", "quarantined"),
+    "cancelled": Mark("⊘", "cancelled"),
+    "running": Mark("◐", "running"),
+    "not_run": Mark("○", "not run"),
+}
