@@ -4,3 +4,4 @@ from pathlib import Path
 
 HOME = Path(__file__).parent
 PUBLISHED = HOME / "published"
+HARDWARE = HOME / "hardware"

@@ -36,9 +36,7 @@ def _int(name: str, unit: str, description: str, minimum: float | None = 0) -> C
     return Column(name, pl.Int64, description, unit=unit, minimum=minimum)
 
 
-def _float(
-    name: str, unit: str, description: str, *, minimum: float | None = None, positive: bool = False
-) -> Column:
+def _float(name: str, unit: str, description: str, *, minimum: float | None = None, positive: bool = False) -> Column:
     return Column(name, pl.Float64, description, unit=unit, minimum=minimum, positive=positive)
 
 
@@ -87,8 +85,8 @@ _MODEL = (
     _int("hidden_size", "count", "model width", minimum=1),
     _int("num_heads", "count", "attention heads", minimum=1),
     _int("num_kv_heads", "count", "key-value heads", minimum=1),
-    _int("head_dim", "count", "width of one attention head; hidden_size / num_heads unless the model says otherwise", minimum=1),
-    _int("kv_lora_rank", "count", "latent width of multi-head latent attention (MLA); NULL for other attention", minimum=1),
+    _int("head_dim", "count", "width of one attention head, where it is not hidden_size / num_heads", minimum=1),
+    _int("kv_lora_rank", "count", "latent width of keys and values (MLA); NULL for other attention", minimum=1),
     _int("ffn_hidden_size", "count", "feed-forward width (of the dense layers, in a MoE model)", minimum=1),
     _bool("gated_mlp", "the feed-forward block has a gate (SwiGLU, GeGLU): three matrices instead of two"),
     _int("vocab_size", "count", "vocabulary size, unpadded where known", minimum=1),

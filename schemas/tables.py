@@ -30,9 +30,7 @@ FILES = Table(
 )  # fmt: skip
 
 _RUN_MEDIANS = tuple(
-    name
-    for name in PERFORMANCE
-    if name not in {"tflops_per_gpu_logged", "mem_allocated_bytes", "mem_reserved_bytes"}
+    name for name in PERFORMANCE if name not in {"tflops_per_gpu_logged", "mem_allocated_bytes", "mem_reserved_bytes"}
 )
 
 RUNS = Table(

@@ -1,0 +1,18 @@
+"""The one way from a frame of runs, however it was read, to a complete one; published runs take it too."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.metrics import add_metrics, fill_params
+from pipeline.normalize import Normalised, normalise_runs
+from schemas.tables import RUNS
+
+
+def complete_runs(frame: pl.DataFrame) -> Normalised:
+    """`runs` with parameters, layout, names, performance and quarantine filled, and what was filled.
+
+    `frame` has any columns of `runs`; others are dropped. Idempotent.
+    """
+    normalised = normalise_runs(fill_params(RUNS.conform(frame)))
+    return Normalised(runs=add_metrics(normalised.runs), derived=normalised.derived)

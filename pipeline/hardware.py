@@ -1,0 +1,96 @@
+"""Accelerators: one name for each, and its peaks. Facts stand in `data/hardware/accelerators.csv`.
+
+A new card, or a new spelling of one, is a line or an alias there. An unknown name stays as it was found: nothing here
+guesses from a part of a name, because "H100" is three cards with three peaks.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+
+import data
+from schemas.tables import ACCELERATORS
+
+SIXTEEN_BIT = ("bf16", "fp16")
+EIGHT_BIT = ("fp8", "mxfp8", "int8")
+
+_NOISE = frozenset({"nvidia", "amd", "instinct", "tesla", "google", "cloud", "habana", "intel", "r", "gpu"})
+
+
+def _key(text: str) -> str:
+    """Spelling-independent form of a name: lower case, without makers, spaces and punctuation.
+
+    >>> _key("NVIDIA H100-SXM5-80GB")
+    'h100sxm580gb'
+    """
+    words = re.findall(r"[a-z0-9]+", text.casefold())
+    return "".join(word for word in words if word not in _NOISE)
+
+
+def load_accelerators(path: Path = data.HARDWARE / "accelerators.csv") -> pl.DataFrame:
+    """The `accelerators` table. Units as in its schema: TFLOP/s dense, bytes."""
+    return ACCELERATORS.conform(pl.read_csv(path, schema_overrides={"memory_bytes": pl.Int64}))
+
+
+@cache
+def _accelerators() -> pl.DataFrame:
+    return load_accelerators()
+
+
+@cache
+def _names_by_key() -> dict[str, str]:
+    return {
+        _key(spelling): name
+        for name, aliases in _accelerators().select("accelerator", "aliases").iter_rows()
+        for spelling in (name, *(aliases or "").split("|"))
+        if spelling
+    }
+
+
+def canonical_accelerator(text: str) -> str | None:
+    """Name of an accelerator in the `accelerators` table, or None for one that is not there.
+
+    >>> canonical_accelerator("NVIDIA H100 80GB HBM3")
+    'H100-SXM-80GB'
+    """
+    return _names_by_key().get(_key(text))
+
+
+def canonical_accelerators(column: pl.Series) -> pl.Series:
+    """`column` with every known spelling replaced by its canonical name; unknown ones stay as found."""
+    found = {text: name for text in column.drop_nulls().unique() if (name := canonical_accelerator(text))}
+    return column.replace(found) if found else column
+
+
+def _lookup(column: str) -> pl.Expr:
+    peaks = dict(_accelerators().select("accelerator", column).iter_rows())
+    return pl.col("accelerator").replace_strict(peaks, default=None, return_dtype=pl.Float64)
+
+
+def peak_tflops() -> pl.Expr:
+    """Dense peak in TFLOP/s for `accelerator` at `precision`.
+
+    An unstated (NULL) precision takes the 16-bit peak, which `mfu_basis` then says. NULL for a card or a precision
+    without a known peak: FP32 runs on CUDA cores or as TF32 depending on a switch that logs do not show.
+    """
+    precision = pl.col("precision")
+    return (
+        pl.when(precision.is_null() | precision.is_in(SIXTEEN_BIT))
+        .then(_lookup("peak_bf16_tflops"))
+        .when(precision.is_in(EIGHT_BIT))
+        .then(_lookup("peak_fp8_tflops"))
+    )
+
+
+def highest_peak_tflops() -> pl.Expr:
+    """The largest dense peak known for `accelerator`, in TFLOP/s, at any precision: more than this cannot be."""
+    return pl.max_horizontal(_lookup("peak_bf16_tflops"), _lookup("peak_fp8_tflops"))
+
+
+def is_known() -> pl.Expr:
+    """Whether `accelerator` stands in the table."""
+    return pl.col("accelerator").is_in(_accelerators()["accelerator"].to_list())

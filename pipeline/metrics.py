@@ -1,0 +1,174 @@
+"""Derived performance of `runs`: parameters, FLOPs per token, MFU, GPU-hours, and what may not be ranked.
+
+MFU here is model FLOPs utilisation as in PaLM (Chowdhery et al. 2022, appendix B): the training FLOPs that the model
+needs, without recomputation, over the dense peak at the precision of the matrix products. It is always recomputed;
+what a log or a paper prints stays in `mfu_logged`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.hardware import SIXTEEN_BIT, highest_peak_tflops, is_known, peak_tflops
+from schemas.tables import RUNS
+
+LABEL_TOLERANCE = 0.05
+"""Labels are rounded ("7B" is 6.74e9 at worst 4 %); beyond this the shape is another model than the label says."""
+
+_col = pl.col
+
+
+def _attention_width() -> pl.Expr:
+    """Width over all heads: hidden_size unless the model has heads of another width (PaLM, Qwen3)."""
+    return pl.coalesce(_col("num_heads") * _col("head_dim"), "hidden_size")
+
+
+def _attention_params() -> pl.Expr:
+    """Q and O: hidden x (heads x head width). K and V: hidden x (KV heads x head width). NULL for latent attention."""
+    width = _attention_width()
+    kv_width = width * _col("num_kv_heads") / _col("num_heads")
+    return pl.when(_col("kv_lora_rank").is_null()).then(_col("hidden_size") * (2 * width + 2 * kv_width))
+
+
+def _mlp_params(width: pl.Expr) -> pl.Expr:
+    matrices = pl.when(_col("gated_mlp")).then(3).when(~_col("gated_mlp")).then(2)
+    return matrices * _col("hidden_size") * width
+
+
+def _shape_params(experts_counted: str) -> pl.Expr:
+    """Parameters that the shape implies, counting `experts_counted` routed experts per layer; NULL unless all is known.
+
+    Norm weights are counted (2L + 1 vectors), biases and learned positions are not: under 0.1 % of any model here.
+    """
+    hidden, layers = _col("hidden_size"), _col("num_layers")
+    embeddings = _col("vocab_size") * hidden * pl.when(_col("tie_word_embeddings")).then(1).otherwise(2)
+    outside_mlp = layers * _attention_params() + (2 * layers + 1) * hidden + embeddings
+    dense = layers * _mlp_params(_col("ffn_hidden_size"))
+
+    dense_layers = _col("num_dense_layers")
+    per_expert_layer = (
+        _col(experts_counted) * _mlp_params(_col("expert_ffn_hidden_size"))
+        + _mlp_params(_col("shared_expert_ffn_hidden_size"))
+        + _col("num_experts") * hidden  # the router
+    )
+    first_layers = pl.when(dense_layers == 0).then(0.0).otherwise(dense_layers * _mlp_params(_col("ffn_hidden_size")))
+    sparse = first_layers + (layers - dense_layers) * per_expert_layer
+
+    is_tying_known = _col("tie_word_embeddings").is_not_null()
+    mlp = pl.when(_col("num_experts").is_null()).then(dense).otherwise(sparse)
+    return pl.when(is_tying_known).then(outside_mlp + mlp).round().cast(pl.Int64)
+
+
+def fill_params(runs: pl.DataFrame) -> pl.DataFrame:
+    """`params` and `active_params` from the shape where it is complete, else as given; and the label check.
+
+    A given `params` that differs from its shape by more than LABEL_TOLERANCE puts the run in quarantine: the label
+    names another model than the one that ran.
+    """
+    shape = runs.with_columns(from_shape=_shape_params("num_experts"), active=_shape_params("experts_per_token"))
+    is_mislabelled = ((_col("from_shape") / _col("params") - 1).abs() > LABEL_TOLERANCE).fill_null(False)
+    reason = pl.format(
+        "the shape has {}B parameters, the label says {}B",
+        (_col("from_shape") / 1e9).round(1),
+        (_col("params") / 1e9).round(1),
+    )
+    return shape.with_columns(
+        quarantine_reason=pl.coalesce("quarantine_reason", pl.when(is_mislabelled).then(reason)),
+        params=pl.coalesce("from_shape", "params"),
+        active_params=pl.coalesce("active", "active_params", pl.when(_col("num_experts").is_null()).then("params")),
+    ).drop("from_shape", "active")
+
+
+def _fill_throughput(runs: pl.DataFrame) -> pl.DataFrame:
+    """Step time, tokens/s and tokens/s/GPU from each other; a logged value is never replaced."""
+    return runs.with_columns(
+        tokens_per_s=pl.coalesce(
+            "tokens_per_s",
+            _col("tokens_per_s_per_gpu") * _col("num_gpus"),
+            _col("gbs_tokens") / _col("step_time_s"),
+        )
+    ).with_columns(
+        tokens_per_s_per_gpu=pl.coalesce("tokens_per_s_per_gpu", _col("tokens_per_s") / _col("num_gpus")),
+        step_time_s=pl.coalesce(
+            "step_time_s", pl.when(_col("tokens_per_s") > 0).then(_col("gbs_tokens") / _col("tokens_per_s"))
+        ),
+    )
+
+
+def _attention_flops() -> pl.Expr:
+    """12 L (heads x head width) s per token: scores and values, forward and backward. NULL for latent attention."""
+    per_token = 12.0 * _col("num_layers") * _attention_width() * _col("seq_len")
+    return pl.when(_col("kv_lora_rank").is_null()).then(per_token)
+
+
+def _basis(peak: pl.Expr) -> pl.Expr:
+    """How `mfu` was computed, or the first reason why it could not be."""
+    formula = (
+        pl.when(_attention_flops().is_null()).then(pl.lit("6N, attention left out")).otherwise(pl.lit("6N + 12Lhs"))
+    )
+    precision = (
+        pl.when(_col("precision").is_null())
+        .then(pl.lit("16-bit, precision not stated"))
+        .when(_col("precision").is_in(SIXTEEN_BIT))
+        .then(pl.lit("16-bit"))
+        .otherwise(_col("precision").str.to_uppercase())
+    )
+    return (
+        pl.when(_col("tokens_per_s_per_gpu").is_null())
+        .then(pl.lit("not computed: no throughput"))
+        .when(_col("active_params").is_null())
+        .then(pl.lit("not computed: parameters unknown"))
+        .when(_col("accelerator").is_null())
+        .then(pl.lit("not computed: accelerator unknown"))
+        .when(~is_known())
+        .then(pl.format("not computed: {} is not in the accelerators table", "accelerator"))
+        .when(_col("precision") == "unclear")
+        .then(pl.lit("not computed: precision not stated, 8-bit or lower possible"))
+        .when(peak.is_null())
+        .then(pl.format("not computed: no {} peak for {}", _col("precision").fill_null("16-bit"), "accelerator"))
+        .otherwise(pl.format("{}; peak {} TFLOP/s ({})", formula, peak.cast(pl.Int64), precision))
+    )
+
+
+def _impossible() -> pl.Expr:
+    """Why a completed run cannot be what it says, from its figures alone; NULL for every other run."""
+    degrees = _col("dp") * _col("tp") * _col("pp") * _col("cp").fill_null(1)
+    above_peak = _col("model_tflops_per_gpu") > highest_peak_tflops()
+    above_logged = _col("model_tflops_per_gpu") > 1.1 * _col("tflops_per_gpu_logged")
+    reason = (
+        pl.when(degrees != _col("num_gpus"))
+        .then(pl.format("the layout needs {} accelerators, the run had {}", degrees, "num_gpus"))
+        .when(above_peak)
+        .then(pl.format("{} TFLOP/s is above the accelerator's peak", _col("model_tflops_per_gpu").round(0)))
+        .when(above_logged)
+        .then(
+            pl.format(
+                "tokens/s imply {} TFLOP/s, the source prints {}",
+                _col("model_tflops_per_gpu").round(0),
+                "tflops_per_gpu_logged",
+            )
+        )
+    )
+    return pl.when(_col("status") == "completed").then(reason)
+
+
+def add_metrics(runs: pl.DataFrame) -> pl.DataFrame:
+    """Recompute throughput, FLOPs, MFU, GPU-hours and quarantine of a `runs` frame that was normalised.
+
+    `flops_per_token` is 6N + 12Lhs, with N the active parameters (PaLM appendix B; Korthikanti et al., 2205.05198).
+    Where the shape or the sequence length is unknown, or attention is latent, it is 6N and `mfu_basis` says so: `mfu`
+    is then a lower bound. `mfu` is NULL, with the reason in `mfu_basis`, when any factor is unknown.
+    """
+    runs = _fill_throughput(RUNS.conform(runs))
+    peak = peak_tflops()
+    flops = 6.0 * _col("active_params") + _attention_flops().fill_null(0.0)
+    hours = (_col("ended_at") - _col("started_at")).dt.total_milliseconds() / 3.6e6
+    return (
+        runs.with_columns(flops_per_token=flops, peak_tflops=peak, mfu_basis=_basis(peak))
+        .with_columns(model_tflops_per_gpu=_col("flops_per_token") * _col("tokens_per_s_per_gpu") / 1e12)
+        .with_columns(
+            mfu=_col("model_tflops_per_gpu") / _col("peak_tflops"),
+            gpu_hours=pl.coalesce("gpu_hours", pl.when(hours >= 0).then(hours * _col("num_gpus"))),
+        )
+        .with_columns(quarantine_reason=pl.coalesce("quarantine_reason", _impossible()))
+    )

@@ -1,0 +1,190 @@
+"""Fill what follows from what is known: layout, batch, place and model name of `runs`.
+
+Every rule is exact: a value is filled only when integers divide and nothing else could stand there. Defaults that
+nothing in the files says (8 accelerators per node) are kept apart as 'assumed'. Not here: performance (see
+`pipeline.metrics`) and the reading of text (see `pipeline.words`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline.hardware import canonical_accelerators
+from pipeline.model_name import canonical_models, name_from_shape
+from schemas.tables import RUNS
+
+FILLED = (
+    "num_gpus",
+    "num_nodes",
+    "gpus_per_node",
+    "dp",
+    "tp",
+    "pp",
+    "cp",
+    "mbs",
+    "gas",
+    "gbs",
+    "gbs_tokens",
+    "seq_len",
+)
+"""Columns that the rules fill; `layout` and `model` are texts over them."""
+
+_DIMENSIONS = ("dp", "tp", "pp", "cp")
+_FOUR_PER_NODE = ("GB200", "GB300", "TPU-v3", "TPU-v4", "TPU-v5p")
+
+DERIVED = pl.Schema({"run_id": pl.String, "name": pl.String, "value": pl.String, "setting_source": pl.String})
+"""One row per run and filled column, in the terms of the `settings` table."""
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """Runs with everything filled that follows, and what was filled (rows of `DERIVED`)."""
+
+    runs: pl.DataFrame
+    derived: pl.DataFrame
+
+
+def _product(*names: str) -> pl.Expr:
+    """Product of columns; NULL as soon as one is NULL."""
+    product = pl.col(names[0])
+    for name in names[1:]:
+        product = product * pl.col(name)
+    return product
+
+
+def _quotient(whole: str, *parts: str) -> pl.Expr:
+    """`whole` divided by `parts` where that is a whole number of at least one, else NULL."""
+    divisor = _product(*parts)
+    return pl.when((divisor > 0) & (pl.col(whole) % divisor == 0)).then(pl.col(whole) // divisor)
+
+
+def _missing_dimension(name: str) -> pl.Expr:
+    """A parallel degree that the accelerator count proves.
+
+    When the known degrees already use every accelerator, each unknown one is 1. When it is the only unknown one, it is
+    the quotient; except cp, which sources leave out because they do not use it, so a remainder there is a
+    contradiction and not a degree.
+    """
+    others = [other for other in _DIMENSIONS if other != name]
+    known = pl.lit(1)
+    for other in others:
+        known = known * pl.col(other).fill_null(1)
+    quotient = pl.when(pl.col("num_gpus") % known == 0).then(pl.col("num_gpus") // known)
+    is_only_unknown = pl.all_horizontal(pl.col(other).is_not_null() for other in others) & pl.lit(name != "cp")
+    return pl.when(is_only_unknown | (quotient == 1)).then(quotient).cast(pl.Int64)
+
+
+def _derive_once(runs: pl.DataFrame) -> pl.DataFrame:
+    """One pass of all exact rules; each fills only NULLs, so the order does not matter for what is known."""
+    nodes_rounded_up = (pl.col("num_gpus") + pl.col("gpus_per_node") - 1) // pl.col("gpus_per_node")
+    rules: dict[str, tuple[pl.Expr, ...]] = {
+        "num_gpus": (_product(*_DIMENSIONS), _product("num_nodes", "gpus_per_node")),
+        **{name: (_missing_dimension(name),) for name in _DIMENSIONS},
+        "num_nodes": (nodes_rounded_up,),
+        "gpus_per_node": (_quotient("num_gpus", "num_nodes"),),
+        "gbs": (_product("dp", "gas", "mbs"), _quotient("gbs_tokens", "seq_len")),
+        "gas": (_quotient("gbs", "dp", "mbs"),),
+        "mbs": (_quotient("gbs", "dp", "gas"),),
+        "gbs_tokens": (_product("gbs", "seq_len"),),
+        "seq_len": (_quotient("gbs_tokens", "gbs"),),
+    }
+    return runs.with_columns(pl.coalesce(name, *fills).cast(pl.Int64).alias(name) for name, fills in rules.items())
+
+
+def _derive(runs: pl.DataFrame) -> pl.DataFrame:
+    """All exact rules until nothing more follows: a batch may give a degree, which gives the accelerator count."""
+    while True:
+        filled = _derive_once(runs)
+        if filled.select(FILLED).null_count().equals(runs.select(FILLED).null_count()):
+            return filled
+        runs = filled
+
+
+def _assume_place(runs: pl.DataFrame) -> pl.DataFrame:
+    """Accelerators per node where nothing says it: all of them on one node up to 8, else 8 (4 on GB200 and TPUs).
+
+    CPU runs count ranks, which have no usual number per node: they are taken as one node.
+    """
+    usual = pl.when(pl.col("accelerator").is_in(_FOUR_PER_NODE)).then(4).otherwise(8)
+    gpus = pl.col("num_gpus")
+    whole_job = (gpus <= usual) | (pl.col("accelerator") == "CPU").fill_null(False)
+    assumed = pl.when(whole_job).then(gpus).when(gpus % usual == 0).then(usual).cast(pl.Int64)
+    nobody_says = pl.col("gpus_per_node").is_null() & pl.col("num_nodes").is_null()
+    return runs.with_columns(gpus_per_node=pl.when(nobody_says).then(assumed).otherwise(pl.col("gpus_per_node")))
+
+
+def layout_text() -> pl.Expr:
+    """The layout in one text, e.g. `DP8 TP4 PP2 · GAS16 MBS2 · Z1`.
+
+    CP, EP and VPP appear when greater than 1; unknown parts are left out; NULL when nothing is known.
+    """
+
+    def part(label: str, name: str, *, above: int = 0) -> pl.Expr:
+        return pl.when(pl.col(name) > above).then(pl.format(f"{label}{{}}", name))
+
+    def words(*parts: pl.Expr) -> pl.Expr:
+        text = pl.concat_str(parts, separator=" ", ignore_nulls=True)
+        return pl.when(text != "").then(text)
+
+    ranks = words(
+        part("DP", "dp"), part("TP", "tp"), part("PP", "pp"), part("VPP", "vpp", above=1),
+        part("CP", "cp", above=1), part("EP", "ep", above=1),
+    )  # fmt: skip
+    text = pl.concat_str(
+        [ranks, words(part("GAS", "gas"), part("MBS", "mbs")), part("Z", "zero_stage", above=-1)],
+        separator=" · ",
+        ignore_nulls=True,
+    )
+    return pl.when(text != "").then(text)
+
+
+def _name_models(runs: pl.DataFrame) -> pl.DataFrame:
+    """Canonical names for named models, and a name from size and kind for unnamed ones of known size."""
+    runs = runs.with_columns(canonical_models(runs["model"]))
+    unnamed = runs.filter(pl.col("model").is_null() & pl.col("params").is_not_null())
+    shapes = unnamed.select("params", "gated_mlp", "num_experts").unique()
+    names = [
+        name_from_shape(params, gated_mlp=gated, num_experts=experts) for params, gated, experts in shapes.iter_rows()
+    ]
+    named = shapes.with_columns(pl.Series("shape_name", names, dtype=pl.String))
+    joined = runs.join(named, on=shapes.columns, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(model=pl.coalesce("model", "shape_name")).drop("shape_name")
+
+
+def _newly_filled(before: pl.DataFrame, after: pl.DataFrame, names: tuple[str, ...], source: str) -> pl.DataFrame:
+    parts = [
+        after.filter(before[name].is_null() & after[name].is_not_null()).select(
+            "run_id",
+            name=pl.lit(name),
+            value=pl.col(name).cast(pl.String),
+            setting_source=pl.lit(source),
+        )
+        for name in names
+    ]
+    return pl.concat([pl.DataFrame(schema=DERIVED), *parts])
+
+
+def normalise_runs(frame: pl.DataFrame) -> Normalised:
+    """Canonical names and every value of `runs` that follows from the others.
+
+    Idempotent: normalising twice changes nothing and derives nothing more. Columns of `runs` that `frame` lacks are
+    added as NULL. `params` must already be filled where the shape gives it (`pipeline.metrics.fill_params`), because a
+    model that nobody named is called by its size.
+    """
+    given = RUNS.conform(frame)
+    given = given.with_columns(canonical_accelerators(given["accelerator"]))
+    derived = _derive(given)
+    assumed = _derive(_assume_place(derived))
+    named = _name_models(assumed).with_columns(layout=layout_text())
+    return Normalised(
+        runs=named,
+        derived=pl.concat(
+            [
+                _newly_filled(given, derived, FILLED, "derived"),
+                _newly_filled(derived, assumed, FILLED, "assumed"),
+                _newly_filled(given, named, ("model",), "derived"),
+            ]
+        ),
+    )

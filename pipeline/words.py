@@ -1,0 +1,69 @@
+"""Free text of configurations and tables to the words of `schemas.vocab`. Unknown text gives None, never a guess."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import polars as pl
+
+_PRECISIONS: dict[str, str] = {
+    "bf16": "bf16", "bfloat16": "bf16", "torch.bfloat16": "bf16", "amp_bf16": "bf16", "bf16-mixed": "bf16",
+    "fp16": "fp16", "float16": "fp16", "torch.float16": "fp16", "half": "fp16", "16-mixed": "fp16",
+    "fp32": "fp32", "float32": "fp32", "torch.float32": "fp32", "tf32": "fp32", "32-true": "fp32",
+    "fp64": "fp64", "float64": "fp64",
+    "fp8": "fp8", "float8": "fp8", "amp_fp8": "fp8", "fp8 mixed": "fp8", "fp8-mixed": "fp8",
+    "bf16+float8": "fp8", "bf16+float8 rowwise": "fp8", "bf16+float8 tensorwise": "fp8",
+    "mxfp8": "mxfp8", "fp4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4", "int8": "int8",
+    # MLPerf closed division: 8-bit and lower are allowed, and the result does not say which was used.
+    "fp8 or nvfp4 (see config)": "unclear", "not stated (8-bit and lower are allowed)": "unclear",
+}  # fmt: skip
+
+_RECOMPUTE: dict[str, str] = {"none": "none", "no": "none", "selective": "selective", "full": "full"}
+
+_ZERO_STAGES: tuple[tuple[str, int], ...] = (
+    (r"^(zero|z)[-_ ]?([0-3])\b", -1),  # -1: the digit itself
+    (r"^(none|dp|ddp)$", 0),
+    (r"shard_grad_op|params kept after forward", 2),  # parameters stay gathered: ZeRO-2's memory and traffic
+    (r"^(2d )?fsdp|^hsdp|full_shard", 3),
+)
+
+
+def canonical_precision(text: str) -> str | None:
+    """Word of vocab.PRECISION.
+
+    >>> canonical_precision("amp_bf16"), canonical_precision("posit8")
+    ('bf16', None)
+    """
+    return _PRECISIONS.get(text.strip().casefold())
+
+
+def canonical_recompute(text: str) -> str | None:
+    """Word of vocab.RECOMPUTE."""
+    return _RECOMPUTE.get(text.strip().casefold())
+
+
+def canonical_zero_stage(text: str) -> int | None:
+    """ZeRO stage 0-3: FSDP full shard is 3, sharded gradients only is 2, plain data parallelism is 0.
+
+    >>> [canonical_zero_stage(t) for t in ("zero1 within groups of 4", "FSDP FULL_SHARD", "ZeRO (stage not stated)")]
+    [1, 3, None]
+    """
+    text = text.strip().casefold()
+    for pattern, stage in _ZERO_STAGES:
+        if match := re.search(pattern, text):
+            return int(match[2]) if stage < 0 else stage
+    return None
+
+
+def canonical_bool(text: str) -> bool | None:
+    """True or False as configurations spell it."""
+    return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(text.strip().casefold())
+
+
+def map_words(column: pl.Series, lookup: Callable[[str], object], dtype: type[pl.DataType]) -> pl.Series:
+    """`column` of text through a lookup, one call per distinct text; text that the lookup does not know is NULL."""
+    words = {text: lookup(text) for text in column.drop_nulls().unique()}
+    if not words:
+        return pl.Series(column.name, [None] * len(column), dtype=dtype)
+    return column.replace_strict(words, default=None, return_dtype=dtype)
