@@ -171,6 +171,7 @@ def _runs(table: pl.DataFrame) -> pl.DataFrame:
         mem_peak_reserved_bytes=pl.when(_starts_with(_RESERVED)).then(in_bytes(pl.col("peak_mem_gb")))
         .otherwise(in_bytes(_extra_number("peak_reserved_mem_gb"))),
         quarantine_reason=pl.format("repeats a row of {}", repeats),
+        duplicate_of=repeats,
         parser=pl.lit(PARSER),
         parser_version=PARSER_VERSION,
     )  # fmt: skip

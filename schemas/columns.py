@@ -67,6 +67,7 @@ _OUTCOME = (
     _time("started_at", "first timestamp in the log (as logged, no time zone)"),
     _time("ended_at", "last timestamp in the log (as logged, no time zone)"),
     _text("quarantine_reason", "why the run is kept out of every ranking; NULL when it is ranked"),
+    _text("duplicate_of", "table that holds the same run; such a row counts nowhere. NULL for a run of its own"),
 )
 
 _PLACE = (
@@ -239,6 +240,7 @@ _ACCELERATOR = (
 )
 
 _CELL = (
+    _text("sweeps", "sweeps that the runs of the cell come from, in alphabetical order, separated by a comma"),
     _text("cell_state", "what is known about this cell", vocab.CELL_STATE),
     _text("cell_reason", "why the cell is empty, in words; NULL when it is measured"),
     _int("runs_tried", "count", "run attempts in this cell"),
@@ -266,7 +268,7 @@ _SCALING = (
 )
 
 _AUDIT = (
-    _text("finding", "what is wrong, as one word"),
+    _text("finding", "what is wrong, as one word", vocab.FINDING),
     _text("detail", "the finding in one sentence, with its figures"),
     _float("mfu_ratio", "1", "mfu_logged / mfu"),
 )

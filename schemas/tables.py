@@ -41,6 +41,7 @@ RUNS = Table(
     column_names=(
         "run_id", "attempt", "source_path", "line_no", "run_dir", "sweep", "framework", "origin", "job_id",
         "status", "status_confidence", "status_evidence", "started_at", "ended_at", "quarantine_reason",
+        "duplicate_of",
         *PLACE, *MODEL, *LAYOUT, *SOFTWARE, *_RUN_MEDIANS, "tflops_per_gpu_logged",
     ),
     rules=(
@@ -72,7 +73,7 @@ SETTINGS = Table(
     name="settings",
     description="Where each configuration value of a run comes from; conflicting sources stand side by side.",
     grain="one row per run attempt, setting and source",
-    primary_key=("run_id", "name", "setting_source", "source_path", "line_no"),
+    primary_key=("run_id", "name", "setting_source"),
     column_names=("run_id", "name", "value", "setting_source", "is_used", "source_path", "line_no"),
 )
 
@@ -155,12 +156,12 @@ RANKED_LAYOUTS = Table(
 GRID_CELLS = Table(
     name="grid_cells",
     description="Every cell of each grid, with the typed reason when it is empty.",
-    grain="one row per origin, seq_len, gbs_tokens, accelerator, and each model x num_nodes seen there",
+    grain="one row per origin, seq_len, gbs_tokens, accelerator, and each model x num_nodes that one sweep spans",
     primary_key=CELL_KEY,
     column_names=(
         *CELL_KEY, "params", "num_gpus", "gpus_per_node", "cell_state", "cell_reason", "runs_tried",
         "runs_completed", "runs_quarantined", "states_lower_bound_bytes", "memory_bytes", "run_id", "layout",
-        "mfu", "tokens_per_s_per_gpu", "mem_peak_allocated_bytes",
+        "mfu", "tokens_per_s_per_gpu", "mem_peak_allocated_bytes", "sweeps",
     ),
     layer="view",
 )  # fmt: skip

@@ -83,6 +83,20 @@ FILE_STATUS: dict[str, str] = {
     "rejected": "could not be read as anything (see `error`)",
 }
 
+FINDING: dict[str, str] = {
+    "claimed_best_not_fastest": "another layout of the cell has more tokens/s/GPU than the one presented as best",
+    "claimed_best_not_ranked": "the layout presented as best rests on a run that may not be ranked",
+    "tied_embedding_counted_twice": "the printed MFU fits only when the shared embedding is counted twice",
+    "label_shape_mismatch": "the parameters of the shape are not those of the label",
+    "logged_mfu_differs": "the printed MFU is more than 5 % off the recomputed one, and nothing above explains it",
+    "mfu_above_100": "an MFU above 100 % of the peak",
+    "hfu_below_mfu": "the printed HFU is below the recomputed MFU, which counts less work",
+    "layout_mismatch": "dp x tp x pp x cp is not the number of accelerators",
+    "batch_mismatch": "dp x gas x mbs is not the global batch",
+    "not_recomputable": "a throughput or an MFU is given, but MFU cannot be recomputed",
+    "not_comparable": "the published figure follows another convention or is derived",
+}
+
 SETTING_SOURCE: dict[str, str] = {
     "config_file": "a configuration file beside the log",
     "argument_dump": "the framework's own print of its arguments",
