@@ -1,0 +1,50 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`. The rest is for contributors.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+UV := $(shell command -v uv 2>/dev/null)
+
+.PHONY: demo test install lint format types docs bench clean
+
+demo: install
+	$(BIN)/sweepscope demo $(ARGS)
+
+test: install
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+install: $(STAMP)
+
+# uv where it is there, venv and pip otherwise; both install the versions that constraints.txt pins.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "sweepscope needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+ifneq ($(UV),)
+	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
+	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'
+else
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+endif
+	@touch $(STAMP)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: install
+	$(BIN)/mypy
+
+# Generated documentation: the data dictionary and the README's command line section.
+docs: install
+	$(BIN)/python -m tests.docs
+
+bench: install
+	$(BIN)/python -m tests.benchmarks
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,71 @@
+"""The command line: parses arguments, calls one verb, turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib.metadata import version
+
+from pipeline.commands import dashboard, demo, ingest, query, serve, simulate, store, watch
+from pipeline.commands.output import note
+from pipeline.commands.protocol import Verb
+from pipeline.errors import SweepscopeError
+
+VERBS: tuple[Verb, ...] = (
+    demo.VERB,
+    ingest.VERB,
+    query.VERB,
+    dashboard.VERB,
+    watch.VERB,
+    serve.VERB,
+    store.VERB,
+    simulate.VERB,
+)
+
+DEBUG_VARIABLE = "SWEEPSCOPE_DEBUG"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="sweepscope",
+        description="Which parallel layout is best for this model on these nodes, how sure is that, why did the others lose?",
+        epilog="Exit codes: 0 done, 1 failed, 2 wrong usage.",
+    )
+    parser.add_argument("--version", action="version", version=f"sweepscope {version('sweepscope')}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in VERBS:
+        sub = verbs.add_parser(verb.name, help=verb.help, description=verb.description)
+        sub.add_argument("--home", metavar="DIR", help="where lake and store live (default: $SWEEPSCOPE_HOME, else the XDG data directory)")
+        sub.add_argument("--json", action="store_true", help="print the result as JSON")
+        verb.add_arguments(sub)
+        sub.set_defaults(run=verb.run)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one verb. Returns the exit code."""
+    args = build_parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except SweepscopeError as error:
+        note(f"sweepscope: {error}")
+        return error.exit_code
+    except KeyboardInterrupt:
+        note("sweepscope: interrupted")
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing to report, and no second error when Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        note(f"sweepscope: internal error: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        note(f"sweepscope: run again with {DEBUG_VARIABLE}=1 for the traceback, and report it")
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

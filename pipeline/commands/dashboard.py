@@ -1,0 +1,42 @@
+"""`sweepscope dashboard`: serve the dashboard over the published store."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.commands import servers
+from pipeline.commands.output import say, say_json
+from pipeline.commands.protocol import Verb
+from pipeline.store.home import Home
+
+
+def add_dashboard_arguments(parser: argparse.ArgumentParser) -> None:
+    """`--port` and `--host`, as every verb that serves the dashboard takes them."""
+    parser.add_argument("--port", type=int, default=servers.DASHBOARD_PORT, help="dashboard port (default: %(default)s)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)")
+
+
+def _run(args: argparse.Namespace) -> int:
+    home = Home.resolve(args.home)
+    servers.check_port(args.port, args.host)
+    process = servers.dashboard_process(home, args.port, args.host)
+    url = f"http://{args.host}:{args.port}"
+    try:
+        servers.wait_until_served(process, url)
+    except BaseException:
+        servers.stop_all([process])
+        raise
+    if args.json:
+        say_json({"dashboard": url, "home": str(home.path)})
+    else:
+        say(f"Dashboard: {url}  (stop with Ctrl-C)")
+    return servers.run_until_stopped([process])
+
+
+VERB = Verb(
+    name="dashboard",
+    help="serve the dashboard",
+    description="Serve the dashboard over the published store. It never writes to the store.",
+    add_arguments=add_dashboard_arguments,
+    run=_run,
+)

@@ -1,0 +1,67 @@
+"""`sweepscope demo`: ingest the bundled data through the real graph, then serve the dashboard."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from pipeline.commands import servers
+from pipeline.commands.dashboard import add_dashboard_arguments
+from pipeline.commands.ingest import as_dict, as_text, ingest_with_progress
+from pipeline.commands.output import note, say, say_json
+from pipeline.commands.protocol import Verb
+from pipeline.simulate.sweep import write_sweep
+from pipeline.store.home import Home
+
+DEMO_RUNS = 120
+FIRST_QUERY = (
+    "select model, num_nodes, layout, round(100 * mfu, 1) as mfu_pct, round(100 * margin, 1) as lead_pct "
+    "from best_configs where origin = 'published' and seq_len = 4096 and gbs_tokens = 1048576 order by params, num_nodes"
+)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_dashboard_arguments(parser)
+    parser.add_argument("--no-serve", action="store_true", help="ingest only")
+
+
+def _run(args: argparse.Namespace) -> int:
+    begin = time.perf_counter()
+    home = Home.resolve(args.home)
+    if not args.no_serve:
+        servers.check_port(args.port, args.host)
+    sweep = home.path / "demo-sweep"
+    if not sweep.exists():
+        note("Writing a small simulated sweep, failures included ...")
+        write_sweep(sweep, runs=DEMO_RUNS, seed=1)
+    note("Ingesting the published sweeps and the simulated one ...")
+    summary = ingest_with_progress(home, [str(sweep)])
+    if not args.json:
+        say(as_text(summary))
+    if args.no_serve:
+        if args.json:
+            say_json(as_dict(summary))
+        return 0
+    process = servers.dashboard_process(home, args.port, args.host)
+    url = f"http://{args.host}:{args.port}"
+    try:
+        servers.wait_until_served(process, url)
+    except BaseException:
+        servers.stop_all([process])
+        raise
+    seconds = time.perf_counter() - begin
+    if args.json:
+        say_json({**as_dict(summary), "dashboard": url, "seconds_to_page": round(seconds, 1)})
+    else:
+        say(f'\nDashboard  {url}   ready {seconds:.1f} s after the start; stop with Ctrl-C\nTry        sweepscope query "{FIRST_QUERY}"')
+    return servers.run_until_stopped([process])
+
+
+VERB = Verb(
+    name="demo",
+    help="ingest the bundled data and open the dashboard",
+    description="Ingest the bundled published sweeps and a small simulated one through the same graph as your own logs, "
+    "then serve the dashboard.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

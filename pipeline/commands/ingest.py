@@ -1,0 +1,80 @@
+"""`sweepscope ingest PATH...`: one ingest through the Dagster graph, with a summary."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from pipeline.commands.output import note, say, say_json, table
+from pipeline.commands.progress import file_progress
+from pipeline.commands.protocol import Verb
+from pipeline.store.home import Home
+
+MAX_LISTED = 10
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="log file, run directory, sweep directory or URL (s3://, gs:// ...)")
+    parser.add_argument("--no-published", action="store_true", help="leave the bundled published results out of the store")
+
+
+def _run(args: argparse.Namespace) -> int:
+    summary = ingest_with_progress(Home.resolve(args.home), args.paths, with_published=not args.no_published)
+    if args.json:
+        say_json(as_dict(summary))
+    else:
+        say(as_text(summary))
+    return 0
+
+
+def ingest_with_progress(home: Home, paths: list[str], *, with_published: bool = True) -> Any:
+    """Ingest with a progress bar. Returns orchestration.run.Summary; raises as `ingest_paths` does."""
+    from pipeline.orchestration.run import ingest_paths  # Dagster takes seconds to import: only when it is needed
+
+    with file_progress("reading") as progress:
+        return ingest_paths(home, paths, with_published=with_published, on_plan=progress.plan, on_file=progress.advance)
+
+
+def as_dict(summary: Any) -> dict[str, Any]:
+    """The summary for programs."""
+    return {
+        "files": {"seen": summary.files_seen, "new": summary.files_new, **summary.files},
+        "runs": dict(summary.runs),
+        "published_runs": summary.published,
+        "rows": dict(summary.rows),
+        "rejected_files": [{"path": path, "error": error} for path, error in summary.rejected_files],
+        "bytes": summary.bytes,
+        "seconds": round(summary.seconds, 3),
+        "mb_per_s": summary.mb_per_s and round(summary.mb_per_s, 2),
+        "store": summary.store,
+    }
+
+
+def as_text(summary: Any) -> str:
+    """The summary for people."""
+    files = f"{summary.files_seen:,} seen, {summary.files_new:,} new or changed"
+    counted = ", ".join(f"{count:,} {status}" for status, count in summary.files.most_common())
+    runs = ", ".join(f"{count:,} {status}" for status, count in summary.runs.most_common())
+    rows = ", ".join(f"{count:,} {name}" for name, count in summary.rows.items() if count)
+    speed = f" ({summary.mb_per_s:,.1f} MB/s)" if summary.mb_per_s else ""
+    lines = [("files", f"{files}{': ' + counted if counted else ''}")]
+    lines.append(("runs", f"{sum(summary.runs.values()):,}{': ' + runs if runs else ''}"))
+    if summary.published:
+        lines.append(("published", f"{summary.published:,} bundled results with their sources"))
+    lines.append(("rows", rows or "nothing new"))
+    lines.append(("time", f"{summary.seconds:.1f} s{speed}"))
+    lines.append(("store", summary.store))
+    for path, error in summary.rejected_files[:MAX_LISTED]:
+        note(f"rejected: {error or path}")
+    if len(summary.rejected_files) > MAX_LISTED:
+        note(f"rejected: {len(summary.rejected_files) - MAX_LISTED} more; see the files table")
+    return table(lines)
+
+
+VERB = Verb(
+    name="ingest",
+    help="read logs into the store; running it again reads only what is new",
+    description="Find run directories and logs, parse them, validate the rows and publish the store. Idempotent.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,33 @@
+"""How commands speak: results on stdout (text or JSON), progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+
+def say(text: str) -> None:
+    """A result for people."""
+    print(text)
+
+
+def say_json(value: Any) -> None:
+    """A result for programs: one JSON document."""
+    print(json.dumps(value, indent=2, default=str, ensure_ascii=False))
+
+
+def note(text: str) -> None:
+    """Progress and remarks; never part of the result."""
+    print(text, file=sys.stderr)
+
+
+def table(rows: list[tuple[str, str]]) -> str:
+    """Two aligned columns.
+
+    >>> print(table([("files", "3"), ("seconds", "1.2")]))
+    files    3
+    seconds  1.2
+    """
+    width = max((len(name) for name, _ in rows), default=0)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)

@@ -1,0 +1,85 @@
+"""`sweepscope query SQL`: one read-only query against the published store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import duckdb
+import polars as pl
+
+from pipeline.commands.output import say
+from pipeline.commands.protocol import Verb
+from pipeline.errors import QueryError, UsageError
+from pipeline.store.home import Home
+from pipeline.store.published import connect, current
+
+FORMATS = ("table", "csv", "json", "parquet")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sql", metavar="SQL", help='for example: "select * from best_configs"; "-" reads standard input')
+    parser.add_argument("--format", choices=FORMATS, help="default: table (json with --json)")
+    parser.add_argument("--out", metavar="FILE", help="write the result there instead of printing it")
+
+
+def _run(args: argparse.Namespace) -> int:
+    sql = sys.stdin.read() if args.sql == "-" else args.sql
+    frame = run_query(Home.resolve(args.home), sql)
+    _write(frame, args.format or ("json" if args.json else "table"), args.out)
+    return 0
+
+
+def run_query(home: Home, sql: str) -> pl.DataFrame:
+    """Rows of one query. Raises QueryError with DuckDB's first line, StoreError when there is no store."""
+    connection = connect(current(home.path))
+    try:
+        relation = connection.sql(sql)
+        if relation is None:
+            raise QueryError("The query returns no rows. The store is read-only: ask it with SELECT.")
+        return relation.pl()
+    except duckdb.Error as error:
+        raise QueryError(f"The query failed: {_plain(str(error))}") from error
+    finally:
+        connection.close()
+
+
+def _plain(message: str) -> str:
+    """DuckDB's message in one line, without the caret drawing under the query."""
+    return " ".join(line.strip() for line in message.split("\n\n")[0].splitlines() if line.strip())
+
+
+def _write(frame: pl.DataFrame, form: str, out: str | None) -> None:
+    if form == "parquet":
+        if not out and sys.stdout.isatty():
+            raise UsageError("Parquet is binary: give --out FILE, or redirect the output.")
+        frame.write_parquet(out or sys.stdout.buffer)
+        return
+    text = _text(frame, form)
+    if out:
+        with open(out, "w", encoding="utf-8") as handle:
+            handle.write(text + "\n")
+    else:
+        say(text)
+
+
+def _text(frame: pl.DataFrame, form: str) -> str:
+    if form == "csv":
+        return frame.write_csv().rstrip("\n")
+    if form == "json":
+        return frame.write_json()
+    with pl.Config(
+        tbl_rows=50, tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=200, tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True, tbl_formatting="UTF8_FULL_CONDENSED",
+    ):  # fmt: skip
+        more = f"\n{frame.height:,} rows, the first and last 25 shown" if frame.height > 50 else ""
+        return f"{frame}{more}"
+
+
+VERB = Verb(
+    name="query",
+    help="run a read-only SQL query against the store",
+    description="Run one read-only SQL query against the published store. Tables and columns: schemas/DICTIONARY.md.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,50 @@
+"""`sweepscope serve PATH...`: watch and dashboard together."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.commands import servers
+from pipeline.commands.dashboard import add_dashboard_arguments
+from pipeline.commands.output import say, say_json
+from pipeline.commands.protocol import Verb
+from pipeline.commands.watch import add_watch_arguments
+from pipeline.ingest import find
+from pipeline.store.home import Home
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_watch_arguments(parser)
+    add_dashboard_arguments(parser)
+
+
+def _run(args: argparse.Namespace) -> int:
+    home = Home.resolve(args.home)
+    find(args.paths)
+    servers.check_port(args.port, args.host)
+    servers.check_port(args.dagster_port, args.host, "--dagster-port")
+    page, runs = f"http://{args.host}:{args.port}", f"http://{args.host}:{args.dagster_port}"
+    processes = [
+        servers.dashboard_process(home, args.port, args.host),
+        servers.dagster_process(home, args.paths, args.dagster_port, args.host),
+    ]
+    try:
+        for process, url in zip(processes, (page, runs), strict=True):
+            servers.wait_until_served(process, url, timeout_s=120)
+    except BaseException:
+        servers.stop_all(processes)
+        raise
+    if args.json:
+        say_json({"dashboard": page, "dagster": runs, "watching": args.paths, "home": str(home.path)})
+    else:
+        say(f"Dashboard: {page}\nRuns:      {runs}\nWatching {', '.join(args.paths)} every 30 s  (stop with Ctrl-C)")
+    return servers.run_until_stopped(processes)
+
+
+VERB = Verb(
+    name="serve",
+    help="watch and dashboard together",
+    description="Ingest new runs as they appear and serve the dashboard.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,104 @@
+"""Start the servers that verbs wait for: the dashboard, and Dagster's webserver with its daemon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from pipeline.errors import SweepscopeError, UsageError
+from pipeline.store.home import Home
+
+DASHBOARD_PORT = 8501
+WEBSERVER_PORT = 3000
+
+
+def check_port(port: int, host: str, option: str = "--port") -> None:
+    """Raises UsageError when the port is taken or not to be had."""
+    if not 0 < port < 65536:
+        raise UsageError(f"Port {port} does not exist. Give {option} a number from 1 to 65535.")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise UsageError(f"Port {port} on {host} cannot be used: {error.strerror}. Give another with {option}.") from error
+
+
+def dashboard_process(home: Home, port: int, host: str) -> subprocess.Popen[bytes]:
+    """Streamlit on the dashboard's script; it reads the store only."""
+    from dashboard.serve import streamlit_arguments
+
+    environment = {**os.environ, "SWEEPSCOPE_HOME": str(home.path)}
+    return subprocess.Popen([sys.executable, "-m", "streamlit", *streamlit_arguments(port=port, host=host)], env=environment)
+
+
+def dagster_process(home: Home, paths: Sequence[str], port: int, host: str) -> subprocess.Popen[bytes]:
+    """`dagster dev`: webserver, daemon, sensor and schedule in one."""
+    from pipeline.orchestration.instance import prepare
+    from pipeline.orchestration.jobs import LANDING_VARIABLE
+
+    environment = {**os.environ, **prepare(home), LANDING_VARIABLE: "\n".join(paths)}
+    command = ["-m", "dagster", "dev", "-m", "pipeline.orchestration.definitions", "-h", host, "-p", str(port)]
+    return subprocess.Popen([sys.executable, *command], env=environment)
+
+
+def wait_until_served(process: subprocess.Popen[bytes], url: str, *, timeout_s: float = 60) -> None:
+    """Return once `url` answers. Raises SweepscopeError when the server ends or stays silent."""
+    end = time.monotonic() + timeout_s
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise SweepscopeError(f"The server ended with exit code {process.returncode} before it answered at {url}.")
+        with suppress(URLError, OSError), urlopen(url, timeout=1):  # noqa: S310 -- our own server on this host
+            return
+        time.sleep(0.1)
+    raise SweepscopeError(f"No answer from {url} within {timeout_s:.0f} s.")
+
+
+def run_until_stopped(processes: Sequence[subprocess.Popen[bytes]]) -> int:
+    """Wait until one server ends or the user stops us, then stop the others. Returns the exit code."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, stop)
+    try:
+        while all(process.poll() is None for process in processes):
+            time.sleep(0.2)
+        return next(int(process.returncode) for process in processes if process.poll() is not None)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+        stop_all(processes)
+
+
+def stop_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Ask each process to end, and end it after ten seconds."""
+    for process in processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+    for process in processes:
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def dashboard_script() -> Path:
+    """The Streamlit script, wherever the package is installed."""
+    spec = find_spec("dashboard")
+    if spec is None or not spec.submodule_search_locations:
+        raise SweepscopeError("The dashboard package is not installed. Install sweepscope again.")
+    return Path(next(iter(spec.submodule_search_locations))) / "streamlit_app.py"

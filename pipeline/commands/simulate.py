@@ -1,0 +1,37 @@
+"""`sweepscope simulate DIR`: write a simulated raw sweep, with its ground truth beside it."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.commands.output import say, say_json
+from pipeline.commands.protocol import Verb
+from pipeline.errors import UsageError
+from pipeline.simulate.sweep import write_sweep
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", metavar="DIR", help="where to write; must be empty or not exist")
+    parser.add_argument("--runs", type=int, default=200, help="run directories to write (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bytes (default: %(default)s)")
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.runs < 1:
+        raise UsageError(f"--runs must be at least 1, not {args.runs}.")
+    path = write_sweep(args.directory, runs=args.runs, seed=args.seed)
+    if args.json:
+        say_json({"path": str(path), "runs": args.runs, "seed": args.seed})
+    else:
+        say(f"Wrote {args.runs:,} simulated run directories to {path}. Next: sweepscope ingest {path}")
+    return 0
+
+
+VERB = Verb(
+    name="simulate",
+    help="write a simulated raw sweep to try things on",
+    description="Write run directories as nanotron, picotron, Megatron and torchtitan would, failures included. "
+    "Ingest marks them 'simulated' and never mixes them with measured runs.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

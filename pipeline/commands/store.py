@@ -1,0 +1,62 @@
+"""`sweepscope store path|versions|verify|compact`: look after the published store and the lake."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.commands.output import say, say_json, table
+from pipeline.commands.protocol import Verb
+from pipeline.errors import StoreError
+from pipeline.store import care
+from pipeline.store.home import Home
+from pipeline.store.published import current, versions
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("path", "versions", "verify", "compact"), help="what to show or do")
+
+
+def _run(args: argparse.Namespace) -> int:
+    home = Home.resolve(args.home)
+    return {"path": _path, "versions": _versions, "verify": _verify, "compact": _compact}[args.action](home, args.json)
+
+
+def _path(home: Home, as_json: bool) -> int:
+    path = str(current(home.path))
+    say_json({"path": path}) if as_json else say(path)
+    return 0
+
+
+def _versions(home: Home, as_json: bool) -> int:
+    rows = versions(home.path)
+    if as_json:
+        say_json([{"version": row.version, "path": str(row.path), "bytes": row.bytes, "is_current": row.is_current} for row in rows])
+    else:
+        say(table([(f"{'*' if row.is_current else ' '} {row.version}", f"{row.bytes / 1e6:8.1f} MB  {row.path}") for row in rows]))
+    return 0
+
+
+def _verify(home: Home, as_json: bool) -> int:
+    report = care.verify(home)
+    if as_json:
+        say_json(report.as_dict())
+    else:
+        say(table([(name, f"{rows:>10,} rows  {digest}") for name, rows, digest in report.tables]))
+    if report.problems:
+        raise StoreError(f"The store does not match its lake: {'; '.join(report.problems)}. Run: sweepscope store compact, then ingest again.")
+    return 0
+
+
+def _compact(home: Home, as_json: bool) -> int:
+    done = care.compact(home)
+    say_json(done) if as_json else say(table([(name, str(value)) for name, value in done.items()]))
+    return 0
+
+
+VERB = Verb(
+    name="store",
+    help="path, versions, verification and compaction of the store",
+    description="path: the current file. versions: those kept. verify: every table against the lake. compact: merge small files in the lake.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,50 @@
+"""`sweepscope watch PATH...`: Dagster's webserver and daemon; the sensor ingests what is new."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.commands import servers
+from pipeline.commands.output import say, say_json
+from pipeline.commands.protocol import Verb
+from pipeline.ingest import find
+from pipeline.store.home import Home
+
+
+def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
+    """Paths to watch and Dagster's port."""
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="directories or URLs where run directories appear")
+    parser.add_argument("--dagster-port", type=int, default=servers.WEBSERVER_PORT, help="port of Dagster's page (default: %(default)s)")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_watch_arguments(parser)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+
+
+def _run(args: argparse.Namespace) -> int:
+    home = Home.resolve(args.home)
+    find(args.paths)  # a wrong path is told now, not by a sensor tick nobody reads
+    servers.check_port(args.dagster_port, args.host, "--dagster-port")
+    process = servers.dagster_process(home, args.paths, args.dagster_port, args.host)
+    url = f"http://{args.host}:{args.dagster_port}"
+    try:
+        servers.wait_until_served(process, url, timeout_s=120)
+    except BaseException:
+        servers.stop_all([process])
+        raise
+    if args.json:
+        say_json({"dagster": url, "watching": args.paths, "home": str(home.path)})
+    else:
+        say(f"Watching {', '.join(args.paths)} every 30 s. Runs: {url}  (stop with Ctrl-C)")
+    return servers.run_until_stopped([process])
+
+
+VERB = Verb(
+    name="watch",
+    help="ingest new runs as they appear (Dagster daemon, sensor and schedule)",
+    description="Run Dagster's webserver and daemon. A sensor looks for new or changed run directories every 30 seconds; "
+    "an hourly schedule stands by for places where sensors are off.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

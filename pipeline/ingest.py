@@ -1,0 +1,168 @@
+"""One ingest, step by step, as plain functions: list, plan, parse, validate, commit. Dagster's assets call these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+import polars as pl
+
+from data import PUBLISHED
+from pipeline.complete import complete_runs
+from pipeline.discover import FOUND, changed, discover
+from pipeline.errors import UsageError
+from pipeline.hardware import load_accelerators
+from pipeline.landing import has_marker, list_files
+from pipeline.parse.assemble import assemble
+from pipeline.parse.outcome import STALE_AFTER
+from pipeline.parse.registry import DIALECTS, TABLES, parser_version
+from pipeline.published import load_published, published_ledger
+from pipeline.read import Batch, read_batch
+from pipeline.simulate.marker import MARKER_NAME
+from pipeline.store.lake import Lake, Release
+from pipeline.validate import validate
+from schemas.registry import TABLES as SCHEMAS
+
+BATCH_UNITS = 1_000
+BATCH_BYTES = 512 << 20
+
+Tables = dict[str, pl.DataFrame]
+
+
+def find(paths: Sequence[str]) -> pl.DataFrame:
+    """Every file at the given paths as discover.FOUND rows.
+
+    Raises:
+        UsageError: no path was given, one does not exist, or there is no log among the files.
+        InputError: a path cannot be listed.
+    """
+    if not paths:
+        raise UsageError("Nothing to ingest. Give a run directory, a sweep directory, a log file or a URL.")
+    parts = [discover(list_files(path), is_simulated=lambda place: has_marker(place, MARKER_NAME)) for path in paths]
+    found = pl.concat([pl.DataFrame(schema=FOUND), *parts]).unique("path").sort("path")
+    if found.is_empty():
+        raise UsageError(f"No files at {', '.join(paths)}. Give a directory that holds run directories or logs.")
+    return found
+
+
+def plan(found: pl.DataFrame, ledger: pl.DataFrame, running_units: Iterable[str], *, now: datetime) -> pl.DataFrame:
+    """Rows of `found` that need reading: new, changed, read by an older parser, or running and gone stale since."""
+    versions = {d.name: parser_version(d.name) for d in DIALECTS} | {t.name: t.version for t in TABLES}
+    pending = changed(found, ledger, versions=versions)
+    silent_since = (now - STALE_AFTER).replace(tzinfo=UTC).timestamp()
+    newest = pl.col("mtime").max().over("unit")
+    stale = found.filter(pl.col("unit").is_in(list(running_units)) & (newest < silent_since))
+    return pl.concat([pending, stale]).unique("path").sort("path")
+
+
+def batches(pending: pl.DataFrame, *, units: int = BATCH_UNITS, size: int = BATCH_BYTES) -> list[pl.DataFrame]:
+    """Cut into batches of whole units: at most `units` of them and about `size` bytes each."""
+    per_unit = pending.group_by("unit", maintain_order=True).agg(pl.col("bytes").sum())
+    number, count, total, numbers = 0, 0, 0, []
+    for amount in per_unit["bytes"].to_list():
+        if count and (count >= units or total + amount > size):
+            number, count, total = number + 1, 0, 0
+        numbers.append(number)
+        count, total = count + 1, total + amount
+    keyed = pending.join(
+        per_unit.select("unit", pl.Series("batch", numbers, dtype=pl.Int64)), on="unit", maintain_order="left"
+    )
+    return [part.drop("batch") for part in keyed.partition_by("batch", maintain_order=True)]
+
+
+def parse(
+    found: pl.DataFrame, *, now: datetime, on_file: Callable[[str, int], None] = lambda _path, _size: None
+) -> Tables:
+    """Read and parse one batch: rows of every table, derived columns included, not yet validated."""
+    batch = read_batch(found, on_file=on_file)
+    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now)
+    rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
+    completed = complete_runs(rows)
+    filled = completed.derived.join(completed.runs.select("run_id", "source_path"), on="run_id", maintain_order="left")
+    return {
+        **tables,
+        "runs": completed.runs,
+        "settings": pl.concat([tables["settings"], SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True)))]),
+        "rejects": pl.concat([tables["rejects"], SCHEMAS["rejects"].conform(batch.rejects)]),
+        "files": _ledger_rows(batch),
+    }
+
+
+def pending(lake: Lake, paths: Sequence[str]) -> pl.DataFrame:
+    """Files under `paths` that need reading, judged by the ledger of the latest release. Raises as `find` does."""
+    return pending_of(lake, find(paths))
+
+
+def pending_of(lake: Lake, found: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `found` that need reading, judged by the ledger of the latest release."""
+    running = lake.read("runs", columns=["source_path", "status"]).filter(pl.col("status") == "running")
+    ledger = lake.read("files")
+    units = ledger.join(running, left_on="path", right_on="source_path", how="semi")["unit"].to_list()
+    return plan(found, ledger, units, now=utc_now())
+
+
+def merge(first: Tables, second: Tables) -> Tables:
+    """Tables of two sources one below the other."""
+    names = [*first, *(name for name in second if name not in first)]
+    return {name: pl.concat([part[name] for part in (first, second) if name in part], how="diagonal_relaxed") for name in names}
+
+
+def bundled_is_pending(ledger: pl.DataFrame) -> bool:
+    """Whether a bundled table is new, or has changed since the ledger saw it."""
+    known = ledger.filter(pl.col("kind") == "published").select("path", "sha256", "parser_version")
+    return not published_ledger(PUBLISHED).select(known.columns).join(known, on=known.columns, how="anti").is_empty()
+
+
+def bundled() -> Tables:
+    """The bundled tables: published results and the accelerators they are judged by."""
+    return {**load_published(PUBLISHED), "accelerators": load_accelerators()}
+
+
+def check(tables: Tables) -> Tables:
+    """Valid rows of every table; what broke a schema stands in `rejects`, and `files` counts both."""
+    good: Tables = {}
+    rejects = [tables.get("rejects", SCHEMAS["rejects"].empty())]
+    for name, frame in tables.items():
+        if name not in ("files", "rejects"):
+            result = validate(SCHEMAS[name], frame)
+            good[name] = result.valid
+            rejects.append(result.rejects)
+    good["rejects"] = _distinct(SCHEMAS["rejects"].conform(pl.concat(rejects)))
+    files = _counted(tables["files"], good)
+    good["files"] = validate(SCHEMAS["files"], SCHEMAS["files"].conform(files)).valid
+    return good
+
+
+def _distinct(rejects: pl.DataFrame) -> pl.DataFrame:
+    return rejects.unique(SCHEMAS["rejects"].primary_key, keep="first", maintain_order=True)
+
+
+def _ledger_rows(batch: Batch) -> pl.DataFrame:
+    return SCHEMAS["files"].conform(batch.files)
+
+
+def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    rows = pl.concat(
+        frame.select(pl.col("source_path").alias("path"))
+        for name, frame in tables.items()
+        if "source_path" in frame.columns and name != "files"
+    )
+    parsed = rows.group_by("path").agg(pl.len().cast(pl.Int64).alias("rows_parsed"))
+    rejected = tables["rejects"].group_by(pl.col("file").alias("path")).agg(pl.len().cast(pl.Int64).alias("lines_rejected"))
+    counts = ["rows_parsed", "lines_rejected"]
+    return (
+        files.drop(counts, strict=False)
+        .join(parsed, on="path", how="left", maintain_order="left")
+        .join(rejected, on="path", how="left", maintain_order="left")
+        .with_columns(pl.col(counts).fill_null(0))
+    )
+
+
+def commit(lake: Lake, tables: Tables) -> Release:
+    """Make one batch visible: rows of its units that an earlier ingest wrote are replaced. Raises StoreError."""
+    return lake.commit(tables)
+
+
+def utc_now() -> datetime:
+    """Now, in UTC, without a zone: as modification times are kept."""
+    return datetime.now(UTC).replace(tzinfo=None)

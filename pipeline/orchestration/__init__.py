@@ -1,0 +1,1 @@
+"""The only Dagster code. An asset reads like a table of contents: resource, pure function, metadata."""

@@ -1,0 +1,30 @@
+"""Gathers assets, jobs, sensor, schedule and resources. Nothing is computed and no asset is defined here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from pipeline.orchestration.assets import ASSETS
+from pipeline.orchestration.jobs import hourly, ingest_job, load_job, new_runs
+from pipeline.orchestration.resources import HomeResource, ProgressResource
+from pipeline.store.home import Home
+
+
+def build(home: str | None = None, overrides: Mapping[str, Any] | None = None) -> dg.Definitions:
+    """Definitions for one home. `overrides` replaces resources, for tests and for the command line's progress."""
+    resources: dict[str, Any] = {
+        "store_home": HomeResource(path=str(Home.resolve(home).path)),
+        "progress": ProgressResource(),
+        "io_manager": dg.mem_io_manager,
+    }
+    return dg.Definitions(
+        assets=ASSETS,
+        jobs=[ingest_job, load_job],
+        sensors=[new_runs],
+        schedules=[hourly],
+        resources={**resources, **(overrides or {})},
+        executor=dg.in_process_executor,
+    )

@@ -1,0 +1,34 @@
+"""The Dagster instance of a home: its run history, with telemetry off."""
+
+from __future__ import annotations
+
+import os
+
+import dagster as dg
+
+from pipeline.store.home import Home
+
+_SETTINGS = """\
+telemetry:
+  enabled: false
+run_retries:
+  enabled: true
+  max_retries: 2
+run_monitoring:
+  enabled: false
+"""
+
+
+def prepare(home: Home) -> dict[str, str]:
+    """Write the instance's settings and return the environment in which Dagster's own processes find it."""
+    home.dagster.mkdir(parents=True, exist_ok=True)
+    settings = home.dagster / "dagster.yaml"
+    if not settings.exists():
+        settings.write_text(_SETTINGS, encoding="utf-8")
+    return {"DAGSTER_HOME": str(home.dagster), "SWEEPSCOPE_HOME": str(home.path)}
+
+
+def open_instance(home: Home) -> dg.DagsterInstance:
+    """The instance, for runs in this process."""
+    os.environ.update(prepare(home))
+    return dg.DagsterInstance.get()

@@ -1,0 +1,89 @@
+"""Jobs, the schedule and the sensor. The sensor asks the ledger what is new and launches one run per batch."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+
+import dagster as dg
+import polars as pl
+
+from pipeline import ingest
+from pipeline.errors import SweepscopeError
+from pipeline.orchestration.assets import ASSETS
+from pipeline.orchestration.resources import HomeResource
+from pipeline.store.home import Home
+
+LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
+"""Paths and URLs to watch, separated like PATH. `sweepscope watch` sets it."""
+
+RETRIES = {"dagster/max_retries": "2"}
+
+ingest_job = dg.define_asset_job(
+    "ingest",
+    selection=dg.AssetSelection.assets(*ASSETS),
+    description="Read one batch, commit it to the lake, publish the store.",
+    executor_def=dg.in_process_executor,
+    tags=RETRIES,
+)
+load_job = dg.define_asset_job(
+    "load",
+    selection=dg.AssetSelection.assets("discovered", "parsed", "validated", "lake"),
+    description="Read one batch and commit it to the lake; a later run publishes.",
+    executor_def=dg.in_process_executor,
+    tags=RETRIES,
+)
+
+
+def landing_paths() -> list[str]:
+    """Paths to watch. URLs hold colons, so a line break separates as well as os.pathsep between local paths."""
+    text = os.environ.get(LANDING_VARIABLE, "")
+    lines = [line for line in text.split("\n") if line]
+    return [part for line in lines for part in ([line] if "://" in line else line.split(os.pathsep)) if part]
+
+
+def write_batch(home: Home, batch: pl.DataFrame) -> str:
+    """Store a batch for the run that will read it; the id is a hash of its files, so the same batch runs once."""
+    facts = batch.select("path", "bytes", "mtime").write_csv()
+    batch_id = hashlib.blake2b(facts.encode(), digest_size=8).hexdigest()
+    home.batches.mkdir(parents=True, exist_ok=True)
+    batch.write_parquet(home.batches / f"{batch_id}.parquet")
+    return batch_id
+
+
+@dg.sensor(job=ingest_job, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.RUNNING)
+def new_runs(store_home: HomeResource) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """One run per batch of new or changed run directories under the watched paths."""
+    paths = landing_paths()
+    if not paths:
+        yield dg.SkipReason(f"No paths to watch. Start with `sweepscope watch PATH`, or set {LANDING_VARIABLE}.")
+        return
+    try:
+        pending = ingest.pending(store_home.lake, paths)
+    except SweepscopeError as error:
+        yield dg.SkipReason(str(error))
+        return
+    if pending.is_empty():
+        yield dg.SkipReason(f"Nothing new under {', '.join(paths)}.")
+        return
+    for batch in ingest.batches(pending):
+        batch_id = write_batch(store_home.home, batch)
+        yield dg.RunRequest(run_key=batch_id, run_config=run_config(batch_id=batch_id))
+
+
+@dg.schedule(job=ingest_job, cron_schedule="17 * * * *", default_status=dg.DefaultScheduleStatus.STOPPED)
+def hourly() -> dg.RunRequest | dg.SkipReason:
+    """The fallback where sensors are switched off: everything new, once an hour."""
+    paths = landing_paths()
+    if not paths:
+        return dg.SkipReason(f"No paths to watch: {LANDING_VARIABLE} is not set.")
+    return dg.RunRequest(run_config=run_config(paths=paths))
+
+
+def run_config(*, batch_id: str = "", paths: list[str] | None = None, with_published: bool = True) -> dg.RunConfig:
+    """The same configuration for both assets that read it."""
+    from pipeline.orchestration.assets import BatchConfig
+
+    config = BatchConfig(batch_id=batch_id, paths=paths or [], with_published=with_published)
+    return dg.RunConfig(ops={"discovered": config, "parsed": config})

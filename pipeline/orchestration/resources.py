@@ -1,0 +1,48 @@
+"""What the assets are given: where the store lives, what to watch, and whom to tell about progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dagster as dg
+
+from pipeline.store.home import Home
+from pipeline.store.lake import Lake
+
+OnFile = Callable[[str, int], None]
+
+
+class HomeResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # the generic parameter is the yielded value, itself
+    """The sweepscope home directory."""
+
+    path: str
+
+    @property
+    def home(self) -> Home:
+        """The home, created when it is not there. Raises UsageError or StoreError."""
+        return Home.resolve(self.path)
+
+    @property
+    def lake(self) -> Lake:
+        """The lake of that home."""
+        return Lake(self.home)
+
+
+class ProgressResource(dg.ConfigurableResource):  # type: ignore[type-arg]  # as above
+    """Where parsing reports each file. Silent unless the command line replaces it."""
+
+    def on_file(self, path: str, size: int) -> None:
+        """Called after each file with its path and its size in bytes."""
+
+
+class CallbackProgress:
+    """Progress for runs in this process: hands each file to a callback."""
+
+    def __init__(self, callback: OnFile) -> None:
+        self.on_file = callback
+
+
+def metadata(**values: Any) -> dict[str, Any]:
+    """Asset metadata without the values that are unknown."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,113 @@
+"""Run the graph in this process, batch by batch: what `sweepscope ingest` and the tests do."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import dagster as dg
+import polars as pl
+
+from pipeline import ingest
+from pipeline.errors import SweepscopeError
+from pipeline.orchestration.build import build
+from pipeline.orchestration.instance import open_instance
+from pipeline.orchestration.jobs import run_config, write_batch
+from pipeline.orchestration.resources import CallbackProgress, OnFile
+from pipeline.store.home import Home
+from pipeline.store.lake import Lake
+from pipeline.store.publish import publish
+
+_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+@dataclass
+class Summary:
+    """What one ingest did. `runs` counts the parsed attempts by status, bundled results apart."""
+
+    files_seen: int = 0
+    files_new: int = 0
+    files: Counter[str] = field(default_factory=Counter)
+    runs: Counter[str] = field(default_factory=Counter)
+    published: int = 0
+    rows: Counter[str] = field(default_factory=Counter)
+    rejected_files: list[tuple[str, str]] = field(default_factory=list)
+    bytes: int = 0
+    seconds: float = 0.0
+    batches: int = 0
+    store: str = ""
+
+    @property
+    def mb_per_s(self) -> float | None:
+        """Megabytes read per second of the whole ingest; None when nothing was read."""
+        return self.bytes / 1e6 / self.seconds if self.bytes and self.seconds else None
+
+    def add(self, tables: ingest.Tables) -> None:
+        """Count the validated rows of one batch."""
+        files = tables["files"].filter(pl.col("kind") != "published")
+        self.files.update(files["status"].to_list())
+        self.rejected_files += list(files.filter(pl.col("status") == "rejected").select("path", "error").iter_rows())
+        self.published += tables["runs"].filter(pl.col("origin") == "published").height
+        self.runs.update(tables["runs"].filter(pl.col("origin") != "published")["status"].to_list())
+        self.rows.update({name: frame.height for name, frame in tables.items()})
+        self.batches += 1
+
+
+def ingest_paths(
+    home: Home,
+    paths: Sequence[str],
+    *,
+    with_published: bool = True,
+    batch_units: int = ingest.BATCH_UNITS,
+    on_plan: OnFile = lambda _what, _size: None,
+    on_file: OnFile = lambda _path, _size: None,
+) -> Summary:
+    """Ingest everything new under `paths` and publish.
+
+    Args:
+        on_plan: told ("files", number) and ("bytes", size) once the work is known.
+        on_file: told each file and its size as it is read.
+
+    Raises:
+        SweepscopeError: as the steps raise it, unwrapped from Dagster.
+    """
+    begin = time.perf_counter()
+    lake = Lake(home)
+    found = ingest.find(paths) if paths else pl.DataFrame(schema=ingest.FOUND)
+    pending = ingest.pending_of(lake, found)
+    summary = Summary(files_seen=found.height, files_new=pending.height, bytes=int(pending["bytes"].sum() or 0))
+    on_plan("files", pending.height)
+    on_plan("bytes", summary.bytes)
+    work = ingest.batches(pending, units=batch_units)
+    if not work and with_published and ingest.bundled_is_pending(lake.read("files")):
+        work = [pending]
+    with open_instance(home) as instance:
+        defs = build(str(home.path), {"progress": CallbackProgress(on_file)})
+        for place, batch in enumerate(work):
+            job = defs.resolve_job_def("ingest" if place == len(work) - 1 else "load")
+            summary.add(_execute(job, instance, write_batch(home, batch), with_published=with_published))
+    # Publishing what is published already does nothing; after a crash between commit and publish it catches up.
+    summary.store = str(publish(home).path)
+    summary.seconds = time.perf_counter() - begin
+    return summary
+
+
+def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, batch_id: str, *, with_published: bool) -> ingest.Tables:
+    config = run_config(batch_id=batch_id, with_published=with_published).to_config_dict()
+    try:
+        result = job.execute_in_process(instance=instance, run_config={**config, **_QUIET})
+    except Exception as error:
+        raise _cause(error) or error from error
+    tables: ingest.Tables = result.output_for_node("validated")
+    return tables
+
+
+def _cause(error: BaseException | None) -> SweepscopeError | None:
+    """The error that a step raised, from under Dagster's wrapping."""
+    while error is not None:
+        if isinstance(error, SweepscopeError):
+            return error
+        error = error.__cause__ or getattr(error, "user_exception", None)
+    return None
