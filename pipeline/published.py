@@ -222,3 +222,9 @@ def _settings(derived: pl.DataFrame, published: pl.DataFrame) -> pl.DataFrame:
     """What completion filled, as rows of `settings`."""
     place = published.select("run_id", "source_path", "line_no")
     return SETTINGS.conform(derived.join(place, on="run_id", maintain_order="left").with_columns(is_used=True))
+
+
+def published_ledger(directory: Path) -> pl.DataFrame:
+    """`path`, `sha256` and `parser_version` of every table in `directory`, without parsing it."""
+    rows = [_file(path, path.read_bytes(), 0) for path in published_files(directory)]
+    return FILES.conform(pl.DataFrame(rows)).select("path", "sha256", "parser_version")
