@@ -26,6 +26,7 @@ class Table:
 
     `overrides` redefine a shared column for this table alone, where a contract gives one name two meanings
     (a file's `status` is not a run's). `replaced_by` names the column whose values a re-ingest replaces.
+    `nullable_key` names key columns that may be NULL (a file can be rejected as a whole, without a line).
     """
 
     name: str
@@ -37,12 +38,19 @@ class Table:
     replaced_by: str = "source_path"
     rules: tuple[Rule, ...] = ()
     overrides: tuple[Column, ...] = ()
+    nullable_key: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The table's columns in order, with its overrides."""
         own = {column.name: column for column in self.overrides}
         return tuple(own.get(name) or COLUMNS[name] for name in self.column_names)
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Columns that may not be NULL: the key, and the column that a re-ingest replaces by."""
+        wanted = {*self.primary_key, self.replaced_by} - set(self.nullable_key)
+        return tuple(name for name in self.column_names if name in wanted)
 
     @property
     def polars_schema(self) -> pl.Schema:

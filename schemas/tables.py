@@ -67,6 +67,7 @@ EVENTS = Table(
     grain="one row per evidence line and kind",
     primary_key=("source_path", "line_no", "kind", "text"),
     column_names=("run_id", "source_path", "line_no", "ts", "kind", "rank", "host", "text"),
+    nullable_key=("line_no",),
 )
 
 SETTINGS = Table(
@@ -75,6 +76,7 @@ SETTINGS = Table(
     grain="one row per run attempt, setting and source",
     primary_key=("run_id", "name", "setting_source"),
     column_names=("run_id", "name", "value", "setting_source", "is_used", "source_path", "line_no"),
+    nullable_key=("line_no",),
 )
 
 REJECTS = Table(
@@ -84,6 +86,7 @@ REJECTS = Table(
     primary_key=("file", "line_no", "table", "column", "reason"),
     column_names=("file", "line_no", "table", "column", "reason", "raw"),
     replaced_by="file",
+    nullable_key=("line_no", "table", "column"),
 )
 
 _AS_PUBLISHED = tuple(
