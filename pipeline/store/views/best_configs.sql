@@ -1,0 +1,51 @@
+-- The fastest layout of each cell, the second fastest, and how sure the lead is. Without repeats nothing is known
+-- about the noise of a cell, so a lead of up to 1 % counts as a tie.
+CREATE VIEW best_configs AS
+WITH tried AS (
+    SELECT origin, model, num_nodes, seq_len, gbs_tokens, accelerator, count(*) AS runs_tried
+    FROM runs
+    WHERE duplicate_of IS NULL
+    GROUP BY ALL
+),
+podium AS (
+    SELECT
+        *,
+        sum(repeats) OVER cell AS runs_completed,
+        count(*) OVER cell AS layouts_completed,
+        lead(run_id) OVER by_rank AS runner_up_run_id,
+        lead(layout) OVER by_rank AS runner_up_layout,
+        lead(tokens_per_s_per_gpu) OVER by_rank AS runner_up_tokens_per_s_per_gpu,
+        lead(mfu) OVER by_rank AS runner_up_mfu,
+        lead(repeat_spread) OVER by_rank AS runner_up_spread
+    FROM ranked_layouts
+    WINDOW
+        cell AS (PARTITION BY origin, model, num_nodes, seq_len, gbs_tokens, accelerator),
+        by_rank AS (
+            PARTITION BY origin, model, num_nodes, seq_len, gbs_tokens, accelerator ORDER BY rank_in_cell
+        )
+    QUALIFY rank_in_cell = 1
+),
+lead_of_winner AS (
+    SELECT
+        *,
+        tokens_per_s_per_gpu / runner_up_tokens_per_s_per_gpu - 1 AS margin,
+        coalesce(greatest(repeat_spread, runner_up_spread), 0.01) AS noise  -- greatest() skips NULL
+    FROM podium
+)
+SELECT
+    w.origin, w.model, w.num_nodes, w.seq_len, w.gbs_tokens, w.accelerator,
+    w.run_id, w.framework, w.params, w.num_gpus, w.gpus_per_node, w.dp, w.tp, w.pp, w.cp, w.ep, w.vpp, w.zero_stage,
+    w.mbs, w.gas, w.recompute, w.precision, w.layout, w.tokens_per_s_per_gpu, w.tokens_per_s, w.step_time_s, w.mfu,
+    w.mfu_logged, w.hfu, w.model_tflops_per_gpu, w.mem_peak_allocated_bytes, w.mem_peak_reserved_bytes,
+    w.repeats, w.repeat_spread,
+    w.runner_up_run_id, w.runner_up_layout, w.runner_up_tokens_per_s_per_gpu, w.runner_up_mfu,
+    w.margin,
+    coalesce(w.margin <= w.noise, false) AS is_tie,
+    t.runs_tried,
+    w.runs_completed::BIGINT AS runs_completed,
+    w.layouts_completed
+FROM lead_of_winner AS w
+JOIN tried AS t
+    ON t.origin = w.origin AND t.model = w.model AND t.num_nodes = w.num_nodes AND t.seq_len = w.seq_len
+    AND t.gbs_tokens = w.gbs_tokens
+    AND t.accelerator IS NOT DISTINCT FROM w.accelerator

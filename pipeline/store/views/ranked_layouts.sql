@@ -1,0 +1,50 @@
+-- Every completed layout of each cell, fastest first. Repeats of one layout are one row: the medians over its runs,
+-- and the spread that tells how far a lead can be trusted. Tokens/s/GPU decides, not MFU: within a cell the model and
+-- the card are the same, and tokens/s/GPU depends on no FLOP convention.
+-- Runs without a model, node count, sequence length or batch have no cell; an unknown accelerator is a group of its own.
+CREATE VIEW ranked_layouts AS
+WITH layouts AS (
+    SELECT
+        origin, model, num_nodes, seq_len, gbs_tokens, accelerator,
+        -- what makes a layout: everything that a user can choose
+        framework, num_gpus, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas,
+        recompute, precision, sequence_parallel, pipeline_schedule, layout,
+        median(tokens_per_s_per_gpu) AS tokens_per_s_per_gpu,
+        median(tokens_per_s) AS tokens_per_s,
+        median(step_time_s) AS step_time_s,
+        median(mfu) AS mfu,
+        median(mfu_logged) AS mfu_logged,
+        median(hfu) AS hfu,
+        median(model_tflops_per_gpu) AS model_tflops_per_gpu,
+        max(params) AS params,
+        -- memory is a limit, so the worst repeat counts
+        max(mem_peak_allocated_bytes) AS mem_peak_allocated_bytes,
+        max(mem_peak_reserved_bytes) AS mem_peak_reserved_bytes,
+        count(*) AS repeats,
+        CASE WHEN count(*) > 1
+            THEN (max(tokens_per_s_per_gpu) - min(tokens_per_s_per_gpu)) / median(tokens_per_s_per_gpu)
+        END AS repeat_spread,
+        list({'id': run_id, 'speed': tokens_per_s_per_gpu}) AS repeated
+    FROM runs
+    WHERE status = 'completed' AND quarantine_reason IS NULL AND duplicate_of IS NULL
+        AND tokens_per_s_per_gpu > 0
+        AND model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
+    GROUP BY ALL
+),
+named AS (
+    SELECT
+        *,
+        -- the run nearest to the median stands for its layout (the id only makes the choice repeatable)
+        list_sort([{'distance': abs(r.speed - tokens_per_s_per_gpu), 'id': r.id} for r in repeated])[1].id AS run_id
+    FROM layouts
+)
+SELECT
+    origin, model, num_nodes, seq_len, gbs_tokens, accelerator,
+    row_number() OVER (
+        PARTITION BY origin, model, num_nodes, seq_len, gbs_tokens, accelerator
+        ORDER BY tokens_per_s_per_gpu DESC, layout, run_id
+    ) AS rank_in_cell,
+    run_id, framework, params, num_gpus, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute,
+    precision, layout, tokens_per_s_per_gpu, tokens_per_s, step_time_s, mfu, mfu_logged, hfu, model_tflops_per_gpu,
+    mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread
+FROM named
