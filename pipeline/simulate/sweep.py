@@ -1,0 +1,118 @@
+"""Write a simulated sweep: run directories, the truth beside them, and the marker that says what it is."""
+
+from __future__ import annotations
+
+import calendar
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from datetime import datetime
+from pathlib import Path
+
+from pipeline.errors import UsageError
+from pipeline.simulate.dialects import RENDERERS
+from pipeline.simulate.generate import FRAMEWORKS, generate
+from pipeline.simulate.marker import MARKER_NAME, TRUTH_NAME
+from pipeline.simulate.render import render
+from pipeline.simulate.truth import SimulatedRun, SimulatedStep
+
+
+def write_sweep(
+    directory: Path, *, runs: int, seed: int, frameworks: Sequence[str] = FRAMEWORKS, noise: bool = True
+) -> Path:
+    """Write `runs` run directories below `directory` as `<framework>/<sweep>/<run>/` and return `directory`.
+
+    Deterministic: equal arguments give byte-identical files with equal modification times (the end of the run, so that
+    no simulated run looks as if it were still being written).
+
+    Raises:
+        UsageError: `directory` is a file or holds something, `runs` is below 1, or a framework is unknown.
+    """
+    unknown = sorted(set(frameworks) - set(RENDERERS))
+    if unknown or not frameworks:
+        raise UsageError(f"cannot simulate {', '.join(unknown) or 'no framework'}: choose from {', '.join(FRAMEWORKS)}")
+    if runs < 1:
+        raise UsageError(f"cannot simulate {runs} runs: give a number of at least 1")
+    _claim(directory)
+    with (directory / TRUTH_NAME).open("w", encoding="utf-8") as truth:
+        for run in generate(seed, runs, frameworks=frameworks, noise=noise):
+            log = _write_run(directory, run)
+            truth.write(json.dumps(truth_of(run, log), ensure_ascii=False) + "\n")
+    marker = {
+        "simulator": "sweepscope simulate",
+        "seed": seed,
+        "runs": runs,
+        "frameworks": list(frameworks),
+        "noise": noise,
+    }
+    (directory / MARKER_NAME).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
+    return directory
+
+
+def _claim(directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise UsageError(f"{directory} is a file: give a directory to write the simulated sweep into")
+    if directory.exists() and any(directory.iterdir()):
+        raise UsageError(f"{directory} is not empty: give a new directory, nothing is overwritten")
+    directory.mkdir(parents=True, exist_ok=True)
+
+
+def _write_run(root: Path, run: SimulatedRun) -> str:
+    """Write one run's files; returns the log's path below `root`."""
+    directory = root / run.path
+    directory.mkdir(parents=True)
+    ended = calendar.timegm(run.ended_at.timetuple())
+    for name, data in render(run).items():
+        path = directory / name
+        path.write_bytes(data)
+        os.utime(path, (ended, ended))
+    return f"{run.path}/{RENDERERS[run.framework].log_name(run)}"
+
+
+def truth_of(run: SimulatedRun, log: str) -> dict[str, object]:
+    """The answer sheet of one run, for JSON: what its files say (`stated`, `steps` by column) and what they do not."""
+    last = run.steps[-1] if run.steps else None
+    return {
+        "log": log,
+        "run_dir": run.path,
+        "sweep": run.sweep,
+        "framework": run.framework,
+        "variant": run.variant,
+        "job_id": str(run.job_id),
+        "status": run.status,
+        "failure": run.failure,
+        "started_at": run.started_at.isoformat(),
+        "ended_at": run.ended_at.isoformat(timespec="seconds"),
+        "model": run.model.name,
+        "params": run.model.params,
+        "layout": asdict(run.layout),
+        "gbs": run.layout.gbs,
+        "seq_len": run.seq_len,
+        "accelerator": run.accelerator.name,
+        "num_nodes": run.num_nodes,
+        "gpus_per_node": run.gpus_per_node,
+        "num_gpus": run.num_gpus,
+        "steps_planned": run.steps_planned,
+        "steps_logged": len(run.steps),
+        "first_step": run.steps[0].step if run.steps else None,
+        "last_step": last.step if last else None,
+        "last_loss": _plain(last.loss) if last else None,
+        "mem_peak_allocated_bytes": run.mem_peak_allocated_bytes,
+        "mem_peak_reserved_bytes": run.mem_peak_reserved_bytes,
+        "noise": asdict(run.noise) | {"stderr_apart": run.stderr_apart},
+        "stated": dict(RENDERERS[run.framework].stated(run)),
+        "steps": {
+            field.name: [_plain(getattr(step, field.name)) for step in run.steps] for field in fields(SimulatedStep)
+        },
+    }
+
+
+def _plain(value: object) -> object:
+    """A value that JSON has: times as text, NaN as null."""
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ")
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return value
