@@ -30,14 +30,18 @@ def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = argparse.ArgumentParser(
         prog="sweepscope",
-        description="Which parallel layout is best for this model on these nodes, how sure is that, why did the others lose?",
+        description="Which parallel layout is best for this model on these nodes, how sure is that, and why did others lose?",
         epilog="Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     parser.add_argument("--version", action="version", version=f"sweepscope {version('sweepscope')}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb in VERBS:
         sub = verbs.add_parser(verb.name, help=verb.help, description=verb.description)
-        sub.add_argument("--home", metavar="DIR", help="where lake and store live (default: $SWEEPSCOPE_HOME, else the XDG data directory)")
+        sub.add_argument(
+            "--home",
+            metavar="DIR",
+            help="where lake and store live (default: $SWEEPSCOPE_HOME, else the XDG data directory)",
+        )
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
         verb.add_arguments(sub)
         sub.set_defaults(run=verb.run)

@@ -20,7 +20,7 @@ from pipeline.published import load_published, published_ledger
 from pipeline.read import Batch, read_batch
 from pipeline.simulate.marker import MARKER_NAME
 from pipeline.store.lake import Lake, Release
-from pipeline.validate import validate
+from pipeline.validate import merge_rejects, validate
 from schemas.registry import TABLES as SCHEMAS
 
 BATCH_UNITS = 1_000
@@ -82,7 +82,9 @@ def parse(
     return {
         **tables,
         "runs": completed.runs,
-        "settings": pl.concat([tables["settings"], SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True)))]),
+        "settings": pl.concat(
+            [tables["settings"], SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True)))]
+        ),
         "rejects": pl.concat([tables["rejects"], SCHEMAS["rejects"].conform(batch.rejects)]),
         "files": _ledger_rows(batch),
     }
@@ -104,7 +106,10 @@ def pending_of(lake: Lake, found: pl.DataFrame) -> pl.DataFrame:
 def merge(first: Tables, second: Tables) -> Tables:
     """Tables of two sources one below the other."""
     names = [*first, *(name for name in second if name not in first)]
-    return {name: pl.concat([part[name] for part in (first, second) if name in part], how="diagonal_relaxed") for name in names}
+    return {
+        name: pl.concat([part[name] for part in (first, second) if name in part], how="diagonal_relaxed")
+        for name in names
+    }
 
 
 def bundled_is_pending(ledger: pl.DataFrame) -> bool:
@@ -127,14 +132,10 @@ def check(tables: Tables) -> Tables:
             result = validate(SCHEMAS[name], frame)
             good[name] = result.valid
             rejects.append(result.rejects)
-    good["rejects"] = _distinct(SCHEMAS["rejects"].conform(pl.concat(rejects)))
+    good["rejects"] = merge_rejects(pl.concat(rejects))
     files = _counted(tables["files"], good)
     good["files"] = validate(SCHEMAS["files"], SCHEMAS["files"].conform(files)).valid
     return good
-
-
-def _distinct(rejects: pl.DataFrame) -> pl.DataFrame:
-    return rejects.unique(SCHEMAS["rejects"].primary_key, keep="first", maintain_order=True)
 
 
 def _ledger_rows(batch: Batch) -> pl.DataFrame:
@@ -148,7 +149,9 @@ def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         if "source_path" in frame.columns and name != "files"
     )
     parsed = rows.group_by("path").agg(pl.len().cast(pl.Int64).alias("rows_parsed"))
-    rejected = tables["rejects"].group_by(pl.col("file").alias("path")).agg(pl.len().cast(pl.Int64).alias("lines_rejected"))
+    rejected = (
+        tables["rejects"].group_by(pl.col("file").alias("path")).agg(pl.len().cast(pl.Int64).alias("lines_rejected"))
+    )
     counts = ["rows_parsed", "lines_rejected"]
     return (
         files.drop(counts, strict=False)

@@ -12,8 +12,12 @@ from pipeline.store.home import Home
 
 def add_dashboard_arguments(parser: argparse.ArgumentParser) -> None:
     """`--port` and `--host`, as every verb that serves the dashboard takes them."""
-    parser.add_argument("--port", type=int, default=servers.DASHBOARD_PORT, help="dashboard port (default: %(default)s)")
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)")
+    parser.add_argument(
+        "--port", type=int, default=servers.DASHBOARD_PORT, help="dashboard port (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)"
+    )
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -21,11 +25,7 @@ def _run(args: argparse.Namespace) -> int:
     servers.check_port(args.port, args.host)
     process = servers.dashboard_process(home, args.port, args.host)
     url = f"http://{args.host}:{args.port}"
-    try:
-        servers.wait_until_served(process, url)
-    except BaseException:
-        servers.stop_all([process])
-        raise
+    servers.wait_until_served({url: process})
     if args.json:
         say_json({"dashboard": url, "home": str(home.path)})
     else:

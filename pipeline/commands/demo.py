@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 
 from pipeline.commands import servers
@@ -16,7 +17,8 @@ from pipeline.store.home import Home
 DEMO_RUNS = 120
 FIRST_QUERY = (
     "select model, num_nodes, layout, round(100 * mfu, 1) as mfu_pct, round(100 * margin, 1) as lead_pct "
-    "from best_configs where origin = 'published' and seq_len = 4096 and gbs_tokens = 1048576 order by params, num_nodes"
+    "from best_configs where origin = 'published' and seq_len = 4096 and gbs_tokens = 1048576 "
+    "order by params, num_nodes"
 )
 
 
@@ -44,16 +46,13 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     process = servers.dashboard_process(home, args.port, args.host)
     url = f"http://{args.host}:{args.port}"
-    try:
-        servers.wait_until_served(process, url)
-    except BaseException:
-        servers.stop_all([process])
-        raise
+    servers.wait_until_served({url: process})
     seconds = time.perf_counter() - begin
     if args.json:
         say_json({**as_dict(summary), "dashboard": url, "seconds_to_page": round(seconds, 1)})
     else:
-        say(f'\nDashboard  {url}   ready {seconds:.1f} s after the start; stop with Ctrl-C\nTry        sweepscope query "{FIRST_QUERY}"')
+        say(f"\nDashboard  {url}   ready {seconds:.1f} s after the start; stop with Ctrl-C")
+        say(f'Try        {sys.argv[0]} query "{FIRST_QUERY}"')
     return servers.run_until_stopped([process])
 
 

@@ -14,8 +14,12 @@ MAX_LISTED = 10
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="log file, run directory, sweep directory or URL (s3://, gs:// ...)")
-    parser.add_argument("--no-published", action="store_true", help="leave the bundled published results out of the store")
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="log file, run directory, sweep directory or URL (s3://, gs:// ...)"
+    )
+    parser.add_argument(
+        "--no-published", action="store_true", help="leave the bundled published results out of the store"
+    )
 
 
 def _run(args: argparse.Namespace) -> int:

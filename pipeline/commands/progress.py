@@ -38,7 +38,13 @@ class FileProgress:
 @contextmanager
 def file_progress(label: str) -> Iterator[FileProgress]:
     """Show progress while the block runs."""
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         yield FileProgress(bar, bar.add_task(label, total=None))

@@ -18,7 +18,9 @@ FORMATS = ("table", "csv", "json", "parquet")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("sql", metavar="SQL", help='for example: "select * from best_configs"; "-" reads standard input')
+    parser.add_argument(
+        "sql", metavar="SQL", help='for example: "select * from best_configs"; "-" reads standard input'
+    )
     parser.add_argument("--format", choices=FORMATS, help="default: table (json with --json)")
     parser.add_argument("--out", metavar="FILE", help="write the result there instead of printing it")
 
@@ -46,7 +48,7 @@ def run_query(home: Home, sql: str) -> pl.DataFrame:
 
 def _plain(message: str) -> str:
     """DuckDB's message in one line, without the caret drawing under the query."""
-    return " ".join(line.strip() for line in message.split("\n\n")[0].splitlines() if line.strip())
+    return " ".join(line.strip() for line in message.split("\n\n", maxsplit=1)[0].splitlines() if line.strip())
 
 
 def _write(frame: pl.DataFrame, form: str, out: str | None) -> None:

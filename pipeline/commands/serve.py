@@ -24,21 +24,16 @@ def _run(args: argparse.Namespace) -> int:
     servers.check_port(args.port, args.host)
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
     page, runs = f"http://{args.host}:{args.port}", f"http://{args.host}:{args.dagster_port}"
-    processes = [
-        servers.dashboard_process(home, args.port, args.host),
-        servers.dagster_process(home, args.paths, args.dagster_port, args.host),
-    ]
-    try:
-        for process, url in zip(processes, (page, runs), strict=True):
-            servers.wait_until_served(process, url, timeout_s=120)
-    except BaseException:
-        servers.stop_all(processes)
-        raise
+    processes = {
+        page: servers.dashboard_process(home, args.port, args.host),
+        runs: servers.dagster_process(home, args.paths, args.dagster_port, args.host),
+    }
+    servers.wait_until_served(processes)
     if args.json:
         say_json({"dashboard": page, "dagster": runs, "watching": args.paths, "home": str(home.path)})
     else:
         say(f"Dashboard: {page}\nRuns:      {runs}\nWatching {', '.join(args.paths)} every 30 s  (stop with Ctrl-C)")
-    return servers.run_until_stopped(processes)
+    return servers.run_until_stopped(list(processes.values()))
 
 
 VERB = Verb(

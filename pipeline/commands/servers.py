@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,15 +32,25 @@ def check_port(port: int, host: str, option: str = "--port") -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise UsageError(f"Port {port} on {host} cannot be used: {error.strerror}. Give another with {option}.") from error
+            raise UsageError(
+                f"Port {port} on {host} cannot be used: {error.strerror}. Give another with {option}."
+            ) from error
 
 
 def dashboard_process(home: Home, port: int, host: str) -> subprocess.Popen[bytes]:
     """Streamlit on the dashboard's script; it reads the store only."""
-    from dashboard.serve import streamlit_arguments
-
     environment = {**os.environ, "SWEEPSCOPE_HOME": str(home.path)}
-    return subprocess.Popen([sys.executable, "-m", "streamlit", *streamlit_arguments(port=port, host=host)], env=environment)
+    options = {
+        "server.port": str(port),
+        "server.address": host,
+        "server.headless": "true",  # no browser window, no e-mail prompt on the first run
+        "server.fileWatcherType": "none",  # an installed package does not change under a running server
+        "browser.gatherUsageStats": "false",
+    }
+    flags = [part for name, value in options.items() for part in (f"--{name}", value)]
+    command = [sys.executable, "-m", "streamlit", "run", str(dashboard_script()), *flags]
+    # Streamlit greets on stdout, where our own result goes; its errors stay on stderr.
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
 
 
 def dagster_process(home: Home, paths: Sequence[str], port: int, host: str) -> subprocess.Popen[bytes]:
@@ -53,16 +63,27 @@ def dagster_process(home: Home, paths: Sequence[str], port: int, host: str) -> s
     return subprocess.Popen([sys.executable, *command], env=environment)
 
 
-def wait_until_served(process: subprocess.Popen[bytes], url: str, *, timeout_s: float = 60) -> None:
-    """Return once `url` answers. Raises SweepscopeError when the server ends or stays silent."""
-    end = time.monotonic() + timeout_s
+def wait_until_served(servers: Mapping[str, subprocess.Popen[bytes]], *, timeout_s: float = 120) -> None:
+    """Return once every URL answers; when one does not, stop them all.
+
+    Raises SweepscopeError when a server ends or stays silent.
+    """
+    try:
+        for url, process in servers.items():
+            _wait(url, process, time.monotonic() + timeout_s)
+    except BaseException:
+        stop_all(list(servers.values()))
+        raise
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], end: float) -> None:
     while time.monotonic() < end:
         if process.poll() is not None:
             raise SweepscopeError(f"The server ended with exit code {process.returncode} before it answered at {url}.")
         with suppress(URLError, OSError), urlopen(url, timeout=1):  # noqa: S310 -- our own server on this host
             return
         time.sleep(0.1)
-    raise SweepscopeError(f"No answer from {url} within {timeout_s:.0f} s.")
+    raise SweepscopeError(f"No answer from {url}. Look at what the server printed above.")
 
 
 def run_until_stopped(processes: Sequence[subprocess.Popen[bytes]]) -> int:

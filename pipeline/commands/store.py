@@ -30,9 +30,21 @@ def _path(home: Home, as_json: bool) -> int:
 def _versions(home: Home, as_json: bool) -> int:
     rows = versions(home.path)
     if as_json:
-        say_json([{"version": row.version, "path": str(row.path), "bytes": row.bytes, "is_current": row.is_current} for row in rows])
+        say_json(
+            [
+                {"version": row.version, "path": str(row.path), "bytes": row.bytes, "is_current": row.is_current}
+                for row in rows
+            ]
+        )
     else:
-        say(table([(f"{'*' if row.is_current else ' '} {row.version}", f"{row.bytes / 1e6:8.1f} MB  {row.path}") for row in rows]))
+        say(
+            table(
+                [
+                    (f"{'*' if row.is_current else ' '} {row.version}", f"{row.bytes / 1e6:8.1f} MB  {row.path}")
+                    for row in rows
+                ]
+            )
+        )
     return 0
 
 
@@ -43,7 +55,8 @@ def _verify(home: Home, as_json: bool) -> int:
     else:
         say(table([(name, f"{rows:>10,} rows  {digest}") for name, rows, digest in report.tables]))
     if report.problems:
-        raise StoreError(f"The store does not match its lake: {'; '.join(report.problems)}. Run: sweepscope store compact, then ingest again.")
+        problems = "; ".join(report.problems)
+        raise StoreError(f"The store does not match its lake: {problems}. Publish it anew with `sweepscope ingest`.")
     return 0
 
 
@@ -56,7 +69,8 @@ def _compact(home: Home, as_json: bool) -> int:
 VERB = Verb(
     name="store",
     help="path, versions, verification and compaction of the store",
-    description="path: the current file. versions: those kept. verify: every table against the lake. compact: merge small files in the lake.",
+    description="path: the current file. versions: those kept. verify: every table against the lake. "
+    "compact: merge small files in the lake.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -14,7 +14,9 @@ from pipeline.store.home import Home
 def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     """Paths to watch and Dagster's port."""
     parser.add_argument("paths", metavar="PATH", nargs="+", help="directories or URLs where run directories appear")
-    parser.add_argument("--dagster-port", type=int, default=servers.WEBSERVER_PORT, help="port of Dagster's page (default: %(default)s)")
+    parser.add_argument(
+        "--dagster-port", type=int, default=servers.WEBSERVER_PORT, help="port of Dagster's page (default: %(default)s)"
+    )
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +30,7 @@ def _run(args: argparse.Namespace) -> int:
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
     process = servers.dagster_process(home, args.paths, args.dagster_port, args.host)
     url = f"http://{args.host}:{args.dagster_port}"
-    try:
-        servers.wait_until_served(process, url, timeout_s=120)
-    except BaseException:
-        servers.stop_all([process])
-        raise
+    servers.wait_until_served({url: process})
     if args.json:
         say_json({"dagster": url, "watching": args.paths, "home": str(home.path)})
     else:
@@ -43,7 +41,7 @@ def _run(args: argparse.Namespace) -> int:
 VERB = Verb(
     name="watch",
     help="ingest new runs as they appear (Dagster daemon, sensor and schedule)",
-    description="Run Dagster's webserver and daemon. A sensor looks for new or changed run directories every 30 seconds; "
+    description="Run Dagster's webserver and daemon. A sensor looks for new or changed runs every 30 seconds; "
     "an hourly schedule stands by for places where sensors are off.",
     add_arguments=_add_arguments,
     run=_run,

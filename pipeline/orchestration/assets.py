@@ -11,6 +11,7 @@ from typing import Any
 
 import dagster as dg
 import polars as pl
+from pydantic import Field
 
 from pipeline import ingest
 from pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
@@ -28,7 +29,7 @@ class BatchConfig(dg.Config):
     """Which files a run reads: a batch file written by the sensor, or paths to look through."""
 
     batch_id: str = ""
-    paths: list[str] = []
+    paths: list[str] = Field(default_factory=list)
     with_published: bool = True
 
 
@@ -64,7 +65,9 @@ def parsed(
     group_name="ingest",
     description="Rows that pass their schema; the others stand in `rejects` with a reason.",
     check_specs=[
-        dg.AssetCheckSpec(f"schema_{name}", asset="validated", blocking=True, description=f"Rows of {name} pass their schema.")
+        dg.AssetCheckSpec(
+            f"schema_{name}", asset="validated", blocking=True, description=f"Rows of {name} pass their schema."
+        )
         for name in _CHECKED
     ],
 )
@@ -88,7 +91,8 @@ def validated(parsed: dict[str, pl.DataFrame]) -> Any:
     retry_policy=dg.RetryPolicy(max_retries=2, delay=1, backoff=dg.Backoff.EXPONENTIAL),
 )
 def lake(
-    context: dg.AssetExecutionContext, validated: dict[str, pl.DataFrame], store_home: HomeResource) -> dg.Output[int]:
+    context: dg.AssetExecutionContext, validated: dict[str, pl.DataFrame], store_home: HomeResource
+) -> dg.Output[int]:
     """Number of the release."""
     tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run_id))}
     release = ingest.commit(store_home.lake, tables)

@@ -94,7 +94,9 @@ def ingest_paths(
     return summary
 
 
-def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, batch_id: str, *, with_published: bool) -> ingest.Tables:
+def _execute(
+    job: dg.JobDefinition, instance: dg.DagsterInstance, batch_id: str, *, with_published: bool
+) -> ingest.Tables:
     config = run_config(batch_id=batch_id, with_published=with_published).to_config_dict()
     try:
         result = job.execute_in_process(instance=instance, run_config={**config, **_QUIET})
