@@ -33,10 +33,10 @@ _FRAMEWORKS: dict[str, str] = {
 
 _STATUS = {"success": "completed", "oom": "oom", "hang": "hang", "failed": "failed", "unknown": "unknown"}
 
-_GIB_SOURCES = "ultrascale_playbook"
+_PLAYBOOK = ("ultrascale_playbook",)
 """nanotron divides by 2**30 and prints GB; every other table uses 1e9."""
 
-_ALLOCATED = ("ultrascale_playbook", "simumax")
+_ALLOCATED = (*_PLAYBOOK, "simumax")
 _RESERVED = ("torchtitan",)
 """What `peak_mem_gb` is, where the source says so; the rest (nvidia-smi, formulas) stays in published_runs."""
 
@@ -135,7 +135,7 @@ def _starts_with(prefixes: tuple[str, ...]) -> pl.Expr:
 
 def _runs(table: pl.DataFrame) -> pl.DataFrame:
     """Rows of `published_runs` as rows of `runs`, before anything is derived."""
-    gb = pl.when(_starts_with((_GIB_SOURCES,))).then(2.0**30).otherwise(1e9)
+    gb = pl.when(_starts_with(_PLAYBOOK)).then(2.0**30).otherwise(1e9)
 
     def in_bytes(gigabytes: pl.Expr) -> pl.Expr:
         return (gigabytes * gb).round().cast(pl.Int64)
@@ -172,6 +172,9 @@ def _runs(table: pl.DataFrame) -> pl.DataFrame:
         .otherwise(in_bytes(_extra_number("peak_reserved_mem_gb"))),
         quarantine_reason=pl.format("repeats a row of {}", repeats),
         duplicate_of=repeats,
+        # A table prints one row per setting, also where our columns cannot tell two of them apart; only the playbook
+        # ran one layout several times.
+        variant=pl.when(~_starts_with(_PLAYBOOK)).then(pl.col("table_or_figure")),
         parser=pl.lit(PARSER),
         parser_version=PARSER_VERSION,
     )  # fmt: skip

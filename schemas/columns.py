@@ -113,6 +113,7 @@ _LAYOUT = (
     _int("gbs", "sequences", "global batch = dp * gas * mbs", minimum=1),
     _int("gbs_tokens", "tokens", "global batch in tokens = gbs * seq_len", minimum=1),
     _text("layout", "layout in one text, e.g. DP8 TP4 PP2 · GAS16 MBS2 · Z1; unknown parts are left out"),
+    _text("variant", "what else sets a run apart from others of its layout, in its source's words (async TP, a kernel)"),
     _text("recompute", "activation recomputation", vocab.RECOMPUTE),
     _bool("sequence_parallel", "Megatron sequence parallelism is on"),
     _text("precision", "precision of the matrix products", vocab.PRECISION),

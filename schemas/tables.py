@@ -129,7 +129,7 @@ CELL_KEY = ("origin", "model", "num_nodes", "seq_len", "gbs_tokens", "accelerato
 
 _WINNER = (
     "run_id", "framework", "params", "num_gpus", "gpus_per_node", "dp", "tp", "pp", "cp", "ep", "vpp",
-    "zero_stage", "mbs", "gas", "recompute", "precision", "layout", "tokens_per_s_per_gpu", "tokens_per_s",
+    "zero_stage", "mbs", "gas", "recompute", "precision", "layout", "variant", "tokens_per_s_per_gpu", "tokens_per_s",
     "step_time_s", "mfu", "mfu_logged", "hfu", "model_tflops_per_gpu", "mem_peak_allocated_bytes",
     "mem_peak_reserved_bytes",
 )  # fmt: skip

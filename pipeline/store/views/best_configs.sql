@@ -35,7 +35,7 @@ lead_of_winner AS (
 SELECT
     w.origin, w.model, w.num_nodes, w.seq_len, w.gbs_tokens, w.accelerator,
     w.run_id, w.framework, w.params, w.num_gpus, w.gpus_per_node, w.dp, w.tp, w.pp, w.cp, w.ep, w.vpp, w.zero_stage,
-    w.mbs, w.gas, w.recompute, w.precision, w.layout, w.tokens_per_s_per_gpu, w.tokens_per_s, w.step_time_s, w.mfu,
+    w.mbs, w.gas, w.recompute, w.precision, w.layout, w.variant, w.tokens_per_s_per_gpu, w.tokens_per_s, w.step_time_s, w.mfu,
     w.mfu_logged, w.hfu, w.model_tflops_per_gpu, w.mem_peak_allocated_bytes, w.mem_peak_reserved_bytes,
     w.repeats, w.repeat_spread,
     w.runner_up_run_id, w.runner_up_layout, w.runner_up_tokens_per_s_per_gpu, w.runner_up_mfu,

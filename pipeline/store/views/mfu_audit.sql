@@ -16,7 +16,10 @@ judged AS (
     SELECT
         *,
         duplicate_of IS NULL AS is_own_run,
-        coalesce(is_full_formula AND abs(mfu_ratio / tied_ratio - 1) <= 0.005, false) AS counts_embedding_twice,
+        -- in large models the embedding is a thousandth of the work: there the ratio says nothing
+        coalesce(
+            is_full_formula AND tied_ratio > 1.01 AND abs(mfu_ratio / tied_ratio - 1) <= 0.005, false
+        ) AS counts_embedding_twice,
         -- the shape may be inferred from the printed MFU; either way label and figures belong to different models
         coalesce(abs(params / (total_params_b * 1e9) - 1) > 0.05, false) AS is_mislabelled
     FROM facts

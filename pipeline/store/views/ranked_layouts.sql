@@ -8,7 +8,9 @@ WITH layouts AS (
         origin, model, num_nodes, seq_len, gbs_tokens, accelerator,
         -- what makes a layout: everything that a user can choose
         framework, num_gpus, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas,
-        recompute, precision, sequence_parallel, pipeline_schedule, layout,
+        recompute, precision, sequence_parallel, pipeline_schedule, layout, variant,
+        -- two runs of which the layout is not known in full are not repeats of each other
+        CASE WHEN (dp + tp + pp + mbs + gas) IS NULL THEN run_id END AS only_run,
         median(tokens_per_s_per_gpu) AS tokens_per_s_per_gpu,
         median(tokens_per_s) AS tokens_per_s,
         median(step_time_s) AS step_time_s,
@@ -34,8 +36,10 @@ WITH layouts AS (
 named AS (
     SELECT
         *,
-        -- the run nearest to the median stands for its layout (the id only makes the choice repeatable)
-        list_sort([{'distance': abs(r.speed - tokens_per_s_per_gpu), 'id': r.id} for r in repeated])[1].id AS run_id
+        -- the run nearest to the median stands for its layout, of two equally near the faster one
+        list_sort([{
+            'distance': round(abs(r.speed - tokens_per_s_per_gpu), 6), 'slowness': -r.speed, 'id': r.id
+        } for r in repeated])[1].id AS run_id
     FROM layouts
 )
 SELECT
@@ -45,6 +49,6 @@ SELECT
         ORDER BY tokens_per_s_per_gpu DESC, layout, run_id
     ) AS rank_in_cell,
     run_id, framework, params, num_gpus, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute,
-    precision, layout, tokens_per_s_per_gpu, tokens_per_s, step_time_s, mfu, mfu_logged, hfu, model_tflops_per_gpu,
+    precision, layout, variant, tokens_per_s_per_gpu, tokens_per_s, step_time_s, mfu, mfu_logged, hfu, model_tflops_per_gpu,
     mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread
 FROM named
