@@ -1,50 +1,22 @@
-"""The bundled tables of published results as rows of `published_runs`, `runs` and `files`.
+"""The bundled tables of published results as frames of `published_runs`, `runs`, `settings` and `files`.
 
-A CSV keeps its source's words and units (percent, GB, billions); this module turns them into ours. A new table is a
-file in `data/published` plus a line in `data/manifest.csv`; a new source is a line in `_FRAMEWORKS` when its framework
-is known. Facts about single rows (caveats, corrections) belong in the CSV's columns, not here.
+A CSV keeps its source's words and units; `pipeline.published_rows` turns them into ours. A new table is a file in
+`data/published` plus a line in `data/manifest.csv`.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 from pathlib import Path
 
 import polars as pl
 
-from pipeline import words
 from pipeline.complete import complete_runs
 from pipeline.errors import InputError
+from pipeline.published_rows import PARSER, PARSER_VERSION, as_published, as_runs
 from pipeline.run_id import run_id
-from schemas.tables import FILES, PUBLISHED_RUNS, RUNS, SETTINGS
-
-PARSER = "published"
-PARSER_VERSION = 1
-
-_FRAMEWORKS: dict[str, str] = {
-    "ultrascale_playbook": "nanotron", "llm_foundry": "composer", "torchtitan": "torchtitan", "simumax": "megatron",
-    "korthikanti": "megatron", "narayanan": "megatron", "bigscience": "megatron-deepspeed", "mlperf": "mlperf",
-    "internevo": "internevo", "fms_fsdp": "fms-fsdp", "maxtext": "maxtext", "mtnlg": "megatron-deepspeed",
-    "bloom": "megatron-deepspeed", "llm_foundry_bench": "composer", "mpt7b": "composer", "smollm3": "nanotron",
-}  # fmt: skip
-"""Start of a `source_id` to the framework that its publication names."""
-
-_STATUS = {"success": "completed", "oom": "oom", "hang": "hang", "failed": "failed", "unknown": "unknown"}
-
-_PLAYBOOK = ("ultrascale_playbook",)
-"""nanotron divides by 2**30 and prints GB; every other table uses 1e9."""
-
-_ALLOCATED = (*_PLAYBOOK, "simumax")
-_RESERVED = ("torchtitan",)
-"""What `peak_mem_gb` is, where the source says so; the rest (nvidia-smi, formulas) stays in published_runs."""
-
-_MODEL_COLUMNS = (
-    "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "kv_lora_rank", "ffn_hidden_size",
-    "gated_mlp", "vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token", "expert_ffn_hidden_size",
-    "shared_expert_ffn_hidden_size", "num_dense_layers",
-)  # fmt: skip
+from schemas.tables import FILES, RUNS, SETTINGS
 
 
 def _read_csv(path: Path, raw: bytes) -> pl.DataFrame:
@@ -65,120 +37,12 @@ def _read_csv(path: Path, raw: bytes) -> pl.DataFrame:
     )
 
 
-def _with_extra(rows: pl.DataFrame) -> pl.DataFrame:
-    """The columns that only this table has, as one JSON text per row; absent values are left out."""
-    own = [name for name in rows.columns if name not in PUBLISHED_RUNS.column_names]
-    texts = [
-        json.dumps({name: value for name, value in zip(own, row, strict=True) if value is not None})
-        if any(row)
-        else None
-        for _, *row in rows.select("run_id", *own).iter_rows()
-    ]
-    return rows.with_columns(extra=pl.Series(texts, dtype=pl.String))
-
-
-def _published_runs(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """`rows` in the types of `published_runs`. Raises InputError naming the file for a value of the wrong type."""
-    booleans = ("gated_mlp", "tie_word_embeddings", "is_claimed_best")
-    rows = _with_extra(rows)
-    rows = rows.with_columns(
-        words.map_words(rows[name], words.canonical_bool, pl.Boolean) for name in booleans if name in rows.columns
-    )
+def _read_table(path: Path, raw: bytes) -> pl.DataFrame:
+    """A bundled CSV as rows of `published_runs`. Raises InputError naming the file and the cell's trouble."""
     try:
-        table = PUBLISHED_RUNS.conform(rows)
+        return as_published(_read_csv(path, raw))
     except pl.exceptions.InvalidOperationError as error:
         raise InputError(f"{path}: {error}. Mend the cell, or restore the file from the package.") from error
-    return table.with_columns(comparability=pl.coalesce("comparability", _comparability()))
-
-
-def _comparability() -> pl.Expr:
-    """Whether the published MFU may stand beside another's; tables that judge each row themselves come first."""
-    return (
-        pl.when(pl.col("mfu_pct").is_null() & pl.col("hfu_pct").is_null())
-        .then(pl.lit("no MFU published"))
-        .when(pl.col("mfu_pct").is_null())
-        .then(pl.lit("HFU, counts recomputation"))
-        .when(pl.col("precision").str.contains("(?i)fp8|float8"))
-        .then(pl.lit("FP8, FP8 peak"))
-        .otherwise(pl.lit("comparable"))
-    )
-
-
-def _status(table: pl.DataFrame) -> pl.DataFrame:
-    """Status with the rule that decided it. A table without a status column lists runs that worked."""
-    said = pl.col("status").replace_strict(_STATUS, default=None, return_dtype=pl.String)
-    has_result = pl.any_horizontal(
-        pl.col(name).is_not_null()
-        for name in ("step_time_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_pct", "hfu_pct")
-    )
-    silent = pl.col("status").is_null()
-    return table.select(
-        "run_id",
-        status=pl.when(~silent).then(said.fill_null("unknown")).when(has_result).then(pl.lit("completed"))
-        .otherwise(pl.lit("unknown")),
-        status_confidence=pl.when(~silent).then(pl.lit("high")).when(has_result).then(pl.lit("medium"))
-        .otherwise(pl.lit("low")),
-        status_evidence=pl.when(silent & has_result).then(pl.lit("the source prints a result for it"))
-        .when(silent).then(pl.lit("the source prints no result for it"))
-        .when(pl.col("status") == "failed").then(pl.lit("the source marks it as failed and gives no reason"))
-        .otherwise(pl.format("the source marks it as {}", "status")),
-    )  # fmt: skip
-
-
-def _extra_number(name: str) -> pl.Expr:
-    return pl.col("extra").str.json_path_match(f"$.{name}").cast(pl.Float64)
-
-
-def _starts_with(prefixes: tuple[str, ...]) -> pl.Expr:
-    return pl.any_horizontal(pl.col("source_id").str.starts_with(prefix) for prefix in prefixes)
-
-
-def _runs(table: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `published_runs` as rows of `runs`, before anything is derived."""
-    gb = pl.when(_starts_with(_PLAYBOOK)).then(2.0**30).otherwise(1e9)
-
-    def in_bytes(gigabytes: pl.Expr) -> pl.Expr:
-        return (gigabytes * gb).round().cast(pl.Int64)
-
-    framework = pl.coalesce(
-        pl.when(pl.col("source_id").str.starts_with(prefix)).then(pl.lit(word)) for prefix, word in _FRAMEWORKS.items()
-    )
-    repeats = pl.col("extra").str.json_path_match("$.repeats")
-    texts = table.select(
-        words.map_words(table["zero_stage_or_fsdp"], words.canonical_zero_stage, pl.Int64).alias("zero_stage"),
-        words.map_words(table["precision"], words.canonical_precision, pl.String),
-        words.map_words(table["recompute"], words.canonical_recompute, pl.String),
-        words.map_words(table["sequence_parallel"], words.canonical_bool, pl.Boolean),
-    )
-    runs = table.select(
-        "run_id", "source_path", "line_no", "accelerator", "num_nodes", "gpus_per_node", "num_gpus", "model", "seq_len",
-        *_MODEL_COLUMNS, "dp", "tp", "pp", "cp", "ep", "vpp", "pipeline_schedule", "step_time_s",
-        "tokens_per_s_per_gpu",
-        attempt=1,
-        sweep="dataset",
-        framework=framework,
-        origin=pl.lit("published"),
-        params=(pl.col("total_params_b") * 1e9).round().cast(pl.Int64),
-        active_params=(pl.col("active_params_b") * 1e9).round().cast(pl.Int64),
-        mbs="micro_batch_size",
-        gas="grad_accum",
-        gbs="global_batch_size_seqs",
-        gbs_tokens="global_batch_tokens",
-        mfu_logged=pl.col("mfu_pct") / 100,
-        hfu=pl.col("hfu_pct") / 100,
-        tflops_per_gpu_logged="tflops_per_gpu",
-        mem_peak_allocated_bytes=pl.when(_starts_with(_ALLOCATED)).then(in_bytes(pl.col("peak_mem_gb"))),
-        mem_peak_reserved_bytes=pl.when(_starts_with(_RESERVED)).then(in_bytes(pl.col("peak_mem_gb")))
-        .otherwise(in_bytes(_extra_number("peak_reserved_mem_gb"))),
-        quarantine_reason=pl.format("repeats a row of {}", repeats),
-        duplicate_of=repeats,
-        # A table prints one row per setting, also where our columns cannot tell two of them apart; only the playbook
-        # ran one layout several times.
-        variant=pl.when(~_starts_with(_PLAYBOOK)).then(pl.col("table_or_figure")),
-        parser=pl.lit(PARSER),
-        parser_version=PARSER_VERSION,
-    )  # fmt: skip
-    return pl.concat([runs, texts], how="horizontal").join(_status(table), on="run_id", maintain_order="left")
 
 
 def _file(path: Path, raw: bytes, rows: int) -> dict[str, object]:
@@ -206,13 +70,13 @@ def load_published(directory: Path) -> dict[str, pl.DataFrame]:
     files: list[dict[str, object]] = []
     for path in published_files(directory):
         raw = path.read_bytes()
-        table = _published_runs(_read_csv(path, raw), path)
+        table = _read_table(path, raw)
         tables.append(table)
         files.append(_file(path, raw, table.height))
     if not tables:
         raise InputError(f"{directory}: no published tables. Restore them from the package.")
     published = pl.concat(tables)
-    completed = complete_runs(_runs(published))
+    completed = complete_runs(as_runs(published))
     return {
         "published_runs": published,
         "runs": RUNS.conform(completed.runs),

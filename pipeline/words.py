@@ -15,8 +15,6 @@ _PRECISIONS: dict[str, str] = {
     "fp8": "fp8", "float8": "fp8", "amp_fp8": "fp8", "fp8 mixed": "fp8", "fp8-mixed": "fp8",
     "bf16+float8": "fp8", "bf16+float8 rowwise": "fp8", "bf16+float8 tensorwise": "fp8",
     "mxfp8": "mxfp8", "fp4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4", "int8": "int8",
-    # MLPerf closed division: 8-bit and lower are allowed, and the result does not say which was used.
-    "fp8 or nvfp4 (see config)": "unclear", "not stated (8-bit and lower are allowed)": "unclear",
 }  # fmt: skip
 
 _RECOMPUTE: dict[str, str] = {"none": "none", "no": "none", "selective": "selective", "full": "full"}
