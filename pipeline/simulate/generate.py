@@ -21,7 +21,7 @@ from pipeline.simulate.truth import Layout, Noise, SimulatedRun, Tee
 GPUS_PER_NODE = 8
 FRAMEWORKS: tuple[str, ...] = tuple(RENDERERS)
 _NODES = (1, 2, 4, 8, 16, 32, 64)
-_EPOCH = datetime(2026, 3, 2, 8, 0, 0)
+_EPOCH = datetime(2025, 3, 3, 8, 0, 0)
 
 
 def generate(
@@ -63,7 +63,7 @@ def _setup(rng: random.Random, renderer: Renderer, variant: str, index: int) -> 
         )
     )
     interval = rng.choice((1, 5, 10)) if renderer.framework in {"megatron", "torchtitan"} else 1
-    started = _EPOCH + timedelta(minutes=7 * index, seconds=rng.randrange(400))
+    started = _EPOCH + timedelta(minutes=2 * index, seconds=rng.randrange(400))
     return SimulatedRun(
         name=_run_name(renderer.framework, model, layout, seq_len, num_nodes),
         sweep=f"{model.name.lower()}_{accelerator.name.split('-')[0].lower()}_sl{seq_len}",

@@ -20,9 +20,9 @@ from pipeline.simulate.truth import SimulatedRun, SimulatedStep
 
 
 def write_sweep(
-    directory: Path, *, runs: int, seed: int, frameworks: Sequence[str] = FRAMEWORKS, noise: bool = True
+    directory: Path | str, *, runs: int, seed: int, frameworks: Sequence[str] = FRAMEWORKS, noise: bool = True
 ) -> Path:
-    """Write `runs` run directories below `directory` as `<framework>/<sweep>/<run>/` and return `directory`.
+    """Write `runs` run directories as `<framework>/<sweep>/<run>/` below `directory`; return its path.
 
     Deterministic: equal arguments give byte-identical files with equal modification times (the end of the run, so that
     no simulated run looks as if it were still being written).
@@ -35,10 +35,11 @@ def write_sweep(
         raise UsageError(f"cannot simulate {', '.join(unknown) or 'no framework'}: choose from {', '.join(FRAMEWORKS)}")
     if runs < 1:
         raise UsageError(f"cannot simulate {runs} runs: give a number of at least 1")
-    _claim(directory)
-    with (directory / TRUTH_NAME).open("w", encoding="utf-8") as truth:
+    root = Path(directory)
+    _claim(root)
+    with (root / TRUTH_NAME).open("w", encoding="utf-8") as truth:
         for run in generate(seed, runs, frameworks=frameworks, noise=noise):
-            log = _write_run(directory, run)
+            log = _write_run(root, run)
             truth.write(json.dumps(truth_of(run, log), ensure_ascii=False) + "\n")
     marker = {
         "simulator": "sweepscope simulate",
@@ -47,8 +48,8 @@ def write_sweep(
         "frameworks": list(frameworks),
         "noise": noise,
     }
-    (directory / MARKER_NAME).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
-    return directory
+    (root / MARKER_NAME).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
+    return root
 
 
 def _claim(directory: Path) -> None:
