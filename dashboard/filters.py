@@ -83,6 +83,11 @@ class Filters:
         """True when runs inside the slice are left out."""
         return any(getattr(self, name) for name in NARROWING)
 
+    def having(self, name: str, value: object) -> Filters:
+        """These filters with one of them changed; None or () removes it. Raises TypeError for an unknown name."""
+        empty: object = () if name in _LISTS else None
+        return replace(self, **{name: empty if value is None else value})  # type: ignore[arg-type]
+
 
 SLICE = ("origin", "accelerator", "seq_len", "gbs_tokens")
 NARROWING = tuple(field.name for field in fields(Filters) if field.name not in SLICE)
@@ -161,8 +166,7 @@ def chips(filters: Filters) -> list[Chip]:
         value = getattr(filters, name)
         if value is None or value == ():
             continue
-        empty: object = () if name in _LISTS else None
-        out.append(Chip(name, _chip_label(name, value), replace(filters, **{name: empty})))  # type: ignore[arg-type]
+        out.append(Chip(name, _chip_label(name, value), filters.having(name, None)))
     return out
 
 

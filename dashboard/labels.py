@@ -263,3 +263,12 @@ def value_text(name: str, value: object) -> str:
         return str(value)
     text = significant(value) if how.unit == "s" else number(value * how.factor, how.decimals)
     return f"{text}{NBSP}{how.unit}" if how.unit else text
+
+
+def plain(text: str) -> str:
+    """`text` for plotly, which reads tags.
+
+    >>> plain("a<b>")
+    'a&lt;b&gt;'
+    """
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from urllib.parse import urlencode
 
+import polars as pl
 import streamlit as st
 
 from dashboard import filters as filter_values
 from dashboard import widgets
 from dashboard.filters import Filters
 from dashboard.navigation import PAGES
+from dashboard.queries.slices import slices as slices_query
+from dashboard.slices import Slice, resolve_slice
 from dashboard.store import Store, adopt_latest, home, newer_version, open_store
 from dashboard.theme import Theme
+
+_ASSETS = Path(__file__).parent / "assets"
+ICON = str(_ASSETS / "icon.svg")
 
 _WATCH_SCHEME = """export default function (component) {
   const query = matchMedia("(prefers-color-scheme: dark)");
@@ -28,11 +35,17 @@ _WATCH_SCHEME = """export default function (component) {
 
 @dataclass(frozen=True)
 class View:
-    """What a page needs: the opened store, the theme's tokens, the filters and what the URL got wrong."""
+    """What a page needs.
+
+    `slices` has one row per slice of the store, `chosen` is the one that the filters and the data pick (None when no
+    run has a cell), `ignored` names what the URL asked for in vain.
+    """
 
     store: Store
     tokens: Theme
     filters: Filters
+    slices: pl.DataFrame
+    chosen: Slice | None
     ignored: tuple[str, ...]
 
 
@@ -47,25 +60,35 @@ def begin() -> View:
         line, button = st.columns([4, 1], vertical_alignment="center")
         line.html(f'<span class="ss-ready">Version {newer} is ready. This page shows version {store.version}.</span>')
         button.button(f"Show version {newer}", on_click=adopt_latest, key="adopt_latest")
-    params = {name: st.query_params.get_all(name) for name in st.query_params}
-    filters, ignored = filter_values.parse_query(params)
-    return View(store, widgets.tokens(), filters, ignored)
+    filters, unreadable = filter_values.parse_query(url_query())
+    slices = slices_query().run(store.con)
+    chosen, absent = resolve_slice(filters, slices)
+    return View(store, widgets.tokens(), filters, slices, chosen, unreadable + absent)
+
+
+def url_query() -> dict[str, list[str]]:
+    """All query parameters of the page's address."""
+    return {name: st.query_params.get_all(name) for name in st.query_params}
 
 
 def set_filters(filters: Filters) -> None:
     """Writes the filters to the URL, which is where the next run reads them from."""
     wanted = filter_values.to_query(filters)
-    for name in filter_values.to_query(Filters()) | dict.fromkeys(filter_values.SLICE + filter_values.NARROWING):
+    for name in filter_values.SLICE + filter_values.NARROWING:
         if name in wanted:
             st.query_params[name] = wanted[name]
         elif name in st.query_params:
             del st.query_params[name]
 
 
+def logo(tokens: Theme) -> str:
+    """The wordmark as SVG. It is shown as an image, which inherits no colour, so the ink is written in."""
+    return (_ASSETS / "logo.svg").read_text().replace("currentColor", tokens.ink)
+
+
 def draw_sidebar() -> None:
     """The pages, questions grouped, under headings of their own; filters go along to the next page."""
-    params = {name: st.query_params.get_all(name) for name in st.query_params}
-    carried = filter_values.to_query(filter_values.parse_query(params)[0])
+    carried = filter_values.to_query(filter_values.parse_query(url_query())[0])
     with st.sidebar:
         for group, entries in groupby((entry for entry in PAGES if not entry.is_hidden), key=lambda entry: entry.group):
             with st.container(gap=None):
@@ -81,10 +104,16 @@ def watch_scheme() -> None:
     component(key="theme_watch", on_changed_change=lambda: None, height=1)
 
 
+def say_ignored(view: View) -> None:
+    """Names what an old or mistyped link asked for and this store does not have."""
+    if view.ignored:
+        widgets.note(f"Left out of the address, because this store has no such value: {', '.join(view.ignored)}.")
+
+
 def share_popover() -> None:
     """A link that opens this page with these choices."""
     with st.popover("Share", icon=":material/ios_share:"):
-        query = urlencode({name: st.query_params.get_all(name) for name in st.query_params}, doseq=True)
+        query = urlencode(url_query(), doseq=True)
         widgets.note("Opens this page with the same filters and selection.")
         st.code(f"{st.context.url or ''}{'?' if query else ''}{query}", language=None)
 
@@ -93,7 +122,6 @@ def _draw_no_store() -> None:
     st.title("No results yet", anchor=False)
     widgets.empty(f"Nothing was published in {home()} so far. Run one of these, then reload the page.")
     st.code(
-        "sweepscope demo             # bundled data, real and simulated\n"
-        "sweepscope ingest PATH...   # your own sweep",
+        "sweepscope demo             # bundled data, real and simulated\nsweepscope ingest PATH...   # your own sweep",
         language="bash",
     )

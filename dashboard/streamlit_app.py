@@ -7,7 +7,7 @@ import streamlit as st
 from dashboard import shell, widgets
 from dashboard.navigation import PAGES
 
-st.set_page_config(page_title="sweepscope", layout="wide", initial_sidebar_state=212)
+st.set_page_config(page_title="sweepscope", page_icon=shell.ICON, layout="wide", initial_sidebar_state=212)
 pages = [
     st.Page(
         entry.path,
@@ -20,6 +20,7 @@ pages = [
 ]
 page = st.navigation(pages, position="hidden")
 widgets.style(widgets.tokens())
+st.logo(shell.logo(widgets.tokens()), size="large")
 shell.draw_sidebar()
 page.run()
 shell.watch_scheme()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,10 +119,15 @@ def rows(pairs: Sequence[tuple[str, str]], *, is_quiet_value: bool = False) -> N
     st.html(f'<div class="ss-rows">{lines}</div>')
 
 
-def chart(figure: go.Figure, *, key: str, alt: str) -> None:
-    """A figure in the theme's template. `alt` says what it shows in one sentence."""
+def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
+    """A figure in the theme's template. `alt` says what it shows in one sentence; `on_select` runs after a click."""
     figure.update_layout(template=theme.template(tokens()))
-    st.plotly_chart(figure, key=key, alt=alt, theme=None, config=_CHART_CONFIG)
+    if on_select is None:
+        st.plotly_chart(figure, key=key, alt=alt, theme=None, config=_CHART_CONFIG)
+    else:
+        st.plotly_chart(
+            figure, key=key, alt=alt, theme=None, config=_CHART_CONFIG, on_select=on_select, selection_mode="points"
+        )
 
 
 def table(frame: pl.DataFrame, columns: Sequence[str] | None = None, *, key: str | None = None) -> None:

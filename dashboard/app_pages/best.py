@@ -1,8 +1,139 @@
-"""Best configurations."""
+"""Best configurations: which layout wins each model size and node count, by how much, how sure."""
 
 from __future__ import annotations
 
-from dashboard import shell, widgets
+from typing import Any
 
-view = shell.begin()
-widgets.head("Best configurations", "**Under construction.**", origins=("published",))
+import polars as pl
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from dashboard import cells, filter_panel, grid_widgets, labels, metrics, shell, widgets
+from dashboard.charts import heatmap, memory
+from dashboard.charts.grid import Grid
+from dashboard.metrics import METRICS, Metric
+from dashboard.queries import cells as queries
+from dashboard.ranking import ranked_rows
+from dashboard.shell import View
+from dashboard.slices import Slice
+from dashboard.words import best as words
+
+TITLE = "Best configurations"
+_TABLE = (
+    "rank_in_cell", "layout", "framework", "mfu", "tokens_per_s_per_gpu", "step_time_s", "mem_peak_allocated_bytes",
+    "mem_peak_reserved_bytes", "repeats", "repeat_spread", "recompute", "precision", "run_id",
+)  # fmt: skip
+
+
+def _page(view: View) -> None:
+    chosen = view.chosen
+    if chosen is None:
+        widgets.head(TITLE, words.NO_GRID)
+        return
+    found = queries.cells(chosen, view.filters)
+    ended = queries.outcomes(chosen, view.filters)
+    grid = cells.settle(found.run(view.store.con), ended.run(view.store.con), view.filters)
+    if view.filters.narrows_layouts:
+        grid = cells.without_untried(grid)
+    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with controls:
+        model, nodes, metric = _selectors(grid)
+        filter_panel.draw(view, queries.facets(chosen).run(view.store.con))
+        shell.share_popover()
+        ranking = queries.ranking(chosen, view.filters, model, nodes)
+        widgets.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
+        filter_panel.draw_chips(view.filters)
+    cell = grid.filter((pl.col("model") == model) & (pl.col("num_nodes") == nodes)).row(0, named=True)
+    with head:
+        answer = words.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else words.cell_answer(cell)
+        widgets.head(TITLE, answer, words.conditions(chosen, grid), origins=(chosen.origin,))
+        shell.say_ignored(view)
+    ranked = ranking.run(view.store.con)
+    with st.container(key="hero"):
+        left, right = _hero(grid)
+    with left:
+        _draw_grid(grid, metric, view, (model, nodes))
+    with right, st.container(gap="xsmall"):
+        _draw_panel(cell, ranked)
+    _draw_tables(chosen, view, ranked, cell)
+
+
+def _selectors(grid: pl.DataFrame) -> tuple[str, int, Metric]:
+    """Model, node count and metric: the keyboard's way to what a click on the grid does, kept in the URL."""
+    axes = Grid.of(grid)
+    offered = [metric.key for metric in metrics.offered(grid)] or ["mfu"]
+    model, nodes = words.default_cell(grid)
+    for key, values in (("model", axes.models), ("nodes", axes.nodes), ("metric", offered)):
+        if key in st.session_state and st.session_state[key] not in values:
+            del st.session_state[key]
+    return (
+        st.selectbox("Model", axes.models, index=axes.models.index(model), key="model", bind="query-params", width=150),
+        st.selectbox("Nodes", axes.nodes, index=axes.nodes.index(nodes), key="nodes", bind="query-params", width=110),
+        METRICS[
+            st.selectbox(
+                "Metric", offered, key="metric", bind="query-params", width=150,
+                format_func=lambda key: METRICS[key].label,
+            )
+        ],
+    )  # fmt: skip
+
+
+def _hero(grid: pl.DataFrame) -> tuple[DeltaGenerator, DeltaGenerator]:
+    """Room for grid and panel: side by side, or the panel below when the cells would become too narrow to read."""
+    if len(Grid.of(grid).nodes) > heatmap.COLUMNS_BESIDE_PANEL:
+        return st.container(), st.container()
+    left, right = st.columns([0.72, 0.28], gap="medium")
+    return left, right
+
+
+def _pick() -> None:
+    """Selects the clicked cell. An empty list is a second click on it: the cell stays."""
+    points = st.session_state.heat["selection"]["points"]
+    if points:
+        st.session_state.model, st.session_state.nodes = points[0]["customdata"]
+
+
+def _draw_grid(grid: pl.DataFrame, metric: Metric, view: View, selected: tuple[str, int]) -> None:
+    hovers = [words.hover(row, metric) for row in grid.iter_rows(named=True)]
+    figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, selected=selected)
+    with st.container(key="grid", gap="xsmall"):
+        grid_widgets.keep_cells_readable(Grid.of(grid))
+        widgets.chart(figure, key="heat", alt=words.grid_alt(grid, metric), on_select=_pick)
+        _draw_below(grid, metric, view)
+
+
+def _draw_below(grid: pl.DataFrame, metric: Metric, view: View) -> None:
+    grid_widgets.legend(metric, grid["cell_state"].unique().to_list())
+    if metric.key != "memory" and grid["mem_peak_bytes"].count():
+        widgets.section("Peak memory of the winner", words.track(grid))
+        widgets.chart(memory.draw(grid, view.tokens), key="memory", alt=words.memory_alt(grid))
+
+
+def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
+    gpus = f"· {labels.count(cell['num_gpus'], 'GPU')}" if cell["num_gpus"] is not None else ""
+    widgets.section(words.place(cell), gpus)
+    if cell["run_id"] is None:
+        widgets.note(words.panel_reason(cell))
+        widgets.rows([("Outcomes", widgets.rich(cell["outcome"]))])
+        return
+    value, unit = words.big_number(cell)
+    st.html(
+        f'<p class="ss-big">{widgets.rich(value)} <small>{widgets.rich(unit)}</small></p>'
+        f'<p class="ss-layout">{widgets.rich(cell["layout"] or "layout unknown")}</p>'
+    )
+    facts = [(widgets.rich(name), widgets.rich(text)) for name, text in words.facts(cell)]
+    widgets.rows([*facts, ("Winner", widgets.link("open the run", widgets.run_url(cell["run_id"])))])
+    widgets.section("Ranking", words.ranking_qualifier(ranked))
+    grid_widgets.ranking(ranked_rows(ranked, noise=cell["noise"]))
+
+
+def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
+    everything = queries.ranking(chosen, view.filters).run(view.store.con)
+    widgets.table_twin(
+        f"All completed layouts, {words.place(cell)}", ranked, _TABLE, csv=everything, csv_name="ranked_layouts"
+    )
+    for text in words.HOW_TO_READ:
+        widgets.note(text)
+
+
+_page(shell.begin())

@@ -1,0 +1,150 @@
+"""Cells in words and states: what happened where no layout passes the filters, and how the tries ended. Pure."""
+
+from __future__ import annotations
+
+from math import prod
+
+import polars as pl
+
+from dashboard import labels
+from dashboard.filters import Filters
+from dashboard.marks import STATUS
+
+_INFRA = {"node_fail", "nccl_error", "preempted"}
+# Share of the card that optimizer states may take before a cell counts as hopeless, as in `grid_cells`.
+USABLE_FOR_STATES = 0.9
+_ONE_STATUS = {"oom": "oom", "host_oom": "host_oom", "hang": "hang", "timeout": "timeout", "cancelled": "cancelled"}
+
+
+def settle(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.DataFrame:
+    """`cells` with the tries that pass the filters counted, and with state and reason narrowed to them.
+
+    Adds `runs_tried`, `runs_completed`, `outcome` ("114 completed, 62 failed"), `failure_rate` (ended tries that did
+    not complete over ended tries; NULL when none ended), `short_reason` (second line of an empty cell).
+    """
+    by_cell: dict[tuple[object, ...], list[dict[str, object]]] = {}
+    for row in outcomes.iter_rows(named=True):
+        by_cell.setdefault((row["model"], row["num_nodes"]), []).append(row)
+    settled = [
+        _settle_cell(cell, by_cell.get((cell["model"], cell["num_nodes"]), []), filters)
+        for cell in cells.iter_rows(named=True)
+    ]
+    added = pl.DataFrame(settled, schema=_SETTLED)
+    return cells.drop("cell_state", "cell_reason").hstack(added)
+
+
+_SETTLED = pl.Schema(
+    {
+        "cell_state": pl.String,
+        "cell_reason": pl.String,
+        "short_reason": pl.String,
+        "runs_tried": pl.Int64,
+        "runs_completed": pl.Int64,
+        "outcome": pl.String,
+        "failure_rate": pl.Float64,
+    }
+)
+
+
+def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filters: Filters) -> dict[str, object]:
+    by_status: dict[str, int] = {}
+    quarantined = 0
+    for row in tries:
+        status, runs = str(row["status"]), int(str(row["runs"]))
+        by_status[status] = by_status.get(status, 0) + runs
+        quarantined += runs if status == "completed" and row["is_quarantined"] else 0
+    tried = sum(by_status.values())
+    ended = tried - by_status.get("running", 0)
+    completed = by_status.get("completed", 0)
+    state, reason = str(cell["cell_state"]), cell["cell_reason"]
+    if filters.narrows_layouts:
+        state, reason = _narrowed_state(cell, by_status, filters)
+    return {
+        "cell_state": state,
+        "cell_reason": reason,
+        "short_reason": short_reason(cell, state, by_status, filters),
+        "runs_tried": tried,
+        "runs_completed": completed - quarantined,
+        "outcome": outcome_text(by_status, quarantined),
+        "failure_rate": None if ended == 0 else (ended - completed) / ended,
+    }
+
+
+def outcome_text(by_status: dict[str, int], quarantined: int = 0) -> str:
+    """How the tries ended, completed first; `quarantined` of the completed ones are kept out of the ranking.
+
+    >>> outcome_text({"oom": 2, "completed": 114}), outcome_text({"completed": 3}, 1), outcome_text({})
+    ('114 completed, 2 OOM', '3 completed (1 quarantined)', 'never tried')
+    """
+    parts = []
+    for status in (status for status in STATUS if by_status.get(status)):
+        aside = f" ({labels.number(quarantined)} quarantined)" if status == "completed" and quarantined else ""
+        parts.append(f"{labels.number(by_status[status])} {STATUS[status].word}{aside}")
+    return ", ".join(parts) or "never tried"
+
+
+def without_untried(cells: pl.DataFrame) -> pl.DataFrame:
+    """Leaves out models and node counts where nobody tried anything that passes the filters."""
+    tried = (pl.col("runs_tried") > 0).any()
+    return cells.filter(tried.over("model")).filter(tried.over("num_nodes"))
+
+
+def needed_gpus(filters: Filters) -> tuple[int, str]:
+    """The fewest GPUs that a layout passing the filters needs, and the dimensions that say so.
+
+    `ep` lives inside `dp`, so it needs as many GPUs as the larger of the two.
+    """
+    low = {name: getattr(getattr(filters, name), "minimum", None) or 1 for name in ("dp", "tp", "pp", "cp", "ep")}
+    gpus = max(low["dp"], low["ep"]) * prod(low[name] for name in ("tp", "pp", "cp"))
+    return gpus, " ".join(f"{name.upper()}{value}" for name, value in low.items() if value > 1)
+
+
+def _narrowed_state(cell: dict[str, object], by_status: dict[str, int], filters: Filters) -> tuple[str, object]:
+    if cell["run_id"] is not None:
+        return "measured", None
+    gpus, dimensions = needed_gpus(filters)
+    available, bound, card = (cell[name] for name in ("num_gpus", "states_lower_bound_bytes", "memory_bytes"))
+    if isinstance(available, int) and gpus > available:
+        return "impossible", f"{dimensions} needs {labels.count(gpus, 'GPU')}"
+    state = state_of(by_status)
+    is_too_big = isinstance(bound, (int, float)) and isinstance(card, int) and bound > USABLE_FOR_STATES * card
+    # What was seen is worth more than what is predicted.
+    if is_too_big and state not in ("running", "quarantined", "oom"):
+        return "wont_fit", cell["cell_reason"] if cell["cell_state"] == "wont_fit" else None
+    return state, None
+
+
+def state_of(by_status: dict[str, int]) -> str:
+    """State of a cell without a ranked run, from how its tries ended; in the order of the store's `grid_cells`.
+
+    >>> state_of({}), state_of({"oom": 3}), state_of({"oom": 3, "hang": 1}), state_of({"node_fail": 1, "preempted": 2})
+    ('not_run', 'oom', 'failed', 'infra')
+    """
+    statuses = set(by_status)
+    if not statuses:
+        return "not_run"
+    if "running" in statuses:
+        return "running"
+    if "completed" in statuses:
+        return "quarantined"
+    if statuses <= _INFRA:
+        return "infra"
+    return _ONE_STATUS.get(next(iter(statuses)), "failed") if len(statuses) == 1 else "failed"
+
+
+def short_reason(cell: dict[str, object], state: str, by_status: dict[str, int], filters: Filters) -> str | None:
+    """At most about twenty characters on why a cell is empty; None for a cell with a result."""
+    tried = sum(by_status.values())
+    if state == "measured":
+        return None
+    if state == "impossible":
+        gpus, dimensions = needed_gpus(filters)
+        return f"{dimensions} needs {labels.count(gpus, 'GPU')}" if dimensions else None
+    if state == "wont_fit":
+        bound = cell["states_lower_bound_bytes"]
+        return f"{labels.gib(bound, 0)} + activations" if isinstance(bound, (int, float)) else None
+    if state == "not_run":
+        return None
+    if state in ("quarantined", "running"):
+        return labels.count(tried, "run")
+    return f"{labels.number(tried)} of {labels.number(tried)}"

@@ -1,0 +1,114 @@
+"""Dot plot of utilisation: one row per published configuration, this store's best as diamonds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from dashboard.frontier import Dot
+from dashboard.labels import NBSP, number, percent, plain
+from dashboard.theme import Theme
+
+_ROW_HEIGHT = 23
+_AXIS_HEIGHT = 46
+
+
+def draw(dots: Sequence[Dot], tokens: Theme) -> go.Figure:
+    """Rows from the highest value down, on one axis in percent of peak. `dots` come lowest first."""
+    figure = go.Figure()
+    low, high = _limits(dots)
+    for row, dot in enumerate(dots):
+        if dot.mfu is not None and dot.hfu is not None:
+            figure.add_shape(
+                type="line", x0=100 * dot.mfu, x1=100 * dot.hfu, y0=row, y1=row, line={"color": tokens.axis, "width": 1}
+            )
+        if dot.hfu is not None:
+            _draw_hfu(figure, row, dot, tokens)
+        if dot.mfu is not None:
+            _draw_mfu(figure, row, dot, tokens, is_far_right=100 * dot.mfu > low + 0.72 * (high - low))
+    _draw_best_line(figure, dots, tokens)
+    figure.update_layout(
+        height=_ROW_HEIGHT * len(dots) + _AXIS_HEIGHT,
+        hoverdistance=30,
+        xaxis={"range": [low, high], "title": {"text": "Utilisation, % of peak"}, "dtick": 10, "side": "bottom"},
+        yaxis={
+            "range": [-0.6, len(dots) - 0.4],
+            "showgrid": True,
+            "tickvals": list(range(len(dots))),
+            "ticktext": [_row_label(dot, tokens) for dot in dots],
+            "tickfont": {"size": 13, "color": tokens.ink},
+        },
+    )
+    return figure
+
+
+def _limits(dots: Sequence[Dot]) -> tuple[float, float]:
+    values = [100 * value for dot in dots for value in (dot.mfu, dot.hfu) if value is not None]
+    return max(0.0, (min(values) - 6) // 5 * 5), -(-(max(values) + 4) // 5) * 5
+
+
+def _row_label(dot: Dot, tokens: Theme) -> str:
+    name = plain(dot.name)
+    name = f"<b>{name}</b>" if dot.kind == "own" else name
+    return f"{name}  <span style='font-size:11.5px;color:{tokens.mute}'>{plain(dot.hardware)}</span>  "
+
+
+def _hover(dot: Dot) -> str:
+    figures = [f"MFU {percent(dot.mfu)}"] if dot.mfu is not None else []
+    figures += [f"HFU {percent(dot.hfu)}"] if dot.hfu is not None else []
+    lines = [f"<b>{plain(dot.name)}</b> on {plain(dot.hardware)}", " · ".join(figures)]
+    if dot.reason:
+        lines.append(f"not comparable: {plain(dot.reason)}")
+    if dot.source:
+        lines.append(plain(dot.source if len(dot.source) <= 80 else dot.source[:79] + "…"))
+    return "<br>".join(lines)
+
+
+def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, is_far_right: bool) -> None:
+    is_own, is_filled = dot.kind == "own", dot.kind != "other"
+    color = tokens.completed if is_own else tokens.categories[0]
+    symbol = ("diamond" if is_own else "circle") if is_filled else "circle-open"
+    figure.add_scatter(
+        x=[100 * (dot.mfu or 0)], y=[row], mode="markers", hovertext=[_hover(dot)],
+        hovertemplate="%{hovertext}<extra></extra>",
+        marker={
+            "symbol": symbol, "size": 13 if is_own else 10, "color": color, "line": {"width": 2, "color": color},
+        },
+    )  # fmt: skip
+    at, value = (100 * (dot.mfu or 0), row), number(100 * (dot.mfu or 0), 1)
+    if is_filled:
+        _label(figure, at, f"<b>{value}</b>", side="left", color=tokens.ink, page=tokens.page)
+        return
+    reason = f"<span style='color:{tokens.mute}'>{plain(dot.reason or '')}</span>"
+    # A square on the right keeps that side for its own label.
+    side = "left" if is_far_right or dot.hfu is not None else "right"
+    text = f"{reason}{NBSP}{NBSP}{value}" if side == "left" else f"{value}{NBSP}{NBSP}{reason}"
+    _label(figure, at, text, side=side, color=tokens.ink, page=tokens.page)
+
+
+def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:
+    value = 100 * (dot.hfu or 0)
+    figure.add_scatter(
+        x=[value], y=[row], mode="markers", hovertext=[_hover(dot)], hovertemplate="%{hovertext}<extra></extra>",
+        marker={"symbol": "square-open", "size": 10, "color": tokens.mute, "line": {"width": 2}},
+    )  # fmt: skip
+    _label(figure, (value, row), f"HFU {number(value, 1)}", side="right", color=tokens.mute, page=tokens.page)
+    if dot.mfu is None:
+        _label(figure, (value, row), "no MFU published", side="left", color=tokens.mute, page=tokens.page)
+
+
+def _label(figure: go.Figure, at: tuple[float, int], text: str, *, side: str, color: str, page: str) -> None:
+    figure.add_annotation(
+        x=at[0], y=at[1], text=text, showarrow=False, xanchor="right" if side == "left" else "left",
+        xshift=-10 if side == "left" else 10, bgcolor=page, borderpad=1, font={"size": 12, "color": color},
+    )  # fmt: skip
+
+
+def _draw_best_line(figure: go.Figure, dots: Sequence[Dot], tokens: Theme) -> None:
+    best = max((dot.mfu for dot in dots if dot.kind == "own" and dot.mfu is not None), default=None)
+    if best is not None:
+        figure.add_shape(
+            type="line", xref="x", yref="paper", x0=100 * best, x1=100 * best, y0=0, y1=1, layer="below",
+            line={"color": tokens.completed, "width": 1, "dash": "dot"},
+        )  # fmt: skip

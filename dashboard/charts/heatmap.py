@@ -1,0 +1,175 @@
+"""The grid of models by node counts: colour and number per cell, hatch and word where there is no result.
+
+Cells are heatmap pixels or bars (heatmaps have no hatch); their text is annotations, because each needs a colour of
+its own. An invisible scatter on top takes hover and clicks, since plotly heatmap cells cannot be selected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from dashboard import metrics
+from dashboard.charts.grid import HALF, Grid, column_axis, left_margin, row_axis
+from dashboard.labels import count
+from dashboard.marks import CELL_STATE
+from dashboard.metrics import Metric
+from dashboard.theme import MFU_SCALE, Theme, scale_color, text_on
+
+HEAD_HEIGHT = 46
+COLUMNS_BESIDE_PANEL = 7  # more would make cells narrower than 105 px at a window of 1440
+
+
+def draw(
+    cells: pl.DataFrame,
+    metric: Metric,
+    tokens: Theme,
+    *,
+    hovers: Sequence[str],
+    selected: tuple[str, int] | None = None,
+    has_layouts: bool = True,
+    row_height: int | None = None,
+) -> go.Figure:
+    """The heatmap of `cells` (one row per cell, settled), with one hover text per cell.
+
+    A point's `customdata` is [model, num_nodes]. `has_layouts` adds the winner's layout and the GPU counts.
+    """
+    grid = Grid.of(cells)
+    row_height = row_height or min(max(360 // max(len(grid.models), 1), 60), 86)
+    shares = metrics.paint_share(cells, metric)
+    figure = go.Figure()
+    _add_backgrounds(figure, cells, grid=grid, shares=shares, metric=metric, tokens=tokens)
+    for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
+        column, row = grid.at(cell["model"], cell["num_nodes"])
+        figure.add_annotation(x=column, y=row, showarrow=False, **_cell_text(cell, share, metric, tokens, has_layouts))
+    _add_selection_layer(figure, cells, grid, hovers)
+    if selected is not None and selected[0] in grid.models and selected[1] in grid.nodes:
+        column, row = grid.at(*selected)
+        _frame(figure, column, row, {"color": tokens.ink, "width": 3})
+    gpus = {} if not has_layouts else _gpus_by_nodes(cells)
+    figure.update_layout(
+        height=(HEAD_HEIGHT if has_layouts else 26) + row_height * len(grid.models),
+        margin={"l": left_margin(grid.models), "r": 0, "t": HEAD_HEIGHT if has_layouts else 26, "b": 0},
+        hoverdistance=-1,
+        hovermode="closest",
+        clickmode="event+select",
+        barmode="overlay",
+        xaxis=column_axis(grid, gpus, tokens),
+        yaxis=row_axis(grid, tokens),
+    )
+    figure.add_annotation(
+        text="nodes", x=0, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom", xshift=-8, yshift=4,
+        showarrow=False, font={"size": 12, "color": tokens.mute},
+    )  # fmt: skip
+    return figure
+
+
+def _gpus_by_nodes(cells: pl.DataFrame) -> dict[int, str]:
+    """GPU count under each node count, where all cells of the column agree."""
+    known = cells.group_by("num_nodes").agg(pl.col("num_gpus").drop_nulls().unique())
+    return {nodes: count(gpus[0], "GPU") for nodes, gpus in known.iter_rows() if len(gpus) == 1}
+
+
+def _add_backgrounds(
+    figure: go.Figure, cells: pl.DataFrame, *, grid: Grid, shares: pl.Series, metric: Metric, tokens: Theme
+) -> None:
+    pixels: list[list[float | None]] = [[None] * len(grid.nodes) for _ in grid.models]
+    plain: list[tuple[int, int, str]] = []
+    for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
+        column, row = grid.at(cell["model"], cell["num_nodes"])
+        if share is not None and metric.paint != "share":
+            pixels[row][column] = share
+        elif cell["cell_state"] == "not_run":
+            _frame(figure, column, row, {"color": tokens.axis, "width": 1, "dash": "dot"})
+        else:
+            hatch = "" if share is not None else CELL_STATE[cell["cell_state"]].hatch
+            plain.append((column, row, hatch))
+            if share is not None and metric.paint == "share":
+                figure.add_shape(
+                    type="rect", layer="above", x0=column - HALF, x1=column - HALF + 2 * HALF * share,
+                    y0=row - HALF, y1=row + HALF, fillcolor=tokens.hatch, line={"width": 0},
+                )  # fmt: skip
+    figure.add_heatmap(
+        z=pixels, zmin=0, zmax=1, xgap=4, ygap=4, showscale=False, hoverinfo="skip",
+        colorscale=[[i / (len(MFU_SCALE) - 1), color] for i, color in enumerate(MFU_SCALE)],
+    )  # fmt: skip
+    figure.add_bar(
+        x=[column for column, _, _ in plain],
+        y=[2 * HALF] * len(plain),
+        base=[row - HALF for _, row, _ in plain],
+        width=2 * HALF,
+        marker={
+            "color": tokens.cell,
+            "line": {"width": 0},
+            "pattern": {
+                "shape": [hatch for _, _, hatch in plain],
+                "fgcolor": tokens.hatch,
+                "bgcolor": tokens.cell,
+                "size": 9,
+                "solidity": 0.16,
+                "fillmode": "replace",
+            },
+        },
+        unselected={"marker": {"opacity": 1}},
+        hoverinfo="skip",
+    )
+
+
+def _frame(figure: go.Figure, column: int, row: int, line: dict[str, Any]) -> None:
+    figure.add_shape(
+        type="rect", layer="above", x0=column - HALF, x1=column + HALF, y0=row - HALF, y1=row + HALF, line=line
+    )
+
+
+def _cell_text(
+    cell: dict[str, Any], share: float | None, metric: Metric, tokens: Theme, has_layouts: bool
+) -> dict[str, Any]:
+    """Text, font and background of a cell: value over layout, or state over reason."""
+    value = cell[metric.column]
+    if value is None:
+        mark = CELL_STATE[cell["cell_state"]]
+        first = "not logged" if cell["cell_state"] == "measured" else mark.text
+        second = cell["layout"] if cell["cell_state"] == "measured" else cell["short_reason"]
+        return {
+            "text": f"<b>{first}</b>{_small(second) if has_layouts else ''}",
+            "font": {"size": 13, "color": tokens.soft},
+            "bgcolor": tokens.cell if mark.hatch else "rgba(0,0,0,0)",
+            "borderpad": 2,
+        }
+    is_colored = metric.paint != "share" and share is not None
+    color = text_on(scale_color(share)) if is_colored and share is not None else tokens.ink
+    size = 17 if has_layouts else 14
+    return {
+        "text": f'<b><span style="font-size:{size}px">{metric.text(value)}</span></b>'
+        + (_small(cell["layout"]) if has_layouts else ""),
+        "font": {"size": 13, "color": color},
+    }
+
+
+def _small(text: str | None) -> str:
+    """The second tier of a cell; a layout breaks once, between dimensions and batch."""
+    if not text:
+        return ""
+    lines = escape(text, quote=False).replace(" · ", "<br>", 1)
+    return f'<br><span style="font-size:11.5px">{lines}</span>'
+
+
+def _add_selection_layer(figure: go.Figure, cells: pl.DataFrame, grid: Grid, hovers: Sequence[str]) -> None:
+    keys = cells.select("model", "num_nodes").rows()
+    places = [grid.at(*key) for key in keys]
+    # hoverdistance=-1 gives every pixel to the nearest cell, so the marker's size does not matter.
+    figure.add_scatter(
+        x=[column for column, _ in places],
+        y=[row for _, row in places],
+        mode="markers",
+        customdata=[list(key) for key in keys],
+        hovertext=list(hovers),
+        hovertemplate="%{hovertext}<extra></extra>",
+        marker={"symbol": "square", "size": 60, "opacity": 0},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+    )

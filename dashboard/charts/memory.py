@@ -1,0 +1,67 @@
+"""Peak memory of each cell's winner: one track per cell, whose length is the card's usable memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from dashboard.charts.grid import HALF, Grid, left_margin, row_label
+from dashboard.labels import gib
+from dashboard.theme import Theme
+
+NEAR_LIMIT = 0.9
+_ROW_HEIGHT = 27
+
+
+def draw(cells: pl.DataFrame, tokens: Theme) -> go.Figure:
+    """Tracks under the heatmap's columns. Needs `mem_peak_bytes`, `memory_bytes`, `model`, `params`, `num_nodes`."""
+    grid = Grid.of(cells)
+    figure = go.Figure()
+    for cell in cells.iter_rows(named=True):
+        column, row = grid.at(cell["model"], cell["num_nodes"])
+        share = _share(cell)
+        _bar(figure, column, row, 1.0, tokens.cell)
+        if share is not None:
+            _bar(figure, column, row, min(share, 1.0), tokens.hatch)
+        figure.add_annotation(
+            x=column - HALF, y=row, xanchor="left", xshift=6, showarrow=False, text=_text(cell, share),
+            font={"size": 12, "color": tokens.soft if cell["mem_peak_bytes"] is None else tokens.ink},
+        )  # fmt: skip
+    # Shapes alone give plotly no data range to lay the axes on.
+    figure.add_scatter(x=[0], y=[0], mode="markers", marker={"opacity": 0}, hoverinfo="skip")
+    figure.update_layout(
+        height=_ROW_HEIGHT * len(grid.models),
+        margin={"l": left_margin(grid.models), "r": 0, "t": 0, "b": 0},
+        xaxis={"range": [-0.5, len(grid.nodes) - 0.5], "visible": False},
+        yaxis={
+            "range": [len(grid.models) - 0.5, -0.5],
+            "tickvals": list(range(len(grid.models))),
+            "ticktext": [row_label(model).replace("<br>", " ") for model in grid.models],
+            "tickfont": {"size": 13, "color": tokens.ink},
+            "automargin": False,
+        },
+    )
+    return figure
+
+
+def _share(cell: dict[str, Any]) -> float | None:
+    peak, usable = cell["mem_peak_bytes"], cell["memory_bytes"]
+    return peak / usable if peak is not None and usable else None
+
+
+def _text(cell: dict[str, Any], share: float | None) -> str:
+    if cell["run_id"] is None:
+        return "no result"
+    if cell["mem_peak_bytes"] is None:
+        return "not logged"
+    size = gib(cell["mem_peak_bytes"], 0)
+    return f"<b>{size}</b> near limit" if share is not None and share > NEAR_LIMIT else size
+
+
+def _bar(figure: go.Figure, column: int, row: int, share: float, color: str) -> None:
+    figure.add_shape(
+        type="rect", layer="below", x0=column - HALF, x1=column - HALF + 2 * HALF * share,
+        y0=row - 0.3, y1=row + 0.3, fillcolor=color, line={"width": 0},
+    )  # fmt: skip

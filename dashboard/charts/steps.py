@@ -1,0 +1,83 @@
+"""A run's step curve: warm-up shaded, steady median as a line, what is off the axis named."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+from dashboard.curves import Curve, beyond_in_words
+from dashboard.labels import plain
+from dashboard.theme import Theme
+
+_MARKED_UP_TO = 60  # points; beyond, dots merge into a band
+_HEIGHT = 262
+
+
+def draw(curve: Curve, tokens: Theme) -> go.Figure:
+    """One line in the measure's shown unit over the framework's own step numbers."""
+    figure = go.Figure()
+    steps, values = curve.points["step"].to_list(), curve.points["value"].to_list()
+    first, last = _span(curve)
+    room = max((last - first) * 0.02, 0.5)
+    if curve.warmup_until is not None:
+        figure.add_shape(
+            type="rect", x0=first - room, x1=curve.warmup_until, y0=0, y1=1, yref="paper", fillcolor=tokens.cell,
+            line={"width": 0}, layer="below",
+        )  # fmt: skip
+    _draw_notes(figure, curve, first - room, tokens)
+    is_marked = len(steps) <= _MARKED_UP_TO
+    factor = curve.measure.factor
+    figure.add_scatter(
+        x=steps, y=values, mode="lines+markers" if is_marked else "lines",
+        line={"color": tokens.categories[0], "width": 2 if is_marked else 1.5}, marker={"size": 7},
+        hovertext=[
+            f"<b>step {step:,}</b><br>{plain(curve.measure.text(value / factor))}"
+            + (f"<br>median of {count:,} steps" if count > 1 else "")
+            for step, value, count in zip(steps, values, curve.points["steps_in_row"], strict=True)
+        ],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+    if curve.median is not None:
+        _draw_median(figure, curve, last + room, tokens)
+    figure.update_layout(
+        height=_HEIGHT,
+        margin={"l": 8, "r": 74 if curve.median is not None else 8, "t": 8, "b": 8},
+        xaxis={"range": [first - room, last + room], "title": {"text": "Step"}, "tickformat": ",d", **_ticks(curve)},
+        yaxis={"range": [curve.low, curve.high], "showgrid": True, "nticks": 6},
+    )
+    return figure
+
+
+def _span(curve: Curve) -> tuple[int, int]:
+    steps = [*curve.points["step"], *(point.step for point in curve.beyond)]
+    return (min(steps), max(steps)) if steps else (0, 1)
+
+
+def _ticks(curve: Curve) -> dict[str, object]:
+    first, last = _span(curve)
+    # Few steps: every one gets its tick, else plotly writes 1.5 and 2.5.
+    return {"tickmode": "linear", "tick0": first, "dtick": 1} if last - first <= 20 else {"nticks": 8}
+
+
+def _draw_notes(figure: go.Figure, curve: Curve, left: float, tokens: Theme) -> None:
+    lines = ["warm-up, not counted"] if curve.warmup_until is not None else []
+    beyond = beyond_in_words(curve)
+    if beyond:
+        lines.append(f"<span style='color:{tokens.soft}'>↑ {plain(beyond)}</span>")
+    if lines:
+        figure.add_annotation(
+            x=left, y=1, yref="paper", xanchor="left", yanchor="top", xshift=4, showarrow=False, align="left",
+            text="<br>".join(lines), font={"size": 12, "color": tokens.mute},
+        )  # fmt: skip
+
+
+def _draw_median(figure: go.Figure, curve: Curve, right: float, tokens: Theme) -> None:
+    value = curve.median or 0
+    figure.add_shape(
+        type="line", xref="paper", x0=0, x1=1, y0=value, y1=value, layer="below",
+        line={"color": tokens.axis, "width": 1, "dash": "dot"},
+    )  # fmt: skip
+    figure.add_annotation(
+        x=right, y=value, xanchor="left", align="left", xshift=4, showarrow=False,
+        text=f"median<br>{plain(curve.measure.text(value / curve.measure.factor))}",
+        font={"size": 12, "color": tokens.soft},
+    )  # fmt: skip

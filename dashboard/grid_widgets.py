@@ -1,0 +1,51 @@
+"""Pieces that only the grid pages need: the scale's legend and the ranking bars. Thin over streamlit."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import streamlit as st
+
+from dashboard.charts.grid import MIN_CELL_WIDTH, Grid, left_margin
+from dashboard.marks import CELL_STATE
+from dashboard.metrics import Metric
+from dashboard.ranking import RankedRow
+from dashboard.theme import MFU_SCALE
+from dashboard.widgets import rich, run_url
+
+
+def keep_cells_readable(grid: Grid) -> None:
+    """Lets a wide grid scroll sideways rather than squeeze its cells."""
+    width = left_margin(grid.models) + MIN_CELL_WIDTH * len(grid.nodes)
+    st.html(f"<style>.st-key-heat,.st-key-memory{{min-width:{width}px}}</style>")
+
+
+def legend(metric: Metric, states: Sequence[str]) -> None:
+    """The colour scale of `metric` and the symbols of the empty states on screen."""
+    marks = [CELL_STATE[state].text for state in CELL_STATE if state in states and state != "measured"]
+    symbols = "".join(f"<span>{html.escape(mark)}</span>" for mark in marks)
+    st.html(f'<div class="ss-legend"><span>{_scale(metric)}</span><span class="states">{symbols}</span></div>')
+
+
+def _scale(metric: Metric) -> str:
+    if metric.paint == "share":
+        return rich(metric.explanation)
+    bar = f'<i style="background:linear-gradient(90deg,{",".join(MFU_SCALE)})"></i>'
+    if metric.paint == "mfu":
+        return f"{html.escape(metric.label)} 0 % {bar} 50 %"
+    return f"slow {bar} fast · {rich(metric.explanation)}"
+
+
+def ranking(rows: Sequence[RankedRow]) -> None:
+    """Zero-based bars, the winner in accent, layout above the bar and linked to its run, tied rows framed."""
+    lines = "".join(_bar(row) for row in rows)
+    st.html(f'<ol class="ss-ranking">{lines}</ol>')
+
+
+def _bar(row: RankedRow) -> str:
+    classes = " ".join(name for name, is_on in (("winner", row.is_winner), ("tied", row.is_tied)) if is_on)
+    tie = " <em>tie</em>" if row.is_tied else ""
+    run = f'<a href="{html.escape(run_url(row.run_id))}" target="_self">{html.escape(row.layout)}</a>'
+    figures = f"<span>{html.escape(row.value)} <small>{html.escape(row.gap)}</small></span>"
+    return f'<li class="{classes}"><div>{run}{tie}{figures}</div><i style="width:{row.share * 100:.1f}%"></i></li>'

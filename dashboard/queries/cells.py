@@ -1,0 +1,89 @@
+"""Cells of a grid, their outcomes and their ranked layouts, under the filters of the page."""
+
+from __future__ import annotations
+
+from dashboard.filters import Filters
+from dashboard.queries.query import Query, in_slice, layout_condition
+from dashboard.slices import Slice
+
+# Without repeats nothing is known about the noise of a cell; the view best_configs uses the same bound.
+NOISE_WITHOUT_REPEATS = 0.01
+
+_WINNER = (
+    "run_id, layout, framework, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute, precision, mfu, hfu, "
+    "tokens_per_s_per_gpu, tokens_per_s, step_time_s, model_tflops_per_gpu, "
+    "mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread"
+)
+
+
+def cells(chosen: Slice, filters: Filters) -> Query:
+    """One row per model and node count of the slice: its winner and runner-up among the layouts that pass the filters.
+
+    `cell_state` and `cell_reason` are those of the whole cell; `dashboard.cells.settle` narrows them to the filters.
+    """
+    where, params = in_slice(chosen)
+    layouts, more = layout_condition(filters)
+    winner = ", ".join(f"winner.{name.strip()}" for name in _WINNER.split(","))
+    return Query(
+        f"""WITH ranked AS (
+  SELECT *, row_number() OVER (PARTITION BY model, num_nodes ORDER BY rank_in_cell) AS place
+  FROM ranked_layouts
+  WHERE {where}
+  AND {layouts}
+)
+SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_node, cell.memory_bytes,
+  cell.states_lower_bound_bytes, cell.cell_state, cell.cell_reason, {winner},
+  coalesce(winner.mem_peak_allocated_bytes, winner.mem_peak_reserved_bytes) AS mem_peak_bytes,
+  runner_up.run_id AS runner_up_run_id, runner_up.layout AS runner_up_layout, runner_up.mfu AS runner_up_mfu,
+  runner_up.tokens_per_s_per_gpu AS runner_up_tokens_per_s_per_gpu,
+  winner.tokens_per_s_per_gpu / runner_up.tokens_per_s_per_gpu - 1 AS margin,
+  coalesce(greatest(winner.repeat_spread, runner_up.repeat_spread), {NOISE_WITHOUT_REPEATS}) AS noise
+FROM (SELECT * FROM grid_cells WHERE {where}) AS cell
+LEFT JOIN ranked AS winner ON winner.model = cell.model AND winner.num_nodes = cell.num_nodes AND winner.place = 1
+LEFT JOIN ranked AS runner_up
+  ON runner_up.model = cell.model AND runner_up.num_nodes = cell.num_nodes AND runner_up.place = 2
+ORDER BY cell.params, cell.model, cell.num_nodes""",
+        {**params, **more},
+    )
+
+
+def outcomes(chosen: Slice, filters: Filters) -> Query:
+    """One row per model, node count, status and quarantine of the runs that pass the filters, with their number."""
+    where, params = in_slice(chosen)
+    layouts, more = layout_condition(filters)
+    return Query(
+        f"""SELECT model, num_nodes, status, quarantine_reason IS NOT NULL AS is_quarantined, count(*) AS runs
+FROM runs
+WHERE duplicate_of IS NULL
+  AND {where}
+  AND {layouts}
+GROUP BY ALL
+ORDER BY model, num_nodes, runs DESC, status""",
+        {**params, **more},
+    )
+
+
+def ranking(chosen: Slice, filters: Filters, model: str | None = None, num_nodes: int | None = None) -> Query:
+    """Completed layouts that pass the filters in rank order: of one cell, or of the whole slice."""
+    where, params = in_slice(chosen)
+    layouts, more = layout_condition(filters)
+    cell = ""
+    if model is not None:
+        cell = "\n  AND model = $model AND num_nodes = $num_nodes"
+        more = {**more, "model": model, "num_nodes": num_nodes}
+    return Query(
+        f"""SELECT model, num_nodes, rank_in_cell, num_gpus, {_WINNER}
+FROM ranked_layouts
+WHERE {where}
+  AND {layouts}{cell}
+ORDER BY params, model, num_nodes, rank_in_cell""",
+        {**params, **more},
+    )
+
+
+def facets(chosen: Slice) -> Query:
+    """One row of lists: the values that each layout filter can take within the slice."""
+    where, params = in_slice(chosen)
+    names = ("framework", "zero_stage", "recompute", "precision", "dp", "tp", "pp", "cp", "ep")
+    lists = ",\n  ".join(f"list_sort(list(DISTINCT {name}) FILTER ({name} IS NOT NULL)) AS {name}" for name in names)
+    return Query(f"SELECT {lists}\nFROM runs\nWHERE {where}", params)

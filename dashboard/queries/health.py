@@ -1,0 +1,90 @@
+"""What the store was made from: files, rejects, versions, counts."""
+
+from __future__ import annotations
+
+from dashboard.queries.query import Query
+from schemas.registry import TABLES
+
+REJECTS_SHOWN = 500
+
+
+def files() -> Query:
+    """One row per origin of file, kind, status and reason, with counts and bytes; trouble first."""
+    return Query(
+        """SELECT kind, status, error, parser, count(*) AS files, sum(bytes)::BIGINT AS bytes,
+  sum(rows_parsed)::BIGINT AS rows_parsed, sum(lines_rejected)::BIGINT AS lines_rejected, any_value(path) AS example
+FROM files
+GROUP BY kind, status, error, parser
+ORDER BY status = 'rejected' DESC, lines_rejected DESC, files DESC, kind"""
+    )
+
+
+def file_list() -> Query:
+    """Every file of the ledger, for the download."""
+    return Query("SELECT *\nFROM files\nORDER BY status DESC, path")
+
+
+def reject_reasons() -> Query:
+    """One row per table, column and reason with the number of rejects and of files they come from."""
+    return Query(
+        """SELECT "table", "column", reason, count(*) AS rejects, count(DISTINCT file) AS files
+FROM rejects
+GROUP BY ALL
+ORDER BY rejects DESC, "table", "column", reason"""
+    )
+
+
+def rejects(reason: str) -> Query:
+    """Rejected lines with one reason, at most REJECTS_SHOWN, as they stand in their files."""
+    return Query(
+        f"""SELECT file, line_no, "table", "column", reason, raw
+FROM rejects
+WHERE reason = $reason
+ORDER BY file, line_no
+LIMIT {REJECTS_SHOWN}""",
+        {"reason": reason},
+    )
+
+
+def all_rejects() -> Query:
+    """Every reject, for the download."""
+    return Query("SELECT *\nFROM rejects\nORDER BY file, line_no")
+
+
+def origins() -> Query:
+    """Runs per origin and status."""
+    return Query(
+        """SELECT origin, status, count(*) AS runs
+FROM runs
+GROUP BY ALL
+ORDER BY origin, runs DESC, status"""
+    )
+
+
+def parsers() -> Query:
+    """One row per parser and version with the files it read; an older version beside a newer one is a re-read due."""
+    return Query(
+        """SELECT parser, parser_version, count(*) AS files, sum(rows_parsed)::BIGINT AS rows_parsed,
+  max(parser_version) OVER (PARTITION BY parser) AS newest_version
+FROM files
+WHERE parser IS NOT NULL
+GROUP BY parser, parser_version
+ORDER BY parser, parser_version"""
+    )
+
+
+def last_file() -> Query:
+    """One row: files, newest file's time (seconds since 1970) and the number of ingest batches."""
+    return Query(
+        """SELECT count(*) AS files, sum(bytes)::BIGINT AS bytes, max(nullif(mtime, 0)) AS newest_mtime_s,
+  count(DISTINCT batch_id) AS batches
+FROM files"""
+    )
+
+
+def row_counts() -> Query:
+    """Rows of every table that is stored (views are computed from them)."""
+    return Query(
+        "\nUNION ALL\n".join(f"SELECT '{name}' AS table_name, count(*) AS rows FROM {name}" for name in TABLES)
+        + "\nORDER BY table_name"
+    )

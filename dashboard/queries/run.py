@@ -1,0 +1,131 @@
+"""Everything about one run."""
+
+from __future__ import annotations
+
+from dashboard.queries.query import Query
+
+MAX_POINTS = 2_000
+MAX_EVIDENCE = 200
+
+
+def run(run_id: str) -> Query:
+    """The run's row of `runs` with its accelerator's memory; no row when the store has no such run."""
+    return Query(
+        """SELECT runs.*, accelerators.memory_bytes, accelerators.memory_label
+FROM runs
+LEFT JOIN accelerators USING (accelerator)
+WHERE run_id = $run_id""",
+        {"run_id": run_id},
+    )
+
+
+def steps(run_id: str) -> Query:
+    """Its steps in order. Past MAX_POINTS each row is a bucket of consecutive steps: medians, and where it begins.
+
+    `place` counts logged steps from 1, `steps_in_row` says how many of them a row stands for; the first logged step
+    always stands alone. `line_no` is the last line read for the row.
+    """
+    return Query(
+        f"""WITH numbered AS (
+  SELECT *, row_number() OVER (ORDER BY step) AS place, count(*) OVER () AS logged
+  FROM steps
+  WHERE run_id = $run_id
+)
+SELECT min(step) AS step, CAST(min(place) AS BIGINT) AS place, CAST(count(*) AS BIGINT) AS steps_in_row,
+  max(line_no) AS line_no,
+  median(step_time_s) FILTER (NOT isnan(step_time_s)) AS step_time_s,
+  median(loss) FILTER (isfinite(loss)) AS loss,
+  median(tokens_per_s_per_gpu) AS tokens_per_s_per_gpu,
+  median(mem_reserved_bytes) AS mem_reserved_bytes,
+  median(mem_allocated_bytes) AS mem_allocated_bytes,
+  median(grad_norm) FILTER (isfinite(grad_norm)) AS grad_norm,
+  max(step_time_s) FILTER (NOT isnan(step_time_s)) AS step_time_max_s,
+  arg_max(step, step_time_s) FILTER (NOT isnan(step_time_s)) AS slowest_step
+FROM numbered
+GROUP BY CASE WHEN place = 1 THEN 0 ELSE 1 + (place - 2) // greatest(1, ceil(logged / {MAX_POINTS}.0)) END
+ORDER BY step""",
+        {"run_id": run_id},
+    )
+
+
+def all_steps(run_id: str) -> Query:
+    """Its steps exactly as logged, for the download."""
+    return Query("SELECT *\nFROM steps\nWHERE run_id = $run_id\nORDER BY step", {"run_id": run_id})
+
+
+def evidence(run_id: str) -> Query:
+    """Its evidence lines in the order of the file, at most MAX_EVIDENCE; `found` counts all of them."""
+    return Query(
+        f"""SELECT source_path, line_no, ts, kind, rank, host, text, count(*) OVER () AS found
+FROM events
+WHERE run_id = $run_id
+ORDER BY source_path, line_no, kind
+LIMIT {MAX_EVIDENCE}""",
+        {"run_id": run_id},
+    )
+
+
+def settings(run_id: str) -> Query:
+    """Where each of its configuration values comes from: the value in use first, contradicting sources after it."""
+    return Query(
+        """SELECT name, value, setting_source, is_used, source_path, line_no
+FROM settings
+WHERE run_id = $run_id
+ORDER BY name, is_used DESC, setting_source, source_path, line_no""",
+        {"run_id": run_id},
+    )
+
+
+def published(run_id: str) -> Query:
+    """Its row of `published_runs`; no row for a run that was parsed from a log."""
+    return Query("SELECT *\nFROM published_runs\nWHERE run_id = $run_id", {"run_id": run_id})
+
+
+def place_in_cell(run_id: str) -> Query:
+    """Its layout's rank among the layouts of its cell; no row when it is not ranked."""
+    return Query(
+        """WITH cell AS (
+  SELECT ranked.*
+  FROM ranked_layouts AS ranked
+  JOIN runs AS this ON this.run_id = $run_id
+  WHERE ranked.origin = this.origin
+    AND ranked.model IS NOT DISTINCT FROM this.model
+    AND ranked.num_nodes IS NOT DISTINCT FROM this.num_nodes
+    AND ranked.seq_len IS NOT DISTINCT FROM this.seq_len
+    AND ranked.gbs_tokens IS NOT DISTINCT FROM this.gbs_tokens
+    AND ranked.accelerator IS NOT DISTINCT FROM this.accelerator
+)
+SELECT mine.rank_in_cell, mine.run_id AS best_repeat_run_id, mine.repeats,
+  (SELECT count(*) FROM cell) AS layouts_completed,
+  winner.run_id AS winner_run_id, winner.layout AS winner_layout, winner.mfu AS winner_mfu,
+  winner.tokens_per_s_per_gpu AS winner_tokens_per_s_per_gpu
+FROM cell AS mine
+JOIN runs AS this ON this.run_id = $run_id
+  AND mine.framework IS NOT DISTINCT FROM this.framework
+  AND mine.layout IS NOT DISTINCT FROM this.layout
+  AND mine.recompute IS NOT DISTINCT FROM this.recompute
+  AND mine.precision IS NOT DISTINCT FROM this.precision
+JOIN cell AS winner ON winner.rank_in_cell = 1
+WHERE this.status = 'completed' AND this.quarantine_reason IS NULL
+ORDER BY mine.rank_in_cell
+LIMIT 1""",
+        {"run_id": run_id},
+    )
+
+
+def attempts(run_id: str) -> Query:
+    """Every attempt found in the same directory or file, this one included, in order; published rows stand alone."""
+    return Query(
+        """SELECT other.run_id, other.attempt, other.status, other.started_at, other.last_step, other.source_path
+FROM runs AS this
+JOIN runs AS other
+  ON other.run_dir = this.run_dir OR (this.run_dir IS NULL AND other.source_path = this.source_path)
+WHERE this.run_id = $run_id AND this.origin <> 'published'
+ORDER BY other.source_path, other.attempt""",
+        {"run_id": run_id},
+    )
+
+
+def audit(run_id: str) -> Query:
+    """What the MFU audit found about it."""
+    return Query("SELECT finding, detail\nFROM mfu_audit\nWHERE run_id = $run_id\nORDER BY finding", {"run_id": run_id})

@@ -1,0 +1,126 @@
+"""The list of runs: search, facets, sorting and paging, all in SQL so that its length never matters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from dashboard.filters import SLICE, UNKNOWN, Filters
+from dashboard.queries.query import Query, layout_condition
+
+# Columns that the search box looks into; each is what somebody copies from a log, a path or a ticket.
+SEARCHED = (
+    "model",
+    "layout",
+    "framework",
+    "accelerator",
+    "sweep",
+    "job_id",
+    "run_id",
+    "status_evidence",
+    "source_path",
+)
+FACETS = ("status", "origin", "framework", "model", "accelerator", "num_nodes", "sweep")
+
+SORTS: dict[str, str] = {
+    "mfu": "mfu DESC NULLS LAST",
+    "throughput": "tokens_per_s_per_gpu DESC NULLS LAST",
+    "gpus": "num_gpus DESC NULLS LAST, mfu DESC NULLS LAST",
+    "memory": "coalesce(mem_peak_allocated_bytes, mem_peak_reserved_bytes) DESC NULLS LAST",
+    "newest": "coalesce(ended_at, started_at) DESC NULLS LAST",
+    "source": "source_path, line_no NULLS FIRST, attempt",
+}
+
+LISTED = (
+    "run_id", "status", "origin", "framework", "model", "num_nodes", "num_gpus", "accelerator", "layout", "seq_len",
+    "gbs_tokens", "mfu", "tokens_per_s_per_gpu", "step_time_s", "mem_peak_allocated_bytes", "mem_peak_reserved_bytes",
+    "steps_logged", "sweep", "started_at", "quarantine_reason",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the list is narrowed to. `facets` maps a facet to its chosen values; none chosen means all."""
+
+    text: str = ""
+    facets: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    filters: Filters = field(default_factory=Filters)
+
+    def without(self, facet: str) -> Search:
+        """The same search with one facet open, to count what else it could be."""
+        return replace(self, facets={name: chosen for name, chosen in self.facets.items() if name != facet})
+
+
+def _condition(search: Search) -> tuple[str, dict[str, object]]:
+    layouts, params = layout_condition(search.filters)
+    parts = [layouts]
+    for name in SLICE:
+        wanted = getattr(search.filters, name)
+        if wanted == UNKNOWN:
+            parts.append(f"{name} IS NULL")
+        elif wanted is not None:
+            parts.append(f"{name} = ${name}")
+            params[name] = wanted
+    for name, chosen in search.facets.items():
+        if chosen:
+            # NULL is a value here ("unknown"), which `IN` would never match
+            known = [value for value in chosen if value != UNKNOWN]
+            either = [f"list_contains($facet_{name}, {name})"] if known else []
+            either += [f"{name} IS NULL"] if len(known) < len(chosen) else []
+            parts.append(f"({' OR '.join(either)})")
+            if known:
+                params[f"facet_{name}"] = known
+    for place, word in enumerate(search.text.split()):
+        hit = " OR ".join(f"contains(lower({name}), $word_{place})" for name in SEARCHED)
+        parts.append(f"({hit})")
+        params[f"word_{place}"] = word.lower()
+    return "\n  AND ".join(parts), params
+
+
+def total(search: Search) -> Query:
+    """One row: runs that match, completed ones among them, and origins as a list."""
+    where, params = _condition(search)
+    return Query(
+        f"""SELECT count(*) AS runs,
+  count(*) FILTER (status = 'completed') AS completed,
+  count(*) FILTER (status = 'running') AS running,
+  list_sort(list(DISTINCT origin)) AS origins
+FROM runs
+WHERE {where}""",
+        params,
+    )
+
+
+def page(search: Search, *, sort: str, rows: int, offset: int) -> Query:
+    """One page of matching runs. `sort` is a key of SORTS; ties are broken by run_id, so pages never overlap."""
+    where, params = _condition(search)
+    return Query(
+        f"""SELECT {", ".join(LISTED)}
+FROM runs
+WHERE {where}
+ORDER BY {SORTS[sort]}, run_id
+LIMIT $rows OFFSET $offset""",
+        {**params, "rows": rows, "offset": offset},
+    )
+
+
+def full(search: Search, *, sort: str) -> Query:
+    """Every matching run with every column of `runs`, for the download."""
+    where, params = _condition(search)
+    return Query(f"SELECT *\nFROM runs\nWHERE {where}\nORDER BY {SORTS[sort]}, run_id", params)
+
+
+def facet(search: Search, name: str) -> Query:
+    """Values of one facet with the number of runs each would leave, the most frequent first.
+
+    `name` is one of FACETS. The facet's own choice is left out, so that a second value can be added.
+    """
+    where, params = _condition(search.without(name))
+    return Query(
+        f"""SELECT {name} AS value, count(*) AS runs
+FROM runs
+WHERE {where}
+GROUP BY ALL
+ORDER BY runs DESC, value NULLS LAST""",
+        params,
+    )

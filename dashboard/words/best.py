@@ -1,0 +1,242 @@
+"""The answer, the panel and the hovers of Best configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from dashboard import labels
+from dashboard.filters import Filters, chips
+from dashboard.labels import count, gib, number, percent, points
+from dashboard.marks import CELL_STATE
+from dashboard.metrics import Metric
+from dashboard.slices import Slice
+
+Cell = Mapping[str, Any]
+
+
+def is_tie(cell: Cell) -> bool:
+    """True when winner and runner-up cannot be told apart: the margin is within the noise of the repeats."""
+    return cell["margin"] is not None and bool(cell["margin"] <= cell["noise"])
+
+
+def performance(cell: Cell) -> str:
+    """MFU where it is known, else tokens/s/GPU."""
+    if cell["mfu"] is not None:
+        return f"{percent(cell['mfu'])} MFU"
+    return f"{number(cell['tokens_per_s_per_gpu'])} tokens/s/GPU"
+
+
+def lead(cell: Cell) -> str:
+    """How far the winner is ahead, as the end of a sentence."""
+    if cell["runner_up_run_id"] is None:
+        return "the only layout that completed"
+    if is_tie(cell):
+        return "level with the runner-up"
+    if cell["mfu"] is not None and cell["runner_up_mfu"] is not None:
+        gap = cell["mfu"] - cell["runner_up_mfu"]
+        size = points(gap).lstrip("+")
+        return f"{size}{labels.NBSP}{'point' if size == '1.0' else 'points'} ahead of the runner-up"
+    return f"{percent(cell['margin'])} faster than the runner-up"
+
+
+def certainty(cell: Cell) -> str:
+    """What the number of repeats allows to say."""
+    repeats = cell["repeats"] or 1
+    if cell["runner_up_run_id"] is None:
+        return "" if repeats == 1 else f" Repeated {number(repeats)} times, spread {percent(cell['repeat_spread'])}."
+    if is_tie(cell):
+        return f" The gap is within the noise ({percent(cell['noise'])}); a repeat of both would settle it."
+    if repeats == 1:
+        return " The winner ran once, so treat the lead as likely, not proven."
+    spread = percent(cell["repeat_spread"])
+    return f" The winner ran {number(repeats)} times, and the lead exceeds their spread of {spread}."
+
+
+def place(cell: Cell) -> str:
+    """ "8.86B on 16 nodes"."""
+    return f"{cell['model']} on {count(cell['num_nodes'], 'node')}"
+
+
+def cell_answer(cell: Cell) -> str:
+    """Who wins the selected cell, by how much, how sure; or why nobody does."""
+    if cell["run_id"] is None:
+        return empty_answer(cell)
+    return (
+        f"On {count(cell['num_nodes'], 'node')}, {cell['model']} trains fastest with "
+        f"**{cell['layout']}: {performance(cell)}**, {lead(cell)}.{certainty(cell)}"
+    )
+
+
+def empty_answer(cell: Cell) -> str:
+    """What happened in a cell without a ranked run."""
+    state, tried = cell["cell_state"], cell["runs_tried"]
+    if state == "not_run":
+        return f"**{place(cell)} was not run.**"
+    if state == "impossible":
+        return f"**{place(cell)} is impossible**: {cell['cell_reason']}, and it has {number(cell['num_gpus'])}."
+    tries = f"{count(tried, 'try', 'tries')}, none completed" if tried else "nobody tried"
+    if state == "wont_fit":
+        return f"**{place(cell)} has no working layout yet**: {tries}.{_states_bound(cell)}"
+    if state == "quarantined":
+        return f"**{place(cell)} has no ranked run**: {cell['outcome']}, and what completed is quarantined."
+    return f"**{place(cell)} has no working layout yet**: {cell['outcome']}."
+
+
+def _states_bound(cell: Cell) -> str:
+    bound, card = cell["states_lower_bound_bytes"], cell["memory_bytes"]
+    if bound is None or card is None:
+        return ""
+    return (
+        f" Weights, gradients and optimizer take {gib(bound, 0)} per GPU even fully sharded, before any activation; "
+        f"the card has {gib(card)}."
+    )
+
+
+def filtered_answer(cells: pl.DataFrame, filters: Filters) -> str:
+    """What the active filters leave of the grid."""
+    named = ", ".join(chip.label for chip in chips(filters) if chip.name not in ("origin",))
+    answered = cells.filter(pl.col("run_id").is_not_null())
+    if answered.is_empty():
+        return f"**No completed run matches {named}.** {_why_none(cells)}Remove a filter to see more."
+    by = "mfu" if answered["mfu"].count() else "tokens_per_s_per_gpu"
+    best = answered.sort(by, descending=True, nulls_last=True).row(0, named=True)
+    return (
+        f"With {named}, **{number(answered.height)} of {count(cells.height, 'cell')} have a result**; "
+        f"the best is {performance(best)} for {place(best)} with {best['layout']}."
+    )
+
+
+def _why_none(cells: pl.DataFrame) -> str:
+    reasons = cells.filter(pl.col("cell_state") == "impossible")["cell_reason"].unique().to_list()
+    return f"{reasons[0]}, more than any cell has. " if len(reasons) == 1 and _all_impossible(cells) else ""
+
+
+def _all_impossible(cells: pl.DataFrame) -> bool:
+    return bool((cells["cell_state"] == "impossible").all())
+
+
+def conditions(chosen: Slice, cells: pl.DataFrame) -> str:
+    """n, hardware and batch of the grid, for the meta line."""
+    frameworks = cells["framework"].drop_nulls().unique().sort().to_list()
+    parts = [
+        count(int(cells["runs_tried"].sum()), "run"),
+        ", ".join(frameworks[:3]) + (" and others" if len(frameworks) > 3 else ""),
+        chosen.accelerator or "accelerator unknown",
+        f"sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else "sequence unknown",
+        f"{labels.token_count(chosen.gbs_tokens)}-token batch" if chosen.gbs_tokens is not None else "batch unknown",
+    ]
+    return ", ".join(part for part in parts if part) + ". Ranked by tokens/s/GPU; MFU recomputed from it."
+
+
+def hover(cell: Cell, metric: Metric) -> str:
+    """At most five lines: subject, layout, value, comparison, outcomes."""
+    gpus = f" · {count(cell['num_gpus'], 'GPU')}" if cell["num_gpus"] is not None else ""
+    lines = [f"<b>{labels.plain(place(cell))}</b>{gpus}"]
+    if cell["run_id"] is None:
+        lines.append(CELL_STATE[cell["cell_state"]].text)
+        if cell["cell_reason"]:
+            lines.append(labels.plain(_wrapped(str(cell["cell_reason"]))))
+    else:
+        lines.append(labels.plain(cell["layout"] or "layout unknown"))
+        value = cell[metric.column]
+        shown = f"{metric.label} {metric.text(value)} · " if value is not None and metric.column != "mfu" else ""
+        lines.append(f"{shown}{performance(cell)}")
+        lines.append(lead(cell))
+    lines.append(labels.plain(cell["outcome"]))
+    return "<br>".join(lines)
+
+
+def _wrapped(text: str, width: int = 60) -> str:
+    return text if len(text) <= width else text[: width - 1].rsplit(" ", 1)[0] + "…"
+
+
+NO_GRID = "**No run has a cell yet.** A cell needs a model, a node count, a sequence length and a batch."
+
+HOW_TO_READ = (
+    "**How to read it.** Each cell shows the fastest layout by tokens/s/GPU, the median over its repeats after "
+    "warm-up. Select a cell, or choose model and nodes above, for its ranking.",
+    "**What it hides.** The batch in tokens is fixed, so more nodes also mean fewer micro-batches each. "
+    "A layout nobody tried cannot win, and one run says nothing about its noise.",
+)
+
+
+def default_cell(grid: pl.DataFrame) -> tuple[str, int]:
+    """The cell selected at first: the best MFU, else the highest throughput, else the first cell."""
+    by = "mfu" if grid["mfu"].count() else "tokens_per_s_per_gpu"
+    row = grid.sort(by, descending=True, nulls_last=True).row(0, named=True)
+    return row["model"], row["num_nodes"]
+
+
+def big_number(cell: Cell) -> tuple[str, str]:
+    """The panel's figure and its unit."""
+    if cell["mfu"] is not None:
+        return percent(cell["mfu"]), "MFU"
+    return number(cell["tokens_per_s_per_gpu"]), "tokens/s/GPU"
+
+
+def facts(cell: Cell) -> list[tuple[str, str]]:
+    """What the panel lists of the winner."""
+    peak = "not logged" if cell["mem_peak_bytes"] is None else gib(cell["mem_peak_bytes"])
+    if cell["mem_peak_bytes"] is not None and cell["memory_bytes"] is not None:
+        peak = f"{number(cell['mem_peak_bytes'] / labels.GIB, 1)} of {gib(cell['memory_bytes'])}"
+    repeats = cell["repeats"] or 1
+    evidence = (
+        "1 run, no repeat" if repeats == 1 else f"{count(repeats, 'run')}, spread {percent(cell['repeat_spread'])}"
+    )
+    return [
+        ("Throughput", f"{number(cell['tokens_per_s_per_gpu'])} tokens/s/GPU"),
+        ("Step time", labels.seconds(cell["step_time_s"]) if cell["step_time_s"] is not None else "not logged"),
+        ("Peak memory", peak),
+        ("Evidence", evidence),
+        ("Outcomes", cell["outcome"]),
+    ]
+
+
+def panel_reason(cell: Cell) -> str:
+    """Why the selected cell has no winner, for the panel."""
+    mark = CELL_STATE[cell["cell_state"]]
+    reason = cell["cell_reason"] or cell["short_reason"]
+    return f"**{mark.text}**" + (f" · {reason}" if reason else "")
+
+
+def ranking_qualifier(ranked: pl.DataFrame) -> str:
+    """What the bars show."""
+    unit = "MFU %" if ranked.head(6)["mfu"].null_count() == 0 else "tokens/s/GPU"
+    more = f", first 6 of {number(ranked.height)}" if ranked.height > 6 else ""
+    return f"{unit}, gap to winner{more}"
+
+
+def track(grid: pl.DataFrame) -> str:
+    """What the length of a memory track stands for."""
+    sizes = grid["memory_bytes"].drop_nulls().unique().to_list()
+    return f"track = {gib(sizes[0])}" if len(sizes) == 1 else "track = usable memory of the card"
+
+
+def grid_alt(grid: pl.DataFrame, metric: Metric) -> str:
+    """The heatmap in one sentence, for readers who cannot see it."""
+    answered = grid.filter(pl.col(metric.column).is_not_null())
+    size = f"Grid of {count(grid['model'].n_unique(), 'model')} by {count(grid['num_nodes'].n_unique(), 'node count')}"
+    if answered.is_empty():
+        return f"{size}; no cell has a value for {metric.label}."
+    ordered = answered.sort(metric.column, descending=not metric.is_less_better)
+    first, last = ordered.row(0, named=True), ordered.row(-1, named=True)
+    empty = count(grid.height - answered.height, "empty cell")
+    return (
+        f"{size}, {metric.label} of the best layout: from {metric.text(first[metric.column])} for {place(first)} "
+        f"to {metric.text(last[metric.column])} for {place(last)}; {empty}."
+    )
+
+
+def memory_alt(grid: pl.DataFrame) -> str:
+    """The memory tracks in one sentence."""
+    known = grid.filter(pl.col("mem_peak_bytes").is_not_null()).sort("mem_peak_bytes")
+    if known.is_empty():
+        return "No winner has a logged peak memory."
+    low, high = known.row(0, named=True), known.row(-1, named=True)
+    return (
+        f"Peak memory of each winner, from {gib(low['mem_peak_bytes'])} for {place(low)} "
+        f"to {gib(high['mem_peak_bytes'])} for {place(high)}."
+    )
