@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from pipeline import hardware
+from pipeline.validate import validate
+from schemas.tables import ACCELERATORS
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("NVIDIA B200", "B200-SXM-180GB"),
+        ("H100-SXM-80GB", "H100-SXM-80GB"),
+        ("NVIDIA H100 80GB HBM3", "H100-SXM-80GB"),
+        ("nvidia h100 pcie", "H100-PCIe-80GB"),
+        ("AMD Instinct MI300X", "MI300X"),
+        ("NVIDIA A100-SXM4-40GB", "A100-SXM-40GB"),
+        ("Tesla V100-SXM2-32GB", "V100-SXM-32GB"),
+        ("Intel(R) Gaudi(R) 2 AI Accelerator", "Gaudi2"),
+        ("TPU v5p", "TPU-v5p"),
+        ("NVIDIA GeForce RTX 4090", "RTX-4090"),
+        ("cpu", "CPU"),
+    ],
+)
+def test_names_accelerators_as_drivers_and_tables_spell_them(text: str, name: str) -> None:
+    assert hardware.canonical_accelerator(text) == name
+
+
+@pytest.mark.parametrize("text", ["", "NVIDIA", "H1000", "H100 80GB HBM9", "Quadro"])
+def test_does_not_guess_an_unknown_accelerator(text: str) -> None:
+    assert hardware.canonical_accelerator(text) is None
+
+
+def test_keeps_unknown_and_missing_names_as_found() -> None:
+    column = pl.Series("accelerator", ["NVIDIA B200", "Quadro", None])
+    assert hardware.canonical_accelerators(column).to_list() == ["B200-SXM-180GB", "Quadro", None]
+
+
+def test_bundled_table_satisfies_its_schema() -> None:
+    result = validate(ACCELERATORS, hardware.load_accelerators())
+    assert result.rejects.is_empty()
+
+
+def test_no_spelling_means_two_accelerators() -> None:
+    table = hardware.load_accelerators()
+    owners: dict[str, set[str]] = {}
+    for name, aliases in table.select("accelerator", "aliases").iter_rows():
+        for spelling in (name, *(aliases or "").split("|")):
+            owners.setdefault(hardware.canonical_accelerator(spelling) or spelling, set()).add(name)
+    owners.pop("", None)
+    assert all(names == {key} for key, names in owners.items())
+
+
+def test_an_80_gb_h100_offers_79_6_gib() -> None:
+    table = hardware.load_accelerators()
+    usable = table.filter(pl.col("accelerator") == "H100-SXM-80GB")["memory_bytes"].item()
+    assert round(usable / 2**30, 1) == 79.6
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "precision", "peak"),
+    [
+        ("H100-SXM-80GB", "bf16", 989),
+        ("H100-SXM-80GB", "fp16", 989),
+        ("H100-SXM-80GB", None, 989),
+        ("H100-SXM-80GB", "fp8", 1979),
+        ("A100-SXM-80GB", "fp8", None),
+        ("H100-SXM-80GB", "unclear", None),
+        ("H100-SXM-80GB", "fp32", None),
+        ("CPU", "bf16", None),
+        ("Quadro", "bf16", None),
+        (None, "bf16", None),
+    ],
+)
+def test_peak_follows_the_precision(accelerator: str | None, precision: str | None, peak: float | None) -> None:
+    frame = pl.DataFrame(
+        {"accelerator": [accelerator], "precision": [precision]},
+        schema={"accelerator": pl.String, "precision": pl.String},
+    )
+    assert frame.select(hardware.peak_tflops()).item() == peak

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from pipeline import words
+from schemas import vocab
+
+
+@pytest.mark.parametrize(
+    ("text", "stage"),
+    [
+        ("zero1", 1), ("ZeRO-3", 3), ("zero_2", 2), ("zero1 within groups of 8", 1), ("none", 0), ("DP", 0),
+        ("FSDP", 3), ("FSDP2", 3), ("FSDP FULL_SHARD", 3), ("FSDP SHARD_GRAD_OP", 2), ("HSDP", 3), ("2D FSDP", 3),
+        ("FSDP (shards optimizer and gradients, params kept after forward)", 2),
+        ("ZeRO (stage not stated)", None), ("zero7", None), ("", None),
+    ],
+)  # fmt: skip
+def test_reads_the_zero_stage_from_text(text: str, stage: int | None) -> None:
+    assert words.canonical_zero_stage(text) == stage
+
+
+def test_every_precision_and_recompute_word_is_in_the_vocabulary() -> None:
+    assert set(words._PRECISIONS.values()) <= set(vocab.PRECISION)
+    assert set(words._RECOMPUTE.values()) <= set(vocab.RECOMPUTE)
+
+
+def test_unknown_text_becomes_null_and_known_text_its_word() -> None:
+    column = pl.Series("precision", ["amp_bf16", "posit8", None])
+    assert words.map_words(column, words.canonical_precision, pl.String).to_list() == ["bf16", None, None]
+
+
+def test_a_column_without_text_stays_null() -> None:
+    column = pl.Series("x", [None, None], dtype=pl.String)
+    mapped = words.map_words(column, words.canonical_bool, pl.Boolean)
+    assert mapped.dtype == pl.Boolean
+    assert mapped.null_count() == 2
