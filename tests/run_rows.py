@@ -45,9 +45,9 @@ def completed_frame(*rows: Row) -> pl.DataFrame:
     return complete_runs(runs_frame(*rows)).runs
 
 
-def open_store(runs: pl.DataFrame, published: list[Row] | None = None) -> duckdb.DuckDBPyConnection:
+def open_store(runs: pl.DataFrame, published: pl.DataFrame | None = None) -> duckdb.DuckDBPyConnection:
     """An in-memory store with the given runs, the bundled accelerators, and every view from its file."""
-    claims = PUBLISHED_RUNS.conform(pl.DataFrame(published or [], schema_overrides={"run_id": pl.String}))
+    claims = PUBLISHED_RUNS.empty() if published is None else PUBLISHED_RUNS.conform(published)
     frames = {"runs": runs, "accelerators": load_accelerators(), "published_runs": claims}
     connection = duckdb.connect()
     for name, table in TABLES.items():

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.run_rows import Row, completed_frame, run_row
+
+
+def completed(**changes: Any) -> Row:
+    return completed_frame(run_row(**changes)).to_dicts()[0]
+
+
+# Parameter counts as their papers or model cards give them.
+LLAMA_3_1_8B: Row = {
+    "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14_336,
+    "gated_mlp": True, "vocab_size": 128_256, "tie_word_embeddings": False, "model": "Llama 3.1 8B",
+}  # fmt: skip
+PALM_540B: Row = {
+    "num_layers": 118, "hidden_size": 18_432, "num_heads": 48, "num_kv_heads": 1, "head_dim": 256,
+    "ffn_hidden_size": 73_728, "gated_mlp": True, "vocab_size": 256_000, "tie_word_embeddings": True, "model": "PaLM",
+}  # fmt: skip
+GPT_3_175B: Row = {
+    "num_layers": 96, "hidden_size": 12_288, "num_heads": 96, "num_kv_heads": 96, "ffn_hidden_size": 49_152,
+    "gated_mlp": False, "vocab_size": 51_200, "tie_word_embeddings": True, "model": "GPT-3 175B",
+}  # fmt: skip
+MIXTRAL_8X7B: Row = {
+    "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": None,
+    "gated_mlp": True, "vocab_size": 32_000, "tie_word_embeddings": False, "num_experts": 8, "experts_per_token": 2,
+    "expert_ffn_hidden_size": 14_336, "shared_expert_ffn_hidden_size": 0, "num_dense_layers": 0, "model": "Mixtral",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("shape", "params", "active"),
+    [
+        (LLAMA_3_1_8B, 8_030_261_248, 8_030_261_248),  # model card: 8,030,261,248
+        (PALM_540B, 540.35e9, 540.35e9),  # PaLM table 1
+        (GPT_3_175B, 174.6e9, 174.6e9),  # Megatron's formula, 2104.04473 section 5.1
+        (MIXTRAL_8X7B, 46.7e9, 12.9e9),  # 2401.04088 section 2
+    ],
+)
+def test_counts_parameters_as_published(shape: Row, params: float, active: float) -> None:
+    run = completed(**shape)
+    assert run["params"] == pytest.approx(params, rel=4e-3)  # three printed digits
+    assert run["active_params"] == pytest.approx(active, rel=4e-3)
+
+
+def test_llama_8b_is_exact() -> None:
+    assert completed(**LLAMA_3_1_8B)["params"] == 8_030_261_248
+
+
+@pytest.mark.parametrize(
+    "missing", ["num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "gated_mlp", "vocab_size",
+                "tie_word_embeddings"],
+)  # fmt: skip
+def test_an_incomplete_shape_falls_back_to_the_label(missing: str) -> None:
+    assert completed(**{missing: None}, params=None)["params"] is None
+    assert completed(**{missing: None}, params=1_300_000_000)["params"] == 1_300_000_000
+
+
+@pytest.mark.parametrize("missing", ["expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "num_dense_layers"])
+def test_experts_need_all_their_widths(missing: str) -> None:
+    run = completed(**MIXTRAL_8X7B | {missing: None})
+    assert run["params"] is None
+    assert run["mfu_basis"] == "not computed: parameters unknown"
+
+
+def test_latent_attention_uses_the_label_and_leaves_attention_out() -> None:
+    # DeepSeek-V3: 180K H800 GPU-hours per 1e12 tokens and 37B active parameters are 343 TFLOP/s, 17 % of the FP8 peak.
+    run = completed(
+        model="DeepSeek-V3", num_layers=61, hidden_size=7168, num_heads=128, num_kv_heads=None, kv_lora_rank=512,
+        num_experts=256, experts_per_token=8, params=671_000_000_000, active_params=37_000_000_000,
+        accelerator="H800", precision="fp8", tokens_per_s_per_gpu=1e12 / 180e3 / 3600,
+    )  # fmt: skip
+    assert run["model_tflops_per_gpu"] == pytest.approx(342.6, abs=0.1)
+    assert run["mfu"] == pytest.approx(0.173, abs=5e-4)
+    assert run["mfu_basis"] == "6N, attention left out; peak 1979 TFLOP/s (FP8)"
+
+
+def test_palm_reaches_its_published_mfu() -> None:
+    # PaLM (2204.02311) section 4.1: 238.3K tokens/s on 6,144 TPU v4 are 46.2 % MFU.
+    run = completed(
+        **PALM_540B, accelerator="TPU v4", num_gpus=6144, seq_len=2048, tokens_per_s_per_gpu=238_300 / 6144,
+        dp=512, tp=12, num_nodes=None, gpus_per_node=None, gbs=2048, mbs=None, gas=None, gbs_tokens=None,
+    )  # fmt: skip
+    assert run["mfu"] == pytest.approx(0.462, abs=5e-4)
+
+
+def test_megatron_175b_reaches_its_published_mfu() -> None:
+    # Korthikanti et al. (2205.05198) table 5: 13.75 s per step of 64 sequences on 64 A100 are 51.4 % MFU.
+    run = completed(
+        **GPT_3_175B, accelerator="A100-SXM4-80GB", num_gpus=64, num_nodes=8, seq_len=2048, step_time_s=13.75, dp=1,
+        tp=8, pp=8, mbs=1, gas=64, gbs=64, gbs_tokens=64 * 2048, tokens_per_s_per_gpu=None, precision="fp16",
+    )  # fmt: skip
+    assert run["mfu"] == pytest.approx(0.514, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "basis"),
+    [
+        ({"tokens_per_s_per_gpu": None}, "not computed: no throughput"),
+        ({"accelerator": None}, "not computed: accelerator unknown"),
+        ({"accelerator": "Quadro"}, "not computed: Quadro is not in the accelerators table"),
+        ({"accelerator": "CPU"}, "not computed: no bf16 peak for CPU"),
+        ({"precision": "fp32"}, "not computed: no fp32 peak for H100-SXM-80GB"),
+        ({"precision": "unclear"}, "not computed: precision not stated, 8-bit or lower possible"),
+        ({"vocab_size": None}, "not computed: parameters unknown"),
+    ],
+)
+def test_says_why_mfu_cannot_be_computed(changes: Row, basis: str) -> None:
+    run = completed(**changes)
+    assert run["mfu"] is None
+    assert run["mfu_basis"] == basis
+
+
+@pytest.mark.parametrize(
+    ("changes", "basis"),
+    [
+        ({}, "6N + 12Lhs; peak 989 TFLOP/s (16-bit)"),
+        ({"precision": None}, "6N + 12Lhs; peak 989 TFLOP/s (16-bit, precision not stated)"),
+        ({"precision": "fp8"}, "6N + 12Lhs; peak 1979 TFLOP/s (FP8)"),
+        ({"seq_len": None, "gbs": None, "gbs_tokens": None}, "6N, attention left out; peak 989 TFLOP/s (16-bit)"),
+    ],
+)
+def test_says_how_mfu_was_computed(changes: Row, basis: str) -> None:
+    assert completed(**changes)["mfu_basis"] == basis
+
+
+def test_throughput_follows_from_step_time() -> None:
+    run = completed(tokens_per_s_per_gpu=None, step_time_s=4.0)
+    assert run["tokens_per_s"] == 262_144
+    assert run["tokens_per_s_per_gpu"] == 32_768
+
+
+def test_a_logged_throughput_is_never_replaced() -> None:
+    run = completed(tokens_per_s_per_gpu=40_000.0, tokens_per_s=1.0, step_time_s=2.0)
+    assert (run["tokens_per_s_per_gpu"], run["tokens_per_s"], run["step_time_s"]) == (40_000.0, 1.0, 2.0)
+
+
+def test_gpu_hours_need_both_timestamps() -> None:
+    start = datetime(2026, 11, 20, 22, 0)
+    assert completed(started_at=start, ended_at=datetime(2026, 11, 20, 22, 30))["gpu_hours"] == 4.0
+    assert completed(started_at=start, ended_at=None)["gpu_hours"] is None
+    assert completed(started_at=start, ended_at=datetime(2026, 11, 20, 21, 0))["gpu_hours"] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, None),
+        ({"params": 1_300_000_000}, None),  # 3 % off: a rounded label
+        ({"params": 2_000_000_000}, "the shape has 1.3B parameters, the label says 2.0B"),
+        ({"num_gpus": 16, "num_nodes": 2}, "the layout needs 8 accelerators, the run had 16"),
+        ({"tokens_per_s_per_gpu": 300_000.0}, "2899.0 TFLOP/s is above the accelerator's peak"),
+        ({"tflops_per_gpu_logged": 100.0}, "tokens/s imply 387.0 TFLOP/s, the source prints 100.0"),
+        ({"status": "oom", "num_gpus": 16, "num_nodes": 2}, None),  # never ranked, so nothing to keep out
+        ({"quarantine_reason": "by hand"}, "by hand"),
+    ],
+)
+def test_keeps_impossible_runs_out_of_rankings(changes: Row, reason: str | None) -> None:
+    assert completed(**changes)["quarantine_reason"] == reason
+
+
+positive = st.floats(min_value=1.0, max_value=1e5)
+
+
+@given(positive, st.floats(min_value=0.1, max_value=10))
+def test_mfu_is_proportional_to_throughput(speed: float, factor: float) -> None:
+    base = completed(tokens_per_s_per_gpu=speed)["mfu"]
+    assert completed(tokens_per_s_per_gpu=speed * factor)["mfu"] == pytest.approx(base * factor, rel=1e-9)
+
+
+@given(positive, st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from([0, 1, 2, 3]))
+def test_mfu_does_not_depend_on_layout_or_sharding(speed: float, tp: int, pp: int, zero_stage: int) -> None:
+    # Model FLOPs know nothing of how the work is cut: same tokens/s/GPU, same MFU.
+    other = completed(
+        tokens_per_s_per_gpu=speed, tp=tp, pp=pp, dp=4, num_gpus=4 * tp * pp, num_nodes=None, zero_stage=zero_stage,
+        gas=None, mbs=None,
+    )  # fmt: skip
+    assert other["mfu"] == pytest.approx(completed(tokens_per_s_per_gpu=speed)["mfu"], rel=1e-12)
+
+
+@given(positive)
+def test_completing_twice_changes_nothing(speed: float) -> None:
+    once = completed_frame(run_row(tokens_per_s_per_gpu=speed, params=2_000_000_000))
+    assert completed_frame(*once.to_dicts()).equals(once)
+
+
+def test_empty_frame_has_all_columns() -> None:
+    assert completed_frame().is_empty()
