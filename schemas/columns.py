@@ -153,6 +153,9 @@ _PERFORMANCE = (
     _text("mfu_basis", "how `mfu` was computed (FLOPs per token, peak and its precision), or why it could not be"),
     _float("flops_per_token", "FLOP/token", "model FLOPs per token used for `mfu`", positive=True),
     _float("peak_tflops", "TFLOP/s", "dense peak of the accelerator used for `mfu`", positive=True),
+    _float(
+        "peak_tflops_logged", "TFLOP/s", "peak that the framework divided by for `mfu_logged`, as printed", positive=True
+    ),
     _float("tflops_per_gpu_logged", "TFLOP/s/GPU", "TFLOP/s per accelerator as logged", minimum=0),
     _int("mem_allocated_bytes", "bytes", "allocator bytes in use, as logged at this step"),
     _int("mem_reserved_bytes", "bytes", "allocator bytes reserved, as logged at this step"),

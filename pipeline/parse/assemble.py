@@ -12,8 +12,10 @@ import polars as pl
 
 from pipeline.parse import configure, outcome
 from pipeline.parse.attempts import number_attempts
+from pipeline.parse.combine import with_combined
 from pipeline.parse.evidence import MAX_TEXT_CHARS
 from pipeline.parse.protocol import Facts
+from pipeline.parse.registry import DIALECTS
 from pipeline.run_id import run_id
 from pipeline.steady import summarise
 from schemas.registry import TABLES
@@ -63,7 +65,9 @@ def assemble(
         runs.select("source", "attempt_in_source", "run_id", "source_path"), on=["source", "attempt_in_source"]
     )
     events = _place_events(facts.events, runs, sources)
-    chosen = configure.choose(_settings_of_runs(facts.settings, sidecars, runs, sources))
+    stated = _settings_of_runs(facts.settings, sidecars, runs, sources)
+    rules = {dialect.name: dialect.combined for dialect in DIALECTS}
+    chosen = configure.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = configure.widen(chosen, TABLES["runs"].polars_schema)
     summary = summarise(_planned(steps)).join(_gauges(facts.gauges, runs), on="run_id", how="full", coalesce=True)
     summary = _merge_peaks(summary)

@@ -7,6 +7,25 @@ import polars as pl
 # What the process printed about itself is nearer to the truth than a file beside it; a folder name is only a name.
 PRECEDENCE = ("log_line", "argument_dump", "config_file", "command_line", "published_table", "folder_name")
 
+NOTHING = ("None", "null", "")
+"""Texts by which a source says that a setting is not set. Lower-case none is a word (of vocab.RECOMPUTE)."""
+
+PRINTED = "arg:"
+"""Names of values that only feed other settings (`protocol.CombinedSetting`) begin with this."""
+
+NOT_EVIDENCE = ("derived", "assumed")
+"""Sources that state nothing of their own, so they cannot contradict one that does."""
+
+
+def ranked(settings: pl.DataFrame) -> pl.DataFrame:
+    """The latest value of each run, name and source (overrides print later), the nearest source first."""
+    order = {word: place for place, word in enumerate(PRECEDENCE)}
+    latest = settings.sort("line_no", nulls_last=False, maintain_order=True).unique(
+        ["run_id", "name", "setting_source"], keep="last", maintain_order=True
+    )
+    place = pl.col("setting_source").replace_strict(order, default=len(order), return_dtype=pl.Int64)
+    return latest.with_columns(place=place).sort("run_id", "name", "place").drop("place")
+
 
 def choose(settings: pl.DataFrame) -> pl.DataFrame:
     """Mark the value that counts.
@@ -15,22 +34,17 @@ def choose(settings: pl.DataFrame) -> pl.DataFrame:
         settings: `run_id`, `name`, `value`, `setting_source`, `source_path`, `line_no`.
 
     Returns:
-        The distinct values per run, name and source (the latest of each source: overrides print later), with
-        `is_used` true for one per run and name.
+        The distinct values per run, name and source, with `is_used` true for one per run and name. A source whose
+        latest word is None says nothing.
     """
-    order = {word: place for place, word in enumerate(PRECEDENCE)}
-    latest = settings.sort("line_no", nulls_last=False).unique(
-        ["run_id", "name", "setting_source"], keep="last", maintain_order=True
-    )
-    ranked = latest.with_columns(
-        place=pl.col("setting_source").replace_strict(order, default=len(order), return_dtype=pl.Int64)
-    ).sort("run_id", "name", "place")
+    said = ranked(settings).filter(~pl.col("value").is_in(NOTHING))
     first = pl.int_range(pl.len()).over("run_id", "name") == 0
-    return ranked.with_columns(is_used=first).drop("place")
+    return said.with_columns(is_used=first)
 
 
 def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
     """Events (`run_id`, `source_path`, `line_no`, `kind`, `text`) where a source contradicts the value that counts."""
+    chosen = chosen.filter(~pl.col("setting_source").is_in(NOT_EVIDENCE) & ~pl.col("name").str.starts_with(PRINTED))
     used = chosen.filter("is_used").select(
         "run_id", "name", pl.col("value").alias("used"), pl.col("setting_source").alias("used_source")
     )

@@ -18,7 +18,7 @@ from pipeline.parse.quantities import HUMAN, human, number, size
 from pipeline.parse.timestamps import timestamp
 
 _SEPARATOR = r"\s*[|,]\s*"  # an old tutorial variant separates with commas
-_RANK = r"^\[rank (\d+)\]\s*Step:"
+_RANK = r"^\s*\[rank (\d+)\]\s*Step:"
 
 
 def _field(label: str, value: str = HUMAN) -> pl.Expr:
@@ -27,7 +27,7 @@ def _field(label: str, value: str = HUMAN) -> pl.Expr:
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; a line without its memory field is cut and stays unparsed."""
-    mine = lines.filter(pl.col("text").str.contains(r"^(?:\[rank \d+\]\s*)?Step:\s*\d"))
+    mine = lines.filter(pl.col("text").str.contains(r"^\s*(?:\[rank \d+\]\s*)?Step:\s*\d"))
     complete = pl.col("text").str.contains(r"Loss:\s*\S+\s*[|,].*Tokens/s/GPU:\s*\S+\s*[|,]")
     return conform(
         mine.with_columns(

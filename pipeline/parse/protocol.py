@@ -62,6 +62,28 @@ class Sidecar:
 
 
 @dataclass(frozen=True)
+class CombinedSetting:
+    """A column of `runs` that follows from several printed values, which may stand lines apart.
+
+    Attributes:
+        name: column of `runs`.
+        value: expression over text columns named as the printed values; None is kept as the text "None".
+        told_by: the values that tell most, in order: the first known one lends its source and line.
+        setting_source: replaces that source, for a value that is only a documented default.
+    """
+
+    name: str
+    value: pl.Expr = field(compare=False)
+    told_by: tuple[str, ...] = ()
+    setting_source: str | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Every printed value that the expression reads, the telling ones first."""
+        return tuple(dict.fromkeys((*self.told_by, *self.value.meta.root_names())))
+
+
+@dataclass(frozen=True)
 class Dialect:
     """One framework's way of logging.
 
@@ -72,6 +94,8 @@ class Dialect:
         anchors: literals without which a line is of no interest. Keep them specific: they are the speed.
         steps, settings, gauges, events: lines (pipeline.parse.lines.LINES plus `prefix`) to facts.
         sidecars: files beside the log.
+        combined: settings that follow from several of the values that `settings` reports. A value that only feeds them
+            is named `arg:<as printed>`, which is no column of `runs` and so goes no further.
     """
 
     name: str
@@ -83,6 +107,7 @@ class Dialect:
     gauges: LineFacts = field(default=no_facts(GAUGE_FACTS))
     events: LineFacts = field(default=no_facts(EVENT_FACTS))
     sidecars: tuple[Sidecar, ...] = ()
+    combined: tuple[CombinedSetting, ...] = ()
 
 
 @dataclass(frozen=True)

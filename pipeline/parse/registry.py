@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from pipeline.parse import picotron
+from pipeline.parse import megatron, nanotron, nanotron_bench, picotron, torchtitan
 from pipeline.parse.protocol import Dialect, ResultTable
 
 ENGINE_VERSION = 1
 """Raise it when the front door, the evidence or the fold change what the same file yields."""
 
-DIALECTS: tuple[Dialect, ...] = (picotron.DIALECT,)
+DIALECTS: tuple[Dialect, ...] = (
+    picotron.DIALECT, nanotron.DIALECT, megatron.DIALECT, torchtitan.DIALECT,
+)  # fmt: skip
 
-TABLES: tuple[ResultTable, ...] = ()
+TABLES: tuple[ResultTable, ...] = (nanotron_bench.TABLE,)
 
 
 def by_name(name: str) -> Dialect:

@@ -1,0 +1,109 @@
+"""Megatron-LM and its descendants: Megatron-Bridge, Primus, ROCm's fork and bigscience's.
+
+Formats: Megatron-LM megatron/training/training.py training_log (step line; megatron/training.py before 2024),
+megatron/training/utils.py report_memory, Megatron-Bridge training/utils/train_utils.py training_log, Primus
+backends/megatron/patches (`instant/average` pairs, extra memory fields). The last rank prints the step line; with a
+log interval above 1 it is an average. Configuration: see `megatron_settings`.
+
+Every field ends with ` |`, so a field that a cut line ends in never matches. Old versions put no colon behind some
+names; bigscience writes `lm-loss`. The loss is absent while the loss scaler skips steps.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import environment, megatron_rules, megatron_settings
+from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, STEP_FACTS, Dialect, conform
+from pipeline.parse.quantities import NUMBER, number
+from pipeline.parse.timestamps import timestamp
+
+_STEP = r"iteration\s+(\d+)/\s*(\d+) \|"
+_CUT_STEP = r"^\s*(?:\[[^\]]*\]\s*)?iteration\s+\d+/"
+_MIB = 2**20  # report_memory divides by 1024 twice and prints "MB"
+
+
+def _field(label: str) -> pl.Expr:
+    """Number behind a label; of Primus's `instant/average` pairs the first."""
+    return number(pl.col("text").str.extract(rf"\| {label}:?\s+({NUMBER})(?:/{NUMBER})?\s*\|"))
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Step lines; one without its time, or cut before its loss, stays unparsed."""
+    text = pl.col("text")
+    mine = lines.filter(text.str.contains(_STEP) | text.str.contains(_CUT_STEP))
+    # The loss comes before these two, so a line that reaches one of them and has no loss did not log one.
+    is_past_loss = text.str.contains(r"\| (?:loss scale|number of (?:skipped|nan) iterations):?\s+\S+\s*\|")
+    fields = mine.with_columns(
+        number=text.str.extract(_STEP, 1).cast(pl.Int64, strict=False),
+        steps_planned=text.str.extract(_STEP, 2).cast(pl.Int64, strict=False),
+        ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
+        loss=_field(r"(?:lm[ _-])?loss"),
+        elapsed_ms=_field(r"elapsed time per iteration \(ms\)"),
+        tflops_per_gpu_logged=_field(r"(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs)"),
+        tokens_per_s_per_gpu=_field(r"tokens per GPU \(tokens/s/GPU\)"),
+        learning_rate=_field("learning rate"),
+        grad_norm=_field("grad norm"),
+    )
+    complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | is_past_loss)
+    return conform(
+        fields.with_columns(step=pl.when(complete).then("number"), step_time_s=pl.col("elapsed_ms") / 1000), STEP_FACTS
+    )
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Peak memory of every rank that reports; several reports may be glued into one line."""
+    mine = lines.filter(pl.col("text").str.contains("memory (MB)", literal=True))
+    names = {"max allocated": "mem_peak_allocated_bytes", "max reserved": "mem_peak_reserved_bytes"}
+    found = [
+        mine.select("source", "line_no", name=pl.lit(name), hit=pl.col("text").str.extract_all(rf"{label}:\s*[\d.]+"))
+        .explode("hit")
+        .drop_nulls("hit")
+        .with_columns(value=number(pl.col("hit").str.extract(r"([\d.]+)$")) * _MIB)
+        for label, name in names.items()
+    ]
+    return conform(pl.concat(found), GAUGE_FACTS)
+
+
+# training.py prints the first after its train loop, and the second when --exit-interval or --exit-duration ends it.
+# Primus: core/runtime/train_runtime.py.
+_END = (
+    r"^\s*(?:\[after training is done\]|Training completed\.\s*$"
+    r"|\[?exiting program (?:at iteration|after [\d.]+ minutes))"
+)
+# arguments.py _print_args; Megatron-Bridge prints its ConfigContainer as YAML, once per rank.
+_LAUNCH = r"^\s*-{10,} arguments -{10,}|^_target_: megatron\.bridge\.training\.config\.ConfigContainer"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Where a run begins, and where the trainer says that it ended."""
+    text = pl.col("text")
+    found = pl.concat(
+        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
+        for kind, pattern in (("launch", _LAUNCH), ("training_end", _END))
+    )
+    return conform(
+        found.with_columns(ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))), text=text.str.strip_chars()),
+        EVENT_FACTS,
+    )
+
+
+DIALECT = Dialect(
+    name="megatron",
+    version=1,
+    signature=(
+        "| consumed samples:", "| elapsed time per iteration (ms):", "throughput per GPU (TFLOP/s/GPU):",
+        "- arguments -", "[after training is done]", "model-parallel size:",
+        "megatron.bridge.training.config", "MegatronLauncherAdapter", "on (tensor, pipeline) model parallel rank",
+    ),
+    anchors=(
+        "iteration  ", "elapsed time per iteration (ms)", "memory (MB)", "exiting program", "Training completed.",
+        "[after training is done]", "- arguments -", "bridge.training.config.ConfigContainer",
+        *megatron_settings.ANCHORS, *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=megatron_settings.settings,
+    gauges=gauges,
+    events=events,
+    combined=megatron_rules.COMBINED,
+)  # fmt: skip

@@ -1,0 +1,97 @@
+"""Configuration as Megatron-LM and its descendants print it.
+
+Five shapes of one list of arguments, later ones winning:
+
+- `  name ......... value` between `arguments` and `end of arguments`: megatron/training/arguments.py _print_args.
+- `known_args[name] = value`: Primus launcher_adapter.py. `  name   : value (int)`: Primus module_utils.py.
+- `  name: value`: Megatron-Bridge's ConfigContainer as YAML, per rank, before and after overrides.
+- `--name value`: the launch command, where the shell echoes it. Bare switches are left to the dump.
+
+Plus the lines in which Megatron tells its world size, micro-batches and vocabulary. Old names: model_parallel_size
+(2019), checkpoint_activations (to 2021). `arg:` names feed `megatron_rules`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import environment
+from pipeline.parse.protocol import SETTING_FACTS, conform, named_settings
+
+_DIRECT = {
+    "world_size": "num_gpus", "data_parallel_size": "dp", "tensor_model_parallel_size": "tp",
+    "model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep", "virtual_pipeline_model_parallel_size": "vpp", "micro_batch_size": "mbs",
+    "global_batch_size": "gbs", "seq_length": "seq_len", "num_layers": "num_layers", "hidden_size": "hidden_size",
+    "num_attention_heads": "num_heads", "ffn_hidden_size": "ffn_hidden_size", "train_iters": "steps_planned",
+    "sequence_parallel": "sequence_parallel",
+}  # fmt: skip
+
+_FEEDING = (
+    "bf16", "fp16", "fp8", "fp8_recipe", "fp4", "params_dtype", "use_distributed_optimizer", "use_torch_fsdp2",
+    "use_custom_fsdp", "use_megatron_fsdp", "data_parallel_sharding_strategy", "deepspeed", "zero_stage",
+    "group_query_attention", "num_query_groups", "multi_latent_attention", "kv_channels", "kv_lora_rank",
+    "recompute_granularity", "recompute_activations", "checkpoint_activations", "activations_checkpoint_method",
+    "untie_embeddings_and_output_weights", "share_embeddings_and_output_weights", "swiglu", "gated_linear_unit",
+    "glu_activation", "vocab_size", "padded_vocab_size", "num_experts", "num_moe_experts", "moe_router_topk",
+    "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size", "moe_layer_freq",
+)  # fmt: skip
+
+NAMES = {**_DIRECT, **{name: f"arg:{name}" for name in _FEEDING}}
+
+_ON_COMMAND_LINE = {name.replace("_", "-"): column for name, column in NAMES.items()} | NAMES
+
+ANCHORS = (
+    *NAMES, "--micro-batch-size", "--global-batch-size", "--tensor-model-parallel-size", "--num-layers",
+    "--pipeline-model-parallel-size", "--seq-length", "--train-iters",
+    "using world size:", "number of micro-batches to constant", "number of microbatches to constant",
+    "Total number of parameters in billions", "padded vocab (size:", "model parallel rank (", "| global batch size:",
+)  # fmt: skip
+
+# mpirun's prefix of a next, empty line may be glued behind the value.
+_GLUED = r"(?:\[\d+,\d+\]<std(?:out|err)>:)?"
+_DUMPED = (
+    rf"^\s*-?(\w+)(?: \.+ |\s*:\s+)(\S.*?)\s*(?:\((?:int|str|bool|float|NoneType|list|dict|tuple)\))?{_GLUED}$",
+    r"known_args\[(\w+)\] = (\S.*)$",
+)
+_OPTION = r"--([a-z][\w-]*)[ =]([\w.]+)"
+
+# Between "Nonetensor-model..." (Primus forgets a separator) and "encoder-tensor-model...", which is another thing.
+_WORLD = {
+    "num_gpus": r"using world size: (\d+)",
+    "dp": r"[ ,]data-parallel[- ]size: (\d+)",
+    "cp": r"[ ,]context-parallel[- ]size: (\d+)",
+    "tp": r"(?:[ ,]|None)(?:tensor-)?model-parallel[- ]size: (\d+)",
+    "pp": r"(?:[ ,]|None)pipeline-model-parallel[- ]size: (\d+)",
+}
+_LINE = {
+    "gas": r"setting number of micro-?batches to constant (\d+)",
+    "vocab_size": r"> padded vocab \(size: (\d+)\)",
+    # theoretical_memory_usage.py, two decimals
+    "arg:total_params_billions": r"Total number of parameters in billions: ([\d.]+)",
+    "arg:shard_params": r"> number of parameters on .*model parallel rank \(?[\d, ]+\)?: ?(\d+)",
+}
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Every setting that a line states, as SETTING_FACTS."""
+    text = pl.col("text")
+    world = lines.filter(text.str.contains("using world size:", literal=True))
+    said = [_extracted(world, name, pattern) for name, pattern in _WORLD.items()]
+    said += [_extracted(lines, name, pattern) for name, pattern in _LINE.items()]
+    dumped = [named_settings(lines, pattern, NAMES, setting_source="argument_dump") for pattern in _DUMPED]
+    options = named_settings(lines, _OPTION, _ON_COMMAND_LINE, setting_source="command_line")
+    # A dump in backquotes or an unset shell variable is no value.
+    options = options.filter(pl.col("value").str.contains(r"^[A-Za-z\d]"))
+    return pl.concat([*said, *dumped, options, _batch_size(lines), environment.settings(lines)])
+
+
+def _extracted(lines: pl.DataFrame, name: str, pattern: str) -> pl.DataFrame:
+    found = lines.select("source", "line_no", value=pl.col("text").str.extract(pattern)).drop_nulls("value")
+    return conform(found.with_columns(name=pl.lit(name), setting_source=pl.lit("log_line")), SETTING_FACTS)
+
+
+def _batch_size(lines: pl.DataFrame) -> pl.DataFrame:
+    """The batch that step lines state, where it changes: it grows in a ramp-up, and of two dumps one is right."""
+    found = _extracted(lines, "gbs", r"\| global batch size:\s+(\d+) \|")
+    return found.filter(pl.col("value").ne_missing(pl.col("value").shift(1).over("source")))

@@ -1,0 +1,198 @@
+"""nanotron: the step line, the Config dump and the memory lines.
+
+Formats: src/nanotron/trainer.py train_step_logs and log_memory, logging/base.py human_format (three significant digits
+with a suffix: 1e9 is `G` in old versions and `B` in new ones), config/config.py (pretty-printed dataclasses).
+
+Old lines say `elapsed_time_per_iteration_ms`, new ones `time_per_iteration_ms` with an `eta`; the order of keys varies.
+`global_batch_size` is in samples in the old and in tokens in the new ones, rounded in both, so the batch is taken from
+the configuration instead. The prefix is `[INFO|DP=0|PP=0|TP=0]`, without PP in the newest version and with a host name
+in some; several ranks may print the same steps.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import environment
+from pipeline.parse.combine import whole
+from pipeline.parse.protocol import (
+    EVENT_FACTS,
+    GAUGE_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+)
+from pipeline.parse.quantities import HUMAN, human, size
+from pipeline.parse.timestamps import timestamp
+
+_STEP = r"iteration:\s*(\d+) / (\d+)(?: \||$)"
+_PREFIX = r"^(?:[\d/]+ [\d:]+ )?\[[A-Z]+\|[^\]]*\]:\s?"
+
+
+def _field(key: str, end: str = r" \|") -> pl.Expr:
+    """Number of a key; every field that others follow ends with ` |`, so one that a cut line ends in never matches."""
+    return human(pl.col("text").str.extract(rf"(?:\| ){key}: ({HUMAN}){end}"))
+
+
+def _printer() -> pl.Expr:
+    """A number for the printing rank from its coordinates, which tells ranks apart and is no global rank."""
+    text = pl.col("text")
+    parts = [text.str.extract(rf"\|{axis}=(\d+)").cast(pl.Int64, strict=False) for axis in ("DP", "TP", "PP")]
+    known = pl.any_horizontal(part.is_not_null() for part in parts)
+    return pl.when(known).then(sum((part.fill_null(0) * 1000**i for i, part in enumerate(parts)), start=pl.lit(0)))
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Step lines; one without a whole loss and time stays unparsed."""
+    text = pl.col("text")
+    mine = lines.filter(text.str.contains(r"\biteration:\s*\d+"))
+    fields = mine.with_columns(
+        ts=timestamp(text),
+        rank=pl.coalesce("rank", _printer()),
+        number=text.str.extract(_STEP, 1).cast(pl.Int64, strict=False),
+        steps_planned=text.str.extract(_STEP, 2).cast(pl.Int64, strict=False),
+        consumed_tokens=_field("consumed_tokens").cast(pl.Int64, strict=False),
+        step_time_s=_field("(?:elapsed_)?time_per_iteration_ms") / 1000,
+        tokens_per_s=_field("tokens_per_sec"),
+        tokens_per_s_per_gpu=_field("tokens_per_sec_per_gpu"),
+        loss=_field("lm_loss"),
+        learning_rate=_field("lr"),
+        tflops_per_gpu_logged=_field("model_tflops_per_gpu"),
+        grad_norm=_field("grad_norm", r"(?: \||$)"),  # the last key of most lines
+        mem_allocated_bytes=_field("cuda_memory_allocated").cast(pl.Int64, strict=False),
+        mem_reserved_bytes=_field("cuda_max_memory_reserved").cast(pl.Int64, strict=False),
+    )
+    complete = pl.col("loss").is_not_null() & pl.col("step_time_s").is_not_null()
+    return conform(fields.with_columns(step=pl.when(complete).then("number")), STEP_FACTS)
+
+
+_NAMES = {
+    "dp": "arg:dp", "pp": "pp", "tp": "tp", "context_parallel_size": "arg:cp", "expert_parallel_size": "arg:ep",
+    "pp_engine": "arg:pp_engine", "tp_mode": "arg:tp_mode", "recompute_layer": "arg:recompute_layer",
+    "hidden_size": "hidden_size", "intermediate_size": "ffn_hidden_size", "num_attention_heads": "num_heads",
+    "num_hidden_layers": "num_layers", "num_key_value_heads": "num_kv_heads", "head_dim": "head_dim",
+    "vocab_size": "vocab_size", "tie_word_embeddings": "tie_word_embeddings", "dtype": "arg:dtype",
+    "sequence_length": "seq_len", "train_steps": "steps_planned", "micro_batch_size": "mbs",
+    "batch_accumulation_per_replica": "gas", "zero_stage": "zero_stage", "num_experts": "num_experts",
+    "top_k": "experts_per_token", "moe_intermediate_size": "expert_ffn_hidden_size",
+    "shared_expert_intermediate_size": "shared_expert_ffn_hidden_size",
+}  # fmt: skip
+_DUMPED = r"(?:^|[\s(])([a-z_]+)=(<\w[^>]*>|[^,()\s]+)"
+
+_STARTED = {"mbs": "mbs", "grad_accum": "gas", "sequence_length": "seq_len", "train_steps": "steps_planned"}
+_PARAMS = rf"Total number of parameters: ({HUMAN})"
+# LlamaConfig and Qwen2Config have a gate in their feed-forward block, Starcoder2Config has none.
+_GATED = r"\b(?:(LlamaConfig|Qwen2Config)|Starcoder2Config)\("
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The Config dump, the start line and the parameter count, as SETTING_FACTS."""
+    text = pl.col("text")
+    body = lines.with_columns(text=text.str.replace(_PREFIX, ""))
+    started = body.filter(text.str.contains("[Start training]", literal=True))
+    params = body.select("source", "line_no", name=pl.lit("params"), value=human(text.str.extract(_PARAMS)))
+    gated = body.filter(text.str.contains(_GATED)).select(
+        "source", "line_no", name=pl.lit("gated_mlp"), setting_source=pl.lit("argument_dump"),
+        value=text.str.extract(_GATED).is_not_null().cast(pl.String),
+    )  # fmt: skip
+    # The dump is one call expression over many lines; nothing else in a log is written as name=value, with a comma.
+    dump = body.filter(text.str.contains(r"=[^=]*(?:,|\))\s*$"))
+    return pl.concat(
+        [
+            named_settings(dump, _DUMPED, _NAMES, setting_source="argument_dump"),
+            named_settings(started, r"\| (\w+): (\d+)(?: \||$)", _STARTED, setting_source="log_line"),
+            conform(
+                params.drop_nulls("value").with_columns(
+                    value=pl.col("value").cast(pl.Int64).cast(pl.String), setting_source=pl.lit("log_line")
+                ),
+                SETTING_FACTS,
+            ),
+            conform(gated, SETTING_FACTS),
+            environment.settings(lines),
+        ]
+    )
+
+
+_ENGINES = {"OneForwardOneBackward": "1f1b", "1f1b": "1f1b", "AllForwardAllBackward": "afab", "afab": "afab"}
+_TYPES = {"torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.float32": "fp32"}
+
+
+def _schedule() -> pl.Expr:
+    engine = pl.col("arg:pp_engine")
+    named = (pl.when(engine.str.contains(sign, literal=True)).then(pl.lit(word)) for sign, word in _ENGINES.items())
+    return pl.when(whole("pp") > 1).then(pl.coalesce(named))
+
+
+def _context_parallel() -> pl.Expr:
+    """Versions whose dump does not name it had no context parallelism."""
+    return pl.when(pl.col("arg:dp").is_not_null()).then(whole("arg:cp").fill_null(1))
+
+
+def _words(name: str, words: dict[str, str]) -> pl.Expr:
+    return pl.col(name).replace_strict(words, default=None, return_dtype=pl.String)
+
+
+COMBINED = (
+    # Experts have ranks of their own beside dp here (parallel/context.py); elsewhere in the store ep lies inside dp.
+    CombinedSetting("dp", whole("arg:dp") * whole("arg:ep").fill_null(1), ("arg:dp",)),
+    CombinedSetting("ep", whole("arg:ep")),
+    CombinedSetting("cp", _context_parallel(), ("arg:cp", "arg:dp")),
+    CombinedSetting("recompute", _words("arg:recompute_layer", {"True": "full", "False": "none"})),
+    # REDUCE_SCATTER keeps activations split along the sequence between the tensor-parallel blocks.
+    CombinedSetting(
+        "sequence_parallel",
+        (whole("tp") > 1) & pl.col("arg:tp_mode").str.contains("REDUCE_SCATTER", literal=True),
+        ("arg:tp_mode",),
+    ),
+    CombinedSetting("precision", _words("arg:dtype", _TYPES)),
+    CombinedSetting("pipeline_schedule", _schedule(), ("arg:pp_engine",)),
+)
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Peaks of `Memory usage: 64.15MiB. Peak allocated 309.29MiB. Peak reserved: 496.00MiB`, from every rank."""
+    mine = lines.filter(pl.col("text").str.contains("Memory usage:", literal=True))
+    peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
+    found = [
+        mine.select("source", "line_no", name=pl.lit(name), value=size(_peak(label))).drop_nulls("value")
+        for label, name in peaks.items()
+    ]
+    return conform(pl.concat(found), GAUGE_FACTS)
+
+
+def _peak(label: str) -> pl.Expr:
+    return pl.col("text").str.extract(rf"Peak {label}:? ([\d.]+[KMGT]?i?B)")
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """The Config dump begins a run; in benchmark mode (helpers.py log_throughput) the trainer says that it is done."""
+    text = pl.col("text")
+    found = pl.concat(
+        lines.filter(text.str.contains(sign, literal=True)).with_columns(kind=pl.lit(kind))
+        for kind, sign in (("launch", "Config(general=GeneralArgs("), ("training_end", "Throughput logging complete"))
+    )
+    return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
+
+
+DIALECT = Dialect(
+    name="nanotron",
+    version=1,
+    signature=(
+        "| tokens_per_sec_per_gpu: ", "| consumed_tokens: ", "Config(general=GeneralArgs(",
+        "[Start training] datetime:", "parallelism=ParallelismArgs(", "tokens=TokensArgs(",
+    ),
+    anchors=(
+        "iteration: ", "Memory usage: ", "[Start training]", "Total number of parameters:", "GeneralArgs(",
+        "Throughput logging complete", "LlamaConfig(", "Qwen2Config(", "Starcoder2Config(",
+        "(dp=", " pp=", " tp=", *(f"{name}=" for name in _NAMES if len(name) > 2),
+        *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    gauges=gauges,
+    events=events,
+    combined=COMBINED,
+)  # fmt: skip
