@@ -23,12 +23,15 @@ _NODE_COUNT = re.compile(r" \(\d+ nodes\)$")  # a place, not a model
 def canonical_model(text: str) -> str:
     """Display name of a model as its source names it.
 
-    >>> canonical_model("MPT-70b"), canonical_model("MT-NLG 530B (280 nodes)")
-    ('MPT 70B', 'MT-NLG 530B')
+    A path or a hub id is called by its last part.
+
+    >>> canonical_model("MPT-70b"), canonical_model("HuggingFaceTB/SmolLM-1.7B")
+    ('MPT 70B', 'SmolLM-1.7B')
     """
     text = text.strip()
     if text in _ALIASES:
         return _ALIASES[text]
+    text = re.split(r"(?<=\S)/(?=\S)|^/", text.rstrip("/") or text)[-1]
     text = _SIZE.sub(lambda match: match[1].upper(), _NODE_COUNT.sub("", text))
     return re.sub(r"^(MPT|OPT)-(?=\d)", r"\1 ", text)
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from pipeline.hardware import canonical_accelerators
 from pipeline.model_name import canonical_models, name_from_shape
+from pipeline.words import canonical_precision, canonical_recompute, map_words
 from schemas.tables import RUNS
 
 FILLED = (
@@ -174,7 +175,11 @@ def normalise_runs(frame: pl.DataFrame) -> Normalised:
     model that nobody named is called by its size.
     """
     given = RUNS.conform(frame)
-    given = given.with_columns(canonical_accelerators(given["accelerator"]))
+    given = given.with_columns(
+        canonical_accelerators(given["accelerator"]),
+        map_words(given["precision"], canonical_precision, pl.String),
+        map_words(given["recompute"], canonical_recompute, pl.String),
+    )
     derived = _derive(given)
     assumed = _derive(_assume_place(derived))
     named = _name_models(assumed).with_columns(layout=layout_text())

@@ -121,15 +121,12 @@ def as_runs(table: pl.DataFrame) -> pl.DataFrame:
     repeats = pl.col("extra").str.json_path_match("$.repeats")
     texts = table.select(
         words.map_words(table["zero_stage_or_fsdp"], words.canonical_zero_stage, pl.Int64).alias("zero_stage"),
-        # text that names no single precision ("fp8 or nvfp4") must not fall back to the 16-bit peak
-        words.map_words(table["precision"], lambda text: words.canonical_precision(text) or "unclear", pl.String),
-        words.map_words(table["recompute"], words.canonical_recompute, pl.String),
         words.map_words(table["sequence_parallel"], words.canonical_bool, pl.Boolean),
     )
     runs = table.select(
         "run_id", "source_path", "line_no", "accelerator", "num_nodes", "gpus_per_node", "num_gpus", "model", "seq_len",
-        *_MODEL_COLUMNS, "dp", "tp", "pp", "cp", "ep", "vpp", "pipeline_schedule", "step_time_s",
-        "tokens_per_s_per_gpu",
+        *_MODEL_COLUMNS, "dp", "tp", "pp", "cp", "ep", "vpp", "pipeline_schedule", "precision", "recompute",
+        "step_time_s", "tokens_per_s_per_gpu",
         attempt=1,
         sweep="dataset",
         framework=framework,

@@ -1,4 +1,4 @@
-"""Free text of configurations and tables to the words of `schemas.vocab`. Unknown text gives None, never a guess."""
+"""Free text of configurations and tables to the words of `schemas.vocab`. Unknown text is never guessed at."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from collections.abc import Callable
 
 import polars as pl
 
+from schemas import vocab
+
 _PRECISIONS: dict[str, str] = {
-    "bf16": "bf16", "bfloat16": "bf16", "torch.bfloat16": "bf16", "amp_bf16": "bf16", "bf16-mixed": "bf16",
-    "fp16": "fp16", "float16": "fp16", "torch.float16": "fp16", "half": "fp16", "16-mixed": "fp16",
-    "fp32": "fp32", "float32": "fp32", "torch.float32": "fp32", "tf32": "fp32", "32-true": "fp32",
-    "fp64": "fp64", "float64": "fp64",
-    "fp8": "fp8", "float8": "fp8", "amp_fp8": "fp8", "fp8 mixed": "fp8", "fp8-mixed": "fp8",
+    **{word: word for word in vocab.PRECISION},
+    "bfloat16": "bf16", "torch.bfloat16": "bf16", "amp_bf16": "bf16", "bf16-mixed": "bf16",
+    "float16": "fp16", "torch.float16": "fp16", "half": "fp16", "16-mixed": "fp16",
+    "float32": "fp32", "torch.float32": "fp32", "tf32": "fp32", "32-true": "fp32",
+    "float64": "fp64",
+    "float8": "fp8", "amp_fp8": "fp8", "fp8 mixed": "fp8", "fp8-mixed": "fp8",
     "bf16+float8": "fp8", "bf16+float8 rowwise": "fp8", "bf16+float8 tensorwise": "fp8",
-    "mxfp8": "mxfp8", "fp4": "fp4", "nvfp4": "fp4", "mxfp4": "fp4", "int8": "int8",
+    "nvfp4": "fp4", "mxfp4": "fp4",
 }  # fmt: skip
 
-_RECOMPUTE: dict[str, str] = {"none": "none", "no": "none", "selective": "selective", "full": "full"}
+_RECOMPUTE: dict[str, str] = {**{word: word for word in vocab.RECOMPUTE}, "no": "none"}
 
 _ZERO_STAGES: tuple[tuple[str, int], ...] = (
     (r"^(zero|z)[-_ ]?([0-3])\b", -1),  # -1: the digit itself
@@ -27,13 +30,13 @@ _ZERO_STAGES: tuple[tuple[str, int], ...] = (
 )
 
 
-def canonical_precision(text: str) -> str | None:
-    """Word of vocab.PRECISION.
+def canonical_precision(text: str) -> str:
+    """Word of vocab.PRECISION; 'unclear' for text that names no precision we know, so that no peak is assumed for it.
 
-    >>> canonical_precision("amp_bf16"), canonical_precision("posit8")
-    ('bf16', None)
+    >>> canonical_precision("amp_bf16"), canonical_precision("fp8 or nvfp4 (see config)")
+    ('bf16', 'unclear')
     """
-    return _PRECISIONS.get(text.strip().casefold())
+    return _PRECISIONS.get(text.strip().casefold(), "unclear")
 
 
 def canonical_recompute(text: str) -> str | None:

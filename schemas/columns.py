@@ -113,7 +113,9 @@ _LAYOUT = (
     _int("gbs", "sequences", "global batch = dp * gas * mbs", minimum=1),
     _int("gbs_tokens", "tokens", "global batch in tokens = gbs * seq_len", minimum=1),
     _text("layout", "layout in one text, e.g. DP8 TP4 PP2 · GAS16 MBS2 · Z1; unknown parts are left out"),
-    _text("variant", "what else sets a run apart from others of its layout, in its source's words (async TP, a kernel)"),
+    _text(
+        "variant", "what else sets a run apart from others of its layout, in its source's words (async TP, a kernel)"
+    ),
     _text("recompute", "activation recomputation", vocab.RECOMPUTE),
     _bool("sequence_parallel", "Megatron sequence parallelism is on"),
     _text("precision", "precision of the matrix products", vocab.PRECISION),
@@ -154,7 +156,10 @@ _PERFORMANCE = (
     _float("flops_per_token", "FLOP/token", "model FLOPs per token used for `mfu`", positive=True),
     _float("peak_tflops", "TFLOP/s", "dense peak of the accelerator used for `mfu`", positive=True),
     _float(
-        "peak_tflops_logged", "TFLOP/s", "peak that the framework divided by for `mfu_logged`, as printed", positive=True
+        "peak_tflops_logged",
+        "TFLOP/s",
+        "peak that the framework divided by for `mfu_logged`, as printed",
+        positive=True,
     ),
     _float("tflops_per_gpu_logged", "TFLOP/s/GPU", "TFLOP/s per accelerator as logged", minimum=0),
     _int("mem_allocated_bytes", "bytes", "allocator bytes in use, as logged at this step"),
@@ -268,7 +273,10 @@ _SCALING = (
     _float("baseline_mfu", "fraction", "MFU at the baseline"),
     _float("scaling_efficiency", "fraction", "MFU(N) / MFU(baseline)"),
     _float("ideal_tokens_per_s", "tokens/s", "baseline throughput times the growth in accelerators"),
-    _text("strategy", "which dimensions are used: DP, TP, PP, CP, EP joined by +"),
+    _text(
+        "strategy",
+        "which dimensions are used: DP, TP, PP, CP, EP joined by +, or none; 'best' = the best layout of any",
+    ),
 )
 
 _AUDIT = (

@@ -17,6 +17,9 @@ from pipeline.model_name import canonical_model, canonical_models, format_params
         ("GPT 175B (MegaScale)", "GPT 175B (MegaScale)"),
         ("DeepSeek-V3", "DeepSeek-V3"),
         (" SmolLM-135M ", "SmolLM-135M"),
+        ("HuggingFaceTB/SmolLM-1.7B", "SmolLM-1.7B"),
+        ("/scratch/models/tiny-4M/", "tiny-4M"),
+        ("Gemini / PaLM", "Gemini / PaLM"),
     ],
 )
 def test_names_read_well(text: str, name: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -94,6 +94,13 @@ def test_layout_shows_known_parts_only(changes: Row, text: str | None) -> None:
     assert normalise(**{"num_gpus": None} | changes)["layout"] == text
 
 
+def test_words_come_from_the_vocabulary() -> None:
+    run = normalise(precision="torch.bfloat16", recompute="full", accelerator="NVIDIA B200")
+    assert (run["precision"], run["recompute"], run["accelerator"]) == ("bf16", "full", "B200-SXM-180GB")
+    odd = normalise(precision="posit8", recompute="sometimes")
+    assert (odd["precision"], odd["recompute"]) == ("unclear", None)
+
+
 def test_names_an_unnamed_model_by_its_size() -> None:
     assert normalise(model=None, params=1_342_177_280)["model"] == "Llama 1.34B"
     assert normalise(model=None, params=None)["model"] is None
@@ -117,6 +124,7 @@ layouts = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=30)
 @given(layouts)
 def test_normalising_twice_changes_nothing(layout: Row) -> None:
     once = normalise_runs(runs_frame(run_row(**layout)))
@@ -125,6 +133,7 @@ def test_normalising_twice_changes_nothing(layout: Row) -> None:
     assert twice.derived.is_empty()
 
 
+@settings(max_examples=30)
 @given(layouts)
 def test_never_replaces_a_known_value(layout: Row) -> None:
     run = normalise_runs(runs_frame(run_row(**layout))).runs.to_dicts()[0]
@@ -133,6 +142,7 @@ def test_never_replaces_a_known_value(layout: Row) -> None:
     }
 
 
+@settings(max_examples=30)
 @given(
     st.tuples(*[st.sampled_from([1, 2, 4, 8])] * 4),
     st.sampled_from(["dp", "tp", "pp"]),

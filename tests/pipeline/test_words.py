@@ -23,11 +23,13 @@ def test_reads_the_zero_stage_from_text(text: str, stage: int | None) -> None:
 def test_every_precision_and_recompute_word_is_in_the_vocabulary() -> None:
     assert set(words._PRECISIONS.values()) <= set(vocab.PRECISION)
     assert set(words._RECOMPUTE.values()) <= set(vocab.RECOMPUTE)
+    assert all(words.canonical_precision(word) == word for word in vocab.PRECISION)
+    assert all(words.canonical_recompute(word) == word for word in vocab.RECOMPUTE)
 
 
-def test_unknown_text_becomes_null_and_known_text_its_word() -> None:
+def test_text_becomes_its_word_and_missing_text_stays_missing() -> None:
     column = pl.Series("precision", ["amp_bf16", "posit8", None])
-    assert words.map_words(column, words.canonical_precision, pl.String).to_list() == ["bf16", None, None]
+    assert words.map_words(column, words.canonical_precision, pl.String).to_list() == ["bf16", "unclear", None]
 
 
 def test_a_column_without_text_stays_null() -> None:
