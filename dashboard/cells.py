@@ -19,8 +19,9 @@ _ONE_STATUS = {"oom": "oom", "host_oom": "host_oom", "hang": "hang", "timeout": 
 def settle(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.DataFrame:
     """`cells` with the tries that pass the filters counted, and with state and reason narrowed to them.
 
-    Adds `runs_tried`, `runs_completed`, `outcome` ("114 completed, 62 failed"), `failure_rate` (ended tries that did
-    not complete over ended tries; NULL when none ended), `short_reason` (second line of an empty cell).
+    Adds `runs_tried`, `runs_completed` (and ranked), `runs_ended`, `runs_failed` (ended, not completed), `outcome`
+    ("114 completed, 62 failed"), `failure_rate` (failed over ended; NULL when none ended) and `short_reason` (second
+    line of an empty cell).
     """
     by_cell: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for row in outcomes.iter_rows(named=True):
@@ -40,6 +41,8 @@ _SETTLED = pl.Schema(
         "short_reason": pl.String,
         "runs_tried": pl.Int64,
         "runs_completed": pl.Int64,
+        "runs_ended": pl.Int64,
+        "runs_failed": pl.Int64,
         "outcome": pl.String,
         "failure_rate": pl.Float64,
     }
@@ -65,6 +68,8 @@ def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filter
         "short_reason": short_reason(cell, state, by_status, filters),
         "runs_tried": tried,
         "runs_completed": completed - quarantined,
+        "runs_ended": ended,
+        "runs_failed": ended - completed,
         "outcome": outcome_text(by_status, quarantined),
         "failure_rate": None if ended == 0 else (ended - completed) / ended,
     }

@@ -12,7 +12,7 @@ from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.ranking import RankedRow
 from dashboard.theme import MFU_SCALE
-from dashboard.widgets import rich, run_url
+from dashboard.widgets import link, rich, run_url
 
 
 def keep_cells_readable(grid: Grid) -> None:
@@ -49,3 +49,12 @@ def _bar(row: RankedRow) -> str:
     run = f'<a href="{html.escape(run_url(row.run_id))}" target="_self">{html.escape(row.layout)}</a>'
     figures = f"<span>{html.escape(row.value)} <small>{html.escape(row.gap)}</small></span>"
     return f'<li class="{classes}"><div>{run}{tie}{figures}</div><i style="width:{row.share * 100:.1f}%"></i></li>'
+
+
+def items(lines: Sequence[tuple[str, str, str | None]]) -> None:
+    """A list of (text, value, address or None), one line each."""
+    entries = "".join(
+        f"<li><span>{link(text, url) if url else rich(text)}</span><span>{rich(value)}</span></li>"
+        for text, value, url in lines
+    )
+    st.html(f'<ul class="ss-list">{entries}</ul>')

@@ -18,7 +18,7 @@ from dashboard import widgets
 from dashboard.filters import Filters
 from dashboard.navigation import PAGES
 from dashboard.queries.slices import slices as slices_query
-from dashboard.slices import Slice, resolve_slice
+from dashboard.slices import Slice, offered_origins, resolve_slice
 from dashboard.store import Store, adopt_latest, home, newer_version, open_store
 from dashboard.theme import Theme
 
@@ -102,6 +102,13 @@ def watch_scheme() -> None:
     """Reruns the page when the system switches between light and dark: charts cannot restyle themselves."""
     component = st.components.v2.component("theme_watch", js=_WATCH_SCHEME)
     component(key="theme_watch", on_changed_change=lambda: None, height=1)
+
+
+def other_origins(view: View) -> list[tuple[str, str]]:
+    """Links to the origins that are not on screen: origins never mix, and none is more than a click away."""
+    offered = offered_origins(view.slices["origin"].unique().to_list())
+    shown = view.chosen.origin if view.chosen else None
+    return [(f"{origin} results", f"?origin={origin}") for origin in offered if origin != shown]
 
 
 def say_ignored(view: View) -> None:

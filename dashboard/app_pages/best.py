@@ -46,7 +46,9 @@ def _page(view: View) -> None:
     cell = grid.filter((pl.col("model") == model) & (pl.col("num_nodes") == nodes)).row(0, named=True)
     with head:
         answer = words.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else words.cell_answer(cell)
-        widgets.head(TITLE, answer, words.conditions(chosen, grid), origins=(chosen.origin,))
+        widgets.head(
+            TITLE, answer, words.conditions(chosen, grid), origins=(chosen.origin,), links=shell.other_origins(view)
+        )
         shell.say_ignored(view)
     ranked = ranking.run(view.store.con)
     with st.container(key="hero"):
@@ -119,10 +121,9 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
     value, unit = words.big_number(cell)
     st.html(
         f'<p class="ss-big">{widgets.rich(value)} <small>{widgets.rich(unit)}</small></p>'
-        f'<p class="ss-layout">{widgets.rich(cell["layout"] or "layout unknown")}</p>'
+        f'<p class="ss-layout">{widgets.link(cell["layout"] or "layout unknown", widgets.run_url(cell["run_id"]))}</p>'
     )
-    facts = [(widgets.rich(name), widgets.rich(text)) for name, text in words.facts(cell)]
-    widgets.rows([*facts, ("Winner", widgets.link("open the run", widgets.run_url(cell["run_id"])))])
+    widgets.rows([(widgets.rich(name), widgets.rich(text)) for name, text in words.facts(cell)])
     widgets.section("Ranking", words.ranking_qualifier(ranked))
     grid_widgets.ranking(ranked_rows(ranked, noise=cell["noise"]))
 

@@ -1,8 +1,85 @@
-"""Overview."""
+"""Overview: the calm first screen. One answer, four figures, the grid in small, three short lists."""
 
 from __future__ import annotations
 
-from dashboard import shell, widgets
+from urllib.parse import urlencode
 
-view = shell.begin()
-widgets.head("Overview", "**Under construction.**", origins=("published",))
+import polars as pl
+import streamlit as st
+
+from dashboard import cells, grid_widgets, labels, shell, widgets
+from dashboard.charts import heatmap
+from dashboard.filters import Filters, to_query
+from dashboard.metrics import METRICS, Metric
+from dashboard.queries import cells as cell_queries
+from dashboard.queries import overview as queries
+from dashboard.shell import View
+from dashboard.slices import Slice
+from dashboard.words import best as grid_words
+from dashboard.words import overview as words
+
+TITLE = "Overview"
+_TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per_gpu", "runs_completed", "runs_tried")
+
+
+def _page(view: View) -> None:
+    chosen = view.chosen
+    if chosen is None:
+        widgets.head(TITLE, grid_words.NO_GRID)
+        return
+    # The first screen shows the whole grid; filters inside it belong to the pages that explore.
+    found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
+    grid = cells.settle(found.run(view.store.con), ended.run(view.store.con), Filters())
+    if "open_cell" in st.session_state:
+        st.switch_page("app_pages/best.py", query_params=_cell_query(view.filters, st.session_state.pop("open_cell")))
+    meta = words.meta(int(grid["runs_tried"].sum()), view.store.version, labels.moment(view.store.published_at))
+    widgets.head(TITLE, words.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
+    shell.say_ignored(view)
+    counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
+    widgets.figures([widgets.Figure(*figure) for figure in words.figures(grid, counts["layouts"], counts["repeated"])])
+    left, right = st.columns([0.62, 0.38], gap="large")
+    with left, st.container(gap="xsmall"):
+        _draw_grid(grid, chosen, view)
+    with right, st.container(gap="medium"):
+        _draw_lists(grid, chosen, view)
+
+
+def _cell_query(filters: Filters, cell: tuple[str, int]) -> dict[str, list[str]]:
+    return {**to_query(filters), "model": [cell[0]], "nodes": [str(cell[1])]}
+
+
+def _open() -> None:
+    """Remembers the clicked cell; the page then leads to it, because a callback may not switch pages."""
+    points = st.session_state.overview_heat["selection"]["points"]
+    if points:
+        st.session_state.open_cell = tuple(points[0]["customdata"])
+
+
+def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
+    metric: Metric = METRICS["mfu"] if grid["mfu"].count() else METRICS["throughput"]
+    widgets.section(f"Best {metric.label} by model and nodes", words.slice_words(chosen))
+    hovers = [grid_words.hover(row, metric) for row in grid.iter_rows(named=True)]
+    figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False)
+    widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
+    grid_widgets.legend(metric, grid["cell_state"].unique().to_list())
+    widgets.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
+
+
+def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
+    problems = queries.problems(chosen.origin).run(view.store.con).row(0, named=True)
+    for title, items in (
+        ("Worth a look", words.worth_a_look(queries.audit(chosen.origin).run(view.store.con))),
+        ("Worth running next", words.worth_running(grid)),
+        ("Quiet problems", words.quiet_problems(problems)),
+    ):
+        if items:
+            with st.container(gap=None):
+                widgets.section(title)
+                grid_widgets.items([(item.text, item.value, _cell_url(view.filters, item.cell)) for item in items])
+
+
+def _cell_url(filters: Filters, cell: tuple[str, int] | None) -> str | None:
+    return None if cell is None else f"best?{urlencode(_cell_query(filters, cell), doseq=True)}"
+
+
+_page(shell.begin())

@@ -1,8 +1,102 @@
-"""Scaling."""
+"""Scaling: how much efficiency is left as nodes are added, per model or per strategy of one model."""
 
 from __future__ import annotations
 
-from dashboard import shell, widgets
+from collections.abc import Callable
 
-view = shell.begin()
-widgets.head("Scaling", "**Under construction.**", origins=("published",))
+import polars as pl
+import streamlit as st
+
+from dashboard import filter_panel, scaling, shell, widgets
+from dashboard.charts import scaling as charts
+from dashboard.labels import count
+from dashboard.queries import cells as cell_queries
+from dashboard.queries import scaling as queries
+from dashboard.queries.query import Query
+from dashboard.scaling import Baseline
+from dashboard.shell import View
+from dashboard.slices import Slice
+from dashboard.words import best as grid_words
+from dashboard.words import scaling as words
+
+TITLE = "Scaling"
+_ALL = "models"
+_LINES = {_ALL: "best of each model"}
+_MEASURES = {"efficiency": "scaling_efficiency", "MFU": "mfu"}
+_TABLE = (
+    "line", "num_nodes", "num_gpus", "layout", "mfu", "tokens_per_s_per_gpu", "tokens_per_s", "scaling_efficiency",
+    "baseline_num_nodes", "ideal_tokens_per_s", "repeats", "run_id",
+)  # fmt: skip
+
+
+def _page(view: View) -> None:
+    chosen = view.chosen
+    if chosen is None:
+        widgets.head(TITLE, grid_words.NO_GRID)
+        return
+    models = queries.best_layouts(chosen, view.filters).run(view.store.con)
+    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with controls:
+        query, points, baseline, column = _choices(view, chosen, models)
+        filter_panel.draw(view, cell_queries.facets(chosen).run(view.store.con))
+        shell.share_popover()
+        widgets.sql_popover({"Points": query})
+        filter_panel.draw_chips(view.filters)
+    lines = scaling.drawn_lines(points)
+    points = scaling.against(points, baseline)
+    with head:
+        meta = words.meta(points, lines, chosen)
+        widgets.head(
+            TITLE,
+            words.answer(points, lines, baseline, chosen),
+            meta,
+            origins=(chosen.origin,),
+            links=shell.other_origins(view),
+        )
+        shell.say_ignored(view)
+    if lines:
+        _draw_charts(points, lines, column, view)
+    widgets.table_twin(
+        f"All points as a table, {count(points.height, 'row')}", points, _TABLE, csv=points, csv_name="scaling"
+    )
+    for text in words.HOW_TO_READ:
+        widgets.note(text)
+
+
+def _choices(view: View, chosen: Slice, models: pl.DataFrame) -> tuple[Query, pl.DataFrame, Baseline, str]:
+    """What is drawn: the best of each model or one model's strategies, against which baseline, in which measure."""
+    names = models["line"].unique(maintain_order=True).to_list()
+    nodes = [str(count) for count in sorted(models["num_nodes"].unique().to_list())]
+    shown = _bound(
+        "Lines", "lines", [_ALL, *names], width=190, named=lambda name: _LINES.get(name, f"strategies of {name}")
+    )
+    measure = _bound("Show", "show", list(_MEASURES), width=130)
+    baseline = _bound("Baseline", "baseline", ["best", "first", *nodes], width=190, named=words.baseline_option)
+    query = queries.best_layouts(chosen, view.filters)
+    if shown != _ALL:
+        query = queries.strategies(chosen, view.filters, shown)
+    return query, query.run(view.store.con), Baseline.parse(baseline), _MEASURES[measure]
+
+
+def _bound(label: str, key: str, values: list[str], *, width: int, named: Callable[[str], str] = str) -> str:
+    """A selector kept in the URL, which forgets a value that the filters took away."""
+    if st.session_state.get(key, values[0]) not in values:
+        del st.session_state[key]
+    return st.selectbox(label, values, key=key, bind="query-params", width=width, format_func=named)
+
+
+def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, view: View) -> None:
+    hovers = [words.hover(row) for row in points.iter_rows(named=True)]
+    left, right = st.columns(2, gap="large")
+    with left, st.container(gap="xsmall"):
+        title = "MFU of the best layout, %" if column == "mfu" else "Scaling efficiency, % of the baseline's MFU"
+        widgets.section(title)
+        figure = charts.draw_share(points, view.tokens, column=column, lines=lines, hovers=hovers)
+        widgets.chart(figure, key="share", alt=words.alt(points, lines, column, title))
+    with right, st.container(gap="xsmall"):
+        widgets.section("Cluster throughput, tokens per second", "log scale; dots = ideal from the baseline")
+        figure = charts.draw_throughput(points, view.tokens, lines=lines, hovers=hovers)
+        widgets.chart(figure, key="throughput", alt=words.alt(points, lines, "tokens_per_s", "Cluster throughput"))
+
+
+_page(shell.begin())

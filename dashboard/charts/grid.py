@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import polars as pl
 
-from dashboard.labels import number
+from dashboard.labels import number, plain
 from dashboard.theme import Theme
 
 MIN_CELL_WIDTH = 100
@@ -38,24 +37,40 @@ class Grid:
 
 def left_margin(models: Sequence[str]) -> int:
     """Room for the model names in pixels, the same for every chart that shares the columns."""
-    longest = max((len(line) for model in models for line in row_label(model).split("<br>")), default=0)
-    return min(max(16 + round(6.9 * longest), 46), 150)
+    longest = max((len(line) for label in row_labels(models) for line in label.split("<br>")), default=0)
+    return min(max(20 + round(6.9 * longest), 46), 150)
 
 
-def row_label(model: str) -> str:
-    """A model's name, broken once when it is long.
+def row_labels(models: Sequence[str]) -> list[str]:
+    """Model names for the rows; when one is long, all that can are broken once, so that they look alike.
 
-    >>> row_label("8.86B"), row_label("Llama 8.86B"), row_label("llama-3.1-405b-instruct")
-    ('8.86B', 'Llama<br>8.86B', 'llama-3.1-<br>405b-instruct')
+    >>> row_labels(["1.34B", "80B"]), row_labels(["Llama 8.86B", "MPT 7B"])
+    (['1.34B', '80B'], ['Llama<br>8.86B', 'MPT 7B'])
     """
-    if len(model) <= 9:
-        return escape(model, quote=False)
-    middle = min(
-        (i + 1 for i, letter in enumerate(model[:-1]) if letter in " -_/"),
-        key=lambda i: abs(i - len(model) / 2),
-        default=len(model) // 2,
-    )
-    return f"{escape(model[:middle].strip(), quote=False)}<br>{escape(model[middle:].strip(), quote=False)}"
+    if all(len(model) <= 9 for model in models):
+        return [plain(model) for model in models]
+    return [plain(model) if len(model) <= 6 else _broken(model) for model in models]
+
+
+def _broken(model: str) -> str:
+    """The name in two lines, split at the mark nearest to its middle."""
+    marks = [i + 1 for i, letter in enumerate(model[:-1]) if letter in " -_/"]
+    if not marks and len(model) <= 14:
+        return plain(model)
+    middle = min(marks, key=lambda i: abs(i - len(model) / 2), default=len(model) // 2)
+    return f"{plain(model[:middle].strip())}<br>{plain(model[middle:].strip())}"
+
+
+def short_labels(models: Sequence[str]) -> list[str]:
+    """Model names in one line of the same margin: the second half where that tells them apart, else cut.
+
+    >>> short_labels(["Llama 8.86B", "Llama 80B", "MPT 7B"]), short_labels(["abcdefghijkl x", "mnopqrstuvwx x"])
+    (['8.86B', '80B', 'MPT 7B'], ['abcdefgh…', 'mnopqrst…'])
+    """
+    halves = [label.split("<br>")[-1] for label in row_labels(models)]
+    if len(set(halves)) == len(halves):
+        return halves
+    return [plain(model if len(model) <= 9 else f"{model[:8]}…") for model in models]
 
 
 def column_axis(grid: Grid, gpus: dict[int, str], tokens: Theme) -> dict[str, Any]:
@@ -82,7 +97,8 @@ def row_axis(grid: Grid, tokens: Theme) -> dict[str, Any]:
     return {
         "range": [len(grid.models) - 0.5, -0.5],
         "tickvals": list(range(len(grid.models))),
-        "ticktext": [f"<b>{row_label(model)}</b>" for model in grid.models],
+        "ticktext": [f"<b>{label}</b>" for label in row_labels(grid.models)],
+        "ticklabelstandoff": 4,
         "tickfont": {"size": 13, "color": tokens.ink},
         "automargin": False,
         "fixedrange": True,

@@ -7,7 +7,6 @@ its own. An invisible scatter on top takes hover and clicks, since plotly heatma
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 import plotly.graph_objects as go
@@ -15,7 +14,7 @@ import polars as pl
 
 from dashboard import metrics
 from dashboard.charts.grid import HALF, Grid, column_axis, left_margin, row_axis
-from dashboard.labels import count
+from dashboard.labels import count, plain
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.theme import MFU_SCALE, Theme, scale_color, text_on
@@ -154,7 +153,7 @@ def _small(text: str | None) -> str:
     """The second tier of a cell; a layout breaks once, between dimensions and batch."""
     if not text:
         return ""
-    lines = escape(text, quote=False).replace(" · ", "<br>", 1)
+    lines = plain(text).replace(" · ", "<br>", 1)
     return f'<br><span style="font-size:11.5px">{lines}</span>'
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.charts.grid import HALF, Grid, left_margin, row_label
+from dashboard.charts.grid import HALF, Grid, left_margin, short_labels
 from dashboard.labels import gib
 from dashboard.theme import Theme
 
@@ -38,8 +38,9 @@ def draw(cells: pl.DataFrame, tokens: Theme) -> go.Figure:
         yaxis={
             "range": [len(grid.models) - 0.5, -0.5],
             "tickvals": list(range(len(grid.models))),
-            "ticktext": [row_label(model).replace("<br>", " ") for model in grid.models],
+            "ticktext": short_labels(grid.models),
             "tickfont": {"size": 13, "color": tokens.ink},
+            "ticklabelstandoff": 4,
             "automargin": False,
         },
     )

@@ -1,0 +1,171 @@
+"""Scaling curves: efficiency or MFU over node counts, and the cluster's throughput beside its ideal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2, log10
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from dashboard.labels import number, plain
+from dashboard.theme import MARKERS, Theme, category_colors
+
+HEIGHT = 430
+_LABEL_GAP = 17  # pixels between the baselines of two labels
+_TOP, _BOTTOM = 12, 48
+
+
+def draw_share(
+    points: pl.DataFrame, tokens: Theme, *, column: str, lines: Sequence[str], hovers: Sequence[str]
+) -> go.Figure:
+    """`column` ("scaling_efficiency" or "mfu", fractions) in percent per line; 100 % is dotted for efficiency."""
+    top = 50.0 if column == "mfu" else 100.0
+    highest = points.select(pl.col(column).max() * 100).item()
+    top = max(top, 10 * (int((highest or 0) // 10) + 1)) if (highest or 0) > top else top
+    ends: list[tuple[str, float, str]] = []
+    figure = go.Figure()
+    for line, rows, tips in _lines(points, lines, hovers):
+        values = [None if value is None else value * 100 for value in rows[column]]
+        _add_line(figure, line, rows["num_nodes"].to_list(), values, tips=tips, lines=lines, tokens=tokens)
+        if values and values[-1] is not None:
+            ends.append((line, values[-1], number(values[-1], 1 if column == "mfu" else 0)))
+    if column == "scaling_efficiency":
+        figure.add_hline(y=100, line={"width": 1, "dash": "dot", "color": tokens.axis})
+        figure.add_annotation(
+            text="ideal", x=1, xref="paper", xanchor="right", y=100, yanchor="bottom", showarrow=False,
+            font={"size": 12, "color": tokens.mute},
+        )  # fmt: skip
+    _layout(figure, points)
+    per_pixel = (top * 1.04) / (HEIGHT - _TOP - _BOTTOM)
+    figure.update_yaxes(range=[0, top * 1.04], showgrid=True, dtick=10 if top <= 50 else 20)
+    _label_ends(figure, ends, lines=lines, tokens=tokens, gap=_LABEL_GAP * per_pixel)
+    return figure
+
+
+def draw_throughput(points: pl.DataFrame, tokens: Theme, *, lines: Sequence[str], hovers: Sequence[str]) -> go.Figure:
+    """Tokens/s of the whole cluster on log axes, with the ideal of each line dotted in its colour."""
+    figure = go.Figure()
+    ends: list[tuple[str, float, str]] = []
+    colors = category_colors(lines, tokens)
+    for line, rows, tips in _lines(points, lines, hovers):
+        ideal = rows.filter(pl.col("ideal_tokens_per_s").is_not_null())
+        figure.add_scatter(
+            x=ideal["num_nodes"].to_list(), y=ideal["ideal_tokens_per_s"].to_list(), mode="lines", hoverinfo="skip",
+            line={"width": 1, "dash": "dot", "color": colors[line]},
+        )  # fmt: skip
+        values = rows["tokens_per_s"].to_list()
+        _add_line(figure, line, rows["num_nodes"].to_list(), values, tips=tips, lines=lines, tokens=tokens)
+        if values and values[-1]:
+            ends.append((line, log10(values[-1]), ""))
+    _layout(figure, points)
+    known = points.filter(pl.col("line").is_in(list(lines)))
+    low, high = (
+        known["tokens_per_s"].min(),
+        known.select(pl.max_horizontal("tokens_per_s", "ideal_tokens_per_s").max()).item(),
+    )
+    if isinstance(low, float) and high:
+        bottom, top = log10(low) - 0.15, log10(high) + 0.1
+        figure.update_yaxes(
+            type="log", range=[bottom, top], showgrid=True, **_decades(bottom, top),
+        )  # fmt: skip
+        _label_ends(
+            figure, ends, lines=lines, tokens=tokens,
+            gap=_LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM),
+        )  # fmt: skip
+    return figure
+
+
+def spread(positions: Sequence[float], gap: float) -> list[float]:
+    """Moves positions apart until neighbours are at least `gap` from each other, keeping their order and centre.
+
+    >>> spread([1.0, 1.0, 5.0], 1.0)
+    [0.5, 1.5, 5.0]
+    """
+    groups: list[tuple[float, int]] = []  # (centre, members), from low to high
+    order = sorted(range(len(positions)), key=lambda i: positions[i])
+    for i in order:
+        centre, members = positions[i], 1
+        while groups and groups[-1][0] + groups[-1][1] * gap / 2 > centre - members * gap / 2:
+            other, size = groups.pop()
+            centre, members = (other * size + centre * members) / (size + members), size + members
+        groups.append((centre, members))
+    moved = [centre + (k - (members - 1) / 2) * gap for centre, members in groups for k in range(members)]
+    out = [0.0] * len(positions)
+    for i, value in zip(order, moved, strict=True):
+        out[i] = value
+    return out
+
+
+def _lines(
+    points: pl.DataFrame, lines: Sequence[str], hovers: Sequence[str]
+) -> list[tuple[str, pl.DataFrame, list[str]]]:
+    with_tips = points.with_columns(tip=pl.Series(hovers, dtype=pl.String))
+    out = []
+    for line in lines:
+        rows = with_tips.filter(pl.col("line") == line).sort("num_nodes")
+        out.append((line, rows, rows["tip"].to_list()))
+    return out
+
+
+def _add_line(
+    figure: go.Figure, line: str, nodes: list[int], values: list[Any], *, tips: list[str], lines: Sequence[str],
+    tokens: Theme,
+) -> None:  # fmt: skip
+    color = category_colors(lines, tokens)[line]
+    figure.add_scatter(
+        x=nodes, y=values, mode="lines+markers", name=line, hovertext=tips, hovertemplate="%{hovertext}<extra></extra>",
+        line={"width": 2.2, "color": color},
+        marker={"size": 8, "symbol": MARKERS[list(lines).index(line) % len(MARKERS)], "color": color},
+    )  # fmt: skip
+
+
+def _layout(figure: go.Figure, points: pl.DataFrame) -> None:
+    nodes = sorted(points["num_nodes"].unique().to_list())
+    per_node = points.select((pl.col("num_gpus") / pl.col("num_nodes")).drop_nulls().unique())
+    each = f"{number(per_node.item())} GPUs each, " if per_node.height == 1 else ""
+    low, high = (log2(nodes[0]), log2(nodes[-1])) if nodes else (0.0, 1.0)
+    room = max((high - low) * 0.04, 0.08)
+    figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 118, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
+    figure.update_xaxes(
+        type="log",
+        range=[(low - room) * log10(2), (high + room) * log10(2)],
+        tickvals=nodes,
+        ticktext=[number(count) for count in nodes],
+        title_text=f"Nodes ({each}log scale)",
+    )
+
+
+def _decades(bottom: float, top: float) -> dict[str, Any]:
+    """Ticks at powers of ten, with their thirds when fewer than two would show."""
+    powers = [10.0**k for k in range(int(bottom) - 1, int(top) + 2)]
+    ticks = [value for value in powers if bottom <= log10(value) <= top]
+    if len(ticks) < 2:
+        ticks = sorted(v for power in powers for v in (power, 3 * power) if bottom <= log10(v) <= top)
+    return {"tickvals": ticks, "ticktext": [_short(value) for value in ticks]}
+
+
+def _short(value: float) -> str:
+    """A large round number in few letters.
+
+    >>> _short(1e4), _short(3e6), _short(100)
+    ('10 k', '3 M', '100')
+    """
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{number(value / size)} {unit}"
+    return number(value)
+
+
+def _label_ends(
+    figure: go.Figure, ends: list[tuple[str, float, str]], *, lines: Sequence[str], tokens: Theme, gap: float
+) -> None:
+    """Names each line at the right edge in its own colour, pushed apart where they would overlap."""
+    colors = category_colors(lines, tokens)
+    for (line, _, value), place in zip(ends, spread([end for _, end, _ in ends], gap), strict=True):
+        name = line if len(line) <= 14 else f"{line[:13]}…"
+        figure.add_annotation(
+            text=f"<b>{plain(name)}</b>  {value}", x=1, xref="paper", xanchor="left", xshift=4, y=place,
+            showarrow=False, font={"size": 13, "color": colors[line]}, align="left",
+        )  # fmt: skip

@@ -1,0 +1,49 @@
+"""Figures and lists of the first screen."""
+
+from __future__ import annotations
+
+from dashboard.queries.query import Query, in_slice
+from dashboard.slices import Slice
+
+
+def repeats(chosen: Slice) -> Query:
+    """One row: layouts of the slice that completed, and those of them that ran more than once."""
+    where, params = in_slice(chosen)
+    return Query(
+        f"""SELECT count(*) AS layouts, count(*) FILTER (repeats > 1) AS repeated
+FROM ranked_layouts
+WHERE {where}""",
+        params,
+    )
+
+
+def audit(origin: str) -> Query:
+    """One row per finding of the MFU audit for one origin, with the number of runs, most first."""
+    return Query(
+        """SELECT finding, count(*) AS runs
+FROM mfu_audit
+WHERE origin = $origin
+GROUP BY finding
+ORDER BY runs DESC, finding""",
+        {"origin": origin},
+    )
+
+
+def problems(origin: str) -> Query:
+    """One row: what went wrong without stopping anything. Files and rejects are the whole store's."""
+    return Query(
+        """SELECT
+  (SELECT count(*) FROM rejects) AS lines_rejected,
+  (SELECT count(*) FROM files WHERE status = 'rejected') AS files_rejected,
+  count(*) FILTER (quarantine_reason IS NOT NULL) AS runs_quarantined,
+  count(*) FILTER (status IN ('unknown', 'truncated')) AS runs_without_end,
+  count(*) FILTER (run_id IN (SELECT run_id FROM events WHERE kind = 'config_conflict')) AS runs_in_conflict
+FROM runs
+WHERE origin = $origin AND duplicate_of IS NULL""",
+        {"origin": origin},
+    )
+
+
+def runs_by_origin() -> Query:
+    """One row per origin with its number of runs."""
+    return Query("SELECT origin, count(*) AS runs FROM runs WHERE duplicate_of IS NULL GROUP BY origin ORDER BY origin")

@@ -1,0 +1,46 @@
+"""Points of the scaling curves: the fastest layout at each node count, of any kind or per strategy."""
+
+from __future__ import annotations
+
+from dashboard.filters import Filters
+from dashboard.queries.query import Query, in_slice, layout_condition
+from dashboard.slices import Slice
+
+# The dimensions a layout uses, named as in the view scaling_efficiency (which knows no filters).
+_STRATEGY = """CASE WHEN dp IS NULL OR tp IS NULL OR pp IS NULL THEN NULL ELSE coalesce(nullif(concat_ws('+',
+    CASE WHEN dp > 1 THEN 'DP' END, CASE WHEN tp > 1 THEN 'TP' END, CASE WHEN pp > 1 THEN 'PP' END,
+    CASE WHEN cp > 1 THEN 'CP' END, CASE WHEN ep > 1 THEN 'EP' END), ''), 'none') END"""
+
+_COLUMNS = "model, params, num_nodes, num_gpus, run_id, layout, mfu, tokens_per_s, tokens_per_s_per_gpu, repeats"
+
+
+def best_layouts(chosen: Slice, filters: Filters) -> Query:
+    """One row per model and node count: the fastest layout that passes the filters. `line` is the model."""
+    where, params = in_slice(chosen)
+    layouts, more = layout_condition(filters)
+    return Query(
+        f"""SELECT model AS line, {_COLUMNS}
+FROM ranked_layouts
+WHERE {where}
+  AND {layouts}
+QUALIFY row_number() OVER (PARTITION BY model, num_nodes ORDER BY rank_in_cell) = 1
+ORDER BY params, model, num_nodes""",
+        {**params, **more},
+    )
+
+
+def strategies(chosen: Slice, filters: Filters, model: str) -> Query:
+    """One row per strategy and node count of one model: its fastest layout. `line` is the strategy."""
+    where, params = in_slice(chosen)
+    layouts, more = layout_condition(filters)
+    return Query(
+        f"""SELECT {_STRATEGY} AS line, {_COLUMNS}
+FROM ranked_layouts
+WHERE {where}
+  AND model = $model
+  AND {layouts}
+  AND line IS NOT NULL
+QUALIFY row_number() OVER (PARTITION BY line, num_nodes ORDER BY rank_in_cell) = 1
+ORDER BY line, num_nodes""",
+        {**params, **more, "model": model},
+    )

@@ -1,0 +1,193 @@
+"""The first screen: its answer, its four figures and its lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from dashboard import labels
+from dashboard.labels import count, number, percent, points
+from dashboard.marks import CELL_STATE
+from dashboard.slices import Slice
+from dashboard.words.best import is_tie, performance, place
+
+_CLEAR = 0.6  # share of winners from which a pattern is worth a sentence
+
+
+@dataclass(frozen=True)
+class Item:
+    """A line of a list: what, how much, and the cell it leads to (model, node count) if any."""
+
+    text: str
+    value: str
+    cell: tuple[str, int] | None = None
+
+
+def answer(cells: pl.DataFrame) -> str:
+    """What the winners of the grid have in common, and how close the races are."""
+    winners = cells.filter(pl.col("run_id").is_not_null())
+    if winners.is_empty():
+        tried = int(cells["runs_tried"].sum())
+        return f"**No run has completed in this grid yet**: {count(tried, 'try', 'tries')} so far."
+    if winners.height == 1:
+        only = winners.row(0, named=True)
+        return f"**One cell has a result so far:** {place(only)} reaches {performance(only)} with {only['layout']}."
+    return " ".join(part for part in (_common_strategy(winners), _pattern(winners), _close_races(winners)) if part)
+
+
+def _common_strategy(winners: pl.DataFrame) -> str:
+    known = winners.drop_nulls(["dp", "tp", "pp"])
+    if known.is_empty():
+        return ""
+    strategies = known.select(
+        pl.concat_str(
+            [pl.when(pl.col(name) > 1).then(pl.lit(name.upper())) for name in ("dp", "tp", "pp")],
+            separator="+",
+            ignore_nulls=True,
+        ).alias("strategy")
+    )["strategy"].value_counts(sort=True)
+    name, wins = strategies.row(0)
+    name = name or "a single GPU"
+    if wins == known.height:
+        return f"**{name} wins every cell.**"
+    if wins / known.height >= 0.75:
+        return f"**{name} wins {number(wins)} of {count(known.height, 'cell')}.**"
+    return "**No single layout wins.**"
+
+
+def _pattern(winners: pl.DataFrame) -> str:
+    """Tensor parallelism on few and on many nodes, when the two halves differ; else the best cell."""
+    nodes = sorted(winners["num_nodes"].unique().to_list())
+    half = len(nodes) // 2
+    known = winners.drop_nulls("tp")
+    if half and known.height:
+        few = known.filter(pl.col("num_nodes") <= nodes[half - 1])
+        many = known.filter(pl.col("num_nodes") >= nodes[-half])
+        off, needed = int((few["tp"] == 1).sum()), int((many["tp"] >= 4).sum())
+        if few.height and many.height and off / few.height >= _CLEAR and needed / many.height >= _CLEAR:
+            return (
+                f"Up to {count(nodes[half - 1], 'node')}, tensor parallelism is off in {number(off)} of "
+                f"{count(few.height, 'winner')}; from {count(nodes[-half], 'node')} on, {number(needed)} of "
+                f"{number(many.height)} use TP 4 or more."
+            )
+    by = "mfu" if winners["mfu"].count() else "tokens_per_s_per_gpu"
+    best = winners.sort(by, descending=True, nulls_last=True).row(0, named=True)
+    return f"The best is {performance(best)}: {place(best)} with {best['layout']}."
+
+
+def _close_races(winners: pl.DataFrame) -> str:
+    raced = winners.drop_nulls(["mfu", "runner_up_mfu"])
+    close = int((raced["mfu"] - raced["runner_up_mfu"] < 0.01).sum())
+    if raced.is_empty() or close == 0:
+        return ""
+    return (
+        f"{number(close)} of {count(raced.height, 'winner')} {'lead' if close > 1 else 'leads'} by less than one point."
+    )
+
+
+def figures(cells: pl.DataFrame, layouts: int, repeated: int) -> list[tuple[str, str, str]]:
+    """The four figures as label, value, note."""
+    answered = cells.filter(pl.col("run_id").is_not_null())
+    best = answered.filter(pl.col("mfu").is_not_null()).sort("mfu", descending=True)
+    return [
+        ("Cells answered", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
+        ("Best MFU", percent(best["mfu"][0]), place(best.row(0, named=True)))
+        if best.height
+        else ("Best MFU", "not computed", "no run has both throughput and a known peak"),
+        _failures(cells),
+        (
+            "Layouts measured twice",
+            number(repeated),
+            f"of {number(layouts)} completed" + ("; the rest are single runs" if repeated < layouts else ""),
+        ),
+    ]
+
+
+def _unanswered(cells: pl.DataFrame) -> str:
+    open_cells = cells.filter(pl.col("run_id").is_null())
+    if open_cells.is_empty():
+        return "every cell has a result"
+    states = open_cells["cell_state"].value_counts(sort=True)
+    return ", ".join(f"{number(n)} {CELL_STATE[state].word}" for state, n in states.iter_rows())
+
+
+def _failures(cells: pl.DataFrame) -> tuple[str, str, str]:
+    ended = cells.filter(pl.col("failure_rate").is_not_null())
+    tried = int(ended["runs_ended"].sum())
+    failed = int(ended["runs_failed"].sum())
+    if tried == 0:
+        return "Runs that failed", labels.MISSING, "no run has ended"
+    return "Runs that failed", percent(failed / tried, 0), f"{number(failed)} of {number(tried)} that ended"
+
+
+def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
+    """Ties, closest first: a repeat of both layouts would settle them."""
+    ties = [row for row in cells.iter_rows(named=True) if row["run_id"] is not None and is_tie(row)]
+    ties.sort(key=lambda row: row["margin"])
+    return [Item(f"Repeat {place(row)}", f"tie, {_apart(row)}", _key(row)) for row in ties[:limit]]
+
+
+def _apart(row: Mapping[str, Any]) -> str:
+    if row["mfu"] is not None and row["runner_up_mfu"] is not None:
+        return f"{points(abs(row['mfu'] - row['runner_up_mfu'])).lstrip('+')} points apart"
+    return f"{percent(row['margin'])} apart"
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, int]:
+    return row["model"], row["num_nodes"]
+
+
+# What a finding means for the reader; the figures come from the store.
+_FINDINGS = {
+    "claimed_best_not_fastest": ("presented as best, but not the fastest run", "claims"),
+    "claimed_best_not_ranked": ("presented as best, but kept out of the ranking", "claims"),
+    "label_shape_mismatch": ("labelled with another model's size", "labels"),
+    "tied_embedding_counted_twice": ("printed MFU counts the tied embedding twice", "MFU audit"),
+    "logged_mfu_differs": ("printed MFU is more than 5 % off", "MFU audit"),
+    "mfu_above_100": ("MFU above 100 % of peak", "MFU audit"),
+    "hfu_below_mfu": ("printed HFU below the recomputed MFU", "MFU audit"),
+    "layout_mismatch": ("layout does not multiply to the GPU count", "layouts"),
+    "batch_mismatch": ("layout does not make the batch", "layouts"),
+}
+
+
+def worth_a_look(audit: pl.DataFrame, limit: int = 4) -> list[Item]:
+    """Findings of the MFU audit that change what a reader may believe, in the order of that table."""
+    counts = dict(audit.select("finding", "runs").iter_rows())
+    return [
+        Item(f"{count(counts[finding], 'run')}: {text}", kind)
+        for finding, (text, kind) in _FINDINGS.items()
+        if counts.get(finding)
+    ][:limit]
+
+
+_PROBLEMS = (
+    ("lines_rejected", "line or row", "lines or rows", "could not be read", "rejects"),
+    ("files_rejected", "file", "files", "could not be read at all", "files"),
+    ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),
+    ("runs_without_end", "run", "runs", "end without a known reason", "status"),
+    ("runs_in_conflict", "run", "runs", "with sources that disagree on a setting", "conflicts"),
+)
+
+
+def quiet_problems(row: Mapping[str, int]) -> list[Item]:
+    """What went wrong without stopping anything; nothing is listed that did not happen."""
+    return [
+        Item(f"{count(row[name], one, many)} {text}", kind) for name, one, many, text, kind in _PROBLEMS if row[name]
+    ]
+
+
+def meta(runs: int, version: int | None, published_at: str) -> str:
+    """n and the age of the data."""
+    which = f"store version {version}" if version is not None else "store without a version"
+    return f"{count(runs, 'run')} · {which}, published {published_at}"
+
+
+def slice_words(chosen: Slice) -> str:
+    """The grid's conditions after its title."""
+    batch = f", {labels.token_count(chosen.gbs_tokens)}-token batch" if chosen.gbs_tokens is not None else ""
+    sequence = f", sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else ""
+    return f"{chosen.accelerator or 'accelerator unknown'}{sequence}{batch}"

@@ -1,0 +1,126 @@
+"""The answer and the hovers of Scaling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from dashboard import labels
+from dashboard.labels import count, number, percent
+from dashboard.scaling import Baseline
+from dashboard.slices import Slice
+
+HOW_TO_READ = (
+    "**How to read it.** Efficiency is MFU(N) / MFU(baseline): a flat line on the left, or a line that follows its "
+    "dots on the right, is perfect scaling. Each point is the fastest layout at that node count, so the layout changes "
+    "along a line.",
+    "**What it hides.** The batch is fixed (strong scaling), so more nodes also mean fewer micro-batches each; with a "
+    "batch that grows along, the loss is smaller.",
+)
+
+
+def baseline_name(baseline: Baseline) -> str:
+    """The baseline as the end of "keeps 41 % of its ..."."""
+    if baseline.kind == "nodes":
+        return f"{number(baseline.num_nodes)}-node"
+    return "best" if baseline.kind == "best" else "smallest run's"
+
+
+def baseline_option(value: str) -> str:
+    """A baseline as a choice in a menu.
+
+    >>> baseline_option("best"), baseline_option("16")
+    ('best run of the line', '16 nodes')
+    """
+    words = {"best": "best run of the line", "first": "smallest run"}
+    return words.get(value) or count(int(value), "node")
+
+
+def answer(points: pl.DataFrame, lines: Sequence[str], baseline: Baseline, chosen: Slice) -> str:
+    """How much efficiency is left at the largest node count, and which step costs most."""
+    drawn = points.filter(pl.col("line").is_in(list(lines)) & pl.col("scaling_efficiency").is_not_null())
+    if drawn["num_nodes"].n_unique() < 2:
+        return (
+            f"**Nothing to compare yet.** {count(points['num_nodes'].n_unique(), 'node count')} of one line with a "
+            "result; a curve needs two."
+        )
+    largest = max(drawn["num_nodes"].to_list())
+    left = drawn.filter(pl.col("num_nodes") == largest).sort("scaling_efficiency", descending=True)
+    unit = "MFU" if drawn["mfu"].null_count() == 0 else "throughput per GPU"
+    parts = [f"{line} {percent(share, 0)}" for line, share in left.select("line", "scaling_efficiency").iter_rows()]
+    parts[0] = parts[0].replace(f"{left['line'][0]} ", f"{left['line'][0]} keeps ", 1)
+    parts[0] += f" of its {baseline_name(baseline)} {unit}"
+    batch = f"With a fixed {labels.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
+    text = f"{batch}**at {count(largest, 'node')} {_joined(parts)}.**"
+    return text[0].upper() + text[1:] + _steepest(drawn)
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _steepest(drawn: pl.DataFrame) -> str:
+    """The step between neighbouring node counts that costs most on average over the lines that have both."""
+    steps = (
+        drawn.sort("line", "num_nodes")
+        .with_columns(
+            before=pl.col("num_nodes").shift(1).over("line"),
+            kept=pl.col("scaling_efficiency") / pl.col("scaling_efficiency").shift(1).over("line"),
+        )
+        .drop_nulls(["before", "kept"])
+        .group_by("before", "num_nodes")
+        .agg(pl.col("kept").mean())
+        .sort("kept", "num_nodes")
+    )
+    if steps.height < 2:
+        return ""
+    before, nodes, kept = steps.select("before", "num_nodes", "kept").row(0)
+    if kept > 0.98:
+        return " No step costs more than 2 % on average."
+    return (
+        f" The costliest step is {number(before)} to {number(nodes)} nodes: it loses {percent(1 - kept, 0)} on average."
+    )
+
+
+def meta(points: pl.DataFrame, lines: Sequence[str], chosen: Slice) -> str:
+    """What the curves are made of."""
+    hidden = points["line"].n_unique() - len(lines)
+    parts = [
+        f"Best run of {count(points.height, 'cell')}",
+        chosen.accelerator or "accelerator unknown",
+        f"sequence {number(chosen.seq_len)}",
+    ]
+    more = f" {count(hidden, 'line')} with fewer node counts only in the table." if hidden > 0 else ""
+    return ", ".join(parts) + "." + more
+
+
+def hover(point: Mapping[str, Any]) -> str:
+    """Subject, layout, value, comparison."""
+    share = point["scaling_efficiency"]
+    speed = f"{number(point['tokens_per_s'])} tokens/s, {number(point['tokens_per_s_per_gpu'])} per GPU"
+    lines = [
+        f"<b>{labels.plain(point['line'])} on {count(point['num_nodes'], 'node')}</b>",
+        labels.plain(point["layout"] or "layout unknown"),
+        f"{percent(point['mfu'])} MFU" if point["mfu"] is not None else "MFU not computed",
+        speed,
+    ]
+    if share is not None:
+        lines.append(f"{percent(share, 0)} of its run on {count(point['baseline_num_nodes'], 'node')}")
+    return "<br>".join(lines)
+
+
+def alt(points: pl.DataFrame, lines: Sequence[str], column: str, title: str) -> str:
+    """One chart in a sentence: first and last value of each line."""
+    parts = []
+    for line in lines:
+        rows = points.filter((pl.col("line") == line) & pl.col(column).is_not_null()).sort("num_nodes")
+        if rows.height:
+            first, last = rows.row(0, named=True), rows.row(-1, named=True)
+            show = number if column == "tokens_per_s" else percent
+            parts.append(
+                f"{line} from {show(first[column])} on {count(first['num_nodes'], 'node')} "
+                f"to {show(last[column])} on {count(last['num_nodes'], 'node')}"
+            )
+    return f"{title}: {'; '.join(parts)}." if parts else f"{title}: no line with two points."
