@@ -285,9 +285,18 @@ _AUDIT = (
     _float("mfu_ratio", "1", "mfu_logged / mfu"),
 )
 
+_STORE = (
+    _int("version", "id", "number of the published store, one higher each time", minimum=1),
+    _int("release", "id", "release of the lake that it was built from", minimum=1),
+    _time("published_at", "when it was published (UTC)"),
+    _text("package_version", "version of sweepscope that published it"),
+    _text("fingerprint", "hash of the table and view definitions; another one means publishing anew"),
+    _int("row_count", "count", "rows over all tables"),
+)
+
 _GROUPS = (
     _IDENTITY, _OUTCOME, _PLACE, _MODEL, _LAYOUT, _SOFTWARE, _PERFORMANCE, _STEP, _EVENT, _FILE, _REJECT,
-    _SETTING, _PUBLISHED, _ACCELERATOR, _CELL, _SCALING, _AUDIT,
+    _SETTING, _PUBLISHED, _ACCELERATOR, _CELL, _SCALING, _AUDIT, _STORE,
 )  # fmt: skip
 
 COLUMNS: dict[str, Column] = {column.name: column for group in _GROUPS for column in group}

@@ -31,4 +31,7 @@ VIEWS: dict[str, Table] = {
     )
 }
 
-ALL: dict[str, Table] = {**TABLES, **VIEWS}
+# Written by publishing itself, in no lake.
+STORE: dict[str, Table] = {tables.STORE_INFO.name: tables.STORE_INFO}
+
+ALL: dict[str, Table] = {**TABLES, **VIEWS, **STORE}

@@ -34,7 +34,7 @@ class Table:
     grain: str
     primary_key: tuple[str, ...]
     column_names: tuple[str, ...]
-    layer: Literal["lake", "reference", "view"] = "lake"
+    layer: Literal["lake", "reference", "view", "store"] = "lake"
     replaced_by: str = "source_path"
     rules: tuple[Rule, ...] = ()
     overrides: tuple[Column, ...] = ()

@@ -207,3 +207,12 @@ FRONTIER = Table(
     layer="view",
     overrides=_AS_PUBLISHED[:1],
 )  # fmt: skip
+
+STORE_INFO = Table(
+    name="store_info",
+    description="What this store is: its version, the release of the lake behind it, and what published it.",
+    grain="one row",
+    primary_key=("version",),
+    column_names=("version", "release", "published_at", "package_version", "fingerprint", "row_count"),
+    layer="store",
+)

@@ -1,0 +1,1 @@
+"""The lake (Delta tables, pinned by releases) and the store published from it (versioned DuckDB files)."""

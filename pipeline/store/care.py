@@ -1,0 +1,113 @@
+"""Looking after a home: does the store show what the lake holds, and is the lake in good shape?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from pipeline.errors import StoreError
+from pipeline.store import pinned
+from pipeline.store import release as releases
+from pipeline.store.content_hash import Digest, digest, digests
+from pipeline.store.disk import reading
+from pipeline.store.home import Home
+from pipeline.store.lake import Lake
+from pipeline.store.published import connect, current, store_info
+from schemas.registry import TABLES
+
+_MANY_FILES = 50
+
+
+@dataclass(frozen=True)
+class Report:
+    """Outcome of a verification: (name, rows, content digest) per table, and problems in words."""
+
+    version: int
+    release: int
+    tables: tuple[tuple[str, int, str], ...]
+    problems: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON output."""
+        return {
+            "version": self.version,
+            "release": self.release,
+            "tables": [{"table": name, "rows": rows, "digest": content} for name, rows, content in self.tables],
+            "problems": list(self.problems),
+        }
+
+
+def verify(home: Home) -> Report:
+    """Read every row of the published store and of the release behind it, and compare.
+
+    Raises:
+        StoreError: there is no store, or it cannot be opened.
+    """
+    path = current(home.path)
+    connection = connect(path)
+    try:
+        info = store_info(connection)
+        with reading(path, duckdb.Error):
+            published = digests(connection)
+    finally:
+        connection.close()
+    behind = _lake_digests(home, info.release)
+    problems = [
+        *Lake(home).verify(),
+        *(
+            f"{name}: {_difference(published[name], behind[name])}"
+            for name in TABLES
+            if published[name] != behind[name]
+        ),
+    ]
+    tables = tuple((name, found.rows, found.content) for name, found in published.items())
+    return Report(info.version, info.release, tables, tuple(problems))
+
+
+def compact(home: Home, *, min_files: int = 2) -> dict[str, int]:
+    """Merge small files of the lake and delete what the last releases do not need.
+
+    Returns:
+        `release` (its number now), `files_removed`, `bytes_removed`.
+
+    Raises:
+        StoreError: the lake is being written by someone else, or the disk does not take it.
+    """
+    lake = Lake(home)
+    newest = lake.compact(min_files=min_files)
+    if newest is None:
+        raise StoreError(f"There is no lake in {home.path} yet. Run `sweepscope ingest PATH` first.")
+    files, size = lake.vacuum()
+    return {"release": newest.number, "files_removed": files, "bytes_removed": size}
+
+
+def tidy(home: Home) -> bool:
+    """Compact when some table has many small files; cheap otherwise. For schedules. Raises as `compact`."""
+    lake = Lake(home)
+    newest = lake.release()
+    if newest is None or max(len(lake.files(name, newest)) for name in TABLES) < _MANY_FILES:
+        return False
+    compact(home, min_files=_MANY_FILES // 2)
+    return True
+
+
+def _difference(store: Digest, lake: Digest) -> str:
+    if store.rows != lake.rows:
+        return f"the store has {store.rows} rows, the lake {lake.rows}"
+    return "the store's rows differ from the lake's"
+
+
+def _lake_digests(home: Home, number: int) -> dict[str, Digest]:
+    """Digests of the tables at release `number`, or at the newest one when that is no longer kept."""
+    kept = {release.number: release for release in releases.kept(home.releases)}
+    if not kept:
+        raise StoreError(f"There is no lake in {home.path} any more. Run `sweepscope ingest PATH` to build it again.")
+    lake, pinned_release = Lake(home), kept.get(number) or kept[max(kept)]
+    found = {}
+    with duckdb.connect(":memory:") as connection, reading(home.lake, duckdb.Error):
+        for name, table in TABLES.items():
+            query, parameters = pinned.select(connection, table, lake.files(name, pinned_release))
+            found[name] = digest(connection, table, query, parameters)
+    return found

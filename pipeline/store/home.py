@@ -1,0 +1,99 @@
+"""Where sweepscope keeps its data: one directory with the lake, the published store and Dagster's records."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import StoreError, UsageError
+
+_REMEDY = "Give another directory with --home, or set SWEEPSCOPE_HOME."
+# delta-rs takes paths for URLs and panics on the first two or loses its way at the third; DuckDB expands the others.
+_UNUSABLE = "[]%*?"
+
+
+@dataclass(frozen=True)
+class Home:
+    """The directory layout. Nothing but these properties spells out a path below the home."""
+
+    path: Path
+
+    @classmethod
+    def resolve(cls, explicit: str | None, *, for_writing: bool = True) -> Home:
+        """The home to use: `explicit`, else SWEEPSCOPE_HOME, else the XDG data directory. Created when missing.
+
+        Args:
+            explicit: what the user gave with --home.
+            for_writing: also check that files can be written there; readers of a shared home do without.
+
+        Raises:
+            UsageError: it is not a directory, not local, or has a character in its path that the lake cannot hold.
+            StoreError: it cannot be created or written to.
+        """
+        given = explicit or os.environ.get("SWEEPSCOPE_HOME") or str(_data_directory() / "sweepscope")
+        if "://" in given:
+            raise UsageError(f"The home {given} is a URL; it has to be a local directory. {_REMEDY}")
+        path = Path(given).expanduser().absolute()
+        if unusable := sorted(set(_UNUSABLE) & set(str(path))):
+            raise UsageError(
+                f"The home {path} has {' and '.join(unusable)} in its path, which is not possible. {_REMEDY}"
+            )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UsageError(f"The home {path} is not a directory. {_REMEDY}") from error
+        except OSError as error:
+            raise StoreError(f"The home {path} cannot be created: {error.strerror}. {_REMEDY}") from error
+        if for_writing and not os.access(path, os.W_OK | os.X_OK):
+            raise StoreError(f"The home {path} is not writable for you. {_REMEDY}")
+        return cls(path)
+
+    @property
+    def lake(self) -> Path:
+        """Folder of the Delta tables."""
+        return self.path / "lake"
+
+    def table(self, name: str) -> Path:
+        """Folder of one Delta table."""
+        return self.lake / name
+
+    @property
+    def releases(self) -> Path:
+        """Folder of the release files, each of which pins one version of every table."""
+        return self.lake / "releases"
+
+    @property
+    def lake_lock(self) -> Path:
+        """Locked by whoever writes to the lake."""
+        return self.lake / "writer.lock"
+
+    @property
+    def store(self) -> Path:
+        """Folder of the published DuckDB files."""
+        return self.path / "store"
+
+    @property
+    def link(self) -> Path:
+        """Symbolic link to the published version that counts."""
+        return self.store / "results.duckdb"
+
+    @property
+    def store_lock(self) -> Path:
+        """Locked by whoever publishes."""
+        return self.store / "publish.lock"
+
+    @property
+    def batches(self) -> Path:
+        """Folder of batches that wait for, or are being read by, a run."""
+        return self.path / "batches"
+
+    @property
+    def dagster(self) -> Path:
+        """DAGSTER_HOME of our instance."""
+        return self.path / "dagster"
+
+
+def _data_directory() -> Path:
+    given = os.environ.get("XDG_DATA_HOME")
+    return Path(given) if given else Path.home() / ".local" / "share"

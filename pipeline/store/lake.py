@@ -1,0 +1,225 @@
+"""The lake: one Delta table per table of the registry, changed together, release by release.
+
+`commit` writes the tables first and the release file last. Until that file exists nobody reads what was written,
+and the next writer rewinds it; from then on everybody sees all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+from deltalake.exceptions import DeltaError
+
+from pipeline.errors import StoreError
+from pipeline.store import release as releases
+from pipeline.store.delta import LakeTable
+from pipeline.store.disk import reading, storing, sync
+from pipeline.store.home import Home
+from pipeline.store.lock import exclusive
+from pipeline.store.release import Release
+from schemas.registry import TABLES
+from schemas.table import Table
+
+__all__ = ["Lake", "Release"]
+
+
+class Lake:
+    """The lake of one home. Reading needs no lock; one process at a time writes."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def release(self) -> Release | None:
+        """The newest release, or None before the first commit. Raises StoreError when its file is damaged."""
+        return releases.latest(self._home.releases)
+
+    def read(
+        self,
+        table: str,
+        columns: Collection[str] | None = None,
+        predicate: pl.Expr | None = None,
+        *,
+        release: Release | None = None,
+    ) -> pl.DataFrame:
+        """Rows of a table as a release pins it.
+
+        Args:
+            table: name in the registry.
+            columns: which columns, in this order; all of them by default.
+            predicate: a filter over any of the table's columns.
+            release: the newest one by default.
+
+        Raises:
+            StoreError: the lake is damaged.
+        """
+        release = release or self.release()
+        delta = self._table(TABLES[table])
+        if release is None or table not in release.versions:
+            return TABLES[table].empty().select(list(columns) if columns is not None else pl.all())
+        with reading(delta.folder, DeltaError, pl.exceptions.PolarsError):
+            return delta.read(release.versions[table], columns, predicate)
+
+    def files(self, table: str, release: Release) -> list[Path]:
+        """Parquet files of a table as a release pins it; none when it has no rows yet. Raises StoreError."""
+        if table not in release.versions:
+            return []
+        delta = self._table(TABLES[table])
+        with reading(delta.folder, DeltaError):
+            return delta.files(release.versions[table])
+
+    def commit(self, tables: Mapping[str, pl.DataFrame]) -> Release:
+        """Make rows of any tables visible at once, in place of what their units had before.
+
+        A unit (run directory or file) is ingested as a whole: rows of every file that the ledger knows for a unit in
+        `tables["files"]`, or that is listed there anew, go away in all tables. A reference table is replaced as a
+        whole. Committing nothing new gives no new release.
+
+        Args:
+            tables: registry name -> validated rows.
+
+        Raises:
+            StoreError: another writer holds the lake, or the disk does not take it. The lake is as it was before.
+            ValueError: a name that the registry does not have.
+        """
+        if unknown := sorted(set(tables) - set(TABLES)):
+            raise ValueError(f"no such table: {', '.join(unknown)}")
+        frames = {name: TABLES[name].conform(frame) for name, frame in tables.items()}
+        with self._writing("committing") as before:
+            versions = dict(before.versions) if before else {}
+            files = frames.get("files", TABLES["files"].empty())
+            stale = self._stale_paths(files, before)
+            for table in TABLES.values():
+                version = self._write(table, frames.get(table.name, table.empty()), files["path"], stale, before)
+                if version is not None:
+                    versions[table.name] = version
+            if before is not None and versions == before.versions:
+                return before
+            return self._pin(versions, before, batch_ids=tuple(files["batch_id"].drop_nulls().unique().sort()))
+
+    def compact(self, *, min_files: int = 2) -> Release | None:
+        """Merge the small files of every table that has at least `min_files`; a new release when there was one.
+
+        Raises:
+            StoreError: as `commit`.
+        """
+        with self._writing("compacting") as before:
+            if before is None:
+                return None
+            versions = dict(before.versions)
+            for name, version in before.versions.items():
+                delta = self._table(TABLES[name])
+                if len(delta.files(version)) >= min_files:
+                    delta.compact()
+                    delta.sync(version)
+                    versions[name] = delta.newest() or version
+            return before if versions == before.versions else self._pin(versions, before, batch_ids=())
+
+    def vacuum(self) -> tuple[int, int]:
+        """Delete what none of the last three releases needs; returns the number of files and their bytes.
+
+        Raises:
+            StoreError: as `commit`.
+        """
+        with self._writing("removing old files"):
+            keep = releases.kept(self._home.releases)
+            files = size = 0
+            for table in TABLES.values():
+                delta = self._table(table)
+                if delta.folder.exists():
+                    versions = {release.versions[table.name] for release in keep if table.name in release.versions}
+                    count, freed = delta.prune(versions)
+                    files, size = files + count, size + freed
+            for number in releases.numbers(self._home.releases)[: -releases.KEPT]:
+                releases.path_of(self._home.releases, number).unlink()
+            return files, size
+
+    def verify(self) -> list[str]:
+        """What is wrong with the newest release, in words: files missing or damaged, keys empty or repeated."""
+        release = self.release()
+        return (
+            []
+            if release is None
+            else [problem for table in TABLES.values() for problem in self._faults(table, release)]
+        )
+
+    def _faults(self, table: Table, release: Release) -> Iterator[str]:
+        try:
+            rows = self.read(table.name, list(dict.fromkeys((*table.primary_key, *table.required))), release=release)
+        except StoreError as error:
+            yield str(error)
+            return
+        repeated = rows.height - rows.select(pl.struct(table.primary_key).n_unique()).item()
+        if repeated:
+            yield f"{table.name}: {repeated} rows repeat a key ({', '.join(table.primary_key)})"
+        for name in table.required:
+            if empty := rows[name].null_count():
+                yield f"{table.name}: {empty} rows without {name}"
+
+    def _table(self, table: Table) -> LakeTable:
+        return LakeTable(self._home.table(table.name), table)
+
+    @contextmanager
+    def _writing(self, doing: str) -> Iterator[Release | None]:
+        """Lock the lake, undo what a writer left that died before its release, hand over the newest release."""
+        with exclusive(self._home.lake_lock, doing), storing(self._home.lake, "write to", DeltaError):
+            release = self.release()
+            for table in TABLES.values():
+                delta = self._table(table)
+                pinned = release.versions.get(table.name) if release else None
+                newest = delta.newest()
+                if release is None and newest:
+                    # A first commit that died leaves version 0; more than that was released once.
+                    raise StoreError(
+                        f"{self._home.releases} has no release, but {delta.folder} has rows of several. "
+                        "Put the release files back, or move the lake folder away and ingest again."
+                    )
+                if newest is not None and (pinned is None or newest > pinned):
+                    delta.rewind(pinned)
+            yield release
+
+    def _stale_paths(self, files: pl.DataFrame, before: Release | None) -> pl.Series:
+        """Paths whose rows a commit of `files` replaces: known ones, of the same units or listed again."""
+        ledger = self.read("files", ["path", "unit"], release=before) if before else TABLES["files"].empty()
+        again = [ledger.join(files, on=column, how="semi")["path"] for column in ("unit", "path")]
+        return pl.concat(again).unique()
+
+    def _write(
+        self, table: Table, frame: pl.DataFrame, paths: pl.Series, stale: pl.Series, before: Release | None
+    ) -> int | None:
+        """Write one table's part of a commit; its new version, or None when nothing changes."""
+        pinned = before.versions.get(table.name) if before else None
+        delta = self._table(table)
+        if table.layer == "reference":
+            if frame.is_empty() or self._is_content(table, frame, before):
+                return None
+            delta.replace_all(frame)
+        else:
+            # A key that the ledger does not list cannot be told from a known one, so it is replaced as well.
+            unlisted = frame[table.replaced_by].drop_nulls().unique()
+            keys = pl.concat([stale, unlisted.filter(~unlisted.is_in(paths.implode()))])
+            has_rows_to_drop = pinned is not None and not keys.is_empty()
+            if has_rows_to_drop:
+                delta.drop(keys)
+            if not frame.is_empty():
+                delta.append(frame)
+            elif not has_rows_to_drop:
+                return None
+        delta.sync(pinned)
+        return delta.newest()
+
+    def _is_content(self, table: Table, frame: pl.DataFrame, before: Release | None) -> bool:
+        if before is None or table.name not in before.versions:
+            return False
+        key = list(table.primary_key)
+        return self.read(table.name, release=before).sort(key).equals(frame.sort(key))
+
+    def _pin(self, versions: Mapping[str, int], before: Release | None, *, batch_ids: tuple[str, ...]) -> Release:
+        number = before.number + 1 if before else 1
+        release = Release(number, versions, datetime.now(UTC), batch_ids)
+        sync(self._home.lake)
+        releases.write(self._home.releases, release)
+        return release

@@ -1,0 +1,199 @@
+"""Publish: build a new DuckDB file from the pinned release beside the old one, then let the link point to it.
+
+Readers open the file behind the link read-only; they keep the version they opened and never wait. Writing into the
+file that they read would not work: DuckDB allows one writing process or many reading ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+import duckdb
+
+from pipeline.errors import StoreError
+from pipeline.store import pinned
+from pipeline.store.disk import storing, sync
+from pipeline.store.home import Home
+from pipeline.store.lake import Lake, Release
+from pipeline.store.lock import exclusive
+from pipeline.store.published import StoreInfo, connect, current, store_info, versions
+from schemas import ddl
+from schemas.registry import STORE, TABLES, VIEWS
+from schemas.tables import STORE_INFO
+
+VIEW_FOLDER = Path(__file__).parent / "views"
+KEPT = 3
+# The file format of DuckDB 1.2, so that clients older than ours can read the store as well.
+_STORAGE_VERSION = "v1.2.0"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published version. `rows` counts the rows per table; `is_new` is false when there was nothing to do."""
+
+    version: int
+    path: Path
+    release: int
+    rows: Mapping[str, int]
+    seconds: float
+    is_new: bool
+
+
+def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
+    """Publish the newest release of the lake, unless the current version shows it already.
+
+    Args:
+        home: the home to read from and to publish in.
+        view_folder: folder with one `<view>.sql` per view of the registry.
+
+    Raises:
+        StoreError: nothing to publish, someone else is publishing, a view is missing or wrong, or the disk is full.
+            The version that counted before still does.
+    """
+    begin = time.perf_counter()
+    views = load_views(view_folder)
+    with exclusive(home.store_lock, "publishing"), storing(home.store, "publish to", duckdb.Error):
+        release = Lake(home).release()
+        if release is None:
+            raise StoreError(f"There is nothing to publish in {home.path}. Run `sweepscope ingest PATH` first.")
+        done = _current(home)
+        if done and (done.release, done.fingerprint) == (release.number, fingerprint(views)):
+            path, rows, is_new = current(home.path), _count(current(home.path)), False
+            version = done.version
+        else:
+            version = 1 + max((kept.version for kept in versions(home.path)), default=0)
+            path, rows, is_new = _publish(home, release, version, views)
+    return Published(version, path, release.number, rows, time.perf_counter() - begin, is_new)
+
+
+def load_views(folder: Path) -> dict[str, str]:
+    """CREATE VIEW statement of every view of the registry, in order. Raises StoreError when a file is missing."""
+    views = {}
+    for name in VIEWS:
+        path = folder / f"{name}.sql"
+        if not path.is_file():
+            raise StoreError(f"The view {name} has no definition: {path} is missing. Reinstall sweepscope.")
+        views[name] = path.read_text(encoding="utf-8")
+    return views
+
+
+def fingerprint(views: Mapping[str, str]) -> str:
+    """Hash of everything besides the rows that decides what a store looks like."""
+    tables = [
+        text
+        for table in (*TABLES.values(), *STORE.values())
+        for text in (ddl.create_table(table), *ddl.comments(table))
+    ]
+    texts = [
+        _STORAGE_VERSION,
+        *tables,
+        *views.values(),
+        *(text for view in VIEWS.values() for text in ddl.comments(view)),
+    ]
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def _publish(home: Home, release: Release, version: int, views: Mapping[str, str]) -> tuple[Path, dict[str, int], bool]:
+    final = home.store / f"results-{version}.duckdb"
+    _remove_leftovers(home)
+    temporary = home.store / f".{final.name}"
+    try:
+        rows = _build(temporary, home, release, version, views)
+        sync(temporary)
+        temporary.rename(final)
+    finally:
+        _remove_leftovers(home)
+    sync(home.store)
+    _point_to(home.link, final)
+    _remove_old(home)
+    return final, rows, True
+
+
+def _build(path: Path, home: Home, release: Release, version: int, views: Mapping[str, str]) -> dict[str, int]:
+    """Write the whole store to `path`; rows per table."""
+    lake = Lake(home)
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": f"{path}.spill",
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+    }
+    rows: dict[str, int] = {}
+    with duckdb.connect(":memory:", config=settings) as connection:
+        connection.execute(f"ATTACH {ddl.literal(str(path))} AS store (STORAGE_VERSION '{_STORAGE_VERSION}')")
+        connection.execute("USE store")
+        for name, table in TABLES.items():
+            connection.execute(ddl.create_table(table))
+            query, parameters = pinned.select(connection, table, lake.files(name, release))
+            # In key order: equal content gives equal tables, and rows of a run lie together, which queries like.
+            order = ", ".join(map(ddl.quote, table.primary_key))
+            inserted = connection.execute(f"INSERT INTO {ddl.quote(name)} {query} ORDER BY {order}", parameters)
+            (rows[name],) = inserted.fetchone() or (0,)
+        for statement in views.values():
+            connection.execute(statement)
+        connection.execute(ddl.create_table(STORE_INFO))
+        info = StoreInfo(
+            version, release.number, datetime.now(UTC).replace(tzinfo=None), installed_version("sweepscope"),
+            fingerprint(views), sum(rows.values()),
+        )  # fmt: skip
+        connection.execute(
+            f"INSERT INTO store_info BY NAME SELECT {', '.join(f'${name} AS {name}' for name in vars(info))}",
+            vars(info),
+        )
+        for table in (*TABLES.values(), *VIEWS.values(), STORE_INFO):
+            for statement in ddl.comments(table):
+                connection.execute(statement)
+        connection.execute("CHECKPOINT store")
+        connection.execute("USE memory")
+        connection.execute("DETACH store")
+    return rows
+
+
+def _current(home: Home) -> StoreInfo | None:
+    """What the current version says of itself; None when there is none or it cannot be read, so that it is rebuilt."""
+    try:
+        connection = connect(current(home.path))
+    except StoreError:
+        return None
+    try:
+        return store_info(connection)
+    except StoreError:
+        return None
+    finally:
+        connection.close()
+
+
+def _count(path: Path) -> dict[str, int]:
+    with connect(path) as connection:
+        counts = {name: connection.execute(f"SELECT count(*) FROM {ddl.quote(name)}").fetchone() for name in TABLES}
+    return {name: row[0] if row else 0 for name, row in counts.items()}
+
+
+def _point_to(link: Path, target: Path) -> None:
+    temporary = link.with_name(f".{link.name}.new")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target.name)
+    temporary.replace(link)
+    sync(link.parent)
+
+
+def _remove_leftovers(home: Home) -> None:
+    """Remove half-built files, ours or those of a publisher that was killed (nobody else is publishing now)."""
+    for path in home.store.glob(".results-*"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _remove_old(home: Home) -> None:
+    for old in versions(home.path)[KEPT:]:
+        if not old.is_current:
+            os.unlink(old.path)  # who has it open keeps reading it

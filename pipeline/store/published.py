@@ -1,0 +1,114 @@
+"""The published store as readers see it: which file counts, opened read-only and locked down.
+
+The only module of `pipeline.store` that the dashboard imports. Versions never change once published: a reader keeps
+the file it opened, and finds out about a newer one by the name behind the link.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+
+from pipeline.errors import StoreError
+from pipeline.store.home import Home
+
+_NAME = re.compile(r"results-(\d+)\.duckdb")
+# Every connection of a process to one file has to be opened alike, so this is the only place that opens it.
+_LOCKED_DOWN: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
+
+
+@dataclass(frozen=True)
+class Version:
+    """One published file that is still kept."""
+
+    version: int
+    path: Path
+    bytes: int
+    is_current: bool
+
+
+@dataclass(frozen=True)
+class StoreInfo:
+    """The row of `store_info`. `published_at` is in UTC, without a zone."""
+
+    version: int
+    release: int
+    published_at: datetime
+    package_version: str
+    fingerprint: str
+    row_count: int
+
+
+def current(home: Path | str) -> Path:
+    """The published file that counts, with links resolved.
+
+    Raises:
+        StoreError: nothing has been published yet, or the file behind the link is gone.
+    """
+    link = Home(Path(home)).link
+    if not os.path.lexists(link):
+        raise StoreError(f"There is no store in {home} yet. Run `sweepscope ingest PATH` (or `sweepscope demo`) first.")
+    path = Path(os.path.realpath(link))
+    if not path.is_file():
+        raise StoreError(f"The store {path} is gone. Run `sweepscope ingest` again: it publishes from the lake.")
+    return path
+
+
+def connect(path: Path | str) -> duckdb.DuckDBPyConnection:
+    """A read-only connection to a published file: no other files, no network, no extensions, settings locked.
+
+    Raises:
+        StoreError: the file is missing, is not a DuckDB file, or was written by a newer DuckDB.
+    """
+    try:
+        return duckdb.connect(str(path), read_only=True, config=_LOCKED_DOWN)
+    except duckdb.Error as error:
+        why = str(error).splitlines()[0]
+        raise StoreError(f"Cannot open the store {path}: {why}. Run `sweepscope store verify`.") from error
+
+
+def version_of(path: Path | str) -> int:
+    """Version in the name of a published file.
+
+    Raises:
+        StoreError: the name is not that of a published file.
+
+    >>> version_of("store/results-12.duckdb")
+    12
+    """
+    match = _NAME.fullmatch(Path(path).name)
+    if not match:
+        raise StoreError(f"{path} is not a published store: those are named results-<version>.duckdb.")
+    return int(match[1])
+
+
+def versions(home: Path | str) -> list[Version]:
+    """The published files that are kept, newest first. Empty before the first one."""
+    layout = Home(Path(home))
+    counts = Path(os.path.realpath(layout.link)).name
+    found = [path for path in layout.store.glob("results-*.duckdb") if _NAME.fullmatch(path.name)]
+    rows = [Version(version_of(path), path, path.stat().st_size, path.name == counts) for path in found]
+    return sorted(rows, key=lambda row: row.version, reverse=True)
+
+
+def store_info(connection: duckdb.DuckDBPyConnection) -> StoreInfo:
+    """What the opened store says of itself. Raises StoreError when it is not one of ours."""
+    try:
+        row = connection.execute(
+            "SELECT version, release, published_at, package_version, fingerprint, row_count FROM store_info"
+        ).fetchone()
+    except duckdb.Error as error:
+        raise StoreError(f"Not a published store: {str(error).splitlines()[0]}") from error
+    if row is None:
+        raise StoreError("Not a published store: store_info is empty.")
+    return StoreInfo(*row)
