@@ -89,6 +89,7 @@ FINDING: dict[str, str] = {
     "tied_embedding_counted_twice": "the printed MFU fits only when the shared embedding is counted twice",
     "label_shape_mismatch": "the parameters of the shape are not those of the label",
     "logged_mfu_differs": "the printed MFU is more than 5 % off the recomputed one, and nothing above explains it",
+    "logged_tflops_differ": "the printed TFLOP/s are more than 10 % below those that tokens/s and the shape imply",
     "mfu_above_100": "an MFU above 100 % of the peak",
     "hfu_below_mfu": "the printed HFU is below the recomputed MFU, which counts less work",
     "layout_mismatch": "dp x tp x pp x cp is not the number of accelerators",

@@ -93,6 +93,18 @@ findings AS (
     FROM judged
     WHERE is_own_run AND is_full_formula AND NOT counts_embedding_twice AND abs(mfu_ratio - 1) > 0.05
 
+    -- recomputation explains a printed figure above the model's, nothing explains one below
+    UNION ALL
+    SELECT
+        run_id, 'logged_tflops_differ',
+        format(
+            'printed {:.1f} TFLOP/s, recomputed {:.1f}: it counts {:.0f} % of the model''s FLOPs',
+            tflops_per_gpu_logged, model_tflops_per_gpu, 100 * tflops_per_gpu_logged / model_tflops_per_gpu
+        )
+    FROM judged
+    WHERE is_own_run AND flops_per_token IS NOT NULL AND NOT is_mislabelled
+        AND tflops_per_gpu_logged < 0.9 * model_tflops_per_gpu
+
     UNION ALL
     SELECT
         run_id, 'mfu_above_100',

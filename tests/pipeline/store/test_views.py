@@ -292,6 +292,7 @@ def audit(*runs: Row, published: list[Row] | None = None) -> dict[str, str]:
 
 def test_a_plain_run_has_no_findings() -> None:
     assert audit(run_row(mfu_logged=0.3909)) == {}
+    assert audit(run_row(tflops_per_gpu_logged=516.0, recompute="full")) == {}  # 4/3 of the model's FLOPs
 
 
 @pytest.mark.parametrize(
@@ -300,6 +301,7 @@ def test_a_plain_run_has_no_findings() -> None:
         # 1.34B: the shared embedding is 268M of 1,342M parameters, so counting it twice gives 1.167 x
         ({"mfu_logged": 0.4560}, "tied_embedding_counted_twice"),
         ({"mfu_logged": 0.50}, "logged_mfu_differs"),
+        ({"tflops_per_gpu_logged": 300.0}, "logged_tflops_differ"),  # 387 recomputed
         ({"mfu_logged": 1.5}, "mfu_above_100"),
         ({"hfu": 0.2}, "hfu_below_mfu"),
         ({"num_gpus": 16, "num_nodes": 2}, "layout_mismatch"),
