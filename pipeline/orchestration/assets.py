@@ -4,8 +4,7 @@ A batch travels through memory, so the run uses the in-process executor. No part
 costs a hundred times the parsing; the `files` table is the ledger that says what has been read.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations` here: Dagster reads the annotations of assets and configs at run time.
 import time
 from typing import Any
 

@@ -1,0 +1,181 @@
+"""The command line as a user meets it: real processes, real exit codes, one-line errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import VERBS, build_parser, main
+from tests.picotron_runs import OOM_TAIL, picotron_run
+
+
+def sweepscope(*args: str | Path, home: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **({"SWEEPSCOPE_HOME": str(home)} if home else {})}
+    command = [sys.executable, "-m", "pipeline", *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, check=False)
+
+
+def assert_one_line_error(done: subprocess.CompletedProcess[str], *parts: str, code: int) -> None:
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("sweepscope:")]
+    assert len(errors) == 1, done.stderr
+    for part in parts:
+        assert part in errors[0]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with three ingested runs; read-only for the tests that share it."""
+    base = tmp_path_factory.mktemp("cli")
+    sweep = base / "sweep"
+    picotron_run(sweep, dp=2)
+    picotron_run(sweep, dp=4, tokens_per_s=9000.0)
+    picotron_run(sweep, dp=8, mbs=8, steps=1, status="oom", tail=OOM_TAIL)
+    done = sweepscope("ingest", sweep, "--json", "--no-published", home=base / "home")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"] == {"completed": 2, "oom": 1}
+    return base / "home"
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
+def test_every_verb_explains_itself_and_takes_home_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        build_parser().parse_args([verb, "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert "--home" in text
+    assert "--json" in text
+
+
+def test_query_formats(filled: Path, tmp_path: Path) -> None:
+    sql = "select status, count(*) as n from runs group by 1 order by 1"
+    assert sweepscope("query", sql, "--format", "csv", home=filled).stdout == "status,n\ncompleted,2\noom,1\n"
+    assert json.loads(sweepscope("query", sql, "--json", home=filled).stdout)[1] == {"status": "oom", "n": 1}
+    assert "completed" in sweepscope("query", sql, home=filled).stdout
+    out = tmp_path / "result.parquet"
+    assert sweepscope("query", sql, "--format", "parquet", "--out", out, home=filled).returncode == 0
+    assert pl.read_parquet(out).height == 2
+
+
+def test_home_option_beats_the_environment(filled: Path, tmp_path: Path) -> None:
+    done = sweepscope(
+        "query", "select count(*) as n from runs", "--home", filled, "--format", "csv", home=tmp_path / "no"
+    )
+    assert done.stdout == "n\n3\n"
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("select nothing_here from runs", "nothing_here"),
+        ("drop table runs", "read-only"),
+        ("copy runs to 'out.csv'", "disabled"),
+        ("select * from read_csv('/etc/passwd')", "disabled"),
+        ("", "no rows"),
+    ],
+)
+def test_a_bad_query_is_one_line(filled: Path, sql: str, says: str) -> None:
+    done = sweepscope("query", sql, home=filled)
+    assert_one_line_error(done, code=1)
+    assert says in done.stderr
+
+
+def test_store_verbs(filled: Path) -> None:
+    path = sweepscope("store", "path", home=filled).stdout.strip()
+    assert Path(path).exists()
+    versions = json.loads(sweepscope("store", "versions", "--json", home=filled).stdout)
+    assert [row["path"] for row in versions if row["is_current"]] == [path]
+    assert sweepscope("store", "verify", home=filled).returncode == 0
+
+
+def test_missing_path(tmp_path: Path) -> None:
+    done = sweepscope("ingest", tmp_path / "nowhere", home=tmp_path / "home")
+    assert_one_line_error(done, "nowhere", "Give a run directory", code=2)
+
+
+def test_empty_directory(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = sweepscope("ingest", tmp_path / "empty", home=tmp_path / "home")
+    assert_one_line_error(done, "empty", "Give a directory", code=2)
+
+
+def test_home_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("not a directory")
+    done = sweepscope("query", "select 1", home=tmp_path / "home")
+    assert_one_line_error(done, str(tmp_path / "home"), code=2)
+
+
+def test_no_store_yet_says_what_to_run(tmp_path: Path) -> None:
+    done = sweepscope("query", "select 1", home=tmp_path / "home")
+    assert_one_line_error(done, "sweepscope ingest", code=1)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read any file, so there is no unreadable one")
+def test_unreadable_file_is_recorded_and_the_rest_is_read(tmp_path: Path) -> None:
+    run = picotron_run(tmp_path / "sweep")
+    picotron_run(tmp_path / "sweep", dp=4)
+    (run / "log_1001.out").chmod(0)
+    done = sweepscope("ingest", tmp_path / "sweep", "--json", "--no-published", home=tmp_path / "home")
+    result = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert result["files"]["rejected"] == 1
+    assert "permission denied" in result["rejected_files"][0]["error"]
+
+
+def test_binary_file_is_recorded_and_the_rest_is_read(tmp_path: Path) -> None:
+    picotron_run(tmp_path / "sweep")
+    (tmp_path / "sweep" / "core.log").write_bytes(b"\x7fELF" + bytes(range(256)) * 64)
+    done = sweepscope("ingest", tmp_path / "sweep", "--json", "--no-published", home=tmp_path / "home")
+    result = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert result["runs"] == {"completed": 1}
+    assert "binary" in result["rejected_files"][0]["error"]
+
+
+def test_a_line_of_200_mb_costs_bounded_memory_and_loses_nothing_else(tmp_path: Path) -> None:
+    run = picotron_run(tmp_path / "sweep")
+    log = run / "log_1001.out"
+    with log.open("ab") as handle:
+        for _ in range(200):
+            handle.write(b"x" * (1 << 20))
+    done = sweepscope("ingest", tmp_path / "sweep", "--json", "--no-published", home=tmp_path / "home")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["runs"] == {"completed": 1}
+    rejects = sweepscope("query", "select reason from rejects", "--format", "csv", home=tmp_path / "home").stdout
+    assert "16 MiB" in rejects
+
+
+def test_port_in_use(filled: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = sweepscope("dashboard", "--port", str(port), home=filled)
+    assert_one_line_error(done, str(port), "--port", code=2)
+
+
+@pytest.mark.parametrize("argv", [[], ["unknown"], ["ingest"], ["query", "select 1", "--format", "xml"]])
+def test_wrong_usage_is_exit_code_2(argv: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    assert stop.value.code == 2
+
+
+def test_an_internal_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from pipeline.store import published
+
+    def fail(*_args: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(published, "current", fail)
+    monkeypatch.setattr("pipeline.commands.query.current", fail)
+    assert main(["query", "select 1"]) == 1
+    assert "internal error: RuntimeError: boom" in capsys.readouterr().err

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from pipeline.orchestration.build import build
+from pipeline.orchestration.jobs import LANDING_VARIABLE, landing_paths
+from pipeline.orchestration.run import ingest_paths
+from pipeline.store.content_hash import content_hashes
+from pipeline.store.home import Home
+from pipeline.store.lake import Lake
+from pipeline.store.published import connect, current
+from schemas.registry import TABLES
+from tests.picotron_runs import OOM_TAIL, picotron_run
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.resolve(str(tmp_path / "home"))
+
+
+@pytest.fixture
+def sweep(tmp_path: Path) -> Path:
+    sweep = tmp_path / "sweep"
+    picotron_run(sweep, dp=2)
+    picotron_run(sweep, dp=4, tokens_per_s=9000.0)
+    picotron_run(sweep, dp=8, mbs=8, steps=1, status="oom", tail=OOM_TAIL)
+    return sweep
+
+
+def rows(home: Home, sql: str) -> list[tuple[object, ...]]:
+    connection = connect(current(home.path))
+    try:
+        return connection.sql(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def test_every_table_has_a_blocking_schema_check(home: Home) -> None:
+    checks = build(str(home.path)).resolve_asset_graph().asset_check_keys
+    named = {key.name for key in checks}
+    assert {f"schema_{name}" for name in TABLES if name != "rejects"} <= named
+
+
+def test_a_sweep_goes_through_the_graph_into_the_store(home: Home, sweep: Path) -> None:
+    summary = ingest_paths(home, [str(sweep)], with_published=False)
+    assert summary.runs == {"completed": 2, "oom": 1}
+    assert rows(home, "select status, count(*) from runs group by 1 order by 1") == [("completed", 2), ("oom", 1)]
+    assert rows(home, "select count(*) from steps") == [(13,)]
+    assert rows(home, "select count(*) from files where status = 'parsed'") == [(9,)]
+
+
+def test_ingesting_twice_changes_nothing(home: Home, sweep: Path) -> None:
+    ingest_paths(home, [str(sweep)], with_published=False)
+    first, path = content_hashes(current(home.path)), current(home.path)
+    again = ingest_paths(home, [str(sweep)], with_published=False)
+    assert again.files_new == 0
+    assert current(home.path) == path
+    assert content_hashes(current(home.path)) == first
+
+
+def test_a_changed_run_directory_replaces_its_own_rows_only(home: Home, sweep: Path) -> None:
+    ingest_paths(home, [str(sweep)], with_published=False)
+    log = next(sweep.glob("dp2_*/log_1001.out"))
+    log.write_text(log.read_text().replace("Loss: 7.99", "Loss: 6.99"))
+    summary = ingest_paths(home, [str(sweep)], with_published=False)
+    assert summary.files_new == 3
+    assert rows(home, "select count(*), count(distinct run_id) from runs") == [(3, 3)]
+    assert rows(home, "select count(*) from steps") == [(13,)]
+    assert rows(home, "select min(loss) from steps where step = 1") == [(6.99,)]
+
+
+def test_batches_give_the_same_store_as_one_run(tmp_path: Path, sweep: Path) -> None:
+    whole, parts = Home.resolve(str(tmp_path / "whole")), Home.resolve(str(tmp_path / "parts"))
+    ingest_paths(whole, [str(sweep)], with_published=False)
+    assert ingest_paths(parts, [str(sweep)], with_published=False, batch_units=1).batches == 3
+    tables = ("runs", "steps", "events", "settings", "rejects")
+    one, many = content_hashes(current(whole.path)), content_hashes(current(parts.path))
+    assert {name: one[name] for name in tables} == {name: many[name] for name in tables}
+
+
+def test_bundled_results_load_once_through_the_same_graph(home: Home, sweep: Path) -> None:
+    summary = ingest_paths(home, [str(sweep)])
+    assert summary.published == rows(home, "select count(*) from published_runs")[0][0]
+    assert rows(home, "select count(*) from runs where origin = 'published'")[0][0] == summary.published
+    assert rows(home, "select count(*) from rejects") == [(0,)]
+    assert ingest_paths(home, [str(sweep)]).published == 0
+
+
+def test_the_sensor_asks_for_new_runs_once(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    definitions = build(str(home.path))
+    sensor = definitions.get_sensor_def("new_runs")
+
+    def tick() -> dg.SensorExecutionData:
+        with dg.build_sensor_context(definitions=definitions) as context:
+            return sensor.evaluate_tick(context)
+
+    requests = tick().run_requests
+    assert len(requests) == 1
+    assert tick().run_requests[0].run_key == requests[0].run_key
+    job = definitions.resolve_job_def("ingest")
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert job.execute_in_process(run_config=requests[0].run_config, instance=instance).success
+    assert not tick().run_requests
+    assert Lake(home).read("runs").filter(pl.col("origin") == "measured").height == 3
+
+
+def test_the_sensor_says_why_it_skips(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definitions = build(str(home.path))
+    for landing in ("", str(tmp_path / "missing")):
+        monkeypatch.setenv(LANDING_VARIABLE, landing)
+        with dg.build_sensor_context(definitions=definitions) as context:
+            tick = definitions.get_sensor_def("new_runs").evaluate_tick(context)
+        assert tick.skip_message
+        assert not tick.run_requests
+
+
+def test_a_batch_of_broken_rows_stops_before_the_lake(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline import ingest
+
+    parse = ingest.parse
+
+    def broken(*args: object, **options: object) -> dict[str, pl.DataFrame]:
+        tables = parse(*args, **options)
+        return {**tables, "runs": tables["runs"].with_columns(status=pl.lit("exploded"))}
+
+    monkeypatch.setattr(ingest, "parse", broken)
+    with pytest.raises(dg.DagsterError, match="schema_runs"):
+        ingest_paths(home, [str(sweep)], with_published=False)
+    assert Lake(home).release() is None
+
+
+def test_landing_paths_take_lines_and_separators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LANDING_VARIABLE, "/a:/b\ns3://bucket/runs\n")
+    assert landing_paths() == ["/a", "/b", "s3://bucket/runs"]
