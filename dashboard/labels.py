@@ -52,6 +52,11 @@ _LABELS = {
     "source_path": "Source",
     "is_tie": "Tie",
     "is_used": "Used",
+    "setting_source": "Stands in",
+    "steps_in_row": "Steps in the row",
+    "error": "Reason",
+    "advice": "What to do",
+    "raw": "As it stands there",
 }
 _ACRONYMS = {
     "mfu",

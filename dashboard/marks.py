@@ -55,3 +55,9 @@ CELL_STATE: dict[str, Mark] = {
     "running": Mark("◐", "running"),
     "not_run": Mark("○", "not run"),
 }
+
+FILE_STATUS: dict[str, Mark] = {
+    "parsed": Mark("✓", "parsed", "completed"),
+    "skipped": Mark("–", "skipped"),
+    "rejected": Mark("✕", "rejected", "failed"),
+}

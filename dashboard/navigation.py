@@ -25,4 +25,9 @@ PAGES = (
     Entry("", "Overview", "overview", "overview"),
     Entry("Choose", "Best configurations", "best", "best"),
     Entry("Choose", "Scaling", "scaling", "scaling"),
+    Entry("Explain", "Frontier", "frontier", "frontier"),
+    Entry("Diagnose", "Runs", "runs", "runs"),
+    Entry("Diagnose", "Run", "run", "run", is_hidden=True),
+    Entry("Data", "SQL", "sql", "sql"),
+    Entry("Data", "Data health", "health", "health"),
 )

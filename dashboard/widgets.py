@@ -11,12 +11,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import plotly.graph_objects as go
 import polars as pl
 import streamlit as st
 
 from dashboard import labels, theme
+from dashboard.charts.memory import NEAR_LIMIT
 from dashboard.queries.query import Query
 from dashboard.theme import Theme
 
@@ -41,6 +44,7 @@ def tokens() -> Theme:
 def style(current: Theme) -> None:
     """The style sheet with the theme's tokens as CSS variables."""
     names = (
+        "page",
         "ink",
         "soft",
         "mute",
@@ -72,11 +76,18 @@ def badge(origin: str) -> str:
     return f'<span class="ss-badge {html.escape(origin)}">{html.escape(origin)}</span>'
 
 
-def head(title: str, answer: str, meta: str = "", origins: Sequence[str] = ()) -> None:
-    """Title, the answer in one sentence, and the line on origin, n and conditions."""
+def head(
+    title: str,
+    answer: str,
+    meta: str = "",
+    origins: Sequence[str] = (),
+    links: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Title, the answer in one sentence, and the line on origin, n and conditions; `links` are (text, url) after it."""
     st.title(title, anchor=False)
     badges = "".join(badge(origin) for origin in origins)
-    second = f'<p class="ss-meta">{badges}{rich(meta)}</p>' if meta or badges else ""
+    after = "".join(f" · {link(text, url)}" for text, url in links)
+    second = f'<p class="ss-meta">{badges}{rich(meta)}{after}</p>' if meta or badges else ""
     st.html(f'<p class="ss-answer">{rich(answer)}</p>{second}')
 
 
@@ -105,6 +116,13 @@ def link(text: str, url: str) -> str:
     return f'<a href="{html.escape(url)}" target="_self">{rich(text)}</a>'
 
 
+def outside_link(text: str, url: str) -> str:
+    """A link to a source elsewhere as HTML, for `rows`; anything but http(s) stays text."""
+    if not url.startswith(("https://", "http://")):
+        return rich(f"{text} ({url})")
+    return f'<a href="{html.escape(url)}" target="_blank" rel="noopener noreferrer">{rich(text)}</a>'
+
+
 def run_url(run_id: str) -> str:
     """Address of a run's page, relative so that it works behind any base path."""
     return f"run?run={run_id}"
@@ -119,6 +137,55 @@ def rows(pairs: Sequence[tuple[str, str]], *, is_quiet_value: bool = False) -> N
     st.html(f'<div class="ss-rows">{lines}</div>')
 
 
+def facts(items: Sequence[tuple[str, str, str]]) -> None:
+    """Name, value and a note on each, in two columns."""
+    cells = "".join(
+        f'<div><span class="label">{rich(name)}</span><span class="value">{rich(value)}'
+        + (f'<span class="note">{rich(remark)}</span>' if remark else "")
+        + "</span></div>"
+        for name, value, remark in items
+    )
+    st.html(f'<div class="ss-facts">{cells}</div>')
+
+
+def tracks(items: Sequence[tuple[str, str, float | None]]) -> None:
+    """Name, size and share of a whole as grey bars; above 90 % the size says so. A share of None draws no bar."""
+    lines = []
+    for name, size, share in items:
+        is_near = share is not None and share > NEAR_LIMIT
+        bar = "" if share is None else f'<i style="width:{min(share, 1):.1%}"></i>'
+        text = f"<b>{rich(size)}</b> near limit" if is_near else rich(size)
+        lines.append(f'<div><span>{rich(name)}</span><span class="track">{bar}</span><span>{text}</span></div>')
+    st.html(f'<div class="ss-tracks">{"".join(lines)}</div>')
+
+
+def log_lines(lines: Sequence[tuple[int | None, str]]) -> None:
+    """Lines of a log with their numbers, exactly as they stand there: escaped, never read as HTML."""
+    blocks = (
+        f'<div class="ss-code"><span class="line">{"" if line_no is None else line_no}</span>'
+        f"{html.escape(text.strip(), quote=False)}</div>"
+        for line_no, text in lines
+    )
+    st.html("".join(blocks))
+
+
+def problem(text: str) -> None:
+    """An error in words, as the program said it; line breaks stay, because they point at the place."""
+    st.html(f'<div class="ss-code ss-problem" role="alert">{html.escape(text, quote=False)}</div>')
+
+
+def definitions(items: Sequence[tuple[str, str, str]], *, height: int) -> None:
+    """Terms with type and meaning, in a box that scrolls."""
+    entries = "".join(
+        f"<dt><code>{html.escape(name)}</code> <span>{html.escape(kind)}</span></dt><dd>{html.escape(meaning)}</dd>"
+        for name, kind, meaning in items
+    )
+    # a box that scrolls has to be reachable by keyboard
+    st.html(
+        f'<dl class="ss-definitions" style="max-height:{height}px" tabindex="0" aria-label="Columns">{entries}</dl>'
+    )
+
+
 def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
     """A figure in the theme's template. `alt` says what it shows in one sentence; `on_select` runs after a click."""
     figure.update_layout(template=theme.template(tokens()))
@@ -130,15 +197,38 @@ def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None
         )
 
 
-def table(frame: pl.DataFrame, columns: Sequence[str] | None = None, *, key: str | None = None) -> None:
-    """A table in shown units and headings; an unknown value is a dash."""
+def table(
+    frame: pl.DataFrame, columns: Sequence[str] | None = None, *, key: str | None = None, wide: Sequence[str] = ()
+) -> None:
+    """A table in shown units and headings; an unknown value is a dash. `wide` columns hold sentences or paths."""
+    display, config = _shown(frame, columns)
+    config |= {labels.heading(name): st.column_config.TextColumn(width="large") for name in wide}
+    st.dataframe(display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key)
+
+
+def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, height: int = 520) -> int | None:
+    """A table whose rows can be picked, by mouse or keyboard. Returns the picked row's position, or None."""
+    display, config = _shown(frame, columns)
+    state = st.dataframe(
+        display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key, height=height,
+        row_height=32, on_select="rerun", selection_mode=["single-row", "single-cell"],
+    )  # fmt: skip
+    picked = state["selection"]
+    rows, cells = picked.get("rows", []), picked.get("cells", [])
+    return rows[0] if rows else cells[0][0] if cells else None
+
+
+def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataFrame, dict[str, Any]]:
     display = labels.display_frame(frame, columns)
-    config = {
+    config: dict[str, Any] = {
         labels.heading(name): st.column_config.NumberColumn(format=f"%,.{how.decimals}f")
         for name in columns or frame.columns
         if (how := labels.shown(name)) and frame.schema[name].is_numeric()
     }
-    st.dataframe(display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key)
+    for name in columns or frame.columns:
+        if name.endswith("_url"):
+            config[labels.heading(name)] = st.column_config.LinkColumn(display_text=r"^https?://(?:www\.)?([^/]+)")
+    return display, config
 
 
 def table_twin(title: str, frame: pl.DataFrame, columns: Sequence[str], *, csv: pl.DataFrame, csv_name: str) -> None:
@@ -158,6 +248,15 @@ def csv_button(frame: pl.DataFrame, name: str) -> None:
         icon=":material/download:",
         key=f"csv_{name}",
     )
+
+
+def csv_later(query: Query, con: duckdb.DuckDBPyConnection, name: str, *, rows: int) -> None:
+    """Download of a whole query, run only when somebody asks for it; `rows` is how many there are."""
+    cursor = con.cursor()
+    st.download_button(
+        f"CSV · {labels.count(rows, 'row')}", lambda: query.run(cursor).write_csv(), file_name=f"{name}.csv",
+        mime="text/csv", icon=":material/download:", key=f"csv_{name}", on_click="ignore",
+    )  # fmt: skip
 
 
 def sql_popover(queries: Mapping[str, Query]) -> None:

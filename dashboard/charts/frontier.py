@@ -10,7 +10,9 @@ from dashboard.frontier import Dot
 from dashboard.labels import NBSP, number, percent, plain
 from dashboard.theme import Theme
 
-_ROW_HEIGHT = 23
+_ROW_HEIGHT = 24
+_DENSE_ROW_HEIGHT = 20  # past this many rows the chart would leave the first screen
+_DENSE_FROM = 26
 _AXIS_HEIGHT = 46
 
 
@@ -21,15 +23,16 @@ def draw(dots: Sequence[Dot], tokens: Theme) -> go.Figure:
     for row, dot in enumerate(dots):
         if dot.mfu is not None and dot.hfu is not None:
             figure.add_shape(
-                type="line", x0=100 * dot.mfu, x1=100 * dot.hfu, y0=row, y1=row, line={"color": tokens.axis, "width": 1}
-            )
+                type="line", x0=100 * dot.mfu, x1=100 * dot.hfu, y0=row, y1=row, layer="between",
+                line={"color": tokens.axis, "width": 1},
+            )  # fmt: skip
         if dot.hfu is not None:
             _draw_hfu(figure, row, dot, tokens)
         if dot.mfu is not None:
             _draw_mfu(figure, row, dot, tokens, is_far_right=100 * dot.mfu > low + 0.72 * (high - low))
     _draw_best_line(figure, dots, tokens)
     figure.update_layout(
-        height=_ROW_HEIGHT * len(dots) + _AXIS_HEIGHT,
+        height=(_ROW_HEIGHT if len(dots) < _DENSE_FROM else _DENSE_ROW_HEIGHT) * len(dots) + _AXIS_HEIGHT,
         hoverdistance=30,
         xaxis={"range": [low, high], "title": {"text": "Utilisation, % of peak"}, "dtick": 10, "side": "bottom"},
         yaxis={
@@ -68,12 +71,13 @@ def _hover(dot: Dot) -> str:
 def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, is_far_right: bool) -> None:
     is_own, is_filled = dot.kind == "own", dot.kind != "other"
     color = tokens.completed if is_own else tokens.categories[0]
-    symbol = ("diamond" if is_own else "circle") if is_filled else "circle-open"
     figure.add_scatter(
         x=[100 * (dot.mfu or 0)], y=[row], mode="markers", hovertext=[_hover(dot)],
         hovertemplate="%{hovertext}<extra></extra>",
         marker={
-            "symbol": symbol, "size": 13 if is_own else 10, "color": color, "line": {"width": 2, "color": color},
+            "symbol": "diamond" if is_own else "circle", "size": 13 if is_own else 10,
+            # hollow means page-coloured, so that the grid line does not run through
+            "color": color if is_filled else tokens.page, "line": {"width": 2, "color": color},
         },
     )  # fmt: skip
     at, value = (100 * (dot.mfu or 0), row), number(100 * (dot.mfu or 0), 1)
@@ -91,7 +95,7 @@ def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:
     value = 100 * (dot.hfu or 0)
     figure.add_scatter(
         x=[value], y=[row], mode="markers", hovertext=[_hover(dot)], hovertemplate="%{hovertext}<extra></extra>",
-        marker={"symbol": "square-open", "size": 10, "color": tokens.mute, "line": {"width": 2}},
+        marker={"symbol": "square", "size": 10, "color": tokens.page, "line": {"width": 2, "color": tokens.mute}},
     )  # fmt: skip
     _label(figure, (value, row), f"HFU {number(value, 1)}", side="right", color=tokens.mute, page=tokens.page)
     if dot.mfu is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import plotly.graph_objects as go
 
 from dashboard.curves import Curve, beyond_in_words
@@ -42,9 +44,14 @@ def draw(curve: Curve, tokens: Theme) -> go.Figure:
         height=_HEIGHT,
         margin={"l": 8, "r": 74 if curve.median is not None else 8, "t": 8, "b": 8},
         xaxis={"range": [first - room, last + room], "title": {"text": "Step"}, "tickformat": ",d", **_ticks(curve)},
-        yaxis={"range": [curve.low, curve.high], "showgrid": True, "nticks": 6},
+        yaxis={"range": [curve.low, curve.high], "showgrid": True, "nticks": 6, "tickformat": _tick_format(curve)},
     )
     return figure
+
+
+def _tick_format(curve: Curve) -> str:
+    """As many decimals as tell neighbouring ticks apart, the same on each."""
+    return f",.{max(0, 1 - math.floor(math.log10(curve.high - curve.low)))}f"
 
 
 def _span(curve: Curve) -> tuple[int, int]:

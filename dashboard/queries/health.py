@@ -9,12 +9,13 @@ REJECTS_SHOWN = 500
 
 
 def files() -> Query:
-    """One row per origin of file, kind, status and reason, with counts and bytes; trouble first."""
+    """One row per kind, status, reason (its own path taken out) and parser, with counts and bytes; trouble first."""
     return Query(
-        """SELECT kind, status, error, parser, count(*) AS files, sum(bytes)::BIGINT AS bytes,
-  sum(rows_parsed)::BIGINT AS rows_parsed, sum(lines_rejected)::BIGINT AS lines_rejected, any_value(path) AS example
+        """SELECT kind, status, replace(error, path, '…') AS error, parser, count(*) AS files,
+  sum(bytes)::BIGINT AS bytes, sum(rows_parsed)::BIGINT AS rows_parsed, sum(lines_rejected)::BIGINT AS lines_rejected,
+  any_value(path) AS example
 FROM files
-GROUP BY kind, status, error, parser
+GROUP BY kind, status, replace(error, path, '…'), parser
 ORDER BY status = 'rejected' DESC, lines_rejected DESC, files DESC, kind"""
     )
 
@@ -24,10 +25,14 @@ def file_list() -> Query:
     return Query("SELECT *\nFROM files\nORDER BY status DESC, path")
 
 
+# The value found, and how often, make each reason unique; what went wrong is the part before them.
+_PLAIN_REASON = "regexp_replace(reason, '(, got .*)?( \\(\\d+ times\\))?$', '')"
+
+
 def reject_reasons() -> Query:
-    """One row per table, column and reason with the number of rejects and of files they come from."""
+    """One row per table, column and plain reason (without the value found), with rejects and files counted."""
     return Query(
-        """SELECT "table", "column", reason, count(*) AS rejects, count(DISTINCT file) AS files
+        f"""SELECT "table", "column", {_PLAIN_REASON} AS reason, count(*) AS rejects, count(DISTINCT file) AS files
 FROM rejects
 GROUP BY ALL
 ORDER BY rejects DESC, "table", "column", reason"""
@@ -35,11 +40,11 @@ ORDER BY rejects DESC, "table", "column", reason"""
 
 
 def rejects(reason: str) -> Query:
-    """Rejected lines with one reason, at most REJECTS_SHOWN, as they stand in their files."""
+    """Rejected lines with one plain reason, at most REJECTS_SHOWN, as they stand in their files."""
     return Query(
         f"""SELECT file, line_no, "table", "column", reason, raw
 FROM rejects
-WHERE reason = $reason
+WHERE {_PLAIN_REASON} = $reason
 ORDER BY file, line_no
 LIMIT {REJECTS_SHOWN}""",
         {"reason": reason},
@@ -73,11 +78,13 @@ ORDER BY parser, parser_version"""
     )
 
 
-def last_file() -> Query:
-    """One row: files, newest file's time (seconds since 1970) and the number of ingest batches."""
+def summary() -> Query:
+    """One row: files by status, rejected lines, newest file's time (seconds since 1970), ingest batches."""
     return Query(
         """SELECT count(*) AS files, sum(bytes)::BIGINT AS bytes, max(nullif(mtime, 0)) AS newest_mtime_s,
-  count(DISTINCT batch_id) AS batches
+  count(DISTINCT batch_id) AS batches, count(*) FILTER (status = 'parsed') AS parsed,
+  count(*) FILTER (status = 'skipped') AS skipped, count(*) FILTER (status = 'rejected') AS rejected,
+  (SELECT count(*) FROM rejects) AS lines_rejected
 FROM files"""
     )
 

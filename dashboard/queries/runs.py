@@ -23,8 +23,9 @@ SEARCHED = (
 FACETS = ("status", "origin", "framework", "model", "accelerator", "num_nodes", "sweep")
 
 SORTS: dict[str, str] = {
-    "mfu": "mfu DESC NULLS LAST",
-    "throughput": "tokens_per_s_per_gpu DESC NULLS LAST",
+    # a quarantined figure is wrong or a repeat: it must not lead the list
+    "mfu": "quarantine_reason IS NOT NULL, mfu DESC NULLS LAST",
+    "throughput": "quarantine_reason IS NOT NULL, tokens_per_s_per_gpu DESC NULLS LAST",
     "gpus": "num_gpus DESC NULLS LAST, mfu DESC NULLS LAST",
     "memory": "coalesce(mem_peak_allocated_bytes, mem_peak_reserved_bytes) DESC NULLS LAST",
     "newest": "coalesce(ended_at, started_at) DESC NULLS LAST",
@@ -53,7 +54,7 @@ class Search:
 
 def _condition(search: Search) -> tuple[str, dict[str, object]]:
     layouts, params = layout_condition(search.filters)
-    parts = [layouts]
+    parts = ["duplicate_of IS NULL", layouts] if layouts != "true" else ["duplicate_of IS NULL"]
     for name in SLICE:
         wanted = getattr(search.filters, name)
         if wanted == UNKNOWN:
@@ -91,6 +92,11 @@ WHERE {where}""",
     )
 
 
+def duplicates() -> Query:
+    """One row: rows of published tables that repeat a run of another table; the list leaves them out."""
+    return Query("SELECT count(*) AS runs FROM runs WHERE duplicate_of IS NOT NULL")
+
+
 def page(search: Search, *, sort: str, rows: int, offset: int) -> Query:
     """One page of matching runs. `sort` is a key of SORTS; ties are broken by run_id, so pages never overlap."""
     where, params = _condition(search)
@@ -105,7 +111,7 @@ LIMIT $rows OFFSET $offset""",
 
 
 def full(search: Search, *, sort: str) -> Query:
-    """Every matching run with every column of `runs`, for the download."""
+    """Every matching run with every column of `runs`, in the order of the list, for the download."""
     where, params = _condition(search)
     return Query(f"SELECT *\nFROM runs\nWHERE {where}\nORDER BY {SORTS[sort]}, run_id", params)
 

@@ -1,0 +1,61 @@
+"""Frontier: where this store's best runs stand beside what others have published."""
+
+from __future__ import annotations
+
+import polars as pl
+import streamlit as st
+
+from dashboard import frontier, shell, widgets
+from dashboard.charts import frontier as chart
+from dashboard.queries import frontier as queries
+from dashboard.shell import View
+from dashboard.slices import offered_origins
+from dashboard.words import frontier as words
+
+TITLE = "Frontier"
+_ROWS = {"short": "Best and largest of each", "all": "All rows"}
+_TABLE = (
+    "model", "num_gpus", "accelerator", "seq_len", "precision", "layout", "mfu", "hfu", "tflops_per_gpu",
+    "comparability", "verification", "table_or_figure", "source_url",
+)  # fmt: skip
+
+
+def _page(view: View) -> None:
+    found = queries.published()
+    published = found.run(view.store.con)
+    origin = _origin(view)
+    best = queries.own_best(origin or "")
+    own = best.run(view.store.con)
+    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="center", gap="small")
+    with controls:
+        rows = st.segmented_control(
+            "Rows", list(_ROWS), default="short", required=True, key="rows", bind="query-params",
+            format_func=lambda key: _ROWS[key], label_visibility="collapsed",
+        )  # fmt: skip
+        shell.share_popover()
+        widgets.sql_popover({"Published": found, "Best here": best})
+    dots = frontier.dots(published, own, is_short=rows == "short")
+    with head:
+        origins = tuple(dict.fromkeys(("published", *((origin,) if own.height and origin else ()))))
+        widgets.head(TITLE, words.answer(dots, origin), words.LEGEND, origins=origins)
+    if not dots:
+        return
+    widgets.chart(chart.draw(dots, view.tokens), key="frontier", alt=words.alt(dots))
+    with_figure = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null())).height
+    drawn = sum(dot.kind != "own" for dot in dots)
+    widgets.note(words.left_out(published.height - with_figure, with_figure - drawn))
+    table = frontier.table(published)
+    widgets.table_twin("Table of all published configurations", table, _TABLE, csv=published, csv_name="frontier")
+    for text in words.HOW_TO_READ:
+        widgets.note(text)
+
+
+def _origin(view: View) -> str | None:
+    """Whose best run is set beside the published ones: the origin in the address, else the most telling there is."""
+    offered = offered_origins(queries.origins().run(view.store.con)["origin"].to_list())
+    if view.filters.origin in offered:
+        return view.filters.origin
+    return offered[0] if offered else None
+
+
+_page(shell.begin())

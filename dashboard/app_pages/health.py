@@ -1,0 +1,124 @@
+"""Data health: what became of every file, why lines were rejected, and which versions made this store."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+import streamlit as st
+
+from dashboard import labels, shell, widgets
+from dashboard.marks import FILE_STATUS, STATUS
+from dashboard.queries import health as queries
+from dashboard.shell import View
+from dashboard.words import health as words
+from pipeline.store import published as store_versions
+
+TITLE = "Data health"
+_FILES = (
+    "status", "kind", "parser", "files", "size", "rows_parsed", "lines_rejected", "error", "advice", "example",
+)  # fmt: skip
+
+
+def _page(view: View) -> None:
+    con = view.store.con
+    summary = queries.summary().run(con).row(0, named=True)
+    widgets.head(TITLE, words.answer(summary), _store_line(view, summary))
+    _draw_files(view)
+    _draw_rejects(view)
+    left, middle, right = st.columns(3, gap="large")
+    with left, st.container(gap="xsmall"):
+        _draw_origins(view)
+    with middle, st.container(gap="xsmall"):
+        _draw_parsers(view)
+    with right, st.container(gap="xsmall"):
+        _draw_store(view)
+    with st.container(horizontal=True):
+        widgets.sql_popover({"Files": queries.files(), "Rejects": queries.reject_reasons()})
+        shell.share_popover()
+
+
+def _store_line(view: View, summary: dict[str, object]) -> str:
+    version = "unnumbered" if view.store.version is None else f"version {view.store.version}"
+    parts = [f"Store {version}, published {labels.moment(view.store.published_at)}"]
+    newest = summary["newest_mtime_s"]
+    if isinstance(newest, float):
+        parts.append(f"newest file {labels.moment(datetime.fromtimestamp(newest))}")
+    if summary["batches"]:
+        parts.append(labels.count(int(str(summary["batches"])), "ingest batch", "ingest batches"))
+    return " · ".join(parts)
+
+
+def _draw_files(view: View) -> None:
+    widgets.section("Files", "by kind and what became of them")
+    files = queries.files().run(view.store.con)
+    if files.is_empty():
+        widgets.empty("No file is in the ledger. Run `sweepscope ingest PATH`.")
+        return
+    symbols = {word: mark.text for word, mark in FILE_STATUS.items()}
+    shown = files.with_columns(
+        status=pl.col("status").replace_strict(symbols, default=pl.col("status")),
+        size=pl.Series([words.size(size) for size in files["bytes"]], dtype=pl.String),
+        advice=pl.Series([words.file_remedy(row) or None for row in files.iter_rows(named=True)], dtype=pl.String),
+    )
+    widgets.table(shown, _FILES, wide=("error", "advice", "example"))
+    widgets.csv_later(queries.file_list(), view.store.con, "files", rows=int(files["files"].sum()))
+
+
+def _draw_rejects(view: View) -> None:
+    reasons = queries.reject_reasons().run(view.store.con)
+    total = int(reasons["rejects"].sum()) if reasons.height else 0
+    widgets.section("Rejects", labels.count(total, "line or row", "lines or rows") if total else "none")
+    if reasons.is_empty():
+        return
+    advice = [words.reject_remedy(row["reason"], row["table"]) for row in reasons.iter_rows(named=True)]
+    widgets.table(
+        reasons.with_columns(advice=pl.Series(advice, dtype=pl.String)),
+        ("reason", "table", "column", "rejects", "files", "advice"),
+        wide=("reason", "advice"),
+    )
+    names = list(dict.fromkeys(reasons["reason"]))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        reason = st.selectbox("Lines rejected because", names, key="reason", bind="query-params", width=520)
+        widgets.csv_later(queries.all_rejects(), view.store.con, "rejects", rows=total)
+    lines = queries.rejects(reason or names[0]).run(view.store.con)
+    widgets.table(lines, ("file", "line_no", "column", "raw", "reason"), wide=("raw",))
+    if lines.height == queries.REJECTS_SHOWN:
+        widgets.note(f"The first {labels.number(lines.height)}; the CSV holds all.")
+
+
+def _draw_origins(view: View) -> None:
+    widgets.section("Runs", "by origin and outcome")
+    for (origin,), rows in queries.origins().run(view.store.con).group_by("origin", maintain_order=True):
+        total = labels.count(int(rows["runs"].sum()), "run")
+        outcomes = ", ".join(
+            f"{labels.number(row['runs'])} {STATUS[row['status']].word}" for row in rows.iter_rows(named=True)
+        )  # fmt: skip
+        widgets.rows([(widgets.badge(str(origin)) + widgets.rich(total), widgets.rich(outcomes))])
+
+
+def _draw_parsers(view: View) -> None:
+    widgets.section("Parsers", "version that read the files")
+    parsers = queries.parsers().run(view.store.con)
+    rows = [
+        (
+            widgets.rich(f"{row['parser']} {labels.number(row['parser_version'])}"),
+            widgets.rich(labels.count(row["files"], "file") + words.parser_note(row)),
+        )
+        for row in parsers.iter_rows(named=True)
+    ]
+    widgets.rows(rows)
+
+
+def _draw_store(view: View) -> None:
+    widgets.section("Store", "rows per table")
+    counts = queries.row_counts().run(view.store.con)
+    widgets.rows(
+        [(widgets.rich(row["table_name"]), labels.number(row["rows"])) for row in counts.iter_rows(named=True)]
+    )
+    kept = store_versions.versions(view.store.path.parent.parent)
+    widgets.note(words.versions([(one.version, one.bytes, one.is_current) for one in kept]))
+    widgets.note(str(view.store.path))
+
+
+_page(shell.begin())

@@ -1,0 +1,172 @@
+"""One run: how it ended and why we say so, how fast it was, and where each of its values comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from dashboard import configuration, curves, labels, shell, widgets
+from dashboard.charts import steps as steps_chart
+from dashboard.curves import MEASURES
+from dashboard.marks import STATUS
+from dashboard.queries import run as queries
+from dashboard.shell import View
+from dashboard.widgets import Figure, link, rich
+from dashboard.words import run as words
+
+_SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
+_EVIDENCE_SHOWN = 6
+
+
+def _page(view: View) -> None:
+    run_id = st.query_params.get("run", "")
+    con = view.store.con
+    found = queries.run(run_id).run(con)
+    if found.is_empty():
+        widgets.head("Run", f"**This store has no run {run_id}.**" if run_id else "**No run is chosen.**")
+        st.page_link("app_pages/runs.py", label="All runs")
+        return
+    run = found.row(0, named=True)
+    evidence = queries.evidence(run_id).run(con)
+    points = queries.steps(run_id).run(con)
+    _draw_head(run, evidence, points)
+    widgets.figures([Figure(*figure) for figure in words.figures(run)])
+    left, right = st.columns(2, gap="large")
+    with left, st.container(gap="xsmall"):
+        if run["origin"] == "published":
+            _draw_publication(queries.published(run_id).run(con))
+        else:
+            _draw_curve(view, run, points)
+            _draw_evidence(run, evidence)
+    settings = queries.settings(run_id).run(con)
+    with right, st.container(gap="xsmall"):
+        _draw_memory(run)
+        _draw_facts(run, settings, "Layout")
+        _draw_relations(view, run)
+    below = [group for group in configuration.GROUPS if group != "Layout"]
+    for column, group in zip(st.columns(len(below), gap="large"), below, strict=True):
+        with column, st.container(gap="xsmall"):
+            _draw_facts(run, settings, group)
+    _draw_tables(view, run, settings, points)
+
+
+def _draw_head(run: dict[str, Any], evidence: pl.DataFrame, points: pl.DataFrame) -> None:
+    last_line = points["line_no"].max() if points.height else None
+    answer = words.answer(run, evidence.to_dicts(), int(last_line) if isinstance(last_line, int) else None)
+    origins = (run["origin"],)
+    widgets.head(words.title(run), answer, words.conditions(run), origins=origins, links=[("All runs", "runs")])
+
+
+def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
+    offered = curves.offered(points) if points.height else []
+    if not offered:
+        widgets.section("Steps")
+        widgets.note(words.no_curve(points.height))
+        return
+    top = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
+    title = top.container(width="content")
+    with top:
+        key = st.segmented_control(
+            "Measure", [measure.key for measure in offered], default=offered[0].key, required=True, key="measure",
+            bind="query-params", format_func=lambda name: MEASURES[name].label, label_visibility="collapsed",
+        )  # fmt: skip
+    measure = MEASURES[key or offered[0].key]
+    curve = curves.curve(
+        points, measure, warmup_steps=run["warmup_steps_dropped"] or 0, median=run.get(measure.column)
+    )  # fmt: skip
+    with title:
+        widgets.section(measure.title, words.curve_qualifier(curve))
+    widgets.chart(steps_chart.draw(curve, view.tokens), key="curve", alt=words.curve_alt(curve))
+
+
+def _draw_evidence(run: dict[str, Any], evidence: pl.DataFrame) -> None:
+    mark = STATUS[run["status"]]
+    widgets.section(mark.text, words.evidence_line(run))
+    rows = words.telling(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
+    if rows:
+        widgets.log_lines([(row["line_no"], row["text"]) for row in rows])
+    found = int(evidence["found"][0]) if evidence.height else 0
+    widgets.note(words.source_note(run, shown=len(rows), found=found))
+    if found > len(rows):
+        with st.expander(f"All {labels.count(found, 'evidence line')}"):
+            widgets.table(evidence, ("line_no", "kind", "rank", "host", "text", "source_path"))
+
+
+def _draw_publication(published: pl.DataFrame) -> None:
+    widgets.section("As published")
+    if published.is_empty():
+        widgets.note("The published table that this row comes from is not in this store.")
+        return
+    row = published.row(0, named=True)
+    widgets.rows([(rich(name), value) for name, value in _publication_facts(row)])
+    if row["notes"]:
+        widgets.note(f"**Notes.** {row['notes']}")
+
+
+def _publication_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
+    title = row["source_title"] or row["source_id"] or "source"
+    source = widgets.outside_link(title, row["source_url"]) if row["source_url"] else rich(title)
+    place = f"{row['source_path']}, line {labels.number(row['line_no'])}"
+    return [("Source", source), *((name, rich(value)) for name, value in words.publication(row)), ("File", rich(place))]
+
+
+def _draw_memory(run: dict[str, Any]) -> None:
+    tracks = words.memory_tracks(run)
+    if tracks:
+        widgets.section("Peak memory", words.memory_qualifier(run))
+        widgets.tracks(tracks)
+
+
+def _draw_facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> None:
+    facts = configuration.facts(run, settings, group)
+    if facts:
+        widgets.section(group)
+        widgets.facts([(fact.label, fact.value, words.fact_note(fact)) for fact in facts])
+
+
+def _draw_relations(view: View, run: dict[str, Any]) -> None:
+    place = queries.place_in_cell(run["run_id"]).run(view.store.con)
+    attempts = queries.attempts(run["run_id"]).run(view.store.con)
+    audit = queries.audit(run["run_id"]).run(view.store.con)
+    rows: list[tuple[str, str]] = []
+    if place.height:
+        standing = place.row(0, named=True)
+        words_of_place = rich(words.place(standing, run))
+        winner = standing["winner_run_id"]
+        is_other = winner is not None and standing["rank_in_cell"] != 1
+        rows.append(
+            ("Rank", f"{words_of_place} {link('(run)', widgets.run_url(winner))}" if is_other else words_of_place)
+        )
+    if attempts.height > 1:
+        links = [
+            f"<b>{row['attempt']}</b>" if row["run_id"] == run["run_id"]
+            else link(f"{row['attempt']} {STATUS[row['status']].symbol}", widgets.run_url(row["run_id"]))
+            for row in attempts.head(20).iter_rows(named=True)
+        ]  # fmt: skip
+        rows.append(("Attempts", " · ".join(links)))
+    rows += [(rich(labels.column_label(row["finding"])), rich(row["detail"])) for row in audit.iter_rows(named=True)]
+    if rows:
+        widgets.section("In this store")
+        widgets.rows(rows)
+
+
+def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points: pl.DataFrame) -> None:
+    run_id = run["run_id"]
+    if settings.height:
+        with st.expander(words.settings_title(settings.height, configuration.conflicts(settings))):
+            widgets.table(settings, _SETTINGS)
+    if points.height:
+        logged = queries.all_steps(run_id)
+        with st.expander(f"Steps as logged · {labels.count(run['steps_logged'] or points.height, 'step')}"):
+            widgets.table(points, ("step", "steps_in_row", "step_time_s", "loss", "tokens_per_s_per_gpu"))
+            widgets.csv_later(logged, view.store.con, f"steps_{run_id}", rows=run["steps_logged"] or points.height)
+    with st.container(horizontal=True):
+        widgets.sql_popover(
+            {"Run": queries.run(run_id), "Evidence": queries.evidence(run_id), "Settings": queries.settings(run_id)}
+        )
+        shell.share_popover()
+
+
+_page(shell.begin())

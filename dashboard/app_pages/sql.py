@@ -1,0 +1,159 @@
+"""SQL: questions to start from, an editor, the data dictionary; queries run in the sandbox."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import polars as pl
+import streamlit as st
+
+from dashboard import shell, widgets
+from dashboard.queries import canned, dictionary
+from dashboard.queries import runs as runs_queries
+from dashboard.queries.runs import Search
+from dashboard.sandbox import Limits, QueryResult, run_query
+from dashboard.shell import View
+from dashboard.words import sql as words
+from pipeline.errors import SweepscopeError
+
+TITLE = "SQL"
+_LIMITS = Limits()
+_QUESTIONS = {one.key: one for one in canned.CANNED}
+# Addresses longer than this break in mail and chat programs.
+_MAX_LINK_CHARACTERS = 1_500
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What one query gave: a result or an error in words."""
+
+    sql: str
+    result: QueryResult | None = None
+    error: str = ""
+
+
+def _page(view: View) -> None:
+    tables = dictionary.relations().run(view.store.con)
+    runs = runs_queries.total(Search()).run(view.store.con)["runs"][0]
+    widgets.head(TITLE, words.answer(tables.height, runs, _LIMITS), str(view.store.path))
+    _seed(view)
+    left, right = st.columns([0.68, 0.32], gap="large")
+    with left:
+        _draw_editor(view)
+        _draw_outcome()
+    with right:
+        _draw_dictionary(tables, dictionary.columns().run(view.store.con))
+    for text in words.HOW_TO_READ:
+        widgets.note(text)
+
+
+def _seed(view: View) -> None:
+    """First draw of a visit: the query of the link, not run, or the first question with its answer."""
+    if "sql_text" in st.session_state:
+        return
+    linked = st.query_params.get("sql")
+    key = st.query_params.get("question", canned.CANNED[0].key)
+    question = _QUESTIONS.get(key, canned.CANNED[0])
+    st.session_state["sql_text"] = linked or question.sql
+    st.session_state.pop("sql_outcome", None)
+    if not linked:
+        _run(view, question.sql)
+
+
+def _ask(view: View) -> None:
+    """A question was picked: its query replaces the text and runs."""
+    question = _QUESTIONS[st.session_state["question"]]
+    st.session_state["sql_text"] = question.sql
+    st.query_params.pop("sql", None)
+    _run(view, question.sql)
+
+
+def _submit(view: View) -> None:
+    """The text was submitted: run it, and put it into the address when that stays short enough to send."""
+    text = st.session_state["sql_text"]
+    if len(text) <= _MAX_LINK_CHARACTERS and text not in (one.sql for one in canned.CANNED):
+        st.query_params["sql"] = text
+    else:
+        st.query_params.pop("sql", None)
+    _run(view, text)
+
+
+def _run(view: View, text: str) -> None:
+    try:
+        outcome = _Outcome(text, run_query(view.store.path, text, limits=_LIMITS))
+    except SweepscopeError as error:
+        outcome = _Outcome(text, error=str(error))
+    st.session_state["sql_outcome"] = outcome
+
+
+def _draw_editor(view: View) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.selectbox(
+            "Question", list(_QUESTIONS), key="question", bind="query-params", on_change=_ask, args=(view,),
+            format_func=lambda key: _QUESTIONS[key].question,
+        )  # fmt: skip
+        shell.share_popover()
+    with st.form("sql_form", border=False):
+        st.text_area("Query", key="sql_text", height=210)
+        st.form_submit_button("Run", type="primary", shortcut="Ctrl+Enter", on_click=_submit, args=(view,))
+
+
+def _draw_outcome() -> None:
+    outcome: _Outcome | None = st.session_state.get("sql_outcome")
+    if outcome is None:
+        widgets.note(words.from_link())
+        return
+    if outcome.result is None:
+        widgets.problem(outcome.error)
+        return
+    result = outcome.result
+    widgets.note(words.result_line(result.frame.height, result.seconds, is_truncated=result.truncated))
+    st.dataframe(result.frame, hide_index=True, placeholder="NULL", key="sql_result", height=_height(result.frame))
+    _draw_downloads(result.frame)
+
+
+def _height(frame: pl.DataFrame) -> int:
+    return min(38 + 35 * max(frame.height, 1), 420)
+
+
+def _draw_downloads(frame: pl.DataFrame) -> None:
+    with st.container(horizontal=True, gap="small"):
+        for ending, label, mime, write in (
+            ("csv", "CSV", "text/csv", lambda: frame.write_csv().encode()),
+            ("parquet", "Parquet", "application/vnd.apache.parquet", lambda: _parquet(frame)),
+            ("json", "JSON", "application/json", lambda: frame.write_json().encode()),
+        ):
+            st.download_button(
+                label, write, file_name=f"result.{ending}", mime=mime, icon=":material/download:",
+                key=f"sql_{ending}", on_click="ignore",
+            )  # fmt: skip
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    out = io.BytesIO()
+    frame.write_parquet(out)
+    return out.getvalue()
+
+
+def _draw_dictionary(tables: pl.DataFrame, columns: pl.DataFrame) -> None:
+    kinds = {row["table_name"]: "view" if row["is_view"] else "table" for row in tables.iter_rows(named=True)}
+    names = list(kinds)
+    if not names:
+        return
+    name = st.selectbox(
+        "Data dictionary", names, index=names.index("runs") if "runs" in names else 0, key="table",
+        bind="query-params", format_func=lambda one: f"{one} · {kinds[one]}",
+    )  # fmt: skip
+    comment = tables.filter(pl.col("table_name") == name)["comment"][0]
+    widgets.note(comment or "No description.")
+    widgets.definitions(
+        [
+            (row["column_name"], row["data_type"], row["comment"] or "")
+            for row in columns.filter(pl.col("table_name") == name).iter_rows(named=True)
+        ],
+        height=520,
+    )
+
+
+_page(shell.begin())

@@ -1,0 +1,140 @@
+"""Questions to start from on the SQL page. Each runs on any store, in the sandbox, and is meant to be changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Canned:
+    """A question and the query that answers it; `key` stands in the address."""
+
+    key: str
+    question: str
+    sql: str
+
+
+CANNED: tuple[Canned, ...] = (
+    Canned(
+        "best",
+        "Which layout wins each cell, and how sure is that?",
+        """SELECT model, num_nodes, layout, round(100 * mfu, 1) AS mfu_pct,
+  round(tokens_per_s_per_gpu) AS tokens_per_s_per_gpu, runner_up_layout,
+  round(100 * margin, 1) AS margin_pct, is_tie, repeats, origin
+FROM best_configs
+ORDER BY origin, params, model, num_nodes""",
+    ),
+    Canned(
+        "empty",
+        "Which cells have no result, and why?",
+        """SELECT model, num_nodes, cell_state, cell_reason, runs_tried,
+  round(states_lower_bound_bytes / 2**30, 1) AS states_gib
+FROM grid_cells
+WHERE cell_state <> 'measured'
+ORDER BY origin, params, num_nodes""",
+    ),
+    Canned(
+        "outcomes",
+        "How did the runs end, per framework?",
+        """SELECT framework, status, count(*) AS runs,
+  round(100 * count(*) / sum(count(*)) OVER (PARTITION BY framework), 1) AS share_pct
+FROM runs
+WHERE duplicate_of IS NULL
+GROUP BY ALL
+ORDER BY framework, runs DESC""",
+    ),
+    Canned(
+        "layout_failures",
+        "Which tensor and pipeline degrees fail most?",
+        """SELECT tp, pp, count(*) AS tries, count(*) FILTER (status = 'completed') AS completed,
+  round(100 * avg(CASE WHEN status = 'completed' THEN 0 ELSE 1 END), 1) AS failed_pct
+FROM runs
+WHERE status <> 'running' AND tp IS NOT NULL AND pp IS NOT NULL AND duplicate_of IS NULL
+GROUP BY ALL
+HAVING count(*) >= 10
+ORDER BY failed_pct DESC, tries DESC""",
+    ),
+    Canned(
+        "scaling",
+        "How much MFU is left at the largest node count?",
+        """SELECT origin, model, num_nodes, layout, round(100 * mfu, 1) AS mfu_pct,
+  baseline_num_nodes, round(100 * scaling_efficiency, 1) AS efficiency_pct
+FROM scaling_efficiency
+WHERE strategy = 'best'
+QUALIFY num_nodes = max(num_nodes) OVER (PARTITION BY origin, model, seq_len, gbs_tokens, accelerator)
+ORDER BY origin, params, model""",
+    ),
+    Canned(
+        "memory",
+        "Which completed runs were within 10 % of the card's memory?",
+        """SELECT runs.model, runs.num_gpus, runs.layout, round(mem_peak_allocated_bytes / 2**30, 1) AS peak_gib,
+  round(100 * mem_peak_allocated_bytes / memory_bytes, 1) AS of_card_pct, runs.run_id
+FROM runs
+JOIN accelerators USING (accelerator)
+WHERE status = 'completed' AND mem_peak_allocated_bytes > 0.9 * memory_bytes
+ORDER BY of_card_pct DESC""",
+    ),
+    Canned(
+        "cost",
+        "What did failed runs cost?",
+        """SELECT status, count(*) AS runs, round(sum(gpu_hours), 1) AS gpu_hours,
+  round(100 * sum(gpu_hours) / sum(sum(gpu_hours)) OVER (), 1) AS share_pct
+FROM runs
+WHERE gpu_hours IS NOT NULL AND duplicate_of IS NULL
+GROUP BY ALL
+ORDER BY gpu_hours DESC""",
+    ),
+    Canned(
+        "noise",
+        "How noisy are repeats of one layout?",
+        """SELECT origin, model, num_nodes, layout, repeats, round(100 * repeat_spread, 2) AS spread_pct
+FROM ranked_layouts
+WHERE repeats > 1
+ORDER BY repeat_spread DESC""",
+    ),
+    Canned(
+        "stragglers",
+        "Which steps took over twice their run's median?",
+        """SELECT runs.run_id, runs.model, runs.num_gpus, steps.step, round(steps.step_time_s, 2) AS step_time_s,
+  round(steps.step_time_s / runs.step_time_s, 1) AS times_median
+FROM steps
+JOIN runs USING (run_id)
+WHERE steps.step_time_s > 2 * runs.step_time_s
+  AND steps.step > runs.first_step + runs.warmup_steps_dropped
+ORDER BY times_median DESC""",
+    ),
+    Canned(
+        "evidence",
+        "What do the logs say about failures?",
+        """SELECT kind, count(*) AS lines, count(DISTINCT run_id) AS runs, any_value(text) AS example
+FROM events
+GROUP BY ALL
+ORDER BY lines DESC""",
+    ),
+    Canned(
+        "audit",
+        "Which printed MFU cannot be taken at face value?",
+        """SELECT finding, count(*) AS runs, any_value(detail) AS example
+FROM mfu_audit
+GROUP BY ALL
+ORDER BY runs DESC""",
+    ),
+    Canned(
+        "conflicts",
+        "Where do a run's files disagree about its settings?",
+        """SELECT used.run_id, used.name, used.value AS used_value, used.setting_source AS used_source,
+  other.value AS other_value, other.setting_source AS other_source
+FROM settings AS used
+JOIN settings AS other USING (run_id, name)
+WHERE used.is_used AND NOT other.is_used AND lower(used.value) <> lower(other.value)
+ORDER BY used.name, used.run_id""",
+    ),
+    Canned(
+        "rejects",
+        "Which lines could not be read?",
+        """SELECT reason, count(*) AS lines, count(DISTINCT file) AS files, any_value(raw) AS example
+FROM rejects
+GROUP BY ALL
+ORDER BY lines DESC""",
+    ),
+)

@@ -1,0 +1,278 @@
+"""The title, answer and facts of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dashboard.configuration import Fact
+from dashboard.curves import Curve, beyond_in_words
+from dashboard.frontier import hardware
+from dashboard.labels import MISSING, count, gib, number, percent, seconds, significant
+
+Run = Mapping[str, Any]
+
+_ENDED = {
+    "completed": "Completed",
+    "oom": "Ran out of GPU memory",
+    "host_oom": "Ran out of host memory",
+    "hang": "Hung in a collective",
+    "nccl_error": "Stopped by an NCCL or network error",
+    "crash": "Crashed",
+    "timeout": "Hit the scheduler's time limit",
+    "cancelled": "Was cancelled",
+    "node_fail": "Lost a node",
+    "preempted": "Was preempted",
+    "running": "Is still running",
+    "truncated": "Its log stops without a reason",
+    "failed": "Failed; its source gives no reason",
+    "unknown": "How it ended is unknown",
+}
+_TROUBLE = {
+    "exit_code": "an exit code",
+    "exception": "an exception",
+    "traceback": "a traceback",
+    "child_failed": "failed workers",
+    "sigterm": "SIGTERM",
+    "sigkill": "SIGKILL",
+    "hang": "a collective timeout",
+    "nccl_error": "an NCCL error",
+    "timeout": "a time limit",
+}
+
+
+def title(run: Run) -> str:
+    """Model and hardware, as far as they are known."""
+    model = run["model"] or "Model unknown"
+    if run["num_gpus"] is None:
+        return f"{model} · {run['accelerator']}" if run["accelerator"] else str(model)
+    return f"{model} · {hardware(run['num_gpus'], run['accelerator'])}"
+
+
+def answer(run: Run, evidence: Sequence[Mapping[str, Any]], last_step_line: int | None) -> str:
+    """How it ended, how far it got and how fast it was."""
+    ended = f"**{_ended(run)}**{_progress(run)}"
+    text = f"{ended}{_speed(run)}."
+    if run["status"] == "completed":
+        text += _after_the_end(evidence, last_step_line)
+    if run["quarantine_reason"]:
+        text += f" Kept out of every ranking: {str(run['quarantine_reason']).rstrip('.')}."
+    return text
+
+
+def _ended(run: Run) -> str:
+    if run["status"] == "completed" and run["steps_planned"] is not None and run["last_step"] == run["steps_planned"]:
+        return f"Completed all {count(run['steps_planned'], 'step')}"
+    return _ENDED[run["status"]]
+
+
+def _progress(run: Run) -> str:
+    if run["origin"] == "published" and not run["steps_logged"]:
+        return ""
+    last, planned = run["last_step"], run["steps_planned"]
+    if last is None:
+        return "" if run["status"] == "completed" else " before its first logged step"
+    if run["status"] == "completed":
+        return "" if planned == last else f" at step {number(last)}"
+    return f" after step {number(last)}" + (f" of {number(planned)}" if planned is not None and planned >= last else "")
+
+
+def _speed(run: Run) -> str:
+    parts = [f"{seconds(run['step_time_s'])} a step"] if run["step_time_s"] is not None else []
+    if run["mfu"] is not None:
+        parts.append(f"{percent(run['mfu'])} MFU")
+    elif run["tokens_per_s_per_gpu"] is not None:
+        parts.append(f"{number(run['tokens_per_s_per_gpu'])} tokens/s/GPU")
+    if not parts:
+        return ""
+    joined = " and ".join(parts)
+    return f" at {joined}" if run["status"] == "completed" else f", at {joined} until then"
+
+
+def _after_the_end(evidence: Sequence[Mapping[str, Any]], last_step_line: int | None) -> str:
+    if last_step_line is None:
+        return ""
+    kinds = [
+        row["kind"]
+        for row in evidence
+        if row["kind"] in _TROUBLE and row["line_no"] is not None and row["line_no"] > last_step_line
+    ]
+    named = list(dict.fromkeys(_TROUBLE[kind] for kind in kinds))
+    if not named:
+        return ""
+    listed = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    return f" The log also holds {listed}, but after the last step."
+
+
+def conditions(run: Run) -> str:
+    """Sweep, framework, layout and the statistic, for the meta line."""
+    parts = [
+        " › ".join(part for part in (run["sweep"], short_name(run)) if part),
+        run["framework"],
+        f"**{run['layout']}**" if run["layout"] else None,
+        f"sequence {number(run['seq_len'])}" if run["seq_len"] is not None else None,
+        str(run["precision"]).upper() if run["precision"] else None,
+        _statistic(run),
+    ]
+    return " · ".join(str(part) for part in parts if part)
+
+
+def _statistic(run: Run) -> str | None:
+    if run["step_time_s"] is None or not run["steps_logged"]:
+        return None
+    dropped = run["warmup_steps_dropped"] or 0
+    used = run["steps_logged"] - dropped
+    warmup = f", {count(dropped, 'warm-up step')} dropped" if dropped else ""
+    return f"median of {count(used, 'step')}{warmup}"
+
+
+def evidence_line(run: Run) -> str:
+    """Confidence and the rule or line that decided the status."""
+    parts = [f"confidence {run['status_confidence']}"] if run["status_confidence"] else []
+    parts += [str(run["status_evidence"])] if run["status_evidence"] else []
+    return " · ".join(parts)
+
+
+def figures(run: Run) -> list[tuple[str, str, str]]:
+    """Four figures as label, value and note."""
+    steady = "median of the steady steps" if run["steps_logged"] else "as published"
+    return [
+        ("MFU (recomputed)", percent(run["mfu"]), _mfu_note(run)),
+        ("Tokens/s/GPU", number(run["tokens_per_s_per_gpu"]), steady if run["tokens_per_s_per_gpu"] else "not logged"),
+        ("Model TFLOP/s/GPU", number(run["model_tflops_per_gpu"]), _tflops_note(run)),
+        _memory(run),
+    ]
+
+
+def _mfu_note(run: Run) -> str:
+    if run["mfu"] is None:
+        return str(run["mfu_basis"] or "not logged")
+    chip = f"{hardware(1, run['accelerator']).removeprefix('1 × ')} " if run["accelerator"] else ""
+    peak = f"{chip}peak {number(run['peak_tflops'])} TFLOP/s" if run["peak_tflops"] is not None else ""
+    printed = run["mfu_logged"]
+    if printed is not None and percent(printed) != percent(run["mfu"]):
+        return f"{peak}; printed as {percent(printed)}" if peak else f"printed as {percent(printed)}"
+    return peak
+
+
+def _tflops_note(run: Run) -> str:
+    printed = run["tflops_per_gpu_logged"]
+    if run["model_tflops_per_gpu"] is None:
+        return f"{significant(printed)} as logged" if printed is not None else "not logged"
+    return f"recomputed; {significant(printed)} as logged" if printed is not None else "recomputed"
+
+
+def _memory(run: Run) -> tuple[str, str, str]:
+    name, used = "Peak allocated", run["mem_peak_allocated_bytes"]
+    if used is None:
+        name, used = "Peak reserved", run["mem_peak_reserved_bytes"]
+    if used is None:
+        return "Peak memory", MISSING, "not logged"
+    card = run["memory_bytes"]
+    return name, gib(used), f"of {gib(card)} that the card can allocate" if card is not None else "card unknown"
+
+
+def place(row: Mapping[str, Any], run: Run) -> str:
+    """Where the run's layout stands in its cell."""
+    if row["layouts_completed"] == 1:
+        return "**Only completed layout** of its cell"
+    among = count(row["layouts_completed"], "completed layout")
+    if row["rank_in_cell"] == 1:
+        return f"**Fastest of {among}** in its cell"
+    gap = f", {percent(1 - run['tokens_per_s_per_gpu'] / row['winner_tokens_per_s_per_gpu'])} behind" if (
+        run["tokens_per_s_per_gpu"] is not None and row["winner_tokens_per_s_per_gpu"]
+    ) else ""  # fmt: skip
+    return f"Rank {number(row['rank_in_cell'])} of {among} in its cell{gap} {row['winner_layout'] or 'the winner'}"
+
+
+def short_name(run: Run) -> str:
+    """Directory and attempt of a measured run; file and line of a published one."""
+    path = str(run["run_dir"] or run["source_path"] or run["run_id"]).rstrip("/")
+    name = path.rpartition("/")[2] or path
+    if run["origin"] == "published" and run["line_no"] is not None:
+        return f"{name}, line {number(run['line_no'])}"
+    return f"{name}, attempt {number(run['attempt'])}" if (run["attempt"] or 1) > 1 else name
+
+
+def no_curve(steps: int) -> str:
+    """Why there is no curve."""
+    return "No step was logged." if steps == 0 else "Only one step was logged, which makes no curve."
+
+
+def curve_qualifier(curve: Curve) -> str:
+    """What one point stands for, when it is not one step."""
+    return f"each point is the median of {number(curve.steps_per_point)} steps" if curve.steps_per_point > 1 else ""
+
+
+def curve_alt(curve: Curve) -> str:
+    """What the curve shows, for those who cannot see it."""
+    steps = curve.points["step"]
+    span = f"steps {number(steps.min())} to {number(steps.max())}" if steps.len() else "no step"  # type: ignore[arg-type]
+    median = f", steady median {curve.measure.text(curve.median / curve.measure.factor)}" if curve.median else ""
+    beyond = beyond_in_words(curve)
+    return f"{curve.measure.title} over {span}{median}{f'; off the axis: {beyond}' if beyond else ''}."
+
+
+# What decides or contradicts a status says more than what merely happened.
+_LAST = ("launch", "config_conflict", "inconsistent")
+
+
+def telling(evidence: Sequence[Mapping[str, Any]], status: str, most: int) -> list[Mapping[str, Any]]:
+    """At most `most` lines, in file order: those of the status' own kind first, launches and conflicts last."""
+
+    def rank(row: Mapping[str, Any]) -> int:
+        return 0 if row["kind"] == status else 2 if row["kind"] in _LAST else 1
+
+    chosen = sorted(range(len(evidence)), key=lambda place: (rank(evidence[place]), place))[:most]
+    return [evidence[place] for place in sorted(chosen)]
+
+
+def source_note(run: Run, *, shown: int, found: int) -> str:
+    """The file the lines stand in, and how many more there are."""
+    if found == 0:
+        return f"No evidence line was found. Source: {run['source_path'] or 'unknown'}."
+    more = f" {number(found - shown)} more below." if found > shown else ""
+    return f"Source: {run['source_path'] or 'unknown'}.{more}"
+
+
+def publication(row: Run) -> list[tuple[str, str]]:
+    """A published row in its source's own words: name and value of what it prints."""
+    pairs = (
+        ("Where in it", row["table_or_figure"]),
+        ("MFU", None if row["mfu_pct"] is None else percent(row["mfu_pct"] / 100)),
+        ("HFU", None if row["hfu_pct"] is None else percent(row["hfu_pct"] / 100)),
+        ("TFLOP/s/GPU", None if row["tflops_per_gpu"] is None else significant(row["tflops_per_gpu"])),
+        ("Tokens/s/GPU", None if row["tokens_per_s_per_gpu"] is None else number(row["tokens_per_s_per_gpu"])),
+        ("Step time", None if row["step_time_s"] is None else seconds(row["step_time_s"])),
+        ("Sharding", row["zero_stage_or_fsdp"]),
+        ("Outcome", row["status"]),
+        ("Comparable", row["comparability"]),
+        ("Checked", row["verification"]),
+    )
+    return [(name, str(value)) for name, value in pairs if value is not None]
+
+
+def memory_tracks(run: Run) -> list[tuple[str, str, float | None]]:
+    """Name, size and share of the card of each peak that was logged."""
+    card = run["memory_bytes"]
+    peaks = (("Allocated", run["mem_peak_allocated_bytes"]), ("Reserved", run["mem_peak_reserved_bytes"]))
+    return [(name, gib(size), size / card if card else None) for name, size in peaks if size is not None]
+
+
+def memory_qualifier(run: Run) -> str:
+    """What the tracks' length is."""
+    card = run["memory_bytes"]
+    return "card unknown" if card is None else f"track = {gib(card)} that the card can allocate"
+
+
+def fact_note(fact: Fact) -> str:
+    """Provenance of a value, short: assumptions and contradictions, else nothing."""
+    if fact.contradiction:
+        return f"{fact.source}; {fact.contradiction}" if fact.source else fact.contradiction
+    return fact.source if fact.source.startswith(("assumed", "derived", "folder name")) else ""
+
+
+def settings_title(settings: int, conflicts: int) -> str:
+    """Title of the provenance table."""
+    found = f" · {count(conflicts, 'conflict')}" if conflicts else ""
+    return f"Where each value comes from · {count(settings, 'setting')}{found}"

@@ -1,0 +1,56 @@
+"""The answer of Runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dashboard.labels import count, number
+
+HIDES = (
+    "A run is one attempt: a restarted job stands here once per launch. Medians leave the warm-up steps out; a dash "
+    "means not logged or not published."
+)
+
+
+def answer(matching: Mapping[str, int], everything: Mapping[str, int], *, is_narrowed: bool) -> str:
+    """How many runs are listed and how many of them completed.
+
+    Both mappings are rows of `queries.runs.total`: `runs`, `completed`, `running`.
+    """
+    runs, completed = matching["runs"], matching["completed"]
+    if everything["runs"] == 0:
+        return "**This store has no runs.** Ingest a sweep directory to see them here."
+    if runs == 0:
+        return "**No run matches.** Shorten the search or remove a filter."
+    still = f" {number(matching['running'])} still running." if matching["running"] else ""
+    if not is_narrowed:
+        return f"**{number(completed)} of {count(runs, 'run')} completed.**{still}"
+    lead = f"**{number(runs)} of {count(everything['runs'], 'run')} {'matches' if runs == 1 else 'match'}**"
+    if runs == 1:
+        return f"{lead}; {'it completed' if completed else 'it did not complete'}.{still}"
+    return f"{lead}; {number(completed)} of them completed.{still}"
+
+
+def page_line(*, offset: int, shown: int, runs: int, duplicates: int) -> str:
+    """Which rows the table holds, and which it leaves out."""
+    span = f"Rows {number(offset + 1)} to {number(offset + shown)} of {number(runs)}." if runs else ""
+    left_out = (
+        f" {count(duplicates, 'row')} of published tables that repeat a listed run {_be(duplicates)} left out."
+        if duplicates
+        else ""
+    )
+    return (span + left_out).strip()
+
+
+def _be(amount: int) -> str:
+    return "is" if amount == 1 else "are"
+
+
+def facet_option(value: object, runs: Sequence[tuple[object, int]], words: str) -> str:
+    """A facet's value with the number of runs it would leave.
+
+    >>> facet_option("oom", [("oom", 12)], "▲ OOM")
+    '▲ OOM · 12'
+    """
+    found = dict(runs).get(value, 0)
+    return f"{words} · {number(found)}"
