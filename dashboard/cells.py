@@ -89,9 +89,9 @@ def outcome_text(by_status: dict[str, int], quarantined: int = 0) -> str:
 
 
 def without_untried(cells: pl.DataFrame) -> pl.DataFrame:
-    """Leaves out models and node counts where nobody tried anything that passes the filters."""
-    tried = (pl.col("runs_tried") > 0).any()
-    return cells.filter(tried.over("model")).filter(tried.over("num_nodes"))
+    """Leaves out models that nobody tried under the filters, and node counts where nothing was tried or ruled out."""
+    tried = cells.filter((pl.col("runs_tried") > 0).any().over("model"))
+    return tried.filter((pl.col("cell_state") != "not_run").any().over("num_nodes"))
 
 
 def needed_gpus(filters: Filters) -> tuple[int, str]:

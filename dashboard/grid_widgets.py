@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
+import polars as pl
 import streamlit as st
 
 from dashboard.charts.grid import MIN_CELL_WIDTH, Grid, left_margin
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.ranking import RankedRow
-from dashboard.theme import MFU_SCALE
+from dashboard.theme import MFU_SCALE, MFU_SCALE_TOP
 from dashboard.widgets import link, rich, run_url
 
 
@@ -21,19 +22,21 @@ def keep_cells_readable(grid: Grid) -> None:
     st.html(f"<style>.st-key-heat,.st-key-memory{{min-width:{width}px}}</style>")
 
 
-def legend(metric: Metric, states: Sequence[str]) -> None:
-    """The colour scale of `metric` and the symbols of the empty states on screen."""
-    marks = [CELL_STATE[state].text for state in CELL_STATE if state in states and state != "measured"]
-    symbols = "".join(f"<span>{html.escape(mark)}</span>" for mark in marks)
-    st.html(f'<div class="ss-legend"><span>{_scale(metric)}</span><span class="states">{symbols}</span></div>')
+def legend(cells: pl.DataFrame, metric: Metric) -> None:
+    """The colour scale of `metric`, whether it is clipped, and the symbols of the empty states in `cells`."""
+    states = set(cells["cell_state"]) - {"measured"}
+    symbols = "".join(f"<span>{html.escape(CELL_STATE[state].text)}</span>" for state in CELL_STATE if state in states)
+    scale = _scale(metric, max(cells[metric.column].drop_nulls().to_list(), default=0.0))
+    st.html(f'<div class="ss-legend"><span>{scale}</span><span class="states">{symbols}</span></div>')
 
 
-def _scale(metric: Metric) -> str:
+def _scale(metric: Metric, highest: float) -> str:
     if metric.paint == "share":
         return rich(metric.explanation)
     bar = f'<i style="background:linear-gradient(90deg,{",".join(MFU_SCALE)})"></i>'
     if metric.paint == "mfu":
-        return f"{html.escape(metric.label)} 0 % {bar} 50 %"
+        clipped = " · clipped above 50 %" if highest > MFU_SCALE_TOP else ""
+        return f"{html.escape(metric.label)} 0 % {bar} 50 %{clipped}"
     return f"slow {bar} fast · {rich(metric.explanation)}"
 
 

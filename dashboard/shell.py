@@ -5,6 +5,7 @@ A page begins with `view = shell.begin()`; without a published store that draws 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -19,8 +20,9 @@ from dashboard.filters import Filters
 from dashboard.navigation import PAGES
 from dashboard.queries.slices import slices as slices_query
 from dashboard.slices import Slice, offered_origins, resolve_slice
-from dashboard.store import Store, adopt_latest, home, newer_version, open_store
+from dashboard.store import Store, adopt_latest, newer_version, open_store
 from dashboard.theme import Theme
+from pipeline.errors import SweepscopeError
 
 _ASSETS = Path(__file__).parent / "assets"
 ICON = str(_ASSETS / "icon.svg")
@@ -51,9 +53,10 @@ class View:
 
 def begin() -> View:
     """Opens the store and reads the filters from the URL; ends the run when nothing was published yet."""
-    store = open_store()
-    if store is None:
-        _draw_no_store()
+    try:
+        store = open_store()
+    except SweepscopeError as error:
+        _draw_no_store(str(error))
         st.stop()
     newer = newer_version(store)
     if newer is not None:
@@ -117,18 +120,25 @@ def say_ignored(view: View) -> None:
         widgets.note(f"Left out of the address, because this store has no such value: {', '.join(view.ignored)}.")
 
 
-def share_popover() -> None:
-    """A link that opens this page with these choices."""
+def share_popover(view: View | None = None, selection: Mapping[str, str] | None = None) -> None:
+    """A link that opens this page with these choices.
+
+    It names the grid and the `selection` even where they are defaults, because defaults may move with the next ingest.
+    """
     with st.popover("Share", icon=":material/ios_share:"):
-        query = urlencode(url_query(), doseq=True)
+        query = {**_slice_query(view.chosen if view else None), **url_query(), **(selection or {})}
         widgets.note("Opens this page with the same filters and selection.")
-        st.code(f"{st.context.url or ''}{'?' if query else ''}{query}", language=None)
+        st.code(f"{st.context.url or ''}{'?' if query else ''}{urlencode(query, doseq=True)}", language=None)
 
 
-def _draw_no_store() -> None:
+def _slice_query(chosen: Slice | None) -> dict[str, str]:
+    if chosen is None:
+        return {}
+    return {name: filter_values.UNKNOWN if value is None else str(value) for name, value in chosen.params().items()}
+
+
+def _draw_no_store(reason: str) -> None:
     st.title("No results yet", anchor=False)
-    widgets.empty(f"Nothing was published in {home()} so far. Run one of these, then reload the page.")
-    st.code(
-        "sweepscope demo             # bundled data, real and simulated\nsweepscope ingest PATH...   # your own sweep",
-        language="bash",
-    )
+    widgets.empty(reason)
+    widgets.note("Try the bundled data, or read a sweep of your own; then reload this page.")
+    st.code("sweepscope demo\nsweepscope ingest PATH", language="bash", width=520)

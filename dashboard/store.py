@@ -6,8 +6,6 @@ that a later one is ready. Connections are cached by path, because each version 
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,60 +21,42 @@ _PINNED = "store_path"
 
 @dataclass(frozen=True)
 class Store:
-    """One opened version. `con` belongs to this script run; `published_at` is the file's time, in local time."""
+    """One opened version. `con` belongs to this script run; `published_at` is in UTC."""
 
     path: Path
-    version: int | None
+    version: int
     published_at: datetime
     con: duckdb.DuckDBPyConnection
 
 
-def version_of(path: Path) -> int | None:
-    """Version in a store's file name, or None for a file that was named by hand.
-
-    >>> version_of(Path("results-12.duckdb"))
-    12
-    """
-    match = re.fullmatch(r"results-(\d+)\.duckdb", path.name)
-    return int(match[1]) if match else None
-
-
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _connection(path: str) -> duckdb.DuckDBPyConnection:
-    return published.connect(Path(path))
+    return published.connect(path)
 
 
-def home() -> Path:
-    """Where sweepscope keeps its data: SWEEPSCOPE_HOME, else the XDG data directory."""
-    if os.environ.get("SWEEPSCOPE_HOME"):
-        return Path(os.environ["SWEEPSCOPE_HOME"])
-    data_home = os.environ.get("XDG_DATA_HOME")
-    return (Path(data_home) if data_home else Path.home() / ".local" / "share") / "sweepscope"
+def open_store() -> Store:
+    """The version this visit reads.
 
-
-def open_store() -> Store | None:
-    """The version this visit reads, or None when nothing was published yet."""
-    try:
-        latest = published.current(home())
-    except StoreError:
-        latest = None
+    Raises:
+        SweepscopeError: nothing was published yet, or what was cannot be opened; the message says what to do.
+    """
     pinned = st.session_state.get(_PINNED)
-    path = Path(pinned) if pinned and Path(pinned).exists() else latest
-    if path is None:
-        return None
-    st.session_state[_PINNED] = str(path)
+    # The pinned file may be gone when several versions were published since; then the latest one counts.
+    path = Path(pinned) if pinned and Path(pinned).exists() else published.current(published.default_home())
     # A cursor per run: a DuckDB connection may not be used by two threads at once.
     con = _connection(str(path)).cursor()
-    return Store(path, version_of(path), datetime.fromtimestamp(path.stat().st_mtime), con)
+    info = published.store_info(con)
+    st.session_state[_PINNED] = str(path)
+    return Store(path, info.version, info.published_at, con)
 
 
 def newer_version(store: Store) -> int | None:
     """Number of a version published after the one on screen, or None."""
     try:
-        latest = published.current(home())
+        latest = published.current(published.default_home())
     except StoreError:
         return None
-    return version_of(latest) if latest != store.path else None
+    return published.version_of(latest) if latest != store.path else None
 
 
 def adopt_latest() -> None:

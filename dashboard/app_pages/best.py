@@ -39,7 +39,7 @@ def _page(view: View) -> None:
     with controls:
         model, nodes, metric = _selectors(grid)
         filter_panel.draw(view, queries.facets(chosen).run(view.store.con))
-        shell.share_popover()
+        shell.share_popover(view, {"model": model, "nodes": str(nodes)})
         ranking = queries.ranking(chosen, view.filters, model, nodes)
         widgets.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
         filter_panel.draw_chips(view.filters)
@@ -105,7 +105,7 @@ def _draw_grid(grid: pl.DataFrame, metric: Metric, view: View, selected: tuple[s
 
 
 def _draw_below(grid: pl.DataFrame, metric: Metric, view: View) -> None:
-    grid_widgets.legend(metric, grid["cell_state"].unique().to_list())
+    grid_widgets.legend(grid, metric)
     if metric.key != "memory" and grid["mem_peak_bytes"].count():
         widgets.section("Peak memory of the winner", words.track(grid))
         widgets.chart(memory.draw(grid, view.tokens), key="memory", alt=words.memory_alt(grid))

@@ -61,7 +61,7 @@ def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     hovers = [grid_words.hover(row, metric) for row in grid.iter_rows(named=True)]
     figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False)
     widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
-    grid_widgets.legend(metric, grid["cell_state"].unique().to_list())
+    grid_widgets.legend(grid, metric)
     widgets.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
 
 

@@ -39,7 +39,7 @@ def _page(view: View) -> None:
     with controls:
         query, points, baseline, column = _choices(view, chosen, models)
         filter_panel.draw(view, cell_queries.facets(chosen).run(view.store.con))
-        shell.share_popover()
+        shell.share_popover(view)
         widgets.sql_popover({"Points": query})
         filter_panel.draw_chips(view.filters)
     lines = scaling.drawn_lines(points)

@@ -38,7 +38,7 @@ def draw(
     A point's `customdata` is [model, num_nodes]. `has_layouts` adds the winner's layout and the GPU counts.
     """
     grid = Grid.of(cells)
-    row_height = row_height or min(max(360 // max(len(grid.models), 1), 60), 86)
+    row_height = row_height or min(max(360 // max(len(grid.models), 1), 66), 86)
     shares = metrics.paint_share(cells, metric)
     figure = go.Figure()
     _add_backgrounds(figure, cells, grid=grid, shares=shares, metric=metric, tokens=tokens)

@@ -66,8 +66,13 @@ def cell_answer(cell: Cell) -> str:
         return empty_answer(cell)
     return (
         f"On {count(cell['num_nodes'], 'node')}, {cell['model']} trains fastest with "
-        f"**{cell['layout']}: {performance(cell)}**, {lead(cell)}.{certainty(cell)}"
+        f"**{_unbroken(cell['layout'])}: {performance(cell)}**, {lead(cell)}.{certainty(cell)}"
     )
+
+
+def _unbroken(layout: str | None) -> str:
+    """A layout that no line break tears apart."""
+    return (layout or "an unknown layout").replace(" ", labels.NBSP)
 
 
 def empty_answer(cell: Cell) -> str:

@@ -180,10 +180,9 @@ def quiet_problems(row: Mapping[str, int]) -> list[Item]:
     ]
 
 
-def meta(runs: int, version: int | None, published_at: str) -> str:
+def meta(runs: int, version: int, published_at: str) -> str:
     """n and the age of the data."""
-    which = f"store version {version}" if version is not None else "store without a version"
-    return f"{count(runs, 'run')} · {which}, published {published_at}"
+    return f"{count(runs, 'run')} · store version {version}, published {published_at} UTC"
 
 
 def slice_words(chosen: Slice) -> str:

@@ -49,6 +49,11 @@ class StoreInfo:
     row_count: int
 
 
+def default_home() -> Path:
+    """The home that SWEEPSCOPE_HOME names, else the XDG data directory. Raises SweepscopeError when it cannot be one."""
+    return Home.resolve(None, for_writing=False).path
+
+
 def current(home: Path | str) -> Path:
     """The published file that counts, with links resolved.
 
