@@ -109,11 +109,12 @@ def versions(home: Path | str) -> list[Version]:
 def store_info(connection: duckdb.DuckDBPyConnection) -> StoreInfo:
     """What the opened store says of itself. Raises StoreError when it is not one of ours."""
     try:
-        row = connection.execute(
+        # fetchall, because a result that is not read to its end blocks the connection for the next query
+        rows = connection.execute(
             "SELECT version, release, published_at, package_version, fingerprint, row_count FROM store_info"
-        ).fetchone()
+        ).fetchall()
     except duckdb.Error as error:
         raise StoreError(f"Not a published store: {str(error).splitlines()[0]}") from error
-    if row is None:
+    if not rows:
         raise StoreError("Not a published store: store_info is empty.")
-    return StoreInfo(*row)
+    return StoreInfo(*rows[0])
