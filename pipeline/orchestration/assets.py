@@ -93,7 +93,7 @@ def lake(
     context: dg.AssetExecutionContext, validated: dict[str, pl.DataFrame], store_home: HomeResource
 ) -> dg.Output[int]:
     """Number of the release."""
-    tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run_id))}
+    tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run.run_id))}
     release = ingest.commit(store_home.lake, tables)
     rows = {f"rows_{name}": frame.height for name, frame in validated.items()}
     return dg.Output(release.number, metadata=metadata(release=release.number, **rows))

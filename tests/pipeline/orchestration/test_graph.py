@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 
 from pipeline.orchestration.build import build
-from pipeline.orchestration.jobs import LANDING_VARIABLE, landing_paths
+from pipeline.orchestration.jobs import LANDING_VARIABLE, landing_paths, new_runs
+from pipeline.orchestration.resources import HomeResource
 from pipeline.orchestration.run import ingest_paths
-from pipeline.store.content_hash import content_hashes
+from pipeline.store.content_hash import Digest, digests
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.published import connect, current
@@ -39,6 +40,14 @@ def rows(home: Home, sql: str) -> list[tuple[object, ...]]:
         connection.close()
 
 
+def content(home: Home) -> dict[str, Digest]:
+    connection = connect(current(home.path))
+    try:
+        return digests(connection)
+    finally:
+        connection.close()
+
+
 def test_every_table_has_a_blocking_schema_check(home: Home) -> None:
     checks = build(str(home.path)).resolve_asset_graph().asset_check_keys
     named = {key.name for key in checks}
@@ -55,11 +64,11 @@ def test_a_sweep_goes_through_the_graph_into_the_store(home: Home, sweep: Path) 
 
 def test_ingesting_twice_changes_nothing(home: Home, sweep: Path) -> None:
     ingest_paths(home, [str(sweep)], with_published=False)
-    first, path = content_hashes(current(home.path)), current(home.path)
+    first, path = content(home), current(home.path)
     again = ingest_paths(home, [str(sweep)], with_published=False)
     assert again.files_new == 0
     assert current(home.path) == path
-    assert content_hashes(current(home.path)) == first
+    assert content(home) == first
 
 
 def test_a_changed_run_directory_replaces_its_own_rows_only(home: Home, sweep: Path) -> None:
@@ -78,7 +87,7 @@ def test_batches_give_the_same_store_as_one_run(tmp_path: Path, sweep: Path) -> 
     ingest_paths(whole, [str(sweep)], with_published=False)
     assert ingest_paths(parts, [str(sweep)], with_published=False, batch_units=1).batches == 3
     tables = ("runs", "steps", "events", "settings", "rejects")
-    one, many = content_hashes(current(whole.path)), content_hashes(current(parts.path))
+    one, many = content(whole), content(parts)
     assert {name: one[name] for name in tables} == {name: many[name] for name in tables}
 
 
@@ -93,11 +102,10 @@ def test_bundled_results_load_once_through_the_same_graph(home: Home, sweep: Pat
 def test_the_sensor_asks_for_new_runs_once(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
     definitions = build(str(home.path))
-    sensor = definitions.get_sensor_def("new_runs")
 
     def tick() -> dg.SensorExecutionData:
-        with dg.build_sensor_context(definitions=definitions) as context:
-            return sensor.evaluate_tick(context)
+        with dg.build_sensor_context(resources={"store_home": HomeResource(path=str(home.path))}) as context:
+            return new_runs.evaluate_tick(context)
 
     requests = tick().run_requests
     assert len(requests) == 1
@@ -110,11 +118,10 @@ def test_the_sensor_asks_for_new_runs_once(home: Home, sweep: Path, monkeypatch:
 
 
 def test_the_sensor_says_why_it_skips(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    definitions = build(str(home.path))
     for landing in ("", str(tmp_path / "missing")):
         monkeypatch.setenv(LANDING_VARIABLE, landing)
-        with dg.build_sensor_context(definitions=definitions) as context:
-            tick = definitions.get_sensor_def("new_runs").evaluate_tick(context)
+        with dg.build_sensor_context(resources={"store_home": HomeResource(path=str(home.path))}) as context:
+            tick = new_runs.evaluate_tick(context)
         assert tick.skip_message
         assert not tick.run_requests
 
