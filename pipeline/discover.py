@@ -15,8 +15,8 @@ from pipeline.parse.registry import DIALECTS
 
 FOUND = pl.Schema(
     {
-        "path": pl.String, "unit": pl.String, "job": pl.String, "kind": pl.String, "bytes": pl.Int64, "mtime": pl.Float64,
-        "run_dir": pl.String, "sweep": pl.String, "origin": pl.String,
+        "path": pl.String, "unit": pl.String, "job": pl.String, "kind": pl.String, "bytes": pl.Int64,
+        "mtime": pl.Float64, "run_dir": pl.String, "sweep": pl.String, "origin": pl.String,
     }
 )  # fmt: skip
 """One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole."""
@@ -24,7 +24,7 @@ FOUND = pl.Schema(
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
 _COMPRESSED = {".gz", ".zst"}
 _NEVER_LOGS = {"readme.txt", "requirements.txt", "license.txt", "constraints.txt"}
-_JOB = re.compile(r"(?<!\d)(\d{3,})(?!\d)")
+_JOB = re.compile(r"(?<![A-Za-z\d])(\d{3,})(?![A-Za-z\d])")  # not the 200 of b200, nor the 671 of 671b
 
 
 def discover(entries: Iterable[Entry], *, is_simulated: Callable[[str], bool]) -> pl.DataFrame:
@@ -97,9 +97,10 @@ def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, in
     """Rows of `found` whose unit holds a file that is new, differs in size or time, or was read by an older parser.
 
     Args:
-        ledger: the `files` table. versions: current parser version by parser name.
+        ledger: the `files` table.
+        versions: current version by parser name, "" for files that no parser recognised: a new dialect may.
     """
-    current = pl.col("parser").replace_strict(versions, default=None, return_dtype=pl.Int64)
+    current = pl.col("parser").fill_null("").replace_strict(versions, default=None, return_dtype=pl.Int64)
     up_to_date = ledger.filter(current.is_null() | (pl.col("parser_version") >= current))
     fresh = found.join(
         up_to_date.select("path", "bytes", "mtime", "unit"), on=["path", "bytes", "mtime", "unit"], how="anti"
@@ -116,8 +117,8 @@ def _name(path: str) -> str:
 
 
 def _stem(path: str) -> str:
-    """Path without log suffixes: `/a/train.out` and `/a/train.err` are one unit."""
+    """Path without log suffixes: `/a/train.out` (or `.log`) and `/a/train.err` are one unit."""
     pure = PurePosixPath(_name(path))
-    if pure.suffix.lower() in {".out", ".err", ".stdout", ".stderr"}:
+    if pure.suffix.lower() in {".log", ".out", ".err", ".stdout", ".stderr"}:
         return f"{_parent(path)}/{pure.stem}"
     return path

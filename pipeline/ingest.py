@@ -15,7 +15,7 @@ from pipeline.hardware import load_accelerators
 from pipeline.landing import has_marker, list_files
 from pipeline.parse.assemble import assemble
 from pipeline.parse.outcome import STALE_AFTER
-from pipeline.parse.registry import DIALECTS, TABLES, parser_version
+from pipeline.parse.registry import current_versions
 from pipeline.published import load_published, published_ledger
 from pipeline.read import Batch, read_batch
 from pipeline.simulate.marker import MARKER_NAME
@@ -47,8 +47,7 @@ def find(paths: Sequence[str]) -> pl.DataFrame:
 
 def plan(found: pl.DataFrame, ledger: pl.DataFrame, running_units: Iterable[str], *, now: datetime) -> pl.DataFrame:
     """Rows of `found` that need reading: new, changed, read by an older parser, or running and gone stale since."""
-    versions = {d.name: parser_version(d.name) for d in DIALECTS} | {t.name: t.version for t in TABLES}
-    pending = changed(found, ledger, versions=versions)
+    pending = changed(found, ledger, versions=current_versions())
     silent_since = (now - STALE_AFTER).replace(tzinfo=UTC).timestamp()
     newest = pl.col("mtime").max().over("unit")
     stale = found.filter(pl.col("unit").is_in(list(running_units)) & (newest < silent_since))

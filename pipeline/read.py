@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -14,25 +15,13 @@ from pipeline.parse import engine, lines
 from pipeline.parse.assemble import SIDECAR_SETTINGS, SOURCES
 from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import Facts
-from pipeline.parse.registry import DIALECTS, TABLES, parser_version
+from pipeline.parse.registry import DIALECTS, TABLES, current_versions
+from pipeline.run_id import run_id
+from pipeline.sniff import SNIFF_BYTES, text_chunks
 
 BLOCK_BYTES = 32 << 20
 """Lines of many small files are parsed together up to this size; a larger file comes in several blocks."""
 
-_SNIFF_BYTES = 8192
-_BINARY_MAGIC = (
-    b"\x7fELF",
-    b"\x89PNG",
-    b"PK\x03\x04",
-    b"%PDF",
-    b"\x80\x02",
-    b"\x80\x03",
-    b"\x80\x04",
-    b"\x80\x05",
-    b"\x93NUMPY",
-    b"SQLite",
-)
-_TEXT_CONTROLS = frozenset(b"\t\n\r\x0b\x0c\x1b\x08\x07\x00")
 _TABLE_LIMIT_BYTES = 256 << 20
 
 
@@ -53,27 +42,38 @@ class Batch:
 class _State:
     """Accumulates while a batch is read."""
 
-    pending: list[pl.DataFrame] = field(default_factory=list)
+    pending: list[tuple[int, bytes, int]] = field(default_factory=list)
     pending_bytes: int = 0
     extracts: list[engine.Extract] = field(default_factory=list)
-    dialect_of: dict[int, str] = field(default_factory=dict)
+    partial: set[int] = field(default_factory=set)
+    unread: set[int] = field(default_factory=set)
     sidecars: list[dict[str, str]] = field(default_factory=list)
     tables: list[pl.DataFrame] = field(default_factory=list)
     files: list[dict[str, object]] = field(default_factory=list)
     rejects: list[dict[str, object]] = field(default_factory=list)
 
-    def add(self, frame: pl.DataFrame, size: int) -> None:
-        self.pending.append(frame)
-        self.pending_bytes += size
+    def add(self, source: int, data: bytes, first_line: int) -> None:
+        self.pending.append((source, data, first_line))
+        self.pending_bytes += len(data)
         if self.pending_bytes >= BLOCK_BYTES:
+            self.partial.add(source)  # whether it ends here is not known yet
             self.flush()
 
     def flush(self) -> None:
         if self.pending:
-            block = engine.extract(pl.concat(self.pending), DIALECTS, dialect_of=self.dialect_of)
-            self.dialect_of.update(block.dialect_of)
-            self.extracts.append(block)
+            block = lines.split_many(self.pending)
+            self.extracts.append(engine.extract(block, DIALECTS, partial=self.partial))
         self.pending, self.pending_bytes = [], 0
+
+    def discard(self, source: int) -> None:
+        """Forget a file that turned out to be unreadable after some of its lines had been read."""
+        self.pending = [part for part in self.pending if part[0] != source]
+        self.unread.add(source)
+
+    def merged(self) -> engine.Extract:
+        self.flush()
+        whole = engine.merge(self.extracts, DIALECTS)
+        return whole.without(self.unread) if self.unread else whole
 
 
 def read_batch(found: pl.DataFrame, *, on_file: Callable[[str, int], None] = lambda _path, _size: None) -> Batch:
@@ -87,9 +87,9 @@ def read_batch(found: pl.DataFrame, *, on_file: Callable[[str, int], None] = lam
         note = _read_file(source, row, state)
         state.files.append({"path": row["path"], **note})
         on_file(row["path"], row["bytes"])
-    state.flush()
+    said = state.merged()
     names = pl.DataFrame(
-        {"source": list(state.dialect_of), "dialect": list(state.dialect_of.values())},
+        {"source": list(said.dialect_of), "dialect": list(said.dialect_of.values())},
         schema={"source": pl.Int64, "dialect": pl.String},
     )
     sources = (
@@ -98,13 +98,13 @@ def read_batch(found: pl.DataFrame, *, on_file: Callable[[str, int], None] = lam
             pl.col("source").cast(pl.Int64), modified_at=pl.from_epoch((pl.col("mtime") * 1e6).cast(pl.Int64), "us")
         )
         .join(names, on="source", how="left", maintain_order="left")
-        .with_columns(parser_version=_versions(pl.col("dialect")))
+        .with_columns(parser_version=_version(pl.col("dialect")))
     )
     state.sidecars += _folder_names(sources)
     return Batch(
         sources=sources.select(SOURCES.names()).cast(dict(SOURCES)),
-        facts=Facts.concat(extract.facts for extract in state.extracts),
-        spans=pl.concat([pl.DataFrame(schema=engine.SPANS), *(e.spans for e in state.extracts)]),
+        facts=said.facts,
+        spans=said.spans,
         sidecars=pl.DataFrame(state.sidecars, schema=SIDECAR_SETTINGS),
         tables=state.tables,
         files=_file_notes(sources, state.files),
@@ -133,58 +133,45 @@ def _read_file(source: int, row: dict[str, object], state: _State) -> dict[str, 
         return {"status": "skipped", "error": "not a log or configuration that a parser reads"}
     reader = Reader(path)
     try:
-        if kind == "log":
-            _read_log(source, path, reader, state)
-            return {"sha256": reader.sha256, "status": "parsed"}
-        text = b"".join(_limited(reader)).decode("utf-8", errors="replace")
-        if kind == "bench_csv":
-            return {"sha256": reader.sha256, **_read_table(path, text, row, state)}
-        parser, settings = _read_sidecar(path, text)
-    except (InputError, ValueError) as error:
-        return {"sha256": reader.sha256, "status": "rejected", "error": str(error)}
+        note = _read_kind(source, row, reader, state)
+    except (InputError, ValueError, RecursionError, pl.exceptions.PolarsError) as error:
+        # RecursionError: JSON that nests thousands deep. PolarsError: a table that its reader cannot make sense of.
+        state.discard(source)
+        return {"sha256": reader.sha256, "status": "rejected", "error": str(error).split("\n", 1)[0]}
+    return {"sha256": reader.sha256, "status": "parsed", **note}
+
+
+def _read_kind(source: int, row: dict[str, object], reader: Reader, state: _State) -> dict[str, object]:
+    """Ledger columns that differ from a file that was parsed. Raises for a file that cannot be read."""
+    path = reader.path
+    if row["kind"] == "log":
+        _read_log(source, reader, state)
+        return {}
+    if row["kind"] == "bench_csv":
+        return _read_table(row, reader, state)
+    parser, settings = _read_sidecar(path, b"".join(_limited(reader.chunks(), path)).decode("utf-8-sig", "replace"))
     state.sidecars += [
         {"unit": str(row["unit"]), "path": path, "name": name, "value": value, "setting_source": "config_file"}
         for name, value in settings.items()
     ]
-    return {"sha256": reader.sha256, "parser": parser, "status": "parsed"}
+    return {"parser": parser}
 
 
-def _read_log(source: int, path: str, reader: Reader, state: _State) -> None:
-    """Raises InputError for a binary file, before any of its lines is parsed."""
-    for data, first_line, dropped in lines.blocks(_text_only(reader)):
+def _read_log(source: int, reader: Reader, state: _State) -> None:
+    for data, first_line, dropped in lines.blocks(text_chunks(reader.path, reader.chunks())):
         if dropped:
             state.rejects.append(
-                _reject(path, first_line, "a line of over 16 MiB was cut", f"{dropped:,} bytes not read")
+                _reject(reader.path, first_line, "a line of over 16 MiB was cut", f"{dropped:,} bytes not read")
             )
-        state.add(lines.split(source, data, first_line), len(data))
+        state.add(source, data, first_line)
 
 
-def _text_only(reader: Reader) -> Iterator[bytes]:
-    first = True
-    for chunk in reader.chunks():
-        if first and _is_binary(chunk[:_SNIFF_BYTES]):
-            raise InputError(f"{reader.path} is a binary file, not a log. Leave it out, or give the text log.")
-        first = False
-        yield chunk
-
-
-def _is_binary(head: bytes) -> bool:
-    """Known magic, or more than a tenth of control bytes that no log prints. Stray NULs are not enough."""
-    if head.startswith(_BINARY_MAGIC):
-        return True
-    strange = sum(1 for byte in head if byte < 0x20 and byte not in _TEXT_CONTROLS)
-    zeros = head.count(0)
-    return bool(head) and (strange > len(head) / 10 or zeros > len(head) / 2)
-
-
-def _limited(reader: Reader) -> Iterator[bytes]:
+def _limited(chunks: Iterable[bytes], path: str) -> Iterator[bytes]:
     total = 0
-    for chunk in reader.chunks():
+    for chunk in chunks:
         total += len(chunk)
         if total > _TABLE_LIMIT_BYTES:
-            raise InputError(
-                f"{reader.path} is larger than 256 MiB, too large for a configuration or a table. Split it."
-            )
+            raise InputError(f"{path} is larger than 256 MiB, too large for a configuration or a table. Split it.")
         yield chunk
 
 
@@ -204,22 +191,28 @@ def _read_sidecar(path: str, text: str) -> tuple[str, dict[str, str]]:
     raise ValueError(reason)
 
 
-def _read_table(path: str, text: str, row: dict[str, object], state: _State) -> dict[str, object]:
-    for table in TABLES:
-        if table.matches(text[:_SNIFF_BYTES]):
-            rows, rejects = table.read(text)
-            state.tables.append(
-                rows.with_columns(
-                    source_path=pl.lit(path), run_dir=pl.lit(row["run_dir"]), sweep=pl.lit(row["sweep"]),
-                    origin=pl.lit(row["origin"]), framework=pl.lit(table.framework), parser=pl.lit(table.name),
-                    parser_version=pl.lit(table.version, pl.Int64),
-                )
-            )  # fmt: skip
-            state.rejects += [
-                _reject(path, r["line_no"], r["reason"], r["raw"], table="runs") for r in rejects.iter_rows(named=True)
-            ]
-            return {"parser": table.name, "status": "parsed"}
-    return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
+def _read_table(row: dict[str, object], reader: Reader, state: _State) -> dict[str, object]:
+    """One run per row; a row's id is its line. Other CSV files are left after their first bytes."""
+    path, chunks = reader.path, reader.chunks()
+    head = next(chunks, b"")
+    table = next((t for t in TABLES if t.matches(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))), None)
+    if table is None:
+        return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
+    text = b"".join(_limited(itertools.chain([head], chunks), path)).decode("utf-8-sig", "replace")
+    rows, rejects = table.read(text)
+    ids = [run_id(path, f"line {line_no}") for line_no in rows["line_no"].to_list()]
+    state.tables.append(
+        rows.with_columns(
+            pl.Series("run_id", ids, dtype=pl.String), attempt=pl.lit(1, pl.Int64), source_path=pl.lit(path),
+            run_dir=pl.lit(row["run_dir"]), sweep=pl.lit(row["sweep"]), origin=pl.lit(row["origin"]),
+            framework=pl.lit(table.framework), parser=pl.lit(table.name),
+            parser_version=pl.lit(table.version, pl.Int64),
+        )
+    )  # fmt: skip
+    state.rejects += [
+        _reject(path, r["line_no"], r["reason"], r["raw"], table="runs") for r in rejects.iter_rows(named=True)
+    ]
+    return {"parser": table.name}
 
 
 def _reject(path: str, line_no: int, reason: str, raw: str, *, table: str = "steps") -> dict[str, object]:
@@ -242,13 +235,13 @@ def _folder_names(sources: pl.DataFrame) -> list[dict[str, str]]:
     return found
 
 
-def _versions(dialect: pl.Expr) -> pl.Expr:
-    known = {d.name: parser_version(d.name) for d in DIALECTS}
-    return dialect.replace_strict(known, default=parser_version(None), return_dtype=pl.Int64)
+def _version(parser: pl.Expr) -> pl.Expr:
+    return parser.fill_null("").replace_strict(current_versions(), return_dtype=pl.Int64)
 
 
 def _file_notes(sources: pl.DataFrame, notes: list[dict[str, object]]) -> pl.DataFrame:
-    """Ledger rows; a readable log without a known dialect is kept as evidence and named as such."""
+    """Ledger rows, with the version of the parser that read each file, be it a log, a sidecar or a table."""
     frame = pl.DataFrame(notes, schema=_FILE_NOTES)
     rows = sources.join(frame, on="path", how="left", maintain_order="left")
-    return rows.with_columns(parser=pl.coalesce("parser", "dialect"))
+    parser = pl.coalesce("parser", "dialect")
+    return rows.with_columns(parser=parser, parser_version=_version(parser))

@@ -7,7 +7,8 @@ a sweep is thousands of small logs, and a call per file costs more than the file
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import codecs
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -18,72 +19,95 @@ LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "text": pl.String, "
 MAX_LINE_CHARS = 16_384
 """A longer line is cut before any pattern sees it: the longest real metric lines are below 2,000 characters."""
 
+MAX_LINE_BYTES = 16 << 20
+"""A longer line is not even held: its head is kept and the rest is counted."""
+
+EDGE_LINES = 20
+"""Lines at the beginning and the end of a file in which a timestamp is looked for, whatever they say."""
+
 # CSI sequences (16 colours, 256 colours, 24 bit, clear screen), OSC titles, and lone two-byte escapes.
 _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]"
 
-# One launcher prefix. torchrun --tee prints [default3]: or [rank0]: (twice in error text), srun --label `16: `, mpirun
-# `[1,14]<stderr>:`, pdsh `vm-07-14: `, the bigcode launcher `[ip-26-0-147-189:0]:`, nemo-run `task/0 `, and
-# Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : `.
+# One launcher prefix. torchrun --tee prints [default3]: or [rank0]: (twice in error text), srun --label `16: ` (padded
+# to the widest label), mpirun `[1,14]<stderr>:`, pdsh `vm-07-14: `, the bigcode launcher `[ip-26-0-147-189:0]:`, nemo-run
+# `task/0 `, and Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the second part).
 _PREFIXES = (
     r"\[(?:default|rank)\d+\]:",
-    r"\d{1,5}: ",
+    r" *\d{1,5}: ",
     r"\[\d+,\d+\]<std(?:out|err)>:",
     r"\[[A-Za-z][\w.-]*:\d+\]:",
     r"[A-Za-z][\w.]*(?:-[\w.]+)+: ",
     r"[\w-]+/\d+ ",
-    r"\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *\[[^\]]*\] : ?",
+    r"\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *(?:\[[-\w.]+:\d+\] ?: ?)?",
 )
 _PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"
-_PREFIX_RANK = r"\[rank(\d+)\]|\[rank-(\d+)/|\[\d+,(\d+)\]<|^(\d{1,5}): |\[default(\d+)\]"
+_PREFIX_RANK = r"\[rank(\d+)\]|\[rank-(\d+)/|\[\d+,(\d+)\]<|^ *(\d{1,5}): |\[default(\d+)\]"
 _PREFIX_HOST = r"^\[([A-Za-z][\w.-]*):\d+\]:|^([A-Za-z][\w.]*(?:-[\w.]+)+): "
 
 
 def split(source: int, data: bytes, first_line: int = 1) -> pl.DataFrame:
-    """Lines of one block of one file, split at line feeds.
+    """Lines of one block of one file; see `split_many`."""
+    return split_many([(source, data, first_line)])
+
+
+def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
+    """Lines of blocks of many files, split at line feeds.
 
     Args:
-        source: id of the file within the batch.
-        data: whole lines; a last line without its line feed is a line too.
-        first_line: line number of the block's first line.
+        parts: (id of the file within the batch, whole lines, line number of the first). A last line without its line
+            feed is a line too.
 
     Returns:
-        One row per line: `source`, `line_no`, `text` (undecodable bytes replaced, NULs removed, cut at
-        MAX_LINE_CHARS). A carriage return before the line feed is dropped, others stay.
+        One row per line: `source`, `line_no`, `text` (undecodable bytes replaced; NULs and a byte order mark at the
+        beginning of a file removed). Line ends stay; `clean` takes them off the few lines that matter.
     """
-    if not data:
-        return pl.DataFrame(schema={"source": pl.Int64, "line_no": pl.Int64, "text": pl.String})
-    if b"\0" in data:
-        data = data.replace(b"\0", b"")
-    if not data.endswith(b"\n"):
-        data += b"\n"
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
+    kept = [(source, _whole_lines(data, first_line), first_line) for source, data, first_line in parts]
+    data = b"".join(part for _, part, _ in kept)
+    if not data.isascii():
         data = data.decode("utf-8", errors="replace").encode("utf-8")
     ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))
-    # Arrow offsets are begin-inclusive, end-exclusive: each line keeps its line feed, which is stripped below.
+    # Arrow offsets are begin-inclusive, end-exclusive: each line keeps its line feed.
     offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
-    array = pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(data))
-    text = pl.Series("text", array)
-    return pl.DataFrame({"text": text}).select(
-        pl.lit(source, dtype=pl.Int64).alias("source"),
-        (pl.int_range(pl.len(), dtype=pl.Int64) + first_line).alias("line_no"),
-        pl.col("text"),
+    text = pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(data))
+    counts = np.array([part.count(b"\n") for _, part, _ in kept], dtype=np.int64)
+    begin = np.cumsum(counts) - counts
+    first = np.array([first_line for _, _, first_line in kept], dtype=np.int64)
+    return pl.DataFrame(
+        {
+            "source": np.repeat(np.array([source for source, _, _ in kept], dtype=np.int64), counts),
+            "line_no": np.arange(len(ends), dtype=np.int64) + np.repeat(first - begin, counts),
+            "text": pl.Series("text", text, dtype=pl.String),
+        }
     )
 
 
-def candidates(lines: pl.DataFrame, anchors: Sequence[str], *, edge: int = 20) -> pl.DataFrame:
-    """Lines that hold one of the literals, cleaned, in order; plus the first and last `edge` lines of each file.
+def _whole_lines(data: bytes, first_line: int) -> bytes:
+    if first_line == 1:
+        data = data.removeprefix(codecs.BOM_UTF8)
+    if b"\0" in data:
+        data = data.replace(b"\0", b"")
+    return data if not data or data.endswith(b"\n") else data + b"\n"
 
-    The edges carry the timestamps from which a run's begin and end are read. Returns LINES columns and `is_edge`
-    (true for lines kept only for their timestamps).
+
+def candidates(lines: pl.DataFrame, anchors: Sequence[str]) -> pl.DataFrame:
+    """Lines that hold one of the literals, cleaned, in order; plus the first and last EDGE_LINES of each source.
+
+    The edges carry the timestamps from which a run's begin and end are read. Returns LINES columns, `prefix`, and
+    `is_edge`: true for lines that are kept only for their timestamps.
     """
+    literals = list(anchors)
     position = pl.col("line_no")
+    text = pl.col("text")
     kept = lines.with_columns(
-        hit=pl.col("text").str.contains_any(list(anchors)),
-        near=(position - position.min().over("source") < edge) | (position.max().over("source") - position < edge),
+        near=(position - position.min().over("source") < EDGE_LINES)
+        | (position.max().over("source") - position < EDGE_LINES),
+        # A colour may stand inside a literal: such lines are judged once they are clean.
+        hit=text.str.contains_any([*literals, "\x1b"]),
     ).filter(pl.col("hit") | pl.col("near"))
-    return clean(kept.select("source", "line_no", "text", ~pl.col("hit").alias("is_edge")))
+    rows = clean(kept.select("source", "line_no", "text", "near")).with_columns(
+        is_edge=~text.str.contains_any(literals)
+    )
+    return rows.filter(~pl.col("is_edge") | pl.col("near")).drop("near")
 
 
 def clean(lines: pl.DataFrame) -> pl.DataFrame:
@@ -95,46 +119,63 @@ def clean(lines: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(pl.col("text").str.slice(0, MAX_LINE_CHARS))
     if rows.select(pl.col("text").str.contains("\x1b", literal=True).any()).item():
         rows = rows.with_columns(pl.col("text").str.replace_all(_ANSI, ""))
-    prefix = pl.col("text").str.extract(f"({_PREFIX})")
-    rank = pl.coalesce(*(prefix.str.extract(_PREFIX_RANK, group) for group in range(1, 6)))
-    host = pl.coalesce(*(prefix.str.extract(_PREFIX_HOST, group) for group in range(1, 3)))
-    return rows.with_columns(
-        text=pl.col("text").str.slice(prefix.str.len_chars().fill_null(0)),
-        rank=rank.cast(pl.Int64, strict=False),
-        host=host,
-        prefix=prefix,
+    rows = rows.with_columns(prefix=pl.col("text").str.extract(f"({_PREFIX})"))
+    # A log has few distinct prefixes: rank and host are read once from each.
+    prefix = pl.col("prefix")
+    labels = rows.select(prefix.unique().drop_nulls()).with_columns(
+        rank=pl.coalesce(*(prefix.str.extract(_PREFIX_RANK, group) for group in range(1, 6))).cast(
+            pl.Int64, strict=False
+        ),
+        host=pl.coalesce(*(prefix.str.extract(_PREFIX_HOST, group) for group in range(1, 3))),
     )
+    rows = rows.with_columns(text=pl.col("text").str.slice(prefix.str.len_chars().fill_null(0)))
+    return rows.join(labels, on="prefix", how="left", maintain_order="left")
 
 
-def blocks(chunks: Iterable[bytes], *, max_line_bytes: int = 16 << 20) -> Iterable[tuple[bytes, int, int]]:
+def blocks(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[bytes, int, int]]:
     """Cut a stream of byte chunks into blocks of whole lines.
 
     Yields:
-        (data, first line number, bytes of over-long line dropped before or within this block). A line longer than
-        `max_line_bytes` is cut there and the rest of it skipped, so that memory stays bounded whatever the input.
+        (data, first line number, bytes left out). A line longer than `max_line_bytes` is a block of its own, of which
+        only the head is kept: memory stays bounded whatever the input. All other blocks leave nothing out.
     """
-    carry = b""
-    line = 1
-    skipping = False
-    dropped = 0
-    for chunk in chunks:
-        if skipping:
-            end = chunk.find(b"\n")
-            if end < 0:
-                dropped += len(chunk)
-                continue
-            dropped += end
-            chunk, skipping = chunk[end + 1 :], False
-        data = carry + chunk
-        cut = data.rfind(b"\n") + 1
-        if cut == 0 and len(data) > max_line_bytes:
-            dropped += len(data) - MAX_LINE_CHARS
-            yield data[:MAX_LINE_CHARS] + b"\n", line, dropped
-            line, carry, skipping, dropped = line + 1, b"", True, 0
+    open_line: list[bytes] = []  # pieces of the line that the last piece left unfinished
+    held, length, line = 0, 0, 1  # bytes in `open_line`, bytes of that line so far, its number
+    for piece in _pieces(chunks, max_line_bytes):
+        end = piece.find(b"\n")
+        if end < 0:
+            length += len(piece)
+            if held < max_line_bytes:
+                open_line.append(piece)
+                held += len(piece)
             continue
-        carry = data[cut:]
-        if cut:
-            yield data[:cut], line, dropped
-            line, dropped = line + data.count(b"\n", 0, cut), 0
-    if carry or dropped:
-        yield carry, line, dropped
+        start = 0
+        if length + end > max_line_bytes:
+            yield _head([*open_line, piece[:end]], length + end, line)
+            open_line, start, line = [], end + 1, line + 1
+        cut = piece.rfind(b"\n") + 1
+        if cut > start:
+            data = b"".join([*open_line, piece[start:cut]])
+            yield data, line, 0
+            line += data.count(b"\n")
+        open_line = [piece[cut:]] if cut < len(piece) else []
+        held = length = len(piece) - cut
+    if length > max_line_bytes:
+        yield _head(open_line, length, line)
+    elif length:
+        yield b"".join(open_line), line, 0
+
+
+def _pieces(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    """Chunks cut to at most `size` bytes, so that only the first line of a piece can be longer than that."""
+    for chunk in chunks:
+        if len(chunk) <= size:
+            yield chunk
+        else:
+            yield from (chunk[at : at + size] for at in range(0, len(chunk), size))
+
+
+def _head(open_line: Sequence[bytes], length: int, line: int) -> tuple[bytes, int, int]:
+    """The block of an over-long line: as much of it as any pattern would see."""
+    head = b"".join(open_line)[:MAX_LINE_CHARS]
+    return head + b"\n", line, length - len(head)

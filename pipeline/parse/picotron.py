@@ -14,58 +14,69 @@ from typing import Any
 import polars as pl
 
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Sidecar, conform
-from pipeline.parse.quantities import HUMAN, human, number, size
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.quantities import HUMAN, divided, human, number, size
 
 _SEPARATOR = r"\s*[|,]\s*"  # an old tutorial variant separates with commas
 _RANK = r"^\s*\[rank (\d+)\]\s*Step:"
 
 
 def _field(label: str, value: str = HUMAN) -> pl.Expr:
-    return pl.col("text").str.extract(rf"{label}:\s*({value})")
+    return pl.col("text").str.extract(rf"\b{label}:\s*({value})")
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines; a line without its memory field is cut and stays unparsed."""
+    """Step lines; a line that does not reach its throughput is cut and stays unparsed."""
     mine = lines.filter(pl.col("text").str.contains(r"^\s*(?:\[rank \d+\]\s*)?Step:\s*\d"))
-    complete = pl.col("text").str.contains(r"Loss:\s*\S+\s*[|,].*Tokens/s/GPU:\s*\S+\s*[|,]")
+    fields = mine.with_columns(
+        number=_field("Step", r"\d+"),
+        loss=_field("Loss", r"[^\s|,]+"),
+        per_gpu=pl.col("text").str.extract(rf"\bTokens/s/GPU:\s*({HUMAN}){_SEPARATOR}"),
+    )
+    complete = pl.col("loss").is_not_null() & pl.col("per_gpu").is_not_null()
     return conform(
-        mine.with_columns(
-            rank=pl.col("text").str.extract(_RANK).cast(pl.Int64),
-            ts=timestamp(pl.col("text")),
-            step=pl.when(complete).then(_field("Step", r"\d+").cast(pl.Int64, strict=False)),
-            loss=number(_field("Loss", r"[^\s|,]+")),
+        fields.with_columns(
+            rank=pl.col("text").str.extract(_RANK).cast(pl.Int64, strict=False),
+            step=pl.when(complete).then(pl.col("number").cast(pl.Int64, strict=False)),
+            loss=number(pl.col("loss")),
             tokens_per_s=human(_field("Tokens/s")),
-            tokens_per_s_per_gpu=human(_field("Tokens/s/GPU")),
-            consumed_tokens=human(_field("Tokens")).cast(pl.Int64),
-            mfu_logged=number(_field("MFU", r"[\d.]+")) / 100,
+            tokens_per_s_per_gpu=human(pl.col("per_gpu")),
+            consumed_tokens=human(_field("Tokens")).cast(pl.Int64, strict=False),
+            mfu_logged=divided(number(_field("MFU", r"[\d.]+")), 100),
             mem_reserved_bytes=size(_field("Memory usage", r"[\d.]+\s*[KMGT]?B")),
         ),
         STEP_FACTS,
     )
 
 
+# The step lines from which the accelerator count is read: enough to meet each launch, wherever a file is cut.
+_TELLING_STEP = r"Step:\s*(?:[1-3]|\d*0)\s"
+
+
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Batch size, parameter count and accelerator count, from the lines that print them."""
-    mine = lines.filter(pl.col("text").str.contains_any(["Tokens per step:", "Number of parameters:", "Tokens/s/GPU:"]))
+    """Parameter count and accelerator count, from the lines that print them."""
     text = pl.col("text")
-    throughput, per_gpu = human(_field("Tokens/s")), human(_field("Tokens/s/GPU"))
-    rows = mine.with_columns(
-        params=human(text.str.extract(rf"Number of parameters:\s*({HUMAN})")),
-        # The printed figures have three significant digits: accept the ratio only where it is near a whole number.
-        num_gpus=pl.when(((throughput / per_gpu) - (throughput / per_gpu).round()).abs() < 0.1).then(
-            (throughput / per_gpu).round()
-        ),
+    sized = lines.filter(text.str.contains("Number of parameters:", literal=True)).select(
+        "source", "line_no", name=pl.lit("params"), value=human(_field("Number of parameters"))
     )
-    found = pl.concat(
-        rows.select(
-            "source", "line_no", pl.lit(name).alias("name"), pl.col(name).cast(pl.Int64).cast(pl.String).alias("value")
-        )
-        for name in ("params", "num_gpus")
-    ).drop_nulls("value")
-    # One value per file is enough: the first of each.
-    found = found.unique(["source", "name"], keep="first", maintain_order=True)
-    return conform(found.with_columns(setting_source=pl.lit("log_line")), SETTING_FACTS)
+    timed = lines.filter(text.str.contains(_TELLING_STEP)).select(
+        "source", "line_no", name=pl.lit("num_gpus"), value=_ranks(_field("Tokens/s"), _field("Tokens/s/GPU"))
+    )
+    found = pl.concat([sized, timed]).with_columns(
+        value=pl.col("value").cast(pl.Int64, strict=False).cast(pl.String), setting_source=pl.lit("log_line")
+    )
+    return conform(found.drop_nulls("value"), SETTING_FACTS)
+
+
+def _ranks(throughput: pl.Expr, per_rank: pl.Expr) -> pl.Expr:
+    """How often one printed throughput holds the other, where their rounding leaves a single whole number."""
+    error = _relative_error(throughput) + _relative_error(per_rank)
+    ratio = human(throughput) / human(per_rank)
+    return pl.when((ratio * error < 0.5) & ((ratio - ratio.round()).abs() <= ratio * error)).then(ratio.round())
+
+
+def _relative_error(printed: pl.Expr) -> pl.Expr:
+    """Largest relative error of a number printed with two decimals and a suffix: 1.05M is 0.005 in 1.05."""
+    return 0.005 / number(printed.str.strip_chars_end("KMBGTPQ "))
 
 
 _CONFIG = {
@@ -92,7 +103,7 @@ _CONFIG = {
 def read_config(text: str) -> Mapping[str, str]:
     """`config.json` to settings. Raises ValueError when it is not a picotron configuration."""
     config = json.loads(text)
-    if not isinstance(config, dict) or "distributed" not in config or "training" not in config:
+    if not isinstance(config, dict) or not all(isinstance(config.get(s), dict) for s in ("distributed", "training")):
         raise ValueError("no picotron sections 'distributed' and 'training'")
     found: dict[str, str] = {}
     for (section, key), name in _CONFIG.items():

@@ -140,6 +140,16 @@ class Facts:
         return cls(*(pl.DataFrame(schema=s) for s in (STEP_FACTS, SETTING_FACTS, GAUGE_FACTS, EVENT_FACTS)))
 
     @classmethod
+    def only_events(cls, events: pl.DataFrame) -> Facts:
+        """Events and nothing else."""
+        nothing = cls.empty()
+        return cls(nothing.steps, nothing.settings, nothing.gauges, events)
+
+    def map(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Facts:
+        """`change` applied to each kind of facts; it may use the columns they share, `source` and `line_no`."""
+        return Facts(change(self.steps), change(self.settings), change(self.gauges), change(self.events))
+
+    @classmethod
     def concat(cls, parts: Iterable[Facts]) -> Facts:
         """All facts of several blocks, in the order given."""
         parts = [cls.empty(), *parts]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 
 # nanotron prints 1e9 as G in old versions and B in new ones; picotron uses K/M/B/T.
@@ -35,9 +37,19 @@ def human(text: pl.Expr) -> pl.Expr:
     >>> pl.select(human(pl.lit("1.87e-05"))).item()
     1.87e-05
     """
-    text = text.str.strip_chars()
-    suffix = text.str.extract(r"([KMBGTPQ])$").fill_null("")
-    return _rounded(number(text.str.strip_chars_end("KMBGTPQ ")) * suffix.replace_strict(_HUMAN, default=None))
+    return _once(text, _human, pl.Float64)
+
+
+def divided(value: pl.Expr, by: float) -> pl.Expr:
+    """`value / by` as the decimal it is: 0.94 % is 0.0094, 8791.5 ms are 8.7915 s.
+
+    Rounded to nine decimals, because polars divides a single row and many rows by different kernels, which differ in
+    the last bit; the same file must give the same value whatever it is read together with.
+
+    >>> pl.select(divided(pl.lit(0.94), 100)).item()
+    0.0094
+    """
+    return (value / by).round(9)
 
 
 def size(text: pl.Expr) -> pl.Expr:
@@ -46,9 +58,26 @@ def size(text: pl.Expr) -> pl.Expr:
     >>> pl.select(size(pl.lit("496.00MiB"))).item()
     520093696
     """
+    return _once(text, _size, pl.Int64)
+
+
+def _human(text: pl.Expr) -> pl.Expr:
+    text = text.str.strip_chars()
+    suffix = text.str.extract(r"([KMBGTPQ])$").fill_null("")
+    return _rounded(number(text.str.strip_chars_end("KMBGTPQ ")) * suffix.replace_strict(_HUMAN, default=None))
+
+
+def _size(text: pl.Expr) -> pl.Expr:
     text = text.str.strip_chars()
     unit = text.str.extract(r"([KMGT]?i?B)$").replace_strict(_BYTES, default=None)
     return (number(text.str.extract(r"^([-+\d.,eE]+)")) * unit).round(0).cast(pl.Int64, strict=False)
+
+
+def _once(text: pl.Expr, convert: Callable[[pl.Expr], pl.Expr], dtype: type[pl.DataType]) -> pl.Expr:
+    """`convert(text)`, with `text` computed a single time: it is a pattern over long lines, and used several times."""
+    return text.map_batches(
+        lambda found: pl.select(text=found).select(convert(pl.col("text"))).to_series(), return_dtype=dtype
+    )
 
 
 def _rounded(value: pl.Expr) -> pl.Expr:

@@ -23,3 +23,12 @@ def by_name(name: str) -> Dialect:
 def parser_version(name: str | None) -> int:
     """Version recorded with each file; it grows when the dialect or the engine does."""
     return ENGINE_VERSION + (by_name(name).version if name else 0)
+
+
+def current_versions() -> dict[str, int]:
+    """Current version by the name that the ledger keeps; "" stands for files that no parser recognised."""
+    return {
+        "": parser_version(None),
+        **{dialect.name: parser_version(dialect.name) for dialect in DIALECTS},
+        **{table.name: table.version for table in TABLES},
+    }

@@ -1,0 +1,69 @@
+"""Is this text? Bytes of a file to UTF-8 bytes of a log, or a refusal. Interprets nothing else."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+
+from pipeline.errors import InputError
+
+SNIFF_BYTES = 8192
+
+_MAGIC = (
+    b"\x7fELF", b"\x89PNG", b"PK\x03\x04", b"%PDF", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"\x93NUMPY",
+    b"SQLite", b"PAR1", b"GIF8", b"\xff\xd8\xff",
+)  # fmt: skip
+# Control bytes apart from tab, line ends, form feed, backspace, bell, escape; NULs are counted apart.
+_STRANGE = bytes(set(range(1, 0x20)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks of a log as UTF-8 or something that is mostly so.
+
+    A hole of NULs at the beginning is left out: a log that was rotated by copy-and-truncate under an open writer starts
+    with one. UTF-16 with its byte order mark (what PowerShell's `>` writes) is transcoded.
+
+    Raises:
+        InputError: the file is binary; nothing has been yielded then.
+    """
+    stream = iter(chunks)
+    first = b""
+    while not first:
+        chunk = next(stream, None)
+        if chunk is None:
+            return
+        first = chunk.lstrip(b"\0")
+    encoding = _UTF16.get(first[:2])
+    # Half the bytes of ASCII in UTF-16 are zeros; a binary file may begin with the mark by chance.
+    if encoding and first[:SNIFF_BYTES].count(0) > 0.2 * len(first[:SNIFF_BYTES]):
+        yield from _utf8(encoding, first[2:], stream)
+    elif is_binary(first[:SNIFF_BYTES]):
+        raise InputError(f"{path} is a binary file, not a log. Leave it out, or give the text log.")
+    else:
+        yield first
+        yield from stream
+
+
+def is_binary(head: bytes) -> bool:
+    """Known magic, or too many bytes that no log prints: control bytes, or bytes that are not UTF-8.
+
+    Stray NULs and a few undecodable bytes are not enough: logs of many ranks hold both.
+
+    >>> is_binary(b"step: 1\\x00\\xff"), is_binary(bytes(range(256)))
+    (False, True)
+    """
+    if head.startswith(_MAGIC):
+        return True
+    strange = len(head) - len(head.translate(None, _STRANGE))
+    undecodable = head.decode("utf-8", errors="replace").count("\ufffd")
+    size = len(head)
+    return strange > size / 10 or head.count(0) > size / 2 or undecodable > size * 0.3
+
+
+def _utf8(encoding: str, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+    yield decoder.decode(first).encode("utf-8", errors="replace")
+    for chunk in rest:
+        yield decoder.decode(chunk).encode("utf-8", errors="replace")
+    yield decoder.decode(b"", final=True).encode("utf-8", errors="replace")
