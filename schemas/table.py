@@ -68,6 +68,9 @@ class Table:
         """
         have: Mapping[str, pl.DataType] = frame.schema
         return frame.select(
-            (pl.col(column.name) if column.name in have else pl.lit(None)).cast(column.dtype).alias(column.name)
+            # repeat, not lit: a literal would make one row out of none
+            (pl.col(column.name) if column.name in have else pl.repeat(None, frame.height))
+            .cast(column.dtype)
+            .alias(column.name)
             for column in self.columns
         )

@@ -36,9 +36,7 @@ class Home:
             raise UsageError(f"The home {given} is a URL; it has to be a local directory. {_REMEDY}")
         path = Path(given).expanduser().absolute()
         if unusable := sorted(set(_UNUSABLE) & set(str(path))):
-            raise UsageError(
-                f"The home {path} has {' and '.join(unusable)} in its path, which is not possible. {_REMEDY}"
-            )
+            raise UsageError(f"The home {path} cannot have {' or '.join(unusable)} in its path. {_REMEDY}")
         try:
             path.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
