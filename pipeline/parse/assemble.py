@@ -65,7 +65,7 @@ def assemble(
         runs.select("source", "attempt_in_source", "run_id", "source_path"), on=["source", "attempt_in_source"]
     )
     events = _place_events(facts.events, runs, sources)
-    stated = _settings_of_runs(facts.settings, sidecars, runs, sources)
+    stated = _settings_of_runs(facts.settings, sidecars, _configured_from(runs, steps), sources)
     rules = {dialect.name: dialect.combined for dialect in DIALECTS}
     chosen = configure.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = configure.widen(chosen, TABLES["runs"].polars_schema)
@@ -156,6 +156,17 @@ def _place_events(events: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFram
     )
 
 
+def _configured_from(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Runs with `start_line` moved up to the step before: a launch command is echoed before the trainer starts.
+
+    What fails a run stands behind its last step; what configures the next one does too.
+    """
+    last = steps.group_by("run_id").agg(last_line=pl.col("line_no").max())
+    ordered = runs.join(last, on="run_id", how="left").sort("source", "attempt_in_source")
+    behind = pl.col("last_line").shift(1).over("source") + 1
+    return ordered.with_columns(start_line=pl.min_horizontal("start_line", behind)).drop("last_line")
+
+
 def _settings_of_runs(
     settings: pl.DataFrame, sidecars: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame
 ) -> pl.DataFrame:
@@ -179,11 +190,18 @@ def _gauges(gauges: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_ROUNDING = 1.01  # step lines print memory in three digits
+
+
 def _merge_peaks(summary: pl.DataFrame) -> pl.DataFrame:
+    """A reported peak, unless a step shows more than it by more than rounding."""
+
+    def merged(name: str) -> pl.Expr:
+        reported, shown = pl.col(f"{name}_gauge"), pl.col(name)
+        return pl.when(shown <= reported * _ROUNDING).then(reported).otherwise(pl.max_horizontal(shown, reported))
+
     names = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
-    return summary.with_columns(pl.max_horizontal(name, f"{name}_gauge").alias(name) for name in names).drop(
-        f"{name}_gauge" for name in names
-    )
+    return summary.with_columns(merged(name).alias(name) for name in names).drop(f"{name}_gauge" for name in names)
 
 
 def _planned(steps: pl.DataFrame) -> pl.DataFrame:

@@ -15,7 +15,7 @@ import polars as pl
 
 from pipeline.parse import environment, megatron_rules, megatron_settings
 from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, STEP_FACTS, Dialect, conform
-from pipeline.parse.quantities import NUMBER, number
+from pipeline.parse.quantities import NUMBER, divided, number
 from pipeline.parse.timestamps import timestamp
 
 _STEP = r"iteration\s+(\d+)/\s*(\d+) \|"
@@ -46,9 +46,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         grad_norm=_field("grad norm"),
     )
     complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | is_past_loss)
-    return conform(
-        fields.with_columns(step=pl.when(complete).then("number"), step_time_s=pl.col("elapsed_ms") / 1000), STEP_FACTS
-    )
+    step_time_s = divided(pl.col("elapsed_ms"), 1000)
+    return conform(fields.with_columns(step=pl.when(complete).then("number"), step_time_s=step_time_s), STEP_FACTS)
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -94,7 +93,7 @@ DIALECT = Dialect(
     signature=(
         "| consumed samples:", "| elapsed time per iteration (ms):", "throughput per GPU (TFLOP/s/GPU):",
         "- arguments -", "[after training is done]", "model-parallel size:",
-        "megatron.bridge.training.config", "MegatronLauncherAdapter", "on (tensor, pipeline) model parallel rank",
+        "megatron.bridge.training.config", "MegatronLauncherAdapter",
     ),
     anchors=(
         "iteration  ", "elapsed time per iteration (ms)", "memory (MB)", "exiting program", "Training completed.",

@@ -25,10 +25,11 @@ from pipeline.parse.protocol import (
     conform,
     named_settings,
 )
-from pipeline.parse.quantities import HUMAN, human, size
+from pipeline.parse.quantities import HUMAN, divided, human, size
 from pipeline.parse.timestamps import timestamp
 
 _STEP = r"iteration:\s*(\d+) / (\d+)(?: \||$)"
+_PEAK = r"Memory usage:.*Peak {}:? ([\d.]+[KMGT]?i?B)"
 _PREFIX = r"^(?:[\d/]+ [\d:]+ )?\[[A-Z]+\|[^\]]*\]:\s?"
 
 
@@ -55,7 +56,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         number=text.str.extract(_STEP, 1).cast(pl.Int64, strict=False),
         steps_planned=text.str.extract(_STEP, 2).cast(pl.Int64, strict=False),
         consumed_tokens=_field("consumed_tokens").cast(pl.Int64, strict=False),
-        step_time_s=_field("(?:elapsed_)?time_per_iteration_ms") / 1000,
+        step_time_s=divided(_field("(?:elapsed_)?time_per_iteration_ms"), 1000),
         tokens_per_s=_field("tokens_per_sec"),
         tokens_per_s_per_gpu=_field("tokens_per_sec_per_gpu"),
         loss=_field("lm_loss"),
@@ -63,7 +64,6 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         tflops_per_gpu_logged=_field("model_tflops_per_gpu"),
         grad_norm=_field("grad_norm", r"(?: \||$)"),  # the last key of most lines
         mem_allocated_bytes=_field("cuda_memory_allocated").cast(pl.Int64, strict=False),
-        mem_reserved_bytes=_field("cuda_max_memory_reserved").cast(pl.Int64, strict=False),
     )
     complete = pl.col("loss").is_not_null() & pl.col("step_time_s").is_not_null()
     return conform(fields.with_columns(step=pl.when(complete).then("number")), STEP_FACTS)
@@ -153,18 +153,21 @@ COMBINED = (
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
-    """Peaks of `Memory usage: 64.15MiB. Peak allocated 309.29MiB. Peak reserved: 496.00MiB`, from every rank."""
-    mine = lines.filter(pl.col("text").str.contains("Memory usage:", literal=True))
+    """Peaks of `Memory usage: 64.15MiB. Peak allocated 309.29MiB. Peak reserved: 496.00MiB`, from every rank.
+
+    The step line repeats the reserved peak in three digits: the least that it can mean counts, so that the exact one
+    wins where both are there.
+    """
+    text = pl.col("text")
     peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
+    rounded = _field("cuda_max_memory_reserved")
+    least = rounded - 0.5 * pl.lit(10.0).pow(rounded.log10().floor() - 2)
     found = [
-        mine.select("source", "line_no", name=pl.lit(name), value=size(_peak(label))).drop_nulls("value")
+        lines.select("source", "line_no", name=pl.lit(name), value=size(text.str.extract(_PEAK.format(label))))
         for label, name in peaks.items()
     ]
-    return conform(pl.concat(found), GAUGE_FACTS)
-
-
-def _peak(label: str) -> pl.Expr:
-    return pl.col("text").str.extract(rf"Peak {label}:? ([\d.]+[KMGT]?i?B)")
+    found.append(lines.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=least))
+    return pl.concat(conform(part, GAUGE_FACTS).drop_nulls("value") for part in found)
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
