@@ -269,7 +269,8 @@ _CELL = (
 )
 
 _SCALING = (
-    _int("baseline_num_nodes", "count", "smallest node count of this line with a result"),
+    _int("baseline_num_nodes", "count", "node count of this line's smallest run with a result"),
+    _int("baseline_num_gpus", "count", "accelerators of this line's smallest run with a result"),
     _float("baseline_mfu", "fraction", "MFU at the baseline"),
     _float("scaling_efficiency", "fraction", "MFU(N) / MFU(baseline)"),
     _float("ideal_tokens_per_s", "tokens/s", "baseline throughput times the growth in accelerators"),

@@ -125,10 +125,10 @@ ACCELERATORS = Table(
     replaced_by="accelerator",
 )  # fmt: skip
 
-CELL_KEY = ("origin", "model", "num_nodes", "seq_len", "gbs_tokens", "accelerator")
+CELL_KEY = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator")
 
 _WINNER = (
-    "run_id", "framework", "params", "num_gpus", "gpus_per_node", "dp", "tp", "pp", "cp", "ep", "vpp",
+    "run_id", "framework", "params", "gpus_per_node", "dp", "tp", "pp", "cp", "ep", "vpp",
     "zero_stage", "mbs", "gas", "recompute", "precision", "layout", "variant", "tokens_per_s_per_gpu", "tokens_per_s",
     "step_time_s", "mfu", "mfu_logged", "hfu", "model_tflops_per_gpu", "mem_peak_allocated_bytes",
     "mem_peak_reserved_bytes",
@@ -137,7 +137,7 @@ _WINNER = (
 BEST_CONFIGS = Table(
     name="best_configs",
     description="The fastest layout of each cell by measured tokens/s/GPU (median over repeats), its runner-up and how sure the lead is.",
-    grain="one row per origin, model, num_nodes, seq_len, gbs_tokens and accelerator with a completed, ranked run",
+    grain="one row per origin, model, num_nodes, num_gpus, seq_len, gbs_tokens and accelerator with a completed, ranked run",
     primary_key=CELL_KEY,
     column_names=(
         *CELL_KEY, *_WINNER, "repeats", "repeat_spread", "runner_up_run_id", "runner_up_layout",
@@ -162,7 +162,7 @@ GRID_CELLS = Table(
     grain="one row per origin, seq_len, gbs_tokens, accelerator, and each model x num_nodes that one sweep spans",
     primary_key=CELL_KEY,
     column_names=(
-        *CELL_KEY, "params", "num_gpus", "gpus_per_node", "cell_state", "cell_reason", "runs_tried",
+        *CELL_KEY, "params", "gpus_per_node", "cell_state", "cell_reason", "runs_tried",
         "runs_completed", "runs_quarantined", "states_lower_bound_bytes", "memory_bytes", "run_id", "layout",
         "mfu", "tokens_per_s_per_gpu", "mem_peak_allocated_bytes", "sweeps",
     ),
@@ -172,11 +172,12 @@ GRID_CELLS = Table(
 SCALING_EFFICIENCY = Table(
     name="scaling_efficiency",
     description="MFU of the best layout at each node count against the smallest node count, per model and per strategy (strategy 'best' = any layout).",
-    grain="one row per origin, model, seq_len, gbs_tokens, accelerator, strategy and num_nodes",
-    primary_key=("origin", "model", "seq_len", "gbs_tokens", "accelerator", "strategy", "num_nodes"),
+    grain="one row per origin, model, seq_len, gbs_tokens, accelerator, strategy, num_nodes and num_gpus",
+    primary_key=("origin", "model", "seq_len", "gbs_tokens", "accelerator", "strategy", "num_nodes", "num_gpus"),
     column_names=(
         "origin", "model", "seq_len", "gbs_tokens", "accelerator", "strategy", "num_nodes", "num_gpus",
         "params", "run_id", "layout", "mfu", "tokens_per_s", "tokens_per_s_per_gpu", "baseline_num_nodes",
+        "baseline_num_gpus",
         "baseline_mfu", "scaling_efficiency", "ideal_tokens_per_s", "runs_completed", "runs_tried",
     ),
     layer="view",

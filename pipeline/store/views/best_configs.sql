@@ -2,7 +2,7 @@
 -- about the noise of a cell, so a lead of up to 1 % counts as a tie.
 CREATE VIEW best_configs AS
 WITH tried AS (
-    SELECT origin, model, num_nodes, seq_len, gbs_tokens, accelerator, count(*) AS runs_tried
+    SELECT origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, count(*) AS runs_tried
     FROM runs
     WHERE duplicate_of IS NULL
     GROUP BY ALL
@@ -19,9 +19,9 @@ podium AS (
         lead(repeat_spread) OVER by_rank AS runner_up_spread
     FROM ranked_layouts
     WINDOW
-        cell AS (PARTITION BY origin, model, num_nodes, seq_len, gbs_tokens, accelerator),
+        cell AS (PARTITION BY origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator),
         by_rank AS (
-            PARTITION BY origin, model, num_nodes, seq_len, gbs_tokens, accelerator ORDER BY rank_in_cell
+            PARTITION BY origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator ORDER BY rank_in_cell
         )
     QUALIFY rank_in_cell = 1
 ),
@@ -33,8 +33,8 @@ lead_of_winner AS (
     FROM podium
 )
 SELECT
-    w.origin, w.model, w.num_nodes, w.seq_len, w.gbs_tokens, w.accelerator,
-    w.run_id, w.framework, w.params, w.num_gpus, w.gpus_per_node, w.dp, w.tp, w.pp, w.cp, w.ep, w.vpp, w.zero_stage,
+    w.origin, w.model, w.num_nodes, w.num_gpus, w.seq_len, w.gbs_tokens, w.accelerator,
+    w.run_id, w.framework, w.params, w.gpus_per_node, w.dp, w.tp, w.pp, w.cp, w.ep, w.vpp, w.zero_stage,
     w.mbs, w.gas, w.recompute, w.precision, w.layout, w.variant, w.tokens_per_s_per_gpu, w.tokens_per_s, w.step_time_s, w.mfu,
     w.mfu_logged, w.hfu, w.model_tflops_per_gpu, w.mem_peak_allocated_bytes, w.mem_peak_reserved_bytes,
     w.repeats, w.repeat_spread,
@@ -48,4 +48,4 @@ FROM lead_of_winner AS w
 JOIN tried AS t
     ON t.origin = w.origin AND t.model = w.model AND t.num_nodes = w.num_nodes AND t.seq_len = w.seq_len
     AND t.gbs_tokens = w.gbs_tokens
-    AND t.accelerator IS NOT DISTINCT FROM w.accelerator
+    AND t.num_gpus IS NOT DISTINCT FROM w.num_gpus AND t.accelerator IS NOT DISTINCT FROM w.accelerator

@@ -1,5 +1,5 @@
 -- Every cell of every grid, with the reason when it is empty: an empty cell is a result. A grid is one origin, sequence
--- length, batch and card; it spans every model x node count of the sweeps in it, sweep by sweep, so that two studies
+-- length, batch and card; it spans every model x node and accelerator count of the sweeps in it, sweep by sweep, so that two studies
 -- of different models do not fill each other's tables with "not run".
 CREATE VIEW grid_cells AS
 WITH cell_runs AS (
@@ -10,15 +10,14 @@ WITH cell_runs AS (
 ),
 sweep_models AS (SELECT DISTINCT origin, sweep, seq_len, gbs_tokens, accelerator, model FROM cell_runs),
 sweep_nodes AS (
-    SELECT origin, sweep, seq_len, gbs_tokens, accelerator, num_nodes, mode(gpus_per_node) AS gpus_per_node,
-        max(num_gpus) AS num_gpus
+    SELECT origin, sweep, seq_len, gbs_tokens, accelerator, num_nodes, num_gpus, mode(gpus_per_node) AS gpus_per_node
     FROM cell_runs
     GROUP BY ALL
 ),
 spanned AS (
     SELECT
-        m.origin, m.model, n.num_nodes, m.seq_len, m.gbs_tokens, m.accelerator,
-        max(n.gpus_per_node) AS gpus_per_node, max(n.num_gpus) AS num_gpus,
+        m.origin, m.model, n.num_nodes, n.num_gpus, m.seq_len, m.gbs_tokens, m.accelerator,
+        max(n.gpus_per_node) AS gpus_per_node,
         string_agg(DISTINCT m.sweep, ', ' ORDER BY m.sweep) AS sweeps
     FROM sweep_models AS m
     JOIN sweep_nodes AS n
@@ -34,14 +33,14 @@ model_params AS (
     GROUP BY ALL
 ),
 by_status AS (
-    SELECT origin, model, num_nodes, seq_len, gbs_tokens, accelerator, status, count(*) AS n,
+    SELECT origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, status, count(*) AS n,
         count(quarantine_reason) AS quarantined, min(quarantine_reason) AS quarantine_reason
     FROM cell_runs
     GROUP BY ALL
 ),
 outcomes AS (
     SELECT
-        origin, model, num_nodes, seq_len, gbs_tokens, accelerator,
+        origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator,
         sum(n)::BIGINT AS tried,
         coalesce(sum(n) FILTER (status = 'completed'), 0)::BIGINT AS completed,
         coalesce(sum(quarantined) FILTER (status = 'completed'), 0)::BIGINT AS quarantined,
@@ -67,7 +66,7 @@ cells AS (
     LEFT JOIN outcomes AS o
         ON o.origin = s.origin AND o.model = s.model AND o.num_nodes = s.num_nodes AND o.seq_len = s.seq_len
         AND o.gbs_tokens = s.gbs_tokens
-        AND o.accelerator IS NOT DISTINCT FROM s.accelerator
+        AND o.num_gpus IS NOT DISTINCT FROM s.num_gpus AND o.accelerator IS NOT DISTINCT FROM s.accelerator
 ),
 typed AS (
     SELECT
@@ -88,10 +87,10 @@ typed AS (
     LEFT JOIN best_configs AS b
         ON b.origin = c.origin AND b.model = c.model AND b.num_nodes = c.num_nodes AND b.seq_len = c.seq_len
         AND b.gbs_tokens = c.gbs_tokens
-        AND b.accelerator IS NOT DISTINCT FROM c.accelerator
+        AND b.num_gpus IS NOT DISTINCT FROM c.num_gpus AND b.accelerator IS NOT DISTINCT FROM c.accelerator
 )
 SELECT
-    origin, model, num_nodes, seq_len, gbs_tokens, accelerator, params, num_gpus, gpus_per_node, cell_state,
+    origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, params, gpus_per_node, cell_state,
     CASE cell_state
         WHEN 'measured' THEN NULL
         WHEN 'not_run' THEN 'nobody tried'

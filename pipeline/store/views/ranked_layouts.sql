@@ -1,13 +1,14 @@
 -- Every completed layout of each cell, fastest first. Repeats of one layout are one row: the medians over its runs,
 -- and the spread that tells how far a lead can be trusted. Tokens/s/GPU decides, not MFU: within a cell the model and
 -- the card are the same, and tokens/s/GPU depends on no FLOP convention.
+-- A cell is one number of accelerators: on a single node 1, 2 and 4 of them are different questions.
 -- Runs without a model, node count, sequence length or batch have no cell; an unknown accelerator is a group of its own.
 CREATE VIEW ranked_layouts AS
 WITH layouts AS (
     SELECT
-        origin, model, num_nodes, seq_len, gbs_tokens, accelerator,
+        origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator,
         -- what makes a layout: everything that a user can choose
-        framework, num_gpus, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas,
+        framework, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas,
         recompute, precision, sequence_parallel, pipeline_schedule, layout, variant,
         -- two runs of which the layout is not known in full are not repeats of each other
         CASE WHEN (dp + tp + pp + mbs + gas) IS NULL THEN run_id END AS only_run,
@@ -43,12 +44,12 @@ named AS (
     FROM layouts
 )
 SELECT
-    origin, model, num_nodes, seq_len, gbs_tokens, accelerator,
+    origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator,
     row_number() OVER (
-        PARTITION BY origin, model, num_nodes, seq_len, gbs_tokens, accelerator
+        PARTITION BY origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator
         ORDER BY tokens_per_s_per_gpu DESC, layout, run_id
     ) AS rank_in_cell,
-    run_id, framework, params, num_gpus, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute,
+    run_id, framework, params, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute,
     precision, layout, variant, tokens_per_s_per_gpu, tokens_per_s, step_time_s, mfu, mfu_logged, hfu, model_tflops_per_gpu,
     mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread
 FROM named

@@ -1,4 +1,4 @@
--- How much of its smallest run's efficiency a model keeps as nodes are added, for the best layout of any kind
+-- How much of its smallest run's efficiency a model keeps as accelerators are added, for the best layout of any kind
 -- (strategy 'best') and for each set of parallel dimensions. Within one line the model, sequence and card are the
 -- same, so the ratio of MFU is that of tokens/s/GPU, which also serves where no MFU can be computed (CPU runs).
 CREATE VIEW scaling_efficiency AS
@@ -16,7 +16,7 @@ WITH named AS (
         AND model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
 ),
 tried AS (
-    SELECT origin, model, seq_len, gbs_tokens, accelerator, num_nodes, s.strategy, count(*) AS runs_tried
+    SELECT origin, model, seq_len, gbs_tokens, accelerator, num_nodes, num_gpus, s.strategy, count(*) AS runs_tried
     FROM named AS r, (SELECT unnest([r.strategy, 'best']) AS strategy) AS s
     WHERE s.strategy IS NOT NULL
     GROUP BY ALL
@@ -28,7 +28,7 @@ ranked AS (
 ),
 points AS (
     SELECT
-        l.origin, l.model, l.seq_len, l.gbs_tokens, l.accelerator, s.strategy, l.num_nodes,
+        l.origin, l.model, l.seq_len, l.gbs_tokens, l.accelerator, s.strategy, l.num_nodes, l.num_gpus,
         sum(l.repeats)::BIGINT AS runs_completed,
         arg_min(l, l.rank_in_cell) AS best
     FROM ranked AS l, (SELECT unnest([l.strategy, 'best']) AS strategy) AS s
@@ -39,24 +39,24 @@ with_baseline AS (
     SELECT *, first(best) OVER line AS baseline
     FROM points
     WINDOW line AS (
-        PARTITION BY origin, model, seq_len, gbs_tokens, accelerator, strategy ORDER BY num_nodes
+        PARTITION BY origin, model, seq_len, gbs_tokens, accelerator, strategy ORDER BY num_gpus, num_nodes
         ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
     )
 )
 SELECT
-    p.origin, p.model, p.seq_len, p.gbs_tokens, p.accelerator, p.strategy, p.num_nodes,
-    p.best.num_gpus AS num_gpus, p.best.params AS params, p.best.run_id AS run_id, p.best.layout AS layout,
+    p.origin, p.model, p.seq_len, p.gbs_tokens, p.accelerator, p.strategy, p.num_nodes, p.num_gpus,
+    p.best.params AS params, p.best.run_id AS run_id, p.best.layout AS layout,
     p.best.mfu AS mfu, p.best.tokens_per_s AS tokens_per_s, p.best.tokens_per_s_per_gpu AS tokens_per_s_per_gpu,
-    p.baseline.num_nodes AS baseline_num_nodes,
+    p.baseline.num_nodes AS baseline_num_nodes, p.baseline.num_gpus AS baseline_num_gpus,
     p.baseline.mfu AS baseline_mfu,
     coalesce(
         p.best.mfu / p.baseline.mfu, p.best.tokens_per_s_per_gpu / p.baseline.tokens_per_s_per_gpu
     ) AS scaling_efficiency,
-    p.baseline.tokens_per_s * p.best.num_gpus / p.baseline.num_gpus AS ideal_tokens_per_s,
+    p.baseline.tokens_per_s * p.num_gpus / p.baseline.num_gpus AS ideal_tokens_per_s,
     p.runs_completed,
     t.runs_tried
 FROM with_baseline AS p
 JOIN tried AS t
     ON t.origin = p.origin AND t.model = p.model AND t.seq_len = p.seq_len AND t.gbs_tokens = p.gbs_tokens
     AND t.num_nodes = p.num_nodes AND t.strategy = p.strategy
-    AND t.accelerator IS NOT DISTINCT FROM p.accelerator
+    AND t.num_gpus IS NOT DISTINCT FROM p.num_gpus AND t.accelerator IS NOT DISTINCT FROM p.accelerator
