@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import polars as pl
 import streamlit as st
 
-from dashboard.charts.grid import MIN_CELL_WIDTH, Grid, left_margin
+from dashboard.charts.grid import MAX_CELL_WIDTH, MIN_CELL_WIDTH, Grid, left_margin
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.ranking import RankedRow
@@ -17,9 +17,10 @@ from dashboard.widgets import link, rich, run_url
 
 
 def keep_cells_readable(grid: Grid) -> None:
-    """Lets a wide grid scroll sideways rather than squeeze its cells."""
-    width = left_margin(grid.models) + MIN_CELL_WIDTH * len(grid.nodes)
-    st.html(f"<style>.st-key-heat,.st-key-memory{{min-width:{width}px}}</style>")
+    """Lets a wide grid scroll sideways rather than squeeze its cells, and keeps a narrow one from stretching them."""
+    narrow, wide = (left_margin(grid.models) + width * len(grid.nodes) for width in (MIN_CELL_WIDTH, MAX_CELL_WIDTH))
+    charts = ".st-key-heat,.st-key-memory"
+    st.html(f"<style>{charts}{{min-width:{narrow}px;max-width:{wide}px}}</style>")
 
 
 def legend(cells: pl.DataFrame, metric: Metric) -> None:

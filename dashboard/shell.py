@@ -18,6 +18,7 @@ from dashboard import filters as filter_values
 from dashboard import widgets
 from dashboard.filters import Filters
 from dashboard.navigation import PAGES
+from dashboard.queries.slices import runs_of
 from dashboard.queries.slices import slices as slices_query
 from dashboard.slices import Slice, offered_origins, resolve_slice
 from dashboard.store import Store, adopt_latest, newer_version, open_store
@@ -34,13 +35,19 @@ _WATCH_SCHEME = """export default function (component) {
   return () => query.removeEventListener("change", tell);
 }"""
 
+# A page change by `st.switch_page` with parameters leaves two steps in the browser's history, the first of them
+# without the list's search. A plain change of address leaves one, and "back" restores the list from its own address.
+_FOLLOW_LINK = """export default function (component) {
+  window.location.assign(new URL(component.data, document.baseURI));
+}"""
+
 
 @dataclass(frozen=True)
 class View:
     """What a page needs.
 
     `slices` has one row per slice of the store, `chosen` is the one that the filters and the data pick (None when no
-    run has a cell), `ignored` names what the URL asked for in vain.
+    run has a cell), `origin_runs` counts the runs of its origin, `ignored` names what the URL asked for in vain.
     """
 
     store: Store
@@ -48,6 +55,7 @@ class View:
     filters: Filters
     slices: pl.DataFrame
     chosen: Slice | None
+    origin_runs: int
     ignored: tuple[str, ...]
 
 
@@ -66,7 +74,11 @@ def begin() -> View:
     filters, unreadable = filter_values.parse_query(url_query())
     slices = slices_query().run(store.con)
     chosen, absent = resolve_slice(filters, slices)
-    return View(store, widgets.tokens(), filters, slices, chosen, unreadable + absent)
+    unmet = tuple(f"{name}={getattr(filters, name)}" for name in absent)
+    for name in absent:
+        filters = filters.having(name, None)
+    origin_runs = 0 if chosen is None else runs_of(chosen.origin).run(store.con)["runs"].item()
+    return View(store, widgets.tokens(), filters, slices, chosen, origin_runs, unreadable + unmet)
 
 
 def url_query() -> dict[str, list[str]]:
@@ -112,6 +124,12 @@ def other_origins(view: View) -> list[tuple[str, str]]:
     offered = offered_origins(view.slices["origin"].unique().to_list())
     shown = view.chosen.origin if view.chosen else None
     return [(f"{origin} results", f"?origin={origin}") for origin in offered if origin != shown]
+
+
+def follow(url: str) -> None:
+    """Takes the reader to another address of this app, as if a link had been clicked."""
+    component = st.components.v2.component("follow_link", js=_FOLLOW_LINK)
+    component(key="follow_link", data=url, height=1)
 
 
 def say_ignored(view: View) -> None:

@@ -51,9 +51,9 @@ def default_origin(slices: pl.DataFrame) -> str | None:
 
 
 def resolve_slice(filters: Filters, slices: pl.DataFrame) -> tuple[Slice | None, tuple[str, ...]]:
-    """The slice that fits the chosen values and has most completed runs, and what could not be honoured.
+    """The slice that fits the chosen values and has most completed runs, and the filters that could not be honoured.
 
-    A choice that no slice has (an old link) is skipped and named in the second value; the others still hold.
+    A choice that no slice has (an old link) is skipped and its name returned; the others still hold.
     """
     left = slices.sort("runs_completed", "runs_tried", descending=True, maintain_order=True)
     ignored: list[str] = []
@@ -62,14 +62,14 @@ def resolve_slice(filters: Filters, slices: pl.DataFrame) -> tuple[Slice | None,
         if name == "origin":
             offered = offered_origins(slices["origin"].unique().to_list())
             if wanted is not None and wanted not in offered:
-                ignored.append(f"origin={wanted}")
+                ignored.append(name)
                 wanted = None
             wanted = wanted or default_origin(slices)
         if wanted is None:
             continue
         fits = left.filter(pl.col(name).is_null() if wanted == UNKNOWN else pl.col(name) == wanted)
         if fits.is_empty():
-            ignored.append(f"{name}={wanted}")
+            ignored.append(name)
         else:
             left = fits
     if left.is_empty():

@@ -24,6 +24,7 @@ from dashboard.queries.query import Query
 from dashboard.theme import Theme
 
 _STYLE = (Path(__file__).parent / "assets" / "style.css").read_text()
+_ROW_HEIGHT = 32  # of tables, in pixels
 _CHART_CONFIG = {"displayModeBar": False, "doubleClick": False}
 
 
@@ -86,7 +87,8 @@ def head(
     """Title, the answer in one sentence, and the line on origin, n and conditions; `links` are (text, url) after it."""
     st.title(title, anchor=False)
     badges = "".join(badge(origin) for origin in origins)
-    after = "".join(f" · {link(text, url)}" for text, url in links)
+    after = ", ".join(link(text, url) for text, url in links)
+    after = f"{'' if meta.endswith('.') else ' ·'} Also here: {after}" if after else ""
     second = f'<p class="ss-meta">{badges}{rich(meta)}{after}</p>' if meta or badges else ""
     st.html(f'<p class="ss-answer">{rich(answer)}</p>{second}')
 
@@ -207,11 +209,15 @@ def table(
 
 
 def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, height: int = 520) -> int | None:
-    """A table whose rows can be picked, by mouse or keyboard. Returns the picked row's position, or None."""
+    """A table whose rows can be picked, by mouse or keyboard. Returns the picked row's position, or None.
+
+    `height` is the most it takes, in pixels.
+    """
     display, config = _shown(frame, columns)
     state = st.dataframe(
-        display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key, height=height,
-        row_height=32, on_select="rerun", selection_mode=["single-row", "single-cell"],
+        display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key,
+        height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),
+        row_height=_ROW_HEIGHT, on_select="rerun", selection_mode=["single-row", "single-cell"],
     )  # fmt: skip
     picked = state["selection"]
     rows, cells = picked.get("rows", []), picked.get("cells", [])

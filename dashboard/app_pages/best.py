@@ -30,26 +30,24 @@ def _page(view: View) -> None:
     if chosen is None:
         widgets.head(TITLE, words.NO_GRID)
         return
-    found = queries.cells(chosen, view.filters)
-    ended = queries.outcomes(chosen, view.filters)
-    grid = cells.settle(found.run(view.store.con), ended.run(view.store.con), view.filters)
-    if view.filters.narrows_layouts:
-        grid = cells.without_untried(grid)
+    found, ended = queries.cells(chosen, view.filters), queries.outcomes(chosen, view.filters)
+    whole = cells.settle(found.run(view.store.con), ended.run(view.store.con), view.filters)
+    grid = cells.without_untried(whole) if view.filters.narrows_layouts else whole
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    if grid.is_empty():
+        with controls:
+            _draw_filters(view, chosen)
+        _draw_head(head, words.nothing_matches(whole, view.filters), whole, chosen, view)
+        return
     with controls:
         model, nodes, metric = _selectors(grid)
-        filter_panel.draw(view, queries.facets(chosen).run(view.store.con))
-        shell.share_popover(view, {"model": model, "nodes": str(nodes)})
         ranking = queries.ranking(chosen, view.filters, model, nodes)
+        _draw_filters(view, chosen)
+        shell.share_popover(view, {"model": model, "nodes": str(nodes)})
         widgets.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
-        filter_panel.draw_chips(view.filters)
     cell = grid.filter((pl.col("model") == model) & (pl.col("num_nodes") == nodes)).row(0, named=True)
-    with head:
-        answer = words.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else words.cell_answer(cell)
-        widgets.head(
-            TITLE, answer, words.conditions(chosen, grid), origins=(chosen.origin,), links=shell.other_origins(view)
-        )
-        shell.say_ignored(view)
+    answer = words.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else words.cell_answer(cell)
+    _draw_head(head, answer, grid, chosen, view)
     ranked = ranking.run(view.store.con)
     with st.container(key="hero"):
         left, right = _hero(grid)
@@ -58,6 +56,18 @@ def _page(view: View) -> None:
     with right, st.container(gap="xsmall"):
         _draw_panel(cell, ranked)
     _draw_tables(chosen, view, ranked, cell)
+
+
+def _draw_head(head: DeltaGenerator, answer: str, grid: pl.DataFrame, chosen: Slice, view: View) -> None:
+    conditions = words.conditions(chosen, grid, view.origin_runs)
+    with head:
+        widgets.head(TITLE, answer, conditions, origins=(chosen.origin,), links=shell.other_origins(view))
+        shell.say_ignored(view)
+
+
+def _draw_filters(view: View, chosen: Slice) -> None:
+    filter_panel.draw(view, queries.facets(chosen).run(view.store.con))
+    filter_panel.draw_chips(view.filters)
 
 
 def _selectors(grid: pl.DataFrame) -> tuple[str, int, Metric]:
@@ -106,7 +116,8 @@ def _draw_grid(grid: pl.DataFrame, metric: Metric, view: View, selected: tuple[s
 
 def _draw_below(grid: pl.DataFrame, metric: Metric, view: View) -> None:
     grid_widgets.legend(grid, metric)
-    if metric.key != "memory" and grid["mem_peak_bytes"].count():
+    # A trainer without a GPU logs 0 bytes; a panel of empty tracks would say nothing.
+    if metric.key != "memory" and any(grid["mem_peak_bytes"].drop_nulls()):
         widgets.section("Peak memory of the winner", words.track(grid))
         widgets.chart(memory.draw(grid, view.tokens), key="memory", alt=words.memory_alt(grid))
 

@@ -32,7 +32,8 @@ def _page(view: View) -> None:
     grid = cells.settle(found.run(view.store.con), ended.run(view.store.con), Filters())
     if "open_cell" in st.session_state:
         st.switch_page("app_pages/best.py", query_params=_cell_query(view.filters, st.session_state.pop("open_cell")))
-    meta = words.meta(int(grid["runs_tried"].sum()), view.store.version, labels.moment(view.store.published_at))
+    scope = grid_words.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
+    meta = words.meta(scope, view.store.version, labels.moment(view.store.published_at))
     widgets.head(TITLE, words.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
     shell.say_ignored(view)
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
@@ -57,7 +58,7 @@ def _open() -> None:
 
 def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     metric: Metric = METRICS["mfu"] if grid["mfu"].count() else METRICS["throughput"]
-    widgets.section(f"Best {metric.label} by model and nodes", words.slice_words(chosen))
+    widgets.section(f"Best {words.in_sentence(metric.label)} by model and nodes", words.slice_words(chosen))
     hovers = [grid_words.hover(row, metric) for row in grid.iter_rows(named=True)]
     figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False)
     widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)

@@ -56,6 +56,8 @@ def _page(view: View) -> None:
         shell.say_ignored(view)
     if lines:
         _draw_charts(points, lines, column, view)
+    if points.is_empty():
+        return
     widgets.table_twin(
         f"All points as a table, {count(points.height, 'row')}", points, _TABLE, csv=points, csv_name="scaling"
     )
@@ -89,7 +91,7 @@ def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, view: View
     hovers = [words.hover(row) for row in points.iter_rows(named=True)]
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
-        title = "MFU of the best layout, %" if column == "mfu" else "Scaling efficiency, % of the baseline's MFU"
+        title = "MFU of the best layout, %" if column == "mfu" else f"Scaling efficiency, % of {words.unit(points)}"
         widgets.section(title)
         figure = charts.draw_share(points, view.tokens, column=column, lines=lines, hovers=hovers)
         widgets.chart(figure, key="share", alt=words.alt(points, lines, column, title))

@@ -12,6 +12,7 @@ from dashboard.labels import number, plain
 from dashboard.theme import Theme
 
 MIN_CELL_WIDTH = 100
+MAX_CELL_WIDTH = 190
 HALF = 0.48  # half a cell, less the gap of 4 px
 
 

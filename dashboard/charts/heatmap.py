@@ -90,7 +90,7 @@ def _add_backgrounds(
             if share is not None and metric.paint == "share":
                 figure.add_shape(
                     type="rect", layer="above", x0=column - HALF, x1=column - HALF + 2 * HALF * share,
-                    y0=row - HALF, y1=row + HALF, fillcolor=tokens.hatch, line={"width": 0},
+                    y0=row + HALF - 0.12, y1=row + HALF, fillcolor=tokens.hatch, line={"width": 0},
                 )  # fmt: skip
     figure.add_heatmap(
         z=pixels, zmin=0, zmax=1, xgap=4, ygap=4, showscale=False, hoverinfo="skip",

@@ -44,6 +44,3 @@ WHERE origin = $origin AND duplicate_of IS NULL""",
     )
 
 
-def runs_by_origin() -> Query:
-    """One row per origin with its number of runs."""
-    return Query("SELECT origin, count(*) AS runs FROM runs WHERE duplicate_of IS NULL GROUP BY origin ORDER BY origin")

@@ -10,16 +10,9 @@ from dashboard.queries.query import Query, layout_condition
 
 # Columns that the search box looks into; each is what somebody copies from a log, a path or a ticket.
 SEARCHED = (
-    "model",
-    "layout",
-    "framework",
-    "accelerator",
-    "sweep",
-    "job_id",
-    "run_id",
-    "status_evidence",
-    "source_path",
-)
+    "status", "origin", "model", "layout", "framework", "accelerator", "sweep", "job_id", "run_id", "status_evidence",
+    "quarantine_reason", "source_path",
+)  # fmt: skip
 FACETS = ("status", "origin", "framework", "model", "accelerator", "num_nodes", "sweep")
 
 SORTS: dict[str, str] = {
@@ -41,7 +34,10 @@ LISTED = (
 
 @dataclass(frozen=True)
 class Search:
-    """What the list is narrowed to. `facets` maps a facet to its chosen values; none chosen means all."""
+    """What the list is narrowed to. `facets` maps a facet to its chosen values; none chosen means all.
+
+    Every word of `text` has to stand in one of SEARCHED or in an evidence line of the run.
+    """
 
     text: str = ""
     facets: Mapping[str, Sequence[object]] = field(default_factory=dict)
@@ -73,7 +69,8 @@ def _condition(search: Search) -> tuple[str, dict[str, object]]:
                 params[f"facet_{name}"] = known
     for place, word in enumerate(search.text.split()):
         hit = " OR ".join(f"contains(lower({name}), $word_{place})" for name in SEARCHED)
-        parts.append(f"({hit})")
+        logged = f"run_id IN (SELECT run_id FROM events WHERE contains(lower(text), $word_{place}))"
+        parts.append(f"({hit} OR {logged})")
         params[f"word_{place}"] = word.lower()
     return "\n  AND ".join(parts), params
 

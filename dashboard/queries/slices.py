@@ -16,3 +16,10 @@ FROM grid_cells
 GROUP BY ALL
 ORDER BY runs_completed DESC, runs_tried DESC, origin, accelerator, seq_len, gbs_tokens"""
     )
+
+
+def runs_of(origin: str) -> Query:
+    """One row: the runs of an origin, those without a cell included."""
+    return Query(
+        "SELECT count(*) AS runs FROM runs WHERE origin = $origin AND duplicate_of IS NULL", {"origin": origin}
+    )

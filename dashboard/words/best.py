@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from dashboard import labels
-from dashboard.filters import Filters, chips
+from dashboard.filters import SLICE, Filters, chips
 from dashboard.labels import count, gib, number, percent, points
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
@@ -39,6 +39,8 @@ def lead(cell: Cell) -> str:
         gap = cell["mfu"] - cell["runner_up_mfu"]
         size = points(gap).lstrip("+")
         return f"{size}{labels.NBSP}{'point' if size == '1.0' else 'points'} ahead of the runner-up"
+    if cell["margin"] >= 1:
+        return f"{labels.ratio(1 + cell['margin'])} as fast as the runner-up"
     return f"{percent(cell['margin'])} faster than the runner-up"
 
 
@@ -102,38 +104,54 @@ def _states_bound(cell: Cell) -> str:
 
 def filtered_answer(cells: pl.DataFrame, filters: Filters) -> str:
     """What the active filters leave of the grid."""
-    named = ", ".join(chip.label for chip in chips(filters) if chip.name not in ("origin",))
     answered = cells.filter(pl.col("run_id").is_not_null())
     if answered.is_empty():
-        return f"**No completed run matches {named}.** {_why_none(cells)}Remove a filter to see more."
+        return nothing_matches(cells, filters)
     by = "mfu" if answered["mfu"].count() else "tokens_per_s_per_gpu"
     best = answered.sort(by, descending=True, nulls_last=True).row(0, named=True)
     return (
-        f"With {named}, **{number(answered.height)} of {count(cells.height, 'cell')} have a result**; "
-        f"the best is {performance(best)} for {place(best)} with {best['layout']}."
+        f"With {_named(filters)}, **{number(answered.height)} of {count(cells.height, 'cell')} have a result**; "
+        f"the best is {performance(best)} for {place(best)} with {_unbroken(best['layout'])}."
     )
 
 
-def _why_none(cells: pl.DataFrame) -> str:
+def nothing_matches(cells: pl.DataFrame, filters: Filters) -> str:
+    """Why the filters leave no result, and what to do."""
+    tried = int(cells["runs_tried"].sum())
+    what = f"{count(tried, 'try', 'tries')}, none completed" if tried else "nobody tried it"
     reasons = cells.filter(pl.col("cell_state") == "impossible")["cell_reason"].unique().to_list()
-    return f"{reasons[0]}, more than any cell has. " if len(reasons) == 1 and _all_impossible(cells) else ""
+    sizes = cells["num_gpus"].drop_nulls().to_list()
+    if not tried and len(reasons) == 1 and sizes and (cells["cell_state"] == "impossible").all():
+        what = f"{reasons[0]}, and the largest cell has {number(max(sizes))}"
+    return f"**No completed run matches {_named(filters)}**: {what}. Remove a filter to see more."
 
 
-def _all_impossible(cells: pl.DataFrame) -> bool:
-    return bool((cells["cell_state"] == "impossible").all())
+def _named(filters: Filters) -> str:
+    """The filters that narrow the slice, in words."""
+    return ", ".join(chip.label for chip in chips(filters) if chip.name not in SLICE)
 
 
-def conditions(chosen: Slice, cells: pl.DataFrame) -> str:
+def scope(shown: int, of_origin: int, origin: str) -> str:
+    """How many runs are on screen, of how many of this origin.
+
+    >>> scope(10, 10, "measured"), scope(10, 23, "measured")
+    ('10 runs', '10 of 23 measured runs')
+    """
+    return count(shown, "run") if shown >= of_origin else f"{number(shown)} of {count(of_origin, f'{origin} run')}"
+
+
+def conditions(chosen: Slice, cells: pl.DataFrame, of_origin: int) -> str:
     """n, hardware and batch of the grid, for the meta line."""
     frameworks = cells["framework"].drop_nulls().unique().sort().to_list()
     parts = [
-        count(int(cells["runs_tried"].sum()), "run"),
+        scope(int(cells["runs_tried"].sum()), of_origin, chosen.origin),
         ", ".join(frameworks[:3]) + (" and others" if len(frameworks) > 3 else ""),
         chosen.accelerator or "accelerator unknown",
         f"sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else "sequence unknown",
         f"{labels.token_count(chosen.gbs_tokens)}-token batch" if chosen.gbs_tokens is not None else "batch unknown",
     ]
-    return ", ".join(part for part in parts if part) + ". Ranked by tokens/s/GPU; MFU recomputed from it."
+    mfu = "MFU recomputed from it" if cells["mfu"].count() else "no MFU could be computed"
+    return ", ".join(part for part in parts if part) + f". Ranked by tokens/s/GPU; {mfu}."
 
 
 def hover(cell: Cell, metric: Metric) -> str:

@@ -168,7 +168,7 @@ _PROBLEMS = (
     ("lines_rejected", "line or row", "lines or rows", "could not be read", "rejects"),
     ("files_rejected", "file", "files", "could not be read at all", "files"),
     ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),
-    ("runs_without_end", "run", "runs", "end without a known reason", "status"),
+    ("runs_without_end", "run ends", "runs end", "without a known reason", "status"),
     ("runs_in_conflict", "run", "runs", "with sources that disagree on a setting", "conflicts"),
 )
 
@@ -180,9 +180,9 @@ def quiet_problems(row: Mapping[str, int]) -> list[Item]:
     ]
 
 
-def meta(runs: int, version: int, published_at: str) -> str:
+def meta(scope: str, version: int, published_at: str) -> str:
     """n and the age of the data."""
-    return f"{count(runs, 'run')} · store version {version}, published {published_at} UTC"
+    return f"{scope} · store version {version}, published {published_at} UTC"
 
 
 def slice_words(chosen: Slice) -> str:
@@ -190,3 +190,12 @@ def slice_words(chosen: Slice) -> str:
     batch = f", {labels.token_count(chosen.gbs_tokens)}-token batch" if chosen.gbs_tokens is not None else ""
     sequence = f", sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else ""
     return f"{chosen.accelerator or 'accelerator unknown'}{sequence}{batch}"
+
+
+def in_sentence(label: str) -> str:
+    """A label inside a sentence: abbreviations keep their capitals.
+
+    >>> in_sentence("MFU"), in_sentence("Tokens/s/GPU")
+    ('MFU', 'tokens/s/GPU')
+    """
+    return label if label[:2].isupper() else label[:1].lower() + label[1:]

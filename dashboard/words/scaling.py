@@ -28,6 +28,15 @@ def baseline_name(baseline: Baseline) -> str:
     return "best" if baseline.kind == "best" else "smallest run's"
 
 
+def _quantity(points: pl.DataFrame) -> str:
+    return "MFU" if points["mfu"].null_count() == 0 else "throughput per GPU"
+
+
+def unit(points: pl.DataFrame) -> str:
+    """What efficiency is a share of, for the chart's title."""
+    return f"the baseline's {_quantity(points)}"
+
+
 def baseline_option(value: str) -> str:
     """A baseline as a choice in a menu.
 
@@ -43,18 +52,24 @@ def answer(points: pl.DataFrame, lines: Sequence[str], baseline: Baseline, chose
     drawn = points.filter(pl.col("line").is_in(list(lines)) & pl.col("scaling_efficiency").is_not_null())
     if drawn["num_nodes"].n_unique() < 2:
         return (
-            f"**Nothing to compare yet.** {count(points['num_nodes'].n_unique(), 'node count')} of one line with a "
-            "result; a curve needs two."
+            f"**Nothing to compare yet.** {count(points['line'].n_unique(), 'line')} with results on {_nodes(points)}; "
+            "a curve needs one line with two node counts."
         )
     largest = max(drawn["num_nodes"].to_list())
     left = drawn.filter(pl.col("num_nodes") == largest).sort("scaling_efficiency", descending=True)
-    unit = "MFU" if drawn["mfu"].null_count() == 0 else "throughput per GPU"
     parts = [f"{line} {percent(share, 0)}" for line, share in left.select("line", "scaling_efficiency").iter_rows()]
     parts[0] = parts[0].replace(f"{left['line'][0]} ", f"{left['line'][0]} keeps ", 1)
-    parts[0] += f" of its {baseline_name(baseline)} {unit}"
+    parts[0] += f" of its {baseline_name(baseline)} {_quantity(drawn)}"
     batch = f"With a fixed {labels.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
     text = f"{batch}**at {count(largest, 'node')} {_joined(parts)}.**"
     return text[0].upper() + text[1:] + _steepest(drawn)
+
+
+def _nodes(points: pl.DataFrame) -> str:
+    counts = sorted(set(points["num_nodes"]))
+    return (
+        f"{_joined([number(n) for n in counts])} {'node' if counts == [1] else 'nodes'}" if counts else "no node count"
+    )
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -63,6 +78,8 @@ def _joined(parts: Sequence[str]) -> str:
 
 def _steepest(drawn: pl.DataFrame) -> str:
     """The step between neighbouring node counts that costs most on average over the lines that have both."""
+    counts = sorted(set(drawn["num_nodes"]))
+    neighbours = pl.DataFrame({"before": counts[:-1], "num_nodes": counts[1:]}, schema_overrides={"before": pl.Int64})
     steps = (
         drawn.sort("line", "num_nodes")
         .with_columns(
@@ -70,6 +87,7 @@ def _steepest(drawn: pl.DataFrame) -> str:
             kept=pl.col("scaling_efficiency") / pl.col("scaling_efficiency").shift(1).over("line"),
         )
         .drop_nulls(["before", "kept"])
+        .join(neighbours, on=["before", "num_nodes"])
         .group_by("before", "num_nodes")
         .agg(pl.col("kept").mean())
         .sort("kept", "num_nodes")
@@ -92,7 +110,7 @@ def meta(points: pl.DataFrame, lines: Sequence[str], chosen: Slice) -> str:
         chosen.accelerator or "accelerator unknown",
         f"sequence {number(chosen.seq_len)}",
     ]
-    more = f" {count(hidden, 'line')} with fewer node counts only in the table." if hidden > 0 else ""
+    more = f" {count(hidden, 'more line')} (one node count, or beyond six) only in the table." if hidden > 0 else ""
     return ", ".join(parts) + "." + more
 
 
