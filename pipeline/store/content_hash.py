@@ -39,8 +39,7 @@ def digest(
         f"SELECT count(*), coalesce(sum(md5_number_lower(concat_ws(chr(31), {texts}))), 0) "
         f"FROM ({source or f'FROM {quote(table.name)}'})"
     )
-    row = connection.execute(query, dict(parameters or {})).fetchone()
-    rows, total = row or (0, 0)
+    ((rows, total),) = connection.execute(query, dict(parameters or {})).fetchall()
     return Digest(rows, f"{total:032x}")
 
 

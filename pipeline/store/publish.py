@@ -24,7 +24,7 @@ from pipeline.store.disk import storing, sync
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake, Release
 from pipeline.store.lock import exclusive
-from pipeline.store.published import StoreInfo, connect, current, store_info, versions
+from pipeline.store.published import StoreInfo, connect, current, store_info, version_of, versions
 from schemas import ddl
 from schemas.registry import STORE, TABLES, VIEWS
 from schemas.tables import STORE_INFO
@@ -65,13 +65,10 @@ def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
         if release is None:
             raise StoreError(f"There is nothing to publish in {home.path}. Run `sweepscope ingest PATH` first.")
         done = _current(home)
-        if done and (done.release, done.fingerprint) == (release.number, fingerprint(views)):
-            path, rows, is_new = current(home.path), _count(current(home.path)), False
-            version = done.version
-        else:
-            version = 1 + max((kept.version for kept in versions(home.path)), default=0)
-            path, rows, is_new = _publish(home, release, version, views)
-    return Published(version, path, release.number, rows, time.perf_counter() - begin, is_new)
+        is_new = done is None or (done.release, done.fingerprint) != (release.number, fingerprint(views))
+        path = _publish(home, release, views) if is_new else current(home.path)
+        rows = _count(path)
+    return Published(version_of(path), path, release.number, rows, time.perf_counter() - begin, is_new)
 
 
 def load_views(folder: Path) -> dict[str, str]:
@@ -101,12 +98,13 @@ def fingerprint(views: Mapping[str, str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def _publish(home: Home, release: Release, version: int, views: Mapping[str, str]) -> tuple[Path, dict[str, int], bool]:
+def _publish(home: Home, release: Release, views: Mapping[str, str]) -> Path:
+    version = 1 + max((kept.version for kept in versions(home.path)), default=0)
     final = home.store / f"results-{version}.duckdb"
-    _remove_leftovers(home)
     temporary = home.store / f".{final.name}"
+    _remove_leftovers(home)
     try:
-        rows = _build(temporary, home, release, version, views)
+        _build(temporary, home, release, version, views)
         sync(temporary)
         temporary.rename(final)
     finally:
@@ -114,46 +112,59 @@ def _publish(home: Home, release: Release, version: int, views: Mapping[str, str
     sync(home.store)
     _point_to(home.link, final)
     _remove_old(home)
-    return final, rows, True
+    return final
 
 
-def _build(path: Path, home: Home, release: Release, version: int, views: Mapping[str, str]) -> dict[str, int]:
-    """Write the whole store to `path`; rows per table."""
-    lake = Lake(home)
+def _build(path: Path, home: Home, release: Release, version: int, views: Mapping[str, str]) -> None:
+    """Write the whole store to `path`, from which this process is then detached."""
     settings: dict[str, str | bool | int | float | list[str]] = {
         "temp_directory": f"{path}.spill",
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
     }
-    rows: dict[str, int] = {}
     with duckdb.connect(":memory:", config=settings) as connection:
         connection.execute(f"ATTACH {ddl.literal(str(path))} AS store (STORAGE_VERSION '{_STORAGE_VERSION}')")
         connection.execute("USE store")
-        for name, table in TABLES.items():
-            connection.execute(ddl.create_table(table))
-            query, parameters = pinned.select(connection, table, lake.files(name, release))
-            # In key order: equal content gives equal tables, and rows of a run lie together, which queries like.
-            order = ", ".join(map(ddl.quote, table.primary_key))
-            inserted = connection.execute(f"INSERT INTO {ddl.quote(name)} {query} ORDER BY {order}", parameters)
-            (rows[name],) = inserted.fetchone() or (0,)
+        # One transaction: on its own each of the 400 statements would wait for the disk (2 s instead of 0.3 s).
+        connection.execute("BEGIN")
+        row_count = _fill_tables(connection, Lake(home), release)
         for statement in views.values():
             connection.execute(statement)
-        connection.execute(ddl.create_table(STORE_INFO))
-        info = StoreInfo(
-            version, release.number, datetime.now(UTC).replace(tzinfo=None), installed_version("sweepscope"),
-            fingerprint(views), sum(rows.values()),
-        )  # fmt: skip
-        connection.execute(
-            f"INSERT INTO store_info BY NAME SELECT {', '.join(f'${name} AS {name}' for name in vars(info))}",
-            vars(info),
-        )
+        _write_info(connection, StoreInfo(
+            version=version,
+            release=release.number,
+            published_at=datetime.now(UTC).replace(tzinfo=None),
+            package_version=installed_version("sweepscope"),
+            fingerprint=fingerprint(views),
+            row_count=row_count,
+        ))  # fmt: skip
         for table in (*TABLES.values(), *VIEWS.values(), STORE_INFO):
             for statement in ddl.comments(table):
                 connection.execute(statement)
+        connection.execute("COMMIT")
         connection.execute("CHECKPOINT store")
         connection.execute("USE memory")
         connection.execute("DETACH store")
-    return rows
+
+
+def _fill_tables(connection: duckdb.DuckDBPyConnection, lake: Lake, release: Release) -> int:
+    """Create and fill every table of the lake; the number of rows over all of them."""
+    total = 0
+    for name, table in TABLES.items():
+        connection.execute(ddl.create_table(table))
+        query, parameters = pinned.select(connection, table, lake.files(name, release))
+        # In key order: equal content gives equal tables, and the rows of a run lie together, as queries want them.
+        order = ", ".join(map(ddl.quote, table.primary_key))
+        connection.execute(f"INSERT INTO {ddl.quote(name)} {query} ORDER BY {order}", parameters)
+        total += _rows(connection, name)
+    return total
+
+
+def _write_info(connection: duckdb.DuckDBPyConnection, info: StoreInfo) -> None:
+    values = vars(info)
+    columns = ", ".join(f"${name} AS {name}" for name in values)
+    connection.execute(ddl.create_table(STORE_INFO))
+    connection.execute(f"INSERT INTO store_info BY NAME SELECT {columns}", values)
 
 
 def _current(home: Home) -> StoreInfo | None:
@@ -172,8 +183,12 @@ def _current(home: Home) -> StoreInfo | None:
 
 def _count(path: Path) -> dict[str, int]:
     with connect(path) as connection:
-        counts = {name: connection.execute(f"SELECT count(*) FROM {ddl.quote(name)}").fetchone() for name in TABLES}
-    return {name: row[0] if row else 0 for name, row in counts.items()}
+        return {name: _rows(connection, name) for name in TABLES}
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, name: str) -> int:
+    ((count,),) = connection.execute(f"SELECT count(*) FROM {ddl.quote(name)}").fetchall()
+    return int(count)
 
 
 def _point_to(link: Path, target: Path) -> None:

@@ -1,0 +1,97 @@
+"""verify finds what is wrong with a home; compact and tidy keep it small without changing a row."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from pipeline.errors import StoreError
+from pipeline.store import care
+from pipeline.store.home import Home
+from pipeline.store.lake import Lake
+from pipeline.store.publish import publish
+from schemas.registry import TABLES
+from tests.pipeline.store.lake_rows import accelerators, together, unit
+
+
+@pytest.fixture
+def stocked(home: Home, lake: Lake) -> Home:
+    lake.commit(together([unit("a"), unit("b"), accelerators("H100")]))
+    publish(home)
+    return home
+
+
+def alter(home: Home, statement: str) -> None:
+    with duckdb.connect(str(home.link.resolve())) as connection:
+        connection.execute(statement)
+
+
+def test_a_sound_home_has_no_problems(stocked: Home) -> None:
+    report = care.verify(stocked)
+    assert report.problems == ()
+    assert [name for name, _, _ in report.tables] == list(TABLES)
+    assert report.as_dict()["tables"][1] == {"table": "runs", "rows": 2, "digest": report.tables[1][2]}
+
+
+def test_a_lost_row_is_found(stocked: Home) -> None:
+    alter(stocked, "DELETE FROM steps WHERE step = 1")
+    assert care.verify(stocked).problems == ("steps: the store has 4 rows, the lake 6",)
+
+
+def test_a_changed_value_is_found(stocked: Home) -> None:
+    alter(stocked, "UPDATE runs SET mfu = 0.9 WHERE run_id = 'a'")
+    assert care.verify(stocked).problems == ("runs: the store's rows differ from the lake's",)
+
+
+def test_a_store_that_is_behind_is_compared_with_its_own_release(stocked: Home) -> None:
+    Lake(stocked).commit(unit("c"))
+    report = care.verify(stocked)
+    assert (report.version, report.release, report.problems) == (1, 1, ())
+
+
+def test_a_store_whose_release_is_gone_is_compared_with_the_newest(stocked: Home) -> None:
+    for _ in range(4):
+        Lake(stocked).commit(unit("a"))
+    care.compact(stocked)
+    assert care.verify(stocked).problems == ()
+    Lake(stocked).commit(unit("c"))
+    care.compact(stocked)
+    assert "runs: the store has 2 rows, the lake 3" in care.verify(stocked).problems
+
+
+def test_a_lost_lake_file_is_found(stocked: Home) -> None:
+    next(stocked.table("runs").glob("*.parquet")).unlink()
+    with pytest.raises(StoreError, match=r"Cannot read .*\.parquet"):
+        care.verify(stocked)
+
+
+def test_a_home_without_a_store_cannot_be_verified(home: Home) -> None:
+    with pytest.raises(StoreError, match="There is no store"):
+        care.verify(home)
+
+
+def test_compact_says_what_it_did(stocked: Home) -> None:
+    for _ in range(4):
+        Lake(stocked).commit(unit("a"))
+    done = care.compact(stocked)
+    assert done["release"] == 6
+    assert done["files_removed"] > 0
+    assert done["bytes_removed"] > 0
+
+
+def test_there_is_nothing_to_compact_at_first(home: Home) -> None:
+    with pytest.raises(StoreError, match="There is no lake"):
+        care.compact(home)
+    assert not care.tidy(home)
+
+
+def test_tidy_waits_until_there_are_many_files(stocked: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake(stocked)
+    lake.commit(unit("c"))
+    assert not care.tidy(stocked)
+    monkeypatch.setattr(care, "_MANY_FILES", 2)
+    assert care.tidy(stocked)
+    release = lake.release()
+    assert release is not None
+    assert len(lake.files("runs", release)) == 1
+    assert not care.tidy(stocked)
