@@ -98,16 +98,16 @@ def read_batch(found: pl.DataFrame, *, on_file: Callable[[str, int], None] = lam
             pl.col("source").cast(pl.Int64), modified_at=pl.from_epoch((pl.col("mtime") * 1e6).cast(pl.Int64), "us")
         )
         .join(names, on="source", how="left", maintain_order="left")
-        .with_columns(parser_version=_version(pl.col("dialect")))
     )
+    files = _file_notes(sources, state.files)
     state.sidecars += _folder_names(sources)
     return Batch(
-        sources=sources.select(SOURCES.names()).cast(dict(SOURCES)),
+        sources=files.with_columns(dialect=pl.coalesce("dialect", "parser")).select(SOURCES.names()).cast(SOURCES),
         facts=said.facts,
         spans=said.spans,
         sidecars=pl.DataFrame(state.sidecars, schema=SIDECAR_SETTINGS),
         tables=state.tables,
-        files=_file_notes(sources, state.files),
+        files=files,
         rejects=pl.DataFrame(state.rejects, schema=_REJECTS),
     )
 

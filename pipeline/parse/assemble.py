@@ -23,12 +23,13 @@ from schemas.vocab import REJECT_REASON_UNPARSED
 
 SOURCES = pl.Schema(
     {
-        "source": pl.Int64, "path": pl.String, "unit": pl.String, "job": pl.String, "kind": pl.String,
-        "modified_at": pl.Datetime("us"), "run_dir": pl.String, "sweep": pl.String, "origin": pl.String,
-        "dialect": pl.String, "parser_version": pl.Int64,
+        "source": pl.Int64(), "path": pl.String(), "unit": pl.String(), "job": pl.String(), "kind": pl.String(),
+        "modified_at": pl.Datetime("us"), "run_dir": pl.String(), "sweep": pl.String(), "origin": pl.String(),
+        "dialect": pl.String(), "parser_version": pl.Int64(),
     }
 )  # fmt: skip
-"""One row per file of the batch: `job` groups a unit's logs into runs, `dialect` is NULL where none was recognised."""
+"""One row per file of the batch: `job` groups a unit's logs into runs, `dialect` is NULL where none was recognised (of
+a log's lines, or by a sidecar's reader)."""
 
 SIDECAR_SETTINGS = pl.Schema(
     {"unit": pl.String, "path": pl.String, "name": pl.String, "value": pl.String, "setting_source": pl.String}
@@ -62,26 +63,21 @@ def assemble(
     )
     runs = _name_runs(leaders.join(attempts, on="source"))
     steps = steps.join(
-        runs.select("source", "attempt_in_source", "run_id", "source_path"), on=["source", "attempt_in_source"]
+        runs.select("source", "attempt_in_source", "run_id", "source_path"),
+        on=["source", "attempt_in_source"],
+        maintain_order="left",
     )
     events = _place_events(facts.events, runs, sources)
     stated = _settings_of_runs(facts.settings, sidecars, _configured_from(runs, steps), sources)
     rules = {dialect.name: dialect.combined for dialect in DIALECTS}
     chosen = configure.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = configure.widen(chosen, TABLES["runs"].polars_schema)
-    summary = summarise(_planned(steps)).join(_gauges(facts.gauges, runs), on="run_id", how="full", coalesce=True)
-    summary = _merge_peaks(summary)
-    rows = (
-        runs.join(wide, on="run_id", how="left", maintain_order="left")
-        .join(summary, on="run_id", how="left", maintain_order="left")
-        .join(_planned_of(steps), on="run_id", how="left", maintain_order="left")
-        .join(_begin_and_end(spans, runs), on="run_id", how="left", maintain_order="left")
-    )
-    if "steps_planned" in rows.columns:
-        rows = rows.with_columns(steps_planned=pl.coalesce("steps_planned_logged", "steps_planned"))
-    else:
-        rows = rows.rename({"steps_planned_logged": "steps_planned"})
-    rows = rows.join(_outcomes(rows, steps, events, chosen, now), on="run_id", how="left", maintain_order="left")
+    peaks = _gauges(_with_run(facts.gauges, runs, sources))
+    summary = _merge_peaks(summarise(steps).join(peaks, on="run_id", how="full", coalesce=True))
+    rows = runs
+    for known in (wide, summary, _planned(steps), _begin_and_end(_with_run(spans, runs, sources))):
+        rows = _completed(rows, known)
+    rows = _completed(rows, _outcomes(rows, steps, events, chosen, now))
     rejects = pl.concat([_unparsed(facts.steps, sources), _unreadable(chosen)])
     noted = configure.conflicts(chosen)
     return {
@@ -98,10 +94,17 @@ def assemble(
 def _leaders(sources: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     """The log that leads each job: most steps, then most settings, then a recognised dialect, then its name.
 
-    A unit whose logs hold no dialect and no sign of a failure is not a run.
+    A unit whose logs hold no dialect and no sign of a failure, and that has no configuration beside them, is not a run.
     """
-    telling = facts.events.filter(pl.col("kind").is_in(["traceback", "exception", "exit_code"]).not_())
-    counted = sources.filter(pl.col("kind") == "log")
+    telling = facts.events.filter(~pl.col("kind").is_in(["traceback", "exception", "exit_code"]))
+    beside = sources.filter((pl.col("kind") != "log") & pl.col("dialect").is_not_null())
+    framework = beside.group_by("unit").agg(dialect_beside=pl.col("dialect").first())
+    counted = (
+        sources.filter(pl.col("kind") == "log")
+        .join(framework, on="unit", how="left", maintain_order="left")
+        .with_columns(dialect=pl.coalesce("dialect", "dialect_beside"))
+        .drop("dialect_beside")
+    )
     for frame, name in ((facts.steps, "n_steps"), (facts.settings, "n_settings"), (telling, "n_events")):
         counted = counted.join(frame.group_by("source").agg(pl.len().alias(name)), on="source", how="left")
     numbers = ["n_steps", "n_settings", "n_events"]
@@ -170,22 +173,46 @@ def _configured_from(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 def _settings_of_runs(
     settings: pl.DataFrame, sidecars: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame
 ) -> pl.DataFrame:
-    own = _attempt_of(settings, runs).drop_nulls("run_id").join(sources.select("source", "path"), on="source")
-    beside = sidecars.join(runs.select("unit", "run_id"), on="unit").with_columns(line_no=pl.lit(None, pl.Int64))
-    columns = ["run_id", "name", "value", "setting_source", "line_no"]
-    return pl.concat(
-        [
-            own.select(*columns, pl.col("path").alias("source_path")),
-            beside.select(*columns, pl.col("path").alias("source_path")),
-        ]
+    """What the run's own lines say, what the job's other logs add to that, and what stands beside the logs."""
+    own = _inherited(_attempt_of(settings, runs).drop_nulls("run_id"), runs)
+    said = ["run_id", "name", "setting_source"]
+    added = _of_other_logs(settings, runs, sources).join(own, on=said, how="anti", maintain_order="left")
+    printed = pl.concat([own, added]).join(sources.select("source", "path"), on="source", maintain_order="left")
+    beside = sidecars.join(runs.select("unit", "run_id"), on="unit", maintain_order="left")
+    columns = ["run_id", "name", "value", "setting_source", "line_no", pl.col("path").alias("source_path")]
+    return pl.concat([printed.select(columns), beside.with_columns(line_no=pl.lit(None, pl.Int64)).select(columns)])
+
+
+def _inherited(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """An attempt without any settings has those of the one before it in the file: a restart need not repeat them."""
+    ordered = runs.select("source", "attempt_in_source", "run_id").sort("source", "attempt_in_source")
+    is_own = pl.col("run_id").is_in(settings["run_id"].unique().to_list())
+    heirs = ordered.with_columns(
+        giver=pl.when(is_own).then("run_id").forward_fill().over("source"), is_own=is_own
+    ).filter(~pl.col("is_own") & pl.col("giver").is_not_null())
+    given = settings.rename({"run_id": "giver"}).join(
+        heirs.select("giver", "run_id"), on="giver", maintain_order="left"
     )
+    return pl.concat([settings, given.select(settings.columns)])
 
 
-def _gauges(gauges: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+def _with_run(facts: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
+    """Facts with the run they belong to; those of a job's other logs only where the job has a single attempt."""
+    single = runs.filter(pl.len().over("unit", "job") == 1)
+    return pl.concat([_attempt_of(facts, runs).drop_nulls("run_id"), _of_other_logs(facts, single, sources)])
+
+
+def _of_other_logs(facts: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
+    """Facts of the logs that do not lead, once for every one of `runs` of their job."""
+    beside = sources.filter(pl.col("kind") == "log").join(runs, on="source", how="anti").select("source", "unit", "job")
+    owners = beside.join(runs.select("unit", "job", "run_id"), on=["unit", "job"]).select("source", "run_id")
+    return facts.join(owners, on="source", maintain_order="left")
+
+
+def _gauges(gauges: pl.DataFrame) -> pl.DataFrame:
     """Largest observation per run, one column per gauge, suffixed so that it can be merged with the steps' own."""
-    placed = _attempt_of(gauges, runs).drop_nulls("run_id")
     names = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
-    return placed.group_by("run_id").agg(
+    return gauges.group_by("run_id").agg(
         pl.col("value").filter(pl.col("name") == name).max().cast(pl.Int64).alias(f"{name}_gauge") for name in names
     )
 
@@ -205,23 +232,34 @@ def _merge_peaks(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def _planned(steps: pl.DataFrame) -> pl.DataFrame:
-    return steps.drop("steps_planned")
+    return steps.group_by("run_id").agg(steps_planned=pl.col("steps_planned").max())
 
 
-def _planned_of(steps: pl.DataFrame) -> pl.DataFrame:
-    return steps.group_by("run_id").agg(steps_planned_logged=pl.col("steps_planned").max())
+def _begin_and_end(spans: pl.DataFrame) -> pl.DataFrame:
+    """First and last timestamp in the order of the lines: dates in the text (of a build, of a licence) lie between."""
+    both = spans.group_by("run_id").agg(started_at=pl.col("ts").first(), ended_at=pl.col("ts").last())
+    return both.with_columns(ended_at=pl.when(pl.col("ended_at") >= pl.col("started_at")).then("ended_at"))
 
 
-def _begin_and_end(spans: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
-    placed = _attempt_of(spans, runs).drop_nulls("run_id")
-    return placed.group_by("run_id").agg(started_at=pl.col("ts").min(), ended_at=pl.col("ts").max())
+def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with the columns of `known` (one row per `run_id`); where both have a value, that of `known` counts."""
+    both = [name for name in known.columns if name in rows.columns and name != "run_id"]
+    joined = rows.join(known, on="run_id", how="left", maintain_order="left", suffix="_known")
+    return joined.with_columns(pl.coalesce(f"{name}_known", name).alias(name) for name in both).drop(
+        f"{name}_known" for name in both
+    )
 
 
 def _outcomes(
     rows: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame, chosen: pl.DataFrame, now: datetime
 ) -> pl.DataFrame:
-    last_line = steps.group_by("run_id").agg(last_step_line=pl.col("line_no").max())
-    words = chosen.filter(pl.col("name") == STATUS_FILE).select("run_id", pl.col("value").alias("status_file"))
+    lines = pl.col("line_no").sort()
+    last_line = steps.group_by("run_id").agg(
+        last_step_line=lines.last(), previous_step_line=pl.when(pl.len() > 1).then(lines.slice(-2, 1).first())
+    )
+    words = chosen.filter((pl.col("name") == STATUS_FILE) & pl.col("is_used")).select(
+        "run_id", pl.col("value").alias("status_file")
+    )
     configured = chosen.filter(pl.col("setting_source") != "folder_name").select("run_id").unique()
     # A unit's status file and freshness speak of its newest attempt only.
     newest = pl.col("attempt") == pl.col("attempt").max().over("unit")
@@ -230,7 +268,7 @@ def _outcomes(
         .join(words, on="run_id", how="left", maintain_order="left")
         .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
         .select(
-            pl.col("run_id").alias("key"), "last_step", "steps_planned", "last_step_line",
+            pl.col("run_id").alias("key"), "last_step", "steps_planned", "last_step_line", "previous_step_line",
             pl.col("has_settings").fill_null(value=False),
             modified_at=pl.when(newest).then("modified_at"),
             status_file=pl.when(newest).then("status_file"),

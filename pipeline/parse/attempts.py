@@ -12,25 +12,28 @@ ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_
 def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
     """Keep one rank's lines where several ranks print the same steps.
 
-    The rank with most lines wins (the last rank on a tie: it holds the loss in a pipeline). Lines of other ranks stay
-    where the winner prints nothing around them: after a restart another rank may do the printing.
+    Within a launch (`launch` of each row) the rank with most lines wins, on a tie the last one: it holds the loss in a
+    pipeline. Of the others only steps stay that the winner does not print, outside of its lines: after a restart
+    another rank may do the printing.
     """
-    counts = steps.group_by("source", "rank").agg(n=pl.len(), low=pl.col("line_no").min(), high=pl.col("line_no").max())
-    many = counts.group_by("source").agg(pl.len()).filter(pl.col("len") > 1).select("source")
-    if many.is_empty():
+    part = ["source", "launch"]
+    counts = steps.group_by(*part, "rank").agg(n=pl.len(), low=pl.col("line_no").min(), high=pl.col("line_no").max())
+    winners = (
+        counts.sort("n", "rank", descending=[True, True], nulls_last=True)
+        .unique(part, keep="first", maintain_order=True)
+        .select(*part, pl.col("rank").alias("main_rank"), "low", "high")
+    )
+    if winners.height == counts.height:
         return steps
-    main = (
-        counts.join(many, on="source")
-        .sort("source", "n", "rank", descending=[False, True, True])
-        .unique("source", keep="first", maintain_order=True)
-        .select("source", pl.col("rank").alias("main_rank"), "low", "high")
+    marked = steps.join(winners, on=part, how="left", nulls_equal=True, maintain_order="left")
+    is_main = pl.col("rank").eq_missing("main_rank")
+    shown = marked.filter(is_main).select(*part, "step").unique().with_columns(is_shown=pl.lit(value=True))
+    is_extra = ~pl.col("line_no").is_between("low", "high") & pl.col("is_shown").is_null()
+    return (
+        marked.join(shown, on=[*part, "step"], how="left", nulls_equal=True, maintain_order="left")
+        .filter(is_main | is_extra)
+        .select(steps.columns)
     )
-    keep = (
-        pl.col("low").is_null()
-        | pl.col("rank").eq_missing(pl.col("main_rank"))
-        | ~pl.col("line_no").is_between("low", "high")
-    )
-    return steps.join(main, on="source", how="left", maintain_order="left").filter(keep).select(steps.columns)
 
 
 def number_attempts(
@@ -49,7 +52,8 @@ def number_attempts(
     Returns:
         (steps with `attempt_in_source`, one row per attempt and step; ATTEMPTS rows).
     """
-    steps = one_rank(steps).sort("source", "line_no")
+    # Redraws of a progress bar share a line number, so the order given is the order printed.
+    steps = steps.sort("source", "line_no", maintain_order=True)
     launches = launches.select("source", "line_no").unique().sort("source", "line_no")
     marked = steps.join_asof(
         launches.with_columns(launch=pl.col("line_no")),
@@ -58,6 +62,7 @@ def number_attempts(
         strategy="backward",
         check_sortedness=False,
     )
+    marked = one_rank(marked)
     previous_step, previous_launch = pl.col("step").shift(1).over("source"), pl.col("launch").shift(1).over("source")
     is_new = (
         previous_step.is_null()

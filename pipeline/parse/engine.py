@@ -17,10 +17,10 @@ from pipeline.parse import evidence, lines
 from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform
 from pipeline.parse.timestamps import timestamp
 
-SPANS = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "ts": pl.Datetime("us")})
+SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
 """Timestamps of candidate lines, from which a run's begin and end are read."""
 
-_STAMPS = pl.Schema({**SPANS, "is_edge": pl.Boolean})
+_STAMPS = pl.Schema([*SPANS.items(), ("is_edge", pl.Boolean())])
 _SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "hits": pl.Int64})
 _ENDS = pl.Schema({"source": pl.Int64, "last_line": pl.Int64})
 
@@ -108,7 +108,7 @@ def signs_of(rows: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
     literals = sorted({literal for dialect in dialects for literal in dialect.signature})
     found = rows.select("source", literal=pl.col("text").str.extract_many(literals, overlapping=True))
     counted = found.explode("literal").drop_nulls().group_by("source", "literal").agg(hits=pl.len())
-    return counted.cast(dict(_SIGNS))
+    return counted.cast(_SIGNS)
 
 
 def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
@@ -154,7 +154,7 @@ def extract(block: pl.DataFrame, dialects: Sequence[Dialect], *, partial: Collec
         evidence=evidence.events(rows),
         stamps=stamps.drop_nulls("ts"),
         signs=signs,
-        ends=block.group_by("source").agg(last_line=pl.col("line_no").max()).cast(dict(_ENDS)),
+        ends=block.group_by("source").agg(last_line=pl.col("line_no").max()).cast(_ENDS),
     )
 
 

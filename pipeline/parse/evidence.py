@@ -41,8 +41,9 @@ PATTERNS = (
     Pattern("node_fail", ("DUE TO NODE FAILURE", "NODE FAILURE"), r"DUE TO NODE FAILURE|Node failure on "),
     Pattern("preempted", ("DUE TO PREEMPTION", "DUE TO JOB REQUEUE"), r"DUE TO (?:PREEMPTION|JOB REQUEUE)"),
     Pattern("cancelled", ("CANCELLED AT",), r"slurmstepd: error: \*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*"),
-    Pattern("sigterm", ("SIGTERM", "Terminated"), r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|^Terminated$|SignalException: .* got signal: 15"),
-    Pattern("interrupted", ("KeyboardInterrupt", "got signal: 2", "SIGINT"), r"^(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT"),
+    # torchrun prints the enum's name or, from Python 3.11 on, its number.
+    Pattern("sigterm", ("SIGTERM", "Terminated", "signal: 15", "signal 15", "15 death signal"), r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|Received (?:Signals\.SIGTERM|15) death signal|^Terminated$|SignalException: .* got signal: 15\b"),
+    Pattern("interrupted", ("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal"), r"^\s?(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT|Received (?:Signals\.SIGINT|2) death signal"),
     Pattern("sigkill", ("SIGKILL", "Signal 9", "return code = -9", "exitcode: -9"), r"Signal 9 \(SIGKILL\)|exits with return code = -9|\(exitcode: -9\)|^\s*exitcode\s*: -9\b"),
     Pattern("child_failed", ("ChildFailedError", "failed (exitcode"), r"ChildFailedError:|\] failed \(exitcode: -?\d+\)"),
     Pattern("exit_code", ("xited with exit code", "exits with return code", "exited with code"), r"Exited with exit code -?[1-9]\d*|exits with return code = -?[1-9]\d*|exited with code -?[1-9]\d*"),
@@ -69,5 +70,9 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
         for p in PATTERNS
     ]
     rows = pl.concat(found).filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))
-    rows = rows.with_columns(ts=timestamp(text), text=text.str.strip_chars().str.slice(0, MAX_TEXT_CHARS))
-    return conform(rows.unique(["source", "line_no", "kind", "text"]), EVENT_FACTS).sort("source", "line_no", "kind")
+    rows = rows.with_columns(
+        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
+        text=text.str.strip_chars().str.slice(0, MAX_TEXT_CHARS),
+    )
+    once = rows.unique(["source", "line_no", "kind", "text"], keep="first", maintain_order=True)
+    return conform(once, EVENT_FACTS).sort("source", "line_no", "kind", maintain_order=True)

@@ -92,6 +92,5 @@ def _extracted(lines: pl.DataFrame, name: str, pattern: str) -> pl.DataFrame:
 
 
 def _batch_size(lines: pl.DataFrame) -> pl.DataFrame:
-    """The batch that step lines state, where it changes: it grows in a ramp-up, and of two dumps one is right."""
-    found = _extracted(lines, "gbs", r"\| global batch size:\s+(\d+) \|")
-    return found.filter(pl.col("value").ne_missing(pl.col("value").shift(1).over("source")))
+    """The batch that step lines state: it grows in a ramp-up, and of two dumps one is right. The last one counts."""
+    return _extracted(lines, "gbs", r"\| global batch size:\s+(\d+) \|")
