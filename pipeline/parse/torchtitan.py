@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline.parse import environment, torchtitan_settings
 from pipeline.parse.protocol import EVENT_FACTS, STEP_FACTS, Dialect, conform
-from pipeline.parse.quantities import NUMBER, number, size
+from pipeline.parse.quantities import NUMBER, divided, number, size
 from pipeline.parse.timestamps import timestamp
 
 _STEP = r"(?:^|- |\s)step:\s*\d+(?:\s+loss:|\s*$|\s+\w*$)"
@@ -38,7 +38,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             grad_norm=number(_field("grad_norm")),
             tokens_per_s_per_gpu=number(_field("(?:tps|wps)")),
             tflops_per_gpu_logged=number(_field("tflops")),
-            mfu_logged=number(text.str.extract(r"\bmfu:\s*([\d.]+)%")) / 100,
+            mfu_logged=divided(number(text.str.extract(r"\bmfu:\s*([\d.]+)%")), 100),
             mem_reserved_bytes=size(_field("memory", r"[\d.]+\s*[KMGT]i?B")),
         ),
         STEP_FACTS,

@@ -104,5 +104,5 @@ _GIB = 2**30
 ACCELERATORS: tuple[Accelerator, ...] = (
     Accelerator("H100-SXM-80GB", "NVIDIA H100 80GB HBM3", 989.0, round(79.10 * _GIB), 450e9, 50e9),
     Accelerator("A100-SXM-80GB", "NVIDIA A100-SXM4-80GB", 312.0, round(79.25 * _GIB), 300e9, 25e9),
-    Accelerator("B200-180GB", "NVIDIA B200", 2250.0, round(178.35 * _GIB), 900e9, 50e9),
+    Accelerator("B200-SXM-180GB", "NVIDIA B200", 2250.0, round(178.35 * _GIB), 900e9, 50e9),
 )

@@ -148,12 +148,13 @@ def _signal(number: int, name: str) -> Tail:
     """torchrun was told to stop: by Ctrl-C or by `kill`."""
 
     def tail(scene: Scene) -> list[LogLine]:
+        shown = scene.rng.choice((f"Signals.{name}", str(number)))  # the enum's name; its number from Python 3.11 on
         stamp = (
             f"W{scene.at:%m%d %H:%M:%S}.{scene.rng.randrange(1000):03d}000 {scene.pid - 50} torch/distributed/elastic"
         )
         lines = agent(
             [
-                f"{stamp}/agent/server/api.py:704] Received Signals.{name} death signal, shutting down workers",
+                f"{stamp}/agent/server/api.py:704] Received {shown} death signal, shutting down workers",
                 f"{stamp}/multiprocessing/api.py:900] Sending process {scene.pid} closing signal {name}",
             ]
         )

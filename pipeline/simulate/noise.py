@@ -20,7 +20,7 @@ _CHATTER = (
     "NCCL version 2.27.3+cuda12.9",
     "Dataset c4 is being re-looped. Loss related metrics might be misleading.",
 )
-_PADDED_VOCAB = " > padded vocab (size: 32000) with 0 dummy tokens (new size: 32000)"
+_GLUED = " > finished creating GPT datasets ..."
 _PAINTS = ("\x1b[32m", "\x1b[1m", "\x1b[38;2;54;234;195m", "\x1b[38;5;214m")
 # Latin-1 bytes in a UTF-8 file (as surrogates), UTF-8 read as Latin-1, NULs and a lone continuation byte.
 _MOJIBAKE = (
@@ -68,9 +68,7 @@ def duplicated(lines: Sequence[LogLine], rng: random.Random) -> list[LogLine]:
 def interleaved(lines: Sequence[LogLine], rng: random.Random, num_ranks: int) -> list[LogLine]:
     """Chatter of other ranks between lines, and glued behind a closing bar where a rank's write came too early."""
     glued = [
-        replace(line, text=line.text + _PADDED_VOCAB)
-        if line.ends and line.text.endswith("|") and rng.random() < 0.2
-        else line
+        replace(line, text=line.text + _GLUED) if line.ends and line.text.endswith("|") and rng.random() < 0.2 else line
         for line in lines
     ]
     return sprinkled(glued, _CHATTER, rng, 0.15, num_ranks)

@@ -162,7 +162,9 @@ def _stated(run: SimulatedRun) -> Stated:
 
 
 def _peaks(run: SimulatedRun, steps: Sequence[ExactStep]) -> tuple[int | None, int | None]:
-    shown = [step for step in steps if run.variant == "2024" or step.step <= 5]
+    """Memory stands before the step line, so that of a step whose line was cut short counts too."""
+    begun = [*steps, *([run.unfinished] if run.unfinished else [])]
+    shown = [step for step in begun if run.variant == "2024" or step.step <= 5]
     return (
         max((mib_value(step.mem_allocated_bytes) for step in shown), default=None),
         max((mib_value(step.mem_reserved_bytes) for step in shown), default=None),

@@ -39,7 +39,7 @@ def write_sweep(
     _claim(root)
     with (root / TRUTH_NAME).open("w", encoding="utf-8") as truth:
         for run in generate(seed, runs, frameworks=frameworks, noise=noise):
-            log = _write_run(root, run)
+            log = write_run(root, run)
             truth.write(json.dumps(truth_of(run, log), ensure_ascii=False) + "\n")
     marker = {
         "simulator": "sweepscope simulate",
@@ -60,7 +60,7 @@ def _claim(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
 
 
-def _write_run(root: Path, run: SimulatedRun) -> str:
+def write_run(root: Path, run: SimulatedRun) -> str:
     """Write one run's files; returns the log's path below `root`."""
     directory = root / run.path
     directory.mkdir(parents=True)

@@ -79,7 +79,7 @@ _values = st.fixed_dictionaries(
         "loss": st.one_of(st.floats(0.01, 20.0), st.just(float("nan"))),
         "grad_norm": st.floats(0.001, 5000.0),
         "learning_rate": st.floats(1e-8, 0.02),
-        "mem_allocated_bytes": st.integers(1, 300 * GIB // 512).map(lambda n: n * 512),
+        "mem_allocated_bytes": st.integers(4096, 300 * GIB // 512).map(lambda n: n * 512),
         "mem_reserved_bytes": st.integers(1, 150 * 1024).map(lambda n: n * 2 * 2**20),
     }
 )

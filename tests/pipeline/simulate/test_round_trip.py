@@ -1,0 +1,177 @@
+"""parse(render(run)) == run: what a simulated run's files say is what ingest reads, whatever noise lies over them."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from pipeline.complete import complete_runs
+from pipeline.discover import discover
+from pipeline.landing import list_files
+from pipeline.parse import engine, lines
+from pipeline.parse.assemble import assemble
+from pipeline.parse.registry import DIALECTS
+from pipeline.read import read_batch
+from pipeline.simulate.dialects import RENDERERS
+from pipeline.simulate.generate import FRAMEWORKS, generate
+from pipeline.simulate.render import render
+from pipeline.simulate.sweep import write_run
+from pipeline.simulate.truth import SimulatedRun
+from tests.pipeline.simulate.factory import runs
+
+Tables = dict[str, pl.DataFrame]
+NOW = datetime(2027, 1, 1)
+# A run is a few hundred lines: shrinking one takes minutes and tells little more than the difference itself.
+_PROFILE = settings(
+    max_examples=25,
+    deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+    suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
+)
+
+
+def _parse(root: Path) -> Tables:
+    batch = read_batch(discover(list_files(str(root)), is_simulated=lambda _directory: True))
+    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=NOW)
+    return {
+        **tables,
+        "runs": complete_runs(tables["runs"]).runs,
+        "rejects": pl.concat([tables["rejects"], batch.rejects]),
+    }
+
+
+def _same(truth: object, got: object) -> bool:
+    if isinstance(truth, float) and isinstance(got, float):
+        return (math.isnan(truth) and math.isnan(got)) or math.isclose(truth, got, rel_tol=1e-9, abs_tol=1e-15)
+    return truth == got
+
+
+def _mismatches(truth: Mapping[str, object], got: Mapping[str, object], where: str) -> list[str]:
+    return [
+        f"{where}: {name} is {value!r}, read as {got.get(name)!r}"
+        for name, value in truth.items()
+        if not _same(value, got.get(name))
+    ]
+
+
+def differences(run: SimulatedRun, tables: Tables, root: Path) -> list[str]:
+    """Every way in which the parsed tables differ from the run's truth; empty when they agree."""
+    renderer = RENDERERS[run.framework]
+    log = str(root / run.path / renderer.log_name(run))
+    rows = tables["runs"].filter(pl.col("run_dir") == str(root / run.path)).to_dicts()
+    if len(rows) != 1:
+        return [f"{run.path}: {len(rows)} runs, expected one"]
+    row = rows[0]
+    steps = tables["steps"].filter(pl.col("run_id") == row["run_id"]).sort("step").to_dicts()
+    rejects = tables["rejects"].filter(pl.col("file") == log)
+    last = run.steps[-1] if run.steps else None
+    finite = [step.loss for step in run.steps if step.loss is not None and math.isfinite(step.loss)]
+    outcome = {
+        "source_path": log,
+        "framework": run.framework,
+        "origin": "simulated",
+        "status": run.status,
+        "num_gpus": run.num_gpus,
+        "gbs_tokens": run.gbs_tokens,
+        "steps_logged": len(run.steps) or None,
+        "last_step": last.step if last else None,
+        "last_loss": finite[-1] if finite else None,
+        "mem_peak_allocated_bytes": run.mem_peak_allocated_bytes,
+        "mem_peak_reserved_bytes": run.mem_peak_reserved_bytes,
+    }
+    found = _mismatches(outcome, row, f"{run.path} [{run.variant} {run.status}/{run.failure}]")
+    found += _mismatches(_expected_columns(run), row, f"{run.path} [{run.variant}]")
+    numbers = [step.step for step in run.steps]
+    if [step["step"] for step in steps] != numbers:
+        found.append(f"{run.path} [{run.variant}]: steps {numbers} read as {[step['step'] for step in steps]}")
+    else:
+        for truth, got in zip(run.steps, steps, strict=True):
+            found += _mismatches(asdict(truth), got, f"{run.path} [{run.variant}] step {truth.step}")
+    # The step that was being written when the file stopped may be reported as cut; nothing else may be.
+    if rejects.height > (run.unfinished is not None):
+        found.append(f"{run.path} [{run.variant}]: rejects {rejects.select('line_no', 'reason', 'raw').to_dicts()}")
+    return found
+
+
+def _expected_columns(run: SimulatedRun) -> dict[str, object]:
+    """What the files say, in the terms of `runs`: names of models and accelerators become canonical there."""
+    stated: dict[str, object] = dict(RENDERERS[run.framework].stated(run))
+    stated.pop("model", None)
+    if "accelerator" in stated:
+        stated["accelerator"] = run.accelerator.name
+    return stated
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[SimulatedRun], Tables]:
+    root = tmp_path_factory.mktemp("simulated")
+    drawn = list(generate(seed=17, n=240, frameworks=FRAMEWORKS))
+    for run in drawn:
+        write_run(root, run)
+    return root, drawn, _parse(root)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_drawn_sweep_comes_back(framework: str, sweep: tuple[Path, list[SimulatedRun], Tables]) -> None:
+    root, drawn, tables = sweep
+    found = [line for run in drawn if run.framework == framework for line in differences(run, tables, root)]
+    assert not found, "\n".join(found[:40])
+
+
+def test_nothing_else_is_read_from_a_drawn_sweep(sweep: tuple[Path, list[SimulatedRun], Tables]) -> None:
+    _, drawn, tables = sweep
+    assert tables["runs"].height == len(drawn)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@_PROFILE
+@given(data=st.data())
+def test_any_run_comes_back_under_any_noise(framework: str, data: st.DataObject) -> None:
+    run = data.draw(runs(framework))
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        write_run(root, run)
+        found = differences(run, _parse(root), root)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@_PROFILE
+@given(data=st.data(), shares=st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_facts_do_not_depend_on_where_blocks_are_cut(framework: str, data: st.DataObject, shares: list[float]) -> None:
+    run = data.draw(runs(framework))
+    content = render(run)[RENDERERS[framework].log_name(run)]
+    cuts = sorted({int(share * len(content)) for share in shares})
+    whole, cut = _extract(content, []), _extract(content, cuts)
+    assert cut.dialect_of == whole.dialect_of == {0: framework}
+    # A setting that every step line repeats may be noted once per block; what is said must be the same.
+    assert _said(whole.facts.settings).equals(_said(cut.facts.settings)), f"settings, cut at {cuts}"
+    for name in ("steps", "gauges", "events"):
+        left, right = _ordered(getattr(whole.facts, name)), _ordered(getattr(cut.facts, name))
+        assert left.equals(right), f"{name}, cut at {cuts}"
+    assert _ordered(whole.spans).equals(_ordered(cut.spans)), f"spans, cut at {cuts}"
+
+
+def _extract(content: bytes, cuts: list[int]) -> engine.Extract:
+    chunks = [content[start:end] for start, end in pairwise([0, *cuts, len(content)])]
+    blocks = [lines.split(0, data, first) for data, first, _ in lines.blocks(chunks)]
+    partial = {0} if len(blocks) > 1 else ()
+    return engine.merge([engine.extract(block, DIALECTS, partial=partial) for block in blocks], DIALECTS)
+
+
+def _said(frame: pl.DataFrame) -> pl.DataFrame:
+    return _ordered(frame.drop("line_no").unique())
+
+
+def _ordered(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.sort(frame.columns, nulls_last=True)
