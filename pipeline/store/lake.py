@@ -124,7 +124,8 @@ class Lake:
         Raises:
             StoreError: as `commit`.
         """
-        with self._writing("removing old files"):
+        # Publishing reads the files of a release that may by then not be among the last ones: wait for its end.
+        with exclusive(self._home.store_lock, "removing old files"), self._writing("removing old files"):
             keep = releases.kept(self._home.releases)
             files = size = 0
             for table in TABLES.values():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -50,7 +51,7 @@ class StoreInfo:
 
 
 def default_home() -> Path:
-    """The home that SWEEPSCOPE_HOME names, else the XDG data directory. Raises SweepscopeError when it cannot be one."""
+    """The home that SWEEPSCOPE_HOME names, else the XDG data directory. Raises as Home.resolve does."""
     return Home.resolve(None, for_writing=False).path
 
 
@@ -102,7 +103,10 @@ def versions(home: Path | str) -> list[Version]:
     layout = Home(Path(home))
     counts = Path(os.path.realpath(layout.link)).name
     found = [path for path in layout.store.glob("results-*.duckdb") if _NAME.fullmatch(path.name)]
-    rows = [Version(version_of(path), path, path.stat().st_size, path.name == counts) for path in found]
+    rows = []
+    for path in found:
+        with suppress(FileNotFoundError):  # removed since it was listed
+            rows.append(Version(version_of(path), path, path.stat().st_size, path.name == counts))
     return sorted(rows, key=lambda row: row.version, reverse=True)
 
 
