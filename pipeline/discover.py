@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
@@ -22,26 +22,36 @@ FOUND = pl.Schema(
 """One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole."""
 
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
+_PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
 _COMPRESSED = {".gz", ".zst"}
 _NEVER_LOGS = {"readme.txt", "requirements.txt", "license.txt", "constraints.txt"}
-_JOB = re.compile(r"(?<![A-Za-z\d])(\d{3,})(?![A-Za-z\d])")  # not the 200 of b200, nor the 671 of 671b
+# Not the 200 of b200, nor the 671 of 671b, nor a date. Slurm names the tasks of an array %A_%a.
+_JOB = re.compile(r"(?:(?<![A-Za-z\d])|\.[oe])(\d{3,})(?![A-Za-z\d]|-\d\d-\d\d)")
+_ARRAY_TASK = re.compile(r"^slurm-(\d+_\d+)\b")
 
 
-def discover(entries: Iterable[Entry], *, is_simulated: Callable[[str], bool]) -> pl.DataFrame:
+def discover(
+    entries: Iterable[Entry], *, is_simulated: Callable[[str], bool], named: Collection[str] = ()
+) -> pl.DataFrame:
     """Kind, unit, job and sweep of each file.
 
     A directory that holds a known configuration or status file beside a log is a run directory and one unit. Any
     other log is its own unit, together with files of the same stem (`train.out`, `train.err`).
 
     Args:
-        entries: the listing. is_simulated: whether a directory lies in a sweep that the simulator wrote.
+        entries: the listing.
+        is_simulated: whether a directory lies in a sweep that the simulator wrote.
+        named: paths that the user gave one by one; they are read as logs whatever their name.
 
     Returns:
         FOUND rows, sorted by path.
     """
     by_directory: dict[str, list[tuple[Entry, str]]] = defaultdict(list)
     for entry in entries:
-        by_directory[_parent(entry.path)].append((entry, file_kind(_name(entry.path))))
+        kind = file_kind(_name(entry.path))
+        if kind == "other" and entry.path in named:
+            kind = "log"
+        by_directory[_parent(entry.path)].append((entry, kind))
     rows: list[dict[str, object]] = []
     for directory, files in by_directory.items():
         kinds = {kind for _, kind in files}
@@ -80,15 +90,17 @@ def file_kind(name: str) -> str:
         return "bench_csv"
     if path.name in _NEVER_LOGS:
         return "other"
-    return "log" if path.suffix in _LOG_SUFFIXES else "other"
+    return "log" if path.suffix in _LOG_SUFFIXES or _PBS_STREAM.fullmatch(path.suffix) else "other"
 
 
 def job_of(name: str) -> str:
     """Scheduler job id in a file name, or ''.
 
     >>> job_of("log_410022.out"), job_of("slurm-2631_7.out"), job_of("run.log")
-    ('410022', '2631', '')
+    ('410022', '2631_7', '')
     """
+    if task := _ARRAY_TASK.match(name):
+        return task[1]
     found = _JOB.findall(name)
     return found[0] if found else ""
 
@@ -121,4 +133,6 @@ def _stem(path: str) -> str:
     pure = PurePosixPath(_name(path))
     if pure.suffix.lower() in {".log", ".out", ".err", ".stdout", ".stderr"}:
         return f"{_parent(path)}/{pure.stem}"
+    if _PBS_STREAM.fullmatch(pure.suffix):
+        return f"{_parent(path)}/{pure.stem}.{pure.suffix[2:]}"
     return path

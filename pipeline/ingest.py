@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 
 import polars as pl
 
 from data import PUBLISHED
 from pipeline.complete import complete_runs
-from pipeline.discover import FOUND, changed, discover
+from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
 from pipeline.hardware import load_accelerators
-from pipeline.landing import has_marker, list_files
+from pipeline.landing import has_marker, is_url, list_files
 from pipeline.parse.assemble import assemble
 from pipeline.parse.outcome import STALE_AFTER
 from pipeline.parse.registry import current_versions
@@ -38,8 +40,12 @@ def find(paths: Sequence[str]) -> pl.DataFrame:
     """
     if not paths:
         raise UsageError("Nothing to ingest. Give a run directory, a sweep directory, a log file or a URL.")
-    parts = [discover(list_files(path), is_simulated=lambda place: has_marker(place, MARKER_NAME)) for path in paths]
-    found = pl.concat([pl.DataFrame(schema=FOUND), *parts]).unique("path").sort("path")
+    entries = {entry.path: entry for path in paths for entry in list_files(path)}  # paths may overlap
+    found = discover(
+        entries.values(),
+        is_simulated=cache(lambda place: has_marker(place, MARKER_NAME)),
+        named={path if is_url(path) else os.path.abspath(path) for path in paths},
+    )
     if found.is_empty():
         raise UsageError(f"No files at {', '.join(paths)}. Give a directory that holds run directories or logs.")
     return found

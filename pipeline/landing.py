@@ -6,10 +6,13 @@ import gzip
 import hashlib
 import io
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, cast
+from stat import S_ISDIR
+from typing import IO, Any, cast
 
 import fsspec
 import zstandard
@@ -17,6 +20,7 @@ import zstandard
 from pipeline.errors import InputError, UsageError
 
 CHUNK_BYTES = 8 << 20
+_ZSTD_PIECE_BYTES = 8 << 10
 
 
 @dataclass(frozen=True)
@@ -34,48 +38,103 @@ def is_url(path: str) -> bool:
 
 
 def list_files(root: str) -> Iterator[Entry]:
-    """Every regular file at or below `root`, in path order; hidden files and directories are left out.
+    """Every regular file at or below `root`; hidden files and directories are left out.
+
+    Links are followed where they lead out of `root`, each directory once; what lies below `root` is listed under its
+    own name only. A file that vanishes while the listing runs is left out.
 
     Raises:
         UsageError: `root` does not exist.
-        InputError: it exists and cannot be listed.
+        InputError: it exists, and it or a directory in it cannot be listed.
     """
     if is_url(root):
         yield from _list_url(root)
         return
-    path = Path(os.path.abspath(root))  # resolves "..", keeps links as the user wrote them
-    if not path.exists():
-        raise UsageError(f"No such file or directory: {root}. Give a run directory, a sweep directory or a log file.")
-    if path.is_file():
-        yield _entry(path)
+    path = os.path.abspath(root)  # resolves "..", keeps links as the user wrote them
+    try:
+        stat = os.stat(path)
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"No such file or directory: {root}. Give a run directory, a sweep directory or a log file."
+        ) from error
+    except OSError as error:
+        raise InputError(f"Cannot read {root}: {error.strerror}. Make it readable, or run as its owner.") from error
+    if S_ISDIR(stat.st_mode):
+        yield from _list_directory(path, {os.path.realpath(path)})
+    else:
+        yield Entry(_storable(path), stat.st_size, stat.st_mtime)
+
+
+def _list_directory(directory: str, roots: set[str]) -> Iterator[Entry]:
+    """Files below `directory`; `roots` are the real directories whose contents are listed anyway."""
+    try:
+        with os.scandir(directory) as found:
+            children = sorted((child for child in found if not child.name.startswith(".")), key=lambda c: c.name)
+    except FileNotFoundError:
         return
-    if not os.access(path, os.R_OK | os.X_OK):
-        raise InputError(f"Cannot list {root}: permission denied. Make the directory readable, or run as its owner.")
-    for directory, children, names in os.walk(path):
-        children[:] = sorted(name for name in children if not name.startswith("."))
-        for name in sorted(names):
-            file = Path(directory, name)
-            if not name.startswith(".") and file.is_file():
-                yield _entry(file)
+    except OSError as error:
+        raise InputError(
+            f"Cannot list {directory}: {error.strerror}. Make the directory readable, or run as its owner."
+        ) from error
+    for child in children:
+        if child.is_symlink() and _is_listed(real := os.path.realpath(child.path), roots):
+            continue
+        if child.is_dir():
+            if child.is_symlink():
+                roots.add(real)
+            yield from _list_directory(child.path, roots)
+        elif child.is_file():
+            try:
+                stat = child.stat()
+            except FileNotFoundError:
+                continue
+            yield Entry(_storable(child.path), stat.st_size, stat.st_mtime)
 
 
-def _entry(path: Path) -> Entry:
-    stat = path.stat()
-    return Entry(str(path), stat.st_size, stat.st_mtime)
+def _is_listed(real: str, roots: set[str]) -> bool:
+    """Whether the place that a link leads to is met without it, or holds a root and so would be a loop."""
+    for root in roots:
+        if real == root or root.startswith(real + os.sep):
+            return True
+        if real.startswith(root + os.sep):
+            return not any(part.startswith(".") for part in real.removeprefix(root).split(os.sep))
+    return False
+
+
+def _storable(path: str) -> str:
+    """`path`, if it can be stored as text. Raises InputError for a name that is not UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(path).decode("utf-8", errors="replace")
+        raise InputError(f"Cannot keep the name {shown}: it is not UTF-8. Rename the file.") from error
+    return path
 
 
 def _list_url(root: str) -> Iterator[Entry]:
-    filesystem, inner = fsspec.core.url_to_fs(root)
     try:
+        filesystem, inner = fsspec.core.url_to_fs(root)
         listed = filesystem.find(inner, detail=True)
+    except ValueError as error:
+        raise UsageError(f"Cannot read {root}: {error}. Check the URL.") from error
     except (OSError, ImportError) as error:
         raise InputError(f"Cannot list {root}: {error}. Check the URL and the credentials.") from error
     if not listed:
         raise UsageError(f"Nothing found at {root}. Check the URL.")
     for name, info in sorted(listed.items()):
-        modified = info.get("mtime") or info.get("LastModified") or info.get("updated") or 0
-        stamp = modified.timestamp() if hasattr(modified, "timestamp") else float(modified)
-        yield Entry(filesystem.unstrip_protocol(name), int(info.get("size") or 0), stamp)
+        if not any(part.startswith(".") for part in name.removeprefix(inner).split("/")):
+            yield Entry(filesystem.unstrip_protocol(name), int(info.get("size") or 0), _modified(info))
+
+
+def _modified(info: Mapping[str, Any]) -> float:
+    """Modification time in seconds since 1970, by whatever name and type the store has for it; 0 where it has none."""
+    names = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+    stamp = next((info[name] for name in names if info.get(name)), 0)
+    if isinstance(stamp, str):
+        stamp = datetime.fromisoformat(stamp)
+    if isinstance(stamp, datetime):
+        return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+    return float(stamp)
 
 
 def has_marker(directory: str, marker: str) -> bool:
@@ -103,15 +162,13 @@ class Reader:
         try:
             with _open(self.path) as raw:
                 counted = _Hashing(raw, digest.update)
-                stream = _decompressed(counted)
-                while chunk := stream.read(CHUNK_BYTES):
-                    yield chunk
+                yield from _decompressed(counted)
                 counted.drain()
         except PermissionError as error:
             raise InputError(
                 f"Cannot read {self.path}: permission denied. Make it readable, or run as its owner."
             ) from error
-        except (OSError, EOFError, zstandard.ZstdError, gzip.BadGzipFile) as error:
+        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
             raise InputError(f"Cannot read {self.path}: {error}") from error
         self.sha256 = digest.hexdigest()
 
@@ -125,11 +182,11 @@ def _open(path: str) -> IO[bytes]:
 class _Hashing(io.RawIOBase):
     """Passes reads through and shows every byte to the digest."""
 
-    def __init__(self, raw: IO[bytes], update: object) -> None:
+    def __init__(self, raw: IO[bytes], update: Callable[[bytes], object]) -> None:
         self._raw, self._update = raw, update
         self._head = raw.read(4)
         self.magic = self._head
-        self._update(self._head)  # type: ignore[operator]  # hashlib's update; typeshed names no protocol for it
+        self._update(self._head)
 
     def readable(self) -> bool:
         return True
@@ -139,7 +196,7 @@ class _Hashing(io.RawIOBase):
             data, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
         else:
             data = self._raw.read(len(buffer))
-            self._update(data)  # type: ignore[operator]  # see above
+            self._update(data)
         buffer[: len(data)] = data
         return len(data)
 
@@ -149,10 +206,38 @@ class _Hashing(io.RawIOBase):
             pass
 
 
-def _decompressed(raw: _Hashing) -> IO[bytes]:
+def _decompressed(raw: _Hashing) -> Iterator[bytes]:
     if raw.magic[:2] == b"\x1f\x8b":
-        return cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(raw)))
-    if raw.magic == b"\x28\xb5\x2f\xfd":
-        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        return cast(IO[bytes], reader)
-    return cast(IO[bytes], io.BufferedReader(raw, CHUNK_BYTES))
+        yield from _read_on(cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(raw))))
+    elif raw.magic == b"\x28\xb5\x2f\xfd":
+        yield from _zstd(io.BufferedReader(raw, CHUNK_BYTES))
+    else:
+        yield from _read_on(cast(IO[bytes], io.BufferedReader(raw, CHUNK_BYTES)))
+
+
+def _read_on(stream: IO[bytes]) -> Iterator[bytes]:
+    while chunk := stream.read(CHUNK_BYTES):
+        yield chunk
+
+
+def _zstd(raw: io.BufferedReader) -> Iterator[bytes]:
+    """Frames one after the other. zstandard's own stream reader takes a cut frame for the end of the file.
+
+    Raises EOFError for a cut frame.
+    """
+    frame, pending, size = None, [], 0
+    # Small pieces: a hostile one expands by up to four orders of magnitude.
+    while piece := raw.read(_ZSTD_PIECE_BYTES):
+        while piece:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            data = frame.decompress(piece)
+            pending.append(data)
+            size += len(data)
+            piece, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+        if size >= CHUNK_BYTES:
+            yield b"".join(pending)
+            pending, size = [], 0
+    if frame:
+        raise EOFError("the compressed file ends before its end-of-stream marker")
+    if size:
+        yield b"".join(pending)

@@ -11,6 +11,7 @@ import dagster as dg
 import polars as pl
 
 from pipeline import ingest
+from pipeline.discover import FOUND
 from pipeline.errors import SweepscopeError
 from pipeline.orchestration.build import build
 from pipeline.orchestration.instance import open_instance
@@ -20,7 +21,7 @@ from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.publish import publish
 
-_QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+_SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # errors reach the caller as exceptions
 
 
 @dataclass
@@ -75,7 +76,7 @@ def ingest_paths(
     """
     begin = time.perf_counter()
     lake = Lake(home)
-    found = ingest.find(paths) if paths else pl.DataFrame(schema=ingest.FOUND)
+    found = ingest.find(paths) if paths else pl.DataFrame(schema=FOUND)
     pending = ingest.pending_of(lake, found)
     summary = Summary(files_seen=found.height, files_new=pending.height, bytes=int(pending["bytes"].sum() or 0))
     on_plan("files", pending.height)
@@ -99,7 +100,7 @@ def _execute(
 ) -> ingest.Tables:
     config = run_config(batch_id=batch_id, with_published=with_published).to_config_dict()
     try:
-        result = job.execute_in_process(instance=instance, run_config={**config, **_QUIET})
+        result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT})
     except Exception as error:
         raise _cause(error) or error from error
     tables: ingest.Tables = result.output_for_node("validated")
