@@ -86,4 +86,6 @@ def run_config(*, batch_id: str = "", paths: list[str] | None = None, with_publi
     from pipeline.orchestration.assets import BatchConfig
 
     config = BatchConfig(batch_id=batch_id, paths=paths or [], with_published=with_published)
-    return dg.RunConfig(ops={"discovered": config, "parsed": config})
+    # Dagster's default prints every step event to the console; they stand in its page anyway.
+    loggers = {"console": {"config": {"log_level": "WARNING"}}}
+    return dg.RunConfig(ops={"discovered": config, "parsed": config}, loggers=loggers)
