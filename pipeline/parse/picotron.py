@@ -40,8 +40,11 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             loss=number(pl.col("loss")),
             tokens_per_s=human(_field("Tokens/s")),
             tokens_per_s_per_gpu=human(pl.col("per_gpu")),
-            consumed_tokens=human(_field("Tokens")).cast(pl.Int64, strict=False),
-            mfu_logged=divided(number(_field("MFU", r"[\d.]+")), 100),
+            # Behind the throughput the line may stop: a value counts with the separator or unit that ends it.
+            consumed_tokens=human(pl.col("text").str.extract(rf"\bTokens:\s*({HUMAN})\s*[|,/]")).cast(
+                pl.Int64, strict=False
+            ),
+            mfu_logged=divided(number(pl.col("text").str.extract(r"\bMFU:\s*([\d.]+)%")), 100),
             mem_reserved_bytes=size(_field("Memory usage", r"[\d.]+\s*[KMGT]?B")),
         ),
         STEP_FACTS,

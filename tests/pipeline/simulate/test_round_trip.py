@@ -26,7 +26,7 @@ from pipeline.simulate.dialects import RENDERERS
 from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.render import render
 from pipeline.simulate.sweep import write_run
-from pipeline.simulate.truth import SimulatedRun
+from pipeline.simulate.truth import SimulatedRun, SimulatedStep
 from tests.pipeline.simulate.factory import runs
 
 Tables = dict[str, pl.DataFrame]
@@ -143,6 +143,32 @@ def test_any_run_comes_back_under_any_noise(framework: str, data: st.DataObject)
         write_run(root, run)
         found = differences(run, _parse(root), root)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@_PROFILE
+@given(data=st.data(), share=st.floats(0.3, 1))
+def test_a_log_cut_anywhere_yields_no_wrong_value(framework: str, data: st.DataObject, share: float) -> None:
+    run = data.draw(runs(framework))
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        log = root / write_run(root, run)
+        content = log.read_bytes()
+        log.write_bytes(content[: int(share * len(content))])
+        tables = _parse(root)
+    truths = {step.step: step for step in (*run.steps, *_unfinished(run))}
+    for got in tables["steps"].to_dicts():
+        truth = asdict(truths[got["step"]])
+        present = {name: value for name, value in truth.items() if got[name] is not None}
+        assert not _mismatches(present, got, f"{run.path} [{run.variant}] step {got['step']}")
+        assert got["loss"] is not None or truth["loss"] is None
+    for row in tables["runs"].to_dicts():
+        # picotron's status file beside the log still says how the run ended.
+        assert row["status"] != "completed" or row["last_step"] == run.steps_planned or framework == "picotron"
+
+
+def _unfinished(run: SimulatedRun) -> list[SimulatedStep]:
+    return [RENDERERS[run.framework].printed_step(run, run.unfinished)] if run.unfinished else []
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
