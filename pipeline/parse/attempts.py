@@ -26,7 +26,7 @@ def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
     if winners.height == counts.height:
         return steps
     marked = steps.join(winners, on=part, how="left", nulls_equal=True, maintain_order="left")
-    is_main = pl.col("rank").eq_missing("main_rank")
+    is_main = pl.col("rank").eq_missing(pl.col("main_rank"))
     shown = marked.filter(is_main).select(*part, "step").unique().with_columns(is_shown=pl.lit(value=True))
     is_extra = ~pl.col("line_no").is_between("low", "high") & pl.col("is_shown").is_null()
     return (

@@ -54,7 +54,7 @@ def _zero_stage() -> pl.Expr:
         .when(is_fsdp).then(sharding)
         .when(_is_on("use_distributed_optimizer")).then(1)
         .when(~_is_on("use_distributed_optimizer")).then(0)
-        .when(_IS_DUMP & _arg("deepspeed").is_null()).then(0)
+        .when(_IS_DUMP & ~_is_on("deepspeed").fill_null(value=False)).then(0)
     )  # fmt: skip
 
 

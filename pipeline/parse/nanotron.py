@@ -103,7 +103,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             named_settings(dump, _DUMPED, _NAMES, setting_source="argument_dump"),
-            named_settings(started, r"\| (\w+): (\d+)(?: \||$)", _STARTED, setting_source="log_line"),
+            named_settings(started, r"\| (\w+): (\d+)(?: |$)", _STARTED, setting_source="log_line"),
             conform(
                 params.drop_nulls("value").with_columns(
                     value=pl.col("value").cast(pl.Int64).cast(pl.String), setting_source=pl.lit("log_line")

@@ -1,0 +1,234 @@
+"""torchtitan's step line, mesh, batch and model lines, old and new, and its endings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.parse.logs import facts_of, run_of, settings_of, step_of, tables_of
+
+HEAD = "[rank0]:[titan] 2025-11-02 03:04:05,678 - root - INFO - "
+NEW = (
+    HEAD + "step: 10  loss:  6.12345  grad_norm:  1.5000  memory: 64.00GiB(80.00%)  tps: 12,345  tflops: 1,234.50  "
+    "mfu: 41.25%"
+)
+COLOURED = (
+    HEAD
+    + "\x1b[31mstep: 10  \x1b[32mloss:  6.12345  \x1b[38;2;180;60;0mgrad_norm:  1.5000  \x1b[38;2;54;234;195mmemory: "
+    "64.00GiB(80.00%)  \x1b[34mtps: 12,345  \x1b[36mtflops: 1,234.50  \x1b[35mmfu: 41.25%\x1b[39m"
+)
+OLD = HEAD + "step: 100  loss:  6.1234  memory:  9.50GiB(12.00%)  wps: 1,234  mfu: 5.50%"
+
+
+@pytest.mark.parametrize("line", [NEW, COLOURED, NEW.removeprefix("[rank0]:")])
+def test_new_line(line: str) -> None:
+    step = step_of("torchtitan", line)
+    assert (step["step"], step["loss"], step["grad_norm"]) == (10, 6.12345, 1.5)
+    assert (step["tokens_per_s_per_gpu"], step["tflops_per_gpu_logged"], step["mfu_logged"]) == (
+        12345.0,
+        1234.5,
+        0.4125,
+    )
+    assert (step["mem_reserved_bytes"], str(step["ts"])) == (64 * 2**30, "2025-11-02 03:04:05")
+    assert step["tokens_per_s"] is None
+    assert step["step_time_s"] is None
+
+
+def test_line_of_2024() -> None:
+    step = step_of("torchtitan", OLD)
+    assert (step["step"], step["tokens_per_s_per_gpu"], step["mfu_logged"]) == (100, 1234.0, 0.055)
+    assert step["grad_norm"] is None
+
+
+def test_mfu_of_fp8_is_not_available() -> None:
+    step = step_of("torchtitan", NEW.replace("41.25%", "N/A"))
+    assert (step["step"], step["mfu_logged"]) == (10, None)
+
+
+def test_a_stage_without_the_loss_prints_minus_one() -> None:
+    assert step_of("torchtitan", NEW.replace(" 6.12345", "-1.00000"))["loss"] is None
+
+
+@pytest.mark.parametrize("at", range(len(HEAD) + 9, len(NEW) - 1, 5))
+def test_a_cut_line_is_no_step(at: int) -> None:
+    assert step_of("torchtitan", NEW[:at])["step"] is None
+
+
+def test_validation_is_no_step() -> None:
+    line = HEAD + "validate step: 10  loss:  6.1000  memory: 64.00GiB(80.00%)  tps: 12,345"
+    assert facts_of("torchtitan", line).steps.is_empty()
+
+
+def test_another_logger_in_front() -> None:
+    line = "[2026-02-28 14:29:23,662786][I][components/metrics:515:log] step:  1  loss:  8.1  memory:  8.29GiB(12.96%)  tps: 8,550  tflops: 0.61  mfu: 0.21%"
+    assert step_of("torchtitan", line)["step"] == 1
+
+
+def test_the_last_stage_prints_the_loss(tmp_path: Path) -> None:
+    lines = [NEW.replace(" 6.12345", "-1.00000"), NEW.replace("[rank0]", "[rank7]")]
+    steps = tables_of(tmp_path, "\n".join(lines) + "\n")["steps"]
+    assert steps["loss"].to_list() == [6.12345]
+
+
+MESH = (
+    HEAD
+    + "Building device mesh with parallelism: pp={pp}, dp_replicate={rep}, dp_shard={shard}, cp={cp}, tp={tp}, ep={ep}\n"
+)
+
+
+def mesh(**sizes: int) -> str:
+    return MESH.format_map({"pp": 1, "rep": 1, "shard": 1, "cp": 1, "tp": 1, "ep": 1} | sizes)
+
+
+def test_new_mesh(tmp_path: Path) -> None:
+    run = run_of(tmp_path, mesh(pp=2, rep=2, shard=4, tp=2, ep=4) + NEW + "\n")
+    assert {name: run[name] for name in ("dp", "tp", "pp", "cp", "ep", "num_gpus")} == {
+        "dp": 8, "tp": 2, "pp": 2, "cp": 1, "ep": 4, "num_gpus": 32,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("names", "sizes", "wanted"),
+    [
+        ("'tp'", "8", {"dp": 1, "tp": 8, "pp": 1, "cp": 1}),
+        ("'pp', 'dp_shard', 'tp'", "2, 4, 2", {"dp": 4, "tp": 2, "pp": 2, "cp": 1}),
+        ("'dp'", "8", {"dp": 8, "tp": 1, "pp": 1, "cp": 1, "zero_stage": 3}),
+        ("'dp_replicate', 'dp_shard'", "2, 4", {"dp": 8, "zero_stage": 3}),
+        ("'dp_replicate'", "8", {"dp": 8, "zero_stage": 0}),
+        ("'dp_shard_mod_ep', 'dp_shard_in_ep'", "1, 8", {"dp": 8, "ep": 8, "zero_stage": 3}),
+    ],
+)
+def test_old_mesh(names: str, sizes: str, wanted: dict[str, int], tmp_path: Path) -> None:
+    line = HEAD + f"Building {names.count(',') + 1}-D device mesh with [{names}], [{sizes}]\n"
+    run = run_of(tmp_path, line + NEW + "\n")
+    assert {name: run.get(name) for name in wanted} == wanted
+
+
+def test_experts_of_the_old_mesh_are_unknown_under_tensor_parallelism(tmp_path: Path) -> None:
+    line = HEAD + "Building 3-D device mesh with ['dp_shard_mod_ep', 'dp_shard_in_ep', 'tp'], [2, 2, 2]\n"
+    run = run_of(tmp_path, line + NEW + "\n")
+    assert (run["dp"], run["tp"], run.get("ep")) == (4, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "stage"),
+    [
+        (mesh(shard=8), 3),
+        (mesh(rep=8), 0),
+        (mesh(cp=2), 3),
+        (mesh(shard=4, pp=2), 2),
+        (mesh(shard=8) + HEAD + "Applied FSDP with dp_shard=8, reshard_after_forward=False\n", 2),
+        (mesh(shard=4, pp=2) + "+ torchrun -m torchtitan.train --parallelism.fsdp_reshard_after_forward=always\n", 3),
+        (mesh(shard=8) + "+ torchrun -m torchtitan.train --parallelism.fsdp_reshard_after_forward never\n", 2),
+    ],
+)
+def test_sharding(text: str, stage: int, tmp_path: Path) -> None:
+    assert run_of(tmp_path, text + NEW + "\n")["zero_stage"] == stage
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Trainer is initialized with local batch size 4, global batch size 64, gradient accumulation steps 2, sequence length 8192, total steps 100 (warmup 20)",
+        "Trainer is initialized with local batch size 4, global batch size 64, gradient_accumulation_steps: 2, sequence length 8192, total steps 100 (warmup 20)",
+        "Training starts at step 1, with local batch size 4, global batch size 64, sequence length 8192, total steps 100 (warmup 20)",
+    ],
+)  # fmt: skip
+def test_batch_line(line: str, tmp_path: Path) -> None:
+    run = run_of(tmp_path, mesh(shard=8) + HEAD + line + "\n" + NEW + "\n")
+    wanted = {"mbs": 4, "gbs": 64, "gas": 2, "seq_len": 8192, "steps_planned": 100}
+    assert {name: run[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("Applied full activation checkpointing to the model", "full"),
+        ("Applied selective activation checkpointing to the model", "selective"),
+        ("Applied FullAC activation checkpointing to the model", "full"),
+    ],
+)
+def test_recomputation(line: str, word: str) -> None:
+    assert settings_of("torchtitan", HEAD + line)["recompute"] == word
+
+
+@pytest.mark.parametrize(
+    ("line", "word", "source"),
+    [
+        ("Swapped to Float8Linear layers", "fp8", "log_line"),
+        ("Swapped .weight to MXFP8TrainingWeightWrapperTensor", "mxfp8", "log_line"),
+        ("Patch Turbo MXLinear", "bf16", "assumed"),
+    ],
+)
+def test_precision(line: str, word: str, source: str, tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, mesh(shard=8) + HEAD + line + "\n" + NEW + "\n")
+    assert tables["runs"]["precision"].to_list() == [word]
+    assert tables["settings"].filter(name="precision", is_used=True)["setting_source"].to_list() == [source]
+
+
+def test_machine_and_model_lines() -> None:
+    text = "\n".join(
+        HEAD + line
+        for line in (
+            "torchtitan version: 0.2.2 (0.0.0 means __version__ is not defined correctly).",
+            "CUDA capacity: NVIDIA B200 with 178.35GiB memory",
+            "Model llama3 8B size: 8,030,261,248 total parameters",
+            "Total parameter count: dense 30,000, sparse 10,000, active 35,000",
+            "Peak FLOPS used for computing MFU: 2.250e+15",
+        )
+    )
+    found = settings_of("torchtitan", text)
+    assert (found["accelerator"], found["model"], found["framework_version"]) == ("NVIDIA B200", "llama3 8B", "0.2.2")
+    assert (found["params"], found["active_params"], float(found["peak_tflops_logged"])) == (
+        "8030261248",
+        "35000",
+        2250.0,
+    )
+
+
+def test_undefined_version_is_no_version() -> None:
+    line = HEAD + "torchtitan version: 0.0.0+unknown (0.0.0 means __version__ is not defined correctly)."
+    assert "framework_version" not in settings_of("torchtitan", line)
+
+
+def test_card_of_2024_with_its_index() -> None:
+    line = HEAD + "GPU capacity: NVIDIA H100 (0) with 95.04GiB memory"
+    assert settings_of("torchtitan", line)["accelerator"] == "NVIDIA H100"
+
+
+def test_shape_from_the_model_arguments() -> None:
+    line = HEAD + (
+        "Building llama3 8B with TransformerModelArgs(dim=4096, n_layers=32, n_heads=32, n_kv_heads=8, vocab_size=128256, "
+        "multiple_of=1024, max_seq_len=8192)"
+    )
+    found = settings_of("torchtitan", line)
+    names = ("hidden_size", "num_layers", "num_heads", "num_kv_heads", "vocab_size")
+    assert [found[name] for name in names] == ["4096", "32", "32", "8", "128256"]
+
+
+def test_command_line_and_primus_dump() -> None:
+    text = """\
+    + torchrun --nproc_per_node=8 -m torchtitan.train --training.seq_len=128 --training.local_batch_size 160 --training.steps=10
+    [20251031 06:37:43][rank-1/8][INFO ] arguments activation_checkpoint.mode.......................... full
+    [20251031 06:37:43][rank-1/8][INFO ] arguments parallelism.data_parallel_shard_degree............... -1
+    [20251031 06:37:43][rank-1/8][INFO ] arguments parallelism.tensor_parallel_degree................... 4
+    [20251031 06:37:43][rank-1/8][INFO ] arguments training.global_batch_size........................... -1
+    """
+    found = facts_of("torchtitan", text).settings
+    by_source = {
+        source: dict(rows.select("name", "value").iter_rows())
+        for (source,), rows in found.partition_by("setting_source", as_dict=True).items()
+    }
+    assert by_source["command_line"] == {"seq_len": "128", "mbs": "160", "steps_planned": "10", "gpus_per_node": "8"}
+    assert by_source["argument_dump"] == {"recompute": "full", "tp": "4"}
+
+
+def test_end(tmp_path: Path) -> None:
+    assert run_of(tmp_path, NEW + "\n" + HEAD + "Training completed\n")["status"] == "completed"
+
+
+def test_a_restart_after_the_same_step_is_another_attempt(tmp_path: Path) -> None:
+    later = NEW.replace("step: 10", "step: 20")
+    runs = tables_of(tmp_path, mesh(shard=8) + NEW + "\n" + mesh(shard=4) + later + "\n")["runs"]
+    assert runs["dp"].to_list() == [8, 4]
