@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import duckdb
 import plotly.graph_objects as go
@@ -123,6 +124,11 @@ def outside_link(text: str, url: str) -> str:
     if not url.startswith(("https://", "http://")):
         return rich(f"{text} ({url})")
     return f'<a href="{html.escape(url)}" target="_blank" rel="noopener noreferrer">{rich(text)}</a>'
+
+
+def sql_url(query: Query) -> str:
+    """Address of the SQL page with `query` filled in, its values written out."""
+    return f"sql?{urlencode({'sql': query.runnable()})}"
 
 
 def run_url(run_id: str) -> str:
@@ -271,6 +277,7 @@ def sql_popover(queries: Mapping[str, Query]) -> None:
         for name, query in queries.items():
             st.html(f'<p class="ss-note"><b>{rich(name)}</b></p>')
             st.code(query.runnable(), language="sql")
+            st.html(f'<p class="ss-note">{link("Open in SQL", sql_url(query))}</p>')
 
 
 def empty(text: str) -> None:

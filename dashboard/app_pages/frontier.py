@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import streamlit as st
 
-from dashboard import frontier, shell, widgets
+from dashboard import frontier, shell, url_state, widgets
 from dashboard.charts import frontier as chart
 from dashboard.queries import frontier as queries
 from dashboard.shell import View
@@ -28,9 +28,10 @@ def _page(view: View) -> None:
     own = best.run(view.store.con)
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="center", gap="small")
     with controls:
+        bound = url_state.one("rows", list(_ROWS), "short")
         rows = st.segmented_control(
-            "Rows", list(_ROWS), default="short", required=True, key="rows", bind="query-params",
-            format_func=lambda key: _ROWS[key], label_visibility="collapsed",
+            "Rows", list(_ROWS), required=True, key=bound.key, on_change=bound.on_change, format_func=_ROWS.__getitem__,
+            label_visibility="collapsed",
         )  # fmt: skip
         shell.share_popover()
         widgets.sql_popover({"Published": found, "Best here": best})

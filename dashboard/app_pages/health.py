@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 import polars as pl
 import streamlit as st
@@ -39,11 +39,10 @@ def _page(view: View) -> None:
 
 
 def _store_line(view: View, summary: dict[str, object]) -> str:
-    version = "unnumbered" if view.store.version is None else f"version {view.store.version}"
-    parts = [f"Store {version}, published {labels.moment(view.store.published_at)}"]
+    parts = [f"Store version {view.store.version}, published {labels.moment(view.store.published_at)} UTC"]
     newest = summary["newest_mtime_s"]
     if isinstance(newest, float):
-        parts.append(f"newest file {labels.moment(datetime.fromtimestamp(newest))}")
+        parts.append(f"newest file {labels.moment(datetime.fromtimestamp(newest, UTC))} UTC")
     if summary["batches"]:
         parts.append(labels.count(int(str(summary["batches"])), "ingest batch", "ingest batches"))
     return " · ".join(parts)
@@ -79,7 +78,7 @@ def _draw_rejects(view: View) -> None:
     )
     names = list(dict.fromkeys(reasons["reason"]))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        reason = st.selectbox("Lines rejected because", names, key="reason", bind="query-params", width=520)
+        reason = st.selectbox("Lines rejected because", names, key="reason", width=520)
         widgets.csv_later(queries.all_rejects(), view.store.con, "rejects", rows=total)
     lines = queries.rejects(reason or names[0]).run(view.store.con)
     widgets.table(lines, ("file", "line_no", "column", "raw", "reason"), wide=("raw",))

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import configuration, curves, labels, shell, widgets
+from dashboard import configuration, curves, labels, shell, url_state, widgets
 from dashboard.charts import steps as steps_chart
 from dashboard.curves import MEASURES
 from dashboard.marks import STATUS
@@ -17,6 +17,9 @@ from dashboard.widgets import Figure, link, rich
 from dashboard.words import run as words
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
+_STEPS = (
+    "step", "steps_in_row", "step_time_s", "loss", "tokens_per_s_per_gpu", "mem_reserved_bytes", "grad_norm", "line_no",
+)  # fmt: skip
 _EVIDENCE_SHOWN = 6
 
 
@@ -55,8 +58,7 @@ def _page(view: View) -> None:
 def _draw_head(run: dict[str, Any], evidence: pl.DataFrame, points: pl.DataFrame) -> None:
     last_line = points["line_no"].max() if points.height else None
     answer = words.answer(run, evidence.to_dicts(), int(last_line) if isinstance(last_line, int) else None)
-    origins = (run["origin"],)
-    widgets.head(words.title(run), answer, words.conditions(run), origins=origins, links=[("All runs", "runs")])
+    widgets.head(words.title(run), answer, words.conditions(run), origins=(run["origin"],))
 
 
 def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
@@ -68,11 +70,13 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
     top = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     title = top.container(width="content")
     with top:
+        keys = [measure.key for measure in offered]
+        bound = url_state.one("measure", keys, keys[0])
         key = st.segmented_control(
-            "Measure", [measure.key for measure in offered], default=offered[0].key, required=True, key="measure",
-            bind="query-params", format_func=lambda name: MEASURES[name].label, label_visibility="collapsed",
+            "Measure", keys, required=True, key=bound.key, on_change=bound.on_change, label_visibility="collapsed",
+            format_func=lambda name: MEASURES[name].label,
         )  # fmt: skip
-    measure = MEASURES[key or offered[0].key]
+    measure = MEASURES[key or keys[0]]
     curve = curves.curve(
         points, measure, warmup_steps=run["warmup_steps_dropped"] or 0, median=run.get(measure.column)
     )  # fmt: skip
@@ -159,9 +163,11 @@ def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points
             widgets.table(settings, _SETTINGS)
     if points.height:
         logged = queries.all_steps(run_id)
-        with st.expander(f"Steps as logged · {labels.count(run['steps_logged'] or points.height, 'step')}"):
-            widgets.table(points, ("step", "steps_in_row", "step_time_s", "loss", "tokens_per_s_per_gpu"))
-            widgets.csv_later(logged, view.store.con, f"steps_{run_id}", rows=run["steps_logged"] or points.height)
+        steps = int(points["steps_in_row"].sum())
+        with st.expander(f"Steps · {labels.number(steps)}"):
+            widgets.note(words.step_table_note(steps, points.height))
+            widgets.table(points, _STEPS)
+            widgets.csv_later(logged, view.store.con, f"steps_{run_id}", rows=steps)
     with st.container(horizontal=True):
         widgets.sql_popover(
             {"Run": queries.run(run_id), "Evidence": queries.evidence(run_id), "Settings": queries.settings(run_id)}

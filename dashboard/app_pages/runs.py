@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Literal
 
 import duckdb
 import polars as pl
 import streamlit as st
 
-from dashboard import filter_panel, shell, widgets
-from dashboard.filters import UNKNOWN
+from dashboard import filter_panel, shell, url_state, widgets
+from dashboard.filters import UNKNOWN, Filters
 from dashboard.marks import CELL_STATE, STATUS
 from dashboard.queries import runs as queries
 from dashboard.queries.runs import Search
@@ -54,16 +54,17 @@ def _page(view: View) -> None:
         )  # fmt: skip
         search = Search(text or "", {**base.facets, **_chosen_facets()}, view.filters)
         _facet(con, search, "status", width=230)
+        bound = url_state.one("sort", list(_SORTS), "mfu", also=_first_page)
         sort = st.selectbox(
-            "Sort", list(_SORTS), key="sort", bind="query-params", width=170, format_func=_SORTS.__getitem__,
-            on_change=_first_page,
-        )  # fmt: skip
+            "Sort", list(_SORTS), key=bound.key, on_change=bound.on_change, width=170, format_func=_SORTS.__getitem__
+        )
         _facet_popover(con, search)
         shell.share_popover()
         filter_panel.draw_chips(view.filters)
     matching = queries.total(search).run(con).row(0, named=True)
     everything = queries.total(Search(facets=base.facets)).run(con).row(0, named=True)
-    offset = _offset(matching["runs"])
+    number, pages = _page_number(matching["runs"])
+    offset = (number - 1) * ROWS_PER_PAGE
     listed = queries.page(search, sort=sort, rows=ROWS_PER_PAGE, offset=offset)
     rows = listed.run(con)
     with controls:
@@ -77,7 +78,11 @@ def _page(view: View) -> None:
         shell.say_ignored(view)
     if rows.height:
         _draw_table(rows)
-        _draw_below(con, search, sort, matching["runs"])
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            _draw_pages(number, pages)
+            widgets.csv_later(queries.full(search, sort=sort), con, "runs", rows=matching["runs"])
+    elif everything["runs"]:
+        st.button("Clear search and filters", on_click=_clear)
     widgets.note(words.HIDES)
 
 
@@ -89,62 +94,56 @@ def _default_origins(con: duckdb.DuckDBPyConnection) -> dict[str, list[object]]:
 
 
 def _chosen_facets() -> dict[str, list[object]]:
-    chosen = {name: st.session_state.get(key) or [] for name, (key, _) in _FACETS.items()}
-    return {name: list(values) for name, values in chosen.items() if values}
+    chosen = {name: st.query_params.get_all(key) for name, (key, _) in _FACETS.items()}
+    values = {name: [queries.facet_value(name, text) for text in texts] for name, texts in chosen.items()}
+    return {name: known for name, found in values.items() if (known := [one for one in found if one is not None])}
 
 
 def _first_page() -> None:
-    st.session_state["page"] = 1
+    url_state.put("page", [])
 
 
-def _facet(con: duckdb.DuckDBPyConnection, search: Search, name: str, width: int | str = "stretch") -> None:
+def _clear() -> None:
+    st.session_state["q"] = ""
+    for key, _ in _FACETS.values():
+        url_state.put(key, [])
+    shell.set_filters(Filters())
+    _first_page()
+
+
+def _facet(
+    con: duckdb.DuckDBPyConnection, search: Search, name: str, width: int | Literal["stretch"] = "stretch"
+) -> None:
     """A multiselect of one facet's values, each with the number of runs it would leave."""
     key, label = _FACETS[name]
-    found = [
-        (UNKNOWN if value is None else value, runs)
-        for value, runs in queries.facet(search, name).run(con).iter_rows()
-    ]  # fmt: skip
-    chosen = st.session_state.get(key) or []
+    rows = queries.facet(search, name).run(con).iter_rows()
+    found = {UNKNOWN if value is None else str(value): runs for value, runs in rows}
     # a chosen value stays selectable when the search leaves none of it
-    options = [value for value, _ in found] + [value for value in chosen if value not in dict(found)]
-    if not options:
-        return
+    options = list(found) + [text for text in st.query_params.get_all(key) if text not in found]
+    bound = url_state.several(key, options, also=_first_page)
     st.multiselect(
-        label,
-        options,
-        key=key,
-        bind="query-params",
-        placeholder="all",
-        width=width,
-        on_change=_first_page,
-        format_func=_option_words(name, found),
-    )  # type: ignore[call-overload] # width is one of the two forms it takes
+        label, options, key=bound.key, on_change=bound.on_change, placeholder="all", width=width, disabled=not options,
+        format_func=lambda value: words.facet_option(_facet_words(name, value), found.get(value, 0)),
+    )  # fmt: skip
 
 
-def _option_words(name: str, found: list[tuple[object, int]]) -> Callable[[object], str]:
-    def words_of(value: object) -> str:
-        shown = STATUS[value].text if name == "status" and isinstance(value, str) and value in STATUS else str(value)
-        return words.facet_option(value, found, shown)
-
-    return words_of
+def _facet_words(name: str, value: str) -> str:
+    return STATUS[value].text if name == "status" and value in STATUS else value
 
 
 def _facet_popover(con: duckdb.DuckDBPyConnection, search: Search) -> None:
     others = [name for name in _FACETS if name != "status"]
-    active = sum(bool(st.session_state.get(_FACETS[name][0])) for name in others)
+    active = sum(bool(st.query_params.get_all(_FACETS[name][0])) for name in others)
     with st.popover(f"Filters · {active}" if active else "Filters", icon=":material/tune:"):
         for name in others:
             _facet(con, search, name)
 
 
-def _offset(runs: int) -> int:
-    """First row of the page in the address; a page that the search no longer has becomes the last one."""
+def _page_number(runs: int) -> tuple[int, int]:
+    """The page in the address and how many there are; a page that the search no longer has is the last one."""
     pages = max(1, -(-runs // ROWS_PER_PAGE))
-    if st.session_state.get("page", 1) > pages:
-        st.session_state["page"] = pages
-    wanted = st.session_state.get("page") or st.query_params.get("page", "1")
-    page = int(wanted) if str(wanted).isdecimal() else 1
-    return (min(max(page, 1), pages) - 1) * ROWS_PER_PAGE
+    wanted = st.query_params.get("page", "1")
+    return min(max(int(wanted), 1), pages) if wanted.isascii() and wanted.isdigit() else 1, pages
 
 
 def _draw_table(rows: pl.DataFrame) -> None:
@@ -156,15 +155,19 @@ def _draw_table(rows: pl.DataFrame) -> None:
     )
     event = widgets.selectable_table(shown, _TABLE, key="runs_table")
     if event is not None:
-        st.switch_page("app_pages/run.py", query_params={"run": rows["run_id"][event]})
+        shell.follow(widgets.run_url(rows["run_id"][event]))
 
 
-def _draw_below(con: duckdb.DuckDBPyConnection, search: Search, sort: str, runs: int) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        pages = -(-runs // ROWS_PER_PAGE)
-        if pages > 1:
-            st.pagination(pages, key="page", bind="query-params")
-        widgets.csv_later(queries.full(search, sort=sort), con, "runs", rows=runs)
+def _draw_pages(number: int, pages: int) -> None:
+    if pages > 1:
+        # the address keeps the page: a widget that remembered its own would not follow a new search to page 1
+        key = f"page_{number}_of_{pages}"
+        st.pagination(pages, default=number, key=key, on_change=_turn_page, args=(key,))
+
+
+def _turn_page(key: str) -> None:
+    number = st.session_state[key]
+    url_state.put("page", [] if number == 1 else [str(number)])
 
 
 _page(shell.begin())

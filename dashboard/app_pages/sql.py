@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 import streamlit as st
 
-from dashboard import shell, widgets
+from dashboard import shell, url_state, widgets
 from dashboard.queries import canned, dictionary
 from dashboard.queries import runs as runs_queries
 from dashboard.queries.runs import Search
@@ -63,19 +63,17 @@ def _seed(view: View) -> None:
 
 def _ask(view: View) -> None:
     """A question was picked: its query replaces the text and runs."""
-    question = _QUESTIONS[st.session_state["question"]]
+    question = _QUESTIONS[st.query_params.get("question", canned.CANNED[0].key)]
     st.session_state["sql_text"] = question.sql
-    st.query_params.pop("sql", None)
+    url_state.put("sql", [])
     _run(view, question.sql)
 
 
 def _submit(view: View) -> None:
     """The text was submitted: run it, and put it into the address when that stays short enough to send."""
     text = st.session_state["sql_text"]
-    if len(text) <= _MAX_LINK_CHARACTERS and text not in (one.sql for one in canned.CANNED):
-        st.query_params["sql"] = text
-    else:
-        st.query_params.pop("sql", None)
+    is_short = len(text) <= _MAX_LINK_CHARACTERS
+    url_state.put("sql", [text] if is_short and text not in {one.sql for one in canned.CANNED} else [])
     _run(view, text)
 
 
@@ -89,8 +87,9 @@ def _run(view: View, text: str) -> None:
 
 def _draw_editor(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        bound = url_state.one("question", list(_QUESTIONS), canned.CANNED[0].key, also=lambda: _ask(view))
         st.selectbox(
-            "Question", list(_QUESTIONS), key="question", bind="query-params", on_change=_ask, args=(view,),
+            "Question", list(_QUESTIONS), key=bound.key, on_change=bound.on_change,
             format_func=lambda key: _QUESTIONS[key].question,
         )  # fmt: skip
         shell.share_popover()
@@ -141,9 +140,10 @@ def _draw_dictionary(tables: pl.DataFrame, columns: pl.DataFrame) -> None:
     names = list(kinds)
     if not names:
         return
+    bound = url_state.one("table", names, "runs" if "runs" in names else names[0])
     name = st.selectbox(
-        "Data dictionary", names, index=names.index("runs") if "runs" in names else 0, key="table",
-        bind="query-params", format_func=lambda one: f"{one} · {kinds[one]}",
+        "Data dictionary", names, key=bound.key, on_change=bound.on_change,
+        format_func=lambda one: f"{one} · {kinds[one]}",
     )  # fmt: skip
     comment = tables.filter(pl.col("table_name") == name)["comment"][0]
     widgets.note(comment or "No description.")

@@ -20,7 +20,7 @@ def draw(curve: Curve, tokens: Theme) -> go.Figure:
     steps, values = curve.points["step"].to_list(), curve.points["value"].to_list()
     first, last = _span(curve)
     room = max((last - first) * 0.02, 0.5)
-    if curve.warmup_until is not None:
+    if _shows_warmup(curve):
         figure.add_shape(
             type="rect", x0=first - room, x1=curve.warmup_until, y0=0, y1=1, yref="paper", fillcolor=tokens.cell,
             line={"width": 0}, layer="below",
@@ -54,6 +54,16 @@ def _tick_format(curve: Curve) -> str:
     return f",.{max(0, 1 - math.floor(math.log10(curve.high - curve.low)))}f"
 
 
+def _shows_warmup(curve: Curve) -> bool:
+    """Shading says which steps the median leaves out; of a long run it would be thinner than its own label."""
+    first, last = _span(curve)
+    return (
+        curve.measure.has_median
+        and curve.warmup_until is not None
+        and curve.warmup_until - first >= 0.02 * (last - first)
+    )
+
+
 def _span(curve: Curve) -> tuple[int, int]:
     steps = [*curve.points["step"], *(point.step for point in curve.beyond)]
     return (min(steps), max(steps)) if steps else (0, 1)
@@ -66,7 +76,7 @@ def _ticks(curve: Curve) -> dict[str, object]:
 
 
 def _draw_notes(figure: go.Figure, curve: Curve, left: float, tokens: Theme) -> None:
-    lines = ["warm-up, not counted"] if curve.warmup_until is not None else []
+    lines = ["warm-up, not counted"] if _shows_warmup(curve) else []
     beyond = beyond_in_words(curve)
     if beyond:
         lines.append(f"<span style='color:{tokens.soft}'>↑ {plain(beyond)}</span>")

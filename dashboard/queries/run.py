@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboard.queries.query import Query
 
-MAX_POINTS = 2_000
+MAX_POINTS = 500  # about one per pixel of the curve
 MAX_EVIDENCE = 200
 
 
@@ -42,7 +42,7 @@ SELECT min(step) AS step, CAST(min(place) AS BIGINT) AS place, CAST(count(*) AS 
   max(step_time_s) FILTER (NOT isnan(step_time_s)) AS step_time_max_s,
   arg_max(step, step_time_s) FILTER (NOT isnan(step_time_s)) AS slowest_step
 FROM numbered
-GROUP BY CASE WHEN place = 1 THEN 0 ELSE 1 + (place - 2) // greatest(1, ceil(logged / {MAX_POINTS}.0)) END
+GROUP BY CASE WHEN place = 1 THEN 0 ELSE 1 + (place - 2) // CAST(ceil(logged / {MAX_POINTS}.0) AS BIGINT) END
 ORDER BY step""",
         {"run_id": run_id},
     )

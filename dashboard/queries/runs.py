@@ -113,6 +113,17 @@ def full(search: Search, *, sort: str) -> Query:
     return Query(f"SELECT *\nFROM runs\nWHERE {where}\nORDER BY {SORTS[sort]}, run_id", params)
 
 
+def facet_value(name: str, text: str) -> object | None:
+    """A facet's value as the store holds it, from its text in an address; None when it cannot be one.
+
+    >>> facet_value("num_nodes", "16"), facet_value("model", "16"), facet_value("num_nodes", "many")
+    (16, '16', None)
+    """
+    if name != "num_nodes" or text == UNKNOWN:
+        return text
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
 def facet(search: Search, name: str) -> Query:
     """Values of one facet with the number of runs each would leave, the most frequent first.
 

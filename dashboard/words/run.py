@@ -276,3 +276,10 @@ def settings_title(settings: int, conflicts: int) -> str:
     """Title of the provenance table."""
     found = f" · {count(conflicts, 'conflict')}" if conflicts else ""
     return f"Where each value comes from · {count(settings, 'setting')}{found}"
+
+
+def step_table_note(steps: int, rows: int) -> str:
+    """What a row of the step table is."""
+    if rows == steps:
+        return "As logged, warm-up included."
+    return f"Medians of consecutive steps, {number(rows)} rows in all. The CSV holds every step as logged."

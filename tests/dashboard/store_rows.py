@@ -15,6 +15,7 @@ import polars as pl
 
 from schemas import ddl
 from schemas.registry import ALL
+from schemas.tables import STORE_INFO
 
 Row = dict[str, Any]
 _STARTED = datetime(2026, 11, 20, 22, 41)
@@ -103,11 +104,19 @@ def best_row(run_id: str = "a1", **changes: Any) -> Row:
     } | changes  # fmt: skip
 
 
+_STORE_INFO: Row = {
+    "version": 1, "release": 1, "published_at": datetime(2026, 11, 20, 22, 45), "package_version": "0.1.0",
+    "fingerprint": "0" * 64, "row_count": 1,
+}  # fmt: skip
+
+
 def write_store(path: Path, **rows: Sequence[Row]) -> Path:
     """A store file with every table and view; the named ones filled, the others empty.
 
     Views are plain tables here, so that a test can state their rows without building the runs behind them.
     """
+
+    rows = {STORE_INFO.name: [_STORE_INFO], **rows}
     with duckdb.connect(str(path)) as connection:
         for table in ALL.values():
             connection.execute(ddl.create_table(table))
