@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 import polars as pl
@@ -21,17 +22,30 @@ def settle(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.
 
     Adds `runs_tried`, `runs_completed` (and ranked), `runs_ended`, `runs_failed` (ended, not completed), `outcome`
     ("114 completed, 62 failed"), `failure_rate` (failed over ended; NULL when none ended) and `short_reason` (second
-    line of an empty cell).
+    line of an empty cell), and `scale` (see `with_scale`).
     """
     by_cell: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for row in outcomes.iter_rows(named=True):
-        by_cell.setdefault((row["model"], row["num_nodes"]), []).append(row)
-    settled = [
-        _settle_cell(cell, by_cell.get((cell["model"], cell["num_nodes"]), []), filters)
-        for cell in cells.iter_rows(named=True)
-    ]
+        by_cell.setdefault(_key(row), []).append(row)
+    settled = [_settle_cell(cell, by_cell.get(_key(cell), []), filters) for cell in cells.iter_rows(named=True)]
     added = pl.DataFrame(settled, schema=_SETTLED)
-    return cells.drop("cell_state", "cell_reason").hstack(added)
+    return with_scale(cells.drop("cell_state", "cell_reason").hstack(added))
+
+
+def _key(row: Mapping[str, object]) -> tuple[object, ...]:
+    return row["model"], row["num_nodes"], row["num_gpus"]
+
+
+def with_scale(cells: pl.DataFrame) -> pl.DataFrame:
+    """Adds `scale`, the name of a cell's column: the node count, with the GPU count where nodes alone do not tell.
+
+    On one node, 1, 2 and 4 GPUs are different questions: they become "1 (1 GPU)", "1 (2 GPUs)", "1 (4 GPUs)".
+    """
+    nodes, gpus = pl.col("num_nodes").cast(pl.String), pl.col("num_gpus")
+    noun = pl.when(gpus == 1).then(pl.lit(" GPU)")).otherwise(pl.lit(" GPUs)"))
+    named = pl.concat_str(nodes, pl.lit(" ("), gpus.cast(pl.String).fill_null("?"), noun)
+    is_plain = gpus.n_unique().over("num_nodes") == 1
+    return cells.with_columns(scale=pl.when(is_plain).then(nodes).otherwise(named))
 
 
 _SETTLED = pl.Schema(
@@ -89,9 +103,9 @@ def outcome_text(by_status: dict[str, int], quarantined: int = 0) -> str:
 
 
 def without_untried(cells: pl.DataFrame) -> pl.DataFrame:
-    """Leaves out models that nobody tried under the filters, and node counts where nothing was tried or ruled out."""
+    """Leaves out models that nobody tried under the filters, and columns where nothing was tried or ruled out."""
     tried = cells.filter((pl.col("runs_tried") > 0).any().over("model"))
-    return tried.filter((pl.col("cell_state") != "not_run").any().over("num_nodes"))
+    return tried.filter((pl.col("cell_state") != "not_run").any().over("scale"))
 
 
 def needed_gpus(filters: Filters) -> tuple[int, str]:

@@ -18,7 +18,7 @@ from dashboard.widgets import link, rich, run_url
 
 def keep_cells_readable(grid: Grid) -> None:
     """Lets a wide grid scroll sideways rather than squeeze its cells, and keeps a narrow one from stretching them."""
-    narrow, wide = (left_margin(grid.models) + width * len(grid.nodes) for width in (MIN_CELL_WIDTH, MAX_CELL_WIDTH))
+    narrow, wide = (left_margin(grid.models) + width * len(grid.scales) for width in (MIN_CELL_WIDTH, MAX_CELL_WIDTH))
     charts = ".st-key-heat,.st-key-memory"
     st.html(f"<style>{charts}{{min-width:{narrow}px;max-width:{wide}px}}</style>")
 

@@ -15,39 +15,55 @@ MAX_LINES = 6
 
 @dataclass(frozen=True)
 class Baseline:
-    """What 100 % is: the line's "best" point, its "first" (smallest node count), or the point at `num_nodes`."""
+    """What 100 % is: the line's "best" point, its "first" (smallest size), or the point at `size`."""
 
     kind: str
-    num_nodes: int | None = None
+    size: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Baseline:
-        """Reads "best", "first" or a node count; anything else is "best".
+        """Reads "best", "first" or a size; anything else is "best".
 
         >>> Baseline.parse("8"), Baseline.parse("?")
-        (Baseline(kind='nodes', num_nodes=8), Baseline(kind='best', num_nodes=None))
+        (Baseline(kind='size', size=8), Baseline(kind='best', size=None))
         """
         if text.isascii() and text.isdigit():
-            return cls("nodes", int(text))
+            return cls("size", int(text))
         return cls("first") if text == "first" else cls("best")
 
 
-def against(points: pl.DataFrame, baseline: Baseline) -> pl.DataFrame:
-    """Adds `baseline_num_nodes`, `scaling_efficiency` (fraction) and `ideal_tokens_per_s` to each point.
+def size_noun(points: pl.DataFrame) -> str:
+    """What the curves grow in: "node", or "GPU" where one node count stands for several GPU counts."""
+    per_node = points.group_by("num_nodes").agg(pl.col("num_gpus").n_unique())
+    return "node" if (per_node["num_gpus"] == 1).all() else "GPU"
 
-    `points` has one row per `line` and `num_nodes`. A line without a point at the chosen node count keeps NULL. The
-    ideal is the baseline's tokens/s times the growth in GPUs; it is NULL below the baseline.
+
+def with_size(points: pl.DataFrame, noun: str) -> pl.DataFrame:
+    """Adds `size` (nodes or GPUs) and keeps one point per line and size, the fastest.
+
+    The same GPUs on fewer nodes are another cell; where the curve grows in GPUs, the better of the two stands for both.
+    """
+    sized = points.with_columns(size=pl.col("num_nodes" if noun == "node" else "num_gpus")).drop_nulls("size")
+    fastest = sized.sort("tokens_per_s_per_gpu", descending=True).unique(["line", "size"], keep="first")
+    return sized.join(fastest.select("line", "size", "run_id"), on=["line", "size", "run_id"], maintain_order="left")
+
+
+def against(points: pl.DataFrame, baseline: Baseline) -> pl.DataFrame:
+    """Adds `baseline_size`, `scaling_efficiency` (fraction) and `ideal_tokens_per_s` to each point.
+
+    `points` has one row per `line` and `size`. A line without a point at the chosen size keeps NULL. The ideal is the
+    baseline's tokens/s times the growth in GPUs; it is NULL below the baseline.
     """
     speed = pl.col("tokens_per_s_per_gpu")
     if baseline.kind == "best":
-        bases = points.sort("num_nodes").filter(speed == speed.max().over("line"))
+        bases = points.sort("size").filter(speed == speed.max().over("line"))
     elif baseline.kind == "first":
-        bases = points.filter(pl.col("num_nodes") == pl.col("num_nodes").min().over("line"))
+        bases = points.filter(pl.col("size") == pl.col("size").min().over("line"))
     else:
-        bases = points.filter(pl.col("num_nodes") == baseline.num_nodes)
+        bases = points.filter(pl.col("size") == baseline.size)
     bases = bases.unique("line", keep="first", maintain_order=True).select(
         "line",
-        baseline_num_nodes="num_nodes",
+        baseline_size="size",
         base_speed="tokens_per_s_per_gpu",
         base_tokens_per_s="tokens_per_s",
         base_gpus="num_gpus",
@@ -57,14 +73,14 @@ def against(points: pl.DataFrame, baseline: Baseline) -> pl.DataFrame:
         points.join(bases, on="line", how="left", maintain_order="left")
         .with_columns(
             scaling_efficiency=speed / pl.col("base_speed"),
-            ideal_tokens_per_s=pl.when(pl.col("num_nodes") >= pl.col("baseline_num_nodes")).then(ideal),
+            ideal_tokens_per_s=pl.when(pl.col("size") >= pl.col("baseline_size")).then(ideal),
         )
         .drop("base_speed", "base_tokens_per_s", "base_gpus")
     )
 
 
 def drawn_lines(points: pl.DataFrame) -> list[str]:
-    """The lines to draw, at most six: those with most node counts, in the order given. Single points are no line."""
+    """The lines to draw, at most six: those with most sizes, in the order given. Single points are no line."""
     counts = points.group_by("line", maintain_order=True).len().filter(pl.col("len") > 1)
     kept = counts.sort("len", descending=True, maintain_order=True).head(MAX_LINES)["line"].to_list()
     return [line for line in counts["line"] if line in kept]

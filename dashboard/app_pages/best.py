@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import cells, filter_panel, grid_widgets, labels, metrics, shell, widgets
+from dashboard import cells, filter_panel, grid_widgets, metrics, shell, widgets
 from dashboard.charts import heatmap, memory
 from dashboard.charts.grid import Grid
 from dashboard.metrics import METRICS, Metric
@@ -17,6 +17,7 @@ from dashboard.ranking import ranked_rows
 from dashboard.shell import View
 from dashboard.slices import Slice
 from dashboard.words import best as words
+from dashboard.words import cell as cell_words
 
 TITLE = "Best configurations"
 _TABLE = (
@@ -40,19 +41,19 @@ def _page(view: View) -> None:
         _draw_head(head, words.nothing_matches(whole, view.filters), whole, chosen, view)
         return
     with controls:
-        model, nodes, metric = _selectors(grid)
-        ranking = queries.ranking(chosen, view.filters, model, nodes)
+        model, scale, metric = _selectors(grid)
+        cell = grid.filter((pl.col("model") == model) & (pl.col("scale") == scale)).row(0, named=True)
+        ranking = queries.ranking(chosen, view.filters, cell)
         _draw_filters(view, chosen)
-        shell.share_popover(view, {"model": model, "nodes": str(nodes)})
+        shell.share_popover(view, {"model": model, "nodes": scale})
         widgets.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
-    cell = grid.filter((pl.col("model") == model) & (pl.col("num_nodes") == nodes)).row(0, named=True)
     answer = words.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else words.cell_answer(cell)
     _draw_head(head, answer, grid, chosen, view)
     ranked = ranking.run(view.store.con)
     with st.container(key="hero"):
         left, right = _hero(grid)
     with left:
-        _draw_grid(grid, metric, view, (model, nodes))
+        _draw_grid(grid, metric, view, (model, scale))
     with right, st.container(gap="xsmall"):
         _draw_panel(cell, ranked)
     _draw_tables(chosen, view, ranked, cell)
@@ -70,17 +71,17 @@ def _draw_filters(view: View, chosen: Slice) -> None:
     filter_panel.draw_chips(view.filters)
 
 
-def _selectors(grid: pl.DataFrame) -> tuple[str, int, Metric]:
+def _selectors(grid: pl.DataFrame) -> tuple[str, str, Metric]:
     """Model, node count and metric: the keyboard's way to what a click on the grid does, kept in the URL."""
     axes = Grid.of(grid)
     offered = [metric.key for metric in metrics.offered(grid)] or ["mfu"]
-    model, nodes = words.default_cell(grid)
-    for key, values in (("model", axes.models), ("nodes", axes.nodes), ("metric", offered)):
+    model, scale = words.default_cell(grid)
+    for key, values in (("model", axes.models), ("nodes", axes.scales), ("metric", offered)):
         if key in st.session_state and st.session_state[key] not in values:
             del st.session_state[key]
     return (
         st.selectbox("Model", axes.models, index=axes.models.index(model), key="model", bind="query-params", width=150),
-        st.selectbox("Nodes", axes.nodes, index=axes.nodes.index(nodes), key="nodes", bind="query-params", width=110),
+        st.selectbox("Nodes", axes.scales, index=axes.scales.index(scale), key="nodes", bind="query-params", width=110),
         METRICS[
             st.selectbox(
                 "Metric", offered, key="metric", bind="query-params", width=150,
@@ -92,7 +93,7 @@ def _selectors(grid: pl.DataFrame) -> tuple[str, int, Metric]:
 
 def _hero(grid: pl.DataFrame) -> tuple[DeltaGenerator, DeltaGenerator]:
     """Room for grid and panel: side by side, or the panel below when the cells would become too narrow to read."""
-    if len(Grid.of(grid).nodes) > heatmap.COLUMNS_BESIDE_PANEL:
+    if len(Grid.of(grid).scales) > heatmap.COLUMNS_BESIDE_PANEL:
         return st.container(), st.container()
     left, right = st.columns([0.72, 0.28], gap="medium")
     return left, right
@@ -105,8 +106,8 @@ def _pick() -> None:
         st.session_state.model, st.session_state.nodes = points[0]["customdata"]
 
 
-def _draw_grid(grid: pl.DataFrame, metric: Metric, view: View, selected: tuple[str, int]) -> None:
-    hovers = [words.hover(row, metric) for row in grid.iter_rows(named=True)]
+def _draw_grid(grid: pl.DataFrame, metric: Metric, view: View, selected: tuple[str, str]) -> None:
+    hovers = [cell_words.hover(row, metric) for row in grid.iter_rows(named=True)]
     figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, selected=selected)
     with st.container(key="grid", gap="xsmall"):
         grid_widgets.keep_cells_readable(Grid.of(grid))
@@ -123,8 +124,7 @@ def _draw_below(grid: pl.DataFrame, metric: Metric, view: View) -> None:
 
 
 def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
-    gpus = f"· {labels.count(cell['num_gpus'], 'GPU')}" if cell["num_gpus"] is not None else ""
-    widgets.section(words.place(cell), gpus)
+    widgets.section(cell_words.place(cell), cell_words.gpus_aside(cell))
     if cell["run_id"] is None:
         widgets.note(words.panel_reason(cell))
         widgets.rows([("Outcomes", widgets.rich(cell["outcome"]))])
@@ -142,7 +142,7 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
     everything = queries.ranking(chosen, view.filters).run(view.store.con)
     widgets.table_twin(
-        f"All completed layouts, {words.place(cell)}", ranked, _TABLE, csv=everything, csv_name="ranked_layouts"
+        f"All completed layouts, {cell_words.place(cell)}", ranked, _TABLE, csv=everything, csv_name="ranked_layouts"
     )
     for text in words.HOW_TO_READ:
         widgets.note(text)

@@ -16,6 +16,7 @@ from dashboard.queries import overview as queries
 from dashboard.shell import View
 from dashboard.slices import Slice
 from dashboard.words import best as grid_words
+from dashboard.words import cell as cell_words
 from dashboard.words import overview as words
 
 TITLE = "Overview"
@@ -45,8 +46,8 @@ def _page(view: View) -> None:
         _draw_lists(grid, chosen, view)
 
 
-def _cell_query(filters: Filters, cell: tuple[str, int]) -> dict[str, list[str]]:
-    return {**to_query(filters), "model": [cell[0]], "nodes": [str(cell[1])]}
+def _cell_query(filters: Filters, cell: tuple[str, str]) -> dict[str, list[str]]:
+    return {**to_query(filters), "model": [cell[0]], "nodes": [cell[1]]}
 
 
 def _open() -> None:
@@ -59,7 +60,7 @@ def _open() -> None:
 def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     metric: Metric = METRICS["mfu"] if grid["mfu"].count() else METRICS["throughput"]
     widgets.section(f"Best {words.in_sentence(metric.label)} by model and nodes", words.slice_words(chosen))
-    hovers = [grid_words.hover(row, metric) for row in grid.iter_rows(named=True)]
+    hovers = [cell_words.hover(row, metric) for row in grid.iter_rows(named=True)]
     figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False)
     widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
     grid_widgets.legend(grid, metric)
@@ -76,11 +77,22 @@ def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
         if items:
             with st.container(gap=None):
                 widgets.section(title)
-                grid_widgets.items([(item.text, item.value, _cell_url(view.filters, item.cell)) for item in items])
+                grid_widgets.items([(item.text, item.value, _url(item, chosen.origin, view.filters)) for item in items])
 
 
-def _cell_url(filters: Filters, cell: tuple[str, int] | None) -> str | None:
-    return None if cell is None else f"best?{urlencode(_cell_query(filters, cell), doseq=True)}"
+def _url(item: words.Item, origin: str, filters: Filters) -> str:
+    """Where a line of a list leads: to its cell, or to the rows behind it."""
+    if item.cell is not None:
+        return f"best?{urlencode(_cell_query(filters, item.cell), doseq=True)}"
+    if item.key in ("lines_rejected", "files_rejected"):
+        return "health"
+    if item.key == "runs_without_end":
+        return f"runs?{urlencode({'origins': origin, 'statuses': ['unknown', 'truncated']}, doseq=True)}"
+    if item.key == "runs_quarantined":
+        return widgets.sql_url(queries.quarantined(origin))
+    if item.key == "runs_in_conflict":
+        return widgets.sql_url(queries.conflicts(origin))
+    return widgets.sql_url(queries.finding(origin, item.key or ""))
 
 
 _page(shell.begin())

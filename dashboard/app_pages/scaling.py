@@ -16,6 +16,7 @@ from dashboard.queries.query import Query
 from dashboard.scaling import Baseline
 from dashboard.shell import View
 from dashboard.slices import Slice
+from dashboard.theme import Theme
 from dashboard.words import best as grid_words
 from dashboard.words import scaling as words
 
@@ -25,7 +26,7 @@ _LINES = {_ALL: "best of each model"}
 _MEASURES = {"efficiency": "scaling_efficiency", "MFU": "mfu"}
 _TABLE = (
     "line", "num_nodes", "num_gpus", "layout", "mfu", "tokens_per_s_per_gpu", "tokens_per_s", "scaling_efficiency",
-    "baseline_num_nodes", "ideal_tokens_per_s", "repeats", "run_id",
+    "baseline_size", "ideal_tokens_per_s", "repeats", "run_id",
 )  # fmt: skip
 
 
@@ -35,27 +36,23 @@ def _page(view: View) -> None:
         widgets.head(TITLE, grid_words.NO_GRID)
         return
     models = queries.best_layouts(chosen, view.filters).run(view.store.con)
+    noun = scaling.size_noun(models)
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with controls:
-        query, points, baseline, column = _choices(view, chosen, models)
+        query, baseline, column = _choices(view, chosen, scaling.with_size(models, noun), noun)
         filter_panel.draw(view, cell_queries.facets(chosen).run(view.store.con))
+        filter_panel.draw_chips(view.filters)
         shell.share_popover(view)
         widgets.sql_popover({"Points": query})
-        filter_panel.draw_chips(view.filters)
+    points = scaling.against(scaling.with_size(query.run(view.store.con), noun), baseline)
     lines = scaling.drawn_lines(points)
-    points = scaling.against(points, baseline)
     with head:
+        answer = words.answer(points, lines, baseline, chosen, noun)
         meta = words.meta(points, lines, chosen)
-        widgets.head(
-            TITLE,
-            words.answer(points, lines, baseline, chosen),
-            meta,
-            origins=(chosen.origin,),
-            links=shell.other_origins(view),
-        )
+        widgets.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
     if lines:
-        _draw_charts(points, lines, column, view)
+        _draw_charts(points, lines, column, noun, view.tokens)
     if points.is_empty():
         return
     widgets.table_twin(
@@ -65,19 +62,22 @@ def _page(view: View) -> None:
         widgets.note(text)
 
 
-def _choices(view: View, chosen: Slice, models: pl.DataFrame) -> tuple[Query, pl.DataFrame, Baseline, str]:
+def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tuple[Query, Baseline, str]:
     """What is drawn: the best of each model or one model's strategies, against which baseline, in which measure."""
     names = models["line"].unique(maintain_order=True).to_list()
-    nodes = [str(count) for count in sorted(models["num_nodes"].unique().to_list())]
+    sizes = [str(size) for size in sorted(set(models["size"]))]
     shown = _bound(
         "Lines", "lines", [_ALL, *names], width=190, named=lambda name: _LINES.get(name, f"strategies of {name}")
     )
     measure = _bound("Show", "show", list(_MEASURES), width=130)
-    baseline = _bound("Baseline", "baseline", ["best", "first", *nodes], width=190, named=words.baseline_option)
+    baseline = _bound(
+        "Baseline", "baseline", ["best", "first", *sizes], width=190,
+        named=lambda value: words.baseline_option(value, noun),
+    )  # fmt: skip
     query = queries.best_layouts(chosen, view.filters)
     if shown != _ALL:
         query = queries.strategies(chosen, view.filters, shown)
-    return query, query.run(view.store.con), Baseline.parse(baseline), _MEASURES[measure]
+    return query, Baseline.parse(baseline), _MEASURES[measure]
 
 
 def _bound(label: str, key: str, values: list[str], *, width: int, named: Callable[[str], str] = str) -> str:
@@ -87,18 +87,19 @@ def _bound(label: str, key: str, values: list[str], *, width: int, named: Callab
     return st.selectbox(label, values, key=key, bind="query-params", width=width, format_func=named)
 
 
-def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, view: View) -> None:
-    hovers = [words.hover(row) for row in points.iter_rows(named=True)]
+def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str, tokens: Theme) -> None:
+    hovers = [words.hover(row, noun) for row in points.iter_rows(named=True)]
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
         title = "MFU of the best layout, %" if column == "mfu" else f"Scaling efficiency, % of {words.unit(points)}"
         widgets.section(title)
-        figure = charts.draw_share(points, view.tokens, column=column, lines=lines, hovers=hovers)
-        widgets.chart(figure, key="share", alt=words.alt(points, lines, column, title))
+        figure = charts.draw_share(points, tokens, noun=noun, column=column, lines=lines, hovers=hovers)
+        widgets.chart(figure, key="share", alt=words.alt(points, lines, column, title=title, noun=noun))
     with right, st.container(gap="xsmall"):
-        widgets.section("Cluster throughput, tokens per second", "log scale; dots = ideal from the baseline")
-        figure = charts.draw_throughput(points, view.tokens, lines=lines, hovers=hovers)
-        widgets.chart(figure, key="throughput", alt=words.alt(points, lines, "tokens_per_s", "Cluster throughput"))
+        title = "Cluster throughput, tokens per second"
+        widgets.section(title, "log scale; dots = ideal from the baseline")
+        figure = charts.draw_throughput(points, tokens, noun=noun, lines=lines, hovers=hovers)
+        widgets.chart(figure, key="throughput", alt=words.alt(points, lines, "tokens_per_s", title=title, noun=noun))
 
 
 _page(shell.begin())

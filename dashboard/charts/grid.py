@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.labels import number, plain
+from dashboard.labels import count, number, plain
 from dashboard.theme import Theme
 
 MIN_CELL_WIDTH = 100
@@ -18,22 +18,28 @@ HALF = 0.48  # half a cell, less the gap of 4 px
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows (models, small on top) and columns (node counts) of a cells frame."""
+    """Rows (models, small on top) and columns of a cells frame. `nodes` and `gpus` belong to `scales`, one by one."""
 
     models: tuple[str, ...]
+    scales: tuple[str, ...]
     nodes: tuple[int, ...]
+    gpus: tuple[int | None, ...]
 
     @classmethod
     def of(cls, cells: pl.DataFrame) -> Grid:
-        """The grid of `cells`: models by parameters (unknown last), then by name."""
-        ordered = cells.select("params", "model").unique().sort("params", "model", nulls_last=True)
+        """The grid of `cells`: models by parameters (unknown last), then by name; columns by nodes, then by GPUs."""
+        rows = cells.select("params", "model").unique().sort("params", "model", nulls_last=True)
+        columns = cells.select("num_nodes", "num_gpus", "scale").unique().sort("num_nodes", "num_gpus")
         return cls(
-            tuple(dict.fromkeys(ordered["model"])), tuple(sorted(cells["num_nodes"].drop_nulls().unique().to_list()))
+            models=tuple(dict.fromkeys(rows["model"])),
+            scales=tuple(columns["scale"]),
+            nodes=tuple(columns["num_nodes"]),
+            gpus=tuple(columns["num_gpus"]),
         )
 
-    def at(self, model: str, num_nodes: int) -> tuple[int, int]:
+    def at(self, model: str, scale: str) -> tuple[int, int]:
         """Column and row of a cell."""
-        return self.nodes.index(num_nodes), self.models.index(model)
+        return self.scales.index(scale), self.models.index(model)
 
 
 def left_margin(models: Sequence[str]) -> int:
@@ -74,19 +80,21 @@ def short_labels(models: Sequence[str]) -> list[str]:
     return [plain(model if len(model) <= 9 else f"{model[:8]}…") for model in models]
 
 
-def column_axis(grid: Grid, gpus: dict[int, str], tokens: Theme) -> dict[str, Any]:
-    """Node counts across the top, with the GPU counts in `gpus` under them."""
+def column_axis(grid: Grid, *, has_gpus: bool, tokens: Theme) -> dict[str, Any]:
+    """Node counts across the top, with the GPU counts under them where asked for or needed to tell columns apart."""
 
-    def tick(nodes: int) -> str:
-        below = gpus.get(nodes, "")
-        small = f'<br><span style="font-size:12px">{below}</span>' if below else ""
-        return f"<b>{number(nodes)}</b>{small}"
+    def tick(nodes: int, gpus: int | None) -> str:
+        is_needed = has_gpus or grid.nodes.count(nodes) > 1
+        below = (
+            f'<br><span style="font-size:12px">{count(gpus, "GPU")}</span>' if is_needed and gpus is not None else ""
+        )
+        return f"<b>{number(nodes)}</b>{below}"
 
     return {
         "side": "top",
-        "range": [-0.5, len(grid.nodes) - 0.5],
-        "tickvals": list(range(len(grid.nodes))),
-        "ticktext": [tick(nodes) for nodes in grid.nodes],
+        "range": [-0.5, len(grid.scales) - 0.5],
+        "tickvals": list(range(len(grid.scales))),
+        "ticktext": [tick(nodes, gpus) for nodes, gpus in zip(grid.nodes, grid.gpus, strict=True)],
         "tickfont": {"size": 13, "color": tokens.ink},
         "automargin": False,
         "fixedrange": True,

@@ -14,7 +14,7 @@ import polars as pl
 
 from dashboard import metrics
 from dashboard.charts.grid import HALF, Grid, column_axis, left_margin, row_axis
-from dashboard.labels import count, plain
+from dashboard.labels import plain
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.theme import MFU_SCALE, Theme, scale_color, text_on
@@ -29,13 +29,13 @@ def draw(
     tokens: Theme,
     *,
     hovers: Sequence[str],
-    selected: tuple[str, int] | None = None,
+    selected: tuple[str, str] | None = None,
     has_layouts: bool = True,
     row_height: int | None = None,
 ) -> go.Figure:
     """The heatmap of `cells` (one row per cell, settled), with one hover text per cell.
 
-    A point's `customdata` is [model, num_nodes]. `has_layouts` adds the winner's layout and the GPU counts.
+    A point's `customdata` is [model, scale]. `has_layouts` adds the winner's layout and the GPU counts.
     """
     grid = Grid.of(cells)
     row_height = row_height or min(max(360 // max(len(grid.models), 1), 66), 86)
@@ -43,21 +43,21 @@ def draw(
     figure = go.Figure()
     _add_backgrounds(figure, cells, grid=grid, shares=shares, metric=metric, tokens=tokens)
     for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
-        column, row = grid.at(cell["model"], cell["num_nodes"])
+        column, row = grid.at(cell["model"], cell["scale"])
         figure.add_annotation(x=column, y=row, showarrow=False, **_cell_text(cell, share, metric, tokens, has_layouts))
     _add_selection_layer(figure, cells, grid, hovers)
-    if selected is not None and selected[0] in grid.models and selected[1] in grid.nodes:
+    if selected is not None and selected[0] in grid.models and selected[1] in grid.scales:
         column, row = grid.at(*selected)
         _frame(figure, column, row, {"color": tokens.ink, "width": 3})
-    gpus = {} if not has_layouts else _gpus_by_nodes(cells)
+    head = HEAD_HEIGHT if has_layouts or len(set(grid.nodes)) < len(grid.nodes) else 26
     figure.update_layout(
-        height=(HEAD_HEIGHT if has_layouts else 26) + row_height * len(grid.models),
-        margin={"l": left_margin(grid.models), "r": 0, "t": HEAD_HEIGHT if has_layouts else 26, "b": 0},
+        height=head + row_height * len(grid.models),
+        margin={"l": left_margin(grid.models), "r": 0, "t": head, "b": 0},
         hoverdistance=-1,
         hovermode="closest",
         clickmode="event+select",
         barmode="overlay",
-        xaxis=column_axis(grid, gpus, tokens),
+        xaxis=column_axis(grid, has_gpus=has_layouts, tokens=tokens),
         yaxis=row_axis(grid, tokens),
     )
     figure.add_annotation(
@@ -67,19 +67,13 @@ def draw(
     return figure
 
 
-def _gpus_by_nodes(cells: pl.DataFrame) -> dict[int, str]:
-    """GPU count under each node count, where all cells of the column agree."""
-    known = cells.group_by("num_nodes").agg(pl.col("num_gpus").drop_nulls().unique())
-    return {nodes: count(gpus[0], "GPU") for nodes, gpus in known.iter_rows() if len(gpus) == 1}
-
-
 def _add_backgrounds(
     figure: go.Figure, cells: pl.DataFrame, *, grid: Grid, shares: pl.Series, metric: Metric, tokens: Theme
 ) -> None:
-    pixels: list[list[float | None]] = [[None] * len(grid.nodes) for _ in grid.models]
+    pixels: list[list[float | None]] = [[None] * len(grid.scales) for _ in grid.models]
     plain: list[tuple[int, int, str]] = []
     for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
-        column, row = grid.at(cell["model"], cell["num_nodes"])
+        column, row = grid.at(cell["model"], cell["scale"])
         if share is not None and metric.paint != "share":
             pixels[row][column] = share
         elif cell["cell_state"] == "not_run":
@@ -158,7 +152,7 @@ def _small(text: str | None) -> str:
 
 
 def _add_selection_layer(figure: go.Figure, cells: pl.DataFrame, grid: Grid, hovers: Sequence[str]) -> None:
-    keys = cells.select("model", "num_nodes").rows()
+    keys = cells.select("model", "scale").rows()
     places = [grid.at(*key) for key in keys]
     # hoverdistance=-1 gives every pixel to the nearest cell, so the marker's size does not matter.
     figure.add_scatter(

@@ -16,11 +16,11 @@ _ROW_HEIGHT = 27
 
 
 def draw(cells: pl.DataFrame, tokens: Theme) -> go.Figure:
-    """Tracks under the heatmap's columns. Needs `mem_peak_bytes`, `memory_bytes`, `model`, `params`, `num_nodes`."""
+    """Tracks under the heatmap's columns. Needs `mem_peak_bytes`, `memory_bytes`, `model`, `params`, `scale`."""
     grid = Grid.of(cells)
     figure = go.Figure()
     for cell in cells.iter_rows(named=True):
-        column, row = grid.at(cell["model"], cell["num_nodes"])
+        column, row = grid.at(cell["model"], cell["scale"])
         share = _share(cell)
         _bar(figure, column, row, 1.0, tokens.cell)
         if share is not None:
@@ -34,7 +34,7 @@ def draw(cells: pl.DataFrame, tokens: Theme) -> go.Figure:
     figure.update_layout(
         height=_ROW_HEIGHT * len(grid.models),
         margin={"l": left_margin(grid.models), "r": 0, "t": 0, "b": 0},
-        xaxis={"range": [-0.5, len(grid.nodes) - 0.5], "visible": False},
+        xaxis={"range": [-0.5, len(grid.scales) - 0.5], "visible": False},
         yaxis={
             "range": [len(grid.models) - 0.5, -0.5],
             "tickvals": list(range(len(grid.models))),

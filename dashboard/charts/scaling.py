@@ -18,7 +18,7 @@ _TOP, _BOTTOM = 12, 48
 
 
 def draw_share(
-    points: pl.DataFrame, tokens: Theme, *, column: str, lines: Sequence[str], hovers: Sequence[str]
+    points: pl.DataFrame, tokens: Theme, *, noun: str, column: str, lines: Sequence[str], hovers: Sequence[str]
 ) -> go.Figure:
     """`column` ("scaling_efficiency" or "mfu", fractions) in percent per line; 100 % is dotted for efficiency."""
     top = 50.0 if column == "mfu" else 100.0
@@ -28,7 +28,7 @@ def draw_share(
     figure = go.Figure()
     for line, rows, tips in _lines(points, lines, hovers):
         values = [None if value is None else value * 100 for value in rows[column]]
-        _add_line(figure, line, rows["num_nodes"].to_list(), values, tips=tips, lines=lines, tokens=tokens)
+        _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, tokens=tokens)
         if values and values[-1] is not None:
             ends.append((line, values[-1], number(values[-1], 1 if column == "mfu" else 0)))
     if column == "scaling_efficiency":
@@ -37,14 +37,16 @@ def draw_share(
             text="ideal", x=1, xref="paper", xanchor="right", y=100, yanchor="bottom", showarrow=False,
             font={"size": 12, "color": tokens.mute},
         )  # fmt: skip
-    _layout(figure, points)
+    _layout(figure, points, noun)
     per_pixel = (top * 1.04) / (HEIGHT - _TOP - _BOTTOM)
     figure.update_yaxes(range=[0, top * 1.04], showgrid=True, dtick=10 if top <= 50 else 20)
     _label_ends(figure, ends, lines=lines, tokens=tokens, gap=_LABEL_GAP * per_pixel)
     return figure
 
 
-def draw_throughput(points: pl.DataFrame, tokens: Theme, *, lines: Sequence[str], hovers: Sequence[str]) -> go.Figure:
+def draw_throughput(
+    points: pl.DataFrame, tokens: Theme, *, noun: str, lines: Sequence[str], hovers: Sequence[str]
+) -> go.Figure:
     """Tokens/s of the whole cluster on log axes, with the ideal of each line dotted in its colour."""
     figure = go.Figure()
     ends: list[tuple[str, float, str]] = []
@@ -52,14 +54,14 @@ def draw_throughput(points: pl.DataFrame, tokens: Theme, *, lines: Sequence[str]
     for line, rows, tips in _lines(points, lines, hovers):
         ideal = rows.filter(pl.col("ideal_tokens_per_s").is_not_null())
         figure.add_scatter(
-            x=ideal["num_nodes"].to_list(), y=ideal["ideal_tokens_per_s"].to_list(), mode="lines", hoverinfo="skip",
+            x=ideal["size"].to_list(), y=ideal["ideal_tokens_per_s"].to_list(), mode="lines", hoverinfo="skip",
             line={"width": 1, "dash": "dot", "color": colors[line]},
         )  # fmt: skip
         values = rows["tokens_per_s"].to_list()
-        _add_line(figure, line, rows["num_nodes"].to_list(), values, tips=tips, lines=lines, tokens=tokens)
+        _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, tokens=tokens)
         if values and values[-1]:
             ends.append((line, log10(values[-1]), ""))
-    _layout(figure, points)
+    _layout(figure, points, noun)
     known = points.filter(pl.col("line").is_in(list(lines)))
     low, high = (
         known["tokens_per_s"].min(),
@@ -104,7 +106,7 @@ def _lines(
     with_tips = points.with_columns(tip=pl.Series(hovers, dtype=pl.String))
     out = []
     for line in lines:
-        rows = with_tips.filter(pl.col("line") == line).sort("num_nodes")
+        rows = with_tips.filter(pl.col("line") == line).sort("size")
         out.append((line, rows, rows["tip"].to_list()))
     return out
 
@@ -121,19 +123,19 @@ def _add_line(
     )  # fmt: skip
 
 
-def _layout(figure: go.Figure, points: pl.DataFrame) -> None:
-    nodes = sorted(points["num_nodes"].unique().to_list())
+def _layout(figure: go.Figure, points: pl.DataFrame, noun: str) -> None:
+    sizes = sorted(set(points["size"]))
     per_node = points.select((pl.col("num_gpus") / pl.col("num_nodes")).drop_nulls().unique())
-    each = f"{number(per_node.item())} GPUs each, " if per_node.height == 1 else ""
-    low, high = (log2(nodes[0]), log2(nodes[-1])) if nodes else (0.0, 1.0)
+    each = f"{number(per_node.item())} GPUs each, " if per_node.height == 1 and noun == "node" else ""
+    low, high = (log2(sizes[0]), log2(sizes[-1])) if sizes else (0.0, 1.0)
     room = max((high - low) * 0.04, 0.08)
     figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 118, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
     figure.update_xaxes(
         type="log",
         range=[(low - room) * log10(2), (high + room) * log10(2)],
-        tickvals=nodes,
-        ticktext=[number(count) for count in nodes],
-        title_text=f"Nodes ({each}log scale)",
+        tickvals=sizes,
+        ticktext=[number(size) for size in sizes],
+        title_text=f"{noun[:1].upper()}{noun[1:]}s ({each}log scale)",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dashboard.filters import Filters
 from dashboard.queries.query import Query, in_slice, layout_condition
 from dashboard.slices import Slice
@@ -17,7 +19,7 @@ _WINNER = (
 
 
 def cells(chosen: Slice, filters: Filters) -> Query:
-    """One row per model and node count of the slice: its winner and runner-up among the layouts that pass the filters.
+    """One row per cell (model, node and GPU count): winner and runner-up among the layouts that pass the filters.
 
     `cell_state` and `cell_reason` are those of the whole cell; `dashboard.cells.settle` narrows them to the filters.
     """
@@ -26,7 +28,7 @@ def cells(chosen: Slice, filters: Filters) -> Query:
     winner = ", ".join(f"winner.{name.strip()}" for name in _WINNER.split(","))
     return Query(
         f"""WITH ranked AS (
-  SELECT *, row_number() OVER (PARTITION BY model, num_nodes ORDER BY rank_in_cell) AS place
+  SELECT *, row_number() OVER (PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell) AS place
   FROM ranked_layouts
   WHERE {where}
   AND {layouts}
@@ -39,44 +41,47 @@ SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_nod
   winner.tokens_per_s_per_gpu / runner_up.tokens_per_s_per_gpu - 1 AS margin,
   coalesce(greatest(winner.repeat_spread, runner_up.repeat_spread), {NOISE_WITHOUT_REPEATS}) AS noise
 FROM (SELECT * FROM grid_cells WHERE {where}) AS cell
-LEFT JOIN ranked AS winner ON winner.model = cell.model AND winner.num_nodes = cell.num_nodes AND winner.place = 1
+LEFT JOIN ranked AS winner
+  ON winner.model = cell.model AND winner.num_nodes = cell.num_nodes
+  AND winner.num_gpus IS NOT DISTINCT FROM cell.num_gpus AND winner.place = 1
 LEFT JOIN ranked AS runner_up
-  ON runner_up.model = cell.model AND runner_up.num_nodes = cell.num_nodes AND runner_up.place = 2
-ORDER BY cell.params, cell.model, cell.num_nodes""",
+  ON runner_up.model = cell.model AND runner_up.num_nodes = cell.num_nodes
+  AND runner_up.num_gpus IS NOT DISTINCT FROM cell.num_gpus AND runner_up.place = 2
+ORDER BY cell.params, cell.model, cell.num_nodes, cell.num_gpus""",
         {**params, **more},
     )
 
 
 def outcomes(chosen: Slice, filters: Filters) -> Query:
-    """One row per model, node count, status and quarantine of the runs that pass the filters, with their number."""
+    """One row per cell, status and quarantine of the runs that pass the filters, with their number."""
     where, params = in_slice(chosen)
     layouts, more = layout_condition(filters)
     return Query(
-        f"""SELECT model, num_nodes, status, quarantine_reason IS NOT NULL AS is_quarantined, count(*) AS runs
+        f"""SELECT model, num_nodes, num_gpus, status, quarantine_reason IS NOT NULL AS is_quarantined, count(*) AS runs
 FROM runs
 WHERE duplicate_of IS NULL
   AND {where}
   AND {layouts}
 GROUP BY ALL
-ORDER BY model, num_nodes, runs DESC, status""",
+ORDER BY model, num_nodes, num_gpus, runs DESC, status""",
         {**params, **more},
     )
 
 
-def ranking(chosen: Slice, filters: Filters, model: str | None = None, num_nodes: int | None = None) -> Query:
-    """Completed layouts that pass the filters in rank order: of one cell, or of the whole slice."""
+def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None = None) -> Query:
+    """Completed layouts that pass the filters in rank order: of one cell (a row of `cells`), or of the whole slice."""
     where, params = in_slice(chosen)
     layouts, more = layout_condition(filters)
-    cell = ""
-    if model is not None:
-        cell = "\n  AND model = $model AND num_nodes = $num_nodes"
-        more = {**more, "model": model, "num_nodes": num_nodes}
+    within = ""
+    if cell is not None:
+        within = "\n  AND model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
+        more = {**more, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}}
     return Query(
         f"""SELECT model, num_nodes, rank_in_cell, num_gpus, {_WINNER}
 FROM ranked_layouts
 WHERE {where}
-  AND {layouts}{cell}
-ORDER BY params, model, num_nodes, rank_in_cell""",
+  AND {layouts}{within}
+ORDER BY params, model, num_nodes, num_gpus, rank_in_cell""",
         {**params, **more},
     )
 

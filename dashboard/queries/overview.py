@@ -44,3 +44,35 @@ WHERE origin = $origin AND duplicate_of IS NULL""",
     )
 
 
+def finding(origin: str, name: str) -> Query:
+    """The runs behind one finding of the audit."""
+    return Query(
+        """SELECT run_id, model, num_nodes, layout, mfu, mfu_logged, detail, source_path, line_no
+FROM mfu_audit
+WHERE origin = $origin AND finding = $finding
+ORDER BY model, num_nodes, layout""",
+        {"origin": origin, "finding": name},
+    )
+
+
+def quarantined(origin: str) -> Query:
+    """The runs kept out of every ranking, and why."""
+    return Query(
+        """SELECT run_id, model, num_nodes, layout, quarantine_reason, source_path, line_no
+FROM runs
+WHERE origin = $origin AND duplicate_of IS NULL AND quarantine_reason IS NOT NULL
+ORDER BY quarantine_reason, model, num_nodes""",
+        {"origin": origin},
+    )
+
+
+def conflicts(origin: str) -> Query:
+    """The lines in which two sources of a run disagree on a setting."""
+    return Query(
+        """SELECT run_id, model, layout, text, events.source_path, events.line_no
+FROM events
+JOIN runs USING (run_id)
+WHERE events.kind = 'config_conflict' AND runs.origin = $origin AND duplicate_of IS NULL
+ORDER BY run_id, events.line_no""",
+        {"origin": origin},
+    )

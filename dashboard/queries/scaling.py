@@ -15,7 +15,7 @@ _COLUMNS = "model, params, num_nodes, num_gpus, run_id, layout, mfu, tokens_per_
 
 
 def best_layouts(chosen: Slice, filters: Filters) -> Query:
-    """One row per model and node count: the fastest layout that passes the filters. `line` is the model."""
+    """One row per model, node and GPU count: the fastest layout that passes the filters. `line` is the model."""
     where, params = in_slice(chosen)
     layouts, more = layout_condition(filters)
     return Query(
@@ -23,14 +23,14 @@ def best_layouts(chosen: Slice, filters: Filters) -> Query:
 FROM ranked_layouts
 WHERE {where}
   AND {layouts}
-QUALIFY row_number() OVER (PARTITION BY model, num_nodes ORDER BY rank_in_cell) = 1
-ORDER BY params, model, num_nodes""",
+QUALIFY row_number() OVER (PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell) = 1
+ORDER BY params, model, num_nodes, num_gpus""",
         {**params, **more},
     )
 
 
 def strategies(chosen: Slice, filters: Filters, model: str) -> Query:
-    """One row per strategy and node count of one model: its fastest layout. `line` is the strategy."""
+    """One row per strategy, node and GPU count of one model: its fastest layout. `line` is the strategy."""
     where, params = in_slice(chosen)
     layouts, more = layout_condition(filters)
     return Query(
@@ -40,7 +40,7 @@ WHERE {where}
   AND model = $model
   AND {layouts}
   AND line IS NOT NULL
-QUALIFY row_number() OVER (PARTITION BY line, num_nodes ORDER BY rank_in_cell) = 1
-ORDER BY line, num_nodes""",
+QUALIFY row_number() OVER (PARTITION BY line, num_nodes, num_gpus ORDER BY rank_in_cell) = 1
+ORDER BY line, num_nodes, num_gpus""",
         {**params, **more, "model": model},
     )

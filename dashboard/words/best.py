@@ -1,65 +1,16 @@
-"""The answer, the panel and the hovers of Best configurations."""
+"""The answer, the panel and the alt texts of Best configurations."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import polars as pl
 
 from dashboard import labels
 from dashboard.filters import SLICE, Filters, chips
-from dashboard.labels import count, gib, number, percent, points
+from dashboard.labels import count, gib, number, percent
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.slices import Slice
-
-Cell = Mapping[str, Any]
-
-
-def is_tie(cell: Cell) -> bool:
-    """True when winner and runner-up cannot be told apart: the margin is within the noise of the repeats."""
-    return cell["margin"] is not None and bool(cell["margin"] <= cell["noise"])
-
-
-def performance(cell: Cell) -> str:
-    """MFU where it is known, else tokens/s/GPU."""
-    if cell["mfu"] is not None:
-        return f"{percent(cell['mfu'])} MFU"
-    return f"{number(cell['tokens_per_s_per_gpu'])} tokens/s/GPU"
-
-
-def lead(cell: Cell) -> str:
-    """How far the winner is ahead, as the end of a sentence."""
-    if cell["runner_up_run_id"] is None:
-        return "the only layout that completed"
-    if is_tie(cell):
-        return "level with the runner-up"
-    if cell["mfu"] is not None and cell["runner_up_mfu"] is not None:
-        gap = cell["mfu"] - cell["runner_up_mfu"]
-        size = points(gap).lstrip("+")
-        return f"{size}{labels.NBSP}{'point' if size == '1.0' else 'points'} ahead of the runner-up"
-    if cell["margin"] >= 1:
-        return f"{labels.ratio(1 + cell['margin'])} as fast as the runner-up"
-    return f"{percent(cell['margin'])} faster than the runner-up"
-
-
-def certainty(cell: Cell) -> str:
-    """What the number of repeats allows to say."""
-    repeats = cell["repeats"] or 1
-    if cell["runner_up_run_id"] is None:
-        return "" if repeats == 1 else f" Repeated {number(repeats)} times, spread {percent(cell['repeat_spread'])}."
-    if is_tie(cell):
-        return f" The gap is within the noise ({percent(cell['noise'])}); a repeat of both would settle it."
-    if repeats == 1:
-        return " The winner ran once, so treat the lead as likely, not proven."
-    spread = percent(cell["repeat_spread"])
-    return f" The winner ran {number(repeats)} times, and the lead exceeds their spread of {spread}."
-
-
-def place(cell: Cell) -> str:
-    """ "8.86B on 16 nodes"."""
-    return f"{cell['model']} on {count(cell['num_nodes'], 'node')}"
+from dashboard.words.cell import Cell, certainty, lead, performance, place, where
 
 
 def cell_answer(cell: Cell) -> str:
@@ -67,7 +18,7 @@ def cell_answer(cell: Cell) -> str:
     if cell["run_id"] is None:
         return empty_answer(cell)
     return (
-        f"On {count(cell['num_nodes'], 'node')}, {cell['model']} trains fastest with "
+        f"On {where(cell)}, {cell['model']} trains fastest with "
         f"**{_unbroken(cell['layout'])}: {performance(cell)}**, {lead(cell)}.{certainty(cell)}"
     )
 
@@ -154,28 +105,6 @@ def conditions(chosen: Slice, cells: pl.DataFrame, of_origin: int) -> str:
     return ", ".join(part for part in parts if part) + f". Ranked by tokens/s/GPU; {mfu}."
 
 
-def hover(cell: Cell, metric: Metric) -> str:
-    """At most five lines: subject, layout, value, comparison, outcomes."""
-    gpus = f" · {count(cell['num_gpus'], 'GPU')}" if cell["num_gpus"] is not None else ""
-    lines = [f"<b>{labels.plain(place(cell))}</b>{gpus}"]
-    if cell["run_id"] is None:
-        lines.append(CELL_STATE[cell["cell_state"]].text)
-        if cell["cell_reason"]:
-            lines.append(labels.plain(_wrapped(str(cell["cell_reason"]))))
-    else:
-        lines.append(labels.plain(cell["layout"] or "layout unknown"))
-        value = cell[metric.column]
-        shown = f"{metric.label} {metric.text(value)} · " if value is not None and metric.column != "mfu" else ""
-        lines.append(f"{shown}{performance(cell)}")
-        lines.append(lead(cell))
-    lines.append(labels.plain(cell["outcome"]))
-    return "<br>".join(lines)
-
-
-def _wrapped(text: str, width: int = 60) -> str:
-    return text if len(text) <= width else text[: width - 1].rsplit(" ", 1)[0] + "…"
-
-
 NO_GRID = "**No run has a cell yet.** A cell needs a model, a node count, a sequence length and a batch."
 
 HOW_TO_READ = (
@@ -186,11 +115,11 @@ HOW_TO_READ = (
 )
 
 
-def default_cell(grid: pl.DataFrame) -> tuple[str, int]:
+def default_cell(grid: pl.DataFrame) -> tuple[str, str]:
     """The cell selected at first: the best MFU, else the highest throughput, else the first cell."""
     by = "mfu" if grid["mfu"].count() else "tokens_per_s_per_gpu"
     row = grid.sort(by, descending=True, nulls_last=True).row(0, named=True)
-    return row["model"], row["num_nodes"]
+    return row["model"], row["scale"]
 
 
 def big_number(cell: Cell) -> tuple[str, str]:
@@ -241,7 +170,7 @@ def track(grid: pl.DataFrame) -> str:
 def grid_alt(grid: pl.DataFrame, metric: Metric) -> str:
     """The heatmap in one sentence, for readers who cannot see it."""
     answered = grid.filter(pl.col(metric.column).is_not_null())
-    size = f"Grid of {count(grid['model'].n_unique(), 'model')} by {count(grid['num_nodes'].n_unique(), 'node count')}"
+    size = f"Grid of {count(grid['model'].n_unique(), 'model')} by {count(grid['scale'].n_unique(), 'node count')}"
     if answered.is_empty():
         return f"{size}; no cell has a value for {metric.label}."
     ordered = answered.sort(metric.column, descending=not metric.is_less_better)

@@ -12,18 +12,19 @@ from dashboard import labels
 from dashboard.labels import count, number, percent, points
 from dashboard.marks import CELL_STATE
 from dashboard.slices import Slice
-from dashboard.words.best import is_tie, performance, place
+from dashboard.words.cell import is_tie, performance, place
 
 _CLEAR = 0.6  # share of winners from which a pattern is worth a sentence
 
 
 @dataclass(frozen=True)
 class Item:
-    """A line of a list: what, how much, and the cell it leads to (model, node count) if any."""
+    """A line of a list: what, how much, and where it leads: a cell (model, scale), or the finding or problem `key`."""
 
     text: str
     value: str
-    cell: tuple[str, int] | None = None
+    cell: tuple[str, str] | None = None
+    key: str | None = None
 
 
 def answer(cells: pl.DataFrame) -> str:
@@ -132,12 +133,13 @@ def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
 
 def _apart(row: Mapping[str, Any]) -> str:
     if row["mfu"] is not None and row["runner_up_mfu"] is not None:
-        return f"{points(abs(row['mfu'] - row['runner_up_mfu'])).lstrip('+')} points apart"
+        gap = points(abs(row["mfu"] - row["runner_up_mfu"])).lstrip("+")
+        return f"{gap} points apart" if gap != "0.0" else "under 0.1 points apart"
     return f"{percent(row['margin'])} apart"
 
 
-def _key(row: Mapping[str, Any]) -> tuple[str, int]:
-    return row["model"], row["num_nodes"]
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["model"], row["scale"]
 
 
 # What a finding means for the reader; the figures come from the store.
@@ -158,7 +160,7 @@ def worth_a_look(audit: pl.DataFrame, limit: int = 4) -> list[Item]:
     """Findings of the MFU audit that change what a reader may believe, in the order of that table."""
     counts = dict(audit.select("finding", "runs").iter_rows())
     return [
-        Item(f"{count(counts[finding], 'run')}: {text}", kind)
+        Item(f"{count(counts[finding], 'run')}: {text}", kind, key=finding)
         for finding, (text, kind) in _FINDINGS.items()
         if counts.get(finding)
     ][:limit]
@@ -176,7 +178,9 @@ _PROBLEMS = (
 def quiet_problems(row: Mapping[str, int]) -> list[Item]:
     """What went wrong without stopping anything; nothing is listed that did not happen."""
     return [
-        Item(f"{count(row[name], one, many)} {text}", kind) for name, one, many, text, kind in _PROBLEMS if row[name]
+        Item(f"{count(row[name], one, many)} {text}", kind, key=name)
+        for name, one, many, text, kind in _PROBLEMS
+        if row[name]
     ]
 
 

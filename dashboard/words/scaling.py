@@ -1,4 +1,4 @@
-"""The answer and the hovers of Scaling."""
+"""The answer and the hovers of Scaling. `noun` is what the curves grow in, "node" or "GPU"."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HOW_TO_READ = (
 )
 
 
-def baseline_name(baseline: Baseline) -> str:
+def baseline_name(baseline: Baseline, noun: str) -> str:
     """The baseline as the end of "keeps 41 % of its ..."."""
-    if baseline.kind == "nodes":
-        return f"{number(baseline.num_nodes)}-node"
+    if baseline.kind == "size":
+        return f"{number(baseline.size)}-{noun}"
     return "best" if baseline.kind == "best" else "smallest run's"
 
 
@@ -37,68 +37,66 @@ def unit(points: pl.DataFrame) -> str:
     return f"the baseline's {_quantity(points)}"
 
 
-def baseline_option(value: str) -> str:
+def baseline_option(value: str, noun: str) -> str:
     """A baseline as a choice in a menu.
 
-    >>> baseline_option("best"), baseline_option("16")
+    >>> baseline_option("best", "node"), baseline_option("16", "node")
     ('best run of the line', '16 nodes')
     """
     words = {"best": "best run of the line", "first": "smallest run"}
-    return words.get(value) or count(int(value), "node")
+    return words.get(value) or count(int(value), noun)
 
 
-def answer(points: pl.DataFrame, lines: Sequence[str], baseline: Baseline, chosen: Slice) -> str:
-    """How much efficiency is left at the largest node count, and which step costs most."""
+def answer(points: pl.DataFrame, lines: Sequence[str], baseline: Baseline, chosen: Slice, noun: str) -> str:
+    """How much efficiency is left at the largest size, and which step costs most."""
     drawn = points.filter(pl.col("line").is_in(list(lines)) & pl.col("scaling_efficiency").is_not_null())
-    if drawn["num_nodes"].n_unique() < 2:
+    if drawn["size"].n_unique() < 2:
         return (
-            f"**Nothing to compare yet.** {count(points['line'].n_unique(), 'line')} with results on {_nodes(points)}; "
-            "a curve needs one line with two node counts."
+            f"**Nothing to compare yet.** {count(points['line'].n_unique(), 'line')} with results on "
+            f"{_sizes(points, noun)}; a curve needs one line with two {noun} counts."
         )
-    largest = max(drawn["num_nodes"].to_list())
-    left = drawn.filter(pl.col("num_nodes") == largest).sort("scaling_efficiency", descending=True)
+    largest = max(drawn["size"].to_list())
+    left = drawn.filter(pl.col("size") == largest).sort("scaling_efficiency", descending=True)
     parts = [f"{line} {percent(share, 0)}" for line, share in left.select("line", "scaling_efficiency").iter_rows()]
     parts[0] = parts[0].replace(f"{left['line'][0]} ", f"{left['line'][0]} keeps ", 1)
-    parts[0] += f" of its {baseline_name(baseline)} {_quantity(drawn)}"
+    parts[0] += f" of its {baseline_name(baseline, noun)} {_quantity(drawn)}"
     batch = f"With a fixed {labels.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
-    text = f"{batch}**at {count(largest, 'node')} {_joined(parts)}.**"
-    return text[0].upper() + text[1:] + _steepest(drawn)
+    text = f"{batch}**at {count(largest, noun)} {_joined(parts)}.**"
+    return text[0].upper() + text[1:] + _steepest(drawn, noun)
 
 
-def _nodes(points: pl.DataFrame) -> str:
-    counts = sorted(set(points["num_nodes"]))
-    return (
-        f"{_joined([number(n) for n in counts])} {'node' if counts == [1] else 'nodes'}" if counts else "no node count"
-    )
+def _sizes(points: pl.DataFrame, noun: str) -> str:
+    sizes = sorted(set(points["size"]))
+    return f"{_joined([number(n) for n in sizes])} {noun}{'' if sizes == [1] else 's'}" if sizes else f"no {noun} count"
 
 
 def _joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def _steepest(drawn: pl.DataFrame) -> str:
-    """The step between neighbouring node counts that costs most on average over the lines that have both."""
-    counts = sorted(set(drawn["num_nodes"]))
-    neighbours = pl.DataFrame({"before": counts[:-1], "num_nodes": counts[1:]}, schema_overrides={"before": pl.Int64})
+def _steepest(drawn: pl.DataFrame, noun: str) -> str:
+    """The step between neighbouring sizes that costs most on average over the lines that have both."""
+    sizes = sorted(set(drawn["size"]))
+    neighbours = pl.DataFrame({"before": sizes[:-1], "size": sizes[1:]}, schema_overrides={"before": pl.Int64})
     steps = (
-        drawn.sort("line", "num_nodes")
+        drawn.sort("line", "size")
         .with_columns(
-            before=pl.col("num_nodes").shift(1).over("line"),
+            before=pl.col("size").shift(1).over("line"),
             kept=pl.col("scaling_efficiency") / pl.col("scaling_efficiency").shift(1).over("line"),
         )
         .drop_nulls(["before", "kept"])
-        .join(neighbours, on=["before", "num_nodes"])
-        .group_by("before", "num_nodes")
+        .join(neighbours, on=["before", "size"])
+        .group_by("before", "size")
         .agg(pl.col("kept").mean())
-        .sort("kept", "num_nodes")
+        .sort("kept", "size")
     )
     if steps.height < 2:
         return ""
-    before, nodes, kept = steps.select("before", "num_nodes", "kept").row(0)
+    before, size, kept = steps.select("before", "size", "kept").row(0)
     if kept > 0.98:
         return " No step costs more than 2 % on average."
     return (
-        f" The costliest step is {number(before)} to {number(nodes)} nodes: it loses {percent(1 - kept, 0)} on average."
+        f" The costliest step is {number(before)} to {count(size, noun)}: it loses {percent(1 - kept, 0)} on average."
     )
 
 
@@ -110,35 +108,35 @@ def meta(points: pl.DataFrame, lines: Sequence[str], chosen: Slice) -> str:
         chosen.accelerator or "accelerator unknown",
         f"sequence {number(chosen.seq_len)}",
     ]
-    more = f" {count(hidden, 'more line')} (one node count, or beyond six) only in the table." if hidden > 0 else ""
+    more = f" {count(hidden, 'more line')} (a single point, or beyond six) only in the table." if hidden > 0 else ""
     return ", ".join(parts) + "." + more
 
 
-def hover(point: Mapping[str, Any]) -> str:
+def hover(point: Mapping[str, Any], noun: str) -> str:
     """Subject, layout, value, comparison."""
     share = point["scaling_efficiency"]
     speed = f"{number(point['tokens_per_s'])} tokens/s, {number(point['tokens_per_s_per_gpu'])} per GPU"
     lines = [
-        f"<b>{labels.plain(point['line'])} on {count(point['num_nodes'], 'node')}</b>",
+        f"<b>{labels.plain(point['line'])} on {count(point['size'], noun)}</b>",
         labels.plain(point["layout"] or "layout unknown"),
         f"{percent(point['mfu'])} MFU" if point["mfu"] is not None else "MFU not computed",
         speed,
     ]
     if share is not None:
-        lines.append(f"{percent(share, 0)} of its run on {count(point['baseline_num_nodes'], 'node')}")
+        lines.append(f"{percent(share, 0)} of its run on {count(point['baseline_size'], noun)}")
     return "<br>".join(lines)
 
 
-def alt(points: pl.DataFrame, lines: Sequence[str], column: str, title: str) -> str:
+def alt(points: pl.DataFrame, lines: Sequence[str], column: str, *, title: str, noun: str) -> str:
     """One chart in a sentence: first and last value of each line."""
     parts = []
     for line in lines:
-        rows = points.filter((pl.col("line") == line) & pl.col(column).is_not_null()).sort("num_nodes")
+        rows = points.filter((pl.col("line") == line) & pl.col(column).is_not_null()).sort("size")
         if rows.height:
             first, last = rows.row(0, named=True), rows.row(-1, named=True)
             show = number if column == "tokens_per_s" else percent
             parts.append(
-                f"{line} from {show(first[column])} on {count(first['num_nodes'], 'node')} "
-                f"to {show(last[column])} on {count(last['num_nodes'], 'node')}"
+                f"{line} from {show(first[column])} on {count(first['size'], noun)} "
+                f"to {show(last[column])} on {count(last['size'], noun)}"
             )
     return f"{title}: {'; '.join(parts)}." if parts else f"{title}: no line with two points."
