@@ -21,7 +21,7 @@ def add_dashboard_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    home = Home.resolve(args.home)
+    home = Home.resolve(args.home, for_writing=False)
     servers.check_port(args.port, args.host)
     process = servers.dashboard_process(home, args.port, args.host)
     url = f"http://{args.host}:{args.port}"

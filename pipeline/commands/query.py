@@ -27,7 +27,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     sql = sys.stdin.read() if args.sql == "-" else args.sql
-    frame = run_query(Home.resolve(args.home), sql)
+    frame = run_query(Home.resolve(args.home, for_writing=False), sql)
     _write(frame, args.format or ("json" if args.json else "table"), args.out)
     return 0
 
@@ -39,7 +39,8 @@ def run_query(home: Home, sql: str) -> pl.DataFrame:
         relation = connection.sql(sql)
         if relation is None:
             raise QueryError("The query returns no rows. The store is read-only: ask it with SELECT.")
-        return relation.pl()
+        frame: pl.DataFrame = relation.pl()
+        return frame
     except duckdb.Error as error:
         raise QueryError(f"The query failed: {_plain(str(error))}") from error
     finally:

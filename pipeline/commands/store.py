@@ -17,7 +17,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    home = Home.resolve(args.home)
+    home = Home.resolve(args.home, for_writing=args.action == "compact")
     return {"path": _path, "versions": _versions, "verify": _verify, "compact": _compact}[args.action](home, args.json)
 
 

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from pipeline import ingest
 from pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
+from pipeline.store import care
 from pipeline.store.publish import publish
 from pipeline.store.published import connect
 from schemas.registry import TABLES, VIEWS
@@ -107,7 +108,9 @@ def lake(
 def store(lake: int, store_home: HomeResource) -> dg.Output[str]:
     """Path of the published version."""
     done = publish(store_home.home)
-    return dg.Output(str(done.path), metadata=metadata(release=lake, version=done.version, seconds=done.seconds))
+    tidied = care.tidy(store_home.home)
+    facts = metadata(release=lake, version=done.version, seconds=done.seconds, lake_compacted=tidied)
+    return dg.Output(str(done.path), metadata=facts)
 
 
 @dg.asset(group_name="store", description="The views answer: cells, winners, findings.")

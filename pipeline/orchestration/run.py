@@ -98,7 +98,7 @@ def ingest_paths(
 def _execute(
     job: dg.JobDefinition, instance: dg.DagsterInstance, batch_id: str, *, with_published: bool
 ) -> ingest.Tables:
-    config = run_config(batch_id=batch_id, with_published=with_published).to_config_dict()
+    config = run_config(batch_id=batch_id, with_published=with_published).to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
     try:
         result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT})
     except Exception as error:

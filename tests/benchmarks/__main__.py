@@ -1,0 +1,98 @@
+"""`make bench`: how fast, beside the physical limit, measured in one run. Nothing here is asserted: machines differ.
+
+Every figure is the best of three, so that a busy machine disturbs it least. `grep -c` over the same bytes is the limit
+that parsing is held against; `cat` of the same directories is the one for a whole ingest.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from pipeline import ingest
+from pipeline.orchestration.run import ingest_paths
+from pipeline.simulate.sweep import write_sweep
+from pipeline.store.home import Home
+from pipeline.store.published import connect, current
+from schemas.registry import VIEWS
+
+BIG_MB = 128
+RUNS = 2_000
+PATTERN = {"nanotron": "iteration: ", "picotron": "Step: ", "megatron": "iteration ", "torchtitan": "step: "}
+
+
+def best_of(repeats: int, work: Callable[[], object]) -> float:
+    """Seconds of the fastest repeat."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def big_log(sweep: Path, framework: str, target: Path) -> int:
+    """One log of BIG_MB made of a sweep's logs, again and again; returns its size."""
+    logs = b"".join(
+        path.read_bytes() for path in sorted((sweep / framework).rglob("*.out")) + sorted((sweep / framework).rglob("*.log"))
+    )
+    target.write_bytes(logs * (BIG_MB * 1_000_000 // len(logs) + 1))
+    return target.stat().st_size
+
+
+def parse_rates(sweep: Path, scratch: Path) -> pl.DataFrame:
+    """MB/s of parsing one large log of each dialect, beside `grep -c` on the same file."""
+    rows = []
+    for framework, pattern in PATTERN.items():
+        log = scratch / f"{framework}.log"
+        size = big_log(sweep, framework, log) / 1e6
+        found = ingest.find([str(log)])
+        ours = best_of(3, lambda found=found: ingest.parse(found, now=ingest.utc_now()))
+        grep = best_of(3, lambda log=log, pattern=pattern: subprocess.run(["grep", "-c", pattern, log], capture_output=True, check=False))
+        rows.append((framework, round(size), round(size / ours), round(size / grep), f"1 : {ours / grep:.1f}"))
+        log.unlink()
+    return pl.DataFrame(rows, schema=["dialect", "MB", "ours MB/s", "grep -c MB/s", "ratio"], orient="row")
+
+
+def ingest_rate(sweep: Path, scratch: Path) -> pl.DataFrame:
+    """Seconds for a sweep end to end through Dagster, and for reading the same files with cat."""
+    home = Home.resolve(str(scratch / "home"))
+    begin = time.perf_counter()
+    summary = ingest_paths(home, [str(sweep)], with_published=False)
+    ours = time.perf_counter() - begin
+    again = best_of(1, lambda: ingest_paths(home, [str(sweep)], with_published=False))
+    cat = best_of(3, lambda: subprocess.run(["sh", "-c", f"find '{sweep}' -type f -exec cat {{}} + > /dev/null"], check=True))
+    rows = [
+        (f"{RUNS:,} run directories, end to end", ours, f"{sum(summary.runs.values()):,} runs, {summary.files_seen:,} files"),
+        ("the same again: nothing new", again, "files listed and compared with the ledger"),
+        ("find -exec cat of the same files", cat, "the physical limit"),
+    ]
+    return pl.DataFrame(rows, schema=["ingest", "s", "what"], orient="row")
+
+
+def query_latency(scratch: Path) -> pl.DataFrame:
+    """Milliseconds of every view over the ingested sweep."""
+    connection = connect(current(scratch / "home"))
+    rows = [(view, 1e3 * best_of(3, lambda view=view: connection.sql(f'SELECT * FROM "{view}"').pl())) for view in VIEWS]
+    connection.close()
+    return pl.DataFrame(rows, schema=["view", "ms"], orient="row")
+
+
+def main() -> None:
+    """Print three tables."""
+    with tempfile.TemporaryDirectory() as place, pl.Config(tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=20, fmt_str_lengths=60, tbl_width_chars=140, float_precision=2):  # fmt: skip
+        scratch = Path(place)
+        sweep = write_sweep(scratch / "sweep", runs=RUNS, seed=1)
+        for measure in (lambda: parse_rates(sweep, scratch), lambda: ingest_rate(sweep, scratch), lambda: query_latency(scratch)):
+            sys.stdout.write(f"{measure()}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""What a person does first, in a real browser: look, filter, pick a cell, follow it to a run, ask in SQL."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+PAGES = ("", "best", "scaling", "frontier", "runs", "sql", "health")
+AXE = Path(os.environ.get("AXE_HOME") or Path.home() / ".cache" / "sweepscope-axe") / "node_modules/axe-core/axe.min.js"
+
+
+@contextmanager
+def opened(browser: Any, url: str, *, scheme: str = "light") -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(url)
+    settled(page)
+    yield page
+    context.close()
+
+
+def settled(page: Any) -> None:
+    page.wait_for_selector("h1")
+    page.wait_for_selector('[data-test-script-state="notRunning"]', state="attached")
+
+
+def chart_texts(page: Any) -> list[str]:
+    page.wait_for_selector(".js-plotly-plot .annotation-text")
+    return [text.replace("\xa0", " ") for text in page.locator(".js-plotly-plot .annotation-text").all_inner_texts()]
+
+
+def test_the_heatmap_holds_the_playbooks_26_measured_and_2_empty_cells(browser: Any, demo: str) -> None:
+    with opened(browser, f"{demo}/best") as page:
+        page.wait_for_selector(".js-plotly-plot")
+        texts = chart_texts(page)
+        assert sum(bool(re.match(r"\d+\.\d %", text)) for text in texts) == 26
+        assert sum("won't fit" in text for text in texts) == 2
+
+
+def test_picking_a_cell_fills_the_panel_and_the_url_and_leads_to_its_run(browser: Any, demo: str) -> None:
+    with opened(browser, f"{demo}/best") as page:
+        page.wait_for_selector(".js-plotly-plot .annotation-text")
+        # The cell is found by its text on the chart, as a person would.
+        page.locator(".js-plotly-plot .annotation-text", has_text="34.3 %").first.click(force=True)
+        page.wait_for_function("document.querySelector('.stMain').innerText.includes('80B on 16 nodes')")
+        settled(page)
+        assert "nodes" in page.url
+        shared = page.url
+        page.locator("a[href*='run?run=']").first.click()
+        page.wait_for_url("**/run?run=*")
+        settled(page)
+        page.get_by_text("ultrascale_playbook_all_runs").first.wait_for()
+    with opened(browser, shared) as page:
+        page.get_by_text("80B on 16 nodes").first.wait_for()
+
+
+def test_the_keyboard_path_chooses_a_cell_too(browser: Any, demo: str) -> None:
+    with opened(browser, f"{demo}/best") as page:
+        page.get_by_role("combobox", name=re.compile("Nodes")).first.focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Home")
+        page.keyboard.press("Enter")
+        page.wait_for_function("document.querySelector('.stMain').innerText.includes('on 1 node')")
+
+
+def test_a_failed_run_shows_its_evidence_line(browser: Any, own: str) -> None:
+    with opened(browser, f"{own}/runs") as page:
+        page.get_by_text("OOM").first.wait_for()
+    with opened(browser, f"{own}/sql") as page:
+        run_id = ask(page, "select run_id from runs where status = 'oom'")
+    with opened(browser, f"{own}/run?run={run_id}") as page:
+        page.get_by_text("CUDA out of memory").first.wait_for()
+        page.get_by_text("log_1001.out").first.wait_for()
+
+
+def ask(page: Any, sql: str) -> str:
+    """Type a query, run it, and return the first cell from the CSV download."""
+    editor = page.locator("textarea").first
+    editor.fill(sql)
+    editor.press("Control+Enter")
+    settled(page)
+    page.get_by_role("button", name=re.compile("Run")).first.click()
+    settled(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name=re.compile("CSV")).first.click()
+    return Path(download.value.path()).read_text().splitlines()[1]
+
+
+def test_sql_answers_and_refuses_in_words(browser: Any, demo: str) -> None:
+    with opened(browser, f"{demo}/sql") as page:
+        assert ask(page, "select 40 + 2 as answer") == "42"
+        editor = page.locator("textarea").first
+        editor.fill("drop table runs")
+        editor.press("Control+Enter")
+        settled(page)
+        page.get_by_role("button", name=re.compile("Run")).first.click()
+        page.get_by_text(re.compile("SELECT")).first.wait_for()
+
+
+def test_own_runs_come_first_and_published_ones_stay_apart(browser: Any, own: str) -> None:
+    with opened(browser, f"{own}/best") as page:
+        page.get_by_text("measured", exact=True).first.wait_for()
+        assert "Llama 8.86B" not in page.locator(".stMain").inner_text()
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_an_empty_store_says_what_to_do(browser: Any, empty: str, path: str) -> None:
+    with opened(browser, f"{empty}/{path}") as page:
+        page.get_by_text("sweepscope").first.wait_for()
+        text = page.locator(".stMain").inner_text()
+        assert "sweepscope ingest" in text
+        assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES)
+def test_pages_are_accessible(browser: Any, demo: str, path: str, scheme: str) -> None:
+    """No serious violation of axe-core's rules, and chart text with a contrast of at least 4.5 (axe skips SVG)."""
+    if not AXE.exists():
+        pytest.skip(f"axe-core is not installed below {AXE.parents[2]}: npm install --prefix there axe-core")
+    with opened(browser, f"{demo}/{path}", scheme=scheme) as page:
+        page.add_script_tag(path=str(AXE))
+        found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+        serious = [
+            (item["id"], [node["html"][:160] for node in item["nodes"]][:3])
+            for item in found["violations"]
+            if item["impact"] in ("serious", "critical")
+        ]
+        assert not serious
