@@ -30,7 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = argparse.ArgumentParser(
         prog="sweepscope",
-        description="Which parallel layout is best for this model on these nodes, how sure is that, and why did others lose?",
+        description="Which parallel layout is best for a model on these nodes, how sure is that, and why do others lose?",
         epilog="Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     parser.add_argument("--version", action="version", version=f"sweepscope {version('sweepscope')}")
@@ -38,9 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     for verb in VERBS:
         sub = verbs.add_parser(verb.name, help=verb.help, description=verb.description)
         sub.add_argument(
-            "--home",
-            metavar="DIR",
-            help="where lake and store live (default: $SWEEPSCOPE_HOME, else the XDG data directory)",
+            "--home", metavar="DIR", help="where lake and store live (default: $SWEEPSCOPE_HOME, else XDG data)"
         )
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
         verb.add_arguments(sub)

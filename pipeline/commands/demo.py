@@ -51,7 +51,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         say_json({**as_dict(summary), "dashboard": url, "seconds_to_page": round(seconds, 1)})
     else:
-        say(f"\nDashboard  {url}   ready {seconds:.1f} s after the start; stop with Ctrl-C")
+        say(f"\nDashboard  {url}   ready in {seconds:.1f} s; stop with Ctrl-C")
         say(f'Try        {sys.argv[0]} query "{FIRST_QUERY}"')
     return servers.run_until_stopped([process])
 
@@ -59,8 +59,8 @@ def _run(args: argparse.Namespace) -> int:
 VERB = Verb(
     name="demo",
     help="ingest the bundled data and open the dashboard",
-    description="Ingest the bundled published sweeps and a small simulated one through the same graph as your own logs, "
-    "then serve the dashboard.",
+    description="Ingest the bundled published sweeps and a small simulated one through the same graph as your own "
+    "logs, then serve the dashboard.",
     add_arguments=_add_arguments,
     run=_run,
 )
