@@ -41,7 +41,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         loss=_field(r"(?:lm[ _-])?loss"),
         elapsed_ms=_field(r"elapsed time per iteration \(ms\)"),
         tflops_per_gpu_logged=_field(r"(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs)"),
-        tokens_per_s_per_gpu=_field(r"tokens per GPU \(tokens/s/GPU\)"),
+        tokens_per_s_per_gpu=_field(r"tokens? (?:throughput )?per GPU \(tokens/s/GPU\)"),
         learning_rate=_field("learning rate"),
         grad_norm=_field("grad norm"),
     )

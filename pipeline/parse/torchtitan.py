@@ -16,8 +16,9 @@ from pipeline.parse.protocol import EVENT_FACTS, STEP_FACTS, Dialect, conform
 from pipeline.parse.quantities import NUMBER, divided, number, size
 from pipeline.parse.timestamps import timestamp
 
-_STEP = r"(?:^|- |\s)step:\s*\d+(?:\s+loss:|\s*$|\s+\w*$)"
-_COMPLETE = r"step:\s*\d+\s+loss:\s*\S+\s.*\bmfu:\s*(?:N/A|[\d.]+%)"
+_NUMBERED = r"step:\s*\d+(?:/\d+(?: = [\d.]+%)?)?"  # some forks print `step: 640/644 = 99.4%`
+_STEP = rf"(?:^|- |\s){_NUMBERED}(?:\s+loss:|\s*$|\s+\w*$)"
+_COMPLETE = rf"{_NUMBERED}\s+loss:\s*\S+\s.*\bmfu:\s*(?:N/A|[\d.]+%)"
 _NO_LOSS = -1.0  # what a pipeline stage without the loss prints
 
 
@@ -34,6 +35,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         mine.with_columns(
             ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
             step=pl.when(text.str.contains(_COMPLETE)).then(_field("step", r"\d+").cast(pl.Int64, strict=False)),
+            steps_planned=text.str.extract(r"\bstep:\s*\d+/(\d+)\s").cast(pl.Int64, strict=False),
             loss=pl.when(loss != _NO_LOSS).then(loss),
             grad_norm=number(_field("grad_norm")),
             tokens_per_s_per_gpu=number(_field("(?:tps|wps)")),

@@ -41,6 +41,12 @@ def test_line_of_2024() -> None:
     assert step["grad_norm"] is None
 
 
+@pytest.mark.parametrize("counter", ["10/644", "10/644 = 1.5528%"])
+def test_counter_of_a_fork_with_its_total(counter: str) -> None:
+    step = step_of("torchtitan", NEW.replace("step: 10", f"step: {counter}"))
+    assert (step["step"], step["steps_planned"], step["loss"]) == (10, 644, 6.12345)
+
+
 def test_mfu_of_fp8_is_not_available() -> None:
     step = step_of("torchtitan", NEW.replace("41.25%", "N/A"))
     assert (step["step"], step["mfu_logged"]) == (10, None)

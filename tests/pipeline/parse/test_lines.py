@@ -1,0 +1,260 @@
+"""The front door: bytes to clean candidate lines, wherever they are cut."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from itertools import pairwise
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.parse import lines
+
+
+def read(data: bytes) -> list[str]:
+    """Every line, cleaned."""
+    return lines.clean(lines.split(0, data))["text"].to_list()
+
+
+def only(data: bytes) -> dict[str, object]:
+    rows = lines.clean(lines.split(0, data))
+    assert rows.height == 1, rows
+    return rows.row(0, named=True)
+
+
+class TestSplitting:
+    def test_an_empty_file_has_no_lines(self) -> None:
+        assert lines.split(0, b"").is_empty()
+        assert lines.split(0, b"").schema == pl.Schema({n: lines.LINES[n] for n in ("source", "line_no", "text")})
+
+    def test_a_single_line_without_its_end_is_a_line(self) -> None:
+        assert lines.split(7, b"step: 1", 42).rows() == [(7, 42, "step: 1\n")]
+
+    def test_lines_are_counted_from_one_at_line_feeds(self) -> None:
+        found = lines.split(0, b"a\n\nb\r\nc")
+        assert found["line_no"].to_list() == [1, 2, 3, 4]
+        assert read(b"a\n\nb\r\nc") == ["a", "", "b", "c"]
+
+    def test_undecodable_bytes_are_replaced_and_end_with_their_line(self) -> None:
+        # 0xe2 0x82 is the beginning of a three-byte character that never comes.
+        assert read(b"caf\xe9\n\xe2\x82\nok\n") == ["caf\ufffd", "\ufffd", "ok"]
+
+    def test_multi_byte_text_stays_whole(self) -> None:
+        assert read("Größe ≥ 1 █\n😀\n".encode()) == ["Größe ≥ 1 █", "😀"]
+
+    def test_nul_bytes_vanish_without_moving_line_numbers(self) -> None:
+        assert read(b"a\0b\n\0\0\nc\n") == ["ab", "", "c"]
+        assert read(b"\0\0") == []
+
+    def test_a_byte_order_mark_is_not_part_of_the_first_line(self) -> None:
+        assert read(b"\xef\xbb\xbfstep: 1\n") == ["step: 1"]
+        assert read(b"\xef\xbb\xbf") == []
+
+    def test_a_byte_order_mark_further_down_is_text(self) -> None:
+        assert lines.split(0, b"\xef\xbb\xbfx\n", first_line=2)["text"].to_list() == ["\ufeffx\n"]
+
+    def test_files_are_split_together_as_if_apart(self) -> None:
+        parts = [(3, b"a\nb", 1), (5, b"", 1), (3, b"c\n", 3), (9, b"\xff\n", 8)]
+        apart = pl.concat(lines.split(*part) for part in parts)
+        assert lines.split_many(parts).equals(apart)
+        assert lines.split_many(parts).select("source", "line_no").rows() == [(3, 1), (3, 2), (3, 3), (9, 8)]
+
+    def test_nothing_to_split(self) -> None:
+        assert lines.split_many([]).is_empty()
+
+
+class TestCarriageReturns:
+    def test_each_redraw_is_a_row_of_its_line(self) -> None:
+        rows = lines.clean(lines.split(0, b"x\n 10%|#|\r 50%|##|\rdone\n"))
+        assert rows.select("line_no", "text").rows() == [(1, "x"), (2, " 10%|#|"), (2, " 50%|##|"), (2, "done")]
+
+    def test_an_error_right_behind_a_bar_is_found(self) -> None:
+        rows = lines.candidates(lines.split(0, b"\r 3%|1/30 [00:01]\rTraceback (most recent call last):\n"), ["Traceback"])
+        assert rows.filter(~pl.col("is_edge"))["text"].to_list() == ["Traceback (most recent call last):"]
+
+    def test_a_return_before_the_line_feed_is_part_of_the_line_end(self) -> None:
+        assert read(b"a\r\r\nb\r\n") == ["a", "b"]
+
+    def test_a_bar_of_megabytes_is_cut_redraw_by_redraw(self) -> None:
+        bar = b"".join(b"\r%d/100000 steps" % i for i in range(100_000)) + b"\rstep: 7\n"
+        found = lines.candidates(lines.split(0, b"\n" * 30 + bar + b"\n" * 30), ["step: "])
+        assert found.filter(~pl.col("is_edge")).select("line_no", "text").rows() == [(31, "step: 7")]
+
+
+class TestColours:
+    @pytest.mark.parametrize(
+        "painted",
+        [
+            "\x1b[31mstep:\x1b[39m 1",
+            "\x1b[1;31mstep:\x1b[0m 1",
+            "\x1b[38;5;214mstep: \x1b[mst\x1b[0Kep".replace("\x1b[mst\x1b[0Kep", "1"),
+            "\x1b[38;2;54;234;195mstep:\x1b[38;2;1;2;3m 1\x1b[0m",
+            "\x1b[H\x1b[2Jstep: 1",
+            "\x1b]0;window title\x07step: 1",
+            "\x1b]8;;file:///a\x1b\\step: 1",
+            "\x1b[?25lstep: 1\x1b[?25h",
+        ],
+    )
+    def test_painted_text_reads_as_plain(self, painted: str) -> None:
+        assert read(painted.encode() + b"\n") == ["step: 1"]
+
+    def test_a_literal_with_a_colour_inside_still_makes_a_candidate(self) -> None:
+        block = lines.split(0, b"\n" * 30 + b"CUDA out \x1b[31mof memory\x1b[0m\n" + b"\n" * 30)
+        found = lines.candidates(block, ["out of memory"])
+        assert found.filter(~pl.col("is_edge"))["text"].to_list() == ["CUDA out of memory"]
+
+    def test_coloured_lines_without_a_literal_are_left_out(self) -> None:
+        block = lines.split(0, b"\n" * 30 + b"\x1b[31mhello\x1b[0m\n" + b"\n" * 30)
+        assert lines.candidates(block, ["step: "]).filter(text="hello").is_empty()
+
+
+# Launcher prefixes of real logs: prefix, rank, host.
+PREFIXES = [
+    ("[default3]:", 3, None),
+    ("[rank0]:", 0, None),
+    ("0: ", 0, None),
+    ("16: ", 16, None),
+    (" 7: ", 7, None),
+    ("vm-07-14: ", None, "vm-07-14"),
+    ("[1,14]<stderr>:", 14, None),
+    ("[1,14]<stdout>:", 14, None),
+    ("[ip-26-0-147-189:0]:", None, "ip-26-0-147-189"),
+    ("[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ", 7, None),
+    ("task/0 [default0]:", 0, None),
+    ("[rank0]:[rank0]:", 0, None),
+    ("[default1]:[rank9]:", 9, None),
+    ("3: [default1]:", 3, None),
+]
+
+
+class TestPrefixes:
+    @pytest.mark.parametrize(("prefix", "rank", "host"), PREFIXES)
+    def test_a_launcher_prefix_is_taken_off_and_read(self, prefix: str, rank: int | None, host: str | None) -> None:
+        row = only(f"{prefix}step: 10  loss:  7.01\n".encode())
+        assert (row["text"], row["rank"], row["host"]) == ("step: 10  loss:  7.01", rank, host)
+        assert row["prefix"] == prefix
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "step: 10",
+            "[2024-04-06 03:02:12] iteration       71/     100 |",
+            "[rank 2] Step: 1     | Loss: 10.9062",
+            "10/17/2025 16:31:56 [INFO|DP=0|PP=0|TP=0]: iteration: 1 / 2",
+            "123456: a number too long for a rank",
+            "error: nothing",
+            "",
+        ],
+    )
+    def test_text_that_only_begins_like_a_prefix_stays(self, text: str) -> None:
+        assert only(text.encode() + b"\n")["text"] == text
+
+    def test_a_colour_before_the_prefix_does_not_hide_it(self) -> None:
+        assert only(b"\x1b[32m[rank1]:\x1b[0mhello\n")["rank"] == 1
+
+    def test_a_rank_too_large_for_an_integer_is_unknown(self) -> None:
+        assert only(b"[rank99999999999999999999]:x\n")["rank"] is None
+
+
+class TestLongLines:
+    def test_a_line_over_the_limit_is_cut_before_any_pattern(self) -> None:
+        row = only(b"step: 1 " + b"x" * 40_000 + b" out of memory\n")
+        assert len(str(row["text"])) == lines.MAX_LINE_CHARS
+
+    def test_a_literal_beyond_the_limit_makes_no_candidate(self) -> None:
+        block = lines.split(0, b"\n" * 30 + b"x" * 20_000 + b"out of memory\n" + b"\n" * 30)
+        assert lines.candidates(block, ["out of memory"]).filter(~pl.col("is_edge")).is_empty()
+
+    def test_an_over_long_line_is_a_block_of_its_own_with_what_was_left_out(self) -> None:
+        data = b"first\n" + b"y" * 100_000 + b"\nlast\n"
+        for size in (7, 50_000, len(data)):
+            found = list(lines.blocks(cut(data, range(0, len(data), size)), max_line_bytes=30_000))
+            long = [part for part in found if part[2]]
+            assert long == [(b"y" * lines.MAX_LINE_CHARS + b"\n", 2, 100_000 - lines.MAX_LINE_CHARS)]
+            assert b"".join(part[0] for part in found if not part[2]) == b"first\nlast\n"
+            assert found[-1][1] == 3
+
+    def test_an_over_long_last_line_without_its_end(self) -> None:
+        found = list(lines.blocks([b"a\n" + b"z" * 90_000], max_line_bytes=40_000))
+        assert [(line, dropped) for _, line, dropped in found] == [(1, 0), (2, 90_000 - lines.MAX_LINE_CHARS)]
+
+
+class TestCandidates:
+    def test_the_edges_of_a_file_are_kept_for_their_timestamps(self) -> None:
+        block = lines.split(0, b"".join(b"line %d\n" % i for i in range(1, 101)))
+        kept = lines.candidates(block, ["no such literal"])
+        assert kept["line_no"].to_list() == [*range(1, 21), *range(81, 101)]
+        assert kept["is_edge"].all()
+
+    def test_each_file_of_a_block_has_its_own_edges(self) -> None:
+        block = lines.split_many([(0, b"a\n" * 100, 1), (1, b"b\n" * 3, 1)])
+        kept = lines.candidates(block, ["no such literal"])
+        assert kept.group_by("source").len().sort("source").rows() == [(0, 40), (1, 3)]
+
+    def test_no_lines_no_candidates(self) -> None:
+        assert lines.candidates(lines.split(0, b""), ["x"]).is_empty()
+
+
+def cut(data: bytes, places: range | list[int]) -> list[bytes]:
+    """`data` in pieces that end at the given places."""
+    return [data[start:end] for start, end in pairwise([*sorted({0, *places}), len(data)])]
+
+
+LOG_BYTES = st.lists(
+    st.one_of(
+        st.binary(max_size=30),
+        st.sampled_from([b"\n", b"\r\n", b"\r", b"\0", b"\xe2\x82\xac", b"\x1b[31m", b"[rank1]:", b"step: 1", b"x" * 200]),
+    ),
+    max_size=60,
+).map(b"".join)
+
+
+@given(data=LOG_BYTES, places=st.lists(st.integers(0, 2000), max_size=12))
+def test_lines_and_their_numbers_do_not_depend_on_where_the_file_is_cut(data: bytes, places: list[int]) -> None:
+    whole = lines.split(0, data)
+    chunks = cut(data, [place for place in places if place < len(data)])
+    parts = [lines.split(0, block, first) for block, first, _ in lines.blocks(chunks)]
+    assert pl.concat([whole.clear(), *parts]).equals(whole)
+
+
+@given(data=LOG_BYTES, places=st.lists(st.integers(0, 2000), max_size=8), limit=st.integers(1, 150))
+def test_a_line_limit_changes_nothing_but_the_long_lines(data: bytes, places: list[int], limit: int) -> None:
+    chunks = cut(data, [place for place in places if place < len(data)])
+    found = list(lines.blocks(chunks, max_line_bytes=limit))
+    expected = data.split(b"\n")[: None if data and not data.endswith(b"\n") else -1]
+    numbered = {}
+    for block, first, dropped in found:
+        for offset, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
+            numbered[first + offset] = (line, dropped)
+    assert sorted(numbered) == list(range(1, len(expected) + 1))
+    for number, line in enumerate(expected, 1):
+        if len(line) > limit:  # the head of a line that short is the line
+            assert numbered[number] == (line, 0)
+        else:
+            assert numbered[number] == (line, 0)
+
+
+def test_a_line_of_200_mb_takes_seconds_and_little_memory() -> None:
+    """In a process of its own, whose peak is then that of this one task."""
+    script = textwrap.dedent(
+        """
+        import resource, time
+        from pipeline.parse import lines
+        lines.split(0, b"warm up\\n")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        begin = time.process_time()
+        chunks = (b"x" * (1 << 20) for _ in range(200))
+        dropped = sum(lost for _, _, lost in lines.blocks(chunks))
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        print(dropped, grown // 1024, time.process_time() - begin)
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    dropped, grown_mib, seconds = done.stdout.split()
+    assert int(dropped) == (200 << 20) - lines.MAX_LINE_CHARS
+    assert int(grown_mib) < 100
+    assert float(seconds) < 5
