@@ -7,7 +7,7 @@ import polars as pl
 from pipeline.parse.protocol import SETTING_FACTS, conform, named_settings
 
 ANCHORS = (
-    "NCCL version", "CCL version", "nproc_per_node", "nproc-per-node", "NNODES", "GPUS_PER_NODE", "Tesla V100",
+    "CCL version", "nproc_per_node", "nproc-per-node", "NNODES", "GPUS_PER_NODE", "Tesla V100",
     "NVIDIA A100", "NVIDIA H", "NVIDIA B", "NVIDIA GB", "A100-SXM", "Detected GPU model:",
 )  # fmt: skip
 
