@@ -74,7 +74,8 @@ def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filter
     ended = tried - by_status.get("running", 0)
     completed = by_status.get("completed", 0)
     state, reason = str(cell["cell_state"]), cell["cell_reason"]
-    if filters.narrows_layouts:
+    # A cell that another sweep answered is not answered for the one on screen.
+    if filters.narrows_layouts or (state == "measured" and cell["run_id"] is None):
         state, reason = _narrowed_state(cell, by_status, filters)
     return {
         "cell_state": state,

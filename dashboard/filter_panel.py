@@ -9,11 +9,18 @@ import polars as pl
 import streamlit as st
 
 from dashboard import labels
-from dashboard.filters import LAYOUT_RANGES, SLICE, UNKNOWN, Filters, Range, chips
+from dashboard.filters import ALL, GRID, LAYOUT_RANGES, UNKNOWN, Filters, Range, chips
 from dashboard.shell import View, set_filters
 from dashboard.slices import Slice, options
 
-_SLICE_LABELS = {"origin": "Origin", "accelerator": "Accelerator", "seq_len": "Sequence", "gbs_tokens": "Batch, tokens"}
+_SLICE_LABELS = {
+    "origin": "Origin",
+    "accelerator": "Accelerator",
+    "seq_len": "Sequence",
+    "gbs_tokens": "Batch, tokens",
+    "sweep": "Sweep",
+}
+_UNSET = {"sweep": ALL}
 _LIST_LABELS = {
     "framework": "Framework",
     "zero_stage": "ZeRO stage",
@@ -46,10 +53,10 @@ def draw_chips(filters: Filters) -> None:
 def _draw_slice(view: View, chosen: Slice) -> None:
     st.html('<p class="ss-note"><b>Which grid</b></p>')
     columns = st.columns(2)
-    for index, name in enumerate(SLICE):
+    for index, name in enumerate(GRID):
         values = options(name, chosen, view.slices)
         current = getattr(chosen, name)
-        key = _seeded(name, UNKNOWN if current is None else current)
+        key = _seeded(name, _UNSET.get(name, UNKNOWN) if current is None else current)
         columns[index % 2].selectbox(
             _SLICE_LABELS[name],
             values,
@@ -100,9 +107,9 @@ def _seeded(name: str, value: object) -> str:
 
 def _apply_choice(filters: Filters, name: str, key: str) -> None:
     value = st.session_state[key]
-    if name in SLICE:
+    if name in GRID:
         # A new origin or accelerator may not have the sequence that was chosen under the old one.
-        for later in SLICE[SLICE.index(name) + 1 :]:
+        for later in GRID[GRID.index(name) + 1 :]:
             filters = filters.having(later, None)
     set_filters(filters.having(name, tuple(value) if isinstance(value, list) else value))
 
@@ -115,6 +122,8 @@ def _apply_range(filters: Filters, name: str, key: str, found: Sequence[int]) ->
 
 def _shown_as(name: str) -> Callable[[Any], str]:
     def shown_as(value: Any) -> str:
+        if value == ALL:
+            return "all together"
         if isinstance(value, int):
             return labels.token_count(value) if name == "gbs_tokens" else labels.number(value)
         return str(value)

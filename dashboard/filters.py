@@ -1,7 +1,7 @@
 """What the reader has narrowed the page to, as one frozen value that reads from and writes to the URL. Pure.
 
 `None` or an empty tuple means "not chosen": the page then picks a default from the data, and the URL stays short.
-`UNKNOWN` stands for a NULL in the store (a run whose accelerator nobody logged).
+`UNKNOWN` stands for a NULL in the store (a run whose accelerator nobody logged), `ALL` for every sweep together.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dashboard.labels import number, token_count
 from schemas import vocab
 
 UNKNOWN = "unknown"
+ALL = "*"
 LAYOUT_RANGES = ("dp", "tp", "pp", "cp", "ep")
 
 
@@ -62,12 +63,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Filters:
-    """Choices of the reader. The first four pick the slice; the others narrow the runs inside it."""
+    """Choices of the reader. Those up to `sweep` pick the grid; the others narrow the runs inside it."""
 
     origin: str | None = None
     accelerator: str | None = None
     seq_len: int | str | None = None
     gbs_tokens: int | str | None = None
+    sweep: str | None = None
     framework: tuple[str, ...] = ()
     zero_stage: tuple[int, ...] = ()
     recompute: tuple[str, ...] = ()
@@ -90,7 +92,8 @@ class Filters:
 
 
 SLICE = ("origin", "accelerator", "seq_len", "gbs_tokens")
-NARROWING = tuple(field.name for field in fields(Filters) if field.name not in SLICE)
+GRID = (*SLICE, "sweep")
+NARROWING = tuple(field.name for field in fields(Filters) if field.name not in GRID)
 _VOCABULARIES = {"framework": vocab.FRAMEWORK, "recompute": vocab.RECOMPUTE, "precision": vocab.PRECISION}
 
 
@@ -128,7 +131,7 @@ _LISTS = ("framework", "zero_stage", "recompute", "precision")
 def _parse_one(name: str, text: str) -> object | None:
     if name == "origin":
         return text if text in vocab.ORIGIN else None
-    if name == "accelerator":
+    if name in ("accelerator", "sweep"):
         return text or None
     if name in ("seq_len", "gbs_tokens"):
         return _number_or_unknown(text)
@@ -176,6 +179,8 @@ def _chip_label(name: str, value: object) -> str:
     if isinstance(value, tuple):
         words = ", ".join(str(one) for one in value)
         return {"zero_stage": f"ZeRO {words}", "recompute": f"recompute {words}"}.get(name, words)
+    if name == "sweep":
+        return "all sweeps" if value == ALL else str(value)
     if name == "seq_len":
         return f"sequence {number(value) if isinstance(value, int) else value}"
     if name == "gbs_tokens":

@@ -89,7 +89,7 @@ def url_query() -> dict[str, list[str]]:
 def set_filters(filters: Filters) -> None:
     """Writes the filters to the URL, which is where the next run reads them from."""
     wanted = filter_values.to_query(filters)
-    for name in filter_values.SLICE + filter_values.NARROWING:
+    for name in filter_values.GRID + filter_values.NARROWING:
         if name in wanted:
             st.query_params[name] = wanted[name]
         elif name in st.query_params:
@@ -152,7 +152,9 @@ def share_popover(view: View | None = None, selection: Mapping[str, str] | None 
 def _slice_query(chosen: Slice | None) -> dict[str, str]:
     if chosen is None:
         return {}
-    return {name: filter_values.UNKNOWN if value is None else str(value) for name, value in chosen.params().items()}
+    values = {name: getattr(chosen, name) for name in filter_values.SLICE}
+    named = {name: filter_values.UNKNOWN if value is None else str(value) for name, value in values.items()}
+    return {**named, "sweep": chosen.sweep or filter_values.ALL}
 
 
 def _draw_no_store(reason: str) -> None:

@@ -1,6 +1,7 @@
-"""Which grid a page shows: one origin, accelerator, sequence length and batch. Pure.
+"""Which grid a page shows: one origin, accelerator, sequence length and batch, and of published runs one study. Pure.
 
 Origins never mix. Simulated rows are not offered once measured ones exist; published ones always stay one click away.
+Of published runs one study is shown at first, because two studies rarely measure alike; own sweeps belong together.
 """
 
 from __future__ import annotations
@@ -10,23 +11,23 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dashboard.filters import SLICE, UNKNOWN, Filters
+from dashboard.filters import ALL, GRID, SLICE, UNKNOWN, Filters
 
 _PREFERRED = ("measured", "published", "simulated")
 
 
 @dataclass(frozen=True)
 class Slice:
-    """Runs that may be compared cell by cell. A None besides `origin` means that the store has NULL there."""
+    """Runs that may be compared cell by cell.
+
+    A None in `accelerator`, `seq_len` or `gbs_tokens` means that the store has NULL there; in `sweep`, all sweeps.
+    """
 
     origin: str
     accelerator: str | None
     seq_len: int | None
     gbs_tokens: int | None
-
-    def params(self) -> dict[str, object]:
-        """Bound parameters for `queries.query.IN_SLICE`."""
-        return {name: getattr(self, name) for name in SLICE}
+    sweep: str | None = None
 
 
 def offered_origins(origins: Sequence[str]) -> list[str]:
@@ -43,7 +44,7 @@ def offered_origins(origins: Sequence[str]) -> list[str]:
 def default_origin(slices: pl.DataFrame) -> str | None:
     """Measured if it has a grid with a completed run, else published, else simulated; None for an empty store.
 
-    `slices` has one row per slice: the four key columns, `runs_tried` and `runs_completed`.
+    `slices` has one row per sweep and slice: its keys, `runs_tried` and `runs_completed`.
     """
     offered = offered_origins(slices["origin"].unique().to_list())
     answered = slices.filter(pl.col("runs_completed") > 0)["origin"].unique().to_list()
@@ -55,36 +56,54 @@ def resolve_slice(filters: Filters, slices: pl.DataFrame) -> tuple[Slice | None,
 
     A choice that no slice has (an old link) is skipped and its name returned; the others still hold.
     """
-    left = slices.sort("runs_completed", "runs_tried", descending=True, maintain_order=True)
+    left = slices
     ignored: list[str] = []
-    for name in SLICE:
+    for name in GRID:
         wanted = getattr(filters, name)
         if name == "origin":
-            offered = offered_origins(slices["origin"].unique().to_list())
-            if wanted is not None and wanted not in offered:
+            if wanted is not None and wanted not in offered_origins(slices["origin"].unique().to_list()):
                 ignored.append(name)
                 wanted = None
             wanted = wanted or default_origin(slices)
-        if wanted is None:
+        if wanted is None or wanted == ALL:
             continue
-        fits = left.filter(pl.col(name).is_null() if wanted == UNKNOWN else pl.col(name) == wanted)
+        fits = left.filter(_equals(name, None if wanted == UNKNOWN else wanted))
         if fits.is_empty():
             ignored.append(name)
         else:
             left = fits
     if left.is_empty():
         return None, tuple(ignored)
-    row = left.row(0, named=True)
-    return Slice(**{name: row[name] for name in SLICE}), tuple(ignored)
+    is_one_study = filters.sweep != ALL and (_fixed_sweep(filters, ignored) or left["origin"][0] == "published")
+    keys = list(GRID if is_one_study else SLICE)
+    fullest = _fullest(left, keys).row(0, named=True)
+    return Slice(**{name: fullest[name] for name in keys}), tuple(ignored)
+
+
+def _fixed_sweep(filters: Filters, ignored: Sequence[str]) -> bool:
+    return filters.sweep is not None and "sweep" not in ignored
+
+
+def _equals(name: str, value: object) -> pl.Expr:
+    return pl.col(name).is_null() if value is None else pl.col(name).eq(pl.lit(value))
+
+
+def _fullest(slices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Slices by `keys`, those with most completed runs first, in an order that does not change between runs."""
+    counts = slices.group_by(keys).agg(pl.col("runs_completed", "runs_tried").sum())
+    return counts.sort("runs_completed", "runs_tried", *keys, descending=[True, True, *[False] * len(keys)])
 
 
 def options(name: str, chosen: Slice, slices: pl.DataFrame) -> list[object]:
-    """Values of `name` that exist given the choices before it in `SLICE`, fullest first; NULL as UNKNOWN."""
+    """Values of `name` that exist given the choices before it in `GRID`, fullest first; NULL as UNKNOWN.
+
+    Sweeps begin with ALL.
+    """
     if name == "origin":
         return list(offered_origins(slices["origin"].unique().to_list()))
     left = slices
-    for earlier in SLICE[: SLICE.index(name)]:
-        value = getattr(chosen, earlier)
-        left = left.filter(pl.col(earlier).is_null() if value is None else pl.col(earlier) == value)
-    counts = left.group_by(name).agg(pl.col("runs_completed").sum()).sort("runs_completed", name, descending=True)
-    return [UNKNOWN if value is None else value for value in counts[name]]
+    for earlier in GRID[: GRID.index(name)]:
+        left = left.filter(_equals(earlier, getattr(chosen, earlier)))
+    if name == "sweep":
+        return [ALL, *_fullest(left.drop_nulls("sweep"), ["sweep"])["sweep"]]
+    return [UNKNOWN if value is None else value for value in _fullest(left, [name])[name]]

@@ -73,6 +73,11 @@ def rich(text: str) -> str:
     return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(text, quote=False))
 
 
+def _whole_names(text: str) -> str:
+    """Keeps short names with a hyphen (Llama-3.2-1B) on one line."""
+    return re.sub(r"(?<!\S)(\w[\w.]*-[\w.-]{1,24})", r'<span class="ss-name">\1</span>', text)
+
+
 def badge(origin: str) -> str:
     """Origin badge as HTML: measured solid, published dashed, simulated dotted, estimated italic."""
     return f'<span class="ss-badge {html.escape(origin)}">{html.escape(origin)}</span>'
@@ -91,7 +96,7 @@ def head(
     after = ", ".join(link(text, url) for text, url in links)
     after = f"{'' if meta.endswith('.') else ' ·'} Also here: {after}" if after else ""
     second = f'<p class="ss-meta">{badges}{rich(meta)}{after}</p>' if meta or badges else ""
-    st.html(f'<p class="ss-answer">{rich(answer)}</p>{second}')
+    st.html(f'<p class="ss-answer">{_whole_names(rich(answer))}</p>{second}')
 
 
 def section(title: str, qualifier: str = "") -> None:

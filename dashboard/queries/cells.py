@@ -23,7 +23,8 @@ def cells(chosen: Slice, filters: Filters) -> Query:
 
     `cell_state` and `cell_reason` are those of the whole cell; `dashboard.cells.settle` narrows them to the filters.
     """
-    where, params = in_slice(chosen)
+    where, params = in_slice(chosen, "ranked_layouts")
+    in_grid, _ = in_slice(chosen, "grid_cells")
     layouts, more = layout_condition(filters)
     winner = ", ".join(f"winner.{name.strip()}" for name in _WINNER.split(","))
     return Query(
@@ -40,7 +41,7 @@ SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_nod
   runner_up.tokens_per_s_per_gpu AS runner_up_tokens_per_s_per_gpu,
   winner.tokens_per_s_per_gpu / runner_up.tokens_per_s_per_gpu - 1 AS margin,
   coalesce(greatest(winner.repeat_spread, runner_up.repeat_spread), {NOISE_WITHOUT_REPEATS}) AS noise
-FROM (SELECT * FROM grid_cells WHERE {where}) AS cell
+FROM (SELECT * FROM grid_cells WHERE {in_grid}) AS cell
 LEFT JOIN ranked AS winner
   ON winner.model = cell.model AND winner.num_nodes = cell.num_nodes
   AND winner.num_gpus IS NOT DISTINCT FROM cell.num_gpus AND winner.place = 1
@@ -54,7 +55,7 @@ ORDER BY cell.params, cell.model, cell.num_nodes, cell.num_gpus""",
 
 def outcomes(chosen: Slice, filters: Filters) -> Query:
     """One row per cell, status and quarantine of the runs that pass the filters, with their number."""
-    where, params = in_slice(chosen)
+    where, params = in_slice(chosen, "runs")
     layouts, more = layout_condition(filters)
     return Query(
         f"""SELECT model, num_nodes, num_gpus, status, quarantine_reason IS NOT NULL AS is_quarantined, count(*) AS runs
@@ -70,7 +71,7 @@ ORDER BY model, num_nodes, num_gpus, runs DESC, status""",
 
 def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None = None) -> Query:
     """Completed layouts that pass the filters in rank order: of one cell (a row of `cells`), or of the whole slice."""
-    where, params = in_slice(chosen)
+    where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
     within = ""
     if cell is not None:
@@ -88,7 +89,7 @@ ORDER BY params, model, num_nodes, num_gpus, rank_in_cell""",
 
 def facets(chosen: Slice) -> Query:
     """One row of lists: the values that each layout filter can take within the slice."""
-    where, params = in_slice(chosen)
+    where, params = in_slice(chosen, "runs")
     names = ("framework", "zero_stage", "recompute", "precision", "dp", "tp", "pp", "cp", "ep")
     lists = ",\n  ".join(f"list_sort(list(DISTINCT {name}) FILTER ({name} IS NOT NULL)) AS {name}" for name in names)
     return Query(f"SELECT {lists}\nFROM runs\nWHERE {where}", params)

@@ -8,7 +8,7 @@ from dashboard.slices import Slice
 
 def repeats(chosen: Slice) -> Query:
     """One row: layouts of the slice that completed, and those of them that ran more than once."""
-    where, params = in_slice(chosen)
+    where, params = in_slice(chosen, "ranked_layouts")
     return Query(
         f"""SELECT count(*) AS layouts, count(*) FILTER (repeats > 1) AS repeated
 FROM ranked_layouts

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import duckdb
 import polars as pl
 
-from dashboard.filters import LAYOUT_RANGES, Filters
+from dashboard.filters import LAYOUT_RANGES, SLICE, Filters
 from dashboard.slices import Slice
 from schemas import ddl
 
@@ -48,9 +49,22 @@ def _written(value: object) -> str:
     return ddl.literal(str(value))
 
 
-def in_slice(chosen: Slice) -> tuple[str, dict[str, object]]:
-    """Condition and parameters for the rows of one slice."""
-    return IN_SLICE, chosen.params()
+def in_slice(chosen: Slice, table: Literal["runs", "ranked_layouts", "grid_cells"]) -> tuple[str, dict[str, object]]:
+    """Condition and parameters for the rows of one slice in `table`.
+
+    A ranked layout belongs to the sweep of the run that stands for it; a cell to every sweep that tried it.
+    """
+    params: dict[str, object] = {name: getattr(chosen, name) for name in SLICE}
+    if chosen.sweep is None:
+        return IN_SLICE, params
+    return f"{IN_SLICE}\n  AND {_OF_SWEEP[table]}", {**params, "sweep": chosen.sweep}
+
+
+_OF_SWEEP = {
+    "runs": "sweep = $sweep",
+    "ranked_layouts": "run_id IN (SELECT run_id FROM runs WHERE sweep = $sweep)",
+    "grid_cells": "list_contains(string_split(sweeps, ', '), $sweep)",
+}
 
 
 def layout_condition(filters: Filters) -> tuple[str, dict[str, object]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dashboard.filters import SLICE, UNKNOWN, Filters
+from dashboard.filters import ALL, SLICE, UNKNOWN, Filters
 from dashboard.queries.query import Query, layout_condition
 
 # Columns that the search box looks into; each is what somebody copies from a log, a path or a ticket.
@@ -58,6 +58,9 @@ def _condition(search: Search) -> tuple[str, dict[str, object]]:
         elif wanted is not None:
             parts.append(f"{name} = ${name}")
             params[name] = wanted
+    if search.filters.sweep not in (None, ALL):
+        parts.append("sweep = $sweep")
+        params["sweep"] = search.filters.sweep
     for name, chosen in search.facets.items():
         if chosen:
             # NULL is a value here ("unknown"), which `IN` would never match

@@ -16,7 +16,7 @@ _COLUMNS = "model, params, num_nodes, num_gpus, run_id, layout, mfu, tokens_per_
 
 def best_layouts(chosen: Slice, filters: Filters) -> Query:
     """One row per model, node and GPU count: the fastest layout that passes the filters. `line` is the model."""
-    where, params = in_slice(chosen)
+    where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
     return Query(
         f"""SELECT model AS line, {_COLUMNS}
@@ -31,7 +31,7 @@ ORDER BY params, model, num_nodes, num_gpus""",
 
 def strategies(chosen: Slice, filters: Filters, model: str) -> Query:
     """One row per strategy, node and GPU count of one model: its fastest layout. `line` is the strategy."""
-    where, params = in_slice(chosen)
+    where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
     return Query(
         f"""SELECT {_STRATEGY} AS line, {_COLUMNS}

@@ -1,4 +1,4 @@
-"""Which slices the store holds."""
+"""Which grids the store holds."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from dashboard.queries.query import Query
 
 
 def slices() -> Query:
-    """One row per slice of `grid_cells`: its key, runs tried and completed, cells; the fullest first."""
+    """One row per sweep and slice of the runs that have a cell: its keys, runs tried, runs completed and ranked."""
     return Query(
-        """SELECT origin, accelerator, seq_len, gbs_tokens,
-  CAST(sum(runs_tried) AS BIGINT) AS runs_tried,
-  CAST(sum(runs_completed) AS BIGINT) AS runs_completed,
-  count(*) AS cells
-FROM grid_cells
-GROUP BY ALL
-ORDER BY runs_completed DESC, runs_tried DESC, origin, accelerator, seq_len, gbs_tokens"""
+        """SELECT origin, accelerator, seq_len, gbs_tokens, sweep, count(*) AS runs_tried,
+  count(*) FILTER (status = 'completed' AND quarantine_reason IS NULL) AS runs_completed
+FROM runs
+WHERE duplicate_of IS NULL
+  AND model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
+GROUP BY ALL"""
     )
 
 

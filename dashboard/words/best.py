@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from dashboard import labels
-from dashboard.filters import SLICE, Filters, chips
+from dashboard.filters import GRID, Filters, chips
 from dashboard.labels import count, gib, number, percent
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
@@ -79,7 +79,7 @@ def nothing_matches(cells: pl.DataFrame, filters: Filters) -> str:
 
 def _named(filters: Filters) -> str:
     """The filters that narrow the slice, in words."""
-    return ", ".join(chip.label for chip in chips(filters) if chip.name not in SLICE)
+    return ", ".join(chip.label for chip in chips(filters) if chip.name not in GRID)
 
 
 def scope(shown: int, of_origin: int, origin: str) -> str:
@@ -96,6 +96,7 @@ def conditions(chosen: Slice, cells: pl.DataFrame, of_origin: int) -> str:
     frameworks = cells["framework"].drop_nulls().unique().sort().to_list()
     parts = [
         scope(int(cells["runs_tried"].sum()), of_origin, chosen.origin),
+        chosen.sweep,
         ", ".join(frameworks[:3]) + (" and others" if len(frameworks) > 3 else ""),
         chosen.accelerator or "accelerator unknown",
         f"sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else "sequence unknown",

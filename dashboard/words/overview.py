@@ -76,7 +76,7 @@ def _pattern(winners: pl.DataFrame) -> str:
             )
     by = "mfu" if winners["mfu"].count() else "tokens_per_s_per_gpu"
     best = winners.sort(by, descending=True, nulls_last=True).row(0, named=True)
-    return f"The best is {performance(best)}: {place(best)} with {best['layout']}."
+    return f"The best is {performance(best)}: {place(best)}, {best['layout']}."
 
 
 def _close_races(winners: pl.DataFrame) -> str:
@@ -193,7 +193,9 @@ def slice_words(chosen: Slice) -> str:
     """The grid's conditions after its title."""
     batch = f", {labels.token_count(chosen.gbs_tokens)}-token batch" if chosen.gbs_tokens is not None else ""
     sequence = f", sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else ""
-    return f"{chosen.accelerator or 'accelerator unknown'}{sequence}{batch}"
+    return (
+        f"{chosen.sweep + ', ' if chosen.sweep else ''}{chosen.accelerator or 'accelerator unknown'}{sequence}{batch}"
+    )
 
 
 def in_sentence(label: str) -> str:
