@@ -45,7 +45,7 @@ PATTERNS = (
     Pattern("sigterm", ("SIGTERM", "Terminated", "signal: 15", "signal 15", "15 death signal"), r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|Received (?:Signals\.SIGTERM|15) death signal|^Terminated$|SignalException: .* got signal: 15\b"),
     Pattern("interrupted", ("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal"), r"^\s?(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT|Received (?:Signals\.SIGINT|2) death signal"),
     Pattern("sigkill", ("SIGKILL", "Signal 9", "return code = -9", "exitcode: -9"), r"Signal 9 \(SIGKILL\)|exits with return code = -9|\(exitcode: -9\)|^\s*exitcode\s*: -9\b"),
-    Pattern("child_failed", ("ChildFailedError", "failed (exitcode"), r"ChildFailedError:|\] failed \(exitcode: -?\d+\)"),
+    Pattern("child_failed", ("ChildFailedError", "failed (exitcode"), r"ChildFailedError:|(?:^|\] )failed \(exitcode: -?\d+\)"),
     Pattern("exit_code", ("xited with exit code", "exits with return code", "exited with code"), r"Exited with exit code -?[1-9]\d*|exits with return code = -?[1-9]\d*|exited with code -?[1-9]\d*"),
     Pattern("traceback", ("Traceback (most recent call last)",), r"Traceback \(most recent call last\):"),
     Pattern("exception", ("Error", "Exception", "terminate called", "Segmentation fault", "Fatal Python error", "Signal 11", "Bus error"), r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^terminate called after throwing|Segmentation fault|^Fatal Python error|Signal 11 \(SIGSEGV\)|^Bus error"),

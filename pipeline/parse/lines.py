@@ -30,8 +30,8 @@ _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\
 
 # One launcher prefix. torchrun --tee prints [default3]: or [rank0]: (twice in error text), srun --label `16: ` (padded
 # to the widest label), mpirun `[1,14]<stderr>:`, pdsh `vm-07-14: `, the bigcode launcher `[ip-26-0-147-189:0]:`,
-# nemo-run `task/0 `, and Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the
-# second part).
+# nemo-run `task/0 `, Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the second
+# part), and absl and torchrun's agent `I0811 21:54:55.531340 1383 metric_logger.py:226] `.
 _PREFIXES = (
     r"\[(?:default|rank)\d+\]:",
     r" *\d{1,5}: ",
@@ -40,10 +40,12 @@ _PREFIXES = (
     r"[A-Za-z][\w.]*(?:-[\w.]+)+: ",
     r"[\w-]+/\d+ ",
     r"\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *(?:\[[-\w.]+:\d+\] ?: ?)?",
+    r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] ",
 )
 _PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"
-_PREFIX_RANK = r"\[rank(\d+)\]|\[rank-(\d+)/|\[\d+,(\d+)\]<|^ *(\d{1,5}): |\[default(\d+)\]"
-_PREFIX_HOST = r"^\[([A-Za-z][\w.-]*):\d+\]:|^([A-Za-z][\w.]*(?:-[\w.]+)+): "
+# In the order of trust: the global rank, the task of the launcher, the rank within the node.
+_PREFIX_RANKS = (r"\[rank(\d+)\]", r"\[rank-(\d+)/", r"\[\d+,(\d+)\]<", r"^ *(\d{1,5}): ", r"\[default(\d+)\]")
+_PREFIX_HOSTS = (r"^\[([A-Za-z][\w.-]*):\d+\]:", r"^([A-Za-z][\w.]*(?:-[\w.]+)+): ")
 
 
 def split(source: int, data: bytes, first_line: int = 1) -> pl.DataFrame:
@@ -124,10 +126,8 @@ def clean(lines: pl.DataFrame) -> pl.DataFrame:
     # A log has few distinct prefixes: rank and host are read once from each.
     prefix = pl.col("prefix")
     labels = rows.select(prefix.unique().drop_nulls()).with_columns(
-        rank=pl.coalesce(*(prefix.str.extract(_PREFIX_RANK, group) for group in range(1, 6))).cast(
-            pl.Int64, strict=False
-        ),
-        host=pl.coalesce(*(prefix.str.extract(_PREFIX_HOST, group) for group in range(1, 3))),
+        rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
+        host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),
     )
     rows = rows.with_columns(text=pl.col("text").str.slice(prefix.str.len_chars().fill_null(0)))
     return rows.join(labels, on="prefix", how="left", maintain_order="left")

@@ -73,7 +73,9 @@ class TestCarriageReturns:
         assert rows.select("line_no", "text").rows() == [(1, "x"), (2, " 10%|#|"), (2, " 50%|##|"), (2, "done")]
 
     def test_an_error_right_behind_a_bar_is_found(self) -> None:
-        rows = lines.candidates(lines.split(0, b"\r 3%|1/30 [00:01]\rTraceback (most recent call last):\n"), ["Traceback"])
+        rows = lines.candidates(
+            lines.split(0, b"\r 3%|1/30 [00:01]\rTraceback (most recent call last):\n"), ["Traceback"]
+        )
         assert rows.filter(~pl.col("is_edge"))["text"].to_list() == ["Traceback (most recent call last):"]
 
     def test_a_return_before_the_line_feed_is_part_of_the_line_end(self) -> None:
@@ -128,6 +130,8 @@ PREFIXES = [
     ("[rank0]:[rank0]:", 0, None),
     ("[default1]:[rank9]:", 9, None),
     ("3: [default1]:", 3, None),
+    ("I0811 21:54:55.531340 138312345 metric_logger.py:226] ", None, None),
+    ("W1120 23:30:08.820000 16891 torch/distributed/run.py:874] ", None, None),
 ]
 
 
@@ -207,7 +211,9 @@ def cut(data: bytes, places: range | list[int]) -> list[bytes]:
 LOG_BYTES = st.lists(
     st.one_of(
         st.binary(max_size=30),
-        st.sampled_from([b"\n", b"\r\n", b"\r", b"\0", b"\xe2\x82\xac", b"\x1b[31m", b"[rank1]:", b"step: 1", b"x" * 200]),
+        st.sampled_from(
+            [b"\n", b"\r\n", b"\r", b"\0", b"\xe2\x82\xac", b"\x1b[31m", b"[rank1]:", b"step: 1", b"x" * 200]
+        ),
     ),
     max_size=60,
 ).map(b"".join)
@@ -222,20 +228,18 @@ def test_lines_and_their_numbers_do_not_depend_on_where_the_file_is_cut(data: by
 
 
 @given(data=LOG_BYTES, places=st.lists(st.integers(0, 2000), max_size=8), limit=st.integers(1, 150))
-def test_a_line_limit_changes_nothing_but_the_long_lines(data: bytes, places: list[int], limit: int) -> None:
+def test_a_line_limit_cuts_the_long_lines_and_nothing_else(data: bytes, places: list[int], limit: int) -> None:
     chunks = cut(data, [place for place in places if place < len(data)])
-    found = list(lines.blocks(chunks, max_line_bytes=limit))
-    expected = data.split(b"\n")[: None if data and not data.endswith(b"\n") else -1]
-    numbered = {}
-    for block, first, dropped in found:
+    found: dict[int, tuple[bytes, int]] = {}
+    for block, first, dropped in lines.blocks(chunks, max_line_bytes=limit):
         for offset, line in enumerate(block.removesuffix(b"\n").split(b"\n")):
-            numbered[first + offset] = (line, dropped)
-    assert sorted(numbered) == list(range(1, len(expected) + 1))
-    for number, line in enumerate(expected, 1):
-        if len(line) > limit:  # the head of a line that short is the line
-            assert numbered[number] == (line, 0)
-        else:
-            assert numbered[number] == (line, 0)
+            found[first + offset] = (line, dropped)
+    expected = data.removesuffix(b"\n").split(b"\n") if data else []
+    assert sorted(found) == list(range(1, len(expected) + 1))
+    for (kept, dropped), line in zip((found[number] for number in sorted(found)), expected, strict=True):
+        assert line.startswith(kept)
+        assert len(kept) + dropped == len(line)
+        assert dropped == 0 or len(line) > limit
 
 
 def test_a_line_of_200_mb_takes_seconds_and_little_memory() -> None:
