@@ -30,7 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = argparse.ArgumentParser(
         prog="sweepscope",
-        description="Which parallel layout is best for a model on these nodes, how sure is that, and why do others lose?",
+        description="Which parallel layout is best for a model on these nodes, how sure is that, why do others lose?",
         epilog="Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     parser.add_argument("--version", action="version", version=f"sweepscope {version('sweepscope')}")
