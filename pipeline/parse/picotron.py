@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.parse import environment
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Sidecar, conform
 from pipeline.parse.quantities import HUMAN, divided, human, number, size
 
@@ -56,7 +57,7 @@ _TELLING_STEP = r"Step:\s*(?:[1-3]|\d*0)\s"
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Parameter count and accelerator count, from the lines that print them."""
+    """Parameter count and accelerator count, from the lines that print them, and what the job's launch says."""
     text = pl.col("text")
     sized = lines.filter(text.str.contains("Number of parameters:", literal=True)).select(
         "source", "line_no", name=pl.lit("params"), value=human(_field("Number of parameters"))
@@ -67,7 +68,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     found = pl.concat([sized, timed]).with_columns(
         value=pl.col("value").cast(pl.Int64, strict=False).cast(pl.String), setting_source=pl.lit("log_line")
     )
-    return conform(found.drop_nulls("value"), SETTING_FACTS)
+    return pl.concat([conform(found.drop_nulls("value"), SETTING_FACTS), environment.settings(lines)])
 
 
 def _ranks(throughput: pl.Expr, per_rank: pl.Expr) -> pl.Expr:
@@ -141,7 +142,7 @@ DIALECT = Dialect(
         "Broadcasting tokenizer to all ranks",
         "Tokens per step:",
     ),
-    anchors=("Step:", "Tokens per step:", "Number of parameters:"),
+    anchors=("Step:", "Tokens per step:", "Number of parameters:", *environment.ANCHORS),
     steps=steps,
     settings=settings,
     sidecars=(

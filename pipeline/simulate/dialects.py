@@ -5,8 +5,9 @@ The framework's printing rules are stated twice on purpose: `printed_step` gives
 
 from __future__ import annotations
 
-from pipeline.simulate import render_megatron, render_nanotron, render_picotron, render_torchtitan
-from pipeline.simulate.renderer import Renderer
+from pipeline.simulate import prologue, render_megatron, render_nanotron, render_picotron, render_torchtitan
+from pipeline.simulate.renderer import Renderer, Stated
+from pipeline.simulate.truth import SimulatedRun
 
 RENDERERS: dict[str, Renderer] = {
     renderer.framework: renderer
@@ -17,3 +18,8 @@ RENDERERS: dict[str, Renderer] = {
         render_torchtitan.RENDERER,
     )
 }
+
+
+def stated(run: SimulatedRun) -> Stated:
+    """Columns of `runs` that the run's files say outright, with their values."""
+    return {**RENDERERS[run.framework].stated(run), **prologue.stated(run)}

@@ -128,6 +128,7 @@ def _live(rng: random.Random, renderer: Renderer, setup: SimulatedRun, noise: bo
         failure=failure,
         ended_at=end,
         unfinished=following if failure == "mid_line" else None,
+        prologue=rng.random() < 0.9,
         stderr_apart=status != "truncated" and noise and rng.random() < 0.1,
         noise=_noise(rng, setup.framework) if noise else Noise(),
     )

@@ -87,4 +87,7 @@ def arguments(run: SimulatedRun) -> list[tuple[str, object]]:
             "untie_embeddings_and_output_weights": not model.tie_word_embeddings,
             "use_distributed_optimizer": layout.zero_stage == 1,
         }
+    if run.variant in {"2024", "2026"}:
+        found["moe_ffn_hidden_size"] = model.ffn_hidden_size if model.num_experts else None
+        found["moe_shared_expert_intermediate_size"] = None
     return sorted(found.items(), key=lambda item: item[0].lower())

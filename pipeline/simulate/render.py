@@ -9,6 +9,7 @@ from pipeline.simulate.console import LogLine
 from pipeline.simulate.dialects import RENDERERS
 from pipeline.simulate.failures import tail
 from pipeline.simulate.noise import disturb, encode
+from pipeline.simulate.prologue import prologue
 from pipeline.simulate.renderer import cosmetics
 from pipeline.simulate.truth import SimulatedRun
 
@@ -21,6 +22,7 @@ def render(run: SimulatedRun) -> dict[str, bytes]:
     else:
         body = _cut(renderer.body(replace(run, exact=(*run.exact, run.unfinished))), cosmetics(run, "cut"))
     end = tail(run, renderer.script, cosmetics(run, "tail"))
+    body = prologue(run, renderer.script) + body
     name = renderer.log_name(run)
     streams = {name: body, _stderr_name(name): end} if run.stderr_apart else {name: body + end}
     noise_rng = cosmetics(run, "noise")

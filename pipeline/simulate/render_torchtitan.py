@@ -153,7 +153,7 @@ def _stated(run: SimulatedRun) -> Stated:
         "gbs": layout.gbs,
         "cp": layout.cp,
         "params": run.model.params,
-        "accelerator": run.accelerator.device_name,
+        "accelerator": run.accelerator.name,
     }
     if not _is_since(run, "2025-10"):
         # Dimensions of size one are not named: absent there means 1, which the mesh line does not say outright.

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pipeline.errors import UsageError
-from pipeline.simulate.dialects import RENDERERS
+from pipeline.simulate.dialects import RENDERERS, stated
 from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.marker import MARKER_NAME, TRUTH_NAME
 from pipeline.simulate.render import render
@@ -102,8 +102,8 @@ def truth_of(run: SimulatedRun, log: str) -> dict[str, object]:
         "last_loss": _plain(last.loss) if last else None,
         "mem_peak_allocated_bytes": run.mem_peak_allocated_bytes,
         "mem_peak_reserved_bytes": run.mem_peak_reserved_bytes,
-        "noise": asdict(run.noise) | {"stderr_apart": run.stderr_apart},
-        "stated": dict(RENDERERS[run.framework].stated(run)),
+        "noise": asdict(run.noise) | {"prologue": run.prologue, "stderr_apart": run.stderr_apart},
+        "stated": dict(stated(run)),
         "steps": {
             field.name: [_plain(getattr(step, field.name)) for step in run.steps] for field in fields(SimulatedStep)
         },

@@ -91,7 +91,8 @@ class SimulatedRun:
 
     `exact` holds the steps logged before the end, `steps` the same as printed; `unfinished` is the step whose line was
     being written when the file stopped. `variant` names the dialect's age.
-    `seed` drives only what carries no meaning: host names, process ids, where noise falls.
+    `prologue`: the job script prints `nvidia-smi` and its launch command first. `stderr_apart`: failures go to a file
+    of their own. `seed` drives only what carries no meaning: host names, process ids, where noise falls.
     """
 
     name: str
@@ -117,6 +118,7 @@ class SimulatedRun:
     unfinished: ExactStep | None = None
     mem_peak_allocated_bytes: int | None = None
     mem_peak_reserved_bytes: int | None = None
+    prologue: bool = True
     stderr_apart: bool = False
     noise: Noise = field(default_factory=Noise)
 

@@ -54,6 +54,7 @@ def make_run(framework: str, *, exact: list[ExactStep] | None = None, **override
         "started_at": START,
         "ended_at": START + timedelta(minutes=5),
         "status": "completed",
+        "prologue": False,
         **overrides,
     }
     run = SimulatedRun(**values)  # type: ignore[arg-type]  # as above
@@ -107,7 +108,8 @@ def runs(draw: st.DrawFn, framework: str) -> SimulatedRun:
         failure=failure,
         ended_at=ts + timedelta(seconds=5),
         unfinished=exact[-1] if failure == "mid_line" else None,
-        stderr_apart=False,
+        prologue=draw(st.booleans()),
+        stderr_apart=draw(st.booleans()) and status != "truncated",
         noise=draw(noises),
         seed=draw(st.integers(0, 2**20)),
     )

@@ -163,3 +163,11 @@ def test_model_shapes_count_as_published() -> None:
     assert counts["Llama-3.1-70B"] == 70_553_706_496
     assert counts["Llama-3.2-1B"] == 1_235_814_400
     assert counts["Qwen3-14B"] == pytest.approx(14_768_307_200, rel=1e-5)
+
+
+def test_the_job_script_names_card_and_nodes_before_the_framework_speaks() -> None:
+    log = _log(make_run("picotron", prologue=True, noise=Noise(tee="default")))
+    assert "|   0  NVIDIA H100 80GB HBM3          On  |   00000000:09:00.0 Off |                    0 |" in log
+    launch = log.index("+ srun torchrun --nnodes 2 --nproc_per_node 8 --rdzv_backend c10d train.py")
+    assert log[launch + 1] == "[default0]:rank 0: Creating tokenizer"
+    assert len({len(line) for line in log[2:launch]}) == 1  # a table

@@ -22,7 +22,7 @@ from pipeline.parse import engine, lines
 from pipeline.parse.assemble import assemble
 from pipeline.parse.registry import DIALECTS
 from pipeline.read import read_batch
-from pipeline.simulate.dialects import RENDERERS
+from pipeline.simulate.dialects import RENDERERS, stated
 from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.render import render
 from pipeline.simulate.sweep import write_run
@@ -82,6 +82,8 @@ def differences(run: SimulatedRun, tables: Tables, root: Path) -> list[str]:
         "origin": "simulated",
         "status": run.status,
         "num_gpus": run.num_gpus,
+        "num_nodes": run.num_nodes,
+        "job_id": None if run.framework == "torchtitan" else str(run.job_id),
         "gbs_tokens": run.gbs_tokens,
         "steps_logged": len(run.steps) or None,
         "last_step": last.step if last else None,
@@ -104,12 +106,10 @@ def differences(run: SimulatedRun, tables: Tables, root: Path) -> list[str]:
 
 
 def _expected_columns(run: SimulatedRun) -> dict[str, object]:
-    """What the files say, in the terms of `runs`: names of models and accelerators become canonical there."""
-    stated: dict[str, object] = dict(RENDERERS[run.framework].stated(run))
-    stated.pop("model", None)
-    if "accelerator" in stated:
-        stated["accelerator"] = run.accelerator.name
-    return stated
+    """What the files say; the name of the model becomes canonical in `runs`."""
+    columns: dict[str, object] = dict(stated(run))
+    columns.pop("model", None)
+    return columns
 
 
 @pytest.fixture(scope="module")
