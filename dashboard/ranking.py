@@ -11,7 +11,10 @@ from dashboard.labels import MINUS, number, percent, points
 
 @dataclass(frozen=True)
 class RankedRow:
-    """One layout: `share` is its value over the winner's, `gap` says how far it is behind ("" for the winner)."""
+    """One layout, with what else sets it apart.
+
+    `share` is its value over the winner's, `gap` says how far it is behind ("" for the winner).
+    """
 
     run_id: str
     layout: str
@@ -42,7 +45,7 @@ def ranked_rows(ranked: pl.DataFrame, *, noise: float, limit: int = 6) -> list[R
         rows.append(
             RankedRow(
                 run_id=row["run_id"],
-                layout=row["layout"] or "layout unknown",
+                layout=" · ".join(part for part in (row["layout"] or "layout unknown", row["variant"]) if part),
                 value=number(value * 100, 1) if has_mfu else number(value),
                 gap="" if index == 0 else behind,
                 share=value / widest if widest else 0.0,

@@ -29,6 +29,11 @@ class Slice:
     gbs_tokens: int | None
     sweep: str | None = None
 
+    @property
+    def study(self) -> str | None:
+        """Name of the one sweep on screen; published ones are named after their file, so it reads better in words."""
+        return self.sweep.replace("_", " ") if self.sweep and self.origin == "published" else self.sweep
+
 
 def offered_origins(origins: Sequence[str]) -> list[str]:
     """Origins to choose from, in order of preference.

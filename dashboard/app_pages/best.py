@@ -21,8 +21,9 @@ from dashboard.words import cell as cell_words
 
 TITLE = "Best configurations"
 _TABLE = (
-    "rank_in_cell", "layout", "framework", "mfu", "tokens_per_s_per_gpu", "step_time_s", "mem_peak_allocated_bytes",
-    "mem_peak_reserved_bytes", "repeats", "repeat_spread", "recompute", "precision", "run_id",
+    "rank_in_cell", "layout", "variant", "framework", "mfu", "tokens_per_s_per_gpu", "step_time_s",
+    "mem_peak_allocated_bytes", "mem_peak_reserved_bytes", "repeats", "repeat_spread", "recompute",
+    "precision", "run_id",
 )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def _page(view: View) -> None:
     if "open_cell" in st.session_state:
         st.switch_page("app_pages/best.py", query_params=_cell_query(view.filters, st.session_state.pop("open_cell")))
     scope = grid_words.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
-    meta = words.meta(scope, view.store.version, labels.moment(view.store.published_at))
+    meta = words.meta(scope, chosen.study, view.store.version, labels.moment(view.store.published_at))
     widgets.head(TITLE, words.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
     shell.say_ignored(view)
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)

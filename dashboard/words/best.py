@@ -96,7 +96,7 @@ def conditions(chosen: Slice, cells: pl.DataFrame, of_origin: int) -> str:
     frameworks = cells["framework"].drop_nulls().unique().sort().to_list()
     parts = [
         scope(int(cells["runs_tried"].sum()), of_origin, chosen.origin),
-        chosen.sweep,
+        chosen.study,
         ", ".join(frameworks[:3]) + (" and others" if len(frameworks) > 3 else ""),
         chosen.accelerator or "accelerator unknown",
         f"sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else "sequence unknown",

@@ -184,18 +184,16 @@ def quiet_problems(row: Mapping[str, int]) -> list[Item]:
     ]
 
 
-def meta(scope: str, version: int, published_at: str) -> str:
+def meta(scope: str, study: str | None, version: int, published_at: str) -> str:
     """n and the age of the data."""
-    return f"{scope} · store version {version}, published {published_at} UTC"
+    return f"{scope}{f' ({study})' if study else ''} · store version {version}, published {published_at} UTC"
 
 
 def slice_words(chosen: Slice) -> str:
     """The grid's conditions after its title."""
     batch = f", {labels.token_count(chosen.gbs_tokens)}-token batch" if chosen.gbs_tokens is not None else ""
     sequence = f", sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else ""
-    return (
-        f"{chosen.sweep + ', ' if chosen.sweep else ''}{chosen.accelerator or 'accelerator unknown'}{sequence}{batch}"
-    )
+    return f"{chosen.accelerator or 'accelerator unknown'}{sequence}{batch}"
 
 
 def in_sentence(label: str) -> str:

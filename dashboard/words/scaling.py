@@ -105,7 +105,7 @@ def meta(points: pl.DataFrame, lines: Sequence[str], chosen: Slice) -> str:
     hidden = points["line"].n_unique() - len(lines)
     parts = [
         f"Best run of {count(points.height, 'cell')}",
-        *([chosen.sweep] if chosen.sweep else []),
+        *([chosen.study] if chosen.study else []),
         chosen.accelerator or "accelerator unknown",
         f"sequence {number(chosen.seq_len)}",
     ]
