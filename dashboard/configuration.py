@@ -94,7 +94,9 @@ def source_words(row: dict[str, Any]) -> str:
     'log, line 4,012'
     """
     words = _SOURCES.get(row["setting_source"], str(row["setting_source"]))
-    return words if row["line_no"] is None else f"{words}, line {number(row['line_no'])}"
+    # what was derived or assumed stands in no line, whatever row it belongs to
+    is_written = row["line_no"] is not None and row["setting_source"] not in ("derived", "assumed")
+    return f"{words}, line {number(row['line_no'])}" if is_written else words
 
 
 def contradiction(rows: list[dict[str, Any]]) -> str:

@@ -11,6 +11,8 @@ from dashboard import labels
 
 # A first step (compilation, allocator warm-up) can take 20 steady ones; drawn to scale it would flatten the rest.
 BEYOND_MEDIANS = 2.5
+# Warm-up steps are no result: they leave the axis as soon as they would stretch it.
+WARMUP_BEYOND_MEDIANS = 1.2
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,8 @@ MEASURES: dict[str, Measure] = {
     measure.key: measure
     for measure in (
         Measure("time", "Step time", "Step time, seconds", "step_time_s", labels.seconds, has_median=True, clips=True),
-        Measure("loss", "Loss", "Training loss, nats", "loss", labels.significant),
         Measure("throughput", "Tokens/s/GPU", "Tokens/s/GPU", "tokens_per_s_per_gpu", labels.number, has_median=True),
+        Measure("loss", "Loss", "Training loss, nats", "loss", labels.significant),
         Measure("memory", "Memory", "Reserved memory, GiB", "mem_reserved_bytes", labels.gib, factor=1 / labels.GIB),
     )
 }
@@ -74,16 +76,15 @@ def curve(points: pl.DataFrame, measure: Measure, *, warmup_steps: int, median: 
         warmup_steps: leading logged steps that the run's medians leave out.
         median: the run's steady median in base units, drawn as a line; None draws none.
     """
-    worst = _worst_per_point(measure)
     known = points.filter(pl.col(measure.column).is_not_null()).with_columns(
-        value=pl.col(measure.column) * measure.factor, worst=worst * measure.factor
+        value=pl.col(measure.column) * measure.factor, worst=_worst_per_point(measure) * measure.factor
     )
-    steady = known.filter(pl.col("place") > warmup_steps)
-    base = steady if steady.height else known
-    middle = float(base.select(pl.col("value").median()).item())
-    limit = middle * BEYOND_MEDIANS if measure.clips else float("inf")
+    is_steady = pl.col("place") > warmup_steps
+    steady = known.filter(is_steady)
+    middle = float((steady if steady.height else known).select(pl.col("value").median()).item())
+    limit = _limit(steady, middle, is_steady) if measure.clips else pl.lit(float("inf"))
     inside = known.filter(pl.col("value") <= limit)
-    low, high = _axis(base.filter(pl.col("value") <= limit)["value"], inside["value"], middle)
+    low, high = _axis((inside if inside.height else known)["value"], middle)
     over = known.filter(pl.col("worst") > limit)
     step = "slowest_step" if measure.clips else "step"
     return Curve(
@@ -103,10 +104,17 @@ def _worst_per_point(measure: Measure) -> pl.Expr:
     return pl.col("step_time_max_s") if measure.clips else pl.col(measure.column)
 
 
-def _axis(steady: pl.Series, drawn: pl.Series, middle: float) -> tuple[float, float]:
+def _limit(steady: pl.DataFrame, middle: float, is_steady: pl.Expr) -> pl.Expr:
+    """Largest value that each point may have and still be drawn."""
+    highest = middle * BEYOND_MEDIANS
+    top = steady.filter(pl.col("value") <= highest)["value"].max()
+    warmup = middle * WARMUP_BEYOND_MEDIANS if top is None else max(float(top), middle * WARMUP_BEYOND_MEDIANS)  # type: ignore[arg-type] # a number
+    return pl.when(is_steady).then(highest).otherwise(warmup)
+
+
+def _axis(drawn: pl.Series, middle: float) -> tuple[float, float]:
     """Ends of the axis: all that is drawn, and never so close that noise of a few per cent looks like a cliff."""
-    values = drawn if drawn.len() else steady
-    low, high = float(values.min()), float(values.max())  # type: ignore[arg-type] # numbers
+    low, high = float(drawn.min()), float(drawn.max())  # type: ignore[arg-type] # numbers
     room = max((high - low) * 0.15, abs(middle) * 0.03, 1e-9)
     return (max(0.0, low - room) if low >= 0 else low - room), high + room
 
@@ -124,15 +132,16 @@ def _warmup_until(points: pl.DataFrame, warmup_steps: int) -> float | None:
 def beyond_in_words(shown: Curve) -> str:
     """What lies above the axis, or "" when nothing does.
 
-    One to two points are named one by one; more are counted, with the worst of them.
+    One or two steps are named one by one; more are counted, with the slowest of them. A point that stands for many
+    steps names only its slowest.
     """
     points = shown.beyond
     if not points:
         return ""
-    if len(points) <= 2:
-        return ", ".join(f"step {labels.number(p.step)}: {labels.seconds(p.value)}" for p in points)
     worst = max(points, key=lambda point: point.value)
-    return (
-        f"{labels.count(len(points), 'step')} above the axis, the longest {labels.seconds(worst.value)} "
-        f"at step {labels.number(worst.step)}"
-    )
+    slowest = f"step {labels.number(worst.step)}: {labels.seconds(worst.value)}"
+    if shown.steps_per_point > 1:
+        return f"slowest {slowest}"
+    if len(points) <= 2:
+        return ", ".join(f"step {labels.number(point.step)}: {labels.seconds(point.value)}" for point in points)
+    return f"{labels.count(len(points), 'step')} above the axis, slowest {slowest}"

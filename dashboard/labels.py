@@ -53,6 +53,13 @@ _LABELS = {
     "is_tie": "Tie",
     "is_used": "Used",
     "setting_source": "Stands in",
+    "num_layers": "Layers",
+    "num_heads": "Heads",
+    "num_kv_heads": "KV heads",
+    "num_experts": "Experts",
+    "ffn_hidden_size": "FFN width",
+    "vocab_size": "Vocabulary",
+    "tie_word_embeddings": "Tied embeddings",
     "steps_in_row": "Steps in the row",
     "error": "Reason",
     "advice": "What to do",
@@ -186,6 +193,17 @@ def gib(size_bytes: float | None, decimals: int = 1) -> str:
     ('1.0 GiB', '16 GiB')
     """
     return MISSING if size_bytes is None else f"{number(size_bytes / GIB, decimals)}{NBSP}GiB"
+
+
+def memory(size_bytes: float | None) -> str:
+    """Bytes in GiB, or in MiB where GiB would read as nearly nothing.
+
+    >>> memory(2**37).replace(NBSP, " "), memory(26_000_000).replace(NBSP, " ")
+    ('128.0 GiB', '24.8 MiB')
+    """
+    if size_bytes is None or size_bytes >= GIB / 10:
+        return gib(size_bytes)
+    return f"{number(size_bytes / 2**20, 1)}{NBSP}MiB"
 
 
 def significant(value: float | None, digits: int = 3) -> str:

@@ -172,12 +172,14 @@ def tracks(items: Sequence[tuple[str, str, float | None]]) -> None:
     st.html(f'<div class="ss-tracks">{"".join(lines)}</div>')
 
 
-def log_lines(lines: Sequence[tuple[int | None, str]]) -> None:
-    """Lines of a log with their numbers, exactly as they stand there: escaped, never read as HTML."""
+def log_lines(lines: Sequence[tuple[int | None, str, str]]) -> None:
+    """Lines of a log with number and a remark, exactly as they stand there: escaped, never read as HTML."""
     blocks = (
         f'<div class="ss-code"><span class="line">{"" if line_no is None else line_no}</span>'
-        f"{html.escape(text.strip(), quote=False)}</div>"
-        for line_no, text in lines
+        f"{html.escape(text.strip(), quote=False)}"
+        + (f' <span class="remark">{rich(remark)}</span>' if remark else "")
+        + "</div>"
+        for line_no, text, remark in lines
     )
     st.html("".join(blocks))
 

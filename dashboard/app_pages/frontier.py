@@ -37,8 +37,9 @@ def _page(view: View) -> None:
         widgets.sql_popover({"Published": found, "Best here": best})
     dots = frontier.dots(published, own, is_short=rows == "short")
     with head:
-        origins = tuple(dict.fromkeys(("published", *((origin,) if own.height and origin else ()))))
-        widgets.head(TITLE, words.answer(dots, origin), words.LEGEND, origins=origins)
+        shown = [name for name, frame in (("published", published), (origin, own)) if name and frame.height]
+        origins = tuple(dict.fromkeys(shown))
+        widgets.head(TITLE, words.answer(dots, origin), words.LEGEND if dots else "", origins=origins)
     if not dots:
         return
     widgets.chart(chart.draw(dots, view.tokens), key="frontier", alt=words.alt(dots))

@@ -52,7 +52,7 @@ def _draw_files(view: View) -> None:
     widgets.section("Files", "by kind and what became of them")
     files = queries.files().run(view.store.con)
     if files.is_empty():
-        widgets.empty("No file is in the ledger. Run `sweepscope ingest PATH`.")
+        widgets.empty("No file is in the ledger. Run **sweepscope ingest PATH**.")
         return
     symbols = {word: mark.text for word, mark in FILE_STATUS.items()}
     shown = files.with_columns(

@@ -48,8 +48,11 @@ def _page(view: View) -> None:
         _draw_memory(run)
         _draw_facts(run, settings, "Layout")
         _draw_relations(view, run)
-    below = [group for group in configuration.GROUPS if group != "Layout"]
-    for column, group in zip(st.columns(len(below), gap="large"), below, strict=True):
+    below = [
+        group for group in configuration.GROUPS
+        if group != "Layout" and configuration.facts(run, settings, group)
+    ]  # fmt: skip
+    for column, group in zip(st.columns(max(len(below), 1), gap="large"), below, strict=False):
         with column, st.container(gap="xsmall"):
             _draw_facts(run, settings, group)
     _draw_tables(view, run, settings, points)
@@ -86,13 +89,12 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
 
 
 def _draw_evidence(run: dict[str, Any], evidence: pl.DataFrame) -> None:
-    mark = STATUS[run["status"]]
-    widgets.section(mark.text, words.evidence_line(run))
     rows = words.telling(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
+    widgets.section(STATUS[run["status"]].text, words.evidence_line(run, [row for row, _ in rows]))
     if rows:
-        widgets.log_lines([(row["line_no"], row["text"]) for row in rows])
+        widgets.log_lines([(row["line_no"], row["text"], words.alike(more)) for row, more in rows])
     found = int(evidence["found"][0]) if evidence.height else 0
-    widgets.note(words.source_note(run, shown=len(rows), found=found))
+    widgets.note(words.source_note(run, found=found))
     if found > len(rows):
         with st.expander(f"All {labels.count(found, 'evidence line')}"):
             widgets.table(evidence, ("line_no", "kind", "rank", "host", "text", "source_path"))

@@ -29,7 +29,7 @@ def draw(dots: Sequence[Dot], tokens: Theme) -> go.Figure:
         if dot.hfu is not None:
             _draw_hfu(figure, row, dot, tokens)
         if dot.mfu is not None:
-            _draw_mfu(figure, row, dot, tokens, is_far_right=100 * dot.mfu > low + 0.72 * (high - low))
+            _draw_mfu(figure, row, dot, tokens, at=(100 * dot.mfu - low) / (high - low))
     _draw_best_line(figure, dots, tokens)
     figure.update_layout(
         height=(_ROW_HEIGHT if len(dots) < _DENSE_FROM else _DENSE_ROW_HEIGHT) * len(dots) + _AXIS_HEIGHT,
@@ -68,27 +68,36 @@ def _hover(dot: Dot) -> str:
     return "<br>".join(lines)
 
 
-def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, is_far_right: bool) -> None:
+def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, at: float) -> None:
+    """The dot of an MFU with its value beside it. `at` is its place on the axis, 0 to 1."""
     is_own, is_filled = dot.kind == "own", dot.kind != "other"
     color = tokens.completed if is_own else tokens.categories[0]
+    value = 100 * (dot.mfu or 0)
     figure.add_scatter(
-        x=[100 * (dot.mfu or 0)], y=[row], mode="markers", hovertext=[_hover(dot)],
-        hovertemplate="%{hovertext}<extra></extra>",
+        x=[value], y=[row], mode="markers", hovertext=[_hover(dot)], hovertemplate="%{hovertext}<extra></extra>",
         marker={
             "symbol": "diamond" if is_own else "circle", "size": 13 if is_own else 10,
             # hollow means page-coloured, so that the grid line does not run through
             "color": color if is_filled else tokens.page, "line": {"width": 2, "color": color},
         },
     )  # fmt: skip
-    at, value = (100 * (dot.mfu or 0), row), number(100 * (dot.mfu or 0), 1)
-    if is_filled:
-        _label(figure, at, f"<b>{value}</b>", side="left", color=tokens.ink, page=tokens.page)
-        return
+    side = _label_side(dot, at)
+    _label(figure, (value, row), _mfu_label(dot, side, tokens), side=side, color=tokens.ink, page=tokens.page)
+
+
+def _label_side(dot: Dot, at: float) -> str:
+    """Values stand left of their dot, reasons right, unless the edge is near or a square needs the right side."""
+    if dot.kind != "other":
+        return "right" if at < 0.06 else "left"
+    return "left" if at > 0.72 or (dot.hfu is not None and at > 0.3) else "right"
+
+
+def _mfu_label(dot: Dot, side: str, tokens: Theme) -> str:
+    value = number(100 * (dot.mfu or 0), 1)
+    if dot.kind != "other":
+        return f"<b>{value}</b>"
     reason = f"<span style='color:{tokens.mute}'>{plain(dot.reason or '')}</span>"
-    # A square on the right keeps that side for its own label.
-    side = "left" if is_far_right or dot.hfu is not None else "right"
-    text = f"{reason}{NBSP}{NBSP}{value}" if side == "left" else f"{value}{NBSP}{NBSP}{reason}"
-    _label(figure, at, text, side=side, color=tokens.ink, page=tokens.page)
+    return f"{reason}{NBSP}{NBSP}{value}" if side == "left" else f"{value}{NBSP}{NBSP}{reason}"
 
 
 def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:

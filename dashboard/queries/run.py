@@ -114,12 +114,16 @@ LIMIT 1""",
 
 
 def attempts(run_id: str) -> Query:
-    """Every attempt found in the same directory or file, this one included, in order; published rows stand alone."""
+    """Every attempt of the same unit of ingest (run directory, or single log), this one included, in order.
+
+    Published rows share one file without sharing a run: they have none.
+    """
     return Query(
         """SELECT other.run_id, other.attempt, other.status, other.started_at, other.last_step, other.source_path
 FROM runs AS this
-JOIN runs AS other
-  ON other.run_dir = this.run_dir OR (this.run_dir IS NULL AND other.source_path = this.source_path)
+JOIN files AS mine ON mine.path = this.source_path
+JOIN files AS its ON its.unit = mine.unit
+JOIN runs AS other ON other.source_path = its.path
 WHERE this.run_id = $run_id AND this.origin <> 'published'
 ORDER BY other.source_path, other.attempt""",
         {"run_id": run_id},

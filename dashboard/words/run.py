@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.configuration import Fact
 from dashboard.curves import Curve, beyond_in_words
 from dashboard.frontier import hardware
-from dashboard.labels import MISSING, count, gib, number, percent, seconds, significant
+from dashboard.labels import MISSING, count, memory, number, percent, seconds, significant
 
 Run = Mapping[str, Any]
 
@@ -61,6 +62,8 @@ def answer(run: Run, evidence: Sequence[Mapping[str, Any]], last_step_line: int 
 
 
 def _ended(run: Run) -> str:
+    if run["status"] == "completed" and run["origin"] == "published" and not run["steps_logged"]:
+        return "Published as completed"
     if run["status"] == "completed" and run["steps_planned"] is not None and run["last_step"] == run["steps_planned"]:
         return f"Completed all {count(run['steps_planned'], 'step')}"
     return _ENDED[run["status"]]
@@ -126,10 +129,15 @@ def _statistic(run: Run) -> str | None:
     return f"median of {count(used, 'step')}{warmup}"
 
 
-def evidence_line(run: Run) -> str:
-    """Confidence and the rule or line that decided the status."""
+def evidence_line(run: Run, shown: Sequence[Mapping[str, Any]]) -> str:
+    """Confidence, and the rule that decided the status; a line that is shown below is named by its number."""
     parts = [f"confidence {run['status_confidence']}"] if run["status_confidence"] else []
-    parts += [str(run["status_evidence"])] if run["status_evidence"] else []
+    told = str(run["status_evidence"] or "").strip()
+    line = next((row["line_no"] for row in shown if told and told in row["text"]), None)
+    if line is not None:
+        parts.append(f"line {number(line)} decides")
+    elif told:
+        parts.append(told)
     return " · ".join(parts)
 
 
@@ -138,15 +146,19 @@ def figures(run: Run) -> list[tuple[str, str, str]]:
     steady = "median of the steady steps" if run["steps_logged"] else "as published"
     return [
         ("MFU (recomputed)", percent(run["mfu"]), _mfu_note(run)),
-        ("Tokens/s/GPU", number(run["tokens_per_s_per_gpu"]), steady if run["tokens_per_s_per_gpu"] else "not logged"),
-        ("Model TFLOP/s/GPU", number(run["model_tflops_per_gpu"]), _tflops_note(run)),
+        ("Tokens/s/GPU", number(run["tokens_per_s_per_gpu"]), steady if run["tokens_per_s_per_gpu"] else _absent(run)),
+        ("Model TFLOP/s/GPU", significant(run["model_tflops_per_gpu"]), _tflops_note(run)),
         _memory(run),
     ]
 
 
+def _absent(run: Run) -> str:
+    return "not published" if run["origin"] == "published" else "not logged"
+
+
 def _mfu_note(run: Run) -> str:
     if run["mfu"] is None:
-        return str(run["mfu_basis"] or "not logged")
+        return str(run["mfu_basis"] or _absent(run))
     chip = f"{hardware(1, run['accelerator']).removeprefix('1 × ')} " if run["accelerator"] else ""
     peak = f"{chip}peak {number(run['peak_tflops'])} TFLOP/s" if run["peak_tflops"] is not None else ""
     printed = run["mfu_logged"]
@@ -158,7 +170,7 @@ def _mfu_note(run: Run) -> str:
 def _tflops_note(run: Run) -> str:
     printed = run["tflops_per_gpu_logged"]
     if run["model_tflops_per_gpu"] is None:
-        return f"{significant(printed)} as logged" if printed is not None else "not logged"
+        return f"{significant(printed)} as logged" if printed is not None else _absent(run)
     return f"recomputed; {significant(printed)} as logged" if printed is not None else "recomputed"
 
 
@@ -167,9 +179,9 @@ def _memory(run: Run) -> tuple[str, str, str]:
     if used is None:
         name, used = "Peak reserved", run["mem_peak_reserved_bytes"]
     if used is None:
-        return "Peak memory", MISSING, "not logged"
+        return "Peak memory", MISSING, _absent(run)
     card = run["memory_bytes"]
-    return name, gib(used), f"of {gib(card)} that the card can allocate" if card is not None else "card unknown"
+    return name, memory(used), f"of {memory(card)} that the card can allocate" if card is not None else "card unknown"
 
 
 def place(row: Mapping[str, Any], run: Run) -> str:
@@ -186,11 +198,12 @@ def place(row: Mapping[str, Any], run: Run) -> str:
 
 
 def short_name(run: Run) -> str:
-    """Directory and attempt of a measured run; file and line of a published one."""
-    path = str(run["run_dir"] or run["source_path"] or run["run_id"]).rstrip("/")
-    name = path.rpartition("/")[2] or path
+    """Run directory (file, where a directory holds many runs) and attempt; file and line of a published one."""
+    directory = str(run["run_dir"] or "").rstrip("/").rpartition("/")[2]
+    file = str(run["source_path"] or run["run_id"]).rstrip("/").rpartition("/")[2]
     if run["origin"] == "published" and run["line_no"] is not None:
-        return f"{name}, line {number(run['line_no'])}"
+        return f"{file}, line {number(run['line_no'])}"
+    name = file if directory in ("", run["sweep"]) else directory
     return f"{name}, attempt {number(run['attempt'])}" if (run["attempt"] or 1) > 1 else name
 
 
@@ -213,26 +226,32 @@ def curve_alt(curve: Curve) -> str:
     return f"{curve.measure.title} over {span}{median}{f'; off the axis: {beyond}' if beyond else ''}."
 
 
-# What decides or contradicts a status says more than what merely happened.
-_LAST = ("launch", "config_conflict", "inconsistent")
+# What decides or contradicts a status says more than what merely happened, or than the head of a traceback.
+_LAST = ("traceback", "launch", "config_conflict", "inconsistent")
 
 
-def telling(evidence: Sequence[Mapping[str, Any]], status: str, most: int) -> list[Mapping[str, Any]]:
-    """At most `most` lines, in file order: those of the status' own kind first, launches and conflicts last."""
+def telling(evidence: Sequence[Mapping[str, Any]], status: str, most: int) -> list[tuple[Mapping[str, Any], int]]:
+    """At most `most` lines in file order, each with the number of lines like it that follow.
+
+    Lines of the status' own kind come before others, heads of tracebacks, launches and conflicts last. Ranks say the
+    same in lines that differ only by digits: one of them stands for all.
+    """
 
     def rank(row: Mapping[str, Any]) -> int:
         return 0 if row["kind"] == status else 2 if row["kind"] in _LAST else 1
 
-    chosen = sorted(range(len(evidence)), key=lambda place: (rank(evidence[place]), place))[:most]
-    return [evidence[place] for place in sorted(chosen)]
+    alike: dict[str, list[Mapping[str, Any]]] = {}
+    for row in evidence:
+        alike.setdefault(re.sub(r"\d+", "#", row["text"].strip()), []).append(row)
+    groups = sorted(enumerate(alike.values()), key=lambda group: (min(map(rank, group[1])), group[0]))[:most]
+    # a line that says two things (an exception that is an out-of-memory) stands in two rows
+    return [(rows[0], len({(row["source_path"], row["line_no"]) for row in rows}) - 1) for _, rows in sorted(groups)]
 
 
-def source_note(run: Run, *, shown: int, found: int) -> str:
-    """The file the lines stand in, and how many more there are."""
-    if found == 0:
-        return f"No evidence line was found. Source: {run['source_path'] or 'unknown'}."
-    more = f" {number(found - shown)} more below." if found > shown else ""
-    return f"Source: {run['source_path'] or 'unknown'}.{more}"
+def source_note(run: Run, *, found: int) -> str:
+    """The file that the lines stand in."""
+    source = f"Source: {run['source_path'] or 'unknown'}"
+    return source if found else f"No line of the log had to decide. {source}"
 
 
 def publication(row: Run) -> list[tuple[str, str]]:
@@ -253,16 +272,17 @@ def publication(row: Run) -> list[tuple[str, str]]:
 
 
 def memory_tracks(run: Run) -> list[tuple[str, str, float | None]]:
-    """Name, size and share of the card of each peak that was logged."""
+    """Name, size and share of the card of each peak that was logged; nothing when the card is unknown."""
     card = run["memory_bytes"]
+    if not card:
+        return []
     peaks = (("Allocated", run["mem_peak_allocated_bytes"]), ("Reserved", run["mem_peak_reserved_bytes"]))
-    return [(name, gib(size), size / card if card else None) for name, size in peaks if size is not None]
+    return [(name, memory(size), size / card) for name, size in peaks if size is not None]
 
 
 def memory_qualifier(run: Run) -> str:
     """What the tracks' length is."""
-    card = run["memory_bytes"]
-    return "card unknown" if card is None else f"track = {gib(card)} that the card can allocate"
+    return f"track = {memory(run['memory_bytes'])} that the card can allocate"
 
 
 def fact_note(fact: Fact) -> str:
@@ -283,3 +303,12 @@ def step_table_note(steps: int, rows: int) -> str:
     if rows == steps:
         return "As logged, warm-up included."
     return f"Medians of consecutive steps, {number(rows)} rows in all. The CSV holds every step as logged."
+
+
+def alike(more: int) -> str:
+    """How many further lines say the same.
+
+    >>> alike(0), alike(15)
+    ('', '15 more like it')
+    """
+    return f"{number(more)} more like it" if more else ""
