@@ -146,7 +146,7 @@ def blocks(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) -> 
         end = piece.find(b"\n")
         if end < 0:
             length += len(piece)
-            if held < max_line_bytes:
+            if held < max(max_line_bytes, MAX_LINE_CHARS):
                 open_line.append(piece)
                 held += len(piece)
             continue

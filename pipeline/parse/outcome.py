@@ -3,16 +3,20 @@
 The order of the rules is the knowledge:
 
 1. The trainer reached its last step or said that it finished: `completed`, whatever came after.
-2. A GPU out-of-memory, a host OOM kill, a watchdog timeout or an NCCL error explains the crash, SIGTERMs and exit codes
-   that follow it. Between them the earliest line is the cause. One after which two more steps were logged is not,
-   unless nothing else explains why the processes died (a buffered stdout may reach the file after the traceback).
-3. A scheduler's or user's stop, or a crash: the earliest line is the cause, the rest is its echo.
-4. A status file's word, which may be wrong (picotron greps it together) and so never beats the log.
-5. Nothing: `running` while the file is fresh, `truncated` when it stops after it had started, else `unknown`.
+2. GPU or host memory that ran out and a failed node are never the consequence of something else. They explain what
+   else stands at the end, before or behind it. One after which two more steps were logged was survived.
+3. Else the earliest of: a collective that hung, an NCCL error, and what the scheduler or the user did. The others are
+   its echo, and so are the exceptions, SIGTERMs and exit codes behind it; an exception before a stop is its cause.
+4. An exception.
+5. Processes that died, without a reason. One that was survived explains it after all: a buffered stdout may reach the
+   file later than the traceback.
+6. A status file's word, which may be wrong (picotron greps it together) and so never beats the log.
+7. Nothing: `running` while the file is fresh, `truncated` when it stops after it had started, else `unknown`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -22,18 +26,20 @@ STALE_AFTER = timedelta(minutes=15)
 
 OUTCOME = pl.Schema({"status": pl.String, "status_confidence": pl.String, "status_evidence": pl.String})
 
-# Rule 2 and rule 3: event kind -> status word. Within a rule the earliest line decides.
-_CAUSES = {"oom": "oom", "host_oom": "host_oom", "hang": "hang", "nccl_error": "nccl_error"}
-_STOPS = {
-    "timeout": "timeout", "node_fail": "node_fail", "preempted": "preempted", "cancelled": "cancelled",
-    "interrupted": "cancelled", "exception": "crash", "child_failed": "crash", "exit_code": "crash",
-    "sigkill": "crash", "sigterm": "cancelled",
+_STATUS = {
+    "oom": "oom", "host_oom": "host_oom", "node_fail": "node_fail",
+    "hang": "hang", "nccl_error": "nccl_error",
+    "timeout": "timeout", "preempted": "preempted", "cancelled": "cancelled", "interrupted": "cancelled",
+    "exception": "crash",
+    "child_failed": "crash", "exit_code": "crash", "sigkill": "crash", "sigterm": "cancelled",
 }  # fmt: skip
-# SIGTERM, SIGKILL and a bare exit code say that something ended the processes, not what.
-_WEAK = ("sigterm", "sigkill", "exit_code", "child_failed")
-# Lines of two files cannot be ordered. Between the first signs of each, the one that the other follows from wins: ranks
-# hang when another has died, and processes raise when the scheduler ends them.
-_ECHOES = ("hang", "nccl_error", "exception", *_WEAK)
+"""Event kind -> status word, for the kinds that say how a run ended."""
+
+_CERTAIN = ("oom", "host_oom", "node_fail")
+_STOPS = ("timeout", "preempted", "cancelled", "interrupted")
+_LOST = ("hang", "nccl_error")  # a rank lost the others: watchdog and NCCL cannot say why
+_DEAD = ("child_failed", "exit_code", "sigkill", "sigterm")
+_FAILED = ("child_failed", "exit_code", "sigkill")
 _STATUS_FILE = {"fail": "crash", "oom": "oom", "timeout": "timeout", "completed": "completed"}
 
 
@@ -51,42 +57,22 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
         `key` plus OUTCOME columns, one row per attempt, in the order given.
     """
     seen = events.join(attempts.select("key", "last_step_line", "previous_step_line"), on="key", maintain_order="left")
-    cause = _earliest(seen.filter(_is_behind("previous_step_line")), _CAUSES, "cause")
-    earlier = _earliest(seen.filter(~_is_behind("previous_step_line")), _CAUSES, "earlier")
-    stop = _earliest(seen.filter(_is_behind("last_step_line")), _STOPS, "stop")
-    ended = _first(seen.filter(pl.col("kind") == "training_end"), "ended")
+    at_end = seen.filter(_is_behind("last_step_line"))
+    signs = {
+        "end": _earliest(seen, ("training_end",)),
+        "certain": _earliest(seen.filter(_is_behind("previous_step_line")), _CERTAIN),
+        "survived": _earliest(seen.filter(~_is_behind("previous_step_line")), (*_CERTAIN, *_LOST)),
+        "ending": _earliest(at_end, (*_STOPS, *_LOST)),
+        "raised": _earliest(at_end, ("exception",)),
+        "failed": _earliest(at_end, _FAILED),
+        "dead": _earliest(at_end, _DEAD),
+    }
     rows = attempts
-    for found in (cause, earlier, stop, ended):
-        rows = rows.join(found, on="key", how="left", maintain_order="left")
-    reached = pl.col("last_step") >= pl.col("steps_planned")
-    filed = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
-    fresh = pl.col("modified_at") > pl.lit(now - STALE_AFTER)
-    started = pl.col("last_step").is_not_null() | pl.col("has_settings")
-    step_text = pl.format("step {} of {} was logged", "last_step", "steps_planned")
-    filed_text = pl.format("the status file says {}", "status_file")
-    ladder: list[tuple[pl.Expr, pl.Expr, str, pl.Expr]] = [
-        (reached, pl.lit("completed"), "high", step_text),
-        (pl.col("ended_text").is_not_null(), pl.lit("completed"), "high", pl.col("ended_text")),
-        (pl.col("cause_status").is_not_null(), pl.col("cause_status"), "high", pl.col("cause_text")),
-        (
-            pl.col("stop_status").is_not_null() & ~pl.col("stop_is_weak"),
-            pl.col("stop_status"),
-            "high",
-            pl.col("stop_text"),
-        ),
-        (
-            pl.col("stop_status").is_not_null() & pl.col("earlier_status").is_not_null(),
-            pl.col("earlier_status"),
-            "low",
-            pl.col("earlier_text"),
-        ),
-        (pl.col("stop_status").is_not_null(), pl.col("stop_status"), "medium", pl.col("stop_text")),
-        (filed.is_not_null(), filed, "medium", filed_text),
-        (fresh, pl.lit("running"), "medium", pl.lit("the log has no end and was written to in the last 15 minutes")),
-        (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
-    ]
+    for name, sign in signs.items():
+        named = sign.select("key", pl.exclude("key").name.prefix(f"{name}."))
+        rows = rows.join(named, on="key", how="left", maintain_order="left")
     status, confidence, evidence = pl.lit("unknown"), pl.lit("low"), pl.lit("no evidence of how it ended")
-    for condition, word, sure, why in reversed(ladder):
+    for condition, word, sure, why in reversed(_ladder(now)):
         hold = condition.fill_null(value=False)
         status = pl.when(hold).then(word).otherwise(status)
         confidence = pl.when(hold).then(pl.lit(sure)).otherwise(confidence)
@@ -94,30 +80,60 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
     return rows.select("key", status=status, status_confidence=confidence, status_evidence=evidence)
 
 
+_Rung = tuple[pl.Expr, pl.Expr, str, pl.Expr]
+
+
+def _ladder(now: datetime) -> list[_Rung]:
+    """(condition, status, confidence, evidence), the strongest first."""
+    reached = pl.col("last_step") >= pl.col("steps_planned")
+    filed = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
+    fresh = pl.col("modified_at") > pl.lit(now - STALE_AFTER)
+    started = pl.col("last_step").is_not_null() | pl.col("has_settings")
+    is_stop = pl.col("ending.kind").is_in(_STOPS)
+    # Slurm cancels the rest of a step itself when one of its tasks fails.
+    is_cleanup = pl.col("ending.kind") == "cancelled"
+    return [
+        (reached, pl.lit("completed"), "high", pl.format("step {} of {} was logged", "last_step", "steps_planned")),
+        (_is_there("end"), pl.lit("completed"), "high", pl.col("end.text")),
+        _rung("certain", "high"),
+        _rung("raised", "high", is_stop & _is_before("raised", "ending")),
+        _rung("failed", "medium", is_cleanup & _is_before("failed", "ending")),
+        _rung("ending", "high"),
+        _rung("raised", "high"),
+        _rung("survived", "low", _is_there("dead")),
+        _rung("dead", "medium"),
+        (filed.is_not_null(), filed, "medium", pl.format("the status file says {}", "status_file")),
+        (fresh, pl.lit("running"), "medium", pl.lit("the log has no end and was written to in the last 15 minutes")),
+        (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
+    ]
+
+
+def _rung(sign: str, sure: str, condition: pl.Expr | None = None) -> _Rung:
+    there = _is_there(sign) if condition is None else _is_there(sign) & condition
+    word = pl.col(f"{sign}.kind").replace_strict(_STATUS, default=None, return_dtype=pl.String)
+    return there, word, sure, pl.col(f"{sign}.text")
+
+
+def _is_there(sign: str) -> pl.Expr:
+    return pl.col(f"{sign}.kind").is_not_null()
+
+
+def _is_before(first: str, second: str) -> pl.Expr:
+    """Lines of two files cannot be ordered: then neither is before the other."""
+    same_file = pl.col(f"{first}.is_secondary") == pl.col(f"{second}.is_secondary")
+    return same_file & (pl.col(f"{first}.line_no") < pl.col(f"{second}.line_no"))
+
+
 def _is_behind(line: str) -> pl.Expr:
     """Evidence from a step line on; lines of other files cannot be placed and count always."""
     return pl.col("is_secondary") | (pl.col("line_no") >= pl.col(line).fill_null(0))
 
 
-def _earliest(events: pl.DataFrame, words: dict[str, str], name: str) -> pl.DataFrame:
-    kind = pl.col("kind")
-    rows = events.filter(kind.is_in(list(words))).with_columns(weak=kind.is_in(_WEAK), echo=kind.is_in(_ECHOES))
-    # An explicit reason beats the echo of processes being killed, wherever it stands.
-    first = rows.sort("weak", "line_no", "echo", "kind", "text").unique(
+def _earliest(events: pl.DataFrame, kinds: Collection[str]) -> pl.DataFrame:
+    """The first line of any of `kinds` per `key`; between two files, what the scheduler or user did comes first."""
+    rows = events.filter(pl.col("kind").is_in(list(kinds))).with_columns(lost=pl.col("kind").is_in(_LOST))
+    per_file = rows.sort("line_no", "lost", "kind", "text").unique(
         ["key", "is_secondary"], keep="first", maintain_order=True
     )
-    return (
-        first.sort("weak", "echo", "is_secondary")
-        .unique("key", keep="first", maintain_order=True)
-        .select(
-            "key",
-            kind.replace_strict(words, return_dtype=pl.String).alias(f"{name}_status"),
-            pl.col("text").alias(f"{name}_text"),
-            pl.col("weak").alias(f"{name}_is_weak"),
-        )
-    )
-
-
-def _first(events: pl.DataFrame, name: str) -> pl.DataFrame:
-    first = events.sort("is_secondary", "line_no", "text").unique("key", keep="first", maintain_order=True)
-    return first.select("key", pl.col("text").alias(f"{name}_text"))
+    first = per_file.sort("lost", "is_secondary").unique("key", keep="first", maintain_order=True)
+    return first.select("key", "kind", "line_no", "is_secondary", "text")
