@@ -1,0 +1,60 @@
+"""Files that exist only in memory, through discovery, reading and the fold, at any chunk and block size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from datetime import datetime
+from unittest.mock import patch
+
+import fsspec
+import polars as pl
+
+from pipeline import landing, read
+from pipeline.discover import discover
+from pipeline.landing import list_files
+from pipeline.parse.assemble import assemble
+from pipeline.read import Batch
+
+LATER = datetime(2035, 1, 1)
+"""A moment at which every file is stale."""
+
+Tables = dict[str, pl.DataFrame]
+_ROOTS = itertools.count()
+
+
+def batch_of(files: Mapping[str, bytes | str], *, chunk_bytes: int = 8 << 20, block_bytes: int = 32 << 20) -> Batch:
+    """`files` (path below the sweep -> content), read as one batch."""
+    root = f"/landed-{next(_ROOTS)}"
+    store = fsspec.filesystem("memory")
+    for name, content in files.items():
+        store.pipe(f"{root}/sweep/{name}", content.encode() if isinstance(content, str) else content)
+    try:
+        found = discover(list_files(f"memory:/{root}"), is_simulated=lambda _place: False)
+        with patch.object(landing, "CHUNK_BYTES", chunk_bytes), patch.object(read, "BLOCK_BYTES", block_bytes):
+            return read.read_batch(found)
+    finally:
+        store.rm(root, recursive=True)
+
+
+def tables_of(
+    files: Mapping[str, bytes | str], *, now: datetime = LATER, chunk_bytes: int = 8 << 20, block_bytes: int = 32 << 20
+) -> Tables:
+    """Every table that `files` yield before normalising, and `files` itself. Paths are relative to the sweep."""
+    batch = batch_of(files, chunk_bytes=chunk_bytes, block_bytes=block_bytes)
+    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now)
+    rejects = pl.concat([tables["rejects"], tables["rejects"].clear().vstack(batch.rejects)])
+    return {name: _relative(frame) for name, frame in {**tables, "rejects": rejects, "files": batch.files}.items()}
+
+
+def run_of(text: str, *, now: datetime = LATER) -> dict[str, object]:
+    """The one run of a lone log, without its NULLs."""
+    runs = tables_of({"train.log": text}, now=now)["runs"]
+    assert runs.height == 1, runs
+    return {name: value for name, value in runs.row(0, named=True).items() if value is not None}
+
+
+def _relative(frame: pl.DataFrame) -> pl.DataFrame:
+    """Paths without the root, and no ids, so that two readings of the same files can be compared."""
+    places = [name for name in ("path", "unit", "source_path", "file", "run_dir") if name in frame.columns]
+    return frame.with_columns(pl.col(places).str.replace(r"^memory:/+landed-\d+/sweep/?", ""))
