@@ -14,11 +14,12 @@ from datetime import datetime, timedelta
 from pipeline.simulate.catalogue import ACCELERATORS, GPT_MODELS, MODELS, MOE_MODELS, ModelShape
 from pipeline.simulate.dialects import RENDERERS
 from pipeline.simulate.fates import draw_fate, logged_steps
-from pipeline.simulate.layouts import candidates
+from pipeline.simulate.layouts import Cell, draw_layout
 from pipeline.simulate.renderer import Renderer, with_steps
 from pipeline.simulate.truth import Layout, Noise, SimulatedRun, Tee
 
 GPUS_PER_NODE = 8
+BATCH_TOKENS = 2**20  # held constant over the sweep, as in the playbook's
 FRAMEWORKS: tuple[str, ...] = tuple(RENDERERS)
 _NODES = (1, 2, 4, 8, 16, 32, 64)
 _EPOCH = datetime(2025, 3, 3, 8, 0, 0)
@@ -45,34 +46,28 @@ def generate(
 
 def _draw(rng: random.Random, renderer: Renderer, index: int, noise: bool) -> SimulatedRun:
     variant = rng.choice(renderer.variants)
-    while True:
+    while True:  # until a cell is drawn that has a layout for this age of the framework
         setup = _setup(rng, renderer, variant, index)
-        if renderer.supports(setup):
+        if setup:
             return _live(rng, renderer, setup, noise)
 
 
-def _setup(rng: random.Random, renderer: Renderer, variant: str, index: int) -> SimulatedRun:
-    """A run before it starts: everything but its steps and its end."""
+def _setup(rng: random.Random, renderer: Renderer, variant: str, index: int) -> SimulatedRun | None:
+    """A run before it starts: everything but its steps and its end. None when the drawn cell has no valid layout."""
     model, accelerator = _model(rng, renderer.framework, variant), rng.choices(ACCELERATORS, (10, 1, 1))[0]
     num_nodes = rng.choices(_NODES, (6, 5, 5, 4, 3, 2, 1))[0]
     seq_len = 2048 if not model.gated_mlp else rng.choices((4096, 8192), (9, 1))[0]
-    gbs = 2**20 // seq_len  # the batch in tokens is held at 2**20, as in the playbook's sweep
-    layout = rng.choice(
-        candidates(
-            model, num_nodes * GPUS_PER_NODE, seq_len, gbs=gbs, accelerator=accelerator, framework=renderer.framework
-        )
-    )
     interval = rng.choice((1, 5, 10)) if renderer.framework in {"megatron", "torchtitan"} else 1
     started = _EPOCH + timedelta(minutes=2 * index, seconds=rng.randrange(400))
-    return SimulatedRun(
-        name=_run_name(renderer.framework, model, layout, seq_len, num_nodes),
+    setup = SimulatedRun(
+        name="",
         sweep=f"{model.name.lower()}_{accelerator.name.split('-')[0].lower()}_sl{seq_len}",
         framework=renderer.framework,
         variant=variant,
         job_id=410_000 + index,
         seed=rng.randrange(2**32),
         model=model,
-        layout=layout,
+        layout=Layout(dp=num_nodes * GPUS_PER_NODE),
         seq_len=seq_len,
         accelerator=accelerator,
         gpus_per_node=GPUS_PER_NODE,
@@ -83,6 +78,15 @@ def _setup(rng: random.Random, renderer: Renderer, variant: str, index: int) -> 
         ended_at=started,
         status="completed",
     )
+    layout = draw_layout(
+        rng,
+        Cell(model, setup.num_gpus, seq_len, BATCH_TOKENS // seq_len, accelerator),
+        zero_stages=renderer.zero_stages,
+        accepts=lambda layout: renderer.supports(replace(setup, layout=layout)),
+    )
+    if layout is None:
+        return None
+    return replace(setup, layout=layout, name=_run_name(renderer.framework, model, layout, seq_len, num_nodes))
 
 
 def _model(rng: random.Random, framework: str, variant: str) -> ModelShape:

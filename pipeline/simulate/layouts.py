@@ -1,70 +1,74 @@
-"""Layouts that a framework would accept for a model on so many GPUs, and that somebody would plausibly try."""
+"""Draw a layout that a framework would accept for a model on so many GPUs, and that somebody would plausibly try."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import lru_cache
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from pipeline.simulate import physics
 from pipeline.simulate.catalogue import Accelerator, ModelShape
 from pipeline.simulate.truth import Layout
 
-_DEGREES = (1, 2, 4, 8, 16)
-_HOPELESS = 1.5  # predicted memory over the card's: nobody tries worse than this
+_HOPELESS = 1.5  # predicted memory over the card's: nobody tries worse than this while something leaner exists
+_TRIES = 80
 
 
-@lru_cache(maxsize=4096)
-def candidates(
-    model: ModelShape, num_gpus: int, seq_len: int, *, gbs: int, accelerator: Accelerator, framework: str
-) -> tuple[Layout, ...]:
-    """Valid layouts of a cell, without those far beyond memory; if all are, the leanest one (it will run out)."""
-    capacity = accelerator.memory_bytes
-    scored = [
-        (physics.memory_bytes(model, layout, seq_len) / capacity, layout)
-        for layout in _valid(model, num_gpus, seq_len, gbs, framework)
-    ]
-    tried = tuple(layout for fill, layout in scored if fill < _HOPELESS)
-    return tried or (min(scored, key=lambda item: item[0])[1],)
+@dataclass(frozen=True)
+class Cell:
+    """What is given before a layout is chosen. `gbs` in sequences."""
+
+    model: ModelShape
+    num_gpus: int
+    seq_len: int
+    gbs: int
+    accelerator: Accelerator
 
 
-def _valid(model: ModelShape, num_gpus: int, seq_len: int, gbs: int, framework: str) -> Iterator[Layout]:
-    for tp in _DEGREES:
-        if model.num_heads % tp or model.ffn_hidden_size % tp or (tp > model.num_kv_heads and framework != "megatron"):
+def draw_layout(
+    rng: random.Random, cell: Cell, *, zero_stages: tuple[int, ...], accepts: Callable[[Layout], bool]
+) -> Layout | None:
+    """A layout of the cell that `accepts` takes.
+
+    The first that is not hopeless in memory, or else the leanest proposed (it will run out); None when none of the
+    proposals divides or is accepted.
+    """
+    leanest: tuple[float, Layout] | None = None
+    for _ in range(_TRIES):
+        layout = _propose(rng, cell, zero_stages)
+        if layout is None or not accepts(layout):
             continue
-        for pp in _DEGREES:
-            if model.num_layers % pp or num_gpus % (tp * pp):
-                continue
-            for cp in (1, 2, 4):
-                if num_gpus % (tp * pp * cp) or (cp > 1 and seq_len % (2 * cp)):
-                    continue
-                dp = num_gpus // (tp * pp * cp)
-                yield from _with_batch(model, Layout(dp, tp, pp, cp, sequence_parallel=tp > 1), gbs, framework)
+        fill = physics.memory_bytes(cell.model, layout, cell.seq_len) / cell.accelerator.memory_bytes
+        if fill < _HOPELESS:
+            return layout
+        if leanest is None or fill < leanest[0]:
+            leanest = (fill, layout)
+    return leanest[1] if leanest else None
 
 
-def _with_batch(model: ModelShape, base: Layout, gbs: int, framework: str) -> Iterator[Layout]:
-    for mbs in (1, 2, 4, 8):
-        gas, rest = divmod(gbs, base.dp * mbs)
-        if rest or gas == 0:
-            continue
-        for zero_stage in _zero_stages(base.dp, framework):
-            for recompute in ("none", "selective", "full") if framework == "megatron" else ("none", "full"):
-                for ep in (1, 2, 4, 8) if model.num_experts else (1,):
-                    if base.dp % ep == 0:
-                        yield Layout(
-                            base.dp,
-                            base.tp,
-                            base.pp,
-                            base.cp,
-                            ep,
-                            gas,
-                            mbs,
-                            zero_stage,
-                            recompute,
-                            base.sequence_parallel,
-                        )
-
-
-def _zero_stages(dp: int, framework: str) -> tuple[int, ...]:
-    if framework == "torchtitan":
-        return (3 if dp > 1 else 0,)
-    return (0, 1) if framework != "picotron" and dp > 1 else (0,)
+def _propose(rng: random.Random, cell: Cell, zero_stages: tuple[int, ...]) -> Layout | None:
+    """One draw of every degree; None where it does not divide KV heads, layers, GPUs, sequence or batch."""
+    model = cell.model
+    tp = rng.choices((1, 2, 4, 8, 16), (3, 4, 4, 5, 1))[0]
+    pp = rng.choices((1, 2, 4, 8, 16), (5, 3, 3, 2, 1))[0]
+    cp = rng.choices((1, 2, 4), (8, 2, 1))[0]
+    if model.num_kv_heads % tp or model.ffn_hidden_size % tp or model.num_layers % pp or cell.num_gpus % (tp * pp * cp):
+        return None
+    dp = cell.num_gpus // (tp * pp * cp)
+    mbs = rng.choices((1, 2, 4, 8), (4, 3, 2, 1))[0]
+    gas, rest = divmod(cell.gbs, dp * mbs)
+    ep = rng.choice((1, 2, 4, 8)) if model.num_experts else 1
+    if rest or gas == 0 or dp % ep or cell.seq_len % (2 * cp):
+        return None
+    return Layout(
+        dp=dp,
+        tp=tp,
+        pp=pp,
+        cp=cp,
+        ep=ep,
+        gas=gas,
+        mbs=mbs,
+        zero_stage=rng.choice(zero_stages) if dp > 1 else 0,
+        recompute=rng.choices(("none", "selective", "full"), (4, 2, 2))[0],
+        sequence_parallel=tp > 1,
+    )

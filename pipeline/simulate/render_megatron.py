@@ -191,6 +191,7 @@ def _supports(run: SimulatedRun) -> bool:
 RENDERER = Renderer(
     framework="megatron",
     variants=("2021", "2023", "2024", "2026"),
+    zero_stages=(0, 1),
     supports=_supports,
     printed_step=printed_step,
     printed_peaks=_peaks,

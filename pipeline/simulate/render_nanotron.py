@@ -181,6 +181,7 @@ def _supports(run: SimulatedRun) -> bool:
 RENDERER = Renderer(
     framework="nanotron",
     variants=("2024", "2025"),
+    zero_stages=(0, 1),
     supports=_supports,
     printed_step=printed_step,
     printed_peaks=_peaks,

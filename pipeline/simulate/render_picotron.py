@@ -161,6 +161,7 @@ def _supports(run: SimulatedRun) -> bool:
 RENDERER = Renderer(
     framework="picotron",
     variants=("comma", "pipe"),
+    zero_stages=(0,),
     supports=_supports,
     printed_step=printed_step,
     printed_peaks=_peaks,

@@ -177,6 +177,7 @@ def _supports(run: SimulatedRun) -> bool:
 RENDERER = Renderer(
     framework="torchtitan",
     variants=("2024-10", "2025-03", "2025-10", "2026-05"),
+    zero_stages=(3,),
     supports=_supports,
     printed_step=printed_step,
     printed_peaks=_peaks,

@@ -19,6 +19,7 @@ class Renderer:
     Attributes:
         framework: word of vocab.FRAMEWORK.
         variants: ages of the dialect, oldest first.
+        zero_stages: stages that it can be told to use on more than one data-parallel rank.
         supports: whether this variant existed with the run's model and layout.
         printed_step: the values that the step line will show.
         printed_peaks: peak (allocated, reserved) bytes as the log will show them, None where it does not.
@@ -31,6 +32,7 @@ class Renderer:
 
     framework: str
     variants: tuple[str, ...]
+    zero_stages: tuple[int, ...]
     supports: Callable[[SimulatedRun], bool]
     printed_step: Callable[[SimulatedRun, ExactStep], SimulatedStep]
     printed_peaks: Callable[[SimulatedRun, Sequence[ExactStep]], tuple[int | None, int | None]]

@@ -27,10 +27,24 @@ from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.render import render
 from pipeline.simulate.sweep import write_run
 from pipeline.simulate.truth import SimulatedRun, SimulatedStep
+from schemas import vocab
 from tests.pipeline.simulate.factory import runs
 
 Tables = dict[str, pl.DataFrame]
 NOW = datetime(2027, 1, 1)
+# The evidence of each ending; a run that ended well or just stops holds none of these.
+_EVIDENCE = {
+    ("cancelled", "scancel"): "cancelled",
+    ("cancelled", "ctrl_c"): "interrupted",
+    ("cancelled", "sigterm"): "sigterm",
+    ("completed", "traceback_after"): "exception",
+    ("completed", "time_limit_after"): "timeout",
+    ("crash", "assertion"): "exception",
+    ("crash", "value"): "exception",
+    ("crash", "segfault"): "child_failed",
+}
+_FATAL = {*vocab.EVENT_KIND} - {"launch", "training_end", "status_file", "config_conflict", "nan_loss", "ended"}
+
 # A run is a few hundred lines: shrinking one takes minutes and tells little more than the difference itself.
 _PROFILE = settings(
     max_examples=25,
@@ -99,6 +113,11 @@ def differences(run: SimulatedRun, tables: Tables, root: Path) -> list[str]:
     else:
         for truth, got in zip(run.steps, steps, strict=True):
             found += _mismatches(asdict(truth), got, f"{run.path} [{run.variant}] step {truth.step}")
+    kinds = set(tables["events"].filter(pl.col("run_id") == row["run_id"])["kind"].to_list())
+    silent = run.failure == "" or run.status == "truncated"
+    sign = _EVIDENCE.get((run.status, run.failure), run.status)
+    if (silent and kinds & _FATAL) or not (silent or sign in kinds):
+        found.append(f"{run.path} [{run.variant} {run.status}/{run.failure}]: evidence {sorted(kinds)}")
     # The step that was being written when the file stopped may be reported as cut; nothing else may be.
     if rejects.height > (run.unfinished is not None):
         found.append(f"{run.path} [{run.variant}]: rejects {rejects.select('line_no', 'reason', 'raw').to_dicts()}")
