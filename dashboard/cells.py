@@ -91,13 +91,13 @@ def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filter
 
 
 def outcome_text(by_status: dict[str, int], quarantined: int = 0) -> str:
-    """How the tries ended, completed first; `quarantined` of the completed ones are kept out of the ranking.
+    """How the tries ended, completed first, then by number; `quarantined` of the completed ones are kept out of the ranking.
 
     >>> outcome_text({"oom": 2, "completed": 114}), outcome_text({"completed": 3}, 1), outcome_text({})
     ('114 completed, 2 OOM', '3 completed (1 quarantined)', 'never tried')
     """
     parts = []
-    for status in (status for status in STATUS if by_status.get(status)):
+    for status in sorted(by_status, key=lambda status: (status != "completed", -by_status[status], status)):
         aside = f" ({labels.number(quarantined)} quarantined)" if status == "completed" and quarantined else ""
         parts.append(f"{labels.number(by_status[status])} {STATUS[status].word}{aside}")
     return ", ".join(parts) or "never tried"

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from dashboard.words import overview
+from schemas.vocab import FINDING
+from tests.dashboard.grid_rows import Row, cell, empty, grid, outcome
+
+
+def playbook(tp_by_nodes: dict[int, int]) -> pl.DataFrame:
+    return grid(*(cell("8B", nodes, tp=tp, dp=8, pp=1) for nodes, tp in tp_by_nodes.items()))
+
+
+def test_the_answer_finds_where_tensor_parallelism_sets_in() -> None:
+    text = overview.answer(playbook({1: 1, 2: 1, 4: 1, 8: 2, 16: 4, 32: 8, 64: 8}))
+    assert "**No single layout wins.**" in text
+    assert (
+        "Up to 4 nodes, tensor parallelism is off in 3 of 3 winners; from 16 nodes on, 3 of 3 use TP 4 or more." in text
+    )
+
+
+def test_without_such_a_border_the_best_cell_is_named() -> None:
+    text = overview.answer(playbook({1: 2, 2: 2, 4: 2, 8: 2}))
+    assert text.startswith("**DP+TP wins every cell.** The best is")
+
+
+def test_close_races_are_counted() -> None:
+    rows = [cell("a", 1), cell("b", 2, runner_up_mfu=0.36), cell("c", 4, runner_up_mfu=None)]
+    assert overview.answer(grid(*rows)).endswith("1 of 2 winners leads by less than one point.")
+
+
+@pytest.mark.parametrize(
+    ("rows", "start"),
+    [
+        ([empty()], "**No run has completed in this grid yet**: 1 try so far."),
+        ([cell(), empty()], "**One cell has a result so far:** 8.86B on 16 nodes reaches"),
+    ],
+)
+def test_too_few_rows_say_so(rows: list[Row], start: str) -> None:
+    assert overview.answer(grid(*rows)).startswith(start)
+
+
+def test_the_four_figures() -> None:
+    tries = [outcome(runs=30), outcome(status="oom", runs=10), outcome("80B", 1, status="failed", runs=10)]
+    values = overview.figures(grid(cell(), empty(), outcomes=tries), 28, 2)
+    assert [(label, value.replace("\xa0", " "), note) for label, value, note in values] == [
+        ("Cells answered", "1 of 2", "1 won't fit"),
+        ("Best MFU", "36.3 %", "8.86B on 16 nodes"),
+        ("Runs that failed", "40 %", "20 of 50 that ended"),
+        ("Layouts measured twice", "2", "of 28 completed; the rest are single runs"),
+    ]
+
+
+def test_figures_of_a_store_without_results_say_so() -> None:
+    values = [value for _, value, _ in overview.figures(grid(empty(state="not_run"), outcomes=[]), 0, 0)]
+    assert values == ["0 of 1", "not computed", "–", "0"]
+
+
+def test_the_closest_ties_are_worth_a_repeat() -> None:
+    rows = [
+        cell("a", 1, margin=0.009, mfu=0.40, runner_up_mfu=0.397),
+        cell("b", 2, margin=0.001, mfu=0.40, runner_up_mfu=0.3999),
+        cell("c", 4, margin=0.2),
+    ]
+    assert [(item.text, item.value, item.cell) for item in overview.worth_running(grid(*rows))] == [
+        ("Repeat b on 2 nodes", "tie, under 0.1 points apart", ("b", "2")),
+        ("Repeat a on 1 node", "tie, 0.3 points apart", ("a", "1")),
+    ]
+
+
+def test_findings_are_counted_in_words() -> None:
+    audit = pl.DataFrame({"finding": ["tied_embedding_counted_twice", "claimed_best_not_fastest"], "runs": [655, 7]})
+    items = overview.worth_a_look(audit)
+    assert [item.text for item in items] == [
+        "7 runs: presented as best, but not the fastest run",
+        "655 runs: printed MFU counts the tied embedding twice",
+    ]
+    assert {item.key for item in items} <= set(FINDING)
+    assert overview.worth_a_look(audit.clear()) == []
+
+
+def test_only_problems_that_happened_are_listed() -> None:
+    row = {
+        "lines_rejected": 0,
+        "files_rejected": 1,
+        "runs_quarantined": 26,
+        "runs_without_end": 1,
+        "runs_in_conflict": 0,
+    }
+    assert [item.text for item in overview.quiet_problems(row)] == [
+        "1 file could not be read at all", "26 runs kept out of every ranking", "1 run ends without a known reason",
+    ]  # fmt: skip
