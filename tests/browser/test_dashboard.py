@@ -35,7 +35,7 @@ def settled(page: Any) -> None:
 
 def chart_texts(page: Any) -> list[str]:
     page.wait_for_selector(".js-plotly-plot .annotation-text")
-    return [text.replace("\xa0", " ") for text in page.locator(".js-plotly-plot .annotation-text").all_inner_texts()]
+    return [text.replace("\xa0", " ") for text in page.locator(".js-plotly-plot .annotation-text").all_text_contents()]
 
 
 def test_the_heatmap_holds_the_playbooks_26_measured_and_2_empty_cells(browser: Any, demo: str) -> None:
@@ -73,8 +73,6 @@ def test_the_keyboard_path_chooses_a_cell_too(browser: Any, demo: str) -> None:
 
 
 def test_a_failed_run_shows_its_evidence_line(browser: Any, own: str) -> None:
-    with opened(browser, f"{own}/runs") as page:
-        page.get_by_text("OOM").first.wait_for()
     with opened(browser, f"{own}/sql") as page:
         run_id = ask(page, "select run_id from runs where status = 'oom'")
     with opened(browser, f"{own}/run?run={run_id}") as page:
@@ -82,27 +80,25 @@ def test_a_failed_run_shows_its_evidence_line(browser: Any, own: str) -> None:
         page.get_by_text("log_1001.out").first.wait_for()
 
 
+def submit(page: Any, sql: str) -> None:
+    page.locator("textarea").first.fill(sql)
+    page.get_by_role("button", name=re.compile("^Run")).first.click()
+    settled(page)
+
+
 def ask(page: Any, sql: str) -> str:
     """Type a query, run it, and return the first cell from the CSV download."""
-    editor = page.locator("textarea").first
-    editor.fill(sql)
-    editor.press("Control+Enter")
-    settled(page)
-    page.get_by_role("button", name=re.compile("Run")).first.click()
-    settled(page)
+    submit(page, sql)
+    page.get_by_text(re.compile(r"^1 row in")).first.wait_for()
     with page.expect_download() as download:
-        page.get_by_role("button", name=re.compile("CSV")).first.click()
+        page.locator(".st-key-sql_csv button").click()
     return Path(download.value.path()).read_text().splitlines()[1]
 
 
 def test_sql_answers_and_refuses_in_words(browser: Any, demo: str) -> None:
     with opened(browser, f"{demo}/sql") as page:
         assert ask(page, "select 40 + 2 as answer") == "42"
-        editor = page.locator("textarea").first
-        editor.fill("drop table runs")
-        editor.press("Control+Enter")
-        settled(page)
-        page.get_by_role("button", name=re.compile("Run")).first.click()
+        submit(page, "drop table runs")
         page.get_by_text(re.compile("SELECT")).first.wait_for()
 
 
