@@ -74,7 +74,7 @@ def test_the_keyboard_path_chooses_a_cell_too(browser: Any, demo: str) -> None:
 
 def test_a_failed_run_shows_its_evidence_line(browser: Any, own: str) -> None:
     with opened(browser, f"{own}/sql") as page:
-        run_id = ask(page, "select run_id from runs where status = 'oom'")
+        run_id = ask(page, "select run_id from runs where status = 'oom' and origin = 'measured'")
     with opened(browser, f"{own}/run?run={run_id}") as page:
         page.get_by_text("CUDA out of memory").first.wait_for()
         page.get_by_text("log_1001.out").first.wait_for()
