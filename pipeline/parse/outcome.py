@@ -59,6 +59,7 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
     seen = events.join(attempts.select("key", "last_step_line", "previous_step_line"), on="key", maintain_order="left")
     at_end = seen.filter(_is_behind("last_step_line"))
     signs = {
+        "launch": _earliest(seen, ("launch",)),
         "end": _earliest(seen, ("training_end",)),
         "certain": _earliest(seen.filter(_is_behind("previous_step_line")), _CERTAIN),
         "survived": _earliest(seen.filter(~_is_behind("previous_step_line")), (*_CERTAIN, *_LOST)),
@@ -88,7 +89,7 @@ def _ladder(now: datetime) -> list[_Rung]:
     reached = pl.col("last_step") >= pl.col("steps_planned")
     filed = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
     fresh = pl.col("modified_at") > pl.lit(now - STALE_AFTER)
-    started = pl.col("last_step").is_not_null() | pl.col("has_settings")
+    started = pl.col("last_step").is_not_null() | pl.col("has_settings") | _is_there("launch")
     is_stop = pl.col("ending.kind").is_in(_STOPS)
     # Slurm cancels the rest of a step itself when one of its tasks fails.
     is_cleanup = pl.col("ending.kind") == "cancelled"
