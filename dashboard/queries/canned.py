@@ -40,7 +40,7 @@ ORDER BY origin, params, num_nodes""",
   round(100 * count(*) / sum(count(*)) OVER (PARTITION BY framework), 1) AS share_pct
 FROM runs
 WHERE duplicate_of IS NULL
-GROUP BY ALL
+GROUP BY framework, status
 ORDER BY framework, runs DESC""",
     ),
     Canned(
@@ -61,7 +61,7 @@ ORDER BY failed_pct DESC, tries DESC""",
   baseline_num_nodes, round(100 * scaling_efficiency, 1) AS efficiency_pct
 FROM scaling_efficiency
 WHERE strategy = 'best'
-QUALIFY num_nodes = max(num_nodes) OVER (PARTITION BY origin, model, seq_len, gbs_tokens, accelerator)
+QUALIFY num_gpus = max(num_gpus) OVER (PARTITION BY origin, model, seq_len, gbs_tokens, accelerator)
 ORDER BY origin, params, model""",
     ),
     Canned(
@@ -81,7 +81,7 @@ ORDER BY of_card_pct DESC""",
   round(100 * sum(gpu_hours) / sum(sum(gpu_hours)) OVER (), 1) AS share_pct
 FROM runs
 WHERE gpu_hours IS NOT NULL AND duplicate_of IS NULL
-GROUP BY ALL
+GROUP BY status
 ORDER BY gpu_hours DESC""",
     ),
     Canned(

@@ -10,7 +10,8 @@ def published() -> Query:
     return Query(
         """SELECT frontier.run_id, frontier.model, frontier.num_gpus, frontier.accelerator, frontier.seq_len,
   frontier.precision, frontier.dp, frontier.tp, frontier.pp, frontier.cp, frontier.ep, frontier.tflops_per_gpu,
-  frontier.mfu, frontier.mfu IS NOT NULL AND printed.mfu_pct IS NULL AS is_mfu_recomputed, frontier.hfu,
+  frontier.mfu, printed.run_id IS NOT NULL AND printed.mfu_pct IS NULL AND frontier.mfu IS NOT NULL
+    AS is_mfu_recomputed, frontier.hfu,
   frontier.comparability, frontier.verification, frontier.source_title, frontier.source_url,
   frontier.table_or_figure, frontier.notes
 FROM frontier

@@ -91,6 +91,7 @@ def place_in_cell(run_id: str) -> Query:
   WHERE ranked.origin = this.origin
     AND ranked.model IS NOT DISTINCT FROM this.model
     AND ranked.num_nodes IS NOT DISTINCT FROM this.num_nodes
+    AND ranked.num_gpus IS NOT DISTINCT FROM this.num_gpus
     AND ranked.seq_len IS NOT DISTINCT FROM this.seq_len
     AND ranked.gbs_tokens IS NOT DISTINCT FROM this.gbs_tokens
     AND ranked.accelerator IS NOT DISTINCT FROM this.accelerator
@@ -103,6 +104,7 @@ FROM cell AS mine
 JOIN runs AS this ON this.run_id = $run_id
   AND mine.framework IS NOT DISTINCT FROM this.framework
   AND mine.layout IS NOT DISTINCT FROM this.layout
+  AND mine.variant IS NOT DISTINCT FROM this.variant
   AND mine.recompute IS NOT DISTINCT FROM this.recompute
   AND mine.precision IS NOT DISTINCT FROM this.precision
 JOIN cell AS winner ON winner.rank_in_cell = 1

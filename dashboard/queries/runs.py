@@ -10,8 +10,8 @@ from dashboard.queries.query import Query, layout_condition
 
 # Columns that the search box looks into; each is what somebody copies from a log, a path or a ticket.
 SEARCHED = (
-    "status", "origin", "model", "layout", "framework", "accelerator", "sweep", "job_id", "run_id", "status_evidence",
-    "quarantine_reason", "source_path",
+    "status", "origin", "model", "layout", "variant", "framework", "accelerator", "sweep", "job_id", "run_id",
+    "status_evidence", "quarantine_reason", "source_path",
 )  # fmt: skip
 FACETS = ("status", "origin", "framework", "model", "accelerator", "num_nodes", "sweep")
 

@@ -1,0 +1,220 @@
+"""Frontier, Runs, run, SQL and Data health, each run headless over small stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.dashboard.store_rows import (
+    best_row,
+    event_row,
+    file_row,
+    frontier_row,
+    make_home,
+    reject_row,
+    run_row,
+    setting_row,
+    step_rows,
+)
+
+APP = Path(__file__).parents[3] / "dashboard" / "streamlit_app.py"
+PAGES = ("frontier", "runs", "run", "sql", "health")
+Opener = Callable[..., AppTest]
+
+
+def open_page(home: Path, monkeypatch: pytest.MonkeyPatch, name: str, /, **query: str) -> AppTest:
+    monkeypatch.setenv("SWEEPSCOPE_HOME", str(home))
+    app = AppTest.from_file(str(APP), default_timeout=30)
+    app.switch_page(f"app_pages/{name}.py")
+    for parameter, value in query.items():
+        app.query_params[parameter] = value
+    app.run()
+    assert not app.exception, [one.message for one in app.exception]
+    return app
+
+
+def text_of(app: AppTest) -> str:
+    """All HTML blocks of the page, the style sheet left out."""
+    return "\n".join(block.body for block in app.get("html") if not block.body.startswith("<style>"))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    rows: dict[str, list[dict[str, Any]]] = {
+        "runs": [
+            run_row("a1"),
+            run_row("o1", status="oom", model="Llama 70B", mfu=None, step_time_s=None, tokens_per_s_per_gpu=None,
+                    status_evidence="CUDA out of memory", last_step=None, steps_logged=0),
+            run_row("p1", origin="published", run_dir=None, line_no=7, source_path="data/published/frontier.csv",
+                    steps_logged=None, last_step=None, first_step=None, steps_planned=None, sweep="frontier"),
+            run_row("s1", origin="simulated"),
+        ],
+        "steps": step_rows("a1"),
+        "events": [
+            event_row("a1", line_no=90),
+            event_row("o1", kind="oom", line_no=12, text="CUDA out of memory <script>alert(1)</script>"),
+        ],
+        "settings": [
+            setting_row("a1", name="mbs", value="5"),
+            setting_row("a1", name="mbs", value="4", setting_source="folder_name", is_used=False, line_no=None),
+        ],
+        "files": [file_row(), file_row("/logs/x.bin", status="rejected", error="/logs/x.bin is a binary file.")],
+        "rejects": [reject_row()],
+        "published_runs": [
+            {"run_id": "p1", "source_title": "A paper", "source_url": "https://example.org/paper", "line_no": 7,
+             "source_path": "data/published/frontier.csv", "mfu_pct": 21.6, "notes": "Read from a chart."},
+        ],
+        "frontier": [frontier_row("f1"), frontier_row("f2", model="BLOOM 176B", mfu=None, hfu=0.48, num_gpus=384)],
+        "best_configs": [best_row("a1"), best_row("a2", num_gpus=64, mfu=0.1)],
+        "ranked_layouts": [best_row("a1", rank_in_cell=1, repeats=1)],
+    }  # fmt: skip
+    return make_home(tmp_path / "home", **rows)
+
+
+@pytest.fixture
+def visit(home: Path, monkeypatch: pytest.MonkeyPatch) -> Opener:
+    return lambda name, /, **query: open_page(home, monkeypatch, name, **query)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_says_what_to_do_when_the_store_is_empty(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_page(make_home(tmp_path / "home"), monkeypatch, page)
+    assert app.title[0].value
+    assert "ss-answer" in text_of(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_says_what_to_do_without_a_store(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = open_page(tmp_path / "none", monkeypatch, page)
+    assert "sweepscope ingest" in app.code[0].value
+
+
+def test_frontier_ranks_the_best_run_and_says_which_origin_it_is(visit: Opener) -> None:
+    shown = text_of(visit("frontier"))
+    assert "would rank 2 of 2 among comparable published runs" in shown
+    assert "at <b>64 GPUs the best here is 10.0\xa0%.</b>" in shown
+    assert 'class="ss-badge measured"' in shown
+
+
+def test_runs_leave_simulated_rows_out_once_measured_ones_exist(visit: Opener) -> None:
+    app = visit("runs")
+    assert "<b>2 of 3 runs completed.</b>" in text_of(app)
+    assert "s1" not in app.dataframe[0].value.to_string()
+
+
+def test_runs_show_simulated_rows_to_whoever_asks_for_them(visit: Opener) -> None:
+    assert "simulated" in visit("runs", origins="simulated").dataframe[0].value.to_string()
+
+
+def test_runs_are_searched_in_fields_and_in_evidence(visit: Opener) -> None:
+    app = visit("runs", q="70b alert(1)")
+    assert app.dataframe[0].value["Status"].to_list() == ["▲ OOM"]
+    assert "<b>1 of 3 runs matches</b>; it did not complete." in text_of(app)
+
+
+def test_runs_that_match_nothing_offer_to_clear_the_search(visit: Opener) -> None:
+    app = visit("runs", q="nothing has this", statuses="oom")
+    assert "<b>No run matches.</b>" in text_of(app)
+    next(button for button in app.button if button.label == "Clear search and filters").click().run()
+    assert "<b>2 of 3 runs completed.</b>" in text_of(app)
+    assert "statuses" not in app.query_params
+
+
+@pytest.mark.parametrize("query", [{"page": "99"}, {"page": "x"}, {"node_counts": "many"}, {"sort": "nope"}])
+def test_runs_survive_an_address_that_means_nothing(visit: Opener, query: dict[str, str]) -> None:
+    assert len(visit("runs", **query).dataframe[0].value) == 3
+
+
+def test_a_status_facet_keeps_its_key_in_the_address(visit: Opener) -> None:
+    app = visit("runs")
+    app.multiselect(key="url_statuses").select("oom").run()
+    assert app.query_params["statuses"] == "oom"
+    assert len(app.dataframe[0].value) == 1
+
+
+def test_runs_open_in_pages_whatever_their_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = make_home(tmp_path / "home", runs=[run_row(f"r{place:03d}", mfu=place / 1000) for place in range(230)])
+    app = open_page(home, monkeypatch, "runs", page="3")
+    assert len(app.dataframe[0].value) == 30
+    assert "Rows 201 to 230 of 230." in text_of(app)
+
+
+def test_run_page_shows_outcome_evidence_curve_and_contradictions(visit: Opener) -> None:
+    app = visit("run", run="a1")
+    shown = text_of(app)
+    assert app.title[0].value == "Llama 8B · 16 × MI300X"
+    assert "<b>Completed all 10 steps</b> at 2.93\xa0s a step and 21.6\xa0% MFU." in shown
+    assert "✓ completed" in shown
+    assert "folder name says 4" in shown
+    assert len(app.get("plotly_chart")) == 1
+
+
+def test_run_page_never_reads_a_log_line_as_html(visit: Opener) -> None:
+    shown = text_of(visit("run", run="o1"))
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in shown
+    assert "<script>" not in shown
+    assert "<b>Ran out of GPU memory</b> before its first logged step." in shown
+
+
+def test_run_page_of_a_published_row_links_its_source(visit: Opener) -> None:
+    shown = text_of(visit("run", run="p1"))
+    assert 'href="https://example.org/paper"' in shown
+    assert "Read from a chart." in shown
+    assert "data/published/frontier.csv, line 7" in shown
+
+
+def test_run_page_of_an_unknown_run_says_so(visit: Opener) -> None:
+    assert "This store has no run &lt;b&gt;x." in text_of(visit("run", run="<b>x"))
+
+
+def test_sql_answers_the_first_question_and_runs_what_is_typed(visit: Opener) -> None:
+    app = visit("sql")
+    assert "<b>2 rows</b>" in text_of(app)
+    app.text_area(key="sql_text").set_value("SELECT count(*) AS n FROM runs")
+    app.button[0].click().run()
+    assert app.dataframe[0].value["n"].to_list() == [4]
+    assert app.query_params["sql"] == "SELECT count(*) AS n FROM runs"
+
+
+def test_sql_shows_an_error_in_words_and_keeps_the_text(visit: Opener) -> None:
+    app = visit("sql")
+    app.text_area(key="sql_text").set_value("DROP TABLE runs")
+    app.button[0].click().run()
+    assert "Only a query that reads can run here" in text_of(app)
+    assert app.text_area(key="sql_text").value == "DROP TABLE runs"
+
+
+def test_sql_from_a_link_waits_to_be_run(visit: Opener) -> None:
+    app = visit("sql", sql="SELECT 42 AS n")
+    assert app.text_area(key="sql_text").value == "SELECT 42 AS n"
+    assert "This query came with the link." in text_of(app)
+    assert not app.dataframe
+
+
+def test_sql_picking_a_question_runs_it(visit: Opener) -> None:
+    app = visit("sql")
+    app.selectbox(key="url_question").select("rejects").run()
+    assert app.dataframe[0].value["reason"].to_list() == ["looks like a metric line but did not parse"]
+    assert app.query_params["question"] == "rejects"
+
+
+def test_sql_dictionary_shows_the_comments_of_the_chosen_table(visit: Opener) -> None:
+    shown = text_of(visit("sql", table="rejects"))
+    assert "why it was rejected" in shown
+
+
+def test_health_names_what_was_not_read_and_the_remedy(visit: Opener) -> None:
+    app = visit("health")
+    shown = text_of(app)
+    assert "<b>1 of 2 files were read to their end.</b>" in shown
+    assert "1 line or row went to rejects" in shown
+    files = app.dataframe[0].value
+    assert files["Status"].to_list() == ["✕ rejected", "✓ parsed"]
+    assert files["Reason"].to_list()[0] == "… is a binary file."
+    assert "version 1" in shown
