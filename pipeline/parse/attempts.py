@@ -12,14 +12,16 @@ ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_
 def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
     """Keep one rank's lines where several ranks print the same steps.
 
-    Within a launch (`launch` of each row) the rank with most lines wins, on a tie the last one: it holds the loss in a
-    pipeline. Of the others only steps stay that the winner does not print, outside of its lines: after a restart
-    another rank may do the printing.
+    Within a launch (`launch` of each row) the rank with most losses wins, then the one with most lines, then the last:
+    in a pipeline the first stages report without a loss. Of the others only steps stay that the winner does not print,
+    outside of its lines: after a restart another rank may do the printing.
     """
     part = ["source", "launch"]
-    counts = steps.group_by(*part, "rank").agg(n=pl.len(), low=pl.col("line_no").min(), high=pl.col("line_no").max())
+    counts = steps.group_by(*part, "rank").agg(
+        losses=pl.col("loss").count(), n=pl.len(), low=pl.col("line_no").min(), high=pl.col("line_no").max()
+    )
     winners = (
-        counts.sort("n", "rank", descending=[True, True], nulls_last=True)
+        counts.sort("losses", "n", "rank", descending=True, nulls_last=True)
         .unique(part, keep="first", maintain_order=True)
         .select(*part, pl.col("rank").alias("main_rank"), "low", "high")
     )

@@ -10,6 +10,7 @@ device, memory is the peak reserved since the line before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from pipeline.simulate.console import LogLine, agent
@@ -137,6 +138,10 @@ def body(run: SimulatedRun) -> list[LogLine]:
     lines += _stamped(_head_texts(run), run.started_at + timedelta(seconds=8), rank)
     for position, exact in enumerate(run.exact):
         lines += _stamped([_step_text(run, exact)], exact.ts, rank)
+        if layout.pp > 1 and run.noise.tee == "rank" and exact is not run.unfinished:
+            # LOG_RANK=0,<rank>: the first stage reports too, with its own memory and without a loss.
+            other = replace(exact, loss=-1.0, mem_reserved_bytes=exact.mem_reserved_bytes * 7 // 8)
+            lines += _stamped([_step_text(run, other)], exact.ts, 0)
         if position == 0:
             lines += _stamped(["Synchronizing and adjusting timeout for all ProcessGroups to 0:01:40"], exact.ts, rank)
     if run.status == "completed" and run.exact:
