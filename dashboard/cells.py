@@ -91,7 +91,7 @@ def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filter
 
 
 def outcome_text(by_status: dict[str, int], quarantined: int = 0) -> str:
-    """How the tries ended, completed first, then by number; `quarantined` of the completed ones are kept out of the ranking.
+    """How the tries ended, completed first, then by number; `quarantined` of the completed ones are not ranked.
 
     >>> outcome_text({"oom": 2, "completed": 114}), outcome_text({"completed": 3}, 1), outcome_text({})
     ('114 completed, 2 OOM', '3 completed (1 quarantined)', 'never tried')

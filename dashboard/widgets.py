@@ -75,7 +75,7 @@ def rich(text: str) -> str:
 
 def _whole_names(text: str) -> str:
     """Keeps short names with a hyphen (Llama-3.2-1B) on one line."""
-    return re.sub(r"(?<!\S)(\w[\w.]*-[\w.-]{1,24})", r'<span class="ss-name">\1</span>', text)
+    return re.sub(r"(?<!\S)(?=\S*\d)(\w[\w.]*-[\w.-]{1,24})", r'<span class="ss-name">\1</span>', text)
 
 
 def badge(origin: str) -> str:

@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import cells, filter_panel, grid_widgets, metrics, shell, widgets
+from dashboard import cells, filter_panel, grid_widgets, metrics, shell, url_state, widgets
 from dashboard.charts import heatmap, memory
 from dashboard.charts.grid import Grid
 from dashboard.metrics import METRICS, Metric
@@ -73,19 +73,19 @@ def _draw_filters(view: View, chosen: Slice) -> None:
 
 
 def _selectors(grid: pl.DataFrame) -> tuple[str, str, Metric]:
-    """Model, node count and metric: the keyboard's way to what a click on the grid does, kept in the URL."""
+    """Model, column and metric: the keyboard's way to what a click on the grid does, kept in the address."""
     axes = Grid.of(grid)
-    offered = [metric.key for metric in metrics.offered(grid)] or ["mfu"]
     model, scale = words.default_cell(grid)
-    for key, values in (("model", axes.models), ("nodes", axes.scales), ("metric", offered)):
-        if key in st.session_state and st.session_state[key] not in values:
-            del st.session_state[key]
+    offered = [metric.key for metric in metrics.offered(grid)] or ["mfu"]
+    model_box = url_state.one("model", axes.models, model)
+    scale_box = url_state.one("nodes", axes.scales, scale)
+    metric_box = url_state.one("metric", offered, offered[0])
     return (
-        st.selectbox("Model", axes.models, index=axes.models.index(model), key="model", bind="query-params", width=150),
-        st.selectbox("Nodes", axes.scales, index=axes.scales.index(scale), key="nodes", bind="query-params", width=110),
+        st.selectbox("Model", axes.models, key=model_box.key, on_change=model_box.on_change, width=150),
+        st.selectbox("Nodes", axes.scales, key=scale_box.key, on_change=scale_box.on_change, width=110),
         METRICS[
             st.selectbox(
-                "Metric", offered, key="metric", bind="query-params", width=150,
+                "Metric", offered, key=metric_box.key, on_change=metric_box.on_change, width=150,
                 format_func=lambda key: METRICS[key].label,
             )
         ],
@@ -104,7 +104,9 @@ def _pick() -> None:
     """Selects the clicked cell. An empty list is a second click on it: the cell stays."""
     points = st.session_state.heat["selection"]["points"]
     if points:
-        st.session_state.model, st.session_state.nodes = points[0]["customdata"]
+        model, scale = points[0]["customdata"]
+        url_state.put("model", [model])
+        url_state.put("nodes", [scale])
 
 
 def _draw_grid(grid: pl.DataFrame, metric: Metric, view: View, selected: tuple[str, str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 import streamlit as st
 
-from dashboard import filter_panel, scaling, shell, widgets
+from dashboard import filter_panel, scaling, shell, url_state, widgets
 from dashboard.charts import scaling as charts
 from dashboard.labels import count
 from dashboard.queries import cells as cell_queries
@@ -23,7 +23,7 @@ from dashboard.words import scaling as words
 TITLE = "Scaling"
 _ALL = "models"
 _LINES = {_ALL: "best of each model"}
-_MEASURES = {"efficiency": "scaling_efficiency", "MFU": "mfu"}
+_MEASURES = {"efficiency": ("efficiency", "scaling_efficiency"), "mfu": ("MFU", "mfu")}
 _TABLE = (
     "line", "num_nodes", "num_gpus", "layout", "mfu", "tokens_per_s_per_gpu", "tokens_per_s", "scaling_efficiency",
     "baseline_size", "ideal_tokens_per_s", "repeats", "run_id",
@@ -66,25 +66,24 @@ def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tupl
     """What is drawn: the best of each model or one model's strategies, against which baseline, in which measure."""
     names = models["line"].unique(maintain_order=True).to_list()
     sizes = [str(size) for size in sorted(set(models["size"]))]
-    shown = _bound(
+    shown = _selector(
         "Lines", "lines", [_ALL, *names], width=190, named=lambda name: _LINES.get(name, f"strategies of {name}")
     )
-    measure = _bound("Show", "show", list(_MEASURES), width=130)
-    baseline = _bound(
+    measure = _selector("Show", "show", list(_MEASURES), width=130, named=lambda name: _MEASURES[name][0])
+    baseline = _selector(
         "Baseline", "baseline", ["best", "first", *sizes], width=190,
         named=lambda value: words.baseline_option(value, noun),
     )  # fmt: skip
     query = queries.best_layouts(chosen, view.filters)
     if shown != _ALL:
         query = queries.strategies(chosen, view.filters, shown)
-    return query, Baseline.parse(baseline), _MEASURES[measure]
+    return query, Baseline.parse(baseline), _MEASURES[measure][1]
 
 
-def _bound(label: str, key: str, values: list[str], *, width: int, named: Callable[[str], str] = str) -> str:
-    """A selector kept in the URL, which forgets a value that the filters took away."""
-    if st.session_state.get(key, values[0]) not in values:
-        del st.session_state[key]
-    return st.selectbox(label, values, key=key, bind="query-params", width=width, format_func=named)
+def _selector(label: str, name: str, values: list[str], *, width: int, named: Callable[[str], str]) -> str:
+    """A choice kept in the address, whose default is the first value."""
+    bound = url_state.one(name, values, values[0])
+    return st.selectbox(label, values, key=bound.key, on_change=bound.on_change, width=width, format_func=named)
 
 
 def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str, tokens: Theme) -> None:

@@ -52,7 +52,7 @@ def _written(value: object) -> str:
 def in_slice(chosen: Slice, table: Literal["runs", "ranked_layouts", "grid_cells"]) -> tuple[str, dict[str, object]]:
     """Condition and parameters for the rows of one slice in `table`.
 
-    A ranked layout belongs to the sweep of the run that stands for it; a cell to every sweep that tried it.
+    A cell, and a layout in it, belong to every sweep that tried them; their medians are over all sweeps' repeats.
     """
     params: dict[str, object] = {name: getattr(chosen, name) for name in SLICE}
     if chosen.sweep is None:
@@ -62,7 +62,13 @@ def in_slice(chosen: Slice, table: Literal["runs", "ranked_layouts", "grid_cells
 
 _OF_SWEEP = {
     "runs": "sweep = $sweep",
-    "ranked_layouts": "run_id IN (SELECT run_id FROM runs WHERE sweep = $sweep)",
+    "ranked_layouts": """EXISTS (
+    SELECT 1 FROM runs AS own
+    WHERE own.sweep = $sweep AND own.model = ranked_layouts.model AND own.num_nodes = ranked_layouts.num_nodes
+      AND own.num_gpus IS NOT DISTINCT FROM ranked_layouts.num_gpus
+      AND own.layout IS NOT DISTINCT FROM ranked_layouts.layout
+      AND own.seq_len = ranked_layouts.seq_len AND own.gbs_tokens = ranked_layouts.gbs_tokens
+  )""",
     "grid_cells": "list_contains(string_split(sweeps, ', '), $sweep)",
 }
 

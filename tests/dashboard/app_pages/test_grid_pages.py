@@ -1,0 +1,172 @@
+"""Overview, Best configurations and Scaling, run headless over real stores."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import dashboard
+from dashboard.navigation import PAGES
+from tests.dashboard.app_pages.grid_home import make_home, run, small_sweep
+
+APP = Path(dashboard.__file__).parent / "streamlit_app.py"
+_GRID_PAGES = ("overview", "best", "scaling")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SWEEPSCOPE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def opened(page: str, **query: str) -> AppTest:
+    app = AppTest.from_file(str(APP), default_timeout=60).run()
+    for name, value in query.items():
+        app.query_params[name] = value
+    if page != "overview":
+        app.switch_page(f"app_pages/{page}.py")
+    app.run()
+    assert not app.exception, app.exception
+    return app
+
+
+def words(app: AppTest) -> str:
+    """The HTML of a page without style sheets."""
+    bodies = [element.proto.body for element in app.get("html")]
+    text = " ".join(body for body in bodies if not body.startswith("<style>")).replace("\xa0", " ")
+    return re.sub(r'<span class="ss-name">(.*?)</span>', r"\1", text)
+
+
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.file)
+def test_every_page_says_what_to_do_before_the_first_ingest(home: Path, entry: object) -> None:
+    app = opened(entry.file)  # type: ignore[attr-defined]
+    assert app.title[0].value == "No results yet"
+    assert "sweepscope ingest" in app.code[0].value
+
+
+@pytest.mark.parametrize("page", _GRID_PAGES)
+def test_runs_without_a_cell_are_explained(home: Path, page: str) -> None:
+    make_home(home, [run("a", seq_len=None, gbs_tokens=None)])
+    assert "No run has a cell yet" in words(opened(page))
+
+
+def test_the_answer_is_about_the_best_cell(home: Path) -> None:
+    make_home(home, small_sweep())
+    text = words(opened("best"))
+    assert "On 1 node, Llama 1.34B trains fastest with <b>DP8 TP1 PP1 · GAS32 MBS1 · Z0: 39.1 % MFU</b>" in text
+    assert 'class="ss-badge measured"' in text
+
+
+def test_the_selectors_are_the_keyboards_way_to_a_cell(home: Path) -> None:
+    make_home(home, small_sweep())
+    app = opened("best")
+    app.selectbox(key="url_nodes").set_value("2").run()
+    assert not app.exception
+    assert "level with the runner-up" in words(app)
+    assert app.query_params["nodes"] in ("2", ["2"])
+
+
+def test_a_link_restores_the_selection(home: Path) -> None:
+    make_home(home, small_sweep())
+    app = opened("best", nodes="4", metric="failures")
+    assert app.selectbox(key="url_nodes").value == "4"
+    assert app.selectbox(key="url_metric").value == "failures"
+    assert "Llama 1.34B on 4 nodes has no working layout yet</b>: 1 OOM." in words(app)
+
+
+def test_a_cell_that_is_gone_falls_back_to_the_default(home: Path) -> None:
+    make_home(home, small_sweep())
+    assert opened("best", nodes="512", model="GPT-9").selectbox(key="url_nodes").value == "1"
+
+
+def test_filters_in_the_url_narrow_every_page_and_can_be_removed(home: Path) -> None:
+    make_home(home, small_sweep())
+    app = opened("best", tp="2")
+    assert "With TP 2" in words(app)
+    assert [button.label for button in app.button if button.key and button.key.startswith("chip_")] == ["TP 2"]
+    app.button(key="chip_tp").click().run()
+    assert "With TP 2" not in words(app)
+    assert "tp" not in app.query_params
+
+
+def test_filters_that_match_nothing_leave_a_way_back(home: Path) -> None:
+    make_home(home, small_sweep())
+    app = opened("best", pp="64-")
+    assert "No completed run matches PP ≥ 64" in words(app)
+    assert app.button(key="chip_pp")
+    assert "Nothing to compare yet" in words(opened("scaling", pp="64-"))
+
+
+def test_what_a_link_asks_for_in_vain_is_named(home: Path) -> None:
+    make_home(home, small_sweep())
+    text = words(opened("best", accelerator="TPU", pp="many"))
+    assert "no such value: pp=many, accelerator=TPU" in text
+
+
+def test_origins_never_mix_and_stay_one_click_away(home: Path) -> None:
+    rows = [*small_sweep(), run("p", origin="published", speed=90_000.0), run("s", origin="simulated", speed=99_000.0)]
+    make_home(home, rows)
+    measured = words(opened("best"))
+    assert "published results</a>" in measured
+    assert "simulated" not in measured
+    assert "90,000" not in measured
+    published = words(opened("best", origin="published"))
+    assert 'class="ss-badge published"' in published
+    assert "measured results</a>" in published
+
+
+def test_simulated_rows_are_shown_while_there_is_nothing_better(home: Path) -> None:
+    make_home(home, small_sweep(origin="simulated"))
+    assert 'class="ss-badge simulated"' in words(opened("overview"))
+
+
+def test_the_overview_has_four_figures_and_its_lists(home: Path) -> None:
+    make_home(home, small_sweep())
+    text = words(opened("overview"))
+    for piece in ("Cells answered", "2 of 3", "Worth running next", "Repeat Llama 1.34B on 2 nodes", "store version 1"):
+        assert piece in text
+    assert "Quiet problems" not in text
+
+
+def test_scaling_says_what_is_left(home: Path) -> None:
+    make_home(home, small_sweep())
+    assert "at 2 nodes Llama 1.34B keeps 90 % of its best MFU" in words(opened("scaling"))
+    assert "of its 2-node MFU" in words(opened("scaling", baseline="2"))
+
+
+def test_scaling_compares_strategies_of_one_model(home: Path) -> None:
+    make_home(home, small_sweep())
+    text = words(opened("scaling", lines="Llama 1.34B"))
+    assert "DP+TP keeps 92 % of its best MFU and DP 90 %" in text
+
+
+@pytest.mark.parametrize("page", _GRID_PAGES)
+def test_every_chart_can_be_heard_and_every_page_has_its_table(home: Path, page: str) -> None:
+    make_home(home, small_sweep())
+    app = opened(page)
+    charts = app.get("plotly_chart")
+    assert charts
+    assert all(len(chart.proto.alt) > 20 for chart in charts)
+    assert app.dataframe
+    assert app.get("download_button")
+
+
+def test_a_visit_keeps_its_version_until_the_reader_asks_for_the_next(home: Path) -> None:
+    make_home(home, small_sweep())
+    app = opened("overview")
+    make_home(home, [*small_sweep(), run("z", 8, speed=30_000.0)], version=2)
+    app.run()
+    assert "Version 2 is ready" in words(app)
+    assert "2 of 3" in words(app)
+    app.button(key="adopt_latest").click().run()
+    assert "is ready" not in words(app)
+    assert "3 of 4" in words(app)
+
+
+def test_names_from_logs_cannot_bring_markup_into_a_page(home: Path) -> None:
+    make_home(home, small_sweep(model="<img src=x onerror=alert(1)>"))
+    for page in _GRID_PAGES:
+        assert "<img" not in words(opened(page))

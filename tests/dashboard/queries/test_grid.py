@@ -1,0 +1,176 @@
+"""The grid's queries over a real DuckDB store with the real views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from dashboard import cells as settled
+from dashboard.filters import Filters, Range
+from dashboard.queries import cells, overview, scaling, slices
+from dashboard.queries.query import Query
+from dashboard.slices import Slice, resolve_slice
+from tests.run_rows import Row, completed_frame, open_store, run_row
+
+_ALL = Slice("measured", "H100-SXM-80GB", 4096, 1_048_576)
+_MONDAY = Slice("measured", "H100-SXM-80GB", 4096, 1_048_576, "monday")
+
+
+def _run(
+    run_id: str, *, nodes: int = 1, dp: int = 8, tp: int = 1, speed: float | None = 40_000.0, **more: object
+) -> Row:
+    gas = 256 // (dp * 2) or 1
+    return run_row(
+        run_id, num_nodes=nodes, num_gpus=8 * nodes, dp=dp, tp=tp, gas=gas, tokens_per_s_per_gpu=speed,
+        status="completed" if speed else "oom", **more,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def con() -> Iterator[duckdb.DuckDBPyConnection]:
+    rows = [
+        _run("a", sweep="monday"),
+        _run("b", sweep="monday", dp=4, tp=2, speed=39_000.0),
+        _run("b2", sweep="tuesday", dp=4, tp=2, speed=39_200.0),
+        _run("c", sweep="monday", nodes=2, dp=16, speed=38_000.0),
+        _run("d", sweep="monday", nodes=2, dp=8, tp=2, speed=None),
+        _run("e", sweep="monday", nodes=4, dp=16, tp=2, speed=None),
+        _run("f", sweep="tuesday", nodes=4, dp=16, tp=2, speed=None, framework="megatron"),
+        _run("g", sweep="tuesday", num_layers=32, model="Llama 2.4B", speed=20_000.0),
+        _run("h", sweep="other", seq_len=8192, gbs=128, gbs_tokens=1_048_576, speed=30_000.0),
+        _run("p", sweep="paper", origin="published", speed=99_000.0),
+    ]
+    with open_store(completed_frame(*rows)) as connection:
+        yield connection
+
+
+def test_cells_hold_the_winner_and_the_runner_up(con: duckdb.DuckDBPyConnection) -> None:
+    frame = cells.cells(_ALL, Filters()).run(con)
+    first = frame.row(0, named=True)
+    assert (first["num_nodes"], first["run_id"], first["layout"]) == (1, "a", "DP8 TP1 PP1 · GAS16 MBS2 · Z0")
+    assert first["runner_up_layout"] == "DP4 TP2 PP1 · GAS32 MBS2 · Z0"
+    assert first["margin"] == pytest.approx(40_000 / 39_100 - 1)
+    assert first["noise"] == pytest.approx(200 / 39_100)  # the spread of the runner-up's repeats
+
+
+def test_without_filters_cells_agree_with_the_views(con: duckdb.DuckDBPyConnection) -> None:
+    shown = cells.cells(_ALL, Filters()).run(con)
+    for table in ("best_configs", "grid_cells"):
+        rows = con.sql(f"SELECT * FROM {table} WHERE origin = 'measured' AND seq_len = 4096").pl().to_dicts()
+        view = {(row["model"], row["num_nodes"]): row for row in rows}
+        for row in shown.iter_rows(named=True):
+            expected = view.get((row["model"], row["num_nodes"]))
+            assert row["run_id"] == (expected["run_id"] if expected else None)
+            if expected and table == "best_configs":
+                assert row["margin"] == expected["margin"]
+                assert (row["margin"] is not None and row["margin"] <= row["noise"]) == expected["is_tie"]
+            if expected and table == "grid_cells":
+                assert row["cell_state"] == expected["cell_state"]
+
+
+def test_states_settled_here_are_those_of_the_view(con: duckdb.DuckDBPyConnection) -> None:
+    # a filter that every run passes takes the path that derives states from outcomes
+    everything = Filters(dp=Range(1))
+    narrowed = settled.settle(
+        cells.cells(_ALL, everything).run(con), cells.outcomes(_ALL, everything).run(con), everything
+    )
+    view = con.sql(
+        "SELECT model, num_nodes, cell_state FROM grid_cells WHERE origin = 'measured' AND seq_len = 4096"
+    ).pl()
+    assert set(narrowed.select("model", "num_nodes", "cell_state").rows()) == set(view.rows())
+
+
+def test_layout_filters_choose_another_winner(con: duckdb.DuckDBPyConnection) -> None:
+    frame = cells.cells(_ALL, Filters(tp=Range(2))).run(con)
+    winners = dict(frame.select("num_nodes", "layout").head(3).iter_rows())
+    assert winners == {1: "DP4 TP2 PP1 · GAS32 MBS2 · Z0", 2: None, 4: None}
+
+
+def test_outcomes_count_what_passes_the_filters(con: duckdb.DuckDBPyConnection) -> None:
+    rows = cells.outcomes(_ALL, Filters(framework=("megatron",))).run(con)
+    assert rows.select("num_nodes", "status", "runs").rows() == [(4, "oom", 1)]
+
+
+def test_a_single_sweep_shows_its_own_cells_and_winners_only(con: duckdb.DuckDBPyConnection) -> None:
+    frame = cells.cells(_MONDAY, Filters()).run(con)
+    assert set(frame["model"]) == {"Llama 1.34B"}
+    assert cells.outcomes(_MONDAY, Filters()).run(con)["runs"].sum() == 5
+    assert overview.repeats(_MONDAY).run(con).row(0) == (
+        3,
+        1,
+    )  # the layout of b counts, although b2 of another sweep stands for it
+
+
+def test_the_ranking_is_of_one_cell_or_of_the_slice(con: duckdb.DuckDBPyConnection) -> None:
+    cell = cells.cells(_ALL, Filters()).run(con).row(0, named=True)
+    assert cells.ranking(_ALL, Filters(), cell).run(con)["rank_in_cell"].to_list() == [1, 2]
+    assert cells.ranking(_ALL, Filters()).run(con).height == 4
+
+
+def test_facets_hold_the_values_of_the_slice(con: duckdb.DuckDBPyConnection) -> None:
+    row = cells.facets(_ALL).run(con).row(0, named=True)
+    assert (row["tp"], row["framework"], row["ep"]) == ([1, 2], ["megatron", "nanotron"], None)
+
+
+def test_the_slices_of_a_store(con: duckdb.DuckDBPyConnection) -> None:
+    frame = slices.slices().run(con)
+    assert frame["runs_tried"].sum() == 10
+    assert resolve_slice(Filters(), frame)[0] == _ALL
+    assert resolve_slice(Filters(origin="published"), frame)[0] == Slice(
+        "published", "H100-SXM-80GB", 4096, 1_048_576, "paper"
+    )
+    assert slices.runs_of("measured").run(con)["runs"].item() == 9
+
+
+def test_scaling_points_agree_with_the_view(con: duckdb.DuckDBPyConnection) -> None:
+    best = scaling.best_layouts(_ALL, Filters()).run(con)
+    view = con.sql(
+        "SELECT model, num_nodes, run_id FROM scaling_efficiency "
+        "WHERE strategy = 'best' AND origin = 'measured' AND seq_len = 4096"
+    ).pl()
+    assert set(best.select("line", "num_nodes", "run_id").rows()) == set(view.rows())
+
+
+def test_strategies_are_named_as_in_the_view(con: duckdb.DuckDBPyConnection) -> None:
+    own = scaling.strategies(_ALL, Filters(), "Llama 1.34B").run(con)
+    view = con.sql(
+        "SELECT strategy, num_nodes, run_id FROM scaling_efficiency WHERE strategy <> 'best' "
+        "AND origin = 'measured' AND seq_len = 4096 AND model = 'Llama 1.34B'"
+    ).pl()
+    assert set(own.select("line", "num_nodes", "run_id").rows()) == set(view.rows())
+    assert set(own["line"]) == {"DP", "DP+TP"}
+
+
+def test_layout_filters_reach_the_curves(con: duckdb.DuckDBPyConnection) -> None:
+    points = scaling.best_layouts(_ALL, Filters(tp=Range(2))).run(con)
+    assert points["num_nodes"].to_list() == [1]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        cells.cells(_MONDAY, Filters(tp=Range(1, 2), framework=("nanotron",), zero_stage=(0, 1))),
+        cells.outcomes(_ALL, Filters(recompute=("none",))),
+        cells.facets(Slice("measured", None, 4096, 1)),
+        scaling.strategies(_MONDAY, Filters(pp=Range(1)), "Llama 1.34B"),
+        slices.slices(),
+        overview.audit("measured"),
+        overview.problems("measured"),
+        overview.finding("measured", "logged_mfu_differs"),
+        overview.quarantined("measured"),
+        overview.conflicts("measured"),
+    ],
+)
+def test_the_sql_shown_to_readers_gives_the_same_rows(con: duckdb.DuckDBPyConnection, query: Query) -> None:
+    assert con.sql(query.runnable()).pl().equals(query.run(con))
+
+
+def test_values_are_never_pasted_into_the_sql_that_runs(con: duckdb.DuckDBPyConnection) -> None:
+    hostile = Slice("measured", "'; DROP TABLE runs; --", 4096, 1)
+    query = cells.cells(hostile, Filters())
+    assert "DROP" not in query.sql
+    assert query.run(con).is_empty()
+    assert con.sql(query.runnable()).pl().is_empty()
+    assert con.sql("SELECT count(*) FROM runs").pl().item() == 10
