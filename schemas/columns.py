@@ -50,7 +50,7 @@ def _time(name: str, description: str) -> Column:
 
 _IDENTITY = (
     _text("run_id", "stable id of one run attempt: hash of its source path (or URL) and attempt"),
-    _int("attempt", "count", "1 for the first launch found in the source, 2 for the next ...", minimum=1),
+    _int("attempt", "count", "number of the launch within its run directory or log, from 1", minimum=1),
     _text("source_path", "file the rows come from: absolute path, URL, or path of the bundled table"),
     _int("line_no", "count", "line in that file, counted from 1 at line feeds", minimum=1),
     _text("run_dir", "directory that holds the run's files"),
