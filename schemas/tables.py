@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from schemas import vocab
-from schemas.columns import CELL, LAYOUT, MODEL, PERFORMANCE, PLACE, PUBLISHED, SOFTWARE, Column
+from schemas.columns import LAYOUT, MODEL, PERFORMANCE, PLACE, PUBLISHED, SOFTWARE, Column
 from schemas.table import Rule, Table
 
 _col = pl.col
@@ -81,7 +81,8 @@ SETTINGS = Table(
 
 REJECTS = Table(
     name="rejects",
-    description="Lines that look like records but did not parse, and rows that broke a schema. Nothing is dropped silently.",
+    description="Lines that look like records but did not parse, and rows that broke a schema. "
+    "Nothing is dropped silently.",
     grain="one row per rejected line or row and reason",
     primary_key=("file", "line_no", "table", "column", "reason"),
     column_names=("file", "line_no", "table", "column", "reason", "raw"),
@@ -94,6 +95,9 @@ _AS_PUBLISHED = tuple(
     for name in ("precision", "recompute", "sequence_parallel", "pipeline_schedule", "status")
 )
 
+# Ours rather than the source's; they stand at the end of the table.
+_JUDGEMENTS = {"dataset", "extra", "comparability", "is_claimed_best", "notes", "verification"}
+
 PUBLISHED_RUNS = Table(
     name="published_runs",
     description="Published results as their sources print them, with provenance. Each also stands in `runs`.",
@@ -101,10 +105,11 @@ PUBLISHED_RUNS = Table(
     primary_key=("run_id",),
     column_names=(
         "run_id", "dataset", "line_no", "source_path",
-        *(n for n in PUBLISHED if n not in {"dataset", "extra", "comparability", "is_claimed_best", "notes", "verification"}),
+        *(name for name in PUBLISHED if name not in _JUDGEMENTS),
         "model", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "kv_lora_rank",
         "ffn_hidden_size", "gated_mlp", "vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token",
-        "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "num_dense_layers", "seq_len", "num_gpus", "gpus_per_node", "num_nodes", "accelerator",
+        "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "num_dense_layers", "seq_len", "num_gpus",
+        "gpus_per_node", "num_nodes", "accelerator",
         "dp", "tp", "pp", "cp", "ep", "vpp", "precision", "recompute", "sequence_parallel",
         "pipeline_schedule", "status", "step_time_s", "tokens_per_s_per_gpu",
         "verification", "comparability", "is_claimed_best", "notes", "extra",
@@ -136,8 +141,9 @@ _WINNER = (
 
 BEST_CONFIGS = Table(
     name="best_configs",
-    description="The fastest layout of each cell by measured tokens/s/GPU (median over repeats), its runner-up and how sure the lead is.",
-    grain="one row per origin, model, num_nodes, num_gpus, seq_len, gbs_tokens and accelerator with a completed, ranked run",
+    description="The fastest layout of each cell by measured tokens/s/GPU (median over repeats), its runner-up and "
+    "how sure the lead is.",
+    grain="one row per origin, model, num_nodes, num_gpus, seq_len, gbs_tokens and accelerator with a ranked run",
     primary_key=CELL_KEY,
     column_names=(
         *CELL_KEY, *_WINNER, "repeats", "repeat_spread", "runner_up_run_id", "runner_up_layout",
@@ -171,7 +177,8 @@ GRID_CELLS = Table(
 
 SCALING_EFFICIENCY = Table(
     name="scaling_efficiency",
-    description="MFU of the best layout at each node count against the smallest node count, per model and per strategy (strategy 'best' = any layout).",
+    description="MFU of the best layout at each size against the smallest, per model and per strategy "
+    "(strategy 'best' = any layout).",
     grain="one row per origin, model, seq_len, gbs_tokens, accelerator, strategy, num_nodes and num_gpus",
     primary_key=("origin", "model", "seq_len", "gbs_tokens", "accelerator", "strategy", "num_nodes", "num_gpus"),
     column_names=(

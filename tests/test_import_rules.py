@@ -21,7 +21,6 @@ FOREIGN_TO_PARSERS = (
     "fsspec",
     "pathlib",
     "os",
-    "io",
     "subprocess",
 )
 
