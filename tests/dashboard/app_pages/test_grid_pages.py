@@ -22,12 +22,24 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def sweep_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_home(tmp_path_factory.mktemp("sweep"), small_sweep())
+
+
+@pytest.fixture
+def sweep(sweep_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of `small_sweep`, for tests that only read it."""
+    monkeypatch.setenv("SWEEPSCOPE_HOME", str(sweep_home))
+    return sweep_home
+
+
 def opened(page: str, **query: str) -> AppTest:
-    app = AppTest.from_file(str(APP), default_timeout=60).run()
+    app = AppTest.from_file(str(APP), default_timeout=60)
+    if page != "overview":  # pages are known only after a first run
+        app.run().switch_page(f"app_pages/{page}.py")
     for name, value in query.items():
         app.query_params[name] = value
-    if page != "overview":
-        app.switch_page(f"app_pages/{page}.py")
     app.run()
     assert not app.exception, app.exception
     return app
@@ -53,15 +65,13 @@ def test_runs_without_a_cell_are_explained(home: Path, page: str) -> None:
     assert "No run has a cell yet" in words(opened(page))
 
 
-def test_the_answer_is_about_the_best_cell(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_the_answer_is_about_the_best_cell(sweep: Path) -> None:
     text = words(opened("best"))
     assert "On 1 node, Llama 1.34B trains fastest with <b>DP8 TP1 PP1 · GAS32 MBS1 · Z0: 39.1 % MFU</b>" in text
     assert 'class="ss-badge measured"' in text
 
 
-def test_the_selectors_are_the_keyboards_way_to_a_cell(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_the_selectors_are_the_keyboards_way_to_a_cell(sweep: Path) -> None:
     app = opened("best")
     app.selectbox(key="url_nodes").set_value("2").run()
     assert not app.exception
@@ -69,21 +79,18 @@ def test_the_selectors_are_the_keyboards_way_to_a_cell(home: Path) -> None:
     assert app.query_params["nodes"] in ("2", ["2"])
 
 
-def test_a_link_restores_the_selection(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_a_link_restores_the_selection(sweep: Path) -> None:
     app = opened("best", nodes="4", metric="failures")
     assert app.selectbox(key="url_nodes").value == "4"
     assert app.selectbox(key="url_metric").value == "failures"
     assert "Llama 1.34B on 4 nodes has no working layout yet</b>: 1 OOM." in words(app)
 
 
-def test_a_cell_that_is_gone_falls_back_to_the_default(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_a_cell_that_is_gone_falls_back_to_the_default(sweep: Path) -> None:
     assert opened("best", nodes="512", model="GPT-9").selectbox(key="url_nodes").value == "1"
 
 
-def test_filters_in_the_url_narrow_every_page_and_can_be_removed(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_filters_in_the_url_narrow_every_page_and_can_be_removed(sweep: Path) -> None:
     app = opened("best", tp="2")
     assert "With TP 2" in words(app)
     assert [button.label for button in app.button if button.key and button.key.startswith("chip_")] == ["TP 2"]
@@ -92,16 +99,14 @@ def test_filters_in_the_url_narrow_every_page_and_can_be_removed(home: Path) -> 
     assert "tp" not in app.query_params
 
 
-def test_filters_that_match_nothing_leave_a_way_back(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_filters_that_match_nothing_leave_a_way_back(sweep: Path) -> None:
     app = opened("best", pp="64-")
     assert "No completed run matches PP ≥ 64" in words(app)
     assert app.button(key="chip_pp")
     assert "Nothing to compare yet" in words(opened("scaling", pp="64-"))
 
 
-def test_what_a_link_asks_for_in_vain_is_named(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_what_a_link_asks_for_in_vain_is_named(sweep: Path) -> None:
     text = words(opened("best", accelerator="TPU", pp="many"))
     assert "no such value: pp=many, accelerator=TPU" in text
 
@@ -123,29 +128,25 @@ def test_simulated_rows_are_shown_while_there_is_nothing_better(home: Path) -> N
     assert 'class="ss-badge simulated"' in words(opened("overview"))
 
 
-def test_the_overview_has_four_figures_and_its_lists(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_the_overview_has_four_figures_and_its_lists(sweep: Path) -> None:
     text = words(opened("overview"))
     for piece in ("Cells answered", "2 of 3", "Worth running next", "Repeat Llama 1.34B on 2 nodes", "store version 1"):
         assert piece in text
     assert "Quiet problems" not in text
 
 
-def test_scaling_says_what_is_left(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_scaling_says_what_is_left(sweep: Path) -> None:
     assert "at 2 nodes Llama 1.34B keeps 90 % of its best MFU" in words(opened("scaling"))
     assert "of its 2-node MFU" in words(opened("scaling", baseline="2"))
 
 
-def test_scaling_compares_strategies_of_one_model(home: Path) -> None:
-    make_home(home, small_sweep())
+def test_scaling_compares_strategies_of_one_model(sweep: Path) -> None:
     text = words(opened("scaling", lines="Llama 1.34B"))
     assert "DP+TP keeps 92 % of its best MFU and DP 90 %" in text
 
 
 @pytest.mark.parametrize("page", _GRID_PAGES)
-def test_every_chart_can_be_heard_and_every_page_has_its_table(home: Path, page: str) -> None:
-    make_home(home, small_sweep())
+def test_every_chart_can_be_heard_and_every_page_has_its_table(sweep: Path, page: str) -> None:
     app = opened(page)
     charts = app.get("plotly_chart")
     assert charts
