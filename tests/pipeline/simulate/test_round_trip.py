@@ -46,8 +46,8 @@ _EVIDENCE = {
 }
 _FATAL = {*vocab.EVENT_KIND} - {"launch", "training_end", "status_file", "config_conflict", "nan_loss", "ended"}
 
-# A run is a few hundred lines: shrinking one takes minutes and tells little more than the difference itself. The examples
-# are the same every time, so that a change is judged by what it changes; raise max_examples to explore.
+# A run is a few hundred lines: shrinking one takes minutes and tells little more than the difference itself. The
+# examples are the same every time, so that a change is judged by what it changes; raise max_examples to explore.
 _PROFILE = settings(
     max_examples=15,
     derandomize=True,
