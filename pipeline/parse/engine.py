@@ -120,8 +120,6 @@ def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
         .with_columns(dialect=pl.lit(d.name), place=pl.lit(place))
         for place, d in enumerate(dialects)
     ]
-    if not parts:
-        return {}
     best = (
         pl.concat(parts)
         .sort("source", "distinct", "total", "place", descending=[False, True, True, False])
