@@ -60,7 +60,7 @@ def _draw_files(view: View) -> None:
         size=pl.Series([words.size(size) for size in files["bytes"]], dtype=pl.String),
         advice=pl.Series([words.file_remedy(row) or None for row in files.iter_rows(named=True)], dtype=pl.String),
     )
-    widgets.table(shown, _FILES, wide=("error", "advice", "example"))
+    widgets.table(shown, _FILES, wide=("advice", "example"))
     widgets.csv_later(queries.file_list(), view.store.con, "files", rows=int(files["files"].sum()))
 
 
