@@ -25,6 +25,10 @@ def _field(label: str, value: str = HUMAN) -> pl.Expr:
     return pl.col("text").str.extract(rf"\b{label}:\s*({value})")
 
 
+def _positive(value: pl.Expr) -> pl.Expr:
+    return pl.when(value > 0).then(value)
+
+
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; a line that does not reach its throughput is cut and stays unparsed."""
     mine = lines.filter(pl.col("text").str.contains(r"^\s*(?:\[rank \d+\]\s*)?Step:\s*\d"))
@@ -46,7 +50,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
                 pl.Int64, strict=False
             ),
             mfu_logged=divided(number(pl.col("text").str.extract(r"\bMFU:\s*([\d.]+)%")), 100),
-            mem_reserved_bytes=size(_field("Memory usage", r"[\d.]+\s*[KMGT]?B")),
+            # memory_reserved of a run without a GPU prints 0.00GB: not measured, not zero.
+            mem_reserved_bytes=_positive(size(_field("Memory usage", r"[\d.]+\s*[KMGT]?B"))),
         ),
         STEP_FACTS,
     )
@@ -135,7 +140,7 @@ def read_status(text: str) -> Mapping[str, str]:
 
 DIALECT = Dialect(
     name="picotron",
-    version=1,
+    version=2,
     signature=(
         "| Tokens/s/GPU:",
         "Initializing model meta device",
