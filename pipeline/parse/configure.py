@@ -24,7 +24,7 @@ def ranked(settings: pl.DataFrame) -> pl.DataFrame:
         ["run_id", "name", "setting_source"], keep="last", maintain_order=True
     )
     place = pl.col("setting_source").replace_strict(order, default=len(order), return_dtype=pl.Int64)
-    return latest.with_columns(place=place).sort("run_id", "name", "place").drop("place")
+    return latest.with_columns(place=place).sort("run_id", "name", "place", maintain_order=True).drop("place")
 
 
 def choose(settings: pl.DataFrame) -> pl.DataFrame:
@@ -52,13 +52,19 @@ def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
     return other.filter(~_same("value", "used")).select(
         "run_id", "source_path", "line_no",
         kind=pl.lit("config_conflict"),
-        text=pl.format("{}: {} says {}, {} says {}; the latter counts", "name", "setting_source", "value", "used_source", "used"),
+        text=pl.format(
+            "{}: {} says {}, {} says {}; the latter counts", "name", "setting_source", "value", "used_source", "used"
+        ),
     )  # fmt: skip
 
 
+_ANSWERS = {"true": "1", "yes": "1", "false": "0", "no": "0"}
+
+
 def _same(left: str, right: str) -> pl.Expr:
-    numbers = pl.col(left).cast(pl.Float64, strict=False) == pl.col(right).cast(pl.Float64, strict=False)
-    return (pl.col(left).str.to_lowercase() == pl.col(right).str.to_lowercase()) | numbers.fill_null(value=False)
+    one, other = (pl.col(name).str.to_lowercase().replace(_ANSWERS) for name in (left, right))
+    numbers = one.cast(pl.Float64, strict=False) == other.cast(pl.Float64, strict=False)
+    return (one == other) | numbers.fill_null(value=False)
 
 
 def widen(chosen: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:

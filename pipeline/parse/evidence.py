@@ -28,27 +28,86 @@ class Pattern:
 PATTERNS = (
     # torch: c10/cuda/CUDACachingAllocator.cpp. <=1.12 RuntimeError, 1.13-2.1 torch.cuda.OutOfMemoryError, later
     # torch.OutOfMemoryError; HIP builds say HIP. JAX: RESOURCE_EXHAUSTED.
-    Pattern("oom", ("out of memory", "OutOfMemoryError"), r"(?:CUDA|HIP) out of memory\. Tried to allocate|OutOfMemoryError: |CUDA error: out of memory"),
+    Pattern(
+        "oom",
+        ("out of memory", "OutOfMemoryError"),
+        r"(?:CUDA|HIP) out of memory\. Tried to allocate|OutOfMemoryError: |CUDA error: out of memory",
+    ),
     Pattern("oom", ("RESOURCE_EXHAUSTED",), r"RESOURCE_EXHAUSTED: .*(?:[Oo]ut of memory|memory|HBM)"),
     # slurmd/slurmstepd cgroup plugin; the kernel's own line.
-    Pattern("host_oom", ("oom_kill", "oom-kill", "Out of memory: Killed"), r"[Dd]etected \d+ oom[_-]kill event|Some of the step tasks have been OOM Killed|Out of memory: Killed process|oom-kill:constraint"),
+    Pattern(
+        "host_oom",
+        ("oom_kill", "oom-kill", "Out of memory: Killed", "OOM Killed"),
+        r"[Dd]etected \d+ oom[_-]kill event|Some of the step tasks have been OOM Killed|"
+        r"Out of memory: Killed process|oom-kill:constraint",
+    ),
     # torch ProcessGroupNCCL.cpp: checkTimeout and the watchdog.
-    Pattern("hang", ("Watchdog caught collective operation timeout", "Timed out waiting"), r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation"),
+    Pattern(
+        "hang",
+        ("Watchdog caught collective operation timeout", "Timed out waiting"),
+        r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation",
+    ),
     # torch NCCLUtils.hpp / ProcessGroupNCCL.cpp: C10D_NCCL_CHECK; NCCL's own result names.
-    Pattern("nccl_error", ("NCCL error", "ncclSystemError", "ncclUnhandledCudaError", "ncclInternalError", "ncclRemoteError", "ncclInvalidUsage", "NCCL communicator was aborted"), r"(?:DistBackendError|RuntimeError): NCCL (?:error in|communicator was aborted)|(?:^|\s)nccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage): "),
+    Pattern(
+        "nccl_error",
+        (
+            "NCCL error", "ncclSystemError", "ncclUnhandledCudaError", "ncclInternalError", "ncclRemoteError",
+            "ncclInvalidUsage", "NCCL communicator was aborted",
+        ),
+        r"(?:DistBackendError|RuntimeError): NCCL (?:error in|communicator was aborted)|"
+        r"(?:^|\s)nccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage): ",
+    ),
     # slurmstepd: the reason follows the time; without one it is scancel.
     Pattern("timeout", ("DUE TO TIME LIMIT",), r"CANCELLED AT \S+ DUE TO TIME LIMIT"),
-    Pattern("node_fail", ("DUE TO NODE FAILURE", "NODE FAILURE"), r"DUE TO NODE FAILURE|Node failure on "),
+    Pattern(
+        "node_fail",
+        ("DUE TO NODE FAILURE", "NODE FAILURE", "Node failure on "),
+        r"DUE TO NODE FAILURE|Node failure on ",
+    ),
     Pattern("preempted", ("DUE TO PREEMPTION", "DUE TO JOB REQUEUE"), r"DUE TO (?:PREEMPTION|JOB REQUEUE)"),
-    Pattern("cancelled", ("CANCELLED AT",), r"slurmstepd: error: \*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*"),
+    Pattern(
+        "cancelled",
+        ("CANCELLED AT",),
+        r"slurmstepd: error: \*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
+    ),
     # torchrun prints the enum's name or, from Python 3.11 on, its number.
-    Pattern("sigterm", ("SIGTERM", "Terminated", "signal: 15", "signal 15", "15 death signal"), r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|Received (?:Signals\.SIGTERM|15) death signal|^Terminated$|SignalException: .* got signal: 15\b"),
-    Pattern("interrupted", ("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal"), r"^\s?(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT|Received (?:Signals\.SIGINT|2) death signal"),
-    Pattern("sigkill", ("SIGKILL", "Signal 9", "return code = -9", "exitcode: -9"), r"Signal 9 \(SIGKILL\)|exits with return code = -9|\(exitcode: -9\)|^\s*exitcode\s*: -9\b"),
-    Pattern("child_failed", ("ChildFailedError", "failed (exitcode"), r"ChildFailedError:|(?:^|\] )failed \(exitcode: -?\d+\)"),
-    Pattern("exit_code", ("xited with exit code", "exits with return code", "exited with code"), r"Exited with exit code -?[1-9]\d*|exits with return code = -?[1-9]\d*|exited with code -?[1-9]\d*"),
+    Pattern(
+        "sigterm",
+        ("SIGTERM", "Terminated", "signal: 15", "signal 15", "15 death signal"),
+        r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|"
+        r"Received (?:Signals\.SIGTERM|15) death signal|^\s?Terminated$|SignalException: .* got signal: 15\b",
+    ),
+    Pattern(
+        "interrupted",
+        ("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal"),
+        r"^\s?(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT|"
+        r"Received (?:Signals\.SIGINT|2) death signal",
+    ),
+    Pattern(
+        "sigkill",
+        ("SIGKILL", "Signal 9", "return code = -9", "exitcode: -9", "exitcode  : -9"),
+        r"Signal 9 \(SIGKILL\)|exits with return code = -9|\(exitcode: -9\)|^\s*exitcode\s*: -9\b",
+    ),
+    Pattern(
+        "child_failed",
+        ("ChildFailedError", "failed (exitcode"),
+        r"ChildFailedError:|(?:^|\] )failed \(exitcode: -?\d+\)",
+    ),
+    Pattern(
+        "exit_code",
+        ("xited with exit code", "exits with return code", "exited with code"),
+        r"Exited with exit code -?[1-9]\d*|exits with return code = -?[1-9]\d*|exited with code -?[1-9]\d*",
+    ),
     Pattern("traceback", ("Traceback (most recent call last)",), r"Traceback \(most recent call last\):"),
-    Pattern("exception", ("Error", "Exception", "terminate called", "Segmentation fault", "Fatal Python error", "Signal 11", "Bus error"), r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^terminate called after throwing|Segmentation fault|^Fatal Python error|Signal 11 \(SIGSEGV\)|^Bus error"),
+    Pattern(
+        "exception",
+        (
+            "Error", "Exception", "terminate called", "Segmentation fault", "Fatal Python error", "Signal 11",
+            "Bus error",
+        ),
+        r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^\s?terminate called after throwing|"
+        r"Segmentation fault|^\s?Fatal Python error|Signal 11 \(SIGSEGV\)|\bBus error\b",
+    ),
 )  # fmt: skip
 
 ANCHORS: tuple[str, ...] = tuple(sorted({literal for pattern in PATTERNS for literal in pattern.literals}))

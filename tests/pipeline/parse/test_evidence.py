@@ -1,0 +1,110 @@
+"""Lines that say how a run failed, and lines that only sound like it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+import pytest
+
+from pipeline.parse import evidence, lines
+from pipeline.parse.evidence import MAX_TEXT_CHARS
+
+
+def kinds(text: str) -> set[str]:
+    return set(found(text)["kind"])
+
+
+def found(text: str) -> pl.DataFrame:
+    return evidence.events(lines.clean(lines.split(0, text.encode())))
+
+
+SIGNS = [
+    ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 79.33 GiB total capacity)", "oom"),
+    ("RuntimeError: CUDA error: out of memory", "oom"),
+    ("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1 bytes.", "oom"),
+    ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0. Some of the step tasks have been OOM Killed.", "host_oom"),
+    ("[12345.6] Out of memory: Killed process 4711 (python) total-vm:1kB", "host_oom"),
+    ("[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(", "hang"),
+    ("RuntimeError: NCCL communicator was aborted on rank 3.", "nccl_error"),
+    ("ncclSystemError: System call (e.g. socket, malloc) or external library call failed", "nccl_error"),
+    ("slurmstepd: error: *** JOB 9 ON n CANCELLED AT 2021-05-27T21:42:11 DUE TO TIME LIMIT ***", "timeout"),
+    ("slurmstepd: error: *** JOB 9 ON n CANCELLED AT 2021-05-27T21:42:11 ***", "cancelled"),
+    ("slurmstepd: error: *** JOB 9 ON n CANCELLED AT 2021-05-27T21:42:11 DUE TO PREEMPTION ***", "preempted"),
+    ("srun: error: Node failure on node-17", "node_fail"),
+    ("W1120 23:30:08.8 16891 torch/distributed/elastic/agent/server/api.py:704] Received Signals.SIGTERM death signal", "sigterm"),
+    ("KeyboardInterrupt", "interrupted"),
+    ("  traceback : Signal 9 (SIGKILL) received by PID 47", "sigkill"),
+    ("  exitcode  : -9 (pid: 47)", "sigkill"),
+    ("[2026-01-01 00:00:00,000] [INFO] [launch.py:319] Process 47 exits with return code = -9", "sigkill"),
+    ("slurmstepd: error: Some of the step tasks have been OOM Killed.", "host_oom"),
+    ("slurmstepd: error: Detected 2 oom-kill event(s) in step 9.0 cgroup.", "host_oom"),
+    ("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=step_0", "host_oom"),
+    ("E1014 12:00:01.0 140 torch/distributed/elastic/multiprocessing/api.py:833] failed (exitcode: 1) local_rank: 3", "child_failed"),
+    ("Terminated", "sigterm"),
+    ("terminate called after throwing an instance of 'c10::DistBackendError'", "exception"),
+    ("python: Bus error", "exception"),
+    ("srun: error: n1: task 0: Exited with exit code 2", "exit_code"),
+    ("Traceback (most recent call last):", "traceback"),
+    ("AssertionError", "exception"),
+    ("my.own.VeryOddException: no", "exception"),
+    ("Fatal Python error: Segmentation fault", "exception"),
+]  # fmt: skip
+
+HARMLESS = [
+    "  distributed_timeout_minutes ... 10",
+    "error: nothing in particular",
+    "INFO: RuntimeError handling is enabled",
+    "loss scale overflow is not an Error",
+    "retrying after OutOfMemory",
+    "NCCL_ASYNC_ERROR_HANDLING=1",
+    "watchdog timeout is 600 s",
+    "will be CANCELLED AT the end",
+    "task 0: Exited with exit code 0",
+    "torch.distributed.elastic.multiprocessing.errors.error_handler: on",
+    "signal handlers: SIGTERM, SIGINT",
+    "checkpoint on KeyboardInterrupt",
+    "",
+]
+
+
+@pytest.mark.parametrize(("text", "kind"), SIGNS)
+def test_a_sign_is_found(text: str, kind: str) -> None:
+    assert kind in kinds(text)
+
+
+@pytest.mark.parametrize(("text", "kind"), SIGNS)
+def test_a_sign_is_found_behind_a_prefix_a_colour_and_a_bar(text: str, kind: str) -> None:
+    assert kind in kinds(f"[rank3]: \x1b[31m{text}\x1b[0m")
+    assert kind in kinds(f"\r 10%|#   | 1/10\r 50%|##  | 5/10\r{text}")
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_a_word_is_not_a_sign(text: str) -> None:
+    assert kinds(text) == set()
+
+
+def test_torchruns_summary_is_no_exception_of_its_own() -> None:
+    assert kinds("torch.distributed.elastic.multiprocessing.errors.ChildFailedError:") == {"child_failed"}
+
+
+def test_a_line_is_one_event_per_kind() -> None:
+    text = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1 GiB\n" * 2
+    assert found(text).select("line_no", "kind").rows() == [(1, "exception"), (1, "oom"), (2, "exception"), (2, "oom")]
+
+
+def test_a_redraw_repeated_in_a_line_is_one_event() -> None:
+    assert found("KeyboardInterrupt\rKeyboardInterrupt\n").height == 1
+
+
+def test_rank_host_and_time_are_read_from_the_prefix() -> None:
+    row = found("[20260511 02:59:23][rank-7/8][ERROR] [-x.py:1] : AssertionError: no").row(0, named=True)
+    assert (row["rank"], row["ts"], row["text"]) == (7, datetime(2026, 5, 11, 2, 59, 23), "AssertionError: no")
+
+
+def test_long_evidence_is_trimmed() -> None:
+    assert found("ValueError: " + "x" * 9000)["text"].str.len_chars().to_list() == [MAX_TEXT_CHARS]
+
+
+def test_no_lines_no_events() -> None:
+    assert found("").is_empty()
