@@ -76,8 +76,11 @@ def _draw_facets(filters: Filters, values: Mapping[str, Any]) -> None:
     for index, (name, found) in enumerate(several.items()):
         column = columns[index % 2]
         if name in LAYOUT_RANGES:
-            key = _seeded(name, _ends(getattr(filters, name), found))
-            column.select_slider(name.upper(), found, key=key, on_change=_apply_range, args=(filters, name, key, found))
+            ends = _ends(getattr(filters, name), found)
+            key = _range_key(name, ends)
+            column.select_slider(
+                name.upper(), found, value=ends, key=key, on_change=_apply_range, args=(filters, name, key, found)
+            )
         else:
             key = _seeded(name, [value for value in getattr(filters, name) if value in found])
             column.multiselect(
@@ -105,6 +108,19 @@ def _seeded(name: str, value: object) -> str:
     return key
 
 
+def _range_key(name: str, ends: tuple[int, int]) -> str:
+    """Key of a range slider that shows `ends`.
+
+    A slider given its value through the session state forgets that it is a range (streamlit 1.67), so it gets
+    `value` instead, and a new key whenever the address has moved on without it: a chip removed, another link opened.
+    """
+    count = st.session_state.setdefault(f"filter_{name}_count", 0)
+    if st.session_state.get(f"filter_{name}_{count}", ends) != ends:
+        count += 1
+        st.session_state[f"filter_{name}_count"] = count
+    return f"filter_{name}_{count}"
+
+
 def _apply_choice(filters: Filters, name: str, key: str) -> None:
     value = st.session_state[key]
     if name in GRID:
@@ -115,10 +131,7 @@ def _apply_choice(filters: Filters, name: str, key: str) -> None:
 
 
 def _apply_range(filters: Filters, name: str, key: str, found: Sequence[int]) -> None:
-    value = st.session_state[key]
-    if not isinstance(value, tuple):  # AppTest reports an untouched range slider as its first handle
-        return
-    low, high = value
+    low, high = st.session_state[key]
     span = Range(None if low == found[0] else low, None if high == found[-1] else high)
     set_filters(filters.having(name, None if span == Range() else span))
 
