@@ -13,10 +13,10 @@ _BYTES = {
     "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40,
 }  # fmt: skip
 
-NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf|Infinity)"
+NUMBER = r"[-+]?(?:[0-9][0-9,]*\.?[0-9]*(?:[eE][-+]?[0-9]+)?|\.[0-9]+|nan|NaN|inf|Infinity)"
 """A printed number, thousands separators and NaN included. Use inside a pattern's group."""
 
-HUMAN = NUMBER + r"\s?[KMBGTPQ]?"
+HUMAN = NUMBER + " ?[KMBGTPQ]?"
 """A number with a metric suffix glued on or after one blank."""
 
 

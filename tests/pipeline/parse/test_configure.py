@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import polars as pl
 import pytest
 
@@ -44,7 +46,7 @@ def test_the_order_of_sources_is_known_and_complete() -> None:
     assert set(configure.PRECEDENCE) | set(configure.NOT_EVIDENCE) == set(SETTING_SOURCE)
 
 
-@pytest.mark.parametrize(("nearer", "farther"), zip(configure.PRECEDENCE, configure.PRECEDENCE[1:], strict=False))
+@pytest.mark.parametrize(("nearer", "farther"), list(pairwise(configure.PRECEDENCE)))
 def test_a_nearer_source_wins_whatever_the_order(nearer: str, farther: str) -> None:
     rows = [("tp", "1", farther), ("tp", "2", nearer)]
     assert used(stated(*rows)) == used(stated(*rows[::-1])) == {"tp": "2"}
