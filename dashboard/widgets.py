@@ -247,13 +247,20 @@ def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataF
     for name in columns or frame.columns:
         if name.endswith("_url"):
             config[labels.heading(name)] = st.column_config.LinkColumn(display_text=r"^https?://(?:www\.)?([^/]+)")
+        if name == "run_id":
+            heading = labels.heading(name)
+            display = display.with_columns(pl.col(heading).map_elements(run_url, pl.String))
+            config[heading] = st.column_config.LinkColumn(display_text=r"run=(.+)$")
     return display, config
 
 
 def table_twin(title: str, frame: pl.DataFrame, columns: Sequence[str], *, csv: pl.DataFrame, csv_name: str) -> None:
-    """The chart as a table, closed at first, with the full filtered set as CSV in base units."""
+    """The chart as a table, closed at first, with the full filtered set as CSV in base units.
+
+    Columns that hold nothing are left out here; the CSV has them.
+    """
     with st.expander(title):
-        table(frame, columns)
+        table(frame, [name for name in columns if frame.is_empty() or frame[name].count()])
         csv_button(csv, csv_name)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dashboard.filters import Filters
-from dashboard.queries.query import Query, in_slice, layout_condition
+from dashboard.queries.query import Query, all_of, in_slice, layout_condition
 from dashboard.slices import Slice
 
 # Without repeats nothing is known about the noise of a cell; the view best_configs uses the same bound.
@@ -31,8 +31,7 @@ def cells(chosen: Slice, filters: Filters) -> Query:
         f"""WITH ranked AS (
   SELECT *, row_number() OVER (PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell) AS place
   FROM ranked_layouts
-  WHERE {where}
-  AND {layouts}
+  WHERE {all_of(where, layouts)}
 )
 SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_node, cell.memory_bytes,
   cell.states_lower_bound_bytes, cell.cell_state, cell.cell_reason, {winner},
@@ -60,9 +59,7 @@ def outcomes(chosen: Slice, filters: Filters) -> Query:
     return Query(
         f"""SELECT model, num_nodes, num_gpus, status, quarantine_reason IS NOT NULL AS is_quarantined, count(*) AS runs
 FROM runs
-WHERE duplicate_of IS NULL
-  AND {where}
-  AND {layouts}
+WHERE {all_of("duplicate_of IS NULL", where, layouts)}
 GROUP BY ALL
 ORDER BY model, num_nodes, num_gpus, runs DESC, status""",
         {**params, **more},
@@ -73,15 +70,14 @@ def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None =
     """Completed layouts that pass the filters in rank order: of one cell (a row of `cells`), or of the whole slice."""
     where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
-    within = ""
+    within = "true"
     if cell is not None:
-        within = "\n  AND model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
+        within = "model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
         more = {**more, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}}
     return Query(
         f"""SELECT model, num_nodes, rank_in_cell, num_gpus, {_WINNER}
 FROM ranked_layouts
-WHERE {where}
-  AND {layouts}{within}
+WHERE {all_of(where, layouts, within)}
 ORDER BY params, model, num_nodes, num_gpus, rank_in_cell""",
         {**params, **more},
     )

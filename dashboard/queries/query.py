@@ -73,6 +73,15 @@ _OF_SWEEP = {
 }
 
 
+def all_of(*conditions: str) -> str:
+    """Conditions joined by AND, one a line; those that are always true are left out.
+
+    >>> all_of("a = 1", "true"), all_of("true")
+    ('a = 1', 'true')
+    """
+    return "\n  AND ".join(condition for condition in conditions if condition != "true") or "true"
+
+
 def layout_condition(filters: Filters) -> tuple[str, dict[str, object]]:
     """Condition and parameters for the filters that narrow a slice ("true" when there are none).
 
@@ -92,4 +101,4 @@ def layout_condition(filters: Filters) -> tuple[str, dict[str, object]]:
             if value is not None:
                 parts.append(f"{name} {sign} ${name}_{bound}")
                 params[f"{name}_{bound}"] = value
-    return "\n  AND ".join(parts) or "true", params
+    return all_of(*parts), params

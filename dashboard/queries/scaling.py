@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.filters import Filters
-from dashboard.queries.query import Query, in_slice, layout_condition
+from dashboard.queries.query import Query, all_of, in_slice, layout_condition
 from dashboard.slices import Slice
 
 # The dimensions a layout uses, named as in the view scaling_efficiency (which knows no filters).
@@ -21,8 +21,7 @@ def best_layouts(chosen: Slice, filters: Filters) -> Query:
     return Query(
         f"""SELECT model AS line, {_COLUMNS}
 FROM ranked_layouts
-WHERE {where}
-  AND {layouts}
+WHERE {all_of(where, layouts)}
 QUALIFY row_number() OVER (PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell) = 1
 ORDER BY params, model, num_nodes, num_gpus""",
         {**params, **more},
@@ -36,10 +35,7 @@ def strategies(chosen: Slice, filters: Filters, model: str) -> Query:
     return Query(
         f"""SELECT {_STRATEGY} AS line, {_COLUMNS}
 FROM ranked_layouts
-WHERE {where}
-  AND model = $model
-  AND {layouts}
-  AND line IS NOT NULL
+WHERE {all_of(where, layouts, "model = $model", "line IS NOT NULL")}
 QUALIFY row_number() OVER (PARTITION BY line, num_nodes, num_gpus ORDER BY rank_in_cell) = 1
 ORDER BY line, num_nodes, num_gpus""",
         {**params, **more, "model": model},
