@@ -54,3 +54,12 @@ def ranked_rows(ranked: pl.DataFrame, *, noise: float, limit: int = 6) -> list[R
             )
         )
     return rows
+
+
+GAP = "Behind the winner, %"
+
+
+def with_gap(ranked: pl.DataFrame) -> pl.DataFrame:
+    """`ranked` with a column `GAP`: how much less tokens/s/GPU than the winner of its cell, in percent."""
+    fastest = pl.col("tokens_per_s_per_gpu").max().over("model", "num_nodes", "num_gpus")
+    return ranked.with_columns(((1 - pl.col("tokens_per_s_per_gpu") / fastest) * 100).round(1).alias(GAP))

@@ -13,7 +13,7 @@ from dashboard.charts import heatmap, memory
 from dashboard.charts.grid import Grid
 from dashboard.metrics import METRICS, Metric
 from dashboard.queries import cells as queries
-from dashboard.ranking import ranked_rows
+from dashboard.ranking import GAP, ranked_rows, with_gap
 from dashboard.shell import View
 from dashboard.slices import Slice
 from dashboard.words import best as words
@@ -21,7 +21,7 @@ from dashboard.words import cell as cell_words
 
 TITLE = "Best configurations"
 _TABLE = (
-    "rank_in_cell", "layout", "variant", "framework", "mfu", "tokens_per_s_per_gpu", "step_time_s",
+    "rank_in_cell", "layout", "variant", "framework", "mfu", "tokens_per_s_per_gpu", GAP, "step_time_s",
     "mem_peak_allocated_bytes", "mem_peak_reserved_bytes", "repeats", "repeat_spread", "recompute",
     "precision", "run_id",
 )  # fmt: skip
@@ -145,7 +145,11 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
     everything = queries.ranking(chosen, view.filters).run(view.store.con)
     widgets.table_twin(
-        f"All completed layouts, {cell_words.place(cell)}", ranked, _TABLE, csv=everything, csv_name="ranked_layouts"
+        f"All completed layouts, {cell_words.place(cell)}",
+        with_gap(ranked),
+        _TABLE,
+        csv=everything,
+        csv_name="ranked_layouts",
     )
     for text in words.HOW_TO_READ:
         widgets.note(text)

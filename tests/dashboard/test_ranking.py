@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.ranking import ranked_rows
+from dashboard.ranking import GAP, ranked_rows, with_gap
 
 
 def ranked(*speeds: float, **columns: list[Any]) -> pl.DataFrame:
@@ -49,3 +49,8 @@ def test_only_the_first_rows_are_drawn_and_none_of_an_empty_cell() -> None:
 def test_layouts_that_differ_otherwise_say_in_what() -> None:
     rows = ranked_rows(ranked(2.0, 1.0, variant=["async TP", None], layout=["DP1", None]), noise=0.01)
     assert [row.layout for row in rows] == ["DP1 · async TP", "layout unknown"]
+
+
+def test_the_table_says_how_far_each_layout_is_behind() -> None:
+    frame = ranked(4000.0, 3000.0).with_columns(model=pl.lit("8B"), num_nodes=pl.lit(1), num_gpus=pl.lit(8))
+    assert with_gap(frame)[GAP].to_list() == [0.0, 25.0]
