@@ -10,7 +10,7 @@ from unittest.mock import patch
 import fsspec
 import polars as pl
 
-from pipeline import landing, read
+from pipeline import ingest, landing, read
 from pipeline.discover import discover
 from pipeline.landing import list_files
 from pipeline.parse.assemble import assemble
@@ -23,8 +23,10 @@ Tables = dict[str, pl.DataFrame]
 _ROOTS = itertools.count()
 
 
-def batch_of(files: Mapping[str, bytes | str], *, chunk_bytes: int = 8 << 20, block_bytes: int = 32 << 20) -> Batch:
-    """`files` (path below the sweep -> content), read as one batch."""
+def batches_of(
+    files: Mapping[str, bytes | str], *, units: int, chunk_bytes: int = 8 << 20, block_bytes: int = 32 << 20
+) -> list[Batch]:
+    """`files` (path below the sweep -> content), found together and read in batches of `units`."""
     root = f"/landed-{next(_ROOTS)}"
     store = fsspec.filesystem("memory")
     for name, content in files.items():
@@ -32,16 +34,24 @@ def batch_of(files: Mapping[str, bytes | str], *, chunk_bytes: int = 8 << 20, bl
     try:
         found = discover(list_files(f"memory:/{root}"), is_simulated=lambda _place: False)
         with patch.object(landing, "CHUNK_BYTES", chunk_bytes), patch.object(read, "BLOCK_BYTES", block_bytes):
-            return read.read_batch(found)
+            return [read.read_batch(part) for part in ingest.batches(found, units=units)]
     finally:
         store.rm(root, recursive=True)
 
 
-def tables_of(
-    files: Mapping[str, bytes | str], *, now: datetime = LATER, chunk_bytes: int = 8 << 20, block_bytes: int = 32 << 20
-) -> Tables:
+def batch_of(files: Mapping[str, bytes | str], **sizes: int) -> Batch:
+    """`files`, read as one batch."""
+    (batch,) = batches_of(files, units=len(files), **sizes)
+    return batch
+
+
+def tables_of(files: Mapping[str, bytes | str], *, now: datetime = LATER, **sizes: int) -> Tables:
     """Every table that `files` yield before normalising, and `files` itself. Paths are relative to the sweep."""
-    batch = batch_of(files, chunk_bytes=chunk_bytes, block_bytes=block_bytes)
+    return assembled(batch_of(files, **sizes), now=now)
+
+
+def assembled(batch: Batch, *, now: datetime = LATER) -> Tables:
+    """Every table of one batch."""
     tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now)
     rejects = pl.concat([tables["rejects"], tables["rejects"].clear().vstack(batch.rejects)])
     return {name: _relative(frame) for name, frame in {**tables, "rejects": rejects, "files": batch.files}.items()}

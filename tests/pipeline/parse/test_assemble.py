@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pipeline.run_id import run_id
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
-from tests.pipeline.landed import Tables, batch_of, tables_of
+from tests.pipeline.landed import Tables, assembled, batch_of, batches_of, tables_of
 
 
 def line(step: int, *, rank: int = 0, loss: float | None = None, tokens_per_s: float = 8000.0, gpus: int = 4) -> str:
@@ -300,7 +300,7 @@ def content(tables: Tables) -> dict[str, list[tuple[object, ...]]]:
     }
 
 
-_SLOW = settings(max_examples=12, suppress_health_check=list(HealthCheck))
+_SLOW = settings(max_examples=8, suppress_health_check=list(HealthCheck))
 
 
 @_SLOW
@@ -314,8 +314,8 @@ def test_tables_do_not_depend_on_the_size_of_chunks_and_blocks(seed: int, chunk:
 @given(seed=st.integers(0, 10_000))
 def test_shards_sum_to_the_whole(seed: int) -> None:
     files = simulated(seed, 6)
-    units = sorted({name.rsplit("/", 1)[0] for name in files})
-    shards = [tables_of({n: data for n, data in files.items() if n.startswith(unit + "/")}) for unit in units]
+    shards = [assembled(batch) for batch in batches_of(files, units=1)]
+    assert len(shards) > 1
     together = {name: pl.concat([shard[name] for shard in shards], how="diagonal_relaxed") for name in shards[0]}
     whole = {name: frame.select(together[name].columns) for name, frame in tables_of(files).items()}
     assert content(together) == content(whole)
