@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
@@ -36,7 +36,8 @@ def discover(
     """Kind, unit, job and sweep of each file.
 
     A directory that holds a known configuration or status file beside a log is a run directory and one unit. Any
-    other log is its own unit, together with files of the same stem (`train.out`, `train.err`).
+    other log is its own unit, together with files of the same stem (`train.out`, `train.err`). The sweep is the
+    directory above run directories, or the one in which logs of several runs lie.
 
     Args:
         entries: the listing.
@@ -52,12 +53,13 @@ def discover(
         if kind == "other" and entry.path in named:
             kind = "log"
         by_directory[_parent(entry.path)].append((entry, kind))
+    nested = _one_run_directories(by_directory)
     rows: list[dict[str, object]] = []
     for directory, files in by_directory.items():
         kinds = {kind for _, kind in files}
         is_run = "log" in kinds and bool(kinds & {"config", "status"})
         jobs = {job_of(_name(entry.path)) for entry, kind in files if kind == "log"} - {""}
-        sweep = _name(_parent(directory)) if is_run else _name(directory)
+        sweep = _name(_parent(directory)) if is_run or directory in nested else _name(directory)
         origin = "simulated" if is_simulated(directory) else "measured"
         for entry, kind in files:
             job = job_of(_name(entry.path))
@@ -70,6 +72,17 @@ def discover(
                 }
             )  # fmt: skip
     return pl.DataFrame(rows, schema=FOUND).unique("path").sort("path")
+
+
+def _one_run_directories(by_directory: Mapping[str, list[tuple[Entry, str]]]) -> set[str]:
+    """Directories with the logs of one run each, side by side: `sweep/tp2/run.log`, `sweep/tp4/run.log`."""
+    single = [
+        directory
+        for directory, files in by_directory.items()
+        if len({_stem(entry.path) for entry, kind in files if kind == "log"}) == 1
+    ]
+    siblings = Counter(_parent(directory) for directory in single)
+    return {directory for directory in single if siblings[_parent(directory)] > 1}
 
 
 def file_kind(name: str) -> str:

@@ -71,7 +71,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         "source", "line_no", name=pl.lit("num_gpus"), value=_ranks(_field("Tokens/s"), _field("Tokens/s/GPU"))
     )
     found = pl.concat([sized, timed]).with_columns(
-        value=pl.col("value").cast(pl.Int64, strict=False).cast(pl.String), setting_source=pl.lit("log_line")
+        value=pl.col("value").round().cast(pl.Int64, strict=False).cast(pl.String), setting_source=pl.lit("log_line")
     )
     return pl.concat([conform(found.drop_nulls("value"), SETTING_FACTS), environment.settings(lines)])
 

@@ -90,4 +90,5 @@ def arguments(run: SimulatedRun) -> list[tuple[str, object]]:
     if run.variant in {"2024", "2026"}:
         found["moe_ffn_hidden_size"] = model.ffn_hidden_size if model.num_experts else None
         found["moe_shared_expert_intermediate_size"] = None
+        found["moe_layer_freq"] = 1
     return sorted(found.items(), key=lambda item: item[0].lower())

@@ -40,7 +40,7 @@ def printed_step(run: SimulatedRun, exact: ExactStep) -> SimulatedStep:
         tokens_per_s_per_gpu=readable_value(per_gpu),
         consumed_tokens=round(readable_value(exact.step * run.gbs_tokens)),
         mfu_logged=round(mfu_percent, 2) / 100 if run.variant == "pipe" else None,
-        mem_reserved_bytes=round(round(exact.mem_reserved_bytes / 1e9, 2) * 1e9),
+        mem_reserved_bytes=round(round(exact.mem_reserved_bytes / 1e9, 2) * 1e9) or None,  # 0.00GB says nothing
     )
 
 
@@ -146,7 +146,7 @@ def _stated(run: SimulatedRun) -> Stated:
 
 def _peaks(run: SimulatedRun, steps: Sequence[ExactStep]) -> tuple[None, int | None]:
     reserved = [printed_step(run, step).mem_reserved_bytes or 0 for step in steps]
-    return None, max(reserved, default=None)
+    return None, max(reserved, default=0) or None
 
 
 def _supports(run: SimulatedRun) -> bool:
