@@ -29,18 +29,15 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """
     stream = iter(chunks)
     first = b""
-    while not first:
-        chunk = next(stream, None)
-        if chunk is None:
-            return
-        first = chunk.lstrip(b"\0")
+    while len(first) < SNIFF_BYTES and (chunk := next(stream, b"")):
+        first = (first + chunk).lstrip(b"\0")
     encoding = _UTF16.get(first[:2])
     # Half the bytes of ASCII in UTF-16 are zeros; a binary file may begin with the mark by chance.
     if encoding and first[:SNIFF_BYTES].count(0) > 0.2 * len(first[:SNIFF_BYTES]):
         yield from _utf8(encoding, first[2:], stream)
     elif is_binary(first[:SNIFF_BYTES]):
         raise InputError(f"{path} is a binary file, not a log. Leave it out, or give the text log.")
-    else:
+    elif first:
         yield first
         yield from stream
 

@@ -1,0 +1,78 @@
+"""Text or not: what is read as a log, what is transcoded, what is refused."""
+
+from __future__ import annotations
+
+import pickle
+import random
+
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.sniff import is_binary, text_chunks
+
+NOISE = random.Random(7).randbytes(8192)  # noqa: S311 - no secret
+STEP = "step: 10  loss:  7.01 Größe\n"
+
+
+def read(*chunks: bytes) -> bytes:
+    return b"".join(text_chunks("train.log", chunks))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        STEP.encode(),
+        b"\xef\xbb\xbf" + STEP.encode(),
+        b"a\0\0b worker ready\n" * 50,
+        "temps \u00e9coul\u00e9 \u00e0 l'\u00e9tape\n".encode("latin-1") * 50,
+        "ステップ 10 損失 7.01\n".encode() * 50,
+        b"\x1b[31mstep\x1b[0m\r\n\x07\x08" * 20,
+    ],
+    ids=["empty", "line feed", "utf-8", "bom", "nul", "latin-1", "japanese", "colours"],
+)
+def test_text_passes_unchanged(data: bytes) -> None:
+    assert read(data) == data
+    assert read(*(data[i : i + 1] for i in range(len(data)))) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x7fELF\x02\x01\x01",
+        b"\x89PNG\r\n",
+        b"PK\x03\x04 zip",
+        pickle.dumps({"segments": []}),
+        b"\x93NUMPY\x01\x00",
+        bytes(range(256)) * 4,
+        NOISE,
+        b"\xff\xfe" + NOISE,
+        b"a" + b"\0" * 9000,
+    ],
+    ids=["elf", "png", "zip", "pickle", "numpy", "all bytes", "random", "random with a mark", "mostly zeros"],
+)
+def test_a_binary_file_is_refused_in_one_line_naming_it(data: bytes) -> None:
+    with pytest.raises(InputError, match=r"^train\.log is a binary file") as caught:
+        read(data)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("size", [1, 3, 8192])
+def test_utf_16_with_its_mark_is_transcoded_wherever_it_is_cut(encoding: str, size: int) -> None:
+    text = STEP * 40 + "\U0001f600\n"
+    data = ("\ufeff" + text).encode(encoding)
+    first, rest = data[:64], [data[i : i + size] for i in range(64, len(data), size)]
+    assert read(first, *rest) == text.encode()
+
+
+def test_a_hole_at_the_beginning_is_left_out() -> None:
+    assert read(b"\0" * 9000, b"\0" * 9000 + STEP.encode(), b"more\n") == STEP.encode() + b"more\n"
+    assert read(b"\0" * 9000) == b""
+
+
+def test_only_the_beginning_decides() -> None:
+    assert not is_binary(b"")
+    data = STEP.encode() * 1000
+    assert read(data, b"\x00\x01\x02" * 1000).startswith(data)
