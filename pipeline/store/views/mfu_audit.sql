@@ -32,7 +32,7 @@ claims AS (
     JOIN best_configs AS f
         ON f.origin = c.origin AND f.model = c.model AND f.num_nodes = c.num_nodes AND f.seq_len = c.seq_len
         AND f.gbs_tokens = c.gbs_tokens
-        AND f.accelerator IS NOT DISTINCT FROM c.accelerator
+        AND f.num_gpus IS NOT DISTINCT FROM c.num_gpus AND f.accelerator IS NOT DISTINCT FROM c.accelerator
     WHERE c.is_claimed_best
 ),
 findings AS (
