@@ -255,7 +255,7 @@ _CELL = (
     _int("runs_tried", "count", "run attempts in this cell"),
     _int("runs_completed", "count", "of those, completed and ranked"),
     _int("layouts_completed", "count", "distinct layouts among the completed runs"),
-    _int("runs_quarantined", "count", "completed runs kept out of the ranking"),
+    _int("runs_quarantined", "count", "completed runs that are not ranked: quarantined, or without a throughput"),
     _int("repeats", "count", "completed runs of the winning layout"),
     _float("repeat_spread", "fraction", "(max - min) / median of tokens/s/GPU over its repeats"),
     _text("runner_up_run_id", "best run of the second-best layout"),

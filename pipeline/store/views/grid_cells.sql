@@ -34,7 +34,7 @@ model_params AS (
 ),
 by_status AS (
     SELECT origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, status, count(*) AS n,
-        count(quarantine_reason) AS quarantined, min(quarantine_reason) AS quarantine_reason
+        min(quarantine_reason) AS quarantine_reason
     FROM cell_runs
     GROUP BY ALL
 ),
@@ -43,7 +43,6 @@ outcomes AS (
         origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator,
         sum(n)::BIGINT AS tried,
         coalesce(sum(n) FILTER (status = 'completed'), 0)::BIGINT AS completed,
-        coalesce(sum(quarantined) FILTER (status = 'completed'), 0)::BIGINT AS quarantined,
         coalesce(sum(n) FILTER (status = 'running'), 0)::BIGINT AS running,
         min(quarantine_reason) FILTER (status = 'completed') AS quarantine_reason,
         bool_and(status IN ('node_fail', 'nccl_error', 'preempted')) AS is_infra,
@@ -58,7 +57,7 @@ cells AS (
         -- 2 bytes of weights, 2 of gradients and 12 of optimizer state per parameter, shared by all accelerators:
         -- the least that mixed-precision Adam can hold (ZeRO, 1910.02054, section 3.1), before any activation
         16.0 * p.params / s.num_gpus AS states_lower_bound_bytes,
-        coalesce(o.tried, 0) AS tried, coalesce(o.completed, 0) AS completed, coalesce(o.quarantined, 0) AS quarantined,
+        coalesce(o.tried, 0) AS tried, coalesce(o.completed, 0) AS completed,
         o.quarantine_reason, coalesce(o.running, 0) AS running, o.is_infra, o.only_status, o.counts
     FROM spanned AS s
     LEFT JOIN model_params AS p ON p.origin = s.origin AND p.model = s.model
@@ -71,6 +70,7 @@ cells AS (
 typed AS (
     SELECT
         c.*, b.run_id, b.layout, b.mfu, b.tokens_per_s_per_gpu, b.mem_peak_allocated_bytes,
+        coalesce(b.runs_completed, 0) AS ranked,
         CASE
             WHEN b.run_id IS NOT NULL THEN 'measured'
             WHEN c.running > 0 THEN 'running'
@@ -106,7 +106,7 @@ SELECT
         END
     END AS cell_reason,
     tried AS runs_tried,
-    completed - quarantined AS runs_completed,
-    quarantined AS runs_quarantined,
+    ranked AS runs_completed,
+    completed - ranked AS runs_quarantined,
     states_lower_bound_bytes, memory_bytes, run_id, layout, mfu, tokens_per_s_per_gpu, mem_peak_allocated_bytes, sweeps
 FROM typed

@@ -201,6 +201,15 @@ def test_a_quarantined_cell_names_the_reason() -> None:
     assert (cell["runs_completed"], cell["runs_quarantined"]) == (0, 1)
 
 
+def test_cells_and_winners_count_completed_runs_alike() -> None:
+    silent = run_row("silent", **SLOW, tokens_per_s_per_gpu=None)
+    runs = [run_row("ranked"), silent, run_row("bad", quarantine_reason="by hand")]
+    (cell,) = query("SELECT runs_tried, runs_completed, runs_quarantined FROM grid_cells", *runs)
+    (best,) = query("SELECT runs_completed FROM best_configs", *runs)
+    assert (cell["runs_tried"], cell["runs_completed"], cell["runs_quarantined"]) == (3, 1, 2)
+    assert best["runs_completed"] == cell["runs_completed"]
+
+
 def big(run_id: str, nodes: int, **changes: object) -> Row:
     """A run of an 80B model: 80e9 parameters hold 16 bytes each."""
     return run_row(
@@ -337,6 +346,15 @@ def test_duplicates_are_judged_only_as_claims() -> None:
         ("claim", "claimed_best_not_fastest"),
         ("slow", "tied_embedding_counted_twice"),
     ]
+
+
+def test_a_claim_is_held_against_its_own_number_of_accelerators() -> None:
+    runs = [
+        run_row("whole node", tokens_per_s_per_gpu=40_000.0),
+        run_row("half a node", num_gpus=4, gpus_per_node=4, dp=4, gas=32, tokens_per_s_per_gpu=50_000.0),
+    ]
+    claims = [{"run_id": run["run_id"], "is_claimed_best": True} for run in runs]
+    assert query("SELECT * FROM mfu_audit", *runs, published=claims) == []
 
 
 def test_playbook_grid_has_26_measured_cells_and_2_typed_ones(bundled: duckdb.DuckDBPyConnection) -> None:
