@@ -61,6 +61,10 @@ def main(argv: list[str] | None = None) -> int:
         # The reader went away (`| head`): nothing to report, and no second error when Python flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        note(f"sweepscope: {what}. Check that the place exists, is yours to write and has room.")
+        return 1
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise

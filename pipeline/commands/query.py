@@ -43,6 +43,8 @@ def run_query(home: Home, sql: str) -> pl.DataFrame:
         return frame
     except duckdb.Error as error:
         raise QueryError(f"The query failed: {_plain(str(error))}") from error
+    except pl.exceptions.PolarsError as error:
+        raise QueryError("The result has a type no table holds, such as an interval. Cast it to VARCHAR.") from error
     finally:
         connection.close()
 
@@ -68,7 +70,10 @@ def _write(frame: pl.DataFrame, form: str, out: str | None) -> None:
 
 def _text(frame: pl.DataFrame, form: str) -> str:
     if form == "csv":
-        return frame.write_csv().rstrip("\n")
+        try:
+            return frame.write_csv().rstrip("\n")
+        except pl.exceptions.ComputeError as error:
+            raise QueryError("A csv cell holds no list or struct. Cast it to VARCHAR, or use --format json.") from error
     if form == "json":
         return frame.write_json()
     with pl.Config(

@@ -88,6 +88,31 @@ def test_a_bad_query_is_one_line(filled: Path, sql: str, says: str) -> None:
     assert says in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["select [1, 2] as both", "--format", "csv"], "csv"),
+        (["select interval 1 day as span"], "VARCHAR"),
+        (["select 1 as n", "--out", "no/such/folder/x.csv"], "no/such/folder/x.csv"),
+        (["select 1 as n", "--format", "parquet", "--out", "no/such/folder/x.parquet"], "no/such/folder/x.parquet"),
+    ],
+)
+def test_a_result_that_cannot_be_written_says_why(
+    filled: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["query", *arguments, "--home", str(filled)]) in (1, 2)
+    error = capsys.readouterr().err
+    assert says in error
+    assert "internal error" not in error
+
+
+def test_simulate_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert main(["simulate", str(tmp_path / "file" / "sweep"), "--runs", "1"]) == 1
+    assert str(tmp_path / "file" / "sweep") in (error := capsys.readouterr().err)
+    assert "internal error" not in error
+
+
 def test_store_verbs(filled: Path) -> None:
     path = sweepscope("store", "path", home=filled).stdout.strip()
     assert Path(path).exists()
