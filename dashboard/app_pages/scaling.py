@@ -39,7 +39,7 @@ def _page(view: View) -> None:
     noun = scaling.size_noun(models)
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with controls:
-        query, baseline, column = _choices(view, chosen, scaling.with_size(models, noun), noun)
+        query, subject, baseline, column = _choices(view, chosen, scaling.with_size(models, noun), noun)
         filter_panel.draw(view, cell_queries.facets(chosen).run(view.store.con))
         filter_panel.draw_chips(view.filters)
         shell.share_popover(view)
@@ -47,7 +47,7 @@ def _page(view: View) -> None:
     points = scaling.against(scaling.with_size(query.run(view.store.con), noun), baseline)
     lines = scaling.drawn_lines(points)
     with head:
-        answer = words.answer(points, lines, baseline, chosen, noun)
+        answer = words.answer(points, lines, baseline, chosen, noun, subject=subject)
         meta = words.meta(points, lines, chosen)
         widgets.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
@@ -62,7 +62,7 @@ def _page(view: View) -> None:
         widgets.note(text)
 
 
-def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tuple[Query, Baseline, str]:
+def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tuple[Query, str, Baseline, str]:
     """What is drawn: the best of each model or one model's strategies, against which baseline, in which measure."""
     names = models["line"].unique(maintain_order=True).to_list()
     sizes = [str(size) for size in sorted(set(models["size"]))]
@@ -74,10 +74,11 @@ def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tupl
         "Baseline", "baseline", ["best", "first", *sizes], width=190,
         named=lambda value: words.baseline_option(value, noun),
     )  # fmt: skip
-    query = queries.best_layouts(chosen, view.filters)
-    if shown != _ALL:
-        query = queries.strategies(chosen, view.filters, shown)
-    return query, Baseline.parse(baseline), _MEASURES[measure][1]
+    if shown == _ALL:
+        query, subject = queries.best_layouts(chosen, view.filters), ""
+    else:
+        query, subject = queries.strategies(chosen, view.filters, shown), shown
+    return query, subject, Baseline.parse(baseline), _MEASURES[measure][1]
 
 
 def _selector(label: str, name: str, values: list[str], *, width: int, named: Callable[[str], str]) -> str:

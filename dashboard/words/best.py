@@ -106,7 +106,10 @@ def conditions(chosen: Slice, cells: pl.DataFrame, of_origin: int) -> str:
     return ", ".join(part for part in parts if part) + f". Ranked by tokens/s/GPU; {mfu}."
 
 
-NO_GRID = "**No run has a cell yet.** A cell needs a model, a node count, a sequence length and a batch."
+NO_GRID = (
+    "**No run has a cell yet.** A cell needs a model, a node count, a sequence length and a batch; "
+    "the runs themselves are under Runs."
+)
 
 HOW_TO_READ = (
     "**How to read it.** Each cell shows the fastest layout by tokens/s/GPU, the median over its repeats after "

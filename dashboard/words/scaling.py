@@ -47,8 +47,13 @@ def baseline_option(value: str, noun: str) -> str:
     return words.get(value) or count(int(value), noun)
 
 
-def answer(points: pl.DataFrame, lines: Sequence[str], baseline: Baseline, chosen: Slice, noun: str) -> str:
-    """How much efficiency is left at the largest size, and which step costs most."""
+def answer(
+    points: pl.DataFrame, lines: Sequence[str], baseline: Baseline, chosen: Slice, noun: str, *, subject: str = ""
+) -> str:
+    """How much efficiency is left at the largest size, and which step costs most.
+
+    `subject` is the model whose strategies are compared; "" when each line is a model.
+    """
     drawn = points.filter(pl.col("line").is_in(list(lines)) & pl.col("scaling_efficiency").is_not_null())
     if drawn["size"].n_unique() < 2:
         return (
@@ -60,8 +65,9 @@ def answer(points: pl.DataFrame, lines: Sequence[str], baseline: Baseline, chose
     parts = [f"{line} {percent(share, 0)}" for line, share in left.select("line", "scaling_efficiency").iter_rows()]
     parts[0] = parts[0].replace(f"{left['line'][0]} ", f"{left['line'][0]} keeps ", 1)
     parts[0] += f" of its {baseline_name(baseline, noun)} {_quantity(drawn)}"
-    batch = f"With a fixed {labels.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
-    text = f"{batch}**at {count(largest, noun)} {_joined(parts)}.**"
+    of = f"{subject}: " if subject else ""
+    batch = f"with a fixed {labels.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
+    text = f"{of}{batch}**at {count(largest, noun)} {_joined(parts)}.**"
     return text[0].upper() + text[1:] + _steepest(drawn, noun)
 
 
