@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -24,6 +25,10 @@ from schemas.registry import VIEWS
 
 BIG_MB = 128
 RUNS = 2_000
+TABLE_STYLE: dict[str, Any] = {
+    "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_rows": 20, "fmt_str_lengths": 60,
+    "tbl_width_chars": 140, "float_precision": 2,
+}  # fmt: skip
 PATTERN = {"nanotron": "iteration: ", "picotron": "Step: ", "megatron": "iteration ", "torchtitan": "step: "}
 
 
@@ -40,7 +45,8 @@ def best_of(repeats: int, work: Callable[[], object]) -> float:
 def big_log(sweep: Path, framework: str, target: Path) -> int:
     """One log of BIG_MB made of a sweep's logs, again and again; returns its size."""
     logs = b"".join(
-        path.read_bytes() for path in sorted((sweep / framework).rglob("*.out")) + sorted((sweep / framework).rglob("*.log"))
+        path.read_bytes()
+        for path in sorted((sweep / framework).rglob("*.out")) + sorted((sweep / framework).rglob("*.log"))
     )
     target.write_bytes(logs * (BIG_MB * 1_000_000 // len(logs) + 1))
     return target.stat().st_size
@@ -54,7 +60,12 @@ def parse_rates(sweep: Path, scratch: Path) -> pl.DataFrame:
         size = big_log(sweep, framework, log) / 1e6
         found = ingest.find([str(log)])
         ours = best_of(3, lambda found=found: ingest.parse(found, now=ingest.utc_now()))
-        grep = best_of(3, lambda log=log, pattern=pattern: subprocess.run(["grep", "-c", pattern, log], capture_output=True, check=False))
+        grep = best_of(
+            3,
+            lambda log=log, pattern=pattern: subprocess.run(
+                ["grep", "-c", pattern, log], capture_output=True, check=False
+            ),
+        )
         rows.append((framework, round(size), round(size / ours), round(size / grep), f"1 : {ours / grep:.1f}"))
         log.unlink()
     return pl.DataFrame(rows, schema=["dialect", "MB", "ours MB/s", "grep -c MB/s", "ratio"], orient="row")
@@ -67,9 +78,15 @@ def ingest_rate(sweep: Path, scratch: Path) -> pl.DataFrame:
     summary = ingest_paths(home, [str(sweep)], with_published=False)
     ours = time.perf_counter() - begin
     again = best_of(1, lambda: ingest_paths(home, [str(sweep)], with_published=False))
-    cat = best_of(3, lambda: subprocess.run(["sh", "-c", f"find '{sweep}' -type f -exec cat {{}} + > /dev/null"], check=True))
+    cat = best_of(
+        3, lambda: subprocess.run(["sh", "-c", f"find '{sweep}' -type f -exec cat {{}} + > /dev/null"], check=True)
+    )
     rows = [
-        (f"{RUNS:,} run directories, end to end", ours, f"{sum(summary.runs.values()):,} runs, {summary.files_seen:,} files"),
+        (
+            f"{RUNS:,} run directories, end to end",
+            ours,
+            f"{sum(summary.runs.values()):,} runs, {summary.files_seen:,} files",
+        ),
         ("the same again: nothing new", again, "files listed and compared with the ledger"),
         ("find -exec cat of the same files", cat, "the physical limit"),
     ]
@@ -79,17 +96,23 @@ def ingest_rate(sweep: Path, scratch: Path) -> pl.DataFrame:
 def query_latency(scratch: Path) -> pl.DataFrame:
     """Milliseconds of every view over the ingested sweep."""
     connection = connect(current(scratch / "home"))
-    rows = [(view, 1e3 * best_of(3, lambda view=view: connection.sql(f'SELECT * FROM "{view}"').pl())) for view in VIEWS]
+    rows = [
+        (view, 1e3 * best_of(3, lambda view=view: connection.sql(f'SELECT * FROM "{view}"').pl())) for view in VIEWS
+    ]
     connection.close()
     return pl.DataFrame(rows, schema=["view", "ms"], orient="row")
 
 
 def main() -> None:
     """Print three tables."""
-    with tempfile.TemporaryDirectory() as place, pl.Config(tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, tbl_rows=20, fmt_str_lengths=60, tbl_width_chars=140, float_precision=2):  # fmt: skip
+    with tempfile.TemporaryDirectory() as place, pl.Config(**TABLE_STYLE):
         scratch = Path(place)
         sweep = write_sweep(scratch / "sweep", runs=RUNS, seed=1)
-        for measure in (lambda: parse_rates(sweep, scratch), lambda: ingest_rate(sweep, scratch), lambda: query_latency(scratch)):
+        for measure in (
+            lambda: parse_rates(sweep, scratch),
+            lambda: ingest_rate(sweep, scratch),
+            lambda: query_latency(scratch),
+        ):
             sys.stdout.write(f"{measure()}\n")
             sys.stdout.flush()
 
