@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 
 import dagster as dg
@@ -18,7 +19,9 @@ from pipeline.store.home import Home
 LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
 """Paths and URLs to watch, separated like PATH. `sweepscope watch` sets it."""
 
-RETRIES = {"dagster/max_retries": "2"}
+# From the first step: values travel between steps in memory, so a retry from the failed one would find none of them.
+RETRIES = {"dagster/max_retries": "2", "dagster/retry_strategy": "ALL_STEPS"}
+_BATCH_KEPT_S = 7 * 86_400  # longer than any run and its retries wait
 
 ingest_job = dg.define_asset_job(
     "ingest",
@@ -44,10 +47,16 @@ def landing_paths() -> list[str]:
 
 
 def write_batch(home: Home, batch: pl.DataFrame) -> str:
-    """Store a batch for the run that will read it; the id is a hash of its files, so the same batch runs once."""
+    """Store a batch for the run that will read it; the id is a hash of its files, so the same batch runs once.
+
+    Batches of runs that are long over are removed.
+    """
     facts = batch.select("path", "bytes", "mtime").write_csv()
     batch_id = hashlib.blake2b(facts.encode(), digest_size=8).hexdigest()
     home.batches.mkdir(parents=True, exist_ok=True)
+    for old in home.batches.glob("*.parquet"):
+        if old.stat().st_mtime < time.time() - _BATCH_KEPT_S:
+            old.unlink(missing_ok=True)
     batch.write_parquet(home.batches / f"{batch_id}.parquet")
     return batch_id
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import dagster as dg
@@ -7,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.orchestration.build import build
-from pipeline.orchestration.jobs import LANDING_VARIABLE, landing_paths, new_runs
+from pipeline.orchestration.jobs import LANDING_VARIABLE, landing_paths, new_runs, write_batch
 from pipeline.orchestration.resources import HomeResource
 from pipeline.orchestration.run import ingest_paths
 from pipeline.store.content_hash import Digest, digests
@@ -139,6 +141,22 @@ def test_a_batch_of_broken_rows_stops_before_the_lake(home: Home, sweep: Path, m
     with pytest.raises(dg.DagsterError, match="schema_runs"):
         ingest_paths(home, [str(sweep)], with_published=False)
     assert Lake(home).release() is None
+
+
+def test_batches_of_runs_long_over_are_removed(home: Home, tmp_path: Path) -> None:
+    batch = pl.DataFrame({"path": ["/a.log"], "bytes": [1], "mtime": [0.0]})
+    home.batches.mkdir(parents=True)
+    old, recent = home.batches / "old.parquet", home.batches / "recent.parquet"
+    for path, days in ((old, 8), (recent, 6)):
+        batch.write_parquet(path)
+        os.utime(path, times=(time.time() - days * 86_400,) * 2)
+    written = home.batches / f"{write_batch(home, batch)}.parquet"
+    assert sorted(home.batches.iterdir()) == sorted([recent, written])
+
+
+def test_a_failed_run_starts_again_from_its_first_step() -> None:
+    # Values travel between steps in memory: a retry from the failed step would find none of them.
+    assert new_runs.job.tags["dagster/retry_strategy"] == "ALL_STEPS"
 
 
 def test_landing_paths_take_lines_and_separators(monkeypatch: pytest.MonkeyPatch) -> None:
