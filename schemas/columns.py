@@ -308,6 +308,5 @@ def names(group: tuple[Column, ...]) -> tuple[str, ...]:
     return tuple(column.name for column in group)
 
 
-IDENTITY, PLACE, MODEL, LAYOUT = names(_IDENTITY), names(_PLACE), names(_MODEL), names(_LAYOUT)
-SOFTWARE, PERFORMANCE, STEP = names(_SOFTWARE), names(_PERFORMANCE), names(_STEP)
-PUBLISHED, CELL = names(_PUBLISHED), names(_CELL)
+PLACE, MODEL, LAYOUT = names(_PLACE), names(_MODEL), names(_LAYOUT)
+SOFTWARE, PERFORMANCE, PUBLISHED = names(_SOFTWARE), names(_PERFORMANCE), names(_PUBLISHED)

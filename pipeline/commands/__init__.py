@@ -1,1 +1,1 @@
-"""One file per verb: NAME, HELP, `add_arguments`, `run`. The only code that prints or picks an exit code."""
+"""One file per verb, each with a `VERB`. The only code that prints or picks an exit code."""
