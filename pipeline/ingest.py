@@ -1,4 +1,4 @@
-"""One ingest, step by step, as plain functions: list, plan, parse, validate, commit. Dagster's assets call these."""
+"""One ingest, step by step, as plain functions: list, plan, parse, validate. Dagster's assets call these."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pipeline.parse.assemble import assemble
 from pipeline.parse.outcome import STALE_AFTER
 from pipeline.parse.registry import current_versions
 from pipeline.published import load_published, published_ledger
-from pipeline.read import Batch, read_batch
+from pipeline.read import read_batch
 from pipeline.simulate.marker import MARKER_NAME
-from pipeline.store.lake import Lake, Release
+from pipeline.store.lake import Lake
 from pipeline.validate import merge_rejects, validate
 from schemas.registry import TABLES as SCHEMAS
 
@@ -35,7 +35,7 @@ def find(paths: Sequence[str]) -> pl.DataFrame:
     """Every file at the given paths as discover.FOUND rows.
 
     Raises:
-        UsageError: no path was given, one does not exist, or there is no log among the files.
+        UsageError: no path was given, one does not exist, or there is no file at any.
         InputError: a path cannot be listed.
     """
     if not paths:
@@ -91,7 +91,7 @@ def parse(
             [tables["settings"], SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True)))]
         ),
         "rejects": pl.concat([tables["rejects"], SCHEMAS["rejects"].conform(batch.rejects)]),
-        "files": _ledger_rows(batch),
+        "files": SCHEMAS["files"].conform(batch.files),
     }
 
 
@@ -143,10 +143,6 @@ def check(tables: Tables) -> Tables:
     return good
 
 
-def _ledger_rows(batch: Batch) -> pl.DataFrame:
-    return SCHEMAS["files"].conform(batch.files)
-
-
 def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     rows = pl.concat(
         frame.select(pl.col("source_path").alias("path"))
@@ -164,11 +160,6 @@ def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
         .join(rejected, on="path", how="left", maintain_order="left")
         .with_columns(pl.col(counts).fill_null(0))
     )
-
-
-def commit(lake: Lake, tables: Tables) -> Release:
-    """Make one batch visible: rows of its units that an earlier ingest wrote are replaced. Raises StoreError."""
-    return lake.commit(tables)
 
 
 def utc_now() -> datetime:

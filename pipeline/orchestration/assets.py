@@ -95,7 +95,7 @@ def lake(
 ) -> dg.Output[int]:
     """Number of the release."""
     tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run.run_id))}
-    release = ingest.commit(store_home.lake, tables)
+    release = store_home.lake.commit(tables)
     rows = {f"rows_{name}": frame.height for name, frame in validated.items()}
     return dg.Output(release.number, metadata=metadata(release=release.number, **rows))
 
