@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
 
@@ -51,13 +51,24 @@ def find(paths: Sequence[str]) -> pl.DataFrame:
     return found
 
 
-def plan(found: pl.DataFrame, ledger: pl.DataFrame, running_units: Iterable[str], *, now: datetime) -> pl.DataFrame:
-    """Rows of `found` that need reading: new, changed, read by an older parser, or running and gone stale since."""
+def plan(found: pl.DataFrame, ledger: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.DataFrame:
+    """Rows of `found` that need reading.
+
+    Those are files of units that are new, changed, read by an older parser, were running and have gone stale since, or
+    now have siblings, which makes a sweep of the directory above.
+
+    Args:
+        ledger: the `files` table. runs: `source_path`, `status` and `sweep` of the runs that are known.
+    """
     pending = changed(found, ledger, versions=current_versions())
     silent_since = (now - STALE_AFTER).replace(tzinfo=UTC).timestamp()
-    newest = pl.col("mtime").max().over("unit")
-    stale = found.filter(pl.col("unit").is_in(list(running_units)) & (newest < silent_since))
-    return pl.concat([pending, stale]).unique("path").sort("path")
+    dated = found.with_columns(newest=pl.col("mtime").max().over("unit"))
+    known = dated.join(runs, left_on="path", right_on="source_path", suffix="_known")
+    has_ended = (pl.col("status") == "running") & (pl.col("newest") < silent_since)
+    own_name = pl.col("run_dir").str.extract(r"([^/]*)$")
+    is_nested = (pl.col("sweep_known") == own_name) & (pl.col("sweep") != own_name)
+    again = found.join(known.filter(has_ended | is_nested), on="unit", how="semi")
+    return pl.concat([pending, again]).unique("path").sort("path")
 
 
 def batches(pending: pl.DataFrame, *, units: int = BATCH_UNITS, size: int = BATCH_BYTES) -> list[pl.DataFrame]:
@@ -102,10 +113,8 @@ def pending(lake: Lake, paths: Sequence[str]) -> pl.DataFrame:
 
 def pending_of(lake: Lake, found: pl.DataFrame) -> pl.DataFrame:
     """Rows of `found` that need reading, judged by the ledger of the latest release."""
-    running = lake.read("runs", columns=["source_path", "status"]).filter(pl.col("status") == "running")
-    ledger = lake.read("files")
-    units = ledger.join(running, left_on="path", right_on="source_path", how="semi")["unit"].to_list()
-    return plan(found, ledger, units, now=utc_now())
+    runs = lake.read("runs", columns=["source_path", "status", "sweep"])
+    return plan(found, lake.read("files"), runs, now=utc_now())
 
 
 def merge(first: Tables, second: Tables) -> Tables:

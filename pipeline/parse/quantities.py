@@ -76,7 +76,9 @@ def _size(text: pl.Expr) -> pl.Expr:
 def _once(text: pl.Expr, convert: Callable[[pl.Expr], pl.Expr], dtype: type[pl.DataType]) -> pl.Expr:
     """`convert(text)`, with `text` computed a single time: it is a pattern over long lines, and used several times."""
     return text.map_batches(
-        lambda found: pl.select(text=found).select(convert(pl.col("text"))).to_series(), return_dtype=dtype
+        lambda found: pl.select(text=found).select(convert(pl.col("text"))).to_series(),
+        return_dtype=dtype,
+        is_elementwise=True,  # so that a literal is broadcast
     )
 
 

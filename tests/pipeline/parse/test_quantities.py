@@ -28,6 +28,11 @@ def test_numbers(text: str | None, value: float | None) -> None:
     assert read(number(pl.lit(text, pl.String))) == value
 
 
+def test_a_literal_fills_its_column() -> None:
+    frame = pl.DataFrame({"a": [1, 2]}).with_columns(h=human(pl.lit("2K")), s=size(pl.lit(None, pl.String)))
+    assert frame.rows() == [(1, 2000.0, None), (2, 2000.0, None)]
+
+
 def test_not_a_number_is_a_number() -> None:
     found = read(number(pl.lit("NaN")))
     assert isinstance(found, float)

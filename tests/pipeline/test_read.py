@@ -1,0 +1,151 @@
+"""Reading a batch: every file is accounted for, nothing raises, one bad file costs no other."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+
+import polars as pl
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline import read
+from pipeline.parse.registry import current_versions
+from schemas.vocab import FILE_STATUS
+from tests.pipeline.landed import Tables, batch_of, tables_of
+from tests.pipeline.parse.test_assemble import config, line, log
+
+LOG = log(1, 3)
+BENCH = "name,tok/s/gpu,mbs,batch_accum,seq_len\na,100,1,2,4096\n"
+
+
+def ledger(tables: Tables) -> dict[str, tuple[str, str | None, str | None]]:
+    """Path -> status, parser, error."""
+    return {path: rest for path, *rest in tables["files"].select("path", "status", "parser", "error").iter_rows()}  # type: ignore[misc]
+
+
+def test_an_empty_batch() -> None:
+    batch = read.read_batch(batch_of({"a.log": "x"}).sources.clear().select("path", "unit", "job", "kind").with_columns(
+        bytes=pl.lit(0, pl.Int64), mtime=pl.lit(0.0), run_dir=pl.lit(""), sweep=pl.lit(""), origin=pl.lit("measured"),
+    ))  # fmt: skip
+    assert batch.files.is_empty()
+    assert batch.facts.steps.is_empty()
+
+
+def test_a_mixed_batch_accounts_for_every_file_and_reads_what_it_can() -> None:
+    files: dict[str, bytes | str] = {
+        "good.log": LOG,
+        "empty.log": b"",
+        "binary.log": pickle.dumps([1, 2, 3]),
+        "cut.log.gz": gzip.compress(LOG.encode())[:-9],
+        "cut.log.zst": zstandard.ZstdCompressor().compress(LOG.encode())[:-9],
+        "packed.log.gz": gzip.compress(LOG.encode()),
+        "wide.log": LOG.encode("utf-16"),
+        "unknown.log": "hello\n",
+        "weights.bin": b"\0" * 100,
+        "table.csv": BENCH,
+        "other.csv": "a,b\n1,2\n",
+        "bad.csv": b"\xff\xfe\x00\x01",
+        "r/config.json": config(),
+        "r/log_1.out": LOG,
+        "r/status.txt": "completed",
+        "q/config.json": "{",
+        "q/log_1.out": LOG,
+    }
+    tables = tables_of(files)
+    found = ledger(tables)
+    assert set(found) == set(files)
+    assert {status for status, _, _ in found.values()} <= set(FILE_STATUS)
+    assert {path for path, (status, _, _) in found.items() if status == "rejected"} == {
+        "binary.log", "cut.log.gz", "cut.log.zst", "q/config.json",
+    }  # fmt: skip
+    assert {path for path, (status, _, _) in found.items() if status == "skipped"} == {
+        "weights.bin", "other.csv", "bad.csv",
+    }  # fmt: skip
+    assert all((error is not None) == (status != "parsed") for status, _, error in found.values())
+    assert {error.count("\n") for _, _, error in found.values() if error} == {0}
+    steps = tables["steps"].group_by("source_path").len()
+    assert dict(steps.iter_rows()) == dict.fromkeys(
+        ["good.log", "packed.log.gz", "wide.log", "r/log_1.out", "q/log_1.out"], 3
+    )
+
+
+def test_parsers_and_their_versions_stand_with_every_kind_of_file() -> None:
+    tables = tables_of({"r/config.json": config(), "r/log_1.out": LOG, "r/x.bin": "x", "t.csv": BENCH})
+    versions = current_versions()
+    for path, parser, version in tables["files"].select("path", "parser", "parser_version").iter_rows():
+        assert version == versions[parser or ""], path
+    assert {parser for _, parser, _ in ledger(tables).values()} == {"picotron", None, "nanotron-benchmark"}
+
+
+def test_a_table_gives_a_run_per_row_with_an_id_of_its_own() -> None:
+    rows = pl.concat(batch_of({"t.csv": BENCH + "b,200,1,2,4096\n"}).tables)
+    assert rows["run_id"].n_unique() == 2
+    assert rows.select("attempt", "line_no", "framework").rows() == [(1, 2, "nanotron"), (1, 3, "nanotron")]
+
+
+def test_a_file_that_fails_late_gives_nothing_and_costs_no_other() -> None:
+    files = {"a.log.gz": gzip.compress(log(1, 4000).encode())[:-9], "b.log": LOG}
+    whole = tables_of(files, chunk_bytes=1000, block_bytes=5000)
+    assert whole["runs"]["source_path"].to_list() == ["b.log"]
+    assert whole["rejects"].is_empty()
+    assert ledger(whole)["a.log.gz"][0] == "rejected"
+
+
+def test_a_huge_line_is_cut_noted_and_costs_nothing_else() -> None:
+    data = LOG.encode() + b"x" * (17 << 20) + b"\n" + line(4).encode()
+    tables = tables_of({"a.log": data})
+    assert tables["steps"].select("step", "line_no").rows() == [(1, 1), (2, 2), (3, 3), (4, 5)]
+    assert tables["rejects"].select("file", "line_no", "reason").rows() == [
+        ("a.log", 4, "a line of over 16 MiB was cut")
+    ]
+    assert ledger(tables)["a.log"][0] == "parsed"
+
+
+def test_line_numbers_go_on_over_blocks() -> None:
+    tables = tables_of({"a.log": log(1, 500)}, chunk_bytes=700, block_bytes=1500)
+    assert tables["steps"]["line_no"].to_list() == list(range(1, 501))
+
+
+def test_progress_is_told_of_every_file() -> None:
+    told: list[tuple[str, int]] = []
+    found = batch_of({"a.log": LOG, "b.bin": "xyz"}).files
+    read.read_batch(found.select("path", "unit", "job", "kind", "bytes", "mtime", "run_dir", "sweep", "origin"),
+                    on_file=lambda path, size: told.append((path, size)))  # fmt: skip
+    assert [size for _, size in told] == found["bytes"].to_list()
+
+
+def test_a_configuration_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "_TABLE_LIMIT_BYTES", 100)
+    tables = tables_of({"r/config.json": config() + " " * 200, "r/log_1.out": LOG})
+    status, _, error = ledger(tables)["r/config.json"]
+    assert status == "rejected"
+    assert "too large" in str(error)
+
+
+def test_a_byte_order_mark_spoils_no_configuration() -> None:
+    tables = tables_of({"r/config.json": "\ufeff" + config(dp=4), "r/log_1.out": LOG})
+    assert tables["runs"]["dp"].to_list() == [4]
+
+
+@settings(max_examples=25)
+@given(st.dictionaries(
+    st.sampled_from(["a.log", "b.txt.gz", "c.zst", "t.csv", "r/config.json", "r/status.txt", "r/log_7.out", "x.bin"]),
+    st.one_of(
+        st.binary(max_size=200),
+        st.just(LOG.encode()),
+        st.just(gzip.compress(LOG.encode())),
+        st.binary(max_size=30).map(lambda tail: gzip.compress(LOG.encode())[:-20] + tail),
+        st.binary(max_size=30).map(lambda tail: b"\x28\xb5\x2f\xfd" + tail),
+        st.text(max_size=40).map(lambda cell: f"tok/s/gpu,mbs,batch_accum,seq_len\n{cell},1,2\n".encode()),
+    ),
+    min_size=1,
+))  # fmt: skip
+def test_any_bytes_under_any_name_are_accounted_for(files: dict[str, bytes]) -> None:
+    found = ledger(tables_of(files))
+    assert set(found) == set(files)
+    for status, _, error in found.values():
+        assert status in FILE_STATUS
+        assert (error is None) == (status == "parsed")
