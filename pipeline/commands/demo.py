@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import time
+from pathlib import Path
 
 from pipeline.commands import servers
 from pipeline.commands.dashboard import add_dashboard_arguments
@@ -32,10 +34,7 @@ def _run(args: argparse.Namespace) -> int:
     home = Home.resolve(args.home)
     if not args.no_serve:
         servers.check_port(args.port, args.host)
-    sweep = home.path / "demo-sweep"
-    if not sweep.exists():
-        note("Writing a small simulated sweep, failures included ...")
-        write_sweep(sweep, runs=DEMO_RUNS, seed=1)
+    sweep = demo_sweep(home.path)
     note("Ingesting the published sweeps and the simulated one ...")
     summary = ingest_with_progress(home, [str(sweep)])
     if not args.json:
@@ -54,6 +53,16 @@ def _run(args: argparse.Namespace) -> int:
         say(f"\nDashboard  {url}   ready in {seconds:.1f} s; stop with Ctrl-C")
         say(f'Try        {sys.argv[0]} query "{FIRST_QUERY}"')
     return servers.run_until_stopped([process])
+
+
+def demo_sweep(folder: Path) -> Path:
+    """The simulated sweep in `folder`, written on the first call; whole or not there."""
+    sweep, unfinished = folder / "demo-sweep", folder / ".demo-sweep"
+    if not sweep.exists():
+        note("Writing a small simulated sweep, failures included ...")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        write_sweep(unfinished, runs=DEMO_RUNS, seed=1).rename(sweep)
+    return sweep
 
 
 VERB = Verb(

@@ -37,10 +37,6 @@ def write_sweep(
         raise UsageError(f"cannot simulate {runs} runs: give a number of at least 1")
     root = Path(directory)
     _claim(root)
-    with (root / TRUTH_NAME).open("w", encoding="utf-8") as truth:
-        for run in generate(seed, runs, frameworks=frameworks, noise=noise):
-            log = write_run(root, run)
-            truth.write(json.dumps(truth_of(run, log), ensure_ascii=False) + "\n")
     marker = {
         "simulator": "sweepscope simulate",
         "seed": seed,
@@ -48,7 +44,12 @@ def write_sweep(
         "frameworks": list(frameworks),
         "noise": noise,
     }
+    # First, so that what an interrupted call leaves is known for what it is.
     (root / MARKER_NAME).write_text(json.dumps(marker, indent=2) + "\n", encoding="utf-8")
+    with (root / TRUTH_NAME).open("w", encoding="utf-8") as truth:
+        for run in generate(seed, runs, frameworks=frameworks, noise=noise):
+            log = write_run(root, run)
+            truth.write(json.dumps(truth_of(run, log), ensure_ascii=False) + "\n")
     return root
 
 

@@ -113,6 +113,21 @@ def test_simulate_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.Ca
     assert "internal error" not in error
 
 
+def test_a_demo_cut_short_writes_its_sweep_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.commands import demo
+
+    def cut_short(directory: Path, **_options: object) -> None:
+        directory.mkdir()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(demo, "write_sweep", cut_short)
+        with pytest.raises(KeyboardInterrupt):
+            demo.demo_sweep(tmp_path)
+    monkeypatch.setattr(demo, "DEMO_RUNS", 2)
+    assert len(list(demo.demo_sweep(tmp_path).glob("*/*/*/"))) == 2
+
+
 def test_store_verbs(filled: Path) -> None:
     path = sweepscope("store", "path", home=filled).stdout.strip()
     assert Path(path).exists()

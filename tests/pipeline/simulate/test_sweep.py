@@ -52,6 +52,16 @@ def test_the_marker_says_how_to_make_it_again(tmp_path: Path) -> None:
     assert marker["frameworks"] == ["picotron"]
 
 
+def test_a_sweep_that_was_cut_short_is_marked_already(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_root: Path, _run: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pipeline.simulate.sweep.write_run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_sweep(tmp_path / "sweep", runs=2, seed=1)
+    assert (tmp_path / "sweep" / MARKER_NAME).is_file()
+
+
 def test_no_simulated_file_looks_as_if_it_were_being_written(tmp_path: Path) -> None:
     root = write_sweep(tmp_path / "sweep", runs=4, seed=1)
     times = [path.stat().st_mtime for path in root.glob("*/*/*/*")]
