@@ -33,7 +33,7 @@ def summarise(steps: pl.DataFrame) -> pl.DataFrame:
     def median(name: str) -> pl.Expr:
         return pl.col(name).filter(steady).drop_nans().median()
 
-    time = pl.col("step_time_s").filter(steady)
+    time = pl.col("step_time_s").filter(steady).drop_nans()
     return ordered.group_by("run_id").agg(
         steps_logged=pl.len().cast(pl.Int64),
         first_step=pl.col("step").min(),

@@ -1,0 +1,28 @@
+"""Examples in the docstrings of schemas and pipeline run, and run in every module that has some."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for package in ("schemas", "pipeline")
+    for path in (ROOT / package).rglob("*.py")
+    if ">>> " in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name: str) -> None:
+    done = doctest.testmod(importlib.import_module(name))
+    assert done.attempted
+    assert not done.failed
+
+
+def test_there_are_examples() -> None:
+    assert {"pipeline.parse.quantities", "pipeline.parse.timestamps", "schemas.ddl"} <= set(MODULES)
