@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for package in ("schemas", "pipeline")
     for path in (ROOT / package).rglob("*.py")
-    if ">>> " in path.read_text(encoding="utf-8")
+    if re.search(r"^\s*>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
 )
 
 
