@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipeline.commands import servers
-from pipeline.commands.output import say, say_json
+from pipeline.commands.output import say_result
 from pipeline.commands.protocol import Verb
 from pipeline.store.home import Home
 
@@ -25,12 +25,8 @@ def _run(args: argparse.Namespace) -> int:
     servers.check_port(args.port, args.host)
     process = servers.dashboard_process(home, args.port, args.host)
     url = f"http://{args.host}:{args.port}"
-    servers.wait_until_served({url: process})
-    if args.json:
-        say_json({"dashboard": url, "home": str(home.path)})
-    else:
-        say(f"Dashboard: {url}  (stop with Ctrl-C)")
-    return servers.run_until_stopped([process])
+    value, text = {"dashboard": url, "home": str(home.path)}, f"Dashboard: {url}  (stop with Ctrl-C)"
+    return servers.serve({url: process}, lambda: say_result(value, text, as_json=args.json))
 
 
 VERB = Verb(

@@ -11,7 +11,7 @@ from pathlib import Path
 from pipeline.commands import servers
 from pipeline.commands.dashboard import add_dashboard_arguments
 from pipeline.commands.ingest import as_dict, as_text, ingest_with_progress
-from pipeline.commands.output import note, say, say_json
+from pipeline.commands.output import note, say, say_json, say_result
 from pipeline.commands.protocol import Verb
 from pipeline.simulate.sweep import write_sweep
 from pipeline.store.home import Home
@@ -45,14 +45,15 @@ def _run(args: argparse.Namespace) -> int:
         return 0
     process = servers.dashboard_process(home, args.port, args.host)
     url = f"http://{args.host}:{args.port}"
-    servers.wait_until_served({url: process})
-    seconds = time.perf_counter() - begin
-    if args.json:
-        say_json({**as_dict(summary), "dashboard": url, "seconds_to_page": round(seconds, 1)})
-    else:
-        say(f"\nDashboard  {url}   ready in {seconds:.1f} s; stop with Ctrl-C")
-        say(f'Try        {sys.argv[0]} query "{FIRST_QUERY}"')
-    return servers.run_until_stopped([process])
+
+    def announce() -> None:
+        seconds = time.perf_counter() - begin
+        value = {**as_dict(summary), "dashboard": url, "seconds_to_page": round(seconds, 1)}
+        ready = f"\nDashboard  {url}   ready in {seconds:.1f} s; stop with Ctrl-C"
+        first = f'Try        {sys.argv[0]} query "{FIRST_QUERY}"'
+        say_result(value, f"{ready}\n{first}", as_json=args.json)
+
+    return servers.serve({url: process}, announce)
 
 
 def demo_sweep(folder: Path) -> Path:

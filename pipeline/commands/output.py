@@ -8,13 +8,18 @@ from typing import Any
 
 
 def say(text: str) -> None:
-    """A result for people."""
-    print(text)
+    """A result for people. At once: a server that says its address goes on running."""
+    print(text, flush=True)
 
 
 def say_json(value: Any) -> None:
     """A result for programs: one JSON document."""
-    print(json.dumps(value, indent=2, default=str, ensure_ascii=False))
+    print(json.dumps(value, indent=2, default=str, ensure_ascii=False), flush=True)
+
+
+def say_result(value: Any, text: str, *, as_json: bool) -> None:
+    """One result, for programs or for people."""
+    say_json(value) if as_json else say(text)
 
 
 def note(text: str) -> None:

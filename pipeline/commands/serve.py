@@ -6,7 +6,7 @@ import argparse
 
 from pipeline.commands import servers
 from pipeline.commands.dashboard import add_dashboard_arguments
-from pipeline.commands.output import say, say_json
+from pipeline.commands.output import say_result
 from pipeline.commands.protocol import Verb
 from pipeline.commands.watch import add_watch_arguments
 from pipeline.ingest import find
@@ -28,12 +28,9 @@ def _run(args: argparse.Namespace) -> int:
         page: servers.dashboard_process(home, args.port, args.host),
         runs: servers.dagster_process(home, args.paths, args.dagster_port, args.host),
     }
-    servers.wait_until_served(processes)
-    if args.json:
-        say_json({"dashboard": page, "dagster": runs, "watching": args.paths, "home": str(home.path)})
-    else:
-        say(f"Dashboard: {page}\nRuns:      {runs}\nWatching {', '.join(args.paths)} every 30 s  (stop with Ctrl-C)")
-    return servers.run_until_stopped(list(processes.values()))
+    value = {"dashboard": page, "dagster": runs, "watching": args.paths, "home": str(home.path)}
+    text = f"Dashboard: {page}\nRuns:      {runs}\nWatching {', '.join(args.paths)} every 30 s  (stop with Ctrl-C)"
+    return servers.serve(processes, lambda: say_result(value, text, as_json=args.json))
 
 
 VERB = Verb(

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,14 +86,20 @@ def _wait(url: str, process: subprocess.Popen[bytes], end: float) -> None:
     raise SweepscopeError(f"No answer from {url}. Look at what the server printed above.")
 
 
-def run_until_stopped(processes: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Wait until one server ends or the user stops us, then stop the others. Returns the exit code."""
+def serve(servers: Mapping[str, subprocess.Popen[bytes]], announce: Callable[[], None]) -> int:
+    """Wait until every URL answers, announce that, and serve until one server ends or the user stops us.
+
+    The other servers are stopped in any case. Returns the exit code. Raises as `wait_until_served`.
+    """
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
+    processes = list(servers.values())
     previous = signal.signal(signal.SIGTERM, stop)
     try:
+        wait_until_served(servers)
+        announce()
         while all(process.poll() is None for process in processes):
             time.sleep(0.2)
         return next(int(process.returncode) for process in processes if process.poll() is not None)

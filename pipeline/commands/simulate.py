@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.commands.output import say, say_json
+from pipeline.commands.output import say_result
 from pipeline.commands.protocol import Verb
 from pipeline.errors import UsageError
 from pipeline.simulate.sweep import write_sweep
@@ -20,10 +20,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.runs < 1:
         raise UsageError(f"--runs must be at least 1, not {args.runs}.")
     path = write_sweep(args.directory, runs=args.runs, seed=args.seed)
-    if args.json:
-        say_json({"path": str(path), "runs": args.runs, "seed": args.seed})
-    else:
-        say(f"Wrote {args.runs:,} simulated run directories to {path}. Next: sweepscope ingest {path}")
+    text = f"Wrote {args.runs:,} simulated run directories to {path}. Next: sweepscope ingest {path}"
+    say_result({"path": str(path), "runs": args.runs, "seed": args.seed}, text, as_json=args.json)
     return 0
 
 

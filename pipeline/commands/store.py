@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.commands.output import say, say_json, table
+from pipeline.commands.output import say_result, table
 from pipeline.commands.protocol import Verb
 from pipeline.errors import StoreError
 from pipeline.store import care
@@ -23,37 +23,23 @@ def _run(args: argparse.Namespace) -> int:
 
 def _path(home: Home, as_json: bool) -> int:
     path = str(current(home.path))
-    say_json({"path": path}) if as_json else say(path)
+    say_result({"path": path}, path, as_json=as_json)
     return 0
 
 
 def _versions(home: Home, as_json: bool) -> int:
     rows = versions(home.path)
-    if as_json:
-        say_json(
-            [
-                {"version": row.version, "path": str(row.path), "bytes": row.bytes, "is_current": row.is_current}
-                for row in rows
-            ]
-        )
-    else:
-        say(
-            table(
-                [
-                    (f"{'*' if row.is_current else ' '} {row.version}", f"{row.bytes / 1e6:8.1f} MB  {row.path}")
-                    for row in rows
-                ]
-            )
-        )
+    lines = [
+        (f"{'*' if row.is_current else ' '} {row.version}", f"{row.bytes / 1e6:8.1f} MB  {row.path}") for row in rows
+    ]
+    say_result([vars(row) for row in rows], table(lines), as_json=as_json)
     return 0
 
 
 def _verify(home: Home, as_json: bool) -> int:
     report = care.verify(home)
-    if as_json:
-        say_json(report.as_dict())
-    else:
-        say(table([(name, f"{rows:>10,} rows  {digest}") for name, rows, digest in report.tables]))
+    lines = [(name, f"{rows:>10,} rows  {digest}") for name, rows, digest in report.tables]
+    say_result(report.as_dict(), table(lines), as_json=as_json)
     if report.problems:
         problems = "; ".join(report.problems)
         raise StoreError(f"The store does not match its lake: {problems}. Publish it anew with `sweepscope ingest`.")
@@ -62,7 +48,7 @@ def _verify(home: Home, as_json: bool) -> int:
 
 def _compact(home: Home, as_json: bool) -> int:
     done = care.compact(home)
-    say_json(done) if as_json else say(table([(name, str(value)) for name, value in done.items()]))
+    say_result(done, table([(name, str(value)) for name, value in done.items()]), as_json=as_json)
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipeline.commands import servers
-from pipeline.commands.output import say, say_json
+from pipeline.commands.output import say_result
 from pipeline.commands.protocol import Verb
 from pipeline.ingest import find
 from pipeline.store.home import Home
@@ -30,12 +30,9 @@ def _run(args: argparse.Namespace) -> int:
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
     process = servers.dagster_process(home, args.paths, args.dagster_port, args.host)
     url = f"http://{args.host}:{args.dagster_port}"
-    servers.wait_until_served({url: process})
-    if args.json:
-        say_json({"dagster": url, "watching": args.paths, "home": str(home.path)})
-    else:
-        say(f"Watching {', '.join(args.paths)} every 30 s. Runs: {url}  (stop with Ctrl-C)")
-    return servers.run_until_stopped([process])
+    value = {"dagster": url, "watching": args.paths, "home": str(home.path)}
+    text = f"Watching {', '.join(args.paths)} every 30 s. Runs: {url}  (stop with Ctrl-C)"
+    return servers.serve({url: process}, lambda: say_result(value, text, as_json=args.json))
 
 
 VERB = Verb(
