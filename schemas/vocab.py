@@ -45,6 +45,9 @@ FRAMEWORK: dict[str, str] = {
     "internevo": "InternLM InternEvo",
     "fms-fsdp": "IBM foundation-model-stack FSDP",
     "maxtext": "AI-Hypercomputer MaxText",
+    "nanogpt": "karpathy/nanoGPT, modded-nanogpt and llm.c",
+    "verl": "volcengine/verl (reinforcement learning and SFT)",
+    "colossalai": "hpcaitech/ColossalAI",
     "mlperf": "an MLPerf Training submission (framework in the notes)",
     "other": "a framework without a parser of its own",
 }
@@ -142,6 +145,7 @@ EVENT_KIND: dict[str, str] = {
     "node_fail": "node failure",
     "preempted": "job preempted or requeued",
     "training_end": "the trainer says that it finished",
+    "aborted": "the trainer says that it stopped without reaching its goal",
     "launch": "a launcher or trainer starts (a new attempt)",
     "status_file": "what the run directory's status file says",
     "config_conflict": "two sources disagree on a setting",

@@ -53,10 +53,12 @@ class Extract:
     @cached_property
     def facts(self) -> Facts:
         """Facts of each source as its own dialect reads it, in file order."""
-        owned = [
-            facts.map(_of_sources([source for source, owner in self.dialect_of.items() if owner == name]))
-            for name, facts in self.readings.items()
-        ]
+        settle = {dialect.name: dialect.settle for dialect in self.dialects}
+        owned = []
+        for name, facts in self.readings.items():
+            mine = facts.map(_of_sources([source for source, owner in self.dialect_of.items() if owner == name]))
+            change = settle[name]
+            owned.append(change(mine) if change else mine)
         both = Facts.concat([*owned, Facts.only_events(self.evidence)])
         return both.map(lambda frame: frame.sort("source", "line_no", maintain_order=True))
 

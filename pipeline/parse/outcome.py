@@ -32,13 +32,14 @@ _STATUS = {
     "timeout": "timeout", "preempted": "preempted", "cancelled": "cancelled", "interrupted": "cancelled",
     "exception": "crash",
     "child_failed": "crash", "exit_code": "crash", "sigkill": "crash", "sigterm": "cancelled",
+    "aborted": "failed",
 }  # fmt: skip
 """Event kind -> status word, for the kinds that say how a run ended."""
 
 _CERTAIN = ("oom", "host_oom", "node_fail")
 _STOPS = ("timeout", "preempted", "cancelled", "interrupted")
 _LOST = ("hang", "nccl_error")  # a rank lost the others: watchdog and NCCL cannot say why
-_DEAD = ("child_failed", "exit_code", "sigkill", "sigterm")
+_DEAD = ("child_failed", "exit_code", "sigkill", "sigterm", "aborted")
 _FAILED = ("child_failed", "exit_code", "sigkill")
 _STATUS_FILE = {"fail": "crash", "oom": "oom", "timeout": "timeout", "completed": "completed"}
 

@@ -96,6 +96,8 @@ class Dialect:
         sidecars: files beside the log.
         combined: settings that follow from several of the values that `settings` reports. A value that only feeds them
             is named `arg:<as printed>`, which is no column of `runs` and so goes no further.
+        settle: what only the whole file can say, such as the unit of a counter. It is given the facts of all blocks of
+            the files that this dialect owns, and keeps sources apart.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Dialect:
     events: LineFacts = field(default=no_facts(EVENT_FACTS))
     sidecars: tuple[Sidecar, ...] = ()
     combined: tuple[CombinedSetting, ...] = ()
+    settle: Callable[[Facts], Facts] | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import polars as pl
 
 _ISO = r"(\d{4}-\d{2}-\d{2})[ T_](\d{2}:\d{2}:\d{2})"  # Megatron, torchtitan, slurmstepd, torchrun
 _US = r"\b(\d{2}/\d{2}/\d{4}) (\d{2}:\d{2}:\d{2})"  # nanotron
+_EPOCH_MS = r':::MLLOG .*"time_ms": ?(\d{13})\b'  # MLPerf; read as UTC
 _COMPACT = r"\[(\d{8}) (\d{2}:\d{2}:\d{2})\]"  # Primus
 
 
@@ -20,4 +21,5 @@ def timestamp(text: pl.Expr) -> pl.Expr:
         joined = pl.concat_str(text.str.extract(pattern, 1), text.str.extract(pattern, 2), separator=" ")
         return joined.str.to_datetime(f"{day} %H:%M:%S", strict=False, time_unit="us")
 
-    return pl.coalesce(read(_ISO, "%Y-%m-%d"), read(_US, "%m/%d/%Y"), read(_COMPACT, "%Y%m%d"))
+    since_epoch = pl.from_epoch(text.str.extract(_EPOCH_MS).cast(pl.Int64), time_unit="ms").cast(pl.Datetime("us"))
+    return pl.coalesce(read(_ISO, "%Y-%m-%d"), read(_US, "%m/%d/%Y"), read(_COMPACT, "%Y%m%d"), since_epoch)

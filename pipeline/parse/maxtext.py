@@ -1,0 +1,179 @@
+"""MaxText (JAX on TPUs and GPUs).
+
+Formats: src/maxtext/common/metric_logger.py (step line), configs/pyconfig.py (`Config param name: value`),
+utils/max_utils.py (system information, parameter count), maxtext_utils.py (device mesh). Steps count from 0. Step 0
+holds compilation and step 1 is often impossibly fast, because JAX dispatches without waiting; both are kept as logged.
+Old lines say `TFLOP/s:` and lack the tokens. The dump prints names in the order default, model, command line.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import polars as pl
+
+from pipeline.parse import environment
+from pipeline.parse.combine import whole
+from pipeline.parse.protocol import (
+    EVENT_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+)
+from pipeline.parse.quantities import NUMBER, number
+from pipeline.parse.timestamps import timestamp
+
+_STEP = r"completed step: *(\d+),"
+# Three decimals end the loss: a line cut inside it holds fewer.
+_COMPLETE = r"\bseconds: *[0-9.]+,.*\bloss: *(-?\d+\.\d{3,}|-?inf|nan)"
+
+
+def _field(label: str) -> pl.Expr:
+    return number(pl.col("text").str.extract(rf"{label}: *({NUMBER})"))
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Step lines; a line that does not reach its loss is cut and stays unparsed."""
+    text = pl.col("text")
+    mine = lines.filter(text.str.contains(_STEP))
+    return conform(
+        mine.with_columns(
+            ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
+            step=pl.when(text.str.contains(_COMPLETE)).then(text.str.extract(_STEP).cast(pl.Int64, strict=False)),
+            loss=number(text.str.extract(_COMPLETE)),
+            step_time_s=_field(r"\bseconds"),
+            tflops_per_gpu_logged=_field(r"\bTFLOP/s(?:/device)?"),
+            tokens_per_s_per_gpu=_field(r"\bTokens/s/device"),
+        ),
+        STEP_FACTS,
+    )
+
+
+_PARAMETER = r"Config param (\w+): (.*)"
+_NAMES = {
+    "model_name": "model", "max_target_length": "seq_len", "steps": "arg:steps",
+    "gradient_accumulation_steps": "gas", "vocab_size": "vocab_size", "dtype": "arg:dtype",
+    "num_decoder_layers": "num_layers", "base_num_decoder_layers": "arg:layers",
+    "emb_dim": "hidden_size", "base_emb_dim": "arg:hidden",
+    "num_query_heads": "num_heads", "num_kv_heads": "num_kv_heads", "head_dim": "head_dim",
+    "mlp_dim": "ffn_hidden_size", "logits_via_embedding": "tie_word_embeddings",
+    "num_experts": "arg:experts", "num_experts_per_tok": "arg:experts_per_token",
+    "per_device_batch_size": "arg:per_device", "remat_policy": "arg:remat", "quantization": "arg:quantization",
+    "global_batch_size_to_train_on": "gbs",
+    **{
+        f"{net}_{axis}_parallelism": f"arg:{net}_{axis}"
+        for net in ("ici", "dcn")
+        for axis in ("data", "fsdp", "tensor", "pipeline", "context", "expert")
+    },
+}  # fmt: skip
+_PRINTED = {
+    "num_gpus": r"\bNum_devices: (\d+), shape",
+    "torch_version": r"System Information: Jax Version: (\S+)",
+    "accelerator": r"^\s*TFRT (TPU ?\w+)",
+}
+_BILLION = r"\bnumber parameters: ([\d.]+) billion"
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The configuration dump, and what the system information and the parameter count say."""
+    text = pl.col("text")
+    printed = [
+        lines.select("source", "line_no", name=pl.lit(name), value=text.str.extract(pattern))
+        for name, pattern in _PRINTED.items()
+    ]
+    billions = text.str.extract(_BILLION).cast(pl.Float64, strict=False)
+    sized = (billions * 1e9).round().cast(pl.Int64, strict=False).cast(pl.String)
+    printed.append(lines.select("source", "line_no", name=pl.lit("params"), value=sized))
+    said = pl.concat(printed).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
+    return pl.concat(
+        [
+            named_settings(lines, _PARAMETER, _NAMES, setting_source="argument_dump"),
+            conform(said, SETTING_FACTS),
+            environment.settings(lines),
+        ]
+    )
+
+
+def _product(axis: str) -> pl.Expr:
+    """Parallelism within a slice times that between slices; -1 (what is left over) stays unknown."""
+    degrees = [whole(f"arg:{net}_{axis}") for net in ("ici", "dcn")]
+    known = reduce(lambda left, right: left & right, [degree.fill_null(1) > 0 for degree in degrees])
+    said = pl.any_horizontal(degree.is_not_null() for degree in degrees)
+    return pl.when(said & known).then(degrees[0].fill_null(1) * degrees[1].fill_null(1))
+
+
+def _per_device() -> pl.Expr:
+    """Sequences per device and step. A fraction means that several devices share one, so no micro-batch follows."""
+    size = pl.col("arg:per_device").cast(pl.Float64, strict=False)
+    return pl.when((size == size.round()) & (size >= 1)).then(size.cast(pl.Int64, strict=False))
+
+
+_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+_QUANTIZED = {"int8": "int8", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8"}
+_REMAT = {"full": "full", "minimal": "selective", "none": "none"}
+
+
+def _words(name: str, words: dict[str, str]) -> pl.Expr:
+    return pl.col(name).replace_strict(words, default=None, return_dtype=pl.String)
+
+
+def _above_one(value: str) -> pl.Expr:
+    """A mixture's value; MaxText prints 1 expert for a dense model."""
+    return pl.when(whole("arg:experts") > 1).then(whole(value))
+
+
+COMBINED: tuple[CombinedSetting, ...] = (
+    # Steps count from 0; -1 stands for the length of the learning-rate schedule.
+    CombinedSetting("steps_planned", pl.when(whole("arg:steps") > 1).then(whole("arg:steps") - 1), ("arg:steps",)),
+    CombinedSetting("tp", _product("tensor"), ("arg:ici_tensor",)),
+    CombinedSetting("pp", _product("pipeline"), ("arg:ici_pipeline",)),
+    CombinedSetting("cp", _product("context"), ("arg:ici_context",)),
+    CombinedSetting("ep", _product("expert"), ("arg:ici_expert",)),
+    CombinedSetting("mbs", _per_device(), ("arg:per_device",)),
+    CombinedSetting("num_layers", whole("arg:layers"), ("arg:layers",)),
+    CombinedSetting("hidden_size", whole("arg:hidden"), ("arg:hidden",)),
+    CombinedSetting("num_experts", _above_one("arg:experts"), ("arg:experts",)),
+    CombinedSetting("experts_per_token", _above_one("arg:experts_per_token"), ("arg:experts_per_token",)),
+    CombinedSetting("precision", _words("arg:quantization", _QUANTIZED), ("arg:quantization",)),
+    CombinedSetting(
+        "precision",
+        pl.when(_words("arg:quantization", _QUANTIZED).is_null()).then(_words("arg:dtype", _DTYPES)),
+        ("arg:dtype",),
+    ),
+    CombinedSetting("recompute", _words("arg:remat", _REMAT), ("arg:remat",)),
+)
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """The dump begins a run: its first line names the Jax version."""
+    text = pl.col("text")
+    found = lines.filter(text.str.contains("System Information: Jax Version:", literal=True))
+    return conform(
+        found.with_columns(
+            kind=pl.lit("launch"),
+            ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
+            text=text.str.strip_chars(),
+        ),
+        EVENT_FACTS,
+    )
+
+
+DIALECT = Dialect(
+    name="maxtext",
+    version=1,
+    signature=(
+        "completed step: ", "TFLOP/s/device: ", "Tokens/s/device: ", "Config param ", "System Information: Jax",
+        "MaxText.train", "maxtext.trainers",
+    ),
+    anchors=(
+        "completed step: ", "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU",
+        "number parameters: ", *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    events=events,
+    combined=COMBINED,
+)  # fmt: skip

@@ -1,0 +1,107 @@
+"""nanoGPT, modded-nanogpt and llm.c's main.log.
+
+Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an iteration is an optimizer step) and
+configurator.py (`Overriding: name = value`); modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms
+step_avg:..ms`, later versions without the loss); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..`). modded-nanogpt
+writes its own source first, which holds the same words with format fields instead of digits. Validation lines
+(`val_loss`, `tel:`, nanoGPT's `step 250: train loss .., val loss ..`) are not steps. `train_time` accumulates from the
+end of the warm-up; `step_avg` is its mean per step, "nan" during the warm-up. nanoGPT judges MFU against an A100's 312
+TFLOP/s whatever the GPU, and prints -100% before it is known.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import environment
+from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.quantities import divided, human, number
+
+_VALUE = r"-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan"
+_NANOGPT = r"^iter (\d+): loss "
+_NANOGPT_COMPLETE = rf"^iter \d+: loss ({_VALUE}), time ([\d.]+)ms"
+_MODDED = r"^step:(\d+)/(\d+) "
+_MODDED_VALIDATION = r"\bval_loss:"
+_MODDED_COMPLETE = r"^step:\d+/\d+ .*\btrain_time:\d[\d.]*m?s step_avg:[\w.]+ms"
+_LLMC = rf"^s:(\d+) trl:({_VALUE})"
+
+
+def _positive(value: pl.Expr) -> pl.Expr:
+    return pl.when(value.is_finite() & (value > 0)).then(value)
+
+
+def _seconds(pattern: str) -> pl.Expr:
+    return _positive(divided(number(pl.col("text").str.extract(pattern)), 1000))
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Training lines of the three formats; one that stops before its time (or loss) ends is unparsed."""
+    text = pl.col("text")
+    is_modded = text.str.contains(_MODDED) & ~text.str.contains(_MODDED_VALIDATION)
+    is_nanogpt, is_llmc = text.str.contains(_NANOGPT), text.str.contains(r"^s:\d+ trl:")
+    complete = (
+        (is_modded & text.str.contains(_MODDED_COMPLETE))
+        | (is_nanogpt & text.str.contains(_NANOGPT_COMPLETE))
+        | text.str.contains(_LLMC)
+    )
+    counter = pl.coalesce(text.str.extract(p) for p in (_NANOGPT, _MODDED, r"^s:(\d+) trl:"))
+    loss = (_NANOGPT_COMPLETE, rf"\btrain_loss:({_VALUE})", rf"^s:\d+ trl:({_VALUE})")
+    mfu = number(text.str.extract(r", mfu (-?[\d.]+)%"))
+    return conform(
+        lines.filter(is_modded | is_nanogpt | is_llmc).with_columns(
+            step=pl.when(complete).then(counter.cast(pl.Int64, strict=False)),
+            steps_planned=text.str.extract(_MODDED, 2).cast(pl.Int64, strict=False),
+            loss=number(pl.coalesce(text.str.extract(pattern) for pattern in loss)),
+            step_time_s=pl.coalesce(
+                _seconds(r"^iter \d+: loss \S+, time ([\d.]+)ms"), _seconds(r"step_avg:([\d.]+)ms")
+            ),
+            mfu_logged=_positive(divided(mfu, 100)),
+            learning_rate=number(text.str.extract(rf"\blr:({_VALUE})")),
+            grad_norm=number(text.str.extract(rf"\bnorm:({_VALUE})")),
+        ),
+        STEP_FACTS,
+    )
+
+
+_OVERRIDE = r"^Overriding: (\w+) = (.*)$"
+_NAMES = {
+    "batch_size": "mbs", "block_size": "seq_len", "max_iters": "steps_planned", "n_layer": "num_layers",
+    "n_head": "num_heads", "n_embd": "hidden_size",
+}  # fmt: skip
+_PARAMETERS = r"^number of parameters: ([\d.]+[KMB]?)"
+_TOKENS_PER_STEP = r"^tokens per iteration will be: ([\d,]+)"
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """nanoGPT's overrides, its parameter count and its tokens per step."""
+    text = pl.col("text")
+    sized = {"params": human(text.str.extract(_PARAMETERS)), "gbs_tokens": number(text.str.extract(_TOKENS_PER_STEP))}
+    said = pl.concat(
+        lines.select("source", "line_no", name=pl.lit(name), value=value.round().cast(pl.Int64, strict=False))
+        for name, value in sized.items()
+    ).drop_nulls("value")
+    return pl.concat(
+        [
+            named_settings(lines, _OVERRIDE, _NAMES, setting_source="command_line"),
+            conform(
+                said.with_columns(pl.col("value").cast(pl.String), setting_source=pl.lit("log_line")), SETTING_FACTS
+            ),
+            environment.settings(lines),
+        ]
+    )
+
+
+DIALECT = Dialect(
+    name="nanogpt",
+    version=1,
+    signature=(
+        ": loss ", "ms, mfu ", "tokens per iteration will be:", "num decayed parameter tensors:",
+        " train_loss:", " val_loss:", "ms step_avg:", " train_time:", " trl:", " tel:",
+    ),
+    anchors=(
+        "iter ", "step:", " trl:", "Overriding: ", "number of parameters: ", "tokens per iteration will be:",
+        *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+)  # fmt: skip
