@@ -14,7 +14,8 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment, megatron_rules, megatron_settings
-from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, STEP_FACTS, Dialect, conform
+from pipeline.parse.milestones import milestones
+from pipeline.parse.protocol import GAUGE_FACTS, STEP_FACTS, Dialect, conform
 from pipeline.parse.quantities import NUMBER, divided, number
 from pipeline.parse.timestamps import timestamp
 
@@ -76,15 +77,7 @@ _LAUNCH = r"^\s*-{10,} arguments -{10,}|^_target_: megatron\.bridge\.training\.c
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Where a run begins, and where the trainer says that it ended."""
-    text = pl.col("text")
-    found = pl.concat(
-        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
-        for kind, pattern in (("launch", _LAUNCH), ("training_end", _END))
-    )
-    return conform(
-        found.with_columns(ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))), text=text.str.strip_chars()),
-        EVENT_FACTS,
-    )
+    return milestones(lines, launch=_LAUNCH, training_end=_END)
 
 
 DIALECT = Dialect(

@@ -15,8 +15,8 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
+from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
-    EVENT_FACTS,
     GAUGE_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
@@ -172,12 +172,7 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """The Config dump begins a run; in benchmark mode (helpers.py log_throughput) the trainer says that it is done."""
-    text = pl.col("text")
-    found = pl.concat(
-        lines.filter(text.str.contains(sign, literal=True)).with_columns(kind=pl.lit(kind))
-        for kind, sign in (("launch", "Config(general=GeneralArgs("), ("training_end", "Throughput logging complete"))
-    )
-    return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
+    return milestones(lines, launch=r"Config\(general=GeneralArgs\(", training_end="Throughput logging complete")
 
 
 DIALECT = Dialect(
