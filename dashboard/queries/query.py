@@ -64,12 +64,14 @@ _OF_SWEEP = {
     "runs": "sweep = $sweep",
     "ranked_layouts": """EXISTS (
     SELECT 1 FROM runs AS own
-    WHERE own.sweep = $sweep AND own.model = ranked_layouts.model AND own.num_nodes = ranked_layouts.num_nodes
+    WHERE own.sweep = $sweep AND own.origin = ranked_layouts.origin
+      AND own.model = ranked_layouts.model AND own.num_nodes = ranked_layouts.num_nodes
       AND own.num_gpus IS NOT DISTINCT FROM ranked_layouts.num_gpus
       AND own.layout IS NOT DISTINCT FROM ranked_layouts.layout
       AND own.seq_len = ranked_layouts.seq_len AND own.gbs_tokens = ranked_layouts.gbs_tokens
   )""",
-    "grid_cells": "list_contains(string_split(sweeps, ', '), $sweep)",
+    # searched rather than split: a name may itself hold a comma
+    "grid_cells": "contains(', ' || sweeps || ', ', ', ' || $sweep || ', ')",
 }
 
 

@@ -55,6 +55,18 @@ def test_cells_hold_the_winner_and_the_runner_up(con: duckdb.DuckDBPyConnection)
     assert first["noise"] == pytest.approx(200 / 39_100)  # the spread of the runner-up's repeats
 
 
+def test_a_sweep_is_shown_whatever_its_name_and_apart_from_one_of_another_origin() -> None:
+    rows = [
+        _run("a", sweep="tp, then pp"),
+        _run("b", sweep="other", dp=4, tp=2),
+        _run("c", sweep="tp, then pp", origin="published", dp=4, tp=2),
+    ]
+    chosen = Slice("measured", "H100-SXM-80GB", 4096, 1_048_576, "tp, then pp")
+    with open_store(completed_frame(*rows)) as connection:
+        assert cells.cells(chosen, Filters()).run(connection)["run_id"].to_list() == ["a"]
+        assert cells.ranking(chosen, Filters()).run(connection)["run_id"].to_list() == ["a"]
+
+
 def test_without_filters_cells_agree_with_the_views(con: duckdb.DuckDBPyConnection) -> None:
     shown = cells.cells(_ALL, Filters()).run(con)
     for table in ("best_configs", "grid_cells"):
