@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISREG
 from typing import IO, Any, cast
 
 import fsspec
@@ -60,35 +60,43 @@ def list_files(root: str) -> Iterator[Entry]:
     except OSError as error:
         raise InputError(f"Cannot read {root}: {error.strerror}. Make it readable, or run as its owner.") from error
     if S_ISDIR(stat.st_mode):
-        yield from _list_directory(path, {os.path.realpath(path)})
-    else:
+        yield from _list_directory(path)
+    elif S_ISREG(stat.st_mode):
         yield Entry(_storable(path), stat.st_size, stat.st_mtime)
+    else:
+        raise UsageError(f"{root} is neither a file nor a directory. Save what comes out of it, and give that file.")
 
 
-def _list_directory(directory: str, roots: set[str]) -> Iterator[Entry]:
-    """Files below `directory`; `roots` are the real directories whose contents are listed anyway."""
+def _list_directory(root: str) -> Iterator[Entry]:
+    roots = {os.path.realpath(root)}  # real directories whose contents are listed anyway
+    todo = [root]
+    while todo:
+        for child in _children(todo.pop()):
+            if child.is_symlink() and _is_listed(os.path.realpath(child.path), roots):
+                continue
+            if child.is_dir():
+                if child.is_symlink():
+                    roots.add(os.path.realpath(child.path))
+                todo.append(child.path)
+            elif child.is_file():
+                try:
+                    stat = child.stat()
+                except FileNotFoundError:
+                    continue
+                yield Entry(_storable(child.path), stat.st_size, stat.st_mtime)
+
+
+def _children(directory: str) -> list[os.DirEntry[str]]:
+    """What is in a directory apart from hidden names, by name; nothing if it has just vanished."""
     try:
         with os.scandir(directory) as found:
-            children = sorted((child for child in found if not child.name.startswith(".")), key=lambda c: c.name)
+            return sorted((child for child in found if not child.name.startswith(".")), key=lambda child: child.name)
     except FileNotFoundError:
-        return
+        return []
     except OSError as error:
         raise InputError(
             f"Cannot list {directory}: {error.strerror}. Make the directory readable, or run as its owner."
         ) from error
-    for child in children:
-        if child.is_symlink() and _is_listed(real := os.path.realpath(child.path), roots):
-            continue
-        if child.is_dir():
-            if child.is_symlink():
-                roots.add(real)
-            yield from _list_directory(child.path, roots)
-        elif child.is_file():
-            try:
-                stat = child.stat()
-            except FileNotFoundError:
-                continue
-            yield Entry(_storable(child.path), stat.st_size, stat.st_mtime)
 
 
 def _is_listed(real: str, roots: set[str]) -> bool:

@@ -75,6 +75,12 @@ class TestListing:
         with pytest.raises(UsageError, match=r"^No such file or directory: .*nowhere\. Give "):
             list(list_files(str(tmp_path / "nowhere")))
 
+    def test_a_pipe_is_wrong_usage(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe.log")
+        with pytest.raises(UsageError, match="neither a file nor a directory"):
+            list(list_files(str(tmp_path / "pipe.log")))
+        assert names(tmp_path) == []
+
     def test_a_directory_that_cannot_be_listed_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "private").mkdir()
         (tmp_path / "a.log").write_text("x")
