@@ -107,9 +107,11 @@ JOIN runs AS this ON this.run_id = $run_id
   AND mine.variant IS NOT DISTINCT FROM this.variant
   AND mine.recompute IS NOT DISTINCT FROM this.recompute
   AND mine.precision IS NOT DISTINCT FROM this.precision
+  AND mine.sequence_parallel IS NOT DISTINCT FROM this.sequence_parallel
+  AND mine.pipeline_schedule IS NOT DISTINCT FROM this.pipeline_schedule
 JOIN cell AS winner ON winner.rank_in_cell = 1
 WHERE this.status = 'completed' AND this.quarantine_reason IS NULL
-ORDER BY mine.rank_in_cell
+ORDER BY mine.run_id = $run_id DESC, mine.rank_in_cell
 LIMIT 1""",
         {"run_id": run_id},
     )

@@ -50,6 +50,6 @@ SELECT
         ORDER BY tokens_per_s_per_gpu DESC, layout, run_id
     ) AS rank_in_cell,
     run_id, framework, params, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute,
-    precision, layout, variant, tokens_per_s_per_gpu, tokens_per_s, step_time_s, mfu, mfu_logged, hfu, model_tflops_per_gpu,
-    mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread
+    precision, sequence_parallel, pipeline_schedule, layout, variant, tokens_per_s_per_gpu, tokens_per_s, step_time_s,
+    mfu, mfu_logged, hfu, model_tflops_per_gpu, mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread
 FROM named

@@ -10,6 +10,8 @@ import pytest
 
 from dashboard.queries import run
 from tests.dashboard.store_rows import best_row, event_row, file_row, run_row, setting_row, step_rows, write_store
+from tests.run_rows import completed_frame, open_store
+from tests.run_rows import run_row as made_up
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,20 @@ def test_the_value_in_use_comes_before_the_ones_that_contradict_it(con: Any) -> 
 def test_place_is_looked_up_in_the_runs_own_cell(con: Any) -> None:
     place = run.place_in_cell("a1").run(con).row(0, named=True)
     assert (place["rank_in_cell"], place["layouts_completed"], place["winner_run_id"]) == (2, 2, "w")
+
+
+def test_a_run_has_the_rank_of_its_own_layout_whatever_looks_like_it() -> None:
+    unknown = {"dp": None, "tp": None, "pp": None, "cp": None, "gas": None, "mbs": None, "layout": None}
+    rows = [
+        made_up("1f1b", tokens_per_s_per_gpu=400.0, pipeline_schedule="1f1b"),
+        made_up("afab", tokens_per_s_per_gpu=300.0, pipeline_schedule="afab"),
+        made_up("sharded", tokens_per_s_per_gpu=250.0, pipeline_schedule="afab", sequence_parallel=True),
+        made_up("u1", tokens_per_s_per_gpu=200.0, **unknown),
+        made_up("u2", tokens_per_s_per_gpu=100.0, **unknown),
+    ]
+    with open_store(completed_frame(*rows)) as store:
+        ranks = [run.place_in_cell(row["run_id"]).run(store)["rank_in_cell"].item() for row in rows]
+    assert ranks == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("run_id", ["b2", "none"])
