@@ -134,10 +134,13 @@ def _read_file(source: int, row: dict[str, object], state: _State) -> dict[str, 
     reader = Reader(path)
     try:
         note = _read_kind(source, row, reader, state)
-    except (InputError, ValueError, RecursionError, pl.exceptions.PolarsError) as error:
-        # RecursionError: JSON that nests thousands deep. PolarsError: a table that its reader cannot make sense of.
+    except InputError as error:
         state.discard(source)
-        return {"sha256": reader.sha256, "status": "rejected", "error": str(error).split("\n", 1)[0]}
+        return {"sha256": reader.sha256, "status": "rejected", "error": str(error)}
+    except (ValueError, RecursionError, pl.exceptions.PolarsError) as error:
+        # RecursionError: JSON that nests thousands deep. PolarsError: a table that its reader cannot make sense of.
+        reason = str(error).split("\n", 1)[0]
+        return {"sha256": reader.sha256, "status": "rejected", "error": f"{path} is not what its name says: {reason}"}
     return {"sha256": reader.sha256, "status": "parsed", **note}
 
 

@@ -66,6 +66,7 @@ def test_a_mixed_batch_accounts_for_every_file_and_reads_what_it_can() -> None:
     }  # fmt: skip
     assert all((error is not None) == (status != "parsed") for status, _, error in found.values())
     assert {error.count("\n") for _, _, error in found.values() if error} == {0}
+    assert all(path in str(error) for path, (status, _, error) in found.items() if status == "rejected")
     steps = tables["steps"].group_by("source_path").len()
     assert dict(steps.iter_rows()) == dict.fromkeys(
         ["good.log", "packed.log.gz", "wide.log", "r/log_1.out", "q/log_1.out"], 3
