@@ -14,7 +14,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment
-from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.protocol import GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import divided, human, number
 
 _VALUE = r"-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan"
@@ -91,6 +91,23 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_PEAKS = {
+    "mem_peak_allocated_bytes": r"^peak memory (?:allocated|consumption): (\d+) MiB",
+    "mem_peak_reserved_bytes": r"^peak memory allocated: \d+ MiB reserved: (\d+) MiB",
+}
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Peak memory, which modded-nanogpt prints at the end."""
+    return pl.concat(
+        conform(
+            lines.with_columns(name=pl.lit(name), value=number(pl.col("text").str.extract(pattern)) * 2**20),
+            GAUGE_FACTS,
+        ).drop_nulls("value")
+        for name, pattern in _PEAKS.items()
+    )
+
+
 DIALECT = Dialect(
     name="nanogpt",
     version=1,
@@ -100,8 +117,9 @@ DIALECT = Dialect(
     ),
     anchors=(
         "iter ", "step:", " trl:", "Overriding: ", "number of parameters: ", "tokens per iteration will be:",
-        *environment.ANCHORS,
+        "peak memory ", *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
+    gauges=gauges,
 )  # fmt: skip

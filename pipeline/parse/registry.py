@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from pipeline.parse import maxtext, megatron, mlperf, nanogpt, nanotron, nanotron_bench, picotron, torchtitan
+from pipeline.parse import (
+    colossalai,
+    maxtext,
+    megatron,
+    mlperf,
+    nanogpt,
+    nanotron,
+    nanotron_bench,
+    picotron,
+    torchtitan,
+    verl,
+)
 from pipeline.parse.protocol import Dialect, ResultTable
 
 ENGINE_VERSION = 2
@@ -10,7 +21,7 @@ ENGINE_VERSION = 2
 
 DIALECTS: tuple[Dialect, ...] = (
     picotron.DIALECT, nanotron.DIALECT, megatron.DIALECT, torchtitan.DIALECT,
-    mlperf.DIALECT, maxtext.DIALECT, nanogpt.DIALECT,
+    mlperf.DIALECT, maxtext.DIALECT, nanogpt.DIALECT, verl.DIALECT, colossalai.DIALECT,
 )  # fmt: skip
 
 TABLES: tuple[ResultTable, ...] = (nanotron_bench.TABLE,)

@@ -1,0 +1,131 @@
+"""Colossal-AI's example trainers.
+
+Formats: colossalai/logging/logger.py (`INFO colossalai - colossalai - INFO: message`, by rich, which wraps a message at
+any blank once the console's width is reached), examples/language/gpt/gemini/train_gpt_demo.py (`[1/10] Loss:10.9,
+Step time: 0.9s, TFLOPS: 40.1, FWD time: ..`), examples/language/performance_evaluator.py (summary of a benchmark),
+colossalai/initialize.py and context/parallel_context.py (world size, parallel sizes).
+
+A message stands on several lines, so a line decides nothing here: `steps` hands on every line that may be part of one,
+and `settle` joins them when the whole file is known. A message needs its own first line and those that follow within
+MAX_MESSAGE_LINES; indented lines continue it.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import environment
+from pipeline.parse.combine import whole
+from pipeline.parse.protocol import (
+    GAUGE_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    Facts,
+    conform,
+)
+from pipeline.parse.quantities import NUMBER, human, number
+from pipeline.parse.timestamps import timestamp
+
+MAX_MESSAGE_LINES = 8
+
+_HEAD = r"colossalai - [\w.]+ - +INFO:|^(?:\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\])? +INFO +colossalai"
+_CONTINUED = r"^ {8,}\S"
+_COUNTER = r"\[(\d+)/(\d+)\]"
+# Three decimals end the time: a message cut inside it holds fewer.
+_STEP_TIME = r"\b[Ss]tep time: *(\d+\.\d{3,})s?(?:,|\s|$)"
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Every line of the logger that may belong to a step's message, unparsed; `settle` reads them."""
+    text = pl.col("text")
+    is_part = text.str.contains(_CONTINUED) & text.str.contains_any(["Loss:", " time: ", " TFLOPS: "])
+    return conform(
+        lines.filter(text.str.contains(_HEAD) | is_part).with_columns(ts=timestamp(text), step=pl.lit(None, pl.Int64)),
+        STEP_FACTS,
+    )
+
+
+def settle(facts: Facts) -> Facts:
+    """Messages of several lines to steps. One with a step time but no counter is numbered by its place."""
+    parts = facts.steps
+    if parts.is_empty():
+        return facts
+    is_head = pl.col("text").str.contains(_HEAD)
+    messages = (
+        parts.sort("source", "line_no", maintain_order=True)
+        .with_columns(message=is_head.cast(pl.Int64).cum_sum().over("source"))
+        .with_columns(first=pl.col("line_no").min().over("source", "message"))
+        .filter(is_head | ((pl.col("message") > 0) & (pl.col("line_no") - pl.col("first") < MAX_MESSAGE_LINES)))
+        .group_by("source", "message", maintain_order=True)
+        .agg(
+            pl.col("line_no", "rank", "ts").first(),
+            text=pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars().str.join(" "),
+        )
+    )
+    text = pl.col("text")
+    told = messages.filter(text.str.contains(r"\b[Ss]tep time:"))
+    seconds = number(text.str.extract(_STEP_TIME))
+    place = pl.int_range(1, pl.len() + 1).over("source")
+    settled = told.with_columns(
+        step=pl.when(seconds.is_not_null()).then(
+            pl.coalesce(text.str.extract(_COUNTER).cast(pl.Int64, strict=False), place)
+        ),
+        steps_planned=text.str.extract(_COUNTER, 2).cast(pl.Int64, strict=False),
+        loss=number(text.str.extract(rf"\b[Ll]oss: *({NUMBER})")),
+        step_time_s=pl.when(seconds > 0).then(seconds),
+        tflops_per_gpu_logged=number(text.str.extract(rf"\bTFLOPS: *({NUMBER})(?:,|\s|$)")),
+    ).with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
+    return Facts(conform(settled, STEP_FACTS), facts.settings, facts.gauges, facts.events)
+
+
+_SAID = {
+    "num_gpus": r"\bworld size: *(\d+)",
+    "dp": r"\bdata parallel size: *(\d+)|\bdp_world_size: *(\d+)",
+    "pp": r"\bpipeline parallel size: *(\d+)",
+    "tp": r"\btensor parallel size: *(\d+)",
+}
+_PARAMETERS = r"\bModel params(?: count)?: *([\d.]+ ?[KMB]?)"
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """World and parallel sizes and the parameter count, from the lines that print them."""
+    text = pl.col("text")
+    groups = [(name, pattern, n) for name, pattern in _SAID.items() for n in range(1, pattern.count("(\\d+)") + 1)]
+    said = [
+        lines.select("source", "line_no", name=pl.lit(name), value=text.str.extract(pattern, group))
+        for name, pattern, group in groups
+    ]
+    count = human(text.str.extract(_PARAMETERS)).round().cast(pl.Int64, strict=False).cast(pl.String)
+    said.append(lines.select("source", "line_no", name=pl.lit("params"), value=count))
+    found = pl.concat(said).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
+    return pl.concat([conform(found, SETTING_FACTS), environment.settings(lines)])
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Peak memory of the benchmarks, in units of 1024**2 bytes though they print MB."""
+    peak = number(pl.col("text").str.extract(r"\b[Mm]ax (?:CUDA|device) memory usage: *([\d.]+) ?MB"))
+    found = lines.with_columns(name=pl.lit("mem_peak_allocated_bytes"), value=(peak * 2**20).round())
+    return conform(found, GAUGE_FACTS).drop_nulls("value")
+
+
+COMBINED = (CombinedSetting("num_gpus", whole("dp") * whole("pp") * whole("tp"), ("dp",)),)
+
+DIALECT = Dialect(
+    name="colossalai",
+    version=1,
+    signature=(
+        "colossalai - colossalai - ", "INFO     colossalai - ", "colossalai run ", "TFLOPS per GPU by Megatron:",
+        "colossalai/initialize.py", "colossalai/booster", "colossalai/zero",
+    ),
+    anchors=(
+        "colossalai - ", "Loss:", " time: ", " TFLOPS: ", "world size: ", "dp_world_size: ", "parallel size: ",
+        "Model params", "memory usage: ", *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    gauges=gauges,
+    combined=COMBINED,
+    settle=settle,
+)  # fmt: skip

@@ -1,0 +1,69 @@
+"""Colossal-AI's wrapped messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.parse import engine, lines
+from pipeline.parse.registry import DIALECTS
+from tests.pipeline.parse.logs import facts_of, run_of, settings_of, tables_of
+
+LOG = """\
+[11/03/22 10:11:12] INFO     colossalai - colossalai - INFO:
+                             /opt/conda/colossalai/initialize.py:69 launch
+                    INFO     colossalai - colossalai - INFO: Distributed
+                             environment is initialized, world size: 8
+                    INFO     colossalai - colossalai - INFO: [1/3] Loss:11.061,
+                             Step time: 22.885s, TFLOPS: 5.120, FWD time:
+                             3.100s, BWD time: 9.900s, OPTIM time: 1.000s
+                    INFO     colossalai - colossalai - INFO: [2/3] Loss:10.912, Step
+                             time: 2.250s, TFLOPS: 50.120, FWD time:
+                             1.100s
+"""
+
+
+def test_messages_wrapped_at_any_blank(tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, LOG)
+    assert tables["steps"].select("step", "loss", "step_time_s", "tflops_per_gpu_logged", "line_no").rows() == [
+        (1, 11.061, 22.885, 5.12, 5), (2, 10.912, 2.25, 50.12, 8),
+    ]  # fmt: skip
+    assert tables["rejects"].is_empty()
+    run = tables["runs"].row(0, named=True)
+    assert (run["framework"], run["num_gpus"], run["steps_planned"]) == ("colossalai", 8, 3)
+
+
+def test_a_message_cut_inside_its_time_is_a_reject(tmp_path: Path) -> None:
+    cut = "                    INFO     colossalai - colossalai - INFO: [3/3] Loss:9.512, Step time: 2.2\n"
+    tables = tables_of(tmp_path, LOG + cut)
+    assert tables["steps"]["step"].to_list() == [1, 2]
+    assert tables["rejects"]["line_no"].to_list() == [11]
+
+
+def test_messages_without_a_counter_are_numbered(tmp_path: Path) -> None:
+    message = "INFO     colossalai - colossalai - INFO: Step time: 22.885\n"
+    assert tables_of(tmp_path, message * 3)["steps"]["step"].to_list() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("cut", range(1, 10))
+def test_where_a_file_is_cut_does_not_matter(cut: int) -> None:
+    parts = LOG.splitlines(keepends=True)
+    blocks = [(0, "".join(parts[:cut]).encode(), 1), (0, "".join(parts[cut:]).encode(), cut + 1)]
+    apart = engine.merge(
+        [engine.extract(lines.split_many([block]), DIALECTS, partial=[0]) for block in blocks], DIALECTS
+    )
+    whole = engine.extract(lines.split_many([(0, LOG.encode(), 1)]), DIALECTS)
+    assert apart.facts.steps.equals(whole.facts.steps)
+
+
+def test_parallel_sizes_and_peaks(tmp_path: Path) -> None:
+    text = """\
+    INFO     colossalai - colossalai - INFO: Distributed environment is initialized, data parallel size: 4,
+                             pipeline parallel size: 1, tensor parallel size: 2
+    Model params: 6.74 B
+    Max CUDA memory usage: 100.00 MB
+    """
+    assert settings_of("colossalai", text) == {"dp": "4", "pp": "1", "tp": "2", "params": "6740000000"}
+    assert facts_of("colossalai", text).gauges["value"].to_list() == [100.0 * 2**20]
+    assert run_of(tmp_path, text)["num_gpus"] == 8

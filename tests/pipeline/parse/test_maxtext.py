@@ -1,0 +1,82 @@
+"""MaxText's step line and configuration dump."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.parse.logs import run_of, settings_of, step_of
+
+NEW = (
+    "I0811 21:54:55.531340 1383 metric_logger.py:226] completed step: 7, seconds: 5.610, TFLOP/s/device: 130.250, "
+    "Tokens/s/device: 8600.125, total_weights: 196608, loss: 9.871"
+)
+OLD = "completed step: 0, seconds: 40.500, TFLOP/s: 12.500, loss: 0.000"
+
+
+def test_new_line() -> None:
+    row = step_of("maxtext", NEW)
+    names = ("step", "loss", "step_time_s", "tflops_per_gpu_logged", "tokens_per_s_per_gpu")
+    assert tuple(row[name] for name in names) == (7, 9.871, 5.61, 130.25, 8600.125)
+
+
+def test_old_line_has_no_tokens() -> None:
+    row = step_of("maxtext", OLD)
+    assert (row["step"], row["loss"], row["tflops_per_gpu_logged"], row["tokens_per_s_per_gpu"]) == (0, 0.0, 12.5, None)
+
+
+def test_a_loss_that_is_not_a_number_is_a_value() -> None:
+    assert step_of("maxtext", OLD.replace("0.000", "nan"))["step"] == 0
+
+
+@pytest.mark.parametrize("end", ["step: 7,", "seconds: 5.61", "total_weights: 19", "loss:", "loss: 9.8"])
+def test_a_cut_line_is_unparsed(end: str) -> None:
+    text = NEW[: NEW.index(end) + len(end)]
+    row = step_of("maxtext", text)
+    assert row["step"] is None
+    assert text.endswith(row["text"])
+
+
+DUMP = """\
+System Information: Jax Version: 0.7.1
+TFRT TPU v5
+Num_devices: 8, shape (1, 1, 4, 1, 1, 2)
+Config param model_name: llama3-8b
+Config param steps: 3
+Config param per_device_batch_size: {batch}
+Config param max_target_length: 2048
+Config param ici_tensor_parallelism: 2
+Config param dcn_tensor_parallelism: 1
+Config param ici_context_parallelism: {context}
+Config param dtype: bfloat16
+Config param quantization: {quantization}
+Config param remat_policy: full
+Config param base_num_decoder_layers: 32
+Config param num_experts: 1
+number parameters: 8.030 billion
+completed step: 0, seconds: 30.000, TFLOP/s/device: 10.000, Tokens/s/device: 100.000, loss: 12.000
+completed step: 1, seconds: 0.100, TFLOP/s/device: 9000.000, Tokens/s/device: 90000.000, loss: 11.900
+completed step: 2, seconds: 5.000, TFLOP/s/device: 120.000, Tokens/s/device: 3200.000, loss: 11.800
+"""
+
+
+def test_a_run_from_dump_to_last_step(tmp_path: Path) -> None:
+    run = run_of(tmp_path, DUMP.format(batch="4.0", context=1, quantization=""))
+    assert (run["status"], run["steps_planned"], run["last_step"]) == ("completed", 2, 2)
+    assert (run["num_gpus"], run["tp"], run["cp"], run["mbs"], run["seq_len"]) == (8, 2, 1, 4, 2048)
+    assert (run["precision"], run["recompute"], run["num_layers"]) == ("bf16", "full", 32)
+    assert run["params"] == 8_030_000_000
+    assert "num_experts" not in run
+
+
+def test_what_does_not_follow_stays_unknown(tmp_path: Path) -> None:
+    run = run_of(tmp_path, DUMP.format(batch="0.5", context=-1, quantization="fp8"))
+    assert "mbs" not in run
+    assert "cp" not in run
+    assert run["precision"] == "fp8"
+
+
+def test_names_in_the_dump() -> None:
+    said = settings_of("maxtext", "Config param gradient_accumulation_steps: 4\nConfig param enable_dropout: False")
+    assert said == {"gas": "4"}

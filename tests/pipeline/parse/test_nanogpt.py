@@ -1,0 +1,94 @@
+"""nanoGPT, modded-nanogpt and llm.c lines, and the source code that stands before some of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.parse.logs import facts_of, run_of, settings_of, step_of, tables_of
+
+SOURCE = """\
+====================================================================================================
+import torch
+raise ValueError(f"step:{step}/{args.num_iterations} train_loss:{loss} train_time:{t:.0f}ms step_avg:{t/n:.2f}ms")
+print(f'step:{step}/{args.num_iterations} val_loss:{val_loss:.4f} train_time:{t:.0f}ms step_avg:{t/n:.2f}ms')
+    except KeyboardInterrupt:
+        print(f"iter {iter_num}: loss {lossf:.4f}, time {dt*1000:.2f}ms, mfu {running_mfu*100:.2f}%")
+    # CUDA out of memory is no surprise here
+====================================================================================================
+"""
+MODDED = """\
+step:0/3 val_loss:10.9000 train_time:200ms step_avg:nanms
+step:1/3 train_loss:10.8000 train_time:70000ms step_avg:nanms
+step:2/3 train_loss:8.6000 train_time:300ms step_avg:150.50ms
+step:3/3 train_loss:7.5000 train_time:450ms step_avg:150.00ms
+step:3/3 val_loss:7.4000 train_time:451ms step_avg:150.33ms
+"""
+
+
+def test_modded_file_starts_with_its_source(tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, SOURCE + MODDED)
+    run = tables["runs"].row(0, named=True)
+    assert (run["framework"], run["status"], run["steps_planned"]) == ("nanogpt", "completed", 3)
+    assert tables["steps"].select("step", "loss", "step_time_s").rows() == [
+        (1, 10.8, None), (2, 8.6, 0.1505), (3, 7.5, 0.15),
+    ]  # fmt: skip
+    assert tables["rejects"].is_empty()
+    assert tables["events"].is_empty()
+
+
+def test_modded_line_without_a_loss() -> None:
+    row = step_of("nanogpt", "step:17/1390 train_time:1700ms step_avg:100.02ms")
+    assert (row["step"], row["steps_planned"], row["loss"], row["step_time_s"]) == (17, 1390, None, 0.10002)
+
+
+def test_nanogpt_line() -> None:
+    row = step_of("nanogpt", "iter 40: loss 3.9871, time 251.50ms, mfu 17.25%")
+    assert (row["step"], row["loss"], row["step_time_s"], row["mfu_logged"]) == (40, 3.9871, 0.2515, 0.1725)
+
+
+def test_nanogpt_mfu_is_unknown_at_first() -> None:
+    row = step_of("nanogpt", "iter 0: loss 10.9871, time 9251.50ms, mfu -100.00%")
+    assert (row["step"], row["mfu_logged"]) == (0, None)
+
+
+def test_llmc_line() -> None:
+    row = step_of("nanogpt", "s:12 trl:9.8765 lr:0.000120 norm:1.25")
+    assert (row["step"], row["loss"], row["learning_rate"], row["grad_norm"]) == (12, 9.8765, 0.00012, 1.25)
+
+
+@pytest.mark.parametrize(
+    "line", ["iter 40: loss 3.98", "iter 40: loss 3.9871, time 251.", "step:7/9 train_loss:1.5 train_ti"]
+)
+def test_a_cut_line_is_unparsed(line: str) -> None:
+    row = step_of("nanogpt", line)
+    assert (row["step"], row["text"]) == (None, line)
+
+
+@pytest.mark.parametrize(
+    "line", ["step 250: train loss 2.1, val loss 2.2", "s:250 tel:3.2", "Epoch 1 | iter 1 step 0 | loss train: 1.6"]
+)
+def test_lines_of_other_kinds_are_no_steps(line: str) -> None:
+    assert facts_of("nanogpt", line).steps.is_empty()
+
+
+def test_settings(tmp_path: Path) -> None:
+    text = """\
+    Overriding: block_size = 1024
+    tokens per iteration will be: 491,520
+    number of parameters: 123.59M
+    """
+    assert settings_of("nanogpt", text) == {"seq_len": "1024", "gbs_tokens": "491520", "params": "123590000"}
+    assert run_of(tmp_path, text + "iter 1: loss 3.9, time 10.00ms\n")["gbs"] == 480
+
+
+@pytest.mark.parametrize(
+    ("line", "peaks"),
+    [
+        ("peak memory allocated: 2 MiB reserved: 3 MiB", [2 * 2**20, 3 * 2**20]),
+        ("peak memory consumption: 2 MiB", [2 * 2**20]),
+    ],
+)
+def test_peak_memory(line: str, peaks: list[float]) -> None:
+    assert facts_of("nanogpt", line).gauges["value"].to_list() == peaks

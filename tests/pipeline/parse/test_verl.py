@@ -1,0 +1,56 @@
+"""verl's step line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.parse.logs import facts_of, run_of, settings_of, step_of
+
+RL = (
+    "\x1b[36m(TaskRunner pid=2617)\x1b[0m step:6 - global_seqlen/min:1599 - actor/entropy:0.5 - actor/pg_loss:-0.25 - "
+    "actor/grad_norm:np.float64(1.75) - perf/mfu/actor:0.375 - perf/max_memory_allocated_gb:2.5 - "
+    "perf/max_memory_reserved_gb:3.0 - actor/lr:1e-06 - training/global_step:6 - timing_s/step:20.5 - "
+    "perf/throughput:1234.5"
+)
+
+
+def test_reinforcement_learning_line() -> None:
+    row = step_of("verl", RL)
+    assert (row["step"], row["loss"], row["step_time_s"], row["tokens_per_s_per_gpu"]) == (6, -0.25, 20.5, 1234.5)
+    assert (row["mfu_logged"], row["grad_norm"], row["learning_rate"]) == (0.375, 1.75, 1e-6)
+    assert (row["mem_allocated_bytes"], row["mem_reserved_bytes"]) == (5 * 2**29, 3 * 2**30)
+
+
+def test_fine_tuning_line_behind_a_progress_bar() -> None:
+    bar = "Epoch 1/1:  99%|#########9| 109/110 [1:14:27<01:11, 71.47s/it]"
+    row = step_of("verl", bar + "step:109 - train/loss:0.4321 - train/grad_norm:0.5 - train/lr:1e-05")
+    assert (row["step"], row["loss"], row["grad_norm"], row["learning_rate"]) == (109, 0.4321, 0.5, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "line", ["step:0 - val-core/gsm8k/reward/mean@1:0.5", "step:10 - val/loss:0.48", "global_step:5 - x"]
+)
+def test_validation_is_no_step(line: str) -> None:
+    assert facts_of("verl", line).steps.is_empty()
+
+
+def test_a_line_cut_before_any_training_value_is_unparsed() -> None:
+    assert step_of("verl", "step:6 - global_seqlen/min:15")["step"] is None
+
+
+def test_an_mfu_of_zero_was_not_measured() -> None:
+    assert step_of("verl", RL.replace("perf/mfu/actor:0.375", "perf/mfu/actor:0"))["mfu_logged"] is None
+
+
+def test_settings() -> None:
+    command = "python3 -m verl.trainer.main_ppo trainer.n_gpus_per_node=8 trainer.nnodes=2 \\"
+    assert settings_of("verl", f"{command}\nTotal training steps: 140") == {
+        "gpus_per_node": "8", "num_nodes": "2", "steps_planned": "140",
+    }  # fmt: skip
+
+
+def test_a_run(tmp_path: Path) -> None:
+    run = run_of(tmp_path, f"'n_gpus_per_node': 8\n'nnodes': 2\nTotal training steps: 6\n{RL}\n")
+    assert (run["framework"], run["num_gpus"], run["status"]) == ("verl", 16, "completed")
