@@ -23,7 +23,7 @@ TITLE = "Best configurations"
 _TABLE = (
     "rank_in_cell", "layout", "variant", "framework", "mfu", "tokens_per_s_per_gpu", GAP, "step_time_s",
     "mem_peak_allocated_bytes", "mem_peak_reserved_bytes", "repeats", "repeat_spread", "recompute",
-    "precision", "run_id",
+    "precision", "sequence_parallel", "pipeline_schedule", "run_id",
 )  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from dashboard.slices import Slice
 NOISE_WITHOUT_REPEATS = 0.01
 
 _WINNER = (
-    "run_id, layout, variant, framework, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute, precision, mfu, "
+    "run_id, layout, variant, framework, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute, precision, "
+    "sequence_parallel, pipeline_schedule, mfu, "
     "hfu, tokens_per_s_per_gpu, tokens_per_s, step_time_s, model_tflops_per_gpu, "
     "mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread"
 )
