@@ -9,6 +9,7 @@ from typing import Literal
 import polars as pl
 
 from dashboard import labels
+from dashboard.theme import MFU_SCALE_TOP
 
 Paint = Literal["mfu", "per_row", "share"]
 
@@ -67,7 +68,7 @@ def paint_share(cells: pl.DataFrame, metric: Metric) -> pl.Series:
     """
     value = pl.col(metric.column)
     if metric.paint == "mfu":
-        share = value / 0.5
+        share = value / MFU_SCALE_TOP
     elif metric.paint == "per_row":
         best = value.min().over("model") if metric.is_less_better else value.max().over("model")
         share = best / value if metric.is_less_better else value / best

@@ -65,8 +65,6 @@ DARK = Theme(
 # First four plotly symbols with nearly equal area; the order goes with the colours'.
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
 
-FRAMEWORKS = ("nanotron", "megatron", "picotron", "torchtitan", "megatron-deepspeed", "nemo")
-
 
 def theme(name: str | None) -> Theme:
     """The tokens of `name` ("dark", anything else is light)."""
@@ -120,20 +118,10 @@ def scale_color(share: float) -> str:
     return "#" + "".join(f"{channel:02X}" for channel in mixed)
 
 
-def mfu_color(mfu: float) -> str:
-    """Colour of an MFU (a fraction). The scale always runs from 0 to 50 %, on every page."""
-    return scale_color(mfu / MFU_SCALE_TOP)
-
-
 def category_colors(names: Sequence[str], tokens: Theme) -> dict[str, str]:
     """Colour per name in the given order; after six all are grey, so that no colour stands for two things."""
     colors = tokens.categories
     return {name: colors[i] if i < len(colors) else tokens.axis for i, name in enumerate(names)}
-
-
-def framework_color(framework: str | None, tokens: Theme) -> str:
-    """The framework's colour, the same on every page."""
-    return category_colors(FRAMEWORKS, tokens).get(framework or "", tokens.axis)
 
 
 def template(tokens: Theme) -> go.layout.Template:

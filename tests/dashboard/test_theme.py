@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import dashboard
-from dashboard.theme import DARK, LIGHT, MFU_SCALE, Theme, category_colors, contrast, mfu_color, scale_color, text_on
+from dashboard.theme import DARK, LIGHT, MFU_SCALE, Theme, category_colors, contrast, scale_color, text_on
 
 _CONFIG = tomllib.loads((Path(dashboard.__file__).parent / ".streamlit" / "config.toml").read_text())["theme"]
 _MODES = pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=lambda tokens: tokens.name)
@@ -47,10 +47,10 @@ def test_cell_text_can_be_read_anywhere_on_the_scale() -> None:
     assert min(contrast(text_on(color := scale_color(i / 500)), color) for i in range(501)) >= 4.5
 
 
-def test_the_mfu_scale_is_fixed_and_clipped() -> None:
-    assert mfu_color(0.0) == MFU_SCALE[0]
-    assert mfu_color(0.25) == MFU_SCALE[5]
-    assert mfu_color(0.5) == mfu_color(0.9) == MFU_SCALE[-1]
+def test_the_scale_is_clipped_at_its_ends() -> None:
+    assert scale_color(-0.1) == scale_color(0.0) == MFU_SCALE[0]
+    assert scale_color(0.5) == MFU_SCALE[5]
+    assert scale_color(1.0) == scale_color(1.8) == MFU_SCALE[-1]
 
 
 def test_a_seventh_category_is_grey_instead_of_repeating_a_colour() -> None:

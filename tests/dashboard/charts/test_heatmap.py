@@ -10,7 +10,7 @@ from dashboard import metrics
 from dashboard.charts import heatmap
 from dashboard.charts.grid import Grid
 from dashboard.metrics import METRICS
-from dashboard.theme import DARK, LIGHT, Theme, contrast, mfu_color
+from dashboard.theme import DARK, LIGHT, Theme, contrast, scale_color
 from schemas.vocab import CELL_STATE
 from tests.dashboard.grid_rows import Row, cell, empty, grid
 
@@ -72,7 +72,7 @@ def test_every_text_on_the_grid_can_be_read(tokens: Theme, metric: str) -> None:
     shares = metrics.paint_share(frame, METRICS[metric])
     for note, share in zip(figure.layout.annotations, shares, strict=False):
         is_painted = share is not None and METRICS[metric].paint != "share"
-        background = mfu_color(share / 2) if is_painted else tokens.cell
+        background = scale_color(share) if is_painted else tokens.cell
         assert contrast(note.font.color, background) >= 4.5
 
 
