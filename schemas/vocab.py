@@ -41,6 +41,8 @@ FRAMEWORK: dict[str, str] = {
     "torchtitan": "pytorch/torchtitan",
     "composer": "MosaicML Composer / llm-foundry",
     "megatron-deepspeed": "Megatron-DeepSpeed",
+    "gpt-neox": "EleutherAI GPT-NeoX",
+    "deepspeed": "DeepSpeed under a script of one's own (DeepSpeed-Chat)",
     "nemo": "NVIDIA NeMo",
     "internevo": "InternLM InternEvo",
     "fms-fsdp": "IBM foundation-model-stack FSDP",

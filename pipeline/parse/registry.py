@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pipeline.parse import (
     colossalai,
+    deepspeed,
+    gpt_neox,
     maxtext,
     megatron,
+    megatron_deepspeed,
     mlperf,
     nanogpt,
     nanotron,
@@ -22,6 +25,7 @@ ENGINE_VERSION = 2
 DIALECTS: tuple[Dialect, ...] = (
     picotron.DIALECT, nanotron.DIALECT, megatron.DIALECT, torchtitan.DIALECT,
     mlperf.DIALECT, maxtext.DIALECT, nanogpt.DIALECT, verl.DIALECT, colossalai.DIALECT,
+    deepspeed.DIALECT, megatron_deepspeed.DIALECT, gpt_neox.DIALECT,
 )  # fmt: skip
 
 TABLES: tuple[ResultTable, ...] = (nanotron_bench.TABLE,)

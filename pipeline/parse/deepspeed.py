@@ -1,0 +1,152 @@
+"""DeepSpeed under a training script of one's own, such as DeepSpeed-Chat.
+
+Formats: deepspeed/runtime/engine.py _report_progress (`[Rank 0] step=10, skipped=6, lr=[...], mom=[...]`),
+utils/timer.py ThroughputTimer.stop (`epoch=0/micro_step=10/global_step=10, RunningAvgSamplesPerSec=...`; before 0.8
+`0/10, RunningAvgSamplesPerSec=...`), runtime/pipe/engine.py (`steps: 1 loss: ... iter time (s): ...`),
+DeepSpeedExamples applications/DeepSpeed-Chat (`saving the final model ...`, `Beginning of Epoch 1/16, ...`).
+
+`step=` is the optimizer step, and so is `global_step=`: the lines about one step are merged. The old timer form counts
+micro-batches: it gives the peak of memory and no step. "GB" are GiB. Several engines of one process (RLHF's actor and
+critic) report the same steps: the first counts. Samples per second say nothing without their length; the loss of
+DeepSpeed-Chat stands in lines that count generation batches, not optimizer steps. Neither becomes part of a step.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import deepspeed_settings, environment
+from pipeline.parse.combine import is_true, whole
+from pipeline.parse.protocol import (
+    EVENT_FACTS,
+    GAUGE_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+)
+from pipeline.parse.quantities import NUMBER, number
+from pipeline.parse.timestamps import timestamp
+
+_GIB = 2**30
+
+_PROGRESS = r"\[Rank \d+\] step=\d"
+_TIMER = r"\[timer\.py:\d+:stop\] epoch="
+_PIPE = r"^\s*steps: \d+ loss: "
+_STEPS = (
+    # A complete line of each form, its step in the group.
+    r"\[Rank \d+\] step=(\d+), skipped=\d+, lr=\[[^\]]*\]",
+    r"\[timer\.py:\d+:stop\] epoch=\d+/micro_step=\d+/global_step=(\d+), .*\bMaxMemAllocated=[\d.]+GB",
+    r"^\s*steps: (\d+) loss: \S+ iter time \(s\): [\d.]+ samples/sec: [\d.]+",
+)
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Lines about one optimizer step; a cut one stays unparsed. Step 0 only says that the engine is there."""
+    text = pl.col("text")
+    mine = lines.filter(text.str.contains(f"{_PROGRESS}|{_TIMER}|{_PIPE}"))
+    found = mine.with_columns(
+        ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
+        step=pl.coalesce(*(text.str.extract(pattern) for pattern in _STEPS)).cast(pl.Int64, strict=False),
+        learning_rate=number(text.str.extract(rf"\blr=\[\s*({NUMBER})\s*[,\]]")),
+        loss=number(text.str.extract(rf"^\s*steps: \d+ loss: ({NUMBER})\s")),
+        step_time_s=number(text.str.extract(rf"\biter time \(s\): ({NUMBER})\s")),
+        mem_allocated_bytes=_gib(text.str.extract(r"\bMemAllocated=([\d.]+)GB")),
+    )
+    return conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS)
+
+
+def _gib(text: pl.Expr) -> pl.Expr:
+    """Printed GiB to bytes; 0.0 is what a machine without an accelerator prints."""
+    value = number(text)
+    return pl.when(value > 0).then((value * _GIB).round()).cast(pl.Int64, strict=False)
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Peak memory, from both forms of the timer line."""
+    peak = _gib(pl.col("text").str.extract(r"\bMaxMemAllocated=([\d.]+)GB"))
+    found = lines.select("source", "line_no", name=pl.lit("mem_peak_allocated_bytes"), value=peak)
+    return conform(found.drop_nulls("value"), GAUGE_FACTS)
+
+
+_OPTIONS = {
+    "per_device_train_batch_size": "mbs", "per_device_training_batch_size": "mbs",
+    "gradient_accumulation_steps": "gas", "zero_stage": "zero_stage", "actor_zero_stage": "zero_stage",
+    "max_seq_len": "seq_len", "max_prompt_seq_len": "arg:max_prompt_seq_len",
+    "max_answer_seq_len": "arg:max_answer_seq_len", "model_name_or_path": "model",
+    "actor_model_name_or_path": "model",
+}  # fmt: skip
+_OPTION = r"--(\w+)[ =]([\w./~-]+)"
+# DeepSpeed-Chat main.py; transformers' summary, which its example scripts keep.
+_SAID = {
+    "arg:epochs": r"^\s*Beginning of Epoch \d+/(\d+), Total Micro Batches",
+    "arg:epoch_batches": r"^\s*Beginning of Epoch \d+/\d+, Total Micro Batches (\d+)",
+    "mbs": r"^\s*Instantaneous batch size per device = (\d+)",
+    "params": r"^\s*Number of parameters: (\d+)\s*$",
+    "arg:pipe_stage": r"\bRANK=\d+ STAGE=(\d+) LAYERS=",
+}
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The engine's configuration and what the script's command and messages say, as SETTING_FACTS."""
+    launch = lines.filter(pl.col("text").str.contains(r"cmd = |\bdeepspeed\s.*\.py\b"))
+    options = named_settings(launch, _OPTION, _OPTIONS, setting_source="command_line")
+    said = [deepspeed_settings.extracted(lines, name, pattern) for name, pattern in _SAID.items()]
+    return pl.concat([options, *said, deepspeed_settings.settings(lines), environment.settings(lines)])
+
+
+_END = r"^\s*saving (?:the final )?model ?\.\.\.\s*$"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Where the launcher begins, and where it or the script says that training is over."""
+    text = pl.col("text")
+    saved = lines.filter(text.str.contains(_END)).with_columns(
+        kind=pl.lit("training_end"), ts=timestamp(pl.col("prefix")), text=text.str.strip_chars()
+    )
+    return pl.concat([conform(saved, EVENT_FACTS), deepspeed_settings.events(lines)])
+
+
+def _precision() -> pl.Expr:
+    return (
+        pl.when(is_true("arg:ds_bf16")).then(pl.lit("bf16"))
+        .when(is_true("arg:ds_fp16")).then(pl.lit("fp16"))
+        .when(~is_true("arg:ds_bf16") & ~is_true("arg:ds_fp16")).then(pl.lit("fp32"))
+    )  # fmt: skip
+
+
+def _planned() -> pl.Expr:
+    return whole("arg:epochs") * whole("arg:epoch_batches") // whole("gas")
+
+
+COMBINED: tuple[CombinedSetting, ...] = (
+    CombinedSetting("precision", _precision(), ("arg:ds_bf16",)),
+    CombinedSetting("steps_planned", _planned(), ("arg:epoch_batches",), setting_source="derived"),
+    CombinedSetting("seq_len", whole("arg:max_prompt_seq_len") + whole("arg:max_answer_seq_len")),
+    # Without pipeline stages the engine's world is the job's.
+    CombinedSetting(
+        "num_gpus",
+        pl.when(pl.col("arg:pipe_stage").is_null() & pl.col("num_gpus").is_null()).then(whole("dp")),
+        ("dp",),
+        setting_source="derived",
+    ),
+)
+
+DIALECT = Dialect(
+    name="deepspeed",
+    version=1,
+    signature=(
+        *deepspeed_settings.SIGNS, "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch",
+        "***** Evaluating reward, Epoch", "cmd = deepspeed ",
+    ),
+    anchors=(
+        "] step=", "[timer.py:", "steps: ", "saving ", "Beginning of Epoch", "Instantaneous batch size per device",
+        "Number of parameters:", "cmd = ", "deepspeed ", " STAGE=", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    gauges=gauges,
+    events=events,
+    combined=COMBINED,
+)  # fmt: skip

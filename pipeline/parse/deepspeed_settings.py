@@ -1,0 +1,82 @@
+"""What DeepSpeed prints about itself, under whatever trainer it runs.
+
+Formats: deepspeed/runtime/config.py print (one `[config.py:962:print]   name ......... value` line per value, behind
+`DeepSpeedEngine configuration:`), launcher/launch.py (`dist_world_size=8`, `Process 123 exits successfully.`),
+launcher/runner.py (`cmd = ...`), runtime/pipe/engine.py (`CONFIG: micro_batches=256 micro_batch_size=4`).
+
+`world_size` is the engine's data-parallel size: the ranks divided by the model-parallel size. Every engine of a process
+prints its own configuration: with several (actor, critic) the last one counts.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse.combine import whole
+from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, conform, named_settings
+from pipeline.parse.timestamps import timestamp
+
+NAMES = {
+    "train_batch_size": "gbs", "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
+    "zero_optimization_stage": "zero_stage", "world_size": "dp", "bfloat16_enabled": "arg:ds_bf16",
+    "fp16_enabled": "arg:ds_fp16",
+}  # fmt: skip
+
+SIGNS = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=")
+"""Printed by the engine whatever the trainer: a dialect on top of it counts them too, so that its own signs decide."""
+
+ANCHORS = (
+    ":print]   train_", ":print]   gradient_accumulation_steps", ":print]   zero_optimization_stage",
+    ":print]   world_size", ":print]   bfloat16_enabled", ":print]   fp16_enabled", "dist_world_size=", "nnodes=",
+    "] CONFIG: micro_batches=", "exits successfully", "[runner.py:",
+)  # fmt: skip
+
+_STAGES = whole("arg:pipe_parallel_size")
+PIPE_STAGES = pl.when(_STAGES == 0).then(1).otherwise(_STAGES)
+"""Pipeline size as trainers on top of DeepSpeed state it: 0 switches the pipeline engine off, which is one stage."""
+
+_SPLIT = whole("tp") * pl.coalesce(whole("pp"), PIPE_STAGES).fill_null(1) * whole("cp").fill_null(1)
+DATA_PARALLEL = pl.when(pl.col("dp").is_null()).then(whole("num_gpus") // _SPLIT)
+"""Data-parallel size of a run that stops before the engine states it."""
+
+# Names that fill their column leave no room for dots: two blanks stand between them and the value.
+_PRINTED = r"\[config\.py:\d+:print\]\s+(\w+)(?: \.+ |  )(\S+)\s*$"
+_LINE = {
+    "num_gpus": r"\[launch\.py:\d+:main\] dist_world_size=(\d+)",
+    "num_nodes": r"\[launch\.py:\d+:main\] nnodes=(\d+),",
+    "gpus_per_node": r"\[launch\.py:\d+:main\] nnodes=\d+, num_local_procs=(\d+)",
+    "gas": r"\] CONFIG: micro_batches=(\d+) micro_batch_size=\d+",
+    "mbs": r"\] CONFIG: micro_batches=\d+ micro_batch_size=(\d+)",
+}
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The engine's configuration and the launcher's world, as SETTING_FACTS."""
+    printed = named_settings(lines, _PRINTED, NAMES, setting_source="argument_dump")
+    return pl.concat([printed, *(extracted(lines, name, pattern) for name, pattern in _LINE.items())])
+
+
+def extracted(
+    lines: pl.DataFrame, name: str, pattern: str, *, setting_source: str = "log_line", thousands: bool = False
+) -> pl.DataFrame:
+    """The first group of `pattern` as SETTING_FACTS; `thousands`: the number has separators."""
+    value = pl.col("text").str.extract(pattern)
+    if thousands:
+        value = value.str.replace_all(",", "", literal=True)
+    found = lines.select("source", "line_no", value=value).drop_nulls("value")
+    return conform(found.with_columns(name=pl.lit(name), setting_source=pl.lit(setting_source)), SETTING_FACTS)
+
+
+_LAUNCH = r"\[runner\.py:\d+:main\] cmd = "
+# launch.py says so of each process that returned 0; at the first failure it kills the others instead.
+_END = r"\[launch\.py:\d+:main\] Process \d+ exits successfully"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Where DeepSpeed's launcher begins, and where it says that a process ended well."""
+    text = pl.col("text")
+    found = pl.concat(
+        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
+        for kind, pattern in (("launch", _LAUNCH), ("training_end", _END))
+    )
+    return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)

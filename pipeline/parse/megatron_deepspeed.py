@@ -1,0 +1,100 @@
+"""Megatron-DeepSpeed: Microsoft's, bigscience's and ALCF's forks of Megatron-LM with DeepSpeed's engine below.
+
+Formats: Megatron-DeepSpeed megatron/training.py training_log (Megatron's step line plus `consumed tokens`,
+`actual seqlen`, `samples per second`, `tokens per gpu per second (tgs)` and `TFLOPs`, the last two per GPU),
+megatron/arguments.py (dump; before 2021 with `batch_size` per GPU, `pipe_parallel_size` and `gas`).
+
+DeepSpeed's own lines repeat the step (`steps: 2 loss: ...` of its pipeline engine, `step=2, skipped=0, ...`): they are
+not steps of their own. In the dump `num_experts` is a list, `[1]` for dense models, and `zero_stage` counts only with
+DeepSpeed on. What Megatron prints is read by `megatron`, what DeepSpeed prints by `deepspeed_settings`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import deepspeed_settings, megatron, megatron_rules, megatron_settings
+from pipeline.parse.combine import whole
+from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, CombinedSetting, Dialect, conform, named_settings
+from pipeline.parse.quantities import NUMBER, number
+
+
+def _field(label: str) -> pl.Expr:
+    return number(pl.col("text").str.extract(rf"\| {label}:\s+({NUMBER})\s*\|"))
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Megatron's step lines with the fields that this fork adds."""
+    added = lines.with_columns(
+        added_tokens=_field("consumed tokens").cast(pl.Int64, strict=False),
+        added_tokens_per_s_per_gpu=_field(r"tokens per gpu per second \(tgs\)"),
+    ).select("source", "line_no", "text", "added_tokens", "added_tokens_per_s_per_gpu")
+    # Redraws share a line number, so the text is part of the key.
+    found = megatron.steps(lines).join(
+        added.unique(["source", "line_no", "text"], keep="first"),
+        on=["source", "line_no", "text"],
+        how="left",
+        maintain_order="left",
+    )
+    return conform(
+        found.with_columns(
+            consumed_tokens=pl.coalesce("consumed_tokens", "added_tokens"),
+            tokens_per_s_per_gpu=pl.coalesce("tokens_per_s_per_gpu", "added_tokens_per_s_per_gpu"),
+        ),
+        STEP_FACTS,
+    )
+
+
+_OWN = {
+    "batch_size": "mbs", "pipe_parallel_size": "arg:pipe_parallel_size", "gas": "gas",
+    # Ulysses splits the sequence over ranks, as context parallelism does.
+    "ds_sequence_parallel_size": "cp",
+    "num_experts": "arg:num_experts_list", "moe_expert_parallel_size": "arg:moe_expert_parallel_size",
+    "topk": "arg:topk",
+}  # fmt: skip
+_DUMPED = r"^\s*(\w+)(?: \.+ |  )(\S.*?)\s*$"
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Megatron's arguments, this fork's and DeepSpeed's."""
+    own = named_settings(lines, _DUMPED, _OWN, setting_source="argument_dump")
+    return pl.concat([megatron_settings.settings(lines), own, deepspeed_settings.settings(lines)]).select(
+        SETTING_FACTS.names()
+    )
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Where a run begins, and where the trainer or DeepSpeed's launcher says that it ended."""
+    return pl.concat([megatron.events(lines), deepspeed_settings.events(lines)])
+
+
+# One number per group of layers; equal ones in every log and example.
+_EXPERTS = pl.col("arg:num_experts_list").str.extract(r"^\[?(\d+)").cast(pl.Int64, strict=False)
+
+COMBINED: tuple[CombinedSetting, ...] = (
+    *megatron_rules.COMBINED,
+    CombinedSetting("pp", deepspeed_settings.PIPE_STAGES),
+    CombinedSetting("dp", deepspeed_settings.DATA_PARALLEL, ("num_gpus",), setting_source="derived"),
+    CombinedSetting("num_experts", pl.when(_EXPERTS > 1).then(_EXPERTS), ("arg:num_experts_list",)),
+    CombinedSetting(
+        "ep", pl.when(_EXPERTS > 1).then(whole("arg:moe_expert_parallel_size")), ("arg:moe_expert_parallel_size",)
+    ),
+    CombinedSetting("experts_per_token", pl.when(_EXPERTS > 1).then(whole("arg:topk")), ("arg:topk",)),
+)
+
+DIALECT = Dialect(
+    name="megatron-deepspeed",
+    version=1,
+    # Megatron's signs count here too, so that one of this fork decides.
+    signature=(
+        *megatron.DIALECT.signature, "| consumed tokens:", "| samples per second:", "tokens per gpu per second (tgs):",
+        "deepspeed_activation_checkpointing", "moe_expert_parallel_size", "zero_contigious_gradients",
+        "DeepSpeed general environment info:", *deepspeed_settings.SIGNS,
+    ),
+    anchors=(*megatron.DIALECT.anchors, *_OWN, *deepspeed_settings.ANCHORS),
+    steps=steps,
+    settings=settings,
+    gauges=megatron.gauges,
+    events=events,
+    combined=COMBINED,
+)  # fmt: skip

@@ -1,0 +1,103 @@
+"""DeepSpeed's own lines: progress, both timer forms, the pipeline engine, its configuration and its launcher."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.parse.logs import facts_of, run_of, settings_of, step_of, tables_of
+
+STAMP = "[2024-03-04 05:06:07,890] [INFO] "
+PROGRESS = STAMP + "[logging.py:96:log_dist] [Rank 0] step=20, skipped=3, lr=[1.5e-05, 2e-05], mom=[(0.9, 0.95)]"
+TIMER = (
+    STAMP + "[timer.py:199:stop] epoch=0/micro_step=40/global_step=20, RunningAvgSamplesPerSec=51.25, "
+    "CurrSamplesPerSec=50.5, MemAllocated=2.0GB, MaxMemAllocated=4.5GB"
+)
+OLD_TIMER = (
+    STAMP + "[timer.py:157:stop] 0/40, RunningAvgSamplesPerSec=51.25, CurrSamplesPerSec=50.5, MemAllocated=2.0GB, "
+    "MaxMemAllocated=4.5GB"
+)
+CONFIG = f"""\
+    {STAMP}[config.py:995:print] DeepSpeedEngine configuration:
+    {STAMP}[config.py:999:print]   bfloat16_enabled ............. True
+    {STAMP}[config.py:999:print]   fp16_enabled ................. False
+    {STAMP}[config.py:999:print]   gradient_accumulation_steps .. 2
+    {STAMP}[config.py:999:print]   train_batch_size ............. 64
+    {STAMP}[config.py:999:print]   train_micro_batch_size_per_gpu  4
+    {STAMP}[config.py:999:print]   world_size ................... 8
+    {STAMP}[config.py:999:print]   zero_optimization_stage ...... 2
+"""
+
+
+def test_progress_line() -> None:
+    step = step_of("deepspeed", PROGRESS)
+    assert (step["step"], step["learning_rate"]) == (20, 1.5e-05)
+    assert str(step["ts"]) == "2024-03-04 05:06:07"
+
+
+def test_timer_line_tells_the_optimizer_step_and_memory_in_gib() -> None:
+    step = step_of("deepspeed", TIMER)
+    assert (step["step"], step["mem_allocated_bytes"]) == (20, 2 * 2**30)
+    assert facts_of("deepspeed", TIMER).gauges["value"].to_list() == [4.5 * 2**30]
+
+
+def test_old_timer_counts_micro_batches_and_gives_memory_only() -> None:
+    facts = facts_of("deepspeed", OLD_TIMER)
+    assert facts.steps.is_empty()
+    assert facts.gauges["value"].to_list() == [4.5 * 2**30]
+
+
+def test_pipeline_engine_line() -> None:
+    step = step_of("deepspeed", "steps: 7 loss: 3.2500 iter time (s): 1.250 samples/sec: 51.200")
+    assert (step["step"], step["loss"], step["step_time_s"]) == (7, 3.25, 1.25)
+
+
+@pytest.mark.parametrize(
+    "line", [PROGRESS[:-40], TIMER[:-8], "steps: 7 loss: 3.2500 iter time (s): 1.2"], ids=["progress", "timer", "pipe"]
+)
+def test_cut_lines_are_rejects(line: str) -> None:
+    step = step_of("deepspeed", line)
+    assert step["step"] is None
+    assert step["text"] == line
+
+
+def test_step_zero_is_the_engine_coming_up() -> None:
+    assert facts_of("deepspeed", PROGRESS.replace("step=20", "step=0")).steps.is_empty()
+
+
+def test_configuration() -> None:
+    found = settings_of("deepspeed", CONFIG)
+    assert (found["gbs"], found["mbs"], found["gas"], found["zero_stage"], found["dp"]) == ("64", "4", "2", "2", "8")
+
+
+def test_chat_run_reaches_the_steps_its_epochs_hold(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path,
+        "cmd = deepspeed main.py --per_device_train_batch_size 4 --max_seq_len 512 --gradient_accumulation_steps 2\n"
+        "Beginning of Epoch 1/4, Total Micro Batches 10\n" + CONFIG + PROGRESS + "\n" + TIMER + "\n",
+    )
+    assert (run["framework"], run["status"]) == ("deepspeed", "completed")
+    assert (run["steps_planned"], run["last_step"], run["seq_len"]) == (20, 20, 512)
+    assert (run["precision"], run["num_gpus"], run["zero_stage"]) == ("bf16", 8, 2)
+    assert run["mem_peak_allocated_bytes"] == round(4.5 * 2**30)
+
+
+def test_two_engines_report_one_step(tmp_path: Path) -> None:
+    second = PROGRESS.replace("1.5e-05", "5e-06")
+    steps = tables_of(tmp_path, "\n".join([CONFIG, PROGRESS, TIMER, second]))["steps"]
+    assert steps.select("step", "learning_rate").rows() == [(20, 1.5e-05)]
+
+
+def test_command_of_rlhf() -> None:
+    found = settings_of(
+        "deepspeed",
+        "cmd = deepspeed main.py --actor_model_name_or_path org/model-1b --per_device_training_batch_size 4 "
+        "--max_answer_seq_len 256 --max_prompt_seq_len 128 --actor_zero_stage 3",
+    )
+    assert (found["model"], found["mbs"], found["zero_stage"]) == ("org/model-1b", "4", "3")
+
+
+def test_ends() -> None:
+    text = f"saving the final model ...\n{STAMP}[launch.py:460:main] Process 123 exits successfully.\n"
+    assert facts_of("deepspeed", text).events["kind"].to_list() == ["training_end", "training_end"]
