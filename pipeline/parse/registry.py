@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pipeline.parse import (
     colossalai,
+    composer,
     deepspeed,
     gpt_neox,
+    huggingface,
+    litgpt,
     maxtext,
     megatron,
     megatron_deepspeed,
@@ -13,6 +16,7 @@ from pipeline.parse import (
     nanogpt,
     nanotron,
     nanotron_bench,
+    nemo,
     picotron,
     torchtitan,
     verl,
@@ -26,6 +30,7 @@ DIALECTS: tuple[Dialect, ...] = (
     picotron.DIALECT, nanotron.DIALECT, megatron.DIALECT, torchtitan.DIALECT,
     mlperf.DIALECT, maxtext.DIALECT, nanogpt.DIALECT, verl.DIALECT, colossalai.DIALECT,
     deepspeed.DIALECT, megatron_deepspeed.DIALECT, gpt_neox.DIALECT,
+    composer.DIALECT, huggingface.TRAINER, huggingface.AXOLOTL, nemo.DIALECT, litgpt.DIALECT,
 )  # fmt: skip
 
 TABLES: tuple[ResultTable, ...] = (nanotron_bench.TABLE,)

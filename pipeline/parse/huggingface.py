@@ -1,0 +1,216 @@
+"""transformers' Trainer, and axolotl, which runs it.
+
+Formats: transformers/trainer_callback.py ProgressCallback and PrinterCallback (the log dict, a Python literal without
+the step), trainer.py _inner_training_loop (`***** Running training *****` and the lines below it) and log (`epoch`,
+`num_input_tokens_seen`, in new versions `train_runtime` in every dict), trainer_utils.py speed_metrics (the final dict,
+which every rank may print). Version 5 quotes the numbers. axolotl: utils/callbacks (memory), utils/bench.py.
+
+The step comes from the progress bar: see `huggingface_steps`. Only whole files can say it, so a step fact is a bar (a
+counter and its total, no loss) or a dict (a loss, no step) until `settle`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import environment, huggingface_steps
+from pipeline.parse.combine import whole
+from pipeline.parse.protocol import (
+    EVENT_FACTS,
+    GAUGE_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+)  # fmt: skip
+from pipeline.parse.quantities import NUMBER, number
+from pipeline.parse.timestamps import timestamp
+
+_BAR = r"^\s*\d{1,3}%(?:\|[^|]*\|)? (\d+)/(\d+) \[[^\]]*(?:it/s|s/it)"
+"""tqdm's bar without a description: the training's, or an evaluation's within it."""
+
+_LOOKS_LIKE = r"\{'(?:[^{}]*, ')?loss': "
+_COMPLETE = rf"\{{'[^{{}}]*\bloss': '?{NUMBER}'?,[^{{}}]*'epoch': '?[\d.eE+-]+'?(?:,[^{{}}]*)?\}}"
+
+
+def _field(label: str) -> pl.Expr:
+    return number(pl.col("text").str.extract(rf"(?i)'{label}': '?({NUMBER})'?[,}}]"))
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Progress bars and log dicts, in the order printed; a dict that does not reach its brace stays unparsed."""
+    text = pl.col("text")
+    placed = lines.with_row_index("place")
+    bars = placed.filter(text.str.contains(_BAR)).with_columns(
+        part=pl.lit(0),
+        step=text.str.extract(_BAR, 1).cast(pl.Int64, strict=False),
+        steps_planned=text.str.extract(_BAR, 2).cast(pl.Int64, strict=False),
+    )
+    said = placed.filter(text.str.contains(_LOOKS_LIKE)).with_columns(
+        part=pl.lit(1),
+        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
+        loss=pl.when(text.str.contains(_COMPLETE)).then(_field("loss")),
+        grad_norm=_field("grad_norm"),
+        learning_rate=_field("learning_rate"),
+        consumed_tokens=_field("num_input_tokens_seen").cast(pl.Int64, strict=False),
+        tokens_per_s_per_gpu=_field("(?:tokens_per_second_per_gpu|tokens/train_per_sec_per_gpu)"),
+        mem_allocated_bytes=_gibibytes(_field(r"memory/max_(?:mem_)?allocated ?\(gib\)")),
+        mem_reserved_bytes=_gibibytes(_field(r"memory/device_(?:mem_)?reserved ?\(gib\)")),
+        step_time_s=_field("train_runtime"),  # since the beginning: `settle` takes the differences
+    )
+    both = pl.concat([bars, said], how="diagonal").sort("place", "part")
+    return conform(both, STEP_FACTS)
+
+
+def _gibibytes(value: pl.Expr) -> pl.Expr:
+    return (value * 2**30).round().cast(pl.Int64, strict=False)
+
+
+_BANNER = {  # trainer.py _inner_training_loop
+    "Instantaneous batch size per device": "mbs",
+    "Gradient Accumulation steps": "gas",
+    "Total optimization steps": "steps_planned",
+    "Total train batch size (w. parallel, distributed & accumulation)": "arg:total_batch",
+}
+_BANNER_LINE = r"^(?:.*>> +|.*- +|\s*)(Instantaneous batch size per device|Gradient Accumulation steps|Total optimization steps|Total train batch size \(w\. parallel, distributed & accumulation\)) = ([\d,]+)\s*$"  # noqa: E501
+_ARGUMENTS = {  # TrainingArguments, printed by the scripts on one line or one a line
+    "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas", "max_steps": "steps_planned",
+    "logging_steps": "arg:logging_steps", "bf16": "arg:bf16", "fp16": "arg:fp16",
+    "gradient_checkpointing": "arg:gradient_checkpointing",
+}  # fmt: skip
+_AXOLOTL = {  # its configuration, as YAML or JSON
+    "micro_batch_size": "mbs", "gradient_accumulation_steps": "gas", "sequence_len": "seq_len",
+    "logging_steps": "arg:logging_steps", "base_model": "model",
+}  # fmt: skip
+_DEEPSPEED = {  # deepspeed/runtime/config.py print
+    "world_size": "num_gpus", "zero_optimization_stage": "zero_stage",
+    "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
+}  # fmt: skip
+_OPTIONS = {"block_size": "seq_len", "max_seq_length": "seq_len", "model_name_or_path": "model"}
+_LINE = {
+    "num_gpus": r"\bworld_size=(\d+)",
+    "zero_stage": r"Detected DeepSpeed ZeRO-(\d)",
+    "steps_planned": r"Maximum number of steps set at (\d+)",  # axolotl
+    "params": r"\|\| all params: ([\d,]+) \|\|",  # peft print_trainable_parameters
+}
+
+_CONFIG_ANCHORS = (
+    *_BANNER, "per_device_train_batch_size", "gradient_accumulation_steps", "max_steps=", "logging_steps",
+    "bf16=", "fp16=", "gradient_checkpointing=", "micro_batch_size", "sequence_len", "base_model",
+    "world_size", "zero_optimization_stage", "train_micro_batch_size_per_gpu", "--block_size", "--max_seq_length",
+    "--model_name_or_path", "Detected DeepSpeed ZeRO-", "Maximum number of steps set at", "|| all params:",
+)  # fmt: skip
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """What the banner, the argument and configuration dumps and the command line say."""
+    text = pl.col("text")
+    dumped = r"(?:^|[ (,])(\w+)=([\w.+-]+)(?:,|\)|\s*$)"
+    yaml = r'^\s*(?:\[[^{]*\] *)?"?(\w+)"?: "?([\w./-]+)"?,?\s*$'
+    found = [
+        named_settings(lines, _BANNER_LINE, _BANNER, setting_source="log_line"),
+        named_settings(lines, dumped, _ARGUMENTS, setting_source="argument_dump"),
+        named_settings(lines, yaml, _AXOLOTL, setting_source="argument_dump"),
+        named_settings(lines, r"\]   (\w+) \.* +(\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
+        named_settings(lines, r"\]   (\w+)  (\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
+        named_settings(lines, r"--(\w+)[= ]+([\w./-]+)", _OPTIONS, setting_source="command_line"),
+        *(
+            conform(
+                lines.select("source", "line_no", value=text.str.extract(pattern), name=pl.lit(name)).drop_nulls(
+                    "value"
+                ),
+                SETTING_FACTS,
+            ).with_columns(setting_source=pl.lit("log_line"))
+            for name, pattern in _LINE.items()
+        ),
+        environment.settings(lines),
+    ]
+    rows = pl.concat(found).with_columns(
+        value=pl.when(pl.col("value").str.contains(r"^\d[\d,]*$"))
+        .then(pl.col("value").str.replace_all(",", "", literal=True))
+        .otherwise("value")
+    )
+    return rows.filter(~((pl.col("name") == "steps_planned") & ~pl.col("value").str.contains(r"^[1-9]\d*$")))
+
+
+def _precision() -> pl.Expr:
+    said = [pl.col(f"arg:{name}").str.to_lowercase() == "true" for name in ("bf16", "fp16")]
+    return pl.when(said[0]).then(pl.lit("bf16")).when(said[1]).then(pl.lit("fp16"))
+
+
+COMBINED = (
+    CombinedSetting("dp", whole("arg:total_batch") // (whole("mbs") * whole("gas")), ("arg:total_batch",)),
+    CombinedSetting("precision", _precision(), ("arg:bf16", "arg:fp16")),
+)
+
+_FINAL = r"\{'[^{}]*'?train_runtime': [^{}]*'train_samples_per_second': [^{}]*\}"
+_END = rf"{_FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Where a training begins, and the final dict or table with which it ends."""
+    text = pl.col("text")
+    found = pl.concat(
+        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
+        for kind, pattern in (("launch", r"\*{5} Running training \*{5}"), ("training_end", _END))
+    )
+    return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
+
+
+_MEMORY = r"GPU memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)GB cache)?"
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Memory that axolotl reports after the first step: allocated, and the allocator's cache on top; GB means GiB."""
+    said = lines.select(
+        "source",
+        "line_no",
+        allocated=number(pl.col("text").str.extract(_MEMORY, 1)),
+        cache=number(pl.col("text").str.extract(_MEMORY, 2)),
+    ).drop_nulls("allocated")
+    named = {
+        "mem_peak_allocated_bytes": pl.col("allocated"),
+        "mem_peak_reserved_bytes": pl.col("allocated") + pl.col("cache"),
+    }
+    parts = [
+        said.select("source", "line_no", name=pl.lit(name), value=(value * 2**30).round())
+        for name, value in named.items()
+    ]
+    return conform(pl.concat(parts).drop_nulls("value"), GAUGE_FACTS)
+
+
+_SIGNATURE = (
+    "{'loss': ", "'train_samples_per_second': ", "Instantaneous batch size per device", "Total optimization steps",
+    "Training/evaluation parameters",
+)  # fmt: skip
+_ANCHORS = (
+    "'loss': ", "it/s", "s/it", "Running training", "train_runtime", "Training Completed", "Training completed",
+    "GPU memory usage while training", *_CONFIG_ANCHORS, *environment.ANCHORS,
+)  # fmt: skip
+
+TRAINER = Dialect(
+    name="hf-trainer",
+    version=1,
+    signature=_SIGNATURE,
+    anchors=_ANCHORS,
+    steps=steps,
+    settings=settings,
+    gauges=gauges,
+    events=events,
+    combined=COMBINED,
+    settle=huggingface_steps.settle,
+)
+AXOLOTL = Dialect(
+    name="axolotl",
+    version=1,
+    signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
+    anchors=_ANCHORS,
+    steps=steps,
+    settings=settings,
+    gauges=gauges,
+    events=events,
+    combined=COMBINED,
+    settle=huggingface_steps.settle,
+)

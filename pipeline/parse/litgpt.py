@@ -1,0 +1,82 @@
+"""Lightning's litgpt.
+
+Formats: litgpt/pretrain.py and litgpt/finetune/*.py fit (`Epoch 1 | iter 4 step 1 | loss train: 2.5, val: n/a | iter
+time: 820.31 ms (step)`), lit-gpt of 2023 (`iter 4 step 1: loss 2.5, iter time: 820.31ms (optimizer.step)`).
+
+iter counts micro batches, step optimizer updates; `(step)` marks the micro batch that made the update. A micro batch
+before it belongs to the next step, and its time is a share of that step's: only a step of one micro batch has a time.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import environment
+from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.quantities import NUMBER, divided, number
+from pipeline.parse.redraw import last_of_each_step
+
+_LOOKS_LIKE = r"^\s*(?:Epoch \d+ \| )?iter \d+ step \d+(?: \||:)"
+_COMPLETE = r"iter time: [\d.]+ ?ms(?:\s|$|\s*\()"
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Micro batches by the optimizer step they belong to; a line that does not reach its time stays unparsed."""
+    text = pl.col("text")
+    mine = lines.filter(text.str.contains(_LOOKS_LIKE))
+    shown = text.str.extract(r"\bstep (\d+)").cast(pl.Int64, strict=False)
+    micro = text.str.extract(r"\biter (\d+)").cast(pl.Int64, strict=False)
+    is_update = text.str.contains(r"\((?:optimizer\.)?step\)")
+    is_single = is_update & (micro == shown) & (shown > 0)
+    return conform(
+        mine.with_columns(
+            step=pl.when(text.str.contains(_COMPLETE)).then(shown + (~is_update).cast(pl.Int64)),
+            loss=number(text.str.extract(rf"loss (?:train: )?({NUMBER})\s*,")),
+            step_time_s=pl.when(is_single).then(divided(number(text.str.extract(r"iter time: ([\d.]+) ?ms")), 1000)),
+        ),
+        STEP_FACTS,
+    )
+
+
+# The hyperparameters that the scripts print: a dict's repr, or jsonargparse's namespace.
+_NAMES = {
+    "micro_batch_size": "mbs", "max_seq_length": "seq_len", "max_steps": "steps_planned", "devices": "gpus_per_node",
+    "num_nodes": "num_nodes", "precision": "arg:precision", "n_layer": "num_layers", "n_head": "num_heads",
+    "n_embd": "hidden_size",
+}  # fmt: skip
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Hyperparameters, and the parameter count where the model is trained whole."""
+    dumped = named_settings(
+        lines, r"(?:^|[ {(,])'?(\w+)'?(?:=|: )(\d+)(?:[,)}]|\s|$)", _NAMES, setting_source="argument_dump"
+    )
+    counted = lines.select(
+        "source", "line_no", name=pl.lit("params"), setting_source=pl.lit("log_line"),
+        value=pl.col("text").str.extract(r"^\s*Total parameters: ([\d,]+)").str.replace_all(",", "", literal=True),
+    ).drop_nulls("value")  # fmt: skip
+    return pl.concat([dumped, conform(counted, SETTING_FACTS), environment.settings(lines)])
+
+
+_END = r"^\s*Training time: [\d.]+ ?s|^\s*\| *- Training Time *:"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """The training time, which is printed after the last step."""
+    found = lines.filter(pl.col("text").str.contains(_END)).with_columns(kind=pl.lit("training_end"))
+    return conform(found.with_columns(text=pl.col("text").str.strip_chars()), EVENT_FACTS)
+
+
+DIALECT = Dialect(
+    name="litgpt",
+    version=1,
+    signature=("| loss train: ", "| iter time: ", ", iter time: ", "litgpt pretrain", "litgpt finetune", "litgpt/"),
+    anchors=(
+        "iter ", "Training time: ", "Training Time", "Total parameters: ", "micro_batch_size", "max_seq_length",
+        *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    events=events,
+    settle=last_of_each_step,
+)  # fmt: skip

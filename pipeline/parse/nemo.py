@@ -1,0 +1,130 @@
+"""NVIDIA NeMo 1 and 2.
+
+Formats: nemo/lightning/pytorch/callbacks/progress_printer.py ProgressPrinter (`Training epoch E, iteration I/N | name:
+value | ...`, NeMo 2), lightning's tqdm bar with `name=value` behind the rate (NeMo 1 and the speech collections),
+nemo/utils/timers.py (train_step_timing in s), lightning/fabric/utilities/distributed.py and nemo's megatron_init (ranks
+and process groups), lightning/pytorch/utilities/rank_zero (`Trainer.fit` stopped).
+
+Steps count from 0: `iteration 19/19` is the last of 20, and so is `global_step: 19`. A bar counts steps done.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import environment
+from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.quantities import NUMBER, number
+from pipeline.parse.redraw import last_of_each_step
+from pipeline.parse.timestamps import timestamp
+
+_PRINTED = r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\s*\|"
+_BAR = r"(?:^|\s)Epoch (\d+):+ *:? *\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[[^\]]*\b(?:loss|train_step_timing in s)="
+_BAR_CLOSED = r"\d+/\d+ \[[^\]]*\]"
+
+
+def _field(label: str) -> pl.Expr:
+    """A value counts with what ends it: the next separator, the bar's bracket or the line's end."""
+    return number(pl.col("text").str.extract(rf"(?:[|,] *)(?:{label})(?:: |=)({NUMBER})(?:\s*[|,\]]|\s*$)"))
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Printed lines, and bars that carry a metric; a line without loss and time, or an open bar, stays unparsed."""
+    text = pl.col("text")
+    printed = lines.filter(text.str.contains(_PRINTED)).with_columns(
+        counted=text.str.extract(_PRINTED, 2).cast(pl.Int64, strict=False), is_whole=pl.lit(value=True)
+    )
+    epoch, done, total = (text.str.extract(_BAR, group).cast(pl.Int64, strict=False) for group in (1, 2, 3))
+    bars = lines.filter(text.str.contains(_BAR)).with_columns(
+        counted=epoch * total + done - 1, is_whole=text.str.contains(_BAR_CLOSED)
+    )
+    rows = pl.concat([printed, bars.filter(pl.col("counted") >= 0)]).sort("source", "line_no", maintain_order=True)
+    rows = rows.with_columns(
+        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
+        loss=pl.coalesce(_field("reduced_train_loss"), _field("train/loss"), _field("train_loss"), _field("loss")),
+        step_time_s=_field("train_step_timing in s"),
+        global_step=_field("(?:trainer/)?global_step"),
+        tflops_per_gpu_logged=_field("TFLOPS_per_GPU"),
+        tokens_per_s_per_gpu=_field("tokens_per_sec_per_gpu"),
+        grad_norm=_field("grad_norm"),
+        learning_rate=_field("lr"),
+    )
+    is_complete = pl.col("is_whole") & (pl.col("loss").is_not_null() | pl.col("step_time_s").is_not_null())
+    step = pl.coalesce(pl.col("global_step").cast(pl.Int64, strict=False), "counted")
+    return conform(rows.with_columns(step=pl.when(is_complete).then(step)), STEP_FACTS)
+
+
+_CONFIG = {
+    "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep", "micro_batch_size": "mbs", "seq_length": "seq_len",
+    "sequence_length": "seq_len", "max_steps": "steps_planned", "num_layers": "num_layers",
+    "hidden_size": "hidden_size", "num_attention_heads": "num_heads", "ffn_hidden_size": "ffn_hidden_size",
+    "num_nodes": "num_nodes",
+}  # fmt: skip
+_LINE = {
+    "num_gpus": r"All distributed processes registered\. Starting with (\d+) processes",
+    "steps_planned": r"`max_steps=(\d+)` reached|Copying Trainer's 'max_steps' \((\d+)\)",
+}
+# The first of the groups, of which rank 0 is always a member: its length is the degree.
+_GROUPS = {
+    "tp": r"All tensor model parallel group ranks: \[\[([\d, ]+)\]",
+    "pp": r"All pipeline model parallel group ranks: \[\[([\d, ]+)\]",
+    "cp": r"All context parallel group ranks: \[\[([\d, ]+)\]",
+    "dp": r"Rank 0 has data parallel group ?: \[([\d, ]+)\]",
+}
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Process groups as built, and the configuration as dumped (YAML, or GPTDatasetConfig's fields)."""
+    text = pl.col("text")
+    found = [
+        *(
+            lines.select("source", "line_no", name=pl.lit(name), value=_first_group(pattern))
+            for name, pattern in _LINE.items()
+        ),
+        *(
+            lines.select(
+                "source",
+                "line_no",
+                name=pl.lit(name),
+                value=(text.str.extract(pattern).str.count_matches(",") + 1).cast(pl.String),
+            )
+            for name, pattern in _GROUPS.items()
+        ),
+    ]
+    said = pl.concat(found).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
+    yaml = named_settings(lines, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump")
+    return pl.concat([conform(said, SETTING_FACTS), yaml, environment.settings(lines)])
+
+
+def _first_group(pattern: str) -> pl.Expr:
+    return pl.coalesce(pl.col("text").str.extract(part) for part in pattern.split("|"))
+
+
+_END = r"`Trainer\.fit` stopped: `max_(?:steps|epochs)=\d+` reached"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Processes that registered (again, after a restart), and a training that reached its limit."""
+    text = pl.col("text")
+    found = pl.concat(
+        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
+        for kind, pattern in (("launch", _LINE["num_gpus"]), ("training_end", _END))
+    )
+    return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
+
+
+DIALECT = Dialect(
+    name="nemo",
+    version=1,
+    signature=("train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch "),
+    anchors=(
+        "Training epoch ", "train_step_timing in s=", "loss=", "All distributed processes registered",
+        "parallel group", "`Trainer.fit` stopped", "Copying Trainer's 'max_steps'",
+        *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    events=events,
+    settle=last_of_each_step,
+)  # fmt: skip

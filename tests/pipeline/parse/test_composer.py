@@ -1,0 +1,72 @@
+"""Composer's console blocks: one metric per line below a header."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.parse import engine, lines
+from pipeline.parse.registry import DIALECTS
+from tests.pipeline.parse.logs import run_of, tables_of
+
+
+def block(batch: int, loss: float, header: str = "[batch={}/9]:") -> str:
+    return (
+        f"{header.format(batch)}\n\t Train time/batch: {batch - 1}\n\t Train memory/reserved_mem: 20.5000\n"
+        f"\t Train loss/train/total: {loss:.4f}\n\t Train throughput/batches_per_sec: 0.2500\n"
+        "\t Train throughput/tokens_per_sec: 4096.0000\n\t Train throughput/device/tokens_per_sec: 512.0000\n"
+        "\t Train throughput/device/flops_per_sec: 125000000000000.0000\n\t Train throughput/device/mfu: 0.4000\n"
+    )
+
+
+def test_a_block_is_one_step(tmp_path: Path) -> None:
+    steps = tables_of(tmp_path, block(1, 12.5) + "train  11%|#  | 1/9\r\n" + block(2, 12.25))["steps"].sort("step")
+    assert steps.select("step", "loss").rows() == [(1, 12.5), (2, 12.25)]
+    row = steps.row(0, named=True)
+    assert (row["step_time_s"], row["tokens_per_s"], row["tokens_per_s_per_gpu"]) == (4.0, 4096.0, 512.0)
+    assert (row["tflops_per_gpu_logged"], row["mfu_logged"]) == (125.0, 0.4)
+    assert row["mem_reserved_bytes"] == 20_500_000_000
+
+
+@pytest.mark.parametrize("header", ["[token={}/99999]:", "[epoch=1/2][batch={}/9]:", "[sample={}/72]"])
+def test_where_the_header_does_not_count_batches(tmp_path: Path, header: str) -> None:
+    run = run_of(tmp_path, block(3, 12.5, header) + block(4, 12.25, header))
+    assert (run["first_step"], run["last_step"], run["steps_logged"]) == (3, 4, 2)
+    assert "steps_planned" not in run
+
+
+def test_ranks_that_interleave_keep_apart(tmp_path: Path) -> None:
+    rows = zip(block(1, 12.5).splitlines(), block(1, 12.5).splitlines(), strict=True)
+    text = "\n".join(f"0: {one}\n1: {other}" for one, other in rows)
+    steps = tables_of(tmp_path, text + "\n")["steps"]
+    assert steps.select("step", "loss").rows() == [(1, 12.5)]
+
+
+def test_a_cut_block_is_a_reject(tmp_path: Path) -> None:
+    tables = tables_of(
+        tmp_path, block(1, 12.5) + "[batch=2/9]:\n\t Train time/batch: 1\n\t Train loss/train/total: 12.2"
+    )
+    assert tables["steps"].height == 1
+    assert tables["rejects"]["raw"].to_list() == ["[batch=2/9]"]
+
+
+def test_it_does_not_matter_where_a_file_is_cut() -> None:
+    rows = (block(1, 12.5) + block(2, 12.25)).splitlines(keepends=True)
+    whole = engine.extract(lines.split(0, "".join(rows).encode()), DIALECTS).facts.steps
+    assert whole["step"].to_list() == [1, 2]
+    for cut in range(1, len(rows)):
+        parts = [("".join(rows[:cut]), 1), ("".join(rows[cut:]), cut + 1)]
+        blocks = [lines.split(0, part.encode(), first) for part, first in parts]
+        merged = engine.merge([engine.extract(part, DIALECTS, partial=[0]) for part in blocks], DIALECTS)
+        assert merged.facts.steps.equals(whole)
+
+
+def test_settings_and_end(tmp_path: Path) -> None:
+    text = (
+        "max_seq_len: 2048\nprecision: amp_bf16\n  sharding_strategy: SHARD_GRAD_OP\nn_gpus: 8\n"
+        "device_train_batch_size: 64\ndevice_train_microbatch_size: 4\nStarting training...\n"
+    )
+    run = run_of(tmp_path, text + block(1, 12.5) + "Done.\n")
+    assert (run["seq_len"], run["num_gpus"], run["mbs"], run["gas"]) == (2048, 8, 4, 16)
+    assert (run["precision"], run["zero_stage"], run["status"]) == ("bf16", 2, "completed")

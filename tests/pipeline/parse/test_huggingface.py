@@ -1,0 +1,128 @@
+"""transformers' log dicts and the steps they belong to; axolotl's additions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.parse import engine, lines
+from pipeline.parse.registry import DIALECTS
+from tests.pipeline.parse.logs import facts_of, run_of, settings_of, tables_of
+
+BEGIN = "***** Running training *****\n  Instantaneous batch size per device = 2\n  Total optimization steps = {}\n"
+
+
+def dict_of(loss: float, more: str = "") -> str:
+    return f"{{'loss': {loss}, 'grad_norm': 1.5, 'learning_rate': 2e-05, 'epoch': 0.1{more}}}\n"
+
+
+def bar(done: int, total: int) -> str:
+    return f"{100 * done // total:3d}%|##        | {done}/{total} [00:10<00:20,  2.0s/it]\n"
+
+
+def steps_of(directory: Path, text: str) -> list[tuple[int, float]]:
+    return list(tables_of(directory, text)["steps"].sort("line_no").select("step", "loss").iter_rows())
+
+
+def test_the_bar_behind_a_dict_is_its_step(tmp_path: Path) -> None:
+    text = BEGIN.format(30) + bar(9, 30) + dict_of(3.0) + bar(10, 30) + bar(15, 30) + dict_of(2.0) + bar(20, 30)
+    assert steps_of(tmp_path, text) == [(10, 3.0), (20, 2.0)]
+
+
+def test_bars_that_were_overwritten(tmp_path: Path) -> None:
+    text = BEGIN.format(4) + bar(0, 4) + "".join(dict_of(loss) for loss in (4.0, 3.0, 2.0, 1.0)) + bar(4, 4)
+    assert steps_of(tmp_path, text) == [(1, 4.0), (2, 3.0), (3, 2.0), (4, 1.0)]
+
+
+def test_no_bar_at_all_but_logging_steps(tmp_path: Path) -> None:
+    text = "TrainingArguments(\nlogging_steps=5,\n)\n" + BEGIN.format(10) + dict_of(3.0) + dict_of(2.0)
+    assert steps_of(tmp_path, text) == [(5, 3.0), (10, 2.0)]
+
+
+def test_an_evaluation_within_has_its_own_bar(tmp_path: Path) -> None:
+    text = BEGIN.format(30) + dict_of(3.0) + bar(10, 30) + bar(3, 7) + dict_of(2.0) + bar(5, 7) + bar(20, 30)
+    assert steps_of(tmp_path, text) == [(10, 3.0), (20, 2.0)]
+
+
+def test_carriage_returns_and_a_dict_glued_to_its_bar(tmp_path: Path) -> None:
+    drawn = "\r".join(bar(n, 3).rstrip("\n") for n in (0, 1))
+    text = BEGIN.format(3) + drawn + dict_of(3.0) + bar(1, 3) + dict_of(2.0).rstrip("\n") + "\r" + bar(2, 3)
+    assert steps_of(tmp_path, text) == [(1, 3.0), (2, 2.0)]
+
+
+def test_quoted_numbers_of_version_5(tmp_path: Path) -> None:
+    text = (
+        BEGIN.format(1) + "{'loss': '2.5', 'grad_norm': '1.25', 'learning_rate': '5e-05', 'epoch': '0.5'}\n" + bar(1, 1)
+    )
+    step = tables_of(tmp_path, text)["steps"].row(0, named=True)
+    assert (step["step"], step["loss"], step["grad_norm"], step["learning_rate"]) == (1, 2.5, 1.25, 5e-05)
+
+
+def test_running_totals_become_rates(tmp_path: Path) -> None:
+    total = ", 'num_input_tokens_seen': {}, 'train_runtime': {}, 'train_tokens_per_second': 100.0"
+    text = BEGIN.format(2) + dict_of(3.0, total.format(1000, 50.0)) + bar(1, 2) + dict_of(2.0, total.format(2000, 54.0))
+    first, second = tables_of(tmp_path, text)["steps"].sort("step").rows(named=True)
+    assert first["step_time_s"] is None
+    assert (second["step_time_s"], second["tokens_per_s"], second["consumed_tokens"]) == (4.0, 250.0, 2000)
+
+
+@pytest.mark.parametrize("end", ["{'loss': 2.5, 'gra", "{'loss': 2.", "{'loss': 2.5, 'epoch': 0.1"])
+def test_a_cut_dict_is_a_reject(tmp_path: Path, end: str) -> None:
+    tables = tables_of(tmp_path, BEGIN.format(9) + dict_of(3.0) + bar(1, 9) + end)
+    assert tables["steps"].height == 1
+    assert tables["rejects"]["raw"].to_list() == [end]
+
+
+def test_it_does_not_matter_where_a_file_is_cut() -> None:
+    text = BEGIN.format(30) + "".join(bar(n, 30) + dict_of(n / 8) + bar(n, 30) for n in range(10, 31, 10))
+    rows = text.splitlines(keepends=True)
+    whole = engine.extract(lines.split(0, text.encode()), DIALECTS).facts.steps
+    assert whole["step"].to_list() == [10, 20, 30]
+    for cut in range(1, len(rows)):
+        parts = [("".join(rows[:cut]), 1), ("".join(rows[cut:]), cut + 1)]
+        blocks = [lines.split(0, part.encode(), first) for part, first in parts]
+        merged = engine.merge([engine.extract(block, DIALECTS, partial=[0]) for block in blocks], DIALECTS)
+        assert merged.facts.steps.equals(whole)
+
+
+def test_the_final_dict_completes_a_run(tmp_path: Path) -> None:
+    final = (
+        "{'train_runtime': 9.5, 'train_samples_per_second': 1.5, 'train_steps_per_second': 0.5, 'train_loss': 2.5}\n"
+    )
+    run = run_of(
+        tmp_path, BEGIN.format(3) + dict_of(3.0) + bar(1, 3) + final * 4 + "Traceback (most recent call last):\n"
+    )
+    assert (run["status"], run["framework"], run["steps_logged"]) == ("completed", "hf-trainer", 1)
+
+
+def test_settings() -> None:
+    text = (
+        BEGIN.format(100)
+        + "  Gradient Accumulation steps = 4\n"
+        + "[2021-01-02 03:04:05,678] [INFO] [config.py:752:print]   world_size ................... 8\n"
+        + "[2021-01-02 03:04:05,678] [INFO] [config.py:752:print]   zero_optimization_stage ...... 2\n"
+    )
+    found = settings_of("hf-trainer", text)
+    assert found == {"mbs": "2", "gas": "4", "steps_planned": "100", "num_gpus": "8", "zero_stage": "2"}
+
+
+def test_axolotl_reports_memory_in_gibibytes() -> None:
+    text = (
+        "[2024-01-02 03:04:05,678] [INFO] [axolotl.callbacks.on_step_end:128] [PID:1] [RANK:0] GPU memory usage while "
+        "training: 1.500GB (+2.500GB cache, +0.5GB misc)\n"
+    )
+    gauges = dict(facts_of("axolotl", text).gauges.select("name", "value").iter_rows())
+    assert gauges == {"mem_peak_allocated_bytes": 1.5 * 2**30, "mem_peak_reserved_bytes": 4.0 * 2**30}
+    block = lines.split(0, (text + BEGIN.format(3)).encode())
+    assert engine.extract(block, DIALECTS).dialect_of == {0: "axolotl"}
+
+
+def test_a_source_keeps_to_itself() -> None:
+    texts = (BEGIN.format(9) + dict_of(3.0) + bar(3, 9), BEGIN.format(9) + dict_of(2.0) + bar(6, 9))
+    block = lines.split_many([(n, text.encode(), 1) for n, text in enumerate(texts)])
+    steps = engine.extract(block, DIALECTS).facts.steps
+    assert steps.sort("source").select("source", "step").rows() == [(0, 3), (1, 6)]
+    assert steps["text"].null_count() == steps.height == 2
+    assert steps.schema["step"] == pl.Int64

@@ -1,0 +1,41 @@
+"""litgpt's micro batch lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.parse.logs import run_of, step_of, tables_of
+
+LINE = "Epoch 1 | iter {} step {} | loss train: {}, val: n/a | iter time: 820.25 ms{}"
+
+
+def test_a_micro_batch_before_the_update_belongs_to_the_next_step() -> None:
+    assert step_of("litgpt", LINE.format(5, 1, 2.5, ""))["step"] == 2
+    assert step_of("litgpt", LINE.format(8, 2, 2.5, " (step)"))["step"] == 2
+
+
+def test_the_update_has_the_loss(tmp_path: Path) -> None:
+    text = "\n".join(LINE.format(n, n // 2, 3 - n / 4, " (step)" if n % 2 == 0 else "") for n in range(1, 5))
+    steps = tables_of(tmp_path, text + "\n")["steps"].sort("step")
+    assert steps.select("step", "loss", "step_time_s").rows() == [(1, 2.5, None), (2, 2.0, None)]
+
+
+def test_a_step_of_one_micro_batch_has_a_time() -> None:
+    assert step_of("litgpt", LINE.format(3, 3, 2.5, " (step) remaining time: 1 day"))["step_time_s"] == 0.82025
+
+
+def test_line_of_2023() -> None:
+    step = step_of("litgpt", "iter 4 step 2: loss 2.5000, iter time: 82.25ms (optimizer.step)")
+    assert (step["step"], step["loss"]) == (2, 2.5)
+
+
+@pytest.mark.parametrize("at", [30, 50, 60, 66])
+def test_a_cut_line_is_no_step(at: int) -> None:
+    assert step_of("litgpt", LINE.format(5, 1, 2.5, "")[:at])["step"] is None
+
+
+def test_end(tmp_path: Path) -> None:
+    run = run_of(tmp_path, LINE.format(2, 1, 2.5, " (step)") + "\nTraining time: 12.5s\n")
+    assert (run["status"], run["framework"]) == ("completed", "litgpt")

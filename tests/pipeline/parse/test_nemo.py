@@ -1,0 +1,70 @@
+"""NeMo's printed lines and tqdm bars, process groups and endings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.parse.logs import run_of, settings_of, step_of, tables_of
+
+LINE = (
+    "pre.train/0 [default0]:Training epoch 0, iteration 7/19 | lr: 1.5e-06 | global_batch_size: 512 | global_step: 7 | "
+    "reduced_train_loss: 10.25 | train_step_timing in s: 7.5 | TFLOPS_per_GPU: 4.125e+02 | "
+    "tokens_per_sec_per_gpu: 6.859e+03 | consumed_samples: 4096"
+)
+BAR = "Epoch 0:   4%|#         | 2/50 [00:02<01:53,  0.43it/s, v_num=0, train/loss={}, train_step_timing in s={}]"
+
+
+def test_printed_line() -> None:
+    step = step_of("nemo", LINE)
+    assert (step["step"], step["loss"], step["step_time_s"], step["rank"]) == (7, 10.25, 7.5, 0)
+    assert (step["tflops_per_gpu_logged"], step["tokens_per_s_per_gpu"]) == (412.5, 6859.0)
+
+
+def test_another_order_of_the_fields() -> None:
+    line = "Training epoch 0, iteration 7/19 | lr: 1e-06 | consumed_samples: 9 | reduced_train_loss: 9.5 | train_step_timing in s: 2.5"
+    step = step_of("nemo", line)
+    assert (step["step"], step["loss"], step["step_time_s"]) == (7, 9.5, 2.5)
+
+
+@pytest.mark.parametrize("end", ["reduced_train_lo", "reduced_train_loss", "reduced_train_loss:"])
+def test_a_line_cut_before_its_loss_is_no_step(end: str) -> None:
+    assert step_of("nemo", LINE[: LINE.index("reduced_train_loss")] + end)["step"] is None
+
+
+def test_a_bar_that_moved_before_its_values_came(tmp_path: Path) -> None:
+    stale, fresh = BAR.format("9.500", "3.500"), BAR.format("9.250", "1.500")
+    text = "[NeMo I 2025-01-02 03:04:05 x:1] begin\n" + stale + "\r" + fresh + "\r" + fresh + "\n"
+    steps = tables_of(tmp_path, text)["steps"]
+    assert steps.select("step", "loss", "step_time_s").rows() == [(1, 9.25, 1.5)]
+
+
+def test_bars_of_a_second_epoch_count_on() -> None:
+    assert step_of("nemo", BAR.format(9.5, 1.5).replace("Epoch 0", "Epoch 1"))["step"] == 51
+
+
+def test_a_bar_with_its_global_step() -> None:
+    line = "Epoch 0: :   1%|          | 10/1000 [01:02<9:00, v_num=1, reduced_train_loss=9.110, global_step=9.000, consumed_samples=80.00, train_step_timing in s=5.200]"
+    step = step_of("nemo", line)
+    assert (step["step"], step["loss"], step["step_time_s"]) == (9, 9.11, 5.2)
+
+
+def test_an_open_bar_is_no_step() -> None:
+    assert step_of("nemo", BAR.format(9.5, 1.5)[:-3])["step"] is None
+
+
+def test_process_groups() -> None:
+    text = (
+        "All distributed processes registered. Starting with 16 processes\n"
+        "[NeMo I 2025-01-02 03:04:05 megatron_init:1] Rank 0 has data parallel group : [0, 4, 8, 12]\n"
+        "[NeMo I 2025-01-02 03:04:05 megatron_init:1] All tensor model parallel group ranks: [[0, 1], [2, 3]]\n"
+        "[NeMo I 2025-01-02 03:04:05 megatron_init:1] All pipeline model parallel group ranks: [[0, 8], [1, 9]]\n"
+        "[NeMo I 2025-01-02 03:04:05 megatron_init:1] All context parallel group ranks: [[0], [1]]\n"
+    )
+    assert settings_of("nemo", text) == {"num_gpus": "16", "dp": "4", "tp": "2", "pp": "2", "cp": "1"}
+
+
+def test_a_training_that_reached_its_limit(tmp_path: Path) -> None:
+    run = run_of(tmp_path, LINE + "\n`Trainer.fit` stopped: `max_steps=20` reached.\n")
+    assert (run["status"], run["framework"], run["steps_planned"]) == ("completed", "nemo", 20)
