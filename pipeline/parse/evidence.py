@@ -31,15 +31,18 @@ PATTERNS = (
     Pattern(
         "oom",
         ("out of memory", "OutOfMemoryError"),
-        r"(?:CUDA|HIP) out of memory\. Tried to allocate|OutOfMemoryError: |CUDA error: out of memory",
+        r"(?:CUDA|HIP) out of memory\. Tried to\b|OutOfMemoryError: |CUDA error: out of memory",
     ),
-    Pattern("oom", ("RESOURCE_EXHAUSTED",), r"RESOURCE_EXHAUSTED: .*(?:[Oo]ut of memory|memory|HBM)"),
-    # slurmd/slurmstepd cgroup plugin; the kernel's own line.
+    Pattern("oom", ("RESOURCE_EXHAUSTED",), r"RESOURCE_EXHAUSTED: .*(?:memory|HBM|allocat)"),
+    # slurmd/slurmstepd cgroup plugin and older memory limits; srun's word for a task; the kernel's own line; kubectl.
     Pattern(
         "host_oom",
-        ("oom_kill", "oom-kill", "Out of memory: Killed", "OOM Killed"),
+        (
+            "oom_kill", "oom-kill", "Out of memory: Kill", "OOM Killed", ": Out Of Memory", "memory limit", "OOMKilled",
+        ),
         r"[Dd]etected \d+ oom[_-]kill event|Some of the step tasks have been OOM Killed|"
-        r"Out of memory: Killed process|oom-kill:constraint",
+        r"Out of memory: Kill(?:ed)? process|oom-kill:constraint|\bsrun: error: .*tasks? [\d,-]+: Out Of Memory|"
+        r"\b(?:slurmstepd|srun): error: .*[Ee]xceeded (?:\w+ )?memory limit|^\s*[Rr]eason:\s+OOMKilled",
     ),
     # torch ProcessGroupNCCL.cpp: checkTimeout and the watchdog.
     Pattern(
@@ -58,7 +61,7 @@ PATTERNS = (
         r"(?:^|\s)nccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage): ",
     ),
     # slurmstepd: the reason follows the time; without one it is scancel.
-    Pattern("timeout", ("DUE TO TIME LIMIT",), r"CANCELLED AT \S+ DUE TO TIME LIMIT"),
+    Pattern("timeout", ("DUE TO TIME LIMIT",), r"CANCELLED (?:AT \S+ )?DUE TO TIME LIMIT"),
     Pattern(
         "node_fail",
         ("DUE TO NODE FAILURE", "NODE FAILURE", "Node failure on "),
@@ -68,7 +71,7 @@ PATTERNS = (
     Pattern(
         "cancelled",
         ("CANCELLED AT",),
-        r"slurmstepd: error: \*\*\* (?:JOB|STEP) \S+ ON \S+ CANCELLED AT \S+ \*\*\*",
+        r"slurm(?:step)?d(?:\[\S+\])?: (?:error: )?\*\*\* (?:JOB|STEP) \S+ (?:ON \S+ )?CANCELLED AT \S+ \*\*\*",
     ),
     # torchrun prints the enum's name or, from Python 3.11 on, its number.
     Pattern(
@@ -85,8 +88,12 @@ PATTERNS = (
     ),
     Pattern(
         "sigkill",
-        ("SIGKILL", "Signal 9", "return code = -9", "exitcode: -9", "exitcode  : -9"),
-        r"Signal 9 \(SIGKILL\)|exits with return code = -9|\(exitcode: -9\)|^\s*exitcode\s*: -9\b",
+        (
+            "SIGKILL", "Signal 9", "return code = -9", "exitcode: -9", "exitcode  : -9", ": Killed",
+            "exited on signal 9",
+        ),
+        r"Signal 9 \(SIGKILL\)|\bsrun: error: .*tasks? [\d,-]+: Killed$|exited on signal 9 \(Killed\)|"
+        r"exits with return code = -9|\(exitcode: -9\)|^\s*exitcode\s*: -9\b",
     ),
     Pattern(
         "child_failed",

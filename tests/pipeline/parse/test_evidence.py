@@ -20,6 +20,17 @@ def found(text: str) -> pl.DataFrame:
 
 
 SIGNS = [
+    ("RuntimeError: CUDA out of memory. Tried to", "oom"),
+    ("XlaRuntimeError: RESOURCE_EXHAUSTED: Attempting to allocate 1.25G. That was not possible.", "oom"),
+    ("srun: error: n1: task 0: Out Of Memory", "host_oom"),
+    ("slurmstepd: error: Job 9 exceeded memory limit (5000 > 4096), being killed", "host_oom"),
+    ("srun: error: task 0: Exceeded job memory limit", "host_oom"),
+    ("[12345.6] Out of memory: Kill process 4711 (python) score 900 or sacrifice child", "host_oom"),
+    ("      Reason:       OOMKilled", "host_oom"),
+    ("slurmstepd: error: *** JOB 9 ON n CANCELLED DUE TO TIME LIMIT AT 2021-05-27T21:42:11 ***", "timeout"),
+    ("slurmd[n1]: *** JOB 9 CANCELLED AT 2012-05-27T21:42:11 ***", "cancelled"),
+    ("srun: error: n1: tasks 0-3: Killed", "sigkill"),
+    ("mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).", "sigkill"),
     ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 79.33 GiB total capacity)", "oom"),
     ("RuntimeError: CUDA error: out of memory", "oom"),
     ("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1 bytes.", "oom"),
