@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 
 import dagster as dg
+from sqlalchemy.exc import SQLAlchemyError
 
+from pipeline.store.disk import storing
 from pipeline.store.home import Home
+from pipeline.store.lock import exclusive
 
 _SETTINGS = """\
 telemetry:
@@ -29,6 +32,11 @@ def prepare(home: Home) -> dict[str, str]:
 
 
 def open_instance(home: Home) -> dg.DagsterInstance:
-    """The instance, for runs in this process."""
+    """The instance, for runs in this process. Raises StoreError where its records cannot be opened."""
     os.environ.update(prepare(home))
-    return dg.DagsterInstance.get()
+    # Two processes that create its tables at the same time get in each other's way.
+    with (
+        exclusive(home.dagster / "opening.lock", "opening Dagster's records"),
+        storing(home.dagster, "open", SQLAlchemyError),
+    ):
+        return dg.DagsterInstance.get()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 import polars as pl
+from sqlalchemy.exc import SQLAlchemyError
 
 from pipeline import ingest
 from pipeline.discover import FOUND
@@ -17,6 +18,7 @@ from pipeline.orchestration.build import build
 from pipeline.orchestration.instance import open_instance
 from pipeline.orchestration.jobs import run_config, write_batch
 from pipeline.orchestration.resources import CallbackProgress, OnFile
+from pipeline.store.disk import storing
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.publish import publish
@@ -84,7 +86,7 @@ def ingest_paths(
     work = ingest.batches(pending, units=batch_units)
     if not work and with_published and ingest.bundled_is_pending(lake.read("files")):
         work = [pending]
-    with open_instance(home) as instance:
+    with open_instance(home) as instance, storing(home.path, "write to", SQLAlchemyError):
         defs = build(str(home.path), {"progress": CallbackProgress(on_file)})
         for place, batch in enumerate(work):
             job = defs.resolve_job_def("ingest" if place == len(work) - 1 else "load")
@@ -112,5 +114,6 @@ def _cause(error: BaseException | None) -> SweepscopeError | None:
     while error is not None:
         if isinstance(error, SweepscopeError):
             return error
-        error = error.__cause__ or getattr(error, "user_exception", None)
+        # After the last retry Dagster raises an error of its own without a cause, from within the handler of ours.
+        error = error.__cause__ or getattr(error, "user_exception", None) or error.__context__
     return None

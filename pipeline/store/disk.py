@@ -10,6 +10,9 @@ from pathlib import Path
 from pipeline.errors import StoreError
 
 _CAUSES = (
+    ("disk is full", "the disk is full", "Free space on it, or move the home to another disk (SWEEPSCOPE_HOME)"),
+    ("disk i/o error", "the disk is full, or failing", "Free space on it, or move the home (SWEEPSCOPE_HOME)"),
+    ("readonly database", "permission denied", "Make it writable for you, or choose another home (SWEEPSCOPE_HOME)"),
     ("no space left", "the disk is full", "Free space on it, or move the home to another disk (SWEEPSCOPE_HOME)"),
     ("quota exceeded", "the disk quota is used up", "Free space, or move the home elsewhere (SWEEPSCOPE_HOME)"),
     ("file too large", "the file would be larger than the limit", "Raise the limit (ulimit -f), or free space"),
