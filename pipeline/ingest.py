@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -14,7 +13,7 @@ from pipeline.complete import complete_runs
 from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
 from pipeline.hardware import load_accelerators
-from pipeline.landing import has_marker, is_url, list_files
+from pipeline.landing import canonical, has_marker, list_files
 from pipeline.parse.assemble import assemble
 from pipeline.parse.outcome import STALE_AFTER
 from pipeline.parse.registry import current_versions
@@ -44,7 +43,7 @@ def find(paths: Sequence[str]) -> pl.DataFrame:
     found = discover(
         entries.values(),
         is_simulated=cache(lambda place: has_marker(place, MARKER_NAME)),
-        named={path if is_url(path) else os.path.abspath(path) for path in paths},
+        named={canonical(path) for path in paths},
     )
     if found.is_empty():
         raise UsageError(f"No files at {', '.join(paths)}. Give a directory that holds run directories or logs.")

@@ -37,20 +37,35 @@ def is_url(path: str) -> bool:
     return "://" in path
 
 
+def canonical(path: str) -> str:
+    """The one name by which a path is known, however it was spelled: absolute, `..` and links resolved; a URL as it is.
+
+    Two names would make two runs of one log, and a repeat that never ran.
+
+    >>> canonical("file:///proc/../proc/version"), canonical("s3://bucket/runs")
+    ('/proc/version', 's3://bucket/runs')
+    """
+    local = path.removeprefix("file://")
+    return local if is_url(local) else os.path.realpath(local)
+
+
 def list_files(root: str) -> Iterator[Entry]:
     """Every regular file at or below `root`; hidden files and directories are left out.
 
-    Links are followed where they lead out of `root`, each directory once; what lies below `root` is listed under its
-    own name only. A file that vanishes while the listing runs is left out.
+    A `root` that is a link is listed under the name of what it leads to. Links below are followed where they lead out
+    of `root`, each directory once; what lies below `root` is listed under its own name only. A file that vanishes
+    while the listing runs is left out.
 
     Raises:
-        UsageError: `root` does not exist.
+        UsageError: `root` is empty or does not exist.
         InputError: it exists, and it or a directory in it cannot be listed.
     """
-    if is_url(root):
-        yield from _list_url(root)
+    if not root:
+        raise UsageError("A path is empty: is a variable unset? Give a run directory, a sweep directory or a log file.")
+    path = canonical(root)
+    if is_url(path):
+        yield from _list_url(path)
         return
-    path = os.path.abspath(root)  # resolves "..", keeps links as the user wrote them
     try:
         stat = os.stat(path)
     except FileNotFoundError as error:

@@ -143,11 +143,11 @@ class TestLinks:
         (tmp_path / "a.log").symlink_to("gone.log")
         assert names(tmp_path) == []
 
-    def test_the_root_may_be_a_link(self, tmp_path: Path) -> None:
+    def test_a_root_that_is_a_link_goes_by_the_name_of_its_target(self, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
         (tmp_path / "real" / "a.log").write_text("x")
         (tmp_path / "link").symlink_to("real")
-        assert [entry.path for entry in list_files(str(tmp_path / "link"))] == [str(tmp_path / "link" / "a.log")]
+        assert [entry.path for entry in list_files(str(tmp_path / "link"))] == [str(tmp_path / "real" / "a.log")]
 
 
 class TestUrls:
