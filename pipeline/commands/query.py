@@ -36,6 +36,8 @@ def run_query(home: Home, sql: str) -> pl.DataFrame:
     """Rows of one query. Raises QueryError with DuckDB's first line, StoreError when there is no store."""
     connection = connect(current(home.path))
     try:
+        if len(connection.extract_statements(sql)) > 1:
+            raise QueryError("More than one statement. Give them one at a time.")
         relation = connection.sql(sql)
         if relation is None:
             raise QueryError("The query returns no rows. The store is read-only: ask it with SELECT.")

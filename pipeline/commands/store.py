@@ -28,6 +28,7 @@ def _path(home: Home, as_json: bool) -> int:
 
 
 def _versions(home: Home, as_json: bool) -> int:
+    current(home.path)  # says what to do where nothing has been published
     rows = versions(home.path)
     lines = [
         (f"{'*' if row.is_current else ' '} {row.version}", f"{row.bytes / 1e6:8.1f} MB  {row.path}") for row in rows
@@ -42,7 +43,7 @@ def _verify(home: Home, as_json: bool) -> int:
     say_result(report.as_dict(), table(lines), as_json=as_json)
     if report.problems:
         problems = "; ".join(report.problems)
-        raise StoreError(f"The store does not match its lake: {problems}. Publish it anew with `sweepscope ingest`.")
+        raise StoreError(f"The store does not match its lake: {problems}. Publish it anew with `sweepscope ingest PATH`.")
     return 0
 
 

@@ -21,16 +21,18 @@ class Home:
 
     @classmethod
     def resolve(cls, explicit: str | None, *, for_writing: bool = True) -> Home:
-        """The home to use: `explicit`, else SWEEPSCOPE_HOME, else the XDG data directory. Created when missing.
+        """The home to use: `explicit`, else SWEEPSCOPE_HOME, else the XDG data directory.
 
         Args:
             explicit: what the user gave with --home.
-            for_writing: also check that files can be written there; readers of a shared home do without.
+            for_writing: create it when it is missing and check that files can be written there; a reader does neither.
 
         Raises:
-            UsageError: it is not a directory, not local, or has a character in its path that the lake cannot hold.
+            UsageError: it is empty, not a directory, not local, or its path has a character that the lake cannot hold.
             StoreError: it cannot be created or written to.
         """
+        if explicit == "":
+            raise UsageError(f"The home is an empty name: is a variable unset? {_REMEDY}")
         given = explicit or os.environ.get("SWEEPSCOPE_HOME") or str(_data_directory() / "sweepscope")
         if "://" in given:
             raise UsageError(f"The home {given} is a URL; it has to be a local directory. {_REMEDY}")
@@ -38,7 +40,10 @@ class Home:
         if unusable := sorted(set(_UNUSABLE) & set(str(path))):
             raise UsageError(f"The home {path} cannot have {' or '.join(unusable)} in its path. {_REMEDY}")
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            if for_writing:
+                path.mkdir(parents=True, exist_ok=True)
+            elif path.exists() and not path.is_dir():
+                raise NotADirectoryError(path)
         except (FileExistsError, NotADirectoryError) as error:
             raise UsageError(f"The home {path} is not a directory. {_REMEDY}") from error
         except OSError as error:
