@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import shutil
 import sys
 import time
@@ -50,7 +51,8 @@ def _run(args: argparse.Namespace) -> int:
         seconds = time.perf_counter() - begin
         value = {**as_dict(summary), "dashboard": url, "seconds_to_page": round(seconds, 1)}
         ready = f"\nDashboard  {url}   ready in {seconds:.1f} s; stop with Ctrl-C"
-        first = f'Try        {sys.argv[0]} query "{FIRST_QUERY}"'
+        where = f" --home {shlex.quote(args.home)}" if args.home else ""
+        first = f'Try        {sys.argv[0]} query{where} "{FIRST_QUERY}"'
         say_result(value, f"{ready}\n{first}", as_json=args.json)
 
     return servers.serve({url: process}, announce)

@@ -6,7 +6,7 @@ import argparse
 
 from pipeline.commands import servers
 from pipeline.commands.dashboard import add_dashboard_arguments
-from pipeline.commands.output import say_result
+from pipeline.commands.output import note, say_result
 from pipeline.commands.protocol import Verb
 from pipeline.commands.watch import add_watch_arguments
 from pipeline.ingest import find
@@ -24,6 +24,7 @@ def _run(args: argparse.Namespace) -> int:
     servers.check_port(args.port, args.host)
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
     page, runs = f"http://{args.host}:{args.port}", f"http://{args.host}:{args.dagster_port}"
+    note("Starting the dashboard and Dagster, which takes some ten seconds ...")
     processes = {
         page: servers.dashboard_process(home, args.port, args.host),
         runs: servers.dagster_process(home, args.paths, args.dagster_port, args.host),

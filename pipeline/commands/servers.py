@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -23,8 +24,13 @@ DASHBOARD_PORT = 8501
 WEBSERVER_PORT = 3000
 
 
+# Dagster's own greeting names a command that this project does not have.
+_DAGSTER_WARNINGS = "ignore:Function `dev_command` is superseded"
+_WRONG_HOST = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
+
+
 def check_port(port: int, host: str, option: str = "--port") -> None:
-    """Raises UsageError when the port is taken or not to be had."""
+    """Raises UsageError when the port is taken or not to be had, or the host is not this machine."""
     if not 0 < port < 65536:
         raise UsageError(f"Port {port} does not exist. Give {option} a number from 1 to 65535.")
     with socket.socket() as probe:
@@ -32,9 +38,9 @@ def check_port(port: int, host: str, option: str = "--port") -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise UsageError(
-                f"Port {port} on {host} cannot be used: {error.strerror}. Give another with {option}."
-            ) from error
+            is_host = isinstance(error, socket.gaierror) or error.errno in _WRONG_HOST
+            remedy = "Give an address of this machine with --host" if is_host else f"Give another with {option}"
+            raise UsageError(f"Port {port} on {host} cannot be used: {error.strerror}. {remedy}.") from error
 
 
 def dashboard_process(home: Home, port: int, host: str) -> subprocess.Popen[bytes]:
@@ -46,11 +52,12 @@ def dashboard_process(home: Home, port: int, host: str) -> subprocess.Popen[byte
         "server.headless": "true",  # no browser window, no e-mail prompt on the first run
         "server.fileWatcherType": "none",  # an installed package does not change under a running server
         "browser.gatherUsageStats": "false",
+        "logger.level": "warning",
     }
     flags = [part for name, value in options.items() for part in (f"--{name}", value)]
     command = [sys.executable, "-m", "streamlit", "run", str(dashboard_script()), *flags]
     # Streamlit greets on stdout, where our own result goes; its errors stay on stderr.
-    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    return _start(command, environment, stdout=subprocess.DEVNULL)
 
 
 def dagster_process(home: Home, paths: Sequence[str], port: int, host: str) -> subprocess.Popen[bytes]:
@@ -58,9 +65,18 @@ def dagster_process(home: Home, paths: Sequence[str], port: int, host: str) -> s
     from pipeline.orchestration.instance import prepare
     from pipeline.orchestration.jobs import LANDING_VARIABLE
 
-    environment = {**os.environ, **prepare(home), LANDING_VARIABLE: "\n".join(paths)}
+    warnings = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _DAGSTER_WARNINGS]))
+    landing = {LANDING_VARIABLE: "\n".join(paths), "PYTHONWARNINGS": warnings}
     command = ["-m", "dagster", "dev", "-m", "pipeline.orchestration.definitions", "-h", host, "-p", str(port)]
-    return subprocess.Popen([sys.executable, *command], env=environment)
+    # What its services do stands in Dagster's page; here only what went wrong.
+    return _start([sys.executable, *command, "--log-level", "error"], {**os.environ, **prepare(home), **landing})
+
+
+def _start(
+    command: Sequence[str], environment: Mapping[str, str], stdout: int | None = None
+) -> subprocess.Popen[bytes]:
+    """A server in a session of its own: Ctrl-C reaches only us, and we stop it and all that it started in order."""
+    return subprocess.Popen(command, env=environment, stdout=stdout, start_new_session=True)
 
 
 def wait_until_served(servers: Mapping[str, subprocess.Popen[bytes]], *, timeout_s: float = 120) -> None:
@@ -96,7 +112,8 @@ def serve(servers: Mapping[str, subprocess.Popen[bytes]], announce: Callable[[],
         raise KeyboardInterrupt
 
     processes = list(servers.values())
-    previous = signal.signal(signal.SIGTERM, stop)
+    # A closed terminal would otherwise end us and leave the servers behind.
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         wait_until_served(servers)
         announce()
@@ -106,21 +123,23 @@ def serve(servers: Mapping[str, subprocess.Popen[bytes]], announce: Callable[[],
     except KeyboardInterrupt:
         return 0
     finally:
-        signal.signal(signal.SIGTERM, previous)
         stop_all(processes)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def stop_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:
-    """Ask each process to end, and end it after ten seconds."""
+    """Ask each process to end; after ten seconds end it and whatever it started."""
     for process in processes:
         if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
     for process in processes:
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        with suppress(ProcessLookupError):  # no process is left in its session
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
 
 
 def dashboard_script() -> Path:

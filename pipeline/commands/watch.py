@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipeline.commands import servers
-from pipeline.commands.output import say_result
+from pipeline.commands.output import note, say_result
 from pipeline.commands.protocol import Verb
 from pipeline.ingest import find
 from pipeline.store.home import Home
@@ -28,6 +28,7 @@ def _run(args: argparse.Namespace) -> int:
     home = Home.resolve(args.home)
     find(args.paths)  # a wrong path is told now, not by a sensor tick nobody reads
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
+    note("Starting Dagster, which takes some ten seconds ...")
     process = servers.dagster_process(home, args.paths, args.dagster_port, args.host)
     url = f"http://{args.host}:{args.dagster_port}"
     value = {"dagster": url, "watching": args.paths, "home": str(home.path)}
