@@ -19,6 +19,10 @@ class InputError(SweepscopeError):
     """A file or URL cannot be read or is not what it claims to be."""
 
 
+class UnreadableError(InputError):
+    """The system refuses a file now and may not later; it says nothing about what the file holds."""
+
+
 class StoreError(SweepscopeError):
     """The lake or the published store is missing, locked, full or damaged."""
 

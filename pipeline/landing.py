@@ -17,7 +17,7 @@ from typing import IO, Any, cast
 import fsspec
 import zstandard
 
-from pipeline.errors import InputError, UsageError
+from pipeline.errors import InputError, UnreadableError, UsageError
 
 CHUNK_BYTES = 8 << 20
 _ZSTD_PIECE_BYTES = 8 << 10
@@ -179,7 +179,8 @@ class Reader:
         """Decompressed chunks of about CHUNK_BYTES.
 
         Raises:
-            InputError: the file cannot be read, or its compressed stream is damaged.
+            UnreadableError: the system does not let us read it.
+            InputError: its compressed stream is damaged.
         """
         digest = hashlib.sha256()
         try:
@@ -187,12 +188,14 @@ class Reader:
                 counted = _Hashing(raw, digest.update)
                 yield from _decompressed(counted)
                 counted.drain()
+        except (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError) as error:
+            raise InputError(f"Cannot read {self.path}: {error}") from error
         except PermissionError as error:
-            raise InputError(
+            raise UnreadableError(
                 f"Cannot read {self.path}: permission denied. Make it readable, or run as its owner."
             ) from error
-        except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-            raise InputError(f"Cannot read {self.path}: {error}") from error
+        except OSError as error:
+            raise UnreadableError(f"Cannot read {self.path}: {error.strerror or error}. Ingest again later.") from error
         self.sha256 = digest.hexdigest()
 
 

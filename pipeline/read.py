@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, UnreadableError
 from pipeline.landing import Reader
 from pipeline.parse import engine, lines
 from pipeline.parse.assemble import SIDECAR_SETTINGS, SOURCES
@@ -113,7 +113,14 @@ def read_batch(found: pl.DataFrame, *, on_file: Callable[[str, int], None] = lam
 
 
 _FILE_NOTES = pl.Schema(
-    {"path": pl.String, "sha256": pl.String, "parser": pl.String, "status": pl.String, "error": pl.String}
+    {
+        "path": pl.String,
+        "sha256": pl.String,
+        "parser": pl.String,
+        "status": pl.String,
+        "error": pl.String,
+        "was_opened": pl.Boolean,
+    }
 )
 _REJECTS = pl.Schema(
     {
@@ -136,7 +143,8 @@ def _read_file(source: int, row: dict[str, object], state: _State) -> dict[str, 
         note = _read_kind(source, row, reader, state)
     except InputError as error:
         state.discard(source)
-        return {"sha256": reader.sha256, "status": "rejected", "error": str(error)}
+        was_opened = not isinstance(error, UnreadableError)
+        return {"sha256": reader.sha256, "status": "rejected", "error": str(error), "was_opened": was_opened}
     except (ValueError, RecursionError, pl.exceptions.PolarsError) as error:
         # RecursionError: JSON that nests thousands deep. PolarsError: a table that its reader cannot make sense of.
         reason = str(error).split("\n", 1)[0]
@@ -243,8 +251,13 @@ def _version(parser: pl.Expr) -> pl.Expr:
 
 
 def _file_notes(sources: pl.DataFrame, notes: list[dict[str, object]]) -> pl.DataFrame:
-    """Ledger rows, with the version of the parser that read each file, be it a log, a sidecar or a table."""
+    """Ledger rows, with the version of the parser that read each file, be it a log, a sidecar or a table.
+
+    No parser has seen a file that could not be opened; without a version it is new again at the next ingest, because
+    making it readable changes neither its size nor its time.
+    """
     frame = pl.DataFrame(notes, schema=_FILE_NOTES)
     rows = sources.join(frame, on="path", how="left", maintain_order="left")
     parser = pl.coalesce("parser", "dialect")
-    return rows.with_columns(parser=parser, parser_version=_version(parser))
+    version = pl.when(pl.col("was_opened").fill_null(value=True)).then(_version(parser))
+    return rows.with_columns(parser=parser, parser_version=version).drop("was_opened")

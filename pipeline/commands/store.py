@@ -43,7 +43,7 @@ def _verify(home: Home, as_json: bool) -> int:
     say_result(report.as_dict(), table(lines), as_json=as_json)
     if report.problems:
         problems = "; ".join(report.problems)
-        raise StoreError(f"The store does not match its lake: {problems}. Publish it anew with `sweepscope ingest PATH`.")
+        raise StoreError(f"The store does not match its lake: {problems}. Publish it with `sweepscope ingest PATH`.")
     return 0
 
 

@@ -44,11 +44,11 @@ def reading(path: Path, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except caught as error:
-        raise StoreError(f"Cannot read {path}: {_cause(error)} See what `sweepscope store verify` says.") from error
+        raise StoreError(f"Cannot read {path}: {_cause(error)} Damaged? Move it away and ingest again.") from error
 
 
 def _cause(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    text = " ".join(str(error).split()).split(" LINE 1:")[0]  # DuckDB quotes our own query below its message
     for sign, cause, remedy in _CAUSES:
         if sign in text.lower():
             return f"{cause}. {remedy}, and run it again."

@@ -80,7 +80,8 @@ def connect(path: Path | str) -> duckdb.DuckDBPyConnection:
         return duckdb.connect(str(path), read_only=True, config=_LOCKED_DOWN)
     except duckdb.Error as error:
         why = str(error).splitlines()[0]
-        raise StoreError(f"Cannot open the store {path}: {why}. Run `sweepscope ingest PATH` again: it publishes anew.") from error
+        remedy = "Run `sweepscope ingest PATH` again: it publishes from the lake."
+        raise StoreError(f"Cannot open the store {path}: {why}. {remedy}") from error
 
 
 def version_of(path: Path | str) -> int:
