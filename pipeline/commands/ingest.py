@@ -11,6 +11,7 @@ from pipeline.commands.protocol import Verb
 from pipeline.store.home import Home
 
 MAX_LISTED = 10
+MIN_SPEED_BYTES = 10_000_000
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +61,8 @@ def as_text(summary: Any) -> str:
     counted = ", ".join(f"{count:,} {status}" for status, count in summary.files.most_common())
     runs = ", ".join(f"{count:,} {status}" for status, count in summary.runs.most_common())
     rows = ", ".join(f"{count:,} {name}" for name, count in summary.rows.items() if count)
-    speed = f" ({summary.mb_per_s:,.1f} MB/s)" if summary.mb_per_s else ""
+    # Below that, starting and publishing take the time, not reading.
+    speed = f" ({summary.mb_per_s:,.1f} MB/s)" if summary.mb_per_s and summary.bytes >= MIN_SPEED_BYTES else ""
     lines = [("files", f"{files}{': ' + counted if counted else ''}")]
     lines.append(("runs", f"{sum(summary.runs.values()):,}{': ' + runs if runs else ''}"))
     if summary.published:

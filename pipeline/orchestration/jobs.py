@@ -21,6 +21,9 @@ LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
 
 # From the first step: values travel between steps in memory, so a retry from the failed one would find none of them.
 RETRIES = {"dagster/max_retries": "2", "dagster/retry_strategy": "ALL_STEPS"}
+BATCH_TAG = "sweepscope/batch"
+_AFTER_FAILURE_S = 120.0
+_AFTER_ANY_RUN_S = 1800.0
 _BATCH_KEPT_S = 7 * 86_400  # longer than any run and its retries wait
 
 ingest_job = dg.define_asset_job(
@@ -62,8 +65,12 @@ def write_batch(home: Home, batch: pl.DataFrame) -> str:
 
 
 @dg.sensor(job=ingest_job, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.RUNNING)
-def new_runs(store_home: HomeResource) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """One run per batch of new or changed run directories under the watched paths."""
+def new_runs(context: dg.SensorEvaluationContext, store_home: HomeResource) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """One run per batch of new or changed run directories under the watched paths.
+
+    No run key: Dagster would never ask again for a batch whose run was interrupted, failed on a full disk, or met a
+    file that it was not allowed to read. Such a batch is asked for again after a while.
+    """
     paths = landing_paths()
     if not paths:
         yield dg.SkipReason(f"No paths to watch. Start with `sweepscope watch PATH`, or set {LANDING_VARIABLE}.")
@@ -76,9 +83,22 @@ def new_runs(store_home: HomeResource) -> Iterator[dg.RunRequest | dg.SkipReason
     if pending.is_empty():
         yield dg.SkipReason(f"Nothing new under {', '.join(paths)}.")
         return
-    for batch in ingest.batches(pending):
-        batch_id = write_batch(store_home.home, batch)
-        yield dg.RunRequest(run_key=batch_id, run_config=run_config(batch_id=batch_id))
+    ids = [write_batch(store_home.home, batch) for batch in ingest.batches(pending)]
+    waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}
+    if all(waits_s.values()):
+        yield dg.SkipReason(f"All that is new was asked for; again in {min(waits_s.values()):.0f} s if it stays so.")
+    for batch_id, wait_s in waits_s.items():
+        if not wait_s:
+            yield dg.RunRequest(run_config=run_config(batch_id=batch_id), tags={BATCH_TAG: batch_id})
+
+
+def _wait_s(instance: dg.DagsterInstance, batch_id: str) -> float:
+    """Seconds until a batch may be asked for again; 0 for one that has no run yet."""
+    records = instance.get_run_records(dg.RunsFilter(tags={BATCH_TAG: batch_id}), limit=1)
+    if not records:
+        return 0.0
+    pause_s = _AFTER_FAILURE_S if records[0].dagster_run.is_failure_or_canceled else _AFTER_ANY_RUN_S
+    return max(0.0, records[0].update_timestamp.timestamp() + pause_s - time.time())
 
 
 @dg.schedule(job=ingest_job, cron_schedule="17 * * * *", default_status=dg.DefaultScheduleStatus.STOPPED)

@@ -106,17 +106,41 @@ def test_the_sensor_asks_for_new_runs_once(home: Home, sweep: Path, monkeypatch:
     definitions = build(str(home.path))
 
     def tick() -> dg.SensorExecutionData:
-        with dg.build_sensor_context(resources={"store_home": HomeResource(path=str(home.path))}) as context:
+        resources = {"store_home": HomeResource(path=str(home.path))}
+        with (
+            dg.DagsterInstance.ephemeral() as instance,
+            dg.build_sensor_context(instance=instance, resources=resources) as context,
+        ):
             return new_runs.evaluate_tick(context)
 
     requests = tick().run_requests
     assert len(requests) == 1
-    assert tick().run_requests[0].run_key == requests[0].run_key
+    assert tick().run_requests[0].tags == requests[0].tags
     job = definitions.resolve_job_def("ingest")
     with dg.DagsterInstance.ephemeral() as instance:
         assert job.execute_in_process(run_config=requests[0].run_config, instance=instance).success
     assert not tick().run_requests
     assert Lake(home).read("runs").filter(pl.col("origin") == "measured").height == 3
+
+
+def test_the_sensor_asks_again_for_a_batch_whose_run_failed_but_not_at_once(
+    home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    resources = {"store_home": HomeResource(path=str(home.path))}
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def requests() -> list[dg.RunRequest]:
+            with dg.build_sensor_context(instance=instance, resources=resources) as context:
+                return list(new_runs.evaluate_tick(context).run_requests or [])
+
+        job = build(str(home.path)).resolve_job_def("ingest")
+        run = instance.create_run_for_job(job, tags=requests()[0].tags)
+        assert not requests(), "it waits in the queue"
+        instance.report_run_failed(run)
+        assert not requests(), "it has only just failed"
+        monkeypatch.setattr("pipeline.orchestration.jobs._AFTER_FAILURE_S", 0.0)
+        assert len(requests()) == 1
 
 
 def test_the_sensor_says_why_it_skips(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
