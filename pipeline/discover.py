@@ -49,7 +49,7 @@ def discover(
     """
     by_directory: dict[str, list[tuple[Entry, str]]] = defaultdict(list)
     for entry in entries:
-        kind = file_kind(_name(entry.path))
+        kind = file_kind(_name(entry.path)) if entry.is_file else "unknown"
         if kind == "other" and entry.path in named:
             kind = "log"
         by_directory[_parent(entry.path)].append((entry, kind))

@@ -25,11 +25,15 @@ _ZSTD_PIECE_BYTES = 8 << 10
 
 @dataclass(frozen=True)
 class Entry:
-    """One file: absolute path or URL, size in bytes, modification time in seconds since 1970."""
+    """One file: absolute path or URL, size in bytes, modification time in seconds since 1970.
+
+    Or a directory that may not be looked into: it stands for the files that we cannot see.
+    """
 
     path: str
     bytes: int
     mtime: float
+    is_file: bool = True
 
 
 def is_url(path: str) -> bool:
@@ -54,11 +58,11 @@ def list_files(root: str) -> Iterator[Entry]:
 
     A `root` that is a link is listed under the name of what it leads to. Links below are followed where they lead out
     of `root`, each directory once; what lies below `root` is listed under its own name only. A file that vanishes
-    while the listing runs is left out.
+    while the listing runs is left out; a directory that cannot be listed is an entry itself.
 
     Raises:
         UsageError: `root` is empty or does not exist.
-        InputError: it exists, and it or a directory in it cannot be listed.
+        InputError: it exists and cannot be listed.
     """
     if not root:
         raise UsageError("A path is empty: is a variable unset? Give a run directory, a sweep directory or a log file.")
@@ -86,32 +90,45 @@ def _list_directory(root: str) -> Iterator[Entry]:
     roots = {os.path.realpath(root)}  # real directories whose contents are listed anyway
     todo = [root]
     while todo:
-        for child in _children(todo.pop()):
-            if child.is_symlink() and _is_listed(os.path.realpath(child.path), roots):
-                continue
-            if child.is_dir():
-                if child.is_symlink():
-                    roots.add(os.path.realpath(child.path))
-                todo.append(child.path)
-            elif child.is_file():
-                try:
-                    stat = child.stat()
-                except FileNotFoundError:
+        directory = todo.pop()
+        try:
+            children = _children(directory)
+        except OSError as error:
+            if directory == root:
+                raise InputError(
+                    f"Cannot list {root}: {error.strerror}. Make it readable, or run as its owner."
+                ) from error
+            yield _closed(directory)
+            continue
+        for child in children:
+            try:
+                if child.is_symlink() and _is_listed(os.path.realpath(child.path), roots):
                     continue
-                yield Entry(_storable(child.path), stat.st_size, stat.st_mtime)
+                if child.is_dir():
+                    if child.is_symlink():
+                        roots.add(os.path.realpath(child.path))
+                    todo.append(child.path)
+                elif child.is_file():
+                    stat = child.stat()
+                    yield Entry(_storable(child.path), stat.st_size, stat.st_mtime)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                yield _closed(child.path)
+
+
+def _closed(path: str) -> Entry:
+    """What stands for a place that we may not look into; reading it fails, and the ledger keeps that failure."""
+    return Entry(_storable(path), 0, 0.0, is_file=False)
 
 
 def _children(directory: str) -> list[os.DirEntry[str]]:
-    """What is in a directory apart from hidden names, by name; nothing if it has just vanished."""
+    """What is in a directory apart from hidden names, by name; nothing if it has just vanished. Raises OSError."""
     try:
         with os.scandir(directory) as found:
             return sorted((child for child in found if not child.name.startswith(".")), key=lambda child: child.name)
     except FileNotFoundError:
         return []
-    except OSError as error:
-        raise InputError(
-            f"Cannot list {directory}: {error.strerror}. Make the directory readable, or run as its owner."
-        ) from error
 
 
 def _is_listed(real: str, roots: set[str]) -> bool:
@@ -165,7 +182,7 @@ def has_marker(directory: str, marker: str) -> bool:
     if is_url(directory):
         return False
     path = Path(directory)
-    return any((parent / marker).exists() for parent in (path, *path.parents))
+    return any(os.path.exists(parent / marker) for parent in (path, *path.parents))
 
 
 @dataclass

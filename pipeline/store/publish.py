@@ -65,7 +65,7 @@ def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
         if release is None:
             raise StoreError(f"There is nothing to publish in {home.path}. Run `sweepscope ingest PATH` first.")
         done = _current(home)
-        is_new = done is None or (done.release, done.fingerprint) != (release.number, fingerprint(views))
+        is_new = done is None or not _shows(done, release, fingerprint(views))
         path = _publish(home, release, views) if is_new else current(home.path)
         rows = _count(path)
     return Published(version_of(path), path, release.number, rows, time.perf_counter() - begin, is_new)
@@ -165,6 +165,15 @@ def _write_info(connection: duckdb.DuckDBPyConnection, info: StoreInfo) -> None:
     columns = ", ".join(f"${name} AS {name}" for name in values)
     connection.execute(ddl.create_table(STORE_INFO))
     connection.execute(f"INSERT INTO store_info BY NAME SELECT {columns}", values)
+
+
+def _shows(done: StoreInfo, release: Release, wanted_fingerprint: str) -> bool:
+    """Whether a published version needs no renewal.
+
+    The number does not suffice: where a damaged release was moved away, the next one takes its number.
+    """
+    is_older = done.published_at < release.created_at.astimezone(UTC).replace(tzinfo=None)
+    return (done.release, done.fingerprint) == (release.number, wanted_fingerprint) and not is_older
 
 
 def _current(home: Home) -> StoreInfo | None:

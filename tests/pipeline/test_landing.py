@@ -6,6 +6,8 @@ import bz2
 import gzip
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -36,6 +38,22 @@ def refusal(path: Path) -> str:
     assert str(path) in message
     assert "\n" not in message
     return message
+
+
+@contextmanager
+def private_directory(parent: Path) -> Iterator[None]:
+    """`private`, which nobody may list, beside a log; root may list everything, so the system call is replaced."""
+    (parent / "private").mkdir()
+    (parent / "a.log").write_text("x")
+    real = os.scandir
+
+    def scandir(path: str) -> object:
+        if str(path).endswith("private"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    with patch.object(landing.os, "scandir", scandir):
+        yield
 
 
 class TestListing:
@@ -81,21 +99,14 @@ class TestListing:
             list(list_files(str(tmp_path / "pipe.log")))
         assert names(tmp_path) == []
 
-    def test_a_directory_that_cannot_be_listed_is_named(self, tmp_path: Path) -> None:
-        (tmp_path / "private").mkdir()
-        (tmp_path / "a.log").write_text("x")
-        real = os.scandir
+    def test_a_directory_that_cannot_be_listed_stands_for_its_files(self, tmp_path: Path) -> None:
+        with private_directory(tmp_path):
+            entries = {entry.path: entry.is_file for entry in list_files(str(tmp_path))}
+        assert entries == {str(tmp_path / "a.log"): True, str(tmp_path / "private"): False}
 
-        def scandir(path: str) -> object:
-            if str(path).endswith("private"):
-                raise PermissionError(13, "Permission denied")
-            return real(path)
-
-        with (
-            patch.object(landing.os, "scandir", scandir),
-            pytest.raises(InputError, match="private: Permission denied"),
-        ):
-            list(list_files(str(tmp_path)))
+    def test_a_root_that_cannot_be_listed_is_named(self, tmp_path: Path) -> None:
+        with private_directory(tmp_path), pytest.raises(InputError, match="private: Permission denied"):
+            list(list_files(str(tmp_path / "private")))
 
     def test_a_name_that_is_no_text_is_named(self, tmp_path: Path) -> None:
         path = os.fsencode(tmp_path) + b"/caf\xe9.log"

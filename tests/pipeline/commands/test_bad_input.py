@@ -1,0 +1,259 @@
+"""Bad input, full disks and interruptions, met by real processes: one line that helps, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.picotron_runs import picotron_run
+
+_COMMAND = (sys.executable, "-m", "pipeline")
+# Root may read everything unless it gives that up.
+_UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
+
+
+def sweepscope(*args: str | Path, home: Path, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "SWEEPSCOPE_HOME": str(home), "RUST_BACKTRACE": "0"}
+    command = [*prefix, *_COMMAND, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+
+
+def ingest(*paths: Path | str, home: Path, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    return sweepscope("ingest", *paths, "--no-published", "--json", home=home, prefix=prefix)
+
+
+def assert_refused(done: subprocess.CompletedProcess[str], *parts: str, code: int = 1) -> None:
+    assert done.returncode == code, done.stderr
+    assert not done.stdout
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("sweepscope: ")
+    assert "internal error" not in line
+    for part in parts:
+        assert part in line
+
+
+def assert_sound(home: Path, *, runs: int) -> None:
+    """The store matches its lake and shows that many runs."""
+    done = sweepscope("store", "verify", "--json", home=home)
+    assert done.returncode == 0, done.stderr
+    found = {table["table"]: table["rows"] for table in json.loads(done.stdout)["tables"]}
+    assert found["runs"] == runs
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture(scope="module")
+def _one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("bad")
+    picotron_run(base / "first")
+    assert ingest(base / "first", home=base / "home").returncode == 0
+    return base / "home"
+
+
+@pytest.fixture
+def filled(_one_run: Path, home: Path) -> Path:
+    """A home of its own with one run."""
+    shutil.copytree(_one_run, home, symlinks=True, ignore=shutil.ignore_patterns("batches"))
+    return home
+
+
+@pytest.mark.parametrize(
+    ("argv", "says", "code"),
+    [
+        (["ingest", ""], "empty", 2),
+        (["ingest", "nothing://here"], "nothing", 2),
+        (["query", "select 1", "--home", ""], "empty", 2),
+        (["query", "select 1; select 2"], "one at a time", 1),
+        (["query", "select 1", "--out", "/proc/no/where.csv"], "/proc/no/where.csv", 1),
+        (["dashboard", "--port", "0"], "--port", 2),
+        (["dashboard", "--port", "99999"], "--port", 2),
+        (["dashboard", "--host", "192.0.2.1"], "--host", 2),
+    ],
+)
+def test_a_wrong_argument_is_one_line_with_the_remedy(filled: Path, argv: list[str], says: str, code: int) -> None:
+    assert_refused(sweepscope(*argv, home=filled), says, code=code)
+
+
+def test_reading_creates_no_home(home: Path) -> None:
+    for argv in (["query", "select 1"], ["store", "verify"], ["store", "versions"]):
+        assert_refused(sweepscope(*argv, home=home), str(home), "sweepscope ingest")
+    assert not home.exists()
+
+
+def test_what_is_no_file_is_refused_by_name_and_passed_over_in_a_sweep(tmp_path: Path, home: Path) -> None:
+    sweep = tmp_path / "sweep"
+    picotron_run(sweep)
+    os.mkfifo(sweep / "pipe.log")
+    (sweep / "gone.log").symlink_to("nowhere.log")
+    (sweep / "loop").symlink_to(sweep)
+    assert_refused(ingest(sweep / "pipe.log", home=home), "pipe.log", code=2)
+    assert json.loads(ingest(sweep, home=home).stdout)["files"]["seen"] == 3
+    # The same files under a URL: fsspec would wait for the pipe for ever.
+    assert json.loads(ingest(f"file://{sweep}", home=home).stdout)["files"]["new"] == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root without setpriv")
+def test_what_may_not_be_read_is_told_and_read_once_it_may(tmp_path: Path, home: Path) -> None:
+    prefix = _UNPRIVILEGED if os.geteuid() == 0 else ()
+    sweep = tmp_path / "sweep"
+    picotron_run(sweep)
+    closed, log = picotron_run(sweep, dp=4), picotron_run(sweep, dp=8) / "log_1001.out"
+    closed.chmod(0)
+    log.chmod(0)
+    try:
+        first = json.loads(ingest(sweep, home=home, prefix=prefix).stdout)
+    finally:
+        closed.chmod(0o755)
+        log.chmod(0o644)
+    assert {Path(row["path"]) for row in first["rejected_files"]} == {closed, log}
+    assert all("Make it readable" in row["error"] for row in first["rejected_files"])
+    assert first["rows"].get("steps") == 6, "those of the run that may be read"
+    again = json.loads(ingest(sweep, home=home, prefix=prefix).stdout)
+    assert again["rows"]["steps"] == 12
+    assert json.loads(ingest(sweep, home=home).stdout)["files"]["new"] == 0
+    rejected = sweepscope("query", "select count(*) as n from files where status = 'rejected'", "--json", home=home)
+    assert json.loads(rejected.stdout) == [{"n": 0}]
+
+
+def test_every_spelling_of_a_path_is_the_same_run(tmp_path: Path, home: Path) -> None:
+    sweep = tmp_path / "sweep"
+    picotron_run(sweep)
+    (tmp_path / "link").symlink_to("sweep")
+    assert json.loads(ingest(sweep, home=home).stdout)["files"]["new"] == 3
+    others = [f"{tmp_path}/sweep/../sweep", tmp_path / "link", f"{tmp_path}//sweep/."]
+    assert json.loads(ingest(*others, home=home).stdout)["files"]["new"] == 0
+    assert_sound(home, runs=1)
+
+
+def test_a_log_that_grows_while_it_is_read_is_read_again_to_its_end(tmp_path: Path, home: Path) -> None:
+    log = picotron_run(tmp_path / "sweep") / "log_1001.out"
+    line = log.read_text().splitlines()[-1].replace("Step: 6 ", "Step: {} ") + "\n"
+    process = subprocess.Popen([*_COMMAND, "ingest", str(tmp_path / "sweep"), "--no-published", "--home", str(home)])
+    step = 6
+    while process.poll() is None:
+        step += 1
+        with log.open("a") as handle:
+            handle.write(line.format(step))
+        time.sleep(0.01)
+    assert process.returncode == 0
+    assert ingest(tmp_path / "sweep", home=home).returncode == 0
+    found = sweepscope("query", "select count(*) as n, max(step) as last from steps", "--json", home=home)
+    assert json.loads(found.stdout) == [{"n": step, "last": step}]
+    assert_sound(home, runs=1)
+
+
+@pytest.mark.skipif(shutil.which("prlimit") is None, reason="no prlimit here")
+@pytest.mark.parametrize("limit", [20_000, 400_000])  # Dagster's records; the lake or the store
+def test_a_full_disk_costs_nothing_that_was_there(tmp_path: Path, filled: Path, limit: int) -> None:
+    picotron_run(tmp_path / "more", dp=4)
+    done = ingest(tmp_path / "more", home=filled, prefix=("prlimit", f"--fsize={limit}"))
+    assert done.returncode == 1
+    said = done.stderr.splitlines()[-1]
+    assert "internal error" not in said
+    assert "again" in said
+    assert "Traceback" not in done.stderr
+    assert_sound(filled, runs=1)
+    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    assert_sound(filled, runs=2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_ingest_is_finished_by_the_next(tmp_path: Path, filled: Path, number: signal.Signals) -> None:
+    for dp in (4, 8, 16):
+        picotron_run(tmp_path / "more", dp=dp)
+    command = [*_COMMAND, "ingest", str(tmp_path / "more"), "--no-published", "--home", str(filled)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not list((filled / "batches").glob("*.parquet")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        process.send_signal(number)
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert "Traceback" not in said
+    assert sweepscope("query", "select 1", home=filled).returncode == 0
+    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    assert_sound(filled, runs=4)
+
+
+def test_two_ingests_at_once_into_a_new_home_both_arrive(tmp_path: Path, home: Path) -> None:
+    sweeps = [tmp_path / "one", tmp_path / "two"]
+    picotron_run(sweeps[0])
+    picotron_run(sweeps[1], dp=4)
+    common = ["--no-published", "--home", str(home)]
+    both = [subprocess.Popen([*_COMMAND, "ingest", str(sweep), *common]) for sweep in sweeps]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert_sound(home, runs=2)
+
+
+def test_a_damaged_store_is_told_and_published_anew(tmp_path: Path, filled: Path) -> None:
+    path = filled / "store" / os.readlink(filled / "store" / "results.duckdb")
+    path.write_bytes(b"not a database")
+    for argv in (["query", "select 1"], ["store", "verify"]):
+        assert_refused(sweepscope(*argv, home=filled), str(path), "sweepscope ingest")
+    picotron_run(tmp_path / "more", dp=4)
+    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    assert_sound(filled, runs=2)
+
+
+def test_a_damaged_release_is_told_and_its_remedy_works(tmp_path: Path, filled: Path) -> None:
+    picotron_run(tmp_path / "more", dp=4)
+    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    newest = max((filled / "lake" / "releases").glob("*.json"))
+    newest.write_text("{")
+    assert_refused(ingest(tmp_path / "more", home=filled), str(newest), "Move it away")
+    assert sweepscope("query", "select 1", home=filled).returncode == 0
+    newest.rename(tmp_path / "away.json")
+    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    assert_sound(filled, runs=2)
+
+
+def test_a_lost_file_of_the_lake_is_named(filled: Path) -> None:
+    lost = next((filled / "lake" / "steps").glob("*.parquet"))
+    lost.unlink()
+    assert_refused(sweepscope("store", "verify", home=filled), lost.name)
+    assert sweepscope("query", "select count(*) from steps", home=filled).returncode == 0
+
+
+def test_a_reader_that_leaves_early_is_no_error(filled: Path) -> None:
+    many = [*_COMMAND, "query", "select * from range(300000)", "--format", "csv", "--home", str(filled)]
+    with subprocess.Popen(many, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "range\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def test_parquet_is_not_thrown_at_a_terminal(filled: Path) -> None:
+    ours, theirs = pty.openpty()
+    try:
+        command = [*_COMMAND, "query", "select 1", "--format", "parquet", "--home", str(filled)]
+        done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(theirs)
+        os.close(ours)
+    assert done.returncode == 2
+    assert "--out" in done.stderr
+
+
+def test_the_dashboard_refuses_a_port_in_use(filled: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert_refused(sweepscope("dashboard", "--port", port, home=filled), port, "--port", code=2)
