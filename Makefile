@@ -19,6 +19,7 @@ install: $(STAMP)
 # uv where it is there, venv and pip otherwise; both install the versions that constraints.txt pins.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "sweepscope needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Installing into $(VENV); this takes a minute or three, once."
 ifneq ($(UV),)
 	$(UV) venv --quiet --allow-existing --python $(PYTHON) $(VENV)
 	$(UV) pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'
