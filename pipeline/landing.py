@@ -157,7 +157,9 @@ def _list_url(root: str) -> Iterator[Entry]:
         listed = filesystem.find(inner, detail=True)
     except ValueError as error:
         raise UsageError(f"Cannot read {root}: {error}. Check the URL.") from error
-    except (OSError, ImportError) as error:
+    except ImportError as error:
+        raise InputError(f"Cannot list {root}: {error}. Install what it names beside sweepscope.") from error
+    except OSError as error:
         raise InputError(f"Cannot list {root}: {error}. Check the URL and the credentials.") from error
     if not listed:
         raise UsageError(f"Nothing found at {root}. Check the URL.")

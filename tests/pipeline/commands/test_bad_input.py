@@ -15,6 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.__main__ import main
+from pipeline.orchestration.run import Summary, ingest_paths
+from pipeline.store.care import verify
+from pipeline.store.home import Home
+from pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
 
 _COMMAND = (sys.executable, "-m", "pipeline")
@@ -42,12 +47,22 @@ def assert_refused(done: subprocess.CompletedProcess[str], *parts: str, code: in
         assert part in line
 
 
+def settle(*paths: Path | str, home: Path) -> Summary:
+    """An ingest before or after the one that is tested, in this process, which has Dagster imported already."""
+    return ingest_paths(Home.resolve(str(home)), [str(path) for path in paths], with_published=False)
+
+
 def assert_sound(home: Path, *, runs: int) -> None:
     """The store matches its lake and shows that many runs."""
-    done = sweepscope("store", "verify", "--json", home=home)
-    assert done.returncode == 0, done.stderr
-    found = {table["table"]: table["rows"] for table in json.loads(done.stdout)["tables"]}
-    assert found["runs"] == runs
+    report = verify(Home.resolve(str(home)))
+    assert not report.problems
+    assert {name: rows for name, rows, _ in report.tables}["runs"] == runs
+
+
+def rows(home: Path, sql: str) -> list[tuple[object, ...]]:
+    """Answer of the published store, read as every reader does."""
+    with connect(current(home)) as connection:
+        return connection.sql(sql).fetchall()
 
 
 @pytest.fixture
@@ -59,7 +74,7 @@ def home(tmp_path: Path) -> Path:
 def _one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("bad")
     picotron_run(base / "first")
-    assert ingest(base / "first", home=base / "home").returncode == 0
+    settle(base / "first", home=base / "home")
     return base / "home"
 
 
@@ -83,13 +98,25 @@ def filled(_one_run: Path, home: Path) -> Path:
         (["dashboard", "--host", "192.0.2.1"], "--host", 2),
     ],
 )
-def test_a_wrong_argument_is_one_line_with_the_remedy(filled: Path, argv: list[str], says: str, code: int) -> None:
-    assert_refused(sweepscope(*argv, home=filled), says, code=code)
+def test_a_wrong_argument_is_one_line_with_the_remedy(
+    *,
+    filled: Path,
+    argv: list[str],
+    says: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SWEEPSCOPE_HOME", str(filled))
+    assert main(argv) == code
+    told = capsys.readouterr()
+    assert not told.out
+    (line,) = told.err.splitlines()
+    assert says in line
 
 
 def test_reading_creates_no_home(home: Path) -> None:
-    for argv in (["query", "select 1"], ["store", "verify"], ["store", "versions"]):
-        assert_refused(sweepscope(*argv, home=home), str(home), "sweepscope ingest")
+    assert_refused(sweepscope("store", "versions", home=home), str(home), "sweepscope ingest")
     assert not home.exists()
 
 
@@ -100,9 +127,9 @@ def test_what_is_no_file_is_refused_by_name_and_passed_over_in_a_sweep(tmp_path:
     (sweep / "gone.log").symlink_to("nowhere.log")
     (sweep / "loop").symlink_to(sweep)
     assert_refused(ingest(sweep / "pipe.log", home=home), "pipe.log", code=2)
-    assert json.loads(ingest(sweep, home=home).stdout)["files"]["seen"] == 3
+    assert settle(sweep, home=home).files_seen == 3
     # The same files under a URL: fsspec would wait for the pipe for ever.
-    assert json.loads(ingest(f"file://{sweep}", home=home).stdout)["files"]["new"] == 0
+    assert settle(f"file://{sweep}", home=home).files_new == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0 and shutil.which("setpriv") is None, reason="root without setpriv")
@@ -121,20 +148,18 @@ def test_what_may_not_be_read_is_told_and_read_once_it_may(tmp_path: Path, home:
     assert {Path(row["path"]) for row in first["rejected_files"]} == {closed, log}
     assert all("Make it readable" in row["error"] for row in first["rejected_files"])
     assert first["rows"].get("steps") == 6, "those of the run that may be read"
-    again = json.loads(ingest(sweep, home=home, prefix=prefix).stdout)
-    assert again["rows"]["steps"] == 12
-    assert json.loads(ingest(sweep, home=home).stdout)["files"]["new"] == 0
-    rejected = sweepscope("query", "select count(*) as n from files where status = 'rejected'", "--json", home=home)
-    assert json.loads(rejected.stdout) == [{"n": 0}]
+    assert settle(sweep, home=home).rows["steps"] == 12
+    assert settle(sweep, home=home).files_new == 0
+    assert rows(home, "select count(*) from files where status = 'rejected'") == [(0,)]
 
 
 def test_every_spelling_of_a_path_is_the_same_run(tmp_path: Path, home: Path) -> None:
     sweep = tmp_path / "sweep"
     picotron_run(sweep)
     (tmp_path / "link").symlink_to("sweep")
-    assert json.loads(ingest(sweep, home=home).stdout)["files"]["new"] == 3
+    assert settle(sweep, home=home).files_new == 3
     others = [f"{tmp_path}/sweep/../sweep", tmp_path / "link", f"{tmp_path}//sweep/."]
-    assert json.loads(ingest(*others, home=home).stdout)["files"]["new"] == 0
+    assert settle(*others, home=home).files_new == 0
     assert_sound(home, runs=1)
 
 
@@ -149,9 +174,8 @@ def test_a_log_that_grows_while_it_is_read_is_read_again_to_its_end(tmp_path: Pa
             handle.write(line.format(step))
         time.sleep(0.01)
     assert process.returncode == 0
-    assert ingest(tmp_path / "sweep", home=home).returncode == 0
-    found = sweepscope("query", "select count(*) as n, max(step) as last from steps", "--json", home=home)
-    assert json.loads(found.stdout) == [{"n": step, "last": step}]
+    settle(tmp_path / "sweep", home=home)
+    assert rows(home, "select count(*), max(step) from steps") == [(step, step)]
     assert_sound(home, runs=1)
 
 
@@ -166,7 +190,7 @@ def test_a_full_disk_costs_nothing_that_was_there(tmp_path: Path, filled: Path, 
     assert "again" in said
     assert "Traceback" not in done.stderr
     assert_sound(filled, runs=1)
-    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    settle(tmp_path / "more", home=filled)
     assert_sound(filled, runs=2)
 
 
@@ -184,8 +208,8 @@ def test_an_interrupted_ingest_is_finished_by_the_next(tmp_path: Path, filled: P
         assert process.stderr is not None
         said = process.stderr.read()
     assert "Traceback" not in said
-    assert sweepscope("query", "select 1", home=filled).returncode == 0
-    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    assert rows(filled, "select count(*) from runs")
+    settle(tmp_path / "more", home=filled)
     assert_sound(filled, runs=4)
 
 
@@ -202,22 +226,21 @@ def test_two_ingests_at_once_into_a_new_home_both_arrive(tmp_path: Path, home: P
 def test_a_damaged_store_is_told_and_published_anew(tmp_path: Path, filled: Path) -> None:
     path = filled / "store" / os.readlink(filled / "store" / "results.duckdb")
     path.write_bytes(b"not a database")
-    for argv in (["query", "select 1"], ["store", "verify"]):
-        assert_refused(sweepscope(*argv, home=filled), str(path), "sweepscope ingest")
+    assert_refused(sweepscope("store", "verify", home=filled), str(path), "sweepscope ingest")
     picotron_run(tmp_path / "more", dp=4)
-    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    settle(tmp_path / "more", home=filled)
     assert_sound(filled, runs=2)
 
 
 def test_a_damaged_release_is_told_and_its_remedy_works(tmp_path: Path, filled: Path) -> None:
     picotron_run(tmp_path / "more", dp=4)
-    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    settle(tmp_path / "more", home=filled)
     newest = max((filled / "lake" / "releases").glob("*.json"))
     newest.write_text("{")
     assert_refused(ingest(tmp_path / "more", home=filled), str(newest), "Move it away")
-    assert sweepscope("query", "select 1", home=filled).returncode == 0
+    assert rows(filled, "select count(*) from runs")
     newest.rename(tmp_path / "away.json")
-    assert ingest(tmp_path / "more", home=filled).returncode == 0
+    settle(tmp_path / "more", home=filled)
     assert_sound(filled, runs=2)
 
 
@@ -225,7 +248,7 @@ def test_a_lost_file_of_the_lake_is_named(filled: Path) -> None:
     lost = next((filled / "lake" / "steps").glob("*.parquet"))
     lost.unlink()
     assert_refused(sweepscope("store", "verify", home=filled), lost.name)
-    assert sweepscope("query", "select count(*) from steps", home=filled).returncode == 0
+    assert rows(filled, "select count(*) from steps") == [(6,)]
 
 
 def test_a_reader_that_leaves_early_is_no_error(filled: Path) -> None:
