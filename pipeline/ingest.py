@@ -96,6 +96,7 @@ def parse(
     filled = completed.derived.join(completed.runs.select("run_id", "source_path"), on="run_id", maintain_order="left")
     return {
         **tables,
+        **batch.other,
         "runs": completed.runs,
         "settings": pl.concat(
             [tables["settings"], SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True)))]

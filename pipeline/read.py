@@ -27,7 +27,11 @@ _TABLE_LIMIT_BYTES = 256 << 20
 
 @dataclass(frozen=True)
 class Batch:
-    """What the files of one batch say. `files` holds the ledger columns that reading decides."""
+    """What the files of one batch say. `files` holds the ledger columns that reading decides.
+
+    `other` holds rows of further tables by name, as their schemas want them: what stands in files beside the training
+    log itself (NCCL output, memory snapshots).
+    """
 
     sources: pl.DataFrame
     facts: Facts
@@ -36,6 +40,7 @@ class Batch:
     tables: list[pl.DataFrame]
     files: pl.DataFrame
     rejects: pl.DataFrame
+    other: dict[str, pl.DataFrame] = field(default_factory=dict)
 
 
 @dataclass
@@ -51,6 +56,7 @@ class _State:
     tables: list[pl.DataFrame] = field(default_factory=list)
     files: list[dict[str, object]] = field(default_factory=list)
     rejects: list[dict[str, object]] = field(default_factory=list)
+    other: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
 
     def add(self, source: int, data: bytes, first_line: int) -> None:
         self.pending.append((source, data, first_line))
@@ -109,6 +115,7 @@ def read_batch(found: pl.DataFrame, *, on_file: Callable[[str, int], None] = lam
         tables=state.tables,
         files=files,
         rejects=pl.DataFrame(state.rejects, schema=_REJECTS),
+        other={name: pl.concat(frames) for name, frames in state.other.items()},
     )
 
 
