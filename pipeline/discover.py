@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import PurePosixPath
 
 import polars as pl
 
 from pipeline.landing import Entry
+from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import DIALECTS
 
 FOUND = pl.Schema(
@@ -31,7 +32,11 @@ _ARRAY_TASK = re.compile(r"^slurm-(\d+_\d+)\b")
 
 
 def discover(
-    entries: Iterable[Entry], *, is_simulated: Callable[[str], bool], named: Collection[str] = ()
+    entries: Iterable[Entry],
+    *,
+    is_simulated: Callable[[str], bool],
+    named: Collection[str] = (),
+    dialects: Sequence[Dialect] = DIALECTS,
 ) -> pl.DataFrame:
     """Kind, unit, job and sweep of each file.
 
@@ -43,13 +48,14 @@ def discover(
         entries: the listing.
         is_simulated: whether a directory lies in a sweep that the simulator wrote.
         named: paths that the user gave one by one; they are read as logs whatever their name.
+        dialects: the dialects whose sidecars are known by their names.
 
     Returns:
         FOUND rows, sorted by path.
     """
     by_directory: dict[str, list[tuple[Entry, str]]] = defaultdict(list)
     for entry in entries:
-        kind = file_kind(_name(entry.path)) if entry.is_file else "unknown"
+        kind = file_kind(_name(entry.path), dialects) if entry.is_file else "unknown"
         if kind == "other" and entry.path in named:
             kind = "log"
         by_directory[_parent(entry.path)].append((entry, kind))
@@ -85,14 +91,14 @@ def _one_run_directories(by_directory: Mapping[str, list[tuple[Entry, str]]]) ->
     return {directory for directory in single if siblings[_parent(directory)] > 1}
 
 
-def file_kind(name: str) -> str:
+def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS) -> str:
     """Kind of a file from its name alone.
 
     >>> file_kind("log_410022.out"), file_kind("config.json"), file_kind("model.safetensors")
     ('log', 'config', 'other')
     """
     lower = name.lower()
-    for dialect in DIALECTS:
+    for dialect in dialects:
         for sidecar in dialect.sidecars:
             if fnmatch(lower, sidecar.pattern):
                 return sidecar.kind

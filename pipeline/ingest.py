@@ -16,7 +16,8 @@ from pipeline.hardware import load_accelerators
 from pipeline.landing import canonical, has_marker, list_files
 from pipeline.parse.assemble import assemble
 from pipeline.parse.outcome import STALE_AFTER
-from pipeline.parse.registry import current_versions
+from pipeline.parse.protocol import Dialect
+from pipeline.parse.registry import DIALECTS, current_versions
 from pipeline.published import load_published, published_ledger
 from pipeline.read import read_batch
 from pipeline.simulate.marker import MARKER_NAME
@@ -30,7 +31,7 @@ BATCH_BYTES = 512 << 20
 Tables = dict[str, pl.DataFrame]
 
 
-def find(paths: Sequence[str]) -> pl.DataFrame:
+def find(paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
     """Every file at the given paths as discover.FOUND rows.
 
     Raises:
@@ -44,13 +45,21 @@ def find(paths: Sequence[str]) -> pl.DataFrame:
         entries.values(),
         is_simulated=cache(lambda place: has_marker(place, MARKER_NAME)),
         named={canonical(path) for path in paths},
+        dialects=dialects,
     )
     if found.is_empty():
         raise UsageError(f"No files at {', '.join(paths)}. Give a directory that holds run directories or logs.")
     return found
 
 
-def plan(found: pl.DataFrame, ledger: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.DataFrame:
+def plan(
+    found: pl.DataFrame,
+    ledger: pl.DataFrame,
+    runs: pl.DataFrame,
+    *,
+    now: datetime,
+    dialects: Sequence[Dialect] = DIALECTS,
+) -> pl.DataFrame:
     """Rows of `found` that need reading.
 
     Those are files of units that are new, changed, read by an older parser, were running and have gone stale since, or
@@ -59,7 +68,7 @@ def plan(found: pl.DataFrame, ledger: pl.DataFrame, runs: pl.DataFrame, *, now: 
     Args:
         ledger: the `files` table. runs: `source_path`, `status` and `sweep` of the runs that are known.
     """
-    pending = changed(found, ledger, versions=current_versions())
+    pending = changed(found, ledger, versions=current_versions(dialects))
     silent_since = (now - STALE_AFTER).replace(tzinfo=UTC).timestamp()
     dated = found.with_columns(newest=pl.col("mtime").max().over("unit"))
     known = dated.join(runs, left_on="path", right_on="source_path", suffix="_known")
@@ -86,11 +95,15 @@ def batches(pending: pl.DataFrame, *, units: int = BATCH_UNITS, size: int = BATC
 
 
 def parse(
-    found: pl.DataFrame, *, now: datetime, on_file: Callable[[str, int], None] = lambda _path, _size: None
+    found: pl.DataFrame,
+    *,
+    now: datetime,
+    dialects: Sequence[Dialect] = DIALECTS,
+    on_file: Callable[[str, int], None] = lambda _path, _size: None,
 ) -> Tables:
     """Read and parse one batch: rows of every table, derived columns included, not yet validated."""
-    batch = read_batch(found, on_file=on_file)
-    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now)
+    batch = read_batch(found, dialects=dialects, on_file=on_file)
+    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, dialects=dialects)
     rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
     completed = complete_runs(rows)
     filled = completed.derived.join(completed.runs.select("run_id", "source_path"), on="run_id", maintain_order="left")
@@ -106,15 +119,15 @@ def parse(
     }
 
 
-def pending(lake: Lake, paths: Sequence[str]) -> pl.DataFrame:
+def pending(lake: Lake, paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
     """Files under `paths` that need reading, judged by the ledger of the latest release. Raises as `find` does."""
-    return pending_of(lake, find(paths))
+    return pending_of(lake, find(paths, dialects=dialects), dialects=dialects)
 
 
-def pending_of(lake: Lake, found: pl.DataFrame) -> pl.DataFrame:
+def pending_of(lake: Lake, found: pl.DataFrame, *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
     """Rows of `found` that need reading, judged by the ledger of the latest release."""
     runs = lake.read("runs", columns=["source_path", "status", "sweep"])
-    return plan(found, lake.read("files"), runs, now=utc_now())
+    return plan(found, lake.read("files"), runs, now=utc_now(), dialects=dialects)
 
 
 def merge(first: Tables, second: Tables) -> Tables:

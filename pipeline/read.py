@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -14,7 +14,7 @@ from pipeline.landing import Reader
 from pipeline.parse import engine, lines
 from pipeline.parse.assemble import SIDECAR_SETTINGS, SOURCES
 from pipeline.parse.folder_name import read_folder_name
-from pipeline.parse.protocol import Facts
+from pipeline.parse.protocol import Dialect, Facts
 from pipeline.parse.registry import DIALECTS, TABLES, current_versions
 from pipeline.run_id import run_id
 from pipeline.sniff import SNIFF_BYTES, text_chunks
@@ -47,6 +47,7 @@ class Batch:
 class _State:
     """Accumulates while a batch is read."""
 
+    dialects: Sequence[Dialect]
     pending: list[tuple[int, bytes, int]] = field(default_factory=list)
     pending_bytes: int = 0
     extracts: list[engine.Extract] = field(default_factory=list)
@@ -68,7 +69,7 @@ class _State:
     def flush(self) -> None:
         if self.pending:
             block = lines.split_many(self.pending)
-            self.extracts.append(engine.extract(block, DIALECTS, partial=self.partial))
+            self.extracts.append(engine.extract(block, self.dialects, partial=self.partial))
         self.pending, self.pending_bytes = [], 0
 
     def discard(self, source: int) -> None:
@@ -78,17 +79,22 @@ class _State:
 
     def merged(self) -> engine.Extract:
         self.flush()
-        whole = engine.merge(self.extracts, DIALECTS)
+        whole = engine.merge(self.extracts, self.dialects)
         return whole.without(self.unread) if self.unread else whole
 
 
-def read_batch(found: pl.DataFrame, *, on_file: Callable[[str, int], None] = lambda _path, _size: None) -> Batch:
+def read_batch(
+    found: pl.DataFrame,
+    *,
+    dialects: Sequence[Dialect] = DIALECTS,
+    on_file: Callable[[str, int], None] = lambda _path, _size: None,
+) -> Batch:
     """Read every file of `found` (discover.FOUND rows).
 
     A file that cannot be read is recorded with its error and does not stop the batch. `on_file` is told each path and
     its size, for a progress display.
     """
-    state = _State()
+    state = _State(dialects)
     for source, row in enumerate(found.iter_rows(named=True)):
         note = _read_file(source, row, state)
         state.files.append({"path": row["path"], **note})
@@ -105,7 +111,7 @@ def read_batch(found: pl.DataFrame, *, on_file: Callable[[str, int], None] = lam
         )
         .join(names, on="source", how="left", maintain_order="left")
     )
-    files = _file_notes(sources, state.files)
+    files = _file_notes(sources, state.files, dialects)
     state.sidecars += _folder_names(sources)
     return Batch(
         sources=files.with_columns(dialect=pl.coalesce("dialect", "parser")).select(SOURCES.names()).cast(SOURCES),
@@ -167,7 +173,8 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, state: _Stat
         return {}
     if row["kind"] == "bench_csv":
         return _read_table(row, reader, state)
-    parser, settings = _read_sidecar(path, b"".join(_limited(reader.chunks(), path)).decode("utf-8-sig", "replace"))
+    text = b"".join(_limited(reader.chunks(), path)).decode("utf-8-sig", "replace")
+    parser, settings = _read_sidecar(path, text, state.dialects)
     state.sidecars += [
         {"unit": str(row["unit"]), "path": path, "name": name, "value": value, "setting_source": "config_file"}
         for name, value in settings.items()
@@ -193,13 +200,13 @@ def _limited(chunks: Iterable[bytes], path: str) -> Iterator[bytes]:
         yield chunk
 
 
-def _read_sidecar(path: str, text: str) -> tuple[str, dict[str, str]]:
+def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[str, dict[str, str]]:
     """Dialect name and settings of the first sidecar reader that accepts the text.
 
     Raises ValueError when none does, with the last reader's reason.
     """
     name, reason = path.rsplit("/", 1)[-1].lower(), "no reader for this file"
-    for dialect in DIALECTS:
+    for dialect in dialects:
         for sidecar in dialect.sidecars:
             if fnmatch.fnmatch(name, sidecar.pattern):
                 try:
@@ -253,11 +260,7 @@ def _folder_names(sources: pl.DataFrame) -> list[dict[str, str]]:
     return found
 
 
-def _version(parser: pl.Expr) -> pl.Expr:
-    return parser.fill_null("").replace_strict(current_versions(), return_dtype=pl.Int64)
-
-
-def _file_notes(sources: pl.DataFrame, notes: list[dict[str, object]]) -> pl.DataFrame:
+def _file_notes(sources: pl.DataFrame, notes: list[dict[str, object]], dialects: Sequence[Dialect]) -> pl.DataFrame:
     """Ledger rows, with the version of the parser that read each file, be it a log, a sidecar or a table.
 
     No parser has seen a file that could not be opened; without a version it is new again at the next ingest, because
@@ -266,5 +269,6 @@ def _file_notes(sources: pl.DataFrame, notes: list[dict[str, object]]) -> pl.Dat
     frame = pl.DataFrame(notes, schema=_FILE_NOTES)
     rows = sources.join(frame, on="path", how="left", maintain_order="left")
     parser = pl.coalesce("parser", "dialect")
-    version = pl.when(pl.col("was_opened").fill_null(value=True)).then(_version(parser))
+    version = parser.fill_null("").replace_strict(current_versions(dialects), return_dtype=pl.Int64)
+    version = pl.when(pl.col("was_opened").fill_null(value=True)).then(version)
     return rows.with_columns(parser=parser, parser_version=version).drop("was_opened")

@@ -6,6 +6,7 @@ leads, the others give evidence. Several launches in the leading log are several
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import polars as pl
@@ -14,7 +15,7 @@ from pipeline.parse import configure, outcome
 from pipeline.parse.attempts import number_attempts
 from pipeline.parse.combine import with_combined
 from pipeline.parse.evidence import MAX_TEXT_CHARS
-from pipeline.parse.protocol import Facts
+from pipeline.parse.protocol import Dialect, Facts
 from pipeline.parse.registry import DIALECTS
 from pipeline.run_id import run_id
 from pipeline.steady import summarise
@@ -41,7 +42,13 @@ STATUS_FILE = "status_file"
 
 
 def assemble(
-    sources: pl.DataFrame, facts: Facts, spans: pl.DataFrame, sidecars: pl.DataFrame, *, now: datetime
+    sources: pl.DataFrame,
+    facts: Facts,
+    spans: pl.DataFrame,
+    sidecars: pl.DataFrame,
+    *,
+    now: datetime,
+    dialects: Sequence[Dialect] = DIALECTS,
 ) -> dict[str, pl.DataFrame]:
     """Rows of every table that a batch of log files yields, before normalising and validating.
 
@@ -49,6 +56,7 @@ def assemble(
         sources: SOURCES rows. facts: of all of them. spans: timestamps seen (engine.SPANS).
         sidecars: SIDECAR_SETTINGS rows.
         now: the moment of reading.
+        dialects: the dialects that read the files.
 
     Returns:
         table name -> frame. `runs` lacks the derived columns; the other tables are complete.
@@ -69,7 +77,7 @@ def assemble(
     )
     events = _place_events(facts.events, runs, sources)
     stated = _settings_of_runs(facts.settings, sidecars, _configured_from(runs, steps), sources)
-    rules = {dialect.name: dialect.combined for dialect in DIALECTS}
+    rules = {dialect.name: dialect.combined for dialect in dialects}
     chosen = configure.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = configure.widen(chosen, TABLES["runs"].polars_schema)
     peaks = _gauges(_with_run(facts.gauges, runs, sources))

@@ -98,6 +98,8 @@ class Dialect:
             is named `arg:<as printed>`, which is no column of `runs` and so goes no further.
         settle: what only the whole file can say, such as the unit of a counter. It is given the facts of all blocks of
             the files that this dialect owns, and keeps sources apart.
+        claims: of a dialect that a user declared: a number that grows whenever the signatures of the declared dialects
+            change. Any file may then have another owner, so all are read again; 0 for the dialects of this package.
     """
 
     name: str
@@ -111,6 +113,7 @@ class Dialect:
     sidecars: tuple[Sidecar, ...] = ()
     combined: tuple[CombinedSetting, ...] = ()
     settle: Callable[[Facts], Facts] | None = None
+    claims: int = 0
 
 
 @dataclass(frozen=True)

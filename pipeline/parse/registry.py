@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipeline.parse import (
     colossalai,
     composer,
@@ -37,19 +39,18 @@ TABLES: tuple[ResultTable, ...] = (nanotron_bench.TABLE,)
 
 
 def by_name(name: str) -> Dialect:
-    """The dialect of that name. Raises KeyError for an unknown one."""
+    """The built-in dialect of that name. Raises KeyError for an unknown one."""
     return {dialect.name: dialect for dialect in DIALECTS}[name]
 
 
-def parser_version(name: str | None) -> int:
-    """Version recorded with each file; it grows when the dialect or the engine does."""
-    return ENGINE_VERSION + (by_name(name).version if name else 0)
+def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
+    """Current version by the name that the ledger keeps; "" stands for files that no parser recognised.
 
-
-def current_versions() -> dict[str, int]:
-    """Current version by the name that the ledger keeps; "" stands for files that no parser recognised."""
+    A version grows with its dialect, with the engine, and with the claims of declared dialects to files of others.
+    """
+    engine = ENGINE_VERSION + max((dialect.claims for dialect in dialects), default=0)
     return {
-        "": parser_version(None),
-        **{dialect.name: parser_version(dialect.name) for dialect in DIALECTS},
+        "": engine,
+        **{dialect.name: engine + dialect.version for dialect in dialects},
         **{table.name: table.version for table in TABLES},
     }

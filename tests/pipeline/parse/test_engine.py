@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -108,6 +109,12 @@ class TestDialects:
         versions = current_versions()
         assert {"", *(dialect.name for dialect in DIALECTS)} <= set(versions)
         assert all(version >= 1 for version in versions.values())
+
+    def test_claims_of_declared_dialects_raise_every_version(self) -> None:
+        own = replace(DIALECTS[0], name="acme", version=5, claims=2)
+        versions, before = current_versions([own, *DIALECTS]), current_versions()
+        assert versions["acme"] == before[""] + 2 + 5
+        assert all(versions[name] == before[name] + 2 for name in ("", *(d.name for d in DIALECTS)))
 
     @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
     def test_no_lines_give_no_facts_of_the_right_shape(self, dialect: object) -> None:
