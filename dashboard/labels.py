@@ -11,7 +11,8 @@ from datetime import datetime
 
 import polars as pl
 
-from schemas.columns import COLUMNS, Column
+from schemas.column import Column
+from schemas.columns import COLUMNS
 
 NBSP = "\u00a0"  # between number and unit, so that a line never breaks there
 MINUS = "\u2212"

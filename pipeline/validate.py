@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from schemas.columns import Column
+from schemas.column import Column
 from schemas.table import Rule, Table
 from schemas.tables import REJECTS
 

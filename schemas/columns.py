@@ -1,52 +1,19 @@
 """Every column, once: type, unit, meaning. Tables pick columns from here by name.
 
 Add a column here first. Numeric columns carry a unit; its name ends in the unit's suffix where one exists
-(`_bytes`, `_s`, `_tflops`). The same name means the same quantity in every table.
+(`_bytes`, `_s`, `_tflops`). The same name means the same quantity in every table. A new area lists its columns in a
+module of its own, built from `schemas.column`, which joins `_GROUPS` below.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-import polars as pl
-
 from schemas import vocab
-
-DataType = pl.DataType | type[pl.DataType]
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column: `unit` is required for numbers ("count", "id" and "fraction" are units here)."""
-
-    name: str
-    dtype: DataType
-    description: str
-    unit: str | None = None
-    words: dict[str, str] | None = field(default=None, hash=False)
-    minimum: float | None = None
-    positive: bool = False
-
-
-def _text(name: str, description: str, words: dict[str, str] | None = None) -> Column:
-    return Column(name, pl.String, description, words=words)
-
-
-def _int(name: str, unit: str, description: str, minimum: float | None = 0) -> Column:
-    return Column(name, pl.Int64, description, unit=unit, minimum=minimum)
-
-
-def _float(name: str, unit: str, description: str, *, minimum: float | None = None, positive: bool = False) -> Column:
-    return Column(name, pl.Float64, description, unit=unit, minimum=minimum, positive=positive)
-
-
-def _bool(name: str, description: str) -> Column:
-    return Column(name, pl.Boolean, description)
-
-
-def _time(name: str, description: str) -> Column:
-    return Column(name, pl.Datetime("us"), description)
-
+from schemas.column import Column
+from schemas.column import bool_column as _bool
+from schemas.column import float_column as _float
+from schemas.column import int_column as _int
+from schemas.column import text_column as _text
+from schemas.column import time_column as _time
 
 _IDENTITY = (
     _text("run_id", "stable id of one run attempt: hash of its source path (or URL) and attempt"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from schemas.columns import Column
+from schemas.column import Column
 from schemas.table import Table
 
 _TYPES: dict[pl.DataType, str] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.columns import Column
+from schemas.column import Column
 from schemas.ddl import sql_type
 from schemas.registry import ALL
 from schemas.table import Table

@@ -8,7 +8,8 @@ from typing import Literal
 
 import polars as pl
 
-from schemas.columns import COLUMNS, Column
+from schemas.column import Column
+from schemas.columns import COLUMNS
 
 
 @dataclass(frozen=True)

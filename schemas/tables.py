@@ -8,7 +8,8 @@ from __future__ import annotations
 import polars as pl
 
 from schemas import vocab
-from schemas.columns import LAYOUT, MODEL, PERFORMANCE, PLACE, PUBLISHED, SOFTWARE, Column
+from schemas.column import Column
+from schemas.columns import LAYOUT, MODEL, PERFORMANCE, PLACE, PUBLISHED, SOFTWARE
 from schemas.table import Rule, Table
 
 _col = pl.col

@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from schemas import ddl
-from schemas.columns import COLUMNS, Column
+from schemas.column import Column
+from schemas.columns import COLUMNS
 from schemas.registry import ALL, TABLES, VIEWS
 from schemas.table import Table
 
