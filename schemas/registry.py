@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas import tables
+from schemas import scheduler, tables
 from schemas.table import Table
 
 TABLES: dict[str, Table] = {
@@ -14,6 +14,7 @@ TABLES: dict[str, Table] = {
         tables.EVENTS,
         tables.SETTINGS,
         tables.REJECTS,
+        scheduler.SCHEDULER_JOBS,
         tables.PUBLISHED_RUNS,
         tables.ACCELERATORS,
     )

@@ -10,6 +10,7 @@ import polars as pl
 from schemas import vocab
 from schemas.column import Column
 from schemas.columns import LAYOUT, MODEL, PERFORMANCE, PLACE, PUBLISHED, SOFTWARE
+from schemas.scheduler_columns import RUN_COLUMNS
 from schemas.table import Rule, Table
 
 _col = pl.col
@@ -43,7 +44,7 @@ RUNS = Table(
         "run_id", "attempt", "source_path", "line_no", "run_dir", "sweep", "framework", "origin", "job_id",
         "status", "status_confidence", "status_evidence", "started_at", "ended_at", "quarantine_reason",
         "duplicate_of",
-        *PLACE, *MODEL, *LAYOUT, *SOFTWARE, *_RUN_MEDIANS, "tflops_per_gpu_logged",
+        *PLACE, *MODEL, *LAYOUT, *SOFTWARE, *_RUN_MEDIANS, "tflops_per_gpu_logged", *RUN_COLUMNS,
     ),
     rules=(
         Rule("steps_in_order", _col("first_step") <= _col("last_step"), "first_step comes after last_step"),
