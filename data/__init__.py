@@ -5,3 +5,5 @@ from pathlib import Path
 HOME = Path(__file__).parent
 PUBLISHED = HOME / "published"
 HARDWARE = HOME / "hardware"
+MODELS = HOME / "models"
+CALIBRATION = HOME / "calibration"

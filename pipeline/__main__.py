@@ -7,7 +7,7 @@ import os
 import sys
 from importlib.metadata import version
 
-from pipeline.commands import dashboard, demo, ingest, query, serve, simulate, store, watch
+from pipeline.commands import dashboard, demo, estimate, ingest, query, serve, simulate, store, watch
 from pipeline.commands.output import note
 from pipeline.commands.protocol import Verb
 from pipeline.errors import SweepscopeError
@@ -16,6 +16,7 @@ VERBS: tuple[Verb, ...] = (
     demo.VERB,
     ingest.VERB,
     query.VERB,
+    estimate.VERB,
     dashboard.VERB,
     watch.VERB,
     serve.VERB,

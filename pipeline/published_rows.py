@@ -40,6 +40,15 @@ _MODEL_COLUMNS = (
 )  # fmt: skip
 
 
+def framework_of(source_id: str) -> str | None:
+    """The framework that a publication names, by the start of its `source_id`; None for another source.
+
+    >>> framework_of("llm_foundry_bench")
+    'composer'
+    """
+    return next((word for prefix, word in _FRAMEWORKS.items() if source_id.startswith(prefix)), None)
+
+
 def _with_extra(rows: pl.DataFrame) -> pl.DataFrame:
     """The columns that only this table has, as one JSON text per row; absent values are left out."""
     own = [name for name in rows.columns if name not in PUBLISHED_RUNS.column_names]

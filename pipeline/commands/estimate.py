@@ -1,0 +1,62 @@
+"""`sweepscope estimate FILE`: predicted memory, step time and MFU for every row of a table."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import polars as pl
+
+from pipeline.commands.output import say_result
+from pipeline.commands.protocol import Verb
+from pipeline.errors import InputError, UsageError
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="CSV or Parquet with the columns of the bundled tables or of runs")
+    parser.add_argument(
+        "--out", metavar="FILE", required=True, help="CSV or Parquet to write: the rows and est_ columns"
+    )
+
+
+def read_table(path: str) -> pl.DataFrame:
+    """A CSV (also gzipped) with all columns as text, or a Parquet file as it is."""
+    try:
+        if path.endswith(".parquet"):
+            return pl.read_parquet(path)
+        return pl.read_csv(path, infer_schema=False)
+    except FileNotFoundError as error:
+        raise UsageError(f"No such file: {path}") from error
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"{path} is no readable table: {str(error).splitlines()[0]}") from error
+
+
+def _run(args: argparse.Namespace) -> int:
+    from pipeline.estimate.frame import OK, estimate_frame
+
+    out = Path(args.out)
+    if out.suffix not in (".csv", ".parquet"):
+        raise UsageError(f"--out must end in .csv or .parquet, not {out.name!r}.")
+    predicted = estimate_frame(read_table(args.file))
+    if out.suffix == ".csv":
+        predicted.write_csv(out)
+    else:
+        predicted.write_parquet(out)
+    counts = predicted.group_by("est_status").len(name="rows").sort("rows", "est_status", descending=[True, False])
+    refused = counts.filter(pl.col("est_status") != OK)
+    estimated = predicted.height - int(refused["rows"].sum())
+    lines = [f"Estimated {estimated:,} of {predicted.height:,} rows into {out}"]
+    lines += [f"  {row['rows']:>6,}  {row['est_status']}" for row in refused.iter_rows(named=True)]
+    value = {"out": str(out), "rows": predicted.height, "estimated": estimated, "refused": refused.to_dicts()}
+    say_result(value, "\n".join(lines), as_json=args.json)
+    return 0
+
+
+VERB = Verb(
+    name="estimate",
+    help="predict memory, step time and MFU for the rows of a table",
+    description="Predict memory, step time and MFU for every row of a CSV or Parquet file, from first principles. "
+    "A row that cannot be estimated says why in est_status; what was assumed stands in est_assumptions.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

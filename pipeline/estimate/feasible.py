@@ -1,0 +1,47 @@
+"""Why a layout cannot be launched, in one sentence each. The first reason that holds is the one given."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.estimate.layouts import Layouts
+from pipeline.estimate.shape import ModelShape
+
+REASONS = (
+    "",
+    "attention heads are not divisible by tp",
+    "key-value heads and tp do not divide each other",
+    "feed-forward width is not divisible by tp",
+    "more pipeline stages than layers",
+    "layers are not divisible by pp x vpp",
+    "interleaving needs at least two stages and gas divisible by pp",
+    "experts are not divisible by ep",
+    "ep does not divide dp x cp x tp / etp",
+    "sequence is not divisible by cp (x tp with sequence parallelism)",
+    "expert parallelism without experts",
+)
+"""Reason by code; 0 is none."""
+
+
+def reason_codes(shape: ModelShape, at: Layouts, seq_len: int, *, even_stages: bool) -> NDArray[np.int8]:
+    """Index into REASONS for each layout. `even_stages`: the framework wants as many layers on every stage."""
+    kv = np.where(shape.kv_lora_rank > 0, at.tp, shape.num_kv_heads)
+    split = np.where(at.sequence_parallel > 0, at.tp, 1.0)
+    experts = max(shape.num_experts, 1)
+    checks = (
+        shape.num_heads % at.tp != 0,
+        (kv % at.tp != 0) & (at.tp % kv != 0),
+        (shape.ffn_hidden_size % at.tp != 0) if shape.ffn_hidden_size else np.zeros(len(at), np.bool_),
+        at.pp * at.vpp > shape.num_layers,
+        ((shape.num_layers % (at.pp * at.vpp) != 0) & (even_stages | (at.vpp > 1))),
+        (at.vpp > 1) & ((at.pp < 2) | (at.gas % at.pp != 0)),
+        experts % np.minimum(at.ep, experts) != 0 if shape.num_experts else np.zeros(len(at), np.bool_),
+        (at.dp * at.cp * at.tp) % (at.ep * np.where(at.ep > 1, at.etp, 1.0)) != 0,
+        seq_len % (at.cp * split) != 0,
+        (at.ep > 1) & (shape.num_experts == 0),
+    )
+    codes = np.zeros(len(at), np.int8)
+    for code, fails in reversed(list(enumerate(checks, start=1))):
+        codes[np.broadcast_to(fails, codes.shape)] = code
+    return codes

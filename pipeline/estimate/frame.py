@@ -1,0 +1,175 @@
+"""A frame of rows in, the same rows with predictions out; a row that cannot be estimated says why.
+
+Rows that share model, cluster, sequence length and constants are estimated together, as arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.estimate.cluster import find_cluster
+from pipeline.estimate.estimate import Estimate, estimate
+from pipeline.estimate.feasible import REASONS, reason_codes
+from pipeline.estimate.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
+from pipeline.estimate.memory import Memory
+from pipeline.estimate.profile import Profile, choose_profile
+from pipeline.estimate.question import Question
+from pipeline.estimate.rows import complete_shape, read_rows
+from pipeline.estimate.step_time import StepTime
+from pipeline.hardware import EIGHT_BIT, SIXTEEN_BIT
+from pipeline.published_rows import framework_of
+
+OK = "ok"
+_KEY = (
+    "model", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "ffn_hidden_size", "gated_mlp",
+    "vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token", "expert_ffn_hidden_size",
+    "shared_expert_ffn_hidden_size", "num_dense_layers", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "positions",
+    "stated_params", "seq_len", "accelerator", "precision", "framework", "source_id", "flash_attention", "attention",
+    "gpus_per_node",
+)  # fmt: skip
+
+PREDICTED = pl.Schema(
+    {
+        "est_status": pl.String,
+        "est_assumptions": pl.String,
+        "est_profile": pl.String,
+        "est_mem_bytes": pl.Float64,
+        "est_mem_reserved_bytes": pl.Float64,
+        "est_fits": pl.Boolean,
+        "est_step_time_s": pl.Float64,
+        "est_tokens_per_s_per_gpu": pl.Float64,
+        "est_mfu": pl.Float64,
+        **{f"est_mem_{part.name}_bytes": pl.Float64 for part in fields(Memory)},
+        **{f"est_time_{part.name}_s": pl.Float64 for part in fields(StepTime)},
+    }
+)
+"""Columns that `estimate_frame` appends. Memory parts but fragmentation add up to est_mem_bytes, times to
+est_step_time_s."""
+
+
+def estimate_frame(frame: pl.DataFrame, profiles: dict[str, Profile] | None = None) -> pl.DataFrame:
+    """`frame` with the columns of PREDICTED. Columns of that name that it has already are replaced.
+
+    `profiles` replaces the bundled profile of a name (calibration, cross-validation).
+    """
+    rows = read_rows(frame)
+    out: list[dict[str, Any]] = [{"est_status": "not estimated"} for _ in range(rows.height)]
+    keyed = rows.with_row_index("row")
+    for _, group in keyed.group_by(*_KEY, maintain_order=True):
+        for index, predicted in zip(group["row"], _group(group, profiles or {}), strict=True):
+            out[index] = predicted
+    kept = frame.drop([name for name in PREDICTED if name in frame.columns])
+    return pl.concat([kept, pl.DataFrame(out, schema=PREDICTED, orient="row")], how="horizontal")
+
+
+def ask(row: dict[str, Any], profiles: dict[str, Profile] | None = None) -> tuple[Question | None, str, list[str]]:
+    """(question, "", assumptions) of a row's model, place and constants, or (None, reason, [])."""
+    if not row["accelerator"]:
+        return None, "accelerator not stated", []
+    if not row["seq_len"]:
+        return None, "sequence length not stated", []
+    cluster = find_cluster(row["accelerator"], gpus_per_node=row["gpus_per_node"])
+    if cluster is None:
+        return None, f"unknown accelerator: {row['accelerator']} (add it to data/hardware/links.csv)", []
+    precision = row["precision"]
+    if precision is not None and precision not in (*SIXTEEN_BIT, *EIGHT_BIT):
+        return None, f"precision {precision} is not modelled (16-bit and FP8 are)", []
+    shape, reason, assumed = complete_shape(row)
+    if shape is None:
+        return None, reason, []
+    framework = row["framework"] or framework_of(row["source_id"] or "")
+    profile = choose_profile(cluster.generation, framework)
+    profile = (profiles or {}).get(profile.name, profile)
+    flash = row["flash_attention"]
+    if flash is not None:
+        is_flash = flash.strip().casefold() not in ("false", "no", "none", "0", "torch", "megatron", "eager", "math")
+        profile = replace(profile, is_flash=is_flash)
+    asked = Question(shape, cluster, profile, row["seq_len"], is_fp8=precision in EIGHT_BIT)
+    return asked, "", assumed
+
+
+def _missing(row: dict[str, Any]) -> str:
+    """Why a row has no layout, or an empty text."""
+    unknown = [name for name in ("num_gpus", "dp", "tp", "pp", "mbs", "gas") if not row[name]]
+    if unknown:
+        return f"layout incomplete: {', '.join(unknown)} not stated and not derivable"
+    product = row["dp"] * row["tp"] * row["pp"] * (row["cp"] or 1)
+    if product != row["num_gpus"]:
+        outside = row["ep"] and product * row["ep"] == row["num_gpus"]
+        if not outside:
+            return f"layout needs {product} accelerators, the row has {row['num_gpus']}"
+    if row["zero_stage"] is None and row["dp"] * (row["cp"] or 1) > 1:
+        return "sharding of optimizer and parameters (ZeRO stage or FSDP) not stated"
+    return ""
+
+
+def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
+    """Layouts of complete rows. An expert degree outside dp (dp x tp x pp x cp x ep = N) is folded into dp."""
+    filled = []
+    for row in rows:
+        inside = row["dp"] * row["tp"] * row["pp"] * (row["cp"] or 1)
+        dp = row["dp"] if inside == row["num_gpus"] else row["dp"] * (row["ep"] or 1)
+        schedule = (row["pipeline_schedule"] or profile.schedule).casefold().replace("_", "-").replace(" ", "-")
+        word = next((s for s in ("afab", "dualpipe", "zero-bubble", "interleaved") if s in schedule), "1f1b")
+        mode = row["recompute"] or "none"
+        sp = profile.is_sequence_parallel if row["sequence_parallel"] is None else row["sequence_parallel"]
+        ep = row["ep"] or 1
+        etp = row["etp"] or (row["tp"] if (dp * (row["cp"] or 1)) % ep == 0 else 1)
+        filled.append(
+            [dp, row["tp"], row["pp"], row["cp"] or 1, ep, etp, row["vpp"] or 1, row["zero_stage"] or 0, row["mbs"],
+             row["gas"], RECOMPUTE_MODES.index(mode), float(sp and row["tp"] > 1), SCHEDULES.index(word)]
+        )  # fmt: skip
+    table = np.array(filled, np.float64).reshape(-1, 13).T
+    return Layouts(*table)
+
+
+def _assumed_layout(row: dict[str, Any]) -> list[str]:
+    told = []
+    if row["stated_recompute"] is None:
+        told.append("no recomputation")
+    if row["sequence_parallel"] is None and row["tp"] > 1:
+        told.append("sequence parallelism as the framework's default")
+    return told
+
+
+def _group(group: pl.DataFrame, profiles: dict[str, Profile]) -> list[dict[str, Any]]:
+    """Predictions of rows that ask the same question."""
+    rows = group.to_dicts()
+    asked, reason, assumed = ask(rows[0], profiles)
+    if asked is None:
+        return [{"est_status": reason} for _ in rows]
+    refusals = [_missing(row) for row in rows]
+    usable = [row for row, refusal in zip(rows, refusals, strict=True) if not refusal]
+    results: list[dict[str, Any]] = []
+    if usable:
+        at = layouts_of(usable, asked.profile)
+        codes = reason_codes(asked.shape, at, asked.seq_len, even_stages=False)
+        results = _as_rows(asked, estimate(asked, at), codes.tolist())
+        for row, result in zip(usable, results, strict=True):
+            result["est_assumptions"] = "; ".join([*assumed, *_assumed_layout(row)]) or None
+    found = iter(results)
+    return [{"est_status": refusal} if refusal else next(found) for refusal in refusals]
+
+
+def _as_rows(asked: Question, predicted: Estimate, codes: list[int]) -> list[dict[str, Any]]:
+    columns: dict[str, Any] = {
+        "est_mem_bytes": predicted.memory.total,
+        "est_mem_reserved_bytes": predicted.memory.reserved,
+        "est_fits": predicted.fits,
+        "est_step_time_s": predicted.step_time_s,
+        "est_tokens_per_s_per_gpu": predicted.tokens_per_s_per_gpu,
+        "est_mfu": predicted.mfu,
+        **{f"est_mem_{part.name}_bytes": getattr(predicted.memory, part.name) for part in fields(Memory)},
+        **{f"est_time_{part.name}_s": getattr(predicted.time, part.name) for part in fields(StepTime)},
+    }
+    lists = {name: np.broadcast_to(values, (len(codes),)).tolist() for name, values in columns.items()}
+    return [
+        {"est_status": OK, "est_profile": asked.profile.name, **{name: values[i] for name, values in lists.items()}}
+        if code == 0
+        else {"est_status": f"cannot be launched: {REASONS[code]}"}
+        for i, code in enumerate(codes)
+    ]

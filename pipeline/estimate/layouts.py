@@ -1,0 +1,90 @@
+"""The columns of a layout as arrays, one entry per layout. Everything else of a question is a scalar.
+
+Degrees are those of the product N = dp x tp x cp x pp; expert parallelism lives inside dp x cp (x tp), as in Megatron.
+`batch_shards` = dp x cp is the group over which ZeRO shards dense parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+"""One float64 per layout: counts are exact in it up to 2**53, and mixed arithmetic needs no casts."""
+
+
+def sum_parts(parts: Iterable[Array]) -> Array:
+    """Their sum, entry by entry."""
+    first, *others = parts
+    for part in others:
+        first = first + part
+    return first
+
+
+RECOMPUTE_MODES = ("none", "selective", "full")
+SCHEDULES = ("afab", "1f1b", "interleaved", "zero-bubble", "dualpipe")
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Layouts of one model on one cluster. `recompute` and `schedule` index RECOMPUTE_MODES and SCHEDULES."""
+
+    dp: Array
+    tp: Array
+    pp: Array
+    cp: Array
+    ep: Array
+    etp: Array
+    vpp: Array
+    zero_stage: Array
+    mbs: Array
+    gas: Array
+    recompute: Array
+    sequence_parallel: Array
+    schedule: Array
+
+    @classmethod
+    def of(cls, size: int = 1, **columns: float | Array) -> Layouts:
+        """Layouts from scalars and arrays; a degree left out is 1, and there is no recomputation, no ZeRO, 1F1B."""
+        default = {"zero_stage": 0.0, "recompute": 0.0, "sequence_parallel": 0.0, "schedule": 1.0}
+        given = {name: np.asarray(value, np.float64) for name, value in columns.items()}
+        size = max([size, *(array.size for array in given.values())])
+        return cls(
+            **{
+                field.name: np.broadcast_to(given.get(field.name, np.float64(default.get(field.name, 1.0))), (size,))
+                for field in fields(cls)
+            }
+        )
+
+    def __len__(self) -> int:
+        return int(self.dp.size)
+
+    def __getitem__(self, index: slice | NDArray[np.intp] | NDArray[np.bool_]) -> Layouts:
+        return Layouts(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
+
+    @property
+    def num_gpus(self) -> Array:
+        """dp x tp x cp x pp."""
+        return self.dp * self.tp * self.cp * self.pp
+
+    @property
+    def batch_shards(self) -> Array:
+        """dp x cp: ranks that hold the same dense parameters."""
+        return self.dp * self.cp
+
+    @property
+    def expert_shards(self) -> Array:
+        """Ranks that hold the same experts (expert data parallelism): dp x cp x tp / (ep x etp)."""
+        return np.maximum(self.dp * self.cp * self.tp / (self.ep * self.etp), 1.0)
+
+    @property
+    def sigma(self) -> Array:
+        """Degree by which sequence parallelism splits what tensor parallelism would replicate."""
+        return np.where(self.sequence_parallel > 0, self.tp, 1.0)
+
+    def global_batch_tokens(self, seq_len: int) -> Array:
+        """Tokens per step: dp x gas x mbs x s. Context parallelism splits sequences, it adds none."""
+        return self.dp * self.gas * self.mbs * seq_len

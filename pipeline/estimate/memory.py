@@ -1,0 +1,188 @@
+"""Bytes on the fullest accelerator, by component.
+
+Model states follow ZeRO (Rajbhandari, 1910.02054 section 5): weights, gradients and optimizer states, each divided by
+the sharding group from its stage on. Activations count the tensors that the backward pass needs (Korthikanti,
+2205.05198, for the GPT layer; the same count for gated, grouped-query, latent and expert layers). The worst of the
+first and the last pipeline stage is what counts: the first keeps the most micro-batches alive, the last the logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from pipeline.estimate.layouts import Array, Layouts, sum_parts
+from pipeline.estimate.question import Question
+from pipeline.estimate.schedule import in_flight
+from pipeline.estimate.shape import ModelShape
+from pipeline.estimate.stages import Stages
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes per component on the worst stage; `total` is their sum.
+
+    `fragmentation` is the allowance between what tensors need and what the allocator reserves; it is no part of
+    `total`, which compares with the peak of allocated bytes.
+    """
+
+    weights: Array
+    gradients: Array
+    optimizer: Array
+    activations: Array
+    logits: Array
+    buffers: Array
+    fragmentation: Array
+
+    @property
+    def total(self) -> Array:
+        """Peak of allocated bytes."""
+        parts = (self.weights, self.gradients, self.optimizer, self.activations, self.logits, self.buffers)
+        return sum_parts(parts)
+
+    @property
+    def reserved(self) -> Array:
+        """What the device must hold: allocated bytes and the fragmentation allowance."""
+        return self.total + self.fragmentation
+
+
+def sharding(at: Layouts, shards: Array, *, from_stage: int) -> Array:
+    """Divisor of a state that ZeRO shards from `from_stage` on."""
+    return np.where(at.zero_stage >= from_stage, shards, 1.0)
+
+
+def attention_activation_bytes(asked: Question, at: Layouts) -> Array:
+    """Bytes that one attention block keeps per token, without the norm before it.
+
+    Input of the projections (2h, split by sequence parallelism), Q, K, V and what attention returns (2 bytes each, and
+    again what rotary embedding copies), and the core: 4 bytes per head of statistics when fused; else softmax, its
+    dropout and its mask, 5 a s (Korthikanti section 4.1). Selective recomputation drops the unfused core.
+    """
+    shape, profile = asked.shape, asked.profile
+    h, a = shape.hidden_size, shape.num_heads
+    core = np.full(len(at), 4.0 * a)
+    if not profile.is_flash:
+        core = np.where(at.recompute == 1, 0.0, (5.0 if profile.has_dropout else 4.0) * a * asked.seq_len)
+    dropout = 1.0 if profile.has_dropout else 0.0
+    if shape.kv_lora_rank:
+        latents = 4.0 * (shape.q_lora_rank + shape.kv_lora_rank) + 2.0 * shape.rope_head_dim
+        heads = 2.0 * (2 * shape.query_width + 2 * shape.value_width)
+        return (2.0 * h + latents) / at.sigma + (heads + core) / at.tp
+    heads = 4.0 * shape.query_width + 4.0 * shape.kv_width
+    heads += 2.0 * profile.rotary_copies * (shape.query_width + shape.kv_width)
+    return (2.0 + dropout) * h / at.sigma + (heads + core) / at.tp
+
+
+def mlp_activation_bytes(asked: Question, at: Layouts, width: float) -> Array:
+    """Bytes that one feed-forward block keeps per token: its input, and the hidden width before and after the gate."""
+    shape, profile = asked.shape, asked.profile
+    dropout = 1.0 if profile.has_dropout else 0.0
+    kept = profile.mlp_bytes_gated if shape.gated_mlp else profile.mlp_bytes_plain
+    return (2.0 + dropout) * shape.hidden_size / at.sigma + kept * width / at.tp
+
+
+def expert_activation_bytes(asked: Question, at: Layouts) -> Array:
+    """Bytes that the routed experts of one layer keep per token: `experts_per_token` copies in, hidden and out."""
+    shape, profile = asked.shape, asked.profile
+    kept = profile.mlp_bytes_gated if shape.gated_mlp else profile.mlp_bytes_plain
+    copies = shape.experts_per_token * profile.expert_imbalance
+    inner = copies * (4.0 * shape.hidden_size + kept * shape.expert_ffn_hidden_size)
+    router = 8.0 * shape.num_experts
+    shared = kept * shape.shared_ffn_hidden_size / at.tp
+    return inner / np.maximum(at.sigma / at.etp, 1.0) / at.etp + router / at.sigma + shared
+
+
+def layer_activation_bytes(asked: Question, at: Layouts) -> tuple[Array, Array]:
+    """Bytes per token of one dense and of one expert layer, kept until its backward pass (none recomputed fully).
+
+    With the constants of GPT (dropout, no fused attention, feed-forward 4h) the dense layer is exactly
+    h (10/sigma + 24/tp + 5 a s/(h tp)), equation 2 and section 4.2.2 of Korthikanti.
+    """
+    shape, profile = asked.shape, asked.profile
+    norms = (profile.norm_bytes / at.sigma + profile.replicated_bytes) * shape.hidden_size
+    attention = attention_activation_bytes(asked, at) + norms
+    dense = attention + mlp_activation_bytes(asked, at, shape.ffn_hidden_size)
+    if not shape.num_experts:
+        return dense, dense
+    expert = attention + 2.0 * shape.hidden_size / at.sigma + expert_activation_bytes(asked, at)
+    return dense, expert
+
+
+def stage_activation_bytes(asked: Question, at: Layouts, *, layers: Array, alive: Array, dense_layers: Array) -> Array:
+    """Activations of `layers` layers with `alive` micro-batches in flight.
+
+    Full recomputation keeps the input of each layer (2h per token) and the working set of the layer being redone.
+    """
+    shape = asked.shape
+    tokens = at.mbs * asked.seq_len / at.cp
+    dense, expert = layer_activation_bytes(asked, at)
+    kept = dense_layers * dense + (layers - dense_layers) * expert
+    checkpoints = layers * 2.0 * shape.hidden_size / at.sigma
+    worst = np.where(layers > dense_layers, np.maximum(dense, expert), dense)
+    return tokens * np.where(at.recompute >= 2, checkpoints * alive + worst, kept * alive)
+
+
+def stage_params(shape: ModelShape, at: Layouts, layers: Array, dense_layers: Array) -> tuple[Array, Array]:
+    """Parameters of `layers` layers on one rank: (those replicated over dp x cp, routed experts)."""
+    h = shape.hidden_size
+    block = shape.attention_params / at.tp + 2.0 * h
+    moe = (layers - dense_layers) if shape.num_experts else np.zeros_like(layers)
+    dense = layers * block + (layers - moe) * shape.dense_mlp_params / at.tp
+    shared = h * shape.mlp_matrices * shape.shared_ffn_hidden_size / at.tp + h * shape.num_experts
+    return dense + moe * shared, moe * shape.num_experts * shape.expert_params / (at.ep * at.etp)
+
+
+def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_last: bool) -> Memory:
+    """Components on one stage."""
+    shape, profile = asked.shape, asked.profile
+    tokens = at.mbs * asked.seq_len / at.cp
+    single = at.pp == 1
+    dense_layers = np.full(len(at), 0.0)
+    if shape.num_experts:
+        held = np.minimum(shape.num_dense_layers, layers) if is_first else np.where(single, shape.num_dense_layers, 0.0)
+        dense_layers = np.minimum(held, layers)
+    else:
+        dense_layers = layers
+    dense, experts = stage_params(shape, at, layers, dense_layers)
+    matrices = np.where(single, 1.0 if shape.tie_word_embeddings else 2.0, 1.0)
+    dense = dense + matrices * shape.embedding_params / at.tp
+    if is_first or shape.positions:
+        dense = dense + shape.positions * shape.hidden_size
+    by = at.batch_shards, at.expert_shards
+
+    def state(per_param: float, from_stage: int) -> Array:
+        return per_param * (
+            dense / sharding(at, by[0], from_stage=from_stage) + experts / sharding(at, by[1], from_stage=from_stage)
+        )
+
+    alive = in_flight(at, is_first=is_first)
+    has_logits = np.where(single, 1.0, 1.0 if is_last else 0.0)
+    activations = stage_activation_bytes(asked, at, layers=layers, alive=alive, dense_layers=dense_layers)
+    logits = has_logits * profile.logit_bytes * tokens * shape.vocab_size / at.tp
+    # Under ZeRO-3 the layer at work is gathered whole, and the next one is fetched meanwhile.
+    layer = shape.attention_params + (shape.dense_mlp_params if not shape.num_experts else 0)
+    gathered = np.where(at.zero_stage >= 3, 2.0 * profile.weight_bytes * layer / at.tp, 0.0)
+    grown = profile.memory_growth
+    weights, gradients = state(profile.weight_bytes, 3), state(profile.grad_bytes, 2)
+    optimizer = state(profile.optimizer_bytes, 1)
+    allocated = weights + gradients + optimizer + grown * (activations + logits)
+    return Memory(
+        weights=weights,
+        gradients=gradients,
+        optimizer=optimizer,
+        activations=grown * activations,
+        logits=grown * logits,
+        buffers=gathered + profile.context_bytes,
+        fragmentation=profile.fragmentation * allocated,
+    )
+
+
+def memory(asked: Question, at: Layouts, stages: Stages) -> Memory:
+    """Components on the worse of the first and the last stage."""
+    first = _stage(asked, at, np.maximum(stages.first, stages.middle), is_first=True, is_last=False)
+    last = _stage(asked, at, stages.last, is_first=False, is_last=True)
+    worse = first.total >= last.total
+    return Memory(
+        **{part.name: np.where(worse, getattr(first, part.name), getattr(last, part.name)) for part in fields(Memory)}
+    )

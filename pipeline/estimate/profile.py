@@ -1,0 +1,112 @@
+"""Constants of the estimator: one profile per accelerator generation and framework, in `data/calibration/`.
+
+A profile says where its constants come from: published measurements, or a fit with its rows, split and residuals.
+Nothing else in the estimator holds a fitted number.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import data
+from pipeline.errors import InputError
+
+CALIBRATION = data.HOME / "calibration"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Constants. Efficiencies and shares are fractions; times are seconds; bytes are bytes.
+
+    Compute: `gemm_*` shape the efficiency of a matrix product (see `compute`), `attention_efficiency` is the share of
+    the peak of fused attention forward, `attention_backward` its backward cost over its forward cost,
+    `elementwise_passes` scales the traffic of everything that is neither. Communication: achieved shares of the links,
+    latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation.
+    """
+
+    gemm_peak_share: float
+    gemm_wave_loss: float
+    gemm_half_waves: float
+    gemm_half_depth: float
+    memory_share: float
+    kernel_launch_s: float
+    attention_efficiency: float
+    attention_half_tokens: float
+    attention_backward: float
+    elementwise_passes: float
+    head_bytes_per_logit: float
+    fp8_gain: float
+    full_recompute_cost: float
+    link_share: float
+    network_share: float
+    network_decay: float
+    link_latency_s: float
+    network_latency_s: float
+    tp_hidden: float
+    dp_hidden: float
+    shard_contention: float
+    expert_imbalance: float
+    expert_efficiency: float
+    fixed_step_s: float
+    microbatch_s: float
+    optimizer_passes: float
+    weight_bytes: float
+    grad_bytes: float
+    optimizer_bytes: float
+    norm_bytes: float
+    rotary_copies: float
+    mlp_bytes_gated: float
+    mlp_bytes_plain: float
+    replicated_bytes: float
+    logit_bytes: float
+    context_bytes: float
+    memory_growth: float
+    fragmentation: float
+    has_dropout: bool = False
+    is_flash: bool = True
+    is_sequence_parallel: bool = True
+    shards_optimizer_at_zero3: bool = True
+    placement: str = "even"
+    schedule: str = "1f1b"
+    name: str = ""
+    about: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
+
+
+CONSTANTS = tuple(entry.name for entry in fields(Profile) if entry.name not in ("name", "about"))
+
+
+def read_profile(path: Path, *, base: Profile | None = None) -> Profile:
+    """A profile file. What it leaves out comes from `base`. Raises InputError for a name that is no constant."""
+    with path.open("rb") as handle:
+        text = tomllib.load(handle)
+    constants = text.get("constants", {})
+    if unknown := sorted(set(constants) - set(CONSTANTS)):
+        raise InputError(f"{path}: no such constant: {', '.join(unknown)}. Known: {', '.join(CONSTANTS)}.")
+    about = text.get("about", {})
+    if base is None:
+        return Profile(**constants, name=path.stem, about=about)
+    return replace(base, **constants, name=path.stem, about=about)
+
+
+@cache
+def load_profiles(folder: Path = CALIBRATION) -> dict[str, Profile]:
+    """Every bundled profile by name, on top of `default`."""
+    base = read_profile(folder / "default.toml")
+    found = {path.stem: read_profile(path, base=base) for path in sorted(folder.glob("*.toml"))}
+    return {**found, "default": base}
+
+
+def choose_profile(generation: str, framework: str | None, folder: Path = CALIBRATION) -> Profile:
+    """The profile of a framework on a card generation; else of the generation; else the framework's; else `default`.
+
+    Names are `<generation>-<framework>`, `<generation>`, `<framework>`.
+    """
+    profiles = load_profiles(folder)
+    for name in (f"{generation}-{framework}", generation, framework or ""):
+        if name in profiles:
+            return profiles[name]
+    return profiles["default"]

@@ -1,0 +1,42 @@
+"""Pipeline schedules: idle time, and micro-batches whose activations are alive.
+
+All times are in units of one micro-batch on one stage. Sources: AFAB (GPipe, 1811.06965), 1F1B and interleaved
+(Narayanan, 2104.04473 sections 2.2.1 and 2.2.2), zero bubble (Qi, 2401.10241), DualPipe (DeepSeek-V3, 2412.19437,
+table 2).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipeline.estimate.layouts import SCHEDULES, Array, Layouts
+
+_AFAB, _1F1B, _INTERLEAVED, _ZERO_BUBBLE, _DUALPIPE = range(len(SCHEDULES))
+
+
+def bubble_micro_batches(at: Layouts) -> Array:
+    """Idle time of a stage over a step, in micro-batches (forward and backward): (pp-1)/v for 1F1B and AFAB.
+
+    Zero bubble (ZB-H1) keeps a third: the weight half of the backward pass fills the rest. DualPipe idles
+    (pp/2 - 1) x (F&B + B - 3W); with F = W and B = 2F (F&B overlapped), that is about a sixth of 1F1B's.
+    """
+    idle = (at.pp - 1.0) / at.vpp
+    zero_bubble = (at.pp - 1.0) / 3.0
+    dualpipe = np.maximum(at.pp / 2.0 - 1.0, 0.0) / 3.0
+    return np.where(at.schedule == _ZERO_BUBBLE, zero_bubble, np.where(at.schedule == _DUALPIPE, dualpipe, idle))
+
+
+def in_flight(at: Layouts, *, is_first: bool) -> Array:
+    """Micro-batches whose activations a stage holds at its fullest, in units of all its layers.
+
+    1F1B: min(pp, m) on the first stage, 1 on the last. AFAB: m everywhere. Interleaved: 1 + (pp-1)/(pp v) times
+    1F1B's (Korthikanti section 4.2.3). DualPipe: pp + 1 everywhere, its two copies of the weights aside.
+    """
+    afab = at.gas
+    if not is_first:
+        return np.where(at.schedule == _AFAB, afab, np.where(at.schedule == _DUALPIPE, at.pp, 1.0))
+    alive = np.minimum(at.pp, at.gas)
+    interleaved = np.where(at.vpp > 1, 1.0 + (at.pp - 1.0) / (at.pp * at.vpp), 1.0)
+    one_f_one_b = np.where(at.gas >= at.pp, alive * interleaved, alive)
+    dualpipe = np.minimum(at.pp + 1.0, at.gas)
+    return np.where(at.schedule == _AFAB, afab, np.where(at.schedule == _DUALPIPE, dualpipe, one_f_one_b))

@@ -1,0 +1,248 @@
+"""Seconds of one training step, by what they are spent on.
+
+The parts add up to the step: compute of the fullest stage, communication that compute does not hide, the pipeline's
+idle time, the optimizer. Overlap follows one rule per dimension, its share a constant of the profile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from pipeline.estimate import communication as comm
+from pipeline.estimate.compute import (
+    KERNELS_PER_LAYER,
+    Machine,
+    attention_linear_s,
+    attention_s,
+    elementwise_s,
+    experts_linear_s,
+    head_s,
+    machine,
+    mlp_linear_s,
+)
+from pipeline.estimate.layouts import Array, Layouts, sum_parts
+from pipeline.estimate.memory import stage_params
+from pipeline.estimate.question import Question
+from pipeline.estimate.schedule import bubble_micro_batches
+from pipeline.estimate.stages import Stages
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds per step on the critical path; `total` is their sum."""
+
+    linear: Array
+    attention: Array
+    elementwise: Array
+    head: Array
+    recompute: Array
+    tp: Array
+    cp: Array
+    ep: Array
+    pp: Array
+    dp: Array
+    bubble: Array
+    optimizer: Array
+    rest: Array
+
+    @property
+    def total(self) -> Array:
+        """Seconds per step."""
+        return sum_parts([getattr(self, part.name) for part in fields(self)])
+
+
+@dataclass(frozen=True)
+class LayerTime:
+    """Seconds of one layer and micro-batch, forward and backward together; `recompute` is what is run again."""
+
+    linear: Array
+    attention: Array
+    elementwise: Array
+    recompute: Array
+    tp: Array
+    cp: Array
+    ep: Array
+
+    @property
+    def total(self) -> Array:
+        """Seconds per layer."""
+        return sum_parts([getattr(self, part.name) for part in fields(self)])
+
+
+def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> LayerTime:
+    """One layer. Backward: twice the products, `attention_backward` times the attention, 2.2 times the elementwise."""
+    shape, profile = asked.shape, asked.profile
+    tokens = at.mbs * asked.seq_len / at.cp
+    linear = attention_linear_s(on, shape, tokens, at.tp)
+    if is_moe:
+        shared = shape.shared_ffn_hidden_size / at.tp
+        if shape.shared_ffn_hidden_size:
+            linear = linear + mlp_linear_s(on, shape, tokens, shared)
+        linear = linear + experts_linear_s(on, shape, tokens / np.maximum(at.sigma / at.etp, 1.0), at.ep, at.etp)
+        copies = shape.experts_per_token / np.maximum(at.sigma / at.etp, 1.0)
+        width = shared + copies * (shape.expert_ffn_hidden_size + 2.0 * shape.hidden_size) / at.etp
+    else:
+        width = shape.ffn_hidden_size / at.tp
+        linear = linear + mlp_linear_s(on, shape, tokens, width)
+    forward, backward = attention_s(on, shape, tokens, at.tp, asked.seq_len)
+    passes = elementwise_s(on, shape, tokens, tp=at.tp, sigma=at.sigma, width=width)
+    launches = KERNELS_PER_LAYER * profile.kernel_launch_s
+    short = np.maximum(launches - (linear + forward + passes), 0.0)
+    passes = passes + short
+
+    tensor = 2.0 * tokens * shape.hidden_size
+    exchange = comm.all_reduce_s(
+        tensor,
+        at.tp,
+        comm.ring_bytes_per_s(asked, np.ones_like(at.tp), at.tp),
+        comm.latency_s(asked, np.ones_like(at.tp), at.tp),
+    ) * (at.tp > 1)
+    reductions = 2.0 if not is_moe else np.where(at.etp > 1, 2.0, 1.0)
+    tp_forward = reductions * exchange
+    tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, linear)
+    cp = context_s(asked, at, tokens, forward + backward)
+    ep = experts_exchange_s(asked, at, tokens) if is_moe else np.zeros_like(tokens)
+
+    full = at.recompute >= 2
+    selective = (at.recompute == 1) & (not profile.is_flash)
+    again = np.where(
+        full,
+        profile.full_recompute_cost * (linear + forward + passes + tp_forward + ep / 2.0),
+        np.where(selective, forward, 0.0),
+    )
+    return LayerTime(
+        linear=3.0 * linear,
+        attention=forward + backward,
+        elementwise=3.2 * passes,
+        recompute=again,
+        tp=tp_forward + tp_backward,
+        cp=cp,
+        ep=ep,
+    )
+
+
+def context_s(asked: Question, at: Layouts, tokens: Array, attention: Array) -> Array:
+    """Exchange of keys and values over the context group that attention does not hide, forward and backward.
+
+    Each rank receives the keys and values of the others (ring or all-gather), and backward their gradients too:
+    three times (cp-1) T 2 kv_width 2 bytes. With latent attention the expanded keys and values travel.
+    """
+    shape = asked.shape
+    width = (2 * shape.kv_width or shape.query_width + shape.value_width) / at.tp
+    volume = 3.0 * (at.cp - 1.0) * tokens * width * 2.0
+    rate = comm.ring_bytes_per_s(asked, at.tp, at.cp)
+    hop = comm.latency_s(asked, at.tp, at.cp)
+    spent = volume / rate + 3.0 * (at.cp - 1.0) * hop
+    return np.where(at.cp > 1.0, np.maximum(spent - attention, 0.1 * spent), 0.0)
+
+
+def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
+    """Four all-to-alls of the dispatched tokens: there and back, forward and backward."""
+    shape, profile = asked.shape, asked.profile
+    rank_bytes = 2.0 * shape.experts_per_token * tokens * shape.hidden_size / np.maximum(at.sigma / at.etp, 1.0)
+    stride = at.etp
+    hop = comm.latency_s(asked, stride, at.ep)
+    return 4.0 * comm.all_to_all_s(asked, profile.expert_imbalance * rank_bytes, stride=stride, size=at.ep, hop_s=hop)
+
+
+def data_parallel_s(
+    asked: Question, at: Layouts, *, dense: Array, experts: Array, compute_s: Array, micro_s: Array
+) -> Array:
+    """Exposed seconds of the gradient exchange (and of ZeRO's gathers) per step.
+
+    ZeRO-0: all-reduce of the gradients. ZeRO-1 and 2: reduce-scatter of gradients and all-gather of weights. ZeRO-3:
+    two gathers and a reduce-scatter for each micro-batch, under its compute, costing `shard_contention` of the
+    shorter of the two. Without a pipeline, `dp_hidden` of one micro-batch's compute hides the exchange.
+    """
+    profile = asked.profile
+    sharded = at.zero_stage >= 3
+
+    def exchange(params: Array, size: Array, stride: Array) -> Array:
+        rate = comm.ring_bytes_per_s(asked, stride, size)
+        hop = comm.latency_s(asked, stride, size)
+        reduce = comm.gather_s(profile.grad_bytes * params, size, rate, hop)
+        gather = comm.gather_s(profile.weight_bytes * params, size, rate, hop)
+        return np.where(
+            sharded,
+            at.gas * (2.0 * gather + comm.gather_s(profile.weight_bytes * params, size, rate, hop)),
+            reduce + np.where(at.zero_stage >= 1, gather, reduce),
+        )
+
+    spent = np.where(at.batch_shards > 1, exchange(dense, at.batch_shards, at.tp), 0.0)
+    spent = spent + np.where(at.expert_shards > 1, exchange(experts, at.expert_shards, at.ep * at.etp), 0.0)
+    hides = np.where(at.pp > 1, 0.0, profile.dp_hidden * micro_s)
+    once = np.maximum(spent - hides, 0.0) + profile.shard_contention * np.minimum(spent, hides)
+    each = np.maximum(spent - compute_s, 0.0) + profile.shard_contention * np.minimum(spent, compute_s)
+    return np.where(sharded, each, once)
+
+
+def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
+    """All parts of one step. The fullest stage sets the pace; the rest of the pipeline sets the idle time."""
+    shape, cluster, profile = asked.shape, asked.cluster, asked.profile
+    on = machine(asked)
+    tokens = at.mbs * asked.seq_len / at.cp
+    dense = layer_time(asked, on, at, is_moe=False) if shape.num_moe_layers < shape.num_layers else None
+    moe = layer_time(asked, on, at, is_moe=True) if shape.num_moe_layers else None
+    head_forward, head_backward = head_s(on, shape, tokens, at.tp)
+    head = head_forward + head_backward
+
+    single = at.pp == 1
+    share = np.where(single, shape.num_dense_layers / shape.num_layers, 0.0) if moe is not None else np.ones_like(at.pp)
+
+    def per_layer(name: str) -> Array:
+        of_dense = getattr(dense, name) if dense is not None else 0.0
+        of_moe = getattr(moe, name) if moe is not None else 0.0
+        return share * of_dense + (1.0 - share) * of_moe
+
+    layer = per_layer("total")
+    middle = stages.middle * layer
+    last = stages.last * layer + head
+    has_head = single | (last > middle)
+    layers = np.where(has_head, stages.last, stages.middle)
+    paced = np.where(has_head, last, middle) + profile.microbatch_s
+    count = at.gas * layers
+    others = (at.pp * np.minimum(middle, paced) + (paced - middle)) / at.pp
+    bubble = bubble_micro_batches(at) * (others + profile.microbatch_s)
+
+    stride = at.tp * at.cp * at.dp
+    boundary = 2.0 * tokens * shape.hidden_size / at.sigma
+    hop = comm.latency_s(asked, stride, at.pp)
+    rate = np.where(
+        comm.leaves_node(asked, stride, at.pp),
+        profile.network_share * cluster.network_bytes_per_s,
+        profile.link_share * cluster.link_bytes_per_s,
+    )
+    p2p = np.where(single, 0.0, 2.0 * (boundary / rate + hop))
+    transfers = (at.gas * at.vpp + at.pp - 1.0) * p2p
+
+    dense_layers = np.where(single, shape.num_dense_layers, 0.0) if shape.num_experts else layers
+    dense_params, expert_params = stage_params(shape, at, layers, dense_layers)
+    dense_params = (
+        dense_params + np.where(single & (not shape.tie_word_embeddings), 2.0, 1.0) * shape.embedding_params / at.tp
+    )
+    held = dense_params + expert_params
+    exchange = data_parallel_s(
+        asked, at, dense=dense_params, experts=expert_params, compute_s=at.gas * paced, micro_s=paced
+    )
+
+    speed = profile.memory_share * cluster.memory_bytes_per_s
+    accumulate = np.where(at.gas > 1, at.gas, 0.0) * (2.0 * profile.grad_bytes + 2.0) * held / speed
+    own = np.where(at.zero_stage >= 1, dense_params / at.batch_shards + expert_params / at.expert_shards, held)
+    update = profile.optimizer_passes * (34.0 * own + 8.0 * held) / speed
+    return StepTime(
+        linear=count * per_layer("linear"),
+        attention=count * per_layer("attention"),
+        elementwise=count * per_layer("elementwise"),
+        head=np.where(has_head, at.gas * head, 0.0),
+        recompute=count * per_layer("recompute"),
+        tp=count * per_layer("tp"),
+        cp=count * per_layer("cp"),
+        ep=count * per_layer("ep"),
+        pp=transfers,
+        dp=exchange,
+        bubble=bubble,
+        optimizer=accumulate + update,
+        rest=profile.fixed_step_s + at.gas * profile.microbatch_s,
+    )

@@ -1,0 +1,116 @@
+"""Tables in, tables out: what is estimated, what is assumed, and what is refused and why."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.estimate.frame import OK, PREDICTED, estimate_frame
+from pipeline.estimate.memory import Memory
+from pipeline.estimate.step_time import StepTime
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """A complete row in the columns of the reference tables, as text cells."""
+    base: dict[str, Any] = {
+        "source_id": "mine", "model": "my model", "num_layers": 32, "hidden_size": 4096, "num_heads": 32,
+        "num_kv_heads": 32, "ffn_hidden_size": 11008, "vocab_size": 32000, "gated_mlp": "true",
+        "tie_word_embeddings": "false", "seq_len": 4096, "num_gpus": 8, "gpus_per_node": 8,
+        "accelerator": "H100-SXM-80GB", "dp": 4, "tp": 2, "pp": 1, "cp": 1, "grad_accum": 16, "micro_batch_size": 2,
+        "zero_stage_or_fsdp": "zero1", "recompute": "none", "sequence_parallel": "true", "precision": "bf16",
+    }  # fmt: skip
+    return {**base, **changes}
+
+
+def predict(*rows: dict[str, Any]) -> pl.DataFrame:
+    texts = [{k: None if v is None else str(v) for k, v in entry.items()} for entry in rows]
+    return estimate_frame(pl.DataFrame(texts, infer_schema_length=None))
+
+
+def test_a_complete_row_is_estimated_without_assumptions() -> None:
+    got = predict(row()).row(0, named=True)
+    assert got["est_status"] == OK
+    assert got["est_assumptions"] is None
+    assert 0.2 < got["est_mfu"] < 0.75
+    assert got["est_fits"] is True
+    assert got["est_tokens_per_s_per_gpu"] * got["est_step_time_s"] * 8 == pytest.approx(4 * 16 * 2 * 4096)
+
+
+def test_the_breakdown_adds_up() -> None:
+    got = predict(row()).row(0, named=True)
+    memory = sum(got[f"est_mem_{part.name}_bytes"] for part in fields(Memory) if part.name != "fragmentation")
+    assert memory == pytest.approx(got["est_mem_bytes"])
+    assert sum(got[f"est_time_{part.name}_s"] for part in fields(StepTime)) == pytest.approx(got["est_step_time_s"])
+
+
+def test_rows_and_other_columns_stay_as_they_were() -> None:
+    given = pl.DataFrame(
+        [row(mine="a"), row(mine="b", num_heads=30), row(mine="c")], schema_overrides={"mine": pl.String}
+    )
+    got = estimate_frame(given)
+    assert got.select(given.columns).equals(given)
+    assert got.columns == [*given.columns, *PREDICTED]
+    assert [status == OK for status in got["est_status"]] == [True, False, True]
+
+
+def test_estimating_twice_changes_nothing() -> None:
+    once = predict(row(), row(dp=2, grad_accum=32, tp=4))
+    assert estimate_frame(once).equals(once)
+
+
+def test_an_empty_table_stays_empty() -> None:
+    got = estimate_frame(pl.DataFrame([row()]).clear())
+    assert got.height == 0
+    assert set(PREDICTED) <= set(got.columns)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"accelerator": "Cerebras WSE"}, "unknown accelerator: Cerebras WSE"),
+        ({"accelerator": None}, "accelerator not stated"),
+        ({"num_heads": None}, "shape unknown: num_heads"),
+        ({"gated_mlp": None}, "gated_mlp not stated"),
+        ({"seq_len": None}, "sequence length not stated"),
+        ({"micro_batch_size": None}, "layout incomplete: mbs"),
+        ({"num_gpus": 16}, "layout needs 8 accelerators, the row has 16"),
+        ({"zero_stage_or_fsdp": None}, "sharding of optimizer and parameters"),
+        ({"tp": 1, "pp": 2, "num_layers": 1}, "cannot be launched: more pipeline stages than layers"),
+        ({"num_heads": 33, "num_kv_heads": 33, "hidden_size": 33 * 128}, "attention heads are not divisible by tp"),
+        ({"num_experts": 8, "experts_per_token": 2}, "shape unknown: expert_ffn_hidden_size"),
+        ({"precision": "fp4"}, "precision fp4 is not modelled"),
+    ],
+)
+def test_a_row_that_cannot_be_estimated_says_why(change: dict[str, Any], reason: str) -> None:
+    got = predict(row(**change)).row(0, named=True)
+    assert reason in got["est_status"]
+    assert got["est_step_time_s"] is None
+    assert got["est_mem_bytes"] is None
+
+
+def test_a_gate_is_told_by_the_stated_size() -> None:
+    # 6.74B fits the gated, untied shape only
+    got = predict(row(gated_mlp=None, tie_word_embeddings=None, total_params_b=6.74)).row(0, named=True)
+    assert got["est_status"] == OK
+    assert "gated_mlp=true, tie_word_embeddings=false from the stated parameters" in got["est_assumptions"]
+
+
+def test_a_known_model_fills_its_shape_and_says_so() -> None:
+    bare = dict.fromkeys(("num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "vocab_size", "gated_mlp", "tie_word_embeddings"))  # fmt: skip
+    got = predict(row(**bare, model="Llama-3.1 8B"), row(**bare, model="unheard of 8B"))
+    assert got["est_status"][0] == OK
+    assert "of Llama 3 8B" in got["est_assumptions"][0]
+    assert got["est_status"][1].startswith("shape unknown")
+
+
+def test_experts_counted_outside_of_dp_are_folded_into_it() -> None:
+    moe = {"num_experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 2048, "shared_expert_ffn_hidden_size": 0,
+           "num_dense_layers": 0, "tp": 1}  # fmt: skip
+    inside = row(**moe, dp=8, ep=4, grad_accum=16)
+    outside = row(**moe, dp=2, ep=4, grad_accum=16)
+    got = predict(inside, outside)
+    assert got["est_status"].to_list() == [OK, OK]
+    assert got["est_step_time_s"][0] == got["est_step_time_s"][1]

@@ -1,0 +1,97 @@
+"""Laws of the time model, and the closed forms of its terms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.estimate.cluster import find_cluster
+from pipeline.estimate.communication import all_reduce_s, ring_bytes_per_s
+from pipeline.estimate.estimate import estimate
+from pipeline.estimate.layouts import Layouts
+from pipeline.estimate.models import LLAMA_2_7B, find_model, shape_of
+from pipeline.estimate.profile import load_profiles
+from pipeline.estimate.question import Question
+from pipeline.estimate.schedule import bubble_micro_batches, in_flight
+
+DEFAULT = load_profiles()["default"]
+H100 = find_cluster("H100 SXM")
+assert H100 is not None
+DENSE = Question(LLAMA_2_7B, H100, DEFAULT, 4096)
+MIXTRAL = Question(shape_of(find_model("Mixtral 8x7B") or {}), H100, DEFAULT, 4096)
+
+POWERS = st.sampled_from([1.0, 2.0, 4.0, 8.0])
+LAYOUT = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("tp", "pp", "dp", "cp", "mbs"), POWERS),
+        "gas": st.integers(1, 64).map(float),
+        "zero_stage": st.sampled_from([0.0, 1.0, 2.0, 3.0]),
+        "sequence_parallel": st.sampled_from([0.0, 1.0]),
+        "recompute": st.sampled_from([0.0, 1.0, 2.0]),
+    }
+)
+
+
+def test_idle_time_is_that_of_the_papers() -> None:
+    # 2104.04473 section 2.2: (p-1)/m of the ideal time, (p-1)/(v m) when interleaved; m = gas, not dp x gas
+    at = Layouts.of(pp=8, gas=64, dp=4, vpp=np.array([1.0, 3.0]))
+    assert bubble_micro_batches(at) / at.gas == pytest.approx([7 / 64, 7 / (3 * 64)])
+
+
+def test_micro_batches_alive() -> None:
+    assert in_flight(Layouts.of(pp=8, gas=64), is_first=True) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=4), is_first=True) == [4]
+    assert in_flight(Layouts.of(pp=8, gas=64), is_first=False) == [1]
+    # 2205.05198 section 4.2.3: 1 + (p-1)/(p m) with m interleaved stages
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=3), is_first=True) == pytest.approx([8 * (1 + 7 / 24)])
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=0), is_first=True) == [64]
+
+
+def test_an_all_reduce_moves_twice_the_tensor_around_the_ring() -> None:
+    size, tensor, rate = np.array([8.0]), np.array([1e9]), np.array([1e11])
+    assert all_reduce_s(tensor, size, rate, np.zeros(1)) == pytest.approx(2 * 7 / 8 * 1e9 / 1e11)
+
+
+def test_a_ring_across_nodes_shares_the_cards_of_its_ranks_in_a_node() -> None:
+    flat = Question(LLAMA_2_7B, H100, replace(DEFAULT, network_decay=0.0, network_share=1.0, link_share=1.0), 4096)
+    one, eight = ring_bytes_per_s(flat, np.array([8.0, 1.0]), np.array([4.0, 32.0]))
+    assert one == pytest.approx(50e9)  # one rank per node: one 400 Gb/s card
+    assert eight == pytest.approx(400e9)  # eight ranks per node: eight cards, still below NVLink's 450
+
+
+@settings(max_examples=120, deadline=None)
+@given(layout=LAYOUT)
+def test_parts_add_up_and_mfu_stays_below_one(layout: dict[str, float]) -> None:
+    for asked in (DENSE, MIXTRAL):
+        predicted = estimate(asked, Layouts.of(**layout))
+        assert predicted.step_time_s == pytest.approx(predicted.time.total)
+        assert 0 < predicted.mfu[0] < 1
+        assert min(float(np.min(part)) for part in vars(predicted.time).values()) >= 0
+
+
+@settings(max_examples=120, deadline=None)
+@given(layout=LAYOUT, what=st.sampled_from(["link_bytes_per_s", "network_bytes_per_s", "memory_bytes_per_s"]))
+def test_more_bandwidth_never_slows(layout: dict[str, float], what: str) -> None:
+    for asked in (DENSE, MIXTRAL):
+        faster = replace(asked, cluster=replace(asked.cluster, **{what: 2 * getattr(asked.cluster, what)}))
+        at = Layouts.of(**layout)
+        assert estimate(faster, at).step_time_s[0] <= estimate(asked, at).step_time_s[0] * (1 + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(layout=LAYOUT)
+def test_recomputation_costs_at_most_a_forward_pass_more(layout: dict[str, float]) -> None:
+    none = estimate(DENSE, Layouts.of(**{**layout, "recompute": 0.0}))
+    full = estimate(DENSE, Layouts.of(**{**layout, "recompute": 2.0}))
+    assert none.step_time_s[0] < full.step_time_s[0] < 1.6 * none.step_time_s[0]
+
+
+def test_an_estimate_does_not_depend_on_its_neighbours() -> None:
+    at = Layouts.of(dp=8, tp=np.array([1.0, 2.0, 8.0]), mbs=np.array([1.0, 4.0, 2.0]), gas=8)
+    together = estimate(DENSE, at).step_time_s
+    alone = [float(estimate(DENSE, at[slice(i, i + 1)]).step_time_s[0]) for i in range(3)]
+    assert together == pytest.approx(alone)
