@@ -99,7 +99,8 @@ def test_a_gate_is_told_by_the_stated_size() -> None:
 
 
 def test_a_known_model_fills_its_shape_and_says_so() -> None:
-    bare = dict.fromkeys(("num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "vocab_size", "gated_mlp", "tie_word_embeddings"))  # fmt: skip
+    shape = ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "vocab_size")
+    bare = dict.fromkeys((*shape, "gated_mlp", "tie_word_embeddings"))
     got = predict(row(**bare, model="Llama-3.1 8B"), row(**bare, model="unheard of 8B"))
     assert got["est_status"][0] == OK
     assert "of Llama 3 8B" in got["est_assumptions"][0]
