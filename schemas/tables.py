@@ -42,8 +42,8 @@ RUNS = Table(
     primary_key=("run_id",),
     column_names=(
         "run_id", "attempt", "source_path", "line_no", "run_dir", "sweep", "framework", "origin", "job_id",
-        "status", "status_confidence", "status_evidence", "started_at", "ended_at", "quarantine_reason",
-        "duplicate_of",
+        "status", "status_confidence", "status_evidence", "started_at", "ended_at", "diverged_at_step",
+        "quarantine_reason", "duplicate_of",
         *PLACE, *MODEL, *LAYOUT, *SOFTWARE, *_RUN_MEDIANS, "tflops_per_gpu_logged", *RUN_COLUMNS,
     ),
     rules=(

@@ -9,7 +9,7 @@ STATUS: dict[str, str] = {
     "completed": "reached its last step; trouble afterwards does not undo it",
     "oom": "the GPU ran out of memory",
     "host_oom": "the host ran out of memory (Slurm oom_kill, kernel OOM killer)",
-    "hang": "a collective watchdog timed out",
+    "hang": "a collective watchdog timed out, or (low confidence) the run went silent",
     "nccl_error": "NCCL or the network reported an error",
     "crash": "an exception or a non-zero exit with evidence in the log",
     "timeout": "the scheduler's time limit ended it",
@@ -159,7 +159,33 @@ EVENT_KIND: dict[str, str] = {
     "config_conflict": "two sources disagree on a setting",
     "inconsistent": "values that cannot all be true",
     "nan_loss": "loss is NaN or infinite",
+    "skipped_step": "steps skipped because gradients were NaN or infinite",
+    "diverged": "the loss rose and did not come back",
+    "silence": "no step for many times the usual step time",
+    "slowdown": "steps took much longer from some step on",
+    "straggler": "a rank or host slower than the others",
+    "held_after_end": "GPUs were held long after the last step",
+    "oom_by_others": "GPU memory ran out that other processes held",
+    "gpu_shared": "other processes held memory of the GPU",
+    "gpu_busy": "the GPU was not to be had: another process holds it",
+    "not_ending": "processes outlived the signals that should have ended them",
     "ended": "the source's own word on how the run ended",
 }
+
+AILMENTS: tuple[str, ...] = (
+    "diverged",
+    "nan_loss",
+    "held_after_end",
+    "oom_by_others",
+    "gpu_busy",
+    "slowdown",
+    "straggler",
+    "silence",
+    "gpu_shared",
+    "not_ending",
+    "skipped_step",
+)
+"""Words of EVENT_KIND for what ails a run beside how it ended, what costs most first: one event per run and ailment
+(of stragglers: per rank), with its figures."""  # fmt: skip
 
 REJECT_REASON_UNPARSED = "looks like a metric line but did not parse"

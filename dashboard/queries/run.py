@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dashboard.queries.query import Query
+from schemas.vocab import AILMENTS
 
 MAX_POINTS = 500  # about one per pixel of the curve
 MAX_EVIDENCE = 200
@@ -54,14 +55,19 @@ def all_steps(run_id: str) -> Query:
 
 
 def evidence(run_id: str) -> Query:
-    """Its evidence lines in the order of the file, at most MAX_EVIDENCE; `found` counts all of them."""
+    """Its evidence lines in the order of the file, at most MAX_EVIDENCE, ailments first; `found` counts all of them."""
     return Query(
-        f"""SELECT source_path, line_no, ts, kind, rank, host, text, count(*) OVER () AS found
-FROM events
-WHERE run_id = $run_id
-ORDER BY source_path, line_no, kind
-LIMIT {MAX_EVIDENCE}""",
-        {"run_id": run_id},
+        f"""WITH told AS (
+  SELECT *, count(*) OVER () AS found
+  FROM events
+  WHERE run_id = $run_id
+  ORDER BY list_contains($ailments, kind) DESC, source_path, line_no, kind
+  LIMIT {MAX_EVIDENCE}
+)
+SELECT source_path, line_no, ts, kind, rank, host, text, found
+FROM told
+ORDER BY source_path, line_no, kind""",
+        {"run_id": run_id, "ailments": list(AILMENTS)},
     )
 
 

@@ -10,6 +10,7 @@ from dashboard.configuration import Fact
 from dashboard.curves import Curve, beyond_in_words
 from dashboard.frontier import hardware
 from dashboard.labels import MISSING, count, memory, number, percent, seconds, significant
+from dashboard.words.ailments import ailments
 
 Run = Mapping[str, Any]
 
@@ -56,6 +57,7 @@ def answer(run: Run, evidence: Sequence[Mapping[str, Any]], last_step_line: int 
     text = f"{ended}{_speed(run)}."
     if run["status"] == "completed":
         text += _after_the_end(evidence, last_step_line)
+    text += ailments(run, evidence)
     if run["quarantine_reason"]:
         text += f" Kept out of every ranking: {str(run['quarantine_reason']).rstrip('.')}."
     return text
@@ -66,6 +68,8 @@ def _ended(run: Run) -> str:
         return "Published as completed"
     if run["status"] == "completed" and run["steps_planned"] is not None and run["last_step"] == run["steps_planned"]:
         return f"Completed all {count(run['steps_planned'], 'step')}"
+    if run["status"] == "hang" and run["status_confidence"] == "low":
+        return "Went silent and probably hung"
     return _ENDED[run["status"]]
 
 
@@ -227,7 +231,7 @@ def curve_alt(curve: Curve) -> str:
 
 
 # What decides or contradicts a status says more than what merely happened, or than the head of a traceback.
-_LAST = ("traceback", "launch", "config_conflict", "inconsistent")
+_LAST = ("traceback", "launch", "config_conflict", "inconsistent", "skipped_step")
 
 
 def telling(evidence: Sequence[Mapping[str, Any]], status: str, most: int) -> list[tuple[Mapping[str, Any], int]]:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 import polars as pl
 
-from pipeline.parse import configure, outcome
+from pipeline.parse import configure, health, outcome, silence, symptoms
 from pipeline.parse.attempts import number_attempts
 from pipeline.parse.combine import with_combined
 from pipeline.parse.evidence import MAX_TEXT_CHARS
@@ -85,13 +85,20 @@ def assemble(
     rows = runs
     for known in (wide, summary, _planned(steps), _begin_and_end(_with_run(spans, runs, sources))):
         rows = _completed(rows, known)
-    rows = _completed(rows, _outcomes(rows, steps, events, chosen, now))
+    silences = silence.silences(steps, rows, now=now)
+    rows = _completed(rows, _outcomes(rows, steps, events, chosen, silences, now=now))
+    found, diverged = health.findings(
+        TABLES["runs"].conform(rows).with_columns(dialect=rows["dialect"]), steps, events.drop_nulls("run_id"),
+        printed=_printed(parsed, runs), silences=silences, begun=_begun(facts, runs),
+    )  # fmt: skip
+    rows = _completed(rows, diverged)
+    events = health.without_symptoms(events)
     rejects = pl.concat([_unparsed(facts.steps, sources), _unreadable(chosen)])
     noted = configure.conflicts(chosen)
     return {
         "runs": rows,
         "steps": TABLES["steps"].conform(steps),
-        "events": pl.concat([TABLES["events"].conform(events), TABLES["events"].conform(noted)]).unique(
+        "events": pl.concat(TABLES["events"].conform(part) for part in (events, noted, found)).unique(
             TABLES["events"].primary_key, maintain_order=True
         ),
         "settings": TABLES["settings"].conform(chosen.filter(pl.col("name").is_in(list(TABLES["runs"].polars_schema)))),
@@ -104,7 +111,7 @@ def _leaders(sources: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 
     A unit whose logs hold no dialect and no sign of a failure, and that has no configuration beside them, is not a run.
     """
-    telling = facts.events.filter(~pl.col("kind").is_in(["traceback", "exception", "exit_code"]))
+    telling = facts.events.filter(~pl.col("kind").is_in(["traceback", "exception", "exit_code", *symptoms.KINDS]))
     beside = sources.filter((pl.col("kind") != "log") & pl.col("dialect").is_not_null())
     framework = beside.group_by("unit").agg(dialect_beside=pl.col("dialect").first())
     counted = (
@@ -258,8 +265,32 @@ def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _printed(parsed: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
+    """Step lines of every rank with their run, of files in which several ranks print."""
+    many = parsed.group_by("source").agg(pl.col("rank").n_unique()).filter(pl.col("rank") > 1)
+    mine = parsed.join(many, on="source", how="semi")
+    return _attempt_of(mine, runs).join(runs.select("run_id", source_path="path"), on="run_id", maintain_order="left")
+
+
+def _begun(facts: Facts, runs: pl.DataFrame) -> pl.DataFrame:
+    """First line of each run that its trainer printed: a launch, an argument or a step."""
+    said = [
+        facts.events.filter(pl.col("kind") == "launch"),
+        facts.settings.filter(pl.col("setting_source") == "argument_dump"),
+        facts.steps,
+    ]
+    first = pl.concat(frame.select("source", "line_no") for frame in said).unique()
+    return _attempt_of(first, runs).drop_nulls("run_id").group_by("run_id").agg(first_line=pl.col("line_no").min())
+
+
 def _outcomes(
-    rows: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame, chosen: pl.DataFrame, now: datetime
+    rows: pl.DataFrame,
+    steps: pl.DataFrame,
+    events: pl.DataFrame,
+    chosen: pl.DataFrame,
+    silences: pl.DataFrame,
+    *,
+    now: datetime,
 ) -> pl.DataFrame:
     lines = pl.col("line_no").sort()
     last_line = steps.group_by("run_id").agg(
@@ -275,9 +306,11 @@ def _outcomes(
         rows.join(last_line, on="run_id", how="left", maintain_order="left")
         .join(words, on="run_id", how="left", maintain_order="left")
         .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
+        .join(silences.drop("source_path", "line_no", "ts"), on="run_id", how="left", maintain_order="left")
         .select(
             pl.col("run_id").alias("key"), "last_step", "steps_planned", "last_step_line", "previous_step_line",
-            pl.col("has_settings").fill_null(value=False),
+            pl.col("has_settings").fill_null(value=False), "longest_pause_s",
+            silence=pl.when("is_hang").then("silence"),
             modified_at=pl.when(newest).then("modified_at"),
             status_file=pl.when(newest).then("status_file"),
         )

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from pipeline.parse import symptoms
 from pipeline.parse.protocol import EVENT_FACTS, conform
 from pipeline.parse.timestamps import timestamp
 
@@ -25,7 +26,7 @@ class Pattern:
     regex: str
 
 
-PATTERNS = (
+PATTERNS: tuple[Pattern, ...] = (
     # torch: c10/cuda/CUDACachingAllocator.cpp. <=1.12 RuntimeError, 1.13-2.1 torch.cuda.OutOfMemoryError, later
     # torch.OutOfMemoryError; HIP builds say HIP. JAX: RESOURCE_EXHAUSTED.
     Pattern(
@@ -116,6 +117,7 @@ PATTERNS = (
         r"Segmentation fault|^\s?Fatal Python error|Signal 11 \(SIGSEGV\)|\bBus error\b",
     ),
 )  # fmt: skip
+PATTERNS += tuple(Pattern(*symptom) for symptom in symptoms.SYMPTOMS)
 
 ANCHORS: tuple[str, ...] = tuple(sorted({literal for pattern in PATTERNS for literal in pattern.literals}))
 

@@ -11,7 +11,9 @@ The order of the rules is the knowledge:
 5. Processes that died, without a reason. One that was survived explains it after all: a buffered stdout may reach the
    file later than the traceback.
 6. A status file's word, which may be wrong (picotron greps it together) and so never beats the log.
-7. Nothing: `running` while the file is fresh, `truncated` when it stops after it had started, else `unknown`.
+7. No step for many times the usual pause between steps, though the log went on or was written live: `hang`, which a
+   process that died without a word looks like, too. See `pipeline.parse.silence`.
+8. Nothing: `running` while the file is fresh, `truncated` when it stops after it had started, else `unknown`.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from datetime import datetime, timedelta
 import polars as pl
 
 STALE_AFTER = timedelta(minutes=15)
-"""A log without an end that was written to within this time is `running`."""
+"""A log without an end that was written to within this time, or PAUSES of its own longest pauses, is `running`."""
+
+PAUSES = 3
 
 OUTCOME = pl.Schema({"status": pl.String, "status_confidence": pl.String, "status_evidence": pl.String})
 
@@ -49,8 +53,8 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
 
     Args:
         attempts: one row per attempt with `key`, `last_step`, `steps_planned`, `last_step_line`, `previous_step_line`
-            (the one before), `has_settings`, `modified_at` (newest modification time of its files) and `status_file`
-            (its word or NULL).
+            (the one before), `has_settings`, `modified_at` (newest modification time of its files), `status_file` (its
+            word or NULL), `longest_pause_s` between two logged steps and `silence` (a hang's sign in words, or NULL).
         events: `key`, `line_no`, `kind`, `text`, and `is_secondary` (from another file than the steps).
         now: the moment of reading, for `running`.
 
@@ -89,7 +93,8 @@ def _ladder(now: datetime) -> list[_Rung]:
     """(condition, status, confidence, evidence), the strongest first."""
     reached = pl.col("last_step") >= pl.col("steps_planned")
     filed = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
-    fresh = pl.col("modified_at") > pl.lit(now - STALE_AFTER)
+    pause = pl.duration(microseconds=(pl.col("longest_pause_s") * 1e6 * PAUSES).cast(pl.Int64))
+    fresh = pl.lit(now) - pl.col("modified_at") < pl.max_horizontal(pl.lit(STALE_AFTER), pause)
     started = pl.col("last_step").is_not_null() | pl.col("has_settings") | _is_there("launch")
     is_stop = pl.col("ending.kind").is_in(_STOPS)
     # Slurm cancels the rest of a step itself when one of its tasks fails.
@@ -105,7 +110,8 @@ def _ladder(now: datetime) -> list[_Rung]:
         _rung("survived", "low", _is_there("dead")),
         _rung("dead", "medium"),
         (filed.is_not_null(), filed, "medium", pl.format("the status file says {}", "status_file")),
-        (fresh, pl.lit("running"), "medium", pl.lit("the log has no end and was written to in the last 15 minutes")),
+        (pl.col("silence").is_not_null(), pl.lit("hang"), "low", pl.col("silence")),
+        (fresh, pl.lit("running"), "medium", pl.lit("the log has no end and was written to a short while ago")),
         (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
     ]
 

@@ -29,7 +29,12 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Any:
             run_row("p1", origin="published"),
         ],
         steps=[*step_rows("a1"), *step_rows("b1", slow)],
-        events=[event_row("a1", line_no=20), event_row("a1", line_no=10), event_row("b1")],
+        events=[
+            event_row("a1", line_no=20),
+            event_row("a1", line_no=10),
+            *(event_row("b1", line_no=line) for line in range(1, run.MAX_EVIDENCE + 50)),
+            event_row("b1", line_no=9000, kind="slowdown"),
+        ],
         settings=[setting_row("a1", value="2", is_used=False, setting_source="folder_name"), setting_row("a1")],
         files=[
             file_row(one, unit="/logs/b"),
@@ -74,6 +79,13 @@ def test_evidence_comes_in_file_order_with_its_number(con: Any) -> None:
     evidence = run.evidence("a1").run(con)
     assert evidence["line_no"].to_list() == [10, 20]
     assert evidence["found"].to_list() == [2, 2]
+
+
+def test_of_many_lines_an_ailment_is_among_those_shown(con: Any) -> None:
+    evidence = run.evidence("b1").run(con)
+    assert evidence.height == run.MAX_EVIDENCE
+    assert evidence["line_no"].to_list() == [*range(1, run.MAX_EVIDENCE), 9000]
+    assert set(evidence["found"]) == {run.MAX_EVIDENCE + 50}
 
 
 def test_the_value_in_use_comes_before_the_ones_that_contradict_it(con: Any) -> None:

@@ -56,6 +56,14 @@ def test_a_failed_run_says_where_it_stopped() -> None:
     assert answer(status="hang", last_step=3) == (
         "**Hung in a collective** after step 3 of 10, at 2.93 s a step and 21.6 % MFU until then."
     )
+    assert answer(status="hang", status_confidence="low", last_step=3).startswith("**Went silent and probably hung**")
+
+
+def test_an_ailment_is_told_before_the_quarantine() -> None:
+    lines = [event_row(kind="slowdown", text="from step 6 on a step takes 9 s", line_no=60)]
+    assert answer(lines, 90, quarantine_reason="a trial").endswith(
+        " From step 6 on a step takes 9 s. Kept out of every ranking: a trial."
+    )
 
 
 def test_a_published_row_is_not_said_to_have_logged_steps() -> None:

@@ -184,12 +184,12 @@ def attempt(**values: object) -> pl.DataFrame:
     """One attempt as `classify` takes it; unknown unless overridden."""
     row: dict[str, object] = {
         "key": "a", "last_step": None, "steps_planned": None, "last_step_line": None, "previous_step_line": None,
-        "has_settings": False, "modified_at": None, "status_file": None,
+        "has_settings": False, "modified_at": None, "status_file": None, "longest_pause_s": None, "silence": None,
     }  # fmt: skip
     schema = {
         "key": pl.String(), "last_step": pl.Int64(), "steps_planned": pl.Int64(), "last_step_line": pl.Int64(),
         "previous_step_line": pl.Int64(), "has_settings": pl.Boolean(), "modified_at": pl.Datetime("us"),
-        "status_file": pl.String(),
+        "status_file": pl.String(), "longest_pause_s": pl.Float64(), "silence": pl.String(),
     }  # fmt: skip
     return pl.DataFrame([row | values], schema=schema)
 

@@ -1,0 +1,81 @@
+"""Runs that completed and then held their GPUs until something ended the job.
+
+The end is the later of the last logged step and the trainer's own last word; what ended the job stands behind it: the
+scheduler, the user, a signal or a collective's watchdog. Their distance is what the GPUs were held for. A watchdog's
+line often has no date, but says how long the collective waited.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse.finding import FINDING, finding
+
+HELD_S = 5 * 60.0
+_ENDED_BY = {
+    "timeout": "the scheduler's time limit", "cancelled": "a cancellation", "preempted": "a preemption",
+    "node_fail": "a failed node", "sigkill": "SIGKILL", "sigterm": "SIGTERM", "interrupted": "Ctrl-C",
+    "hang": "a collective's watchdog", "nccl_error": "an NCCL error",
+}  # fmt: skip
+_ZONE_S = 120.0
+
+
+def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """FINDING rows of kind `held_after_end`, at most one per run.
+
+    Args:
+        runs: `run_id`, `status`, `num_gpus`.
+        steps: `run_id`, `step`, `ts`, `line_no`, one row per run and step.
+        events: FINDING columns and `is_secondary` (from another file than the steps).
+    """
+    done = runs.filter(pl.col("status") == "completed").select("run_id", "num_gpus")
+    last = steps.group_by("run_id").agg(
+        last_step=pl.col("step").max(), last_ts=pl.col("ts").max(), last_line=pl.col("line_no").max()
+    )
+    said = events.filter((pl.col("kind") == "training_end") & ~pl.col("is_secondary"))
+    said = said.group_by("run_id").agg(said_ts=pl.col("ts").max(), said_line=pl.col("line_no").max())
+    ends = done.join(last, on="run_id", how="left").join(said, on="run_id", how="left")
+    ends = ends.with_columns(
+        end_ts=pl.max_horizontal("last_ts", "said_ts"), end_line=pl.max_horizontal("last_line", "said_line")
+    )
+    stops = events.filter(pl.col("kind").is_in(list(_ENDED_BY))).join(ends, on="run_id")
+    stops = stops.filter(pl.col("is_secondary") | (pl.col("line_no") > pl.col("end_line")))
+    if stops.is_empty():
+        return pl.DataFrame(schema=FINDING)
+    text = pl.col("text")
+    waited_s = text.str.extract(r"ran for (\d+) milliseconds").cast(pl.Float64, strict=False) / 1000
+    since_s = (pl.coalesce("ts", _glog_time()) - pl.col("end_ts")).dt.total_seconds().cast(pl.Float64)
+    held = stops.with_columns(held_s=pl.max_horizontal(waited_s, since_s), is_waited=since_s.is_null())
+    held = held.filter(pl.col("held_s") >= HELD_S)
+    longest = held.sort("held_s", "line_no", descending=[True, False]).unique(
+        "run_id", keep="first", maintain_order=True
+    )
+    return finding(longest.with_columns(text=_text()), "held_after_end")
+
+
+def _glog_time() -> pl.Expr:
+    """Time of a line in glog's form (`[E1014 12:00:00.123`), in the year of the run's end."""
+    pattern = r"\[?[IWEF](\d{2})(\d{2}) (\d{2}:\d{2}:\d{2})"
+    parts = [pl.col("text").str.extract(pattern, i) for i in (1, 2, 3)]
+    stamp = pl.format("{}-{}-{} {}", pl.col("end_ts").dt.year(), *parts)
+    return stamp.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")
+
+
+def _text() -> pl.Expr:
+    hours = pl.col("held_s") / 3600
+    gpus = pl.col("num_gpus").cast(pl.Float64, strict=False)
+    nearest = hours.round(0)
+    is_whole = (nearest >= 1) & ((hours - nearest).abs() * 3600 <= _ZONE_S) & ~pl.col("is_waited")
+    where = pl.when(pl.col("last_step").is_not_null()).then(pl.format("after the last step {}", "last_step"))
+    return pl.concat_str(
+        pl.lit("GPUs were held for "),
+        pl.when("is_waited").then(pl.lit("at least ")),
+        (pl.col("held_s") / 60).round(1),
+        pl.lit(" min "),
+        where.otherwise(pl.lit("after the end")),
+        pl.format(" ({} GPU-hours on {} GPUs)", (hours * gpus).round(1), gpus.cast(pl.Int64)),
+        pl.lit(", until "),
+        pl.col("kind").replace_strict(_ENDED_BY, default=None, return_dtype=pl.String),
+        pl.when(is_whole).then(pl.lit("; a whole number of hours may be two clocks in different time zones")),
+        ignore_nulls=True,
+    )

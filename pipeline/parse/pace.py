@@ -1,0 +1,117 @@
+"""Runs that stretched: steps that took much longer from some step on.
+
+The change point is that of Pettitt (1979), "A non-parametric approach to the change-point problem", Applied Statistics
+28(2): with r_i the ranks of n costs, U_k = 2 * sum(r_1..r_k) - k (n + 1) is lowest where the costs rise, and for a rise
+of K = -min U about p = exp(-6 K^2 / (n^3 + n^2)). Ranks make it blind to how slow a single slow step was, so
+checkpoints and evaluations that are a minority of the steps do not matter. A slow-down is reported when p < P_MAX, the
+median cost behind the change is SLOWER times that before it, and MIN_STEPS steps stand on either side.
+
+The cost of a step is the inverse of its tokens/s, so that a batch that grows is no slow-down, else its time.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse.finding import FINDING, finding
+from pipeline.steady import warmup_steps
+
+SLOWER = 1.5
+P_MAX = 1e-3
+MIN_STEPS = 5
+STEPS = 20
+_COVER = 0.8  # share of the steps that must log a quantity for it to count
+
+
+def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
+    """FINDING rows of kind `slowdown`, at most one per run.
+
+    `steps`: `run_id`, `source_path`, `line_no`, `ts`, `step`, `step_time_s`, `tokens_per_s`, `tokens_per_s_per_gpu`.
+    """
+    rows = _costs(steps)
+    if rows.is_empty():
+        return pl.DataFrame(schema=FINDING)
+    place, n = pl.col("place"), pl.col("n")
+    rank = pl.col("cost").rank("average").over("run_id")
+    rows = rows.with_columns(u=(2 * rank.cum_sum().over("run_id") - place * (n + 1)))
+    is_inner = place.is_between(MIN_STEPS, n - MIN_STEPS)
+    rows = rows.with_columns(split=place.sort_by(pl.when(is_inner).then("u"), nulls_last=True).first().over("run_id"))
+    is_after = place > pl.col("split")
+    # Ranks do not see how far apart two costs are. So the split moves to where fewest steps stand on the wrong side of
+    # the geometric mean of both medians.
+    medians = [pl.col("cost").filter(side).median().over("run_id") for side in (~is_after, is_after)]
+    side = pl.when(pl.col("cost") <= (medians[0] * medians[1]).sqrt()).then(-1).otherwise(1)
+    rows = rows.with_columns(wrong=side.cum_sum().over("run_id"))
+    rows = rows.with_columns(
+        k=(-pl.col("u")).max().over("run_id"),
+        split=place.sort_by(pl.when(is_inner).then("wrong"), nulls_last=True, maintain_order=True)
+        .first()
+        .over("run_id"),
+    )
+    changes = rows.group_by("run_id").agg(
+        n=n.first(),
+        k=pl.col("k").first(),
+        split=pl.col("split").first(),
+        before=pl.col("cost").filter(~is_after).median(),
+        after=pl.col("cost").filter(is_after).median(),
+        near_before=pl.col("cost").filter(~is_after).tail(MIN_STEPS).median(),
+        near_after=pl.col("cost").filter(is_after).head(MIN_STEPS).median(),
+        time_before=pl.col("step_time_s").filter(~is_after).median(),
+        time_after=pl.col("step_time_s").filter(is_after).median(),
+        since=pl.col("step").filter(is_after).first(),
+        source_path=pl.col("source_path").filter(is_after).first(),
+        line_no=pl.col("line_no").filter(is_after).first(),
+        ts=pl.col("ts").filter(is_after).first(),
+        stride=(pl.col("step").last() - pl.col("step").first()) / (n.first() - 1),
+    )
+    size = pl.col("n").cast(pl.Float64)
+    p = (-6 * pl.col("k") ** 2 / (size**3 + size**2)).exp()
+    ratio = pl.col("after") / pl.col("before")
+    slow = changes.filter((p < P_MAX) & (ratio >= SLOWER)).with_columns(ratio=ratio)
+    return finding(slow.with_columns(text=_text()), "slowdown")
+
+
+def _costs(steps: pl.DataFrame) -> pl.DataFrame:
+    """Steady steps of runs long enough, with `cost`, `place` (from 1) and `n` of those that have one."""
+    inverse = [1 / pl.col(name) for name in ("tokens_per_s", "tokens_per_s_per_gpu")]
+    candidates = {"of_tokens": inverse[0], "of_gpu": inverse[1], "of_time": pl.col("step_time_s")}
+    rows = steps.sort("run_id", "step").with_columns(
+        place=pl.int_range(pl.len()).over("run_id"), logged=pl.len().over("run_id")
+    )
+    rows = rows.filter((pl.col("place") >= warmup_steps(pl.col("logged"))) & (pl.col("logged") >= STEPS))
+    rows = rows.with_columns(
+        pl.when(cost.is_finite() & (cost > 0)).then(cost).alias(n) for n, cost in candidates.items()
+    )
+    is_covered = {name: pl.col(name).count().over("run_id") >= _COVER * pl.col("logged") for name in candidates}
+    chosen = pl.when(is_covered["of_tokens"]).then("of_tokens").when(is_covered["of_gpu"]).then("of_gpu")
+    rows = rows.with_columns(
+        cost=chosen.when(is_covered["of_time"]).then("of_time"),
+    ).drop_nulls("cost")
+    return rows.with_columns(
+        place=pl.int_range(1, pl.len() + 1).over("run_id"), n=pl.len().cast(pl.Int64).over("run_id")
+    )
+
+
+def _text() -> pl.Expr:
+    """In seconds a step where both sides log them, else as a ratio of tokens/s."""
+    sizes = [pl.col("n") - pl.col("split"), pl.col("split")]
+    in_time = pl.format(
+        "from step {} on a step takes {} s, before it {} s: {} times as long (medians of {} and {} logged steps)",
+        "since",
+        pl.col("time_after").round(3),
+        pl.col("time_before").round(3),
+        (pl.col("time_after") / pl.col("time_before")).round(2),
+        *sizes,
+    )
+    in_tokens = pl.format(
+        "from step {} on tokens/s are 1/{} of those before (medians of {} and {} logged steps)",
+        "since",
+        pl.col("ratio").round(2),
+        *sizes,
+    )
+    # A jump shows in the few steps around it; of a creep they show little.
+    is_creep = pl.col("near_after") / pl.col("near_before") < pl.col("ratio").sqrt()
+    lost_s = (pl.col("time_after") - pl.col("time_before")) * sizes[0] * pl.col("stride")
+    cost = pl.when(lost_s > 0).then(pl.format("; it cost about {} min", (lost_s / 60).round(1)))
+    creep = pl.when(is_creep).then(pl.lit("; it crept up rather than jumped"))
+    return pl.concat_str(pl.coalesce(in_time, in_tokens), creep, cost, ignore_nulls=True)
