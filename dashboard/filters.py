@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -94,7 +95,11 @@ class Filters:
 SLICE = ("origin", "accelerator", "seq_len", "gbs_tokens")
 GRID = (*SLICE, "sweep")
 NARROWING = tuple(field.name for field in fields(Filters) if field.name not in GRID)
-_VOCABULARIES = {"framework": vocab.FRAMEWORK, "recompute": vocab.RECOMPUTE, "precision": vocab.PRECISION}
+_VOCABULARIES = {
+    "framework": re.compile(vocab.DECLARED_FRAMEWORK),  # open: a dialect file brings its own name
+    "recompute": re.compile("|".join(vocab.RECOMPUTE)),
+    "precision": re.compile("|".join(vocab.PRECISION)),
+}
 
 
 def _number_or_unknown(text: str) -> int | str | None:
@@ -138,7 +143,7 @@ def _parse_one(name: str, text: str) -> object | None:
     if name == "zero_stage":
         return int(text) if text in ("0", "1", "2", "3") else None
     if name in _VOCABULARIES:
-        return text if text in _VOCABULARIES[name] else None
+        return text if _VOCABULARIES[name].fullmatch(text) else None
     return Range.parse(text) if name in LAYOUT_RANGES else None
 
 

@@ -102,6 +102,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS) -> str:
         for sidecar in dialect.sidecars:
             if fnmatch(lower, sidecar.pattern):
                 return sidecar.kind
+        if any(fnmatch(lower, pattern) for pattern in dialect.log_names):
+            return "log"
     path = PurePosixPath(lower)
     while path.suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", path.suffix):  # train.log.1, train.log.2.gz
         path = path.with_suffix("")
@@ -136,6 +138,9 @@ def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, in
     fresh = found.join(
         up_to_date.select("path", "bytes", "mtime", "unit"), on=["path", "bytes", "mtime", "unit"], how="anti"
     )
+    # Without its dialect file, a log may even seem to belong elsewhere: what such a file has read stays.
+    orphans = ledger.filter(pl.col("parser").is_not_null() & current.is_null())
+    fresh = fresh.join(orphans.select("path", "bytes", "mtime"), on=["path", "bytes", "mtime"], how="anti")
     return found.join(fresh.select("unit").unique(), on="unit", how="semi", maintain_order="left")
 
 

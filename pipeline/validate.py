@@ -111,7 +111,9 @@ def _column_checks(column: Column) -> list[pa.Check]:
     import pandera.polars as pa
 
     checks = []
-    if column.words:
+    if column.words and column.other_words:
+        checks.append(pa.Check.str_matches(f"^(?:{column.other_words})$", error="must be a name of small letters"))
+    elif column.words:
         checks.append(pa.Check.isin(list(column.words), error=f"must be one of: {', '.join(column.words)}"))
     if column.minimum is not None:
         checks.append(pa.Check.ge(column.minimum, error=f"must be at least {column.minimum:g}"))

@@ -11,20 +11,26 @@ DataType = pl.DataType | type[pl.DataType]
 
 @dataclass(frozen=True)
 class Column:
-    """One column: `unit` is required for numbers ("count", "id" and "fraction" are units here)."""
+    """One column: `unit` is required for numbers ("count", "id" and "fraction" are units here).
+
+    `words` are all that it may hold, unless `other_words`, an expression, says what further words look like.
+    """
 
     name: str
     dtype: DataType
     description: str
     unit: str | None = None
     words: dict[str, str] | None = field(default=None, hash=False)
+    other_words: str | None = None
     minimum: float | None = None
     positive: bool = False
 
 
-def text_column(name: str, description: str, words: dict[str, str] | None = None) -> Column:
-    """Text, or a closed vocabulary where `words` are given."""
-    return Column(name, pl.String, description, words=words)
+def text_column(
+    name: str, description: str, words: dict[str, str] | None = None, *, other_words: str | None = None
+) -> Column:
+    """Text, or a vocabulary where `words` are given: a closed one without `other_words`."""
+    return Column(name, pl.String, description, words=words, other_words=other_words)
 
 
 def int_column(name: str, unit: str, description: str, minimum: float | None = 0) -> Column:

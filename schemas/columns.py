@@ -22,7 +22,12 @@ _IDENTITY = (
     _int("line_no", "count", "line in that file, counted from 1 at line feeds", minimum=1),
     _text("run_dir", "directory that holds the run's files"),
     _text("sweep", "directory (or published study) that the run belongs to"),
-    _text("framework", "training framework", vocab.FRAMEWORK),
+    _text(
+        "framework",
+        "training framework; a word beside those listed is the name of a dialect file",
+        vocab.FRAMEWORK,
+        other_words=vocab.DECLARED_FRAMEWORK,
+    ),
     _text("origin", "measured, published or simulated", vocab.ORIGIN),
     _text("job_id", "scheduler job id, from the file name or the log"),
 )

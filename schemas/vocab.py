@@ -57,6 +57,9 @@ FRAMEWORK: dict[str, str] = {
     "other": "a framework without a parser of its own",
 }
 
+DECLARED_FRAMEWORK = r"[a-z][a-z0-9._-]{0,39}"
+"""What a dialect file may call its framework, beside the words above."""
+
 RECOMPUTE: dict[str, str] = {
     "none": "activations are kept",
     "selective": "only attention internals are recomputed",

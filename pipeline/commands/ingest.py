@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from pipeline.commands.output import note, say, say_json, table
@@ -22,9 +23,21 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-published", action="store_true", help="leave the bundled published results out of the store"
     )
 
+    add_dialect_argument(parser)
+
+
+def add_dialect_argument(parser: argparse.ArgumentParser) -> None:
+    """Dialect files to read with."""
+    parser.add_argument(
+        "--dialect", metavar="FILE", action="append", default=[], help="dialect file (TOML) of an in-house log format; "
+        "may be given several times, and is remembered: later ingests read with it, too",
+    )  # fmt: skip
+
 
 def _run(args: argparse.Namespace) -> int:
-    summary = ingest_with_progress(Home.resolve(args.home), args.paths, with_published=not args.no_published)
+    summary = ingest_with_progress(
+        Home.resolve(args.home), args.paths, with_published=not args.no_published, dialect_files=args.dialect
+    )
     if args.json:
         say_json(as_dict(summary))
     else:
@@ -32,12 +45,21 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def ingest_with_progress(home: Home, paths: list[str], *, with_published: bool = True) -> Any:
+def ingest_with_progress(
+    home: Home, paths: list[str], *, with_published: bool = True, dialect_files: Sequence[str] = ()
+) -> Any:
     """Ingest with a progress bar. Returns orchestration.run.Summary; raises as `ingest_paths` does."""
     from pipeline.orchestration.run import ingest_paths  # Dagster takes seconds to import: only when it is needed
 
     with file_progress("reading") as progress:
-        return ingest_paths(home, paths, with_published=with_published, on_plan=progress.plan, on_file=progress.advance)
+        return ingest_paths(
+            home,
+            paths,
+            dialect_files=dialect_files,
+            with_published=with_published,
+            on_plan=progress.plan,
+            on_file=progress.advance,
+        )
 
 
 def as_dict(summary: Any) -> dict[str, Any]:
@@ -45,6 +67,7 @@ def as_dict(summary: Any) -> dict[str, Any]:
     return {
         "files": {"seen": summary.files_seen, "new": summary.files_new, **summary.files},
         "runs": dict(summary.runs),
+        "dialects": summary.dialects,
         "published_runs": summary.published,
         "rows": dict(summary.rows),
         "rejected_files": [{"path": path, "error": error} for path, error in summary.rejected_files],
@@ -65,6 +88,8 @@ def as_text(summary: Any) -> str:
     speed = f" ({summary.mb_per_s:,.1f} MB/s)" if summary.mb_per_s and summary.bytes >= MIN_SPEED_BYTES else ""
     lines = [("files", f"{files}{': ' + counted if counted else ''}")]
     lines.append(("runs", f"{sum(summary.runs.values()):,}{': ' + runs if runs else ''}"))
+    if summary.dialects:
+        lines.append(("dialects", f"{', '.join(summary.dialects)} (remembered; see `sweepscope dialect list`)"))
     if summary.published:
         lines.append(("published", f"{summary.published:,} bundled results with their sources"))
     lines.append(("rows", rows or "nothing new"))

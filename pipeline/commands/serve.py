@@ -10,6 +10,7 @@ from pipeline.commands.output import note, say_result
 from pipeline.commands.protocol import Verb
 from pipeline.commands.watch import add_watch_arguments
 from pipeline.ingest import find
+from pipeline.store.dialects import in_force, remember
 from pipeline.store.home import Home
 
 
@@ -20,7 +21,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     home = Home.resolve(args.home)
-    find(args.paths)
+    remember(home, args.dialect)
+    find(args.paths, dialects=in_force(home).dialects)
     servers.check_port(args.port, args.host)
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
     page, runs = f"http://{args.host}:{args.port}", f"http://{args.host}:{args.dagster_port}"

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 
 from pipeline.commands import servers
+from pipeline.commands.ingest import add_dialect_argument
 from pipeline.commands.output import note, say_result
 from pipeline.commands.protocol import Verb
 from pipeline.ingest import find
+from pipeline.store.dialects import in_force, remember
 from pipeline.store.home import Home
 
 
 def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
-    """Paths to watch and Dagster's port."""
+    """Paths to watch, dialect files and Dagster's port."""
+    add_dialect_argument(parser)
     parser.add_argument("paths", metavar="PATH", nargs="+", help="directories or URLs where run directories appear")
     parser.add_argument(
         "--dagster-port", type=int, default=servers.WEBSERVER_PORT, help="port of Dagster's page (default: %(default)s)"
@@ -26,7 +29,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     home = Home.resolve(args.home)
-    find(args.paths)  # a wrong path is told now, not by a sensor tick nobody reads
+    remember(home, args.dialect)
+    find(args.paths, dialects=in_force(home).dialects)  # a wrong path is told now, not by a sensor tick nobody reads
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
     note("Starting Dagster, which takes some ten seconds ...")
     process = servers.dagster_process(home, args.paths, args.dagster_port, args.host)

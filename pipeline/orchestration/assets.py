@@ -15,6 +15,7 @@ from pydantic import Field
 from pipeline import ingest
 from pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
 from pipeline.store import care
+from pipeline.store.dialects import in_force
 from pipeline.store.publish import publish
 from pipeline.store.published import connect
 from schemas.registry import TABLES, VIEWS
@@ -31,6 +32,10 @@ class BatchConfig(dg.Config):
     batch_id: str = ""
     paths: list[str] = Field(default_factory=list)
     with_published: bool = True
+    dialects: dict[str, str] | None = Field(
+        default=None,
+        description="Path and content hash of each dialect file to read with; as the home remembers when left out.",
+    )
 
 
 @dg.asset(group_name="ingest", description="Files of this batch that are new or changed since they were last read.")
@@ -39,7 +44,8 @@ def discovered(config: BatchConfig, store_home: HomeResource) -> dg.Output[pl.Da
     if config.batch_id:
         found = pl.read_parquet(store_home.home.batches / f"{config.batch_id}.parquet")
     else:
-        found = ingest.pending(store_home.lake, config.paths)
+        own = in_force(store_home.home, config.dialects)
+        found = ingest.pending(store_home.lake, config.paths, dialects=own.dialects)
     return dg.Output(
         found,
         metadata=metadata(files=found.height, units=found["unit"].n_unique(), bytes=int(found["bytes"].sum() or 0)),
@@ -51,8 +57,9 @@ def parsed(
     config: BatchConfig, discovered: pl.DataFrame, store_home: HomeResource, progress: ProgressResource
 ) -> dg.Output[dict[str, pl.DataFrame]]:
     """table name -> frame."""
+    own = in_force(store_home.home, config.dialects)
     begin = time.perf_counter()
-    tables = ingest.parse(discovered, now=ingest.utc_now(), on_file=progress.on_file)
+    tables = ingest.parse(discovered, now=ingest.utc_now(), dialects=own.dialects, on_file=progress.on_file)
     seconds = time.perf_counter() - begin
     if config.with_published and ingest.bundled_is_pending(store_home.lake.read("files")):
         tables = ingest.merge(tables, ingest.bundled())

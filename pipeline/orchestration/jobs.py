@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 import polars as pl
@@ -14,6 +15,7 @@ from pipeline import ingest
 from pipeline.errors import SweepscopeError
 from pipeline.orchestration.assets import ASSETS
 from pipeline.orchestration.resources import HomeResource
+from pipeline.store.dialects import InForce, in_force
 from pipeline.store.home import Home
 
 LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
@@ -49,12 +51,14 @@ def landing_paths() -> list[str]:
     return [part for line in lines for part in ([line] if "://" in line else line.split(os.pathsep)) if part]
 
 
-def write_batch(home: Home, batch: pl.DataFrame) -> str:
+def write_batch(home: Home, batch: pl.DataFrame, dialects: Mapping[str, str] | None = None) -> str:
     """Store a batch for the run that will read it; the id is a hash of its files, so the same batch runs once.
+
+    With an edited dialect file (`dialects`: path to content hash) it is another batch.
 
     Batches of runs that are long over are removed.
     """
-    facts = batch.select("path", "bytes", "mtime").write_csv()
+    facts = batch.select("path", "bytes", "mtime").write_csv() + json.dumps(dialects or {}, sort_keys=True)
     batch_id = hashlib.blake2b(facts.encode(), digest_size=8).hexdigest()
     home.batches.mkdir(parents=True, exist_ok=True)
     for old in home.batches.glob("*.parquet"):
@@ -76,20 +80,21 @@ def new_runs(context: dg.SensorEvaluationContext, store_home: HomeResource) -> I
         yield dg.SkipReason(f"No paths to watch. Start with `sweepscope watch PATH`, or set {LANDING_VARIABLE}.")
         return
     try:
-        pending = ingest.pending(store_home.lake, paths)
+        own = in_force(store_home.home)
+        pending = ingest.pending(store_home.lake, paths, dialects=own.dialects)
     except SweepscopeError as error:
         yield dg.SkipReason(str(error))
         return
     if pending.is_empty():
         yield dg.SkipReason(f"Nothing new under {', '.join(paths)}.")
         return
-    ids = [write_batch(store_home.home, batch) for batch in ingest.batches(pending)]
+    ids = [write_batch(store_home.home, batch, own.files) for batch in ingest.batches(pending)]
     waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}
     if all(waits_s.values()):
         yield dg.SkipReason(f"All that is new was asked for; again in {min(waits_s.values()):.0f} s if it stays so.")
     for batch_id, wait_s in waits_s.items():
         if not wait_s:
-            yield dg.RunRequest(run_config=run_config(batch_id=batch_id), tags={BATCH_TAG: batch_id})
+            yield dg.RunRequest(run_config=run_config(own, batch_id=batch_id), tags={BATCH_TAG: batch_id})
 
 
 def _wait_s(instance: dg.DagsterInstance, batch_id: str) -> float:
@@ -110,11 +115,18 @@ def hourly() -> dg.RunRequest | dg.SkipReason:
     return dg.RunRequest(run_config=run_config(paths=paths))
 
 
-def run_config(*, batch_id: str = "", paths: list[str] | None = None, with_published: bool = True) -> dg.RunConfig:
-    """The same configuration for both assets that read it."""
+def run_config(
+    own: InForce | None = None, *, batch_id: str = "", paths: list[str] | None = None, with_published: bool = True
+) -> dg.RunConfig:
+    """The same configuration for both assets that read it. `own` names the dialect files; None: the home's."""
     from pipeline.orchestration.assets import BatchConfig
 
-    config = BatchConfig(batch_id=batch_id, paths=paths or [], with_published=with_published)
+    config = BatchConfig(
+        batch_id=batch_id,
+        paths=paths or [],
+        with_published=with_published,
+        dialects=own.files if own else None,
+    )
     # Dagster's default prints every step event to the console; they stand in its page anyway.
     loggers = {"console": {"config": {"log_level": "WARNING"}}}
     return dg.RunConfig(ops={"discovered": config, "parsed": config}, loggers=loggers)

@@ -18,6 +18,7 @@ from pipeline.orchestration.build import build
 from pipeline.orchestration.instance import open_instance
 from pipeline.orchestration.jobs import run_config, write_batch
 from pipeline.orchestration.resources import CallbackProgress, OnFile
+from pipeline.store.dialects import in_force, remember
 from pipeline.store.disk import storing
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
@@ -37,6 +38,7 @@ class Summary:
     published: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     rejected_files: list[tuple[str, str]] = field(default_factory=list)
+    dialects: list[str] = field(default_factory=list)
     bytes: int = 0
     seconds: float = 0.0
     batches: int = 0
@@ -62,6 +64,7 @@ def ingest_paths(
     home: Home,
     paths: Sequence[str],
     *,
+    dialect_files: Sequence[str] = (),
     with_published: bool = True,
     batch_units: int = ingest.BATCH_UNITS,
     on_plan: OnFile = lambda _what, _size: None,
@@ -70,6 +73,7 @@ def ingest_paths(
     """Ingest everything new under `paths` and publish.
 
     Args:
+        dialect_files: dialect files to read with, now and later: the home remembers them.
         on_plan: told ("files", number) and ("bytes", size) once the work is known.
         on_file: told each file and its size as it is read.
 
@@ -77,10 +81,13 @@ def ingest_paths(
         SweepscopeError: as the steps raise it, unwrapped from Dagster.
     """
     begin = time.perf_counter()
+    remember(home, dialect_files)
+    own = in_force(home)
     lake = Lake(home)
-    found = ingest.find(paths) if paths else pl.DataFrame(schema=FOUND)
-    pending = ingest.pending_of(lake, found)
+    found = ingest.find(paths, dialects=own.dialects) if paths else pl.DataFrame(schema=FOUND)
+    pending = ingest.pending_of(lake, found, dialects=own.dialects)
     summary = Summary(files_seen=found.height, files_new=pending.height, bytes=int(pending["bytes"].sum() or 0))
+    summary.dialects = [one.name for one in own.remembered]
     on_plan("files", pending.height)
     on_plan("bytes", summary.bytes)
     work = ingest.batches(pending, units=batch_units)
@@ -90,17 +97,16 @@ def ingest_paths(
         defs = build(str(home.path), {"progress": CallbackProgress(on_file)})
         for place, batch in enumerate(work):
             job = defs.resolve_job_def("ingest" if place == len(work) - 1 else "load")
-            summary.add(_execute(job, instance, write_batch(home, batch), with_published=with_published))
+            config = run_config(own, batch_id=write_batch(home, batch, own.files), with_published=with_published)
+            summary.add(_execute(job, instance, config))
     # Publishing what is published already does nothing; after a crash between commit and publish it catches up.
     summary.store = str(publish(home).path)
     summary.seconds = time.perf_counter() - begin
     return summary
 
 
-def _execute(
-    job: dg.JobDefinition, instance: dg.DagsterInstance, batch_id: str, *, with_published: bool
-) -> ingest.Tables:
-    config = run_config(batch_id=batch_id, with_published=with_published).to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
+def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunConfig) -> ingest.Tables:
+    config = asked.to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
     try:
         result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT})
     except Exception as error:

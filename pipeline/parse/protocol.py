@@ -98,6 +98,7 @@ class Dialect:
             is named `arg:<as printed>`, which is no column of `runs` and so goes no further.
         settle: what only the whole file can say, such as the unit of a counter. It is given the facts of all blocks of
             the files that this dialect owns, and keeps sources apart.
+        log_names: patterns (fnmatch, small letters) of names that are logs although nothing else says so.
         claims: of a dialect that a user declared: a number that grows whenever the signatures of the declared dialects
             change. Any file may then have another owner, so all are read again; 0 for the dialects of this package.
     """
@@ -113,6 +114,7 @@ class Dialect:
     sidecars: tuple[Sidecar, ...] = ()
     combined: tuple[CombinedSetting, ...] = ()
     settle: Callable[[Facts], Facts] | None = None
+    log_names: tuple[str, ...] = ()
     claims: int = 0
 
 

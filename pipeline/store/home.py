@@ -92,6 +92,11 @@ class Home:
         return self.path / "batches"
 
     @property
+    def dialects(self) -> Path:
+        """Folder of the dialect files that every ingest reads with."""
+        return self.path / "dialects"
+
+    @property
     def dagster(self) -> Path:
         """DAGSTER_HOME of our instance."""
         return self.path / "dagster"

@@ -1,0 +1,211 @@
+"""The dialect files that a home remembers: given once, they are in force for every later ingest, scheduled ones too.
+
+A file is copied into the home under its dialect's name. An index numbers its revisions, because the ledger's parser
+versions are whole numbers that grow: a file whose content changed reads its logs again, and one that is new or whose
+claims (signature, file names) changed makes every file new, since any may turn out to be its own. Forgetting a dialect
+changes no number: what it read stays as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import InputError, UsageError
+from pipeline.parse.declared.compile import compile_document
+from pipeline.parse.declared.document import Document, read_document
+from pipeline.parse.protocol import Dialect
+from pipeline.parse.registry import DIALECTS
+from pipeline.store.disk import reading, storing, sync
+from pipeline.store.home import Home
+from pipeline.store.lock import exclusive
+
+_MAX_READ_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """One dialect file of a home; `path` is the home's copy, `given` where it came from."""
+
+    name: str
+    path: Path
+    sha256: str
+    revision: int
+    given: str
+    document: Document
+
+
+@dataclass(frozen=True)
+class InForce:
+    """The dialects that an ingest reads with, those of the home before the built-in ones.
+
+    `files` names path and content hash of each dialect file, for the configuration of a run.
+    """
+
+    dialects: tuple[Dialect, ...] = DIALECTS
+    remembered: tuple[Remembered, ...] = ()
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Path to content hash of each dialect file."""
+        return {str(one.path): one.sha256 for one in self.remembered}
+
+
+def read_file(path: str) -> tuple[str, Document]:
+    """Text and rules of a dialect file. Raises UsageError naming file, line and remedy."""
+    try:
+        with Path(path).expanduser().open("rb") as file:
+            data = file.read(_MAX_READ_BYTES + 1)
+    except OSError as error:
+        remedy = "`sweepscope dialect example` prints one to start from"
+        raise UsageError(f"The dialect file {path} cannot be read: {error.strerror}. {remedy}.") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not text in UTF-8. A dialect file is TOML, saved as UTF-8.") from error
+    return text, read_document(text, path)
+
+
+def remember(home: Home, paths: Sequence[str]) -> None:
+    """Keep dialect files for this and every later ingest into the home; a known name is replaced.
+
+    Raises UsageError for a file that is not a dialect file, or two of the same name; StoreError.
+    """
+    read = [(path, *read_file(path)) for path in paths]
+    names = [document.name for _, _, document in read]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise UsageError(f"Two dialect files are called {min(twice)}. Give each a name of its own.")
+    if not read:
+        return
+    with exclusive(home.dialects / "index.lock", "remembering a dialect file"):
+        index = _index(home)
+        for path, text, document in read:
+            with storing(home.dialects, "keep a dialect file in"):
+                _write(home.dialects / f"{document.name}.toml", text)
+            given = str(Path(path).expanduser().absolute())
+            entry = index["dialects"].setdefault(document.name, {"revision": 0, "sha256": "", "claims": ""})
+            entry.update(given=given, is_in_force=True)
+        _renumber(home, index)
+
+
+def forget(home: Home, name: str) -> None:
+    """Take a dialect out of force. What it has read stays. Raises UsageError when the home knows none of that name."""
+    with exclusive(home.dialects / "index.lock", "forgetting a dialect file"):
+        index = _index(home)
+        entry = index["dialects"].get(name)
+        if not entry or not entry["is_in_force"]:
+            known = ", ".join(_names(index)) or "none"
+            raise UsageError(f"No dialect file called {name!r} is remembered. There are: {known}.")
+        entry.update(is_in_force=False, claims="")
+        with storing(home.dialects, "forget a dialect file in"):
+            (home.dialects / f"{name}.toml").unlink(missing_ok=True)
+        _save(home, index)
+
+
+def in_force(home: Home, expected: Mapping[str, str] | None = None) -> InForce:
+    """The dialects of a home, read anew.
+
+    Args:
+        expected: path and content hash of the dialect files that a run was asked to read with; None: as they are.
+
+    Raises:
+        UsageError: a remembered file is missing, or was edited and is no dialect file any more.
+        InputError: the files are not those that were expected.
+    """
+    if not (home.dialects / "index.json").exists():
+        found, claims = [], 0
+    else:
+        index = _index(home)
+        found = _remembered(home, index)
+        if any(_has_changed(one, index) for one in found):
+            with exclusive(home.dialects / "index.lock", "numbering an edited dialect file"):
+                index = _index(home)
+                _renumber(home, index)
+            found = _remembered(home, index)
+        claims = index["claims"]
+    result = InForce(_compiled(found, claims), tuple(found))
+    if expected is not None and dict(expected) != result.files:
+        raise InputError("The dialect files have changed since this run was asked for. Ingest again to read with them.")
+    return result
+
+
+def remembered(home: Home) -> list[Remembered]:
+    """The dialect files of a home, changing nothing. Raises UsageError as `in_force`."""
+    return _remembered(home, _index(home)) if (home.dialects / "index.json").exists() else []
+
+
+def _compiled(found: Sequence[Remembered], claims: int) -> tuple[Dialect, ...]:
+    own = [compile_document(one.document, revision=one.revision, claims=claims) for one in found]
+    return (*own, *(replace(dialect, claims=claims) for dialect in DIALECTS)) if claims else DIALECTS
+
+
+def _remembered(home: Home, index: Mapping[str, Any]) -> list[Remembered]:
+    found = []
+    for name in _names(index):
+        path, entry = home.dialects / f"{name}.toml", index["dialects"][name]
+        if not path.exists():
+            raise UsageError(
+                f"{path} is gone. Give the file again with --dialect, or `sweepscope dialect forget {name}`."
+            )
+        text, document = read_file(str(path))
+        if document.name != name:
+            raise UsageError(f"{path} now calls itself {document.name!r}. Give it as a file of its own with --dialect.")
+        found.append(Remembered(name, path, _hash(text), entry["revision"], entry["given"], document))
+    return found
+
+
+def _renumber(home: Home, index: dict[str, Any]) -> None:
+    """Bring the index up to the files: a higher revision for changed content, a higher claim for changed claims."""
+    has_claims = False
+    for one in _remembered(home, index):
+        entry, claims = index["dialects"][one.name], _claims(one.document)
+        if entry["sha256"] != one.sha256:
+            entry.update(sha256=one.sha256, revision=entry["revision"] + 1)
+        if entry["claims"] != claims:
+            entry["claims"], has_claims = claims, True
+    index["claims"] += has_claims
+    _save(home, index)
+
+
+def _has_changed(one: Remembered, index: Mapping[str, Any]) -> bool:
+    return bool(index["dialects"][one.name]["sha256"] != one.sha256)
+
+
+def _claims(document: Document) -> str:
+    return _hash(repr((document.signature, document.logs, [(file.pattern, file.requires) for file in document.files])))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _names(index: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name, entry in index["dialects"].items() if entry["is_in_force"])
+
+
+def _index(home: Home) -> dict[str, Any]:
+    path = home.dialects / "index.json"
+    if not path.exists():
+        return {"claims": 0, "dialects": {}}
+    with reading(path, ValueError):
+        index: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(index.get("dialects"), dict) or not isinstance(index.get("claims"), int):
+            raise ValueError("not an index of dialect files")
+    return index
+
+
+def _save(home: Home, index: Mapping[str, Any]) -> None:
+    with storing(home.dialects, "number the dialect files of"):
+        _write(home.dialects / "index.json", json.dumps(index, indent=2))
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(text, encoding="utf-8")
+    sync(beside)
+    beside.replace(path)
