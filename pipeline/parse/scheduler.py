@@ -1,0 +1,47 @@
+"""Which text is a scheduler's table, and how it is read. A new kind of table is a module and one line here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline.parse import sacct, scontrol
+
+VERSION = 1
+"""Raise it when the same table would be read differently; known files are then read again."""
+
+_NAME = re.compile(r"(?:^|[^a-z])(?:sacct|squeue|scontrol)(?![a-z])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class SchedulerTable:
+    """A kind of table: `is_table` looks at the first lines, `read` yields rows of `scheduler_jobs` and rejects."""
+
+    name: str
+    is_table: Callable[[Sequence[str]], bool]
+    read: Callable[[Iterable[str]], Iterator[tuple[pl.DataFrame, pl.DataFrame]]]
+
+
+TABLES = (
+    SchedulerTable("sacct", sacct.is_table, sacct.read),
+    SchedulerTable("scontrol", scontrol.is_table, scontrol.read),
+)
+
+
+def is_named_so(name: str) -> bool:
+    """Whether a file name says that a scheduler's table is in it.
+
+    >>> [is_named_so(name) for name in ("sacct.txt", "jobs_sacct-2024.psv", "train.log")]
+    [True, True, False]
+    """
+    return _NAME.search(name) is not None
+
+
+def recognise(head: str) -> SchedulerTable | None:
+    """The kind of table that a text is, judged by its beginning; its last line may be cut and is left out of that."""
+    lines = head.splitlines()
+    whole = lines[:-1] if len(lines) > 3 else lines
+    return next((table for table in TABLES if table.is_table(whole)), None)
