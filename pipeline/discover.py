@@ -13,6 +13,7 @@ import polars as pl
 from pipeline.landing import Entry
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import DIALECTS
+from pipeline.parse.scheduler import is_named_so
 
 FOUND = pl.Schema(
     {
@@ -111,6 +112,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS) -> str:
         return "bench_csv"
     if path.name in _NEVER_LOGS:
         return "other"
+    if is_named_so(path.name):
+        return "scheduler"
     return "log" if path.suffix in _LOG_SUFFIXES or _PBS_STREAM.fullmatch(path.suffix) else "other"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from pipeline import read_scheduler
 from pipeline.errors import InputError, UnreadableError
 from pipeline.landing import Reader
 from pipeline.parse import engine, lines
@@ -16,8 +17,10 @@ from pipeline.parse.assemble import SIDECAR_SETTINGS, SOURCES
 from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import Dialect, Facts
 from pipeline.parse.registry import DIALECTS, TABLES, current_versions
+from pipeline.parse.scheduler import SchedulerTable
 from pipeline.run_id import run_id
 from pipeline.sniff import SNIFF_BYTES, text_chunks
+from schemas.scheduler import SCHEDULER_JOBS
 
 BLOCK_BYTES = 32 << 20
 """Lines of many small files are parsed together up to this size; a larger file comes in several blocks."""
@@ -128,6 +131,7 @@ def read_batch(
 _FILE_NOTES = pl.Schema(
     {
         "path": pl.String,
+        "kind": pl.String,
         "sha256": pl.String,
         "parser": pl.String,
         "status": pl.String,
@@ -168,9 +172,8 @@ def _read_file(source: int, row: dict[str, object], state: _State) -> dict[str, 
 def _read_kind(source: int, row: dict[str, object], reader: Reader, state: _State) -> dict[str, object]:
     """Ledger columns that differ from a file that was parsed. Raises for a file that cannot be read."""
     path = reader.path
-    if row["kind"] == "log":
-        _read_log(source, reader, state)
-        return {}
+    if row["kind"] in ("log", "scheduler"):
+        return _read_log(source, row, reader, state)
     if row["kind"] == "bench_csv":
         return _read_table(row, reader, state)
     text = b"".join(_limited(reader.chunks(), path)).decode("utf-8-sig", "replace")
@@ -182,13 +185,29 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, state: _Stat
     return {"parser": parser}
 
 
-def _read_log(source: int, reader: Reader, state: _State) -> None:
-    for data, first_line, dropped in lines.blocks(text_chunks(reader.path, reader.chunks())):
+def _read_log(source: int, row: dict[str, object], reader: Reader, state: _State) -> dict[str, object]:
+    chunks = text_chunks(reader.path, reader.chunks())
+    head = next(chunks, b"")
+    whole = itertools.chain([head], chunks)
+    if jobs := read_scheduler.recognise(head):
+        return _read_jobs(jobs, row, whole, state)
+    for data, first_line, dropped in lines.blocks(whole):
         if dropped:
             state.rejects.append(
                 _reject(reader.path, first_line, "a line of over 16 MiB was cut", f"{dropped:,} bytes not read")
             )
         state.add(source, data, first_line)
+    return {"kind": "log"}
+
+
+def _read_jobs(
+    jobs: SchedulerTable, row: dict[str, object], chunks: Iterable[bytes], state: _State
+) -> dict[str, object]:
+    path = str(row["path"])
+    found, rejects = read_scheduler.read_table(jobs, _limited(chunks, path), path=path, run_dir=str(row["run_dir"]))
+    state.other.setdefault(SCHEDULER_JOBS.name, []).append(found)
+    state.rejects += rejects.to_dicts()
+    return {"kind": "scheduler", "parser": "scheduler"}
 
 
 def _limited(chunks: Iterable[bytes], path: str) -> Iterator[bytes]:
@@ -221,6 +240,8 @@ def _read_table(row: dict[str, object], reader: Reader, state: _State) -> dict[s
     path, chunks = reader.path, reader.chunks()
     head = next(chunks, b"")
     table = next((t for t in TABLES if t.matches(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))), None)
+    if jobs := read_scheduler.recognise(head):
+        return _read_jobs(jobs, row, itertools.chain([head], chunks), state)
     if table is None:
         return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
     text = b"".join(_limited(itertools.chain([head], chunks), path)).decode("utf-8-sig", "replace")
@@ -267,8 +288,9 @@ def _file_notes(sources: pl.DataFrame, notes: list[dict[str, object]], dialects:
     making it readable changes neither its size nor its time.
     """
     frame = pl.DataFrame(notes, schema=_FILE_NOTES)
-    rows = sources.join(frame, on="path", how="left", maintain_order="left")
+    rows = sources.join(frame, on="path", how="left", maintain_order="left", suffix="_read")
     parser = pl.coalesce("parser", "dialect")
     version = parser.fill_null("").replace_strict(current_versions(dialects), return_dtype=pl.Int64)
     version = pl.when(pl.col("was_opened").fill_null(value=True)).then(version)
-    return rows.with_columns(parser=parser, parser_version=version).drop("was_opened")
+    kind = pl.coalesce("kind_read", "kind")
+    return rows.with_columns(parser=parser, parser_version=version, kind=kind).drop("was_opened", "kind_read")

@@ -23,6 +23,7 @@ from pipeline.store.disk import storing
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.publish import publish
+from pipeline.store.published import connect
 
 _SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # errors reach the caller as exceptions
 
@@ -43,6 +44,7 @@ class Summary:
     seconds: float = 0.0
     batches: int = 0
     store: str = ""
+    run_ids: list[str] = field(default_factory=list, repr=False)
 
     @property
     def mb_per_s(self) -> float | None:
@@ -55,7 +57,7 @@ class Summary:
         self.files.update(files["status"].to_list())
         self.rejected_files += list(files.filter(pl.col("status") == "rejected").select("path", "error").iter_rows())
         self.published += tables["runs"].filter(pl.col("origin") == "published").height
-        self.runs.update(tables["runs"].filter(pl.col("origin") != "published")["status"].to_list())
+        self.run_ids += tables["runs"].filter(pl.col("origin") != "published")["run_id"].to_list()
         self.rows.update({name: frame.height for name, frame in tables.items()})
         self.batches += 1
 
@@ -101,8 +103,19 @@ def ingest_paths(
             summary.add(_execute(job, instance, config))
     # Publishing what is published already does nothing; after a crash between commit and publish it catches up.
     summary.store = str(publish(home).path)
+    summary.runs = _statuses(summary.store, summary.run_ids)
     summary.seconds = time.perf_counter() - begin
     return summary
+
+
+def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
+    """How runs ended as the store has it: a scheduler's table may know more than their logs."""
+    connection = connect(store)
+    try:
+        query = "SELECT status, count(*) FROM runs WHERE run_id IN (SELECT unnest($ids)) GROUP BY status"
+        return Counter(dict(connection.execute(query, {"ids": list(run_ids)}).fetchall()))
+    finally:
+        connection.close()
 
 
 def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunConfig) -> ingest.Tables:

@@ -20,6 +20,7 @@ from pipeline.parse import (
     nanotron_bench,
     nemo,
     picotron,
+    scheduler,
     torchtitan,
     verl,
 )
@@ -53,4 +54,5 @@ def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
         "": engine,
         **{dialect.name: engine + dialect.version for dialect in dialects},
         **{table.name: table.version for table in TABLES},
+        "scheduler": scheduler.VERSION,
     }

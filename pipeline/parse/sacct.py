@@ -8,6 +8,7 @@ table without any header (`sacct -nP`) is read as far as its values say themselv
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -93,7 +94,9 @@ def is_table(lines: Sequence[str]) -> bool:
         return False
     if _delimited(head[0]) or _of_words(head[0]):
         found = list(read(head))
-        return sum(rows.height for rows, _ in found) >= 0.5 * (len(head) - 1 - bool(_RULE.fullmatch("".join(head[1:2]))))
+        return sum(rows.height for rows, _ in found) >= 0.5 * (
+            len(head) - 1 - bool(_RULE.fullmatch("".join(head[1:2])))
+        )
     return len(head) > 1 and all(_is_bare(line) for line in head)
 
 
@@ -138,7 +141,7 @@ def _of_fixed_width(header: str, rule: str) -> _Table:
     names = tuple(header[start:end].strip().lower() for start, end in spans)
 
     def cut(line: str) -> list[str] | None:
-        gaps = "".join(line[end:start] for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+        gaps = "".join(line[end:start] for (_, end), (start, _) in itertools.pairwise(spans))
         if not gaps.strip() and not line[spans[-1][1] :].strip():
             return [line[start:end].strip() for start, end in spans]
         words = line.split()  # the text was moved; that is no harm where no cell is empty

@@ -13,7 +13,7 @@ from pipeline.parse import sacct, scontrol
 VERSION = 1
 """Raise it when the same table would be read differently; known files are then read again."""
 
-_NAME = re.compile(r"(?:^|[^a-z])(?:sacct|squeue|scontrol)(?![a-z])", re.IGNORECASE)
+_NAME = re.compile(r"(?:sacct|squeue|scontrol)(?![a-z])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ TABLES = (
 
 
 def is_named_so(name: str) -> bool:
-    """Whether a file name says that a scheduler's table is in it.
+    """Whether a file name says that a scheduler's table is in it: it begins with the command.
 
-    >>> [is_named_so(name) for name in ("sacct.txt", "jobs_sacct-2024.psv", "train.log")]
+    >>> [is_named_so(name) for name in ("sacct.txt", "sacct-2024.psv", "train.log")]
     [True, True, False]
     """
-    return _NAME.search(name) is not None
+    return _NAME.match(name) is not None
 
 
 def recognise(head: str) -> SchedulerTable | None:

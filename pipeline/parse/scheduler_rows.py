@@ -153,6 +153,4 @@ def _read(values: pl.Series, column: Column) -> pl.Series:
 
 
 def _rejected(rows: pl.DataFrame, column: str, reason: str) -> pl.DataFrame:
-    return rows.select(
-        "line_no", column=pl.lit(column), reason=pl.lit(reason), raw=pl.col("text")
-    ).cast(REJECTED)  # type: ignore[arg-type]  # a schema is a mapping of names to types
+    return rows.select("line_no", column=pl.lit(column), reason=pl.lit(reason), raw=pl.col("text")).cast(REJECTED)

@@ -21,7 +21,7 @@ _CHUNK_RECORDS = 50_000
 def is_table(lines: Sequence[str]) -> bool:
     """Whether the head of a text is made of such records; a log may print one among other things."""
     head = [line for line in lines if line.strip() and not re.match(r"\s*[$#+>]", line)]
-    told = sum(bool(_PAIR.match(line)) for line in head)
+    told = sum(bool(_PAIR.match(line.strip())) for line in head)
     return bool(head) and _BEGIN.match(head[0]) is not None and told >= 0.9 * len(head)
 
 

@@ -2,7 +2,8 @@
 
 Every function takes one text and gives None for what Slurm prints where it does not know (`Unknown`, `None`, `N/A`)
 and for anything else that it cannot read, such as a value that a narrow column cut off (`OUT_OF_ME+` is read: it can
-only be one word; `2024-05-27T21:4+` is not). Formats: src/common/{slurm_time,parse_time,hostlist,slurm_protocol_defs}.c.
+only be one word; `2024-05-27T21:4+` is not).
+Formats: src/common/parse_time.c, hostlist.c, slurm_protocol_defs.c of Slurm.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from pipeline.errors import StoreError
-from pipeline.store import pinned
+from pipeline.store import contents
 from pipeline.store import release as releases
 from pipeline.store.content_hash import Digest, digest, digests
 from pipeline.store.disk import reading
@@ -107,7 +107,8 @@ def _lake_digests(home: Home, number: int) -> dict[str, Digest]:
     lake, pinned_release = Lake(home), kept.get(number) or kept[max(kept)]
     found = {}
     with duckdb.connect(":memory:") as connection, reading(home.lake, duckdb.Error):
+        different = contents.changed(lake, pinned_release)
         for name, table in TABLES.items():
-            query, parameters = pinned.select(connection, table, lake.files(name, pinned_release))
+            query, parameters = contents.select(connection, name, lake, pinned_release, different)
             found[name] = digest(connection, table, query, parameters)
     return found

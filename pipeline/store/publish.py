@@ -18,8 +18,9 @@ from pathlib import Path
 
 import duckdb
 
+from pipeline import reconcile
 from pipeline.errors import StoreError
-from pipeline.store import pinned
+from pipeline.store import contents
 from pipeline.store.disk import storing, sync
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake, Release
@@ -91,6 +92,7 @@ def fingerprint(views: Mapping[str, str]) -> str:
     ]
     texts = [
         _STORAGE_VERSION,
+        str(reconcile.VERSION),
         *tables,
         *views.values(),
         *(text for view in VIEWS.values() for text in ddl.comments(view)),
@@ -150,9 +152,10 @@ def _build(path: Path, home: Home, release: Release, version: int, views: Mappin
 def _fill_tables(connection: duckdb.DuckDBPyConnection, lake: Lake, release: Release) -> int:
     """Create and fill every table of the lake; the number of rows over all of them."""
     total = 0
+    different = contents.changed(lake, release)
     for name, table in TABLES.items():
         connection.execute(ddl.create_table(table))
-        query, parameters = pinned.select(connection, table, lake.files(name, release))
+        query, parameters = contents.select(connection, name, lake, release, different)
         # In key order: equal content gives equal tables, and the rows of a run lie together, as queries want them.
         order = ", ".join(map(ddl.quote, table.primary_key))
         connection.execute(f"INSERT INTO {ddl.quote(name)} {query} ORDER BY {order}", parameters)

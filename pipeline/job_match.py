@@ -1,0 +1,176 @@
+"""Which job a run attempt was: rows of `runs` and of `scheduler_jobs` in, one row per joined run out. Pure.
+
+A job may stand in several tables (taken while it ran and after it, with and without some columns), and more than once
+in one (a requeued job, with `sacct -D`): rows with the same start are one incarnation of it, whose facts are merged.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from schemas.scheduler import SCHEDULER_JOBS
+
+_UNFINISHED = ("running", "pending", "suspended")
+# Logs and schedulers name no time zone, and containers run in UTC: a job of another day is another job of that number.
+_TOLERANCE = pl.duration(hours=26)
+
+PAIRS = pl.Schema(
+    {
+        "run_id": pl.String(), **SCHEDULER_JOBS.polars_schema, "step_state": pl.String(), "step_exit": pl.String(),
+        "is_first": pl.Boolean(), "is_last": pl.Boolean(),
+    }
+)  # fmt: skip
+"""One row per joined run attempt: its job's facts (`scheduler_jobs`, of the job as a whole; `host_mem_peak_bytes` of
+its largest step), the gravest step, and whether the attempt is the first and the last that the job made."""
+
+
+def match(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """PAIRS rows; a run that no job, or more than one, can have been is left out."""
+    if runs.is_empty() or jobs.is_empty():
+        return pl.DataFrame(schema=PAIRS)
+    jobs = _keyed(_with_whole_jobs(jobs))
+    by_id = _by_id(runs, jobs)
+    rest = runs.join(by_id, on="run_id", how="anti")
+    pairs = pl.concat([by_id, _by_place(rest, jobs)])
+    if pairs.is_empty():
+        return pl.DataFrame(schema=PAIRS)
+    lives = _incarnations(jobs.filter(pl.col("job_step").is_null()).join(pairs, on="key", how="semi"))
+    steps = _steps(jobs.filter(pl.col("job_step").is_not_null()), lives)
+    joined = _with_attempts(runs.join(pairs, on="run_id"), lives).join(
+        steps, on=["key", "life"], how="left", maintain_order="left", suffix="_steps"
+    )
+    return joined.with_columns(
+        host_mem_peak_bytes=pl.max_horizontal("host_mem_peak_bytes", "host_mem_peak_bytes_steps")
+    ).select(pl.col(name).cast(dtype) for name, dtype in PAIRS.items())
+
+
+def _with_whole_jobs(jobs: pl.DataFrame) -> pl.DataFrame:
+    """A job of which only steps are listed is told by its batch step, else by its first."""
+    headless = jobs.join(jobs.filter(pl.col("job_step").is_null()), on=["source_path", "job_id"], how="anti")
+    order = pl.when(pl.col("job_step") == "batch").then(0).when(pl.col("job_step") == "extern").then(2).otherwise(1)
+    told = headless.sort(order, "line_no").unique(["source_path", "job_id"], keep="first", maintain_order=True)
+    return pl.concat([jobs, told.with_columns(job_step=pl.lit(None, pl.String))])
+
+
+def _keyed(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Jobs with `number`, which the parts of a heterogeneous job share, and `key`, which tells clusters apart.
+
+    A table without the cluster's name is of the one cluster that others name for its job.
+    """
+    number = pl.col("job_id").str.replace(r"\+\d+$", "")
+    jobs = jobs.with_columns(number=number)
+    named = pl.col("cluster").drop_nulls().n_unique().over("number")
+    cluster = pl.coalesce("cluster", pl.when(named == 1).then(pl.col("cluster").max().over("number")), pl.lit(""))
+    return jobs.with_columns(key=pl.concat_str("scheduler", cluster, "number", separator="/"))
+
+
+def _by_id(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """`run_id`, `key` by job id; of several clusters' jobs the one whose table lies nearest to the run."""
+    whole = jobs.filter(pl.col("job_step").is_null())
+    ids = pl.concat(
+        whole.select("key", "run_dir", "started_at", "ended_at", pl.col(name).alias("job_id"))
+        for name in ("number", "job_id_raw")
+    )
+    ids = ids.drop_nulls("job_id").unique()
+    known = runs.filter(pl.col("job_id").is_not_null()).select("run_id", "job_id", "run_dir", "started_at")
+    near = known.join(ids, on="job_id", suffix="_job").filter(_is_in_time())
+    near = near.with_columns(far=_distance()).group_by("run_id", "key").agg(pl.col("far").min())
+    nearest = near.filter(pl.col("far") == pl.col("far").min().over("run_id"))
+    return nearest.filter(pl.len().over("run_id") == 1).select("run_id", "key")
+
+
+def _is_in_time() -> pl.Expr:
+    """Whether the log began while the job ran, as far as either says."""
+    begins, ends = pl.col("started_at_job") - _TOLERANCE, pl.coalesce("ended_at", "started_at_job") + _TOLERANCE
+    is_open = pl.col("ended_at").is_null()
+    early = (pl.col("started_at") < begins).fill_null(value=False)
+    late = (~is_open & (pl.col("started_at") > ends)).fill_null(value=False)
+    return ~early & ~late
+
+
+def _distance() -> pl.Expr:
+    """0: the table lies beside the run; 1: above it; 2: elsewhere."""
+    is_above = (pl.col("run_dir") + "/").str.starts_with(pl.col("run_dir_job").str.strip_chars_end("/") + "/")
+    return pl.when(pl.col("run_dir") == pl.col("run_dir_job")).then(0).when(is_above).then(1).otherwise(2)
+
+
+def _by_place(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """`run_id`, `key` by the job's output file, else, for runs without a job id, where a place has one of both."""
+    whole = jobs.filter(pl.col("job_step").is_null())
+    files = whole.drop_nulls("stdout_path").select("key", source_path="stdout_path").unique()
+    by_file = runs.select("run_id", "source_path").join(files, on="source_path").select("run_id", "key")
+    rest = runs.join(by_file, on="run_id", how="anti").filter(pl.col("job_id").is_null())
+    alone = rest.filter(pl.col("source_path").n_unique().over("run_dir") == 1)
+    found = [by_file]
+    for place in ("run_dir", "work_dir"):
+        there = whole.drop_nulls(place).select("key", "ended_at", run_dir=place, started_at_job="started_at").unique()
+        only = there.filter(pl.col("key").n_unique().over("run_dir") == 1)
+        near = alone.select("run_id", "run_dir", "started_at").join(only, on="run_dir").filter(_is_in_time())
+        found.append(near.select("run_id", "key").unique())
+    return pl.concat(found).unique().filter(pl.len().over("run_id") == 1)
+
+
+def _incarnations(whole: pl.DataFrame) -> pl.DataFrame:
+    """One row per job and start (`life` from 0), each column from the most telling row that has it."""
+    is_done = ~pl.col("job_state").is_in(_UNFINISHED).fill_null(value=True)
+    first = pl.col("started_at").max().over("key")  # a row without a start was taken before the latest one
+    rows = whole.with_columns(life_start=pl.coalesce("started_at", first), is_done=is_done).sort(
+        "key", "life_start", "is_done", "ended_at", "elapsed_s", "source_path", "line_no",
+        descending=[False, False, True, True, True, False, True], nulls_last=True,
+    )  # fmt: skip
+    life = ["key", "life_start"]
+    # What changes while a job runs counts only from rows as final as the best one.
+    is_final = pl.col("is_done") == pl.col("is_done").max().over(life)
+    fleeting = ("job_state", "job_reason", "exit_code", "exit_signal", "elapsed_s", "ended_at")
+    rows = rows.with_columns(pl.when(is_final).then(name).alias(name) for name in fleeting)
+    names = [name for name in SCHEDULER_JOBS.column_names if name not in ("source_path", "line_no", "text")]
+    merged = rows.group_by(life, maintain_order=True).agg(
+        *(pl.col(name).drop_nulls().first() for name in names),
+        *(pl.col(name).first() for name in ("source_path", "line_no", "text")),
+    )
+    return merged.with_columns(life=pl.int_range(pl.len()).over("key")).drop("life_start")
+
+
+_GRAVE = ("out_of_memory", "failed", "timeout", "cancelled", "node_fail", "preempted")
+
+
+def _steps(steps: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
+    """Largest memory and gravest end of the steps of each incarnation; Slurm's own extern step does not count."""
+    spans = lives.select("key", "life", life_start="started_at", life_end="ended_at", lives=pl.len().over("key"))
+    is_of = (pl.col("lives") == 1) | pl.col("started_at").is_between("life_start", "life_end").fill_null(value=False)
+    own = steps.join(spans, on="key").filter(is_of)
+    rank = pl.col("job_state").replace_strict(
+        {word: n for n, word in enumerate(_GRAVE)}, default=9, return_dtype=pl.Int64
+    )
+    is_work = pl.col("job_step") != "extern"
+    ranked = own.with_columns(grave=pl.when(is_work).then(rank).otherwise(9)).sort("key", "life", "grave", "line_no")
+    return ranked.group_by("key", "life").agg(
+        pl.col("host_mem_peak_bytes").max(),
+        step_state=pl.col("job_state").filter(pl.col("grave") < 9).first(),
+        step_exit=pl.format("{}:{}", "exit_code", "exit_signal").filter(pl.col("grave") < 9).first(),
+    )
+
+
+def _with_attempts(joined: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
+    """Each run attempt with its incarnation: one by one where their numbers agree, else the last ones together.
+
+    A job that made several runs ends the last of them; without times nobody knows which one that is.
+    """
+    count = lives.group_by("key").agg(lives=pl.len())
+    runs = joined.select("run_id", "key", "source_path", "attempt", "started_at").join(count, on="key")
+    place = pl.int_range(pl.len()).over("key").cast(pl.Int64)
+    total = pl.len().over("key").cast(pl.Int64)
+    are_dated = pl.col("started_at").is_not_null().all().over("key")
+    by_time = pl.when(are_dated).then("started_at")
+    runs = runs.sort("key", by_time, "source_path", "attempt").with_columns(
+        life=(place + pl.col("lives").cast(pl.Int64) - total).clip(0)
+    )
+    sources = pl.col("source_path").n_unique().over("key", "life")
+    is_ordered = (sources == 1) | pl.col("started_at").is_not_null().all().over("key", "life")
+    number = pl.int_range(pl.len()).over("key", "life")
+    runs = runs.with_columns(
+        is_first=is_ordered & (number == 0), is_last=is_ordered & (number == pl.len().over("key", "life") - 1)
+    )
+    return runs.drop("source_path", "attempt", "started_at").join(
+        lives.with_columns(pl.col("life").cast(pl.Int64)), on=["key", "life"]
+    )

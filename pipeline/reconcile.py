@@ -1,0 +1,139 @@
+"""The scheduler's word on runs: rows of `runs` and of `scheduler_jobs` in, changed runs and their evidence out. Pure.
+
+The lake keeps what each file says; this is computed from it whenever the store is published. So it does not matter
+whether the logs or a scheduler's table came first, nor how often a table that grows has been read.
+
+A run is joined to a job by its job id (of the file name, or printed in the log), else by the job's output file, else
+by a directory that holds one run and one job. What the log says itself is kept; the scheduler fills what it leaves
+open, and has a say in the status: see `pipeline.verdict`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from pipeline import verdict
+from pipeline.complete import complete_runs
+from pipeline.job_match import match
+from schemas.tables import EVENTS, RUNS, SETTINGS
+
+VERSION = 1
+"""Raise it when the same rows would be joined differently: stores are then published anew."""
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """Rows that replace those of the same key, and rows to add, by table; see `changes`."""
+
+    runs: pl.DataFrame
+    events: pl.DataFrame
+    settings: pl.DataFrame
+    settings_gone: pl.DataFrame
+
+
+_FROM_JOB = ("num_nodes", "num_gpus", "accelerator")
+"""Settings that a scheduler knows; what stands there as assumed gives way."""
+
+NOTHING = Reconciled(RUNS.empty(), EVENTS.empty(), SETTINGS.empty(), SETTINGS.empty().select(SETTINGS.primary_key))
+
+
+def reconcile(runs: pl.DataFrame, jobs: pl.DataFrame, assumed: pl.DataFrame) -> Reconciled:
+    """What the scheduler's tables change.
+
+    Args:
+        runs: rows of `runs` that may have a job; published ones have none.
+        jobs: rows of `scheduler_jobs`.
+        assumed: rows of `settings` of those runs whose source is "assumed".
+    """
+    pairs = match(runs, jobs)
+    if pairs.is_empty():
+        return NOTHING
+    told = runs.join(pairs, on="run_id", suffix="_job", maintain_order="left")
+    learned = _without_assumptions(_with_job(told), assumed)
+    completed = complete_runs(verdict.decide(learned, pairs))
+    gone = assumed.join(pairs, on="run_id", how="semi").select(SETTINGS.primary_key)
+    return Reconciled(
+        runs=completed.runs,
+        events=_events(pairs),
+        settings=_settings(told, _told_by_job(told, assumed), completed.derived),
+        settings_gone=gone,
+    )
+
+
+def _with_job(told: pl.DataFrame) -> pl.DataFrame:
+    """Runs with the job's facts where the log gives none; times only where it gives neither."""
+    is_silent = pl.col("started_at").is_null() & pl.col("ended_at").is_null()
+    fills = {name: pl.coalesce(name, f"{name}_job") for name in ("job_id", "cluster", *_FROM_JOB)}
+    return told.with_columns(
+        **fills,
+        hosts=pl.coalesce("hosts", "hosts_job"),
+        host_mem_peak_bytes=pl.coalesce("host_mem_peak_bytes", "host_mem_peak_bytes_job"),
+        started_at=pl.when(is_silent & pl.col("is_first")).then("started_at_job").otherwise("started_at"),
+        ended_at=pl.when(is_silent & pl.col("is_last")).then("ended_at_job").otherwise("ended_at"),
+        queue_wait_s=pl.when("is_first").then("queue_wait_s_job"),
+        scheduler_state=pl.col("job_state"),
+        scheduler_exit=pl.format("{}:{}", "exit_code", "exit_signal"),
+        allocated_gpu_hours=pl.when("is_last").then(pl.col("elapsed_s") * pl.col("num_gpus_job") / 3600),
+    )
+
+
+def _without_assumptions(runs: pl.DataFrame, assumed: pl.DataFrame) -> pl.DataFrame:
+    """A documented default gives way to what the scheduler says, and so does what followed from it."""
+    names = assumed["name"].unique().to_list()
+    guessed = assumed.group_by("run_id").agg(pl.col("name").alias("guessed"))
+    marked = runs.join(guessed, on="run_id", how="left", maintain_order="left")
+
+    def real(name: str) -> pl.Expr:
+        is_guess = pl.col("guessed").list.contains(name).fill_null(value=False)
+        said = pl.col(f"{name}_job") if name in _FROM_JOB else pl.lit(None)
+        return pl.when(is_guess).then(said).otherwise(name).alias(name)
+
+    return RUNS.conform(marked.with_columns(real(name) for name in names if name in RUNS.column_names))
+
+
+def _told_by_job(told: pl.DataFrame, assumed: pl.DataFrame) -> pl.DataFrame:
+    """`run_id`, `name` of what the job says and the log does not, assumptions apart."""
+    guesses = assumed.select("run_id", "name")
+    empty = [told.filter(pl.col(name).is_null()).select("run_id", name=pl.lit(name)) for name in _FROM_JOB]
+    said = [told.filter(pl.col(f"{name}_job").is_not_null()).select("run_id", name=pl.lit(name)) for name in _FROM_JOB]
+    return pl.concat([*empty, guesses]).unique().join(pl.concat(said), on=["run_id", "name"], how="semi")
+
+
+def _settings(told: pl.DataFrame, by_job: pl.DataFrame, derived: pl.DataFrame) -> pl.DataFrame:
+    """Where the filled values come from."""
+    values = [
+        told.select(
+            "run_id", name=pl.lit(name), value=pl.col(f"{name}_job").cast(pl.String),
+            setting_source=pl.lit("scheduler"), source_path=pl.col("source_path_job"), line_no=pl.col("line_no_job"),
+        )
+        for name in _FROM_JOB
+    ]  # fmt: skip
+    said = pl.concat(values).join(by_job, on=["run_id", "name"], how="semi")
+    followed = derived.join(told.select("run_id", "source_path"), on="run_id")
+    rows = pl.concat([SETTINGS.conform(said), SETTINGS.conform(followed)])
+    return rows.sort(SETTINGS.primary_key).with_columns(is_used=pl.lit(value=True))
+
+
+def _events(pairs: pl.DataFrame) -> pl.DataFrame:
+    """The line of the table, as evidence of the attempt that the job ended with."""
+    last = pairs.filter("is_last")
+    return EVENTS.conform(
+        last.select(
+            "run_id", "source_path", "line_no", "text", ts=pl.col("ended_at"), kind=pl.lit("scheduler"),
+            host=pl.when(~pl.col("hosts").str.contains(",")).then("hosts"),
+        )
+    ).unique(EVENTS.primary_key, keep="first", maintain_order=True)  # fmt: skip
+
+
+def changes(found: Reconciled) -> dict[str, tuple[pl.DataFrame, pl.DataFrame]]:
+    """By table: keys of rows that go, and rows that come."""
+    return {
+        RUNS.name: (found.runs.select(RUNS.primary_key), found.runs),
+        EVENTS.name: (found.events.select(EVENTS.primary_key), found.events),
+        SETTINGS.name: (
+            pl.concat([found.settings_gone, found.settings.select(SETTINGS.primary_key)]).unique(),
+            found.settings,
+        ),
+    }
