@@ -7,7 +7,7 @@ module of its own, built from `schemas.column`, which joins `_GROUPS` below.
 
 from __future__ import annotations
 
-from schemas import scheduler_columns, vocab
+from schemas import reliability_columns, scheduler_columns, vocab
 from schemas.column import Column
 from schemas.column import bool_column as _bool
 from schemas.column import float_column as _float
@@ -144,7 +144,8 @@ _PERFORMANCE = (
     _int("mem_reserved_bytes", "bytes", "allocator bytes reserved, as logged at this step"),
     _int("mem_peak_allocated_bytes", "bytes", "peak allocated, worst rank seen"),
     _int("mem_peak_reserved_bytes", "bytes", "peak reserved, worst rank seen"),
-    _float("gpu_hours", "GPU·h", "accelerator-hours from the first to the last timestamp", minimum=0),
+    _float("gpu_hours", "GPU·h", "accelerator-hours from start to end, as far as the log shows", minimum=0),
+    _text("gpu_hours_basis", "where `gpu_hours` comes from", vocab.GPU_HOURS_BASIS),
     _float("warmup_step_time_s", "s", "time of the first logged step", positive=True),
 )
 
@@ -276,6 +277,7 @@ _STORE = (
 _GROUPS = (
     _IDENTITY, _OUTCOME, _PLACE, _MODEL, _LAYOUT, _SOFTWARE, _PERFORMANCE, _STEP, _EVENT, _FILE, _REJECT,
     _SETTING, _PUBLISHED, _ACCELERATOR, _CELL, _SCALING, _AUDIT, _STORE, scheduler_columns.COLUMNS,
+    reliability_columns.COLUMNS,
 )  # fmt: skip
 
 COLUMNS: dict[str, Column] = {column.name: column for group in _GROUPS for column in group}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from schemas import scheduler, tables
+=======
+from schemas import reliability, tables
+>>>>>>> 42061dd (wip)
 from schemas.table import Table
 
 TABLES: dict[str, Table] = {
@@ -22,13 +26,15 @@ TABLES: dict[str, Table] = {
 
 VIEWS: dict[str, Table] = {
     view.name: view
-    for view in (
+    for view in (  # in the order of creation: a view may use those before it
+        reliability.RUN_OUTCOMES,
         tables.RANKED_LAYOUTS,
         tables.BEST_CONFIGS,
         tables.GRID_CELLS,
         tables.SCALING_EFFICIENCY,
         tables.MFU_AUDIT,
         tables.FRONTIER,
+        *reliability.VIEWS,
     )
 }
 

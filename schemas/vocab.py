@@ -22,6 +22,52 @@ STATUS: dict[str, str] = {
     "unknown": "no evidence of how it ended",
 }
 
+OUTCOME: dict[str, str] = {
+    "completed": "reached its last step",
+    "oom": "the GPU ran out of memory",
+    "hang": "a collective hung",
+    "infra": "node, network or preemption (node_fail, nccl_error, preempted)",
+    "timeout": "the scheduler's time limit",
+    "crash": "an exception, or the host ran out of memory (crash, host_oom)",
+    "unexplained": "a failure without a reason (failed, truncated)",
+    "undecided": "stopped by somebody, or without evidence (cancelled, unknown): no failure of the configuration",
+    "running": "still being written",
+}
+
+DIMENSION: dict[str, str] = {
+    "sweep": "the sweep itself: its total",
+    "framework": "training framework",
+    "model": "model",
+    "accelerator": "accelerator",
+    "num_nodes": "node count",
+    "num_gpus": "accelerator count",
+    "strategy": "parallel dimensions in use, such as DP+TP",
+    "dp": "data-parallel replicas",
+    "tp": "tensor-parallel degree",
+    "pp": "pipeline stages",
+    "cp": "context-parallel degree",
+    "ep": "expert-parallel degree",
+    "zero_stage": "ZeRO stage",
+    "mbs": "micro-batch size",
+    "gas": "accumulation steps",
+    "recompute": "activation recomputation",
+    "precision": "precision",
+    "day": "date of the start",
+    "host": "host; a run counts under each of its hosts",
+}
+
+STRETCH_CAUSE: dict[str, str] = {
+    "slow_steps": "its steps alone take that long: a slow layout or a slow machine",
+    "outside_of_steps": "the time went by before, between or after the steps: start-up, stalls, a hang",
+    "unknown": "its steps were not logged",
+}
+
+GPU_HOURS_BASIS: dict[str, str] = {
+    "given": "a scheduler or the source states it",
+    "timestamps": "from the first to the last timestamp of the log",
+    "steps": "steps times median step time: a lower bound, the log has no timestamps for them",
+}
+
 ORIGIN: dict[str, str] = {
     "measured": "parsed from raw logs of a real run",
     "published": "taken from a published table or figure, with its source",

@@ -1,0 +1,40 @@
+-- Every run attempt that counts (no duplicates): the class of its ending, whether that is a failure, whether the run is
+-- ranked, and what else the views on reliability and ranking group by. The rules stand here once.
+CREATE VIEW run_outcomes AS
+WITH classed AS (
+    SELECT
+        *,
+        CASE
+            WHEN status IN ('completed', 'oom', 'hang', 'timeout', 'running') THEN status
+            WHEN status IN ('nccl_error', 'node_fail', 'preempted') THEN 'infra'
+            WHEN status IN ('crash', 'host_oom') THEN 'crash'
+            WHEN status IN ('failed', 'truncated') THEN 'unexplained'
+            ELSE 'undecided'  -- somebody stopped it (cancelled), or nothing says how it ended (unknown)
+        END AS outcome,
+        strategy_of(dp, tp, pp, cp, ep) AS strategy,
+        model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL AS has_cell
+    FROM runs
+    WHERE duplicate_of IS NULL
+)
+SELECT
+    run_id, origin, sweep, status, outcome,
+    CASE WHEN outcome NOT IN ('running', 'undecided') THEN outcome <> 'completed' END AS is_failure,
+    has_cell,
+    has_cell AND status = 'completed' AND quarantine_reason IS NULL AND coalesce(tokens_per_s_per_gpu > 0, false)
+        AS is_ranked,
+    strategy,
+    -- what somebody would submit again; two runs of which the layout is not known in full are not the same
+    md5(concat_ws('|', framework, coalesce(model, '?'), coalesce(accelerator, '?'), list_transform(
+        [num_nodes, num_gpus, seq_len, gbs_tokens, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas],
+        lambda number: coalesce(number::VARCHAR, '?')
+    )::VARCHAR, coalesce(recompute, '?'), coalesce(precision, '?'), coalesce(sequence_parallel::VARCHAR, '?'),
+        coalesce(pipeline_schedule, '?'), coalesce(variant, '?'),
+        CASE WHEN model IS NULL OR (dp + tp + pp + mbs + gas) IS NULL THEN source_path END
+    )) AS configuration_id,
+    strftime(started_at, '%Y-%m-%d') AS day,
+    coalesce(
+        gpu_hours * 3600 / num_gpus,
+        CASE WHEN ended_at > started_at THEN epoch(ended_at) - epoch(started_at) END
+    ) AS duration_s,
+    gpu_hours
+FROM classed

@@ -1,0 +1,49 @@
+"""Numbers that decide a word (a tie, another model, a cell that cannot fit), each once, with its reason.
+
+Python imports them from here; in SQL each is a macro of the same name in small letters (`noise_without_repeats()`), so
+that views and users' own queries decide alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """One number: `name` is that of its SQL macro."""
+
+    name: str
+    value: float
+    meaning: str
+
+
+LABEL_TOLERANCE = 0.05
+"""Labels are rounded ("7B" is 6.74e9, which is 4 % off); beyond this the shape is another model than the label says."""
+
+NOISE_WITHOUT_REPEATS = 0.01
+"""A lead that one run each cannot prove. Our choice; what repeats of one layout really spread by is often more."""
+
+USABLE_FOR_STATES = 0.9
+"""Share of a card that weights, gradients and optimizer states may take. The rest is for the CUDA context, buffers and
+a first activation. Our choice, on the careful side: in the bundled sweeps nothing above 0.77 completed."""
+
+STRETCHED_FACTOR = 3.0
+"""How many times the usual duration of like runs makes a run stretched. Our choice. A slow layout reaches it as well
+(22 % of the Ultra-Scale Playbook's completed runs have steps three times as long as their cell's median), so that
+`stretch_cause` tells time lost outside of steps from slow steps."""
+
+STRETCHED_PEERS = 3
+"""Completed runs of the same cell and step count that a usual duration needs: of fewer, a median is no norm."""
+
+Z_95 = 1.959964
+"""Two-sided 95 % quantile of the normal distribution."""
+
+THRESHOLDS = (
+    Threshold("label_tolerance", LABEL_TOLERANCE, "relative difference beyond which shape and label name two models"),
+    Threshold("noise_without_repeats", NOISE_WITHOUT_REPEATS, "lead in tokens/s/GPU that counts as a tie of single runs"),
+    Threshold("usable_for_states", USABLE_FOR_STATES, "share of a card that model states may take"),
+    Threshold("stretched_factor", STRETCHED_FACTOR, "times the usual duration from which a run is stretched"),
+    Threshold("stretched_peers", STRETCHED_PEERS, "completed like runs that a usual duration needs"),
+    Threshold("z_95", Z_95, "two-sided 95 % quantile of the normal distribution"),
+)
