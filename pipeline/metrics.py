@@ -11,11 +11,11 @@ import polars as pl
 
 from pipeline.hardware import SIXTEEN_BIT, highest_peak_tflops, is_known, peak_tflops
 from schemas.tables import RUNS
-
-LABEL_TOLERANCE = 0.05
-"""Labels are rounded ("7B" is 6.74e9 at worst 4 %); beyond this the shape is another model than the label says."""
+from schemas.thresholds import LABEL_TOLERANCE
 
 _col = pl.col
+
+_ENDS_EARLY = 0.9  # a median step may exceed the mean by some percent; timestamps that miss more than that miss steps
 
 
 def _attention_width() -> pl.Expr:
@@ -154,6 +154,32 @@ def _impossible() -> pl.Expr:
     return pl.when(_col("status") == "completed").then(reason)
 
 
+def _fill_gpu_hours(runs: pl.DataFrame) -> pl.DataFrame:
+    """`gpu_hours` and `gpu_hours_basis`; a given value is never replaced.
+
+    A log shows its run from its first to its last timestamp. Where that is one moment, or ends long before the steps do
+    (only the launcher's lines carry a time), steps times median step time is the better lower bound.
+    """
+    stamped_s = (_col("ended_at") - _col("started_at")).dt.total_milliseconds() / 1e3
+    stamped_s = pl.when(stamped_s > 0).then(stamped_s)  # a single timestamp spans nothing: unknown, not 0
+    stepped_s = (_col("last_step") - _col("first_step") + 1) * _col("step_time_s")
+    is_stamped = stamped_s.is_not_null() & (stamped_s >= _ENDS_EARLY * stepped_s).fill_null(value=True)
+    seconds = pl.when(is_stamped).then(stamped_s).otherwise(stepped_s)
+    known = seconds.is_not_null() & _col("num_gpus").is_not_null()
+    basis = (
+        pl.when(_col("gpu_hours").is_not_null())
+        .then(pl.lit("given"))
+        .when(known & is_stamped)
+        .then(pl.lit("timestamps"))
+        .when(known)
+        .then(pl.lit("steps"))
+    )
+    return runs.with_columns(
+        gpu_hours=pl.coalesce("gpu_hours", seconds * _col("num_gpus") / 3600),
+        gpu_hours_basis=pl.coalesce("gpu_hours_basis", basis),
+    )
+
+
 def add_metrics(runs: pl.DataFrame) -> pl.DataFrame:
     """Recompute throughput, FLOPs, MFU, GPU-hours and quarantine of a `runs` frame that was normalised.
 
@@ -161,16 +187,14 @@ def add_metrics(runs: pl.DataFrame) -> pl.DataFrame:
     Where the shape or the sequence length is unknown, or attention is latent, it is 6N and `mfu_basis` says so: `mfu`
     is then a lower bound. `mfu` is NULL, with the reason in `mfu_basis`, when any factor is unknown.
     """
-    runs = _fill_throughput(RUNS.conform(runs))
+    runs = _fill_gpu_hours(_fill_throughput(RUNS.conform(runs)))
     peak = peak_tflops()
     flops = 6.0 * _col("active_params") + _attention_flops().fill_null(0.0)
-    hours = (_col("ended_at") - _col("started_at")).dt.total_milliseconds() / 3.6e6
     return (
         runs.with_columns(flops_per_token=flops, peak_tflops=peak, mfu_basis=_basis(peak))
         .with_columns(model_tflops_per_gpu=_col("flops_per_token") * _col("tokens_per_s_per_gpu") / 1e12)
         .with_columns(
             mfu=_col("model_tflops_per_gpu") / _col("peak_tflops"),
-            gpu_hours=pl.coalesce("gpu_hours", pl.when(hours >= 0).then(hours * _col("num_gpus"))),
         )
         .with_columns(quarantine_reason=pl.coalesce("quarantine_reason", _impossible()))
     )

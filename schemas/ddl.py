@@ -6,6 +6,7 @@ import polars as pl
 
 from schemas.column import Column
 from schemas.table import Table
+from schemas.thresholds import Threshold
 
 _TYPES: dict[pl.DataType, str] = {
     pl.String(): "VARCHAR",
@@ -63,4 +64,13 @@ def comments(table: Table) -> list[str]:
             f"COMMENT ON COLUMN {quote(table.name)}.{quote(column.name)} IS {literal(comment(column))}"
             for column in table.columns
         ),
+    ]
+
+
+def macro(threshold: Threshold) -> list[str]:
+    """CREATE MACRO of a threshold, and its meaning as a comment."""
+    name = quote(threshold.name)
+    return [
+        f"CREATE MACRO {name}() AS {threshold.value!r}::DOUBLE",
+        f"COMMENT ON MACRO {name} IS {literal(threshold.meaning)}",
     ]

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from schemas import scheduler, tables
-=======
-from schemas import reliability, tables
->>>>>>> 42061dd (wip)
+from schemas import reliability, scheduler, tables
 from schemas.table import Table
 
 TABLES: dict[str, Table] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas import vocab
-from schemas.column import text_column
+from schemas.column import float_column, text_column
 from schemas.reliability_columns import COST, RATES, STRETCHED
 from schemas.table import Table
 
@@ -17,9 +17,17 @@ RUN_OUTCOMES = Table(
     primary_key=("run_id",),
     column_names=(
         "run_id", "origin", "sweep", "status", "outcome", "is_failure", "has_cell", "is_ranked", "strategy",
-        "configuration_id", "day", "duration_s", "gpu_hours",
+        "configuration_id", "day", "duration_s", "gpu_hours", "gpu_hours_idle",
     ),
     layer="view",
+    overrides=(
+        float_column(
+            "gpu_hours",
+            "GPU·h",
+            "accelerator-hours that the run took; all that the scheduler held for its job, where that is known",
+            minimum=0,
+        ),
+    ),
 )  # fmt: skip
 
 FAILURE_RATES = Table(
@@ -40,7 +48,7 @@ FAILURE_RATES = Table(
 
 SWEEP_COST = Table(
     name="sweep_cost",
-    description="Accelerator-hours of each sweep by how its runs ended, and how many went by until its winners had run.",
+    description="Accelerator-hours of each sweep by how its runs ended, and how many passed until its winners had run.",
     grain="one row per origin and sweep",
     primary_key=("origin", "sweep"),
     column_names=("origin", "sweep", "runs_tried", "runs_completed", "runs_failed", "gpu_hours", *_COST),

@@ -13,6 +13,12 @@ OUTCOME = (
     text_column("configuration_id", "hash of all that a user can choose: equal for repeats of one configuration"),
     text_column("day", "date of the start as logged, YYYY-MM-DD"),
     float_column("duration_s", "s", "seconds from the first to the last sign of life", positive=True),
+    float_column(
+        "gpu_hours_idle",
+        "GPU·h",
+        "of gpu_hours, those that the scheduler held beyond what the log shows: start-up, waiting, hanging",
+        minimum=0,
+    ),
 )
 
 RATES = (
@@ -28,7 +34,7 @@ RATES = (
     float_column("failure_rate", "fraction", "runs_failed / runs_judged; NULL when nothing could be judged", minimum=0),
     float_column("failure_rate_low", "fraction", "lower end of its 95 % interval (Wilson 1927)", minimum=0),
     float_column("failure_rate_high", "fraction", "upper end of its 95 % interval (Wilson 1927)", minimum=0),
-    float_column("gpu_hours_lost", "GPU·h", "accelerator-hours of the failures as far as known; NULL: of none", minimum=0),
+    float_column("gpu_hours_lost", "GPU·h", "accelerator-hours of the failures; NULL: known of none", minimum=0),
     int_column("failures_without_gpu_hours", "count", "failures whose accelerator-hours are unknown"),
 )
 
@@ -40,7 +46,15 @@ def _spent(word: str) -> Column:
 
 COST = (
     *(_spent(word) for word in vocab.OUTCOME if word not in {"running", "undecided"}),
-    float_column("gpu_hours_undecided", "GPU·h", "accelerator-hours of runs that run, or that nobody can judge", minimum=0),
+    float_column(
+        "gpu_hours_undecided", "GPU·h", "accelerator-hours of runs that go on, or cannot be judged", minimum=0
+    ),
+    float_column(
+        "gpu_hours_queued",
+        "GPU·h",
+        "wait in the scheduler's queue times accelerators asked for: time that passed, nothing that was spent",
+        minimum=0,
+    ),
     int_column("runs_without_gpu_hours", "count", "run attempts whose accelerator-hours are unknown: in no sum here"),
     int_column("cells_answered", "count", "cells with a ranked run of this sweep"),
     int_column("cells_in_order", "count", "of those, cells of which every run's start is known"),
@@ -55,11 +69,16 @@ COST = (
 
 STRETCHED = (
     float_column(
-        "usual_duration_s", "s", "median duration of the sweep's completed runs of the same cell and steps", positive=True
+        "usual_duration_s",
+        "s",
+        "median duration of the sweep's completed runs of the same cell and steps",
+        positive=True,
     ),
     float_column("stretch", "1", "duration_s / usual_duration_s", positive=True),
     int_column("runs_alike", "count", "completed runs behind the usual duration"),
-    float_column("in_steps_s", "s", "steps times median step time: what the steps themselves account for", positive=True),
+    float_column(
+        "in_steps_s", "s", "steps times median step time: what the steps themselves account for", positive=True
+    ),
     text_column("stretch_cause", "where the time went", vocab.STRETCH_CAUSE),
     float_column("excess_gpu_hours", "GPU·h", "accelerator-hours beyond the usual duration"),
 )

@@ -137,9 +137,8 @@ CELL_KEY = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens",
 _WINNER = (
     "run_id", "framework", "params", "gpus_per_node", "dp", "tp", "pp", "cp", "ep", "vpp",
     "zero_stage", "mbs", "gas", "recompute", "precision", "sequence_parallel", "pipeline_schedule", "layout", "variant",
-    "tokens_per_s_per_gpu", "tokens_per_s",
-    "step_time_s", "mfu", "mfu_logged", "hfu", "model_tflops_per_gpu", "mem_peak_allocated_bytes",
-    "mem_peak_reserved_bytes",
+    "strategy", "tokens_per_s_per_gpu", "tokens_per_s", "step_time_s", "mfu", "mfu_logged", "hfu",
+    "model_tflops_per_gpu", "mem_peak_allocated_bytes", "mem_peak_reserved_bytes",
 )  # fmt: skip
 
 BEST_CONFIGS = Table(
@@ -161,7 +160,7 @@ RANKED_LAYOUTS = Table(
     description="Every completed layout of each cell in order of tokens/s/GPU; rank 1 stands in best_configs.",
     grain="one row per cell and layout",
     primary_key=(*CELL_KEY, "rank_in_cell"),
-    column_names=(*CELL_KEY, "rank_in_cell", *_WINNER, "repeats", "repeat_spread"),
+    column_names=(*CELL_KEY, "rank_in_cell", *_WINNER, "repeats", "repeat_spread", "speed_resolution"),
     layer="view",
 )
 
@@ -212,8 +211,8 @@ FRONTIER = Table(
     primary_key=("run_id",),
     column_names=(
         "run_id", "model", "total_params_b", "active_params_b", "num_gpus", "accelerator", "seq_len", "dp", "tp",
-        "pp", "cp", "ep", "global_batch_tokens", "precision", "tflops_per_gpu", "mfu", "hfu", "comparability",
-        "verification", "source_title", "source_url", "table_or_figure", "notes",
+        "pp", "cp", "ep", "global_batch_tokens", "precision", "tflops_per_gpu", "mfu", "mfu_logged", "hfu",
+        "comparability", "verification", "source_title", "source_url", "table_or_figure", "notes",
     ),
     layer="view",
     overrides=_AS_PUBLISHED[:1],

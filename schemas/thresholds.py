@@ -41,7 +41,7 @@ Z_95 = 1.959964
 
 THRESHOLDS = (
     Threshold("label_tolerance", LABEL_TOLERANCE, "relative difference beyond which shape and label name two models"),
-    Threshold("noise_without_repeats", NOISE_WITHOUT_REPEATS, "lead in tokens/s/GPU that counts as a tie of single runs"),
+    Threshold("noise_without_repeats", NOISE_WITHOUT_REPEATS, "lead in tokens/s/GPU that is a tie of single runs"),
     Threshold("usable_for_states", USABLE_FOR_STATES, "share of a card that model states may take"),
     Threshold("stretched_factor", STRETCHED_FACTOR, "times the usual duration from which a run is stretched"),
     Threshold("stretched_peers", STRETCHED_PEERS, "completed like runs that a usual duration needs"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -10,11 +9,11 @@ import polars as pl
 
 from pipeline.complete import complete_runs
 from pipeline.hardware import load_accelerators
+from pipeline.store.publish import VIEW_FOLDER, load_views
 from schemas import ddl
-from schemas.registry import TABLES, VIEWS
-from schemas.tables import PUBLISHED_RUNS, RUNS
+from schemas.registry import TABLES
+from schemas.tables import EVENTS, PUBLISHED_RUNS, RUNS
 
-VIEW_FILES = Path(__file__).parents[1] / "pipeline" / "store" / "views"
 Row = dict[str, Any]
 
 LLAMA_1B: Row = {
@@ -45,10 +44,13 @@ def completed_frame(*rows: Row) -> pl.DataFrame:
     return complete_runs(runs_frame(*rows)).runs
 
 
-def open_store(runs: pl.DataFrame, published: pl.DataFrame | None = None) -> duckdb.DuckDBPyConnection:
+def open_store(
+    runs: pl.DataFrame, published: pl.DataFrame | None = None, events: pl.DataFrame | None = None
+) -> duckdb.DuckDBPyConnection:
     """An in-memory store with the given runs, the bundled accelerators, and every view from its file."""
     claims = PUBLISHED_RUNS.empty() if published is None else PUBLISHED_RUNS.conform(published)
-    frames = {"runs": runs, "accelerators": load_accelerators(), "published_runs": claims}
+    evidence = EVENTS.empty() if events is None else EVENTS.conform(events)
+    frames = {"runs": runs, "accelerators": load_accelerators(), "published_runs": claims, "events": evidence}
     connection = duckdb.connect()
     for name, table in TABLES.items():
         connection.execute(ddl.create_table(table))
@@ -56,8 +58,8 @@ def open_store(runs: pl.DataFrame, published: pl.DataFrame | None = None) -> duc
             connection.register("rows", frames[name])
             connection.execute(f"INSERT INTO {ddl.quote(name)} SELECT * FROM rows")
             connection.unregister("rows")
-    for name in VIEWS:
-        connection.execute((VIEW_FILES / f"{name}.sql").read_text())
+    for statement in load_views(VIEW_FOLDER).values():
+        connection.execute(statement)
     return connection
 
 

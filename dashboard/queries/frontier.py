@@ -6,17 +6,16 @@ from dashboard.queries.query import Query
 
 
 def published() -> Query:
-    """Every published configuration, the ones with a figure first: highest MFU (HFU where that is all there is)."""
+    """Every published configuration, the ones with a figure first: highest MFU (HFU where that is all there is).
+
+    `mfu` is what the source prints, or the recomputed one where it prints none (`is_mfu_recomputed`).
+    """
     return Query(
-        """SELECT frontier.run_id, frontier.model, frontier.num_gpus, frontier.accelerator, frontier.seq_len,
-  frontier.precision, frontier.dp, frontier.tp, frontier.pp, frontier.cp, frontier.ep, frontier.tflops_per_gpu,
-  frontier.mfu, printed.run_id IS NOT NULL AND printed.mfu_pct IS NULL AND frontier.mfu IS NOT NULL
-    AS is_mfu_recomputed, frontier.hfu,
-  frontier.comparability, frontier.verification, frontier.source_title, frontier.source_url,
-  frontier.table_or_figure, frontier.notes
+        """SELECT run_id, model, num_gpus, accelerator, seq_len, precision, dp, tp, pp, cp, ep, tflops_per_gpu,
+  coalesce(mfu_logged, mfu) AS mfu, mfu_logged IS NULL AND mfu IS NOT NULL AS is_mfu_recomputed, hfu,
+  comparability, verification, source_title, source_url, table_or_figure, notes
 FROM frontier
-LEFT JOIN published_runs AS printed USING (run_id)
-ORDER BY coalesce(frontier.mfu, frontier.hfu) DESC NULLS LAST, frontier.model, frontier.num_gpus"""
+ORDER BY coalesce(mfu_logged, frontier.mfu, hfu) DESC NULLS LAST, model, num_gpus"""
     )
 
 

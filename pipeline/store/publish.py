@@ -29,8 +29,10 @@ from pipeline.store.published import StoreInfo, connect, current, store_info, ve
 from schemas import ddl
 from schemas.registry import STORE, TABLES, VIEWS
 from schemas.tables import STORE_INFO
+from schemas.thresholds import THRESHOLDS
 
 VIEW_FOLDER = Path(__file__).parent / "views"
+_MACRO_FOLDER = Path(__file__).parent / "macros"
 KEPT = 3
 # The file format of DuckDB 1.2, so that clients older than ours can read the store as well.
 _STORAGE_VERSION = "v1.2.0"
@@ -73,14 +75,24 @@ def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
 
 
 def load_views(folder: Path) -> dict[str, str]:
-    """CREATE VIEW statement of every view of the registry, in order. Raises StoreError when a file is missing."""
-    views = {}
+    """Statements that create every view of the registry, in order, after the macros that they use.
+
+    Raises StoreError when a file is missing.
+    """
+    views = {"macros": macros()}
     for name in VIEWS:
         path = folder / f"{name}.sql"
         if not path.is_file():
             raise StoreError(f"The view {name} has no definition: {path} is missing. Reinstall sweepscope.")
         views[name] = path.read_text(encoding="utf-8")
     return views
+
+
+def macros() -> str:
+    """Statements that create the thresholds and rules that several views share, one file per subject."""
+    thresholds = [statement for threshold in THRESHOLDS for statement in ddl.macro(threshold)]
+    shared = [path.read_text(encoding="utf-8") for path in sorted(_MACRO_FOLDER.glob("*.sql"))]
+    return "\n".join([*(f"{statement};" for statement in thresholds), *shared])
 
 
 def fingerprint(views: Mapping[str, str]) -> str:

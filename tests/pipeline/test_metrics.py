@@ -141,11 +141,29 @@ def test_a_logged_throughput_is_never_replaced() -> None:
     assert (run["tokens_per_s_per_gpu"], run["tokens_per_s"], run["step_time_s"]) == (40_000.0, 1.0, 2.0)
 
 
-def test_gpu_hours_need_both_timestamps() -> None:
-    start = datetime(2026, 11, 20, 22, 0)
-    assert completed(started_at=start, ended_at=datetime(2026, 11, 20, 22, 30))["gpu_hours"] == 4.0
-    assert completed(started_at=start, ended_at=None)["gpu_hours"] is None
-    assert completed(started_at=start, ended_at=datetime(2026, 11, 20, 21, 0))["gpu_hours"] is None
+_START, _HALF_AN_HOUR = datetime(2026, 11, 20, 22, 0), datetime(2026, 11, 20, 22, 30)
+_STEPS: Row = {"first_step": 1, "last_step": 90, "step_time_s": 10.0, "tokens_per_s_per_gpu": None}  # a quarter hour
+
+
+@pytest.mark.parametrize(
+    ("changes", "gpu_hours", "basis"),
+    [
+        ({"started_at": _START, "ended_at": _HALF_AN_HOUR}, 4.0, "timestamps"),
+        ({"started_at": _START, "ended_at": _HALF_AN_HOUR, "status": "oom"}, 4.0, "timestamps"),
+        ({"started_at": _START, "ended_at": _HALF_AN_HOUR, **_STEPS}, 4.0, "timestamps"),
+        ({"started_at": _START, "ended_at": None}, None, None),
+        ({"started_at": _START, "ended_at": datetime(2026, 11, 20, 21, 0)}, None, None),
+        ({"started_at": _START, "ended_at": _START}, None, None),  # one line with a time spans nothing
+        ({"started_at": _START, "ended_at": _START, **_STEPS}, 2.0, "steps"),
+        (_STEPS, 2.0, "steps"),
+        ({"started_at": _START, "ended_at": datetime(2026, 11, 20, 22, 1), **_STEPS}, 2.0, "steps"),
+        ({"gpu_hours": 7.0, **_STEPS}, 7.0, "given"),
+        ({**_STEPS, "num_gpus": None, "num_nodes": None, "gpus_per_node": None, "dp": None}, None, None),
+    ],
+)  # fmt: skip
+def test_gpu_hours_say_what_they_rest_on(changes: Row, gpu_hours: float | None, basis: str | None) -> None:
+    run = completed(**changes)
+    assert (run["gpu_hours"], run["gpu_hours_basis"]) == (gpu_hours, basis)
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,20 @@ CREATE MACRO printed_resolution(figure) AS CASE WHEN figure > 0 THEN
         - length(trim(replace(split_part(figure::DOUBLE::VARCHAR, 'e', 1), '.', ''), '0'))
     ) / figure
 END;
+-- The same of a run's tokens/s/GPU, which may be computed from total tokens/s or from a step time printed in fewer
+-- digits: whatever it equals to within rounding may be what it was computed from.
+CREATE MACRO speed_resolution(per_gpu, total, gpus, step_time_s, batch_tokens) AS greatest(
+    printed_resolution(per_gpu),
+    CASE WHEN abs(total / gpus / per_gpu - 1) < 1e-9 THEN printed_resolution(total) END,
+    CASE WHEN abs(batch_tokens / step_time_s / gpus / per_gpu - 1) < 1e-9 THEN printed_resolution(step_time_s) END
+);
 -- By how much two layouts may differ without a winner: the larger spread of their repeats, but never less than the
 -- printed precision, because equal printed figures are not equal speeds; of single runs nothing is known.
 CREATE MACRO lead_noise(spread, other_spread, resolution, other_resolution) AS coalesce(
     greatest(
         spread, other_spread,
         CASE WHEN spread IS NOT NULL OR other_spread IS NOT NULL
-            THEN least(greatest(resolution, other_resolution), noise_without_repeats()) END
+            THEN least(greatest(resolution, other_resolution) + 1e-9, noise_without_repeats()) END  -- one digit is within
     ),
     noise_without_repeats()
 );

@@ -1,5 +1,4 @@
--- The fastest layout of each cell, the second fastest, and how sure the lead is. Without repeats nothing is known
--- about the noise of a cell, so a lead of up to 1 % counts as a tie.
+-- The fastest layout of each cell, the second fastest, and how sure the lead is (see the macro lead_noise).
 CREATE VIEW best_configs AS
 WITH tried AS (
     SELECT origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, count(*) AS runs_tried
@@ -16,7 +15,8 @@ podium AS (
         lead(layout) OVER by_rank AS runner_up_layout,
         lead(tokens_per_s_per_gpu) OVER by_rank AS runner_up_tokens_per_s_per_gpu,
         lead(mfu) OVER by_rank AS runner_up_mfu,
-        lead(repeat_spread) OVER by_rank AS runner_up_spread
+        lead(repeat_spread) OVER by_rank AS runner_up_spread,
+        lead(speed_resolution) OVER by_rank AS runner_up_resolution
     FROM ranked_layouts
     WINDOW
         cell AS (PARTITION BY origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator),
@@ -29,13 +29,13 @@ lead_of_winner AS (
     SELECT
         *,
         tokens_per_s_per_gpu / runner_up_tokens_per_s_per_gpu - 1 AS margin,
-        coalesce(greatest(repeat_spread, runner_up_spread), 0.01) AS noise  -- greatest() skips NULL
+        lead_noise(repeat_spread, runner_up_spread, speed_resolution, runner_up_resolution) AS noise
     FROM podium
 )
 SELECT
     w.origin, w.model, w.num_nodes, w.num_gpus, w.seq_len, w.gbs_tokens, w.accelerator,
     w.run_id, w.framework, w.params, w.gpus_per_node, w.dp, w.tp, w.pp, w.cp, w.ep, w.vpp, w.zero_stage,
-    w.mbs, w.gas, w.recompute, w.precision, w.sequence_parallel, w.pipeline_schedule, w.layout, w.variant,
+    w.mbs, w.gas, w.recompute, w.precision, w.sequence_parallel, w.pipeline_schedule, w.layout, w.variant, w.strategy,
     w.tokens_per_s_per_gpu, w.tokens_per_s, w.step_time_s, w.mfu, w.mfu_logged, w.hfu, w.model_tflops_per_gpu,
     w.mem_peak_allocated_bytes, w.mem_peak_reserved_bytes, w.repeats, w.repeat_spread,
     w.runner_up_run_id, w.runner_up_layout, w.runner_up_tokens_per_s_per_gpu, w.runner_up_mfu,

@@ -3,11 +3,17 @@
 -- but stand in no rate. A run of several hosts counts under each of them.
 CREATE VIEW failure_rates AS
 WITH run_hosts AS (
-    -- hosts from lines that a healthy run prints too: one named by its failure alone would always fail
-    SELECT run_id, list(DISTINCT host) AS hosts
-    FROM events
-    WHERE host IS NOT NULL AND kind IN ('launch', 'training_end')
-    GROUP BY run_id
+    -- From the scheduler, else from lines that a healthy run prints too: a host that only a failure names would
+    -- always fail.
+    SELECT
+        r.run_id,
+        coalesce(
+            string_split(any_value(r.hosts), ', '),
+            list(DISTINCT e.host) FILTER (e.kind IN ('launch', 'training_end') AND e.host IS NOT NULL)
+        ) AS hosts
+    FROM runs AS r
+    LEFT JOIN events AS e USING (run_id)
+    GROUP BY r.run_id
 ),
 described AS (
     SELECT

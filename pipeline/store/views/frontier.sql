@@ -1,14 +1,17 @@
 -- Published frontier configurations. MFU and HFU stay apart: HFU counts recomputation, so setting one beside the other
--- misleads. Where a source prints no MFU, `mfu` is the one recomputed from its throughput, and `comparability` says
--- that it is derived.
+-- misleads. `mfu_logged` is what the source prints, `mfu` what its throughput and shape give here. A row that was
+-- rejected as a run still stands here, as published.
 CREATE VIEW frontier AS
 SELECT
-    p.run_id, p.model, p.total_params_b, p.active_params_b, r.num_gpus, r.accelerator, r.seq_len, r.dp, r.tp, r.pp,
-    r.cp, r.ep, r.gbs_tokens AS global_batch_tokens, p.precision,
+    p.run_id, p.model, p.total_params_b, p.active_params_b, coalesce(r.num_gpus, p.num_gpus) AS num_gpus,
+    coalesce(r.accelerator, p.accelerator) AS accelerator, coalesce(r.seq_len, p.seq_len) AS seq_len,
+    coalesce(r.dp, p.dp) AS dp, coalesce(r.tp, p.tp) AS tp, coalesce(r.pp, p.pp) AS pp, coalesce(r.cp, p.cp) AS cp,
+    coalesce(r.ep, p.ep) AS ep, coalesce(r.gbs_tokens, p.global_batch_tokens) AS global_batch_tokens, p.precision,
     p.tflops_per_gpu,
-    coalesce(p.mfu_pct / 100, r.mfu) AS mfu,
+    r.mfu,
+    p.mfu_pct / 100 AS mfu_logged,
     p.hfu_pct / 100 AS hfu,
     p.comparability, p.verification, p.source_title, p.source_url, p.table_or_figure, p.notes
 FROM published_runs AS p
-JOIN runs AS r USING (run_id)
+LEFT JOIN runs AS r USING (run_id)
 WHERE p.dataset = 'frontier_configs'

@@ -3,10 +3,10 @@
 -- of different models do not fill each other's tables with "not run".
 CREATE VIEW grid_cells AS
 WITH cell_runs AS (
-    SELECT *
+    SELECT runs.*
     FROM runs
-    WHERE duplicate_of IS NULL
-        AND model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
+    JOIN run_outcomes AS o USING (run_id)
+    WHERE o.has_cell
 ),
 sweep_models AS (SELECT DISTINCT origin, sweep, seq_len, gbs_tokens, accelerator, model FROM cell_runs),
 sweep_nodes AS (
@@ -43,9 +43,8 @@ outcomes AS (
         origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator,
         sum(n)::BIGINT AS tried,
         coalesce(sum(n) FILTER (status = 'completed'), 0)::BIGINT AS completed,
-        coalesce(sum(n) FILTER (status = 'running'), 0)::BIGINT AS running,
         min(quarantine_reason) FILTER (status = 'completed') AS quarantine_reason,
-        bool_and(status IN ('node_fail', 'nccl_error', 'preempted')) AS is_infra,
+        list(status) AS statuses,
         CASE WHEN count(*) = 1 THEN any_value(status) END AS only_status,
         string_agg(n || ' ' || status, ', ' ORDER BY n DESC, status) AS counts
     FROM by_status
@@ -58,7 +57,7 @@ cells AS (
         -- the least that mixed-precision Adam can hold (ZeRO, 1910.02054, section 3.1), before any activation
         16.0 * p.params / s.num_gpus AS states_lower_bound_bytes,
         coalesce(o.tried, 0) AS tried, coalesce(o.completed, 0) AS completed,
-        o.quarantine_reason, coalesce(o.running, 0) AS running, o.is_infra, o.only_status, o.counts
+        o.quarantine_reason, o.statuses, o.only_status, o.counts
     FROM spanned AS s
     LEFT JOIN model_params AS p ON p.origin = s.origin AND p.model = s.model
     LEFT JOIN accelerators AS a ON a.accelerator = s.accelerator
@@ -71,18 +70,7 @@ typed AS (
     SELECT
         c.*, b.run_id, b.layout, b.mfu, b.tokens_per_s_per_gpu, b.mem_peak_allocated_bytes,
         coalesce(b.runs_completed, 0) AS ranked,
-        CASE
-            WHEN b.run_id IS NOT NULL THEN 'measured'
-            WHEN c.running > 0 THEN 'running'
-            WHEN c.completed > 0 THEN 'quarantined'
-            WHEN c.only_status = 'oom' THEN 'oom'  -- seen, which is worth more than predicted
-            -- a tenth is left for the CUDA context, buffers and a first activation
-            WHEN c.states_lower_bound_bytes > 0.9 * c.memory_bytes THEN 'wont_fit'
-            WHEN c.tried = 0 THEN 'not_run'
-            WHEN c.only_status IN ('host_oom', 'hang', 'timeout', 'cancelled') THEN c.only_status
-            WHEN c.is_infra THEN 'infra'
-            ELSE 'failed'
-        END AS cell_state
+        cell_state_of(b.run_id IS NOT NULL, c.statuses, c.states_lower_bound_bytes, c.memory_bytes) AS cell_state
     FROM cells AS c
     LEFT JOIN best_configs AS b
         ON b.origin = c.origin AND b.model = c.model AND b.num_nodes = c.num_nodes AND b.seq_len = c.seq_len

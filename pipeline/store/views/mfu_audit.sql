@@ -21,7 +21,7 @@ judged AS (
             is_full_formula AND tied_ratio > 1.01 AND abs(mfu_ratio / tied_ratio - 1) <= 0.005, false
         ) AS counts_embedding_twice,
         -- the shape may be inferred from the printed MFU; either way label and figures belong to different models
-        coalesce(abs(params / (total_params_b * 1e9) - 1) > 0.05, false) AS is_mislabelled
+        coalesce(abs(params / (total_params_b * 1e9) - 1) > label_tolerance(), false) AS is_mislabelled
     FROM facts
 ),
 claims AS (

@@ -9,7 +9,7 @@ WITH layouts AS (
         origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator,
         -- what makes a layout: everything that a user can choose
         framework, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas,
-        recompute, precision, sequence_parallel, pipeline_schedule, layout, variant,
+        recompute, precision, sequence_parallel, pipeline_schedule, layout, variant, o.strategy,
         -- two runs of which the layout is not known in full are not repeats of each other
         CASE WHEN (dp + tp + pp + mbs + gas) IS NULL THEN run_id END AS only_run,
         median(tokens_per_s_per_gpu) AS tokens_per_s_per_gpu,
@@ -27,11 +27,10 @@ WITH layouts AS (
         CASE WHEN count(*) > 1
             THEN (max(tokens_per_s_per_gpu) - min(tokens_per_s_per_gpu)) / median(tokens_per_s_per_gpu)
         END AS repeat_spread,
+        min(speed_resolution(tokens_per_s_per_gpu, tokens_per_s, num_gpus, step_time_s, gbs_tokens)) AS speed_resolution,
         list({'id': run_id, 'speed': tokens_per_s_per_gpu}) AS repeated
     FROM runs
-    WHERE status = 'completed' AND quarantine_reason IS NULL AND duplicate_of IS NULL
-        AND tokens_per_s_per_gpu > 0
-        AND model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
+    JOIN (SELECT run_id, strategy FROM run_outcomes WHERE is_ranked) AS o USING (run_id)
     GROUP BY ALL
 ),
 named AS (
@@ -50,6 +49,7 @@ SELECT
         ORDER BY tokens_per_s_per_gpu DESC, layout, run_id
     ) AS rank_in_cell,
     run_id, framework, params, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute,
-    precision, sequence_parallel, pipeline_schedule, layout, variant, tokens_per_s_per_gpu, tokens_per_s, step_time_s,
-    mfu, mfu_logged, hfu, model_tflops_per_gpu, mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread
+    precision, sequence_parallel, pipeline_schedule, layout, variant, strategy, tokens_per_s_per_gpu, tokens_per_s,
+    step_time_s, mfu, mfu_logged, hfu, model_tflops_per_gpu, mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats,
+    repeat_spread, speed_resolution
 FROM named

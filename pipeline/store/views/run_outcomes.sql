@@ -15,6 +15,16 @@ WITH classed AS (
         model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL AS has_cell
     FROM runs
     WHERE duplicate_of IS NULL
+),
+billed AS (
+    -- The scheduler's hours stand on the last attempt of a job; they cover the attempts before it too.
+    SELECT
+        *,
+        CASE WHEN allocated_gpu_hours IS NULL THEN gpu_hours ELSE greatest(
+            gpu_hours,
+            allocated_gpu_hours + coalesce(gpu_hours, 0) - coalesce(sum(gpu_hours) OVER (PARTITION BY origin, sweep, job_id), 0)
+        ) END AS billed_gpu_hours
+    FROM classed
 )
 SELECT
     run_id, origin, sweep, status, outcome,
@@ -36,5 +46,6 @@ SELECT
         gpu_hours * 3600 / num_gpus,
         CASE WHEN ended_at > started_at THEN epoch(ended_at) - epoch(started_at) END
     ) AS duration_s,
-    gpu_hours
-FROM classed
+    billed_gpu_hours AS gpu_hours,
+    CASE WHEN allocated_gpu_hours IS NOT NULL THEN billed_gpu_hours - gpu_hours END AS gpu_hours_idle
+FROM billed

@@ -2,36 +2,19 @@
 -- (strategy 'best') and for each set of parallel dimensions. Within one line the model, sequence and card are the
 -- same, so the ratio of MFU is that of tokens/s/GPU, which also serves where no MFU can be computed (CPU runs).
 CREATE VIEW scaling_efficiency AS
-WITH named AS (
-    SELECT
-        *,
-        -- degrees that a source leaves out are not used (cp, ep); without dp, tp or pp nothing can be said
-        CASE WHEN dp IS NULL OR tp IS NULL OR pp IS NULL THEN NULL
-        ELSE coalesce(nullif(array_to_string(list_filter([
-            CASE WHEN dp > 1 THEN 'DP' END, CASE WHEN tp > 1 THEN 'TP' END, CASE WHEN pp > 1 THEN 'PP' END,
-            CASE WHEN cp > 1 THEN 'CP' END, CASE WHEN ep > 1 THEN 'EP' END
-        ], lambda dimension: dimension IS NOT NULL), '+'), ''), 'none') END AS strategy
-    FROM runs
-    WHERE duplicate_of IS NULL
-        AND model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
-),
-tried AS (
-    SELECT origin, model, seq_len, gbs_tokens, accelerator, num_nodes, num_gpus, s.strategy, count(*) AS runs_tried
-    FROM named AS r, (SELECT unnest([r.strategy, 'best']) AS strategy) AS s
-    WHERE s.strategy IS NOT NULL
+WITH tried AS (
+    SELECT r.origin, model, seq_len, gbs_tokens, accelerator, num_nodes, num_gpus, s.strategy, count(*) AS runs_tried
+    FROM runs AS r
+    JOIN run_outcomes AS o USING (run_id), (SELECT unnest([o.strategy, 'best']) AS strategy) AS s
+    WHERE o.has_cell AND s.strategy IS NOT NULL
     GROUP BY ALL
-),
-ranked AS (
-    SELECT l.*, r.strategy
-    FROM ranked_layouts AS l
-    JOIN named AS r USING (run_id)
 ),
 points AS (
     SELECT
         l.origin, l.model, l.seq_len, l.gbs_tokens, l.accelerator, s.strategy, l.num_nodes, l.num_gpus,
         sum(l.repeats)::BIGINT AS runs_completed,
         arg_min(l, l.rank_in_cell) AS best
-    FROM ranked AS l, (SELECT unnest([l.strategy, 'best']) AS strategy) AS s
+    FROM ranked_layouts AS l, (SELECT unnest([l.strategy, 'best']) AS strategy) AS s
     WHERE s.strategy IS NOT NULL
     GROUP BY ALL
 ),

@@ -27,6 +27,16 @@ spent AS (
     FROM own
     GROUP BY origin, sweep
 ),
+queues AS (
+    SELECT origin, sweep, sum(hours) AS gpu_hours_queued
+    FROM (
+        SELECT origin, sweep, coalesce(job_id, run_id) AS job, max(queue_wait_s / 3600 * num_gpus) AS hours
+        FROM runs
+        WHERE duplicate_of IS NULL
+        GROUP BY ALL
+    )
+    GROUP BY origin, sweep
+),
 configurations AS (
     SELECT
         origin, sweep, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, configuration_id,
@@ -69,9 +79,10 @@ search AS (
 SELECT
     s.origin, s.sweep, s.runs_tried, s.runs_completed, s.runs_failed, s.gpu_hours, s.gpu_hours_completed,
     s.gpu_hours_oom, s.gpu_hours_hang, s.gpu_hours_infra, s.gpu_hours_timeout, s.gpu_hours_crash,
-    s.gpu_hours_unexplained, s.gpu_hours_undecided, s.runs_without_gpu_hours,
+    s.gpu_hours_unexplained, s.gpu_hours_undecided, q.gpu_hours_queued, s.runs_without_gpu_hours,
     coalesce(f.cells_answered, 0) AS cells_answered,
     coalesce(f.cells_in_order, 0) AS cells_in_order,
     f.gpu_hours_until_winner, f.gpu_hours_of_cells_in_order
 FROM spent AS s
+JOIN queues AS q ON q.origin = s.origin AND q.sweep IS NOT DISTINCT FROM s.sweep
 LEFT JOIN search AS f ON f.origin = s.origin AND f.sweep IS NOT DISTINCT FROM s.sweep

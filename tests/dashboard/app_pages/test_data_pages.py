@@ -68,7 +68,10 @@ def home(tmp_path: Path) -> Path:
             {"run_id": "p1", "source_title": "A paper", "source_url": "https://example.org/paper", "line_no": 7,
              "source_path": "data/published/frontier.csv", "mfu_pct": 21.6, "notes": "Read from a chart."},
         ],
-        "frontier": [frontier_row("f1"), frontier_row("f2", model="BLOOM 176B", mfu=None, hfu=0.48, num_gpus=384)],
+        "frontier": [
+            frontier_row("f1"),
+            frontier_row("f2", model="BLOOM 176B", mfu=None, mfu_logged=None, hfu=0.48, num_gpus=384),
+        ],
         "best_configs": [best_row("a1"), best_row("a2", num_gpus=64, mfu=0.1)],
         "ranked_layouts": [best_row("a1", rank_in_cell=1, repeats=1)],
     }  # fmt: skip

@@ -140,9 +140,7 @@ def test_there_has_to_be_something_to_publish(home: Home) -> None:
 
 def test_a_missing_view_is_named(home: Home, lake: Lake, tmp_path: Path) -> None:
     lake.commit(unit("a"))
-    with pytest.raises(
-        StoreError, match=r"The view ranked_layouts has no definition: .*ranked_layouts\.sql is missing"
-    ):
+    with pytest.raises(StoreError, match=r"The view run_outcomes has no definition: .*run_outcomes\.sql is missing"):
         publish(home, view_folder=tmp_path)
 
 

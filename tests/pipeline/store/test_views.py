@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import data
 from pipeline.published import load_published
+from pipeline.store.publish import VIEW_FOLDER
 from schemas import vocab
 from schemas.registry import VIEWS
-from tests.run_rows import VIEW_FILES, Row, completed_frame, open_store, rows_of, run_row
+from tests.run_rows import Row, completed_frame, open_store, rows_of, run_row
 
 PLAYBOOK = (
     "origin = 'published' AND seq_len = 4096 AND gbs_tokens = 1048576 AND accelerator = 'H100-SXM-80GB' "
@@ -47,13 +48,14 @@ def test_a_view_has_the_columns_of_its_schema(name: str) -> None:
 @pytest.mark.parametrize("name", list(VIEWS))
 def test_a_view_has_the_types_and_the_key_of_its_schema(name: str, bundled: duckdb.DuckDBPyConnection) -> None:
     frame = bundled.sql(f"SELECT * FROM {name}").pl()
-    assert frame.height > 0
+    # published runs have no wall time and are nobody's to repeat; test_reliability_views fills those two views
+    assert frame.height > 0 or name in ("stretched_runs", "retry_list")
     assert {c: t for c, t in frame.schema.items() if t != VIEWS[name].polars_schema[c]} == {}
     assert frame.select(VIEWS[name].primary_key).is_duplicated().sum() == 0
 
 
 def test_every_view_file_is_registered() -> None:
-    assert {path.stem for path in VIEW_FILES.glob("*.sql")} == set(VIEWS)
+    assert {path.stem for path in VIEW_FOLDER.glob("*.sql")} == set(VIEWS)
 
 
 def test_the_fastest_layout_wins_and_the_next_one_is_the_runner_up() -> None:
@@ -85,6 +87,9 @@ def test_repeats_count_by_their_median() -> None:
         ([100.0, 100.4], [99.0], False),
         ([100.0, 103.0], [99.0], True),
         ([100.0], [98.0, 100.0], True),
+        # printed with three digits, so each may be 0.12 % off: 0.24 % apart is the next printed figure
+        ([41_300.0, 41_300.0], [41_200.0], True),
+        ([41_310.0, 41_310.0], [41_200.0], False),
     ],
     ids=[
         "single within 1 %",
@@ -92,6 +97,8 @@ def test_repeats_count_by_their_median() -> None:
         "beyond its spread",
         "within its spread",
         "within the other's spread",
+        "within the printed digits",
+        "beyond the printed digits",
     ],
 )
 def test_a_lead_within_the_noise_is_a_tie(winner: list[float], second: list[float], is_tie: bool) -> None:
@@ -423,9 +430,31 @@ def test_cell_states_are_documented(bundled: duckdb.DuckDBPyConnection) -> None:
     assert words <= set(vocab.CELL_STATE)
 
 
+def test_frontier_keeps_rows_that_were_rejected_as_runs() -> None:
+    claim = {
+        "run_id": "gone",
+        "dataset": "frontier_configs",
+        "model": "GPT 1T",
+        "num_gpus": 3072,
+        "tp": 8,
+        "mfu_pct": 51.4,
+    }
+    (row,) = query("SELECT model, num_gpus, tp, mfu, mfu_logged FROM frontier", published=[claim])
+    assert row == {"model": "GPT 1T", "num_gpus": 3072, "tp": 8, "mfu": None, "mfu_logged": 0.514}
+
+
+def test_frontier_tells_a_recomputed_mfu_from_a_published_one() -> None:
+    claim = {"run_id": "a1", "dataset": "frontier_configs", "model": "Llama 1.34B", "mfu_pct": 40.0}
+    (row,) = query("SELECT mfu, mfu_logged FROM frontier", run_row("a1"), published=[claim])
+    assert row == {"mfu": pytest.approx(0.3909, abs=1e-4), "mfu_logged": 0.4}
+
+
 def test_frontier_keeps_mfu_and_hfu_apart(bundled: duckdb.DuckDBPyConnection) -> None:
-    palm = rows_of(bundled, "SELECT mfu, hfu FROM frontier WHERE model = 'PaLM 540B' ORDER BY mfu")
-    assert [(row["mfu"], row["hfu"]) for row in palm] == [(pytest.approx(0.462), pytest.approx(0.578)), (None, 0.578)]
+    palm = rows_of(bundled, "SELECT mfu_logged, hfu FROM frontier WHERE model = 'PaLM 540B' ORDER BY mfu_logged")
+    assert [(row["mfu_logged"], row["hfu"]) for row in palm] == [
+        (pytest.approx(0.462), pytest.approx(0.578)),
+        (None, 0.578),
+    ]
 
 
 def test_views_answer_at_once_on_a_hundred_thousand_runs(bundled: duckdb.DuckDBPyConnection) -> None:
@@ -438,6 +467,6 @@ def test_views_answer_at_once_on_a_hundred_thousand_runs(bundled: duckdb.DuckDBP
     ]
     connection = open_store(pl.concat(copies))
     for name in VIEWS:
-        started = time.perf_counter()
+        started = time.process_time()  # of all threads: a busy machine must not fail it
         connection.sql(f"SELECT * FROM {name}").pl()
-        assert time.perf_counter() - started < 3, name  # 0.02 to 0.15 s on 2 idle cores; the rest is for busy ones
+        assert time.process_time() - started < 3, name  # 0.02 to 0.4 s
