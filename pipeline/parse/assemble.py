@@ -77,6 +77,7 @@ def assemble(
     )
     events = _place_events(facts.events, runs, sources)
     stated = _settings_of_runs(facts.settings, sidecars, _configured_from(runs, steps), sources)
+    stated = pl.concat([stated, _stepped(steps, stated)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
     chosen = configure.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = configure.widen(chosen, TABLES["runs"].polars_schema)
@@ -196,6 +197,14 @@ def _settings_of_runs(
     beside = sidecars.join(runs.select("unit", "run_id"), on="unit", maintain_order="left")
     columns = ["run_id", "name", "value", "setting_source", "line_no", pl.col("path").alias("source_path")]
     return pl.concat([printed.select(columns), beside.with_columns(line_no=pl.lit(None, pl.Int64)).select(columns)])
+
+
+def _stepped(steps: pl.DataFrame, settings: pl.DataFrame) -> pl.DataFrame:
+    """That a run logged a step, as a value that `protocol.CombinedSetting` may ask for."""
+    first = steps.group_by("run_id", maintain_order=True).agg(pl.col("line_no", "source_path").first())
+    return first.with_columns(
+        name=pl.lit("arg:stepped"), value=pl.lit("yes"), setting_source=pl.lit("log_line")
+    ).select(settings.columns)
 
 
 def _inherited(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:

@@ -24,8 +24,13 @@ def _whole(name: str) -> pl.Expr:
     return whole(f"arg:{name}")
 
 
-# Every dump states params_dtype: what a dump of arguments does not name did not exist in that version.
-_IS_DUMP = _arg("params_dtype").is_not_null()
+# What a dump of arguments does not name did not exist in that version, if the dump was printed to its end: its last
+# line tells, or something that comes after it (Megatron-Bridge and Primus print no last line).
+_IS_WHOLE = pl.any_horizontal(
+    _arg(name).is_not_null() for name in ("end_of_dump", "stepped", "shard_params", "total_params_billions")
+)
+# Every dump states params_dtype.
+_IS_DUMP = _arg("params_dtype").is_not_null() & _IS_WHOLE
 
 
 def _precision() -> pl.Expr:
@@ -52,20 +57,20 @@ def _zero_stage() -> pl.Expr:
         pl.when(_is_on("deepspeed")).then(_whole("zero_stage"))
         .when(_is_on("use_torch_fsdp2")).then(3)
         .when(is_fsdp).then(sharding)
-        .when(_is_on("use_distributed_optimizer")).then(1)
-        .when(~_is_on("use_distributed_optimizer")).then(0)
+        .when(_IS_WHOLE & _is_on("use_distributed_optimizer")).then(1)
+        .when(_IS_WHOLE & ~_is_on("use_distributed_optimizer")).then(0)
         .when(_IS_DUMP & ~_is_on("deepspeed").fill_null(value=False)).then(0)
     )  # fmt: skip
 
 
 def _recompute() -> pl.Expr:
     was_full = _is_on("checkpoint_activations") | is_said("arg:activations_checkpoint_method")
-    switches = ("recompute_granularity", "recompute_activations", "checkpoint_activations")
+    older = _IS_WHOLE & (_arg("recompute_activations").is_not_null() | _arg("checkpoint_activations").is_not_null())
     return (
         pl.when(_arg("recompute_granularity").is_in(["full", "selective"])).then(_arg("recompute_granularity"))
         .when(_is_on("recompute_activations")).then(pl.lit("selective"))
         .when(was_full.fill_null(value=False)).then(pl.lit("full"))
-        .when(pl.any_horizontal(_arg(name).is_not_null() for name in switches)).then(pl.lit("none"))
+        .when(_arg("recompute_granularity").is_not_null() | older).then(pl.lit("none"))
     )  # fmt: skip
 
 
@@ -91,8 +96,8 @@ def _head_dim() -> pl.Expr:
 
 def _gated() -> pl.Expr:
     switch = pl.coalesce(_is_on("swiglu"), _is_on("gated_linear_unit")).fill_null(value=False)
-    is_known = pl.any_horizontal(_arg(n).is_not_null() for n in ("swiglu", "gated_linear_unit", "glu_activation"))
-    return pl.when(is_known | _IS_DUMP).then(switch | is_said("arg:glu_activation"))
+    is_known = pl.any_horizontal(_arg(n).is_not_null() for n in ("swiglu", "gated_linear_unit"))
+    return pl.when(is_known | is_said("arg:glu_activation") | _IS_DUMP).then(switch | is_said("arg:glu_activation"))
 
 
 def _tied() -> pl.Expr:

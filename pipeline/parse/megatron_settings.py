@@ -45,7 +45,8 @@ ANCHORS = (
     *NAMES, "--micro-batch-size", "--global-batch-size", "--tensor-model-parallel-size", "--num-layers",
     "--pipeline-model-parallel-size", "--seq-length", "--train-iters",
     "using world size:", "number of micro-batches to constant", "number of microbatches to constant",
-    "Total number of parameters in billions", "padded vocab (size:", "model parallel rank (", "| global batch size:",
+    "end of arguments", "Total number of parameters in billions", "padded vocab (size:", "model parallel rank (",
+    "| global batch size:",
 )  # fmt: skip
 
 # mpirun's prefix of a next, empty line may be glued behind the value.
@@ -69,6 +70,7 @@ _LINE = {
     "vocab_size": r"> padded vocab \(size: (\d+)\)",
     # theoretical_memory_usage.py, two decimals
     "arg:total_params_billions": r"Total number of parameters in billions: ([\d.]+)",
+    "arg:end_of_dump": r"^\s*-+ (end of arguments) -+",
     "arg:shard_params": r"> number of parameters on .*model parallel rank \(?[\d, ]+\)?: ?(\d+)",
 }
 

@@ -70,6 +70,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _NAMES = {
+    "model": "arg:model", "tokens": "arg:tokens",
     "dp": "arg:dp", "pp": "pp", "tp": "tp", "context_parallel_size": "arg:cp", "expert_parallel_size": "arg:ep",
     "pp_engine": "arg:pp_engine", "tp_mode": "arg:tp_mode", "recompute_layer": "arg:recompute_layer",
     "hidden_size": "hidden_size", "intermediate_size": "ffn_hidden_size", "num_attention_heads": "num_heads",
@@ -127,8 +128,9 @@ def _schedule() -> pl.Expr:
 
 
 def _context_parallel() -> pl.Expr:
-    """Versions whose dump does not name it had no context parallelism."""
-    return pl.when(pl.col("arg:dp").is_not_null()).then(whole("arg:cp").fill_null(1))
+    """Versions whose dump does not name it had no context parallelism: their dump goes on to the sections behind."""
+    is_past = pl.any_horizontal(pl.col(name).is_not_null() for name in ("arg:tokens", "arg:model", "arg:stepped"))
+    return pl.coalesce(whole("arg:cp"), pl.when(pl.col("arg:dp").is_not_null() & is_past).then(1))
 
 
 def _words(name: str, words: dict[str, str]) -> pl.Expr:

@@ -67,7 +67,9 @@ class CombinedSetting:
 
     Attributes:
         name: column of `runs`.
-        value: expression over text columns named as the printed values; None is kept as the text "None".
+        value: expression over text columns named as the printed values; None is kept as the text "None". `arg:stepped`
+            is known where the run logged a step: what stands before it was printed to its end. Only such a print tells
+            by leaving something out.
         told_by: the values that tell most, in order: the first known one lends its source and line.
         setting_source: replaces that source, for a value that is only a documented default.
     """

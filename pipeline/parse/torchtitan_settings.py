@@ -118,9 +118,15 @@ def _extracted(lines: pl.DataFrame, name: str, pattern: str, word: str | None = 
 
 
 def _mesh(lines: pl.DataFrame) -> pl.DataFrame:
-    """Sizes of the mesh dimensions; the old form names only those in use, which `arg:mesh` tells."""
+    """Sizes of the mesh dimensions, and `arg:mesh` for a line printed to its end: the old form names only those in use,
+    old versions of the new form lack `ep`, and tp comes last but for it."""
     text = pl.col("text")
     new = lines.filter(text.str.contains("Building device mesh with parallelism:", literal=True))
+    is_whole = text.str.contains(r"\btp=\d+(?:, \w+=\d+)*\s*$")
+    # A cut line breaks off within a number or a name: what follows its last comma is worth nothing.
+    new = new.with_columns(
+        is_whole=is_whole, text=pl.when(is_whole).then(text).otherwise(text.str.replace(r",[^,]*$", ","))
+    )
     names, sizes = text.str.extract(_OLD_MESH, 1), text.str.extract(_OLD_MESH, 2)
     old = lines.select(
         "source",
@@ -129,7 +135,7 @@ def _mesh(lines: pl.DataFrame) -> pl.DataFrame:
         value=sizes.str.split(", "),
     ).filter(pl.col("dimension").list.len() == pl.col("value").list.len())
     listed = old.explode("dimension", "value").filter(pl.col("dimension").is_in(_MESH))
-    built = pl.concat([new.select("source", "line_no"), old.select("source", "line_no")])
+    built = pl.concat([new.filter("is_whole").select("source", "line_no"), old.select("source", "line_no")])
     said = pl.concat(
         [
             listed.select("source", "line_no", "value", name=pl.format("arg:mesh_{}", "dimension")),
@@ -142,8 +148,8 @@ def _mesh(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _dimension(name: str) -> pl.Expr:
-    """Size of a mesh dimension, 1 when the mesh was built without it, NULL when no mesh was built."""
-    return pl.when(pl.col("arg:mesh").is_not_null()).then(whole(f"arg:mesh_{name}").fill_null(1))
+    """Size of a mesh dimension, 1 when the mesh was built without it, NULL when the line was not printed to its end."""
+    return pl.coalesce(whole(f"arg:mesh_{name}"), pl.when(pl.col("arg:mesh").is_not_null()).then(1))
 
 
 _SHARDED = ("dp_shard", "dp_shard_mod_ep", "dp_shard_in_ep")
@@ -165,7 +171,7 @@ def _zero_stage() -> pl.Expr:
     reshard = pl.col("arg:reshard").str.to_lowercase()
     is_freed = reshard.is_in(["true", "always"]).fill_null(value=False)
     is_kept = reshard.is_in(["false", "never"]).fill_null(value=False) | (~is_freed & (_dimension("pp") > 1))
-    return pl.when(~is_sharded).then(0).when(is_kept).then(2).when(is_sharded).then(3)
+    return pl.when(~is_sharded).then(0).when(is_kept & is_sharded).then(2).when(is_sharded).then(3)
 
 
 def _precision() -> tuple[CombinedSetting, ...]:
