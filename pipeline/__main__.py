@@ -7,7 +7,7 @@ import os
 import sys
 from importlib.metadata import version
 
-from pipeline.commands import dashboard, demo, estimate, ingest, query, serve, simulate, store, watch
+from pipeline.commands import dashboard, demo, dialect, estimate, ingest, query, serve, simulate, store, watch
 from pipeline.commands.output import note
 from pipeline.commands.protocol import Verb
 from pipeline.errors import SweepscopeError
@@ -15,6 +15,7 @@ from pipeline.errors import SweepscopeError
 VERBS: tuple[Verb, ...] = (
     demo.VERB,
     ingest.VERB,
+    dialect.VERB,
     query.VERB,
     estimate.VERB,
     dashboard.VERB,

@@ -20,7 +20,7 @@ MAX_FIELDS = 60
 _MAX_DEPTH = 4
 _BLANK = r"\s+"
 _ANY_BLANK = r"\s*"
-_MAX_BROKEN_CHARS = 60  # the expression engine takes 250 levels
+_MAX_BROKEN_CHARS = 30
 _TOKEN = re.compile(r"\{\{|\}\}|\{\?|\?\}|\{([^{}]*)\}|[{}]")
 
 
@@ -139,8 +139,9 @@ def parse(text: str, resolve: Resolve, *, needs_text: bool = True) -> Template:
     template = Template(_loosened(elements))
     if rest < len(tokens):
         raise ValueError("?} closes nothing: an optional part is written {? ... ?}")
-    if len(template.fields) > MAX_FIELDS:
-        raise ValueError(f"the pattern has {len(template.fields)} fields; at most {MAX_FIELDS} are read")
+    # The expression for a cut line nests once per element, and 250 levels are all that there are.
+    if sum(kind == "field" for kind, _ in tokens) > MAX_FIELDS:
+        raise ValueError(f"the pattern has too many fields; at most {MAX_FIELDS} are read")
     if not template.fields and not template.anchor:
         raise ValueError("the pattern is empty")
     if needs_text and not template.anchor:
@@ -276,7 +277,6 @@ def _broken(part: Element) -> str:
     """Finds the end of the line, or fixed text that the end of the line cuts."""
     if not isinstance(part, Literal):
         return r"\s*$"
-    rest = ""
-    for char in reversed(part.text.strip()[:_MAX_BROKEN_CHARS]):
-        rest = f"(?:$|{_BLANK if char.isspace() else re.escape(char)}{rest})"
-    return rf"\s*{rest}" if rest else r"\s*$"
+    text = part.text.strip()
+    begun = (pieces(Literal(text[:count].strip())) for count in range(1, min(len(text), _MAX_BROKEN_CHARS) + 1))
+    return rf"\s*(?:{'|'.join(('', *begun))})\s*$"

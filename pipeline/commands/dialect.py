@@ -1,0 +1,87 @@
+"""`sweepscope dialect test|list|example|forget`: write dialect files for in-house log formats, and look after them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from importlib.resources import files
+from typing import Any
+
+from pipeline.commands.dialect_report import as_text
+from pipeline.commands.output import note, say, say_result, table
+from pipeline.commands.protocol import Verb
+from pipeline.parse.registry import DIALECTS
+from pipeline.store.dialects import forget, read_file, remembered
+from pipeline.store.home import Home
+from pipeline.try_dialect import try_dialect
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    test = actions.add_parser("test", help="what a dialect file makes of logs: what matched, nearly, and not")
+    test.add_argument("file", metavar="FILE", help="dialect file")
+    test.add_argument("logs", metavar="LOG", nargs="+", help="log file or run directory")
+    actions.add_parser("list", help="the built-in dialects with their signatures, and the dialect files remembered")
+    actions.add_parser("example", help="print a commented dialect file to start from")
+    gone = actions.add_parser("forget", help="stop reading with a dialect file; what it has read stays")
+    gone.add_argument("name", metavar="NAME", help="name of the dialect")
+    for action in actions.choices.values():  # the options of every verb may stand behind the action, too
+        action.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help="where lake and store live")
+        action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
+
+
+def _run(args: argparse.Namespace) -> int:
+    return {"test": _test, "list": _list, "example": _example, "forget": _forget}[args.action](args)
+
+
+def _test(args: argparse.Namespace) -> int:
+    _, document = read_file(args.file)
+    results = try_dialect(document, args.logs)
+    value = [{"log": one.path, **asdict(one.said), "files": one.files, "is_whole": one.is_whole} for one in results]
+    say_result(value, "\n\n".join(as_text(one, document) for one in results), as_json=args.json)
+    return 0 if all(one.said.owner == document.name and one.said.steps for one in results) else 1
+
+
+def _list(args: argparse.Namespace) -> int:
+    own = remembered(Home.resolve(args.home, for_writing=False))
+    value: list[dict[str, Any]] = [
+        {"name": one.name, "signature": one.document.signature, "file": str(one.path), "given_as": one.given}
+        for one in own
+    ]
+    value += [{"name": one.name, "signature": one.signature, "file": None} for one in DIALECTS]
+    lines = [(one["name"], "  ".join(repr(text) for text in one["signature"])) for one in value]
+    head = "\n".join(f"{one.name}: {one.path} (given as {one.given})" for one in own)
+    remark = f"Remembered dialect files:\n{head}\n\n" if own else "No dialect files are remembered.\n\n"
+    say_result(value, f"{remark}Signatures, one line per dialect:\n{table(lines)}", as_json=args.json)
+    return 0
+
+
+def example() -> str:
+    """The commented file that `sweepscope dialect example` prints."""
+    return (files("pipeline.parse.declared") / "example.toml").read_text(encoding="utf-8")
+
+
+def _example(args: argparse.Namespace) -> int:
+    text = example()
+    if args.json:
+        say_result({"example": text}, "", as_json=True)
+    else:
+        say(text.rstrip("\n"))
+    return 0
+
+
+def _forget(args: argparse.Namespace) -> int:
+    forget(Home.resolve(args.home), args.name)
+    note("What it has read stays in the store. Logs of it that change are read without it from now on.")
+    say_result({"forgotten": args.name}, f"forgotten  {args.name}", as_json=args.json)
+    return 0
+
+
+VERB = Verb(
+    name="dialect",
+    help="dialect files for in-house log formats: test, list, example, forget",
+    description="Read logs of a trainer of your own without code: start from `dialect example`, try it with "
+    "`dialect test FILE LOG`, and give it to `ingest --dialect FILE`. See docs/dialects.md.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

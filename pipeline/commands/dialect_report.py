@@ -1,0 +1,93 @@
+"""What `sweepscope dialect test` prints, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pipeline.parse.declared.document import Document
+from pipeline.parse.declared.explain import Explanation, Found, Near, Shape
+from pipeline.try_dialect import MAX_LOG_BYTES, Tested
+
+_WIDTH = 110
+_LEAD = 30
+"""Characters kept before the place that a mark points to."""
+
+
+def as_text(tested: Tested, document: Document) -> str:
+    """The whole report on one log."""
+    said = tested.said
+    part = "" if tested.is_whole else f", the first {MAX_LOG_BYTES >> 20} MiB"
+    lines = [f"{tested.path}: {said.lines:,} lines{part}", _owner(said, document), ""]
+    lines.append(f"steps     {said.steps:,}, and {said.rejects:,} lines that look like one and do not parse (rejects)")
+    lines.append(f"settings  {_values(said.settings) or 'none'}")
+    for path, read in tested.files.items():
+        lines.append(f"{path.rsplit('/', 1)[-1]}  {read if isinstance(read, str) else _values(read) or 'none'}")
+    for found in said.rules:
+        lines += ["", *_rule(found)]
+    if said.unmatched:
+        lines += ["", f"Not matched by any rule: {said.unmatched:,} lines. Those with numbers, by kind:"]
+        lines += [_shape(shape) for shape in said.shapes] or ["  none"]
+    return "\n".join(lines)
+
+
+def _values(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _owner(said: Explanation, document: Document) -> str:
+    counts = ", ".join(f"{literal!r} {hits:,} times" for literal, hits in said.signature.items())
+    if said.owner == document.name:
+        return f"read by {document.name}: {counts}"
+    if said.owner is None:
+        return f"NOT read by {document.name}: the log does not hold its signature ({counts})"
+    return f"NOT read by {document.name} but by {said.owner}, whose signature it holds more of ({counts})"
+
+
+def _rule(found: Found) -> list[str]:
+    number = found.place.rsplit(":", 1)[-1]
+    lines = [f"{found.label} (line {number} of the file): {found.lines:,} lines, {found.nearly:,} nearly"]
+    if found.pattern:
+        lines.append(f"  {cut(found.pattern, 0)[0]}")
+    if found.line_no is not None:
+        lines.append(f"  {found.line_no:>7}  {cut(found.text, 0)[0]}")
+        if found.values:
+            lines.append(f"           = {_values(found.values)}")
+    if found.unused:
+        lines.append(f"  never printed: {', '.join(found.unused)}")
+    if found.unmapped:
+        lines.append(f"  printed, and in no column: {', '.join(found.unmapped)}")
+    for near in found.near:
+        lines += _near(near)
+    if found.nearly > len(found.near):
+        lines.append(f"  ... and {found.nearly - len(found.near):,} more that nearly match")
+    return lines
+
+
+def _near(near: Near) -> list[str]:
+    kind = "nearly, a reject" if near.is_reject else "nearly"
+    if near.at is None:
+        return [f"  {near.line_no:>7}  {cut(near.text, 0)[0]}", f"           {kind}: {near.wanted}"]
+    shown, at = cut(near.text, near.at)
+    rest = shown[at:].split(" ", 1)[0]
+    what = "the line ends" if near.at >= len(near.text) else "stops here"
+    mark = "^" * max(1, len(rest))
+    return [f"  {near.line_no:>7}  {shown}", f"           {' ' * at}{mark} {kind}: {what}, wanted {near.wanted}"]
+
+
+def _shape(shape: Shape) -> str:
+    return f"  {shape.lines:>7,} x  line {shape.line_no}: {cut(shape.text, 0)[0]}"
+
+
+def cut(text: str, at: int) -> tuple[str, int]:
+    """A part of `text` around character `at` that fits a terminal, and where `at` is in it. Tabs become blanks.
+
+    >>> cut("a" * 200, 150)[0][:5], cut("step 5", 5)
+    ('...aa', ('step 5', 5))
+    """
+    text = "".join(char if char.isprintable() else " " for char in text)
+    if len(text) <= _WIDTH:
+        return text, at
+    begin = max(0, min(at - _LEAD, len(text) - _WIDTH + 3)) if at > _WIDTH - _LEAD else 0
+    head = "..." if begin else ""
+    shown = head + text[begin : begin + _WIDTH]
+    return shown + ("..." if begin + _WIDTH < len(text) else ""), at - begin + len(head)

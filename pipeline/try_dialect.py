@@ -1,0 +1,88 @@
+"""Read logs as an ingest would, and say what a dialect file makes of them: the file access of `dialect test`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+import polars as pl
+
+from pipeline.discover import file_kind
+from pipeline.errors import InputError, UsageError
+from pipeline.landing import Reader, canonical, is_url, list_files
+from pipeline.parse import lines
+from pipeline.parse.declared.compile import compile_document, read_configuration
+from pipeline.parse.declared.document import Document
+from pipeline.parse.declared.explain import Explanation, explain
+from pipeline.parse.registry import DIALECTS
+from pipeline.sniff import text_chunks
+
+MAX_LOG_BYTES = 64 << 20
+"""Of a longer log only so much is looked at."""
+MAX_LOGS = 50
+_MAX_CHUNKS = 64
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One log. `files` holds what each configuration file beside it gave: settings, or the reason why none."""
+
+    path: str
+    said: Explanation
+    files: dict[str, dict[str, str] | str]
+    is_whole: bool
+
+
+def try_dialect(document: Document, paths: Sequence[str]) -> list[Tested]:
+    """What the document makes of each log at the paths.
+
+    Raises UsageError where there is no log, or more than MAX_LOGS; InputError for one that cannot be read.
+    """
+    dialect = compile_document(document)
+    both = [dialect, *DIALECTS]
+    found = {entry.path: entry for path in paths for entry in list_files(path)}
+    kinds = {path: file_kind(path.rsplit("/", 1)[-1], both) for path in found}
+    named = {canonical(path) for path in paths}
+    logs = [path for path in found if kinds[path] == "log" or path in named]
+    if not logs:
+        remedy = "Name the file itself, or put its name into `logs` of the dialect file"
+        raise UsageError(f"No log at {', '.join(paths)}. {remedy}.")
+    if len(logs) > MAX_LOGS:
+        raise UsageError(
+            f"{len(logs):,} logs at {', '.join(paths)}: at most {MAX_LOGS} are tried at once. Name some of them."
+        )
+    return [_try(path, document) for path in logs]
+
+
+def _try(path: str, document: Document) -> Tested:
+    rows, is_whole = _lines(path)
+    beside = [] if is_url(path) else sorted(str(one) for one in Path(path).parent.iterdir() if one.is_file())
+    said = {place: _settings(place, document) for place in beside if place != path}
+    named = {place: one for place, one in said.items() if one is not None}
+    return Tested(path, explain(rows, document), named, is_whole)
+
+
+def _lines(path: str) -> tuple[pl.DataFrame, bool]:
+    reader, parts, held = Reader(path), [lines.split(0, b"")], 0
+    for data, first_line, _dropped in lines.blocks(text_chunks(path, reader.chunks())):
+        parts.append(lines.split(0, data, first_line))
+        held += len(data)
+        if held > MAX_LOG_BYTES:
+            break
+    return lines.clean(pl.concat(parts)), held <= MAX_LOG_BYTES
+
+
+def _settings(path: str, document: Document) -> dict[str, str] | str | None:
+    """What a configuration file gives, the reason why it gives nothing, or None for a file of another name."""
+    name, reason = path.rsplit("/", 1)[-1].lower(), None
+    for file in document.files:
+        if fnmatch(name, file.pattern):
+            try:
+                text = b"".join(itertools.islice(Reader(path).chunks(), _MAX_CHUNKS)).decode("utf-8-sig", "replace")
+                return dict(read_configuration(text, file))
+            except (ValueError, InputError) as error:
+                reason = str(error)
+    return reason
