@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 import polars as pl
 
 from pipeline.landing import Entry
+from pipeline.nccl import names
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import DIALECTS
 from pipeline.parse.scheduler import is_named_so
@@ -57,6 +58,8 @@ def discover(
     by_directory: dict[str, list[tuple[Entry, str]]] = defaultdict(list)
     for entry in entries:
         kind = file_kind(_name(entry.path), dialects) if entry.is_file else "unknown"
+        if kind == "other" or _name(entry.path).endswith(".json"):
+            kind = names.kind_of(entry.path) or kind
         if kind == "other" and entry.path in named:
             kind = "log"
         by_directory[_parent(entry.path)].append((entry, kind))
@@ -74,8 +77,9 @@ def discover(
                 job = max(jobs, key=lambda text: (len(text), text), default="")
             rows.append(
                 {
-                    "path": entry.path, "unit": directory if is_run else _stem(entry.path), "job": job, "kind": kind,
-                    "bytes": entry.bytes, "mtime": entry.mtime, "run_dir": directory, "sweep": sweep, "origin": origin,
+                    "path": entry.path, "unit": directory if is_run else _lone_unit(entry.path, kind), "job": job,
+                    "kind": kind, "bytes": entry.bytes, "mtime": entry.mtime, "run_dir": directory, "sweep": sweep,
+                    "origin": origin,
                 }
             )  # fmt: skip
     return pl.DataFrame(rows, schema=FOUND).unique("path").sort("path")
@@ -153,6 +157,11 @@ def _parent(path: str) -> str:
 
 def _name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
+
+
+def _lone_unit(path: str, kind: str) -> str:
+    """Unit of a file outside run directories; the dumps of all ranks are judged together."""
+    return names.dump_set(path) if kind == "flight_record" else _stem(path)
 
 
 def _stem(path: str) -> str:

@@ -18,6 +18,7 @@ from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import Dialect, Facts
 from pipeline.parse.registry import DIALECTS, TABLES, current_versions
 from pipeline.parse.scheduler import SchedulerTable
+from pipeline.read_nccl import NcclReader
 from pipeline.run_id import run_id
 from pipeline.sniff import SNIFF_BYTES, text_chunks
 from schemas.scheduler import SCHEDULER_JOBS
@@ -61,6 +62,7 @@ class _State:
     files: list[dict[str, object]] = field(default_factory=list)
     rejects: list[dict[str, object]] = field(default_factory=list)
     other: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+    nccl: NcclReader = field(default_factory=NcclReader)
 
     def add(self, source: int, data: bytes, first_line: int) -> None:
         self.pending.append((source, data, first_line))
@@ -78,6 +80,7 @@ class _State:
     def discard(self, source: int) -> None:
         """Forget a file that turned out to be unreadable after some of its lines had been read."""
         self.pending = [part for part in self.pending if part[0] != source]
+        self.nccl.discard(source)
         self.unread.add(source)
 
     def merged(self) -> engine.Extract:
@@ -114,7 +117,7 @@ def read_batch(
         )
         .join(names, on="source", how="left", maintain_order="left")
     )
-    files = _file_notes(sources, state.files, dialects)
+    files = state.nccl.with_kinds(_file_notes(sources, state.files, dialects), said)
     state.sidecars += _folder_names(sources)
     return Batch(
         sources=files.with_columns(dialect=pl.coalesce("dialect", "parser")).select(SOURCES.names()).cast(SOURCES),
@@ -124,7 +127,7 @@ def read_batch(
         tables=state.tables,
         files=files,
         rejects=pl.DataFrame(state.rejects, schema=_REJECTS),
-        other={name: pl.concat(frames) for name, frames in state.other.items()},
+        other={name: pl.concat(frames) for name, frames in state.other.items()} | state.nccl.tables(files, said.facts),
     )
 
 
@@ -172,7 +175,7 @@ def _read_file(source: int, row: dict[str, object], state: _State) -> dict[str, 
 def _read_kind(source: int, row: dict[str, object], reader: Reader, state: _State) -> dict[str, object]:
     """Ledger columns that differ from a file that was parsed. Raises for a file that cannot be read."""
     path = reader.path
-    if row["kind"] in ("log", "scheduler"):
+    if row["kind"] in ("log", "nccl", "scheduler"):
         return _read_log(source, row, reader, state)
     if row["kind"] == "bench_csv":
         return _read_table(row, reader, state)
@@ -196,8 +199,10 @@ def _read_log(source: int, row: dict[str, object], reader: Reader, state: _State
             state.rejects.append(
                 _reject(reader.path, first_line, "a line of over 16 MiB was cut", f"{dropped:,} bytes not read")
             )
-        state.add(source, data, first_line)
-    return {"kind": "log"}
+        state.nccl.add(source, data, first_line)
+        if row["kind"] != "nccl":
+            state.add(source, data, first_line)
+    return {"kind": "nccl", "parser": "nccl"} if row["kind"] == "nccl" else {"kind": "log"}
 
 
 def _read_jobs(

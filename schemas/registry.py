@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas import reliability, scheduler, tables
+from schemas import nccl, reliability, scheduler, tables
 from schemas.table import Table
 
 TABLES: dict[str, Table] = {
@@ -15,6 +15,7 @@ TABLES: dict[str, Table] = {
         tables.SETTINGS,
         tables.REJECTS,
         scheduler.SCHEDULER_JOBS,
+        *nccl.ALL,
         tables.PUBLISHED_RUNS,
         tables.ACCELERATORS,
     )

@@ -130,6 +130,8 @@ FILE_KIND: dict[str, str] = {
     "status": "a one-word status file",
     "bench_csv": "a benchmark table written by the trainer",
     "scheduler": "a scheduler's table of jobs (sacct, squeue, scontrol, kubectl)",
+    "nccl": "NCCL output and nothing of a training run: NCCL_DEBUG_FILE, nccl-tests",
+    "flight_record": "a dump of PyTorch's flight recorder",
     "published": "a bundled table of published results",
     "other": "present in a run directory, not read",
     "unknown": "no parser recognises it",

@@ -113,7 +113,9 @@ def _leaders(sources: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     A unit whose logs hold no dialect and no sign of a failure, and that has no configuration beside them, is not a run.
     """
     telling = facts.events.filter(~pl.col("kind").is_in(["traceback", "exception", "exit_code", *symptoms.KINDS]))
-    beside = sources.filter(~pl.col("kind").is_in(["log", "scheduler"]) & pl.col("dialect").is_not_null())
+    beside = sources.filter(
+        ~pl.col("kind").is_in(["log", "scheduler", "nccl", "flight_record"]) & pl.col("dialect").is_not_null()
+    )
     framework = beside.group_by("unit").agg(dialect_beside=pl.col("dialect").first())
     counted = (
         sources.filter(pl.col("kind") == "log")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.nccl import NCCL_VERSION
 from pipeline.parse import (
     colossalai,
     composer,
@@ -47,11 +48,13 @@ def by_name(name: str) -> Dialect:
 def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
     """Current version by the name that the ledger keeps; "" stands for files that no parser recognised.
 
-    A version grows with its dialect, with the engine, and with the claims of declared dialects to files of others.
+    A version grows with its dialect, with the engine, with what is read of NCCL, and with the claims of declared
+    dialects to files of others.
     """
-    engine = ENGINE_VERSION + max((dialect.claims for dialect in dialects), default=0)
+    engine = ENGINE_VERSION + NCCL_VERSION + max((dialect.claims for dialect in dialects), default=0)
     return {
         "": engine,
+        "nccl": engine,
         **{dialect.name: engine + dialect.version for dialect in dialects},
         **{table.name: table.version for table in TABLES},
         "scheduler": scheduler.VERSION,

@@ -1,0 +1,198 @@
+"""Tables of nccl-tests and rccl-tests (src/common.cu, src/util.cu): rows, headers, averages.
+
+    size count type [redop] [root]  time algbw busbw #wrong  [time algbw busbw #wrong]
+
+Times in microseconds, bandwidths in GB/s (1e9). Old tables lack `root`; `-N` leaves a half out; per-iteration columns
+(min, max, p99, cv) and timestamps may follow. With NCCL_DEBUG, NCCL's own lines stand in the middle of rows: the first
+half is then glued to a prefix and the second half is a line of its own.
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from pipeline.nccl.facts import Notes
+
+_TYPES = (
+    "int8|uint8|int32|uint32|int64|uint64|half|float|double|bfloat16|f8e4m3|f8e5m2|fp8_e4m3|fp8_e5m2|float16|float32|"
+    "float64|char|int"
+)
+_ROW = re.compile(
+    rf"(?:^|[\s>:)\]|])(?P<size>\d{{1,18}})\s+(?P<count>\d{{1,18}})\s+(?P<type>{_TYPES})"
+    r"(?:\s+(?P<redop>sum|prod|max|min|avg|all|mulsum|none))?(?P<rest>(?:\s+[-\dX].*)?)\s*$"
+)
+_REST = re.compile(r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$")
+LOOKS_LIKE_ROW = re.compile(rf"\s(?:{_TYPES})\s|^[^\d]*[\d.]+\s+[\d.]+\s+[\d.]+\s".encode())
+"""A quick look at a line: an element type, or three numbers."""
+_BYTE_TYPES = tuple(f" {name} ".encode() for name in _TYPES.split("|"))
+_MARKS = (b"bandwidth", b"nThread", b"_perf", b"Out of bounds", b"nccl-library", b" Group ", b"Rank  0 Pid", b"redop")
+OPS = {
+    "all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast",
+    "reduce": "Reduce", "alltoall": "AlltoAll", "alltoallv": "AlltoAllv", "sendrecv": "SendRecv", "gather": "Gather",
+    "scatter": "Scatter", "hypercube": "Hypercube", "all_reduce_bias": "AllReduce",
+    "reduce_scatter_bias": "ReduceScatter",
+}  # fmt: skip
+_PROGRAM = re.compile(rf"(?<![A-Za-z])({'|'.join(sorted(OPS, key=len, reverse=True))})_perf\b")
+_LIBRARY = re.compile(r"nccl-library=(\d{5,6})")
+_THREADS = re.compile(r"# nThread (\d{1,9}) nGpus (\d{1,9}) ")
+_RANK = re.compile(r"#\s+Rank\s+(\d{1,9}) (?:Group\s+\d+ )?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[")
+_AVERAGE = re.compile(r"# Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
+_BOUNDS = re.compile(r"# Out of bounds values\s*:\s*(\d{1,9}) (OK|FAILED)")
+_COLUMNS = re.compile(r"#\s+size\s+count\s")
+
+
+def may_hold_rows(data: bytes) -> bool:
+    """Whether the block may hold a row or a header of a table: a quick look."""
+    return any(mark in data for mark in _MARKS) or any(name in data for name in _BYTE_TYPES)
+
+
+def read_row(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
+    """A row, or its first half. `is_torn`: an NCCL message begins where the row breaks off."""
+    found = _ROW.search(text)
+    if found is None:
+        return False
+    row = (int(found["size"]), int(found["count"]), found["type"], found["redop"], found["rest"].strip())
+    notes.add("bench_row", line_no, *row, is_torn)
+    return True
+
+
+def read_rest(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
+    """What may be a half of a torn row: four numbers and nothing else (three, where the fourth is glued to NCCL's)."""
+    found = _REST.search(text)
+    if found is None or not (found["wrong"] or is_torn):
+        return False
+    notes.add("bench_rest", line_no, found["rest"])
+    return True
+
+
+def read_mark(text: str, line_no: int, notes: Notes) -> bool:
+    """Headers, averages, the program's name, the library's version, the devices in use."""
+    if found := _RANK.search(text):
+        notes.add("bench_mark", line_no, "rank", f"{found[1]} {found[2]}")
+    elif found := _AVERAGE.search(text):
+        notes.add("bench_mark", line_no, "average", found[1])
+    elif _COLUMNS.search(text):
+        notes.add("bench_mark", line_no, "header", text.split("#", 1)[1].strip())
+    elif found := _BOUNDS.search(text):
+        notes.add("bench_mark", line_no, "bounds", found[2])
+    else:
+        marks = [("threads", _THREADS), ("library", _LIBRARY), ("program", _PROGRAM)]
+        hits = [(mark, found) for mark, pattern in marks if (found := pattern.search(text))]
+        for mark, hit in hits:
+            notes.add("bench_mark", line_no, mark, hit[1])
+        return bool(hits)
+    return True
+
+
+_HALF = ("time", "algbw", "busbw", "wrong")
+_FIGURES = ["line_no", "root", *_HALF, *(f"in_place_{name}" for name in _HALF)]
+_UNITS = {"time": ("time_s", 1e-6), "algbw": ("algbw_bytes_per_s", 1e9), "busbw": ("busbw_bytes_per_s", 1e9),
+          "wrong": ("wrong_elements", 1.0)}  # fmt: skip
+_BOUNDARIES = ("header", "threads", "average")
+
+
+def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """The fold for one file: rows as columns of `nccl_bench`; a figure that cannot be read (masked, cut) is NULL."""
+    rows = rows.sort("line_no").unique("line_no", keep="first", maintain_order=True)
+    marks = marks.sort("line_no", maintain_order=True)
+    rows = _with_halves(rows, rests.sort("line_no"))
+    rows = _latest(rows, marks, "header")
+    told = [
+        (line_no, *figures(rest, halves, header))
+        for line_no, rest, halves, header in rows.select("line_no", "rest", "halves", "header").iter_rows()
+    ]
+    schema = {name: pl.Int64 if name in ("line_no", "root") else pl.Float64 for name in _FIGURES}
+    rows = rows.join(pl.DataFrame(told, schema=schema, orient="row"), on="line_no", maintain_order="left")
+    rows = _with_devices(_latest(rows, marks, "program"), marks)
+    edges = marks.filter(pl.col("mark").is_in(_BOUNDARIES)).select("line_no", edge=pl.int_range(pl.len()))
+    rows = rows.join_asof(edges, on="line_no").with_columns(table_no=pl.col("edge").fill_null(-1).rle_id() + 1)
+    return rows.select(
+        "line_no", "table_no", "nranks", "num_nodes", "datatype", "root",
+        op=pl.col("program").replace_strict(OPS, default=None, return_dtype=pl.String),
+        message_bytes="size", element_count="count",
+        reduction=pl.when(pl.col("reduction") != "none").then("reduction"),
+        **{
+            f"{prefix}{column}": pl.col(f"{prefix}{name}") * factor
+            for prefix in ("", "in_place_")
+            for name, (column, factor) in _UNITS.items()
+        },
+    )  # fmt: skip
+
+
+def average_busbw(rows: pl.DataFrame, marks: pl.DataFrame) -> float | None:
+    """GB/s, as printed at the end of a table; None unless the file has one table and one such line."""
+    averages = marks.filter(pl.col("mark") == "average")["value"].to_list()
+    return float(averages[0]) if len(averages) == 1 and rows["table_no"].n_unique() <= 1 else None
+
+
+def library_versions(marks: pl.DataFrame) -> list[str]:
+    """Versions from `nccl-library=22902` as 2.29.2, in order of appearance."""
+    codes = marks.filter(pl.col("mark") == "library").sort("line_no")["value"].unique(maintain_order=True)
+    return [f"{code // 10000}.{code % 10000 // 100}.{code % 100}" for code in map(int, codes)]
+
+
+def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[int | float | None, ...]:
+    """Root, and both halves of four figures each, from the words behind the operation and the halves torn off.
+
+    >>> figures("-1 1181.52 227.19 340.79 0 1188.52 225.86 338.78 0", None, None)[:5]
+    (-1, 1181.52, 227.19, 340.79, 0.0)
+    """
+    words = _STAMP.sub("", rest).split()
+    words = words[: words.index("|")] if "|" in words else words
+    has_root = "root" in header if header else len(words) % 4 == 1
+    is_root = bool(words) and re.fullmatch(r"-?\d{1,9}", words[0]) is not None and (has_root or words[0] == "-1")
+    body = [_number(word) for word in words[is_root:]]
+    # With per-iteration columns a half has min, max, p99 and cv behind its four figures.
+    width = 8 if len(body) == 16 or (header and "p99" in header) else 4
+    first, then = body[:width], body[width:]
+    for half in halves or []:
+        torn = [_number(word) for word in half.split()]
+        first, then = (torn, then) if len(first) < 3 else (first, torn)
+    return int(words[0]) if is_root else None, *_four(first), *_four(then)
+
+
+_STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.*")
+
+
+def _four(values: list[float | None]) -> list[float | None]:
+    return [*values[:4], None, None, None, None][:4]
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _with_halves(rows: pl.DataFrame, rests: pl.DataFrame) -> pl.DataFrame:
+    """`halves`: the first two pieces of figures between a torn row and the row after it."""
+    torn = rows.with_columns(until=pl.col("line_no").shift(-1)).filter("is_torn").select("line_no", "until")
+    found = rests.rename({"line_no": "place"}).join_asof(torn, left_on="place", right_on="line_no")
+    found = found.filter(pl.col("line_no").is_not_null() & (pl.col("place") < pl.col("until").fill_null(1 << 62)))
+    halves = found.group_by("line_no", maintain_order=True).agg(halves=pl.col("rest").head(2))
+    return rows.join(halves, on="line_no", how="left", maintain_order="left")
+
+
+def _latest(rows: pl.DataFrame, marks: pl.DataFrame, mark: str) -> pl.DataFrame:
+    """`rows` with the value of the last such mark before each."""
+    values = marks.filter(pl.col("mark") == mark).select("line_no", pl.col("value").alias(mark))
+    return rows.join_asof(values, on="line_no")
+
+
+def _with_devices(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """Ranks and hosts of the last list of devices before each row."""
+    listed = marks.filter(pl.col("mark") == "rank").with_columns(
+        rank=pl.col("value").str.extract(r"^(\d+)").cast(pl.Int64), host=pl.col("value").str.extract(r" (\S+)$")
+    )
+    # Rank 0 begins a new list.
+    lists = (
+        listed.with_columns(number=(pl.col("rank") == 0).cum_sum())
+        .group_by("number")
+        .agg(pl.col("line_no").max(), nranks=pl.col("rank").n_unique(), num_nodes=pl.col("host").n_unique())
+        .sort("line_no")
+        .select("line_no", pl.col("nranks", "num_nodes").cast(pl.Int64))
+    )
+    return rows.join_asof(lists, on="line_no")

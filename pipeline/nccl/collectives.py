@@ -1,0 +1,326 @@
+"""COLL lines (src/enqueue.cc): one per API call and rank, gigabytes of them in a run with NCCL_DEBUG_SUBSYS=COLL.
+
+    AllReduce: opCount 1f sendbuff 0x.. recvbuff 0x.. count 1 datatype 7 op 0 root 0 comm 0x.. [nranks=16] stream 0x..
+
+They are added up per process, communicator, operation, type, count and root, whole blocks at a time: the CSV reader of
+polars cuts the lines at blanks several times faster than any pattern would. Lines that it cannot place (glued, damaged,
+with another number of words before them) come back to be read one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from pipeline.nccl.communicators import Communicators
+from pipeline.nccl.facts import SCHEMAS, Notes
+from pipeline.nccl.messages import Message
+
+MARK = b": opCount "
+_MIN_LINES = 200
+"""Fewer COLL lines of one layout than that are read one by one."""
+
+# datatype and op as in nccl.h; RCCL has the same numbers. 0 to 3 and 4 (avg, 2.10+) of op; above are user-made.
+DATATYPES: tuple[tuple[str, int], ...] = (
+    ("int8", 1), ("uint8", 1), ("int32", 4), ("uint32", 4), ("int64", 8), ("uint64", 8), ("float16", 2),
+    ("float32", 4), ("float64", 8), ("bfloat16", 2), ("float8e4m3", 1), ("float8e5m2", 1),
+)  # fmt: skip
+REDUCTIONS = ("sum", "prod", "max", "min", "avg")
+
+_WHOLE_BUFFER_FACTOR = {"AllGather", "ReduceScatter", "AlltoAll", "AllToAll", "Gather", "Scatter"}
+"""Operations whose count is a share: the whole buffer is count * nranks."""
+
+_LINE = re.compile(
+    r"(?P<op>[A-Z]\w{2,30}): opCount (?P<opcount>[0-9a-f]{1,15}) sendbuff \S+ recvbuff \S+ (?:acc \S+ )?"
+    r"count (?P<count>\d{1,18}) datatype (?P<datatype>\d{1,3}) op (?P<redop>\d{1,6}) root (?P<root>-?\d{1,9}) "
+    r"comm (?P<comm>0x[0-9a-f]{1,16})(?: \[nranks=(?P<nranks>\d{1,9})\])?(?: |\Z)"
+)
+_PROCESS = r"([A-Za-z0-9_.-]+):(\d{1,10}):\d{1,10}$"
+# What a word of a line must be for the line to count.
+_SHAPES = {
+    "process": _PROCESS, "op": r"^[A-Z]\w{2,30}:$", "last_op": r"^[0-9a-f]{1,15}$", "count": r"^\d{1,18}$",
+    "datatype": r"^\d{1,3}$", "redop": r"^\d{1,6}$", "root": r"^-?\d{1,9}$", "comm": r"^0x[0-9a-f]{1,16}$",
+}  # fmt: skip
+_WORDS = {b"count": "count", b"datatype": "datatype", b"op": "redop", b"root": "root", b"comm": "comm"}
+_KEY = ["process", "op", "count", "datatype", "redop", "root", "comm"]
+
+
+def read_line(message: Message, line_no: int, notes: Notes) -> bool:
+    """One COLL line."""
+    found = _LINE.match(message.text)
+    if found is None:
+        return False
+    row = (
+        line_no, message.host, message.pid, found["comm"], found["op"], int(found["datatype"]), int(found["count"]),
+        int(found["redop"]), int(found["root"]), int(found["nranks"]) if found["nranks"] else None, 1,
+        int(found["opcount"], 16), line_no,
+    )  # fmt: skip
+    notes.add("coll", *row)
+    return True
+
+
+class _Layout:
+    """Which word of a line holds what, learnt from one intact COLL line. Raises ValueError for any other line."""
+
+    def __init__(self, line: bytes) -> None:
+        words = line.rstrip(b"\r\n").split(b" ")
+        mark = words.index(b"opCount")
+        place = {"mark": mark, "last_op": mark + 1, "op": mark - 1}
+        # Between the process and the operation stand [dev] NCCL INFO, before it whatever a launcher prints.
+        place["process"] = next((at for at in range(mark - 1, -1, -1) if words[at].count(b":") >= 2), -1)
+        for at in range(mark + 2, len(words) - 1):
+            if words[at] in _WORDS:
+                place.setdefault(_WORDS[words[at]], at + 1)
+            elif words[at].startswith(b"[nranks="):
+                place["nranks"] = at
+        if not set(_KEY) <= set(place) or place["process"] < 0 or not _LINE.search(line.decode("ascii", "replace")):
+            raise ValueError("not a COLL line")
+        names = [f"w{at}" for at in range(len(words) + 1)]
+        for name, at in place.items():
+            names[at] = name
+        names[-1] = "more"  # a word behind the last one: something is glued to the line
+        self.has_nranks = "nranks" in place
+        self.schema = pl.Schema(dict.fromkeys(names, pl.String))
+
+    def scan(self, data: bytes) -> pl.LazyFrame:
+        """One row per line, blank lines included; `line` counts from 0."""
+        return pl.scan_csv(
+            data, separator=" ", has_header=False, schema=self.schema, quote_char=None, truncate_ragged_lines=True,
+            missing_columns="insert", row_index_name="line", encoding="utf8-lossy",
+        )  # fmt: skip
+
+
+def is_worth_it(data: bytes) -> bool:
+    """Whether the block looks full of COLL lines; judged by a sample."""
+    sample = data[: 1 << 18]
+    return sample.count(MARK) >= _MIN_LINES and sample.count(MARK) * 4 > sample.count(b"\n")
+
+
+def add_up(data: bytes, first_line: int, notes: Notes) -> list[tuple[int, bytes]]:
+    """Add up the COLL lines of a block of whole lines; returns the lines that are left, with their numbers."""
+    return _add_up(data, np.empty(0, dtype=np.int64), notes, first_line, tries=4)
+
+
+def _add_up(data: bytes, numbers: np.ndarray, notes: Notes, first_line: int, *, tries: int) -> list[tuple[int, bytes]]:
+    """`numbers` are the line numbers of `data`; none at all: they count up from `first_line`."""
+    layout = _layout(data)
+    if layout is None:
+        return _numbered(data, numbers, first_line, None)
+    summed, left = _summed(layout, data)
+    rest = _numbered(data, numbers, first_line, left) if len(left) else []
+    cuts = _reused(summed, rest, numbers, first_line)
+    if cuts:
+        rest = []
+        ends = _offsets(data)
+        for begin, end in zip([0, *cuts], [*cuts, len(ends) - 1], strict=True):
+            part = data[ends[begin] : ends[end]]
+            rest += _add_up(part, numbers[begin:end], notes, first_line + begin, tries=tries)
+        return rest
+    notes.add_frame("coll", _facts(summed, numbers, first_line))
+    notes.add("tally", "summed", int(summed["lines"].sum()))
+    again = [pair for pair in rest if MARK in pair[1]] if tries else []
+    if len(again) < _MIN_LINES:
+        return rest
+    others = [pair for pair in rest if MARK not in pair[1]]
+    lines = b"".join(line + b"\n" for _, line in again)
+    places = np.array([number for number, _ in again], dtype=np.int64)
+    return sorted(others + _add_up(lines, places, notes, 0, tries=tries - 1))
+
+
+def _layout(data: bytes) -> _Layout | None:
+    """The layout of the first intact COLL line among the first few."""
+    at = 0
+    for _ in range(20):
+        at = data.find(MARK, at)
+        if at < 0:
+            return None
+        begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
+        end = end if end >= 0 else len(data)
+        try:
+            return _Layout(data[begin:end])
+        except ValueError:
+            at = end
+    return None
+
+
+def _summed(layout: _Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:
+    """COLL lines of one layout added up, and the indices of all other lines."""
+    is_other = pl.col("mark").ne_missing(pl.lit("opCount")) | pl.col("more").is_not_null()
+    nranks = pl.col("nranks").first() if layout.has_nranks else pl.lit(None, pl.String).first().alias("nranks")
+    rows = (
+        layout.scan(data)
+        .group_by(*_KEY)
+        .agg(
+            nranks,
+            pl.len().alias("lines"),
+            pl.col("last_op").last(),
+            pl.col("line").first().alias("first"),
+            pl.col("line").last().alias("last"),
+            pl.col("line").filter(is_other).alias("other"),
+        )
+        .collect()
+    )
+    is_intact = pl.all_horizontal(pl.col(name).str.contains(_SHAPES[name]) for name in _KEY).fill_null(value=False)
+    has_others = pl.col("other").list.len() > 0
+    good = rows.filter(is_intact & ~has_others)
+    left = rows.filter(has_others)["other"].explode().drop_nulls().to_numpy()
+    odd = rows.filter(~(is_intact & ~has_others))
+    # Groups that are not intact, or that hold a glued line: all their lines are read one by one.
+    if not odd.is_empty() and odd["lines"].sum() > len(left):
+        keys = odd.select(_KEY)
+        found = layout.scan(data).select("line", *_KEY).collect().join(keys, on=_KEY, how="semi", nulls_equal=True)
+        left = found["line"].to_numpy()
+    return good, np.sort(left)
+
+
+def _facts(summed: pl.DataFrame, numbers: np.ndarray, first_line: int) -> pl.DataFrame:
+    def number(name: str) -> pl.Series:
+        at = summed[name].to_numpy().astype(np.int64)
+        return pl.Series(name, numbers[at] if len(numbers) else at + first_line, dtype=pl.Int64)
+
+    return summed.select(
+        line_no=number("first"),
+        host=pl.col("process").str.extract(_PROCESS, 1),
+        pid=pl.col("process").str.extract(_PROCESS, 2).cast(pl.Int64),
+        comm="comm",
+        op=pl.col("op").str.strip_suffix(":"),
+        datatype=pl.col("datatype").cast(pl.Int64),
+        count=pl.col("count").cast(pl.Int64),
+        redop=pl.col("redop").cast(pl.Int64),
+        root=pl.col("root").cast(pl.Int64),
+        nranks=pl.col("nranks").str.extract(r"^\[nranks=(\d{1,9})\]$").cast(pl.Int64),
+        lines=pl.col("lines").cast(pl.Int64),
+        last_op=pl.col("last_op").str.extract(r"^([0-9a-f]{1,15})$").str.to_integer(base=16, strict=False),
+        last_line=number("last"),
+    ).cast(SCHEMAS["coll"])
+
+
+_ENDS = re.compile(rb"comm (0x[0-9a-f]+) rank .*(?:Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)")
+
+
+def _reused(summed: pl.DataFrame, rest: Sequence[tuple[int, bytes]], numbers: np.ndarray, first_line: int) -> list[int]:
+    """Indices of lines at which a communicator begins or ends whose address has calls on both sides of the line."""
+    found = {}
+    for number, line in rest:
+        if match := _ENDS.search(line):
+            index = int(np.searchsorted(numbers, number)) if len(numbers) else number - first_line
+            found[index] = match[1].decode()
+    if not found:
+        return []
+    marks = pl.DataFrame({"at": list(found), "comm": list(found.values())}, schema={"at": pl.Int64, "comm": pl.String})
+    both = summed.select("comm", pl.col("first", "last").cast(pl.Int64)).join(marks, on="comm")
+    cuts = both.filter((pl.col("first") < pl.col("at")) & (pl.col("at") < pl.col("last")))["at"].unique().sort()
+    return [int(at) for at in cuts.gather_every(max(1, len(cuts) // 64))]
+
+
+def _offsets(data: bytes) -> np.ndarray:
+    """Where each line begins, and the end of the last one."""
+    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n")) + 1
+    tail = [] if data.endswith(b"\n") else [len(data)]
+    return np.concatenate(([0], ends, tail)).astype(np.int64)
+
+
+def _numbered(data: bytes, numbers: np.ndarray, first_line: int, chosen: np.ndarray | None) -> list[tuple[int, bytes]]:
+    """Lines with their numbers: the chosen indices, or all."""
+    if chosen is None:
+        lines = data.split(b"\n")
+        lines = lines[:-1] if lines and not lines[-1] else lines
+        places = numbers.tolist() if len(numbers) else range(first_line, first_line + len(lines))
+        return list(zip(places, lines, strict=True))
+    offsets = _offsets(data)
+    found = []
+    for at in chosen.tolist():
+        number = int(numbers[at]) if len(numbers) else at + first_line
+        found.append((number, data[offsets[at] : offsets[at + 1]].rstrip(b"\n")))
+    return found
+
+
+def with_ranks(calls: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
+    """The fold for one file: `coll` facts with `comm_index` and `rank` of the communicator that had that address then;
+    NULL where its initialisation is not in the file."""
+    begun = [
+        (
+            host,
+            pid,
+            comm,
+            int(rank.row["line_no"]),
+            rank.ended_at,
+            rank.comm.index,
+            int(rank.row["rank"]),
+            rank.comm.nranks,
+        )
+        for (host, pid, comm), ranks in comms.by_pointer.items()
+        for rank in ranks
+    ]
+    schema = {
+        "host": pl.String, "pid": pl.Int64, "comm": pl.String, "line_no": pl.Int64, "ended_at": pl.Int64,
+        "comm_index": pl.Int64, "rank": pl.Int64, "size": pl.Int64,
+    }  # fmt: skip
+    timeline = pl.DataFrame(begun, schema=schema, orient="row").sort("line_no")
+    named = calls.sort("line_no").join_asof(
+        timeline, on="line_no", by=["host", "pid", "comm"], strategy="backward", check_sortedness=False
+    )
+    is_over = pl.col("ended_at") < pl.col("line_no")
+    return named.with_columns(
+        pl.when(~is_over.fill_null(value=False)).then(pl.col("comm_index", "rank")),
+        nranks=pl.coalesce("nranks", "size"),
+    )
+
+
+def by_rank(calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls and the last opCount of each rank of each communicator."""
+    return (
+        calls.sort("last_line")
+        .group_by("comm_index", "rank")
+        .agg(coll_calls=pl.col("lines").sum(), last_op_count=pl.col("last_op").drop_nulls().last())
+    )
+
+
+def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `nccl_collectives`.
+
+    The size of one operation follows NCCL's API: AllGather, ReduceScatter and AlltoAll count a share, the others the
+    whole buffer (FORMATS: src/enqueue.cc, src/collectives.cc).
+    """
+    is_p2p = pl.col("op").is_in(["Send", "Recv"])
+    is_rooted = is_p2p | pl.col("op").is_in(["Broadcast", "Reduce", "Gather", "Scatter"])
+    has_reduction = pl.col("op").is_in(["AllReduce", "ReduceScatter", "Reduce"])
+    process = pl.concat_str("host", "pid", "comm", separator=":")
+    typed = calls.with_columns(
+        rank=pl.when(is_p2p).then("rank"),
+        root=pl.when(is_rooted).then("root"),
+        redop=pl.when(has_reduction).then("redop"),
+        caller=pl.when(pl.col("rank").is_not_null()).then(pl.col("rank").cast(pl.String)).otherwise(process),
+        # Without an initialisation line the address tells the communicators of a process apart.
+        unknown=pl.when(pl.col("comm_index").is_null()).then("comm"),
+    )
+    key = ["comm_index", "unknown", "nranks", "op", "datatype", "count", "redop", "root", "rank"]
+    per_caller = typed.group_by(*key, "caller").agg(pl.col("lines").sum(), pl.col("line_no").min())
+    rows = per_caller.group_by(key).agg(
+        calls=pl.col("lines").sum(), collectives=pl.col("lines").max(), ranks_calling=pl.len().cast(pl.Int64),
+        line_no=pl.col("line_no").min(),
+    )  # fmt: skip
+    sizes = {code: size for code, (_, size) in enumerate(DATATYPES)}
+    names = {code: name for code, (name, _) in enumerate(DATATYPES)}
+    buffer = pl.col("element_count").cast(pl.Float64) * pl.col("datatype").replace_strict(
+        sizes, default=None, return_dtype=pl.Float64
+    )
+    shares = pl.when(pl.col("op").is_in(list(_WHOLE_BUFFER_FACTOR))).then("nranks").otherwise(1)
+    rows = rows.rename({"count": "element_count"}).with_columns(size=buffer * shares)
+    # In floats, since a damaged count may be of any size; what a file can hold is far below.
+    sane = pl.when(pl.col("size") < _MOST_BYTES)
+    return rows.sort("line_no").with_columns(
+        message_bytes=sane.then("size").cast(pl.Int64),
+        total_bytes=sane.then(pl.col("size") * pl.col("collectives")).cast(pl.Int64, strict=False),
+        datatype=pl.col("datatype").replace_strict(names, default=None, return_dtype=pl.String),
+        reduction=pl.col("redop").replace_strict(
+            dict(enumerate(REDUCTIONS)), default=pl.when(pl.col("redop").is_not_null()).then(pl.lit("user")),
+            return_dtype=pl.String,
+        ),
+    ).drop("unknown", "redop", "size")  # fmt: skip
+
+
+_MOST_BYTES = 1 << 50

@@ -1,0 +1,68 @@
+"""Physical lines to NCCL messages: the prefix is found anywhere in a line, and glued lines are cut apart.
+
+The prefix is `host:pid:tid [cudaDev] ` (NCCL, src/debug.cc); launchers, timestamps, progress bars and other ranks'
+output may stand before it, and a message may break off where another process began to write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# CALL lines have no device. The host is looked for backwards from here: a pattern that began with it would be slow.
+_PROCESS = re.compile(r":(\d{1,10}):(\d{1,10}) (?:\[(-?\d{1,4})\] |(?=NCCL CALL ))")
+_HOST = re.compile(r"[A-Za-z0-9_.-]+\Z")
+_HOST_CHARS = 255
+_BODY = re.compile(
+    r"(?:(?P<place>\S+:\d+) (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ )?NCCL (?P<level>INFO|WARN|TRACE|CALL) "
+)
+
+
+class Message(NamedTuple):
+    """One message of one thread. `is_cut`: another write begins in it, so its end may be missing."""
+
+    host: str
+    pid: int
+    tid: int
+    dev: int | None
+    level: str
+    text: str
+    is_cut: bool
+    is_first: bool  # at most a launcher's prefix stands before it, or what looks like one
+
+
+def messages(line: str) -> Iterator[Message]:
+    """The messages of one physical line, in order; pieces that are not NCCL's are left out.
+
+    A host that follows a cut text at once has swallowed its end; `hosts.true_hosts` mends that where it can.
+
+    >>> [(m.host, m.text) for m in messages("0: n1:7:8 [0] NCCL INFO Connected all rin2:9:9 [1] NCCL INFO CC Off")]
+    [('n1', 'Connected all'), ('rin2', 'CC Off')]
+    """
+    heads = [found for match in _PROCESS.finditer(line) if (found := _head(line, match)) is not None]
+    for place, (start, end, host, groups) in enumerate(heads):
+        stop = heads[place + 1][0] if place + 1 < len(heads) else len(line)
+        body = _BODY.match(line, end, stop)
+        if body is None:
+            continue
+        pid, tid, dev = groups
+        yield Message(
+            host=host,
+            pid=int(pid),
+            tid=int(tid),
+            dev=None if dev is None else int(dev),
+            level=body["level"],
+            text=line[body.end() : stop].rstrip(),
+            is_cut=place + 1 < len(heads),
+            is_first=place == 0 and (start == 0 or line[start - 1] in " >:\t)]"),
+        )
+
+
+def _head(line: str, match: re.Match[str]) -> tuple[int, int, str, tuple[str, str, str | None]] | None:
+    begin = max(0, match.start() - _HOST_CHARS)
+    host = _HOST.search(line, begin, match.start())
+    if host is None:
+        return None
+    pid, tid, dev = match.groups()
+    return host.start(), match.end(), host[0], (pid, tid, dev)

@@ -1,0 +1,201 @@
+"""The fold: facts of the files of a batch to rows of the NCCL tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from pipeline.nccl import bench, collectives, communicators, hosts, warnings
+from pipeline.nccl.facts import Facts
+from pipeline.nccl.hangs import hang_rows
+from schemas.nccl import ALL
+from schemas.table import Table
+
+TABLES: Mapping[str, Table] = {table.name: table for table in ALL}
+Rows = dict[str, pl.DataFrame]
+
+
+def has_content(facts: Facts) -> bool:
+    """Whether a file has NCCL content: more than what any training log may say about its ranks."""
+    telling = facts["watchdog"].filter(~pl.col("kind").is_in(["died", "world"]))
+    marks = facts["bench_mark"].filter(pl.col("mark") != "program")
+    others = set(facts.frames) - {"watchdog", "bench_mark", "bench_rest", "tally"}
+    return bool(others) or not telling.is_empty() or not marks.is_empty() or not facts["tally"].is_empty()
+
+
+def nccl_tables(files: pl.DataFrame, facts: Mapping[int, Facts], *, num_ranks: Mapping[int, int]) -> Rows:
+    """Rows of every NCCL table for the files of a batch.
+
+    Args:
+        files: `source`, `path`, `unit`, `run_dir`, `sweep`, `origin` of each file; lines of a hang are looked for in
+            all files of a unit together, since every rank may write a file of its own.
+        facts: by source; files without NCCL content are passed over.
+        num_ranks: size of the job by source, as far as its settings tell.
+
+    Returns:
+        table name -> conformed frame; tables without rows are left out.
+    """
+    told = {source: one for source, one in facts.items() if has_content(one)}
+    rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for source, one in told.items():
+        for name, frame in _file_tables(mended(one)).items():
+            rows[name].append(frame.with_columns(source=pl.lit(source, pl.Int64)))
+    rows["nccl_hangs"] = [_hangs(files, told, rows["nccl_files"], num_ranks)]
+    places = files.select("source", "run_dir", "sweep", "origin", source_path="path").with_columns(
+        pl.col("source").cast(pl.Int64)
+    )
+    found = {}
+    for name, frames in rows.items():
+        filled = [frame for frame in frames if not frame.is_empty()]
+        if filled:
+            merged = pl.concat(filled, how="diagonal_relaxed").join(places, on="source", maintain_order="left")
+            found[name] = TABLES[name].conform(merged)
+    return _with_hang_counts(found)
+
+
+def mended(facts: Facts) -> Facts:
+    """`facts` with hosts as they are, where a cut text was glued to them."""
+    true = hosts.true_hosts(facts["process"])
+    if not true:
+        return facts
+    names = pl.DataFrame(
+        [(host, pid, name) for (host, pid), name in true.items()],
+        schema={"host": pl.String, "pid": pl.Int64, "true": pl.String},
+        orient="row",
+    )
+    changed = {
+        kind: frame.join(names, on=["host", "pid"], how="left", maintain_order="left")
+        .with_columns(host=pl.coalesce("true", "host"))
+        .drop("true")
+        if {"host", "pid"} <= set(frame.columns)
+        else frame
+        for kind, frame in facts.frames.items()
+    }
+    return Facts(changed)
+
+
+def _file_tables(facts: Facts) -> Rows:
+    comms = communicators.gather(facts)
+    calls = collectives.with_ranks(facts["coll"], comms)
+    by_rank = collectives.by_rank(calls)
+    communicator_rows = _frame("nccl_communicators", communicators.communicator_rows(comms))
+    rank_rows = _frame("nccl_ranks", communicators.rank_rows(comms))
+    tables = {
+        "nccl_communicators": _with_calls(communicator_rows, by_rank, ["comm_index"], ["coll_calls"]),
+        "nccl_ranks": _with_calls(rank_rows, by_rank, ["comm_index", "rank"], ["coll_calls", "last_op_count"]),
+        "nccl_links": communicators.link_rows(comms),
+        "nccl_collectives": collectives.collective_rows(calls),
+        "nccl_tuning": _tuning(facts["tuning"]),
+        "nccl_warnings": warnings.warning_rows(facts["warn"]),
+        "nccl_bench": bench.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
+    }
+    tables["nccl_files"] = pl.DataFrame([_summary(facts, comms, tables)], infer_schema_length=None)
+    return tables
+
+
+def _frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
+    schema = TABLES[table].polars_schema
+    names = [name for name in schema if not rows or name in rows[0]]
+    return pl.DataFrame(rows, schema={name: schema[name] for name in names})
+
+
+def _with_calls(rows: pl.DataFrame, calls: pl.DataFrame, key: list[str], names: list[str]) -> pl.DataFrame:
+    """Calls added up per key; a communicator without COLL lines has NULL, for the lines may not have been asked for."""
+    summed = calls.drop_nulls(key).group_by(key).agg(
+        coll_calls=pl.col("coll_calls").sum(), last_op_count=pl.col("last_op_count").max()
+    )  # fmt: skip
+    return rows.drop(names, strict=False).join(summed.select(*key, *names), on=key, how="left", maintain_order="left")
+
+
+def _tuning(tuning: pl.DataFrame) -> pl.DataFrame:
+    key = ["op", "size", "algorithm", "protocol", "channels"]
+    return (
+        tuning.sort("line_no")
+        .group_by(key, maintain_order=True)
+        .agg(calls=pl.col("lines").sum(), line_no=pl.col("line_no").min())
+        .rename({"size": "message_bytes", "channels": "tuning_channels"})
+    )
+
+
+def _summary(facts: Facts, comms: communicators.Communicators, tables: Rows) -> dict[str, Any]:
+    """The row of `nccl_files`."""
+    versions = facts["version"].sort("line_no")
+    named = versions["version"].unique(maintain_order=True).to_list()
+    named += [code for code in bench.library_versions(facts["bench_mark"]) if not _is_named(code, named)]
+    calls, rows, warns = tables["nccl_collectives"], tables["nccl_bench"], facts["warn"].sort("line_no")
+    links, ranks = tables["nccl_links"], tables["nccl_ranks"]
+    tally = dict(facts["tally"].group_by("name").agg(pl.col("lines").sum()).iter_rows())
+    sizes = [
+        *facts["init"]["nranks"], *facts["timing"]["nranks"], *facts["shape"]["nranks"],
+        *facts["coll"]["nranks"].drop_nulls().unique(),
+    ]  # fmt: skip
+    ready = [comm for comm in comms.all if any(rank.state != "started" for rank in comm.ranks.values())]
+    coll_lines = facts["coll"]["lines"].sum()
+    inits = tables["nccl_communicators"]["init_time_s"]
+    return {
+        "nccl_flavour": "RCCL" if "RCCL" in versions["flavour"].to_list() else "NCCL",
+        "nccl_version": ", ".join(named) or None,
+        "nranks_max": max(sizes, default=None),
+        "num_nodes": facts["shape"]["nnodes"].max() or (ranks["host"].n_unique() or None) or rows["num_nodes"].max(),
+        "num_communicators": len(ready) if not facts["init"].is_empty() else None,
+        "num_channels": facts["ring"]["channels"].max(),
+        "transports": ", ".join(sorted(links["transport"].unique())) or None,
+        "networks": ", ".join(sorted(facts["network"]["network"].unique())) or None,
+        "num_warns": warns["lines"].sum(),
+        "first_warn": warns["text"].first() if not warns.is_empty() else None,
+        "has_coll": coll_lines > 0,
+        "has_tuning": not facts["tuning"].is_empty(),
+        "coll_calls": coll_lines or None,
+        "total_bytes": calls["total_bytes"].sum() or None,
+        "init_time_s": inits.max(),
+        "bench_rows": rows.height,
+        "bench_tables": rows["table_no"].n_unique(),
+        "bench_avg_busbw": bench.average_busbw(rows, facts["bench_mark"]),
+        "nccl_env": _environment(facts["env"]),
+        "nccl_lines": tally.get("lines", 0) + tally.get("summed", 0),
+        "nccl_lines_other": tally.get("other", 0),
+        "nccl_lines_damaged": tally.get("damaged", 0),
+    }
+
+
+def _is_named(code: str, versions: list[str]) -> bool:
+    return any(version == code or version.startswith((f"{code}+", f"{code}-")) for version in versions)
+
+
+def _environment(env: pl.DataFrame) -> str | None:
+    pairs = env.sort("line_no").unique(["name", "value"], keep="first", maintain_order=True)
+    return (
+        ", ".join(f"{name}={value}" for name, value in pairs.sort("name").select("name", "value").iter_rows()) or None
+    )
+
+
+def _hangs(
+    files: pl.DataFrame, facts: Mapping[int, Facts], summaries: list[pl.DataFrame], num_ranks: Mapping[int, int]
+) -> pl.DataFrame:
+    """Hangs of each unit: its files are read together."""
+    unit_of = dict(files.select("source", "unit").iter_rows())
+    sizes = {row["source"]: row["nranks_max"] for frame in summaries for row in frame.iter_rows(named=True)}
+    of_unit: dict[str, list[int]] = {}
+    for source in facts:
+        of_unit.setdefault(unit_of[source], []).append(source)
+    rows = []
+    for sources in of_unit.values():
+        lines = pl.concat(facts[source]["watchdog"].with_columns(source=pl.lit(source, pl.Int64)) for source in sources)
+        # A communicator's size is the job's or less; what a setting says comes first.
+        told = [num_ranks[source] for source in sources if source in num_ranks]
+        seen = [sizes[source] for source in sources if sizes.get(source)]
+        rows += hang_rows(lines, num_ranks=max(told or seen, default=None))
+    return pl.DataFrame(rows, schema={**TABLES["nccl_hangs"].polars_schema, "source": pl.Int64}).drop(
+        "source_path", "run_dir"
+    )
+
+
+def _with_hang_counts(tables: Rows) -> Rows:
+    if "nccl_files" not in tables:
+        return tables
+    hangs = tables.get("nccl_hangs", TABLES["nccl_hangs"].empty())
+    counted = hangs.group_by("source_path").agg(pl.len().cast(pl.Int64).alias("num_hangs"))
+    files = tables["nccl_files"].drop("num_hangs").join(counted, on="source_path", how="left", maintain_order="left")
+    return {**tables, "nccl_files": TABLES["nccl_files"].conform(files.with_columns(pl.col("num_hangs").fill_null(0)))}

@@ -1,0 +1,72 @@
+"""NCCL WARN lines: alike ones are counted together, and each kind is told apart by what it means for the job."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from pipeline.nccl.facts import Notes
+from pipeline.nccl.messages import Message
+
+TEXT_CHARS = 500
+
+# (class, severity, pattern), the first match counts. Texts as in src/: transport/net_ib.cc, transport/net_socket.cc,
+# misc/socket.cc, proxy.cc, init.cc, transport/coll_net.cc, misc/ibvwrap.cc; MSCCL++ is RCCL's.
+_RULES: tuple[tuple[str, str, str], ...] = (
+    ("ib_flushed", "follower", r"Got completion .*(?:with (?:error|status)[ =]5\b)"),
+    ("ib_retry_exceeded", "fatal", r"Got completion .*(?:with (?:error|status)[ =]12\b)"),
+    ("ib_rnr_retry_exceeded", "fatal", r"Got completion .*(?:with (?:error|status)[ =]13\b)"),
+    ("ib_completion_error", "fatal", r"Got completion .*(?:error|status)[ =]\d"),
+    ("ib_port_down", "fatal", r"Got async (?:fatal )?event ?: (?:port error|client reregistration)"),
+    ("ib_async_event", "fatal", r"[Aa]sync (?:fatal )?event"),
+    ("sharp_fallback", "fallback", r"SHARP coll init error|Cannot initialize CollNet|SHArP"),
+    ("mscclpp_unavailable", "fallback", r"MSCCL(?:\+\+)?.*(?:Cannot|not|[Uu]nable)"),
+    ("ib_device_unavailable", "fallback", r"Unable to open device|ibv_open_device failed"),
+    ("ib_call_failed", "fatal", r"Call to ibv_\w+ failed|ibv_\w+ failed"),
+    ("teardown_noise", "benign", r"\[Service thread\] (?:Accept failed|Could not receive type from localRank)"),
+    ("teardown_noise", "benign", r"\[Proxy Service \d+\] Failed to execute operation Close"),
+    ("peer_gone", "follower", r"[Cc]onnection closed by|Connection reset by peer|remote process exited"),
+    ("connect_failed", "fatal", r"connect.* (?:returned|failed)|Connection (?:refused|timed out)|No route to host"),
+    ("out_of_memory", "fatal", r"out of memory|[Ff]ailed to (?:[cm]alloc|CUDA malloc|allocate)|Cannot allocate memory"),
+    ("version_mismatch", "fatal", r"Mismatched NCCL version"),
+    ("duplicate_gpu", "fatal", r"Duplicate GPU detected"),
+    ("cuda_failure", "fatal", r"Cuda failure|HIP failure|CUDA driver|Failed to CUDA"),
+    ("invalid_usage", "fatal", r"invalid (?:argument|usage)|is not a valid pointer|[Ii]nvalid (?:root|rank|type|op)\b"),
+    ("shm_failed", "fatal", r"[Ee]rror while (?:creating|attaching to) shared memory|No space left on device"),
+    ("gdr_unavailable", "fallback", r"GPU Direct RDMA.*(?:[Dd]isabled|not)|peermem"),
+    ("acs_or_iommu", "fallback", r"ACS|IOMMU|iommu"),
+    ("network_error", "fatal", r"NET/\w+ ?:.*(?:error|failed|Failed)"),
+)  # fmt: skip
+_COMPILED = tuple((name, severity, re.compile(pattern)) for name, severity, pattern in _RULES)
+_VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*|[0-9a-f]*:[0-9a-f:]{4,}")
+
+
+def classify(text: str) -> tuple[str, str]:
+    """Class and severity (schemas.nccl_columns.SEVERITY) of a warning's text.
+
+    >>> classify("NET/IB : Got completion from peer 10.0.0.1<3> with status=12 opcode=0 len=0 vendor err 129 (Recv)")
+    ('ib_retry_exceeded', 'fatal')
+    """
+    return next(((n, severity) for n, severity, pattern in _COMPILED if pattern.search(text)), ("other", "unknown"))
+
+
+def read_warning(message: Message, line_no: int, notes: Notes) -> None:
+    """A WARN line, counted with those that differ in digits and addresses only."""
+    text = message.text[:TEXT_CHARS]
+    notes.count("warn", line_no, message.host, message.pid, text)
+
+
+def warning_rows(warns: pl.DataFrame) -> pl.DataFrame:
+    """The fold for one file: rows of `nccl_warnings`."""
+    texts = warns["text"].unique().to_list()
+    shapes = {text: _VARYING.sub("#", text) for text in texts}
+    told = {text: classify(text) for text in texts}
+    named = warns.sort("line_no").with_columns(
+        shape=pl.col("text").replace_strict(shapes, return_dtype=pl.String),
+        warn_class=pl.col("text").replace_strict({t: c for t, (c, _) in told.items()}, return_dtype=pl.String),
+        severity=pl.col("text").replace_strict({t: s for t, (_, s) in told.items()}, return_dtype=pl.String),
+    )
+    return named.group_by("shape", "warn_class", "severity", maintain_order=True).agg(
+        pl.col("line_no", "host", "pid", "text").first(), num_lines=pl.col("lines").sum()
+    )

@@ -1,0 +1,132 @@
+"""The tables of NCCL debug output, nccl-tests, hangs and flight recorder dumps."""
+
+from __future__ import annotations
+
+from schemas.table import Table
+
+NCCL_FILES = Table(
+    name="nccl_files",
+    description="What each file with NCCL output says as a whole: versions, size, transports, warnings, benchmarks.",
+    grain="one row per file with NCCL content",
+    primary_key=("source_path",),
+    column_names=(
+        "source_path", "run_dir", "sweep", "origin", "nccl_flavour", "nccl_version", "nranks_max", "num_nodes",
+        "num_communicators", "num_channels", "transports", "networks", "num_warns", "first_warn", "num_hangs",
+        "has_coll", "has_tuning", "coll_calls", "total_bytes", "init_time_s", "bench_rows", "bench_tables",
+        "bench_avg_busbw", "nccl_env", "nccl_lines", "nccl_lines_other", "nccl_lines_damaged",
+    ),
+)  # fmt: skip
+
+_INIT_PARTS = (
+    "init_kernels_s", "init_alloc_s", "init_bootstrap_s", "init_allgathers_s", "init_topo_s", "init_graphs_s",
+    "init_connections_s", "init_rest_s",
+)  # fmt: skip
+
+NCCL_COMMUNICATORS = Table(
+    name="nccl_communicators",
+    description="Communicators: size, channels, transports and how long they took to come up.",
+    grain="one row per file and communicator",
+    primary_key=("source_path", "comm_index"),
+    column_names=(
+        "source_path", "run_dir", "comm_index", "comm_hash", "comm_api", "parent_comm_index", "split_color", "nranks",
+        "ranks_seen", "is_membership_exact", "num_nodes", "ring_channels", "coll_channels", "collnet_channels",
+        "nvls_channels", "p2p_channels", "p2p_channels_per_peer", "network", "transports", "ring_order", "init_state",
+        "init_time_s", "init_slowest_rank", "init_bootstrap_s", "coll_calls", "line_no",
+    ),
+)  # fmt: skip
+
+NCCL_RANKS = Table(
+    name="nccl_ranks",
+    description="Ranks of communicators: where each ran, how long its initialisation took and on what.",
+    grain="one row per file, communicator and rank",
+    primary_key=("source_path", "comm_index", "rank"),
+    column_names=(
+        "source_path", "run_dir", "comm_index", "rank", "nranks", "host", "pid", "cuda_dev", "nvml_dev", "bus_id",
+        "comm_pointer", "init_state", "init_time_s", *_INIT_PARTS, "coll_calls", "last_op_count", "line_no",
+    ),
+)  # fmt: skip
+
+NCCL_LINKS = Table(
+    name="nccl_links",
+    description="Connections between ranks and the transport each uses.",
+    grain="one row per file, communicator, pair of ranks, end and transport",
+    primary_key=("source_path", "line_no", "rank_from", "rank_to", "transport"),
+    column_names=(
+        "source_path", "run_dir", "comm_index", "rank_from", "rank_to", "direction", "transport", "net_devices",
+        "link_channels", "line_no",
+    ),
+)  # fmt: skip
+
+NCCL_COLLECTIVES = Table(
+    name="nccl_collectives",
+    description="Collectives and sends by size, added up from COLL lines.",
+    grain="one row per file, communicator, operation, type, count and root; per rank and peer for Send and Recv",
+    primary_key=("source_path", "line_no"),
+    column_names=(
+        "source_path", "run_dir", "comm_index", "nranks", "op", "datatype", "element_count", "reduction", "root",
+        "rank", "ranks_calling", "calls", "collectives", "message_bytes", "total_bytes", "line_no",
+    ),
+)  # fmt: skip
+
+NCCL_TUNING = Table(
+    name="nccl_tuning",
+    description="Which algorithm, protocol and channels NCCL chose for which size.",
+    grain="one row per file, operation, size and choice",
+    primary_key=("source_path", "line_no"),
+    column_names=(
+        "source_path", "run_dir", "op", "message_bytes", "algorithm", "protocol", "tuning_channels", "calls", "line_no",
+    ),
+)  # fmt: skip
+
+NCCL_WARNINGS = Table(
+    name="nccl_warnings",
+    description="NCCL WARN lines, alike ones together, with what they mean.",
+    grain="one row per file and text, digits and addresses aside",
+    primary_key=("source_path", "line_no"),
+    column_names=(
+        "source_path", "run_dir", "warn_class", "severity", "text", "num_lines", "host", "pid", "line_no",
+    ),
+)  # fmt: skip
+
+NCCL_BENCH = Table(
+    name="nccl_bench",
+    description="Rows of nccl-tests tables: bandwidth and time by size.",
+    grain="one row per row of a table",
+    primary_key=("source_path", "line_no"),
+    column_names=(
+        "source_path", "run_dir", "table_no", "op", "nranks", "num_nodes", "message_bytes", "element_count", "datatype",
+        "reduction", "root", "time_s", "algbw_bytes_per_s", "busbw_bytes_per_s", "wrong_elements", "in_place_time_s",
+        "in_place_algbw_bytes_per_s", "in_place_busbw_bytes_per_s", "in_place_wrong_elements", "line_no",
+    ),
+)  # fmt: skip
+
+NCCL_HANGS = Table(
+    name="nccl_hangs",
+    description="Collectives that timed out, who reported them, who stayed silent, and who is the suspect.",
+    grain="one row per distinct timed-out collective (operation, sequence number, process group, sizes, timeout)",
+    primary_key=("source_path", "line_no", "op", "seq"),
+    column_names=(
+        "source_path", "run_dir", "op", "seq", "process_group", "numel_in", "numel_out", "timeout_ms", "ran_for_ms",
+        "num_ranks", "ranks_reporting", "ranks_silent", "ranks_elsewhere", "suspect", "suspect_reason",
+        "is_first", "evidence_source", "line_no",
+    ),
+    nullable_key=("op", "seq"),
+)  # fmt: skip
+
+FLIGHT_RECORDS = Table(
+    name="flight_records",
+    description="Records of PyTorch's flight recorder: which collectives each rank had enqueued, in what state.",
+    grain="one row per dump and record",
+    primary_key=("source_path", "line_no"),
+    column_names=(
+        "source_path", "run_dir", "dump_version", "rank", "record_id", "pg_name", "pg_desc", "pg_ranks", "seq",
+        "p2p_seq", "op_id", "op", "profiling_name", "is_p2p", "op_state", "is_retired", "input_sizes", "input_dtypes",
+        "output_sizes", "output_dtypes", "created_ns", "found_started_ns", "found_completed_ns", "duration_ms",
+        "timeout_ms", "last_enqueued_seq", "last_started_seq", "last_completed_seq", "stack", "line_no",
+    ),
+)  # fmt: skip
+
+ALL = (
+    NCCL_FILES, NCCL_COMMUNICATORS, NCCL_RANKS, NCCL_LINKS, NCCL_COLLECTIVES, NCCL_TUNING, NCCL_WARNINGS, NCCL_BENCH,
+    NCCL_HANGS, FLIGHT_RECORDS,
+)  # fmt: skip

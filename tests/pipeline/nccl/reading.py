@@ -1,0 +1,45 @@
+"""Text to NCCL tables, for tests: through the real map and fold, cut into blocks anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from pipeline.nccl.facts import Facts
+from pipeline.nccl.scan import scan
+from pipeline.nccl.tables import nccl_tables
+from pipeline.parse.lines import blocks
+from schemas.nccl import ALL
+
+Tables = dict[str, pl.DataFrame]
+
+
+def facts_of(text: str | bytes, *, block_bytes: int = 1 << 24) -> Facts:
+    """Facts of one file that comes in chunks of that size."""
+    data = text.encode() if isinstance(text, str) else text
+    chunks = [data[at : at + block_bytes] for at in range(0, len(data), block_bytes)]
+    return Facts.merge(scan(block, first) for block, first, _ in blocks(chunks))
+
+
+def tables_of(
+    files: Mapping[str, str | bytes] | str | bytes, *, num_ranks: int | None = None, block_bytes: int = 1 << 24
+) -> Tables:
+    """Every NCCL table of some files of one unit, empty ones included."""
+    named = files if isinstance(files, Mapping) else {"train.log": files}
+    facts = {source: facts_of(text, block_bytes=block_bytes) for source, text in enumerate(named.values())}
+    frame = pl.DataFrame(
+        {
+            "source": list(facts), "path": list(named), "unit": ["unit"] * len(facts), "run_dir": ["/run"] * len(facts),
+            "sweep": ["sweep"] * len(facts), "origin": ["measured"] * len(facts),
+        }
+    )  # fmt: skip
+    sizes = dict.fromkeys(facts, num_ranks) if num_ranks else {}
+    found = nccl_tables(frame, facts, num_ranks=sizes)  # type: ignore[arg-type]  # None is left out above
+    return {table.name: found.get(table.name, table.empty()) for table in ALL}
+
+
+def row_of(frame: pl.DataFrame) -> dict[str, object]:
+    """The one row of a frame, without its NULLs."""
+    assert frame.height == 1, frame
+    return {name: value for name, value in frame.row(0, named=True).items() if value is not None}

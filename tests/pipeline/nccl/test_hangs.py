@@ -1,0 +1,182 @@
+"""PyTorch's watchdog in every wording: what timed out, who waited, who did not come, and when nobody can say."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pipeline.nccl.reading import row_of, tables_of
+
+WORK = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={nin}, NumelOut={nout}, Timeout(ms)=600000) ran for {ran} milliseconds before timing out."
+STATUS = "[PG ID {pg} PG GUID {pg}(default_pg) Rank {rank}]  failure detected by watchdog at work sequence id: {seq} PG status: last enqueued work: {enqueued}, last completed work: {done}"
+
+
+def timeout(
+    rank: int,
+    seq: int = 7,
+    *,
+    op: str = "ALLREDUCE",
+    nin: int = 8,
+    nout: int = 8,
+    ran: int = 600010,
+    stamp: str = "E606 09:09:08.164985344",
+    enqueued: int | None = None,
+) -> str:
+    head = f"[rank{rank}]:[{stamp} ProcessGroupNCCL.cpp:757] "
+    lines = [f"{head}[Rank {rank}] " + WORK.format(seq=seq, op=op, nin=nin, nout=nout, ran=ran)]
+    lines.append(
+        head + STATUS.format(pg=0, rank=rank, seq=seq, enqueued=seq if enqueued is None else enqueued, done=seq - 1)
+    )
+    # The same text again, as the exception ends the process.
+    lines.append(
+        "  what():  "
+        + f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}] Process group watchdog thread terminated with exception: [Rank {rank}] "
+        + WORK.format(seq=seq, op=op, nin=nin, nout=nout, ran=ran)
+    )
+    return "\n".join(lines) + "\n"
+
+
+def hang(text: str, **known: int) -> dict[str, object]:
+    return row_of(tables_of(text, **known)["nccl_hangs"])
+
+
+def test_few_silent_ranks_are_suspects() -> None:
+    row = hang("".join(timeout(rank) for rank in (0, 1, 2, 4, 5, 6, 7)), num_ranks=8)
+    assert (row["op"], row["seq"], row["process_group"], row["numel_in"], row["timeout_ms"]) == (
+        "ALLREDUCE",
+        7,
+        "0(default_pg)",
+        8,
+        600000,
+    )
+    assert (row["ranks_reporting"], row["ranks_silent"], row["num_ranks"]) == ("0,1,2,4,5,6,7", "3", 8)
+    assert (row["suspect"], row["suspect_reason"]) == ("3", "silent while 7 of 8 timed out on ALLREDUCE seq 7")
+    assert (row["ran_for_ms"], row["is_first"], row["evidence_source"]) == (600010, True, "watchdog")
+
+
+def test_many_silent_ranks_are_not() -> None:
+    row = hang("".join(timeout(rank) for rank in (0, 2, 3)), num_ranks=8)
+    assert row["ranks_silent"] == "1,4,5,6,7"
+    assert "suspect" not in row
+    assert row["suspect_reason"] == "not determinable: 5 of 8 ranks say nothing while 3 timed out on ALLREDUCE seq 7"
+
+
+def test_when_all_came_the_network_is_suspect() -> None:
+    row = hang("".join(timeout(rank, 1, op="ALLGATHER", nin=1, nout=4) for rank in range(4)))
+    assert (row["num_ranks"], row.get("ranks_silent"), row.get("suspect")) == (4, None, None)
+    assert "none is missing" in str(row["suspect_reason"])
+
+
+def test_a_rank_that_failed_before_is_the_suspect() -> None:
+    died = "[rank3]: Traceback (most recent call last):\n[rank3]: RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed.\n"
+    row = hang(died + timeout(0) + timeout(1), num_ranks=4)
+    assert row["suspect"] == "3"
+    assert (
+        row["suspect_reason"]
+        == "rank 3 failed before the others timed out on ALLREDUCE seq 7: RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed."
+    )
+
+
+def test_what_fails_because_of_the_hang_is_no_cause() -> None:
+    after = "[rank3]: torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp\n"
+    row = hang("".join(timeout(rank) for rank in (0, 1, 2)) + after + "[rank3]: RuntimeError: late\n", num_ranks=8)
+    assert "suspect" not in row
+
+
+def test_a_rank_that_is_behind_by_its_own_words_is_the_suspect() -> None:
+    behind = "[rank2]:[E606 09:09:09.1 ProcessGroupNCCL.cpp:1987] [PG ID 0 PG GUID 0(default_pg) Rank 2] Received a dump signal due to a collective timeout from  rank 0 and we will try our best to dump the debug info. Last enqueued NCCL work: 6, last completed NCCL work: 6.This is most likely\n"
+    row = hang(timeout(0) + timeout(1) + timeout(3) + behind, num_ranks=8)
+    assert (row["suspect"], row["suspect_reason"]) == (
+        "2",
+        "had enqueued only 6 collectives; 3 ranks waited in ALLREDUCE seq 7",
+    )
+
+
+def test_ranks_in_different_collectives_are_told_apart() -> None:
+    text = timeout(1, 7, op="BROADCAST") + "".join(
+        timeout(rank, 1211, op="BROADCAST", stamp="E606 09:14:08.1") for rank in (4, 5, 6)
+    )
+    rows = tables_of(text, num_ranks=8)["nccl_hangs"].sort("seq")
+    assert rows.select("seq", "ranks_reporting", "ranks_elsewhere", "ranks_silent", "is_first").rows() == [
+        (7, "1", "4,5,6", "0,2,3,7", True),
+        (1211, "4,5,6", "1", "0,2,3,7", False),
+    ]
+    assert rows["suspect"].null_count() == 2
+    assert "1 in BROADCAST seq 7; 4,5,6 in BROADCAST seq 1211" in rows["suspect_reason"][0]
+
+
+def test_the_first_is_the_one_that_waited_longest() -> None:
+    late = timeout(0, 9, stamp="E606 09:00:00.0", ran=1000)  # printed first, began last
+    early = timeout(1, 5, stamp="E606 09:00:01.0", ran=600000)
+    rows = tables_of(late + early, num_ranks=2)["nccl_hangs"]
+    assert rows.select("seq", "is_first").rows() == [(9, False), (5, True)]
+
+
+def test_files_of_one_run_are_read_together() -> None:
+    files = {f"{rank}/stderr.log": timeout(rank) for rank in range(3)}
+    row = row_of(tables_of(files, num_ranks=4)["nccl_hangs"])
+    assert (row["ranks_reporting"], row["suspect"], row["source_path"]) == ("0,1,2", "3", "0/stderr.log")
+
+
+def test_without_the_size_of_the_job_nothing_is_guessed() -> None:
+    row = hang(timeout(0) + timeout(1))
+    assert (row.get("num_ranks"), row.get("suspect")) == (None, None)
+    assert "not told" in str(row["suspect_reason"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[E ProcessGroupNCCL.cpp:737] [Rank 5] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE, TensorShape=[1], Timeout(ms)=1800000) ran for 1804406 milliseconds before timing out.",
+        "[E ProcessGroupNCCL.cpp:474] [Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1804406 milliseconds before timing out.",
+        "5: [E ProcessGroupNCCL.cpp:474] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1804406 milliseconds before timing out.",
+        "train:  0%|  | 0/3104 [00:00<?, ?it/s][rank5]:[E ProcessGroupNCCL.cpp:563] [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1804406 milliseconds before timing out.",
+    ],
+)
+def test_every_wording_and_the_global_rank(line: str) -> None:
+    row = hang(line + "\n")
+    assert (row["op"], row["ranks_reporting"], row["timeout_ms"], row["ran_for_ms"]) == (
+        "ALLREDUCE",
+        "5",
+        1800000,
+        1804406,
+    )
+    assert row.get("seq") in (None, 5)
+
+
+@pytest.mark.parametrize(
+    ("status", "group", "enqueued", "completed"),
+    [
+        ("[PG 0 Rank 1] Timeout at NCCL work: 7, last enqueued NCCL work: 8, last completed NCCL work: 6.", "0", 8, 6),
+        (
+            "[Rank 1] Exception detected by watchdog at work: 7, last enqueued NCCL work: 7, last completed NCCL work: 6.",
+            None,
+            7,
+            6,
+        ),
+        (
+            "[PG ID 2 PG GUID 3 Rank 1] Exception (either an error or timeout) detected by watchdog at work: 7, last enqueued NCCL work: 9, last completed NCCL work: 6.",
+            "3",
+            9,
+            6,
+        ),
+        (
+            "[PG ID 1 PG GUID 1(tp) Rank 1]  failure detected by watchdog at work sequence id: 7 PG status: last enqueued work: 547, last completed work: -1",
+            "1(tp)",
+            547,
+            -1,
+        ),
+    ],
+)
+def test_every_wording_of_the_status(status: str, group: str | None, enqueued: int, completed: int) -> None:
+    from tests.pipeline.nccl.reading import facts_of
+
+    told = row_of(facts_of(f"[rank1]:[E ProcessGroupNCCL.cpp:1] {status}\n")["watchdog"])
+    assert (told["kind"], told["rank"], told["seq"], told.get("group")) == ("status", 1, 7, group)
+    assert (told["enqueued"], told["completed"]) == (enqueued, completed)
+
+
+def test_a_small_group_does_not_blame_the_rest_of_the_job() -> None:
+    """An all-gather over 2 of 8 ranks: the others are not silent, they are not in the group."""
+    text = "".join(timeout(rank, 3, op="ALLGATHER", nin=4, nout=8) for rank in (2, 3))
+    row = hang(text, num_ranks=8)
+    assert (row["num_ranks"], row.get("ranks_silent"), row.get("suspect")) == (2, None, None)
