@@ -18,17 +18,17 @@ def leaves_node(asked: Question, stride: Array, size: Array) -> NDArray[np.bool_
     return stride * size > asked.cluster.gpus_per_node
 
 
-def ring_bytes_per_s(asked: Question, stride: Array, size: Array) -> Array:
+def ring_bytes_per_s(asked: Question, stride: Array, size: Array, *, share: float | None = None) -> Array:
     """Bandwidth of a ring over a group, in bytes/s and direction.
 
     Inside a node the link. Across nodes the smaller of link and network, where the group's ranks in one node share
     their cards: NIC x max(gpus_per_node / stride, 1) (one card per rank). Large groups lose a little per doubling of
-    nodes, as measured rings do.
+    nodes, as measured rings do. `share` is what is achieved of the network, where it is not `network_share`.
     """
     link = asked.profile.link_share * asked.cluster.link_bytes_per_s
     ranks_in_node = np.clip(asked.cluster.gpus_per_node / stride, 1.0, size)
     nodes = np.maximum(size / ranks_in_node, 1.0)
-    network = asked.profile.network_share * asked.cluster.network_bytes_per_s * ranks_in_node
+    network = (share or asked.profile.network_share) * asked.cluster.network_bytes_per_s * ranks_in_node
     spread = 1.0 + asked.profile.network_decay * np.log2(np.maximum(nodes / 2.0, 1.0))
     return np.where(leaves_node(asked, stride, size), np.minimum(link, network) / spread, link)
 

@@ -39,5 +39,5 @@ def estimate(asked: Question, at: Layouts) -> Estimate:
         step_time_s=total,
         tokens_per_s_per_gpu=per_gpu,
         mfu=asked.shape.flops_per_token(asked.seq_len) * per_gpu / asked.peak_flops,
-        fits=held.reserved <= asked.cluster.memory_bytes,
+        fits=held.reserved + asked.profile.outside_bytes <= asked.cluster.memory_bytes,
     )

@@ -5,6 +5,7 @@ Rows that share model, cluster, sequence length and constants are estimated toge
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from pipeline.hardware import EIGHT_BIT, SIXTEEN_BIT
 from pipeline.published_rows import framework_of
 
 OK = "ok"
+ChooseProfile = Callable[[str, str | None], Profile]
 _KEY = (
     "model", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "ffn_hidden_size", "gated_mlp",
     "vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token", "expert_ffn_hidden_size",
@@ -51,22 +53,27 @@ PREDICTED = pl.Schema(
 est_step_time_s."""
 
 
-def estimate_frame(frame: pl.DataFrame, profiles: dict[str, Profile] | None = None) -> pl.DataFrame:
+def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
     """`frame` with the columns of PREDICTED. Columns of that name that it has already are replaced.
 
-    `profiles` replaces the bundled profile of a name (calibration, cross-validation).
+    `choose` finds the constants for a card generation and a framework.
     """
     rows = read_rows(frame)
     out: list[dict[str, Any]] = [{"est_status": "not estimated"} for _ in range(rows.height)]
-    keyed = rows.with_row_index("row")
-    for _, group in keyed.group_by(*_KEY, maintain_order=True):
-        for index, predicted in zip(group["row"], _group(group, profiles or {}), strict=True):
+    for group in same_question(rows):
+        for index, predicted in zip(group["row"], _group(group, choose), strict=True):
             out[index] = predicted
     kept = frame.drop([name for name in PREDICTED if name in frame.columns])
     return pl.concat([kept, pl.DataFrame(out, schema=PREDICTED, orient="row")], how="horizontal")
 
 
-def ask(row: dict[str, Any], profiles: dict[str, Profile] | None = None) -> tuple[Question | None, str, list[str]]:
+def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Rows of `read_rows` that share everything but the layout, with their place in `row`."""
+    for _, group in rows.with_row_index("row").group_by(*_KEY, maintain_order=True):
+        yield group
+
+
+def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Question | None, str, list[str]]:
     """(question, "", assumptions) of a row's model, place and constants, or (None, reason, [])."""
     if not row["accelerator"]:
         return None, "accelerator not stated", []
@@ -82,8 +89,7 @@ def ask(row: dict[str, Any], profiles: dict[str, Profile] | None = None) -> tupl
     if shape is None:
         return None, reason, []
     framework = row["framework"] or framework_of(row["source_id"] or "")
-    profile = choose_profile(cluster.generation, framework)
-    profile = (profiles or {}).get(profile.name, profile)
+    profile = choose(cluster.generation, framework)
     flash = row["flash_attention"]
     if flash is not None:
         is_flash = flash.strip().casefold() not in ("false", "no", "none", "0", "torch", "megatron", "eager", "math")
@@ -127,6 +133,16 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
     return Layouts(*table)
 
 
+def reasons_against(asked: Question, rows: list[dict[str, Any]]) -> list[str]:
+    """Why each row cannot be estimated or launched; an empty text where it can."""
+    reasons = [_missing(row) for row in rows]
+    whole = [place for place, reason in enumerate(reasons) if not reason]
+    at = layouts_of([rows[place] for place in whole], asked.profile)
+    for place, code in zip(whole, reason_codes(asked.shape, at, asked.seq_len, even_stages=False), strict=True):
+        reasons[place] = f"cannot be launched: {REASONS[code]}" if code else ""
+    return reasons
+
+
 def _assumed_layout(row: dict[str, Any]) -> list[str]:
     told = []
     if row["stated_recompute"] is None:
@@ -136,26 +152,24 @@ def _assumed_layout(row: dict[str, Any]) -> list[str]:
     return told
 
 
-def _group(group: pl.DataFrame, profiles: dict[str, Profile]) -> list[dict[str, Any]]:
+def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
     """Predictions of rows that ask the same question."""
     rows = group.to_dicts()
-    asked, reason, assumed = ask(rows[0], profiles)
+    asked, reason, assumed = ask(rows[0], choose)
     if asked is None:
         return [{"est_status": reason} for _ in rows]
-    refusals = [_missing(row) for row in rows]
+    refusals = reasons_against(asked, rows)
     usable = [row for row, refusal in zip(rows, refusals, strict=True) if not refusal]
     results: list[dict[str, Any]] = []
     if usable:
-        at = layouts_of(usable, asked.profile)
-        codes = reason_codes(asked.shape, at, asked.seq_len, even_stages=False)
-        results = _as_rows(asked, estimate(asked, at), codes.tolist())
+        results = _as_rows(asked, estimate(asked, layouts_of(usable, asked.profile)), len(usable))
         for row, result in zip(usable, results, strict=True):
             result["est_assumptions"] = "; ".join([*assumed, *_assumed_layout(row)]) or None
     found = iter(results)
     return [{"est_status": refusal} if refusal else next(found) for refusal in refusals]
 
 
-def _as_rows(asked: Question, predicted: Estimate, codes: list[int]) -> list[dict[str, Any]]:
+def _as_rows(asked: Question, predicted: Estimate, size: int) -> list[dict[str, Any]]:
     columns: dict[str, Any] = {
         "est_mem_bytes": predicted.memory.total,
         "est_mem_reserved_bytes": predicted.memory.reserved,
@@ -166,10 +180,8 @@ def _as_rows(asked: Question, predicted: Estimate, codes: list[int]) -> list[dic
         **{f"est_mem_{part.name}_bytes": getattr(predicted.memory, part.name) for part in fields(Memory)},
         **{f"est_time_{part.name}_s": getattr(predicted.time, part.name) for part in fields(StepTime)},
     }
-    lists = {name: np.broadcast_to(values, (len(codes),)).tolist() for name, values in columns.items()}
+    lists = {name: np.broadcast_to(values, (size,)).tolist() for name, values in columns.items()}
     return [
         {"est_status": OK, "est_profile": asked.profile.name, **{name: values[i] for name, values in lists.items()}}
-        if code == 0
-        else {"est_status": f"cannot be launched: {REASONS[code]}"}
-        for i, code in enumerate(codes)
+        for i in range(size)
     ]

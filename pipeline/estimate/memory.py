@@ -100,7 +100,9 @@ def layer_activation_bytes(asked: Question, at: Layouts) -> tuple[Array, Array]:
     h (10/sigma + 24/tp + 5 a s/(h tp)), equation 2 and section 4.2.2 of Korthikanti.
     """
     shape, profile = asked.shape, asked.profile
-    norms = (profile.norm_bytes / at.sigma + profile.replicated_bytes) * shape.hidden_size
+    # Inputs that sequence parallelism gathers are gathered again in the backward pass, unless the framework keeps them.
+    gathered = np.where((at.pp == 1) & (at.sigma > 1), profile.gathered_bytes, 0.0)
+    norms = (profile.norm_bytes / at.sigma + gathered) * shape.hidden_size
     attention = attention_activation_bytes(asked, at) + norms
     dense = attention + mlp_activation_bytes(asked, at, shape.ffn_hidden_size)
     if not shape.num_experts:
@@ -121,6 +123,24 @@ def stage_activation_bytes(asked: Question, at: Layouts, *, layers: Array, alive
     checkpoints = layers * 2.0 * shape.hidden_size / at.sigma
     worst = np.where(layers > dense_layers, np.maximum(dense, expert), dense)
     return tokens * np.where(at.recompute >= 2, checkpoints * alive + worst, kept * alive)
+
+
+def layer_working_bytes(asked: Question, at: Layouts) -> Array:
+    """Bytes that the backward pass of one feed-forward block needs for a moment.
+
+    The fresh gradient of its larger matrix, before it is added to the kept ones, and the gradients of its hidden
+    activations. It counts where it exceeds the head's working set: both are not alive at once.
+    """
+    shape, profile = asked.shape, asked.profile
+    tokens = at.mbs * asked.seq_len / at.cp
+    inner = (shape.mlp_matrices - 1) * shape.hidden_size * profile.grad_fresh_bytes
+    hidden = (2.0 * shape.mlp_matrices + 2.0) * tokens
+    dense = (inner + hidden) * shape.ffn_hidden_size / at.tp
+    if not shape.num_experts:
+        return dense
+    local = np.maximum(shape.num_experts / at.ep, 1.0)
+    experts = (inner * local + hidden * shape.experts_per_token) * shape.expert_ffn_hidden_size / at.etp
+    return np.maximum(experts, dense if shape.num_dense_layers else 0.0)
 
 
 def stage_params(shape: ModelShape, at: Layouts, layers: Array, dense_layers: Array) -> tuple[Array, Array]:
@@ -159,12 +179,14 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     alive = in_flight(at, is_first=is_first)
     has_logits = np.where(single, 1.0, 1.0 if is_last else 0.0)
     activations = stage_activation_bytes(asked, at, layers=layers, alive=alive, dense_layers=dense_layers)
-    logits = has_logits * profile.logit_bytes * tokens * shape.vocab_size / at.tp
+    head = profile.logit_bytes * tokens * shape.vocab_size + profile.grad_fresh_bytes * shape.embedding_params
+    logits = has_logits * head / at.tp
+    working = np.maximum(layer_working_bytes(asked, at) - logits, 0.0)
     # Under ZeRO-3 the layer at work is gathered whole, and the next one is fetched meanwhile.
     layer = shape.attention_params + (shape.dense_mlp_params if not shape.num_experts else 0)
     gathered = np.where(at.zero_stage >= 3, 2.0 * profile.weight_bytes * layer / at.tp, 0.0)
     grown = profile.memory_growth
-    weights, gradients = state(profile.weight_bytes, 3), state(profile.grad_bytes, 2)
+    weights, gradients = state(profile.weight_bytes, 3), state(profile.grad_held_bytes, 2)
     optimizer = state(profile.optimizer_bytes, 1)
     allocated = weights + gradients + optimizer + grown * (activations + logits)
     return Memory(
@@ -173,7 +195,7 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
         optimizer=optimizer,
         activations=grown * activations,
         logits=grown * logits,
-        buffers=gathered + profile.context_bytes,
+        buffers=gathered + working + profile.context_bytes,
         fragmentation=profile.fragmentation * allocated,
     )
 

@@ -7,6 +7,7 @@ Nothing else in the estimator holds a fitted number.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -44,8 +45,10 @@ class Profile:
     link_share: float
     network_share: float
     network_decay: float
+    tp_network_share: float
     link_latency_s: float
     network_latency_s: float
+    bucket_bytes: float
     tp_hidden: float
     dp_hidden: float
     shard_contention: float
@@ -56,14 +59,17 @@ class Profile:
     optimizer_passes: float
     weight_bytes: float
     grad_bytes: float
+    grad_held_bytes: float
+    grad_fresh_bytes: float
     optimizer_bytes: float
     norm_bytes: float
     rotary_copies: float
     mlp_bytes_gated: float
     mlp_bytes_plain: float
-    replicated_bytes: float
+    gathered_bytes: float
     logit_bytes: float
     context_bytes: float
+    outside_bytes: float
     memory_growth: float
     fragmentation: float
     has_dropout: bool = False
@@ -90,6 +96,12 @@ def read_profile(path: Path, *, base: Profile | None = None) -> Profile:
     if base is None:
         return Profile(**constants, name=path.stem, about=about)
     return replace(base, **constants, name=path.stem, about=about)
+
+
+def with_values(profile: Profile, values: Mapping[str, float | bool | str]) -> Profile:
+    """The profile with some constants replaced."""
+    replaced: dict[str, Any] = dict(values)
+    return replace(profile, **replaced)
 
 
 @cache

@@ -14,16 +14,15 @@ from pipeline.estimate.layouts import SCHEDULES, Array, Layouts
 _AFAB, _1F1B, _INTERLEAVED, _ZERO_BUBBLE, _DUALPIPE = range(len(SCHEDULES))
 
 
-def bubble_micro_batches(at: Layouts) -> Array:
-    """Idle time of a stage over a step, in micro-batches (forward and backward): (pp-1)/v for 1F1B and AFAB.
+def bubble_share(at: Layouts) -> Array:
+    """Share of one pass through the other stages (forward and backward of a micro-batch) that a step idles.
 
-    Zero bubble (ZB-H1) keeps a third: the weight half of the backward pass fills the rest. DualPipe idles
-    (pp/2 - 1) x (F&B + B - 3W); with F = W and B = 2F (F&B overlapped), that is about a sixth of 1F1B's.
+    1 for AFAB and 1F1B, 1/v interleaved. Zero bubble (ZB-H1) keeps a third: the weight half of the backward pass fills
+    the rest. DualPipe idles (pp/2 - 1) x (F&B + B - 3W) instead of (pp - 1) x (F + B); with F = W and B = 2F, and F&B
+    as long as both, that is about a third per stage of half as many.
     """
-    idle = (at.pp - 1.0) / at.vpp
-    zero_bubble = (at.pp - 1.0) / 3.0
-    dualpipe = np.maximum(at.pp / 2.0 - 1.0, 0.0) / 3.0
-    return np.where(at.schedule == _ZERO_BUBBLE, zero_bubble, np.where(at.schedule == _DUALPIPE, dualpipe, idle))
+    dualpipe = np.maximum(at.pp / 2.0 - 1.0, 0.0) / 3.0 / np.maximum(at.pp - 1.0, 1.0)
+    return np.where(at.schedule == _ZERO_BUBBLE, 1.0 / 3.0, np.where(at.schedule == _DUALPIPE, dualpipe, 1.0 / at.vpp))
 
 
 def in_flight(at: Layouts, *, is_first: bool) -> Array:

@@ -25,7 +25,7 @@ from pipeline.estimate.compute import (
 from pipeline.estimate.layouts import Array, Layouts, sum_parts
 from pipeline.estimate.memory import stage_params
 from pipeline.estimate.question import Question
-from pipeline.estimate.schedule import bubble_micro_batches
+from pipeline.estimate.schedule import bubble_share
 from pipeline.estimate.stages import Stages
 
 
@@ -87,16 +87,12 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
         width = shape.ffn_hidden_size / at.tp
         linear = linear + mlp_linear_s(on, shape, tokens, width)
     forward, backward = attention_s(on, shape, tokens, at.tp, asked.seq_len)
-    passes = elementwise_s(on, shape, tokens, tp=at.tp, sigma=at.sigma, width=width)
-    launches = KERNELS_PER_LAYER * profile.kernel_launch_s
-    short = np.maximum(launches - (linear + forward + passes), 0.0)
-    passes = passes + short
-
+    passes_only = elementwise_s(on, shape, tokens, tp=at.tp, sigma=at.sigma, width=width)
     tensor = 2.0 * tokens * shape.hidden_size
     exchange = comm.all_reduce_s(
         tensor,
         at.tp,
-        comm.ring_bytes_per_s(asked, np.ones_like(at.tp), at.tp),
+        comm.ring_bytes_per_s(asked, np.ones_like(at.tp), at.tp, share=profile.tp_network_share),
         comm.latency_s(asked, np.ones_like(at.tp), at.tp),
     ) * (at.tp > 1)
     reductions = 2.0 if not is_moe else np.where(at.etp > 1, 2.0, 1.0)
@@ -104,6 +100,13 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, linear)
     cp = context_s(asked, at, tokens, forward + backward)
     ep = experts_exchange_s(asked, at, tokens) if is_moe else np.zeros_like(tokens)
+
+    # The processor launches kernels one by one: where they are short, it sets the pace of everything on the device.
+    launches = KERNELS_PER_LAYER * profile.kernel_launch_s
+    passes = passes_only + np.maximum(launches - (linear + forward + passes_only + tp_forward + ep / 2.0), 0.0)
+    passes_backward = 2.2 * passes_only + np.maximum(
+        2.0 * launches - (2.0 * linear + backward + 2.2 * passes_only + tp_backward + ep / 2.0), 0.0
+    )
 
     full = at.recompute >= 2
     selective = (at.recompute == 1) & (not profile.is_flash)
@@ -115,7 +118,7 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     return LayerTime(
         linear=3.0 * linear,
         attention=forward + backward,
-        elementwise=3.2 * passes,
+        elementwise=passes + passes_backward,
         recompute=again,
         tp=tp_forward + tp_backward,
         cp=cp,
@@ -148,13 +151,15 @@ def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
 
 
 def data_parallel_s(
-    asked: Question, at: Layouts, *, dense: Array, experts: Array, compute_s: Array, micro_s: Array
+    asked: Question, at: Layouts, *, layers: Array, dense: Array, experts: Array, compute_s: Array, micro_s: Array
 ) -> Array:
     """Exposed seconds of the gradient exchange (and of ZeRO's gathers) per step.
 
-    ZeRO-0: all-reduce of the gradients. ZeRO-1 and 2: reduce-scatter of gradients and all-gather of weights. ZeRO-3:
-    two gathers and a reduce-scatter for each micro-batch, under its compute, costing `shard_contention` of the
-    shorter of the two. Without a pipeline, `dp_hidden` of one micro-batch's compute hides the exchange.
+    ZeRO-0: all-reduce of the gradients. ZeRO-1 and 2: reduce-scatter of gradients and all-gather of weights, both
+    around the ring (trees serve all-reduce only), one call per bucket. ZeRO-3: two gathers and a reduce-scatter for
+    each layer and micro-batch (six bytes a parameter, 1910.02054 section 7.2.2), under its compute, costing
+    `shard_contention` of the shorter of the two. Without a pipeline, `dp_hidden` of one micro-batch's compute hides
+    the exchange.
     """
     profile = asked.profile
     sharded = at.zero_stage >= 3
@@ -162,13 +167,13 @@ def data_parallel_s(
     def exchange(params: Array, size: Array, stride: Array) -> Array:
         rate = comm.ring_bytes_per_s(asked, stride, size)
         hop = comm.latency_s(asked, stride, size)
-        reduce = comm.gather_s(profile.grad_bytes * params, size, rate, hop)
-        gather = comm.gather_s(profile.weight_bytes * params, size, rate, hop)
-        return np.where(
-            sharded,
-            at.gas * (2.0 * gather + comm.gather_s(profile.weight_bytes * params, size, rate, hop)),
-            reduce + np.where(at.zero_stage >= 1, gather, reduce),
-        )
+        ring, tree = (size - 1.0) * hop, comm.hops(size) * hop
+        share = (size - 1.0) / size * params / rate
+        calls = np.maximum(profile.grad_bytes * params / profile.bucket_bytes, 1.0)
+        plain = 2.0 * (profile.grad_bytes * share + calls * tree)
+        once = (profile.grad_bytes + profile.weight_bytes) * share + 2.0 * calls * ring
+        each = at.gas * 3.0 * (profile.weight_bytes * share + layers * tree)
+        return np.where(sharded, each, np.where(at.zero_stage >= 1, once, plain))
 
     spent = np.where(at.batch_shards > 1, exchange(dense, at.batch_shards, at.tp), 0.0)
     spent = spent + np.where(at.expert_shards > 1, exchange(experts, at.expert_shards, at.ep * at.etp), 0.0)
@@ -203,8 +208,9 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     layers = np.where(has_head, stages.last, stages.middle)
     paced = np.where(has_head, last, middle) + profile.microbatch_s
     count = at.gas * layers
-    others = (at.pp * np.minimum(middle, paced) + (paced - middle)) / at.pp
-    bubble = bubble_micro_batches(at) * (others + profile.microbatch_s)
+    # While the pipeline fills and drains, every other stage runs once: the sum of all stages less the paced one.
+    whole = shape.num_layers * layer + head + at.pp * profile.microbatch_s
+    bubble = np.where(single, 0.0, bubble_share(at) * np.maximum(whole - paced, 0.0))
 
     stride = at.tp * at.cp * at.dp
     boundary = 2.0 * tokens * shape.hidden_size / at.sigma
@@ -224,7 +230,7 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     )
     held = dense_params + expert_params
     exchange = data_parallel_s(
-        asked, at, dense=dense_params, experts=expert_params, compute_s=at.gas * paced, micro_s=paced
+        asked, at, layers=layers, dense=dense_params, experts=expert_params, compute_s=at.gas * paced, micro_s=paced
     )
 
     speed = profile.memory_share * cluster.memory_bytes_per_s

@@ -21,10 +21,10 @@ from pipeline.estimate.stages import stage_layers
 DEFAULT = load_profiles()["default"]
 GPT = replace(
     DEFAULT, has_dropout=True, is_flash=False, norm_bytes=4.0, rotary_copies=0.0, mlp_bytes_plain=4.0,
-    replicated_bytes=0.0, memory_growth=1.0,
+    gathered_bytes=0.0, memory_growth=1.0,
 )  # fmt: skip
 """What Korthikanti counts: dropout, attention not fused, GELU of width 4h."""
-STATES_ONLY = replace(DEFAULT, grad_bytes=2.0, context_bytes=0.0, memory_growth=0.0)
+STATES_ONLY = replace(DEFAULT, grad_held_bytes=2.0, grad_fresh_bytes=0.0, context_bytes=0.0, memory_growth=0.0)
 """Model states of mixed precision Adam, 2 + 2 + 12 bytes, and nothing else."""
 
 GPT_22B = ModelShape(48, 6144, 64, 64, 4 * 6144, 51200, gated_mlp=False, tie_word_embeddings=True)
