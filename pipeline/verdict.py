@@ -44,14 +44,17 @@ def decide(runs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     word = _word()
     status = pl.col("status")
     is_weak = pl.col("status_confidence").is_in(["low", "medium"])
+    is_guess = (status == "hang") & (pl.col("status_confidence") == "low")  # no more than a silence
     wins = (
         (word.is_in(_CAUSES) & ~status.is_in(["completed", "oom"]))
         | (word.is_in(_STOPS) & (status.is_in([*_OPEN, "cancelled"]) | ((status == "crash") & is_weak)))
+        | ((word == "crash") & is_guess)
         | (word.is_in(["cancelled", "crash"]) & status.is_in(_OPEN))
         | ((word == "completed") & status.is_in(_OPEN) & _may_be_whole())
     )
     wins = (wins & pl.col("is_last")).fill_null(value=False)
-    agrees = (word == status).fill_null(value=False) & pl.col("is_last") & ~wins
+    fits = (word == status) | (is_guess & word.is_in(["timeout", "cancelled"]))  # a silent job is ended by someone else
+    agrees = fits.fill_null(value=False) & pl.col("is_last") & ~wins
     is_silent = status.is_in(["truncated", "unknown"]) & pl.col("is_last") & ~wins
     sure = pl.when(word.is_in(["crash", "completed"])).then(pl.lit("medium")).otherwise(pl.lit("high"))
     return told.with_columns(

@@ -194,6 +194,8 @@ EVENT_KIND: dict[str, str] = {
     "traceback": "first line of a Python traceback",
     "exception": "the exception a traceback ends with",
     "child_failed": "torchrun's summary of failed workers",
+    "worker_failed": "a failed worker in torchrun's table, with its rank, host and time",
+    "rendezvous": "nodes did not find each other when torchrun started",
     "exit_code": "a launcher or scheduler reports an exit code",
     "sigkill": "a process was killed (SIGKILL)",
     "sigterm": "a process was asked to stop (SIGTERM)",

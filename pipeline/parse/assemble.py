@@ -7,11 +7,12 @@ leads, the others give evidence. Several launches in the leading log are several
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import polars as pl
 
-from pipeline.parse import configure, health, outcome, silence, symptoms
+from pipeline.parse import configure, health, launchers, outcome, silence, symptoms
 from pipeline.parse.attempts import number_attempts
 from pipeline.parse.combine import with_combined
 from pipeline.parse.evidence import MAX_TEXT_CHARS
@@ -61,6 +62,7 @@ def assemble(
     Returns:
         table name -> frame. `runs` lacks the derived columns; the other tables are complete.
     """
+    facts = replace(facts, events=launchers.fold_tables(facts.events))
     parsed = facts.steps.filter(pl.col("step").is_not_null())
     leaders = _leaders(sources, facts)
     launches = facts.events.filter(pl.col("kind") == "launch")
@@ -93,6 +95,7 @@ def assemble(
         printed=_printed(parsed, runs), silences=silences, begun=_begun(facts, runs),
     )  # fmt: skip
     rows = _completed(rows, diverged)
+    rows = _completed(rows, launchers.first_failures(events))
     events = health.without_symptoms(events)
     rejects = pl.concat([_unparsed(facts.steps, sources), _unreadable(chosen)])
     noted = configure.conflicts(chosen)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.parse import symptoms
+from pipeline.parse import launchers, symptoms
 from pipeline.parse.protocol import EVENT_FACTS, conform
 from pipeline.parse.timestamps import timestamp
 
@@ -117,7 +117,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Segmentation fault|^\s?Fatal Python error|Signal 11 \(SIGSEGV\)|\bBus error\b",
     ),
 )  # fmt: skip
-PATTERNS += tuple(Pattern(*symptom) for symptom in symptoms.SYMPTOMS)
+PATTERNS += tuple(Pattern(*pattern) for pattern in (*launchers.PATTERNS, *symptoms.SYMPTOMS))
 
 ANCHORS: tuple[str, ...] = tuple(sorted({literal for pattern in PATTERNS for literal in pattern.literals}))
 
@@ -140,6 +140,8 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     rows = pl.concat(found).filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))
     rows = rows.with_columns(
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
+        rank=launchers.rank_named(),
+        host=launchers.host_named(),
         text=text.str.strip_chars().str.slice(0, MAX_TEXT_CHARS),
     )
     once = rows.unique(["source", "line_no", "kind", "text"], keep="first", maintain_order=True)

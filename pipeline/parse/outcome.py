@@ -8,6 +8,7 @@ The order of the rules is the knowledge:
 3. Else the earliest of: a collective that hung, an NCCL error, and what the scheduler or the user did. The others are
    its echo, and so are the exceptions, SIGTERMs and exit codes behind it; an exception before a stop is its cause.
 4. An exception.
+   Nodes that did not find each other (torchrun's rendezvous) come next: one that has died is not found either.
 5. Processes that died, without a reason. One that was survived explains it after all: a buffered stdout may reach the
    file later than the traceback.
 6. A status file's word, which may be wrong (picotron greps it together) and so never beats the log.
@@ -34,7 +35,7 @@ _STATUS = {
     "oom": "oom", "host_oom": "host_oom", "node_fail": "node_fail",
     "hang": "hang", "nccl_error": "nccl_error",
     "timeout": "timeout", "preempted": "preempted", "cancelled": "cancelled", "interrupted": "cancelled",
-    "exception": "crash",
+    "exception": "crash", "rendezvous": "nccl_error",
     "child_failed": "crash", "exit_code": "crash", "sigkill": "crash", "sigterm": "cancelled",
     "aborted": "failed",
 }  # fmt: skip
@@ -71,6 +72,7 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
         "ending": _earliest(at_end, (*_STOPS, *_LOST)),
         "raised": _earliest(at_end, ("exception",)),
         "failed": _earliest(at_end, _FAILED),
+        "lonely": _earliest(at_end, ("rendezvous",)),
         "dead": _earliest(at_end, _DEAD),
     }
     rows = attempts
@@ -107,6 +109,7 @@ def _ladder(now: datetime) -> list[_Rung]:
         _rung("failed", "medium", is_cleanup & _is_before("failed", "ending")),
         _rung("ending", "high"),
         _rung("raised", "high"),
+        _rung("lonely", "medium"),
         _rung("survived", "low", _is_there("dead")),
         _rung("dead", "medium"),
         (filed.is_not_null(), filed, "medium", pl.format("the status file says {}", "status_file")),

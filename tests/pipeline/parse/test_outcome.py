@@ -237,3 +237,29 @@ class TestClassify:
     def test_attempts_are_judged_apart(self) -> None:
         both = pl.concat([attempt(key="b"), attempt(key="a")])
         assert judged(both, ("a", 1, "oom", False), ("c", 1, "hang", False)) == [("unknown", "low"), ("oom", "high")]
+
+
+RENDEZVOUS = (
+    "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store has failed."
+)
+RESTART = "[default] Worker group FAILED. 2/3 attempts left; will restart worker group"
+
+
+class TestRendezvous:
+    def test_nodes_that_do_not_find_each_other_are_a_network_error(self) -> None:
+        run = run_of(f"Traceback (most recent call last):\n{RENDEZVOUS}\n")
+        assert (run["status"], run["status_confidence"], run["status_evidence"]) == ("nccl_error", "medium", RENDEZVOUS)
+
+    def test_it_is_the_echo_of_an_exception(self) -> None:
+        assert run_of(f"{SOME}\n{RAISED}\n{RENDEZVOUS}\n")["status"] == "crash"
+
+    def test_it_does_not_undo_a_completed_run(self) -> None:
+        assert run_of(f"{steps(1, 10)}\n{RENDEZVOUS}\n")["status"] == "completed"
+
+
+def test_a_restart_by_the_launcher_begins_an_attempt() -> None:
+    runs = tables_of({"train.log": f"{SOME}\n{RAISED}\n{RESTART}\n{steps(5, 10)}\n"})["runs"].sort("attempt")
+    assert runs.select("attempt", "status", "first_step", "last_step").rows() == [
+        (1, "crash", 1, 4),
+        (2, "completed", 5, 10),
+    ]

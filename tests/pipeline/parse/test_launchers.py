@@ -1,0 +1,101 @@
+"""torchrun's table of failures, and the rank and host that failed first, from whole logs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+import pytest
+
+from tests.pipeline.landed import run_of, tables_of
+
+RULE = "=" * 60
+
+
+def worker(number: int, time: str, host: str, rank: int, code: int = 1) -> str:
+    return (
+        f"[{number}]:\n  time      : {time}\n  host      : {host}\n  rank      : {rank} (local_rank: {rank % 8})\n"
+        f"  exitcode  : {code} (pid: {4000 + rank})\n  error_file: <N/A>\n"
+        "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n"
+    )
+
+
+def table(root: str, *others: str) -> str:
+    listed = "".join(others) or "  <NO_OTHER_FAILURES>\n"
+    return (
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        f"{RULE}\ntrain.py FAILED\n{'-' * 60}\nFailures:\n{listed}{'-' * 60}\n"
+        f"Root Cause (first observed failure):\n{root}{RULE}\n"
+    )
+
+
+def first_failure(text: str) -> tuple[object, object]:
+    run = run_of(text)
+    return run.get("first_failed_rank"), run.get("first_failed_host")
+
+
+class TestTable:
+    def test_each_worker_is_one_event(self) -> None:
+        text = table(worker(0, "2024-05-27_11:00:05", "n1", 3, -9), worker(1, "2024-05-27_11:00:07", "n1", 5))
+        events = tables_of({"train.log": text})["events"].filter(pl.col("kind") == "worker_failed")
+        assert events.select("line_no", "ts", "rank", "host", "text").rows() == [
+            (7, datetime(2024, 5, 27, 11, 0, 7), 5, "n1",
+             "time 2024-05-27_11:00:07, host n1, rank 5 (local_rank: 5), exitcode 1 (pid: 4005)"),
+            (16, datetime(2024, 5, 27, 11, 0, 5), 3, "n1",
+             "root cause: time 2024-05-27_11:00:05, host n1, rank 3 (local_rank: 3), exitcode -9 (pid: 4003)"),
+        ]  # fmt: skip
+
+    def test_the_root_cause_failed_first(self) -> None:
+        assert first_failure(table(worker(0, "2024-05-27_11:00:05", "n1", 3))) == (3, "n1")
+
+    def test_of_several_nodes_tables_the_earliest_counts(self) -> None:
+        one = table(worker(0, "2024-05-27_11:00:09", "n1", 3), worker(1, "2024-05-27_11:00:10", "n1", 0))
+        two = table(worker(0, "2024-05-27_11:00:05", "n2", 12))
+        assert first_failure(one + two) == (12, "n2")
+        assert first_failure(two + one) == (12, "n2")
+
+    def test_of_equal_times_the_root_cause_counts(self) -> None:
+        same = "2024-05-27_11:00:09"
+        assert first_failure(table(worker(0, same, "n1", 3), worker(1, same, "n1", 0))) == (3, "n1")
+
+    @pytest.mark.parametrize("block_bytes", [64, 300, 1 << 20])
+    def test_it_does_not_matter_where_a_block_ends(self, block_bytes: int) -> None:
+        text = table(worker(0, "2024-05-27_11:00:05", "n1", 3), worker(1, "2024-05-27_11:00:07", "n1", 5))
+        whole = tables_of({"train.log": text})
+        cut = tables_of({"train.log": text}, chunk_bytes=50, block_bytes=block_bytes)
+        assert cut["events"].drop("run_id").equals(whole["events"].drop("run_id"))
+        assert cut["runs"]["first_failed_rank"].to_list() == [3]
+
+    def test_prefixes_are_no_harm(self) -> None:
+        lines = table(worker(0, "2024-05-27_11:00:05", "n1", 3)).splitlines()
+        assert first_failure("\n".join(f"0: {line}" for line in lines)) == (3, "n1")
+
+
+class TestOtherLaunchers:
+    @pytest.mark.parametrize(
+        ("line", "rank", "host"),
+        [
+            (
+                "mpirun noticed that process rank 53 with PID 0 on node cpu-p-435 exited on signal 9 (Killed).",
+                53,
+                "cpu-p-435",
+            ),
+            ("srun: error: node-3: task 17: Exited with exit code 1", 17, "node-3"),
+            ("srun: error: node-3: tasks 8-15: Killed", None, "node-3"),
+            ("x3005c0s13b0n0.hsn: rank 3 died from signal 9", 3, "x3005c0s13b0n0.hsn"),
+            ("MPI_ABORT was invoked on rank 7 in communicator MPI_COMM_WORLD\nTerminated", 7, None),
+            ("[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", 5, None),
+        ],
+    )
+    def test_a_line_may_name_rank_and_host(self, line: str, rank: int | None, host: str | None) -> None:
+        assert first_failure(f"CUDA out of memory. Tried to allocate 2 GiB\n{line}\n") == (rank, host)
+
+    def test_what_a_launcher_says_counts_more_than_who_printed_first(self) -> None:
+        text = (
+            "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+            "srun: error: node-3: task 17: Exited with exit code 1\n"
+        )
+        assert first_failure(text) == (17, "node-3")
+
+    def test_nobody_is_named_where_nobody_is(self) -> None:
+        assert first_failure("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n") == (None, None)
