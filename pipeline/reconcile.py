@@ -65,6 +65,9 @@ def reconcile(runs: pl.DataFrame, jobs: pl.DataFrame, assumed: pl.DataFrame) -> 
 def _with_job(told: pl.DataFrame) -> pl.DataFrame:
     """Runs with the job's facts where the log gives none; times only where it gives neither."""
     is_silent = pl.col("started_at").is_null() & pl.col("ended_at").is_null()
+    # A sum over step times is a lower bound only; a job that was one attempt cost what it was charged.
+    is_charged = is_silent & pl.col("is_first") & pl.col("is_last") & pl.col("elapsed_s").is_not_null()
+    charged = pl.col("elapsed_s") * pl.coalesce("num_gpus_job", "num_gpus") / 3600
     fills = {name: pl.coalesce(name, f"{name}_job") for name in ("job_id", "cluster", *_FROM_JOB)}
     return told.with_columns(
         **fills,
@@ -75,6 +78,8 @@ def _with_job(told: pl.DataFrame) -> pl.DataFrame:
         queue_wait_s=pl.when("is_first").then("queue_wait_s_job"),
         scheduler_state=pl.col("job_state"),
         scheduler_exit=pl.format("{}:{}", "exit_code", "exit_signal"),
+        gpu_hours=pl.when(is_charged & charged.is_not_null()).then(charged).otherwise("gpu_hours"),
+        gpu_hours_basis=pl.when(is_charged & charged.is_not_null()).then(pl.lit("given")).otherwise("gpu_hours_basis"),
         allocated_gpu_hours=pl.when("is_last").then(pl.col("elapsed_s") * pl.col("num_gpus_job") / 3600),
     )
 

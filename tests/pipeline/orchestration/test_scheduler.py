@@ -84,6 +84,9 @@ def test_one_table_is_joined_to_every_run_it_names(tmp_path: Path, sweep: Path) 
         ("2", True),
         ("1", True),
     ]
+    assert rows(home, "select gpu_hours, gpu_hours_basis, started_at::text from runs where job_id = '1001'") == [
+        (4.0, "given", "2024-05-27 11:00:00")
+    ]
     assert verify(home).problems == ()
 
 
