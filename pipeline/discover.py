@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 import polars as pl
 
 from pipeline.landing import Entry
+from pipeline.memory.names import is_memory_file
 from pipeline.nccl import names
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import DIALECTS
@@ -112,8 +113,8 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS) -> str:
     path = PurePosixPath(lower)
     while path.suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", path.suffix):  # train.log.1, train.log.2.gz
         path = path.with_suffix("")
-    if path.suffix == ".csv":
-        return "bench_csv"
+    if path.suffix == ".csv" or is_memory_file(path.name):
+        return "bench_csv" if path.suffix == ".csv" else "memory"
     if path.name in _NEVER_LOGS:
         return "other"
     if is_named_so(path.name):

@@ -12,6 +12,7 @@ import polars as pl
 from pipeline import read_scheduler
 from pipeline.errors import InputError, UnreadableError
 from pipeline.landing import Reader
+from pipeline.memory.sources import read_memory_file
 from pipeline.parse import engine, lines
 from pipeline.parse.assemble import SIDECAR_SETTINGS, SOURCES
 from pipeline.parse.folder_name import read_folder_name
@@ -179,6 +180,8 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, state: _Stat
         return _read_log(source, row, reader, state)
     if row["kind"] == "bench_csv":
         return _read_table(row, reader, state)
+    if row["kind"] == "memory":
+        return _read_memory(row, reader, reader.chunks(), state)
     text = b"".join(_limited(reader.chunks(), path)).decode("utf-8-sig", "replace")
     parser, settings = _read_sidecar(path, text, state.dialects)
     state.sidecars += [
@@ -264,6 +267,14 @@ def _read_table(row: dict[str, object], reader: Reader, state: _State) -> dict[s
         _reject(path, r["line_no"], r["reason"], r["raw"], table="runs") for r in rejects.iter_rows(named=True)
     ]
     return {"parser": table.name}
+
+
+def _read_memory(row: dict[str, object], reader: Reader, chunks: Iterable[bytes], state: _State) -> dict[str, object]:
+    found = read_memory_file(reader.path, chunks, row)
+    for name, frame in found.tables.items():
+        state.other.setdefault(name, []).append(frame)
+    state.rejects += [_reject(reader.path, line, reason, raw, table=found.table) for line, reason, raw in found.rejects]
+    return {"parser": found.parser, **({"status": "skipped", "error": found.skipped} if found.skipped else {})}
 
 
 def _reject(path: str, line_no: int, reason: str, raw: str, *, table: str = "steps") -> dict[str, object]:

@@ -36,6 +36,9 @@ class Limits:
     padding_bytes: int = 3
 
 
+DEFAULT_LIMITS: Final = Limits()
+
+
 class _Unset:
     """Memo slot that nothing may refer to."""
 
@@ -43,7 +46,7 @@ class _Unset:
 UNSET: Final = _Unset()
 
 
-def load(data: bytes | Iterable[bytes], limits: Limits = Limits()) -> object:
+def load(data: bytes | Iterable[bytes], limits: Limits = DEFAULT_LIMITS) -> object:
     """The one value of a pickle: None, bool, int, float, str, bytes, and lists, tuples and dicts of these.
 
     Shared values are shared in the result; there are no cycles. Dict keys are str or int.
@@ -98,7 +101,7 @@ def check_walk(value: object, limits: Limits) -> None:
 class Machine:
     """Executes opcodes of one stream, block by block. Subclasses override handlers to keep less than the value."""
 
-    def __init__(self, chunks: Iterable[bytes], limits: Limits = Limits()) -> None:
+    def __init__(self, chunks: Iterable[bytes], limits: Limits = DEFAULT_LIMITS) -> None:
         self.chunks, self.limits = iter(chunks), limits
         self.buffer, self.pos, self.base = b"", 0, 0  # `base`: bytes of the stream before the buffer
         self.stack: list[object] = []

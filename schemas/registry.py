@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas import nccl, reliability, scheduler, tables
+from schemas import memory, nccl, reliability, scheduler, tables
 from schemas.table import Table
 
 TABLES: dict[str, Table] = {
@@ -16,6 +16,10 @@ TABLES: dict[str, Table] = {
         tables.REJECTS,
         scheduler.SCHEDULER_JOBS,
         *nccl.ALL,
+        memory.MEMORY_SNAPSHOTS,
+        memory.MEMORY_TIMELINE,
+        memory.MEMORY_AT_PEAK,
+        memory.GPU_SAMPLES,
         tables.PUBLISHED_RUNS,
         tables.ACCELERATORS,
     )

@@ -132,6 +132,7 @@ FILE_KIND: dict[str, str] = {
     "scheduler": "a scheduler's table of jobs (sacct, squeue, scontrol, kubectl)",
     "nccl": "NCCL output and nothing of a training run: NCCL_DEBUG_FILE, nccl-tests",
     "flight_record": "a dump of PyTorch's flight recorder",
+    "memory": "a GPU memory artefact: allocator snapshot or statistics, memory timeline, profiler trace",
     "published": "a bundled table of published results",
     "other": "present in a run directory, not read",
     "unknown": "no parser recognises it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.memory.names import VERSIONS as MEMORY_VERSIONS
 from pipeline.nccl import NCCL_VERSION
 from pipeline.parse import (
     colossalai,
@@ -57,5 +58,6 @@ def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
         "nccl": engine,
         **{dialect.name: engine + dialect.version for dialect in dialects},
         **{table.name: table.version for table in TABLES},
+        **MEMORY_VERSIONS,
         "scheduler": scheduler.VERSION,
     }

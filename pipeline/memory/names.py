@@ -1,0 +1,35 @@
+"""What names say about memory artefacts. Imports nothing, so that listing files stays fast."""
+
+from __future__ import annotations
+
+import re
+
+VERSIONS = {"memory_snapshot": 1}
+"""Version of each reader by the name that the ledger keeps; a higher one makes its files new again."""
+
+_PICKLE = re.compile(r"\.(?:pickle|pkl)$")
+# Files that may be anything else as well are taken when their name says memory.
+_NAMED = re.compile(r"\.html$|(?:mem|alloc|oom|snapshot).*\.(?:zip|pt|pth|bin|p)$")
+_RANK = re.compile(r"rank[_-]?(\d{1,6})|(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)")
+
+
+def is_memory_file(name: str) -> bool:
+    """Whether a file may hold memory artefacts, by its name without `.gz` and the like.
+
+    >>> is_memory_file("rank3_memory_snapshot.pickle"), is_memory_file("model.pt"), is_memory_file("snapshot_oom.html")
+    (True, False, True)
+    """
+    lower = name.lower()
+    return bool(_PICKLE.search(lower) or _NAMED.search(lower))
+
+
+def rank_of(path: str) -> int | None:
+    """Rank in a file's name, else in the name of a directory above it.
+
+    >>> rank_of("/runs/tp2/rank3_oom/snapshot_oom_rank-5.pickle"), rank_of("/runs/tp2/rank_3/dump.pickle")
+    (5, 3)
+    """
+    for part in reversed(path.split("/")):
+        if found := _RANK.search(part.lower()):
+            return int(found[1] or found[2])
+    return None

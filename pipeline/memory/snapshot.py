@@ -1,0 +1,301 @@
+"""An allocator snapshot as arrays: every key that is used is checked here, and nothing else is looked at.
+
+Keys and their history by PyTorch release: torch/csrc/cuda/memory_snapshot.cpp, torch/cuda/memory.py. No version is
+stored in the file, so what is there decides. Which faults refuse a file and which are only told:
+
+- refused: values of a wrong type or range, segments that overlap, blocks that leave their segment or do not fill it,
+  one event list in two places. The allocator cannot have written that.
+- told in `warnings`: times that go backwards, unknown actions, blocks that do not fill an expandable segment (other
+  writers list only those in use).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.memory.stream import EventRun, SnapshotMachine
+from pipeline.memory.trace import Addresses, Events, Ints, no_events
+from pipeline.memory.values import RefusedError, count_of, integer_of, text_of
+
+INACTIVE, ALLOCATED, PENDING = range(3)
+MAX_DEVICES: Final = 1_024
+
+# The docstring of torch.cuda.memory_snapshot says awaiting, the code says pending.
+_STATES = {
+    "inactive": INACTIVE, "active_allocated": ALLOCATED, "active_pending_free": PENDING,
+    "active_awaiting_free": PENDING,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line of a stack."""
+
+    name: str
+    filename: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Segments:
+    """One row per cudaMalloc, or per contiguous mapped range of an expandable segment; sizes in bytes."""
+
+    address: Addresses
+    size: Ints
+    stream: Ints
+    is_expandable: npt.NDArray[np.bool_]
+    blocks: Ints
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """One row per block in address order of its segment. `requested` is what the caller asked for, in bytes.
+
+    On an inactive block it is the last user's and means nothing. `stack` is -1 where none was recorded.
+    """
+
+    address: Addresses
+    size: Ints
+    requested: Ints
+    state: npt.NDArray[np.uint8]
+    stack: npt.NDArray[np.int32]
+    segment: Ints
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """Begin or end of a range that the user or the optimizer named; Unix time in microseconds."""
+
+    time_us: int
+    is_start: bool
+    name: str
+    device: int | None
+
+
+@dataclass(frozen=True)
+class Device:
+    """What the snapshot says about one device."""
+
+    number: int
+    segments: Segments
+    blocks: Blocks
+    events: Events
+
+
+@dataclass
+class Snapshot:
+    """All devices of one process with segments or events."""
+
+    devices: list[Device]
+    annotations: list[Annotation]
+    settings: dict[str, str]
+    labels: list[str]
+    warnings: list[str]
+    machine: SnapshotMachine = field(repr=False)
+    _frames: dict[int, tuple[Frame, ...]] = field(default_factory=dict, repr=False)
+
+    def frames(self, stack: int) -> tuple[Frame, ...]:
+        """Frames of a stack, innermost first; none for -1."""
+        if stack < 0:
+            return ()
+        if stack not in self._frames:
+            self._frames[stack] = tuple(_frame(entry) for entry in self.machine.frames(stack))
+        return self._frames[stack]
+
+
+def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
+    """Read the pickle of a snapshot: the dict of `torch.cuda.memory._snapshot()` or a bare list of segments.
+
+    Raises:
+        RefusedError: the pickle holds anything else, or something that no allocator writes.
+    """
+    machine = SnapshotMachine(chunks)
+    value: Any = machine.load()
+    if type(value) is list:  # torch.cuda.memory_snapshot(), and everything before PyTorch 2.0
+        value = {"segments": value}
+    if type(value) is not dict or type(value.get("segments")) is not list:
+        raise RefusedError("not an allocator snapshot: no list of segments")
+    warnings: list[str] = []
+    traces = _traces(value.get("device_traces", []), machine)
+    by_device: dict[int, list[dict[str, Any]]] = {}
+    for segment in value["segments"]:
+        if type(segment) is not dict:
+            raise RefusedError("a segment is not a dict")
+        number = integer_of(segment.get("device", 0), "the device of a segment")
+        if number >= MAX_DEVICES:
+            raise RefusedError(f"device {number}")
+        by_device.setdefault(number, []).append(segment)
+    budget = machine.base + machine.pos  # no list is longer than the file, however often it is referred to
+    devices = []
+    for number in sorted(by_device.keys() | {n for n, events in enumerate(traces) if len(events)}):
+        segments, blocks = _segments(by_device.get(number, []), machine, warnings, number=number, budget=budget)
+        budget -= len(blocks.size)
+        devices.append(Device(number, segments, blocks, traces[number] if number < len(traces) else no_events()))
+    if unknown := machine.sink.unknown_actions:
+        counted = ", ".join(f"{text_of(name)} ({count:,})" for name, count in unknown.items())
+        warnings.append(f"events of unknown actions were left out of the replay: {counted}")
+    return Snapshot(
+        devices, _annotations(value.get("external_annotations")), _settings(value.get("allocator_settings")),
+        [text_of(label) for label in machine.sink.labels], warnings, machine,
+    )  # fmt: skip
+
+
+def _traces(value: object, machine: SnapshotMachine) -> list[Events]:
+    if type(value) is not list or len(value) > MAX_DEVICES:
+        raise RefusedError("device_traces is not a list with one list per device")
+    ranges: list[list[tuple[int, int]]] = []
+    for trace in value:
+        if type(trace) is not list:
+            raise RefusedError("a device trace is not a list")
+        mine: list[tuple[int, int]] = []
+        for entry in trace:
+            if type(entry) is EventRun:
+                mine.append((entry.begin, entry.end))
+            elif type(entry) is dict:
+                index = machine.sink.add(entry, machine.stack_index(entry.get("frames")))
+                mine.append((index, index + 1))
+            else:
+                raise RefusedError("an event is not a dict")
+        ranges.append(_joined(mine))
+    if sum(end - begin for mine in ranges for begin, end in mine) > machine.sink.count:
+        raise RefusedError("the same events stand in several places")
+    events = machine.sink.events()
+    return [events.part(mine) for mine in ranges]
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges with neighbours made one."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in ranges:
+        if joined and joined[-1][1] == begin:
+            joined[-1] = joined[-1][0], end
+        else:
+            joined.append((begin, end))
+    return joined
+
+
+def _segments(
+    found: list[dict[str, Any]], machine: SnapshotMachine, warnings: list[str], *, number: int, budget: int
+) -> tuple[Segments, Blocks]:
+    rows = sorted(
+        (
+            (
+                integer_of(segment.get("address", 0), "the address of a segment"),
+                count_of(segment.get("total_size"), "the size of a segment"),
+                segment,
+            )
+            for segment in found
+        ),
+        key=lambda row: row[:2],
+    )
+    for (address, size, _), (following, _, _) in itertools.pairwise(rows):
+        if address + size > following:
+            raise RefusedError(f"segments of device {number} overlap at 0x{following:x}")
+    columns: list[tuple[int, int, int, int, int, int]] = []
+    streams, expandable, counts = [], [], []
+    loose = 0
+    for at, (address, size, segment) in enumerate(rows):
+        is_expandable = bool(segment.get("is_expandable", False))
+        blocks = segment.get("blocks")
+        if type(blocks) is not list:
+            raise RefusedError("a segment has no list of blocks")
+        if len(columns) + len(blocks) > budget:
+            raise RefusedError("the same blocks stand in several places")
+        ends = _blocks(blocks, columns, machine, address=address, end=address + size, segment=at)
+        if ends != address + size:
+            if not is_expandable:
+                raise RefusedError(f"the blocks of the segment at 0x{address:x} do not fill it")
+            loose += 1
+        streams.append(integer_of(segment.get("stream", 0), "the stream of a segment", bits=63))
+        expandable.append(is_expandable)
+        counts.append(len(blocks))
+    if loose:
+        warnings.append(f"device {number}: the blocks of {loose} expandable segments do not fill them")
+    place, sizes, requested, state, stack, owner = zip(*columns, strict=True) if columns else ((),) * 6
+    return (
+        Segments(
+            np.array([row[0] for row in rows], np.uint64), np.array([row[1] for row in rows], np.int64),
+            np.array(streams, np.int64), np.array(expandable, np.bool_), np.array(counts, np.int64),
+        ),
+        Blocks(
+            np.array(place, np.uint64), np.array(sizes, np.int64), np.array(requested, np.int64),
+            np.array(state, np.uint8), np.array(stack, np.int32), np.array(owner, np.int64),
+        ),
+    )  # fmt: skip
+
+
+def _blocks(
+    blocks: list[Any], columns: list[tuple[int, int, int, int, int, int]], machine: SnapshotMachine, *,
+    address: int, end: int, segment: int,
+) -> int:  # fmt: skip
+    """Append the blocks of one segment; the address behind the last one."""
+    here = address
+    for block in blocks:
+        if type(block) is not dict:
+            raise RefusedError("a block is not a dict")
+        size = count_of(block.get("size"), "the size of a block")
+        place = block.get("address")
+        place = here if place is None else integer_of(place, "the address of a block")
+        if place < here or place + size > end:
+            raise RefusedError(f"a block at 0x{place:x} leaves its segment or overlaps the one before")
+        word = block.get("state")
+        state = _STATES.get(word) if type(word) is str else None
+        if state is None:
+            raise RefusedError(f"a block in the state {text_of(word)[:40] or type(word).__name__}")
+        history = _history(block)
+        requested = block.get("requested_size", history.get("real_size", size))
+        frames = block.get("frames", history.get("frames"))
+        columns.append(
+            (
+                place, size, count_of(requested, "the requested size of a block"), state,
+                machine.stack_index(frames), segment,
+            )
+        )  # fmt: skip
+        here = place + size
+    return here
+
+
+def _history(block: dict[str, Any]) -> dict[str, Any]:
+    """PyTorch before 2.1 kept the frames of a block in a list of its users, the newest first."""
+    history = block.get("history")
+    if type(history) is list and history and type(history[0]) is dict:
+        return history[0]
+    return {}
+
+
+def _annotations(value: object) -> list[Annotation]:
+    """Annotations in order of time; entries of another shape are passed over, they only name phases."""
+    found = []
+    for entry in value if type(value) is list else []:
+        if type(entry) is dict and type(time := entry.get("time_us")) is int and 0 <= time < 1 << 63:
+            device = entry.get("device")
+            number = device if type(device) is int else None
+            found.append(Annotation(time, entry.get("stage") == "START", text_of(entry.get("name"))[:200], number))
+    return sorted(found, key=lambda annotation: annotation.time_us)
+
+
+def _settings(value: object) -> dict[str, str]:
+    if type(value) is not dict:
+        return {}
+    return {
+        text_of(key)[:80]: text_of(setting) if type(setting) is str else str(setting)[:80]
+        for key, setting in list(value.items())[:100]
+        if type(key) is str and type(setting) in (str, int, float, bool)
+    }
+
+
+def _frame(entry: object) -> Frame:
+    if type(entry) is not dict:
+        raise RefusedError("a frame is not a dict")
+    line = entry.get("line")
+    return Frame(
+        text_of(entry.get("name")),
+        text_of(entry.get("filename")),
+        line if type(line) is int and 0 <= line < 1 << 31 else 0,
+    )
