@@ -57,6 +57,7 @@ class _State:
     pending_bytes: int = 0
     extracts: list[engine.Extract] = field(default_factory=list)
     partial: set[int] = field(default_factory=set)
+    settled: dict[int, str] = field(default_factory=dict)
     unread: set[int] = field(default_factory=set)
     sidecars: list[dict[str, str]] = field(default_factory=list)
     tables: list[pl.DataFrame] = field(default_factory=list)
@@ -75,7 +76,9 @@ class _State:
     def flush(self) -> None:
         if self.pending:
             block = lines.split_many(self.pending)
-            self.extracts.append(engine.extract(block, self.dialects, partial=self.partial))
+            said = engine.extract(block, self.dialects, partial=self.partial, known=self.settled)
+            self.settled |= {source: name for source, name in said.settled.items() if source in self.partial}
+            self.extracts.append(said)
         self.pending, self.pending_bytes = [], 0
 
     def discard(self, source: int) -> None:

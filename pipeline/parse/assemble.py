@@ -126,7 +126,9 @@ def _leaders(sources: pl.DataFrame, facts: Facts) -> pl.DataFrame:
         .with_columns(dialect=pl.coalesce("dialect", "dialect_beside"))
         .drop("dialect_beside")
     )
-    for frame, name in ((facts.steps, "n_steps"), (facts.settings, "n_settings"), (telling, "n_events")):
+    # Settings by name: how often a log repeats one says nothing.
+    said = facts.settings.unique(["source", "name"])
+    for frame, name in ((facts.steps, "n_steps"), (said, "n_settings"), (telling, "n_events")):
         counted = counted.join(frame.group_by("source").agg(pl.len().alias(name)), on="source", how="left")
     numbers = ["n_steps", "n_settings", "n_events"]
     counted = counted.with_columns(pl.col(numbers).fill_null(0), known=pl.col("dialect").is_not_null())

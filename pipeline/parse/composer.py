@@ -29,7 +29,7 @@ from pipeline.parse.timestamps import timestamp
 
 _HEADER = r"^\s*(?:\[(?:epoch|iteration|batch|sample|token|second)=\d+/\d+\])+:?\s*$"
 _BATCH_ONLY = r"^\s*\[batch=(\d+)/(\d+)\]:?\s*$"
-_METRIC = r"^\s*Train ([\w/.-]+): (-?\d+|-?\d+\.\d{4}|-?inf|nan)\s*$"
+_METRIC = r"^\s*Train (?P<name>[\w/.-]+): (?P<value>-?\d+|-?\d+\.\d{4}|-?inf|nan)\s*$"
 _LOSS = "loss/train/total"
 
 # Metric -> column and what one unit of it is.
@@ -52,10 +52,11 @@ _GRADIENT = r"^l2_norm/grad/global$"
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Headers (`steps_planned`, and `step` when they count batches) and metrics (one column each), as printed."""
     text = pl.col("text")
-    is_header = text.str.contains(_HEADER)
-    name, value = text.str.extract(_METRIC, 1), number(text.str.extract(_METRIC, 2))
-    mine = lines.with_columns(is_header=is_header, name=name, value=value).filter(
-        pl.col("is_header") | pl.col("name").is_not_null()
+    metric = lines.with_columns(metric=text.str.extract_groups(_METRIC), is_header=text.str.contains(_HEADER))
+    mine = (
+        metric.unnest("metric")
+        .filter(pl.col("is_header") | pl.col("name").is_not_null())
+        .with_columns(number(pl.col("value")))
     )
     rows = mine.with_columns(
         steps_planned=pl.when("is_header").then(
@@ -165,15 +166,19 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
 
 
+_STEP_ANCHORS = (
+    "[batch=", "[token=", "[sample=", "[second=", "[epoch=", "[iteration=", "Train time/batch:",
+    "Train loss/train/total:", "Train throughput/", "Train memory/", "Train lr-", "Train l2_norm/grad/global:",
+)  # fmt: skip
+
 DIALECT = Dialect(
     name="composer",
     version=1,
     signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
                "composer.trainer.trainer", "Train throughput/device/"),
     anchors=(
-        "[batch=", "[token=", "[sample=", "[epoch=", "[iteration=", "Train time/batch:",
-        "Train loss/train/total:", "Train throughput/", "Train memory/", "Train lr-", "Train l2_norm/grad/global:",
-        "Train trainer/device_train_microbatch_size:", "Starting training...", "Done.", "composer.trainer.trainer",
+        *_STEP_ANCHORS, "Train trainer/device_train_microbatch_size:", "Starting training...", "Done.",
+        "composer.trainer.trainer",
         *(f"{name}: " for name in _CONFIG), *environment.ANCHORS,
     ),
     steps=steps,
@@ -181,4 +186,11 @@ DIALECT = Dialect(
     events=events,
     combined=COMBINED,
     settle=settle,
+    narrowed={
+        "steps": _STEP_ANCHORS,
+        "settings": (
+            *(f"{name}: " for name in _CONFIG), "Train trainer/device_train_microbatch_size:", *environment.ANCHORS,
+        ),
+        "events": ("Starting training...", "Done.", "composer.trainer.trainer"),
+    },
 )  # fmt: skip

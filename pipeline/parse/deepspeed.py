@@ -17,6 +17,7 @@ import polars as pl
 
 from pipeline.parse import deepspeed_settings, environment
 from pipeline.parse.combine import is_true, whole
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
     EVENT_FACTS,
     GAUGE_FACTS,
@@ -25,6 +26,7 @@ from pipeline.parse.protocol import (
     Dialect,
     conform,
     named_settings,
+    said_settings,
 )
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.timestamps import timestamp
@@ -34,25 +36,28 @@ _GIB = 2**30
 _PROGRESS = r"\[Rank \d+\] step=\d"
 _TIMER = r"\[timer\.py:\d+:stop\] epoch="
 _PIPE = r"^\s*steps: \d+ loss: "
-_STEPS = (
+_STEPS = {
     # A complete line of each form, its step in the group.
-    r"\[Rank \d+\] step=(\d+), skipped=\d+, lr=\[[^\]]*\]",
-    r"\[timer\.py:\d+:stop\] epoch=\d+/micro_step=\d+/global_step=(\d+), .*\bMaxMemAllocated=[\d.]+GB",
-    r"^\s*steps: (\d+) loss: \S+ iter time \(s\): [\d.]+ samples/sec: [\d.]+",
-)
+    "progress": r"\[Rank \d+\] step=(\d+), skipped=\d+, lr=\[[^\]]*\]",
+    "timer": r"\[timer\.py:\d+:stop\] epoch=\d+/micro_step=\d+/global_step=(\d+), .*\bMaxMemAllocated=[\d.]+GB",
+    "pipe": r"^\s*steps: (\d+) loss: \S+ iter time \(s\): [\d.]+ samples/sec: [\d.]+",
+}
+_NUMBERS = {
+    "learning_rate": rf"\blr=\[\s*({NUMBER})\s*[,\]]",
+    "loss": rf"^\s*steps: \d+ loss: ({NUMBER})\s",
+    "step_time_s": rf"\biter time \(s\): ({NUMBER})\s",
+}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Lines about one optimizer step; a cut one stays unparsed. Step 0 only says that the engine is there."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(f"{_PROGRESS}|{_TIMER}|{_PIPE}"))
-    found = mine.with_columns(
+    found = extract_each(mine, {**_STEPS, **_NUMBERS, "allocated": r"\bMemAllocated=([\d.]+)GB"}).with_columns(
+        *(number(pl.col(name)) for name in _NUMBERS),
         ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
-        step=pl.coalesce(*(text.str.extract(pattern) for pattern in _STEPS)).cast(pl.Int64, strict=False),
-        learning_rate=number(text.str.extract(rf"\blr=\[\s*({NUMBER})\s*[,\]]")),
-        loss=number(text.str.extract(rf"^\s*steps: \d+ loss: ({NUMBER})\s")),
-        step_time_s=number(text.str.extract(rf"\biter time \(s\): ({NUMBER})\s")),
-        mem_allocated_bytes=_gib(text.str.extract(r"\bMemAllocated=([\d.]+)GB")),
+        step=pl.coalesce(*_STEPS).cast(pl.Int64, strict=False),
+        mem_allocated_bytes=_gib(pl.col("allocated")),
     )
     return conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS)
 
@@ -65,8 +70,8 @@ def _gib(text: pl.Expr) -> pl.Expr:
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory, from both forms of the timer line."""
-    peak = _gib(pl.col("text").str.extract(r"\bMaxMemAllocated=([\d.]+)GB"))
-    found = lines.select("source", "line_no", name=pl.lit("mem_peak_allocated_bytes"), value=peak)
+    told = extract_each(lines, {"peak": r"\bMaxMemAllocated=([\d.]+)GB"})
+    found = told.select("source", "line_no", name=pl.lit("mem_peak_allocated_bytes"), value=_gib(pl.col("peak")))
     return conform(found.drop_nulls("value"), GAUGE_FACTS)
 
 
@@ -92,8 +97,9 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The engine's configuration and what the script's command and messages say, as SETTING_FACTS."""
     launch = lines.filter(pl.col("text").str.contains(r"cmd = |\bdeepspeed\s.*\.py\b"))
     options = named_settings(launch, _OPTION, _OPTIONS, setting_source="command_line")
-    said = [deepspeed_settings.extracted(lines, name, pattern) for name, pattern in _SAID.items()]
-    return pl.concat([options, *said, deepspeed_settings.settings(lines), environment.settings(lines)])
+    return pl.concat(
+        [options, said_settings(lines, _SAID.items()), deepspeed_settings.settings(lines), environment.settings(lines)]
+    )
 
 
 _END = r"^\s*saving (?:the final )?model ?\.\.\.\s*$"
@@ -133,6 +139,11 @@ COMBINED: tuple[CombinedSetting, ...] = (
     ),
 )
 
+_SETTING_ANCHORS = (
+    "Beginning of Epoch", "Instantaneous batch size per device", "Number of parameters:", "cmd = ", "deepspeed ",
+    " STAGE=", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
+)  # fmt: skip
+
 DIALECT = Dialect(
     name="deepspeed",
     version=1,
@@ -140,13 +151,16 @@ DIALECT = Dialect(
         *deepspeed_settings.SIGNS, "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch",
         "***** Evaluating reward, Epoch", "cmd = deepspeed ",
     ),
-    anchors=(
-        "] step=", "[timer.py:", "steps: ", "saving ", "Beginning of Epoch", "Instantaneous batch size per device",
-        "Number of parameters:", "cmd = ", "deepspeed ", " STAGE=", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
-    ),
+    anchors=("] step=", "[timer.py:", "steps: ", "saving ", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,
     gauges=gauges,
     events=events,
     combined=COMBINED,
+    narrowed={
+        "steps": ("] step=", "[timer.py:", "steps: "),
+        "settings": _SETTING_ANCHORS,
+        "gauges": ("MaxMemAllocated=",),
+        "events": ("saving ", *deepspeed_settings.EVENT_ANCHORS),
+    },
 )  # fmt: skip

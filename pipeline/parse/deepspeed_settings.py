@@ -13,7 +13,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse.combine import whole
-from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, conform, named_settings
+from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, conform, named_settings, said_settings
 from pipeline.parse.timestamps import timestamp
 
 NAMES = {
@@ -25,10 +25,11 @@ NAMES = {
 SIGNS = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=")
 """Printed by the engine whatever the trainer: a dialect on top of it counts them too, so that its own signs decide."""
 
+EVENT_ANCHORS = ("[runner.py:", "exits successfully")
 ANCHORS = (
     ":print]   train_", ":print]   gradient_accumulation_steps", ":print]   zero_optimization_stage",
     ":print]   world_size", ":print]   bfloat16_enabled", ":print]   fp16_enabled", "dist_world_size=", "nnodes=",
-    "] CONFIG: micro_batches=", "exits successfully", "[runner.py:",
+    "] CONFIG: micro_batches=", *EVENT_ANCHORS,
 )  # fmt: skip
 
 _STAGES = whole("arg:pipe_parallel_size")
@@ -53,7 +54,7 @@ _LINE = {
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The engine's configuration and the launcher's world, as SETTING_FACTS."""
     printed = named_settings(lines, _PRINTED, NAMES, setting_source="argument_dump")
-    return pl.concat([printed, *(extracted(lines, name, pattern) for name, pattern in _LINE.items())])
+    return pl.concat([printed, said_settings(lines, _LINE.items())])
 
 
 def extracted(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 import polars as pl
 
@@ -18,10 +19,12 @@ from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STE
 from pipeline.parse.timestamps import timestamp
 
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
-"""Timestamps of candidate lines, from which a run's begin and end are read."""
+"""Timestamps from which a run's begin and end are read."""
 
-_STAMPS = pl.Schema([*SPANS.items(), ("is_edge", pl.Boolean())])
-_SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "hits": pl.Int64})
+_SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
+SIGN_LINES = 5_000
+"""Lines within which a framework has said who it is; only a file without any sign in them is searched further."""
+
 _ENDS = pl.Schema({"source": pl.Int64, "last_line": pl.Int64})
 
 
@@ -33,8 +36,8 @@ class Extract:
         dialects: the dialects asked; their order breaks ties.
         readings: facts by dialect, of each source that the dialect may turn out to own.
         evidence: EVENT_FACTS that any log may hold.
-        stamps: timestamps of candidate lines and of the first and last lines of each block.
-        signs: how often each signature literal stands in each source.
+        stamps: timestamps of the first and last lines of each block.
+        signs: how often each signature literal stands in each source; of a settled one, only until it was settled.
         ends: last line of each source, per block.
     """
 
@@ -75,13 +78,21 @@ class Extract:
         )
 
     @cached_property
+    def settled(self) -> dict[int, str]:
+        """Dialects that no later block can change: of sources whose first SIGN_LINES have been read and hold a sign."""
+        early = self.signs.filter("is_early")
+        read = self.ends.group_by("source").agg(pl.col("last_line").max()).filter(pl.col("last_line") >= SIGN_LINES)
+        return detect(early.join(read, on="source", how="semi"), self.dialects)
+
+    @cached_property
     def spans(self) -> pl.DataFrame:
-        """SPANS rows in file order: candidate lines, and the first and last lines of each file."""
+        """SPANS rows in file order: of steps, events, and the first and last lines of each file."""
         line_no, last = pl.col("line_no"), pl.col("last_line")
         is_inside = (line_no > lines.EDGE_LINES) & (line_no <= last - lines.EDGE_LINES)
         ends = self.ends.group_by("source").agg(pl.col("last_line").max())
-        kept = self.stamps.join(ends, on="source").filter(~(pl.col("is_edge") & is_inside))
-        return kept.select(SPANS.names()).sort("source", "line_no", maintain_order=True)
+        edges = self.stamps.join(ends, on="source").filter(~is_inside)
+        told = [frame.select(SPANS.names()).drop_nulls("ts") for frame in (self.facts.steps, self.facts.events)]
+        return pl.concat([edges.select(SPANS.names()), *told]).unique().sort("source", "line_no", maintain_order=True)
 
 
 def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
@@ -93,7 +104,7 @@ def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
             d.name: Facts.concat(part.readings[d.name] for part in parts if d.name in part.readings) for d in dialects
         },
         evidence=pl.concat([pl.DataFrame(schema=EVENT_FACTS), *(part.evidence for part in parts)]),
-        stamps=pl.concat([pl.DataFrame(schema=_STAMPS), *(part.stamps for part in parts)]),
+        stamps=pl.concat([pl.DataFrame(schema=SPANS), *(part.stamps for part in parts)]),
         signs=pl.concat([pl.DataFrame(schema=_SIGNS), *(part.signs for part in parts)]),
         ends=pl.concat([pl.DataFrame(schema=_ENDS), *(part.ends for part in parts)]),
     )
@@ -106,17 +117,26 @@ def anchors_of(dialects: Sequence[Dialect]) -> tuple[str, ...]:
 
 
 def signs_of(rows: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """How often each signature literal stands in each source: `source`, `literal`, `hits`."""
+    """How often each signature literal stands in each source, and whether early in it: SIGNS rows."""
     literals = sorted({literal for dialect in dialects for literal in dialect.signature})
-    found = rows.select("source", literal=pl.col("text").str.extract_many(literals, overlapping=True))
-    counted = found.explode("literal").drop_nulls().group_by("source", "literal").agg(hits=pl.len())
-    return counted.cast(_SIGNS)
+    found = rows.filter(lines.holding(literals)).select(
+        "source",
+        is_early=pl.col("line_no") <= SIGN_LINES,
+        literal=pl.col("text").str.extract_many(literals, overlapping=True),
+    )
+    return (
+        found.explode("literal").drop_nulls().group_by("source", "literal", "is_early").agg(hits=pl.len()).cast(_SIGNS)
+    )
 
 
 def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
-    """Dialect per source: most distinct signature literals, then most hits, then the order of `dialects`."""
+    """Dialect per source: most distinct signature literals, then most hits, then the order of `dialects`.
+
+    The first SIGN_LINES decide where they hold any signature, so that a long file need not be searched for more.
+    """
+    counted = signs.filter(pl.col("is_early") == pl.col("is_early").any().over("source"))
     parts = [
-        signs.filter(pl.col("literal").is_in(list(d.signature)))
+        counted.filter(pl.col("literal").is_in(list(d.signature)))
         .group_by("source")
         .agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
         .with_columns(dialect=pl.lit(d.name), place=pl.lit(place))
@@ -130,36 +150,58 @@ def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
     return dict(zip(best["source"].to_list(), best["dialect"].to_list(), strict=True))
 
 
-def extract(block: pl.DataFrame, dialects: Sequence[Dialect], *, partial: Collection[int] = ()) -> Extract:
+def extract(
+    block: pl.DataFrame,
+    dialects: Sequence[Dialect],
+    *,
+    partial: Collection[int] = (),
+    known: Mapping[int, str] = MappingProxyType({}),
+) -> Extract:
     """Facts of one block of lines (columns `source`, `line_no`, `text`; see `lines.split`).
 
-    `partial` names the sources that have lines in other blocks, too. All other sources are read by one dialect only.
+    Args:
+        partial: the sources that have lines in other blocks, too. All other sources are read by one dialect only.
+        known: dialects that earlier blocks have settled (`Extract.settled`); their sources are read by those only.
     """
-    rows = lines.candidates(block, anchors_of(dialects))
-    signs = signs_of(rows.filter(~pl.col("is_edge")), dialects)
-    owner = pl.col("source").replace_strict(detect(signs, dialects), default=None, return_dtype=pl.String)
-    rows = rows.with_columns(dialect=pl.when(pl.col("source").is_in(list(partial))).then(pl.lit(_ANY)).otherwise(owner))
+    source = pl.col("source")
+    groups = {dialect.name: [s for s, name in known.items() if name == dialect.name] for dialect in dialects}
+    unsettled = block.filter(~source.is_in(list(known))) if known else block
+    rows = lines.candidates(unsettled, anchors_of(dialects))
+    signs = signs_of(rows, dialects)
+    owners = detect(signs, dialects)
+    open_ended = set(partial) - set(known)
+    parts: dict[str, list[pl.DataFrame]] = {dialect.name: [] for dialect in dialects}
+    proofs = [rows.filter(lines.holding(evidence.ANCHORS))]
+    for dialect in dialects:
+        mine = [s for s, name in owners.items() if name == dialect.name and s not in open_ended]
+        if mine or open_ended:
+            parts[dialect.name].append(rows.filter(source.is_in([*mine, *open_ended])))
+        if groups[dialect.name]:
+            settled = block.filter(source.is_in(groups[dialect.name]))
+            own = lines.candidates(settled, {*dialect.anchors, *evidence.ANCHORS})
+            parts[dialect.name].append(own)
+            proofs.append(own.filter(lines.holding(evidence.ANCHORS)))
     readings = {}
     for dialect in dialects:
-        is_mine = pl.col("dialect").is_in([dialect.name, _ANY])
-        mine = rows.filter(is_mine & pl.col("text").str.contains_any(list(dialect.anchors)))
-        if not mine.is_empty():
-            readings[dialect.name] = _read(dialect, mine.drop("dialect"))
-    stamps = rows.select(
-        "source", "line_no", ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)), is_edge="is_edge"
-    )
+        mine_rows = [part.filter(lines.holding(dialect.anchors)) for part in parts[dialect.name]]
+        filled = [part for part in mine_rows if not part.is_empty()]
+        if filled:
+            readings[dialect.name] = _read(dialect, pl.concat(filled))
+    found = evidence.events(pl.concat(proofs))
+    edges = lines.edges(block)
     return Extract(
         dialects=dialects,
         readings=readings,
-        evidence=evidence.events(rows),
-        stamps=stamps.drop_nulls("ts"),
+        evidence=found,
+        stamps=edges.select("source", "line_no", ts=_time()).drop_nulls("ts"),
         signs=signs,
         ends=block.group_by("source").agg(last_line=pl.col("line_no").max()).cast(_ENDS),
     )
 
 
-_ANY = "*"
-"""Stands for the dialect of a source that cannot be recognised before its last block."""
+def _time() -> pl.Expr:
+    """The time that stands in a line or its prefix."""
+    return timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
 
 
 def _of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.DataFrame], pl.DataFrame]:
@@ -167,12 +209,15 @@ def _of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.
 
 
 def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:
-    steps = conform(dialect.steps(rows), STEP_FACTS)
+    def lines_for(function: str) -> pl.DataFrame:
+        return rows.filter(lines.holding(dialect.narrowed[function])) if function in dialect.narrowed else rows
+
+    steps = conform(dialect.steps(lines_for("steps")), STEP_FACTS)
     # The raw line is kept only where it is needed: for a reject.
     steps = steps.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
     return Facts(
         steps=steps,
-        settings=conform(dialect.settings(rows), SETTING_FACTS),
-        gauges=conform(dialect.gauges(rows), GAUGE_FACTS),
-        events=conform(dialect.events(rows), EVENT_FACTS),
+        settings=conform(dialect.settings(lines_for("settings")), SETTING_FACTS),
+        gauges=conform(dialect.gauges(lines_for("gauges")), GAUGE_FACTS),
+        events=conform(dialect.events(lines_for("events")), EVENT_FACTS),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse.protocol import SETTING_FACTS, conform, named_settings
+from pipeline.parse.lines import holding
+from pipeline.parse.protocol import SETTING_FACTS, named_settings, said_settings
 
 ANCHORS = (
-    "CCL version", "nproc_per_node", "nproc-per-node", "NNODES", "GPUS_PER_NODE", "Tesla V100",
+    "CCL version", "--nproc_per_node", "--nproc-per-node", "--nnodes", "NNODES", "GPUS_PER_NODE", "Tesla V100",
     "NVIDIA A100", "NVIDIA H", "NVIDIA B", "NVIDIA GB", "A100-SXM", "Detected GPU model:",
 )  # fmt: skip
 
@@ -19,27 +20,22 @@ _LAUNCH = {
 _LAUNCH_OPTION = r"--(nproc[-_]per[-_]node|nnodes)[= ](\d+)(?:\s|$)"
 _LAUNCH_VARIABLE = r"\b(NNODES|GPUS_PER_NODE)(?:=|:\s*)(\d+)\s*$"
 
-_LINE = {
+_LINE = (
     # ncclGetVersion, printed by rank 0 of each communicator: src/init.cc `NCCL version 2.27.3+cuda12.9`; AMD: RCCL.
-    "nccl_version": r"\bR?N?CCL version (\d[\w.+-]*)",
+    ("nccl_version", r"\bR?N?CCL version (\d[\w.+-]*)"),
     # A row of nvidia-smi's table; long names are cut with dots.
-    "accelerator": r"^\|\s+\d+\s+((?:NVIDIA |Tesla |A100|H100)[\w -]*\w)(?:\.\.\.)?\s+(?:On|Off)\s*\|",
-}
-_PRIMUS_GPU = r"Detected GPU model: (\S+)"  # Primus runner/helpers
+    ("accelerator", r"^\|\s+\d+\s+((?:NVIDIA |Tesla |A100|H100)[\w -]*\w)(?:\.\.\.)?\s+(?:On|Off)\s*\|"),
+    ("accelerator", r"Detected GPU model: (\S+)"),  # Primus runner/helpers
+)
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Library version, accelerator and launch size, as SETTING_FACTS."""
-    text = pl.col("text")
-    patterns = [*_LINE.items(), ("accelerator", _PRIMUS_GPU)]
-    said = pl.concat(
-        lines.select(
-            "source", "line_no", name=pl.lit(name), value=text.str.extract(pattern), setting_source=pl.lit("log_line")
-        ).drop_nulls("value")
-        for name, pattern in patterns
-    )
+    near = lines.filter(holding(ANCHORS))
+    if near.is_empty():
+        return pl.DataFrame(schema=SETTING_FACTS)
     launched = [
-        named_settings(lines, pattern, _LAUNCH, setting_source="command_line")
+        named_settings(near, pattern, _LAUNCH, setting_source="command_line")
         for pattern in (_LAUNCH_OPTION, _LAUNCH_VARIABLE)
     ]
-    return pl.concat([conform(said, SETTING_FACTS), *launched])
+    return pl.concat([said_settings(near, _LINE), *launched])

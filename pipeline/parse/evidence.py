@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipeline.parse import launchers, symptoms
+from pipeline.parse.lines import holding
 from pipeline.parse.protocol import EVENT_FACTS, conform
 from pipeline.parse.timestamps import timestamp
 
@@ -127,14 +128,12 @@ _ECHO = r"ChildFailedError|SignalException|torch\.distributed\.elastic"
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Evidence lines as EVENT_FACTS, one row per line and kind, in file order."""
-    near = lines.filter(pl.col("text").str.contains_any(list(ANCHORS)))
+    near = lines.filter(holding(ANCHORS))
     if near.is_empty():
         return pl.DataFrame(schema=EVENT_FACTS)
     text = pl.col("text")
     found = [
-        near.filter(text.str.contains_any(list(p.literals)) & text.str.contains(p.regex)).with_columns(
-            kind=pl.lit(p.kind)
-        )
+        near.filter(holding(p.literals)).filter(text.str.contains(p.regex)).with_columns(kind=pl.lit(p.kind))
         for p in PATTERNS
     ]
     rows = pl.concat(found).filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))

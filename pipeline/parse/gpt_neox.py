@@ -15,36 +15,44 @@ import polars as pl
 
 from pipeline.parse import deepspeed_settings, environment, megatron
 from pipeline.parse.combine import is_said, is_true, whole
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import STEP_FACTS, CombinedSetting, Dialect, conform, named_settings
 from pipeline.parse.quantities import NUMBER, divided, human, number
 from pipeline.parse.timestamps import timestamp
 
-_STEP = r"\biteration\s+(\d+)/\s*(\d+) \|"
 _MINE = r"^\s*samples/sec:\s"
 
 
-def _field(label: str) -> pl.Expr:
-    return number(pl.col("text").str.extract(rf"\| {label}:\s+({NUMBER})\s*\|"))
+def _field(label: str) -> str:
+    return rf"\| {label}:\s+({NUMBER})\s*\|"
+
+
+_NUMBERS = {
+    "loss": _field(r"(?:lm[_ -])?loss"),
+    "elapsed_ms": _field(r"elapsed time per iteration \(ms\)"),
+    "learning_rate": _field("learning rate"),
+    "grad_norm": _field("grad[_ ]norm"),
+}
+_OTHERS = {
+    "number": r"\biteration\s+(\d+)/\s*\d+ \|",
+    "steps_planned": r"\biteration\s+\d+/\s*(\d+) \|",
+    # logging.py human_readable_flops: one decimal and the unit glued, 55.1TFLOPS or 1.2PFLOPS
+    "flops": rf"\| approx flops per GPU:\s+({NUMBER}[KMGTP]?)FLOPS\s*\|",
+    "past_loss": r"\| (?:loss scale|number of (?:skipped|nan) iterations):\s+\S+\s*(\|)",
+}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; one without its time, or cut before its loss, stays unparsed. The loss is absent while skipping."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_MINE))
-    is_past_loss = text.str.contains(r"\| (?:loss scale|number of (?:skipped|nan) iterations):\s+\S+\s*\|")
-    # logging.py human_readable_flops: one decimal and the unit glued, 55.1TFLOPS or 1.2PFLOPS
-    flops = human(text.str.extract(rf"\| approx flops per GPU:\s+({NUMBER}[KMGTP]?)FLOPS\s*\|"))
-    fields = mine.with_columns(
-        number=text.str.extract(_STEP, 1).cast(pl.Int64, strict=False),
-        steps_planned=text.str.extract(_STEP, 2).cast(pl.Int64, strict=False),
+    fields = extract_each(mine, {**_NUMBERS, **_OTHERS}).with_columns(
+        pl.col("number", "steps_planned").cast(pl.Int64, strict=False),
+        *(number(pl.col(name)) for name in _NUMBERS),
         ts=timestamp(pl.col("prefix")),
-        loss=_field(r"(?:lm[_ -])?loss"),
-        elapsed_ms=_field(r"elapsed time per iteration \(ms\)"),
-        tflops_per_gpu_logged=divided(flops, 1e12),
-        learning_rate=_field("learning rate"),
-        grad_norm=_field("grad[_ ]norm"),
+        tflops_per_gpu_logged=divided(human(pl.col("flops")), 1e12),
     )
-    complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | is_past_loss)
+    complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null())
     step_time_s = divided(pl.col("elapsed_ms"), 1000)
     return conform(fields.with_columns(step=pl.when(complete).then("number"), step_time_s=step_time_s), STEP_FACTS)
 
@@ -123,4 +131,12 @@ DIALECT = Dialect(
     gauges=megatron.gauges,
     events=events,
     combined=COMBINED,
+    narrowed={
+        "steps": ("samples/sec: ",),
+        "gauges": ("memory (MB)",),
+        "settings": (
+            *_NAMES, "> total params:", "padded vocab (size:", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
+        ),
+        "events": ("- arguments -", *deepspeed_settings.EVENT_ANCHORS),
+    },
 )  # fmt: skip

@@ -15,50 +15,61 @@ import polars as pl
 
 from pipeline.parse import environment, huggingface_steps
 from pipeline.parse.combine import whole
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
     EVENT_FACTS,
     GAUGE_FACTS,
-    SETTING_FACTS,
     STEP_FACTS,
     CombinedSetting,
     Dialect,
     conform,
     named_settings,
+    said_settings,
 )  # fmt: skip
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.timestamps import timestamp
 
-_BAR = r"^\s*\d{1,3}%(?:\|[^|]*\|)? (\d+)/(\d+) \[[^\]]*(?:it/s|s/it)"
+_BAR = r"^\s*\d{1,3}%(?:\|[^|]*\|)? (?P<step>\d+)/(?P<steps_planned>\d+) \[[^\]]*(?:it/s|s/it)"
 """tqdm's bar without a description: the training's, or an evaluation's within it."""
 
 _LOOKS_LIKE = r"\{'(?:[^{}]*, ')?loss': "
-_COMPLETE = rf"\{{'[^{{}}]*\bloss': '?{NUMBER}'?,[^{{}}]*'epoch': '?[\d.eE+-]+'?(?:,[^{{}}]*)?\}}"
+_COMPLETE = rf"(\{{)'[^{{}}]*\bloss': '?{NUMBER}'?,[^{{}}]*'epoch': '?[\d.eE+-]+'?(?:,[^{{}}]*)?\}}"
 
 
-def _field(label: str) -> pl.Expr:
-    return number(pl.col("text").str.extract(rf"(?i)'{label}': '?({NUMBER})'?[,}}]"))
+def _field(label: str) -> str:
+    return rf"(?i)'{label}': '?({NUMBER})'?[,}}]"
+
+
+_NUMBERS = {
+    "loss": _field("loss"),
+    "grad_norm": _field("grad_norm"),
+    "learning_rate": _field("learning_rate"),
+    "consumed_tokens": _field("num_input_tokens_seen"),
+    "tokens_per_s_per_gpu": _field("(?:tokens_per_second_per_gpu|tokens/train_per_sec_per_gpu)"),
+    "mem_allocated_bytes": _field(r"memory/max_(?:mem_)?allocated ?\(gib\)"),
+    "mem_reserved_bytes": _field(r"memory/device_(?:mem_)?reserved ?\(gib\)"),
+    "step_time_s": _field("train_runtime"),  # since the beginning: `settle` takes the differences
+}
+_MEMORY_FIELDS = ("mem_allocated_bytes", "mem_reserved_bytes")
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Progress bars and log dicts, in the order printed; a dict that does not reach its brace stays unparsed."""
     text = pl.col("text")
     placed = lines.with_row_index("place")
-    bars = placed.filter(text.str.contains(_BAR)).with_columns(
-        part=pl.lit(0),
-        step=text.str.extract(_BAR, 1).cast(pl.Int64, strict=False),
-        steps_planned=text.str.extract(_BAR, 2).cast(pl.Int64, strict=False),
+    bars = (
+        placed.with_columns(bar=text.str.extract_groups(_BAR))
+        .unnest("bar")
+        .drop_nulls("step")
+        .with_columns(pl.col("step", "steps_planned").cast(pl.Int64, strict=False), part=pl.lit(0))
     )
-    said = placed.filter(text.str.contains(_LOOKS_LIKE)).with_columns(
+    dicts = extract_each(placed.filter(text.str.contains(_LOOKS_LIKE)), {**_NUMBERS, "complete": _COMPLETE})
+    said = dicts.with_columns(number(pl.col(name)) for name in _NUMBERS).with_columns(
+        pl.col("consumed_tokens").cast(pl.Int64, strict=False),
+        *(_gibibytes(pl.col(name)) for name in _MEMORY_FIELDS),
         part=pl.lit(1),
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
-        loss=pl.when(text.str.contains(_COMPLETE)).then(_field("loss")),
-        grad_norm=_field("grad_norm"),
-        learning_rate=_field("learning_rate"),
-        consumed_tokens=_field("num_input_tokens_seen").cast(pl.Int64, strict=False),
-        tokens_per_s_per_gpu=_field("(?:tokens_per_second_per_gpu|tokens/train_per_sec_per_gpu)"),
-        mem_allocated_bytes=_gibibytes(_field(r"memory/max_(?:mem_)?allocated ?\(gib\)")),
-        mem_reserved_bytes=_gibibytes(_field(r"memory/device_(?:mem_)?reserved ?\(gib\)")),
-        step_time_s=_field("train_runtime"),  # since the beginning: `settle` takes the differences
+        loss=pl.when(pl.col("complete").is_not_null()).then("loss"),
     )
     both = pl.concat([bars, said], how="diagonal").sort("place", "part")
     return conform(both, STEP_FACTS)
@@ -106,7 +117,6 @@ _CONFIG_ANCHORS = (
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """What the banner, the argument and configuration dumps and the command line say."""
-    text = pl.col("text")
     dumped = r"(?:^|[ (,])(\w+)=([\w.+-]+)(?:,|\)|\s*$)"
     yaml = r'^\s*(?:\[[^{]*\] *)?"?(\w+)"?: "?([\w./-]+)"?,?\s*$'
     found = [
@@ -116,15 +126,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(lines, r"\]   (\w+) \.* +(\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
         named_settings(lines, r"\]   (\w+)  (\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
         named_settings(lines, r"--(\w+)[= ]+([\w./-]+)", _OPTIONS, setting_source="command_line"),
-        *(
-            conform(
-                lines.select("source", "line_no", value=text.str.extract(pattern), name=pl.lit(name)).drop_nulls(
-                    "value"
-                ),
-                SETTING_FACTS,
-            ).with_columns(setting_source=pl.lit("log_line"))
-            for name, pattern in _LINE.items()
-        ),
+        said_settings(lines, _LINE.items()),
         environment.settings(lines),
     ]
     rows = pl.concat(found).with_columns(
@@ -190,6 +192,13 @@ _ANCHORS = (
     "GPU memory usage while training", *_CONFIG_ANCHORS, *environment.ANCHORS,
 )  # fmt: skip
 
+_NARROWED = {
+    "steps": ("'loss': ", "it/s", "s/it"),
+    "settings": (*_CONFIG_ANCHORS, *environment.ANCHORS),
+    "gauges": ("GPU memory usage while training",),
+    "events": ("Running training", "train_runtime", "Training Completed", "Training completed"),
+}
+
 TRAINER = Dialect(
     name="hf-trainer",
     version=1,
@@ -201,6 +210,7 @@ TRAINER = Dialect(
     events=events,
     combined=COMBINED,
     settle=huggingface_steps.settle,
+    narrowed=_NARROWED,
 )
 AXOLOTL = Dialect(
     name="axolotl",
@@ -213,4 +223,5 @@ AXOLOTL = Dialect(
     events=events,
     combined=COMBINED,
     settle=huggingface_steps.settle,
+    narrowed=_NARROWED,
 )

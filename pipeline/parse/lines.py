@@ -8,7 +8,9 @@ a sweep is thousands of small logs, and a call per file costs more than the file
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -66,22 +68,40 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
     """
     kept = [(source, _whole_lines(data, first_line), first_line) for source, data, first_line in parts]
     data = b"".join(part for _, part, _ in kept)
-    if not data.isascii():
-        data = data.decode("utf-8", errors="replace").encode("utf-8")
-    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))
-    # Arrow offsets are begin-inclusive, end-exclusive: each line keeps its line feed.
-    offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
-    text = pa.LargeStringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(data))
+    try:
+        text = _lines_of(data)
+    except pl.exceptions.ComputeError:  # not UTF-8 somewhere
+        text = _lines_of(data.decode("utf-8", errors="replace").encode("utf-8"))
     counts = np.array([part.count(b"\n") for _, part, _ in kept], dtype=np.int64)
     begin = np.cumsum(counts) - counts
     first = np.array([first_line for _, _, first_line in kept], dtype=np.int64)
     return pl.DataFrame(
         {
             "source": np.repeat(np.array([source for source, _, _ in kept], dtype=np.int64), counts),
-            "line_no": np.arange(len(ends), dtype=np.int64) + np.repeat(first - begin, counts),
-            "text": pl.Series("text", text, dtype=pl.String),
+            "line_no": np.arange(len(text), dtype=np.int64) + np.repeat(first - begin, counts),
+            "text": text,
         }
     )
+
+
+def _lines_of(data: bytes) -> pl.Series:
+    """One text per line, line feed included. Raises polars' ComputeError for bytes that are not UTF-8."""
+    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))
+    offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
+    raw = pa.Array.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return pl.Series("text", raw, dtype=pl.Binary).cast(pl.String)
+
+
+def holding(literals: Collection[str]) -> pl.Expr:
+    """Whether `text` holds one of the literals. An alternation beats Aho-Corasick twofold: it stops at the first."""
+    return pl.col("text").str.contains(_alternation(frozenset(literals))) if literals else pl.lit(value=False)
+
+
+@lru_cache(maxsize=256)
+def _alternation(literals: frozenset[str]) -> str:
+    # A literal that contains another one says nothing more.
+    minimal = [one for one in literals if not any(other in one for other in literals if other != one)]
+    return "|".join(re.escape(one) for one in sorted(minimal))
 
 
 def _whole_lines(data: bytes, first_line: int) -> bytes:
@@ -92,45 +112,46 @@ def _whole_lines(data: bytes, first_line: int) -> bytes:
     return data if not data or data.endswith(b"\n") else data + b"\n"
 
 
-def candidates(lines: pl.DataFrame, anchors: Sequence[str]) -> pl.DataFrame:
-    """Lines that hold one of the literals, cleaned, in order; plus the first and last EDGE_LINES of each source.
+def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
+    """Lines that hold one of the literals, cleaned, in order: LINES columns and `prefix`."""
+    # A colour may stand inside a literal: such lines are judged once they are clean.
+    rows = lines.filter(holding([*literals, "\x1b"]))
+    # Cleaning cuts long lines and takes colours off, so what was there may be gone, and what was not may be there.
+    return clean(rows).filter(holding(literals))
 
-    The edges carry the timestamps from which a run's begin and end are read. Returns LINES columns, `prefix`, and
-    `is_edge`: true for lines that are kept only for their timestamps.
-    """
-    literals = list(anchors)
+
+def edges(lines: pl.DataFrame) -> pl.DataFrame:
+    """The first and last EDGE_LINES of each source, cleaned: they carry the times at which a run begins and ends."""
     position = pl.col("line_no")
-    text = pl.col("text")
-    kept = lines.with_columns(
-        near=(position - position.min().over("source") < EDGE_LINES)
-        | (position.max().over("source") - position < EDGE_LINES),
-        # A colour may stand inside a literal: such lines are judged once they are clean.
-        hit=text.str.contains_any([*literals, "\x1b"]),
-    ).filter(pl.col("hit") | pl.col("near"))
-    rows = clean(kept.select("source", "line_no", "text", "near")).with_columns(
-        is_edge=~text.str.contains_any(literals)
-    )
-    return rows.filter(~pl.col("is_edge") | pl.col("near")).drop("near")
+    from_begin = position - position.min().over("source")
+    from_end = position.max().over("source") - position
+    return clean(lines.filter((from_begin < EDGE_LINES) | (from_end < EDGE_LINES)))
 
 
 def clean(lines: pl.DataFrame) -> pl.DataFrame:
     """Strip line ends, colours and launcher prefixes; a line of carriage returns becomes one row per redraw."""
-    text = pl.col("text").str.strip_chars_end("\r\n")
-    rows = lines.with_columns(text=text)
-    if rows.select(pl.col("text").str.contains("\r", literal=True).any()).item():
+    rows = lines.with_columns(pl.col("text").str.strip_chars_end("\r\n"))
+    if _any(rows, pl.col("text").str.contains("\r", literal=True)):
         rows = rows.with_columns(pl.col("text").str.split("\r")).explode("text")
-    rows = rows.with_columns(pl.col("text").str.slice(0, MAX_LINE_CHARS))
-    if rows.select(pl.col("text").str.contains("\x1b", literal=True).any()).item():
+    if _any(rows, pl.col("text").str.len_bytes() > MAX_LINE_CHARS):
+        rows = rows.with_columns(pl.col("text").str.slice(0, MAX_LINE_CHARS))
+    if _any(rows, pl.col("text").str.contains("\x1b", literal=True)):
         rows = rows.with_columns(pl.col("text").str.replace_all(_ANSI, ""))
     rows = rows.with_columns(prefix=pl.col("text").str.extract(f"({_PREFIX})"))
-    # A log has few distinct prefixes: rank and host are read once from each.
     prefix = pl.col("prefix")
+    if not _any(rows, prefix.is_not_null()):
+        return rows.with_columns(rank=pl.lit(None, pl.Int64), host=pl.lit(None, pl.String))
+    # A log has few distinct prefixes: rank and host are read once from each.
     labels = rows.select(prefix.unique().drop_nulls()).with_columns(
         rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
         host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),
     )
     rows = rows.with_columns(text=pl.col("text").str.slice(prefix.str.len_chars().fill_null(0)))
     return rows.join(labels, on="prefix", how="left", maintain_order="left")
+
+
+def _any(rows: pl.DataFrame, condition: pl.Expr) -> bool:
+    return bool(rows.select(condition.any()).item())
 
 
 def blocks(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[bytes, int, int]]:

@@ -12,27 +12,34 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import NUMBER, divided, number
 from pipeline.parse.redraw import last_of_each_step
 
 _LOOKS_LIKE = r"^\s*(?:Epoch \d+ \| )?iter \d+ step \d+(?: \||:)"
-_COMPLETE = r"iter time: [\d.]+ ?ms(?:\s|$|\s*\()"
+_FIELDS = {
+    "shown": r"\bstep (\d+)",
+    "micro": r"\biter (\d+)",
+    "update": r"(\()(?:optimizer\.)?step\)",
+    "loss": rf"loss (?:train: )?({NUMBER})\s*,",
+    "ms": r"iter time: ([\d.]+) ?ms",
+    "complete": r"iter (t)ime: [\d.]+ ?ms(?:\s|$|\s*\()",
+}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Micro batches by the optimizer step they belong to; a line that does not reach its time stays unparsed."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_LOOKS_LIKE))
-    shown = text.str.extract(r"\bstep (\d+)").cast(pl.Int64, strict=False)
-    micro = text.str.extract(r"\biter (\d+)").cast(pl.Int64, strict=False)
-    is_update = text.str.contains(r"\((?:optimizer\.)?step\)")
+    shown, micro = pl.col("shown").cast(pl.Int64, strict=False), pl.col("micro").cast(pl.Int64, strict=False)
+    is_update = pl.col("update").is_not_null()
     is_single = is_update & (micro == shown) & (shown > 0)
     return conform(
-        mine.with_columns(
-            step=pl.when(text.str.contains(_COMPLETE)).then(shown + (~is_update).cast(pl.Int64)),
-            loss=number(text.str.extract(rf"loss (?:train: )?({NUMBER})\s*,")),
-            step_time_s=pl.when(is_single).then(divided(number(text.str.extract(r"iter time: ([\d.]+) ?ms")), 1000)),
+        extract_each(mine, _FIELDS).with_columns(
+            step=pl.when(pl.col("complete").is_not_null()).then(shown + (~is_update).cast(pl.Int64)),
+            loss=number(pl.col("loss")),
+            step_time_s=pl.when(is_single).then(divided(number(pl.col("ms")), 1000)),
         ),
         STEP_FACTS,
     )

@@ -14,6 +14,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
     EVENT_FACTS,
     SETTING_FACTS,
@@ -22,6 +23,7 @@ from pipeline.parse.protocol import (
     Dialect,
     conform,
     named_settings,
+    said_settings,
 )
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.timestamps import timestamp
@@ -31,8 +33,12 @@ _STEP = r"completed step: *(\d+),"
 _COMPLETE = r"\bseconds: *[0-9.]+,.*\bloss: *(-?\d+\.\d{3,}|-?inf|nan)"
 
 
-def _field(label: str) -> pl.Expr:
-    return number(pl.col("text").str.extract(rf"{label}: *({NUMBER})"))
+_NUMBERS = {
+    "loss": _COMPLETE,
+    "step_time_s": rf"\bseconds: *({NUMBER})",
+    "tflops_per_gpu_logged": rf"\bTFLOP/s(?:/device)?: *({NUMBER})",
+    "tokens_per_s_per_gpu": rf"\bTokens/s/device: *({NUMBER})",
+}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -40,13 +46,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP))
     return conform(
-        mine.with_columns(
+        extract_each(mine, {**_NUMBERS, "number": _STEP}).with_columns(
+            *(number(pl.col(name)) for name in _NUMBERS),
             ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
-            step=pl.when(text.str.contains(_COMPLETE)).then(text.str.extract(_STEP).cast(pl.Int64, strict=False)),
-            loss=number(text.str.extract(_COMPLETE)),
-            step_time_s=_field(r"\bseconds"),
-            tflops_per_gpu_logged=_field(r"\bTFLOP/s(?:/device)?"),
-            tokens_per_s_per_gpu=_field(r"\bTokens/s/device"),
+            step=pl.when(pl.col("loss").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False)),
         ),
         STEP_FACTS,
     )
@@ -80,18 +83,14 @@ _BILLION = r"\bnumber parameters: ([\d.]+) billion"
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The configuration dump, and what the system information and the parameter count say."""
     text = pl.col("text")
-    printed = [
-        lines.select("source", "line_no", name=pl.lit(name), value=text.str.extract(pattern))
-        for name, pattern in _PRINTED.items()
-    ]
     billions = text.str.extract(_BILLION).cast(pl.Float64, strict=False)
     sized = (billions * 1e9).round().cast(pl.Int64, strict=False).cast(pl.String)
-    printed.append(lines.select("source", "line_no", name=pl.lit("params"), value=sized))
-    said = pl.concat(printed).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
+    said = lines.select("source", "line_no", name=pl.lit("params"), value=sized, setting_source=pl.lit("log_line"))
     return pl.concat(
         [
             named_settings(lines, _PARAMETER, _NAMES, setting_source="argument_dump"),
-            conform(said, SETTING_FACTS),
+            said_settings(lines, _PRINTED.items()),
+            conform(said.drop_nulls("value"), SETTING_FACTS),
             environment.settings(lines),
         ]
     )
@@ -176,4 +175,12 @@ DIALECT = Dialect(
     settings=settings,
     events=events,
     combined=COMBINED,
+    narrowed={
+        "steps": ("completed step: ",),
+        "settings": (
+            "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
+            *environment.ANCHORS,
+        ),
+        "events": ("System Information: Jax Version:",),
+    },
 )  # fmt: skip

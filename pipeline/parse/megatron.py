@@ -14,6 +14,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment, megatron_rules, megatron_settings
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import GAUGE_FACTS, STEP_FACTS, Dialect, conform
 from pipeline.parse.quantities import NUMBER, divided, number
@@ -21,32 +22,37 @@ from pipeline.parse.timestamps import timestamp
 
 _STEP = r"iteration\s+(\d+)/\s*(\d+) \|"
 _CUT_STEP = r"^\s*(?:\[[^\]]*\]\s*)?iteration\s+\d+/"
+# The loss comes before these two, so a line that reaches one of them and has no loss did not log one.
+_PAST_LOSS = r"\| (?:loss scale|number of (?:skipped|nan) iterations):?\s+\S+\s*(\|)"
 _MIB = 2**20  # report_memory divides by 1024 twice and prints "MB"
 
 
-def _field(label: str) -> pl.Expr:
+def _field(label: str) -> str:
     """Number behind a label; of Primus's `instant/average` pairs the first."""
-    return number(pl.col("text").str.extract(rf"\| {label}:?\s+({NUMBER})(?:/{NUMBER})?\s*\|"))
+    return rf"\| {label}:?\s+({NUMBER})(?:/{NUMBER})?\s*\|"
+
+
+_NUMBERS = {
+    "loss": _field(r"(?:lm[ _-])?loss"),
+    "elapsed_ms": _field(r"elapsed time per iteration \(ms\)"),
+    "tflops_per_gpu_logged": _field(r"(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs)"),
+    "tokens_per_s_per_gpu": _field(r"tokens? (?:throughput )?per GPU \(tokens/s/GPU\)"),
+    "learning_rate": _field("learning rate"),
+    "grad_norm": _field("grad norm"),
+}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; one without its time, or cut before its loss, stays unparsed."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP) | text.str.contains(_CUT_STEP))
-    # The loss comes before these two, so a line that reaches one of them and has no loss did not log one.
-    is_past_loss = text.str.contains(r"\| (?:loss scale|number of (?:skipped|nan) iterations):?\s+\S+\s*\|")
-    fields = mine.with_columns(
-        number=text.str.extract(_STEP, 1).cast(pl.Int64, strict=False),
-        steps_planned=text.str.extract(_STEP, 2).cast(pl.Int64, strict=False),
+    counters = {"number": r"iteration\s+(\d+)/\s*\d+ \|", "steps_planned": r"iteration\s+\d+/\s*(\d+) \|"}
+    fields = extract_each(mine, {**counters, **_NUMBERS, "past_loss": _PAST_LOSS}).with_columns(
+        pl.col(*counters).cast(pl.Int64, strict=False),
+        *(number(pl.col(name)) for name in _NUMBERS),
         ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
-        loss=_field(r"(?:lm[ _-])?loss"),
-        elapsed_ms=_field(r"elapsed time per iteration \(ms\)"),
-        tflops_per_gpu_logged=_field(r"(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs)"),
-        tokens_per_s_per_gpu=_field(r"tokens? (?:throughput )?per GPU \(tokens/s/GPU\)"),
-        learning_rate=_field("learning rate"),
-        grad_norm=_field("grad norm"),
     )
-    complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | is_past_loss)
+    complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null())
     step_time_s = divided(pl.col("elapsed_ms"), 1000)
     return conform(fields.with_columns(step=pl.when(complete).then("number"), step_time_s=step_time_s), STEP_FACTS)
 
@@ -80,6 +86,16 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=_LAUNCH, training_end=_END)
 
 
+STEP_ANCHORS = ("iteration  ", "elapsed time per iteration (ms)")
+NARROWED = {
+    "steps": STEP_ANCHORS,
+    "gauges": ("memory (MB)",),
+    "events": (
+        "exiting program", "Training completed.", "[after training is done]", "- arguments -",
+        "bridge.training.config.ConfigContainer",
+    ),
+}  # fmt: skip
+
 DIALECT = Dialect(
     name="megatron",
     version=1,
@@ -89,8 +105,7 @@ DIALECT = Dialect(
         "megatron.bridge.training.config", "MegatronLauncherAdapter",
     ),
     anchors=(
-        "iteration  ", "elapsed time per iteration (ms)", "memory (MB)", "exiting program", "Training completed.",
-        "[after training is done]", "- arguments -", "bridge.training.config.ConfigContainer",
+        *(literal for literals in NARROWED.values() for literal in literals),
         *megatron_settings.ANCHORS, *environment.ANCHORS,
     ),
     steps=steps,
@@ -98,4 +113,5 @@ DIALECT = Dialect(
     gauges=gauges,
     events=events,
     combined=megatron_rules.COMBINED,
+    narrowed=NARROWED,
 )  # fmt: skip

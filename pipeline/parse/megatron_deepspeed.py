@@ -15,20 +15,20 @@ import polars as pl
 
 from pipeline.parse import deepspeed_settings, megatron, megatron_rules, megatron_settings
 from pipeline.parse.combine import whole
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, CombinedSetting, Dialect, conform, named_settings
 from pipeline.parse.quantities import NUMBER, number
 
-
-def _field(label: str) -> pl.Expr:
-    return number(pl.col("text").str.extract(rf"\| {label}:\s+({NUMBER})\s*\|"))
+_ADDED = {
+    "added_tokens": rf"\| consumed tokens:\s+({NUMBER})\s*\|",
+    "added_tokens_per_s_per_gpu": rf"\| tokens per gpu per second \(tgs\):\s+({NUMBER})\s*\|",
+}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Megatron's step lines with the fields that this fork adds."""
-    added = lines.with_columns(
-        added_tokens=_field("consumed tokens").cast(pl.Int64, strict=False),
-        added_tokens_per_s_per_gpu=_field(r"tokens per gpu per second \(tgs\)"),
-    ).select("source", "line_no", "text", "added_tokens", "added_tokens_per_s_per_gpu")
+    added = extract_each(lines, _ADDED).select("source", "line_no", "text", *(number(pl.col(name)) for name in _ADDED))
+    added = added.with_columns(pl.col("added_tokens").cast(pl.Int64, strict=False))
     # Redraws share a line number, so the text is part of the key.
     found = megatron.steps(lines).join(
         added.unique(["source", "line_no", "text"], keep="first"),
@@ -97,4 +97,7 @@ DIALECT = Dialect(
     gauges=megatron.gauges,
     events=events,
     combined=COMBINED,
+    narrowed={
+        **megatron.NARROWED, "events": (*megatron.NARROWED["events"], *deepspeed_settings.EVENT_ANCHORS),
+    },
 )  # fmt: skip

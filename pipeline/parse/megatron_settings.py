@@ -16,7 +16,8 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment
-from pipeline.parse.protocol import SETTING_FACTS, conform, named_settings
+from pipeline.parse.lines import holding
+from pipeline.parse.protocol import named_settings, said_settings
 
 _DIRECT = {
     "world_size": "num_gpus", "data_parallel_size": "dp", "tensor_model_parallel_size": "tp",
@@ -41,13 +42,14 @@ NAMES = {**_DIRECT, **{name: f"arg:{name}" for name in _FEEDING}}
 
 _ON_COMMAND_LINE = {name.replace("_", "-"): column for name, column in NAMES.items()} | NAMES
 
-ANCHORS = (
+_OTHER_ANCHORS = (
     *NAMES, "--micro-batch-size", "--global-batch-size", "--tensor-model-parallel-size", "--num-layers",
     "--pipeline-model-parallel-size", "--seq-length", "--train-iters",
     "using world size:", "number of micro-batches to constant", "number of microbatches to constant",
     "end of arguments", "Total number of parameters in billions", "padded vocab (size:", "model parallel rank (",
-    "| global batch size:",
+    *environment.ANCHORS,
 )  # fmt: skip
+ANCHORS = ("| global batch size:", *_OTHER_ANCHORS)
 
 # mpirun's prefix of a next, empty line may be glued behind the value.
 _GLUED = r"(?:\[\d+,\d+\]<std(?:out|err)>:)?"
@@ -75,24 +77,29 @@ _LINE = {
 }
 
 
+_MAX_GAP_LINES = 20
+
+
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Every setting that a line states, as SETTING_FACTS."""
-    text = pl.col("text")
-    world = lines.filter(text.str.contains("using world size:", literal=True))
-    said = [_extracted(world, name, pattern) for name, pattern in _WORLD.items()]
-    said += [_extracted(lines, name, pattern) for name, pattern in _LINE.items()]
+    batch = _batch_size(lines)
+    # Of the step lines, which are most of a log, only the batch is of interest, unless something is glued to them.
+    lines = lines.filter(holding(_OTHER_ANCHORS))
+    world = lines.filter(pl.col("text").str.contains("using world size:", literal=True))
+    said = [said_settings(world, _WORLD.items()), said_settings(lines, _LINE.items())]
     dumped = [named_settings(lines, pattern, NAMES, setting_source="argument_dump") for pattern in _DUMPED]
     options = named_settings(lines, _OPTION, _ON_COMMAND_LINE, setting_source="command_line")
     # A dump in backquotes or an unset shell variable is no value.
     options = options.filter(pl.col("value").str.contains(r"^[A-Za-z\d]"))
-    return pl.concat([*said, *dumped, options, _batch_size(lines), environment.settings(lines)])
-
-
-def _extracted(lines: pl.DataFrame, name: str, pattern: str) -> pl.DataFrame:
-    found = lines.select("source", "line_no", value=pl.col("text").str.extract(pattern)).drop_nulls("value")
-    return conform(found.with_columns(name=pl.lit(name), setting_source=pl.lit("log_line")), SETTING_FACTS)
+    return pl.concat([*said, *dumped, options, batch, environment.settings(lines)])
 
 
 def _batch_size(lines: pl.DataFrame) -> pl.DataFrame:
-    """The batch that step lines state: it grows in a ramp-up, and of two dumps one is right. The last one counts."""
-    return _extracted(lines, "gbs", r"\| global batch size:\s+(\d+) \|")
+    """The batch that step lines state: it grows in a ramp-up, and of two dumps one is right. The last one counts.
+
+    Of the lines in a row that repeat it the last is kept. A gap ends the row: a restart may lie in it.
+    """
+    said = said_settings(lines, [("gbs", r"\| global batch size:\s+(\d+) \|")])
+    following, place = pl.col("value").shift(-1).over("source"), pl.col("line_no")
+    is_last = pl.col("value").ne_missing(following) | (place.shift(-1).over("source") - place > _MAX_GAP_LINES)
+    return said.filter(is_last)

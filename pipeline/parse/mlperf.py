@@ -16,6 +16,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
     EVENT_FACTS,
     SETTING_FACTS,
@@ -51,15 +52,23 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     is_tracked = (_key() == "tracked_stats") & text.str.contains(rf"{_TIME}|{_LOSS}") & ~text.str.contains(_BLOCK)
     mine = lines.filter(_is_event()).filter(is_tracked | (_key() == "train_loss"))
-    counter = number(text.str.extract(rf"{_COUNTER}[,}}]"))
-    loss = pl.coalesce(text.str.extract(_LOSS), text.str.extract(rf'"value": ?{_NUMBER_OR_NAN}[,}}]'))
+    fields = extract_each(
+        mine,
+        {
+            "counter": rf"{_COUNTER}[,}}]",
+            "loss": _LOSS,
+            "value": rf'"value": ?{_NUMBER_OR_NAN}[,}}]',
+            "seconds": _TIME,
+            "rate": rf'"(?:lr|learning_rate)": ?{_NUMBER_OR_NAN}',
+        },
+    )
     return conform(
-        mine.with_columns(
+        fields.with_columns(
             ts=timestamp(text),
-            step=counter.round().cast(pl.Int64, strict=False),
-            loss=number(loss),
-            step_time_s=number(text.str.extract(_TIME)),
-            learning_rate=number(text.str.extract(rf'"(?:lr|learning_rate)": ?{_NUMBER_OR_NAN}')),
+            step=number(pl.col("counter")).round().cast(pl.Int64, strict=False),
+            loss=number(pl.coalesce("loss", "value")),
+            step_time_s=number(pl.col("seconds")),
+            learning_rate=number(pl.col("rate")),
         ),
         STEP_FACTS,
     )
@@ -188,4 +197,12 @@ DIALECT = Dialect(
     events=events,
     combined=COMBINED,
     settle=settle,
+    narrowed={
+        "steps": ('"tracked_stats"', '"train_loss"'),
+        "settings": (
+            *(f'"{name}"' for name in _NAMES), ":::SYSJSON", "MEMBER: ", "Starting with ",
+            *(f"  {name}: " for name in _NEMO), *environment.ANCHORS,
+        ),
+        "events": ('"run_start"', '"run_stop"'),
+    },
 )  # fmt: skip

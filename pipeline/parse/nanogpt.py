@@ -14,50 +14,62 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import divided, human, number
 
 _VALUE = r"-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan"
 _NANOGPT = r"^iter (\d+): loss "
 _NANOGPT_COMPLETE = rf"^iter \d+: loss ({_VALUE}), time ([\d.]+)ms"
-_MODDED = r"^step:(\d+)/(\d+) "
-_MODDED_VALIDATION = r"\bval_loss:"
-_MODDED_COMPLETE = r"^step:\d+/\d+ .*\btrain_time:\d[\d.]*m?s step_avg:[\w.]+ms"
-_LLMC = rf"^s:(\d+) trl:({_VALUE})"
+_MODDED = r"^step:(\d+)/\d+ "
+_ANY = r"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:)"
 
 
 def _positive(value: pl.Expr) -> pl.Expr:
     return pl.when(value.is_finite() & (value > 0)).then(value)
 
 
-def _seconds(pattern: str) -> pl.Expr:
-    return _positive(divided(number(pl.col("text").str.extract(pattern)), 1000))
+_FIELDS = {
+    "nanogpt_number": _NANOGPT,
+    "nanogpt_loss": _NANOGPT_COMPLETE,
+    "nanogpt_ms": r"^iter \d+: loss \S+, time ([\d.]+)ms",
+    "percent": r", mfu (-?[\d.]+)%",
+    "modded_number": _MODDED,
+    "modded_planned": r"^step:\d+/(\d+) ",
+    "modded_loss": rf"\btrain_loss:({_VALUE})",
+    "modded_ms": r"step_avg:([\d.]+)ms",
+    "modded_complete": r"^step:\d+/\d+ .*\b(t)rain_time:\d[\d.]*m?s step_avg:[\w.]+ms",
+    "validation": r"\b(val_loss):",
+    "llmc_number": r"^s:(\d+) trl:",
+    "llmc_loss": rf"^s:\d+ trl:({_VALUE})",
+    "rate": rf"\blr:({_VALUE})",
+    "norm": rf"\bnorm:({_VALUE})",
+}
+
+
+def _seconds(printed: str) -> pl.Expr:
+    return _positive(divided(number(pl.col(printed)), 1000))
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Training lines of the three formats; one that stops before its time (or loss) ends is unparsed."""
-    text = pl.col("text")
-    is_modded = text.str.contains(_MODDED) & ~text.str.contains(_MODDED_VALIDATION)
-    is_nanogpt, is_llmc = text.str.contains(_NANOGPT), text.str.contains(r"^s:\d+ trl:")
-    complete = (
-        (is_modded & text.str.contains(_MODDED_COMPLETE))
-        | (is_nanogpt & text.str.contains(_NANOGPT_COMPLETE))
-        | text.str.contains(_LLMC)
-    )
-    counter = pl.coalesce(text.str.extract(p) for p in (_NANOGPT, _MODDED, r"^s:(\d+) trl:"))
-    loss = (_NANOGPT_COMPLETE, rf"\btrain_loss:({_VALUE})", rf"^s:\d+ trl:({_VALUE})")
-    mfu = number(text.str.extract(r", mfu (-?[\d.]+)%"))
+    mine = extract_each(lines.filter(pl.col("text").str.contains(_ANY)), _FIELDS)
+
+    def has(name: str) -> pl.Expr:
+        return pl.col(name).is_not_null()
+
+    is_modded = has("modded_number") & ~has("validation")
+    complete = (is_modded & has("modded_complete")) | has("nanogpt_loss") | has("llmc_loss")
+    counter = pl.coalesce("nanogpt_number", "modded_number", "llmc_number")
     return conform(
-        lines.filter(is_modded | is_nanogpt | is_llmc).with_columns(
+        mine.filter(is_modded | has("nanogpt_number") | has("llmc_number")).with_columns(
             step=pl.when(complete).then(counter.cast(pl.Int64, strict=False)),
-            steps_planned=text.str.extract(_MODDED, 2).cast(pl.Int64, strict=False),
-            loss=number(pl.coalesce(text.str.extract(pattern) for pattern in loss)),
-            step_time_s=pl.coalesce(
-                _seconds(r"^iter \d+: loss \S+, time ([\d.]+)ms"), _seconds(r"step_avg:([\d.]+)ms")
-            ),
-            mfu_logged=_positive(divided(mfu, 100)),
-            learning_rate=number(text.str.extract(rf"\blr:({_VALUE})")),
-            grad_norm=number(text.str.extract(rf"\bnorm:({_VALUE})")),
+            steps_planned=pl.col("modded_planned").cast(pl.Int64, strict=False),
+            loss=number(pl.coalesce("nanogpt_loss", "modded_loss", "llmc_loss")),
+            step_time_s=pl.coalesce(_seconds("nanogpt_ms"), _seconds("modded_ms")),
+            mfu_logged=_positive(divided(number(pl.col("percent")), 100)),
+            learning_rate=number(pl.col("rate")),
+            grad_norm=number(pl.col("norm")),
         ),
         STEP_FACTS,
     )
@@ -122,4 +134,11 @@ DIALECT = Dialect(
     steps=steps,
     settings=settings,
     gauges=gauges,
+    narrowed={
+        "steps": ("iter ", "step:", " trl:"),
+        "settings": (
+            "Overriding: ", "number of parameters: ", "tokens per iteration will be:", *environment.ANCHORS,
+        ),
+        "gauges": ("peak memory ",),
+    },
 )  # fmt: skip

@@ -15,6 +15,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     GAUGE_FACTS,
@@ -28,20 +29,36 @@ from pipeline.parse.protocol import (
 from pipeline.parse.quantities import HUMAN, divided, human, size
 from pipeline.parse.timestamps import timestamp
 
-_STEP = r"iteration:\s*(\d+) / (\d+)(?: \||$)"
 _PEAK = r"Memory usage:.*Peak {}:? ([\d.]+[KMGT]?i?B)"
 _PREFIX = r"^(?:[\d/]+ [\d:]+ )?\[[A-Z]+\|[^\]]*\]:\s?"
 
 
-def _field(key: str, end: str = r" \|") -> pl.Expr:
+def _field(key: str, end: str = r" \|") -> str:
     """Number of a key; every field that others follow ends with ` |`, so one that a cut line ends in never matches."""
-    return human(pl.col("text").str.extract(rf"(?:\| ){key}: ({HUMAN}){end}"))
+    return rf"(?:\| ){key}: ({HUMAN}){end}"
+
+
+_NUMBERS = {
+    "consumed_tokens": _field("consumed_tokens"),
+    "elapsed_ms": _field("(?:elapsed_)?time_per_iteration_ms"),
+    "tokens_per_s": _field("tokens_per_sec"),
+    "tokens_per_s_per_gpu": _field("tokens_per_sec_per_gpu"),
+    "loss": _field("lm_loss"),
+    "learning_rate": _field("lr"),
+    "tflops_per_gpu_logged": _field("model_tflops_per_gpu"),
+    "grad_norm": _field("grad_norm", r"(?: \||$)"),  # the last key of most lines
+    "mem_allocated_bytes": _field("cuda_memory_allocated"),
+}
+_COUNTERS = {
+    "number": r"iteration:\s*(\d+) / \d+(?: \||$)",
+    "steps_planned": r"iteration:\s*\d+ / (\d+)(?: \||$)",
+    **{f"at_{axis}": rf"\|{axis}=(\d+)" for axis in ("DP", "TP", "PP")},
+}
 
 
 def _printer() -> pl.Expr:
     """A number for the printing rank from its coordinates, which tells ranks apart and is no global rank."""
-    text = pl.col("text")
-    parts = [text.str.extract(rf"\|{axis}=(\d+)").cast(pl.Int64, strict=False) for axis in ("DP", "TP", "PP")]
+    parts = [pl.col(f"at_{axis}") for axis in ("DP", "TP", "PP")]
     known = pl.any_horizontal(part.is_not_null() for part in parts)
     return pl.when(known).then(sum((part.fill_null(0) * 1000**i for i, part in enumerate(parts)), start=pl.lit(0)))
 
@@ -50,20 +67,14 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; one without a whole loss and time stays unparsed."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(r"\biteration:\s*\d+"))
-    fields = mine.with_columns(
+    printed = extract_each(mine, {**_NUMBERS, **_COUNTERS}).with_columns(
+        pl.col(*_COUNTERS).cast(pl.Int64, strict=False), *(human(pl.col(name)) for name in _NUMBERS)
+    )
+    fields = printed.with_columns(
+        pl.col("consumed_tokens", "mem_allocated_bytes").cast(pl.Int64, strict=False),
         ts=timestamp(text),
         rank=pl.coalesce("rank", _printer()),
-        number=text.str.extract(_STEP, 1).cast(pl.Int64, strict=False),
-        steps_planned=text.str.extract(_STEP, 2).cast(pl.Int64, strict=False),
-        consumed_tokens=_field("consumed_tokens").cast(pl.Int64, strict=False),
-        step_time_s=divided(_field("(?:elapsed_)?time_per_iteration_ms"), 1000),
-        tokens_per_s=_field("tokens_per_sec"),
-        tokens_per_s_per_gpu=_field("tokens_per_sec_per_gpu"),
-        loss=_field("lm_loss"),
-        learning_rate=_field("lr"),
-        tflops_per_gpu_logged=_field("model_tflops_per_gpu"),
-        grad_norm=_field("grad_norm", r"(?: \||$)"),  # the last key of most lines
-        mem_allocated_bytes=_field("cuda_memory_allocated").cast(pl.Int64, strict=False),
+        step_time_s=divided(pl.col("elapsed_ms"), 1000),
     )
     complete = pl.col("loss").is_not_null() & pl.col("step_time_s").is_not_null()
     return conform(fields.with_columns(step=pl.when(complete).then("number")), STEP_FACTS)
@@ -92,6 +103,7 @@ _GATED = r"\b(?:(LlamaConfig|Qwen2Config)|Starcoder2Config)\("
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The Config dump, the start line and the parameter count, as SETTING_FACTS."""
     text = pl.col("text")
+    said = environment.settings(lines)
     body = lines.with_columns(text=text.str.replace(_PREFIX, ""))
     started = body.filter(text.str.contains("[Start training]", literal=True))
     params = body.select("source", "line_no", name=pl.lit("params"), value=human(text.str.extract(_PARAMS)))
@@ -112,7 +124,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
                 SETTING_FACTS,
             ),
             conform(gated, SETTING_FACTS),
-            environment.settings(lines),
+            said,
         ]
     )
 
@@ -162,13 +174,17 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     """
     text = pl.col("text")
     peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
-    rounded = _field("cuda_max_memory_reserved")
-    least = rounded - 0.5 * pl.lit(10.0).pow(rounded.log10().floor() - 2)
+    told = lines.filter(text.str.contains("Memory usage: ", literal=True))
     found = [
-        lines.select("source", "line_no", name=pl.lit(name), value=size(text.str.extract(_PEAK.format(label))))
+        told.select("source", "line_no", name=pl.lit(name), value=size(text.str.extract(_PEAK.format(label))))
         for label, name in peaks.items()
     ]
-    found.append(lines.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=least))
+    stepped = extract_each(
+        lines.filter(text.str.contains(_RESERVED, literal=True)), {"reserved": _field("cuda_max_memory_reserved")}
+    ).with_columns(human(pl.col("reserved")))
+    rounded = pl.col("reserved")
+    least = rounded - 0.5 * pl.lit(10.0).pow(rounded.log10().floor() - 2)
+    found.append(stepped.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=least))
     return pl.concat(conform(part, GAUGE_FACTS).drop_nulls("value") for part in found)
 
 
@@ -177,6 +193,13 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=r"Config\(general=GeneralArgs\(", training_end="Throughput logging complete")
 
 
+_RESERVED = "| cuda_max_memory_reserved: "
+_SETTING_ANCHORS = (
+    "[Start training]", "Total number of parameters:", "GeneralArgs(", "LlamaConfig(", "Qwen2Config(",
+    "Starcoder2Config(", "(dp=", " pp=", " tp=", *(f"{name}=" for name in _NAMES if len(name) > 2),
+    *environment.ANCHORS,
+)  # fmt: skip
+
 DIALECT = Dialect(
     name="nanotron",
     version=1,
@@ -184,15 +207,16 @@ DIALECT = Dialect(
         "| tokens_per_sec_per_gpu: ", "| consumed_tokens: ", "Config(general=GeneralArgs(",
         "[Start training] datetime:", "parallelism=ParallelismArgs(", "tokens=TokensArgs(",
     ),
-    anchors=(
-        "iteration: ", "Memory usage: ", "[Start training]", "Total number of parameters:", "GeneralArgs(",
-        "Throughput logging complete", "LlamaConfig(", "Qwen2Config(", "Starcoder2Config(",
-        "(dp=", " pp=", " tp=", *(f"{name}=" for name in _NAMES if len(name) > 2),
-        *environment.ANCHORS,
-    ),
+    anchors=("iteration: ", "Memory usage: ", "Throughput logging complete", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,
     gauges=gauges,
     events=events,
     combined=COMBINED,
+    narrowed={
+        "steps": ("iteration: ",),
+        "settings": _SETTING_ANCHORS,
+        "gauges": ("Memory usage: ", _RESERVED),
+        "events": ("GeneralArgs(", "Throughput logging complete"),
+    },
 )  # fmt: skip

@@ -13,6 +13,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.redraw import last_of_each_step
@@ -23,9 +24,24 @@ _BAR = r"(?:^|\s)Epoch (\d+):+ *:? *\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[[^\]]*\b(?:
 _BAR_CLOSED = r"\d+/\d+ \[[^\]]*\]"
 
 
-def _field(label: str) -> pl.Expr:
+def _field(label: str) -> str:
     """A value counts with what ends it: the next separator, the bar's bracket or the line's end."""
-    return number(pl.col("text").str.extract(rf"(?:[|,] *)(?:{label})(?:: |=)({NUMBER})(?:\s*[|,\]]|\s*$)"))
+    return rf"(?:[|,] *)(?:{label})(?:: |=)({NUMBER})(?:\s*[|,\]]|\s*$)"
+
+
+_LOSSES = {name: _field(label) for name, label in (
+    ("reduced_loss", "reduced_train_loss"), ("slash_loss", "train/loss"), ("train_loss", "train_loss"),
+    ("plain_loss", "loss"),
+)}  # fmt: skip
+_NUMBERS = {
+    **_LOSSES,
+    "step_time_s": _field("train_step_timing in s"),
+    "global_step": _field("(?:trainer/)?global_step"),
+    "tflops_per_gpu_logged": _field("TFLOPS_per_GPU"),
+    "tokens_per_s_per_gpu": _field("tokens_per_sec_per_gpu"),
+    "grad_norm": _field("grad_norm"),
+    "learning_rate": _field("lr"),
+}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -39,15 +55,9 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         counted=epoch * total + done - 1, is_whole=text.str.contains(_BAR_CLOSED)
     )
     rows = pl.concat([printed, bars.filter(pl.col("counted") >= 0)]).sort("source", "line_no", maintain_order=True)
+    rows = extract_each(rows, _NUMBERS).with_columns(number(pl.col(name)) for name in _NUMBERS)
     rows = rows.with_columns(
-        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
-        loss=pl.coalesce(_field("reduced_train_loss"), _field("train/loss"), _field("train_loss"), _field("loss")),
-        step_time_s=_field("train_step_timing in s"),
-        global_step=_field("(?:trainer/)?global_step"),
-        tflops_per_gpu_logged=_field("TFLOPS_per_GPU"),
-        tokens_per_s_per_gpu=_field("tokens_per_sec_per_gpu"),
-        grad_norm=_field("grad_norm"),
-        learning_rate=_field("lr"),
+        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)), loss=pl.coalesce(*_LOSSES)
     )
     is_complete = pl.col("is_whole") & (pl.col("loss").is_not_null() | pl.col("step_time_s").is_not_null())
     step = pl.coalesce(pl.col("global_step").cast(pl.Int64, strict=False), "counted")
@@ -114,17 +124,24 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
 
 
+_STEP_ANCHORS = ("Training epoch ", "train_step_timing in s=", "loss=")
+_SETTING_ANCHORS = (
+    "All distributed processes registered", "parallel group", "Copying Trainer's 'max_steps'",
+    *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
+)  # fmt: skip
+
 DIALECT = Dialect(
     name="nemo",
     version=1,
     signature=("train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch "),
-    anchors=(
-        "Training epoch ", "train_step_timing in s=", "loss=", "All distributed processes registered",
-        "parallel group", "`Trainer.fit` stopped", "Copying Trainer's 'max_steps'",
-        *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
-    ),
+    anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,
     events=events,
     settle=last_of_each_step,
+    narrowed={
+        "steps": _STEP_ANCHORS,
+        "settings": ("`max_steps=", *_SETTING_ANCHORS),
+        "events": ("All distributed processes registered", "`Trainer.fit` stopped"),
+    },
 )  # fmt: skip

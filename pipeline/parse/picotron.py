@@ -14,15 +14,28 @@ from typing import Any
 import polars as pl
 
 from pipeline.parse import environment
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Sidecar, conform
 from pipeline.parse.quantities import HUMAN, divided, human, number, size
 
 _SEPARATOR = r"\s*[|,]\s*"  # an old tutorial variant separates with commas
-_RANK = r"^\s*\[rank (\d+)\]\s*Step:"
 
 
-def _field(label: str, value: str = HUMAN) -> pl.Expr:
-    return pl.col("text").str.extract(rf"\b{label}:\s*({value})")
+def _field(label: str, value: str = HUMAN) -> str:
+    return rf"\b{label}:\s*({value})"
+
+
+_FIELDS = {
+    "printer": r"^\s*\[rank (\d+)\]\s*Step:",
+    "number": _field("Step", r"\d+"),
+    "loss": _field("Loss", r"[^\s|,]+"),
+    "per_gpu": rf"\bTokens/s/GPU:\s*({HUMAN}){_SEPARATOR}",
+    "tokens_per_s": _field("Tokens/s"),
+    # Behind the throughput the line may stop: a value counts with the separator or unit that ends it.
+    "tokens": rf"\bTokens:\s*({HUMAN})\s*[|,/]",
+    "percent": r"\bMFU:\s*([\d.]+)%",
+    "memory": _field("Memory usage", r"[\d.]+\s*[KMGT]?B"),
+}
 
 
 def _positive(value: pl.Expr) -> pl.Expr:
@@ -32,26 +45,18 @@ def _positive(value: pl.Expr) -> pl.Expr:
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; a line that does not reach its throughput is cut and stays unparsed."""
     mine = lines.filter(pl.col("text").str.contains(r"^\s*(?:\[rank \d+\]\s*)?Step:\s*\d"))
-    fields = mine.with_columns(
-        number=_field("Step", r"\d+"),
-        loss=_field("Loss", r"[^\s|,]+"),
-        per_gpu=pl.col("text").str.extract(rf"\bTokens/s/GPU:\s*({HUMAN}){_SEPARATOR}"),
-    )
     complete = pl.col("loss").is_not_null() & pl.col("per_gpu").is_not_null()
     return conform(
-        fields.with_columns(
-            rank=pl.col("text").str.extract(_RANK).cast(pl.Int64, strict=False),
+        extract_each(mine, _FIELDS).with_columns(
+            rank=pl.col("printer").cast(pl.Int64, strict=False),
             step=pl.when(complete).then(pl.col("number").cast(pl.Int64, strict=False)),
             loss=number(pl.col("loss")),
-            tokens_per_s=human(_field("Tokens/s")),
+            tokens_per_s=human(pl.col("tokens_per_s")),
             tokens_per_s_per_gpu=human(pl.col("per_gpu")),
-            # Behind the throughput the line may stop: a value counts with the separator or unit that ends it.
-            consumed_tokens=human(pl.col("text").str.extract(rf"\bTokens:\s*({HUMAN})\s*[|,/]")).cast(
-                pl.Int64, strict=False
-            ),
-            mfu_logged=divided(number(pl.col("text").str.extract(r"\bMFU:\s*([\d.]+)%")), 100),
+            consumed_tokens=human(pl.col("tokens")).cast(pl.Int64, strict=False),
+            mfu_logged=divided(number(pl.col("percent")), 100),
             # memory_reserved of a run without a GPU prints 0.00GB: not measured, not zero.
-            mem_reserved_bytes=_positive(size(_field("Memory usage", r"[\d.]+\s*[KMGT]?B"))),
+            mem_reserved_bytes=_positive(size(pl.col("memory"))),
         ),
         STEP_FACTS,
     )
@@ -65,10 +70,14 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Parameter count and accelerator count, from the lines that print them, and what the job's launch says."""
     text = pl.col("text")
     sized = lines.filter(text.str.contains("Number of parameters:", literal=True)).select(
-        "source", "line_no", name=pl.lit("params"), value=human(_field("Number of parameters"))
+        "source", "line_no", name=pl.lit("params"), value=human(text.str.extract(_field("Number of parameters")))
     )
-    timed = lines.filter(text.str.contains(_TELLING_STEP)).select(
-        "source", "line_no", name=pl.lit("num_gpus"), value=_ranks(_field("Tokens/s"), _field("Tokens/s/GPU"))
+    telling = extract_each(
+        lines.filter(text.str.contains(_TELLING_STEP)),
+        {"all_ranks": _field("Tokens/s"), "one_rank": _field("Tokens/s/GPU")},
+    )
+    timed = telling.select(
+        "source", "line_no", name=pl.lit("num_gpus"), value=_ranks(pl.col("all_ranks"), pl.col("one_rank"))
     )
     found = pl.concat([sized, timed]).with_columns(
         value=pl.col("value").round().cast(pl.Int64, strict=False).cast(pl.String), setting_source=pl.lit("log_line")
@@ -150,6 +159,7 @@ DIALECT = Dialect(
     anchors=("Step:", "Tokens per step:", "Number of parameters:", *environment.ANCHORS),
     steps=steps,
     settings=settings,
+    narrowed={"steps": ("Step:",)},
     sidecars=(
         Sidecar("config.json", "config", read_config),
         Sidecar("status.txt", "status", read_status),

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from pipeline.parse.lines import holding
+
 STEP_FACTS = pl.Schema(
     {
         "source": pl.Int64(), "line_no": pl.Int64(), "rank": pl.Int64(), "ts": pl.Datetime("us"),
@@ -94,6 +96,9 @@ class Dialect:
         version: raise it when the same file would parse differently; known files are then read again.
         signature: literals that only this framework prints; the dialect with the most hits reads the file.
         anchors: literals without which a line is of no interest. Keep them specific: they are the speed.
+        narrowed: the anchors of single functions (`steps`, `settings`, `gauges`, `events`) that need fewer of them: a
+            function is handed the lines that hold one of its own, so that patterns for an argument dump never run over
+            a million step lines. A function that is not named here is handed every line with an anchor.
         steps, settings, gauges, events: lines (pipeline.parse.lines.LINES plus `prefix`) to facts.
         sidecars: files beside the log.
         combined: settings that follow from several of the values that `settings` reports. A value that only feeds them
@@ -118,6 +123,7 @@ class Dialect:
     settle: Callable[[Facts], Facts] | None = None
     log_names: tuple[str, ...] = ()
     claims: int = 0
+    narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -182,19 +188,45 @@ def conform(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
 def named_settings(lines: pl.DataFrame, pattern: str, names: Mapping[str, str], *, setting_source: str) -> pl.DataFrame:
     """Settings from lines like `name ... value`.
 
-    `pattern` has two groups, the framework's name and the value, and may match several times in a line; `names` maps
-    the framework's names to columns of `runs`. Names that are not in the map are left alone.
+    `pattern` has two groups, the framework's name and the value, and may match several times in a line unless it starts
+    with an anchor; `names` maps the framework's names to columns of `runs`. Other names are left alone.
     """
-    found = (
-        lines.select("source", "line_no", pl.col("text").str.extract_all(pattern).alias("hit"))
-        .explode("hit")
-        .drop_nulls("hit")
-        .with_columns(name=pl.col("hit").str.extract(pattern, 1), value=pl.col("hit").str.extract(pattern, 2))
-        .filter(pl.col("name").is_in(list(names)))
-        .with_columns(
-            name=pl.col("name").replace_strict(dict(names), default=None, return_dtype=pl.String),
-            value=pl.col("value").str.strip_chars().str.strip_chars("'\""),
-            setting_source=pl.lit(setting_source),
+    near = lines.filter(holding(names))
+    if near.is_empty():
+        return pl.DataFrame(schema=SETTING_FACTS)
+    # Every rank and every run of a sweep prints the same dump: each text is looked at once.
+    texts = near.select("text").unique(maintain_order=True)
+    text = pl.col("text")
+    if pattern.startswith("^"):
+        hits = texts.with_columns(name=text.str.extract(pattern, 1), value=text.str.extract(pattern, 2))
+    else:
+        each = texts.with_columns(hit=text.str.extract_all(pattern)).explode("hit")
+        hits = each.with_columns(
+            name=pl.col("hit").str.extract(pattern, 1), value=pl.col("hit").str.extract(pattern, 2)
         )
+    known = hits.filter(pl.col("name").is_in(list(names)))
+    found = near.select("source", "line_no", "text").join(known, on="text", maintain_order="left_right")
+    found = found.with_columns(
+        name=pl.col("name").replace_strict(dict(names), default=None, return_dtype=pl.String),
+        value=pl.col("value").str.strip_chars().str.strip_chars("'\""),
+        setting_source=pl.lit(setting_source),
     )
     return conform(found, SETTING_FACTS)
+
+
+def said_settings(lines: pl.DataFrame, patterns: Iterable[tuple[str, str]]) -> pl.DataFrame:
+    """Settings that a log says in sentences: the first group of each (name, pattern), as printed."""
+    pairs = list(patterns)
+    near = lines.filter(pl.col("text").str.contains("|".join(f"(?:{pattern})" for _, pattern in pairs)))
+    if near.is_empty():
+        return pl.DataFrame(schema=SETTING_FACTS)
+    return pl.concat(
+        near.select(
+            "source",
+            "line_no",
+            name=pl.lit(name),
+            value=pl.col("text").str.extract(pattern),
+            setting_source=pl.lit("log_line"),
+        ).drop_nulls("value")
+        for name, pattern in pairs
+    )

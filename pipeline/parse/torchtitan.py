@@ -12,6 +12,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment, torchtitan_settings
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import STEP_FACTS, Dialect, conform
 from pipeline.parse.quantities import NUMBER, divided, number, size
@@ -19,30 +20,41 @@ from pipeline.parse.timestamps import timestamp
 
 _NUMBERED = r"step:\s*\d+(?:/\d+(?: = [\d.]+%)?)?"  # some forks print `step: 640/644 = 99.4%`
 _STEP = rf"(?:^|- |\s){_NUMBERED}(?:\s+loss:|\s*$|\s+\w*$)"
-_COMPLETE = rf"{_NUMBERED}\s+loss:\s*\S+\s.*\bmfu:\s*(?:N/A|[\d.]+%)"
 _NO_LOSS = -1.0  # what a pipeline stage without the loss prints
 
 
-def _field(label: str, value: str = NUMBER) -> pl.Expr:
-    return pl.col("text").str.extract(rf"\b{label}:\s*({value})")
+def _field(label: str, value: str = NUMBER) -> str:
+    return rf"\b{label}:\s*({value})"
+
+
+_NUMBERS = {
+    "loss": _field("loss"),
+    "grad_norm": _field("grad_norm"),
+    "tokens_per_s_per_gpu": _field("(?:tps|wps)"),
+    "tflops_per_gpu_logged": _field("tflops"),
+    "percent": r"\bmfu:\s*([\d.]+)%",
+}
+_OTHERS = {
+    "number": _field("step", r"\d+"),
+    "steps_planned": r"\bstep:\s*\d+/(\d+)\s",
+    "memory": _field("memory", r"[\d.]+\s*[KMGT]i?B"),
+    "complete": rf"({_NUMBERED})\s+loss:\s*\S+\s.*\bmfu:\s*(?:N/A|[\d.]+%)",
+}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; a line that does not reach its MFU is cut and stays unparsed. Validation lines are not steps."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP) & ~text.str.contains("validate step:", literal=True))
-    loss = number(_field("loss"))
+    printed = extract_each(mine, {**_NUMBERS, **_OTHERS}).with_columns(number(pl.col(name)) for name in _NUMBERS)
     return conform(
-        mine.with_columns(
+        printed.with_columns(
             ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
-            step=pl.when(text.str.contains(_COMPLETE)).then(_field("step", r"\d+").cast(pl.Int64, strict=False)),
-            steps_planned=text.str.extract(r"\bstep:\s*\d+/(\d+)\s").cast(pl.Int64, strict=False),
-            loss=pl.when(loss != _NO_LOSS).then(loss),
-            grad_norm=number(_field("grad_norm")),
-            tokens_per_s_per_gpu=number(_field("(?:tps|wps)")),
-            tflops_per_gpu_logged=number(_field("tflops")),
-            mfu_logged=divided(number(text.str.extract(r"\bmfu:\s*([\d.]+)%")), 100),
-            mem_reserved_bytes=size(_field("memory", r"[\d.]+\s*[KMGT]i?B")),
+            step=pl.when(pl.col("complete").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False)),
+            steps_planned=pl.col("steps_planned").cast(pl.Int64, strict=False),
+            loss=pl.when(pl.col("loss") != _NO_LOSS).then("loss"),
+            mfu_logged=divided(pl.col("percent"), 100),
+            mem_reserved_bytes=size(pl.col("memory")),
         ),
         STEP_FACTS,
     )
@@ -73,4 +85,9 @@ DIALECT = Dialect(
     settings=torchtitan_settings.settings,
     events=events,
     combined=torchtitan_settings.COMBINED,
+    narrowed={
+        "steps": ("step: ",),
+        "settings": (*torchtitan_settings.ANCHORS, *environment.ANCHORS),
+        "events": ("Training completed", "Starting job: ", "torchtitan version:", "device mesh with"),
+    },
 )  # fmt: skip

@@ -16,7 +16,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
-from pipeline.parse.protocol import SETTING_FACTS, CombinedSetting, conform, named_settings
+from pipeline.parse.protocol import SETTING_FACTS, CombinedSetting, conform, named_settings, said_settings
 
 _OPTIONS = {
     "training.seq_len": "seq_len", "training.local_batch_size": "mbs", "training.batch_size": "mbs",
@@ -77,8 +77,8 @@ ANCHORS = (
     "--training.", "--parallelism.", "--activation_checkpoint.", "--experimental.", "--model.",
     "arguments training.", "arguments parallelism.", "arguments activation_checkpoint.", "arguments model.",
     "device mesh with", "with local batch size", " capacity: ", "total parameters", "Total parameter count:",
-    "activation checkpointing", "Peak FLOPS used", "reshard_after_forward=", "Applied FSDP", "Applied HSDP",
-    "Applied DDP", "Args(", *(sign for signs in _QUANTISED.values() for sign in signs),
+    "activation checkpointing", "torchtitan version:", "Peak FLOPS used", "reshard_after_forward=", "Applied FSDP",
+    "Applied HSDP", "Applied DDP", "Args(", *(sign for signs in _QUANTISED.values() for sign in signs),
 )  # fmt: skip
 
 
@@ -88,9 +88,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     batch = lines.filter(text.str.contains("with local batch size", literal=True))
     shape = lines.filter(text.str.contains(r"Building \S+ \S+ with \w+Args\("))
     found = [
-        *(_extracted(batch, name, pattern) for name, pattern in _LINE.items()),
-        *(_extracted(lines, name, pattern) for name, pattern in _OTHER_LINE.items()),
-        *(_extracted(lines, "arg:quantised", f"({'|'.join(signs)})", word) for word, signs in _QUANTISED.items()),
+        said_settings(batch, _LINE.items()),
+        said_settings(lines, _OTHER_LINE.items()),
+        *(
+            said_settings(lines, [("arg:quantised", f"({'|'.join(signs)})")]).with_columns(value=pl.lit(word))
+            for word, signs in _QUANTISED.items()
+        ),
         named_settings(shape, r"\b(\w+)=(\w+)", _SHAPE, setting_source="log_line"),
         _mesh(lines),
         named_settings(lines, r"--(\w+\.\w+)[= ]+(\w\S*)", _OPTIONS, setting_source="command_line"),
@@ -108,13 +111,6 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         .when(is_teraflops).then((value.cast(pl.Float64, strict=False) / 1e12).cast(pl.String))
         .otherwise(value)
     )  # fmt: skip
-
-
-def _extracted(lines: pl.DataFrame, name: str, pattern: str, word: str | None = None) -> pl.DataFrame:
-    found = lines.select("source", "line_no", value=pl.col("text").str.extract(pattern)).drop_nulls("value")
-    if word is not None:
-        found = found.with_columns(value=pl.lit(word))
-    return conform(found.with_columns(name=pl.lit(name), setting_source=pl.lit("log_line")), SETTING_FACTS)
 
 
 def _mesh(lines: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.timestamps import timestamp
@@ -21,10 +22,18 @@ _TRAINING = r" - (?:train/loss|actor/\w+|critic/\w+/mean|training/global_step|ti
 _VALIDATION = r"(?:^|[^\w/])step:\d+ - val[-/\w]*"
 
 
+_METRICS = (
+    "train/loss", "actor/loss", "actor/pg_loss", "timing_s/step", "perf/time_per_step", r"train/time\(s\)",
+    "perf/throughput", "perf/mfu/actor", "train/mfu", "perf/max_memory_allocated_gb", "perf/max_memory_reserved_gb",
+    "actor/grad_norm", "train/grad_norm", "actor/lr", "train/lr",
+)  # fmt: skip
+# What follows shows that the value is whole.
+_FIELDS = {name: rf" - {name}:(?:np\.\w+\()?({NUMBER})(?:\)|\s|$)" for name in _METRICS}
+
+
 def _field(*names: str) -> pl.Expr:
-    """The first of `names` that the line holds, if what follows shows that the value is whole."""
-    patterns = (rf" - {name}:(?:np\.\w+\()?({NUMBER})(?:\)|\s|$)" for name in names)
-    return number(pl.coalesce(pl.col("text").str.extract(pattern) for pattern in patterns))
+    """The first of `names` that the line holds."""
+    return number(pl.coalesce(*names))
 
 
 def _positive(value: pl.Expr) -> pl.Expr:
@@ -41,7 +50,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     is_training = text.str.contains(_TRAINING)
     mine = lines.filter(text.str.contains(_STEP) & (is_training | ~text.str.contains(_VALIDATION)))
     return conform(
-        mine.with_columns(
+        extract_each(mine, _FIELDS).with_columns(
             ts=timestamp(text),
             rank=pl.lit(None, pl.Int64),
             step=pl.when(is_training).then(text.str.extract(_STEP).cast(pl.Int64, strict=False)),
@@ -103,4 +112,5 @@ DIALECT = Dialect(
     ),
     steps=steps,
     settings=settings,
+    narrowed={"steps": ("step:",)},
 )  # fmt: skip

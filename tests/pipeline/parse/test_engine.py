@@ -51,6 +51,23 @@ class TestDetection:
         assert engine.merge(parts, DIALECTS).dialect_of == {0: "megatron"}
         assert engine.merge(parts[:1], DIALECTS).dialect_of == {0: "picotron"}
 
+    def test_early_signs_outweigh_all_later_ones(self) -> None:
+        later = "\n" * engine.SIGN_LINES + "[after training is done]\n- arguments -\n"
+        assert extract("Tokens per step: 1K" + later).dialect_of == {0: "picotron"}
+        assert extract(later).dialect_of == {0: "megatron"}
+
+    def test_a_dialect_is_settled_once_no_later_block_can_change_it(self) -> None:
+        text = "Tokens per step: 1K\n"
+        assert extract(text, partial={0}).settled == {}
+        assert extract(text + "\n" * engine.SIGN_LINES, partial={0}).settled == {0: "picotron"}
+        assert extract("\n" * engine.SIGN_LINES + text, partial={0}).settled == {}
+
+    def test_a_settled_file_is_read_by_its_dialect_alone(self) -> None:
+        line = "[Rank 0] step=10, skipped=0, lr=[1e-05], mom=[0.9]\nStep: 1 | Loss: 2.5 | Tokens/s/GPU: 1K | x\n"
+        block = lines.split(0, line.encode(), engine.SIGN_LINES + 5)
+        assert len(engine.extract(block, DIALECTS, partial={0}).readings) > 1
+        assert list(engine.extract(block, DIALECTS, partial={0}, known={0: "picotron"}).readings) == ["picotron"]
+
     def test_each_file_of_a_block_has_its_own(self) -> None:
         block = lines.split_many(
             [(4, b"Tokens per step: 1K\n", 1), (2, b"[after training is done]\n", 1), (9, b"x\n", 1)]

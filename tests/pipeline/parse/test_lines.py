@@ -76,7 +76,7 @@ class TestCarriageReturns:
         rows = lines.candidates(
             lines.split(0, b"\r 3%|1/30 [00:01]\rTraceback (most recent call last):\n"), ["Traceback"]
         )
-        assert rows.filter(~pl.col("is_edge"))["text"].to_list() == ["Traceback (most recent call last):"]
+        assert rows["text"].to_list() == ["Traceback (most recent call last):"]
 
     def test_a_return_before_the_line_feed_is_part_of_the_line_end(self) -> None:
         assert read(b"a\r\r\nb\r\n") == ["a", "b"]
@@ -84,7 +84,7 @@ class TestCarriageReturns:
     def test_a_bar_of_megabytes_is_cut_redraw_by_redraw(self) -> None:
         bar = b"".join(b"\r%d/100000 steps" % i for i in range(100_000)) + b"\rstep: 7\n"
         found = lines.candidates(lines.split(0, b"\n" * 30 + bar + b"\n" * 30), ["step: "])
-        assert found.filter(~pl.col("is_edge")).select("line_no", "text").rows() == [(31, "step: 7")]
+        assert found.select("line_no", "text").rows() == [(31, "step: 7")]
 
 
 class TestColours:
@@ -107,7 +107,7 @@ class TestColours:
     def test_a_literal_with_a_colour_inside_still_makes_a_candidate(self) -> None:
         block = lines.split(0, b"\n" * 30 + b"CUDA out \x1b[31mof memory\x1b[0m\n" + b"\n" * 30)
         found = lines.candidates(block, ["out of memory"])
-        assert found.filter(~pl.col("is_edge"))["text"].to_list() == ["CUDA out of memory"]
+        assert found["text"].to_list() == ["CUDA out of memory"]
 
     def test_coloured_lines_without_a_literal_are_left_out(self) -> None:
         block = lines.split(0, b"\n" * 30 + b"\x1b[31mhello\x1b[0m\n" + b"\n" * 30)
@@ -171,7 +171,7 @@ class TestLongLines:
 
     def test_a_literal_beyond_the_limit_makes_no_candidate(self) -> None:
         block = lines.split(0, b"\n" * 30 + b"x" * 20_000 + b"out of memory\n" + b"\n" * 30)
-        assert lines.candidates(block, ["out of memory"]).filter(~pl.col("is_edge")).is_empty()
+        assert lines.candidates(block, ["out of memory"]).is_empty()
 
     def test_an_over_long_line_is_a_block_of_its_own_with_what_was_left_out(self) -> None:
         data = b"first\n" + b"y" * 100_000 + b"\nlast\n"
@@ -187,17 +187,31 @@ class TestLongLines:
         assert [(line, dropped) for _, line, dropped in found] == [(1, 0), (2, 90_000 - lines.MAX_LINE_CHARS)]
 
 
-class TestCandidates:
-    def test_the_edges_of_a_file_are_kept_for_their_timestamps(self) -> None:
+class TestEdges:
+    def test_the_first_and_last_lines_of_a_file(self) -> None:
         block = lines.split(0, b"".join(b"line %d\n" % i for i in range(1, 101)))
-        kept = lines.candidates(block, ["no such literal"])
-        assert kept["line_no"].to_list() == [*range(1, 21), *range(81, 101)]
-        assert kept["is_edge"].all()
+        assert lines.edges(block)["line_no"].to_list() == [*range(1, 21), *range(81, 101)]
 
-    def test_each_file_of_a_block_has_its_own_edges(self) -> None:
+    def test_each_file_of_a_block_has_its_own(self) -> None:
         block = lines.split_many([(0, b"a\n" * 100, 1), (1, b"b\n" * 3, 1)])
-        kept = lines.candidates(block, ["no such literal"])
-        assert kept.group_by("source").len().sort("source").rows() == [(0, 40), (1, 3)]
+        assert lines.edges(block).group_by("source").len().sort("source").rows() == [(0, 40), (1, 3)]
+
+
+class TestCandidates:
+    def test_lines_with_any_literal_in_order(self) -> None:
+        block = lines.split(0, b"loss 1\nhello\nstep 2 loss 2\n[x] step 3\n")
+        assert lines.candidates(block, ["step", "loss"])["line_no"].to_list() == [1, 3, 4]
+
+    def test_a_literal_is_no_pattern(self) -> None:
+        block = lines.split(0, b"a+b\naab\n(c|d)\nc\n")
+        assert lines.candidates(block, ["a+b", "(c|d)"])["text"].to_list() == ["a+b", "(c|d)"]
+
+    def test_a_literal_that_holds_another_changes_nothing(self) -> None:
+        block = lines.split(0, b"step: 1\nstep 2\nother\n")
+        assert lines.candidates(block, ["step", "step: "]).equals(lines.candidates(block, ["step"]))
+
+    def test_no_literals_no_candidates(self) -> None:
+        assert lines.candidates(lines.split(0, b"x\n"), []).is_empty()
 
     def test_no_lines_no_candidates(self) -> None:
         assert lines.candidates(lines.split(0, b""), ["x"]).is_empty()

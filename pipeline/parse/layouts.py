@@ -1,0 +1,140 @@
+"""Many fields of many lines that look alike, in one pass instead of one pass per field.
+
+A trainer prints its step lines from one format string, so that they differ in their digits only. The patterns are run
+once on a sample; what they capture there becomes the groups of one anchored expression that every line of the same
+layout matches. Rust's regex engine runs such an expression as a one-pass automaton, which costs about as much as three
+patterns that are searched for. Lines of other layouts get a sample of their own, and what is left is searched pattern
+by pattern. The result is what the patterns would have found one by one: a property test holds both against each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+
+_MIN_LINES = 256
+"""Fewer lines are searched pattern by pattern: building a layout costs as much as searching this many."""
+
+_MAX_LAYOUTS = 12
+_MAX_STRAYS = 2
+"""Layouts that hardly any line shares, after which lines are taken to have none."""
+
+_MAX_SAMPLE_CHARS = 4_096
+
+_TOKEN = re.compile(
+    r"(?P<digits>[0-9]+)|(?P<sign>(?<=[0-9][eE])[-+](?=[0-9]))|(?P<blanks> {2,})|(?P<text>.)", re.DOTALL
+)
+
+
+def extract_each(lines: pl.DataFrame, patterns: Mapping[str, str]) -> pl.DataFrame:
+    """`lines` with a text column per pattern: what its first group captures in `text`, NULL where it does not match.
+
+    As `text.str.extract(pattern)` for each of them, faster where many lines share a layout.
+    """
+    text = lines["text"]
+    if text.len() < _MIN_LINES:
+        return lines.with_columns(pl.col("text").str.extract(p).alias(name) for name, p in patterns.items())
+    parts = list(_by_layout(text, patterns))
+    if len(parts) == 1:
+        return lines.with_columns(parts[0].drop("place"))
+    return lines.with_columns(pl.concat(parts).sort("place").drop("place"))
+
+
+def _by_layout(text: pl.Series, patterns: Mapping[str, str]) -> Iterator[pl.DataFrame]:
+    """Frames with `place` (row of `text`) and a column per pattern, which together cover all rows."""
+    rest = pl.DataFrame({"place": np.arange(text.len(), dtype=np.uint32), "text": text})
+    strays = 0
+    for _ in range(_MAX_LAYOUTS):
+        if rest.height < _MIN_LINES or strays == _MAX_STRAYS:
+            break
+        layout = _layout(rest["text"][0] or "", tuple(patterns.items()))
+        if layout is None:
+            break
+        expression, captured = layout
+        found = rest.select("place", "text", hit=pl.col("text").str.extract_groups(expression)).unnest("hit")
+        is_mine = found["_end"].is_not_null()
+        mine = found.filter(is_mine)
+        strays += mine.height * 16 < rest.height
+        yield mine.select(
+            "place",
+            *(
+                (pl.col(captured[name]) if name in captured else pl.lit(None, pl.String)).alias(name)
+                for name in patterns
+            ),
+        )
+        rest = rest if mine.is_empty() else found.filter(~is_mine).select("place", "text")
+        if rest.is_empty():
+            return
+    yield rest.select("place", *(pl.col("text").str.extract(p).alias(name) for name, p in patterns.items()))
+
+
+@lru_cache(maxsize=256)
+def _layout(sample: str, patterns: tuple[tuple[str, str], ...]) -> tuple[str, dict[str, str]] | None:
+    """An expression for lines like `sample`, and the group that holds each pattern's capture; NULL ones are left out.
+
+    None where a capture cannot be a group of it: it ends within a number, or overlaps another one.
+    """
+    if len(sample) > _MAX_SAMPLE_CHARS:
+        return None
+    spans: dict[str, tuple[int, int]] = {}
+    for name, pattern in patterns:
+        found = re.search(pattern, sample)
+        if found and found.span(1) != (-1, -1):
+            spans[name] = found.span(1)
+    groups = sorted(set(spans.values()), key=lambda span: (span[0], -span[1]))
+    if not _are_nested(groups):
+        return None
+    opening = {span: f"g{number}" for number, span in enumerate(groups)}
+    expression = _expression(sample, opening)
+    return None if expression is None else (expression, {name: opening[span] for name, span in spans.items()})
+
+
+def _are_nested(groups: list[tuple[int, int]]) -> bool:
+    """Whether no two spans overlap without one holding the other; `groups` are sorted by begin, longest first."""
+    open_ends: list[int] = []
+    for begin, end in groups:
+        while open_ends and open_ends[-1] <= begin:
+            open_ends.pop()
+        if open_ends and end > open_ends[-1]:
+            return False
+        open_ends.append(end)
+    return True
+
+
+def _expression(sample: str, groups: Mapping[tuple[int, int], str]) -> str | None:
+    """The sample with any digits for digits, any wide gap for a wide gap, and named groups."""
+    begins: dict[int, list[tuple[int, str]]] = {}
+    for (begin, end), name in groups.items():
+        begins.setdefault(begin, []).append((end, name))
+    ends = [end for _, end in groups]
+    boundaries = set(begins) | set(ends)
+    out = ["^"]
+    for token in _TOKEN.finditer(sample):
+        at, stop = token.span()
+        if any(at < boundary < stop for boundary in boundaries):
+            return None
+        out.append(_marks(at, begins, ends))
+        if token.lastgroup == "digits":
+            # A cut line ends within its last number: there the count of digits tells.
+            out.append(f"[0-9]{{{stop - at}}}" if stop == len(sample) else "[0-9]+")
+        elif token.lastgroup == "sign":
+            out.append("[-+]")
+        elif token.lastgroup == "blanks":
+            out.append(" {2,}")
+        else:
+            out.append(re.escape(token[0]))
+    out.append(_marks(len(sample), begins, ends))
+    return "".join([*out, "(?P<_end>)$"])
+
+
+def _marks(at: int, begins: Mapping[int, list[tuple[int, str]]], ends: list[int]) -> str:
+    """Groups that close and open before the character at `at`; empty ones do both."""
+    opened = begins.get(at, [])
+    empty = [name for end, name in opened if end == at]
+    whole = [name for end, name in opened if end > at]
+    closing = ends.count(at) - len(empty)
+    return ")" * closing + "".join(f"(?P<{name}>)" for name in empty) + "".join(f"(?P<{name}>" for name in whole)
