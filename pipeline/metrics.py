@@ -56,7 +56,7 @@ def _shape_params(experts_counted: str) -> pl.Expr:
 
     is_tying_known = _col("tie_word_embeddings").is_not_null()
     mlp = pl.when(_col("num_experts").is_null()).then(dense).otherwise(sparse)
-    return pl.when(is_tying_known).then(outside_mlp + mlp).round().cast(pl.Int64)
+    return pl.when(is_tying_known).then(outside_mlp + mlp).round().cast(pl.Int64, strict=False)
 
 
 def fill_params(runs: pl.DataFrame) -> pl.DataFrame:

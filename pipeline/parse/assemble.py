@@ -244,7 +244,8 @@ def _gauges(gauges: pl.DataFrame) -> pl.DataFrame:
     """Largest observation per run, one column per gauge, suffixed so that it can be merged with the steps' own."""
     names = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
     return gauges.group_by("run_id").agg(
-        pl.col("value").filter(pl.col("name") == name).max().cast(pl.Int64).alias(f"{name}_gauge") for name in names
+        pl.col("value").filter(pl.col("name") == name).max().cast(pl.Int64, strict=False).alias(f"{name}_gauge")
+        for name in names
     )
 
 

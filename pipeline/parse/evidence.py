@@ -112,10 +112,13 @@ PATTERNS: tuple[Pattern, ...] = (
         "exception",
         (
             "Error", "Exception", "terminate called", "Segmentation fault", "Fatal Python error", "Signal 11",
-            "Bus error",
+            "Bus error", "CUDA error: ", "HIP error: ",
         ),
+        # The last alternative: what remains of a kernel's failure when only the watchdog's thread gets to print it.
         r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^\s?terminate called after throwing|"
-        r"Segmentation fault|^\s?Fatal Python error|Signal 11 \(SIGSEGV\)|\bBus error\b",
+        r"Segmentation fault|^\s?Fatal Python error|Signal 11 \(SIGSEGV\)|\bBus error\b|"
+        r"(?:CUDA|HIP) error: (?:an illegal (?:memory access|instruction)|device-side assert|misaligned address|"
+        r"unspecified launch failure|uncorrectable ECC)",
     ),
 )  # fmt: skip
 PATTERNS += tuple(Pattern(*pattern) for pattern in (*launchers.PATTERNS, *symptoms.SYMPTOMS))

@@ -54,7 +54,9 @@ def _in_trainings(facts: Facts) -> pl.DataFrame:
         is_bar=pl.col("step").is_not_null() & pl.col("loss").is_null(),
     )
     first_bar = pl.col("steps_planned").filter(pl.col("is_bar")).first().over(_RUN)
-    is_other = pl.col("is_bar") & (pl.col("steps_planned") != pl.coalesce(pl.col("total").cast(pl.Int64), first_bar))
+    is_other = pl.col("is_bar") & (
+        pl.col("steps_planned") != pl.coalesce(pl.col("total").cast(pl.Int64, strict=False), first_bar)
+    )
     rows = rows.filter(~is_other)
     shown = pl.col("step").forward_fill().over("source")
     is_back = pl.col("is_bar") & (pl.col("step") < shown.shift(1).over("source"))
@@ -78,7 +80,7 @@ def _numbered(said: pl.DataFrame) -> pl.DataFrame:
     )
     seen = pl.when(anchored).then(gap).median().over(_RUN).round()
     every = pl.coalesce("every", seen).clip(lower_bound=1).fill_null(1)
-    said = said.with_columns(every=every.cast(pl.Int64))
+    said = said.with_columns(every=every.cast(pl.Int64, strict=False))
     since = pl.col("previous") + pl.col("every") * (pl.col("nth") - pl.col("previous_nth"))
     until = pl.col("next_one") - pl.col("every") * (pl.col("next_nth") - pl.col("nth"))
     said = said.with_columns(
@@ -97,6 +99,6 @@ def _rates(said: pl.DataFrame) -> pl.DataFrame:
     return said.with_columns(
         step_time_s=pl.when(is_timed).then((seconds / done).round(6)),
         tokens_per_s=pl.when(is_timed & (tokens > 0)).then((tokens / seconds).round(3)),
-        steps_planned=pl.col("total").cast(pl.Int64),
+        steps_planned=pl.col("total").cast(pl.Int64, strict=False),
         text=pl.lit(None, pl.String),  # read after all
     )

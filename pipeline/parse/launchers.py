@@ -133,7 +133,11 @@ def fold_tables(events: pl.DataFrame) -> pl.DataFrame:
         pl.col("line_no").first(),
         pl.col("ts").drop_nulls().first(),
         kind=pl.lit(TABLE_LINE).first(),
-        rank=pl.col("value").filter(pl.col("field") == "rank").str.extract(r"^(\d+)").first().cast(pl.Int64),
+        rank=pl.col("value")
+        .filter(pl.col("field") == "rank")
+        .str.extract(r"^(\d+)")
+        .first()
+        .cast(pl.Int64, strict=False),
         host=pl.col("value").filter(pl.col("field") == "host").str.strip_chars().first(),
         text=pl.concat_str(root, said),
     )

@@ -145,7 +145,7 @@ def _params() -> pl.Expr:
     billions = _arg("total_params_billions").cast(pl.Float64, strict=False)
     return pl.coalesce(
         pl.when(is_whole).then(_whole("shard_params")),
-        pl.when(billions >= 1).then((billions * 1e9).round().cast(pl.Int64)),
+        pl.when(billions >= 1).then((billions * 1e9).round().cast(pl.Int64, strict=False)),
     )
 
 

@@ -119,7 +119,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             named_settings(started, r"\| (\w+): (\d+)(?: |$)", _STARTED, setting_source="log_line"),
             conform(
                 params.drop_nulls("value").with_columns(
-                    value=pl.col("value").cast(pl.Int64).cast(pl.String), setting_source=pl.lit("log_line")
+                    value=pl.col("value").cast(pl.Int64, strict=False).cast(pl.String),
+                    setting_source=pl.lit("log_line"),
                 ),
                 SETTING_FACTS,
             ),

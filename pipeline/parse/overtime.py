@@ -73,7 +73,7 @@ def _text() -> pl.Expr:
         (pl.col("held_s") / 60).round(1),
         pl.lit(" min "),
         where.otherwise(pl.lit("after the end")),
-        pl.format(" ({} GPU-hours on {} GPUs)", (hours * gpus).round(1), gpus.cast(pl.Int64)),
+        pl.format(" ({} GPU-hours on {} GPUs)", (hours * gpus).round(1), "num_gpus"),
         pl.lit(", until "),
         pl.col("kind").replace_strict(_ENDED_BY, default=None, return_dtype=pl.String),
         pl.when(is_whole).then(pl.lit("; a whole number of hours may be two clocks in different time zones")),

@@ -35,8 +35,8 @@ def reported(said: pl.DataFrame) -> pl.DataFrame:
 def _megatron(said: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     rows = said.filter(text.str.contains(MEGATRON_SLOWEST)).with_columns(
-        fast_ms=text.str.extract(MEGATRON_SLOWEST, 1).cast(pl.Float64),
-        slow_ms=text.str.extract(MEGATRON_SLOWEST, 3).cast(pl.Float64),
+        fast_ms=text.str.extract(MEGATRON_SLOWEST, 1).cast(pl.Float64, strict=False),
+        slow_ms=text.str.extract(MEGATRON_SLOWEST, 3).cast(pl.Float64, strict=False),
         rank=text.str.extract(MEGATRON_SLOWEST, 4).cast(pl.Int64, strict=False),
         reports=pl.len().over("run_id"),
     )

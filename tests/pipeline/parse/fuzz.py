@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from pipeline.complete import complete_runs
 from tests.pipeline.landed import Tables, tables_of
 
 BATCH = 12
@@ -77,6 +78,7 @@ def fuzz(pool: list[bytes], rng: np.random.Generator, *, seconds: float, keep: P
         try:
             tables = tables_of(mutants)
             check(tables, mutants)
+            complete_runs(tables["runs"])
         except Exception as error:
             for name, data in mutants.items():
                 (keep / name.replace("/", "_")).write_bytes(data)

@@ -57,6 +57,30 @@ def test_any_bytes_are_read(data: bytes) -> None:
     fuzz.check(tables, {"train.log": data})
 
 
+_HUGE = {
+    "nanotron peak": "[INFO|DP=0|PP=0|TP=0]:  Memory usage: 1.25MiB. Peak allocated 3e30TiB. Peak reserved: 9{n}TiB",
+    "nanotron parameters": "[INFO|DP=0|PP=0|TP=0]: Total number of parameters: 9{n}T",
+    "megatron peak": "[Rank 0] (after 1 iterations) memory (MB) | allocated: 1.0 | max allocated: 9{n}.0 | reserved: 1.0",
+    "megatron parameters": "Total number of parameters in billions: 9{n}.00",
+    "megatron shape": "  hidden_size ........ 9{n}\n  num_layers ....... 8000000000000000000\n  vocab_size ..... 8000000000000000000",
+    "trainer": "  Total optimization steps = 9{n}\n{{'loss': 2.5, 'epoch': 0.5}}\n{{'loss': 2.5, 'epoch': 1.0}}",
+    "detector": "| MnRtt/Rnk: 1.2.3ms/8 | MxRtt/Rnk: 1.0ms/9{n}",
+    "score": "  Rank=9{n} Node=n Score=0.0.1",
+    "others' memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9{n}.00 GiB. GPU 0 has a total capacity of "
+    "9{n}.00 GiB of which 9{n}.00 GiB is free. Process 1 has 9{n}.00 GiB memory in use.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", _HUGE)
+def test_numbers_that_no_column_holds_are_unknown_and_no_error(case: str) -> None:
+    """One such line would otherwise end the ingest of its whole batch."""
+    log = _HUGE[case].format(n="9" * 30) + "\n[INFO|DP=0|PP=0|TP=0]: Config(general=GeneralArgs(x=1,\n- arguments -\n"
+    tables = tables_of({"train.log": log, "beside.log": "[rank0]:torchtitan version: 0.2.1\n"})
+    completed = complete_runs(tables["runs"]).runs
+    assert "beside.log" in completed["source_path"].to_list()
+    validate(TABLES["runs"], TABLES["runs"].conform(completed))
+
+
 def test_a_broken_law_is_noticed() -> None:
     tables = tables_of({"a.log": b"[rank0]:torchtitan version: 0.2.1\n"})
     fuzz.check(tables, {"a.log": b"one line\n"})
