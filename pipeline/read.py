@@ -185,6 +185,8 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, state: _Stat
         return _read_table(row, reader, state)
     if row["kind"] == "memory":
         return _read_memory(row, reader, reader.chunks(), state)
+    if row["kind"] == "flight_record":
+        return _read_dump(source, reader, state)
     text = b"".join(_limited(reader.chunks(), path)).decode("utf-8-sig", "replace")
     parser, settings = _read_sidecar(path, text, state.dialects)
     state.sidecars += [
@@ -209,6 +211,13 @@ def _read_log(source: int, row: dict[str, object], reader: Reader, state: _State
         if row["kind"] != "nccl":
             state.add(source, data, first_line)
     return {"kind": "nccl", "parser": "nccl"} if row["kind"] == "nccl" else {"kind": "log"}
+
+
+def _read_dump(source: int, reader: Reader, state: _State) -> dict[str, object]:
+    path = reader.path
+    if broken := state.nccl.add_dump(source, path, b"".join(_limited(reader.chunks(), path))):
+        state.rejects.append(_reject(path, None, "not a record", f"{broken:,} entries", table="flight_records"))
+    return {"parser": "nccl"}
 
 
 def _read_jobs(
@@ -280,7 +289,7 @@ def _read_memory(row: dict[str, object], reader: Reader, chunks: Iterable[bytes]
     return {"parser": found.parser, **({"status": "skipped", "error": found.skipped} if found.skipped else {})}
 
 
-def _reject(path: str, line_no: int, reason: str, raw: str, *, table: str = "steps") -> dict[str, object]:
+def _reject(path: str, line_no: int | None, reason: str, raw: str, *, table: str = "steps") -> dict[str, object]:
     return {"file": path, "line_no": line_no, "table": table, "column": None, "reason": reason, "raw": raw}
 
 

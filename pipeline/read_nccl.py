@@ -8,6 +8,8 @@ from collections.abc import Iterable
 import polars as pl
 
 from pipeline.nccl.facts import Facts
+from pipeline.nccl.flight import records
+from pipeline.nccl.names import dump_rank
 from pipeline.nccl.scan import scan
 from pipeline.nccl.tables import has_content, nccl_tables
 from pipeline.parse import engine
@@ -22,6 +24,7 @@ class NcclReader:
 
     def __init__(self) -> None:
         self._facts: dict[int, list[Facts]] = defaultdict(list)
+        self._dumps: dict[int, pl.DataFrame] = {}
 
     def add(self, source: int, data: bytes, first_line: int) -> None:
         """A block of whole lines of a file."""
@@ -31,6 +34,11 @@ class NcclReader:
             blocks.append(facts)
             if len(blocks) >= _MERGE_AT:
                 self._facts[source] = [Facts.merge(blocks).compact()]
+
+    def add_dump(self, source: int, path: str, data: bytes) -> int:
+        """A dump of the flight recorder; returns how many of its records are none. Raises ValueError for no dump."""
+        self._dumps[source], broken = records(data, rank=dump_rank(path))
+        return broken
 
     def discard(self, source: int) -> None:
         """Forget a file that turned out to be unreadable."""
@@ -58,7 +66,7 @@ class NcclReader:
             "source", pl.col("value").cast(pl.Int64, strict=False)
         )
         facts = {source: Facts.merge(blocks) for source, blocks in self._facts.items()}
-        return nccl_tables(sources, facts, num_ranks=dict(sizes.drop_nulls().iter_rows()))
+        return nccl_tables(sources, facts, num_ranks=dict(sizes.drop_nulls().iter_rows()), dumps=self._dumps)
 
 
 def _is_only_nccl(facts: Facts, last_line: int) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import polars as pl
+
+from schemas.column import Column
 from schemas.table import Table
 
 NCCL_FILES = Table(
@@ -123,6 +126,10 @@ FLIGHT_RECORDS = Table(
         "p2p_seq", "op_id", "op", "profiling_name", "is_p2p", "op_state", "is_retired", "input_sizes", "input_dtypes",
         "output_sizes", "output_dtypes", "created_ns", "found_started_ns", "found_completed_ns", "duration_ms",
         "timeout_ms", "last_enqueued_seq", "last_started_seq", "last_completed_seq", "stack", "line_no",
+    ),
+    overrides=(
+        Column("line_no", pl.Int64, "place of the record in the dump, from 1", unit="count", minimum=1),
+        Column("op", pl.String, "operation: the recorder's name without the backend (all_reduce, send)"),
     ),
 )  # fmt: skip
 

@@ -113,7 +113,9 @@ _LINK = (
 )
 
 _COLLECTIVE = (
-    _text("op", "operation: AllReduce, AllGather ... (as NCCL spells it, or as the watchdog does in capitals)"),
+    _text(
+        "op", "operation, as its source spells it: AllReduce (NCCL), ALLREDUCE (watchdog), all_reduce (flight recorder)"
+    ),
     _text("datatype", "element type; int8 for AllGather and Broadcast of NCCL 2.7 to 2.21, which print bytes"),
     _int(
         "element_count",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
 from pipeline.nccl import bench, collectives, communicators, hosts, warnings
 from pipeline.nccl.facts import Facts
+from pipeline.nccl.flight_hangs import flight_hangs
 from pipeline.nccl.hangs import hang_rows
+from pipeline.nccl.names import dump_set
 from schemas.nccl import ALL
 from schemas.table import Table
 
@@ -25,7 +28,13 @@ def has_content(facts: Facts) -> bool:
     return bool(others) or not telling.is_empty() or not marks.is_empty() or not facts["tally"].is_empty()
 
 
-def nccl_tables(files: pl.DataFrame, facts: Mapping[int, Facts], *, num_ranks: Mapping[int, int]) -> Rows:
+def nccl_tables(
+    files: pl.DataFrame,
+    facts: Mapping[int, Facts],
+    *,
+    num_ranks: Mapping[int, int],
+    dumps: Mapping[int, pl.DataFrame] = MappingProxyType({}),
+) -> Rows:
     """Rows of every NCCL table for the files of a batch.
 
     Args:
@@ -33,6 +42,7 @@ def nccl_tables(files: pl.DataFrame, facts: Mapping[int, Facts], *, num_ranks: M
             all files of a unit together, since every rank may write a file of its own.
         facts: by source; files without NCCL content are passed over.
         num_ranks: size of the job by source, as far as its settings tell.
+        dumps: rows of `flight_records` by source; the dumps of all ranks are judged together.
 
     Returns:
         table name -> conformed frame; tables without rows are left out.
@@ -42,7 +52,8 @@ def nccl_tables(files: pl.DataFrame, facts: Mapping[int, Facts], *, num_ranks: M
     for source, one in told.items():
         for name, frame in _file_tables(mended(one)).items():
             rows[name].append(frame.with_columns(source=pl.lit(source, pl.Int64)))
-    rows["nccl_hangs"] = [_hangs(files, told, rows["nccl_files"], num_ranks)]
+    rows["nccl_hangs"] = [_hangs(files, told, rows["nccl_files"], num_ranks), _flight_hangs(files, dumps)]
+    rows["flight_records"] = [frame.with_columns(source=pl.lit(source, pl.Int64)) for source, frame in dumps.items()]
     places = files.select("source", "run_dir", "sweep", "origin", source_path="path").with_columns(
         pl.col("source").cast(pl.Int64)
     )
@@ -187,6 +198,18 @@ def _hangs(
         told = [num_ranks[source] for source in sources if source in num_ranks]
         seen = [sizes[source] for source in sources if sizes.get(source)]
         rows += hang_rows(lines, num_ranks=max(told or seen, default=None))
+    return pl.DataFrame(rows, schema={**TABLES["nccl_hangs"].polars_schema, "source": pl.Int64}).drop(
+        "source_path", "run_dir"
+    )
+
+
+def _flight_hangs(files: pl.DataFrame, dumps: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
+    """Hangs according to each set of dumps."""
+    sets: dict[str, list[pl.DataFrame]] = {}
+    for source, path in files.select("source", "path").iter_rows():
+        if source in dumps:
+            sets.setdefault(dump_set(path), []).append(dumps[source].with_columns(source=pl.lit(source, pl.Int64)))
+    rows = [row for one in sets.values() for row in flight_hangs(pl.concat(one))]
     return pl.DataFrame(rows, schema={**TABLES["nccl_hangs"].polars_schema, "source": pl.Int64}).drop(
         "source_path", "run_dir"
     )

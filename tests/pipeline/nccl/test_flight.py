@@ -1,0 +1,233 @@
+"""Dumps of the flight recorder: read safely whatever they hold, and judged across ranks."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline import ingest
+from pipeline.nccl.flight import records
+from pipeline.nccl.flight_hangs import flight_hangs
+from tests.pipeline.test_read_nccl import NOW, kinds, parsed
+
+FIXTURES = Path("/work/shared/fixtures/nccl/fr_generated")
+
+
+def entry(seq: int, **changed: Any) -> dict[str, Any]:
+    """One record as torch 2.10's writer has it."""
+    return {
+        "frames": [{"name": "all_reduce", "filename": "distributed_c10d.py", "line": 4174}],
+        "record_id": seq - 1, "pg_id": 0, "process_group": ("0", "default_pg"), "collective_seq_id": seq, "p2p_seq_id": 0,
+        "op_id": seq, "profiling_name": "nccl:all_reduce", "time_created_ns": 10**18 + seq, "input_sizes": [[8, 16]],
+        "input_dtypes": ["Float"], "output_sizes": [[8, 16]], "output_dtypes": ["Float"], "state": "completed",
+        "time_discovered_started_ns": 5, "time_discovered_completed_ns": 6, "retired": True, "timeout_ms": 600000,
+        "is_p2p": False, **changed,
+    }  # fmt: skip
+
+
+WAITING: dict[str, Any] = {"state": "started", "retired": False, "time_discovered_completed_ns": None}
+
+
+def dump(entries: list[dict[str, Any]], *, ranks: str | None = "[0, 1, 2, 3]", **changed: Any) -> dict[str, Any]:
+    config = {"0": {"name": "0", "desc": "default_pg", "ranks": ranks}} if ranks else {}
+    status = {"0": {"last_enqueued_collective": 9, "last_started_collective": 9, "last_completed_collective": -1}}
+    return {"version": "2.10", "pg_config": config, "pg_status": status, "entries": entries, **changed}
+
+
+def judged(by_rank: Mapping[int, list[dict[str, Any]]], **changed: Any) -> list[dict[str, Any]]:
+    frames = [
+        records(pickle.dumps(dump(entries, **changed), protocol=2), rank=rank)[0].with_columns(
+            source=pl.lit(rank, pl.Int64)
+        )
+        for rank, entries in by_rank.items()
+    ]
+    return flight_hangs(pl.concat(frames))
+
+
+def history(last: int, **of_last: Any) -> list[dict[str, Any]]:
+    return [*(entry(seq) for seq in range(1, last)), entry(last, **of_last)]
+
+
+class TestReading:
+    def test_a_record_becomes_a_row(self) -> None:
+        frame, broken = records(pickle.dumps(dump([entry(7, duration_ms=1.5)]), protocol=2), rank=3)
+        row = frame.row(0, named=True)
+        assert broken == 0
+        assert (row["rank"], row["seq"], row["op"], row["profiling_name"]) == (3, 7, "all_reduce", "nccl:all_reduce")
+        assert (row["pg_name"], row["pg_desc"], row["pg_ranks"]) == ("0", "default_pg", "0,1,2,3")
+        assert (row["input_sizes"], row["input_dtypes"], row["op_state"]) == ("[[8, 16]]", "Float", "completed")
+        assert (row["duration_ms"], row["timeout_ms"], row["last_completed_seq"]) == (1.5, 600000, -1)
+        assert row["stack"] == "distributed_c10d.py:4174 all_reduce"
+
+    def test_json_says_the_same_as_pickle(self) -> None:
+        told = dump([entry(7, **WAITING)])
+        printed = json.loads(json.dumps(told))
+        printed["pg_status"]["0"] = {name: str(value) for name, value in printed["pg_status"]["0"].items()}
+        printed["entries"][0]["time_discovered_completed_ns"] = 0
+        first, _ = records(pickle.dumps(told, protocol=4), rank=0)
+        second, _ = records(json.dumps(printed).encode(), rank=0)
+        assert first.equals(second)
+
+    def test_an_early_format_lacks_fields(self) -> None:
+        old = {
+            "version": "2.0",
+            "pg_config": {},
+            "entries": [{"pg_id": 0, "seq_id": 4, "profiling_name": "nccl:all_reduce", "state": "started"}],
+        }
+        frame, _ = records(pickle.dumps(old, protocol=2), rank=0)
+        assert frame.select("seq", "op", "op_state", "timeout_ms").rows() == [(4, "all_reduce", "started", None)]
+
+    @pytest.mark.parametrize(
+        "value",
+        [{"entries": [1, None, "x", {}]}, {"entries": [{"process_group": 5, "input_sizes": {"a": 1}, "frames": 3, "record_id": 2**70, "collective_seq_id": "9" * 30}]},
+         {"pg_config": {"0": {"ranks": "__import__('os')"}}, "entries": [entry(1)]}, {"entries": [], "pg_config": 3, "pg_status": []}],
+    )  # fmt: skip
+    def test_values_of_the_wrong_kind_are_unknown(self, value: dict[str, Any]) -> None:
+        frame, broken = records(pickle.dumps(value, protocol=2), rank=0)
+        entries = value["entries"]
+        assert frame.height + broken == len(entries)
+        assert frame["pg_ranks"].null_count() == frame.height
+
+    @pytest.mark.parametrize(
+        ("data", "why"),
+        [
+            (b"\x80\x04cposix\nsystem\n\x8c\x02id\x85R.", "GLOBAL"),
+            (pickle.dumps(dump([entry(1)]), protocol=2)[:-40], "ends"),
+            (pickle.dumps([1, 2]), "no entries"),
+            (b'{"a": 1}', "no entries"),
+            (b"not a dump", "Expecting value"),
+        ],
+    )
+    def test_anything_else_is_refused(self, data: bytes, why: str) -> None:
+        with pytest.raises(ValueError, match=why):
+            records(data, rank=0)
+
+
+class TestVerdict:
+    def test_a_healthy_job_has_none(self) -> None:
+        assert judged({rank: history(5) for rank in range(4)}) == []
+        assert judged({rank: history(5, **WAITING) for rank in range(4)}) == []  # under way
+
+    def test_who_did_not_join_is_the_suspect(self) -> None:
+        (row,) = judged({0: history(6, **WAITING), 1: history(6, **WAITING), 2: history(5), 3: history(6, **WAITING)})
+        assert (row["op"], row["seq"], row["suspect"], row["ranks_silent"]) == ("all_reduce", 6, "2", "2")
+        assert row["ranks_reporting"] == "0,1,3"
+        assert row["suspect_reason"] == "did not join all_reduce seq 6, its last is 5; 3 of 4 ranks joined"
+
+    def test_the_first_rank_is_not_presumed_innocent(self) -> None:
+        (row,) = judged({0: history(5), **{rank: history(6, **WAITING) for rank in (1, 2, 3)}})
+        assert row["suspect"] == "0"
+
+    def test_several_suspects(self) -> None:
+        (row,) = judged({0: history(6, **WAITING), 1: history(5), 2: history(5), 3: history(6, **WAITING)})
+        assert row["suspect"] == "1,2"
+
+    def test_a_missing_dump_is_a_finding(self) -> None:
+        (row,) = judged({rank: history(6, **WAITING) for rank in (0, 1, 3)})
+        assert (row["suspect"], row["num_ranks"]) == ("2", 4)
+        assert "no dump" in row["suspect_reason"]
+
+    def test_a_missing_dump_does_not_hide_who_did_not_join(self) -> None:
+        (row,) = judged({0: history(6, **WAITING), 1: history(6, **WAITING), 3: history(5)})
+        assert row["suspect"] == "3"
+        assert row["suspect_reason"].endswith("there is no dump of 2")
+
+    @pytest.mark.parametrize(
+        ("changed", "aspect"),
+        [
+            ({"profiling_name": "nccl:all_gather"}, "operation"),
+            ({"input_sizes": [[8, 17]], "output_sizes": [[8, 17]]}, "sizes"),
+            ({"input_dtypes": ["Half"], "output_dtypes": ["Half"]}, "types"),
+        ],
+    )
+    @pytest.mark.parametrize("odd", [0, 2])
+    def test_the_minority_is_the_suspect(self, changed: dict[str, Any], aspect: str, odd: int) -> None:
+        told = {rank: history(6, **WAITING, **(changed if rank == odd else {})) for rank in range(4)}
+        (row,) = judged(told)
+        assert (row["suspect"], row["seq"]) == (str(odd), 6)
+        assert row["suspect_reason"].startswith(f"{aspect} of all_reduce seq 6 differ")
+
+    def test_without_a_majority_nobody_is_blamed(self) -> None:
+        half = {"input_dtypes": ["Half"], "output_dtypes": ["Half"]}
+        (row,) = judged({rank: history(6, **WAITING, **(half if rank < 2 else {})) for rank in range(4)})
+        assert row["suspect"] is None
+        assert "no side has a majority" in row["suspect_reason"]
+
+    def test_uneven_sizes_of_an_all_to_all_are_no_mismatch(self) -> None:
+        told = {
+            rank: history(6, profiling_name="nccl:all_to_allv", input_sizes=[[rank + 1]], output_sizes=[[4 - rank]])
+            for rank in range(4)
+        }
+        assert judged(told) == []
+
+    def test_a_gpu_that_has_not_started_is_the_suspect(self) -> None:
+        stuck = {"state": "scheduled", "retired": True}
+        (row,) = judged(
+            {rank: history(6, **({**WAITING, "retired": True} if rank != 1 else stuck)) for rank in range(4)}
+        )
+        assert row["suspect"] == "1"
+        assert "its GPU has not started it" in row["suspect_reason"]
+
+    def test_when_all_are_in_it_nobody_is_blamed(self) -> None:
+        (row,) = judged({rank: history(6, **{**WAITING, "retired": True}) for rank in range(4)})
+        assert row["suspect"] is None
+        assert "not determinable" in row["suspect_reason"]
+
+    def test_buffers_that_wrapped_at_different_places_are_aligned(self) -> None:
+        told = {rank: history(60, **WAITING)[-(10 + rank) :] for rank in range(3)}
+        (row,) = judged({**told, 3: history(59)[-5:]})
+        assert (row["seq"], row["suspect"]) == (60, "3")
+
+    def test_groups_are_judged_on_their_own(self) -> None:
+        def tp(seq: int, pair: int, **changed: Any) -> dict[str, Any]:
+            return entry(seq, process_group=(str(pair), "tp"), pg_id=pair, **changed)
+
+        config = {
+            "1": {"name": "1", "desc": "tp", "ranks": "[0, 1]"},
+            "2": {"name": "2", "desc": "tp", "ranks": "[2, 3]"},
+        }
+        told = {0: [tp(1, 1)], 1: [tp(1, 1)], 2: [tp(1, 2), tp(2, 2, **WAITING)], 3: [tp(1, 2)]}
+        (row,) = judged(told, pg_config=config)
+        assert (row["process_group"], row["suspect"], row["num_ranks"]) == ("2(tp)", "3", 2)
+
+
+def test_a_set_of_dumps_is_one_unit_through_the_ingest(tmp_path: Path) -> None:
+    for rank in range(3):
+        last = history(5) if rank == 1 else history(6, **WAITING)
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(dump(last, ranks="[0, 1, 2]"), protocol=2))
+    (tmp_path / "nccl_trace_rank_3").write_bytes(b"\x80\x02}")
+    tables = parsed(tmp_path)
+    assert tables["files"]["unit"].unique().to_list() == [f"{tmp_path}/nccl_trace_rank_*"]
+    assert set(kinds(tables).values()) == {("flight_record", "nccl"), ("flight_record", None)}
+    assert tables["files"].filter(status="rejected")["error"].str.contains("ends before its STOP").to_list() == [True]
+    assert tables["nccl_hangs"].select("suspect", "evidence_source").rows() == [("1", "flight_recorder")]
+    assert tables["flight_records"]["rank"].value_counts(sort=True).height == 3
+    assert tables["runs"].is_empty()
+
+
+def test_dumps_are_read_again_when_one_more_appears(tmp_path: Path) -> None:
+    (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps(dump(history(6, **WAITING), ranks="[0, 1]"), protocol=2))
+    first = parsed(tmp_path)
+    assert first["nccl_hangs"]["suspect"].to_list() == ["1"]
+    (tmp_path / "nccl_trace_rank_1").write_bytes(pickle.dumps(dump(history(6, **WAITING), ranks="[0, 1]"), protocol=2))
+    found = ingest.find([str(tmp_path)])
+    assert ingest.plan(found, first["files"], first["runs"], now=NOW).height == 2
+
+
+@pytest.mark.skipif(not FIXTURES.exists(), reason=f"the generated dumps are not at {FIXTURES}")
+@pytest.mark.parametrize("name", ["gloo_trace_rank_{}", "gloo_trace_json_rank_{}.json"])
+@pytest.mark.parametrize("without", [None, 0, 1, 2, 3])
+def test_generated_dumps_name_rank_2_also_when_one_is_missing(name: str, without: int | None) -> None:
+    frames = [
+        records((FIXTURES / name.format(rank)).read_bytes(), rank=rank)[0].with_columns(source=pl.lit(rank, pl.Int64))
+        for rank in range(4)
+        if rank != without
+    ]
+    (row,) = flight_hangs(pl.concat(frames))
+    assert (row["op"], row["seq"], row["suspect"]) == ("all_reduce", 61, "2")
