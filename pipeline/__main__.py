@@ -7,7 +7,7 @@ import os
 import sys
 from importlib.metadata import version
 
-from pipeline.commands import dashboard, demo, dialect, estimate, ingest, query, serve, simulate, store, watch
+from pipeline.commands import dashboard, demo, dialect, estimate, ingest, query, search, serve, simulate, store, watch
 from pipeline.commands.output import note
 from pipeline.commands.protocol import Verb
 from pipeline.errors import SweepscopeError
@@ -18,6 +18,7 @@ VERBS: tuple[Verb, ...] = (
     dialect.VERB,
     query.VERB,
     estimate.VERB,
+    search.VERB,
     dashboard.VERB,
     watch.VERB,
     serve.VERB,

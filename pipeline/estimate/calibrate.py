@@ -53,7 +53,7 @@ def step_seconds(predicted: Estimate) -> Array:
 
 def allocated_bytes(predicted: Estimate) -> Array:
     """The estimate's peak of allocated bytes."""
-    return predicted.memory.total
+    return predicted.mem_bytes
 
 
 @dataclass(frozen=True)

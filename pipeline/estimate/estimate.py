@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.estimate.layouts import Array, Layouts
-from pipeline.estimate.memory import Memory, memory
+from pipeline.estimate.memory import Memory, StageMemory, stage_memory
 from pipeline.estimate.question import Question
 from pipeline.estimate.stages import stage_layers
 from pipeline.estimate.step_time import StepTime, step_time
@@ -18,23 +18,30 @@ from pipeline.estimate.step_time import StepTime, step_time
 class Estimate:
     """Predictions, one entry per layout. `fits` compares what must be reserved with the accelerator's memory."""
 
-    memory: Memory
+    stages: StageMemory
     time: StepTime
+    mem_bytes: Array
     step_time_s: Array
     tokens_per_s_per_gpu: Array
     mfu: Array
     fits: NDArray[np.bool_]
 
+    @property
+    def memory(self) -> Memory:
+        """Components on the worse stage."""
+        return self.stages.worst
+
 
 def estimate(asked: Question, at: Layouts) -> Estimate:
     """Predict `at`. Layouts are taken as valid: see `feasible` for those that cannot be launched."""
     stages = stage_layers(asked.shape, at.pp, placement=asked.profile.placement)
-    held = memory(asked, at, stages)
+    held = stage_memory(asked, at, stages)
     spent = step_time(asked, at, stages)
     total = spent.total
     per_gpu = at.global_batch_tokens(asked.seq_len) / total / at.num_gpus
     return Estimate(
-        memory=held,
+        stages=held,
+        mem_bytes=held.total,
         time=spent,
         step_time_s=total,
         tokens_per_s_per_gpu=per_gpu,

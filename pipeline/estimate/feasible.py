@@ -32,16 +32,16 @@ def reason_codes(shape: ModelShape, at: Layouts, seq_len: int, *, even_stages: b
     checks = (
         shape.num_heads % at.tp != 0,
         (kv % at.tp != 0) & (at.tp % kv != 0),
-        (shape.ffn_hidden_size % at.tp != 0) if shape.ffn_hidden_size else np.zeros(len(at), np.bool_),
+        (shape.ffn_hidden_size % at.tp != 0) if shape.ffn_hidden_size else np.False_,
         at.pp * at.vpp > shape.num_layers,
         ((shape.num_layers % (at.pp * at.vpp) != 0) & (even_stages | (at.vpp > 1))),
         (at.vpp > 1) & ((at.pp < 2) | (at.gas % at.pp != 0)),
-        experts % np.minimum(at.ep, experts) != 0 if shape.num_experts else np.zeros(len(at), np.bool_),
+        experts % np.minimum(at.ep, experts) != 0 if shape.num_experts else np.False_,
         (at.dp * at.cp * at.tp) % (at.ep * np.where(at.ep > 1, at.etp, 1.0)) != 0,
         seq_len % (at.cp * split) != 0,
         (at.ep > 1) & (shape.num_experts == 0),
     )
-    codes = np.zeros(len(at), np.int8)
+    codes = np.zeros(at.shape, np.int8)
     for code, fails in reversed(list(enumerate(checks, start=1))):
         codes[np.broadcast_to(fails, codes.shape)] = code
     return codes

@@ -17,8 +17,8 @@ Array = NDArray[np.float64]
 
 
 def sum_parts(parts: Iterable[Array]) -> Array:
-    """Their sum, entry by entry."""
-    first, *others = parts
+    """Their sum, entry by entry. Small arrays first: those that broadcast are added up before they are spread out."""
+    first, *others = sorted(parts, key=np.size)
     for part in others:
         first = first + part
     return first
@@ -30,7 +30,11 @@ SCHEDULES = ("afab", "1f1b", "interleaved", "zero-bubble", "dualpipe")
 
 @dataclass(frozen=True)
 class Layouts:
-    """Layouts of one model on one cluster. `recompute` and `schedule` index RECOMPUTE_MODES and SCHEDULES."""
+    """Layouts of one model on one cluster. `recompute` and `schedule` index RECOMPUTE_MODES and SCHEDULES.
+
+    Columns broadcast against one another: a list of layouts is columns of one length; a grid has one axis per choice,
+    so that what depends on few choices is computed for those alone.
+    """
 
     dp: Array
     tp: Array
@@ -47,23 +51,30 @@ class Layouts:
     schedule: Array
 
     @classmethod
-    def of(cls, size: int = 1, **columns: float | Array) -> Layouts:
+    def of(cls, **columns: float | Array) -> Layouts:
         """Layouts from scalars and arrays; a degree left out is 1, and there is no recomputation, no ZeRO, 1F1B."""
         default = {"zero_stage": 0.0, "recompute": 0.0, "sequence_parallel": 0.0, "schedule": 1.0}
-        given = {name: np.asarray(value, np.float64) for name, value in columns.items()}
-        size = max([size, *(array.size for array in given.values())])
         return cls(
             **{
-                field.name: np.broadcast_to(given.get(field.name, np.float64(default.get(field.name, 1.0))), (size,))
+                field.name: np.atleast_1d(np.asarray(columns.get(field.name, default.get(field.name, 1.0)), np.float64))
                 for field in fields(cls)
             }
         )
 
-    def __len__(self) -> int:
-        return int(self.dp.size)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the grid, or the length of the list."""
+        return np.broadcast_shapes(*(getattr(self, field.name).shape for field in fields(self)))
 
     def __getitem__(self, index: slice | NDArray[np.intp] | NDArray[np.bool_]) -> Layouts:
-        return Layouts(**{field.name: getattr(self, field.name)[index] for field in fields(self)})
+        """The layouts of a mask or index over the whole grid, as a list."""
+        shape = self.shape
+        return Layouts(
+            **{
+                field.name: np.atleast_1d(np.broadcast_to(getattr(self, field.name), shape)[index])
+                for field in fields(self)
+            }
+        )
 
     @property
     def num_gpus(self) -> Array:

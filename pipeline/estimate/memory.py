@@ -9,6 +9,7 @@ first and the last pipeline stage is what counts: the first keeps the most micro
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Memory:
     buffers: Array
     fragmentation: Array
 
-    @property
+    @cached_property
     def total(self) -> Array:
         """Peak of allocated bytes."""
         parts = (self.weights, self.gradients, self.optimizer, self.activations, self.logits, self.buffers)
@@ -61,7 +62,7 @@ def attention_activation_bytes(asked: Question, at: Layouts) -> Array:
     """
     shape, profile = asked.shape, asked.profile
     h, a = shape.hidden_size, shape.num_heads
-    core = np.full(len(at), 4.0 * a)
+    core: Array | float = 4.0 * a
     if not profile.is_flash:
         core = np.where(at.recompute == 1, 0.0, (5.0 if profile.has_dropout else 4.0) * a * asked.seq_len)
     dropout = 1.0 if profile.has_dropout else 0.0
@@ -147,7 +148,7 @@ def stage_params(shape: ModelShape, at: Layouts, layers: Array, dense_layers: Ar
     """Parameters of `layers` layers on one rank: (those replicated over dp x cp, routed experts)."""
     h = shape.hidden_size
     block = shape.attention_params / at.tp + 2.0 * h
-    moe = (layers - dense_layers) if shape.num_experts else np.zeros_like(layers)
+    moe = layers - dense_layers
     dense = layers * block + (layers - moe) * shape.dense_mlp_params / at.tp
     shared = h * shape.mlp_matrices * shape.shared_ffn_hidden_size / at.tp + h * shape.num_experts
     return dense + moe * shared, moe * shape.num_experts * shape.expert_params / (at.ep * at.etp)
@@ -158,12 +159,10 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     shape, profile = asked.shape, asked.profile
     tokens = at.mbs * asked.seq_len / at.cp
     single = at.pp == 1
-    dense_layers = np.full(len(at), 0.0)
+    dense_layers = layers
     if shape.num_experts:
         held = np.minimum(shape.num_dense_layers, layers) if is_first else np.where(single, shape.num_dense_layers, 0.0)
         dense_layers = np.minimum(held, layers)
-    else:
-        dense_layers = layers
     dense, experts = stage_params(shape, at, layers, dense_layers)
     matrices = np.where(single, 1.0 if shape.tie_word_embeddings else 2.0, 1.0)
     dense = dense + matrices * shape.embedding_params / at.tp
@@ -200,11 +199,38 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     )
 
 
-def memory(asked: Question, at: Layouts, stages: Stages) -> Memory:
-    """Components on the worse of the first and the last stage."""
-    first = _stage(asked, at, np.maximum(stages.first, stages.middle), is_first=True, is_last=False)
-    last = _stage(asked, at, stages.last, is_first=False, is_last=True)
-    worse = first.total >= last.total
-    return Memory(
-        **{part.name: np.where(worse, getattr(first, part.name), getattr(last, part.name)) for part in fields(Memory)}
+@dataclass(frozen=True)
+class StageMemory:
+    """Components on the stages that can be worst."""
+
+    first: Memory
+    last: Memory
+
+    @cached_property
+    def total(self) -> Array:
+        """Peak of allocated bytes on the worse stage."""
+        return np.maximum(self.first.total, self.last.total)
+
+    @cached_property
+    def reserved(self) -> Array:
+        """What the device of the worse stage must hold."""
+        return np.maximum(self.first.reserved, self.last.reserved)
+
+    @property
+    def worst(self) -> Memory:
+        """Components on the worse stage."""
+        is_first = self.first.total >= self.last.total
+        return Memory(
+            **{
+                part.name: np.where(is_first, getattr(self.first, part.name), getattr(self.last, part.name))
+                for part in fields(Memory)
+            }
+        )
+
+
+def stage_memory(asked: Question, at: Layouts, stages: Stages) -> StageMemory:
+    """Components on the first stage (with the most layers of any but the last) and on the last."""
+    return StageMemory(
+        first=_stage(asked, at, np.maximum(stages.first, stages.middle), is_first=True, is_last=False),
+        last=_stage(asked, at, stages.last, is_first=False, is_last=True),
     )

@@ -53,5 +53,5 @@ def stage_layers(shape: ModelShape, pp: Array, *, placement: str) -> Stages:
     for degree in degrees.astype(int):
         counts = place_layers(shape, int(degree), placement=placement)
         rows.append((counts[0], max(counts[:-1] or counts), counts[-1]))
-    table = np.array(rows, np.float64).reshape(-1, 3)[index]
-    return Stages(first=table[:, 0], middle=table[:, 1], last=table[:, 2])
+    table = np.array(rows, np.float64).reshape(-1, 3)[index.reshape(pp.shape)]
+    return Stages(first=table[..., 0], middle=table[..., 1], last=table[..., 2])

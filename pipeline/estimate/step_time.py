@@ -162,7 +162,7 @@ def data_parallel_s(
     the exchange.
     """
     profile = asked.profile
-    sharded = at.zero_stage >= 3
+    sharded = at.zero_stage >= 2
 
     def exchange(params: Array, size: Array, stride: Array) -> Array:
         rate = comm.ring_bytes_per_s(asked, stride, size)
@@ -172,8 +172,11 @@ def data_parallel_s(
         calls = np.maximum(profile.grad_bytes * params / profile.bucket_bytes, 1.0)
         plain = 2.0 * (profile.grad_bytes * share + calls * tree)
         once = (profile.grad_bytes + profile.weight_bytes) * share + 2.0 * calls * ring
+        # Sharded gradients cannot wait for the last micro-batch: ZeRO-2 reduces every one of them.
+        reduced = (at.gas - 1.0) * (profile.grad_bytes * share + calls * ring)
         each = at.gas * 3.0 * (profile.weight_bytes * share + layers * tree)
-        return np.where(sharded, each, np.where(at.zero_stage >= 1, once, plain))
+        sliced = once + np.where(at.zero_stage >= 2, reduced, 0.0)
+        return np.where(at.zero_stage >= 3, each, np.where(at.zero_stage >= 1, sliced, plain))
 
     spent = np.where(at.batch_shards > 1, exchange(dense, at.batch_shards, at.tp), 0.0)
     spent = spent + np.where(at.expert_shards > 1, exchange(experts, at.expert_shards, at.ep * at.etp), 0.0)
@@ -194,7 +197,7 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     head = head_forward + head_backward
 
     single = at.pp == 1
-    share = np.where(single, shape.num_dense_layers / shape.num_layers, 0.0) if moe is not None else np.ones_like(at.pp)
+    share = np.where(single, shape.num_dense_layers / shape.num_layers, 0.0) if moe is not None else np.ones(1)
 
     def per_layer(name: str) -> Array:
         of_dense = getattr(dense, name) if dense is not None else 0.0

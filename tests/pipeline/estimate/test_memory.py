@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.layouts import Layouts
-from pipeline.estimate.memory import Memory, layer_activation_bytes, memory, stage_params
+from pipeline.estimate.memory import Memory, layer_activation_bytes, stage_memory, stage_params
 from pipeline.estimate.models import LLAMA_2_7B
 from pipeline.estimate.profile import Profile, load_profiles
 from pipeline.estimate.question import Question
@@ -40,7 +40,8 @@ assert H100 is not None
 
 
 def held(shape: ModelShape, at: Layouts, profile: Profile = DEFAULT, seq_len: int = 4096) -> Memory:
-    return memory(Question(shape, H100, profile, seq_len), at, stage_layers(shape, at.pp, placement="even"))
+    asked = Question(shape, H100, profile, seq_len)
+    return stage_memory(asked, at, stage_layers(shape, at.pp, placement="even")).worst
 
 
 def kept_per_token(at: Layouts) -> float:

@@ -1,0 +1,153 @@
+"""`sweepscope search`: the best layouts of a model on a cluster, out of all of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.commands.output import say_result, table
+from pipeline.commands.protocol import Verb
+from pipeline.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipeline.estimate.enumerate import Request
+    from pipeline.estimate.search import Found
+    from pipeline.estimate.shape import ModelShape
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", required=True, help="a known model, or the path of a Hugging Face config.json")
+    parser.add_argument("--nodes", type=int, required=True, help="number of nodes")
+    parser.add_argument("--accelerator", required=True, help="for example H100-SXM-80GB")
+    parser.add_argument("--seq-len", type=int, required=True, help="tokens of one sequence")
+    parser.add_argument("--gbs-tokens", type=int, required=True, help="tokens of one step; a multiple of --seq-len")
+    parser.add_argument("--gpus-per-node", type=int, help="default: the accelerator's usual number")
+    parser.add_argument("--network-gbit", type=float, help="network per accelerator, Gb/s (default: the card's usual)")
+    parser.add_argument("--framework", help="use the constants fitted for it, where there are some (nanotron, ...)")
+    parser.add_argument("--fp8", action="store_true", help="matrix products in FP8")
+    parser.add_argument("--top", type=int, default=10, help="layouts to show (default: %(default)s)")
+    parser.add_argument(
+        "--margin", type=float, default=0.05, help="share of memory to leave free (default: %(default)s)"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the layouts with their breakdown to a CSV")
+
+
+def _shape(name: str) -> ModelShape:
+    from pipeline.estimate.hf_config import read_config
+    from pipeline.estimate.models import find_model, known_models, shape_of
+
+    if name.endswith(".json"):
+        return read_config(Path(name))
+    row = find_model(name)
+    if row is None:
+        raise UsageError(f"Unknown model: {name}. Known: {', '.join(known_models())}; or give a config.json.")
+    return shape_of(row)
+
+
+def make_request(args: argparse.Namespace) -> Request:
+    """The request behind the arguments. Raises UsageError with one line for what cannot be laid out."""
+    from pipeline.estimate.cluster import find_cluster, known_cards, with_network
+    from pipeline.estimate.enumerate import Request
+    from pipeline.estimate.profile import choose_profile
+    from pipeline.estimate.question import Question
+
+    for name in ("nodes", "seq_len", "gbs_tokens", "top"):
+        if getattr(args, name) < 1:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {getattr(args, name)}.")
+    if args.gpus_per_node is not None and args.gpus_per_node < 1:
+        raise UsageError(f"--gpus-per-node must be at least 1, not {args.gpus_per_node}.")
+    if not 0 <= args.margin < 1:
+        raise UsageError(f"--margin is a share between 0 and 1, not {args.margin}.")
+    shape = _shape(args.model)
+    cluster = find_cluster(args.accelerator, gpus_per_node=args.gpus_per_node)
+    if cluster is None:
+        raise UsageError(f"Unknown accelerator: {args.accelerator}. Known: {', '.join(known_cards())}.")
+    if args.network_gbit is not None:
+        if args.network_gbit <= 0:
+            raise UsageError(f"--network-gbit must be positive, not {args.network_gbit}.")
+        cluster = with_network(cluster, args.network_gbit)
+    if args.gbs_tokens % args.seq_len:
+        raise UsageError(f"--gbs-tokens {args.gbs_tokens} is no multiple of --seq-len {args.seq_len}.")
+    profile = choose_profile(cluster.generation, args.framework)
+    asked = Question(shape, cluster, profile, args.seq_len, is_fp8=args.fp8)
+    return Request(asked, num_gpus=args.nodes * cluster.gpus_per_node, gbs=args.gbs_tokens // args.seq_len)
+
+
+def why_none(request: Request, found: Found) -> str:
+    """One line for a search without an answer."""
+    card = request.asked.cluster
+    what = f"No layout on {request.num_gpus:,} accelerators with {request.gbs:,} sequences per step"
+    if found.launchable:
+        return (
+            f"{what} fits: the leanest needs {found.leanest_bytes / 1e9:.0f} GB, {card.accelerator} has "
+            f"{card.memory_bytes / 1e9:.0f} GB. Take more nodes."
+        )
+    reason = next(iter(found.pruned), "nothing to try")
+    return f"{what} can be launched; most often: {reason}."
+
+
+def _lines(frame: pl.DataFrame) -> str:
+    import polars as pl
+
+    shown = frame.select(
+        *("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs"),
+        pl.col("zero_stage").alias("zero"),
+        "recompute",
+        (100 * pl.col("est_mfu")).round(1).alias("MFU %"),
+        pl.col("est_tokens_per_s_per_gpu").round(0).cast(pl.Int64).alias("tok/s/GPU"),
+        pl.col("est_step_time_s").round(3).alias("step s"),
+        (pl.col("est_mem_reserved_bytes") / 2**30).round(1).alias("GiB"),
+    )
+    with pl.Config(
+        tbl_rows=100, tbl_cols=-1, tbl_width_chars=160, tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True, tbl_formatting="UTF8_FULL_CONDENSED",
+    ):  # fmt: skip
+        return str(shown)
+
+
+def _run(args: argparse.Namespace) -> int:
+    from pipeline.estimate.search import search
+    from pipeline.estimate.story import tell
+
+    request = make_request(args)
+    found = search(request, top=args.top, margin=args.margin)
+    if not found.fitting:
+        raise UsageError(why_none(request, found))
+    if args.out:
+        found.layouts.write_csv(args.out)
+    story = tell(request, found)
+    about = request.asked.profile.about
+    basis = f"{request.asked.profile.name} ({about.get('kind', 'unknown')})"
+    counts = [
+        ("examined", f"{found.examined:,}"),
+        ("can be launched", f"{found.launchable:,}"),
+        (f"fit with {100 * args.margin:.0f} % to spare", f"{found.fitting:,}"),
+        ("constants", basis),
+        *((f"pruned: {reason}", f"{count:,}") for reason, count in found.pruned.items()),
+    ]
+    text = "\n\n".join([_lines(found.layouts), "\n".join(story), table(counts)])
+    value = {
+        "layouts": found.layouts.to_dicts(),
+        "front": found.front.to_dicts(),
+        "examined": found.examined,
+        "launchable": found.launchable,
+        "fitting": found.fitting,
+        "pruned": found.pruned,
+        "profile": request.asked.profile.name,
+        "story": story,
+    }
+    say_result(value, text, as_json=args.json)
+    return 0
+
+
+VERB = Verb(
+    name="search",
+    help="find the best layouts of a model on a cluster",
+    description="Enumerate every layout of a model on a cluster, estimate memory and step time of each, and show the "
+    "fastest that fit, why the others do not, and the three-step recipe (fit, batch, throughput) in figures.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,114 @@
+"""Every layout of a question: the grid of degrees, micro-batches, sharding, recomputation and interleaving.
+
+The grid has five axes: topology (tp, cp, pp, ep and what follows for dp), micro-batch, ZeRO stage, recomputation,
+interleaving. Cells that cannot be launched keep the reason; nothing is left out silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.estimate.feasible import REASONS, reason_codes
+from pipeline.estimate.layouts import RECOMPUTE_MODES, Array, Layouts
+from pipeline.estimate.profile import Profile
+from pipeline.estimate.question import Question
+
+BLOCK = 200_000
+"""Cells per block of the grid: few enough for the processor's cache, enough to drown the cost of a call."""
+
+BATCH = "the global batch is no multiple of dp x micro-batch"
+USELESS = "same as another layout (sharding or interleaving over one rank)"
+REASONS_OF_GRID = (*REASONS, BATCH, USELESS)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to lay out: `num_gpus` accelerators, `gbs` sequences per step, and the choices to try."""
+
+    asked: Question
+    num_gpus: int
+    gbs: int
+    max_mbs: int = 64
+    zero_stages: tuple[int, ...] = (0, 1, 2, 3)
+    recompute: tuple[str, ...] = RECOMPUTE_MODES
+    max_vpp: int = 8
+    max_cp: int = field(default=64)
+
+
+def divisors(number: int, limit: int | None = None) -> list[int]:
+    """Divisors in ascending order, up to `limit`.
+
+    >>> divisors(12, 6)
+    [1, 2, 3, 4, 6]
+    """
+    top = number if limit is None else min(limit, number)
+    return [candidate for candidate in range(1, top + 1) if number % candidate == 0]
+
+
+def _topologies(request: Request) -> Array:
+    """Rows (tp, cp, pp, ep) whose product with some dp is the accelerator count. Heads and layers are judged later."""
+    shape, gpus = request.asked.shape, request.num_gpus
+    tps = [d for d in divisors(gpus) if d <= shape.num_heads]
+    cps = divisors(gpus, request.max_cp)
+    pps = [d for d in divisors(gpus) if d <= 2 * shape.num_layers]
+    eps = divisors(shape.num_experts) if shape.num_experts else [1]
+    mesh = np.stack(np.meshgrid(tps, cps, pps, eps, indexing="ij"), axis=-1).reshape(-1, 4).astype(np.float64)
+    kept: Array = mesh[gpus % (mesh[:, 0] * mesh[:, 1] * mesh[:, 2]) == 0]
+    return kept
+
+
+def _interleavings(request: Request) -> list[int]:
+    return divisors(request.asked.shape.num_layers, request.max_vpp)
+
+
+def _recompute_codes(profile: Profile, modes: tuple[str, ...]) -> list[int]:
+    """Codes of the modes to try. With fused attention selective recomputation has nothing to drop."""
+    return [RECOMPUTE_MODES.index(mode) for mode in modes if not (mode == "selective" and profile.is_flash)]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some topologies with all choices: layouts as a grid, and the reason code of each cell (0: can be launched)."""
+
+    at: Layouts
+    codes: NDArray[np.int8]
+
+
+def blocks(request: Request) -> Iterator[Block]:
+    """The grid in blocks of about BLOCK cells."""
+    profile = request.asked.profile
+    topologies = _topologies(request)
+    axes = (
+        divisors(request.gbs, request.max_mbs),
+        request.zero_stages,
+        _recompute_codes(profile, request.recompute),
+        _interleavings(request),
+    )
+    cells = int(np.prod([len(axis) for axis in axes]))
+    step = max(BLOCK // cells, 1)
+    mbs, zero, recompute, vpp = (
+        np.array(axis, np.float64).reshape((1, *(-1 if place == own else 1 for place in range(4))))
+        for own, axis in enumerate(axes)
+    )
+    for start in range(0, len(topologies), step):
+        tp, cp, pp, ep = (column.reshape(-1, 1, 1, 1, 1) for column in topologies[start : start + step].T)
+        dp = request.num_gpus / (tp * cp * pp)
+        at = Layouts.of(
+            dp=dp, tp=tp, pp=pp, cp=cp, ep=ep, etp=np.where(dp * cp % ep == 0, tp, 1.0), mbs=mbs,
+            gas=np.maximum(np.floor(request.gbs / (dp * mbs)), 1.0), zero_stage=zero, recompute=recompute, vpp=vpp,
+            sequence_parallel=np.where(tp > 1, float(profile.is_sequence_parallel), 0.0),
+            schedule=np.where(vpp > 1, 2.0, 1.0),
+        )  # fmt: skip
+        yield Block(at, _codes(request, at))
+
+
+def _codes(request: Request, at: Layouts) -> NDArray[np.int8]:
+    codes = reason_codes(request.asked.shape, at, request.asked.seq_len, even_stages=False)
+    batch = request.gbs % (at.dp * at.mbs) != 0
+    alone = (at.zero_stage > 0) & (at.batch_shards == 1)
+    codes = np.where((codes == 0) & batch, REASONS_OF_GRID.index(BATCH), codes)
+    return np.where((codes == 0) & alone, REASONS_OF_GRID.index(USELESS), codes).astype(np.int8)

@@ -1,0 +1,50 @@
+"""The three-step recipe (fit in memory, reach the batch, then throughput) told with a search's own figures."""
+
+from __future__ import annotations
+
+from pipeline.estimate.enumerate import Request
+from pipeline.estimate.search import Found
+
+_SPENT = {
+    "linear": "matrix products", "attention": "attention", "elementwise": "norms and activation functions",
+    "head": "output head", "recompute": "recomputation", "tp": "tensor-parallel exchange", "cp": "context exchange",
+    "ep": "expert exchange", "pp": "pipeline transfers", "dp": "gradient and weight exchange",
+    "bubble": "pipeline idle time", "optimizer": "optimizer", "rest": "fixed cost",
+}  # fmt: skip
+USEFUL = ("linear", "attention", "elementwise", "head", "optimizer", "rest")
+
+
+def layout_name(row: dict[str, object]) -> str:
+    """A layout in one text, without degrees of 1.
+
+    >>> layout_name({"dp": 8, "tp": 4, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "gas": 2, "mbs": 1, "zero_stage": 1,
+    ...              "recompute": "none"})
+    'DP8 TP4 · GAS2 MBS1 · Z1'
+    """
+    ranks = [f"{name.upper()}{row[name]}" for name in ("dp", "tp", "pp", "vpp", "cp", "ep") if row[name] != 1]
+    parts = [" ".join(ranks) or "DP1", f"GAS{row['gas']} MBS{row['mbs']}", f"Z{row['zero_stage']}"]
+    if row["recompute"] != "none":
+        parts.append(f"{row['recompute']} recomputation")
+    return " · ".join(parts)
+
+
+def tell(request: Request, found: Found) -> list[str]:
+    """Three sentences, one per step, and one on what limits the winner. Needs at least one fitting layout."""
+    card = request.asked.cluster
+    best = found.layouts.row(0, named=True)
+    lean = found.front.row(-1, named=True)
+    lost = {name: best[f"est_time_{name}_s"] for name in _SPENT if name not in USEFUL}
+    largest = max(lost, key=lambda name: float(lost[name]))
+    share = lost[largest] / best["est_step_time_s"]
+    plain = found.front.sort("est_mem_reserved_bytes").row(0, named=True)
+    return [
+        f"1 Fit: {found.fitting:,} of {found.launchable:,} layouts that can be launched fit into "
+        f"{card.memory_bytes / 2**30:.0f} GiB; the leanest of the front, {layout_name(lean)}, needs "
+        f"{plain['est_mem_reserved_bytes'] / 2**30:.1f} GiB.",
+        f"2 Batch: {request.gbs:,} sequences are dp {best['dp']} x gas {best['gas']} x micro-batch {best['mbs']}.",
+        f"3 Throughput: {layout_name(best)} is fastest, {100 * best['est_mfu']:.1f} % MFU and "
+        f"{best['est_step_time_s']:.3g} s per step.",
+        f"Its largest loss is {_SPENT[largest]}: {100 * share:.1f} % of the step."
+        if share > 0
+        else "It loses nothing to communication.",
+    ]

@@ -1,0 +1,99 @@
+"""The verbs `estimate` and `search` as a user meets them: files, exit codes, one clear line for what cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.__main__ import main
+from tests.pipeline.estimate.test_frame import row
+
+SEARCH = {
+    "--model": "Llama 2 7B", "--nodes": "2", "--accelerator": "H100-SXM-80GB", "--seq-len": "4096",
+    "--gbs-tokens": "1048576", "--top": "3",
+}  # fmt: skip
+
+
+def search_args(**changes: str) -> list[str]:
+    given = {**SEARCH, **{f"--{name.replace('_', '-')}": value for name, value in changes.items()}}
+    return ["search", *(part for pair in given.items() for part in pair)]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_estimate_reads_and_writes_tables(tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+    given, out = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
+    table = pl.DataFrame([row(), row(accelerator="Cerebras")])
+    table.write_csv(given) if ending == "csv" else table.write_parquet(given)
+    assert main(["estimate", str(given), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "Estimated 1 of 2 rows" in said
+    assert "unknown accelerator: Cerebras" in said
+    got = pl.read_csv(out) if ending == "csv" else pl.read_parquet(out)
+    assert got["est_status"][0] == "ok"
+    assert got["est_step_time_s"][1] is None
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (["estimate", "/no/such.csv", "--out", "x.csv"], "No such file: /no/such.csv"),
+        (["estimate", "x.csv", "--out", "x.txt"], "--out must end in .csv or .parquet"),
+        (search_args(model="nope"), "Unknown model: nope"),
+        (search_args(nodes="0"), "--nodes must be at least 1, not 0"),
+        (search_args(accelerator="X9"), "Unknown accelerator: X9"),
+        (search_args(gbs_tokens="4097"), "is no multiple of --seq-len"),
+        (search_args(margin="1.5"), "--margin is a share between 0 and 1"),
+        (search_args(model="Llama 3.1 405B"), "fits: the leanest needs"),
+        (search_args(nodes="13", gpus_per_node="7", gbs_tokens="4096"), "can be launched; most often"),
+    ],
+)
+def test_what_cannot_be_is_one_clear_line(args: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(args) == 2
+    said = capsys.readouterr().err.strip()
+    assert line in said
+    assert len(said.splitlines()) == 1
+
+
+def test_search_prints_layouts_and_the_recipe(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(search_args()) == 0
+    said = capsys.readouterr().out
+    for words in ("MFU %", "1 Fit:", "2 Batch:", "3 Throughput:", "examined", "pruned:"):
+        assert words in said
+
+
+def test_search_answers_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*search_args(), "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert len(value["layouts"]) == 3
+    speeds = [layout["est_tokens_per_s_per_gpu"] for layout in value["layouts"]]
+    assert speeds == sorted(speeds, reverse=True)
+    assert value["fitting"] <= value["launchable"] <= value["examined"]
+
+
+def test_search_reads_a_hugging_face_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(
+            {
+                "model_type": "llama",
+                "hidden_act": "silu",
+                "hidden_size": 4096,
+                "intermediate_size": 11008,
+                "num_attention_heads": 32,
+                "num_hidden_layers": 32,
+                "num_key_value_heads": 32,
+                "vocab_size": 32000,
+                "tie_word_embeddings": False,
+            }
+        )
+    )
+    assert main([*search_args(model=str(config)), "--json"]) == 0
+    from_config = json.loads(capsys.readouterr().out)["layouts"]
+    assert main([*search_args(), "--json"]) == 0
+    assert from_config == json.loads(capsys.readouterr().out)["layouts"]
+    config.write_text("{}")
+    assert main(search_args(model=str(config))) == 1
+    assert "lacks num_hidden_layers" in capsys.readouterr().err
