@@ -1,4 +1,4 @@
-"""Symbol and word of each run status and cell state, so that neither ever rests on colour alone."""
+"""Symbol and word of each run status, class of ending and cell state, so that neither ever rests on colour alone."""
 
 from __future__ import annotations
 
@@ -54,6 +54,18 @@ CELL_STATE: dict[str, Mark] = {
     "cancelled": Mark("⊘", "cancelled"),
     "running": Mark("◐", "running"),
     "not_run": Mark("○", "not run"),
+}
+
+OUTCOME: dict[str, Mark] = {
+    "completed": Mark("✓", "completed", "hatch"),
+    "oom": Mark("▲", "GPU out of memory", "failed"),
+    "hang": Mark("■", "hang", "hang"),
+    "infra": Mark("▣", "infrastructure", "infra"),
+    "timeout": Mark("◷", "time limit", "warning"),
+    "crash": Mark("✕", "crash", "failed", hatch="x"),
+    "unexplained": Mark("┄", "no reason given", "axis", hatch="/"),
+    "undecided": Mark("⊘", "stopped or unknown", "rule"),
+    "running": Mark("◐", "running", "rule"),
 }
 
 FILE_STATUS: dict[str, Mark] = {

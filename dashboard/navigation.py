@@ -26,6 +26,7 @@ PAGES = (
     Entry("Choose", "Best configurations", "best", "best"),
     Entry("Choose", "Scaling", "scaling", "scaling"),
     Entry("Explain", "Frontier", "frontier", "frontier"),
+    Entry("Diagnose", "Failures & cost", "failures", "failures"),
     Entry("Diagnose", "Runs", "runs", "runs"),
     Entry("Diagnose", "Run", "run", "run", is_hidden=True),
     Entry("Data", "SQL", "sql", "sql"),

@@ -21,6 +21,7 @@ _STEPS = (
     "step", "steps_in_row", "step_time_s", "loss", "tokens_per_s_per_gpu", "mem_reserved_bytes", "grad_norm", "line_no",
 )  # fmt: skip
 _EVIDENCE_SHOWN = 6
+_TRIES_SHOWN = 12
 
 
 def _page(view: View) -> None:
@@ -48,6 +49,8 @@ def _page(view: View) -> None:
         _draw_memory(run)
         _draw_facts(run, settings, "Layout")
         _draw_relations(view, run)
+        if run["origin"] != "published":
+            _draw_cost(view, run)
     below = [
         group for group in configuration.GROUPS
         if group != "Layout" and configuration.facts(run, settings, group)
@@ -156,6 +159,28 @@ def _draw_relations(view: View, run: dict[str, Any]) -> None:
     if rows:
         widgets.section("In this store")
         widgets.rows(rows)
+
+
+def _draw_cost(view: View, run: dict[str, Any]) -> None:
+    con, run_id = view.store.con, run["run_id"]
+    found = queries.cost(run_id).run(con)
+    if found.is_empty():
+        return
+    rows = [(rich(name), rich(value)) for name, value in words.cost(found.row(0, named=True))]
+    tries = queries.same_configuration(run_id).run(con)
+    if tries.height > 1:
+        links = [
+            f"<b>{STATUS[row['status']].text}</b>" if row["run_id"] == run_id
+            else link(STATUS[row["status"]].text, widgets.run_url(row["run_id"]))
+            for row in tries.head(_TRIES_SHOWN).iter_rows(named=True)
+        ]  # fmt: skip
+        rows.append(("Tries of this configuration", " · ".join(links)))
+    alike = queries.failed_alike(run_id)
+    others = alike.run(con).height
+    if others:
+        rows.append(("Failed alike", link(words.alike_failures(others), widgets.sql_url(alike))))
+    widgets.section("Cost and other tries")
+    widgets.rows(rows)
 
 
 def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points: pl.DataFrame) -> None:

@@ -143,3 +143,56 @@ ORDER BY other.source_path, other.attempt""",
 def audit(run_id: str) -> Query:
     """What the MFU audit found about it."""
     return Query("SELECT finding, detail\nFROM mfu_audit\nWHERE run_id = $run_id\nORDER BY finding", {"run_id": run_id})
+
+
+def cost(run_id: str) -> Query:
+    """One row: its GPU-hours and what they rest on, those of its sweep, its stretch and its reason to be tried again.
+
+    No row for a duplicate, which counts nowhere.
+    """
+    return Query(
+        """SELECT mine.outcome, mine.gpu_hours, mine.gpu_hours_idle, runs.gpu_hours_basis, runs.queue_wait_s,
+  runs.num_gpus, sweep_cost.gpu_hours AS sweep_gpu_hours, stretched.duration_s, stretched.usual_duration_s,
+  stretched.stretch_cause, retry.reason
+FROM run_outcomes AS mine
+JOIN runs USING (run_id)
+LEFT JOIN sweep_cost ON sweep_cost.origin = mine.origin AND sweep_cost.sweep = mine.sweep
+LEFT JOIN (SELECT * FROM stretched_runs WHERE run_id = $run_id) AS stretched ON true
+LEFT JOIN (SELECT * FROM retry_list WHERE run_id = $run_id) AS retry ON true
+WHERE mine.run_id = $run_id""",
+        {"run_id": run_id},
+    )
+
+
+def same_configuration(run_id: str) -> Query:
+    """Every try of its configuration within its sweep, this one included, in the order of their starts."""
+    return Query(
+        """SELECT other.run_id, other.status, other.gpu_hours
+FROM run_outcomes AS this
+JOIN run_outcomes AS other ON other.origin = this.origin AND other.sweep IS NOT DISTINCT FROM this.sweep
+  AND other.configuration_id = this.configuration_id
+JOIN runs ON runs.run_id = other.run_id
+WHERE this.run_id = $run_id
+ORDER BY runs.started_at NULLS LAST, runs.source_path, runs.attempt""",
+        {"run_id": run_id},
+    )
+
+
+def failed_alike(run_id: str) -> Query:
+    """Other failures of its sweep with the same status whose deciding line differs only in digits."""
+    return Query(
+        """WITH failed AS (
+  SELECT outcomes.run_id, outcomes.origin, outcomes.sweep, outcomes.status, model, num_nodes, layout, status_evidence,
+    regexp_replace(status_evidence, '[0-9][0-9.,]*', '#', 'g') AS wording
+  FROM run_outcomes AS outcomes
+  JOIN (SELECT run_id, model, num_nodes, layout, status_evidence FROM runs) USING (run_id)
+  WHERE is_failure
+)
+SELECT other.run_id, other.model, other.num_nodes, other.layout, other.status, other.status_evidence
+FROM failed AS this
+JOIN failed AS other ON other.origin = this.origin AND other.sweep IS NOT DISTINCT FROM this.sweep
+  AND other.status = this.status AND other.wording = this.wording AND other.run_id <> this.run_id
+WHERE this.run_id = $run_id
+ORDER BY other.model, other.num_nodes, other.layout, other.run_id""",
+        {"run_id": run_id},
+    )

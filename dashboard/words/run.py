@@ -11,6 +11,7 @@ from dashboard.curves import Curve, beyond_in_words
 from dashboard.frontier import hardware
 from dashboard.labels import MISSING, count, memory, number, percent, seconds, significant
 from dashboard.words.ailments import ailments
+from dashboard.words.failures import hours_text, stretch
 
 Run = Mapping[str, Any]
 
@@ -316,3 +317,37 @@ def alike(more: int) -> str:
     ('', '15 more like it')
     """
     return f"{number(more)} more like it" if more else ""
+
+
+_BASIS = {
+    "given": "as the scheduler or the source says",
+    "timestamps": "from its first to its last timestamp",
+    "steps": "at least: steps times step time, its log has no times for them",
+}
+
+
+def cost(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of what the run cost, whether it was stretched, and why it is worth another try."""
+    hours, whole, idle, wait_s = (
+        row[name] for name in ("gpu_hours", "sweep_gpu_hours", "gpu_hours_idle", "queue_wait_s")
+    )
+    if hours is None:
+        pairs = [("Took", "unknown: its log has no times, and no steps with their times")]
+    else:
+        share = f", {percent(hours / whole)} of its sweep" if whole else ""
+        basis = _BASIS.get(row["gpu_hours_basis"] or "", "")
+        pairs = [("Took", f"**{hours_text(hours)}**{share}" + (f" ({basis})" if basis and not idle else ""))]
+    if idle:
+        pairs.append(("Held beyond the log", f"{hours_text(idle)}: start-up, waiting or hanging"))
+    if wait_s:
+        pairs.append(("Waited in the queue", f"{number(wait_s / 60, 1)} min"))
+    if row["stretch_cause"]:
+        pairs.append(("Took many times the usual", stretch(row)))
+    if row["reason"]:
+        pairs.append(("Worth submitting again", str(row["reason"])))
+    return pairs
+
+
+def alike_failures(runs: int) -> str:
+    """How many others of the sweep failed in the same words."""
+    return f"{count(runs, 'other run')} of the sweep, in the same words"

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-PAGES = ("", "best", "scaling", "frontier", "runs", "sql", "health")
+PAGES = ("", "best", "scaling", "frontier", "failures", "runs", "sql", "health")
 AXE = Path(os.environ.get("AXE_HOME") or Path.home() / ".cache" / "sweepscope-axe") / "node_modules/axe-core/axe.min.js"
 
 
@@ -100,6 +100,20 @@ def test_sql_answers_and_refuses_in_words(browser: Any, demo: str) -> None:
         assert ask(page, "select 40 + 2 as answer") == "42"
         submit(page, "drop table runs")
         page.get_by_text(re.compile("SELECT")).first.wait_for()
+
+
+def test_failures_lead_to_the_line_that_decided_and_the_choice_stays_in_the_address(browser: Any, own: str) -> None:
+    with opened(browser, f"{own}/failures") as page:
+        page.get_by_text(re.compile("1 of 4 runs failed")).first.wait_for()
+        page.wait_for_selector(".js-plotly-plot")
+        page.get_by_role("spinbutton", name=re.compile("Price")).fill("2.5")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**price=2.5*")
+        page.get_by_role("link", name=re.compile("CUDA out of memory")).first.click()
+        page.wait_for_url("**/run?run=*")
+        settled(page)
+        page.get_by_text("Ran out of GPU memory").first.wait_for()
+        page.get_by_text("Cost and other tries").first.wait_for()
 
 
 def test_own_runs_come_first_and_published_ones_stay_apart(browser: Any, own: str) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from pipeline.store.publish import macros
+from pipeline.store.publish import VIEW_FOLDER, load_views, macros
 from schemas import ddl
-from schemas.registry import ALL
+from schemas.registry import ALL, TABLES
 from schemas.tables import STORE_INFO
 
 Row = dict[str, Any]
@@ -131,6 +131,30 @@ def write_store(path: Path, **rows: Sequence[Row]) -> Path:
                 connection.execute(f"INSERT INTO {ddl.quote(table.name)} SELECT * FROM new_rows")
                 connection.unregister("new_rows")
     return path
+
+
+def write_real_store(path: Path, **rows: Sequence[Row]) -> Path:
+    """A store file whose views are the real ones over the given tables."""
+    with duckdb.connect(str(path)) as connection:
+        for table in (*TABLES.values(), STORE_INFO):
+            connection.execute(ddl.create_table(table))
+            given = [_STORE_INFO] if table is STORE_INFO else rows.get(table.name)
+            if given:
+                connection.register("new_rows", table.conform(pl.DataFrame(list(given), infer_schema_length=None)))
+                connection.execute(f"INSERT INTO {ddl.quote(table.name)} SELECT * FROM new_rows")
+                connection.unregister("new_rows")
+        for statement in load_views(VIEW_FOLDER).values():
+            connection.execute(statement)
+    return path
+
+
+def make_real_home(home: Path, **rows: Sequence[Row]) -> Path:
+    """A SWEEPSCOPE_HOME whose published version 1 has the real views over `rows`."""
+    store = home / "store"
+    store.mkdir(parents=True)
+    write_real_store(store / "results-1.duckdb", **rows)
+    (store / "results.duckdb").symlink_to("results-1.duckdb")
+    return home
 
 
 def make_home(home: Path, **rows: Sequence[Row]) -> Path:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
-import polars as pl
 import pytest
 
 from dashboard.queries.canned import CANNED, Canned
 from dashboard.sandbox import run_query
-from pipeline.store.publish import VIEW_FOLDER, load_views
-from schemas import ddl
-from schemas.registry import TABLES
-from tests.dashboard.store_rows import Row, event_row, reject_row, run_row, setting_row, step_rows
+from tests.dashboard.store_rows import (
+    Row,
+    event_row,
+    reject_row,
+    run_row,
+    setting_row,
+    step_rows,
+    write_real_store,
+)
 
 FILLED: dict[str, list[Row]] = {
     "runs": [
@@ -35,27 +39,14 @@ FILLED: dict[str, list[Row]] = {
 }
 
 
-def real_store(path: Path, rows: dict[str, list[Row]]) -> Path:
-    with duckdb.connect(str(path)) as connection:
-        for name, table in TABLES.items():
-            connection.execute(ddl.create_table(table))
-            if name in rows:
-                connection.register("rows", table.conform(pl.DataFrame(rows[name], infer_schema_length=None)))
-                connection.execute(f"INSERT INTO {ddl.quote(name)} SELECT * FROM rows")
-                connection.unregister("rows")
-        for view in load_views(VIEW_FOLDER).values():
-            connection.execute(view)
-    return path
-
-
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return real_store(tmp_path_factory.mktemp("filled") / "results-1.duckdb", FILLED)
+    return write_real_store(tmp_path_factory.mktemp("filled") / "results-1.duckdb", **FILLED)
 
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return real_store(tmp_path_factory.mktemp("bare") / "results-1.duckdb", {})
+    return write_real_store(tmp_path_factory.mktemp("bare") / "results-1.duckdb")
 
 
 @pytest.mark.parametrize("canned", CANNED, ids=lambda canned: canned.key)

@@ -1,0 +1,252 @@
+"""Failures & cost: what failed and why, which patterns fail, where the GPU-hours went, and what to submit again."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+import polars as pl
+import streamlit as st
+
+from dashboard import failures, grid_widgets, labels, shell, url_state, widgets
+from dashboard.charts import failures as charts
+from dashboard.failures import Pattern
+from dashboard.marks import OUTCOME, STATUS
+from dashboard.queries import failures as queries
+from dashboard.queries.failures import PATTERNS, Scope
+from dashboard.shell import View
+from dashboard.slices import offered_origins
+from dashboard.words import failures as words
+
+TITLE = "Failures & cost"
+_ALL = "*"
+_BY = ("sweep", "model", "num_nodes", "framework", "accelerator", "strategy", "day", "host")
+_RETRY = (
+    "status", "reason", "model", "num_nodes", "layout", "attempts", "gpu_hours_lost", "last_step", "steps_planned",
+    "evidence_line_no", "status_evidence", "run_dir", "job_id", "run_id",
+)  # fmt: skip
+_RATES = (
+    "dimension", "value", "failure_rate", "failure_rate_low", "failure_rate_high", "runs_judged", "runs_failed",
+    "runs_oom", "runs_hang", "runs_infra", "runs_timeout", "runs_crash", "runs_unexplained", "gpu_hours_lost",
+    "failures_without_gpu_hours",
+)  # fmt: skip
+_COSTS = (
+    "sweep", "runs_tried", "runs_completed", "runs_failed", "gpu_hours", *(f"gpu_hours_{name}" for name in OUTCOME
+    if name != "running"), "gpu_hours_queued", "runs_without_gpu_hours", "gpu_hours_until_winner",
+    "gpu_hours_of_cells_in_order", "cells_in_order", "cells_answered",
+)  # fmt: skip
+_STRETCHED_SHOWN = 5
+
+
+def _page(view: View) -> None:
+    con = view.store.con
+    found = queries.origins().run(con)
+    if found.is_empty():
+        widgets.head(TITLE, words.NOTHING)
+        return
+    origin = _origin(view, found)
+    sweeps = queries.sweeps(origin).run(con)
+    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with controls:
+        scope = Scope(origin, _sweep(view, sweeps))
+        by = _dimension(view, scope)
+        price = _price()
+    totals = queries.totals(scope).run(con).row(0, named=True)
+    endings = queries.endings(scope).run(con).to_dicts()
+    rates = queries.rates(scope, *PATTERNS).run(con)
+    overall = failures.overall_rate(totals)
+    patterns = failures.patterns(rates, overall) if overall is not None else []
+    search = queries.search(scope).run(con).row(0, named=True)
+    with controls:
+        shell.share_popover()
+        widgets.sql_popover({
+            "Totals": queries.totals(scope), "Endings": queries.rates(scope, by),
+            "Settings": queries.rates(scope, *PATTERNS), "Cost": queries.costs(scope),
+            "Retry list": queries.retries(scope), "Stretched": queries.stretched(scope),
+        })  # fmt: skip
+    with head:
+        others = [name for name in offered_origins(found["origin"].to_list()) if name != origin]
+        links = [(f"{name} results", f"?origin={name}") for name in others]
+        meta = words.meta(totals, scope.sweep, sweeps.height)
+        widgets.head(TITLE, words.answer(totals, endings, patterns), meta, origins=(origin,), links=links)
+    widgets.figures([widgets.Figure(*figure) for figure in words.figures(totals, search, price)])
+    with st.container(key="hero"):
+        left, right = st.columns([0.6, 0.4], gap="large")
+    with left, st.container(gap="xsmall"):
+        _draw_endings(view, scope, by, totals)
+    with right, st.container(gap="xsmall"):
+        _draw_patterns(view, patterns, overall)
+    left, right = st.columns([0.5, 0.5], gap="large")
+    with left, st.container(gap="xsmall"):
+        _draw_hours(view, endings)
+        _draw_stretched(view, scope)
+    with right, st.container(gap="xsmall"):
+        _draw_reasons(view, scope)
+    _draw_retries(view, scope)
+    _draw_tables(view, scope, rates, by)
+
+
+def _origin(view: View, found: pl.DataFrame) -> str:
+    """The origin that the address names, else that of the other pages, else the first that the store offers."""
+    offered = offered_origins(found["origin"].to_list())
+    wanted = (view.filters.origin, view.chosen.origin if view.chosen else None)
+    return next((name for name in wanted if name in offered), offered[0])
+
+
+def _sweep(view: View, sweeps: pl.DataFrame) -> str | None:
+    """One sweep, or all. Of published runs one study at first: what others published does not add up."""
+    names = sweeps["sweep"].to_list()
+    chosen = view.chosen.sweep if view.chosen else None
+    default = chosen if chosen is not None and chosen in names and not view.filters.sweep else _ALL
+    bound = url_state.one("sweep", [_ALL, *names], default)
+    runs = dict(sweeps.iter_rows())
+    wanted = st.selectbox(
+        "Sweep", [_ALL, *names], key=bound.key, on_change=bound.on_change, width=300,
+        format_func=lambda name: f"{name} · {labels.count(runs[name], 'run')}" if name in runs else "all sweeps",
+    )  # fmt: skip
+    return None if wanted == _ALL else wanted
+
+
+def _dimension(view: View, scope: Scope) -> str:
+    """What the bars stand for; only what the runs differ in, so that there is more than one bar where possible."""
+    values = queries.rates(scope, *_BY).run(view.store.con)["dimension"].value_counts()
+    varied = dict(values.iter_rows())
+    offered = [name for name in _BY if varied.get(name, 0) > (0 if name == "model" else 1)] or ["sweep"]
+    bound = url_state.one("by", offered, offered[0])
+    return st.selectbox(
+        "Endings by", offered, key=bound.key, on_change=bound.on_change, width=150, format_func=words.dimension_option
+    )
+
+
+def _price() -> float | None:
+    """Dollars per GPU-hour, kept in the address; the store knows no prices."""
+    given = st.query_params.get("price", "")
+    try:
+        st.session_state["price"] = max(float(given), 0.0) or None
+    except ValueError:
+        st.session_state["price"] = None
+    return st.number_input(
+        "Price per GPU-hour, $", min_value=0.0, step=0.1, key="price", on_change=_keep_price, width=150,
+        placeholder="none",
+    )  # fmt: skip
+
+
+def _keep_price() -> None:
+    price = st.session_state["price"]
+    url_state.put("price", [f"{price:g}"] if price else [])
+
+
+def _draw_endings(view: View, scope: Scope, by: str, totals: dict[str, Any]) -> None:
+    widgets.section("How runs ended", f"by {words.dimension_option(by).lower()}, run attempts")
+    rows = failures.endings_by(queries.rates(scope, by).run(view.store.con))
+    if rows.is_empty():
+        widgets.note("No run names one.")
+        return
+    names = [words.value_label(by, row["value"], row["others"]) for row in rows.iter_rows(named=True)]
+    hovers = [
+        words.endings_hover(labels.plain(name), row)
+        for name, row in zip(names, rows.iter_rows(named=True), strict=True)
+    ]
+    widgets.chart(
+        charts.draw_endings(rows, names, hovers, view.tokens), key="endings",
+        alt=words.endings_alt(by, rows.height, totals),
+    )  # fmt: skip
+    present = [OUTCOME[name].text for name in OUTCOME if name in rows.columns and rows[name].sum()]
+    st.html(f'<div class="ss-legend">{"".join(f"<span>{widgets.rich(text)}</span>" for text in present)}</div>')
+
+
+def _draw_patterns(view: View, patterns: list[Pattern], overall: float | None) -> None:
+    widgets.section("Settings that fail most", f"95 % interval, {failures.MIN_JUDGED} runs or more")
+    if not patterns or overall is None:
+        widgets.note("Too few runs to tell settings apart.")
+        return
+    widgets.chart(
+        charts.draw_patterns(patterns, overall, view.tokens), key="patterns", alt=words.patterns_alt(patterns)
+    )
+
+
+def _draw_hours(view: View, endings: list[dict[str, Any]]) -> None:
+    widgets.section("Where the GPU-hours went", "by how the runs ended")
+    if all(row["gpu_hours"] is None for row in endings):
+        widgets.note("No run of this scope says when it began and ended, and none logged steps with their times.")
+        return
+    order = list(OUTCOME)
+    rows = sorted(endings, key=lambda row: order.index(row["outcome"]))
+    widgets.chart(charts.draw_hours(rows, view.tokens), key="hours", alt=words.hours_alt(rows))
+
+
+def _draw_stretched(view: View, scope: Scope) -> None:
+    rows = queries.stretched(scope).run(view.store.con)
+    if rows.is_empty():
+        return
+    widgets.section("Runs that took many times the usual", labels.count(rows.height, "run"))
+    grid_widgets.items([
+        (*words.stretched_line(row), widgets.run_url(row["run_id"]))
+        for row in rows.head(_STRETCHED_SHOWN).iter_rows(named=True)
+    ])  # fmt: skip
+
+
+def _draw_reasons(view: View, scope: Scope) -> None:
+    rows = queries.reasons(scope).run(view.store.con)
+    if rows.is_empty():
+        return
+    widgets.section("Why runs failed", "the lines that decided, numbers taken out; each leads to a run")
+    grid_widgets.items([
+        (
+            f"{STATUS[row['status']].text}: {words.wording(row['wording'])}",
+            labels.count(row["runs"], "run"),
+            widgets.run_url(row["run_id"]),
+        )
+        for row in rows.iter_rows(named=True)
+    ])  # fmt: skip
+    st.html(f'<p class="ss-note">{widgets.link("All failed runs", _failed_url(scope))}</p>')
+
+
+def _failed_url(scope: Scope) -> str:
+    failed = [
+        "oom",
+        "host_oom",
+        "hang",
+        "nccl_error",
+        "crash",
+        "timeout",
+        "node_fail",
+        "preempted",
+        "truncated",
+        "failed",
+    ]
+    sweeps = {} if scope.sweep is None else {"sweeps": scope.sweep}
+    return f"runs?{urlencode({'origins': scope.origin, 'statuses': failed, **sweeps}, doseq=True)}"
+
+
+def _draw_retries(view: View, scope: Scope) -> None:
+    if scope.origin == "published":
+        return
+    rows = queries.retries(scope).run(view.store.con)
+    widgets.section("Worth submitting again", words.retry_title(rows.height) if rows.height else "")
+    if rows.is_empty():
+        widgets.note(words.NO_RETRY)
+        return
+    symbols = {word: mark.text for word, mark in STATUS.items()}
+    shown = rows.with_columns(status=pl.col("status").replace_strict(symbols, default=pl.col("status")))
+    widgets.table(shown, _RETRY, wide=("status_evidence", "run_dir"))
+    widgets.csv_button(rows, "retry_list")
+
+
+def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, by: str) -> None:
+    con = view.store.con
+    everything = pl.concat([queries.rates(scope, by).run(con), rates]).unique(maintain_order=True)
+    widgets.table_twin(
+        f"Failure rates as a table, {labels.count(everything.height, 'row')}", everything, _RATES, csv=everything,
+        csv_name="failure_rates",
+    )  # fmt: skip
+    costs = queries.costs(scope).run(con)
+    widgets.table_twin(
+        f"Cost of each sweep as a table, {labels.count(costs.height, 'row')}", costs, _COSTS, csv=costs,
+        csv_name="sweep_cost",
+    )  # fmt: skip
+    for text in words.HOW_TO_READ:
+        widgets.note(text)
+
+
+_page(shell.begin())

@@ -1,0 +1,148 @@
+"""Charts of the page on failures: endings as stacked bars, failure rates as dots with intervals, GPU-hours as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from dashboard.failures import Pattern, hours_figure
+from dashboard.labels import number, percent, plain
+from dashboard.marks import OUTCOME, Mark
+from dashboard.theme import Theme, text_on
+
+_ROW_HEIGHT = 30
+_AXIS_HEIGHT = 48
+_MAX_LABEL = 30
+_RATE_AXIS_END = 124  # room for the counts right of 100 %
+_MIN_LABELLED = 0.055  # share of the longest bar from which a segment holds its number
+_SEGMENTS = tuple(name for name in OUTCOME if name != "running")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
+
+
+def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str], tokens: Theme) -> go.Figure:
+    """One bar per row of `failures.endings_by`, cut by how its runs ended: completed first, then the failures."""
+    figure = go.Figure()
+    longest = int(rows["runs_tried"].max() or 1)  # type: ignore[arg-type]
+    places = list(range(rows.height))
+    base = [0] * rows.height
+    for name in _SEGMENTS:
+        counts = rows[name].to_list()
+        mark = OUTCOME[name]
+        color = getattr(tokens, mark.color)
+        figure.add_bar(
+            x=counts, y=places, base=list(base), orientation="h", width=0.72, hovertext=list(hovers),
+            hovertemplate="%{hovertext}<extra></extra>",
+            marker={"color": color, "line": {"width": 0},
+                    "pattern": _hatch(mark, tokens)},
+        )  # fmt: skip
+        for place, (start, count) in enumerate(zip(base, counts, strict=True)):
+            if count / longest >= _MIN_LABELLED:
+                figure.add_annotation(
+                    x=start + count / 2, y=place, showarrow=False, font={"size": 12, "color": text_on(color)},
+                    text=f"{mark.symbol} {number(count)}", bgcolor=color if mark.hatch else None, borderpad=1,
+                )  # fmt: skip
+        base = [start + count for start, count in zip(base, counts, strict=True)]
+    figure.update_layout(
+        barmode="overlay",
+        height=_ROW_HEIGHT * max(rows.height, 1) + _AXIS_HEIGHT,
+        margin={"t": 8, "b": _AXIS_HEIGHT},
+        xaxis={
+            "range": [0, longest * 1.02],
+            "title": {"text": "Run attempts"},
+            "showgrid": True,
+            "tickformat": ",d",
+            "nticks": min(longest + 1, 8),
+        },
+        yaxis=_row_axis([plain(_shortened(label)) for label in labels], tokens),
+    )
+    return figure
+
+
+def draw_patterns(patterns: Sequence[Pattern], overall: float, tokens: Theme) -> go.Figure:
+    """Failure rate of each pattern with its 95 % interval; filled where all of it is above the overall rate."""
+    figure = go.Figure()
+    figure.add_vline(x=100 * overall, line={"width": 1, "dash": "dot", "color": tokens.axis})
+    for place, pattern in enumerate(patterns):
+        color = tokens.failed if pattern.is_above else tokens.soft
+        figure.add_shape(
+            type="line", x0=100 * pattern.low, x1=100 * pattern.high, y0=place, y1=place,
+            line={"width": 2, "color": color},
+        )  # fmt: skip
+        figure.add_scatter(
+            x=[100 * pattern.rate], y=[place], mode="markers", hovertemplate="%{hovertext}<extra></extra>",
+            hovertext=[f"<b>{plain(pattern.name)}</b><br>{number(pattern.failed)} of {number(pattern.judged)} failed: "
+                       f"{percent(pattern.rate, 0)}<br>95 % interval {percent(pattern.low, 0)} to "
+                       f"{percent(pattern.high, 0)}"],
+            marker={"size": 10, "color": color if pattern.is_above else tokens.page,
+                    "line": {"width": 2, "color": color}},
+        )  # fmt: skip
+        figure.add_annotation(
+            x=_RATE_AXIS_END, y=place, xanchor="right", showarrow=False, font={"size": 12, "color": tokens.mute},
+            text=f"{number(pattern.failed)} of {number(pattern.judged)}", bgcolor=tokens.page, borderpad=1,
+        )  # fmt: skip
+    figure.update_layout(
+        height=_ROW_HEIGHT * max(len(patterns), 1) + _AXIS_HEIGHT,
+        hoverdistance=30,
+        xaxis={
+            "range": [0, _RATE_AXIS_END],
+            "title": {"text": "Failure rate, %; dots = all runs"},
+            "tickvals": list(range(0, 101, 20)),
+            "showgrid": True,
+        },
+        yaxis=_row_axis([plain(_shortened(pattern.name)) for pattern in patterns], tokens),
+    )
+    return figure
+
+
+def draw_hours(endings: Sequence[Mapping[str, Any]], tokens: Theme) -> go.Figure:
+    """GPU-hours by ending, one zero-based bar each, with their share of what is known."""
+    known = sum(row["gpu_hours"] or 0 for row in endings)
+    longest = max((row["gpu_hours"] or 0 for row in endings), default=0) or 1
+    figure = go.Figure()
+    for place, row in enumerate(endings):
+        mark, hours = OUTCOME[row["outcome"]], row["gpu_hours"]
+        figure.add_bar(
+            x=[hours or 0], y=[place], orientation="h", width=0.6, hoverinfo="skip",
+            marker={"color": getattr(tokens, mark.color), "line": {"width": 0},
+                    "pattern": _hatch(mark, tokens)},
+        )  # fmt: skip
+        share = f" · {percent((hours or 0) / known, 0)}" if known and hours is not None else ""
+        dark = row["runs_without_gpu_hours"]
+        unknown = f" · unknown for {number(dark)} of {number(row['runs'])}" if dark else ""
+        text = (
+            f"unknown for all {number(row['runs'])}"
+            if hours is None
+            else f"<b>{hours_figure(hours)}</b>{share}{unknown}"
+        )
+        figure.add_annotation(
+            x=hours or 0, y=place, xanchor="left", xshift=6, showarrow=False, text=text,
+            font={"size": 12, "color": tokens.soft},
+        )  # fmt: skip
+    figure.update_layout(
+        height=_ROW_HEIGHT * max(len(endings), 1) + 8,
+        xaxis={"range": [0, longest * 2.2], "visible": False},
+        yaxis=_row_axis([plain(OUTCOME[row["outcome"]].text) for row in endings], tokens),
+    )
+    return figure
+
+
+def _hatch(mark: Mark, tokens: Theme) -> dict[str, Any]:
+    """Hatch lines in the page's colour over the bar's own."""
+    return {"shape": mark.hatch, "fillmode": "overlay", "fgcolor": tokens.page, "size": 6, "solidity": 0.25}
+
+
+def _row_axis(labels: Sequence[str], tokens: Theme) -> dict[str, Any]:
+    """Rows from top to bottom."""
+    return {
+        "range": [max(len(labels), 1) - 0.5, -0.5],
+        "tickvals": list(range(len(labels))),
+        "ticktext": list(labels),
+        "tickfont": {"size": 13, "color": tokens.ink},
+        "ticklabelstandoff": 6,
+    }

@@ -1,0 +1,111 @@
+"""Failures & cost, and the run page's part of it, headless over small stores with the real views."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.dashboard.app_pages.test_data_pages import open_page, text_of
+from tests.dashboard.store_rows import event_row, make_real_home, run_row
+
+_START = datetime(2026, 11, 20, 8, 0)
+
+
+def ran(run_id: str, *, at: int = 0, minutes: int = 30, **changes: Any) -> dict[str, Any]:
+    start = _START + timedelta(minutes=at)
+    return run_row(
+        run_id, started_at=start, ended_at=start + timedelta(minutes=minutes), gpu_hours=16 * minutes / 60,
+        gpu_hours_basis="timestamps", **changes,
+    )  # fmt: skip
+
+
+def died(run_id: str, status: str, evidence: str, **changes: Any) -> dict[str, Any]:
+    return ran(run_id, status=status, status_evidence=evidence, mfu=None, tokens_per_s_per_gpu=None, **changes)
+
+
+RUNS = [
+    ran("good"),
+    ran("slow", at=40, dp=8, tp=2, tokens_per_s_per_gpu=100.0),
+    *(died(f"oom{i}", "oom", f"CUDA out of memory. Tried {i}.5 GiB", mbs=10, gas=1, at=80) for i in range(4)),
+    died("net", "nccl_error", "NCCL error in: <b>x</b>", dp=4, tp=4, at=100),
+    died("net2", "node_fail", "DUE TO NODE FAILURE", dp=4, tp=4, at=140),
+    died("stopped", "cancelled", "CANCELLED AT"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    lost = event_row("net2", kind="node_fail", line_no=91, text="DUE TO NODE FAILURE")
+    return make_real_home(tmp_path / "home", runs=RUNS, events=[lost])
+
+
+def test_the_first_screen_says_what_failed_and_what_it_cost(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(open_page(home, monkeypatch, "failures")).replace("\xa0", " ")
+    assert "<b>6 of 8 runs failed (75 %)</b>; 4 of them ran out of GPU memory." in text
+    assert "Failures took 48.0 of 72.0 GPU-hours (67 %)." in text
+    assert "1 stopped, running or unknown is in no rate" in text
+    # The winner ran first, so its cell had cost 8 + 8 GPU-hours then: "stopped" began at the same minute.
+    assert 'GPU-hours until the winners had run</div><div class="value">16.0' in text
+
+
+def test_reasons_lead_to_runs_and_are_escaped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(open_page(home, monkeypatch, "failures"))
+    assert "CUDA out of memory. Tried # GiB" in text
+    assert "run?run=oom" in text
+    assert "<b>x</b>" not in text
+    assert "&lt;b&gt;x&lt;/b&gt;" in text
+
+
+def table(app: AppTest, column: str) -> Any:
+    (found,) = [one.value for one in app.dataframe if column in one.value.columns]
+    return found
+
+
+def test_the_retry_list_holds_what_the_machines_ended(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table(open_page(home, monkeypatch, "failures"), "Attempts")
+    assert rows["Status"].to_list() == ["▣ node failure"]
+    assert rows["Attempts"].to_list() == [2]
+    assert rows["Evidence line"].to_list() == [91]
+    assert rows["Lost, GPU·h"].to_list() == [16.0]
+
+
+def test_a_price_and_a_dimension_come_from_the_address(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = open_page(home, monkeypatch, "failures", price="2", by="strategy")
+    assert "$144" in text_of(app)
+    assert "by strategy, run attempts" in text_of(app)
+    app = open_page(home, monkeypatch, "failures", price="cheap", by="nonsense")
+    assert "$" not in text_of(app).replace("Price per GPU-hour, $", "")
+
+
+def test_when_nothing_failed_the_page_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(open_page(make_real_home(tmp_path / "home", runs=RUNS[:2]), monkeypatch, "failures"))
+    assert "All 2 runs that ended completed." in text
+    assert "No configuration lost its answer to the machines alone." in text
+
+
+def test_runs_without_model_or_time_still_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = dict.fromkeys(
+        ("model", "seq_len", "gbs_tokens", "num_nodes", "started_at", "ended_at", "gpu_hours", "layout")
+    )
+    home = make_real_home(tmp_path / "home", runs=[run_row("x", status="crash", sweep=None, **bare)])
+    text = text_of(open_page(home, monkeypatch, "failures"))
+    assert "1 of 1 run failed" in text
+    assert "unknown" in text
+
+
+def test_without_a_run_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "sweepscope ingest PATH" in text_of(open_page(make_real_home(tmp_path / "home"), monkeypatch, "failures"))
+
+
+def test_the_run_page_shows_cost_tries_and_similar_failures(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(open_page(home, monkeypatch, "run", run="net2")).replace("\xa0", " ")
+    assert "<b>8.0 GPU-hours</b>, 11.1 % of its sweep (from its first to its last timestamp)" in text
+    assert "run?run=net" in text
+    assert "2 of 2 attempts ended so or alike" in text
+    text = text_of(open_page(home, monkeypatch, "run", run="oom1"))
+    assert "3 other runs of the sweep, in the same words" in text
+    assert "Worth submitting again" not in text
