@@ -141,9 +141,11 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     if rule.pairs is not None:
         # A key whose value cannot be read spoils the record: better none than half of one without a word.
         said = lines.select(text.str.extract(pair_regex(key, kept), 1).alias(key) for key, kept in rule.pairs.items())
-        stands = lines.select(text.str.contains(key_regex(key)).alias(key) for key in rule.pairs)
-        whole = pl.all_horizontal(said[key].is_not_null() | ~stands[key] for key in rule.pairs)
-        kept_text = said.select(pl.when(whole).then(pl.col(key)).alias(key) for key in rule.pairs)
+        lacks = said.select(pl.any_horizontal(pl.all().is_null())).to_series()
+        part = lines.filter(lacks).select(text.str.contains(key_regex(key)).alias(key) for key in rule.pairs)
+        spoilt = pl.any_horizontal(said.filter(lacks)[key].is_null() & part[key] for key in rule.pairs)
+        is_spoilt = lacks.scatter(lacks.arg_true(), part.select(spoilt).to_series())
+        kept_text = said.select(pl.when(~is_spoilt).then(pl.col(key)).alias(key) for key in rule.pairs)
         return lines.with_columns(kept_text.select(_typed(pl.col(key), kept) for key, kept in rule.pairs.items()))
     expression = rule.template.regex if rule.template else rule.regex
     groups = lines.select(said=text.str.extract_groups(expression)).unnest("said")

@@ -32,9 +32,10 @@ class Printed:
     Attributes:
         word: how a dialect file names it.
         quantity: kind of quantity.
-        pattern: expression without capturing groups.
+        pattern: expression of the value, without capturing groups.
         read: matched text to the value in base units.
         example: as it stands in a log.
+        unit: expression of what may stand behind the value and is not read.
         is_number: it ends where the digits or the unit end, so that "16" is not read from "16x8".
     """
 
@@ -44,25 +45,21 @@ class Printed:
     read: Read
     example: str
     is_number: bool = True
-
-
-def _digits(text: pl.Expr) -> pl.Expr:
-    """The number at the beginning, whatever unit follows."""
-    return number(text.str.extract(f"^({NUMBER})"))
+    unit: str = ""
 
 
 def _times(factor: float) -> Read:
     """`number * factor`, without the binary noise of the product."""
-    return lambda text: (_digits(text) * factor).round(9)
+    return lambda text: (number(text) * factor).round(9)
 
 
 def _over(divisor: float) -> Read:
-    return lambda text: divided(_digits(text), divisor)
+    return lambda text: divided(number(text), divisor)
 
 
 def _unit(word: str, quantity: str, spellings: str, read: Read, example: str) -> Printed:
     """A number in one unit; the unit itself may or may not be printed behind it."""
-    return Printed(word, quantity, rf"{NUMBER}(?: ?(?:{spellings}))?", read, example)
+    return Printed(word, quantity, NUMBER, read, example, unit=rf"(?: ?(?:{spellings}))?")
 
 
 _DURATION_S = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -78,7 +75,7 @@ def _duration(text: pl.Expr) -> pl.Expr:
     """Seconds of "412 ms", "1.5s" or "1h 02m 03s": the sum of its parts."""
     parts = []
     for unit, spelling in _DURATION_SPELLINGS:
-        part = _digits(text.str.extract(rf"({NUMBER}) ?(?:{spelling})(?:[^a-zµμ]|$)"))
+        part = number(text.str.extract(rf"({NUMBER}) ?(?:{spelling})(?:[^a-zµμ]|$)"))
         factor = _DURATION_S[unit]
         parts.append(divided(part, 1 / factor) if factor < 1 else part * factor)
     return pl.when(pl.any_horizontal(part.is_not_null() for part in parts)).then(pl.sum_horizontal(parts))
@@ -92,13 +89,13 @@ def _clock(text: pl.Expr) -> pl.Expr:
 
 
 def _per_second(text: pl.Expr) -> pl.Expr:
-    rate = _digits(text)
+    rate = number(text)
     return pl.when(rate > 0).then((1 / rate).round(9))
 
 
 def _epoch(text: pl.Expr) -> pl.Expr:
     """Seconds, or milliseconds, since 1970 in UTC."""
-    value = _digits(text)
+    value = number(text)
     seconds = pl.when(value >= 1e11).then(value / 1e3).otherwise(value)
     return (seconds * 1e6).round().cast(pl.Int64, strict=False).cast(pl.Datetime("us"))
 
@@ -110,7 +107,7 @@ def _bytes(word: str, factor: float) -> Printed:
 
 
 _SECONDS = (
-    _unit("s", "time", "s|secs?|seconds?", _digits, "0.412 s"),
+    _unit("s", "time", "s|secs?|seconds?", number, "0.412 s"),
     _unit("ms", "time", "ms|msecs?|milliseconds?", _over(1e3), "412.0 ms"),
     _unit("us", "time", "us|µs|μs|usecs?", _over(1e6), "412000 us"),
     _unit("ns", "time", "ns", _over(1e9), "412000000 ns"),
@@ -126,20 +123,20 @@ _SIZES = (
     Printed("size", "bytes", rf"{NUMBER} ?[KMGT]?i?B", size, "41.2GiB or 800 MB"),
 )
 _NUMBERS = (
-    Printed("int", "number", _WHOLE, _digits, "1,200"),
-    Printed("float", "number", NUMBER, _digits, "2.31 or 1e-4"),
-    Printed("human", "number", rf"{NUMBER} ?[KkMBGTPQ]?", lambda text: human(text.str.replace("k$", "K")), "13.8K"),
+    Printed("int", "number", _WHOLE, number, "1,200"),
+    Printed("float", "number", NUMBER, number, "2.31 or 1e-4"),
+    Printed("human", "number", rf"{NUMBER} ?[KkMBGTPQ]?", lambda text: human(text.str.replace("k", "K", literal=True)), "13.8K"),
     _unit("thousands", "number", "[Kk]", _times(1e3), "13.8 for 13,800"),
     _unit("millions", "number", "M", _times(1e6), "1.2 for 1,200,000"),
     _unit("billions", "number", "[BG]", _times(1e9), "7.0 for 7,000,000,000"),
 )
 _SHARES = (
     _unit("%", "share", "%", _over(100), "41.2%"),
-    Printed("fraction", "share", NUMBER, _digits, "0.412"),
+    Printed("fraction", "share", NUMBER, number, "0.412"),
 )
 _TFLOPS = (
     _unit("GFLOPs", "flops", r"(?i:gflop/?s?(?:/s(?:/gpu)?)?)", _over(1e3), "412000 GFLOPs"),
-    _unit("TFLOPs", "flops", r"(?i:tflop/?s?(?:/s(?:/gpu)?)?)", _digits, "412.0 TFLOPs"),
+    _unit("TFLOPs", "flops", r"(?i:tflop/?s?(?:/s(?:/gpu)?)?)", number, "412.0 TFLOPs"),
     _unit("PFLOPs", "flops", r"(?i:pflop/?s?(?:/s(?:/gpu)?)?)", _times(1e3), "0.412 PFLOPs"),
 )
 _TEXTS = (

@@ -177,8 +177,8 @@ def value(target: Target | None, name: str | None = None) -> str:
     if target is None:
         return r"\s*\S+?"
     kind = target.printed
-    pattern = f"{kind.pattern}|{MISSING}" if kind.is_number else kind.pattern
-    return rf"\s*(?P<{name or target.column}>{pattern})"
+    group = rf"(?P<{name or target.column}>{kind.pattern}){kind.unit}"
+    return rf"\s*(?:{group}|{MISSING})" if kind.is_number else rf"\s*{group}"
 
 
 def _required(template: Template) -> bool:
