@@ -40,7 +40,7 @@ def _owner(said: Explanation, document: Document) -> str:
         return f"read by {document.name}: {counts}"
     if said.owner is None:
         return f"NOT read by {document.name}: the log does not hold its signature ({counts})"
-    return f"NOT read by {document.name} but by {said.owner}, whose signature it holds more of ({counts})"
+    return f"NOT read by {document.name} but by {said.owner}: the log holds the signature of the latter only ({counts})"
 
 
 def _rule(found: Found) -> list[str]:

@@ -130,21 +130,22 @@ def signs_of(rows: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
 
 
 def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
-    """Dialect per source: most distinct signature literals, then most hits, then the order of `dialects`.
+    """Dialect per source: a declared one, then most distinct signature literals, most hits, the order of `dialects`.
 
-    The first SIGN_LINES decide where they hold any signature, so that a long file need not be searched for more.
+    The first SIGN_LINES decide where they hold any signature, so that a long file need not be searched for more. Who
+    declares a dialect knows its logs: a script of one's own may well print lines like those of nanoGPT.
     """
     counted = signs.filter(pl.col("is_early") == pl.col("is_early").any().over("source"))
     parts = [
         counted.filter(pl.col("literal").is_in(list(d.signature)))
         .group_by("source")
         .agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
-        .with_columns(dialect=pl.lit(d.name), place=pl.lit(place))
+        .with_columns(dialect=pl.lit(d.name), is_declared=pl.lit(d.is_declared), place=pl.lit(place))
         for place, d in enumerate(dialects)
     ]
     best = (
         pl.concat(parts)
-        .sort("source", "distinct", "total", "place", descending=[False, True, True, False])
+        .sort("source", "is_declared", "distinct", "total", "place", descending=[False, True, True, True, False])
         .unique("source", keep="first", maintain_order=True)
     )
     return dict(zip(best["source"].to_list(), best["dialect"].to_list(), strict=True))

@@ -106,8 +106,9 @@ class Dialect:
         settle: what only the whole file can say, such as the unit of a counter. It is given the facts of all blocks of
             the files that this dialect owns, and keeps sources apart.
         log_names: patterns (fnmatch, small letters) of names that are logs although nothing else says so.
-        claims: of a dialect that a user declared: a number that grows whenever the signatures of the declared dialects
-            change. Any file may then have another owner, so all are read again; 0 for the dialects of this package.
+        is_declared: a user's dialect file describes it; where its signature stands, it comes before all others.
+        claims: a number that grows whenever the signatures of the declared dialects change. Any file may then have
+            another owner, so all are read again; 0 where there are none.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Dialect:
     combined: tuple[CombinedSetting, ...] = ()
     settle: Callable[[Facts], Facts] | None = None
     log_names: tuple[str, ...] = ()
+    is_declared: bool = False
     claims: int = 0
     narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

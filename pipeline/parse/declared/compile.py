@@ -34,15 +34,21 @@ _MAX_FILE_CHARS = 4 << 20
 
 def compile_document(document: Document, *, revision: int = 1, claims: int = 0) -> Dialect:
     """The dialect that a document describes. `revision` grows with its changes; for `claims` see `Dialect`."""
-    rules = (*document.steps, *document.settings, *document.events)
-    own = {literal for rule in rules for literal in rule.contains}
     dumped = {name for dump in document.arguments for name in dump.columns}
+    narrowed = {
+        "steps": _contained(document.steps),
+        "settings": tuple(sorted({*_contained(document.settings), *dumped, *environment.ANCHORS})),
+        "gauges": _contained(document.settings),
+        "events": _contained(document.events),
+    }
     return Dialect(
         name=document.name,
         version=COMPILER_VERSION + revision,
+        is_declared=True,
         claims=claims,
         signature=document.signature,
-        anchors=tuple(sorted(own | dumped | set(environment.ANCHORS))),
+        anchors=tuple(sorted({literal for literals in narrowed.values() for literal in literals})),
+        narrowed=narrowed,
         steps=lambda lines: steps(lines, document.steps),
         settings=lambda lines: settings(lines, document.settings, document.arguments),
         gauges=lambda lines: gauges(lines, document.settings),
@@ -51,6 +57,10 @@ def compile_document(document: Document, *, revision: int = 1, claims: int = 0) 
         log_names=document.logs,
         settle=last_of_each_step if document.repeated == "last" else None,
     )
+
+
+def _contained(rules: Sequence[Rule]) -> tuple[str, ...]:
+    return tuple(sorted({literal for rule in rules for literal in rule.contains}))
 
 
 def steps(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:

@@ -94,7 +94,7 @@ def explain(rows: pl.DataFrame, document: Document) -> Explanation:
     is_known = _any([*hits.values(), *(hit for hit, _ in dumps)])
     steps = dialect.steps(rows.drop("row"))
     settings = dialect.settings(rows.drop("row"))
-    signed = dict(signs.select("literal", "hits").iter_rows())
+    signed = dict(signs.group_by("literal").agg(pl.col("hits").sum()).iter_rows())
     rejects = steps.filter(pl.col("step").is_null())
     rest = rows.filter(~is_known).join(rejects, on=["line_no", "text"], how="anti", maintain_order="left")
     return Explanation(

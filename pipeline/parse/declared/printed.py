@@ -88,6 +88,10 @@ def _clock(text: pl.Expr) -> pl.Expr:
     return hours * 3600 + minutes * 60 + text.str.extract(r":([0-9]+(?:\.[0-9]*)?)$").cast(pl.Float64, strict=False)
 
 
+def _human(text: pl.Expr) -> pl.Expr:
+    return human(text.str.replace("k", "K", literal=True))
+
+
 def _per_second(text: pl.Expr) -> pl.Expr:
     rate = number(text)
     return pl.when(rate > 0).then((1 / rate).round(9))
@@ -125,7 +129,13 @@ _SIZES = (
 _NUMBERS = (
     Printed("int", "number", _WHOLE, number, "1,200"),
     Printed("float", "number", NUMBER, number, "2.31 or 1e-4"),
-    Printed("human", "number", rf"{NUMBER} ?[KkMBGTPQ]?", lambda text: human(text.str.replace("k", "K", literal=True)), "13.8K"),
+    Printed(
+        "human",
+        "number",
+        rf"{NUMBER} ?[KkMBGTPQ]?",
+        lambda text: human(text.str.replace("k", "K", literal=True)),
+        "13.8K",
+    ),
     _unit("thousands", "number", "[Kk]", _times(1e3), "13.8 for 13,800"),
     _unit("millions", "number", "M", _times(1e6), "1.2 for 1,200,000"),
     _unit("billions", "number", "[BG]", _times(1e9), "7.0 for 7,000,000,000"),

@@ -28,7 +28,7 @@ class Tables:
             )
         try:
             self.data = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+        except ValueError as error:  # a TOMLDecodeError, or a number of more digits than Python takes
             remedy = "Patterns with backslashes or double quotes go between single quotes."
             raise UsageError(f"{origin} is not TOML: {error}. {remedy}") from error
         except RecursionError as error:

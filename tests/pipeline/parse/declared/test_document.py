@@ -81,6 +81,7 @@ def test_sizes_are_bounded() -> None:
     assert "at most 60 are read" in fault(f"{HEAD}[[step]]\nline = 'step {{step}}{' {_}' * 60}'")
     assert "more than 4 deep" in fault(f"{HEAD}[[step]]\nline = 'step {{step}}{'{?a' * 5}{'?}' * 5}'")
     assert fault("a = " + "[" * 20_000).startswith("acme.toml ")
+    assert "is not TOML" in fault("a = " + "1" * 20_000)
 
 
 def test_the_longest_pattern_that_is_read_compiles() -> None:

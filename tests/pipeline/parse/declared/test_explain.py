@@ -82,7 +82,7 @@ def test_arguments_that_were_not_asked_for_are_named() -> None:
 
 
 def test_a_log_of_another_trainer_is_told() -> None:
-    assert explained("| Tokens/s/GPU: \nTokens per step: 1\n[acme-trainer]\n").owner == "picotron"
+    assert explained("| Tokens/s/GPU: \nTokens per step: 1\n").owner == "picotron"
     assert explained("hello\n").owner is None
     assert explained("").lines == 0
 
