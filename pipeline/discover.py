@@ -113,7 +113,7 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS) -> str:
     path = PurePosixPath(lower)
     while path.suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", path.suffix):  # train.log.1, train.log.2.gz
         path = path.with_suffix("")
-    if path.suffix == ".csv" or is_memory_file(path.name):
+    if path.suffix == ".csv" or is_memory_file(lower):
         return "bench_csv" if path.suffix == ".csv" else "memory"
     if path.name in _NEVER_LOGS:
         return "other"

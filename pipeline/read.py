@@ -12,6 +12,7 @@ import polars as pl
 from pipeline import read_scheduler
 from pipeline.errors import InputError, UnreadableError
 from pipeline.landing import Reader
+from pipeline.memory.gpu_samples import is_samples
 from pipeline.memory.sources import read_memory_file
 from pipeline.parse import engine, lines
 from pipeline.parse.assemble import SIDECAR_SETTINGS, SOURCES
@@ -263,6 +264,8 @@ def _read_table(row: dict[str, object], reader: Reader, state: _State) -> dict[s
     if jobs := read_scheduler.recognise(head):
         return _read_jobs(jobs, row, itertools.chain([head], chunks), state)
     if table is None:
+        if is_samples(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
+            return _read_memory(row, reader, itertools.chain([head], chunks), state)
         return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
     text = b"".join(_limited(itertools.chain([head], chunks), path)).decode("utf-8-sig", "replace")
     rows, rejects = table.read(text)

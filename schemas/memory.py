@@ -28,6 +28,7 @@ MEMORY_SNAPSHOTS = Table(
         "violations", "warnings",
     ),
     overrides=(_RANK,),
+    nullable_key=("device",),
 )  # fmt: skip
 
 MEMORY_TIMELINE = Table(
@@ -35,6 +36,7 @@ MEMORY_TIMELINE = Table(
     description="Memory over time, thinned out so that every peak stays.",
     grain="one row per file, device, category and kept point",
     primary_key=("source_path", "device", "category", "point"),
+    nullable_key=("device",),
     column_names=(
         "source_path", "device", "category", "point", "ts", "requested_allocated_bytes", "requested_active_bytes",
         "allocated_bytes", "reserved_bytes", "phase",
@@ -50,6 +52,7 @@ MEMORY_AT_PEAK = Table(
     "The bytes of one file and device add up to its peak.",
     grain="one row per file, device and group of blocks",
     primary_key=("source_path", "device", "group_no"),
+    nullable_key=("device",),
     column_names=(
         "source_path", "device", "group_no", "category", "rule", "mem_origin", "frame", "stack", "label",
         "block_bytes", "blocks", "bytes",

@@ -39,7 +39,9 @@ MEM_ORIGIN: dict[str, str] = {
 }
 
 COLUMNS = (
-    _int("device", "id", "device ordinal within the process (after CUDA_VISIBLE_DEVICES); -1 is the CPU", minimum=-1),
+    _int(
+        "device", "id", "device ordinal within the process; -1 is the CPU, NULL where the file does not say", minimum=-1
+    ),
     _text("mem_source", "what kind of file says so", MEM_SOURCE),
     _int("segments", "count", "cudaMalloc calls, or mapped ranges of expandable segments, held at the end"),
     _int("blocks", "count", "blocks of the segments at the end, free ones included"),

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import re
 
-VERSIONS = {"memory_snapshot": 1}
+VERSIONS = {
+    "memory_snapshot": 1, "memory_stats": 1, "memory_summary": 1, "memory_timeline": 1, "kineto": 1, "gpu_samples": 1,
+}  # fmt: skip
 """Version of each reader by the name that the ledger keeps; a higher one makes its files new again."""
 
 _PICKLE = re.compile(r"\.(?:pickle|pkl)$")
+_STATISTICS = re.compile(r"mem\w*[_.-]?(?:summary|stats?|statistics)\w*\.(?:txt|json|log)$")
+_TRACE = re.compile(r"(?:mem|trace|timeline|prof|kineto).*\.(?:json|raw)$|\.raw$")
+_SAMPLES = re.compile(r"(?:dcgm|dmon|nvidia[_-]?smi).*\.(?:txt|log|out|prom|dat)$|\.prom$")
 # Files that may be anything else as well are taken when their name says memory.
 _NAMED = re.compile(r"\.html$|(?:mem|alloc|oom|snapshot).*\.(?:zip|pt|pth|bin|p)$")
 _RANK = re.compile(r"rank[_-]?(\d{1,6})|(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)")
 
 
 def is_memory_file(name: str) -> bool:
-    """Whether a file may hold memory artefacts, by its name without `.gz` and the like.
+    """Whether a file may hold memory artefacts, by its name. Nobody packs JSON but for profiler traces.
 
     >>> is_memory_file("rank3_memory_snapshot.pickle"), is_memory_file("model.pt"), is_memory_file("snapshot_oom.html")
     (True, False, True)
     """
     lower = name.lower()
-    return bool(_PICKLE.search(lower) or _NAMED.search(lower))
+    plain = re.sub(r"\.(?:gz|zst)$", "", lower)
+    if plain != lower and plain.endswith(".json"):
+        return True
+    return any(kind.search(plain) for kind in (_PICKLE, _NAMED, _STATISTICS, _TRACE, _SAMPLES))
 
 
 def rank_of(path: str) -> int | None:

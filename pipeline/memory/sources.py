@@ -5,17 +5,23 @@ By name first (`names.is_memory_file`, for discovery), then by content. A new fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
+from pipeline.memory import kineto, profiler, statistics
 from pipeline.memory.containers import NO_SNAPSHOT
+from pipeline.memory.gpu_samples import is_samples, read_samples
 from pipeline.memory.limited import analyse_limited
 from pipeline.memory.names import rank_of
 from pipeline.memory.values import RefusedError
 from schemas.registry import TABLES
+
+SNIFF_BYTES = 16 << 10
+TEXT_LIMIT_BYTES = 512 << 20
 
 
 @dataclass(frozen=True)
@@ -34,9 +40,23 @@ def read_memory_file(path: str, chunks: Iterable[bytes], place: Mapping[str, obj
     """Read one file. `place` has `run_dir` and `sweep` as discovery found them.
 
     Raises:
-        RefusedError: it is not what its name says, is damaged, or goes beyond the limits.
+        ValueError: it is not what it seems to be, is damaged, or goes beyond the limits (RefusedError: a pickle).
         InputError: `chunks` cannot be read.
     """
+    stream = iter(chunks)
+    head = next(stream, b"")
+    while 0 < len(head) < SNIFF_BYTES and (chunk := next(stream, b"")):
+        head += chunk
+    whole = itertools.chain([head], stream)
+    reader = next((read for matches, read in _READERS if matches(head)), None)
+    if reader is None:
+        if path.lower().endswith((".pickle", ".pkl")):
+            raise RefusedError("not a pickle of protocol 2 to 5")
+        return MemoryFile(None, skipped="holds no memory timeline, trace, statistics, snapshot or GPU samples")
+    return reader(path, whole, place)
+
+
+def _snapshot(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
     try:
         rows = analyse_limited(chunks)
     except RefusedError as error:
@@ -44,6 +64,50 @@ def read_memory_file(path: str, chunks: Iterable[bytes], place: Mapping[str, obj
             return MemoryFile(None, skipped=NO_SNAPSHOT)
         raise
     return MemoryFile("memory_snapshot", _frames(rows, path, place))
+
+
+def _trace(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
+    rows, odd = kineto.read_trace(chunks)
+    if not rows["memory_snapshots"]:
+        if odd:
+            raise ValueError(f"none of its {odd:,} memory events can be read")
+        return MemoryFile(None, skipped="a profiler trace without memory events (record with profile_memory=True)")
+    for row in rows["memory_snapshots"]:
+        row["warnings"] = f"{odd:,} memory events could not be read" if odd else None
+    return MemoryFile("kineto", _frames(rows, path, place))
+
+
+def _timeline(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
+    rows = profiler.read_timeline(b"".join(_limited(chunks)))
+    return MemoryFile("memory_timeline", _frames(rows, path, place))
+
+
+def _samples(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
+    frame, rejects = read_samples(_text(chunks))
+    frame = frame.with_columns(source_path=pl.lit(path), run_dir=pl.lit(place["run_dir"], pl.String))
+    return MemoryFile("gpu_samples", {"gpu_samples": TABLES["gpu_samples"].conform(frame)}, rejects, "gpu_samples")
+
+
+def _statistics(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
+    text = _text(chunks)
+    if statistics.is_summary(text):
+        rows = statistics.read_summaries(text)
+        return MemoryFile("memory_summary", _frames({"memory_snapshots": rows}, path, place))
+    row = statistics.read_statistics(text)
+    return MemoryFile("memory_stats", _frames({"memory_snapshots": [row]}, path, place))
+
+
+def _limited(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > TEXT_LIMIT_BYTES:
+            raise ValueError(f"it is larger than {TEXT_LIMIT_BYTES >> 20} MiB")
+        yield chunk
+
+
+def _text(chunks: Iterable[bytes]) -> str:
+    return b"".join(_limited(chunks)).decode("utf-8-sig", "replace")
 
 
 def _frames(
@@ -58,3 +122,30 @@ def _frames(
             )  # fmt: skip
             frames[name] = TABLES[name].conform(frame)
     return frames
+
+
+def _start(head: bytes) -> str:
+    return head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
+
+
+def _is_binary(head: bytes) -> bool:
+    return not head or head.startswith((b"\x80", b"PK\x03\x04")) or b"\0" in head[:SNIFF_BYTES]
+
+
+def _is_page(head: bytes) -> bool:
+    return "<html" in _start(head).lower() or "<script" in _start(head).lower()
+
+
+def _is_statistics(head: bytes) -> bool:
+    return statistics.is_summary(_start(head)) or statistics.is_statistics(_start(head))
+
+
+# In this order: what is no text is for the worker, which says why it is no snapshot.
+_READERS: tuple[tuple[Callable[[bytes], bool], Callable[..., MemoryFile]], ...] = (
+    (_is_binary, _snapshot),
+    (profiler.is_timeline, _timeline),
+    (lambda head: kineto.is_trace(head[:SNIFF_BYTES]), _trace),
+    (lambda head: is_samples(_start(head)), _samples),
+    (_is_statistics, _statistics),
+    (_is_page, _snapshot),
+)

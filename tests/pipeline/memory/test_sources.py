@@ -60,6 +60,15 @@ def test_the_same_snapshot_in_every_container_gives_the_same_rows() -> None:
         ("bad_snapshot.html", b'<html>"base64": "???="', "rejected", "damaged base64"),
         ("memory_timeline.html", b"<html><img src='data:image/png;base64,iVBO'>", "rejected", "a picture only"),
         ("report.html", b"<html><p>loss went down</p></html>", "skipped", "without an embedded snapshot"),
+        ("trace.json", b'{"schemaVersion": 1, "traceEvents": []}', "skipped", "without memory events"),
+        ("memory_notes.json", b'{"hello": 1}', "skipped", "holds no memory timeline"),
+        (
+            "memory_stats.json",
+            b'{"num_alloc_retries": 1, "reserved_bytes": {}, "allocated_bytes": {}}',
+            "rejected",
+            "allocated_bytes is missing",
+        ),
+        ("smi_memory.csv", b"a,b\n1,2\n", "skipped", "not a known benchmark table"),
         ("snapshot.zip", zipped(b"x")[:-30], "rejected", "damaged zip"),
         ("snapshot.pt", zipped(pickle.dumps(3)), "rejected", "no list of segments"),
     ],
@@ -73,7 +82,29 @@ def test_what_is_no_snapshot_is_said_with_its_reason(name: str, content: bytes, 
     assert batch.other["memory_snapshots"].height == 1  # the good file beside it
 
 
-@pytest.mark.parametrize("name", ["snapshot.pickle", "rank0.PKL", "oom_dump.pt", "trace_plot.html", "memory.zip"])
+def test_every_source_ends_in_its_tables() -> None:
+    batch = batch_of(
+        {
+            "memory_timeline.raw.json": b"[[-1, 1, 1000, 0], [1700000000000000000, 2, 500, 4]]",
+            "worker.pt.trace.json": b'{"schemaVersion": 1, "traceEvents": [{"name": "[memory]", "ts": 1700000000000000,'
+            b' "args": {"Device Type": 1, "Device Id": 2, "Total Allocated": 7, "Total Reserved": 9}}]}',
+            "rank4_memory_stats.json": b'{"allocated_bytes.all.current": 3, "reserved_bytes.all.current": 4,'
+            b' "num_alloc_retries": 0}',
+            "gpu.csv": b"timestamp, index, memory.used [MiB]\n2026/01/03 15:36:53.507, 0, 5 MiB\n2026/01\n",
+        }
+    )
+    assert set(batch.files["status"]) == {"parsed"}
+    told = batch.other["memory_snapshots"].sort("mem_source").select("mem_source", "device", "rank", "allocated_bytes")
+    assert told.rows() == [
+        ("kineto", 2, None, 7), ("memory_stats", None, 4, 3), ("profiler_timeline", None, None, 1500),
+    ]  # fmt: skip
+    assert batch.other["gpu_samples"]["mem_used_bytes"].to_list() == [5 << 20]
+    assert batch.rejects.select("line_no", "table", "raw").rows() == [(3, "gpu_samples", "2026/01")]
+
+
+@pytest.mark.parametrize(
+    "name", ["snapshot.pickle", "rank0.PKL", "oom_dump.pt", "trace_plot.html", "memory.zip", "a.pt.trace.json.gz"]
+)
 def test_names_that_may_hold_memory(name: str) -> None:
     assert is_memory_file(name)
 

@@ -1,0 +1,130 @@
+"""`torch.cuda.memory_stats()` dumped as JSON or printed, and the text of `torch.cuda.memory_summary()`.
+
+Formats: memory_stats and memory_summary in torch/cuda/memory.py. Peaks count from the start of the process or the last
+reset_peak_memory_stats. The summary rounds down to its unit (1024-based; before PyTorch 2.1 spelled KB and MB), counts
+to K and M (1000-based); neither says more than the device, and the statistics not even that.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+Row = dict[str, Any]
+
+_PAIR = re.compile(r"""["']([a-z_]+(?:\.[a-z0-9_]+)*)["']\s*[:,]\s*(\d{1,19})\b""")
+_FLAT = {
+    "segment.all.current": "segments",
+    "reserved_bytes.all.current": "reserved_bytes",
+    "allocated_bytes.all.current": "allocated_bytes",
+    "active_bytes.all.current": "active_bytes",
+    "requested_bytes.all.current": "requested_bytes",
+    "inactive_split_bytes.all.current": "inactive_split_bytes",
+    "inactive_split.all.current": "inactive_split_blocks",
+    "reserved_bytes.all.peak": "peak_reserved_bytes",
+    "allocated_bytes.all.peak": "peak_allocated_bytes",
+    "requested_bytes.all.peak": "peak_requested_active_bytes",
+    "num_ooms": "oom_events",
+    "num_alloc_retries": "alloc_retries",
+}
+_SUMMARY = "PyTorch CUDA memory summary"
+_TITLE = re.compile(r"memory summary, device ID (\d{1,4})")
+_COUNTERS = re.compile(r"CUDA OOMs:\s*(\d+)\s*\|\s*cudaMalloc retries:\s*(\d+)")
+# Row of the summary -> column for what is in use now, and for the peak.
+_ROWS = {
+    "Allocated memory": ("allocated_bytes", "peak_allocated_bytes"),
+    "Active memory": ("active_bytes", None),
+    "Requested memory": ("requested_bytes", "peak_requested_active_bytes"),
+    "GPU reserved memory": ("reserved_bytes", "peak_reserved_bytes"),
+    "Non-releasable memory": ("inactive_split_bytes", None),
+    "GPU reserved segments": ("segments", None),
+    "Non-releasable allocs": ("inactive_split_blocks", None),
+}
+_QUANTITY = re.compile(r"(\d+)\s*(?:([KMGTPE])(i?B)?|B)?")
+_POWER = {None: 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+def is_statistics(text: str) -> bool:
+    """Whether a text holds allocator statistics as PyTorch names them."""
+    return ("allocated_bytes" in text and "reserved_bytes" in text) and "num_alloc_retries" in text
+
+
+def is_summary(text: str) -> bool:
+    """Whether a text holds a memory summary."""
+    return _SUMMARY in text
+
+
+def read_statistics(text: str) -> Row:
+    """Columns of `memory_snapshots` from a flat or nested dict, as JSON or as Python prints it.
+
+    Raises ValueError where none of them is there.
+    """
+    values = dict(_PAIR.findall(text)) or {}
+    values |= _nested(text)
+    row: Row = {column: int(values[name]) for name, column in _FLAT.items() if name in values}
+    if "allocated_bytes" not in row:
+        raise ValueError("no allocator statistics: allocated_bytes is missing")
+    return {"device": None, "mem_source": "memory_stats", **row, **_fragmentation(row)}
+
+
+def _nested(text: str) -> dict[str, str]:
+    """Values of memory_stats_as_nested_dict: {"allocated_bytes": {"all": {"current": 1, ...}}}."""
+    nested: dict[str, str] = {}
+    for metric in {name.split(".")[0] for name in _FLAT if "." in name}:
+        for all_of in re.finditer(rf"""["']{metric}["']\s*:\s*\{{[^{{}}]*["']all["']\s*:\s*\{{([^{{}}]*)\}}""", text):
+            nested |= {f"{metric}.all.{name}": value for name, value in _PAIR.findall(all_of[1])}
+    return nested
+
+
+def read_summaries(text: str) -> list[Row]:
+    """Columns of `memory_snapshots`, one row per device; of several summaries of a device the last.
+
+    Raises ValueError where no summary is whole enough to be read.
+    """
+    starts = [found.start() for found in _TITLE.finditer(text)]
+    rows: dict[int, Row] = {}
+    counts: dict[int, int] = {}
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        row = _summary(text[start:end])
+        if "allocated_bytes" in row:
+            rows[row["device"]] = row
+            counts[row["device"]] = counts.get(row["device"], 0) + 1
+    if not rows:
+        raise ValueError("a memory summary without its table")
+    for device, row in rows.items():
+        more = f"; the last of {counts[device]} summaries" if counts[device] > 1 else ""
+        row["warnings"] = f"rounded down as printed{more}"
+    return list(rows.values())
+
+
+def _summary(text: str) -> Row:
+    title, counters = _TITLE.search(text), _COUNTERS.search(text)
+    row: Row = {"device": int(title[1]) if title else None, "mem_source": "memory_summary"}
+    if counters:
+        row |= {"oom_events": int(counters[1]), "alloc_retries": int(counters[2])}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) >= 3 and cells[0] in _ROWS:
+            for column, cell in zip(_ROWS[cells[0]], cells[1:3], strict=True):
+                if column and (value := _quantity(cell)) is not None:
+                    row[column] = value
+    return row | _fragmentation(row)
+
+
+def _quantity(text: str) -> int | None:
+    """A printed quantity in bytes, or a count.
+
+    >>> _quantity("74278 MiB"), _quantity("829 K"), _quantity("1 KB"), _quantity("36202"), _quantity("?")
+    (77885079552, 829000, 1024, 36202, None)
+    """
+    found = _QUANTITY.fullmatch(text)
+    if not found:
+        return None
+    is_bytes = found[3] is not None
+    factor: int = (1024 if is_bytes else 1000) ** _POWER[found[2]]
+    return int(found[1]) * factor
+
+
+def _fragmentation(row: Row) -> Row:
+    reserved, allocated = row.get("reserved_bytes"), row.get("allocated_bytes")
+    return {"fragmentation": reserved / allocated - 1} if reserved is not None and allocated else {}

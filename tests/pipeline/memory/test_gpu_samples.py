@@ -1,0 +1,91 @@
+"""Samples of nvidia-smi and DCGM, with the headers and holes that people's files have."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from pipeline.memory.gpu_samples import is_samples, read_samples
+
+MIB = 1 << 20
+
+
+def rows(text: str) -> list[dict[str, Any]]:
+    assert is_samples(text)
+    frame, rejects = read_samples(text)
+    assert not rejects
+    return list(frame.iter_rows(named=True))
+
+
+def test_values_with_units() -> None:
+    (row,) = rows(
+        "timestamp, name, utilization.gpu [%], utilization.memory [%], memory.used [MiB], power.draw [W]\n"
+        "2026/01/03 15:36:53.507, NVIDIA GeForce RTX 4090, 1 %, 25 %, 1129 MiB, 33.09 W\n"
+    )
+    assert row == {
+        "line_no": 2, "ts": datetime(2026, 1, 3, 15, 36, 53, 507_000), "accelerator": "NVIDIA GeForce RTX 4090",
+        "gpu_utilisation": 0.01, "mem_utilisation": 0.25, "mem_used_bytes": 1129 * MIB, "power_w": 33.09,
+    }  # fmt: skip
+
+
+def test_no_units_and_what_a_device_does_not_know() -> None:
+    told = rows(
+        "index, uuid, memory.used [MiB], memory.total [MiB], memory.free [MiB], temperature.gpu, power.draw [W]\n"
+        "0, GPU-1, 5, 80, 75, 30, [N/A]\n1, GPU-2, [Unknown Error], 80, [Not Supported], 31, 71.5\n"
+    )
+    assert [row["mem_used_bytes"] for row in told] == [5 * MIB, None]
+    assert [row["mem_free_bytes"] for row in told] == [75 * MIB, None]
+    assert [(row["gpu_index"], row["temperature_c"], row["power_w"]) for row in told] == [(0, 30, None), (1, 31, 71.5)]
+
+
+def test_a_banner_before_the_header_and_a_second_header() -> None:
+    told = rows(
+        "Fri Dec  3 13:29:07 2021       \n+-----+\n| NVIDIA-SMI 495.44 |\n+-----+\n\n"
+        "index, memory.used [MiB]\n0, 1 MiB\nmemory.used [MiB], index\n2 MiB, 3\n"
+    )
+    assert [(row["line_no"], row["gpu_index"], row["mem_used_bytes"]) for row in told] == [(7, 0, MIB), (9, 3, 2 * MIB)]
+
+
+def test_a_header_of_ones_own() -> None:
+    told = rows("time,gpu_id,mem_used_gb,gpu_util\n2025-05-06T07:08:09,3,1.5,50\n1746515289,4,2,0\n")
+    assert [row["ts"] for row in told] == [datetime(2025, 5, 6, 7, 8, 9), datetime(2025, 5, 6, 7, 8, 9)]
+    assert [row["mem_used_bytes"] for row in told] == [int(1.5 * (1 << 30)), 2 << 30]
+    assert [row["gpu_utilisation"] for row in told] == [0.5, 0.0]
+
+
+def test_a_line_that_was_interrupted_is_told() -> None:
+    frame, rejects = read_samples("timestamp, memory.used [MiB]\n2026/01/03 15:36:53.507, 1 MiB\n2026/01/03 15")
+    assert frame.height == 1
+    assert rejects == [(3, "2 values expected", "2026/01/03 15")]
+
+
+def test_dcgmi_repeats_its_header() -> None:
+    told = rows(
+        "#Entity   FBTTL   FBFRE   FBUSD   GPUTL\nID\nGPU 0     81559   80000   1559    98\n"
+        "GPU 1     81559   N/A     1559    0\n"
+        "#Entity   FBTTL   FBFRE   FBUSD   GPUTL\nID\nGPU 0  81559  80001  1558  97\n"
+    )
+    assert [(row["line_no"], row["gpu_index"], row["mem_free_bytes"]) for row in told] == [
+        (3, 0, 80_000 * MIB), (4, 1, None), (7, 0, 80_001 * MIB),
+    ]  # fmt: skip
+    assert told[0]["gpu_utilisation"] == 0.98
+
+
+def test_the_exporters_fields_of_one_gpu_are_one_row() -> None:
+    labels = '{gpu="%d",UUID="GPU-%d",device="nvidia0",modelName="NVIDIA H100",Hostname="n1"}'
+    scrape = "".join(
+        f"# HELP {name} x\n" + "".join(f"{name}{labels % (gpu, gpu)} {value + gpu}\n" for gpu in (0, 1))
+        for name, value in (("DCGM_FI_DEV_FB_USED", 100), ("DCGM_FI_DEV_FB_FREE", 50), ("DCGM_FI_DEV_SM_CLOCK", 1))
+    )
+    told = rows(scrape * 2)
+    assert [(row["gpu_uuid"], row["mem_used_bytes"], row["mem_free_bytes"]) for row in told] == [
+        ("GPU-0", 100 * MIB, 50 * MIB), ("GPU-1", 101 * MIB, 51 * MIB),
+    ] * 2  # fmt: skip
+    assert (told[0]["host"], told[0]["accelerator"], told[0]["gpu_index"]) == ("n1", "NVIDIA H100", 0)
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "2026/01/03 15:36:53.507, NVIDIA, 1 %\n", "", "loss, step\n1.0, 2\n"])
+def test_other_tables_are_left_alone(text: str) -> None:
+    assert not is_samples(text)
