@@ -7,7 +7,20 @@ import os
 import sys
 from importlib.metadata import version
 
-from pipeline.commands import dashboard, demo, dialect, estimate, ingest, query, search, serve, simulate, store, watch
+from pipeline.commands import (
+    dashboard,
+    demo,
+    dialect,
+    estimate,
+    ingest,
+    nccl,
+    query,
+    search,
+    serve,
+    simulate,
+    store,
+    watch,
+)
 from pipeline.commands.output import note
 from pipeline.commands.protocol import Verb
 from pipeline.errors import SweepscopeError
@@ -17,6 +30,7 @@ VERBS: tuple[Verb, ...] = (
     ingest.VERB,
     dialect.VERB,
     query.VERB,
+    nccl.VERB,
     estimate.VERB,
     search.VERB,
     dashboard.VERB,

@@ -59,7 +59,7 @@ def discover(
     by_directory: dict[str, list[tuple[Entry, str]]] = defaultdict(list)
     for entry in entries:
         kind = file_kind(_name(entry.path), dialects) if entry.is_file else "unknown"
-        if kind == "other" or _name(entry.path).endswith(".json"):
+        if kind in ("other", "memory") or _name(entry.path).endswith(".json"):
             kind = names.kind_of(entry.path) or kind
         if kind == "other" and entry.path in named:
             kind = "log"

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import polars as pl
 
+from pipeline.discover import discover
+from pipeline.errors import InputError
+from pipeline.landing import Reader, canonical, list_files
 from pipeline.nccl.facts import Facts
-from pipeline.nccl.flight import records
+from pipeline.nccl.flight import MAX_BYTES, records
 from pipeline.nccl.names import dump_rank
 from pipeline.nccl.scan import scan
-from pipeline.nccl.tables import has_content, nccl_tables
-from pipeline.parse import engine
+from pipeline.nccl.tables import TABLES, has_content, nccl_tables
+from pipeline.parse import engine, lines
 from pipeline.parse.protocol import Facts as RunFacts
+from pipeline.sniff import text_chunks
 
 _MERGE_AT = 64
 """Blocks of a file whose facts are held one by one; then they are put together, so that memory stays bounded."""
@@ -28,7 +34,10 @@ class NcclReader:
 
     def add(self, source: int, data: bytes, first_line: int) -> None:
         """A block of whole lines of a file."""
-        facts = scan(data, first_line)
+        self.add_facts(source, scan(data, first_line))
+
+    def add_facts(self, source: int, facts: Facts) -> None:
+        """The facts of a block."""
         if facts:
             blocks = self._facts[source]
             blocks.append(facts)
@@ -43,6 +52,7 @@ class NcclReader:
     def discard(self, source: int) -> None:
         """Forget a file that turned out to be unreadable."""
         self._facts.pop(source, None)
+        self._dumps.pop(source, None)
 
     def with_kinds(self, sources: pl.DataFrame, said: engine.Extract) -> pl.DataFrame:
         """`sources` in which logs that hold NCCL output and no training run are of kind `nccl`.
@@ -78,3 +88,71 @@ def _is_only_nccl(facts: Facts, last_line: int) -> bool:
 
 def _of_kinds(facts: Facts, kinds: Iterable[str]) -> pl.DataFrame:
     return facts["watchdog"].filter(pl.col("kind").is_in(list(kinds)))
+
+
+KINDS = ("log", "nccl", "flight_record")
+OnFile = Callable[[str, int], None]
+
+
+def read_network(
+    paths: Sequence[str],
+    *,
+    workers: int = 1,
+    on_plan: OnFile = lambda _what, _size: None,
+    on_file: OnFile = lambda _path, _size: None,
+) -> tuple[dict[str, pl.DataFrame], list[str]]:
+    """Every NCCL table of the files under `paths`, empty ones included, and what could not be read.
+
+    Args:
+        workers: threads that scan the blocks of a log; what they spend their time in runs beside other threads.
+        on_plan: told ("bytes", size). on_file: told each file and its size.
+
+    Raises:
+        UsageError: a path does not exist. InputError: it cannot be listed.
+    """
+    entries = {entry.path: entry for path in paths for entry in list_files(path)}
+    found = discover(entries.values(), is_simulated=lambda _place: False, named={canonical(path) for path in paths})
+    found = found.filter(pl.col("kind").is_in(KINDS)).with_row_index("source").cast({"source": pl.Int64})
+    on_plan("bytes", int(found["bytes"].sum() or 0))
+    reader, errors = NcclReader(), []
+    for row in found.iter_rows(named=True):
+        try:
+            _read_one(row, reader, workers)
+        except (InputError, ValueError, RecursionError) as error:
+            reader.discard(row["source"])
+            reason = str(error) if isinstance(error, InputError) else f"{row['path']} is no dump: {error}"
+            errors.append(reason.split("\n", 1)[0])
+        on_file(row["path"], row["bytes"])
+    tables = reader.tables(found, RunFacts.empty())
+    return {name: tables.get(name, table.empty()) for name, table in TABLES.items()}, errors
+
+
+def _read_one(row: dict[str, Any], reader: NcclReader, workers: int) -> None:
+    source, path, chunks = row["source"], row["path"], Reader(row["path"]).chunks()
+    if row["kind"] == "flight_record":
+        reader.add_dump(source, path, limited(chunks, path, MAX_BYTES))
+        return
+    blocks = ((data, first) for data, first, _ in lines.blocks(text_chunks(path, chunks)))
+    if workers == 1:
+        for data, first_line in blocks:
+            reader.add(source, data, first_line)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        waiting: deque[Future[Facts]] = deque()
+        for data, first_line in blocks:
+            waiting.append(pool.submit(scan, data, first_line))
+            if len(waiting) > workers:
+                reader.add_facts(source, waiting.popleft().result())
+        for future in waiting:
+            reader.add_facts(source, future.result())
+
+
+def limited(chunks: Iterable[bytes], path: str, most: int) -> bytes:
+    """All bytes of a file that must be read whole. Raises InputError for a larger one."""
+    parts, size = [], 0
+    for chunk in chunks:
+        size += len(chunk)
+        if size > most:
+            raise InputError(f"{path} is larger than {most >> 20} MiB, too large for a dump.")
+        parts.append(chunk)
+    return b"".join(parts)

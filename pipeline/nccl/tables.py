@@ -136,7 +136,7 @@ def _summary(facts: Facts, comms: communicators.Communicators, tables: Rows) -> 
     named = versions["version"].unique(maintain_order=True).to_list()
     named += [code for code in bench.library_versions(facts["bench_mark"]) if not _is_named(code, named)]
     calls, rows, warns = tables["nccl_collectives"], tables["nccl_bench"], facts["warn"].sort("line_no")
-    links, ranks = tables["nccl_links"], tables["nccl_ranks"]
+    links, comm_rows = tables["nccl_links"], tables["nccl_communicators"]
     tally = dict(facts["tally"].group_by("name").agg(pl.col("lines").sum()).iter_rows())
     sizes = [
         *facts["init"]["nranks"], *facts["timing"]["nranks"], *facts["shape"]["nranks"],
@@ -144,12 +144,12 @@ def _summary(facts: Facts, comms: communicators.Communicators, tables: Rows) -> 
     ]  # fmt: skip
     ready = [comm for comm in comms.all if any(rank.state != "started" for rank in comm.ranks.values())]
     coll_lines = facts["coll"]["lines"].sum()
-    inits = tables["nccl_communicators"]["init_time_s"]
     return {
         "nccl_flavour": "RCCL" if "RCCL" in versions["flavour"].to_list() else "NCCL",
         "nccl_version": ", ".join(named) or None,
         "nranks_max": max(sizes, default=None),
-        "num_nodes": facts["shape"]["nnodes"].max() or (ranks["host"].n_unique() or None) or rows["num_nodes"].max(),
+        # Hosts of the file are not counted: it may be the log of one node of many.
+        "num_nodes": facts["shape"]["nnodes"].max() or comm_rows["num_nodes"].max() or rows["num_nodes"].max(),
         "num_communicators": len(ready) if not facts["init"].is_empty() else None,
         "num_channels": facts["ring"]["channels"].max(),
         "transports": ", ".join(sorted(links["transport"].unique())) or None,
@@ -160,7 +160,7 @@ def _summary(facts: Facts, comms: communicators.Communicators, tables: Rows) -> 
         "has_tuning": not facts["tuning"].is_empty(),
         "coll_calls": coll_lines or None,
         "total_bytes": calls["total_bytes"].sum() or None,
-        "init_time_s": inits.max(),
+        "init_time_s": comm_rows["init_time_s"].max(),
         "bench_rows": rows.height,
         "bench_tables": rows["table_no"].n_unique(),
         "bench_avg_busbw": bench.average_busbw(rows, facts["bench_mark"]),

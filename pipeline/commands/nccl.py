@@ -1,0 +1,51 @@
+"""`sweepscope nccl PATH...`: what the network did, straight from logs and dumps, without a store."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.commands.output import note, say_result
+from pipeline.commands.progress import file_progress
+from pipeline.commands.protocol import Verb
+from pipeline.errors import InputError, UsageError
+from pipeline.nccl.summary import as_text, as_values
+from pipeline.read_nccl import read_network
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        help="NCCL log, nccl-tests output, flight recorder dump, or a directory of them",
+    )
+    parser.add_argument("--workers", type=int, default=1, help="threads that read a log (default: %(default)s)")
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.workers < 1:
+        raise UsageError(f"--workers must be at least 1, not {args.workers}.")
+    with file_progress("reading") as progress:
+        tables, errors = read_network(
+            args.paths, workers=args.workers, on_plan=progress.plan, on_file=progress.advance
+        )  # fmt: skip
+    for error in errors:
+        note(f"sweepscope: {error}")
+    told = as_values(tables)
+    if not told:
+        raise InputError(
+            f"No NCCL output in {', '.join(args.paths)}. Set NCCL_DEBUG=INFO in the job, or give nccl-tests output or "
+            "flight recorder dumps."
+        )
+    say_result(told, as_text(tables), as_json=args.json)
+    return 0
+
+
+VERB = Verb(
+    name="nccl",
+    help="summarise NCCL logs, nccl-tests tables, hangs and flight recorder dumps",
+    description="Say what the network did: versions, communicators, transports, traffic, bandwidths, warnings, and who "
+    "is the suspect in a hang. Reads files directly; nothing is stored.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,73 @@
+"""`sweepscope nccl`: logs and dumps straight to a summary, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from pipeline.__main__ import main
+from tests.pipeline.nccl.nccl_logs import Job, render
+from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
+from tests.pipeline.nccl.test_flight import WAITING, dump, history
+from tests.pipeline.nccl.test_hangs import timeout
+
+
+def test_a_summary_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = render(Job("2.24.3", nodes=2, gpus=4, calls=8, warns=2))
+    (tmp_path / "train.log").write_text(job.text() + "".join(timeout(rank) for rank in range(7)))
+    (tmp_path / "bench.log").write_text(HEADER + ROW + TAIL)
+    assert main(["nccl", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    library = "NCCL 2.24.3+cuda12.4 · 8 ranks · 2 nodes · 1 communicator · 4 channels"
+    assert f"{tmp_path}/train.log\n  library      {library}\n" in out
+    assert "  transports   P2P/CUMEM/read (6 links), NET/IB/GDRDMA (2 links)\n" in out
+    assert "  init         1.07 s for the slowest communicator (8 ranks, slowest is rank 7, 0.50 s of it" in out
+    assert "  collectives  AllGather:" in out
+    assert "  warnings     fatal: 2 x NET/IB : Got completion from peer" in out
+    assert "suspect: 7; silent while 7 of 8 timed out on ALLREDUCE seq 7" in out
+    assert (
+        "  bandwidth    AllGather · 2 ranks · 113.6 GB/s bus bandwidth at 256 MiB · average 113.3 GB/s · 1 size\n"
+        in out
+    )
+
+
+def test_values_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for rank in range(3):
+        last = history(5) if rank == 2 else history(6, **WAITING)
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(dump(last, ranks="[0, 1, 2]"), protocol=2))
+    assert main(["nccl", "--json", str(tmp_path)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["flight_records"] for one in told] == [6, 6, 5]
+    assert [hang["suspect"] for one in told for hang in one["nccl_hangs"]] == ["2"]
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_compressed_and_with_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str) -> None:
+    job = render(Job(nodes=1, gpus=4, calls=400))
+    path = tmp_path / "nccl.node-0.4000.zst"
+    path.write_bytes(zstandard.compress(job.text().encode()))
+    assert main(["nccl", "--json", "--workers", workers, str(path)]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["file"]["coll_calls"] == 1600
+    assert sum(row["calls"] for row in told["nccl_collectives"]) == 1600
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "nccl_trace_rank_0").write_bytes(b"\x80\x04cposix\nsystem\n.")
+    (tmp_path / "bench.log").write_text(HEADER + ROW + TAIL)
+    assert main(["nccl", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert "bandwidth" in told.out
+    assert "GLOBAL, imports code" in told.err
+
+
+def test_nothing_to_say_is_a_failure_with_a_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.log").write_text("nothing here\n")
+    assert main(["nccl", str(tmp_path)]) == 1
+    assert "Set NCCL_DEBUG=INFO" in capsys.readouterr().err
+    assert main(["nccl", str(tmp_path / "missing.log")]) == 2
+    assert main(["nccl", "--workers", "0", str(tmp_path)]) == 2
