@@ -95,10 +95,14 @@ def _distance() -> pl.Expr:
 
 
 def _by_place(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """`run_id`, `key` by the job's output file, else, for runs without a job id, where a place has one of both."""
+    """`run_id`, `key` by the job's output file or the pod's name; without a job id, where a place has one of both."""
     whole = jobs.filter(pl.col("job_step").is_null())
     files = whole.drop_nulls("stdout_path").select("key", source_path="stdout_path").unique()
     by_file = runs.select("run_id", "source_path").join(files, on="source_path").select("run_id", "key")
+    pods = whole.filter(pl.col("scheduler") == "kubernetes").select("key", name="job_id").unique()
+    names = pl.col("source_path").str.extract(r"([^/]+?)(?:\.(?:log|txt|out|gz|zst))*$")
+    by_name = runs.select("run_id", name=names).join(pods, on="name").select("run_id", "key")
+    by_file = pl.concat([by_file, by_name]).unique()
     rest = runs.join(by_file, on="run_id", how="anti").filter(pl.col("job_id").is_null())
     alone = rest.filter(pl.col("source_path").n_unique().over("run_dir") == 1)
     found = [by_file]

@@ -96,6 +96,8 @@ def assemble(
     )  # fmt: skip
     rows = _completed(rows, diverged)
     rows = _completed(rows, launchers.first_failures(events))
+    nameless = rows.filter(pl.col("job_id").is_null()).select("run_id")
+    rows = _completed(rows, launchers.job_ids(events).join(nameless, on="run_id", how="semi"))
     events = health.without_symptoms(events)
     rejects = pl.concat([_unparsed(facts.steps, sources), _unreadable(chosen)])
     noted = configure.conflicts(chosen)

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import polars as pl
 
+from pipeline.parse import slurm_values
 from pipeline.parse.lines import holding
 from pipeline.parse.protocol import SETTING_FACTS, named_settings, said_settings
+from pipeline.words import map_words
 
 ANCHORS = (
     "CCL version", "--nproc_per_node", "--nproc-per-node", "--nnodes", "NNODES", "GPUS_PER_NODE", "Tesla V100",
     "NVIDIA A100", "NVIDIA H", "NVIDIA B", "NVIDIA GB", "A100-SXM", "Detected GPU model:",
+    "SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID",
 )  # fmt: skip
+
+# Slurm's variables as scripts echo and programs dump them: `SLURM_NNODES=4`, `SLURM_JOB_ID: 17`, `'SLURM_JOBID': '17'`.
+_SCHEDULED = {
+    "SLURM_JOB_ID": "job_id", "SLURM_JOBID": "job_id", "PBS_JOBID": "job_id", "SLURM_NNODES": "num_nodes",
+    "SLURM_JOB_NUM_NODES": "num_nodes", "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_JOB_NODELIST": "hosts",
+    "SLURM_NODELIST": "hosts",
+}  # fmt: skip
+_SCHEDULED_VALUE = r"\b((?:SLURM|PBS)_[A-Z_]+)['\"]?\s*[=:]\s*['\"]?(\w[\w.,\[\]-]*)"
 
 _LAUNCH = {
     "nproc_per_node": "gpus_per_node", "nproc-per-node": "gpus_per_node", "nnodes": "num_nodes",
@@ -38,4 +49,22 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(near, pattern, _LAUNCH, setting_source="command_line")
         for pattern in (_LAUNCH_OPTION, _LAUNCH_VARIABLE)
     ]
-    return pl.concat([said_settings(near, _LINE), *launched])
+    return pl.concat([said_settings(near, _LINE), *launched, _scheduled(near)])
+
+
+def _scheduled(lines: pl.DataFrame) -> pl.DataFrame:
+    """The scheduler's variables; a value that is not of its kind (a name in place of a number) says nothing."""
+    found = named_settings(lines, _SCHEDULED_VALUE, _SCHEDULED, setting_source="log_line")
+    hosts = map_words(found["value"], _host_names, pl.String)
+    value = (
+        pl.when(pl.col("name") == "job_id")
+        .then(pl.col("value").str.extract(r"^(\d+(?:_\d+)?)(?:\.|$)"))
+        .when(pl.col("name") == "hosts")
+        .then(hosts)
+        .otherwise(pl.col("value").str.extract(r"^([1-9]\d*)$"))
+    )
+    return found.with_columns(value=value).drop_nulls("value")
+
+
+def _host_names(text: str) -> str | None:
+    return ", ".join(names) if (names := slurm_values.hosts(text)) else None

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.parse import sacct, scontrol
+from pipeline.parse import kubectl, sacct, scontrol
 
-VERSION = 1
+VERSION = 2
 """Raise it when the same table would be read differently; known files are then read again."""
 
 _NAME = re.compile(r"(?:sacct|squeue|scontrol)(?![a-z])", re.IGNORECASE)
@@ -28,6 +28,7 @@ class SchedulerTable:
 TABLES = (
     SchedulerTable("sacct", sacct.is_table, sacct.read),
     SchedulerTable("scontrol", scontrol.is_table, scontrol.read),
+    SchedulerTable("kubectl", kubectl.is_table, kubectl.read),
 )
 
 

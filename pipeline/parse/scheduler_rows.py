@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,8 +35,7 @@ def _text(value: str) -> str | None:
 
 
 def _count(value: str) -> int | None:
-    value = value.strip()
-    return int(value) if value.isdigit() and len(value) < 10 and int(value) else None
+    return int(value) or None if re.fullmatch(r"\s*\d{1,9}\s*", value) else None
 
 
 def _gpus(value: str) -> int | None:
@@ -56,7 +56,7 @@ def _reason(value: str) -> str | None:
 
 
 def _raw_minutes(value: str) -> int | None:
-    return int(value) * 60 if value.strip().isdigit() else None
+    return int(value) * 60 if re.fullmatch(r"\s*\d{1,9}\s*", value) else None
 
 
 def _step(value: str) -> str | None:

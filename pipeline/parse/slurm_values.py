@@ -65,13 +65,13 @@ def exit_code(text: str) -> int | None:
     >>> exit_code("1:0"), exit_code("0:9"), exit_code("")
     (1, 0, None)
     """
-    match = re.fullmatch(r"(\d+):(\d+)", text.strip())
+    match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text.strip())
     return int(match[1]) if match else None
 
 
 def exit_signal(text: str) -> int | None:
     """The signal of `code:signal`."""
-    match = re.fullmatch(r"(\d+):(\d+)", text.strip())
+    match = re.fullmatch(r"(\d{1,9}):(\d{1,9})", text.strip())
     return int(match[2]) if match else None
 
 
@@ -111,8 +111,9 @@ def memory_bytes(text: str) -> int | None:
     >>> memory_bytes("1180K"), memory_bytes("1.50G"), memory_bytes("0"), memory_bytes("16?")
     (1208320, 1610612736, 0, None)
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)[nc]?", text.strip())
-    return round(float(match[1]) * _UNITS[match[2]]) if match else None
+    match = re.fullmatch(r"(\d{1,18}(?:\.\d+)?)([KMGTP]?)[nc]?", text.strip())
+    size = round(float(match[1]) * _UNITS[match[2]]) if match else None
+    return size if size is not None and size < 2**62 else None
 
 
 def resource(text: str, name: str) -> int | None:
@@ -123,10 +124,10 @@ def resource(text: str, name: str) -> int | None:
     >>> resource("cpu=64,gres/gpu:a100=8,gres/gpu=8,node=2", "gres/gpu"), resource("gres/gpu:h100=4", "gres/gpu")
     (8, 4)
     """
-    amounts = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    if amounts.get(name, "").isdigit():
+    amounts = dict(re.findall(r"([^,=]+)=(\d{1,9})(?:,|$)", text))
+    if name in amounts:
         return int(amounts[name])
-    typed = [int(value) for key, value in amounts.items() if key.startswith(f"{name}:") and value.isdigit()]
+    typed = [int(value) for key, value in amounts.items() if key.startswith(f"{name}:")]
     return sum(typed) if typed else None
 
 
@@ -148,6 +149,8 @@ def hosts(text: str) -> list[str] | None:
     """
     text = text.strip()
     if not text or text in ("None assigned", "(null)", "None", "N/A", "Unknown", "n/a"):
+        return None
+    if text.count("[") != text.count("]"):
         return None
     names: list[str] = []
     for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):

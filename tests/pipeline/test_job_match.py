@@ -76,6 +76,12 @@ class TestByPlace:
         jobs = [job(2, stdout_path="/s/a/train.out"), job(3, job_id="18", stdout_path="/s/b/train.out")]
         assert lines_of([run("a", job_id=None), run("b", job_id="7")], jobs) == {"a": 2, "b": 3}
 
+    def test_a_pod_by_the_name_of_its_log(self) -> None:
+        pod = job(2, scheduler="kubernetes", job_id="llama-worker-0")
+        assert lines_of([run(job_id=None, source_path="/s/x/llama-worker-0.log.gz"), run("b", job_id=None)], [pod]) == {
+            "a": 2
+        }
+
     def test_one_run_and_one_job_in_a_directory(self) -> None:
         beside = job(2, source_path="/s/a/sacct.txt", run_dir="/s/a")
         assert lines_of([run(job_id=None), run("b", job_id=None)], [beside]) == {"a": 2}

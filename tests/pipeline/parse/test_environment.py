@@ -19,6 +19,12 @@ from tests.pipeline.parse.logs import settings_of
         ("torchrun --nproc-per-node 8 --nnodes 4 train.py", {"gpus_per_node": "8", "num_nodes": "4"}),
         ("[NODE-0(gpu-40)] [INFO] NNODES: 2", {"num_nodes": "2"}),
         ("+ export GPUS_PER_NODE=8", {"gpus_per_node": "8"}),
+        ("SLURM_JOB_ID=410022", {"job_id": "410022"}),
+        ("SLURM_NNODES: 2", {"num_nodes": "2"}),
+        ("{'SLURM_JOB_NODELIST': 'gpu[09-10]', 'SLURM_GPUS_ON_NODE': '8'}", {"hosts": "gpu09, gpu10", "gpus_per_node": "8"}),
+        ("PBS_JOBID=7.server.site", {"job_id": "7"}),
+        ("export SLURM_JOB_ID=$SLURM_JOB_ID SLURM_NNODES=${SLURM_NNODES} SLURM_JOB_NUM_NODES=0", {}),
+        ("SLURM_JOB_ID=tba SLURM_JOB_NODELIST=gpu[1-", {}),
         ("torchrun --nproc_per_node=$GPUS_PER_NODE --nnodes=1:4 train.py", {}),
     ],
 )  # fmt: skip

@@ -99,3 +99,21 @@ class TestOtherLaunchers:
 
     def test_nobody_is_named_where_nobody_is(self) -> None:
         assert first_failure("RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n") == (None, None)
+
+
+class TestJobId:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "slurmstepd: error: *** STEP 1999616.0 ON r6i4n5 CANCELLED AT 2021-05-27T21:42:11 DUE TO TIME LIMIT ***",
+            "slurmstepd: error: *** JOB 1999616 ON r6i4n5 CANCELLED AT 2021-05-27T21:42:11 ***",
+            "slurmstepd: error: Detected 1 oom_kill event in StepId=1999616.batch. Some of the step tasks have been OOM "
+            "Killed.",
+        ],
+    )
+    def test_slurmstepd_names_the_job(self, line: str) -> None:
+        assert run_of(f"{line}\n")["job_id"] == "1999616"
+
+    def test_a_job_id_in_the_files_name_stays(self) -> None:
+        line = "slurmstepd: error: *** JOB 17 ON r6i4n5 CANCELLED AT 2021-05-27T21:42:11 ***\n"
+        assert tables_of({"slurm-123_4.out": line})["runs"]["job_id"].to_list() == ["123_4"]

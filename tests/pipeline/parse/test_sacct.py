@@ -165,12 +165,16 @@ class TestIsTable:
         assert not sacct.is_table(text.splitlines())
 
 
-cells = st.text(st.characters(blacklist_characters="|\n\r", blacklist_categories=["Cs"]), max_size=12)
+odd = st.text(st.characters(blacklist_characters="|\n\r", blacklist_categories=["Cs"]), max_size=12)
+near = st.from_regex(
+    r"[0-9]{1,40}([:.+_=,KMGTP-][0-9]{1,40}){0,3}|gres/gpu=[0-9]{1,40}|n\[[0-9]{1,12}-[0-9]{1,12}\]", fullmatch=True
+)
+cells = odd | near
 
 
-@given(st.lists(st.lists(cells, min_size=4, max_size=4), max_size=8))
+@given(st.lists(st.lists(cells, min_size=8, max_size=8), max_size=8))
 def test_every_line_is_a_row_or_a_reject(rows: list[list[str]]) -> None:
-    lines = ["JobID|State|ExitCode|NodeList", *("|".join(row) for row in rows)]
+    lines = ["JobID|State|ExitCode|NodeList|AllocTRES|MaxRSS|Elapsed|TimelimitRaw", *("|".join(row) for row in rows)]
     found, rejects = (pl.concat(parts) for parts in zip(*sacct.read(lines), strict=True))
     told = {number for number, line in enumerate(lines, 1) if line.strip() and number > 1}
     seen = set(found["line_no"].to_list()) | set(rejects["line_no"].to_list())
