@@ -98,7 +98,6 @@ def test_the_order_of_ingests_does_not_matter(tmp_path: Path, sweep: Path) -> No
         "together": [[sweep]],
         "table first": [[table], [sweep]],
         "logs first": [sorted(path for path in sweep.iterdir() if path.is_dir()), [table]],
-        "one by one": [[path] for path in sorted(sweep.iterdir())],
     }.items():
         home = home_of(tmp_path, name)
         for paths in order:
