@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import fnmatch
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -170,8 +171,8 @@ def _read_file(source: int, row: dict[str, object], state: _State) -> dict[str, 
         state.discard(source)
         was_opened = not isinstance(error, UnreadableError)
         return {"sha256": reader.sha256, "status": "rejected", "error": str(error), "was_opened": was_opened}
-    except (ValueError, RecursionError, pl.exceptions.PolarsError) as error:
-        # RecursionError: JSON that nests thousands deep. PolarsError: a table that its reader cannot make sense of.
+    except (ValueError, RecursionError, csv.Error, pl.exceptions.PolarsError) as error:
+        # RecursionError: JSON that nests thousands deep. The last two: a table that its reader cannot make sense of.
         reason = str(error).split("\n", 1)[0]
         return {"sha256": reader.sha256, "status": "rejected", "error": f"{path} is not what its name says: {reason}"}
     return {"sha256": reader.sha256, "status": "parsed", **note}

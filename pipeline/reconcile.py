@@ -17,9 +17,10 @@ import polars as pl
 from pipeline import verdict
 from pipeline.complete import complete_runs
 from pipeline.job_match import match
+from pipeline.parse.overtime import held_by_job
 from schemas.tables import EVENTS, RUNS, SETTINGS
 
-VERSION = 1
+VERSION = 2
 """Raise it when the same rows would be joined differently: stores are then published anew."""
 
 
@@ -56,7 +57,7 @@ def reconcile(runs: pl.DataFrame, jobs: pl.DataFrame, assumed: pl.DataFrame) -> 
     gone = assumed.join(pairs, on="run_id", how="semi").select(SETTINGS.primary_key)
     return Reconciled(
         runs=completed.runs,
-        events=_events(pairs),
+        events=pl.concat([_events(pairs), EVENTS.conform(held_by_job(told))]),
         settings=_settings(told, _told_by_job(told, assumed), completed.derived),
         settings_gone=gone,
     )

@@ -44,14 +44,19 @@ def matches(head: str) -> bool:
 
 
 def _header(text: str) -> list[str]:
-    first = text.lstrip("\ufeff").split("\n", 1)[0]
-    return [name.strip() for name in next(csv.reader([first.rstrip("\r")]), [])]
+    first = _plain(text).split("\n", 1)[0]
+    return [name.strip() for name in next(csv.reader([first]), [])]
+
+
+def _plain(text: str) -> str:
+    """`text` without a byte order mark and carriage returns: csv refuses one that does not end a line."""
+    return text.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", " ")
 
 
 def read(text: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows of the table as `runs`, with `line_no`, and the rows that cannot be read as such (REJECTS)."""
     header = _header(text)
-    reader = csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=""))
+    reader = csv.reader(io.StringIO(_plain(text), newline=""))
     good: list[list[str]] = []
     bad: list[tuple[int, str, str]] = []
     for row in reader:

@@ -12,11 +12,13 @@ import polars as pl
 from pipeline.parse.finding import FINDING, finding
 
 HELD_S = 5 * 60.0
+AFTERWARDS_S = 30 * 60.0
 _ENDED_BY = {
     "timeout": "the scheduler's time limit", "cancelled": "a cancellation", "preempted": "a preemption",
     "node_fail": "a failed node", "sigkill": "SIGKILL", "sigterm": "SIGTERM", "interrupted": "Ctrl-C",
     "hang": "a collective's watchdog", "nccl_error": "an NCCL error",
 }  # fmt: skip
+_STOPPED = ("timeout", "deadline", "cancelled", "preempted", "requeued", "node_fail", "out_of_memory")
 _ZONE_S = 120.0
 
 
@@ -50,7 +52,36 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
     longest = held.sort("held_s", "line_no", descending=[True, False]).unique(
         "run_id", keep="first", maintain_order=True
     )
+    where = pl.when(pl.col("last_step").is_not_null()).then(pl.format("after the last step {}", "last_step"))
+    longest = longest.with_columns(
+        until=pl.col("kind").replace_strict(_ENDED_BY, default=None, return_dtype=pl.String),
+        where=where.otherwise(pl.lit("after the end")),
+    )
     return finding(longest.with_columns(text=_text()), "held_after_end")
+
+
+def held_by_job(told: pl.DataFrame) -> pl.DataFrame:
+    """FINDING rows for completed runs whose job went on long after the log's last line, at the scheduler's own line.
+
+    A job that ended by itself may have evaluated or converted its checkpoint: it counts from AFTERWARDS_S on, one that
+    was stopped from HELD_S on.
+
+    Args:
+        told: runs with the facts of their job: `run_id`, `status`, `ended_at`, `num_gpus`, `is_last`, `job_state`,
+            `ended_at_job`, `source_path_job`, `line_no_job`.
+    """
+    held_s = (pl.col("ended_at_job") - pl.col("ended_at")).dt.total_seconds().cast(pl.Float64)
+    least_s = pl.when(pl.col("job_state").is_in(_STOPPED)).then(HELD_S).otherwise(AFTERWARDS_S)
+    held = told.filter((pl.col("status") == "completed") & pl.col("is_last") & (held_s >= least_s))
+    if held.is_empty():
+        return pl.DataFrame(schema=FINDING)
+    until = pl.concat_str(pl.lit("the job's end, which the scheduler calls "), "job_state")
+    held = held.with_columns(
+        held_s=held_s, is_waited=pl.lit(value=False), until=until, where=pl.lit("after the log's last line")
+    )
+    places = {"source_path": "source_path_job", "line_no": "line_no_job", "ts": "ended_at_job"}
+    held = held.select("run_id", "num_gpus", "held_s", "is_waited", "until", "where", **places)
+    return finding(held.with_columns(text=_text()), "held_after_end")
 
 
 def _glog_time() -> pl.Expr:
@@ -66,16 +97,15 @@ def _text() -> pl.Expr:
     gpus = pl.col("num_gpus").cast(pl.Float64, strict=False)
     nearest = hours.round(0)
     is_whole = (nearest >= 1) & ((hours - nearest).abs() * 3600 <= _ZONE_S) & ~pl.col("is_waited")
-    where = pl.when(pl.col("last_step").is_not_null()).then(pl.format("after the last step {}", "last_step"))
     return pl.concat_str(
         pl.lit("GPUs were held for "),
         pl.when("is_waited").then(pl.lit("at least ")),
         (pl.col("held_s") / 60).round(1),
         pl.lit(" min "),
-        where.otherwise(pl.lit("after the end")),
+        "where",
         pl.format(" ({} GPU-hours on {} GPUs)", (hours * gpus).round(1), "num_gpus"),
         pl.lit(", until "),
-        pl.col("kind").replace_strict(_ENDED_BY, default=None, return_dtype=pl.String),
+        "until",
         pl.when(is_whole).then(pl.lit("; a whole number of hours may be two clocks in different time zones")),
         ignore_nulls=True,
     )

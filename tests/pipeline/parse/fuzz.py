@@ -1,13 +1,14 @@
 """A mutation fuzzer for whole logs, guided by what they turn out to be.
 
-Seeds are the golden logs of every format. A mutant is kept as a seed when the tables it yields are of a kind not seen
-before (dialect, status, kinds of events, whether lines were rejected): that takes the place of branch coverage, which a
-coverage-guided fuzzer such as atheris could not see here, for the branches are inside polars' expressions. Many mutants
-are read as one batch, which is also how they meet in practice.
+Seeds are the golden logs of every format, and the files that stand beside logs. A mutant is kept as a seed when the
+tables it yields are of a kind not seen before (dialect, status, kinds of events, whether lines were rejected): that
+takes the place of branch coverage, which a coverage-guided fuzzer such as atheris could not see here: the branches are
+inside polars' expressions. Many mutants are read as one batch, which is also how they meet in practice.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -41,6 +42,25 @@ _TOKENS = (
     b"slurmstepd: error: *** JOB 1 ON n CANCELLED AT 9999-12-31T23:59:59 DUE TO TIME LIMIT ***\n",
     b"Watchdog caught collective operation timeout: ran for 9" + b"9" * 30 + b" milliseconds\n",
 )  # fmt: skip
+BESIDE = {
+    "config.json": json.dumps(
+        {
+            "distributed": {"tp_size": 2, "cp_size": 1, "pp_size": 1, "dp_size": 4, "use_cpu": False},
+            "model": {"name": "tests/tiny", "num_hidden_layers": 4, "num_attention_heads": 8, "dtype": "bfloat16"},
+            "training": {"total_train_steps": 6, "seq_length": 128, "micro_batch_size": 2, "seed": 42},
+        },
+        indent=1,
+    ).encode(),
+    "status.txt": b"completed",
+    "bench.csv": b"job_id,name,nodes,seq_len,mbs,batch_accum,gbs,mTFLOPs,hTFLOPs,tok/s/gpu,Mem Alloc (GB),"
+    b"Mem Res (GB),dp,pp,tp\n"
+    b"1,a,2,4096,1,8,128,400.5,400.5,9000,40.5,44.25,16,1,1\n2,b,2,4096,1,8,128,-1,-1,-1,-1,-1,8,2,1\n",
+    "sacct.txt": b"JobID|JobName|State|ExitCode|Submit|Start|End|Elapsed|NNodes|NodeList|AllocTRES|MaxRSS\n"
+    b"1001|a|TIMEOUT|0:0|2025-02-03T04:00:00|2025-02-03T04:01:00|2025-02-03T06:01:00|02:00:00|2|n[1-2]|gres/gpu=16|\n",
+    "train.err": b"slurmstepd: error: *** JOB 1001 ON n1 CANCELLED AT 2025-02-03T06:01:00 DUE TO TIME LIMIT ***\n",
+}  # fmt: skip
+"""Files beside a log, of which every directory of a batch gets one in five, most of them mutated."""
+
 _NUMBER = re.compile(rb"\d+(?:\.\d+)?")
 
 Kind = tuple[object, ...]
@@ -74,6 +94,13 @@ def fuzz(pool: list[bytes], rng: np.random.Generator, *, seconds: float, keep: P
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         mutants = {f"{place:02d}/train.log": mutant(found.pool, rng) for place in range(BATCH)}
+        beside = {
+            f"{place:02d}/{name}": mutant([seed, *found.pool[:1]], rng) if rng.random() < 0.8 else seed
+            for place in range(BATCH)
+            for name, seed in BESIDE.items()
+            if rng.random() < 0.2
+        }
+        mutants |= beside
         begin = time.process_time()
         try:
             tables = tables_of(mutants)
@@ -90,7 +117,7 @@ def fuzz(pool: list[bytes], rng: np.random.Generator, *, seconds: float, keep: P
         found.batches += 1
         found.slowest_cpu_s = max(found.slowest_cpu_s, spent_s)
         for name, kind in kinds(tables, mutants):
-            if kind not in found.kinds:
+            if kind not in found.kinds and name not in beside:
                 found.kinds.add(kind)
                 found.pool.append(mutants[name])
     return found

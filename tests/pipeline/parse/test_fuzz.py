@@ -57,27 +57,36 @@ def test_any_bytes_are_read(data: bytes) -> None:
     fuzz.check(tables, {"train.log": data})
 
 
+_NANOTRON = "[INFO|DP=0|PP=0|TP=0]: Config(general=GeneralArgs(project='x',\n"
+_MEGATRON = "------------------------ arguments ------------------------\n  params_dtype ..... torch.bfloat16\n"
+_TRAINER = "***** Running training *****\n  Num Epochs = 1\n"
 _HUGE = {
-    "nanotron peak": "[INFO|DP=0|PP=0|TP=0]:  Memory usage: 1.25MiB. Peak allocated 3e30TiB. Peak reserved: 9{n}TiB",
-    "nanotron parameters": "[INFO|DP=0|PP=0|TP=0]: Total number of parameters: 9{n}T",
-    "megatron peak": "[Rank 0] (after 1 iterations) memory (MB) | allocated: 1.0 | max allocated: 9{n}.0 | reserved: 1.0",
-    "megatron parameters": "Total number of parameters in billions: 9{n}.00",
-    "megatron shape": "  hidden_size ........ 9{n}\n  num_layers ....... 8000000000000000000\n  vocab_size ..... 8000000000000000000",
-    "trainer": "  Total optimization steps = 9{n}\n{{'loss': 2.5, 'epoch': 0.5}}\n{{'loss': 2.5, 'epoch': 1.0}}",
-    "detector": "| MnRtt/Rnk: 1.2.3ms/8 | MxRtt/Rnk: 1.0ms/9{n}",
-    "score": "  Rank=9{n} Node=n Score=0.0.1",
-    "others' memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9{n}.00 GiB. GPU 0 has a total capacity of "
-    "9{n}.00 GiB of which 9{n}.00 GiB is free. Process 1 has 9{n}.00 GiB memory in use.",
+    "nanotron peak": _NANOTRON + "[INFO|DP=0|PP=0|TP=0]: iteration: 1 / 10 | time_per_iteration_ms: 1K | lm_loss: 12.2 | "
+    "cuda_max_memory_reserved: {n} | grad_norm: 1",
+    "nanotron parameters": _NANOTRON + "[INFO|DP=0|PP=0|TP=0]: Total number of parameters: {n}T",
+    "megatron parameters": _MEGATRON + "Total number of parameters in billions: {n}.00",
+    "megatron shape": _MEGATRON + "  hidden_size ..... 8000000000000000000\n  num_layers ..... 8000000000000000000\n"
+    "  num_attention_heads ..... 8\n  ffn_hidden_size ..... {n}\n  vocab_size ..... 8000000000000000000\n"
+    "-------------------- end of arguments ---------------------",
+    "trainer": _TRAINER + "  Total optimization steps = {n}\n{{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': "
+    "0.5}}\n{{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': 1.0}}",
+    "detector": _MEGATRON + "| MnRtt/Rnk: 1.2.3ms/8 | MxRtt/Rnk: 1.0ms/{n}",
+    "score": _MEGATRON + "  Rank={n} Node=n Score=0.0.1",
+    "failed rank": _MEGATRON + "Root Cause (first observed failure):\n[0]:\n  time      : 2025-06-12_22:45:44\n  host      : n\n"
+    "  rank      : {n} (local_rank: 0)\n  exitcode  : -9 (pid: 79468)",
+    "others' memory": _MEGATRON + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {n}.00 GiB. GPU 0 has a total "
+    "capacity of {n}.00 GiB of which {n}.00 GiB is free. Process {n} has {n}.00 GiB memory in use.",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("case", _HUGE)
 def test_numbers_that_no_column_holds_are_unknown_and_no_error(case: str) -> None:
     """One such line would otherwise end the ingest of its whole batch."""
-    log = _HUGE[case].format(n="9" * 30) + "\n[INFO|DP=0|PP=0|TP=0]: Config(general=GeneralArgs(x=1,\n- arguments -\n"
+    log = _HUGE[case].format(n="9" * 30) + "\n"
     tables = tables_of({"train.log": log, "beside.log": "[rank0]:torchtitan version: 0.2.1\n"})
     completed = complete_runs(tables["runs"]).runs
-    assert "beside.log" in completed["source_path"].to_list()
+    assert dict(completed.select("source_path", "framework").iter_rows()).keys() == {"train.log", "beside.log"}
+    assert "other" not in completed["framework"].to_list()
     validate(TABLES["runs"], TABLES["runs"].conform(completed))
 
 

@@ -94,3 +94,12 @@ def test_rows_become_runs(tmp_path: Path) -> None:
     assert runs["gbs_tokens"].to_list() == [64 * 4096] * 2
     assert runs["framework"].to_list() == ["nanotron"] * 2
     assert runs["run_id"].n_unique() == 2
+
+
+def test_a_carriage_return_within_a_line_is_a_blank(tmp_path: Path) -> None:
+    assert one(HEADER + "\r\n" + ROW.replace("a run", "a\rrun") + "\r\n")["line_no"] == 2
+    assert matches("a\rb," + HEADER)
+    (tmp_path / "beside.log").write_text("[rank0]:torchtitan version: 0.2.1\n", encoding="utf-8")
+    tables = tables_of(tmp_path, f'{HEADER}\n{ROW}\n"{"x" * 200_000}', "bench.csv")  # beyond csv's longest field
+    assert sorted(tables["files"]["status"]) == ["parsed", "rejected"]
+    assert tables["runs"]["framework"].to_list() == ["torchtitan"]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
+import polars as pl
 import pytest
 
+from pipeline.parse.overtime import held_by_job
 from tests.pipeline.landed import tables_of
 
 
@@ -69,3 +73,49 @@ def test_the_scheduler_speaks_in_a_file_of_its_own() -> None:
 )
 def test_nothing_was_held(log: str) -> None:
     assert tables_of({"train.log": log})["events"].filter(kind="held_after_end").is_empty()
+
+
+END = datetime(2025, 2, 3, 4, 5, 10)
+
+
+def told(state: str, after_s: float, **changes: object) -> pl.DataFrame:
+    """A completed run with its job, which ended that long after the log's last line."""
+    row = {
+        "run_id": "a", "status": "completed", "ended_at": END, "num_gpus": 64, "is_last": True, "job_state": state,
+        "ended_at_job": END + timedelta(seconds=after_s), "source_path_job": "sacct.txt", "line_no_job": 7, **changes,
+    }  # fmt: skip
+    return pl.DataFrame([row])
+
+
+def test_a_job_that_outlived_its_completed_run() -> None:
+    found = held_by_job(told("timeout", 5400 + 300))
+    assert found.select("run_id", "source_path", "line_no", "ts", "kind", "text").rows() == [
+        (
+            "a",
+            "sacct.txt",
+            7,
+            END + timedelta(seconds=5700),
+            "held_after_end",
+            "GPUs were held for 95.0 min after the log's last line (101.3 GPU-hours on 64 GPUs), until the job's end, "
+            "which the scheduler calls timeout",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        told("timeout", 60),
+        told("completed", 1200),  # a last evaluation
+        told("timeout", 5700, status="timeout"),
+        told("timeout", 5700, is_last=False),
+        told("running", 0.0, ended_at_job=None).cast({"ended_at_job": pl.Datetime("us")}),
+    ],
+    ids=["soon", "afterwards", "not completed", "another attempt followed", "runs on"],
+)
+def test_a_job_that_did_not(job: pl.DataFrame) -> None:
+    assert held_by_job(job).is_empty()
+
+
+def test_a_completed_job_counts_from_half_an_hour_on() -> None:
+    assert held_by_job(told("completed", 2000)).height == 1
