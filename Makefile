@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test install lint format types docs bench clean
+.PHONY: demo test install lint format types docs bench validate clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -46,6 +46,10 @@ docs: install
 
 bench: install
 	$(BIN)/python -m tests.benchmarks
+
+# How accurate the estimator is on every bundled table: fits made anew, splits stated.
+validate: install
+	$(BIN)/python -m tests.validation
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -17,7 +17,7 @@ from pipeline.estimate.layouts import RECOMPUTE_MODES, Array, Layouts
 from pipeline.estimate.profile import Profile
 from pipeline.estimate.question import Question
 
-BLOCK = 200_000
+BLOCK = 60_000
 """Cells per block of the grid: few enough for the processor's cache, enough to drown the cost of a call."""
 
 BATCH = "the global batch is no multiple of dp x micro-batch"

@@ -38,13 +38,13 @@ def estimate(asked: Question, at: Layouts) -> Estimate:
     held = stage_memory(asked, at, stages)
     spent = step_time(asked, at, stages)
     total = spent.total
-    per_gpu = at.global_batch_tokens(asked.seq_len) / total / at.num_gpus
+    per_gpu = at.global_batch_tokens(asked.seq_len) / at.num_gpus / total
     return Estimate(
         stages=held,
         mem_bytes=held.total,
         time=spent,
         step_time_s=total,
         tokens_per_s_per_gpu=per_gpu,
-        mfu=asked.shape.flops_per_token(asked.seq_len) * per_gpu / asked.peak_flops,
-        fits=held.reserved + asked.profile.outside_bytes <= asked.cluster.memory_bytes,
+        mfu=(asked.shape.flops_per_token(asked.seq_len) / asked.peak_flops) * per_gpu,
+        fits=held.reserved <= asked.cluster.memory_bytes - asked.profile.outside_bytes,
     )

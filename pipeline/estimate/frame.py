@@ -46,11 +46,12 @@ PREDICTED = pl.Schema(
         "est_tokens_per_s_per_gpu": pl.Float64,
         "est_mfu": pl.Float64,
         **{f"est_mem_{part.name}_bytes": pl.Float64 for part in fields(Memory)},
+        "est_mem_fragmentation_bytes": pl.Float64,
         **{f"est_time_{part.name}_s": pl.Float64 for part in fields(StepTime)},
     }
 )
 """Columns that `estimate_frame` appends. Memory parts but fragmentation add up to est_mem_bytes, times to
-est_step_time_s."""
+est_step_time_s; est_mem_reserved_bytes has the fragmentation too."""
 
 
 def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
@@ -170,14 +171,16 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
 
 
 def _as_rows(asked: Question, predicted: Estimate, size: int) -> list[dict[str, Any]]:
+    worst = predicted.memory
     columns: dict[str, Any] = {
-        "est_mem_bytes": predicted.memory.total,
-        "est_mem_reserved_bytes": predicted.memory.reserved,
+        "est_mem_bytes": predicted.mem_bytes,
+        "est_mem_reserved_bytes": predicted.stages.reserved,
+        "est_mem_fragmentation_bytes": predicted.stages.fragmentation,
         "est_fits": predicted.fits,
         "est_step_time_s": predicted.step_time_s,
         "est_tokens_per_s_per_gpu": predicted.tokens_per_s_per_gpu,
         "est_mfu": predicted.mfu,
-        **{f"est_mem_{part.name}_bytes": getattr(predicted.memory, part.name) for part in fields(Memory)},
+        **{f"est_mem_{part.name}_bytes": getattr(worst, part.name) for part in fields(Memory)},
         **{f"est_time_{part.name}_s": getattr(predicted.time, part.name) for part in fields(StepTime)},
     }
     lists = {name: np.broadcast_to(values, (size,)).tolist() for name, values in columns.items()}

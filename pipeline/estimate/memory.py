@@ -22,11 +22,7 @@ from pipeline.estimate.stages import Stages
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes per component on the worst stage; `total` is their sum.
-
-    `fragmentation` is the allowance between what tensors need and what the allocator reserves; it is no part of
-    `total`, which compares with the peak of allocated bytes.
-    """
+    """Bytes per component on one stage; `total` is their sum, the peak of allocated bytes."""
 
     weights: Array
     gradients: Array
@@ -34,18 +30,11 @@ class Memory:
     activations: Array
     logits: Array
     buffers: Array
-    fragmentation: Array
 
     @cached_property
     def total(self) -> Array:
         """Peak of allocated bytes."""
-        parts = (self.weights, self.gradients, self.optimizer, self.activations, self.logits, self.buffers)
-        return sum_parts(parts)
-
-    @property
-    def reserved(self) -> Array:
-        """What the device must hold: allocated bytes and the fragmentation allowance."""
-        return self.total + self.fragmentation
+        return sum_parts([getattr(self, part.name) for part in fields(self)])
 
 
 def sharding(at: Layouts, shards: Array, *, from_stage: int) -> Array:
@@ -187,7 +176,6 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     grown = profile.memory_growth
     weights, gradients = state(profile.weight_bytes, 3), state(profile.grad_held_bytes, 2)
     optimizer = state(profile.optimizer_bytes, 1)
-    allocated = weights + gradients + optimizer + grown * (activations + logits)
     return Memory(
         weights=weights,
         gradients=gradients,
@@ -195,7 +183,6 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
         activations=grown * activations,
         logits=grown * logits,
         buffers=gathered + working + profile.context_bytes,
-        fragmentation=profile.fragmentation * allocated,
     )
 
 
@@ -205,6 +192,7 @@ class StageMemory:
 
     first: Memory
     last: Memory
+    fragmentation_share: float
 
     @cached_property
     def total(self) -> Array:
@@ -213,8 +201,13 @@ class StageMemory:
 
     @cached_property
     def reserved(self) -> Array:
-        """What the device of the worse stage must hold."""
-        return np.maximum(self.first.reserved, self.last.reserved)
+        """What the allocator holds: the peak and the fragmentation allowance, which is no part of `total`."""
+        return (1.0 + self.fragmentation_share) * self.total
+
+    @property
+    def fragmentation(self) -> Array:
+        """The allowance between what tensors need and what the allocator reserves."""
+        return self.fragmentation_share * self.total
 
     @property
     def worst(self) -> Memory:
@@ -233,4 +226,5 @@ def stage_memory(asked: Question, at: Layouts, stages: Stages) -> StageMemory:
     return StageMemory(
         first=_stage(asked, at, np.maximum(stages.first, stages.middle), is_first=True, is_last=False),
         last=_stage(asked, at, stages.last, is_first=False, is_last=True),
+        fragmentation_share=asked.profile.fragmentation,
     )

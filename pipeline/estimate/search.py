@@ -133,7 +133,7 @@ def _table(request: Request, at: Layouts | None) -> pl.DataFrame:
     """Layouts with their prediction and its breakdown, in the names of the `estimate` verb."""
     chosen = at if at is not None else Layouts.of()[np.zeros(0, np.intp)]
     predicted: Estimate = estimate(request.asked, chosen)
-    size = chosen.shape[0]
+    size, worst = chosen.shape[0], predicted.memory
 
     def column(values: Array) -> Array:
         return np.broadcast_to(values, (size,))
@@ -147,7 +147,7 @@ def _table(request: Request, at: Layouts | None) -> pl.DataFrame:
             "est_step_time_s": column(predicted.step_time_s),
             "est_mem_bytes": column(predicted.mem_bytes),
             "est_mem_reserved_bytes": column(predicted.stages.reserved),
-            **{f"est_mem_{part.name}_bytes": column(getattr(predicted.memory, part.name)) for part in fields(Memory)},
+            **{f"est_mem_{part.name}_bytes": column(getattr(worst, part.name)) for part in fields(Memory)},
             **{f"est_time_{part.name}_s": column(getattr(predicted.time, part.name)) for part in fields(StepTime)},
         }
     )

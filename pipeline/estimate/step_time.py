@@ -179,7 +179,8 @@ def data_parallel_s(
         return np.where(at.zero_stage >= 3, each, np.where(at.zero_stage >= 1, sliced, plain))
 
     spent = np.where(at.batch_shards > 1, exchange(dense, at.batch_shards, at.tp), 0.0)
-    spent = spent + np.where(at.expert_shards > 1, exchange(experts, at.expert_shards, at.ep * at.etp), 0.0)
+    if asked.shape.num_experts:
+        spent = spent + np.where(at.expert_shards > 1, exchange(experts, at.expert_shards, at.ep * at.etp), 0.0)
     hides = np.where(at.pp > 1, 0.0, profile.dp_hidden * micro_s)
     once = np.maximum(spent - hides, 0.0) + profile.shard_contention * np.minimum(spent, hides)
     each = np.maximum(spent - compute_s, 0.0) + profile.shard_contention * np.minimum(spent, compute_s)

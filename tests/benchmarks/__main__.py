@@ -22,6 +22,7 @@ from pipeline.simulate.sweep import write_sweep
 from pipeline.store.home import Home
 from pipeline.store.published import connect, current
 from schemas.registry import VIEWS
+from tests.benchmarks.estimate import estimator_rates
 
 BIG_MB = 128
 RUNS = 2_000
@@ -104,7 +105,7 @@ def query_latency(scratch: Path) -> pl.DataFrame:
 
 
 def main() -> None:
-    """Print three tables."""
+    """Print the tables."""
     with tempfile.TemporaryDirectory() as place, pl.Config(**TABLE_STYLE):
         scratch = Path(place)
         sweep = write_sweep(scratch / "sweep", runs=RUNS, seed=1)
@@ -112,6 +113,7 @@ def main() -> None:
             lambda: parse_rates(sweep, scratch),
             lambda: ingest_rate(sweep, scratch),
             lambda: query_latency(scratch),
+            estimator_rates,
         ):
             sys.stdout.write(f"{measure()}\n")
             sys.stdout.flush()

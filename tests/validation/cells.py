@@ -1,0 +1,54 @@
+"""A sweep's cells (model x accelerators x sequence x batch): how well an estimate ranks the layouts within each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.estimate.layouts import Array
+
+SMALLEST = 8
+"""Cells with fewer runs are not ranked."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Over all cells: top-5 hits (a run within 2 % of the best is among the five that the estimate likes most), mean
+    rank correlation, mean regret of the estimate's favourite, and errors on the fastest quarter of each cell."""
+
+    cells: int
+    top5: int
+    spearman: float
+    regret: float
+    best_quarter_median: float
+
+
+def _ranks(values: Array) -> Array:
+    order = np.argsort(np.argsort(values))
+    return order.astype(np.float64)
+
+
+def rank_cells(cell_of: list[object], predicted: Array, measured: Array) -> Ranking:
+    """Judge `predicted` step times against `measured` ones within each cell."""
+    both = np.isfinite(predicted) & np.isfinite(measured)
+    cells: dict[object, list[int]] = {}
+    for place in np.flatnonzero(both):
+        cells.setdefault(cell_of[place], []).append(int(place))
+    top5, spearman, regret, quarter = 0, [], [], []
+    large = [np.array(places) for places in cells.values() if len(places) >= SMALLEST]
+    for places in large:
+        best = measured[places].min()
+        liked = places[np.argsort(predicted[places])]
+        top5 += bool(best / measured[liked[:5]].min() >= 0.98)
+        regret.append(1 - best / measured[liked[0]])
+        spearman.append(np.corrcoef(_ranks(predicted[places]), _ranks(measured[places]))[0, 1])
+        fast = places[np.argsort(measured[places])][: max(3, len(places) // 4)]
+        quarter.append(np.abs(predicted[fast] / measured[fast] - 1))
+    return Ranking(
+        cells=len(large),
+        top5=top5,
+        spearman=float(np.mean(spearman)),
+        regret=float(np.mean(regret)),
+        best_quarter_median=float(np.median(np.concatenate(quarter))),
+    )

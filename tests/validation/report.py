@@ -1,0 +1,207 @@
+"""The tables of the validation report, each a frame. Every accuracy is of rows whose group the fit had not seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from pipeline.estimate.calibrate import HEALTHY, Rows, Unseen, cross_validate, fit_recipe, gather_rows, step_seconds
+from pipeline.estimate.fit import figures, predict, with_constants
+from pipeline.estimate.layouts import Array
+from pipeline.estimate.published_tables import published_table
+from pipeline.estimate.recipes import RECIPES
+from tests.validation.cells import Ranking, rank_cells
+from tests.validation.naive import naive_memory_bytes, naive_step_s
+
+PLAYBOOK = "hopper-nanotron"
+
+
+def validate_all() -> dict[str, Unseen]:
+    """Cross-validated predictions of every recipe, by profile."""
+    found = {}
+    for recipe in RECIPES:
+        found[recipe.profile] = cross_validate(gather_rows(recipe, published_table(recipe.dataset)))
+    return found
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _goal(what: str, prototype: str, limit: float, reached: float, split: str) -> tuple[object, ...]:
+    return what, prototype, f"<= {100 * limit:.1f} %", _percent(reached), split, reached <= limit
+
+
+def cells_of(rows: Rows) -> list[object]:
+    """The cell of each row: model and accelerators (sequence and batch are fixed in the playbook)."""
+    return list(rows.table.select("model", "num_gpus").iter_rows())
+
+
+def healthy(unseen: Unseen) -> Array:
+    """Predictions of runs at most HEALTHY times slower than predicted; NaN for the others."""
+    near = unseen.rows.step_time_s <= HEALTHY * unseen.step_time_s
+    return np.where(near, unseen.step_time_s, np.nan)
+
+
+def goals(found: dict[str, Unseen]) -> pl.DataFrame:
+    """The goals of the specification beside what is reached, and the split."""
+    foundry = [found["ampere-composer"], found["hopper-composer"]]
+    rates = figures(
+        np.concatenate([1 / one.step_time_s for one in foundry]),
+        np.concatenate([1 / one.rows.step_time_s for one in foundry]),
+    )
+    selene, b200, play = found["ampere-megatron"], found["blackwell-megatron"], found[PLAYBOOK]
+    near = figures(healthy(play), play.rows.step_time_s)
+    ratio = play.rows.step_time_s / play.step_time_s
+    early = float(np.mean(ratio[np.isfinite(ratio)] < 0.9))
+    ranking = ranked(play)
+    b200_time, b200_mem = figures(b200.step_time_s, b200.rows.step_time_s), figures(b200.mem_bytes, b200.rows.mem_bytes)
+    model, kind = "leave one model out", "leave one kind out"
+    top5 = f"{ranking.top5} of {ranking.cells}"
+    entries = [
+        _goal("llm-foundry: MFU MAPE", "3.8 %", 0.035, rates["mape"], "5 folds of rows"),
+        _goal("Selene table 5: step time MAPE", "4.5 %", 0.035, mape(selene), model),
+        _goal("playbook, healthy runs: median APE", "5.9 %", 0.045, near["median"], model),
+        _goal("playbook, healthy runs: MAPE", "9.7 %", 0.075, near["mape"], model),
+        _goal("playbook, best quarter of each cell: median APE", "7.7 %", 0.05, ranking.best_quarter_median, model),
+        _goal("playbook: more than 10 % faster than estimated", "3.7 %", 0.03, early, model),
+        ("playbook: cells with the best in the top 5", "15 of 25", ">= 20", top5, model, ranking.top5 >= 20),
+        _goal("playbook memory MAPE", "17 %", 0.08, mem(play)["mape"], model),
+        _goal("B200 (EP, CP, MLA): step time MAPE", "-", 0.08, b200_time["mape"], kind),
+        _goal("B200 (EP, CP, MLA): memory MAPE", "-", 0.03, b200_mem["mape"], kind),
+    ]
+    rows = [(*entry[:-1], "yes" if entry[-1] else "no") for entry in entries]
+    return pl.DataFrame(rows, schema=["what", "prototype", "goal", "reached", "split", "met"], orient="row")
+
+
+def mape(unseen: Unseen) -> float:
+    """Of step times."""
+    return float(figures(unseen.step_time_s, unseen.rows.step_time_s)["mape"])
+
+
+def mem(unseen: Unseen) -> dict[str, float]:
+    """Figures of peak memory."""
+    return figures(unseen.mem_bytes, unseen.rows.mem_bytes)
+
+
+def ranked(unseen: Unseen) -> Ranking:
+    """Ranking of the layouts within each cell."""
+    return rank_cells(cells_of(unseen.rows), unseen.step_time_s, unseen.rows.step_time_s)
+
+
+def tables(found: dict[str, Unseen]) -> pl.DataFrame:
+    """Every table: unseen rows by the fit, the seed document's formulas, and the uncalibrated profile."""
+    rows = []
+    for name, unseen in found.items():
+        given = unseen.rows
+        is_bound = given.recipe.simple is not None
+        measured = np.where(np.isfinite(healthy(unseen)), given.step_time_s, np.nan) if is_bound else given.step_time_s
+        naive_time, naive_mem = np.full(given.table.height, np.nan), np.full(given.table.height, np.nan)
+        for batch in given.batches:
+            naive_time[batch.places] = naive_step_s(batch)
+            naive_mem[batch.places] = naive_memory_bytes(batch)
+        ours, theirs = figures(unseen.step_time_s, measured), figures(naive_time, measured)
+        entry = {
+            "profile": name, "table": given.recipe.dataset, "split": f"leave one {given.recipe.group} out",
+            "rows": ours["rows"], "time MAPE": _percent(ours["mape"]), "median": _percent(ours["median"]),
+            "002 as written": _percent(theirs["mape"]), "memory MAPE": "", "002 memory": "",
+        }  # fmt: skip
+        if np.isfinite(given.mem_bytes).any():
+            entry["memory MAPE"] = _percent(mem(unseen)["mape"])
+            entry["002 memory"] = _percent(figures(naive_mem, given.mem_bytes)["mape"])
+        rows.append(entry)
+    return pl.DataFrame(rows)
+
+
+def _strategy() -> pl.Expr:
+    pp, tp, nodes = (pl.col(name).cast(pl.Int64) for name in ("pp", "tp", "num_nodes"))
+    return (
+        pl.when((pp > 1) & (nodes > 1)).then(pl.lit("PP over nodes"))
+        .when(pp > 1).then(pl.lit("PP in a node"))
+        .when(tp > 8).then(pl.lit("TP over nodes"))
+        .otherwise(pl.lit("DP and TP in a node"))
+    )  # fmt: skip
+
+
+def by_group(unseen: Unseen, name: str, group: pl.Expr) -> pl.DataFrame:
+    """Errors of healthy runs, share of the others, and memory, by a group of rows."""
+    frame = unseen.rows.table.select(group.alias(name)).with_columns(
+        ratio=pl.Series(unseen.rows.step_time_s / unseen.step_time_s),
+        memory=pl.Series(np.abs(unseen.mem_bytes / unseen.rows.mem_bytes - 1)),
+    )
+    near = (1 / pl.col("ratio").filter(pl.col("ratio") <= HEALTHY) - 1).abs()
+    return (
+        frame.filter(pl.col("ratio").is_finite())
+        .group_by(name)
+        .agg(
+            runs=pl.len(),
+            healthy=(100 * (pl.col("ratio") <= HEALTHY).mean()).round(1),
+            median=(100 * near.median()).round(1),
+            mape=(100 * near.mean()).round(1),
+            median_slowdown=pl.col("ratio").median().round(2),
+            memory_mape=(100 * pl.col("memory").filter(pl.col("memory").is_finite()).mean()).round(1),
+        )
+        .sort(pl.col(name).cast(pl.Int64, strict=False), name)
+    )
+
+
+def playbook_groups(unseen: Unseen) -> list[pl.DataFrame]:
+    """By model, nodes and strategy. All figures but runs and slowdown are percent."""
+    return [
+        by_group(unseen, "model", pl.col("model")),
+        by_group(unseen, "nodes", pl.col("num_nodes")),
+        by_group(unseen, "strategy", _strategy()),
+    ]
+
+
+def ablation(rows: Rows) -> pl.DataFrame:
+    """What one term is worth: the fitted estimate with the term switched off, on the runs that are healthy with it.
+
+    Constants are not refitted; fitted on all rows, so these are differences and no accuracies.
+    """
+    constants = fit_recipe(rows)
+    full = predict(rows.batches, constants, rows.table.height, step_seconds)
+    near = np.where(rows.step_time_s <= HEALTHY * full, rows.step_time_s, np.nan)
+
+    def without(**changes: float | str | bool) -> Array:
+        batches = [replace(b, asked=with_constants(b.asked, {**constants, **changes})) for b in rows.batches]  # type: ignore[dict-item]
+        return predict(batches, {}, rows.table.height, step_seconds)
+
+    def less(part: str) -> Array:
+        return predict(rows.batches, constants, rows.table.height, lambda e: e.step_time_s - getattr(e.time, part))
+
+    variants = {
+        "everything": full,
+        "no wave quantisation": without(gemm_wave_loss=1e-9, gemm_half_waves=0.0),
+        "no depth dependence": without(gemm_half_depth=0.0),
+        "no kernel launches": without(kernel_launch_s=0.0),
+        "no elementwise traffic": without(elementwise_passes=0.0),
+        "no latency": without(link_latency_s=0.0, network_latency_s=0.0),
+        "no loss in wide networks": without(network_decay=0.0),
+        "even placement of layers": without(placement="even"),
+        **{f"no {part}": less(part) for part in ("head", "tp", "dp", "bubble", "pp", "optimizer", "rest")},
+    }
+    cells = cells_of(rows)
+    entries = []
+    for name, predicted in variants.items():
+        found, ranking = figures(predicted, near), rank_cells(cells, predicted, rows.step_time_s)
+        entries.append((name, 100 * found["median"], 100 * found["mape"], ranking.spearman, ranking.top5))
+    return pl.DataFrame(entries, schema=["term", "median %", "MAPE %", "Spearman", "top 5"], orient="row")
+
+
+def worst(unseen: Unseen, guess: pl.Expr, count: int = 10) -> pl.DataFrame:
+    """The healthy rows with the largest error, and a guess why."""
+    names = [n for n in ("model", "num_gpus", "dp", "tp", "pp", "grad_accum", "micro_batch_size", "seq_len",
+                         "zero_stage_or_fsdp", "recompute", "precision") if n in unseen.rows.table.columns]  # fmt: skip
+    error = np.abs(unseen.rows.step_time_s / unseen.step_time_s - 1)
+    frame = unseen.rows.table.select(
+        *names,
+        guess.alias("guess"),
+        measured_over_estimate=pl.Series((unseen.rows.step_time_s / unseen.step_time_s).round(2)),
+        error=pl.Series(error),
+    )
+    limit = HEALTHY if unseen.rows.recipe.simple is not None else np.inf
+    near = frame.filter(pl.col("error").is_finite() & (pl.col("measured_over_estimate") <= limit))
+    return near.sort("error", descending=True).head(count).drop("error")

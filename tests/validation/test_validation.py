@@ -1,0 +1,50 @@
+"""The report's arithmetic on cases small enough to check by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pipeline.estimate.calibrate import Recipe, gather_rows
+from pipeline.estimate.published_tables import FOLDS, published_table
+from tests.pipeline.estimate.test_frame import row
+from tests.validation.cells import rank_cells
+from tests.validation.naive import naive_memory_bytes, naive_step_s
+
+
+def test_ranks_within_cells_only() -> None:
+    measured = np.tile(np.arange(1.0, 9.0), 2)
+    predicted = np.concatenate([np.arange(1.0, 9.0) * 100, np.arange(8.0, 0.0, -1.0)])
+    found = rank_cells(["a"] * 8 + ["b"] * 8, predicted, measured)
+    assert found.cells == 2
+    assert found.top5 == 1  # in b the best run is liked least
+    assert found.spearman == pytest.approx(0.0)
+    assert found.regret == pytest.approx((0 + 7 / 8) / 2)
+
+
+def test_small_cells_are_not_ranked() -> None:
+    times = np.concatenate([np.arange(1.0, 9.0), np.arange(1.0, 8.0)])
+    assert rank_cells(["a"] * 8 + ["b"] * 7, times, times).cells == 1
+
+
+def test_the_seed_documents_formulas_are_kept_as_written() -> None:
+    # DP 8, TP 1, PP 1: only compute and 2 x 2(d-1)/d x 2P over NVLink in both directions
+    table = pl.DataFrame([{k: str(v) for k, v in row(dp=8, tp=1, grad_accum=16, micro_batch_size=2).items()}])
+    recipe = Recipe(profile="x", dataset="x", rows=pl.lit(True), group="model")
+    (batch,) = gather_rows(recipe, table).batches
+    params = batch.asked.shape.params
+    compute = 6 * params * 8 * 16 * 2 * 4096 / (8 * 989e12)
+    assert naive_step_s(batch)[0] == pytest.approx(compute + 4 * 7 / 8 * 2 * params / 900e9)
+    states = params * (4 + 12 / 8)
+    activations = 34 * 2 * 4096 * 4096 * 32
+    assert naive_memory_bytes(batch)[0] == pytest.approx(1.1 * (states + activations))
+
+
+def test_folds_are_even_and_tables_are_whole() -> None:
+    table = published_table("llm_foundry")
+    assert table.height == 144
+    sizes = table["fold"].value_counts()["count"].to_list()
+    assert len(sizes) == FOLDS
+    assert max(sizes) - min(sizes) <= 1
+    assert set(published_table("simumax_b200")["kind"]) == {"moe", "cp", "dense"}
