@@ -13,6 +13,7 @@ import polars as pl
 from pipeline.parse import environment
 from pipeline.parse.declared.columns import PEAKS, Target
 from pipeline.parse.declared.document import Arguments, Document, File, Rule, pair_regex
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
     EVENT_FACTS,
     GAUGE_FACTS,
@@ -150,13 +151,17 @@ def with_values(lines: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     text = pl.col("text")
     if rule.pairs is not None:
         # A key whose value cannot be read spoils the record: better none than half of one without a word.
-        said = lines.select(text.str.extract(pair_regex(key, kept), 1).alias(key) for key, kept in rule.pairs.items())
+        keys = {f"pair {place}": key for place, key in enumerate(rule.pairs)}
+        patterns = {name: pair_regex(key, rule.pairs[key]) for name, key in keys.items()}
+        said = extract_each(lines.select("text"), patterns).select(list(keys))
         lacks = said.select(pl.any_horizontal(pl.all().is_null())).to_series()
-        part = lines.filter(lacks).select(text.str.contains(key_regex(key)).alias(key) for key in rule.pairs)
-        spoilt = pl.any_horizontal(said.filter(lacks)[key].is_null() & part[key] for key in rule.pairs)
-        is_spoilt = lacks.scatter(lacks.arg_true(), part.select(spoilt).to_series())
-        kept_text = said.select(pl.when(~is_spoilt).then(pl.col(key)).alias(key) for key in rule.pairs)
-        return lines.with_columns(kept_text.select(_typed(pl.col(key), kept) for key, kept in rule.pairs.items()))
+        part = lines.filter(lacks).select(
+            (text.str.contains(key_regex(key)) & ~text.str.contains(pair_regex(key, rule.pairs[key]))).alias(name)
+            for name, key in keys.items()
+        )
+        is_spoilt = lacks.scatter(lacks.arg_true(), part.select(pl.any_horizontal(pl.all())).to_series())
+        whole = said.select(pl.when(~is_spoilt).then(pl.col(name)).alias(name) for name in keys)
+        return lines.with_columns(whole.select(_typed(pl.col(name), rule.pairs[key]) for name, key in keys.items()))
     expression = rule.template.regex if rule.template else rule.regex
     groups = lines.select(said=text.str.extract_groups(expression)).unnest("said")
     return lines.with_columns(groups.select(_typed(pl.col(name), kept) for name, kept in named_targets(rule).items()))

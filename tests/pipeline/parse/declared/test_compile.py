@@ -189,6 +189,17 @@ def test_pairs_that_are_missing_are_unknown_and_unreadable_ones_a_reject() -> No
     assert step_of("step=7 train/loss=ERR dt_ms=1", PAIRS).keys() == {"source", "line_no", "text"}
 
 
+def test_pairs_of_many_lines_are_those_of_each_line() -> None:
+    own = f'{HEAD}[[step]]\npairs = {{ text = "step", place = "loss", dt = "step_time:ms" }}\n'
+    odd = ["text=1 place=ERR dt=2", "text=2 dt=3ms", "place=3", "text=4 place=nan dt=None", "dt=5 text=5, place=1e-3."]
+    texts = [*(f'{{"text": {at}, "place": {at}.5, "dt": 4{at}}}' for at in range(600)), *odd * 60]
+    together = facts("\n".join(texts), own).steps.drop("source", "line_no")
+    alone = {text: facts(text, own).steps.drop("source", "line_no") for text in dict.fromkeys(texts[590:605])}
+    assert together.height == 600 + 4 * 60  # place=3 alone is no record
+    assert together[590:604].equals(pl.concat(alone.values()))
+    assert together["step"].null_count() == 60
+
+
 def test_an_expression_with_named_groups() -> None:
     rule = """regex = '^it (?P<step>\\d+): .*?loss (?P<loss>\\S+) in (?P<step_time>\\d+)'
 contains = ["it ", "loss"]

@@ -80,3 +80,11 @@ line = "[acme-trainer] up"
     found = tables(tmp_path, own)
     assert found["runs"].select("attempt", "steps_logged").rows() == [(1, 2), (2, 2)]
     assert found["steps"].height == 4
+
+
+def test_times_in_a_form_of_ones_own_date_the_run(tmp_path: Path) -> None:
+    own = f'{HEAD}[[step]]\nline = "({{ts:%d.%m.%Y %H:%M:%S}}) step {{step}} loss {{loss}}"\n'
+    lines = "".join(f"(31.01.2026 12:00:0{step}) step {step} loss 2.5\n" for step in range(1, 6))
+    (tmp_path / "a.log").write_text(f"[acme-trainer]\n{lines}")
+    (run,) = tables(tmp_path, own)["runs"].to_dicts()
+    assert (str(run["started_at"]), str(run["ended_at"])) == ("2026-01-31 12:00:01", "2026-01-31 12:00:05")
