@@ -22,6 +22,7 @@ from pipeline.published import load_published, published_ledger
 from pipeline.read import read_batch
 from pipeline.simulate.marker import MARKER_NAME
 from pipeline.store.lake import Lake
+from pipeline.store.records import REST_AFTER, Records
 from pipeline.validate import merge_rejects, validate
 from schemas.registry import TABLES as SCHEMAS
 
@@ -62,21 +63,24 @@ def plan(
 ) -> pl.DataFrame:
     """Rows of `found` that need reading.
 
-    Those are files of units that are new, changed, read by an older parser, were running and have gone stale since, or
-    now have siblings, which makes a sweep of the directory above.
+    Those are files of units that are new, changed, read by an older parser, were running and have gone stale since, now
+    have siblings, which makes a sweep of the directory above, or are at rest after one of their logs was read in parts.
 
     Args:
         ledger: the `files` table. runs: `source_path`, `status` and `sweep` of the runs that are known.
     """
     pending = changed(found, ledger, versions=current_versions(dialects))
-    silent_since = (now - STALE_AFTER).replace(tzinfo=UTC).timestamp()
+    silent_since, rest_since = ((now - pause).replace(tzinfo=UTC).timestamp() for pause in (STALE_AFTER, REST_AFTER))
     dated = found.with_columns(newest=pl.col("mtime").max().over("unit"))
+    in_parts = ledger.filter(pl.col("sha256").is_null() & pl.col("offset_bytes").is_not_null(), status="parsed")
+    at_rest = dated.filter(pl.col("newest") <= rest_since).join(in_parts, on="path", how="semi")
     known = dated.join(runs, left_on="path", right_on="source_path", suffix="_known")
     has_ended = (pl.col("status") == "running") & (pl.col("newest") < silent_since)
     own_name = pl.col("run_dir").str.extract(r"([^/]*)$")
     is_nested = (pl.col("sweep_known") == own_name) & (pl.col("sweep") != own_name)
     again = found.join(known.filter(has_ended | is_nested), on="unit", how="semi")
-    return pl.concat([pending, again]).unique("path").sort("path")
+    whole = found.join(at_rest, on="unit", how="semi")
+    return pl.concat([pending, again, whole]).unique("path").sort("path")
 
 
 def batches(pending: pl.DataFrame, *, units: int = BATCH_UNITS, size: int = BATCH_BYTES) -> list[pl.DataFrame]:
@@ -99,10 +103,14 @@ def parse(
     *,
     now: datetime,
     dialects: Sequence[Dialect] = DIALECTS,
+    records: Records | None = None,
     on_file: Callable[[str, int], None] = lambda _path, _size: None,
 ) -> Tables:
-    """Read and parse one batch: rows of every table, derived columns included, not yet validated."""
-    batch = read_batch(found, dialects=dialects, on_file=on_file)
+    """Read and parse one batch: rows of every table, derived columns included, not yet validated.
+
+    `records` lets logs that have grown be read on from where they were left; the rows are the same without.
+    """
+    batch = read_batch(found, dialects=dialects, records=records, on_file=on_file)
     tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, dialects=dialects)
     rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
     completed = complete_runs(rows)

@@ -7,7 +7,8 @@ import hashlib
 import io
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +21,10 @@ import zstandard
 from pipeline.errors import InputError, UnreadableError, UsageError
 
 CHUNK_BYTES = 8 << 20
+MARK_BYTES = 64 << 10
+_REMEMBERED_BYTES = 8 << 20  # how far back a mark can lie: an unfinished line is rarely as long
 _ZSTD_PIECE_BYTES = 8 << 10
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 @dataclass(frozen=True)
@@ -187,12 +191,77 @@ def has_marker(directory: str, marker: str) -> bool:
     return any(os.path.exists(parent / marker) for parent in (path, *path.parents))
 
 
+@dataclass(frozen=True)
+class Mark:
+    """A place in a file, known again by the bytes before it.
+
+    `digest` is the SHA-256 of the first MARK_BYTES of the file and of the last MARK_BYTES before `offset`. A file that
+    was cut, rotated or written anew no longer has the mark. A change in between that leaves both alone goes unnoticed.
+    """
+
+    offset: int
+    digest: str
+
+
 @dataclass
 class Reader:
-    """Chunks of one file, decompressed, with the hash of the bytes on disk once it is read to its end."""
+    """Chunks of one file, decompressed.
+
+    Attributes:
+        path: local path or URL.
+        size: a plain file is read up to here: what is appended meanwhile belongs to the next ingest.
+        sha256: hash of the bytes on disk, once they have been read from the first to the last.
+        is_compressed: known once reading has begun.
+    """
 
     path: str
+    size: int | None = None
     sha256: str | None = field(default=None, init=False)
+    is_compressed: bool = field(default=False, init=False)
+    _checked_bytes: int = field(default=0, init=False)
+    _tape: _Tape | None = field(default=None, init=False)
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file that lie behind us."""
+        return self._tape.position if self._tape else 0
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read from the disk, those included by which a mark was recognised."""
+        return self._checked_bytes + (self._tape.position - self._tape.start if self._tape else 0)
+
+    @property
+    def head(self) -> bytes:
+        """The first MARK_BYTES of the file as it is on disk, as far as they have been read."""
+        return self._tape.head if self._tape else b""
+
+    def mark(self, offset: int) -> Mark | None:
+        """The mark of a place behind us; None when it lies further back than what is remembered."""
+        return self._tape.mark(offset) if self._tape else None
+
+    def resume(self, mark: Mark) -> bool:
+        """Whether the file still has the mark; then `chunks` yields what stands behind it, just as it is on disk.
+
+        False also where one cannot begin in the middle, as with a web server that serves no ranges.
+        """
+        try:
+            raw = _open(self.path)
+        except OSError:
+            return False  # reading says why
+        try:
+            head = raw.read(min(MARK_BYTES, mark.offset))
+            raw.seek(max(0, mark.offset - MARK_BYTES))
+            recent = raw.read(min(MARK_BYTES, mark.offset))
+        except (OSError, ValueError, NotImplementedError):
+            head = recent = b""
+        self._checked_bytes += len(head) + len(recent)
+        tape = _Tape(raw, size=self.size, head=head, recent=recent, start=mark.offset)
+        if tape.mark(mark.offset) != mark:
+            raw.close()
+            return False
+        self._tape = tape
+        return True
 
     def chunks(self) -> Iterator[bytes]:
         """Decompressed chunks of about CHUNK_BYTES.
@@ -201,12 +270,13 @@ class Reader:
             UnreadableError: the system does not let us read it.
             InputError: its compressed stream is damaged.
         """
-        digest = hashlib.sha256()
+        is_resumed = self._tape is not None
         try:
-            with _open(self.path) as raw:
-                counted = _Hashing(raw, digest.update)
-                yield from _decompressed(counted)
-                counted.drain()
+            tape = self._tape = self._tape or _Tape(_open(self.path), size=self.size)
+            with tape.raw:
+                self.is_compressed = not is_resumed and tape.is_compressed
+                yield from _decompressed(tape) if self.is_compressed else _read_on(_buffered(tape))
+                tape.drain()
         except (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError) as error:
             raise InputError(f"Cannot read {self.path}: {error}") from error
         except PermissionError as error:
@@ -215,7 +285,7 @@ class Reader:
             ) from error
         except OSError as error:
             raise UnreadableError(f"Cannot read {self.path}: {error.strerror or error}. Ingest again later.") from error
-        self.sha256 = digest.hexdigest()
+        self.sha256 = None if is_resumed else tape.sha256
 
 
 def _open(path: str) -> IO[bytes]:
@@ -224,43 +294,84 @@ def _open(path: str) -> IO[bytes]:
     return Path(path).open("rb")
 
 
-class _Hashing(io.RawIOBase):
-    """Passes reads through and shows every byte to the digest."""
+class _Tape(io.RawIOBase):
+    """Passes reads through, counts and hashes them, and remembers the first and the last bytes."""
 
-    def __init__(self, raw: IO[bytes], update: Callable[[bytes], object]) -> None:
-        self._raw, self._update = raw, update
-        self._head = raw.read(4)
-        self.magic = self._head
-        self._update(self._head)
+    def __init__(
+        self, raw: IO[bytes], *, size: int | None = None, head: bytes = b"", recent: bytes = b"", start: int = 0
+    ) -> None:
+        self.raw, self._size = raw, size
+        self.start = self.position = start
+        self.head = head
+        self._recent, self._held = deque([recent]), len(recent)
+        self._digest = hashlib.sha256()
+        self._peeked = b""
+
+    @property
+    def magic(self) -> bytes:
+        """The next four bytes, which stay to be read."""
+        self._peeked = self._peeked or self._take(4)
+        return self._peeked
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether a stream that we decompress begins here. Its size is no limit then: half a stream is damaged."""
+        found = self.magic[:2] == _GZIP or self.magic == _ZSTD
+        self._size = None if found else self._size
+        return found
+
+    @property
+    def sha256(self) -> str:
+        """Hash of what was read."""
+        return self._digest.hexdigest()
+
+    def mark(self, offset: int) -> Mark | None:
+        begin, held_from = max(0, offset - MARK_BYTES), self.position - self._held
+        if not held_from <= begin <= offset <= self.position:
+            return None
+        before = b"".join(self._recent)[begin - held_from : offset - held_from]
+        return Mark(offset, hashlib.sha256(self.head[:offset] + before).hexdigest())
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # RawIOBase asks for any writable buffer
-        if self._head:
-            data, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        if self._peeked:
+            data, self._peeked = self._peeked[: len(buffer)], self._peeked[len(buffer) :]
         else:
-            data = self._raw.read(len(buffer))
-            self._update(data)
+            data = self._take(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def drain(self) -> None:
-        """Hash what the decompressor left unread (bytes behind the end of its stream)."""
-        while self.read(CHUNK_BYTES):
+        """Read what the decompressor left unread (bytes behind the end of its stream)."""
+        while self._take(CHUNK_BYTES):
             pass
 
+    def _take(self, count: int) -> bytes:
+        data = self.raw.read(count if self._size is None else min(count, self._size - self.position))
+        self._digest.update(data)
+        if self.position < MARK_BYTES:
+            self.head += data[: MARK_BYTES - self.position]
+        self.position += len(data)
+        self._recent.append(data)
+        self._held += len(data)
+        while self._held - len(self._recent[0]) >= _REMEMBERED_BYTES:
+            self._held -= len(self._recent.popleft())
+        return data
 
-def _decompressed(raw: _Hashing) -> Iterator[bytes]:
-    if raw.magic[:2] == b"\x1f\x8b":
-        yield from _read_on(cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(raw))))
-    elif raw.magic == b"\x28\xb5\x2f\xfd":
-        yield from _zstd(io.BufferedReader(raw, CHUNK_BYTES))
-    else:
-        yield from _read_on(cast(IO[bytes], io.BufferedReader(raw, CHUNK_BYTES)))
+
+def _decompressed(tape: _Tape) -> Iterator[bytes]:
+    if tape.magic[:2] == _GZIP:
+        return _read_on(cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(tape))))
+    return _zstd(_buffered(tape))
 
 
-def _read_on(stream: IO[bytes]) -> Iterator[bytes]:
+def _buffered(tape: _Tape) -> io.BufferedReader:
+    return io.BufferedReader(tape, CHUNK_BYTES)
+
+
+def _read_on(stream: IO[bytes] | io.BufferedReader) -> Iterator[bytes]:
     while chunk := stream.read(CHUNK_BYTES):
         yield chunk
 

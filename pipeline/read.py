@@ -6,12 +6,13 @@ import csv
 import fnmatch
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from pipeline import read_scheduler
 from pipeline.errors import InputError, UnreadableError
+from pipeline.growing import Growing, can_grow, facts_of
 from pipeline.landing import Reader
 from pipeline.memory.gpu_samples import is_samples
 from pipeline.memory.sources import read_memory_file
@@ -24,6 +25,7 @@ from pipeline.parse.scheduler import SchedulerTable
 from pipeline.read_nccl import NcclReader
 from pipeline.run_id import run_id
 from pipeline.sniff import SNIFF_BYTES, text_chunks
+from pipeline.store.records import Record, Records
 from schemas.scheduler import SCHEDULER_JOBS
 
 BLOCK_BYTES = 32 << 20
@@ -55,9 +57,11 @@ class _State:
     """Accumulates while a batch is read."""
 
     dialects: Sequence[Dialect]
+    growing: Growing
     pending: list[tuple[int, bytes, int]] = field(default_factory=list)
     pending_bytes: int = 0
     extracts: list[engine.Extract] = field(default_factory=list)
+    unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
     partial: set[int] = field(default_factory=set)
     settled: dict[int, str] = field(default_factory=dict)
     unread: set[int] = field(default_factory=set)
@@ -68,19 +72,37 @@ class _State:
     other: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
     nccl: NcclReader = field(default_factory=NcclReader)
 
-    def add(self, source: int, data: bytes, first_line: int) -> None:
+    def add(self, source: int, data: bytes, first_line: int, *, only_nccl: bool = False) -> None:
+        self.nccl.add(source, data, first_line)
+        if only_nccl:
+            return
         self.pending.append((source, data, first_line))
         self.pending_bytes += len(data)
         if self.pending_bytes >= BLOCK_BYTES:
             self.partial.add(source)  # whether it ends here is not known yet
             self.flush()
 
+    def restore(self, source: int, record: Record) -> None:
+        """Take over what the lines before said."""
+        said = facts_of(record, source, self.dialects)
+        self.extracts.append(said)
+        self.settled |= said.settled
+        self.nccl.restore(source, record.nccl)
+
+    def add_unfinished(self, source: int, data: bytes, line: int, *, only_nccl: bool) -> None:
+        """The last line of a log of which the others are kept for the next ingest, without this one."""
+        self.nccl.add(source, data, line)
+        if not only_nccl:
+            self.unfinished.append((source, data, line))
+
     def flush(self) -> None:
         if self.pending:
             block = lines.split_many(self.pending)
             said = engine.extract(block, self.dialects, partial=self.partial, known=self.settled)
-            self.settled |= {source: name for source, name in said.settled.items() if source in self.partial}
             self.extracts.append(said)
+            if unsettled := self.partial - set(self.settled):
+                settled = engine.settled_by(self.extracts, self.dialects)
+                self.settled |= {source: name for source, name in settled.items() if source in unsettled}
         self.pending, self.pending_bytes = [], 0
 
     def discard(self, source: int) -> None:
@@ -92,6 +114,11 @@ class _State:
     def merged(self) -> engine.Extract:
         self.flush()
         whole = engine.merge(self.extracts, self.dialects)
+        self.growing.hand_on(whole)
+        if self.unfinished:
+            block = lines.split_many(self.unfinished)
+            last_lines = engine.extract(block, self.dialects, partial=self.partial, known=self.settled)
+            whole = engine.merge([whole, last_lines], self.dialects)
         return whole.without(self.unread) if self.unread else whole
 
 
@@ -99,14 +126,17 @@ def read_batch(
     found: pl.DataFrame,
     *,
     dialects: Sequence[Dialect] = DIALECTS,
+    records: Records | None = None,
     on_file: Callable[[str, int], None] = lambda _path, _size: None,
 ) -> Batch:
-    """Read every file of `found` (discover.FOUND rows).
+    """Read every file of `found` (discover.FOUND rows; whole units).
 
-    A file that cannot be read is recorded with its error and does not stop the batch. `on_file` is told each path and
-    its size, for a progress display.
+    A file that cannot be read is recorded with its error and does not stop the batch. With `records`, logs that were
+    read before and have only grown are read on from there, and what growing logs say is kept for the next time.
+    `on_file` is told each path and its size, for a progress display.
     """
-    state = _State(dialects)
+    newest = dict(found.group_by("unit").agg(pl.col("mtime").max()).iter_rows())
+    state = _State(dialects, Growing(records, dialects, newest))
     for source, row in enumerate(found.iter_rows(named=True)):
         note = _read_file(source, row, state)
         state.files.append({"path": row["path"], **note})
@@ -142,6 +172,8 @@ _FILE_NOTES = pl.Schema(
         "path": pl.String,
         "kind": pl.String,
         "sha256": pl.String,
+        "read_bytes": pl.Int64,
+        "offset_bytes": pl.Int64,
         "parser": pl.String,
         "status": pl.String,
         "error": pl.String,
@@ -164,18 +196,18 @@ def _read_file(source: int, row: dict[str, object], state: _State) -> dict[str, 
     kind, path = row["kind"], str(row["path"])
     if kind == "other":
         return {"status": "skipped", "error": "not a log or configuration that a parser reads"}
-    reader = Reader(path)
+    size = row["bytes"] if kind in ("log", "nccl", "scheduler") else None
+    reader = Reader(path, size=size if isinstance(size, int) and size else None)
     try:
         note = _read_kind(source, row, reader, state)
     except InputError as error:
         state.discard(source)
-        was_opened = not isinstance(error, UnreadableError)
-        return {"sha256": reader.sha256, "status": "rejected", "error": str(error), "was_opened": was_opened}
+        note = {"status": "rejected", "error": str(error), "was_opened": not isinstance(error, UnreadableError)}
     except (ValueError, RecursionError, csv.Error, pl.exceptions.PolarsError) as error:
         # RecursionError: JSON that nests thousands deep. The last two: a table that its reader cannot make sense of.
         reason = str(error).split("\n", 1)[0]
-        return {"sha256": reader.sha256, "status": "rejected", "error": f"{path} is not what its name says: {reason}"}
-    return {"sha256": reader.sha256, "status": "parsed", **note}
+        note = {"status": "rejected", "error": f"{path} is not what its name says: {reason}"}
+    return {"sha256": reader.sha256, "read_bytes": reader.bytes_read, "status": "parsed", **note}
 
 
 def _read_kind(source: int, row: dict[str, object], reader: Reader, state: _State) -> dict[str, object]:
@@ -199,20 +231,70 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, state: _Stat
 
 
 def _read_log(source: int, row: dict[str, object], reader: Reader, state: _State) -> dict[str, object]:
+    """A log, or a scheduler's table under the name of one."""
+    if before := state.growing.resume(row, reader):
+        return _read_lines(source, row, reader, reader.chunks(), state, before=before)
     chunks = text_chunks(reader.path, reader.chunks())
     head = next(chunks, b"")
     whole = itertools.chain([head], chunks)
     if jobs := read_scheduler.recognise(head):
         return _read_jobs(jobs, row, whole, state)
-    for data, first_line, dropped in lines.blocks(whole):
-        if dropped:
-            state.rejects.append(
-                _reject(reader.path, first_line, "a line of over 16 MiB was cut", f"{dropped:,} bytes not read")
-            )
-        state.nccl.add(source, data, first_line)
-        if row["kind"] != "nccl":
-            state.add(source, data, first_line)
-    return {"kind": "nccl", "parser": "nccl"} if row["kind"] == "nccl" else {"kind": "log"}
+    return _read_lines(source, row, reader, whole, state)
+
+
+def _read_lines(
+    source: int,
+    row: dict[str, object],
+    reader: Reader,
+    chunks: Iterable[bytes],
+    state: _State,
+    *,
+    before: Record | None = None,
+) -> dict[str, object]:
+    if before:
+        state.restore(source, before)
+    is_watched = state.growing.is_watched(row, before)
+    if is_watched:
+        state.partial.add(source)
+    cut_lines, line = (list(before.cut_lines), before.next_line) if before else ([], 1)
+    last, last_bytes, only_nccl = b"", 0, row["kind"] == "nccl"
+    for data, first_line, left_out in lines.blocks(chunks, line):
+        if not data.endswith(b"\n"):
+            last, last_bytes = data, len(data) + left_out
+        else:
+            state.add(source, data, first_line, only_nccl=only_nccl)
+            line = first_line + data.count(b"\n")
+        if left_out:
+            cut_lines.append((first_line, left_out))
+    grows = before.can_grow if before else can_grow(reader)
+    offset = reader.position - last_bytes if grows else None
+    whole_lines = tuple(cut for cut in cut_lines if cut[0] < line)
+    record = _record(reader, offset, line, whole_lines, before) if is_watched else None
+    is_kept = record is not None and record.can_grow
+    if last and not is_kept:
+        state.add(source, last, line, only_nccl=only_nccl)
+    state.growing.take(source, reader, record and replace(record, nccl=state.nccl.frames(source)), before)
+    if last and is_kept:
+        state.add_unfinished(source, last, line, only_nccl=only_nccl)
+    state.rejects += [
+        _reject(reader.path, number, "a line of over 16 MiB was cut", f"{left_out:,} bytes not read")
+        for number, left_out in cut_lines
+    ]
+    kind = {"kind": "nccl", "parser": "nccl"} if only_nccl else {"kind": "log"}
+    return {**kind, "sha256": record.sha256 if record else reader.sha256, "offset_bytes": offset}
+
+
+def _record(
+    reader: Reader, offset: int | None, line: int, cut_lines: tuple[tuple[int, int], ...], before: Record | None
+) -> Record | None:
+    """How far a log was read; None when its last line is so long that its beginning is not remembered."""
+    end = reader.mark(reader.position)
+    mark = end if offset is None else reader.mark(offset)
+    if mark is None or end is None:
+        return None
+    is_as_before = before is not None and before.end == end
+    sha256 = before.sha256 if before and is_as_before else reader.sha256
+    return Record(mark, end, sha256, can_grow=offset is not None, next_line=line, cut_lines=cut_lines)
 
 
 def _read_dump(source: int, reader: Reader, state: _State) -> dict[str, object]:

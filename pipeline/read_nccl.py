@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -48,6 +48,15 @@ class NcclReader:
         """A dump of the flight recorder; returns how many of its records are none. Raises ValueError for no dump."""
         self._dumps[source], broken = records(data, rank=dump_rank(path))
         return broken
+
+    def frames(self, source: int) -> dict[str, pl.DataFrame]:
+        """What a file has said so far, by kind, for whoever reads on in it later."""
+        return dict(Facts.merge(self._facts.get(source, [])).compact().frames)
+
+    def restore(self, source: int, frames: Mapping[str, pl.DataFrame]) -> None:
+        """Take over what the lines before said."""
+        if frames:
+            self._facts[source].append(Facts(frames))
 
     def discard(self, source: int) -> None:
         """Forget a file that turned out to be unreadable."""

@@ -31,15 +31,21 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
     first = b""
     while len(first) < SNIFF_BYTES and (chunk := next(stream, b"")):
         first = (first + chunk).lstrip(b"\0")
-    encoding = _UTF16.get(first[:2])
-    # Half the bytes of ASCII in UTF-16 are zeros; a binary file may begin with the mark by chance.
-    if encoding and first[:SNIFF_BYTES].count(0) > 0.2 * len(first[:SNIFF_BYTES]):
-        yield from _utf8(encoding, first[2:], stream)
+    if is_utf16(first[:SNIFF_BYTES]):
+        yield from _utf8(_UTF16[first[:2]], first[2:], stream)
     elif is_binary(first[:SNIFF_BYTES]):
         raise InputError(f"{path} is a binary file, not a log. Leave it out, or give the text log.")
     elif first:
         yield first
         yield from stream
+
+
+def is_utf16(head: bytes) -> bool:
+    """Whether a text begins with the mark of UTF-16. Half the bytes of ASCII are zeros in it.
+
+    A binary file may begin with the mark by chance.
+    """
+    return head[:2] in _UTF16 and head.count(0) > 0.2 * len(head)
 
 
 def is_binary(head: bytes) -> bool:

@@ -169,7 +169,19 @@ _FILE = (
     _text("path", "absolute path, URL, or path of the bundled table"),
     _int("bytes", "bytes", "size of the file"),
     _float("mtime", "s", "modification time, seconds since 1970 (0 for bundled tables)"),
-    _text("sha256", "content hash"),
+    _text(
+        "sha256", "SHA-256 of the file; NULL for a log that was read in parts, until it is at rest and is read whole"
+    ),
+    _int(
+        "read_bytes",
+        "bytes",
+        "what the last ingest had to read of it, less than its size for a log that had only grown",
+    ),
+    _int(
+        "offset_bytes",
+        "bytes",
+        "end of the last whole line, where reading goes on when the log grows; NULL where it would start anew",
+    ),
     _text("unit", "run directory or file that is ingested, and replaced, as a whole"),
     _text("batch_id", "ingest batch that read the file last"),
     _text("error", "why the file was skipped or rejected"),

@@ -21,8 +21,8 @@ FILES = Table(
     grain="one row per file",
     primary_key=("path",),
     column_names=(
-        "path", "unit", "kind", "bytes", "mtime", "sha256", "parser", "parser_version", "status", "error",
-        "rows_parsed", "lines_rejected", "batch_id",
+        "path", "unit", "kind", "bytes", "mtime", "sha256", "read_bytes", "offset_bytes", "parser",
+        "parser_version", "status", "error", "rows_parsed", "lines_rejected", "batch_id",
     ),
     replaced_by="path",
     overrides=(

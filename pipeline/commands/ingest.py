@@ -65,13 +65,19 @@ def ingest_with_progress(
 def as_dict(summary: Any) -> dict[str, Any]:
     """The summary for programs."""
     return {
-        "files": {"seen": summary.files_seen, "new": summary.files_new, **summary.files},
+        "files": {
+            "seen": summary.files_seen,
+            "new": summary.files_new,
+            "resumed": summary.files_resumed,
+            **summary.files,
+        },
         "runs": dict(summary.runs),
         "dialects": summary.dialects,
         "published_runs": summary.published,
         "rows": dict(summary.rows),
         "rejected_files": [{"path": path, "error": error} for path, error in summary.rejected_files],
         "bytes": summary.bytes,
+        "bytes_read": summary.bytes_read,
         "seconds": round(summary.seconds, 3),
         "mb_per_s": summary.mb_per_s and round(summary.mb_per_s, 2),
         "store": summary.store,
@@ -85,8 +91,11 @@ def as_text(summary: Any) -> str:
     runs = ", ".join(f"{count:,} {status}" for status, count in summary.runs.most_common())
     rows = ", ".join(f"{count:,} {name}" for name, count in summary.rows.items() if count)
     # Below that, starting and publishing take the time, not reading.
-    speed = f" ({summary.mb_per_s:,.1f} MB/s)" if summary.mb_per_s and summary.bytes >= MIN_SPEED_BYTES else ""
+    speed = f" ({summary.mb_per_s:,.1f} MB/s)" if summary.mb_per_s and summary.bytes_read >= MIN_SPEED_BYTES else ""
     lines = [("files", f"{files}{': ' + counted if counted else ''}")]
+    if summary.files_resumed:
+        read = f"{summary.bytes_read / 1e6:,.1f} of {summary.bytes / 1e6:,.1f} MB read"
+        lines.append(("resumed", f"{summary.files_resumed:,} that had only grown: {read}"))
     lines.append(("runs", f"{sum(summary.runs.values()):,}{': ' + runs if runs else ''}"))
     if summary.dialects:
         lines.append(("dialects", f"{', '.join(summary.dialects)} (remembered; see `sweepscope dialect list`)"))

@@ -18,6 +18,7 @@ from pipeline.store import care
 from pipeline.store.dialects import in_force
 from pipeline.store.publish import publish
 from pipeline.store.published import connect
+from pipeline.store.records import Records
 from schemas.registry import TABLES, VIEWS
 
 MAX_REJECTED_SHARE = 0.5
@@ -59,13 +60,16 @@ def parsed(
     """table name -> frame."""
     own = in_force(store_home.home, config.dialects)
     begin = time.perf_counter()
-    tables = ingest.parse(discovered, now=ingest.utc_now(), dialects=own.dialects, on_file=progress.on_file)
+    now = ingest.utc_now()
+    records = Records(store_home.home.records, now)
+    tables = ingest.parse(discovered, now=now, dialects=own.dialects, records=records, on_file=progress.on_file)
     seconds = time.perf_counter() - begin
+    size = int(tables["files"]["read_bytes"].sum() or 0)
     if config.with_published and ingest.bundled_is_pending(store_home.lake.read("files")):
         tables = ingest.merge(tables, ingest.bundled())
-    size = int(discovered["bytes"].sum() or 0)
     rows = {f"rows_{name}": frame.height for name, frame in tables.items()}
-    return dg.Output(tables, metadata=metadata(mb_per_s=round(size / 1e6 / max(seconds, 1e-9), 1), **rows))
+    facts = metadata(bytes_read=size, mb_per_s=round(size / 1e6 / max(seconds, 1e-9), 1), **rows)
+    return dg.Output(tables, metadata=facts)
 
 
 @dg.asset(

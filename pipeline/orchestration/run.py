@@ -30,10 +30,15 @@ _SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # err
 
 @dataclass
 class Summary:
-    """What one ingest did. `runs` counts the parsed attempts by status, bundled results apart."""
+    """What one ingest did. `runs` counts the parsed attempts by status, bundled results apart.
+
+    `bytes` is the size of the files that were new or had changed, `bytes_read` what had to be read of them: logs that
+    had only grown (`files_resumed` of them) are read on from where they were left.
+    """
 
     files_seen: int = 0
     files_new: int = 0
+    files_resumed: int = 0
     files: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
     published: int = 0
@@ -41,6 +46,7 @@ class Summary:
     rejected_files: list[tuple[str, str]] = field(default_factory=list)
     dialects: list[str] = field(default_factory=list)
     bytes: int = 0
+    bytes_read: int = 0
     seconds: float = 0.0
     batches: int = 0
     store: str = ""
@@ -49,12 +55,15 @@ class Summary:
     @property
     def mb_per_s(self) -> float | None:
         """Megabytes read per second of the whole ingest; None when nothing was read."""
-        return self.bytes / 1e6 / self.seconds if self.bytes and self.seconds else None
+        return self.bytes_read / 1e6 / self.seconds if self.bytes_read and self.seconds else None
 
     def add(self, tables: ingest.Tables) -> None:
         """Count the validated rows of one batch."""
         files = tables["files"].filter(pl.col("kind") != "published")
         self.files.update(files["status"].to_list())
+        resumed = files.filter(pl.col("read_bytes") < pl.col("bytes"), status="parsed")
+        self.files_resumed += resumed.height
+        self.bytes_read += int(files["read_bytes"].sum() or 0)
         self.rejected_files += list(files.filter(pl.col("status") == "rejected").select("path", "error").iter_rows())
         self.published += tables["runs"].filter(pl.col("origin") == "published").height
         self.run_ids += tables["runs"].filter(pl.col("origin") != "published")["run_id"].to_list()

@@ -88,7 +88,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def settle(facts: Facts) -> Facts:
-    """One row per header with the metrics below it; a block without a loss (a cut one) stays unparsed."""
+    """One row per header with the metrics below it; a block without a loss (a cut one) stays unparsed.
+
+    The microbatch size is printed with every block and counts where it is printed first.
+    """
     rows = facts.steps.sort("source", "line_no", maintain_order=True)
     is_header = pl.col("steps_planned").is_not_null()
     rows = rows.with_columns(block=is_header.cast(pl.Int64).cum_sum().over("source", "rank"))
@@ -108,9 +111,11 @@ def settle(facts: Facts) -> Facts:
         step=pl.when(is_whole).then("step"),
         steps_planned=pl.when("is_batch").then("steps_planned"),
     )
+    settings = facts.settings.sort("source", "line_no", maintain_order=True)
+    is_repeated = (pl.col("name") == "mbs") & (pl.col("setting_source") == "log_line")
     return Facts(
         conform(steps, STEP_FACTS).sort("source", "line_no", maintain_order=True),
-        facts.settings,
+        settings.filter(~is_repeated | pl.struct("source", "value").is_first_distinct().over(is_repeated)),
         facts.gauges,
         facts.events,
     )
@@ -133,8 +138,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         "source", "line_no", name=pl.lit("mbs"), setting_source=pl.lit("log_line"),
         value=text.str.extract(r"^\s*Train trainer/device_train_microbatch_size: (\d+)\s*$"),
     ).drop_nulls("value")  # fmt: skip
-    once = said.unique(["source", "value"], keep="first", maintain_order=True)
-    return pl.concat([dumped, conform(once, SETTING_FACTS), environment.settings(lines)])
+    return pl.concat([dumped, conform(said, SETTING_FACTS), environment.settings(lines)])
 
 
 _PRECISIONS = {"amp_bf16": "bf16", "amp_fp16": "fp16", "amp_fp8": "fp8", "fp32": "fp32"}
@@ -173,7 +177,7 @@ _STEP_ANCHORS = (
 
 DIALECT = Dialect(
     name="composer",
-    version=1,
+    version=2,
     signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
                "composer.trainer.trainer", "Train throughput/device/"),
     anchors=(

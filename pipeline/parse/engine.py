@@ -8,7 +8,7 @@ the whole file carries. So it does not matter where a file was cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -77,9 +77,27 @@ class Extract:
             ends=keep(self.ends),
         )
 
+    def condensed(self) -> Extract:
+        """The same without what no further block can call for: it stays small however many blocks a file comes in."""
+        settled = self.settled
+        others = {
+            name: _of_sources([source for source, owner in settled.items() if owner != name], keep=False)
+            for name in self.readings
+        }
+        return replace(
+            self,
+            readings={name: facts.map(others[name]) for name, facts in self.readings.items()},
+            stamps=self._edges,
+            signs=self.signs.group_by("source", "literal", "is_early").agg(pl.col("hits").sum()),
+            ends=self.ends.group_by("source").agg(pl.col("last_line").max()),
+        )
+
     @cached_property
     def settled(self) -> dict[int, str]:
-        """Dialects that no later block can change: of sources whose first SIGN_LINES have been read and hold a sign."""
+        """Dialects that no later block can change: of sources whose first SIGN_LINES have been read and hold a sign.
+
+        The sources have to be there from their first line on: this asks for all blocks so far, not for one of them.
+        """
         early = self.signs.filter("is_early")
         read = self.ends.group_by("source").agg(pl.col("last_line").max()).filter(pl.col("last_line") >= SIGN_LINES)
         return detect(early.join(read, on="source", how="semi"), self.dialects)
@@ -87,12 +105,15 @@ class Extract:
     @cached_property
     def spans(self) -> pl.DataFrame:
         """SPANS rows in file order: of steps, events, and the first and last lines of each file."""
+        told = [frame.select(SPANS.names()).drop_nulls("ts") for frame in (self.facts.steps, self.facts.events)]
+        return pl.concat([self._edges, *told]).unique().sort("source", "line_no", maintain_order=True)
+
+    @property
+    def _edges(self) -> pl.DataFrame:
         line_no, last = pl.col("line_no"), pl.col("last_line")
         is_inside = (line_no > lines.EDGE_LINES) & (line_no <= last - lines.EDGE_LINES)
         ends = self.ends.group_by("source").agg(pl.col("last_line").max())
-        edges = self.stamps.join(ends, on="source").filter(~is_inside)
-        told = [frame.select(SPANS.names()).drop_nulls("ts") for frame in (self.facts.steps, self.facts.events)]
-        return pl.concat([edges.select(SPANS.names()), *told]).unique().sort("source", "line_no", maintain_order=True)
+        return self.stamps.join(ends, on="source").filter(~is_inside).select(SPANS.names())
 
 
 def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
@@ -108,6 +129,13 @@ def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
         signs=pl.concat([pl.DataFrame(schema=_SIGNS), *(part.signs for part in parts)]),
         ends=pl.concat([pl.DataFrame(schema=_ENDS), *(part.ends for part in parts)]),
     )
+
+
+def settled_by(extracts: Sequence[Extract], dialects: Sequence[Dialect]) -> dict[int, str]:
+    """`Extract.settled` of several blocks together: a sign that decides may stand in any of them."""
+    said = merge([], dialects)
+    signs, ends = ([getattr(part, name) for part in (said, *extracts)] for name in ("signs", "ends"))
+    return replace(said, signs=pl.concat(signs), ends=pl.concat(ends)).settled
 
 
 def anchors_of(dialects: Sequence[Dialect]) -> tuple[str, ...]:

@@ -154,15 +154,18 @@ def _any(rows: pl.DataFrame, condition: pl.Expr) -> bool:
     return bool(rows.select(condition.any()).item())
 
 
-def blocks(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[bytes, int, int]]:
-    """Cut a stream of byte chunks into blocks of whole lines.
+def blocks(
+    chunks: Iterable[bytes], first_line: int = 1, *, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[tuple[bytes, int, int]]:
+    """Cut a stream of byte chunks, which begins with line `first_line`, into blocks of whole lines.
 
     Yields:
         (data, first line number, bytes left out). A line longer than `max_line_bytes` is a block of its own, of which
-        only the head is kept: memory stays bounded whatever the input. All other blocks leave nothing out.
+        only the head is kept: memory stays bounded whatever the input. All other blocks leave nothing out. An
+        unfinished last line is a block of its own, and the only one that does not end with a line feed.
     """
     open_line: list[bytes] = []  # pieces of the line that the last piece left unfinished
-    held, length, line = 0, 0, 1  # bytes in `open_line`, bytes of that line so far, its number
+    held, length, line = 0, 0, first_line  # bytes in `open_line`, bytes of that line so far, its number
     for piece in _pieces(chunks, max_line_bytes):
         end = piece.find(b"\n")
         if end < 0:
@@ -183,7 +186,8 @@ def blocks(chunks: Iterable[bytes], *, max_line_bytes: int = MAX_LINE_BYTES) -> 
         open_line = [piece[cut:]] if cut < len(piece) else []
         held = length = len(piece) - cut
     if length > max_line_bytes:
-        yield _head(open_line, length, line)
+        data, line, left_out = _head(open_line, length, line)
+        yield data.removesuffix(b"\n"), line, left_out
     elif length:
         yield b"".join(open_line), line, 0
 

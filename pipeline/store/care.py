@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -15,6 +16,7 @@ from pipeline.store.disk import reading
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.published import connect, current, store_info
+from pipeline.store.records import REST_AFTER, Records
 from schemas.registry import TABLES
 
 _MANY_FILES = 50
@@ -67,10 +69,10 @@ def verify(home: Home) -> Report:
 
 
 def compact(home: Home, *, min_files: int = 2) -> dict[str, int]:
-    """Merge small files of the lake and delete what the last releases do not need.
+    """Merge small files of the lake, delete what the last releases do not need, and records of logs now at rest.
 
     Returns:
-        `release` (its number now), `files_removed`, `bytes_removed`.
+        `release` (its number now), `files_removed` and `bytes_removed` of the lake, `records_removed`.
 
     Raises:
         StoreError: the lake is being written by someone else, or the disk does not take it.
@@ -80,7 +82,8 @@ def compact(home: Home, *, min_files: int = 2) -> dict[str, int]:
     if newest is None:
         raise StoreError(f"There is no lake in {home.path} yet. Run `sweepscope ingest PATH` first.")
     files, size = lake.vacuum()
-    return {"release": newest.number, "files_removed": files, "bytes_removed": size}
+    records, _ = Records(home.records, datetime.now(UTC).replace(tzinfo=None)).tidy(unused_for=REST_AFTER)
+    return {"release": newest.number, "files_removed": files, "bytes_removed": size, "records_removed": records}
 
 
 def tidy(home: Home) -> bool:

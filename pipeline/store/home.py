@@ -97,6 +97,11 @@ class Home:
         return self.path / "dialects"
 
     @property
+    def records(self) -> Path:
+        """Folder of what logs that may still grow have said so far."""
+        return self.path / "records"
+
+    @property
     def dagster(self) -> Path:
         """DAGSTER_HOME of our instance."""
         return self.path / "dagster"

@@ -1,0 +1,94 @@
+"""Logs that grow from one ingest to the next: each is read on from where the last ingest stopped.
+
+The facts of the lines before are taken from a record (`pipeline.store.records`), those of the new lines are added. The
+last line may be unfinished: it counts for the rows of today, and is read again tomorrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from pipeline.landing import Reader
+from pipeline.nccl.facts import SCHEMAS as NCCL_SCHEMAS
+from pipeline.parse import extract_frames
+from pipeline.parse.engine import Extract
+from pipeline.parse.protocol import Dialect
+from pipeline.sniff import SNIFF_BYTES, is_utf16
+from pipeline.store.records import Record, Records
+
+
+@dataclass
+class Growing:
+    """What one batch takes over from the ingests before it, and what it hands on.
+
+    `newest` is the modification time of each unit. Without `records`, every file is read from its beginning.
+    """
+
+    records: Records | None
+    dialects: Sequence[Dialect]
+    newest: Mapping[str, float]
+    _identity: str = field(init=False)
+    _taken: dict[int, tuple[str, Record]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._identity = extract_frames.identity(self.dialects, NCCL_SCHEMAS) if self.records else ""
+
+    def resume(self, row: Mapping[str, object], reader: Reader) -> Record | None:
+        """The record of a log that has only grown since, with `reader` behind its mark; else None."""
+        size, newest = _size(row), self.newest[str(row["unit"])]
+        if self.records is None or self.records.is_at_rest(newest):
+            return None
+        record = self.records.load(reader.path, self._identity)
+        if record is None or not (record.mark.offset <= size if record.can_grow else record.mark.offset == size):
+            return None
+        return record if reader.resume(record.mark) else None
+
+    def is_watched(self, row: Mapping[str, object], before: Record | None) -> bool:
+        """Whether what a log says is kept for the next ingest."""
+        if self.records is None or _size(row) < self.records.min_bytes:
+            return False
+        return before is not None or self.records.may_grow(self.newest[str(row["unit"])])
+
+    def take(self, source: int, reader: Reader, record: Record | None, before: Record | None) -> None:
+        """Note how far a log was read; None: it is not watched, or its place cannot be found again."""
+        if self.records is None:
+            return
+        if record is None:
+            self.records.forget(reader.path)
+        elif before is not None and record.end == before.end:
+            self.records.keep(reader.path)
+        else:
+            self._taken[source] = (reader.path, record)
+
+    def hand_on(self, whole: Extract) -> None:
+        """Keep what the watched logs said. `whole` lacks their unfinished lines. Raises StoreError."""
+        if self.records is None:
+            return
+        frames = extract_frames.split(whole.condensed(), self._taken) if self._taken else {}
+        for source, (path, record) in self._taken.items():
+            self.records.save(path, self._identity, replace(record, frames=frames[source]))
+        self.records.tidy()
+
+
+def can_grow(reader: Reader) -> bool:
+    """Whether lines that are appended can be read alone: the file is neither compressed nor transcoded.
+
+    Nor does it begin with a hole, behind which the text begins that tells a log from a binary file.
+    """
+    return not (reader.is_compressed or reader.head.startswith(b"\0") or is_utf16(reader.head[:SNIFF_BYTES]))
+
+
+def facts_of(record: Record, source: int, dialects: Sequence[Dialect]) -> Extract:
+    """What the lines before the mark said, as of file `source` of the batch."""
+    frames: dict[str, pl.DataFrame] = {
+        name: extract_frames.numbered(frame, source) for name, frame in record.frames.items()
+    }
+    return extract_frames.unflatten(frames, dialects)
+
+
+def _size(row: Mapping[str, object]) -> int:
+    size = row["bytes"]
+    return size if isinstance(size, int) else 0
