@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,8 @@ from pipeline.memory.snapshot import Device, Snapshot
 from pipeline.memory.stacks import in_words, shown, source_line
 
 MAX_GROUPS = 1_000
+MIN_MATCHED_BYTES = 1 << 20
+"""Below, sizes are the same by chance."""
 ORIGINS = ("recorded", "from_block", "from_free", "no_record")
 
 Row = dict[str, Any]
@@ -46,14 +49,44 @@ def peak_rows(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phas
     total = 0
     for key, blocks in _keys(device, replayed.lives, phases, peak).items():
         row = words.row(key)
-        told = groups.setdefault(tuple(row.values())[:-1], {**row, "blocks": 0, "bytes": 0})
-        told["blocks"] += blocks
-        told["bytes"] += blocks * key.block_bytes
+        group = groups.setdefault(tuple(row.values())[:-1], {**row, "blocks": 0, "bytes": 0})
+        group["blocks"] += blocks
+        group["bytes"] += blocks * key.block_bytes
         total += blocks * key.block_bytes
-    rows = _limited(sorted(groups.values(), key=lambda row: -row["bytes"]))
+    told = [part for row in groups.values() for part in _by_size(row, _gradients(groups.values()))]
+    rows = _limited(sorted(told, key=lambda row: -row["bytes"]))
     if (rest := int(replayed.active[peak]) - total) > 0:
         rows.append(_together("unattributed", "the level and the live blocks differ", blocks=0, size=rest))
     return [{"device": device.number, "group_no": number, **row} for number, row in enumerate(rows, start=1)]
+
+
+def _gradients(rows: Iterable[Row]) -> dict[int, int]:
+    """Number of gradients by size."""
+    counts: dict[int, int] = {}
+    for row in rows:
+        if row["category"] == "gradients":
+            counts[row["block_bytes"]] = counts.get(row["block_bytes"], 0) + row["blocks"]
+    return counts
+
+
+def _by_size(row: Row, gradients: Mapping[int, int]) -> list[Row]:
+    """Blocks from before the record that nothing explains but their sizes, as parameters and optimizer states.
+
+    A gradient is as large as its parameter, and an optimizer's state in the same precision as both. So of k times as
+    many blocks as there are gradients of the size, one share is parameters and the others are states.
+    """
+    count = gradients.get(row["block_bytes"] or 0, 0)
+    is_open = row["category"] == "unknown" and row["rule"].startswith("allocated before recording")
+    if not (is_open and count and row["block_bytes"] >= MIN_MATCHED_BYTES and row["blocks"] % count == 0):
+        return [row]
+    size, copies = count * row["block_bytes"], row["blocks"] // count
+    as_many = "allocated before recording, as many and as large as the gradients"
+    parts = [{**row, "category": "parameters", "rule": as_many, "blocks": count, "bytes": size}]
+    if copies > 1:
+        rule = f"allocated before recording, {copies - 1} more of the size of each gradient"
+        rest = {"blocks": row["blocks"] - count, "bytes": row["bytes"] - size}
+        parts.append({**row, "category": "optimizer_state", "rule": rule, **rest})
+    return parts
 
 
 def _keys(device: Device, lives: Lives, phases: Phases, peak: int) -> dict[_Key, int]:

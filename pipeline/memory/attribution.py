@@ -44,7 +44,9 @@ _OPTIMIZER = re.compile(
 )
 _ACCUMULATE = re.compile(r"AccumulateGrad|accumulate_grad|main_grad")
 _BACKWARD = re.compile(
-    r"autograd::Engine|Backward\d*::apply|_engine_run_backward$|(?<!forward)_backward$| backward$", re.MULTILINE
+    r"autograd::Engine|autograd::AccumulateGrad|Backward\d*::apply|_engine_run_backward$|(?<!forward)_backward$"
+    r"| backward$",
+    re.MULTILINE,
 )
 _RECOMPUTE = re.compile(r"utils/checkpoint\.py \w*(?:recompute|unpack|backward)|recompute_fn|unpack_hook")
 _ZERO_GRAD = re.compile(r"zero_grad|set_to_none|zero_grad_buffer")
@@ -123,14 +125,22 @@ def _without_stack(life: Life) -> tuple[str, str]:
     if life.block_bytes in CUBLAS_WORKSPACE_BYTES:
         return "workspace", "no stack; the size of cuBLAS's default workspace"
     if not life.was_recorded:
-        if _ZERO_GRAD.search(life.freed.whole):
-            return "gradients", "allocated before recording, released by zero_grad"
-        if life.freed.backward:
-            return "activations", "allocated before recording, released in the backward pass"
-        return "unknown", "allocated before recording, without a stack"
+        category, released = _from_release(life.freed)
+        return category, f"allocated before recording, {released}"
     if not life.is_compute_stream:
         return "unknown", "no stack; on another stream than most blocks"
     return "unknown", "no stack was recorded (autograd's C++ threads have no Python stack)"
+
+
+def _from_release(freed: Stack) -> tuple[str, str]:
+    """What the place of its release says about a block of which nothing else is known."""
+    if _ZERO_GRAD.search(freed.whole):
+        return "gradients", "released by zero_grad"
+    if freed.backward:
+        return "activations", "released in the backward pass"
+    if _OPTIMIZER.search(freed.whole):
+        return "optimizer_state", "replaced in an optimizer's code"
+    return "unknown", "without a stack"
 
 
 def _in_optimizer(life: Life) -> tuple[str, str]:
@@ -158,7 +168,7 @@ def _in_forward(life: Life) -> tuple[str, str]:
     if found := _PARAMETERS.search(life.made.inner):
         return "parameters", f"stack has {found[0]}"
     if not life.made.is_forward:
-        if _CONSTRUCTOR.search(life.made.whole):
+        if _CONSTRUCTOR.search(life.made.inner):
             return "parameters", "made in a constructor, outside a forward pass"
         return "unknown", "no rule knows the stack"
     if life.freed.is_forward:

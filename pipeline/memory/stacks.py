@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pipeline.memory.snapshot import Frame
 
 SHOWN_FRAMES = 8
+_OPERATION = re.compile(r"torch::autograd::(?:generated::)?(\w+?Backward\d*|AccumulateGrad)\b|at::_ops::(\w+?)::")
 
 # What PyTorch's own viewer leaves out as well: unwinding, the interpreter, the start of the program.
 _MACHINERY = re.compile(
@@ -24,15 +25,24 @@ def shown(frames: Sequence[Frame]) -> list[Frame]:
 
 
 def source_line(frames: Sequence[Frame]) -> str | None:
-    """The innermost line of the user's own Python, else of any Python, else of C++; None without frames.
+    """The innermost line of the user's own Python, else of any Python, else the operation; None without frames.
+
+    C++ stacks say which operation they belong to by the nodes of autograd's graph and the operators they go through;
+    the outermost of these is the one that the program asked for.
 
     >>> source_line([Frame("at::empty", "??", 0), Frame("forward", "/run/model.py", 12)])
     '/run/model.py:12 forward'
     """
     python = [frame for frame in frames if frame.filename.endswith(".py")]
     own = (frame for frame in python if not _LIBRARY.search(frame.filename))
-    chosen = next(own, None) or next(iter(python), None) or next(iter(frames), None)
-    return described(chosen) if chosen else None
+    chosen = next(own, None) or next(iter(python), None)
+    if chosen:
+        return described(chosen)
+    operations = [found for frame in frames if (found := _OPERATION.search(frame.name))]
+    if operations:
+        nodes = [found[1] for found in operations if found[1]]
+        return nodes[-1] if nodes else operations[-1][2]
+    return described(frames[0]) if frames else None
 
 
 def described(frame: Frame) -> str:

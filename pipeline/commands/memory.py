@@ -1,0 +1,141 @@
+"""`sweepscope memory FILE...`: what one memory artefact says, without a store."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from pipeline.commands.output import say, say_json, table
+from pipeline.commands.protocol import Verb
+from pipeline.errors import InputError, UsageError
+from pipeline.landing import Reader, list_files
+from pipeline.memory import report
+
+Rows = list[dict[str, Any]]
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+",
+        help="allocator snapshot (pickle, torch.save, viewer's HTML), memory timeline, profiler trace, memory_stats, "
+        "memory_summary, nvidia-smi or DCGM samples; packed or not",
+    )  # fmt: skip
+    parser.add_argument("--against", metavar="FILE", help="rank what differs at the peak from that of this file")
+    parser.add_argument("--device", metavar="N", type=int, help="only this device")
+    parser.add_argument("--top", metavar="K", type=int, default=10, help="number of source lines (default: 10)")
+
+
+def _run(args: argparse.Namespace) -> int:
+    if args.top < 0:
+        raise UsageError(f"--top {args.top} is below 0. Give a number of lines.")
+    other = _groups(_read(args.against), args.device) if args.against else None
+    told = [_told(path, _read(path), args.device, args.top, other) for path in args.files]
+    if args.json:
+        say_json({"against": args.against, "files": told})
+    else:
+        say("\n\n".join(_text(file, args.against) for file in told))
+    return 0
+
+
+def _read(path: str) -> Mapping[str, pl.DataFrame]:
+    """Rows by table. Raises InputError for a file that is none of the artefacts, UsageError for none at all."""
+    from pipeline.memory.sources import read_memory_file  # numpy and the readers: only when they are needed
+
+    found = list(list_files(path))
+    if [entry.path for entry in found if entry.is_file] == [] or len(found) != 1:
+        raise UsageError(f"{path} is not one file. Give a file, or ingest the directory.")
+    try:
+        read = read_memory_file(found[0].path, Reader(found[0].path).chunks(), {"run_dir": None, "sweep": None})
+    except ValueError as error:
+        raise InputError(f"{path} cannot be read as a memory artefact: {error}.") from error
+    if read.skipped:
+        raise InputError(f"{path}: {read.skipped}. Give an allocator snapshot or another file that `--help` names.")
+    return read.tables
+
+
+def _groups(tables: Mapping[str, pl.DataFrame], device: int | None) -> Rows:
+    return _rows(tables, "memory_at_peak", device)
+
+
+def _rows(tables: Mapping[str, pl.DataFrame], name: str, device: int | None) -> Rows:
+    if name not in tables:
+        return []
+    frame = tables[name]
+    return (frame if device is None else frame.filter(pl.col("device") == device)).to_dicts()
+
+
+def _told(
+    path: str, tables: Mapping[str, pl.DataFrame], device: int | None, count: int, against: Rows | None
+) -> dict[str, Any]:
+    """One file for programs; the text is made of the same."""
+    devices = []
+    for row in _rows(tables, "memory_snapshots", device):
+        groups = [group for group in _groups(tables, None) if group["device"] == row["device"]]
+        compared = {}
+        if against is not None:
+            theirs = [group for group in against if device is not None or group["device"] == row["device"]]
+            compared = {"differences": report.differences(groups, theirs, count)}
+        devices.append(
+            {"summary": row, "categories": report.categories(groups), "top": report.top(groups, count), **compared}
+        )
+    samples = tables.get("gpu_samples")
+    if not devices and samples is None:
+        raise UsageError(f"{path} says nothing about device {device}. Leave out --device to see what it has.")
+    return {"path": path, "devices": devices, "gpu_samples": [] if samples is None else _sampled(samples)}
+
+
+def _sampled(samples: pl.DataFrame) -> Rows:
+    return (
+        samples.group_by("host", "gpu_index", "gpu_uuid", "accelerator")
+        .agg(
+            samples=pl.len(), first_at=pl.col("ts").min(), last_at=pl.col("ts").max(),
+            mem_used_min_bytes=pl.col("mem_used_bytes").min(), mem_used_max_bytes=pl.col("mem_used_bytes").max(),
+            mem_total_bytes=pl.col("mem_total_bytes").max(), gpu_utilisation_mean=pl.col("gpu_utilisation").mean(),
+        )
+        .sort("host", "gpu_index", "gpu_uuid", "accelerator")
+        .to_dicts()
+    )  # fmt: skip
+
+
+def _text(file: Mapping[str, Any], against: str | None) -> str:
+    parts = [str(file["path"])]
+    for device in file["devices"]:
+        row = device["summary"]
+        name = (
+            "CPU" if row["device"] == -1 else "device unknown" if row["device"] is None else f"device {row['device']}"
+        )
+        parts.append(f"\n{name}\n{table(report.summary_lines(row))}")
+        whole = sum(category["bytes"] for category in device["categories"])
+        if whole:
+            parts.append("\nalive at the peak")
+            parts += [
+                f"{row['share']:6.1%} {report.size(row['bytes']):>10}  {row['category']}"
+                for row in device["categories"]
+            ]
+        if device["top"]:
+            parts.append("\nby source line")
+            parts += report.group_lines(device["top"], whole)
+        if against is not None:
+            parts.append(f"\nagainst {against}")
+            parts += report.difference_lines(device["differences"]) or ["the same groups of blocks"]
+    for gpu in file["gpu_samples"]:
+        name = " ".join(str(part) for part in (gpu["host"], gpu["accelerator"], gpu["gpu_uuid"]) if part)
+        index = "" if gpu["gpu_index"] is None else f" {gpu['gpu_index']}"
+        parts.append(
+            f"GPU{index} {name}: {gpu['samples']:,} samples, {report.size(gpu['mem_used_min_bytes'])} to "
+            f"{report.size(gpu['mem_used_max_bytes'])} in use of {report.size(gpu['mem_total_bytes'])}"
+        )
+    return "\n".join(parts)
+
+
+VERB = Verb(
+    name="memory",
+    help="peak, fragmentation and what was alive at the peak, of one memory snapshot, timeline or trace",
+    description="Read memory artefacts as ingest does and print what they say, without a store: levels, fragmentation "
+    "and its parts, failures, and the blocks that were alive at the peak by use and source line.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,194 @@
+"""Rows of a snapshot: parts add up, peaks survive thinning, phases are named, limits of the worker hold."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import UsageError
+from pipeline.memory.analyse import analyse
+from pipeline.memory.limited import WorkerLimits, analyse_limited
+from pipeline.memory.phases import Phases
+from pipeline.memory.snapshot import Annotation
+from pipeline.memory.thin import kept_points
+from pipeline.memory.values import RefusedError
+from tests.pipeline.memory.allocator import MIB, Allocator, OutOfMemory, stack, train
+
+
+def trained(**options: int) -> Allocator:
+    allocator = Allocator()
+    train(allocator, **options)
+    return allocator
+
+
+def rows_of(snapshot: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    return analyse([pickle.dumps(snapshot)])
+
+
+def by_category(rows: dict[str, list[dict[str, Any]]]) -> dict[str, int]:
+    told: dict[str, int] = {}
+    for row in rows["memory_at_peak"]:
+        told[row["category"]] = told.get(row["category"], 0) + row["bytes"]
+    return told
+
+
+def test_what_lived_at_the_peak_adds_up_to_it_and_is_what_the_driver_made() -> None:
+    allocator = trained(layers=4, hidden=256, tokens=512, steps=2)
+    rows = rows_of(allocator.snapshot())
+    (summary,) = rows["memory_snapshots"]
+    peak = max(level.active for level in allocator.levels)
+    assert summary["peak_requested_active_bytes"] == peak
+    told = by_category(rows)
+    assert sum(told.values()) == peak
+    matrix = 256 * 256
+    assert told["parameters"] == told["gradients"] == 48 * 2 * matrix
+    assert told["optimizer_state"] == 96 * 4 * matrix
+
+
+def test_parts_of_fragmentation_add_up() -> None:
+    allocator = trained(layers=2)
+    (row,) = rows_of(allocator.snapshot())["memory_snapshots"]
+    assert row["fragmentation"] == pytest.approx(row["fragmentation_releasable"] + row["fragmentation_split"])
+    assert row["reserved_bytes"] == row["active_bytes"] + row["releasable_bytes"] + row["inactive_split_bytes"]
+    assert row["rounding_bytes"] == row["active_bytes"] - row["requested_bytes"]
+
+
+def test_blocks_from_before_the_record_are_known_by_their_sizes() -> None:
+    allocator = Allocator()
+    sizes = [2 * MIB, 3 * MIB, 4 * MIB]
+    for _ in range(3):  # parameters and two states of an optimizer
+        for size in sizes:
+            allocator.alloc(size)
+    before = len(allocator.trace)
+    accumulate = [{"name": "torch::autograd::AccumulateGrad::apply()", "filename": "??", "line": 0}]
+    for size in sizes:
+        allocator.alloc(size, accumulate)
+    rows = rows_of(allocator.snapshot(last_events=len(allocator.trace) - before))
+    whole = sum(sizes)
+    assert by_category(rows) == {"gradients": whole, "parameters": whole, "optimizer_state": 2 * whole}
+    assert rows["memory_snapshots"][0]["peak_is_lower_bound"]
+
+
+def test_a_failed_allocation_is_told_with_its_circumstances() -> None:
+    allocator = Allocator(capacity=64 * MIB)
+    block = allocator.alloc(22 * MIB)
+    allocator.alloc(22 * MIB)
+    allocator.free(block)
+    with pytest.raises(OutOfMemory):
+        allocator.alloc(60 * MIB, stack("forward"))
+    (row,) = rows_of(allocator.snapshot())["memory_snapshots"]
+    assert {name: row[name] for name in row if name.startswith("oom_")} == {
+        "oom_events": 1, "oom_requested_bytes": 60 * MIB, "oom_device_free_bytes": 42 * MIB,
+        "oom_requested_active_bytes": 22 * MIB, "oom_reserved_bytes": 22 * MIB, "oom_segments_freed": 1,
+    }  # fmt: skip
+
+
+def test_settings_that_differ_from_the_default_are_told() -> None:
+    snapshot = trained(layers=1).snapshot()
+    assert rows_of(snapshot)["memory_snapshots"][0]["allocator_settings"] is None
+    settings = {
+        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+        "max_split_size": 2**64 - 1,
+        "garbage_collection_threshold": 0.8,
+    }
+    row = rows_of(snapshot | {"allocator_settings": settings})["memory_snapshots"][0]
+    assert row["allocator_settings"] == "expandable_segments:True,garbage_collection_threshold:0.8"
+
+
+def test_phases_name_the_innermost_range() -> None:
+    def at(time: int, name: str, *, start: bool) -> Annotation:
+        return Annotation(time, start, name, 0)
+
+    phases = Phases(
+        [
+            at(15, "step", start=True), at(25, "Optimizer.step#AdamW.step", start=True),
+            at(35, "Optimizer.step#AdamW.step", start=False), at(45, "step", start=False),
+            at(20, "compile (dynamo_timed)", start=True), at(48, "open", start=True), at(12, "shut", start=False),
+        ],
+        0,
+        np.array([10, 20, 30, 40, 50], np.int64),
+    )  # fmt: skip
+    assert [phases.at(point) for point in range(6)] == [
+        None,
+        "shut",
+        "step",
+        "Optimizer.step#AdamW.step",
+        "step",
+        "open",
+    ]
+    assert phases.optimizer_at(2) == (2, 3)
+    assert phases.optimizer_at(1) is None
+
+
+def test_annotations_of_another_device_name_nothing() -> None:
+    assert Phases([Annotation(5, True, "step", 1)], 0, np.array([6], np.int64)).at(1) is None
+
+
+@given(st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=3_000), st.integers(20, 200))
+def test_thinning_keeps_every_peak(values: list[int], limit: int) -> None:
+    curve = np.cumsum(np.array(values, np.int64))
+    other = -curve
+    kept = kept_points(curve, other, limit=limit)
+    assert list(kept) == sorted(set(kept.tolist()))
+    assert len(kept) <= max(limit, 0) + 8 or len(kept) == len(curve) <= limit
+    for each in (curve, other):
+        assert each[kept].max() == each.max()
+        assert each[kept].min() == each.min()
+        assert int(each.argmax()) in kept
+    assert {0, len(curve) - 1} <= set(kept.tolist())
+
+
+def test_the_worker_says_the_same_as_the_function() -> None:
+    data = pickle.dumps(trained(layers=2).snapshot())
+    assert analyse_limited([data[:100], data[100:]]) == analyse([data])
+
+
+def test_a_refusal_comes_back_and_the_rest_of_the_file_is_read() -> None:
+    read = []
+
+    def chunks() -> Any:
+        for chunk in (b"\x80\x04cos\nsystem\n.", *[b"\0" * (1 << 20)] * 5):
+            read.append(len(chunk))
+            yield chunk
+
+    with pytest.raises(RefusedError, match="GLOBAL"):
+        analyse_limited(chunks())
+    assert len(read) == 6
+
+
+def test_a_snapshot_beyond_the_memory_limit_is_refused_with_that_reason() -> None:
+    segment = b"}(X\x01\0\0\0akKu"
+    data = b"\x80\x04](" + b"}" * 12_000_000 + b"e."
+    with pytest.raises(RefusedError, match="GiB"):
+        analyse_limited([data, segment], WorkerLimits(memory_bytes=600 << 20))
+
+
+def test_a_snapshot_beyond_the_time_limit_is_refused_with_that_reason() -> None:
+    def endless() -> Any:
+        yield b"\x80\x04]("
+        for _ in range(400):
+            yield b"}" * (1 << 16)
+
+    with pytest.raises(RefusedError, match="more than 1 s"):
+        analyse_limited(endless(), WorkerLimits(cpu_s=1))
+    with pytest.raises(RefusedError, match=r"takes more than 0\.5 s"):
+        analyse_limited(endless(), WorkerLimits(wall_s=0.5))
+
+
+@pytest.mark.parametrize("text", ["many", "-1", "0", "nan"])
+def test_a_limit_that_is_no_number_is_a_usage_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWEEPSCOPE_SNAPSHOT_MEMORY_GIB", text)
+    with pytest.raises(UsageError, match="SWEEPSCOPE_SNAPSHOT_MEMORY_GIB"):
+        WorkerLimits.from_environment()
+
+
+def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWEEPSCOPE_SNAPSHOT_MEMORY_GIB", "0.5")
+    monkeypatch.setenv("SWEEPSCOPE_SNAPSHOT_SECONDS", "10")
+    limits = WorkerLimits.from_environment()
+    assert (limits.memory_bytes, limits.wall_s) == (1 << 29, 20.0)
