@@ -53,7 +53,8 @@ NCCL_LINKS = Table(
     name="nccl_links",
     description="Connections between ranks and the transport each uses.",
     grain="one row per file, communicator, pair of ranks, end and transport",
-    primary_key=("source_path", "line_no", "rank_from", "rank_to", "transport"),
+    primary_key=("source_path", "line_no", "comm_index", "rank_from", "rank_to", "direction", "transport"),
+    nullable_key=("comm_index", "direction"),
     column_names=(
         "source_path", "run_dir", "comm_index", "rank_from", "rank_to", "direction", "transport", "net_devices",
         "link_channels", "line_no",
@@ -64,10 +65,15 @@ NCCL_COLLECTIVES = Table(
     name="nccl_collectives",
     description="Collectives and sends by size, added up from COLL lines.",
     grain="one row per file, communicator, operation, type, count and root; per rank and peer for Send and Recv",
-    primary_key=("source_path", "line_no"),
+    # The first line alone is not enough: two calls may be glued into one line.
+    primary_key=(
+        "source_path", "line_no", "comm_index", "comm_pointer", "nranks", "op", "datatype", "element_count",
+        "reduction", "root", "rank",
+    ),
+    nullable_key=("comm_index", "comm_pointer", "nranks", "datatype", "reduction", "root", "rank"),
     column_names=(
-        "source_path", "run_dir", "comm_index", "nranks", "op", "datatype", "element_count", "reduction", "root",
-        "rank", "ranks_calling", "calls", "collectives", "message_bytes", "total_bytes", "line_no",
+        "source_path", "run_dir", "comm_index", "comm_pointer", "nranks", "op", "datatype", "element_count",
+        "reduction", "root", "rank", "ranks_calling", "calls", "collectives", "message_bytes", "total_bytes", "line_no",
     ),
 )  # fmt: skip
 
@@ -75,7 +81,8 @@ NCCL_TUNING = Table(
     name="nccl_tuning",
     description="Which algorithm, protocol and channels NCCL chose for which size.",
     grain="one row per file, operation, size and choice",
-    primary_key=("source_path", "line_no"),
+    primary_key=("source_path", "line_no", "op", "message_bytes", "algorithm", "protocol", "tuning_channels"),
+    nullable_key=("op", "tuning_channels"),
     column_names=(
         "source_path", "run_dir", "op", "message_bytes", "algorithm", "protocol", "tuning_channels", "calls", "line_no",
     ),
@@ -85,7 +92,7 @@ NCCL_WARNINGS = Table(
     name="nccl_warnings",
     description="NCCL WARN lines, alike ones together, with what they mean.",
     grain="one row per file and text, digits and addresses aside",
-    primary_key=("source_path", "line_no"),
+    primary_key=("source_path", "line_no", "text"),
     column_names=(
         "source_path", "run_dir", "warn_class", "severity", "text", "num_lines", "host", "pid", "line_no",
     ),
@@ -107,13 +114,13 @@ NCCL_HANGS = Table(
     name="nccl_hangs",
     description="Collectives that timed out, who reported them, who stayed silent, and who is the suspect.",
     grain="one row per distinct timed-out collective (operation, sequence number, process group, sizes, timeout)",
-    primary_key=("source_path", "line_no", "op", "seq"),
+    primary_key=("source_path", "line_no", "op", "seq", "process_group", "numel_in", "numel_out", "timeout_ms"),
     column_names=(
         "source_path", "run_dir", "op", "seq", "process_group", "numel_in", "numel_out", "timeout_ms", "ran_for_ms",
         "num_ranks", "ranks_reporting", "ranks_silent", "ranks_elsewhere", "suspect", "suspect_reason",
         "is_first", "evidence_source", "line_no",
     ),
-    nullable_key=("op", "seq"),
+    nullable_key=("op", "seq", "process_group", "numel_in", "numel_out", "timeout_ms"),
 )  # fmt: skip
 
 FLIGHT_RECORDS = Table(

@@ -99,7 +99,10 @@ _COMMUNICATOR = (
     _int("cuda_dev", "id", "GPU as CUDA numbers it (after CUDA_VISIBLE_DEVICES)"),
     _int("nvml_dev", "id", "GPU as NVML numbers it"),
     _text("bus_id", "PCI bus id in hex, as printed"),
-    _text("comm_pointer", "address of the communicator in its process; used again after it is destroyed"),
+    _text(
+        "comm_pointer",
+        "address of the communicator in its process, used again after it is destroyed",
+    ),
     _int("last_op_count", "id", "counter of the rank's last COLL line; a rank behind the others is a straggler"),
 )
 

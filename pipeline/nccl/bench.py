@@ -9,6 +9,7 @@ half is then glued to a prefix and the second half is a line of its own.
 
 from __future__ import annotations
 
+import math
 import re
 
 import polars as pl
@@ -142,7 +143,7 @@ def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[in
     words = _STAMP.sub("", rest).split()
     words = words[: words.index("|")] if "|" in words else words
     has_root = "root" in header if header else len(words) % 4 == 1
-    is_root = bool(words) and re.fullmatch(r"-?\d{1,9}", words[0]) is not None and (has_root or words[0] == "-1")
+    is_root = bool(words) and re.fullmatch(r"-1|\d{1,9}", words[0]) is not None and (has_root or words[0] == "-1")
     body = [_number(word) for word in words[is_root:]]
     # With per-iteration columns a half has min, max, p99 and cv behind its four figures.
     width = 8 if len(body) == 16 or (header and "p99" in header) else 4
@@ -162,9 +163,10 @@ def _four(values: list[float | None]) -> list[float | None]:
 
 def _number(word: str) -> float | None:
     try:
-        return float(word)
+        value = float(word)
     except ValueError:
         return None
+    return value if 0 <= value < math.inf else None
 
 
 def _with_halves(rows: pl.DataFrame, rests: pl.DataFrame) -> pl.DataFrame:

@@ -76,8 +76,9 @@ class _Layout:
                 place.setdefault(_WORDS[words[at]], at + 1)
             elif words[at].startswith(b"[nranks="):
                 place["nranks"] = at
-        if not set(_KEY) <= set(place) or place["process"] < 0 or not _LINE.search(line.decode("ascii", "replace")):
-            raise ValueError("not a COLL line")
+        is_whole = set(_KEY) <= set(place) and len(set(place.values())) == len(place) and place["process"] >= 0
+        if not is_whole or not _LINE.search(line.decode("ascii", "replace")):
+            raise ValueError("not an intact COLL line")
         names = [f"w{at}" for at in range(len(words) + 1)]
         for name, at in place.items():
             names[at] = name
@@ -89,7 +90,7 @@ class _Layout:
         """One row per line, blank lines included; `line` counts from 0."""
         return pl.scan_csv(
             data, separator=" ", has_header=False, schema=self.schema, quote_char=None, truncate_ragged_lines=True,
-            missing_columns="insert", row_index_name="line", encoding="utf8-lossy",
+            missing_columns="insert", extra_columns="ignore", row_index_name="line", encoding="utf8-lossy",
         )  # fmt: skip
 
 
@@ -320,7 +321,7 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
             dict(enumerate(REDUCTIONS)), default=pl.when(pl.col("redop").is_not_null()).then(pl.lit("user")),
             return_dtype=pl.String,
         ),
-    ).drop("unknown", "redop", "size")  # fmt: skip
+    ).rename({"unknown": "comm_pointer"}).drop("redop", "size")  # fmt: skip
 
 
 _MOST_BYTES = 1 << 50

@@ -1,0 +1,132 @@
+"""Whatever happens to a log on its way to the disk: no crash, valid rows, and never more than what stood there."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.nccl import collectives
+from pipeline.validate import validate
+from schemas.nccl import ALL
+from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
+from tests.pipeline.nccl.reading import Tables, tables_of
+from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
+from tests.pipeline.nccl.test_hangs import timeout
+
+few = settings(max_examples=12, deadline=None)
+versions = st.sampled_from(VERSIONS)
+seeds = st.integers(0, 2**32)
+
+
+def log_of(version: str, seed: int, *, calls: int = 40) -> tuple[Job, bytes]:
+    job = render(Job(version, nodes=2, gpus=2, per_node=True, calls=calls, warns=5, seed=seed))
+    hang = "".join(timeout(rank) for rank in range(3))
+    return job, (job.text() + HEADER + ROW * 3 + TAIL + hang).encode()
+
+
+def is_sound(tables: Tables, jobs: list[Job], *, logs: int = 1) -> None:
+    """Rows satisfy their schemas, but for values that the damage put out of bounds, and count no more than was written."""
+    for table in ALL:
+        reasons = validate(table, tables[table.name]).rejects["reason"]
+        assert reasons.str.starts_with("must be at least").all(), (table.name, reasons.to_list())
+    written: dict[tuple[str, int], int] = {}
+    for job in jobs:
+        for key, calls in job.calls_by_op.items():
+            written[key] = written.get(key, 0) + calls
+    assert tables["nccl_collectives"]["calls"].sum() <= sum(written.values())
+    assert tables["nccl_warnings"]["num_lines"].sum() <= sum(job.warns for job in jobs)
+    assert tables["nccl_bench"].height <= 3 * logs
+    assert tables["nccl_hangs"].height <= 6 * logs
+    ready = tables["nccl_ranks"].filter(pl.col("init_state") != "started")
+    assert ready.height <= sum(job.nranks * 2 for job in jobs)
+
+
+@given(versions, seeds, st.data())
+@few
+def test_cut_at_either_end(version: str, seed: int, data: st.DataObject) -> None:
+    job, text = log_of(version, seed)
+    begin = data.draw(st.integers(0, len(text)))
+    is_sound(tables_of(text[begin : begin + data.draw(st.integers(0, len(text)))]), [job])
+
+
+@given(versions, versions, seeds)
+@few
+def test_two_logs_line_by_line(first: str, second: str, seed: int) -> None:
+    (one, a), (two, b) = log_of(first, seed), log_of(second, seed + 1)
+    rng = random.Random(seed)  # noqa: S311
+    lines = [a.splitlines(keepends=True), b.splitlines(keepends=True)]
+    mixed = []
+    while lines[0] or lines[1]:
+        side = rng.randrange(2) if lines[0] and lines[1] else 0 if lines[0] else 1
+        mixed.append(lines[side].pop(0))
+    tables = tables_of(b"".join(mixed))
+    is_sound(tables, [one, two], logs=2)
+    # Whole lines lose nothing.
+    assert tables["nccl_collectives"]["calls"].sum() == sum((one.calls_by_op + two.calls_by_op).values())
+    assert tables["nccl_warnings"]["num_lines"].sum() == 10
+
+
+@given(versions, versions, seeds, st.integers(64, 4096))
+@few
+def test_two_logs_by_byte_blocks(first: str, second: str, seed: int, size: int) -> None:
+    (one, a), (two, b) = log_of(first, seed), log_of(second, seed + 1)
+    blocks = [part for at in range(0, max(len(a), len(b)), size) for part in (a[at : at + size], b[at : at + size])]
+    is_sound(tables_of(b"".join(blocks)), [one, two], logs=2)
+
+
+@given(versions, seeds)
+@few
+def test_one_percent_of_the_bytes_flipped(version: str, seed: int) -> None:
+    job, text = log_of(version, seed, calls=120)
+    rng = random.Random(seed)  # noqa: S311
+    damaged = bytearray(text)
+    for at in rng.sample(range(len(damaged)), len(damaged) // 100):
+        damaged[at] ^= 1 << rng.randrange(8)
+    is_sound(tables_of(bytes(damaged)), [job])
+
+
+@given(versions, seeds, st.integers(200, 200_000))
+@few
+def test_it_does_not_matter_how_a_file_was_cut_into_blocks(version: str, seed: int, size: int) -> None:
+    _, text = log_of(version, seed, calls=100)
+    whole, cut = tables_of(text), tables_of(text, block_bytes=size)
+    for name, frame in whole.items():
+        assert cut[name].sort(pl.all()).equals(frame.sort(pl.all())), name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "launcher", ["", "{rank}: ", "{rank:3d}: ", "[1,{rank}]<stdout>:", "(Worker pid=7, ip=10.0.0.{rank}) "]
+)
+def test_whole_blocks_say_what_single_lines_say(version: str, launcher: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = render(Job(version, nodes=1, gpus=12, calls=300, launcher=launcher))
+    fast = tables_of(job.text())
+    assert collectives.is_worth_it(job.text().encode())
+    monkeypatch.setattr(collectives, "is_worth_it", lambda _data: False)
+    slow = tables_of(job.text())
+    assert fast["nccl_collectives"]["calls"].sum() == 3600
+    for name, frame in slow.items():
+        assert fast[name].sort(pl.all()).equals(frame.sort(pl.all())), name
+
+
+@given(seeds)
+@few
+def test_glued_and_damaged_calls_among_many_intact_ones(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311
+    job = render(Job("2.21.5", nodes=1, gpus=4, calls=200, seed=seed))
+    lines = job.text().splitlines(keepends=True)
+    at = next(place for place, line in enumerate(lines) if "opCount" in line)
+    for _ in range(20):
+        place = rng.randrange(at, len(lines) - 1)
+        if rng.random() < 0.5:
+            lines[place] = lines[place].rstrip("\n")[: rng.randrange(20, 150)]  # cut, and glued to the next
+        else:
+            lines[place] = lines[place].replace("count", "cou\x00t", 1)
+    tables = tables_of("".join(lines))
+    intact = sum(" opCount " in line and " count " in line and line.endswith("\n") for line in lines)
+    is_sound(tables, [job])
+    assert intact - 20 <= tables["nccl_collectives"]["calls"].sum() <= 800
