@@ -149,13 +149,15 @@ FINDING: dict[str, str] = {
     "claimed_best_not_ranked": "the layout presented as best rests on a run that may not be ranked",
     "tied_embedding_counted_twice": "the printed MFU fits only when the shared embedding is counted twice",
     "label_shape_mismatch": "the parameters of the shape are not those of the label",
+    "wrong_peak": "the printed MFU divides by another peak than the accelerator's dense one at that precision",
+    "other_convention": "the printed MFU counts other FLOPs: no attention, half of it, no embedding, recomputation",
     "logged_mfu_differs": "the printed MFU is more than 5 % off the recomputed one, and nothing above explains it",
     "logged_tflops_differ": "the printed TFLOP/s are more than 10 % below those that tokens/s and the shape imply",
     "mfu_above_100": "an MFU above 100 % of the peak",
     "hfu_below_mfu": "the printed HFU is below the recomputed MFU, which counts less work",
     "layout_mismatch": "dp x tp x pp x cp is not the number of accelerators",
     "batch_mismatch": "dp x gas x mbs is not the global batch",
-    "not_recomputable": "a throughput or an MFU is given, but MFU cannot be recomputed",
+    "not_recomputable": "MFU cannot be recomputed; the detail names the columns that are missing",
     "not_comparable": "the published figure follows another convention or is derived",
 }
 

@@ -148,6 +148,8 @@ _FINDINGS = {
     "claimed_best_not_ranked": ("presented as best, but kept out of the ranking", "claims"),
     "label_shape_mismatch": ("labelled with another model's size", "labels"),
     "tied_embedding_counted_twice": ("printed MFU counts the tied embedding twice", "MFU audit"),
+    "wrong_peak": ("printed MFU divides by another card's or precision's peak", "MFU audit"),
+    "other_convention": ("printed MFU counts other FLOPs", "MFU audit"),
     "logged_mfu_differs": ("printed MFU is more than 5 % off", "MFU audit"),
     "mfu_above_100": ("MFU above 100 % of peak", "MFU audit"),
     "hfu_below_mfu": ("printed HFU below the recomputed MFU", "MFU audit"),

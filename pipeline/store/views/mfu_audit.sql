@@ -8,9 +8,16 @@ WITH facts AS (
         r.mfu_basis LIKE '6N + 12Lhs%' AS is_full_formula,
         -- FLOPs per token with the shared embedding counted as input and output: N + V h instead of N
         CASE WHEN r.tie_word_embeddings THEN 1 + 6.0 * r.vocab_size * r.hidden_size / r.flops_per_token END AS tied_ratio,
-        p.total_params_b, coalesce(p.is_claimed_best, false) AS is_claimed_best, p.comparability
+        p.total_params_b, coalesce(p.is_claimed_best, false) AS is_claimed_best, p.comparability,
+        a.peak_bf16_tflops, a.peak_fp8_tflops,
+        -- picotron/utils.py get_mfu: 989.5e12 on every device; torchtitan and llm-foundry print theirs
+        CASE WHEN r.peak_tflops_logged IS NULL AND r.framework = 'picotron' THEN 989.5 ELSE r.peak_tflops_logged
+        END AS divided_by_tflops,
+        -- the peak that makes the printed MFU agree with the recomputed FLOPs
+        r.model_tflops_per_gpu / nullif(r.mfu_logged, 0) AS implied_peak_tflops
     FROM runs AS r
     LEFT JOIN published_runs AS p USING (run_id)
+    LEFT JOIN accelerators AS a ON a.accelerator = r.accelerator
 ),
 judged AS (
     SELECT
@@ -21,8 +28,33 @@ judged AS (
             is_full_formula AND tied_ratio > 1.01 AND abs(mfu_ratio / tied_ratio - 1) <= 0.005, false
         ) AS counts_embedding_twice,
         -- the shape may be inferred from the printed MFU; either way label and figures belong to different models
-        coalesce(abs(params / (total_params_b * 1e9) - 1) > label_tolerance(), false) AS is_mislabelled
+        coalesce(abs(params / (total_params_b * 1e9) - 1) > label_tolerance(), false) AS is_mislabelled,
+        -- printed over recomputed FLOPs, once both are set against the same peak
+        mfu_ratio * coalesce(divided_by_tflops / peak_tflops, 1) AS flops_ratio
     FROM facts
+),
+explained AS (
+    SELECT
+        *,
+        CASE WHEN abs(flops_ratio - 1) > 0.05 THEN nearest_cause(flops_ratio, [
+            {'ratio': 6.0 * active_params / flops_per_token, 'words': '6N, without attention'},
+            {'ratio': 0.5 + 3.0 * active_params / flops_per_token, 'words': '6N + 6Lhs, attention as causal, at half'},
+            {'ratio': 1 - 6.0 * vocab_size * hidden_size / flops_per_token,
+                'words': 'an embedding matrix left out, as torchtitan does'},
+            {'ratio': 4.0 / 3, 'words': 'recomputation counted: that is HFU'},
+            -- Korthikanti et al., 2205.05198, equation 3 without recomputation, over 6 N
+            {'ratio': 72.0 * num_layers * hidden_size ** 2 * (
+                1 + seq_len / (6.0 * hidden_size) + vocab_size / (12.0 * num_layers * hidden_size)
+            ) / flops_per_token, 'words': '72Lh2(1 + s/6h + V/12Lh), which is a GPT without gate and with all KV heads'}
+        ]) END AS convention,
+        CASE WHEN divided_by_tflops IS NULL AND abs(mfu_ratio - 1) > 0.05 THEN nearest_cause(mfu_ratio, [
+            {'ratio': 0.5, 'words': 'twice the dense peak, as with sparsity or at the next lower precision,'},
+            {'ratio': peak_tflops / 312, 'words': 'the A100''s 312 TFLOP/s, which nanoGPT takes for every device'},
+            {'ratio': peak_tflops / 989.5, 'words': 'the H100''s 989 TFLOP/s'},
+            {'ratio': peak_tflops / peak_bf16_tflops, 'words': 'the 16-bit peak'},
+            {'ratio': peak_tflops / peak_fp8_tflops, 'words': 'the 8-bit peak'}
+        ]) END AS other_peak
+    FROM judged
 ),
 claims AS (
     SELECT
@@ -88,10 +120,55 @@ findings AS (
 
     UNION ALL
     SELECT
-        run_id, 'logged_mfu_differs',
-        format('printed {:.1f} %, recomputed {:.1f} % ({})', 100 * mfu_logged, 100 * mfu, mfu_basis)
+        run_id, 'wrong_peak',
+        format(
+            'the printed MFU divides by {:.1f} TFLOP/s{}; {}', divided_by_tflops,
+            CASE WHEN peak_tflops_logged IS NULL THEN ', which picotron takes for every device' ELSE '' END,
+            format(
+                CASE WHEN peak_tflops IS NULL THEN '{} has no known peak at {}'
+                    ELSE 'the dense peak of {} at {} is {:.1f}' END,
+                accelerator, coalesce(precision, '16 bits'), coalesce(peak_tflops, 0)
+            )
+        )
     FROM judged
-    WHERE is_own_run AND is_full_formula AND NOT counts_embedding_twice AND abs(mfu_ratio - 1) > 0.05
+    WHERE is_own_run AND mfu_logged IS NOT NULL AND divided_by_tflops IS NOT NULL AND accelerator IS NOT NULL
+        AND (peak_tflops IS NOT NULL OR accelerator = 'CPU')
+        AND coalesce(abs(divided_by_tflops / peak_tflops - 1) > 0.01, true)
+
+    UNION ALL
+    SELECT
+        run_id, 'wrong_peak',
+        format(
+            'printed {:.1f} %, recomputed {:.1f} %: the ratio {:.3f} is that of dividing by {} instead of {:.1f}',
+            100 * mfu_logged, 100 * mfu, mfu_ratio, other_peak, peak_tflops
+        )
+    FROM explained
+    WHERE is_own_run AND is_full_formula AND NOT counts_embedding_twice
+        AND other_peak IS NOT NULL AND convention IS NULL
+
+    UNION ALL
+    SELECT
+        run_id, 'other_convention',
+        format(
+            'printed {:.1f} %, recomputed {:.1f} % ({}): the FLOPs counted are {:.3f} of ours, as of {}{}',
+            100 * mfu_logged, 100 * mfu, mfu_basis, flops_ratio, convention,
+            CASE WHEN other_peak IS NOT NULL THEN format('; dividing by {} would look alike', other_peak) ELSE '' END
+        )
+    FROM explained
+    WHERE is_own_run AND is_full_formula AND NOT counts_embedding_twice AND convention IS NOT NULL
+
+    UNION ALL
+    SELECT
+        run_id, 'logged_mfu_differs',
+        format(
+            'printed {:.1f} %, recomputed {:.1f} % ({}); no usual convention or peak explains it{}',
+            100 * mfu_logged, 100 * mfu, mfu_basis,
+            CASE WHEN divided_by_tflops IS NULL
+                THEN format(', the peak would have to be {:.0f} TFLOP/s', implied_peak_tflops) ELSE '' END
+        )
+    FROM explained
+    WHERE is_own_run AND is_full_formula AND NOT counts_embedding_twice
+        AND abs(flops_ratio - 1) > 0.05 AND convention IS NULL AND other_peak IS NULL
 
     -- recomputation explains a printed figure above the model's, nothing explains one below
     UNION ALL
@@ -133,10 +210,36 @@ findings AS (
     FROM judged
     WHERE is_own_run AND dp * gas * mbs <> gbs
 
+    -- a failed run without steps claims nothing, a completed one should have something to recompute
     UNION ALL
-    SELECT run_id, 'not_recomputable', mfu_basis
+    SELECT
+        run_id, 'not_recomputable',
+        mfu_basis || CASE
+            WHEN tokens_per_s_per_gpu IS NULL THEN missing([
+                CASE WHEN step_time_s IS NULL THEN 'step_time_s' END,
+                CASE WHEN tokens_per_s IS NULL THEN 'tokens_per_s' END,
+                CASE WHEN gbs_tokens IS NULL THEN 'gbs_tokens' END,
+                CASE WHEN num_gpus IS NULL THEN 'num_gpus' END
+            ])
+            WHEN active_params IS NULL THEN missing([
+                CASE WHEN params IS NULL THEN 'params' END,
+                CASE WHEN num_layers IS NULL THEN 'num_layers' END,
+                CASE WHEN hidden_size IS NULL THEN 'hidden_size' END,
+                CASE WHEN num_heads IS NULL THEN 'num_heads' END,
+                CASE WHEN num_kv_heads IS NULL THEN 'num_kv_heads' END,
+                CASE WHEN ffn_hidden_size IS NULL THEN 'ffn_hidden_size' END,
+                CASE WHEN gated_mlp IS NULL THEN 'gated_mlp' END,
+                CASE WHEN vocab_size IS NULL THEN 'vocab_size' END,
+                CASE WHEN tie_word_embeddings IS NULL THEN 'tie_word_embeddings' END
+            ])
+            WHEN accelerator IS NULL AND implied_peak_tflops IS NOT NULL
+                THEN format('; the printed MFU implies a peak of {:.0f} TFLOP/s', implied_peak_tflops)
+            ELSE ''
+        END
     FROM judged
-    WHERE is_own_run AND mfu IS NULL AND (mfu_logged IS NOT NULL OR tokens_per_s_per_gpu IS NOT NULL)
+    WHERE is_own_run AND mfu IS NULL
+        AND (mfu_logged IS NOT NULL OR tokens_per_s_per_gpu IS NOT NULL OR tflops_per_gpu_logged IS NOT NULL
+            OR (status = 'completed' AND origin <> 'published'))
 
     UNION ALL
     SELECT run_id, 'not_comparable', comparability

@@ -329,6 +329,102 @@ def test_finds_what_a_printed_mfu_hides(changes: Row, finding: str) -> None:
     assert finding in audit(run_row(**changes))
 
 
+# The 1.34B shape with an untied vocabulary of 100,000, by hand: 268,435,456 (attention) + 805,306,368 (MLP) +
+# 409,600,000 (embeddings) + 67,584 (norms) = 1,483,409,408 parameters; 12Lhs = 1,610,612,736, so 10,511,069,184 FLOPs
+# per token, and at 40,000 tokens/s/GPU 420.44 TFLOP/s: 42.51 % of the H100's 989.
+_UNTIED: Row = {"vocab_size": 100_000, "tie_word_embeddings": False, "model": "hand-made"}
+
+
+@pytest.mark.parametrize(
+    ("printed", "words"),
+    [
+        (0.3600, "6N, without attention"),  # 8,900,456,448 of 10,511,069,184 = 0.8468
+        (0.3925, "6N + 6Lhs, attention as causal, at half"),  # 0.9234
+        (0.3754, "an embedding matrix left out"),  # 6 x 204,800,000 less = 0.8831
+        (0.5668, "recomputation counted: that is HFU"),  # 4/3
+        # 72 x 16 x 2048^2 x (1 + 4096/12288 + 100000/393216) = 7,671,249,000 = 0.7298
+        (0.3103, "72Lh2(1 + s/6h + V/12Lh)"),
+    ],
+)
+def test_another_convention_is_named(printed: float, words: str) -> None:
+    found = audit(run_row(**_UNTIED, mfu_logged=printed))
+    assert list(found) == ["other_convention"]
+    assert words in found["other_convention"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        # every device divided by 989.5: on an A100, 105.11 TFLOP/s are 33.69 % and print as 10.62 %
+        (
+            {"framework": "picotron", "accelerator": "A100-SXM-80GB", "tokens_per_s_per_gpu": 10_000.0,
+             "mfu_logged": 0.1062},
+            "divides by 989.5 TFLOP/s, which picotron takes for every device; the dense peak of A100-SXM-80GB",
+        ),
+        ({"framework": "picotron", "accelerator": "CPU", "mfu_logged": 0.0001}, "CPU has no known peak"),
+        # torchtitan knows its card's name or takes the A100's peak, and prints which
+        (
+            {"framework": "torchtitan", "peak_tflops_logged": 312.0, "tokens_per_s_per_gpu": 20_000.0,
+             "mfu_logged": 0.6738},
+            "divides by 312.0 TFLOP/s; the dense peak of H100-SXM-80GB at bf16 is 989.0",
+        ),
+        ({"mfu_logged": 0.2126}, "twice the dense peak"),
+        ({"mfu_logged": 0.3370, "tokens_per_s_per_gpu": 10_000.0}, "the A100's 312 TFLOP/s"),
+        # 420.44 TFLOP/s are 21.25 % of the 8-bit peak 1,979 and 42.51 % of the 16-bit one
+        ({"precision": "fp8", "mfu_logged": 0.4251}, "the 16-bit peak"),
+    ],
+)  # fmt: skip
+def test_a_wrong_peak_is_named(changes: Row, words: str) -> None:
+    found = audit(run_row(**_UNTIED | changes))
+    assert words in found["wrong_peak"]
+    assert not {"logged_mfu_differs", "other_convention"} & set(found)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mfu_logged": 0.4251},
+        {"mfu_logged": 0.4249, "framework": "picotron"},  # 989.5 for 989
+        {"mfu_logged": 0.4251, "peak_tflops_logged": 989.0, "framework": "torchtitan"},
+    ],
+)
+def test_the_right_peak_and_convention_leave_no_finding(changes: Row) -> None:
+    assert audit(run_row(**_UNTIED, **changes)) == {}
+
+
+def test_an_mfu_that_nothing_explains_is_said_to_be_so() -> None:
+    found = audit(run_row(**_UNTIED, mfu_logged=0.47))
+    assert list(found) == ["logged_mfu_differs"]
+    assert "the peak would have to be 895 TFLOP/s" in found["logged_mfu_differs"]  # 420.44 / 0.47
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (
+            {"tokens_per_s_per_gpu": None, "gbs_tokens": None, "gbs": None, "seq_len": None},
+            "not computed: no throughput; missing: step_time_s, tokens_per_s, gbs_tokens",
+        ),
+        (
+            {"vocab_size": None, "num_kv_heads": None, "params": None},
+            "not computed: parameters unknown; missing: params, num_kv_heads, vocab_size",
+        ),
+        (
+            {"accelerator": None, "mfu_logged": 0.5},
+            "not computed: accelerator unknown; the printed MFU implies a peak of 841 TFLOP/s",
+        ),
+        ({"accelerator": "Quadro"}, "not computed: Quadro is not in the accelerators table"),
+        ({"precision": "fp32"}, "not computed: no fp32 peak for H100-SXM-80GB"),
+    ],
+)
+def test_what_cannot_be_recomputed_names_the_missing_columns(changes: Row, reason: str) -> None:
+    assert audit(run_row(**_UNTIED | changes))["not_recomputable"] == reason
+
+
+def test_a_run_that_failed_before_its_first_step_claims_nothing() -> None:
+    assert audit(run_row(status="oom", tokens_per_s_per_gpu=None)) == {}
+
+
 def test_a_large_models_embedding_explains_nothing() -> None:
     # Counting the embedding twice changes the MFU of a 530B model by 0.2 %: within any rounding.
     run = run_row(
