@@ -11,14 +11,9 @@ from dashboard import labels
 from dashboard.filters import Filters
 from dashboard.marks import STATUS
 
-_INFRA = {"node_fail", "nccl_error", "preempted"}
-# Share of the card that optimizer states may take before a cell counts as hopeless, as in `grid_cells`.
-USABLE_FOR_STATES = 0.9
-_ONE_STATUS = {"oom": "oom", "host_oom": "host_oom", "hang": "hang", "timeout": "timeout", "cancelled": "cancelled"}
-
 
 def settle(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.DataFrame:
-    """`cells` with the tries that pass the filters counted, and with state and reason narrowed to them.
+    """`cells` with the tries that pass the filters counted, and with what the filters make impossible.
 
     Adds `runs_tried`, `runs_completed` (and ranked), `runs_ended`, `runs_failed` (ended, not completed), `outcome`
     ("114 completed, 62 failed"), `failure_rate` (failed over ended; NULL when none ended) and `short_reason` (second
@@ -65,40 +60,41 @@ _SETTLED = pl.Schema(
 
 def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filters: Filters) -> dict[str, object]:
     by_status: dict[str, int] = {}
-    quarantined = 0
+    unranked = 0
     for row in tries:
         status, runs = str(row["status"]), int(str(row["runs"]))
         by_status[status] = by_status.get(status, 0) + runs
-        quarantined += runs if status == "completed" and row["is_quarantined"] else 0
+        unranked += runs if status == "completed" and not row["is_ranked"] else 0
     tried = sum(by_status.values())
     ended = tried - by_status.get("running", 0)
     completed = by_status.get("completed", 0)
     state, reason = str(cell["cell_state"]), cell["cell_reason"]
-    # A cell that another sweep answered is not answered for the one on screen.
-    if filters.narrows_layouts or (state == "measured" and cell["run_id"] is None):
-        state, reason = _narrowed_state(cell, by_status, filters)
+    gpus, dimensions = needed_gpus(filters)
+    available = cell["num_gpus"]
+    if state != "measured" and isinstance(available, int) and gpus > available:
+        state, reason = "impossible", f"{dimensions} needs {labels.count(gpus, 'GPU')}"
     return {
         "cell_state": state,
         "cell_reason": reason,
         "short_reason": short_reason(cell, state, by_status, filters),
         "runs_tried": tried,
-        "runs_completed": completed - quarantined,
+        "runs_completed": completed - unranked,
         "runs_ended": ended,
         "runs_failed": ended - completed,
-        "outcome": outcome_text(by_status, quarantined),
+        "outcome": outcome_text(by_status, unranked),
         "failure_rate": None if ended == 0 else (ended - completed) / ended,
     }
 
 
-def outcome_text(by_status: dict[str, int], quarantined: int = 0) -> str:
-    """How the tries ended, completed first, then by number; `quarantined` of the completed ones are not ranked.
+def outcome_text(by_status: dict[str, int], unranked: int = 0) -> str:
+    """How the tries ended, completed first, then by number; `unranked` of the completed ones have no rank.
 
     >>> outcome_text({"oom": 2, "completed": 114}), outcome_text({"completed": 3}, 1), outcome_text({})
-    ('114 completed, 2 OOM', '3 completed (1 quarantined)', 'never tried')
+    ('114 completed, 2 OOM', '3 completed (1 not ranked)', 'never tried')
     """
     parts = []
     for status in sorted(by_status, key=lambda status: (status != "completed", -by_status[status], status)):
-        aside = f" ({labels.number(quarantined)} quarantined)" if status == "completed" and quarantined else ""
+        aside = f" ({labels.number(unranked)} not ranked)" if status == "completed" and unranked else ""
         parts.append(f"{labels.number(by_status[status])} {STATUS[status].word}{aside}")
     return ", ".join(parts) or "never tried"
 
@@ -117,39 +113,6 @@ def needed_gpus(filters: Filters) -> tuple[int, str]:
     low = {name: getattr(getattr(filters, name), "minimum", None) or 1 for name in ("dp", "tp", "pp", "cp", "ep")}
     gpus = max(low["dp"], low["ep"]) * prod(low[name] for name in ("tp", "pp", "cp"))
     return gpus, " ".join(f"{name.upper()}{value}" for name, value in low.items() if value > 1)
-
-
-def _narrowed_state(cell: dict[str, object], by_status: dict[str, int], filters: Filters) -> tuple[str, object]:
-    if cell["run_id"] is not None:
-        return "measured", None
-    gpus, dimensions = needed_gpus(filters)
-    available, bound, card = (cell[name] for name in ("num_gpus", "states_lower_bound_bytes", "memory_bytes"))
-    if isinstance(available, int) and gpus > available:
-        return "impossible", f"{dimensions} needs {labels.count(gpus, 'GPU')}"
-    state = state_of(by_status)
-    is_too_big = isinstance(bound, (int, float)) and isinstance(card, int) and bound > USABLE_FOR_STATES * card
-    # What was seen is worth more than what is predicted.
-    if is_too_big and state not in ("running", "quarantined", "oom"):
-        return "wont_fit", cell["cell_reason"] if cell["cell_state"] == "wont_fit" else None
-    return state, None
-
-
-def state_of(by_status: dict[str, int]) -> str:
-    """State of a cell without a ranked run, from how its tries ended; in the order of the store's `grid_cells`.
-
-    >>> state_of({}), state_of({"oom": 3}), state_of({"oom": 3, "hang": 1}), state_of({"node_fail": 1, "preempted": 2})
-    ('not_run', 'oom', 'failed', 'infra')
-    """
-    statuses = set(by_status)
-    if not statuses:
-        return "not_run"
-    if "running" in statuses:
-        return "running"
-    if "completed" in statuses:
-        return "quarantined"
-    if statuses <= _INFRA:
-        return "infra"
-    return _ONE_STATUS.get(next(iter(statuses)), "failed") if len(statuses) == 1 else "failed"
 
 
 def short_reason(cell: dict[str, object], state: str, by_status: dict[str, int], filters: Filters) -> str | None:

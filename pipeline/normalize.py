@@ -33,6 +33,8 @@ FILLED = (
 """Columns that the rules fill; `layout` and `model` are texts over them."""
 
 _DIMENSIONS = ("dp", "tp", "pp", "cp")
+# A compute tray of an NVL72 holds two superchips of two GPUs (nvidia.com/en-us/data-center/gb200-nvl72); a TPU host of
+# v3, v4 and v5p has four chips (cloud.google.com/tpu/docs/v4, .../v5p).
 _FOUR_PER_NODE = ("GB200", "GB300", "TPU-v3", "TPU-v4", "TPU-v5p")
 
 DERIVED = pl.Schema({"run_id": pl.String, "name": pl.String, "value": pl.String, "setting_source": pl.String})

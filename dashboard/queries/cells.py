@@ -8,12 +8,9 @@ from dashboard.filters import Filters
 from dashboard.queries.query import Query, all_of, in_slice, layout_condition
 from dashboard.slices import Slice
 
-# Without repeats nothing is known about the noise of a cell; the view best_configs uses the same bound.
-NOISE_WITHOUT_REPEATS = 0.01
-
 _WINNER = (
     "run_id, layout, variant, framework, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute, precision, "
-    "sequence_parallel, pipeline_schedule, mfu, "
+    "sequence_parallel, pipeline_schedule, strategy, mfu, "
     "hfu, tokens_per_s_per_gpu, tokens_per_s, step_time_s, model_tflops_per_gpu, "
     "mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread"
 )
@@ -22,10 +19,13 @@ _WINNER = (
 def cells(chosen: Slice, filters: Filters) -> Query:
     """One row per cell (model, node and GPU count): winner and runner-up among the layouts that pass the filters.
 
-    `cell_state` and `cell_reason` are those of the whole cell; `dashboard.cells.settle` narrows them to the filters.
+    `cell_state` is that of the tries that pass them; `cell_reason` speaks of the whole cell, and is NULL where that is
+    something else. A filter that no layout of the cell can meet is told by `dashboard.cells.settle`.
     """
     where, params = in_slice(chosen, "ranked_layouts")
     in_grid, _ = in_slice(chosen, "grid_cells")
+    in_runs, _ = in_slice(chosen, "runs")
+    is_whole = "cell.cell_state = 'wont_fit'" if filters.narrows_layouts else "true"
     layouts, more = layout_condition(filters)
     winner = ", ".join(f"winner.{name.strip()}" for name in _WINNER.split(","))
     return Query(
@@ -33,15 +33,26 @@ def cells(chosen: Slice, filters: Filters) -> Query:
   SELECT *, row_number() OVER (PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell) AS place
   FROM ranked_layouts
   WHERE {all_of(where, layouts)}
+),
+tried AS (
+  SELECT model, num_nodes, num_gpus, list(DISTINCT status) AS statuses
+  FROM runs
+  WHERE {all_of("duplicate_of IS NULL", in_runs, layouts)}
+  GROUP BY ALL
 )
 SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_node, cell.memory_bytes,
-  cell.states_lower_bound_bytes, cell.cell_state, cell.cell_reason, {winner},
+  cell.states_lower_bound_bytes,
+  cell_state_of(winner.run_id IS NOT NULL, statuses, states_lower_bound_bytes, memory_bytes) AS cell_state,
+  CASE WHEN {is_whole} THEN cell.cell_reason END AS cell_reason, {winner},
   coalesce(winner.mem_peak_allocated_bytes, winner.mem_peak_reserved_bytes) AS mem_peak_bytes,
   runner_up.run_id AS runner_up_run_id, runner_up.layout AS runner_up_layout, runner_up.mfu AS runner_up_mfu,
   runner_up.tokens_per_s_per_gpu AS runner_up_tokens_per_s_per_gpu,
   winner.tokens_per_s_per_gpu / runner_up.tokens_per_s_per_gpu - 1 AS margin,
-  coalesce(greatest(winner.repeat_spread, runner_up.repeat_spread), {NOISE_WITHOUT_REPEATS}) AS noise
+  lead_noise(winner.repeat_spread, runner_up.repeat_spread, winner.speed_resolution, runner_up.speed_resolution)
+    AS noise
 FROM (SELECT * FROM grid_cells WHERE {in_grid}) AS cell
+LEFT JOIN tried ON tried.model = cell.model AND tried.num_nodes = cell.num_nodes
+  AND tried.num_gpus IS NOT DISTINCT FROM cell.num_gpus
 LEFT JOIN ranked AS winner
   ON winner.model = cell.model AND winner.num_nodes = cell.num_nodes
   AND winner.num_gpus IS NOT DISTINCT FROM cell.num_gpus AND winner.place = 1
@@ -54,11 +65,12 @@ ORDER BY cell.params, cell.model, cell.num_nodes, cell.num_gpus""",
 
 
 def outcomes(chosen: Slice, filters: Filters) -> Query:
-    """One row per cell, status and quarantine of the runs that pass the filters, with their number."""
+    """One row per cell, status and place in the ranking of the runs that pass the filters, with their number."""
     where, params = in_slice(chosen, "runs")
     layouts, more = layout_condition(filters)
     return Query(
-        f"""SELECT model, num_nodes, num_gpus, status, quarantine_reason IS NOT NULL AS is_quarantined, count(*) AS runs
+        f"""SELECT model, num_nodes, num_gpus, status,
+  may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu) AS is_ranked, count(*) AS runs
 FROM runs
 WHERE {all_of("duplicate_of IS NULL", where, layouts)}
 GROUP BY ALL

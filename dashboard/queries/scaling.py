@@ -6,11 +6,6 @@ from dashboard.filters import Filters
 from dashboard.queries.query import Query, all_of, in_slice, layout_condition
 from dashboard.slices import Slice
 
-# The dimensions a layout uses, named as in the view scaling_efficiency (which knows no filters).
-_STRATEGY = """CASE WHEN dp IS NULL OR tp IS NULL OR pp IS NULL THEN NULL ELSE coalesce(nullif(concat_ws('+',
-    CASE WHEN dp > 1 THEN 'DP' END, CASE WHEN tp > 1 THEN 'TP' END, CASE WHEN pp > 1 THEN 'PP' END,
-    CASE WHEN cp > 1 THEN 'CP' END, CASE WHEN ep > 1 THEN 'EP' END), ''), 'none') END"""
-
 _COLUMNS = "model, params, num_nodes, num_gpus, run_id, layout, mfu, tokens_per_s, tokens_per_s_per_gpu, repeats"
 
 
@@ -33,7 +28,7 @@ def strategies(chosen: Slice, filters: Filters, model: str) -> Query:
     where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
     return Query(
-        f"""SELECT {_STRATEGY} AS line, {_COLUMNS}
+        f"""SELECT strategy AS line, {_COLUMNS}
 FROM ranked_layouts
 WHERE {all_of(where, layouts, "model = $model", "line IS NOT NULL")}
 QUALIFY row_number() OVER (PARTITION BY line, num_nodes, num_gpus ORDER BY rank_in_cell) = 1

@@ -9,7 +9,7 @@ def slices() -> Query:
     """One row per sweep and slice of the runs that have a cell: its keys, runs tried, runs completed and ranked."""
     return Query(
         """SELECT origin, accelerator, seq_len, gbs_tokens, sweep, count(*) AS runs_tried,
-  count(*) FILTER (status = 'completed' AND quarantine_reason IS NULL) AS runs_completed
+  count(*) FILTER (may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu)) AS runs_completed
 FROM runs
 WHERE duplicate_of IS NULL
   AND model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL

@@ -14,7 +14,11 @@ from dashboard.marks import CELL_STATE
 from dashboard.slices import Slice
 from dashboard.words.cell import is_tie, performance, place
 
-_CLEAR = 0.6  # share of winners from which a pattern is worth a sentence
+# When a sentence is worth its place; our choices, which decide what is said first and never a figure.
+_MOST = 0.75  # share of winners from which one strategy is said to win "n of m cells"
+_CLEAR = 0.6  # share of winners, in each half, from which small and large scale are said to differ
+_HIGH_TP = 4  # half a node of 8: from there on tensor parallelism is more than a way to fit two cards
+_CLOSE = 0.01  # a point of MFU: what MFU is printed to on every page
 
 
 @dataclass(frozen=True)
@@ -40,21 +44,15 @@ def answer(cells: pl.DataFrame) -> str:
 
 
 def _common_strategy(winners: pl.DataFrame) -> str:
-    known = winners.drop_nulls(["dp", "tp", "pp"])
+    known = winners.drop_nulls("strategy")
     if known.is_empty():
         return ""
-    strategies = known.select(
-        pl.concat_str(
-            [pl.when(pl.col(name) > 1).then(pl.lit(name.upper())) for name in ("dp", "tp", "pp")],
-            separator="+",
-            ignore_nulls=True,
-        ).alias("strategy")
-    )["strategy"].value_counts(sort=True)
+    strategies = known["strategy"].value_counts(sort=True)
     name, wins = strategies.row(0)
-    name = name or "a single GPU"
+    name = "a single GPU" if name == "none" else name
     if wins == known.height:
         return f"**{name} wins every cell.**"
-    if wins / known.height >= 0.75:
+    if wins / known.height >= _MOST:
         return f"**{name} wins {number(wins)} of {count(known.height, 'cell')}.**"
     return "**No single layout wins.**"
 
@@ -67,12 +65,12 @@ def _pattern(winners: pl.DataFrame) -> str:
     if half and known.height:
         few = known.filter(pl.col("num_nodes") <= nodes[half - 1])
         many = known.filter(pl.col("num_nodes") >= nodes[-half])
-        off, needed = int((few["tp"] == 1).sum()), int((many["tp"] >= 4).sum())
+        off, needed = int((few["tp"] == 1).sum()), int((many["tp"] >= _HIGH_TP).sum())
         if few.height and many.height and off / few.height >= _CLEAR and needed / many.height >= _CLEAR:
             return (
                 f"Up to {count(nodes[half - 1], 'node')}, tensor parallelism is off in {number(off)} of "
                 f"{count(few.height, 'winner')}; from {count(nodes[-half], 'node')} on, {number(needed)} of "
-                f"{number(many.height)} use TP 4 or more."
+                f"{number(many.height)} use TP {_HIGH_TP} or more."
             )
     by = "mfu" if winners["mfu"].count() else "tokens_per_s_per_gpu"
     best = winners.sort(by, descending=True, nulls_last=True).row(0, named=True)
@@ -81,7 +79,7 @@ def _pattern(winners: pl.DataFrame) -> str:
 
 def _close_races(winners: pl.DataFrame) -> str:
     raced = winners.drop_nulls(["mfu", "runner_up_mfu"])
-    close = int((raced["mfu"] - raced["runner_up_mfu"] < 0.01).sum())
+    close = int((raced["mfu"] - raced["runner_up_mfu"] < _CLOSE).sum())
     if raced.is_empty() or close == 0:
         return ""
     return (

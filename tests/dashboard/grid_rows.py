@@ -25,7 +25,8 @@ def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:
         "cell_state": "measured", "cell_reason": None, "run_id": f"{model}-{num_nodes}", "variant": None,
         "layout": "DP16 TP8 PP1 · GAS2 MBS8 · Z0", "framework": "nanotron", "dp": 16, "tp": 8, "pp": 1, "cp": 1,
         "ep": None, "vpp": None, "zero_stage": 0, "mbs": 8, "gas": 2, "recompute": None, "precision": "bf16",
-        "mfu": 0.363, "hfu": None, "tokens_per_s_per_gpu": 6028.0, "tokens_per_s": 6028.0 * 8 * num_nodes,
+        "strategy": "DP+TP", "mfu": 0.363, "hfu": None, "tokens_per_s_per_gpu": 6028.0,
+        "tokens_per_s": 6028.0 * 8 * num_nodes,
         "step_time_s": 1.36, "model_tflops_per_gpu": 359.0, "mem_peak_allocated_bytes": 71_833_747_456,
         "mem_peak_reserved_bytes": None, "repeats": 1, "repeat_spread": None, "mem_peak_bytes": 71_833_747_456,
         "runner_up_run_id": "second", "runner_up_layout": "DP32 TP4 PP1 · GAS4 MBS2 · Z0", "runner_up_mfu": 0.343,
@@ -49,8 +50,8 @@ def outcome(
 ) -> Row:
     """How often runs of one cell ended in one status."""
     return {
-        "model": model, "num_nodes": num_nodes, "num_gpus": 8 * num_nodes, "status": status, "is_quarantined": False,
-        "runs": runs,
+        "model": model, "num_nodes": num_nodes, "num_gpus": 8 * num_nodes, "status": status,
+        "is_ranked": status == "completed", "runs": runs,
     } | changes  # fmt: skip
 
 
@@ -64,7 +65,7 @@ def outcomes_frame(*rows: Row) -> pl.DataFrame:
     """Outcomes in the types of the store."""
     schema = {
         "model": pl.String, "num_nodes": pl.Int64, "num_gpus": pl.Int64, "status": pl.String,
-        "is_quarantined": pl.Boolean, "runs": pl.Int64,
+        "is_ranked": pl.Boolean, "runs": pl.Int64,
     }  # fmt: skip
     return pl.DataFrame(list(rows), schema=schema)
 

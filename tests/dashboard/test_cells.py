@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.cells import needed_gpus, state_of, with_scale, without_untried
+from dashboard.cells import needed_gpus, with_scale, without_untried
 from dashboard.filters import Filters, Range
-from schemas.vocab import CELL_STATE, STATUS
 from tests.dashboard.grid_rows import cell, cells_frame, empty, grid, only, outcome
 
 _PP16 = Filters(pp=Range(16))
@@ -23,10 +22,10 @@ def test_an_answered_cell_counts_its_tries_in_words() -> None:
     assert found["failure_rate"] == pytest.approx(60 / 174)
 
 
-def test_quarantined_runs_completed_but_do_not_count_as_ranked() -> None:
-    found = only(grid(cell(), outcomes=[outcome(runs=3), outcome(runs=2, is_quarantined=True)]))
+def test_runs_that_completed_without_a_rank_do_not_count_as_ranked() -> None:
+    found = only(grid(cell(), outcomes=[outcome(runs=3), outcome(runs=2, is_ranked=False)]))
     assert found["runs_completed"] == 3
-    assert found["outcome"] == "5 completed (2 quarantined)"
+    assert found["outcome"] == "5 completed (2 not ranked)"
     assert found["failure_rate"] == 0
 
 
@@ -52,25 +51,6 @@ def test_a_model_whose_states_exceed_the_card_wont_fit() -> None:
     assert found["short_reason"].replace("\xa0", " ") == "75 GiB + activations"
 
 
-def test_an_oom_that_was_seen_is_worth_more_than_a_prediction() -> None:
-    found = only(grid(empty("80B", 2), filters=_PP16, outcomes=[outcome("80B", 2, status="oom", runs=9)]))
-    assert (found["cell_state"], found["short_reason"]) == ("oom", "9 of 9")
-
-
-def test_a_cell_answered_only_by_another_sweep_is_not_answered() -> None:
-    found = only(
-        grid(empty(state="measured", states_lower_bound_bytes=1e9), outcomes=[outcome("80B", 1, status="hang")])
-    )
-    assert found["cell_state"] == "hang"
-
-
-def test_every_status_leads_to_a_known_state() -> None:
-    for status in STATUS:
-        assert state_of({status: 1}) in CELL_STATE
-    assert state_of({"oom": 1, "completed": 1}) == "quarantined"
-    assert state_of({"completed": 1, "running": 1}) == "running"
-
-
 def test_models_nobody_tried_under_a_filter_leave_the_grid() -> None:
     rows = [cell("8.86B", 16), empty("8.86B", 1, state="failed", params=8_860_000_000), empty("7B", 1, state="failed")]
     found = without_untried(grid(*rows, filters=_PP16, outcomes=[outcome()]))
@@ -83,7 +63,7 @@ def test_models_nobody_tried_under_a_filter_leave_the_grid() -> None:
 
 def test_columns_nobody_tried_under_a_filter_leave_the_grid() -> None:
     narrow = Filters(framework=("nanotron",))
-    rows = [cell("8.86B", 16), empty("8.86B", 32, state="failed", states_lower_bound_bytes=1e9)]
+    rows = [cell("8.86B", 16), empty("8.86B", 32, state="not_run")]
     found = without_untried(grid(*rows, filters=narrow, outcomes=[outcome()]))
     assert found["scale"].to_list() == ["16"]
 

@@ -22,7 +22,8 @@ billed AS (
         *,
         CASE WHEN allocated_gpu_hours IS NULL THEN gpu_hours ELSE greatest(
             gpu_hours,
-            allocated_gpu_hours + coalesce(gpu_hours, 0) - coalesce(sum(gpu_hours) OVER (PARTITION BY origin, sweep, job_id), 0)
+            allocated_gpu_hours + coalesce(gpu_hours, 0)
+                - coalesce(sum(gpu_hours) OVER (PARTITION BY origin, sweep, job_id), 0)
         ) END AS billed_gpu_hours
     FROM classed
 )
@@ -30,8 +31,7 @@ SELECT
     run_id, origin, sweep, status, outcome,
     CASE WHEN outcome NOT IN ('running', 'undecided') THEN outcome <> 'completed' END AS is_failure,
     has_cell,
-    has_cell AND status = 'completed' AND quarantine_reason IS NULL AND coalesce(tokens_per_s_per_gpu > 0, false)
-        AS is_ranked,
+    has_cell AND may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu) AS is_ranked,
     strategy,
     -- what somebody would submit again; two runs of which the layout is not known in full are not the same
     md5(concat_ws('|', framework, coalesce(model, '?'), coalesce(accelerator, '?'), list_transform(

@@ -9,7 +9,9 @@ from tests.dashboard.grid_rows import Row, cell, empty, grid, outcome
 
 
 def playbook(tp_by_nodes: dict[int, int]) -> pl.DataFrame:
-    return grid(*(cell("8B", nodes, tp=tp, dp=8, pp=1) for nodes, tp in tp_by_nodes.items()))
+    return grid(*(
+        cell("8B", nodes, tp=tp, dp=8, pp=1, strategy="DP+TP" if tp > 1 else "DP") for nodes, tp in tp_by_nodes.items()
+    ))  # fmt: skip
 
 
 def test_the_answer_finds_where_tensor_parallelism_sets_in() -> None:
