@@ -13,7 +13,8 @@ def slices() -> Query:
 FROM runs
 WHERE duplicate_of IS NULL
   AND model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
-GROUP BY ALL"""
+GROUP BY ALL
+ORDER BY ALL"""
     )
 
 
