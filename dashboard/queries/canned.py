@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from schemas.vocab import AILMENTS
+
 
 @dataclass(frozen=True)
 class Canned:
@@ -110,6 +112,15 @@ ORDER BY times_median DESC""",
 FROM events
 GROUP BY ALL
 ORDER BY lines DESC""",
+    ),
+    Canned(
+        "ailments",
+        "What ails runs beside how they ended?",
+        f"""SELECT kind, runs.run_id, runs.model, runs.layout, runs.status, rank, host, text, events.line_no
+FROM events
+JOIN runs USING (run_id)
+WHERE kind IN ({", ".join(f"'{kind}'" for kind in AILMENTS)})
+ORDER BY kind, run_id, line_no""",
     ),
     Canned(
         "audit",

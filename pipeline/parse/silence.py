@@ -8,7 +8,7 @@ or an evaluation like the ones before is none. Only steps with timestamps can te
 Clocks: a log has no time zone and a modification time is UTC. A file was written live when its last timestamp and its
 modification time differ by whole half hours; a copied file almost never is. A silence of whole hours, give or take two
 minutes, may be two clocks in one file (the scheduler's and a container's): it is reported with that doubt and decides
-nothing.
+nothing. A pause of whole hours between two steps may be the clock that was set (daylight saving) and is none.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
         source_path=pl.col("source_path").first(), line_no=pl.col("line_no").first(),
     )  # fmt: skip
     limit_s = pl.max_horizontal(pl.lit(SILENCE_S), MANY * pl.col("usual_s"), LONGER * pl.col("next_s"))
-    found = widest.filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("pause_s") >= limit_s))
+    is_clock = _from_whole(pl.col("pause_s"), 3600) <= _ZONE_S
+    found = widest.filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("pause_s") >= limit_s) & ~is_clock)
     text = pl.format(
         "no step for {} min between step {} and step {}, {} times the usual {} s; then it went on",
         (pl.col("pause_s") / 60).round(1), "before", "step",

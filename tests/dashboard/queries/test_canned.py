@@ -30,7 +30,7 @@ FILLED: dict[str, list[Row]] = {
         run_row("u1", mfu_logged=0.5),
     ],
     "steps": step_rows("a1", (9.0, 3.0, 3.0, 3.0, 9.0)),
-    "events": [event_row("a1")],
+    "events": [event_row("a1"), event_row("a1", kind="slowdown", line_no=7)],
     "settings": [setting_row("a1"), setting_row("a1", value="2", is_used=False, setting_source="folder_name")],
     "rejects": [reject_row()],
     "accelerators": [

@@ -120,8 +120,14 @@ def test_a_pause_that_the_run_survived() -> None:
 
 @pytest.mark.parametrize(
     "pauses_s",
-    [[10.0] * 12, [10.0, 10.0, 1000.0] * 4, [10.0] * 6 + [800.0] + [10.0] * 6, [10.0, 3000.0, 10.0]],
-    ids=["steady", "checkpoints", "short", "few"],
+    [
+        [10.0] * 12,
+        [10.0, 10.0, 1000.0] * 4,
+        [10.0] * 6 + [800.0] + [10.0] * 6,
+        [10.0, 3000.0, 10.0],
+        [10.0] * 6 + [3610.0] + [10.0] * 6,
+    ],
+    ids=["steady", "checkpoints", "short", "few", "daylight saving"],
 )
 def test_pauses_that_are_none(pauses_s: list[float]) -> None:
     assert silent_pauses(paced(*pauses_s)).is_empty()
@@ -168,6 +174,19 @@ class TestRuns:
         tables = tables_of({"a.log": STEPS + LIMIT})
         assert tables["runs"].select("status", "status_confidence").rows() == [("timeout", "high")]
         assert tables["events"].filter(kind="silence")["text"][0].startswith("no step for 233.3 min after step 40")
+
+    def test_mlperfs_clock_beside_the_consoles_is_no_silence(self) -> None:
+        mllog = (
+            ':::MLLOG {{"namespace": "", "time_ms": {}, "event_type": "POINT_IN_TIME", "key": "tracked_stats", "value": '
+            '{{"train_step_time": 1.5, "reduced_train_loss": 2.5}}, "metadata": {{"file": "x.py", "lineno": 1, "step": {}}}}}\n'
+        )
+        batch = (
+            ':::MLLOG {"namespace": "", "time_ms": 1700000000000, "event_type": "POINT_IN_TIME", "key": "global_batch_size", '
+            '"value": 8, "metadata": {"file": "x.py", "lineno": 1}}\n'
+        )
+        text = batch + "".join(mllog.format(1_700_000_000_000 + 1500 * step, 8 * step) for step in range(1, 20))
+        tables = tables_of({"a.log": text + "2023-11-15 06:05:00 local time\n"})
+        assert tables["runs"].select("framework", "status", "last_step").rows() == [("mlperf", "truncated", 19)]
 
     def test_a_run_that_goes_on_stepping_has_none(self) -> None:
         tables = tables_of({"a.log": STEPS + HEARTBEAT.format("19:45:10")})
