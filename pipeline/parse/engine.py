@@ -22,7 +22,7 @@ SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetim
 """Timestamps from which a run's begin and end are read."""
 
 _SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
-SIGN_LINES = 5_000
+SIGN_LINES = 2_000
 """Lines within which a framework has said who it is; only a file without any sign in them is searched further."""
 
 _ENDS = pl.Schema({"source": pl.Int64, "last_line": pl.Int64})

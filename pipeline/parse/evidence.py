@@ -125,6 +125,12 @@ PATTERNS += tuple(Pattern(*pattern) for pattern in (*launchers.PATTERNS, *sympto
 
 ANCHORS: tuple[str, ...] = tuple(sorted({literal for pattern in PATTERNS for literal in pattern.literals}))
 
+_TRIED_FOR = pl.DataFrame(
+    [(literal, number) for number, pattern in enumerate(PATTERNS) for literal in pattern.literals],
+    schema={"literal": pl.String, "pattern": pl.Int64},
+    orient="row",
+)
+
 # torchrun's agent and its failure table raise these themselves; they echo a worker's failure, they are not its cause.
 _ECHO = r"ChildFailedError|SignalException|torch\.distributed\.elastic"
 
@@ -135,10 +141,19 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     if near.is_empty():
         return pl.DataFrame(schema=EVENT_FACTS)
     text = pl.col("text")
+    # One search tells which patterns a line can match at all; each is then tried on those few lines only.
+    numbered = near.with_row_index("place")
+    literals = numbered.select("place", literal=text.str.extract_many(list(ANCHORS), overlapping=True))
+    possible = literals.explode("literal").join(_TRIED_FOR, on="literal").select("place", "pattern").unique()
     found = [
-        near.filter(holding(p.literals)).filter(text.str.contains(p.regex)).with_columns(kind=pl.lit(p.kind))
-        for p in PATTERNS
+        numbered.join(part.select("place"), on="place", maintain_order="left")
+        .filter(text.str.contains(PATTERNS[number].regex))
+        .drop("place")
+        .with_columns(kind=pl.lit(PATTERNS[number].kind))
+        for (number,), part in possible.partition_by("pattern", as_dict=True).items()
     ]
+    if not found:
+        return pl.DataFrame(schema=EVENT_FACTS)
     rows = pl.concat(found).filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))
     rows = rows.with_columns(
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),

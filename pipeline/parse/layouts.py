@@ -20,7 +20,7 @@ _MIN_LINES = 256
 """Fewer lines are searched pattern by pattern: building a layout costs as much as searching this many."""
 
 _MAX_LAYOUTS = 12
-_MAX_STRAYS = 2
+_MAX_STRAYS = 3
 """Layouts that hardly any line shares, after which lines are taken to have none."""
 
 _MAX_SAMPLE_CHARS = 4_096
@@ -51,7 +51,8 @@ def _by_layout(text: pl.Series, patterns: Mapping[str, str]) -> Iterator[pl.Data
     for _ in range(_MAX_LAYOUTS):
         if rest.height < _MIN_LINES or strays == _MAX_STRAYS:
             break
-        layout = _layout(rest["text"][0] or "", tuple(patterns.items()))
+        # The first lines are often odd ones: no speed yet, a compilation.
+        layout = _layout(rest["text"][rest.height // 2] or "", tuple(patterns.items()))
         if layout is None:
             break
         expression, captured = layout

@@ -175,10 +175,12 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     """
     text = pl.col("text")
     peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
-    told = lines.filter(text.str.contains("Memory usage: ", literal=True))
+    told = extract_each(
+        lines.filter(text.str.contains("Memory usage: ", literal=True)),
+        {label: _PEAK.format(label) for label in peaks},
+    )
     found = [
-        told.select("source", "line_no", name=pl.lit(name), value=size(text.str.extract(_PEAK.format(label))))
-        for label, name in peaks.items()
+        told.select("source", "line_no", name=pl.lit(name), value=size(pl.col(label))) for label, name in peaks.items()
     ]
     stepped = extract_each(
         lines.filter(text.str.contains(_RESERVED, literal=True)), {"reserved": _field("cuda_max_memory_reserved")}

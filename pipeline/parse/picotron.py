@@ -15,7 +15,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.layouts import extract_each
-from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Sidecar, conform
+from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Facts, Sidecar, conform
 from pipeline.parse.quantities import HUMAN, divided, human, number, size
 
 _SEPARATOR = r"\s*[|,]\s*"  # an old tutorial variant separates with commas
@@ -62,39 +62,40 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-# The step lines from which the accelerator count is read: enough to meet each launch, wherever a file is cut.
-_TELLING_STEP = r"Step:\s*(?:[1-3]|\d*0)\s"
-
-
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Parameter count and accelerator count, from the lines that print them, and what the job's launch says."""
+    """Parameter count, from the line that prints it, and what the job's launch says."""
     text = pl.col("text")
     sized = lines.filter(text.str.contains("Number of parameters:", literal=True)).select(
         "source", "line_no", name=pl.lit("params"), value=human(text.str.extract(_field("Number of parameters")))
     )
-    telling = extract_each(
-        lines.filter(text.str.contains(_TELLING_STEP)),
-        {"all_ranks": _field("Tokens/s"), "one_rank": _field("Tokens/s/GPU")},
-    )
-    timed = telling.select(
-        "source", "line_no", name=pl.lit("num_gpus"), value=_ranks(pl.col("all_ranks"), pl.col("one_rank"))
-    )
-    found = pl.concat([sized, timed]).with_columns(
+    found = sized.with_columns(
         value=pl.col("value").round().cast(pl.Int64, strict=False).cast(pl.String), setting_source=pl.lit("log_line")
     )
     return pl.concat([conform(found.drop_nulls("value"), SETTING_FACTS), environment.settings(lines)])
 
 
-def _ranks(throughput: pl.Expr, per_rank: pl.Expr) -> pl.Expr:
-    """How often one printed throughput holds the other, where their rounding leaves a single whole number."""
-    error = _relative_error(throughput) + _relative_error(per_rank)
-    ratio = human(throughput) / human(per_rank)
-    return pl.when((ratio * error < 0.5) & ((ratio - ratio.round()).abs() <= ratio * error)).then(ratio.round())
+def settle(facts: Facts) -> Facts:
+    """Accelerator counts: how often one printed throughput holds the other, where rounding leaves one whole number.
+
+    Noted where a step says something new, and where steps begin anew: a restart may have other ranks.
+    """
+    both = facts.steps.drop_nulls(["step", "tokens_per_s", "tokens_per_s_per_gpu"])
+    throughput, per_rank = pl.col("tokens_per_s"), pl.col("tokens_per_s_per_gpu")
+    ratio = throughput / per_rank
+    slack = ratio * (_relative_error(throughput) + _relative_error(per_rank))
+    counted = both.filter((slack < 0.5) & ((ratio - ratio.round()).abs() <= slack)).with_columns(ranks=ratio.round())
+    ranks, step = pl.col("ranks"), pl.col("step")
+    is_new = ranks.ne_missing(ranks.shift(1).over("source")) | (step <= step.shift(1).over("source"))
+    told = counted.filter(is_new).with_columns(
+        name=pl.lit("num_gpus"), value=ranks.cast(pl.Int64).cast(pl.String), setting_source=pl.lit("log_line")
+    )
+    return Facts(facts.steps, pl.concat([facts.settings, conform(told, SETTING_FACTS)]), facts.gauges, facts.events)
 
 
-def _relative_error(printed: pl.Expr) -> pl.Expr:
+def _relative_error(value: pl.Expr) -> pl.Expr:
     """Largest relative error of a number printed with two decimals and a suffix: 1.05M is 0.005 in 1.05."""
-    return 0.005 / number(printed.str.strip_chars_end("KMBGTPQ "))
+    thousands = (value.log10() / 3).floor().clip(0)
+    return 0.005 * pl.lit(1000.0).pow(thousands) / value
 
 
 _CONFIG = {
@@ -159,7 +160,8 @@ DIALECT = Dialect(
     anchors=("Step:", "Tokens per step:", "Number of parameters:", *environment.ANCHORS),
     steps=steps,
     settings=settings,
-    narrowed={"steps": ("Step:",)},
+    settle=settle,
+    narrowed={"steps": ("Step:",), "settings": ("Number of parameters:", *environment.ANCHORS)},
     sidecars=(
         Sidecar("config.json", "config", read_config),
         Sidecar("status.txt", "status", read_status),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
@@ -63,14 +63,23 @@ def size(text: pl.Expr) -> pl.Expr:
 
 def _human(text: pl.Expr) -> pl.Expr:
     text = text.str.strip_chars()
-    suffix = text.str.extract(r"([KMBGTPQ])$").fill_null("")
-    return _rounded(number(text.str.strip_chars_end("KMBGTPQ ")) * suffix.replace_strict(_HUMAN, default=None))
+    return _rounded(number(text.str.strip_chars_end("KMBGTPQ ")) * _scale(text, _HUMAN))
 
 
 def _size(text: pl.Expr) -> pl.Expr:
     text = text.str.strip_chars()
-    unit = text.str.extract(r"([KMGT]?i?B)$").replace_strict(_BYTES, default=None)
-    return (number(text.str.extract(r"^([-+\d.,eE]+)")) * unit).round(0).cast(pl.Int64, strict=False)
+    value = number(text.str.strip_chars_end("KMGTiB").str.strip_chars_end())
+    return (value * _scale(text, _BYTES)).round(0).cast(pl.Int64, strict=False)
+
+
+def _scale(text: pl.Expr, units: Mapping[str, float]) -> pl.Expr:
+    """What the unit at the end of each text stands for; "" is the unit of a bare number, where there is one."""
+    longest_first = sorted(units, key=len, reverse=True)
+    named = pl.when(text.str.ends_with(longest_first[0])).then(units[longest_first[0]])
+    for unit in longest_first[1:]:
+        if unit:
+            named = named.when(text.str.ends_with(unit)).then(units[unit])
+    return named.otherwise(units.get(""))
 
 
 def _once(text: pl.Expr, convert: Callable[[pl.Expr], pl.Expr], dtype: type[pl.DataType]) -> pl.Expr:

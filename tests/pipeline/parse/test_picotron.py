@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import polars as pl
 import pytest
 
 from pipeline.parse import picotron
@@ -70,19 +71,29 @@ class TestSettings:
     def test_parameters(self) -> None:
         assert settings_of("picotron", "Number of parameters: 1.24B")["params"] == "1240000000"
 
-    def test_accelerators_from_both_throughputs(self) -> None:
-        assert settings_of("picotron", NEW.replace("Step: 7 ", "Step: 10"))["num_gpus"] == "8"
+
+def told_ranks(*lines: str) -> list[tuple[int, str]]:
+    said = picotron.settle(facts_of("picotron", "\n".join(lines))).settings
+    return said.filter(pl.col("name") == "num_gpus").select("line_no", "value").rows()
+
+
+class TestRanks:
+    def test_from_both_throughputs(self) -> None:
+        assert told_ranks(NEW) == [(1, "8")]
 
     @pytest.mark.parametrize(
         ("throughput", "per_gpu"), [("1.53M", "2.99K"), ("0.00", "0.00"), ("1.00K", "0.00"), ("nan", "1.00")]
     )
     def test_figures_too_coarse_prove_nothing(self, throughput: str, per_gpu: str) -> None:
-        text = NEW.replace("Step: 7 ", "Step: 10").replace("199.02", throughput).replace("24.88", per_gpu)
-        assert "num_gpus" not in settings_of("picotron", text)
+        assert told_ranks(NEW.replace("199.02", throughput).replace("24.88", per_gpu)) == []
 
-    def test_only_some_steps_are_asked(self) -> None:
-        lines = [NEW.replace("Step: 7 ", f"Step: {step:<2d}") for step in range(1, 31)]
-        assert facts_of("picotron", "\n".join(lines)).settings["line_no"].to_list() == [1, 2, 3, 10, 20, 30]
+    def test_noted_once_and_again_where_steps_begin_anew(self) -> None:
+        steps = [*range(1, 31), *range(5, 9)]
+        assert told_ranks(*(NEW.replace("Step: 7 ", f"Step: {step:<2d}") for step in steps)) == [(1, "8"), (31, "8")]
+
+    def test_noted_where_it_changes(self) -> None:
+        half = NEW.replace("Step: 7 ", "Step: 8 ").replace("199.02", "99.52")
+        assert told_ranks(NEW, half) == [(1, "8"), (2, "4")]
 
 
 class TestConfig:
