@@ -198,7 +198,11 @@ def extract(
     rows = lines.candidates(unsettled, anchors_of(dialects))
     signs = signs_of(rows, dialects)
     owners = detect(signs, dialects)
-    open_ended = set(partial) - set(known)
+    # A file whose first SIGN_LINES lie in this block, with a sign among them, is as good as whole.
+    reach = unsettled.group_by("source").agg(first=pl.col("line_no").min(), last=pl.col("line_no").max())
+    begun = reach.filter((pl.col("first") == 1) & (pl.col("last") >= SIGN_LINES))["source"]
+    recognised = set(begun) & set(signs.filter("is_early")["source"])
+    open_ended = set(partial) - set(known) - recognised
     parts: dict[str, list[pl.DataFrame]] = {dialect.name: [] for dialect in dialects}
     proofs = [rows.filter(lines.holding(evidence.ANCHORS))]
     for dialect in dialects:

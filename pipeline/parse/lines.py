@@ -99,9 +99,7 @@ def holding(literals: Collection[str]) -> pl.Expr:
 
 @lru_cache(maxsize=256)
 def _alternation(literals: frozenset[str]) -> str:
-    # A literal that contains another one says nothing more.
-    minimal = [one for one in literals if not any(other in one for other in literals if other != one)]
-    return "|".join(re.escape(one) for one in sorted(minimal))
+    return "|".join(re.escape(one) for one in sorted(literals))
 
 
 def _whole_lines(data: bytes, first_line: int) -> bytes:
