@@ -16,21 +16,19 @@ from typing import Any
 
 import polars as pl
 
-from pipeline import ingest
 from pipeline.orchestration.run import ingest_paths
 from pipeline.simulate.sweep import write_sweep
 from pipeline.store.home import Home
 from pipeline.store.published import connect, current
 from schemas.registry import VIEWS
+from tests.benchmarks import logs
 from tests.benchmarks.estimate import estimator_rates
 
-BIG_MB = 128
 RUNS = 2_000
 TABLE_STYLE: dict[str, Any] = {
     "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_rows": 20, "fmt_str_lengths": 60,
     "tbl_width_chars": 140, "float_precision": 2,
 }  # fmt: skip
-PATTERN = {"nanotron": "iteration: ", "picotron": "Step: ", "megatron": "iteration ", "torchtitan": "step: "}
 
 
 def best_of(repeats: int, work: Callable[[], object]) -> float:
@@ -41,35 +39,6 @@ def best_of(repeats: int, work: Callable[[], object]) -> float:
         work()
         times.append(time.perf_counter() - begin)
     return min(times)
-
-
-def big_log(sweep: Path, framework: str, target: Path) -> int:
-    """One log of BIG_MB made of a sweep's logs, again and again; returns its size."""
-    logs = b"".join(
-        path.read_bytes()
-        for path in sorted((sweep / framework).rglob("*.out")) + sorted((sweep / framework).rglob("*.log"))
-    )
-    target.write_bytes(logs * (BIG_MB * 1_000_000 // len(logs) + 1))
-    return target.stat().st_size
-
-
-def parse_rates(sweep: Path, scratch: Path) -> pl.DataFrame:
-    """MB/s of parsing one large log of each dialect, beside `grep -c` on the same file."""
-    rows = []
-    for framework, pattern in PATTERN.items():
-        log = scratch / f"{framework}.log"
-        size = big_log(sweep, framework, log) / 1e6
-        found = ingest.find([str(log)])
-        ours = best_of(3, lambda found=found: ingest.parse(found, now=ingest.utc_now()))
-        grep = best_of(
-            3,
-            lambda log=log, pattern=pattern: subprocess.run(
-                ["grep", "-c", pattern, log], capture_output=True, check=False
-            ),
-        )
-        rows.append((framework, round(size), round(size / ours), round(size / grep), f"1 : {ours / grep:.1f}"))
-        log.unlink()
-    return pl.DataFrame(rows, schema=["dialect", "MB", "ours MB/s", "grep -c MB/s", "ratio"], orient="row")
 
 
 def ingest_rate(sweep: Path, scratch: Path) -> pl.DataFrame:
@@ -110,7 +79,8 @@ def main() -> None:
         scratch = Path(place)
         sweep = write_sweep(scratch / "sweep", runs=RUNS, seed=1)
         for measure in (
-            lambda: parse_rates(sweep, scratch),
+            lambda: logs.rates(sweep, scratch),
+            lambda: logs.beside_a_script(scratch),
             lambda: ingest_rate(sweep, scratch),
             lambda: query_latency(scratch),
             estimator_rates,
