@@ -74,12 +74,10 @@ def _size(text: pl.Expr) -> pl.Expr:
 
 def _scale(text: pl.Expr, units: Mapping[str, float]) -> pl.Expr:
     """What the unit at the end of each text stands for; "" is the unit of a bare number, where there is one."""
-    longest_first = sorted(units, key=len, reverse=True)
-    named = pl.when(text.str.ends_with(longest_first[0])).then(units[longest_first[0]])
-    for unit in longest_first[1:]:
-        if unit:
-            named = named.when(text.str.ends_with(unit)).then(units[unit])
-    return named.otherwise(units.get(""))
+    scale = pl.lit(units.get(""), pl.Float64)
+    for unit in sorted(filter(None, units), key=len):
+        scale = pl.when(text.str.ends_with(unit)).then(units[unit]).otherwise(scale)
+    return scale
 
 
 def _once(text: pl.Expr, convert: Callable[[pl.Expr], pl.Expr], dtype: type[pl.DataType]) -> pl.Expr:
