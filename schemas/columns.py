@@ -36,8 +36,8 @@ _OUTCOME = (
     _text("status", "how the run ended", vocab.STATUS),
     _text("status_confidence", "how sure the classification is", vocab.CONFIDENCE),
     _text("status_evidence", "the line, or rule, that decided the status"),
-    _time("started_at", "first timestamp in the log (as logged, no time zone)"),
-    _time("ended_at", "last timestamp in the log (as logged, no time zone)"),
+    _time("started_at", "first timestamp in the log, else the job's start (as printed, no time zone)"),
+    _time("ended_at", "last timestamp in the log, else the job's end (as printed, no time zone)"),
     _int(
         "diverged_at_step",
         "steps",

@@ -68,7 +68,7 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             if looks_like_header(previous.split()):
                 table = _of_fixed_width(previous, line)
             continue
-        new = _delimited(line) or _of_words(line)
+        new = (_delimited(line) or _of_words(line)) if "jobid" in line.lower() else None
         if new is not None:
             if table is not None:
                 yield table.rows()

@@ -13,6 +13,10 @@ from pipeline.parse import kubectl, sacct, scontrol
 VERSION = 2
 """Raise it when the same table would be read differently; known files are then read again."""
 
+# Blank lines and echoed commands, then a header with a job's id, a record, a pod, or a bare row of a table.
+_MAY_BE = re.compile(
+    r"(?:[ \t\r]*+(?:(?:[$#+>]|sacct|squeue)[^\n]*+)?\n)*+(?:[^\n]*jobid|[ \t]*name:|[ \t]*\d[\w.+]*+\|)", re.IGNORECASE
+)
 _NAME = re.compile(r"(?:sacct|squeue|scontrol)(?![a-z])", re.IGNORECASE)
 
 
@@ -43,6 +47,8 @@ def is_named_so(name: str) -> bool:
 
 def recognise(head: str) -> SchedulerTable | None:
     """The kind of table that a text is, judged by its beginning; its last line may be cut and is left out of that."""
+    if not _MAY_BE.match(head):  # nearly every log ends here
+        return None
     lines = head.splitlines()
     whole = lines[:-1] if len(lines) > 3 else lines
     return next((table for table in TABLES if table.is_table(whole)), None)

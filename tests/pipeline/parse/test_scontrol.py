@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from datetime import datetime
 
 import polars as pl
@@ -63,3 +64,10 @@ def test_one_line_per_job() -> None:
 def test_a_log_that_begins_with_a_record_stays_a_log() -> None:
     assert scheduler.recognise(BLOCKS) is not None
     assert scheduler.recognise(BLOCKS + "step: 1  loss: 9.0\n" * 20) is None
+
+
+def test_heads_that_lead_nowhere_are_soon_left() -> None:
+    for head in ("\n" * 8000, "# \n" * 2700, " " * 8000, " \n \n" * 2000, "1" * 8192, "1.a" * 2700, "jobid jobi" * 800):
+        begin = time.process_time()
+        assert scheduler.recognise(head + "x") is None
+        assert time.process_time() - begin < 0.1
