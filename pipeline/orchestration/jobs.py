@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import polars as pl
@@ -26,6 +27,12 @@ RETRIES = {"dagster/max_retries": "2", "dagster/retry_strategy": "ALL_STEPS"}
 BATCH_TAG = "sweepscope/batch"
 _AFTER_FAILURE_S = 120.0
 _AFTER_ANY_RUN_S = 1800.0
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+]
 _BATCH_KEPT_S = 7 * 86_400  # longer than any run and its retries wait
 
 ingest_job = dg.define_asset_job(
@@ -73,7 +80,8 @@ def new_runs(context: dg.SensorEvaluationContext, store_home: HomeResource) -> I
     """One run per batch of new or changed run directories under the watched paths.
 
     No run key: Dagster would never ask again for a batch whose run was interrupted, failed on a full disk, or met a
-    file that it was not allowed to read. Such a batch is asked for again after a while.
+    file that it was not allowed to read. Such a batch is asked for again after a while. What a run is reading, or waits
+    to read, is left to it though it has grown since: runs that take longer than a tick would pile up.
     """
     paths = landing_paths()
     if not paths:
@@ -88,6 +96,10 @@ def new_runs(context: dg.SensorEvaluationContext, store_home: HomeResource) -> I
     if pending.is_empty():
         yield dg.SkipReason(f"Nothing new under {', '.join(paths)}.")
         return
+    pending = pending.filter(~pl.col("unit").is_in(_being_read(context.instance, store_home.home)))
+    if pending.is_empty():
+        yield dg.SkipReason("All that is new is being read.")
+        return
     ids = [write_batch(store_home.home, batch, own.files) for batch in ingest.batches(pending)]
     waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}
     if all(waits_s.values()):
@@ -95,6 +107,15 @@ def new_runs(context: dg.SensorEvaluationContext, store_home: HomeResource) -> I
     for batch_id, wait_s in waits_s.items():
         if not wait_s:
             yield dg.RunRequest(run_config=run_config(own, batch_id=batch_id), tags={BATCH_TAG: batch_id})
+
+
+def _being_read(instance: dg.DagsterInstance, home: Home) -> list[str]:
+    """Units in the batches of runs that have not ended, apart from runs that were not heard of for long."""
+    since = datetime.now(UTC) - timedelta(seconds=_AFTER_ANY_RUN_S)
+    records = instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED, updated_after=since))
+    ids = [record.dagster_run.tags.get(BATCH_TAG) for record in records]
+    files = [home.batches / f"{batch_id}.parquet" for batch_id in ids if batch_id]
+    return [unit for file in files if file.exists() for unit in pl.read_parquet(file, columns=["unit"])["unit"]]
 
 
 def _wait_s(instance: dg.DagsterInstance, batch_id: str) -> float:

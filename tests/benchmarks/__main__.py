@@ -23,6 +23,7 @@ from pipeline.store.published import connect, current
 from schemas.registry import VIEWS
 from tests.benchmarks import logs
 from tests.benchmarks.estimate import estimator_rates
+from tests.benchmarks.growth import growth
 
 RUNS = 2_000
 TABLE_STYLE: dict[str, Any] = {
@@ -82,6 +83,7 @@ def main() -> None:
             lambda: logs.rates(sweep, scratch),
             lambda: logs.beside_a_script(scratch),
             lambda: ingest_rate(sweep, scratch),
+            lambda: growth(sweep, scratch),
             lambda: query_latency(scratch),
             estimator_rates,
         ):

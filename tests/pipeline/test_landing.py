@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -283,6 +284,82 @@ class TestReading:
     def test_errors_are_ours(self) -> None:
         assert issubclass(InputError, SweepscopeError)
         assert issubclass(UsageError, SweepscopeError)
+
+
+class TestMarks:
+    def read(self, path: str, size: int | None = None) -> Reader:
+        reader = Reader(path, size=size)
+        for _ in reader.chunks():
+            pass
+        return reader
+
+    @pytest.mark.parametrize("offset", [1, 700, 64 << 10, 100_000, 199_990])
+    def test_reading_goes_on_behind_a_mark(self, tmp_path: Path, offset: int) -> None:
+        data = os.urandom(200_000)
+        path = tmp_path / "a.log"
+        path.write_bytes(b"x" + data)
+        mark = self.read(str(path)).mark(offset)
+        assert mark is not None
+        path.write_bytes(b"x" + data + b"more")
+        reader = Reader(str(path))
+        assert reader.resume(mark)
+        assert b"".join(reader.chunks()) == (b"x" + data + b"more")[offset:]
+        assert reader.sha256 is None
+        assert reader.bytes_read == 200_005 - offset + 2 * min(offset, 64 << 10)
+        for spoilt in (0, max(0, offset - 1)):
+            changed = bytearray(b"x" + data)
+            changed[spoilt] ^= 1
+            path.write_bytes(changed)
+            assert not Reader(str(path)).resume(mark)
+
+    def test_a_mark_is_the_same_however_it_was_reached(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.log"
+        path.write_bytes(LOG[:9_000] * 3)
+        half = self.read(str(path)).mark(10_000)
+        assert half is not None
+        reader = Reader(str(path))
+        assert reader.resume(half)
+        with patch.object(landing, "CHUNK_BYTES", 1000):
+            list(reader.chunks())
+        assert reader.mark(reader.position) == self.read(str(path)).mark(27_000)
+
+    def test_a_size_ends_a_plain_file_and_no_compressed_one(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.log"
+        path.write_bytes(LOG)
+        assert b"".join(Reader(str(path), size=10).chunks()) == LOG[:10]
+        path.write_bytes(gzip.compress(LOG))
+        assert b"".join(Reader(str(path), size=10).chunks()) == LOG
+
+    def test_a_place_too_far_back_has_no_mark(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.log"
+        path.write_bytes(bytes(30_000))
+        with patch.multiple(landing, _REMEMBERED_BYTES=2_000, CHUNK_BYTES=1_000, MARK_BYTES=100):
+            reader = self.read(str(path))
+            assert reader.mark(10_000) is None
+            assert reader.mark(29_000) is not None
+
+    def test_urls_and_places_that_cannot_be_sought(self) -> None:
+        store = fsspec.filesystem("memory")
+        store.pipe("/marks/a.log", LOG)
+        try:
+            mark = self.read("memory://marks/a.log").mark(len(LOG) // 2)
+            assert mark is not None
+            reader = Reader("memory://marks/a.log")
+            assert reader.resume(mark)
+            assert b"".join(reader.chunks()) == LOG[len(LOG) // 2 :]
+            with patch.object(landing, "_open", side_effect=lambda _path: Unseekable(LOG)):
+                reader = Reader("memory://marks/a.log")
+                assert not reader.resume(mark)
+                assert b"".join(reader.chunks()) == LOG
+        finally:
+            store.rm("/marks", recursive=True)
+
+
+class Unseekable(io.BytesIO):
+    """A web server that serves no ranges."""
+
+    def seek(self, *_where: int) -> int:
+        raise ValueError("Cannot seek streaming HTTP file")
 
 
 def test_a_marker_holds_for_everything_below_it(tmp_path: Path) -> None:

@@ -143,6 +143,49 @@ def test_the_sensor_asks_again_for_a_batch_whose_run_failed_but_not_at_once(
         assert len(requests()) == 1
 
 
+def test_the_sensor_picks_up_growth_once_nobody_reads_the_run_any_more(
+    home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    resources = {"store_home": HomeResource(path=str(home.path))}
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def requests() -> list[dg.RunRequest]:
+            with dg.build_sensor_context(instance=instance, resources=resources) as context:
+                return list(new_runs.evaluate_tick(context).run_requests or [])
+
+        job = build(str(home.path)).resolve_job_def("ingest")
+        run = instance.create_run_for_job(job, tags=requests()[0].tags)
+        log = next(sweep.glob("dp2_*/log_1001.out"))
+        log.write_text(log.read_text() + "one more line\n")
+        assert not requests(), "a run that waits will read it"
+        other = picotron_run(sweep, dp=16)
+        (asked,) = requests()
+        batch = pl.read_parquet(home.batches / f"{asked.tags['sweepscope/batch']}.parquet")
+        assert batch["unit"].unique().to_list() == [str(other)]
+        instance.report_run_canceled(run)
+        (asked,) = requests()
+        batch = pl.read_parquet(home.batches / f"{asked.tags['sweepscope/batch']}.parquet")
+        assert batch["unit"].n_unique() == 4
+
+
+def test_a_growing_log_is_read_on_and_the_summary_says_so(home: Home, tmp_path: Path) -> None:
+    run = picotron_run(tmp_path / "sweep", dp=2, planned=9_000, steps=8_000, status="running")
+    log = run / "log_1001.out"
+    whole = log.read_text()
+    log.write_text(whole[: len(whole) // 10 * 9])
+    first = ingest_paths(home, [str(run)], with_published=False)
+    assert (first.files_resumed, first.bytes_read, first.runs) == (0, first.bytes, {"running": 1})
+    log.write_text(whole)
+    second = ingest_paths(home, [str(run)], with_published=False)
+    assert second.files_resumed == 1
+    assert len(whole) // 10 < second.bytes_read < len(whole) // 2 < second.bytes
+    assert rows(home, "select count(*), max(step) from steps") == [(8_000, 8_000)]
+    assert rows(home, "select sha256, read_bytes < bytes, offset_bytes = bytes from files where kind = 'log'") == [
+        (None, True, True)
+    ]
+
+
 def test_the_sensor_says_why_it_skips(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for landing in ("", str(tmp_path / "missing")):
         monkeypatch.setenv(LANDING_VARIABLE, landing)

@@ -62,6 +62,15 @@ class TestDetection:
         assert extract(text + "\n" * engine.SIGN_LINES, partial={0}).settled == {0: "picotron"}
         assert extract("\n" * engine.SIGN_LINES + text, partial={0}).settled == {}
 
+    def test_a_block_alone_does_not_settle_what_an_earlier_one_said(self) -> None:
+        first, second = "[after training is done]\n- arguments -\n", "Tokens per step: 1K\n" + "\n" * engine.SIGN_LINES
+        parts = [
+            engine.extract(lines.split(0, data.encode(), line), DIALECTS, partial={0})
+            for data, line in ((first, 1), (second, 3))
+        ]
+        assert parts[1].settled == {0: "picotron"}
+        assert engine.settled_by(parts, DIALECTS) == {0: "megatron"}
+
     def test_a_settled_file_is_read_by_its_dialect_alone(self) -> None:
         line = "[Rank 0] step=10, skipped=0, lr=[1e-05], mom=[0.9]\nStep: 1 | Loss: 2.5 | Tokens/s/GPU: 1K | x\n"
         block = lines.split(0, line.encode(), engine.SIGN_LINES + 5)
