@@ -79,12 +79,30 @@ ORDER BY of_card_pct DESC""",
     Canned(
         "cost",
         "What did failed runs cost?",
-        """SELECT status, count(*) AS runs, round(sum(gpu_hours), 1) AS gpu_hours,
-  round(100 * sum(gpu_hours) / sum(sum(gpu_hours)) OVER (), 1) AS share_pct
-FROM runs
-WHERE gpu_hours IS NOT NULL AND duplicate_of IS NULL
-GROUP BY status
-ORDER BY gpu_hours DESC""",
+        """SELECT origin, outcome, count(*) AS runs, round(sum(gpu_hours), 1) AS gpu_hours,
+  round(100 * sum(gpu_hours) / sum(sum(gpu_hours)) OVER (PARTITION BY origin), 1) AS share_pct,
+  count(*) FILTER (gpu_hours IS NULL) AS runs_of_unknown_cost
+FROM run_outcomes
+GROUP BY origin, outcome
+ORDER BY origin, gpu_hours DESC NULLS LAST""",
+    ),
+    Canned(
+        "settings_that_fail",
+        "Which settings fail more often than the rest, beyond chance?",
+        """SELECT rates.origin, dimension, value, runs_judged, round(100 * failure_rate, 1) AS failed_pct,
+  round(100 * failure_rate_low, 1) AS from_pct, round(100 * failure_rate_high, 1) AS to_pct
+FROM failure_rates AS rates
+JOIN (SELECT origin, avg(is_failure::INT) AS overall FROM run_outcomes GROUP BY origin) AS whole USING (origin)
+WHERE rates.sweep IS NULL AND dimension NOT IN ('sweep', 'day') AND failure_rate_low > overall
+ORDER BY rates.origin, failure_rate_low DESC""",
+    ),
+    Canned(
+        "retry",
+        "What is worth submitting again, and where does it stand?",
+        """SELECT model, num_nodes, layout, reason, attempts, round(gpu_hours_lost, 1) AS gpu_hours_lost,
+  status_evidence, run_dir
+FROM retry_list
+ORDER BY gpu_hours_lost DESC NULLS LAST""",
     ),
     Canned(
         "noise",

@@ -28,6 +28,9 @@ FILLED: dict[str, list[Row]] = {
         run_row("a5", num_nodes=8, num_gpus=64, dp=64, status="oom", mfu=None, tokens_per_s_per_gpu=None),
         *(run_row(f"f{place}", status="crash", mfu=None, tokens_per_s_per_gpu=None) for place in range(10)),
         run_row("u1", mfu_logged=0.5),
+        run_row("n1", dp=4, tp=4, status="node_fail", mfu=None, tokens_per_s_per_gpu=None),
+        # without them no setting would fail more often than the rest
+        *(run_row(f"g{place}", dp=8, tp=2, mbs=1, gas=20, tokens_per_s_per_gpu=6000.0) for place in range(12)),
     ],
     "steps": step_rows("a1", (9.0, 3.0, 3.0, 3.0, 9.0)),
     "events": [event_row("a1"), event_row("a1", kind="slowdown", line_no=7)],
