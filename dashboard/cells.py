@@ -15,9 +15,9 @@ from dashboard.marks import STATUS
 def settle(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.DataFrame:
     """`cells` with the tries that pass the filters counted, and with what the filters make impossible.
 
-    Adds `runs_tried`, `runs_completed` (and ranked), `runs_ended`, `runs_failed` (ended, not completed), `outcome`
-    ("114 completed, 62 failed"), `failure_rate` (failed over ended; NULL when none ended) and `short_reason` (second
-    line of an empty cell), and `scale` (see `with_scale`).
+    Adds `runs_tried`, `runs_completed` (and ranked), `runs_judged` (completed or failed), `runs_failed`, `outcome`
+    ("114 completed, 62 failed"), `failure_rate` (failed over judged, as in `failure_rates`; NULL when none is judged),
+    `short_reason` (second line of an empty cell), and `scale` (see `with_scale`).
     """
     by_cell: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for row in outcomes.iter_rows(named=True):
@@ -50,7 +50,7 @@ _SETTLED = pl.Schema(
         "short_reason": pl.String,
         "runs_tried": pl.Int64,
         "runs_completed": pl.Int64,
-        "runs_ended": pl.Int64,
+        "runs_judged": pl.Int64,
         "runs_failed": pl.Int64,
         "outcome": pl.String,
         "failure_rate": pl.Float64,
@@ -66,7 +66,7 @@ def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filter
         by_status[status] = by_status.get(status, 0) + runs
         unranked += runs if status == "completed" and not row["is_ranked"] else 0
     tried = sum(by_status.values())
-    ended = tried - by_status.get("running", 0)
+    failed = sum(int(str(row["runs"])) for row in tries if row["is_failure"])
     completed = by_status.get("completed", 0)
     state, reason = str(cell["cell_state"]), cell["cell_reason"]
     gpus, dimensions = needed_gpus(filters)
@@ -79,10 +79,10 @@ def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filter
         "short_reason": short_reason(cell, state, by_status, filters),
         "runs_tried": tried,
         "runs_completed": completed - unranked,
-        "runs_ended": ended,
-        "runs_failed": ended - completed,
+        "runs_judged": completed + failed,
+        "runs_failed": failed,
         "outcome": outcome_text(by_status, unranked),
-        "failure_rate": None if ended == 0 else (ended - completed) / ended,
+        "failure_rate": failed / (completed + failed) if completed + failed else None,
     }
 
 

@@ -48,7 +48,7 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             "failures", "Failure rate", "failure_rate", "share", lambda share: labels.percent(share, 0),
-            explanation="Ended tries that did not complete, of all ended tries; the bar is that share.",
+            explanation="Failed tries, of those that completed or failed; the bar is that share.",
         ),
         Metric("hfu", "HFU", "hfu", "mfu", labels.percent),
     )

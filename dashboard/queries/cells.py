@@ -70,7 +70,8 @@ def outcomes(chosen: Slice, filters: Filters) -> Query:
     layouts, more = layout_condition(filters)
     return Query(
         f"""SELECT model, num_nodes, num_gpus, status,
-  may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu) AS is_ranked, count(*) AS runs
+  may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu) AS is_ranked,
+  is_failure_of(status) AS is_failure, count(*) AS runs
 FROM runs
 WHERE {all_of("duplicate_of IS NULL", where, layouts)}
 GROUP BY ALL

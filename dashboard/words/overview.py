@@ -115,11 +115,15 @@ def _unanswered(cells: pl.DataFrame) -> str:
 
 def _failures(cells: pl.DataFrame) -> tuple[str, str, str]:
     ended = cells.filter(pl.col("failure_rate").is_not_null())
-    tried = int(ended["runs_ended"].sum())
+    tried = int(ended["runs_judged"].sum())
     failed = int(ended["runs_failed"].sum())
     if tried == 0:
-        return "Runs that failed", labels.MISSING, "no run has ended"
-    return "Runs that failed", percent(failed / tried, 0), f"{number(failed)} of {number(tried)} that ended"
+        return "Runs that failed", labels.MISSING, "no run completed or failed"
+    return (
+        "Runs that failed",
+        percent(failed / tried, 0),
+        f"{number(failed)} of {number(tried)} that completed or failed",
+    )
 
 
 def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:

@@ -51,7 +51,8 @@ def outcome(
     """How often runs of one cell ended in one status."""
     return {
         "model": model, "num_nodes": num_nodes, "num_gpus": 8 * num_nodes, "status": status,
-        "is_ranked": status == "completed", "runs": runs,
+        "is_ranked": status == "completed",
+        "is_failure": {"completed": False, "running": None}.get(status, True), "runs": runs,
     } | changes  # fmt: skip
 
 
@@ -65,7 +66,7 @@ def outcomes_frame(*rows: Row) -> pl.DataFrame:
     """Outcomes in the types of the store."""
     schema = {
         "model": pl.String, "num_nodes": pl.Int64, "num_gpus": pl.Int64, "status": pl.String,
-        "is_ranked": pl.Boolean, "runs": pl.Int64,
+        "is_ranked": pl.Boolean, "is_failure": pl.Boolean, "runs": pl.Int64,
     }  # fmt: skip
     return pl.DataFrame(list(rows), schema=schema)
 

@@ -12,7 +12,7 @@ _PP16 = Filters(pp=Range(16))
 def test_an_answered_cell_counts_its_tries_in_words() -> None:
     tries = [outcome(runs=114), outcome(status="failed", runs=60), outcome(status="running", runs=2)]
     found = only(grid(cell(), outcomes=tries))
-    assert (found["runs_tried"], found["runs_completed"], found["runs_ended"], found["runs_failed"]) == (
+    assert (found["runs_tried"], found["runs_completed"], found["runs_judged"], found["runs_failed"]) == (
         176,
         114,
         174,

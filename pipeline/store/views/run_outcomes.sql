@@ -4,13 +4,7 @@ CREATE VIEW run_outcomes AS
 WITH classed AS (
     SELECT
         *,
-        CASE
-            WHEN status IN ('completed', 'oom', 'hang', 'timeout', 'running') THEN status
-            WHEN status IN ('nccl_error', 'node_fail', 'preempted') THEN 'infra'
-            WHEN status IN ('crash', 'host_oom') THEN 'crash'
-            WHEN status IN ('failed', 'truncated') THEN 'unexplained'
-            ELSE 'undecided'  -- somebody stopped it (cancelled), or nothing says how it ended (unknown)
-        END AS outcome,
+        outcome_of(status) AS outcome,
         strategy_of(dp, tp, pp, cp, ep) AS strategy,
         model IS NOT NULL AND num_nodes IS NOT NULL AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL AS has_cell
     FROM runs
@@ -29,7 +23,7 @@ billed AS (
 )
 SELECT
     run_id, origin, sweep, status, outcome,
-    CASE WHEN outcome NOT IN ('running', 'undecided') THEN outcome <> 'completed' END AS is_failure,
+    is_failure_of(status) AS is_failure,
     has_cell,
     has_cell AND may_be_ranked(status, quarantine_reason, tokens_per_s_per_gpu) AS is_ranked,
     strategy,

@@ -49,7 +49,7 @@ def test_the_four_figures() -> None:
     assert [(label, value.replace("\xa0", " "), note) for label, value, note in values] == [
         ("Cells answered", "1 of 2", "1 won't fit"),
         ("Best MFU", "36.3 %", "8.86B on 16 nodes"),
-        ("Runs that failed", "40 %", "20 of 50 that ended"),
+        ("Runs that failed", "40 %", "20 of 50 that completed or failed"),
         ("Layouts measured twice", "2", "of 28 completed; the rest are single runs"),
     ]
 
