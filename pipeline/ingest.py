@@ -12,6 +12,7 @@ from data import PUBLISHED
 from pipeline.complete import complete_runs
 from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
+from pipeline.estimate.runs import estimate_runs
 from pipeline.hardware import load_accelerators
 from pipeline.landing import canonical, has_marker, list_files
 from pipeline.parse.assemble import assemble
@@ -167,6 +168,10 @@ def check(tables: Tables) -> Tables:
             result = validate(SCHEMAS[name], frame)
             good[name] = result.valid
             rejects.append(result.rejects)
+    if "runs" in good:
+        estimates = validate(SCHEMAS["estimates"], estimate_runs(good["runs"]))
+        good["estimates"] = estimates.valid
+        rejects.append(estimates.rejects)
     good["rejects"] = merge_rejects(pl.concat(rejects))
     files = _counted(tables["files"], good)
     good["files"] = validate(SCHEMAS["files"], SCHEMAS["files"].conform(files)).valid
@@ -177,7 +182,7 @@ def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
     rows = pl.concat(
         frame.select(pl.col("source_path").alias("path"))
         for name, frame in tables.items()
-        if "source_path" in frame.columns and name != "files"
+        if "source_path" in frame.columns and name not in ("files", "estimates")  # no lines of their own
     )
     parsed = rows.group_by("path").agg(pl.len().cast(pl.Int64).alias("rows_parsed"))
     rejected = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas import memory, nccl, reliability, scheduler, tables
+from schemas import estimates, memory, nccl, reliability, scheduler, tables
 from schemas.table import Table
 
 TABLES: dict[str, Table] = {
@@ -20,6 +20,7 @@ TABLES: dict[str, Table] = {
         memory.MEMORY_TIMELINE,
         memory.MEMORY_AT_PEAK,
         memory.GPU_SAMPLES,
+        estimates.ESTIMATES,
         tables.PUBLISHED_RUNS,
         tables.ACCELERATORS,
     )
@@ -36,6 +37,7 @@ VIEWS: dict[str, Table] = {
         tables.MFU_AUDIT,
         tables.FRONTIER,
         *reliability.VIEWS,
+        estimates.ESTIMATOR_RESIDUALS,
     )
 }
 

@@ -45,12 +45,17 @@ def completed_frame(*rows: Row) -> pl.DataFrame:
 
 
 def open_store(
-    runs: pl.DataFrame, published: pl.DataFrame | None = None, events: pl.DataFrame | None = None
+    runs: pl.DataFrame,
+    published: pl.DataFrame | None = None,
+    events: pl.DataFrame | None = None,
+    estimates: pl.DataFrame | None = None,
 ) -> duckdb.DuckDBPyConnection:
     """An in-memory store with the given runs, the bundled accelerators, and every view from its file."""
     claims = PUBLISHED_RUNS.empty() if published is None else PUBLISHED_RUNS.conform(published)
     evidence = EVENTS.empty() if events is None else EVENTS.conform(events)
     frames = {"runs": runs, "accelerators": load_accelerators(), "published_runs": claims, "events": evidence}
+    if estimates is not None:
+        frames["estimates"] = estimates
     connection = duckdb.connect()
     for name, table in TABLES.items():
         connection.execute(ddl.create_table(table))

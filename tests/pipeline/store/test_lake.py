@@ -27,7 +27,8 @@ def run_ids(lake: Lake) -> list[str]:
 
 
 def counts(lake: Lake) -> dict[str, int]:
-    return {name: lake.read(name).height for name in TABLES}
+    """Rows of every table that has any."""
+    return {name: rows for name in TABLES if (rows := lake.read(name).height)}
 
 
 def test_an_empty_lake_reads_as_empty_tables(lake: Lake) -> None:
@@ -41,10 +42,7 @@ def test_a_commit_shows_all_its_tables(lake: Lake) -> None:
     release = lake.commit(together([unit("a"), unit("b", batch_id="b2")]))
     assert (release.number, release.batch_ids) == (1, ("b1", "b2"))
     assert lake.release() == release
-    assert counts(lake) | {"events": 0} == {
-        "files": 4, "runs": 2, "steps": 6, "events": 0, "settings": 2, "rejects": 2, "published_runs": 0,
-        "accelerators": 0,
-    }  # fmt: skip
+    assert counts(lake) == {"files": 4, "runs": 2, "steps": 6, "settings": 2, "rejects": 2}
     assert lake.verify() == []
 
 

@@ -1,0 +1,27 @@
+"""The table of estimates and the view that sets them beside measurements."""
+
+from __future__ import annotations
+
+from schemas.estimates_columns import PREDICTION
+from schemas.table import Table
+
+ESTIMATES = Table(
+    name="estimates",
+    description="Memory, step time and MFU of every run as first principles predict them, with the breakdown.",
+    grain="one row per run attempt",
+    primary_key=("run_id",),
+    column_names=("run_id", "origin", *(column.name for column in PREDICTION), "source_path", "line_no"),
+)
+
+ESTIMATOR_RESIDUALS = Table(
+    name="estimator_residuals",
+    description="Completed runs beside their estimate: how far each is from what its hardware allows.",
+    grain="one row per completed run attempt that could be estimated (duplicates and quarantined runs left out)",
+    primary_key=("run_id",),
+    column_names=(
+        "run_id", "origin", "sweep", "framework", "accelerator", "model", "num_nodes", "num_gpus", "layout", "strategy",
+        "pattern", "est_profile", "step_time_s", "est_step_time_s", "time_ratio", "is_penalised", "mfu", "est_mfu",
+        "mem_peak_allocated_bytes", "est_mem_bytes", "mem_ratio", "source_path",
+    ),
+    layer="view",
+)  # fmt: skip

@@ -1,0 +1,53 @@
+"""Columns of what the estimator predicts. Memory parts add up to est_mem_bytes, time parts to est_step_time_s."""
+
+from __future__ import annotations
+
+from schemas.column import bool_column, float_column, text_column
+
+_MEMORY = {
+    "weights": "weights",
+    "gradients": "gradients kept over a step",
+    "optimizer": "optimizer states and master weights",
+    "activations": "activations kept for the backward pass",
+    "logits": "logits and what the loss needs at once",
+    "buffers": "gathered weights, working set of one layer, context",
+}
+_TIME = {
+    "linear": "matrix products of the layers",
+    "attention": "attention scores and values",
+    "elementwise": "norms, activation functions, kernel launches",
+    "head": "output projection and loss",
+    "recompute": "work done again in the backward pass",
+    "tp": "tensor-parallel exchange that compute does not hide",
+    "cp": "context-parallel exchange that attention does not hide",
+    "ep": "exchange of tokens between experts",
+    "pp": "transfers between pipeline stages",
+    "dp": "exchange of gradients and weights that compute does not hide",
+    "bubble": "idle time of the pipeline",
+    "optimizer": "optimizer and gradient accumulation",
+    "rest": "fixed cost per step and micro-batch",
+}
+
+PREDICTION = (
+    text_column("est_status", "ok, or why the run could not be estimated"),
+    text_column("est_assumptions", "what the run does not say and the estimate assumes; NULL: nothing"),
+    text_column("est_profile", "constants used: <accelerator generation>-<framework>, or what stands in for it"),
+    float_column("est_mem_bytes", "bytes", "estimated peak of allocated bytes, fullest rank", minimum=0),
+    float_column("est_mem_reserved_bytes", "bytes", "the same with the allowance for fragmentation", minimum=0),
+    bool_column("est_fits", "the estimate fits into the accelerator's memory"),
+    float_column("est_step_time_s", "s", "estimated time per step", positive=True),
+    float_column("est_tokens_per_s_per_gpu", "tokens/s/GPU", "estimated throughput per accelerator", minimum=0),
+    float_column("est_mfu", "fraction", "estimated model FLOPs utilisation", minimum=0),
+    *(float_column(f"est_mem_{part}_bytes", "bytes", f"estimated: {what}") for part, what in _MEMORY.items()),
+    float_column("est_mem_fragmentation_bytes", "bytes", "allowance between allocated and reserved", minimum=0),
+    *(float_column(f"est_time_{part}_s", "s", f"estimated per step: {what}") for part, what in _TIME.items()),
+)  # fmt: skip
+
+RESIDUAL = (
+    text_column("pattern", "how the layout lies on the nodes, and its ZeRO stage: what penalties go by"),
+    float_column("time_ratio", "1", "measured over estimated step time; 1 = as the hardware allows", positive=True),
+    float_column("mem_ratio", "1", "measured over estimated peak of allocated memory", positive=True),
+    bool_column("is_penalised", "measured more than 1.5 times slower than estimated: the implementation's doing"),
+)
+
+COLUMNS = (*PREDICTION, *RESIDUAL)
