@@ -132,7 +132,11 @@ def _incarnations(whole: pl.DataFrame) -> pl.DataFrame:
         *(pl.col(name).drop_nulls().first() for name in names),
         *(pl.col(name).first() for name in ("source_path", "line_no", "text")),
     )
-    return merged.with_columns(life=pl.int_range(pl.len()).over("key")).drop("life_start")
+    lasted_s = (pl.col("ended_at") - pl.col("started_at")).dt.total_seconds()
+    return merged.with_columns(
+        life=pl.int_range(pl.len()).over("key"),
+        elapsed_s=pl.coalesce("elapsed_s", pl.when(lasted_s >= 0).then(lasted_s)),
+    ).drop("life_start")
 
 
 _GRAVE = ("out_of_memory", "failed", "timeout", "cancelled", "node_fail", "preempted")

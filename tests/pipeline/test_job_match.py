@@ -109,6 +109,10 @@ class TestFacts:
         ).rows()  # fmt: skip
         assert found == ("timeout", T - HOUR, 3600, "n1", None, "/s/3.txt")
 
+    def test_a_table_without_the_time_elapsed_gives_it_by_start_and_end(self) -> None:
+        assert matched([run()], [job(2, started_at=T, ended_at=T + HOUR)])["elapsed_s"].to_list() == [3600]
+        assert matched([run()], [job(2, started_at=T)])["elapsed_s"].to_list() == [None]
+
     def test_steps_give_their_memory_and_their_gravest_end(self) -> None:
         steps = [
             job(3, job_step="batch", job_state="completed", host_mem_peak_bytes=5),

@@ -79,10 +79,11 @@ def test_one_table_is_joined_to_every_run_it_names(tmp_path: Path, sweep: Path) 
         ("scheduler", "scheduler", 3, "parsed")
     ]
     assert rows(
-        home, "select value, is_used from settings where setting_source = 'scheduler' and name = 'num_nodes'"
+        home,
+        "select value, is_used from settings where setting_source = 'scheduler' and name = 'num_nodes' order by value",
     ) == [
-        ("2", True),
         ("1", True),
+        ("2", True),
     ]
     assert rows(home, "select gpu_hours, gpu_hours_basis, started_at::text from runs where job_id = '1001'") == [
         (4.0, "given", "2024-05-27 11:00:00")
