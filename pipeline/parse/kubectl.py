@@ -35,8 +35,8 @@ _Fields = dict[str, str]
 
 def is_table(lines: Sequence[str]) -> bool:
     """Whether the head of a text is such a description from its first line on."""
-    head = [line for line in lines if line.strip() and not re.match(r"\s*[$#+>]", line)]
-    return bool(head) and re.match(r"Name:\s+\S", head[0]) is not None and head[1:2] != [] and "Namespace:" in head[1]
+    own = (line for line in lines if line.strip() and not re.match(r"\s*[$#+>]", line))
+    return re.match(r"Name:\s+\S", next(own, "")) is not None and "Namespace:" in next(own, "")
 
 
 def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:

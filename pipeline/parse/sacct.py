@@ -87,11 +87,16 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         yield _without_header(orphans).rows()
 
 
+_COMMAND = re.compile(r"\s*(?:[$#+>]|sacct|squeue)")
+
+
 def is_table(lines: Sequence[str]) -> bool:
     """Whether the head of a text is such a table from its first line on: a log may print one among other things."""
-    head = [line for line in lines if line.strip() and not re.match(r"\s*(?:[$#+>]|sacct|squeue)", line)]
-    if not head:
-        return False
+    own = (line for line in lines if line.strip() and not _COMMAND.match(line))
+    first = next(own, "")
+    if not (_delimited(first) or _of_words(first) or _is_bare(first)):
+        return False  # most files are logs: one line tells
+    head = [first, *own]
     if _delimited(head[0]) or _of_words(head[0]):
         found = list(read(head))
         return sum(rows.height for rows, _ in found) >= 0.5 * (

@@ -20,9 +20,12 @@ _CHUNK_RECORDS = 50_000
 
 def is_table(lines: Sequence[str]) -> bool:
     """Whether the head of a text is made of such records; a log may print one among other things."""
-    head = [line for line in lines if line.strip() and not re.match(r"\s*[$#+>]", line)]
-    told = sum(bool(_PAIR.match(line.strip())) for line in head)
-    return bool(head) and _BEGIN.match(head[0]) is not None and told >= 0.9 * len(head)
+    own = (line for line in lines if line.strip() and not re.match(r"\s*[$#+>]", line))
+    first = next(own, "")
+    if not _BEGIN.match(first):
+        return False
+    head = [first, *own]
+    return sum(bool(_PAIR.match(line.strip())) for line in head) >= 0.9 * len(head)
 
 
 def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
