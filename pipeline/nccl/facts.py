@@ -54,6 +54,9 @@ SCHEMAS: Mapping[str, pl.Schema] = {
 }  # fmt: skip
 
 
+_EMPTY = {kind: pl.DataFrame(schema=schema) for kind, schema in SCHEMAS.items()}
+
+
 @dataclass(frozen=True)
 class Facts:
     """Frames by kind, of one or more blocks of one file; kinds without rows are left out."""
@@ -62,7 +65,7 @@ class Facts:
 
     def __getitem__(self, kind: str) -> pl.DataFrame:
         found = self.frames.get(kind)
-        return pl.DataFrame(schema=SCHEMAS[kind]) if found is None else found
+        return _EMPTY[kind] if found is None else found
 
     def __bool__(self) -> bool:
         return bool(self.frames)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -87,23 +88,58 @@ def mended(facts: Facts) -> Facts:
     return Facts(changed)
 
 
+_OF_COMMUNICATORS = ("nccl_communicators", "nccl_ranks", "nccl_links", "nccl_collectives")
+_ABOUT_COMMUNICATORS = {"init", "timing", "shape", "ring", "channels", "link", "coll"}
+
+
 def _file_tables(facts: Facts) -> Rows:
-    comms = communicators.gather(facts)
+    """Rows of one file. Most files say little: a table without facts is the empty one, made once."""
+    said = set(facts.frames)
+    tables = dict(_nothing())
+    comms = communicators.gather(facts) if said & _ABOUT_COMMUNICATORS else _no_communicators()
+    if said & _ABOUT_COMMUNICATORS:
+        tables |= _communicator_tables(facts, comms)
+    if "tuning" in said:
+        tables["nccl_tuning"] = _tuning(facts["tuning"])
+    if "warn" in said:
+        tables["nccl_warnings"] = warnings.warning_rows(facts["warn"])
+    if "bench_row" in said:
+        tables["nccl_bench"] = bench.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"])
+    return {**tables, "nccl_files": _summaries([_summary(facts, comms, tables)])}
+
+
+def _communicator_tables(facts: Facts, comms: communicators.Communicators) -> Rows:
     calls = collectives.with_ranks(facts["coll"], comms)
     by_rank = collectives.by_rank(calls)
     communicator_rows = _frame("nccl_communicators", communicators.communicator_rows(comms))
     rank_rows = _frame("nccl_ranks", communicators.rank_rows(comms))
-    tables = {
+    return {
         "nccl_communicators": _with_calls(communicator_rows, by_rank, ["comm_index"], ["coll_calls"]),
         "nccl_ranks": _with_calls(rank_rows, by_rank, ["comm_index", "rank"], ["coll_calls", "last_op_count"]),
         "nccl_links": communicators.link_rows(comms),
         "nccl_collectives": collectives.collective_rows(calls),
-        "nccl_tuning": _tuning(facts["tuning"]),
-        "nccl_warnings": warnings.warning_rows(facts["warn"]),
-        "nccl_bench": bench.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
     }
-    tables["nccl_files"] = pl.DataFrame([_summary(facts, comms, tables)], infer_schema_length=None)
-    return tables
+
+
+@cache
+def _nothing() -> Mapping[str, pl.DataFrame]:
+    """Every table of a file without any facts, but for the one about the file."""
+    none = Facts({})
+    return {
+        **_communicator_tables(none, _no_communicators()),
+        "nccl_tuning": _tuning(none["tuning"]),
+        "nccl_warnings": warnings.warning_rows(none["warn"]),
+        "nccl_bench": bench.bench_rows(none["bench_row"], none["bench_rest"], none["bench_mark"]),
+    }
+
+
+@cache
+def _no_communicators() -> communicators.Communicators:
+    return communicators.gather(Facts({}))
+
+
+def _summaries(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
@@ -132,42 +168,70 @@ def _tuning(tuning: pl.DataFrame) -> pl.DataFrame:
 
 def _summary(facts: Facts, comms: communicators.Communicators, tables: Rows) -> dict[str, Any]:
     """The row of `nccl_files`."""
+    said = set(facts.frames)
     versions = facts["version"].sort("line_no")
     named = versions["version"].unique(maintain_order=True).to_list()
-    named += [code for code in bench.library_versions(facts["bench_mark"]) if not _is_named(code, named)]
-    calls, rows, warns = tables["nccl_collectives"], tables["nccl_bench"], facts["warn"].sort("line_no")
-    links, comm_rows = tables["nccl_links"], tables["nccl_communicators"]
-    tally = dict(facts["tally"].group_by("name").agg(pl.col("lines").sum()).iter_rows())
+    if "bench_mark" in said:
+        named += [code for code in bench.library_versions(facts["bench_mark"]) if not _is_named(code, named)]
+    tally = dict(facts["tally"].group_by("name").agg(pl.col("lines").sum()).iter_rows()) if "tally" in said else {}
+    row = {
+        "nccl_flavour": "RCCL" if "RCCL" in versions["flavour"].to_list() else "NCCL",
+        "nccl_version": ", ".join(named) or None,
+        **(_of_communicators(facts, comms, tables) if said & _ABOUT_COMMUNICATORS else _UNKNOWN),
+        **_of_warnings(facts["warn"] if "warn" in said else None),
+        **_of_benchmarks(facts["bench_mark"], tables["nccl_bench"]),
+        "networks": ", ".join(sorted(facts["network"]["network"].unique())) if "network" in said else None,
+        "has_tuning": "tuning" in said,
+        "nccl_env": _environment(facts["env"]) if "env" in said else None,
+        "nccl_lines": tally.get("lines", 0) + tally.get("summed", 0),
+        "nccl_lines_other": tally.get("other", 0),
+        "nccl_lines_damaged": tally.get("damaged", 0),
+    }
+    return row | {"num_nodes": row["num_nodes"] or tables["nccl_bench"]["num_nodes"].max()}
+
+
+_UNKNOWN: Mapping[str, Any] = {
+    "nranks_max": None, "num_nodes": None, "num_communicators": None, "num_channels": None, "transports": None,
+    "has_coll": False, "coll_calls": None, "total_bytes": None, "init_time_s": None,
+}  # fmt: skip
+"""What a file without a line about a communicator says of them."""
+
+
+def _of_communicators(facts: Facts, comms: communicators.Communicators, tables: Rows) -> dict[str, Any]:
     sizes = [
         *facts["init"]["nranks"], *facts["timing"]["nranks"], *facts["shape"]["nranks"],
         *facts["coll"]["nranks"].drop_nulls().unique(),
     ]  # fmt: skip
     ready = [comm for comm in comms.all if any(rank.state != "started" for rank in comm.ranks.values())]
     coll_lines = facts["coll"]["lines"].sum()
+    rows = tables["nccl_communicators"]
     return {
-        "nccl_flavour": "RCCL" if "RCCL" in versions["flavour"].to_list() else "NCCL",
-        "nccl_version": ", ".join(named) or None,
         "nranks_max": max(sizes, default=None),
         # Hosts of the file are not counted: it may be the log of one node of many.
-        "num_nodes": facts["shape"]["nnodes"].max() or comm_rows["num_nodes"].max() or rows["num_nodes"].max(),
+        "num_nodes": facts["shape"]["nnodes"].max() or rows["num_nodes"].max(),
         "num_communicators": len(ready) if not facts["init"].is_empty() else None,
         "num_channels": facts["ring"]["channels"].max(),
-        "transports": ", ".join(sorted(links["transport"].unique())) or None,
-        "networks": ", ".join(sorted(facts["network"]["network"].unique())) or None,
-        "num_warns": warns["lines"].sum(),
-        "first_warn": warns["text"].first() if not warns.is_empty() else None,
+        "transports": ", ".join(sorted(tables["nccl_links"]["transport"].unique())) or None,
         "has_coll": coll_lines > 0,
-        "has_tuning": not facts["tuning"].is_empty(),
         "coll_calls": coll_lines or None,
-        "total_bytes": calls["total_bytes"].sum() or None,
-        "init_time_s": comm_rows["init_time_s"].max(),
+        "total_bytes": tables["nccl_collectives"]["total_bytes"].sum() or None,
+        "init_time_s": rows["init_time_s"].max(),
+    }
+
+
+def _of_warnings(warns: pl.DataFrame | None) -> dict[str, Any]:
+    if warns is None:
+        return {"num_warns": 0, "first_warn": None}
+    return {"num_warns": warns["lines"].sum(), "first_warn": warns.sort("line_no")["text"].first()}
+
+
+def _of_benchmarks(marks: pl.DataFrame, rows: pl.DataFrame) -> dict[str, Any]:
+    if rows.is_empty():
+        return {"bench_rows": 0, "bench_tables": 0, "bench_avg_busbw": bench.average_busbw(rows, marks)}
+    return {
         "bench_rows": rows.height,
         "bench_tables": rows["table_no"].n_unique(),
-        "bench_avg_busbw": bench.average_busbw(rows, facts["bench_mark"]),
-        "nccl_env": _environment(facts["env"]),
-        "nccl_lines": tally.get("lines", 0) + tally.get("summed", 0),
-        "nccl_lines_other": tally.get("other", 0),
-        "nccl_lines_damaged": tally.get("damaged", 0),
+        "bench_avg_busbw": bench.average_busbw(rows, marks),
     }
 
 
