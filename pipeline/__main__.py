@@ -8,6 +8,7 @@ import sys
 from importlib.metadata import version
 
 from pipeline.commands import (
+    calibrate,
     dashboard,
     demo,
     dialect,
@@ -34,6 +35,7 @@ VERBS: tuple[Verb, ...] = (
     nccl.VERB,
     memory.VERB,
     estimate.VERB,
+    calibrate.VERB,
     search.VERB,
     dashboard.VERB,
     watch.VERB,

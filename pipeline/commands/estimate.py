@@ -33,11 +33,14 @@ def read_table(path: str) -> pl.DataFrame:
 
 def _run(args: argparse.Namespace) -> int:
     from pipeline.estimate.frame import OK, estimate_frame
+    from pipeline.estimate.own_runs import with_own
+    from pipeline.store.home import Home
 
     out = Path(args.out)
     if out.suffix not in (".csv", ".parquet"):
         raise UsageError(f"--out must end in .csv or .parquet, not {out.name!r}.")
-    predicted = estimate_frame(read_table(args.file))
+    home = Home.resolve(args.home, for_writing=False)
+    predicted = estimate_frame(read_table(args.file), with_own(home.path / "calibration"))
     if out.suffix == ".csv":
         predicted.write_csv(out)
     else:

@@ -51,8 +51,9 @@ def make_request(args: argparse.Namespace) -> Request:
     """The request behind the arguments. Raises UsageError with one line for what cannot be laid out."""
     from pipeline.estimate.cluster import find_cluster, known_cards, with_network
     from pipeline.estimate.enumerate import Request
-    from pipeline.estimate.profile import choose_profile
+    from pipeline.estimate.own_runs import with_own
     from pipeline.estimate.question import Question
+    from pipeline.store.home import Home
 
     for name in ("nodes", "seq_len", "gbs_tokens", "top"):
         if getattr(args, name) < 1:
@@ -71,7 +72,8 @@ def make_request(args: argparse.Namespace) -> Request:
         cluster = with_network(cluster, args.network_gbit)
     if args.gbs_tokens % args.seq_len:
         raise UsageError(f"--gbs-tokens {args.gbs_tokens} is no multiple of --seq-len {args.seq_len}.")
-    profile = choose_profile(cluster.generation, args.framework)
+    choose = with_own(Home.resolve(args.home, for_writing=False).path / "calibration")
+    profile = choose(cluster.generation, args.framework)
     asked = Question(shape, cluster, profile, args.seq_len, is_fp8=args.fp8)
     return Request(asked, num_gpus=args.nodes * cluster.gpus_per_node, gbs=args.gbs_tokens // args.seq_len)
 

@@ -24,8 +24,15 @@ REASONS = (
 """Reason by code; 0 is none."""
 
 
-def reason_codes(shape: ModelShape, at: Layouts, seq_len: int, *, even_stages: bool) -> NDArray[np.int8]:
-    """Index into REASONS for each layout. `even_stages`: the framework wants as many layers on every stage."""
+def reason_codes(
+    shape: ModelShape, at: Layouts, seq_len: int, *, even_stages: bool, checks_interleaving: bool = True
+) -> NDArray[np.int8]:
+    """Index into REASONS for each layout.
+
+    `even_stages`: the framework wants as many layers on every stage. `checks_interleaving`: so must chunks be, and
+    micro-batches a multiple of the stages, as Megatron wants.
+    """
+    is_chunked = (at.vpp > 1) & checks_interleaving
     kv = np.where(shape.kv_lora_rank > 0, at.tp, shape.num_kv_heads)
     split = np.where(at.sequence_parallel > 0, at.tp, 1.0)
     experts = max(shape.num_experts, 1)
@@ -33,9 +40,9 @@ def reason_codes(shape: ModelShape, at: Layouts, seq_len: int, *, even_stages: b
         shape.num_heads % at.tp != 0,
         (kv % at.tp != 0) & (at.tp % kv != 0),
         (shape.ffn_hidden_size % at.tp != 0) if shape.ffn_hidden_size else np.False_,
-        at.pp * at.vpp > shape.num_layers,
-        ((shape.num_layers % (at.pp * at.vpp) != 0) & (even_stages | (at.vpp > 1))),
-        (at.vpp > 1) & ((at.pp < 2) | (at.gas % at.pp != 0)),
+        at.pp * np.where(checks_interleaving, at.vpp, 1.0) > shape.num_layers,
+        ((shape.num_layers % (at.pp * at.vpp) != 0) & (even_stages | is_chunked)),
+        is_chunked & ((at.pp < 2) | (at.gas % at.pp != 0)),
         experts % np.minimum(at.ep, experts) != 0 if shape.num_experts else np.False_,
         (at.dp * at.cp * at.tp) % (at.ep * np.where(at.ep > 1, at.etp, 1.0)) != 0,
         seq_len % (at.cp * split) != 0,

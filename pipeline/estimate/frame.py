@@ -5,6 +5,7 @@ Rows that share model, cluster, sequence length and constants are estimated toge
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import Any
@@ -68,6 +69,15 @@ def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) 
     return pl.concat([kept, pl.DataFrame(out, schema=PREDICTED, orient="row")], how="horizontal")
 
 
+_SCHEDULES = (
+    ("dualpipe", r"dual"),
+    ("zero-bubble", r"zero.?bubble|\bzb"),
+    ("interleaved", r"interleav"),
+    ("afab", r"afab|gpipe|all.?forward"),
+)
+"""Words of SCHEDULES by how frameworks and papers name them; anything else is 1F1B."""
+
+
 def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Rows of `read_rows` that share everything but the layout, with their place in `row`."""
     for _, group in rows.with_row_index("row").group_by(*_KEY, maintain_order=True):
@@ -109,6 +119,8 @@ def _missing(row: dict[str, Any]) -> str:
         outside = row["ep"] and product * row["ep"] == row["num_gpus"]
         if not outside:
             return f"layout needs {product} accelerators, the row has {row['num_gpus']}"
+    if row["stated_recompute"] is not None and row["recompute"] is None:
+        return f"recomputation not understood: {row['stated_recompute']}"
     if row["zero_stage"] is None and row["dp"] * (row["cp"] or 1) > 1:
         return "sharding of optimizer and parameters (ZeRO stage or FSDP) not stated"
     return ""
@@ -120,8 +132,8 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
     for row in rows:
         inside = row["dp"] * row["tp"] * row["pp"] * (row["cp"] or 1)
         dp = row["dp"] if inside == row["num_gpus"] else row["dp"] * (row["ep"] or 1)
-        schedule = (row["pipeline_schedule"] or profile.schedule).casefold().replace("_", "-").replace(" ", "-")
-        word = next((s for s in ("afab", "dualpipe", "zero-bubble", "interleaved") if s in schedule), "1f1b")
+        schedule = (row["pipeline_schedule"] or profile.schedule).casefold()
+        word = next((word for word, pattern in _SCHEDULES if re.search(pattern, schedule)), "1f1b")
         mode = row["recompute"] or "none"
         sp = profile.is_sequence_parallel if row["sequence_parallel"] is None else row["sequence_parallel"]
         ep = row["ep"] or 1
@@ -139,7 +151,9 @@ def reasons_against(asked: Question, rows: list[dict[str, Any]]) -> list[str]:
     reasons = [_missing(row) for row in rows]
     whole = [place for place, reason in enumerate(reasons) if not reason]
     at = layouts_of([rows[place] for place in whole], asked.profile)
-    for place, code in zip(whole, reason_codes(asked.shape, at, asked.seq_len, even_stages=False), strict=True):
+    # A row that ran with uneven chunks did run: only what no framework can launch is refused.
+    codes = reason_codes(asked.shape, at, asked.seq_len, even_stages=False, checks_interleaving=False)
+    for place, code in zip(whole, codes, strict=True):
         reasons[place] = f"cannot be launched: {REASONS[code]}" if code else ""
     return reasons
 

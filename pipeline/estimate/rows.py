@@ -4,6 +4,7 @@ the model's registry entry or family and then said so, or refused with a reason;
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import polars as pl
@@ -66,9 +67,34 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame([*columns, stage.alias("zero_stage"), params.alias("stated_params")])
 
 
+def recompute_mode(text: str) -> str | None:
+    """Word of RECOMPUTE_MODES for what tables write, or None for text that says nothing we know.
+
+    >>> [recompute_mode(text) for text in ("every_layer", "Selective", "disabled", "True", "every other month")]
+    ['full', 'selective', 'none', 'full', None]
+    """
+    text = text.strip().casefold().replace("_", " ")
+    if word := words.canonical_recompute(text):
+        return word
+    patterns = (
+        ("selective", r"^select"),
+        ("none", r"^(off|disabled?|false|0|not? .*)$"),
+        ("full", r"^(full.*|true|yes|on|enabled?|all|uniform|block|(every|each|all) layers?)$"),
+    )
+    return next((word for word, pattern in patterns if re.search(pattern, text)), None)
+
+
+def _stage_of(text: str) -> int | None:
+    """ZeRO stage of what tables write; Megatron's distributed optimizer is stage 1."""
+    stage = words.canonical_zero_stage(text)
+    if stage is None and re.search(r"dist(ributed)?[-_ ]?opt", text.casefold()):
+        return 1
+    return stage
+
+
 def _zero_stages(column: pl.Series) -> pl.Series:
     digits = column.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
-    named = words.map_words(column, words.canonical_zero_stage, pl.Int64)
+    named = words.map_words(column, _stage_of, pl.Int64)
     return pl.DataFrame({"d": digits, "n": named}).select(pl.coalesce("d", "n")).to_series()
 
 
@@ -81,7 +107,10 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
         "accelerator", "precision", "recompute", "dp", "tp", "pp", "cp", "mbs", "gas", "gbs", "gbs_tokens", "seq_len",
         "num_gpus", "num_nodes", "gpus_per_node",
     )  # fmt: skip
-    return typed.with_columns(derived.get_columns()).with_columns(stated_recompute=typed["recompute"])
+    return typed.with_columns(derived.get_columns()).with_columns(
+        stated_recompute=typed["recompute"],
+        recompute=words.map_words(typed["recompute"], recompute_mode, pl.String),
+    )
 
 
 def complete_shape(row: dict[str, Any]) -> tuple[ModelShape | None, str, list[str]]:

@@ -82,6 +82,7 @@ def test_an_empty_table_stays_empty() -> None:
         ({"num_heads": 33, "num_kv_heads": 33, "hidden_size": 33 * 128}, "attention heads are not divisible by tp"),
         ({"num_experts": 8, "experts_per_token": 2}, "shape unknown: expert_ffn_hidden_size"),
         ({"precision": "fp4"}, "precision fp4 is not modelled"),
+        ({"recompute": "every other month"}, "recomputation not understood: every other month"),
     ],
 )
 def test_a_row_that_cannot_be_estimated_says_why(change: dict[str, Any], reason: str) -> None:
@@ -115,3 +116,19 @@ def test_experts_counted_outside_of_dp_are_folded_into_it() -> None:
     got = predict(inside, outside)
     assert got["est_status"].to_list() == [OK, OK]
     assert got["est_step_time_s"][0] == got["est_step_time_s"][1]
+
+
+def test_words_of_other_tables_are_understood() -> None:
+    plain = row(recompute="full", zero_stage_or_fsdp="zero1", pp=2, dp=2, pipeline_schedule="gpipe")
+    other = row(
+        recompute="every_layer", zero_stage_or_fsdp="distributed optimizer", pp=2, dp=2, pipeline_schedule="AFAB"
+    )
+    got = predict(plain, other)
+    assert got["est_status"].to_list() == [OK, OK]
+    assert got["est_mem_bytes"][0] == got["est_mem_bytes"][1]
+    assert got["est_step_time_s"][0] == got["est_step_time_s"][1]
+
+
+def test_a_row_that_ran_with_uneven_chunks_is_estimated() -> None:
+    got = predict(row(pp=2, dp=2, vpp=3, grad_accum=3))
+    assert got["est_status"].to_list() == [OK]
