@@ -52,7 +52,7 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
     recipes = own_recipes(usable)
     if not recipes:
         raise StoreError(
-            f"Nothing to calibrate on: a fit needs {FEWEST} completed runs of one framework on one kind of accelerator; "
+            f"Nothing to calibrate on: a fit needs {FEWEST} completed runs of one framework on one kind of card; "
             f"the store has {usable.height} usable runs of any kind. Ingest more, or use --published."
         )
     target = folder or home.path / "calibration"
