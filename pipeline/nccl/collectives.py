@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -88,9 +89,10 @@ class _Layout:
 
     def scan(self, data: bytes) -> pl.LazyFrame:
         """One row per line, blank lines included; `line` counts from 0."""
+        encoding: Literal["utf8", "utf8-lossy"] = "utf8" if data.isascii() else "utf8-lossy"
         return pl.scan_csv(
             data, separator=" ", has_header=False, schema=self.schema, quote_char=None, truncate_ragged_lines=True,
-            missing_columns="insert", extra_columns="ignore", row_index_name="line", encoding="utf8-lossy",
+            missing_columns="insert", extra_columns="ignore", row_index_name="line", encoding=encoding,
         )  # fmt: skip
 
 
@@ -149,32 +151,33 @@ def _layout(data: bytes) -> _Layout | None:
 
 def _summed(layout: _Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:
     """COLL lines of one layout added up, and the indices of all other lines."""
+    # Lines of another layout, and those with words behind the last one, are groups of their own.
     is_other = pl.col("mark").ne_missing(pl.lit("opCount")) | pl.col("more").is_not_null()
-    nranks = pl.col("nranks").first() if layout.has_nranks else pl.lit(None, pl.String).first().alias("nranks")
+    nranks = [pl.col("nranks").first()] if layout.has_nranks else []
     rows = (
         layout.scan(data)
-        .group_by(*_KEY)
+        .group_by(*_KEY, other=pl.when(is_other).then("line"))
         .agg(
-            nranks,
+            *nranks,
             pl.len().alias("lines"),
             pl.col("last_op").last(),
             pl.col("line").first().alias("first"),
             pl.col("line").last().alias("last"),
-            pl.col("line").filter(is_other).alias("other"),
         )
         .collect()
     )
+    if not nranks:
+        rows = rows.with_columns(nranks=pl.lit(None, pl.String))
     is_intact = pl.all_horizontal(pl.col(name).str.contains(_SHAPES[name]) for name in _KEY).fill_null(value=False)
-    has_others = pl.col("other").list.len() > 0
-    good = rows.filter(is_intact & ~has_others)
-    left = rows.filter(has_others)["other"].explode().drop_nulls().to_numpy()
-    odd = rows.filter(~(is_intact & ~has_others))
-    # Groups that are not intact, or that hold a glued line: all their lines are read one by one.
-    if not odd.is_empty() and odd["lines"].sum() > len(left):
-        keys = odd.select(_KEY)
-        found = layout.scan(data).select("line", *_KEY).collect().join(keys, on=_KEY, how="semi", nulls_equal=True)
-        left = found["line"].to_numpy()
-    return good, np.sort(left)
+    others = rows["other"].drop_nulls()
+    rows = rows.filter(pl.col("other").is_null())
+    odd = rows.filter(~is_intact)
+    left = others.to_numpy()
+    if not odd.is_empty():
+        found = layout.scan(data).filter(~is_other).select("line", *_KEY).collect()
+        damaged = found.join(odd.select(_KEY), on=_KEY, how="semi", nulls_equal=True)["line"].to_numpy()
+        left = np.concatenate((left, damaged))
+    return rows.filter(is_intact), np.sort(left.astype(np.int64))
 
 
 def _facts(summed: pl.DataFrame, numbers: np.ndarray, first_line: int) -> pl.DataFrame:

@@ -79,29 +79,6 @@ class Facts:
                 by_kind[kind].append(frame)
         return cls({kind: frames[0] if len(frames) == 1 else pl.concat(frames) for kind, frames in by_kind.items()})
 
-    def compact(self) -> Facts:
-        """The same with what can be added up added up, so that the facts of a long file stay small."""
-        return Facts({kind: _added_up(kind, frame) for kind, frame in self.frames.items()})
-
-
-def _added_up(kind: str, frame: pl.DataFrame) -> pl.DataFrame:
-    names = frame.columns
-    if kind == "coll":
-        # Calls before and after a communicator was made anew stay apart: the fold tells them by their first line.
-        return frame
-    if "lines" not in names:
-        return frame
-    sums = [name for name in ("lines", "clean") if name in names]
-    firsts = [name for name in ("line_no",) if name in names]
-    key = [name for name in names if name not in (*sums, *firsts)]
-    if kind == "link":
-        return frame
-    return (
-        frame.group_by(key, maintain_order=True)
-        .agg(pl.col(sums).sum(), *(pl.col(name).min() for name in firsts))
-        .select(names)
-    )
-
 
 class Notes:
     """Collects rows while a block is scanned."""

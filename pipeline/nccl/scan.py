@@ -25,25 +25,21 @@ _NETWORK = re.compile(r"Using network (.+)")
 _ENV = re.compile(r"([NR]CCL_\w+) set by environment to (.*?)\.?\Z")
 
 
-def may_hold_nccl(data: bytes) -> bool:
-    """Whether a block may hold anything for us: a quick look, since most blocks of most logs do not."""
-    return b"NCCL" in data or bench.may_hold_rows(data)
-
-
 def scan(data: bytes, first_line: int) -> Facts:
     """Facts of a block of whole lines, of which the first has the given number."""
     notes = Notes()
-    watchdog.read_context(data, first_line, notes)
-    if not may_hold_nccl(data):
+    if b"NCCL" not in data and not bench.may_hold_rows(data):
         return notes.facts()
-    has_hangs = any(literal.encode() in data for literal in watchdog.LITERALS)
-    scanner = _Scanner(notes, has_tables=bench.may_hold_rows(data), has_hangs=has_hangs)
     if collectives.is_worth_it(data):
-        for line_no, line in collectives.add_up(data, first_line, notes):
-            scanner.line(line, line_no)
+        numbered = collectives.add_up(data, first_line, notes)
+        rest = b"\n".join(line for _, line in numbered)
     else:
-        for line_no, line in enumerate(data.split(b"\n"), first_line):
-            scanner.line(line, line_no)
+        numbered, rest = list(enumerate(data.split(b"\n"), first_line)), data
+    has_hangs = any(literal.encode() in rest for literal in watchdog.LITERALS)
+    watchdog.read_context(rest, [number for number, _ in numbered], notes)
+    scanner = _Scanner(notes, has_tables=bench.may_hold_rows(rest), has_hangs=has_hangs)
+    for line_no, line in numbered:
+        scanner.line(line, line_no)
     scanner.finish()
     return notes.facts()
 

@@ -51,6 +51,15 @@ def classify(text: str) -> tuple[str, str]:
     return next(((n, severity) for n, severity, pattern in _COMPILED if pattern.search(text)), ("other", "unknown"))
 
 
+def shape_of(text: str) -> str:
+    """The text without its digits and addresses.
+
+    >>> shape_of("NET/IB : Got completion from peer 10.0.0.1<4791> with error 12, len 0x1f")
+    'NET/IB : Got completion from peer #<#> with error #, len #'
+    """
+    return _VARYING.sub("#", text)
+
+
 def read_warning(message: Message, line_no: int, notes: Notes) -> None:
     """A WARN line, counted with those that differ in digits and addresses only."""
     text = message.text[:TEXT_CHARS]
@@ -60,7 +69,7 @@ def read_warning(message: Message, line_no: int, notes: Notes) -> None:
 def warning_rows(warns: pl.DataFrame) -> pl.DataFrame:
     """The fold for one file: rows of `nccl_warnings`."""
     texts = warns["text"].unique().to_list()
-    shapes = {text: _VARYING.sub("#", text) for text in texts}
+    shapes = {text: shape_of(text) for text in texts}
     told = {text: classify(text) for text in texts}
     named = warns.sort("line_no").with_columns(
         shape=pl.col("text").replace_strict(shapes, return_dtype=pl.String),

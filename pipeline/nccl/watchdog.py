@@ -7,6 +7,7 @@ within a group in old builds and was cached per process until mid-2026 (pytorch 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 
 from pipeline.nccl.facts import Notes
@@ -45,11 +46,11 @@ _STUCK = re.compile(
 # a literal, so that a block is searched at the speed of memory.
 _DIED = re.compile(rb"\[rank(\d{1,7})\]:\s*((?:[A-Za-z_][\w.]*)?(?:Error|Exception)\b[^\r\n]*)")
 _FOLLOWERS = (b"DistBackendError", b"NCCL", b"ProcessGroup", b"Gloo", b"Socket Timeout", b"Connection reset")
-_WORLDS = (
-    re.compile(rb"worker \d{1,7} of (\d{1,7})\b"),
-    re.compile(rb"world_size['\"]?(?: ?[:=] ?|\.{3,}\s*)(\d{1,7})\b"),
-    re.compile(rb"WORLD_SIZE[:=] ?(\d{1,7})\b"),
-)
+_WORLDS = {
+    b"I am worker ": re.compile(rb"I am worker \d{1,7} of (\d{1,7})\b"),
+    b"world_size": re.compile(rb"world_size['\"]?(?: ?[:=] ?|\.{3,}\s*)(\d{1,7})\b"),
+    b"WORLD_SIZE": re.compile(rb"WORLD_SIZE[:=] ?(\d{1,7})\b"),
+}
 _ENOUGH = 32
 LITERALS = ("Watchdog caught", "work: ", "got stuck", "Heartbeat monitor timed out")
 
@@ -75,17 +76,23 @@ def read_watchdog(line: str, line_no: int, notes: Notes) -> bool:
     return hit
 
 
-def read_context(data: bytes, first_line: int, notes: Notes) -> None:
-    """What helps to judge a hang: ranks that fail for a reason of their own, the size of the job. A few of each."""
+def read_context(data: bytes, numbers: Sequence[int], notes: Notes) -> None:
+    """What helps to judge a hang: ranks that fail for a reason of their own, the size of the job. A few of each.
+
+    `numbers` are the numbers of the lines of `data`. Blocks without NCCL in them are not looked at.
+    """
 
     def line_of(found: re.Match[bytes]) -> int:
-        return first_line + data.count(b"\n", 0, found.start())
+        return numbers[data.count(b"\n", 0, found.start())]
 
-    for died in islice(_DIED.finditer(data), _ENOUGH):
+    has_failures = b"[rank" in data and (b"Error" in data or b"Exception" in data)
+    for died in islice(_DIED.finditer(data), _ENOUGH) if has_failures else ():
         if not any(word in died[2] for word in _FOLLOWERS):
             text = died[2].decode("utf-8", "replace")[:500]
             notes.add("watchdog", line_of(died), "died", int(died[1]), *(None,) * 11, text)
-    for pattern in _WORLDS:
+    for literal, pattern in _WORLDS.items():
+        if literal not in data:  # many times faster than a pattern that looks for it
+            continue
         for world in islice(pattern.finditer(data), 1):
             notes.add("watchdog", line_of(world), "world", *(None,) * 9, int(world[1]), *(None,) * 3)
 
