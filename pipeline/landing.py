@@ -210,12 +210,14 @@ class Reader:
     Attributes:
         path: local path or URL.
         size: a plain file is read up to here: what is appended meanwhile belongs to the next ingest.
+        is_hashed: whether `sha256` is wanted; a ledger does, a look at a file does not.
         sha256: hash of the bytes on disk, once they have been read from the first to the last.
         is_compressed: known once reading has begun.
     """
 
     path: str
     size: int | None = None
+    is_hashed: bool = True
     sha256: str | None = field(default=None, init=False)
     is_compressed: bool = field(default=False, init=False)
     _checked_bytes: int = field(default=0, init=False)
@@ -272,7 +274,7 @@ class Reader:
         """
         is_resumed = self._tape is not None
         try:
-            tape = self._tape = self._tape or _Tape(_open(self.path), size=self.size)
+            tape = self._tape = self._tape or _Tape(_open(self.path), size=self.size, is_hashed=self.is_hashed)
             with tape.raw:
                 self.is_compressed = not is_resumed and tape.is_compressed
                 yield from _decompressed(tape) if self.is_compressed else _read_on(_buffered(tape))
@@ -285,7 +287,7 @@ class Reader:
             ) from error
         except OSError as error:
             raise UnreadableError(f"Cannot read {self.path}: {error.strerror or error}. Ingest again later.") from error
-        self.sha256 = None if is_resumed else tape.sha256
+        self.sha256 = None if is_resumed or not self.is_hashed else tape.sha256
 
 
 def _open(path: str) -> IO[bytes]:
@@ -298,9 +300,16 @@ class _Tape(io.RawIOBase):
     """Passes reads through, counts and hashes them, and remembers the first and the last bytes."""
 
     def __init__(
-        self, raw: IO[bytes], *, size: int | None = None, head: bytes = b"", recent: bytes = b"", start: int = 0
+        self,
+        raw: IO[bytes],
+        *,
+        size: int | None = None,
+        head: bytes = b"",
+        recent: bytes = b"",
+        start: int = 0,
+        is_hashed: bool = True,
     ) -> None:
-        self.raw, self._size = raw, size
+        self.raw, self._size, self._is_hashed = raw, size, is_hashed
         self.start = self.position = start
         self.head = head
         self._recent, self._held = deque([recent]), len(recent)
@@ -350,7 +359,8 @@ class _Tape(io.RawIOBase):
 
     def _take(self, count: int) -> bytes:
         data = self.raw.read(count if self._size is None else min(count, self._size - self.position))
-        self._digest.update(data)
+        if self._is_hashed:
+            self._digest.update(data)
         if self.position < MARK_BYTES:
             self.head += data[: MARK_BYTES - self.position]
         self.position += len(data)

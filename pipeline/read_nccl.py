@@ -52,7 +52,7 @@ class NcclReader:
 
     def frames(self, source: int) -> dict[str, pl.DataFrame]:
         """What a file has said so far, by kind, for whoever reads on in it later."""
-        return dict(Facts.merge(self._facts.get(source, [])).compact().frames)
+        return dict(compact(Facts.merge(self._facts.get(source, []))).frames)
 
     def restore(self, source: int, frames: Mapping[str, pl.DataFrame]) -> None:
         """Take over what the lines before said."""
@@ -138,7 +138,7 @@ def read_network(
 
 
 def _read_one(row: dict[str, Any], reader: NcclReader, workers: int) -> None:
-    source, path, chunks = row["source"], row["path"], Reader(row["path"]).chunks()
+    source, path, chunks = row["source"], row["path"], Reader(row["path"], is_hashed=False).chunks()
     if row["kind"] == "flight_record":
         reader.add_dump(source, path, limited(chunks, path, MAX_BYTES))
         return

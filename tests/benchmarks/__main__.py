@@ -24,6 +24,7 @@ from schemas.registry import VIEWS
 from tests.benchmarks import logs
 from tests.benchmarks.estimate import estimator_rates
 from tests.benchmarks.growth import growth
+from tests.benchmarks.nccl import nccl_rates
 
 RUNS = 2_000
 TABLE_STYLE: dict[str, Any] = {
@@ -82,6 +83,7 @@ def main() -> None:
         for measure in (
             lambda: logs.rates(sweep, scratch),
             lambda: logs.beside_a_script(scratch),
+            lambda: nccl_rates(scratch),
             lambda: ingest_rate(sweep, scratch),
             lambda: growth(sweep, scratch),
             lambda: query_latency(scratch),
