@@ -68,14 +68,19 @@ def analyse_limited(chunks: Iterable[bytes], limits: WorkerLimits | None = None)
     raise RefusedError(_death_in_words(exit_code, limits, was_late=was_late, size=len(raw)))
 
 
+def worker_command(limits: WorkerLimits) -> list[str]:
+    """How the worker is started: our own code on our own path, nothing of the user's environment or directory."""
+    script = _SCRIPT.format(path=[os.path.abspath(entry) for entry in sys.path])
+    return [sys.executable, "-I", "-S", "-c", script, json.dumps(vars(limits))]
+
+
 def _converse(chunks: Iterable[bytes], limits: WorkerLimits) -> tuple[bytes, int, bool]:
     """What the worker wrote, its exit code, and whether the clock killed it. Always leaves it dead."""
     environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
     # Threads of a linear algebra library that nobody uses here would take address space.
     environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    script = _SCRIPT.format(path=[os.path.abspath(entry) for entry in sys.path])
     with subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-        [sys.executable, "-I", "-S", "-c", script, json.dumps(vars(limits))],
+        worker_command(limits),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd="/",
         start_new_session=True,
     ) as process:  # fmt: skip

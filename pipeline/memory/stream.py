@@ -25,13 +25,17 @@ _INT = (
 _SHORT = b"|".join(rb"\x%02x.{%d}" % (size, size) for size in range(16))
 _TEXT = rb"(h.|j.{4}|\x8c(?:" + _SHORT + rb")(\x94?))"
 _OTHER = rb"(?:h.|j.{4}|N|\x88|\x89|K.|M..|J.{4}|G.{8})"
+_TEXT_REF = rb"(h.|j.{4})"
+_STACK = rb"(?:(h.|j.{4})u|(\]\x94?\()|(\]\x94?)u)"
 _PAIR = rb"(?:h.|j.{4}|K.K.\x86(\x94?))"
 _REFS_TO_END = re.compile(rb"((?:j.{4}|h.)++)e(?=[^(])", re.DOTALL)  # after 1,000 values a second part follows
 _REFS = re.compile(rb"j.{4}|h.", re.DOTALL)
 _AHEAD_BYTES = 1 << 16
-_MAX_TEMPLATES = 8
+_MAX_TEMPLATES = 16
 _NO_MATCH = -2
 _LONG1, _SHORT_TEXT = 0x8A, 0x8C
+_WITH_MEMO = 3  # `]`, MEMOIZE, `(`
+_SHORT_GET = 2  # `h` and its index
 _INTEGERS = frozenset({"addr", "device_free", "size", "stream", "time_us"})
 _LABELS = ("category", "user_metadata")
 _TEXTS = frozenset({"action", "compile_context", *_LABELS})
@@ -54,15 +58,16 @@ class StackRef:
 
 @dataclass(frozen=True)
 class Template:
-    """Pattern of an entry up to its stack, which comes last where there is one; which group holds which value.
+    """Pattern of an entry, up to where its stack begins if that stands there in full; which group holds which value.
 
     `fields`: action, address, size, time and stream. Group 0 is not empty where the dict went into the memo; `memos`
     are such groups of pairs (with None) and of texts that stand there in full (with the group of the text).
     """
 
     keys: tuple[str, ...]
-    head: re.Pattern[bytes]
+    entry: re.Pattern[bytes]
     has_frames: bool
+    has_texts: bool
     fields: tuple[int, int, int, int | None, int | None]
     labels: tuple[int, ...]
     memos: tuple[tuple[int, int | None], ...]
@@ -78,6 +83,7 @@ class SnapshotMachine(Machine):
         self._stack_index: dict[int, int] = {}
         self._stack_of_bytes: dict[bytes, StackRef] = {}
         self._templates: list[Template] = []
+        self._is_plain = False
         self._actions: dict[bytes, int] = {}
         self._labels: dict[bytes, int] = {}
         self._streams: dict[bytes, int] = {}
@@ -163,9 +169,10 @@ class SnapshotMachine(Machine):
 
     def _learn(self, keys: tuple[str, ...]) -> None:
         if len(self._templates) < _MAX_TEMPLATES and all(keys != known.keys for known in self._templates):
-            template = _template(keys, self.memo)
-            if template:
-                self._templates.append(template)
+            # Texts are references nearly always; where some stand there in full, the second one matches.
+            self._templates += [
+                template for text in (_TEXT_REF, _TEXT) if (template := _template(keys, self.memo, text))
+            ]
 
     def _match_events(self) -> bool:
         """Take as many entries as match; whether there was one. `pos` stands behind the first one's `}`."""
@@ -175,7 +182,9 @@ class SnapshotMachine(Machine):
             matched = next((at for at, known in enumerate(self._templates) if self._match_with(known)), None)
             if matched is None:
                 break
-            self._templates.insert(0, self._templates.pop(matched))  # entries of a kind come in runs
+            # Entries of a kind come in runs.
+            self._templates.insert(len(self._templates) if self._is_plain else 0, self._templates.pop(matched))
+            self._is_plain = False
             self._look_ahead()
             if self.buffer[self.pos : self.pos + 1] != b"}":
                 self._push_run(begin, self.sink.count)
@@ -193,75 +202,83 @@ class SnapshotMachine(Machine):
 
     def _match_with(self, template: Template) -> bool:
         """Match entries from `pos` on with one template, up to the first that differs; whether there was one."""
-        buffer, pos, memo, match_head = self.buffer, self.pos, self.memo, template.head.match
+        buffer, pos, memo, match_entry = self.buffer, self.pos, self.memo, template.entry.match
         (addrs, sizes, times), (actions, streams, stacks, labels) = self.sink.raw_lists()
         at_action, at_addr, at_size, at_time, at_stream = template.fields
+        known_actions, known_streams, has_frames = self._actions, self._streams, template.has_frames
+        known_labels, at_labels, has_texts = self._labels, template.labels, template.has_texts
         taken, done = 0, pos
-        while head := match_head(buffer, pos):
-            values, pos, size, stack = head.groups(), head.end(), len(memo), NO_STACK
+        while entry := match_entry(buffer, pos):
+            values, size, stack = entry.groups(), len(memo), NO_STACK
+            pos = entry.end()
             if values[0]:
                 memo.append(UNSET)
+            has_text = not has_texts
             for mark, text in template.memos:
                 if values[mark]:
                     memo.append(UNSET if text is None else self._text(values[text]))
-            if template.has_frames:
-                pos, stack = self._stack_at(pos)
-            action = self._action(values[at_action])
-            if stack == _NO_MATCH or action == UNKNOWN or buffer[pos : pos + 1] != b"u":
+                    has_text = True
+            if has_frames:
+                pos, stack = self._stack_at(pos, *values[-3:])
+            action = known_actions.get(values[at_action])
+            if action is None:
+                action = self._action(values[at_action])
+            if stack == _NO_MATCH or action == UNKNOWN:
                 del memo[size:]
                 break
             addrs.append(values[at_addr])
             sizes.append(values[at_size])
             times.append(b"" if at_time is None else values[at_time])
             actions.append(action)
-            streams.append(0 if at_stream is None else self._stream(values[at_stream]))
+            if at_stream is None:
+                streams.append(0)
+            else:
+                stream = known_streams.get(values[at_stream])
+                streams.append(self._stream(values[at_stream]) if stream is None else stream)
             stacks.append(stack)
-            labels.append(self._label(values, template.labels) if template.labels else 0)
+            label = 0
+            for at in at_labels:
+                found = known_labels.get(values[at])
+                label = label or (self._label(values[at]) if found is None else found)
+            labels.append(label)
             taken += 1
-            pos += 1
             done = pos
-            if buffer[pos : pos + 1] != b"}":
+            if not has_text or buffer[pos : pos + 1] != b"}":
+                self._is_plain = not has_text  # the faster template would do from here on
                 break
             pos += 1
         self.sink.added(taken)
         self.pos = done
         return taken > 0
 
-    def _stack_at(self, pos: int) -> tuple[int, int]:
-        """Where the value of `frames` ends and the number of its stack; _NO_MATCH where it is for the machine."""
-        buffer = self.buffer
-        kind = buffer[pos : pos + 1]
-        if kind in (b"h", b"j"):
-            end = pos + (2 if kind == b"h" else 5)
-            index = int.from_bytes(buffer[pos + 1 : end], "little")
-            frames = self.memo[index] if index < len(self.memo) else None
-            if type(frames) is StackRef:
-                return end, frames.index
-            return end, self.stack_index(frames) if type(frames) is list else _NO_MATCH
-        return self._new_stack_at(pos + 1) if kind == b"]" else (pos, _NO_MATCH)
+    def _stack_at(self, pos: int, ref: bytes | None, opened: bytes | None, empty: bytes | None) -> tuple[int, int]:
+        """Where an entry ends whose last value is its stack, and the number of the stack; _NO_MATCH for the machine.
 
-    def _new_stack_at(self, pos: int) -> tuple[int, int]:
-        """The same for a list that stands there in full; `pos` is behind its `]`."""
-        buffer = self.buffer
-        is_memoized = buffer[pos : pos + 1] == b"\x94"
-        pos += is_memoized
-        opens = buffer[pos : pos + 1]
-        if opens == b"(":
-            pos += 1
+        `pos` stands behind the entry, except for a list that has been `opened`: there behind its mark.
+        """
+        memo = self.memo
+        if opened:
+            buffer = self.buffer
             end = buffer.find(b"eu", pos, pos + _AHEAD_BYTES)
             stack = self._stack_of_bytes.get(buffer[pos:end]) if end > 0 else None
             if stack is None:  # never seen, or the two bytes are part of a reference
                 match = _REFS_TO_END.match(buffer, pos)
-                if match is None:
+                if match is None or buffer[match.end() : match.end() + 1] != b"u":
                     return pos, _NO_MATCH
                 end = match.end() - 1
                 stack = self._stack_of(match.group(1))
-            if is_memoized:
-                self.memo.append(stack)
-            return end + 1, stack.index
-        if opens == b"u" and is_memoized:
-            self.memo.append([])
-        return pos, NO_STACK if opens == b"u" else _NO_MATCH
+            if len(opened) == _WITH_MEMO:
+                memo.append(stack)
+            return end + 2, stack.index
+        if ref:
+            index = ref[1] if len(ref) == _SHORT_GET else int.from_bytes(ref[1:], "little")
+            frames = memo[index] if index < len(memo) else None
+            if type(frames) is StackRef:
+                return pos, frames.index
+            return pos, self.stack_index(frames) if type(frames) is list else _NO_MATCH
+        if empty and len(empty) > 1:
+            memo.append([])
+        return pos, NO_STACK
 
     def _stack_of(self, refs: bytes) -> StackRef:
         """The stack of these references. Lists with the same frames become one; the frames are looked up at the end."""
@@ -278,15 +295,9 @@ class SnapshotMachine(Machine):
             code = self._actions[ref] = UNKNOWN if text is None else self.sink.code(text)
         return code
 
-    def _label(self, values: tuple[bytes, ...], groups: tuple[int, ...]) -> int:
-        for group in groups:
-            ref = values[group]
-            label = self._labels.get(ref)
-            if label is None:
-                label = self._labels[ref] = self.sink.label((self._text(ref) or "")[:200])
-            if label:
-                return label
-        return 0
+    def _label(self, ref: bytes) -> int:
+        label = self._labels[ref] = self.sink.label((self._text(ref) or "")[:200])
+        return label
 
     def _stream(self, value: bytes) -> int:
         number = self._streams.get(value)
@@ -302,7 +313,7 @@ class SnapshotMachine(Machine):
         return value if type(value) is str else None
 
 
-def _template(keys: tuple[str, ...], memo: list[object]) -> Template | None:
+def _template(keys: tuple[str, ...], memo: list[object], text: bytes) -> Template | None:
     """The pattern of entries with these keys in this order; None where it would not be worth one."""
     if "frames" in keys[:-1] or not set(keys) >= {"action", "size"} or not set(keys) & {"addr", "device_free"}:
         return None
@@ -319,19 +330,22 @@ def _template(keys: tuple[str, ...], memo: list[object]) -> Template | None:
         if key in _INTEGERS:
             pattern += _INT
         elif key in _TEXTS:
-            memos.append((groups[key] + 1, groups[key]))
-            pattern += _TEXT
+            pattern += text
+            if text is _TEXT:
+                memos.append((groups[key] + 1, groups[key]))
         elif key == "pool_id":
             memos.append((groups[key], None))
             pattern += _PAIR
         else:
             pattern += _OTHER
+    pattern += _STACK if "frames" in keys else b"u"
     place = groups.get("addr", groups.get("device_free"))
     assert place is not None  # noqa: S101 - one of the two is among the keys
     return Template(
         keys=keys,
-        head=re.compile(pattern, re.DOTALL),
+        entry=re.compile(pattern, re.DOTALL),
         has_frames="frames" in keys,
+        has_texts=text is _TEXT,
         fields=(groups["action"], place, groups["size"], groups.get("time_us"), groups.get("stream")),
         labels=tuple(groups[key] for key in _LABELS if key in groups),
         memos=tuple(memos),

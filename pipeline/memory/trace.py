@@ -74,7 +74,6 @@ class EventSink:
     count: int = 0
     _label_index: dict[str, int] = field(default_factory=lambda: {"": 0})
     _chunks: list[Events] = field(default_factory=list)
-    _rows: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
     _raw: tuple[list[bytes], ...] = field(default_factory=lambda: ([], [], []))
     _known: tuple[list[int], ...] = field(default_factory=lambda: ([], [], [], []))
 
@@ -99,21 +98,16 @@ class EventSink:
             self.note_unknown(action)
         place = event.get("device_free") if code == OOM else event.get("addr")
         time = event.get("time_us")
-        row = (
-            code,
-            integer_of(0 if place is None else place, "the address of an event"),
-            count_of(event.get("size", 0), "the size of an event"),
-            integer_of(event.get("stream", 0), "the stream of an event", bits=63),
-            NO_TIME if time is None else integer_of(time, "the time of an event", bits=63),
-            stack,
-            self.label(_word(event)),
-        )
-        if self._raw[0]:
-            self._flush_raw()
-        self._rows.append(row)
-        if len(self._rows) >= FLUSH_ROWS:
-            self._flush_rows()
-        self.count += 1
+        (addrs, sizes, times), (actions, streams, stacks, labels) = self._raw, self._known
+        # As opcodes, like those that are taken over undecoded: rows of two kinds would be decoded in many small parts.
+        addrs.append(_opcode(integer_of(0 if place is None else place, "the address of an event")))
+        sizes.append(_opcode(count_of(event.get("size", 0), "the size of an event")))
+        streams.append(integer_of(event.get("stream", 0), "the stream of an event", bits=63))
+        times.append(b"" if time is None else _opcode(integer_of(time, "the time of an event", bits=63)))
+        actions.append(code)
+        stacks.append(stack)
+        labels.append(self.label(_word(event)))
+        self.added(1)
         return self.count - 1
 
     def note_unknown(self, action: str) -> None:
@@ -122,48 +116,36 @@ class EventSink:
 
     def raw_lists(self) -> tuple[tuple[list[bytes], ...], tuple[list[int], ...]]:
         """Lists to append to, then `added`: opcodes of addr, size, time; numbers of action, stream, stack, label."""
-        if self._rows:
-            self._flush_rows()
         return self._raw, self._known
 
     def added(self, count: int) -> None:
         """`count` events were appended to the lists."""
         self.count += count
         if len(self._raw[0]) >= FLUSH_ROWS:
-            self._flush_raw()
+            self._flush()
 
     def events(self) -> Events:
         """Everything so far."""
-        if self._rows:
-            self._flush_rows()
         if self._raw[0]:
-            self._flush_raw()
+            self._flush()
         if len(self._chunks) > 1:
             pieces = zip(*(vars(chunk).values() for chunk in self._chunks), strict=True)
             self._chunks = [Events(*(np.concatenate(columns) for columns in pieces))]
         return self._chunks[0] if self._chunks else no_events()
 
-    def _flush_rows(self) -> None:
-        action, addr, size, stream, time, stack, label = zip(*self._rows, strict=True)
-        numbers = _numbers(action, stream, stack, label)
-        self._chunks.append(
-            Events(
-                **numbers,
-                addr=np.array(addr, np.uint64),
-                size=np.array(size, np.int64),
-                time_us=np.array(time, np.int64),
-            )
-        )
-        self._rows.clear()
-
-    def _flush_raw(self) -> None:
+    def _flush(self) -> None:
         addr, size, time = (decode_integers(parts) for parts in self._raw)
         times = np.where([bool(part) for part in self._raw[2]], time.astype(np.int64), NO_TIME)
         if size.size and int(size.max()) >> 63:
             raise RefusedError("an event of over 2**63 bytes")
         action, stream, stack, label = self._known
-        numbers = _numbers(action, stream, stack, label)
-        self._chunks.append(Events(**numbers, addr=addr, size=size.astype(np.int64), time_us=times))
+        self._chunks.append(
+            Events(
+                action=np.array(action, np.uint8), addr=addr, size=size.astype(np.int64),
+                stream=np.array(stream, np.int64), time_us=times, stack=np.array(stack, np.int32),
+                label=np.array(label, np.int32),
+            )
+        )  # fmt: skip
         for parts in self._raw:
             parts.clear()
         for codes in self._known:
@@ -173,13 +155,9 @@ class EventSink:
 _CODES = {action: code for code, action in enumerate(ACTIONS)}
 
 
-def _numbers(
-    action: Sequence[int], stream: Sequence[int], stack: Sequence[int], label: Sequence[int]
-) -> dict[str, Any]:
-    return {
-        "action": np.array(action, np.uint8), "stream": np.array(stream, np.int64),
-        "stack": np.array(stack, np.int32), "label": np.array(label, np.int32),
-    }  # fmt: skip
+def _opcode(value: int) -> bytes:
+    """A number below 2**64 as LONG1 with nine bytes."""
+    return b"\x8a\x09" + value.to_bytes(9, "little")
 
 
 def _word(event: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from pipeline.store.home import Home
 from pipeline.store.published import connect, current
 from schemas.registry import VIEWS
 from tests.benchmarks import logs
+from tests.benchmarks import logs, memory
 from tests.benchmarks.estimate import estimator_rates
 from tests.benchmarks.growth import growth
 from tests.benchmarks.nccl import nccl_rates
@@ -88,6 +89,7 @@ def main() -> None:
             lambda: growth(sweep, scratch),
             lambda: query_latency(scratch),
             estimator_rates,
+            lambda: memory.costs(scratch),
         ):
             sys.stdout.write(f"{measure()}\n")
             sys.stdout.flush()
