@@ -21,7 +21,6 @@ from pipeline.simulate.sweep import write_sweep
 from pipeline.store.home import Home
 from pipeline.store.published import connect, current
 from schemas.registry import VIEWS
-from tests.benchmarks import logs
 from tests.benchmarks import logs, memory
 from tests.benchmarks.estimate import estimator_rates
 from tests.benchmarks.growth import growth
