@@ -130,12 +130,16 @@ def clean(lines: pl.DataFrame) -> pl.DataFrame:
     """Strip line ends, colours and launcher prefixes; a line of carriage returns becomes one row per redraw."""
     rows = lines.with_columns(pl.col("text").str.strip_chars_end("\r\n"))
     if _any(rows, pl.col("text").str.contains("\r", literal=True)):
-        rows = rows.with_columns(pl.col("text").str.split("\r")).explode("text")
+        # A launcher puts its prefix in front of the physical line, so it stands for every redraw.
+        rows = rows.with_columns(pl.col("text").str.split("\r"), shared=_prefix()).explode("text")
     if _any(rows, pl.col("text").str.len_bytes() > MAX_LINE_CHARS):
         rows = rows.with_columns(pl.col("text").str.slice(0, MAX_LINE_CHARS))
     if _any(rows, pl.col("text").str.contains("\x1b", literal=True)):
         rows = rows.with_columns(pl.col("text").str.replace_all(_ANSI, ""))
-    rows = rows.with_columns(prefix=pl.col("text").str.extract(f"({_PREFIX})"))
+    rows = rows.with_columns(prefix=_prefix())
+    rows = rows.with_columns(text=pl.col("text").str.slice(pl.col("prefix").str.len_chars().fill_null(0)))
+    if "shared" in rows.columns:
+        rows = rows.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
     prefix = pl.col("prefix")
     if not _any(rows, prefix.is_not_null()):
         return rows.with_columns(rank=pl.lit(None, pl.Int64), host=pl.lit(None, pl.String))
@@ -144,8 +148,11 @@ def clean(lines: pl.DataFrame) -> pl.DataFrame:
         rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
         host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),
     )
-    rows = rows.with_columns(text=pl.col("text").str.slice(prefix.str.len_chars().fill_null(0)))
     return rows.join(labels, on="prefix", how="left", maintain_order="left")
+
+
+def _prefix() -> pl.Expr:
+    return pl.col("text").str.extract(f"({_PREFIX})")
 
 
 def _any(rows: pl.DataFrame, condition: pl.Expr) -> bool:

@@ -72,6 +72,10 @@ class TestCarriageReturns:
         rows = lines.clean(lines.split(0, b"x\n 10%|#|\r 50%|##|\rdone\n"))
         assert rows.select("line_no", "text").rows() == [(1, "x"), (2, " 10%|#|"), (2, " 50%|##|"), (2, "done")]
 
+    def test_the_prefix_of_a_line_holds_for_each_redraw(self) -> None:
+        rows = lines.clean(lines.split(0, b"[rank3]: 10%\r 50%\r[rank4]: done\n"))
+        assert rows.select("text", "rank").rows() == [(" 10%", 3), (" 50%", 3), (" done", 4)]
+
     def test_an_error_right_behind_a_bar_is_found(self) -> None:
         rows = lines.candidates(
             lines.split(0, b"\r 3%|1/30 [00:01]\rTraceback (most recent call last):\n"), ["Traceback"]
