@@ -164,15 +164,14 @@ def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
     declares a dialect knows its logs: a script of one's own may well print lines like those of nanoGPT.
     """
     counted = signs.filter(pl.col("is_early") == pl.col("is_early").any().over("source"))
-    parts = [
-        counted.filter(pl.col("literal").is_in(list(d.signature)))
-        .group_by("source")
-        .agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
-        .with_columns(dialect=pl.lit(d.name), is_declared=pl.lit(d.is_declared), place=pl.lit(place))
-        for place, d in enumerate(dialects)
-    ]
+    claims = pl.DataFrame(
+        [(d.name, d.is_declared, place, sign) for place, d in enumerate(dialects) for sign in set(d.signature)],
+        schema={"dialect": pl.String, "is_declared": pl.Boolean, "place": pl.Int64, "literal": pl.String},
+        orient="row",
+    )
+    claimed = counted.join(claims, on="literal").group_by("source", "dialect", "is_declared", "place")
     best = (
-        pl.concat(parts)
+        claimed.agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
         .sort("source", "is_declared", "distinct", "total", "place", descending=[False, True, True, True, False])
         .unique("source", keep="first", maintain_order=True)
     )

@@ -67,13 +67,16 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
         beginning of a file removed). Line ends stay; `clean` takes them off the few lines that matter.
     """
     kept = [(source, _whole_lines(data, first_line), first_line) for source, data, first_line in parts]
-    data = b"".join(part for _, part, _ in kept)
+    data = kept[0][1] if len(kept) == 1 else b"".join(part for _, part, _ in kept)
+    ends = _line_ends(data)
     try:
-        text = _lines_of(data)
+        text = _lines_of(data, ends)
     except pl.exceptions.ComputeError:  # not UTF-8 somewhere
-        text = _lines_of(data.decode("utf-8", errors="replace").encode("utf-8"))
-    counts = np.array([part.count(b"\n") for _, part, _ in kept], dtype=np.int64)
-    begin = np.cumsum(counts) - counts
+        data = data.decode("utf-8", errors="replace").encode("utf-8")
+        text = _lines_of(data, _line_ends(data))
+    stops = np.searchsorted(ends, np.cumsum([len(part) for _, part, _ in kept], dtype=np.int64))
+    begin = np.concatenate(([0], stops[:-1]))
+    counts = stops - begin
     first = np.array([first_line for _, _, first_line in kept], dtype=np.int64)
     return pl.DataFrame(
         {
@@ -84,9 +87,12 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
     )
 
 
-def _lines_of(data: bytes) -> pl.Series:
+def _line_ends(data: bytes) -> np.ndarray:
+    return np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))
+
+
+def _lines_of(data: bytes, ends: np.ndarray) -> pl.Series:
     """One text per line, line feed included. Raises polars' ComputeError for bytes that are not UTF-8."""
-    ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))
     offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
     raw = pa.Array.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     return pl.Series("text", raw, dtype=pl.Binary).cast(pl.String)
