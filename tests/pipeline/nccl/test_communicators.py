@@ -155,3 +155,13 @@ def test_a_host_that_swallowed_a_cut_text_is_mended() -> None:
     tables = tables_of(text)
     assert row_of(tables["nccl_ranks"])["host"] == "n7"
     assert row_of(tables["nccl_files"])["nccl_lines_damaged"] == 1
+
+
+def test_one_address_in_two_processes_is_two_communicators() -> None:
+    call = "{host}:100:100 [0] NCCL INFO AllReduce: opCount {n:x} sendbuff 0x1 recvbuff 0x1 count 8 datatype 7 op 0 root 0 comm 0x5a [nranks={size}] stream 0x2"
+    lines = [call.format(host=host, n=n, size=size) for n in range(400) for host, size in (("n1", 2), ("n2", 4))]
+    rows = tables_of(log(*lines))["nccl_collectives"]
+    assert rows["calls"].sum() == 800
+    # Without their initialisation only the size tells the two apart, and here not even that may be said.
+    assert set(rows["nranks"].to_list()) <= {2, 4, None}
+    assert rows["ranks_calling"].sum() == 2
