@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -142,7 +142,7 @@ def _read_one(row: dict[str, Any], reader: NcclReader, workers: int) -> None:
     if row["kind"] == "flight_record":
         reader.add_dump(source, path, limited(chunks, path, MAX_BYTES))
         return
-    blocks = ((data, first) for data, first, _ in lines.blocks(_joined(text_chunks(path, chunks))))
+    blocks = ((data, first) for data, first, _ in lines.blocks(text_chunks(path, chunks)))
     if workers == 1:
         for data, first_line in blocks:
             reader.add(source, data, first_line)
@@ -155,19 +155,6 @@ def _read_one(row: dict[str, Any], reader: NcclReader, workers: int) -> None:
                 reader.add_facts(source, waiting.popleft().result())
         for future in waiting:
             reader.add_facts(source, future.result())
-
-
-def _joined(chunks: Iterable[bytes], size: int = 16 << 20) -> Iterator[bytes]:
-    """Chunks of about `size`: what a block costs whatever its length is then paid less often."""
-    parts, length = [], 0
-    for chunk in chunks:
-        parts.append(chunk)
-        length += len(chunk)
-        if length >= size:
-            yield b"".join(parts)
-            parts, length = [], 0
-    if parts:
-        yield b"".join(parts)
 
 
 def limited(chunks: Iterable[bytes], path: str, most: int) -> bytes:

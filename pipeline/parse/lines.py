@@ -191,7 +191,7 @@ def blocks(
             open_line, start, line = [], end + 1, line + 1
         cut = piece.rfind(b"\n") + 1
         if cut > start:
-            data = b"".join([*open_line, piece[start:cut]])
+            data = b"".join([*open_line, memoryview(piece)[start:cut]])
             yield data, line, 0
             line += data.count(b"\n")
         open_line = [piece[cut:]] if cut < len(piece) else []
