@@ -144,3 +144,17 @@ ALL = (
     NCCL_FILES, NCCL_COMMUNICATORS, NCCL_RANKS, NCCL_LINKS, NCCL_COLLECTIVES, NCCL_TUNING, NCCL_WARNINGS, NCCL_BENCH,
     NCCL_HANGS, FLIGHT_RECORDS,
 )  # fmt: skip
+
+NCCL_FINDINGS = Table(
+    name="nccl_findings",
+    description="What NCCL's output shows to be slower than it could be, or risky: finding, evidence and remedy.",
+    grain="one row per rule and file; per host for slow_host, per run or sweep for mixed versions",
+    primary_key=("nccl_rule", "source_path", "evidence"),
+    column_names=(
+        "nccl_rule", "evidence", "remedy", "fact_source", "places", "origin", "sweep", "run_dir", "source_path",
+        "line_no",
+    ),
+    layer="view",
+)  # fmt: skip
+
+VIEWS = (NCCL_FINDINGS,)

@@ -32,6 +32,20 @@ HANG_EVIDENCE: dict[str, str] = {
     "flight_recorder": "dumps of PyTorch's flight recorder",
 }
 
+RULE: dict[str, str] = {
+    "socket_despite_ib": "ranks talk over TCP sockets although InfiniBand or RoCE is there",
+    "socket_network": "ranks of several nodes talk over TCP sockets; whether something faster is there is not logged",
+    "gdrdma_off": "an RDMA network is in use without GPUDirect RDMA: data goes through host memory",
+    "tp_across_nodes": "a tensor-parallel group spans nodes",
+    "slow_host": "a host whose every benchmark is below those of like hosts",
+    "low_busbw": "bus bandwidth below what like benchmarks of the sweep reach",
+    "fewer_channels": "fewer channels than like runs of the sweep",
+    "mixed_versions_run": "one run loads several NCCL versions",
+    "mixed_versions_sweep": "runs of one sweep use several NCCL versions",
+    "sharp_fallback": "in-network reduction (SHARP) was asked for and is not in use",
+    "slow_init": "a communicator took many times longer to come up than those of like runs",
+}
+
 _FILE = (
     _text("nccl_flavour", "which library printed the lines", FLAVOUR),
     _int("nranks_max", "count", "ranks of the largest communicator that any line names", minimum=1),
@@ -201,4 +215,12 @@ _FLIGHT = (
     _text("stack", "Python frames, innermost first, file:line function, separated by ' < '"),
 )  # fmt: skip
 
-COLUMNS = (*_FILE, *_COMMUNICATOR, *_LINK, *_COLLECTIVE, *_BENCH, *_HANG, *_FLIGHT)
+_FINDING = (
+    _text("nccl_rule", "which rule found it", RULE),
+    _text("evidence", "what was found, with its figures"),
+    _text("remedy", "what to look at or change"),
+    _text("fact_source", "where the fact stands that the rule rests on"),
+    _int("places", "count", "lines, links, files or communicators that show it", minimum=1),
+)
+
+COLUMNS = (*_FILE, *_COMMUNICATOR, *_LINK, *_COLLECTIVE, *_BENCH, *_HANG, *_FLIGHT, *_FINDING)

@@ -37,6 +37,7 @@ VIEWS: dict[str, Table] = {
         tables.MFU_AUDIT,
         tables.FRONTIER,
         *reliability.VIEWS,
+        *nccl.VIEWS,
         estimates.ESTIMATOR_RESIDUALS,
     )
 }

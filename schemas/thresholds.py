@@ -36,6 +36,19 @@ STRETCHED_FACTOR = 3.0
 STRETCHED_PEERS = 3
 """Completed runs of the same cell and step count that a usual duration needs: of fewer, a median is no norm."""
 
+NCCL_PEERS = 3
+"""Files with like communicators or benchmarks that a median needs before one of them can stand out."""
+
+LOW_BUSBW = 0.8
+"""Share of its siblings' median below which a benchmark's bus bandwidth is low. Our choice: repeats of nccl-tests on
+healthy nodes lie within a few percent of each other at large sizes."""
+
+SLOW_INIT_FACTOR = 3.0
+"""How many times its siblings' median makes an initialisation slow. Our choice."""
+
+SLOW_INIT_S = 5.0
+"""Seconds beyond that median which make it worth a look: shorter ones cost no run anything."""
+
 Z_95 = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
 
@@ -45,5 +58,9 @@ THRESHOLDS = (
     Threshold("usable_for_states", USABLE_FOR_STATES, "share of a card that model states may take"),
     Threshold("stretched_factor", STRETCHED_FACTOR, "times the usual duration from which a run is stretched"),
     Threshold("stretched_peers", STRETCHED_PEERS, "completed like runs that a usual duration needs"),
+    Threshold("nccl_peers", NCCL_PEERS, "like files that a median of NCCL figures needs"),
+    Threshold("low_busbw", LOW_BUSBW, "share of the siblings' median below which bus bandwidth is low"),
+    Threshold("slow_init_factor", SLOW_INIT_FACTOR, "times the siblings' median from which an initialisation is slow"),
+    Threshold("slow_init_s", SLOW_INIT_S, "seconds beyond that median which an initialisation must lose as well"),
     Threshold("z_95", Z_95, "two-sided 95 % quantile of the normal distribution"),
 )

@@ -1,0 +1,181 @@
+"""The rules over NCCL output on small made-up stores: each fires on its evidence and is silent without it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from schemas.nccl_columns import RULE
+from schemas.registry import VIEWS
+from tests.dashboard.store_rows import Row, file_row, run_row, write_real_store
+from tests.nccl_rows import bench_row, communicator_row, link_row, nccl_file_row, rank_row, warning_row
+
+
+def findings(tmp_path: Path, **rows: list[Row]) -> list[Row]:
+    """Rows of the view on a store of the given rows; a file of each run is there unless stated."""
+    path = write_real_store(tmp_path / "store.duckdb", **rows)
+    with duckdb.connect(str(path), read_only=True) as connection:
+        found: list[Row] = connection.sql("SELECT * FROM nccl_findings ORDER BY ALL").pl().to_dicts()
+    return found
+
+
+def rules(tmp_path: Path, **rows: list[Row]) -> list[tuple[str, str]]:
+    return [(row["nccl_rule"], Path(row["source_path"]).stem) for row in findings(tmp_path, **rows)]
+
+
+def sweep(*names: str, **changes: Any) -> list[Row]:
+    return [nccl_file_row(name, **changes) for name in names]
+
+
+def test_a_healthy_run_has_no_finding(tmp_path: Path) -> None:
+    assert findings(tmp_path, nccl_files=sweep("a"), nccl_links=[link_row("a")]) == []
+
+
+def test_every_row_names_rule_remedy_and_source(tmp_path: Path) -> None:
+    (row,) = findings(tmp_path, nccl_files=sweep("a"), nccl_links=[link_row("a", transport="NET/IB", line_no=70)])
+    assert tuple(row) == VIEWS["nccl_findings"].column_names
+    assert row["nccl_rule"] in RULE
+    assert "NCCL_NET_GDR_LEVEL" in row["remedy"]
+    assert "src/transport/net.cc" in row["fact_source"]
+    assert (row["source_path"], row["line_no"], row["places"]) == ("/logs/a.log", 70, 1)
+
+
+def test_gdrdma_is_asked_of_rdma_networks_only(tmp_path: Path) -> None:
+    links = [
+        link_row("a", transport="NET/IB", direction="send", line_no=5),
+        link_row("a", transport="NET/IB/GDRDMA", direction="receive", line_no=6),
+        link_row("b", transport="NET/AWS Libfabric", direction="receive"),
+        link_row("c", transport="P2P/CUMEM", direction=None),
+        link_row("d", transport="NET/IBext_v8/GDRDMA(PCI)"),
+    ]
+    found = findings(tmp_path, nccl_files=sweep("a", "b", "c", "d"), nccl_links=links)
+    assert [(row["nccl_rule"], row["evidence"]) for row in found] == [
+        ("gdrdma_off", "1 of 1 RDMA links go without GDRDMA"),
+        ("gdrdma_off", "1 of 2 RDMA links go without GDRDMA, all of them sends"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "more", "because"),
+    [
+        ({"nccl_env": "NCCL_DEBUG=INFO, NCCL_IB_DISABLE=1"}, {}, "NCCL_IB_DISABLE=1 is set"),
+        ({"nccl_env": "NCCL_NET=Socket"}, {}, "NCCL_NET=Socket is set"),
+        ({"networks": "IB, Socket"}, {}, "NCCL found IB, Socket"),
+        ({}, {"nccl_warnings": [warning_row("a", warn_class="ib_device_unavailable", text="Unable to open device x")]},
+         "a device could not be opened: Unable to open device x"),
+        ({}, {"nccl_ranks": [rank_row("a", host="n1"), rank_row("b", host="n1")]}, "n1 uses RDMA in b.log"),
+    ],
+)  # fmt: skip
+def test_sockets_despite_ib_say_how_ib_is_known(tmp_path: Path, file: Row, more: dict[str, Any], because: str) -> None:
+    files = [nccl_file_row("a", **({"networks": "Socket"} | file)), nccl_file_row("b")]
+    links = [link_row("a", transport="NET/Socket", line_no=12), link_row("b")]
+    (row,) = findings(tmp_path, nccl_files=files, nccl_links=links, **more)
+    assert (row["nccl_rule"], row["line_no"]) == ("socket_despite_ib", 12)
+    assert row["evidence"] == f"1 of 1 network links use NET/Socket; {because}"
+
+
+def test_sockets_alone_are_no_proof_of_ib(tmp_path: Path) -> None:
+    files = sweep("a", networks="Socket", nccl_env="NCCL_IB_DISABLE=0")
+    assert rules(tmp_path, nccl_files=files, nccl_links=[link_row("a", transport="NET/Socket")]) == [
+        ("socket_network", "a")
+    ]
+
+
+def test_a_tensor_group_across_nodes_is_told_by_its_size_and_identity(tmp_path: Path) -> None:
+    layout: Row = {"tp": 4, "dp": 8, "pp": 1, "cp": 1, "ep": None, "num_gpus": 32, "gpus_per_node": 8}
+    groups = [
+        communicator_row("a", comm_index=1, nranks=32, num_nodes=4),
+        communicator_row("a", comm_index=2, nranks=4, num_nodes=2, line_no=40),
+        communicator_row("a", comm_index=3, nranks=4, num_nodes=1, line_no=30),
+        communicator_row("b", comm_index=1, nranks=4, num_nodes=2, is_membership_exact=False),
+        communicator_row("c", comm_index=1, nranks=4, num_nodes=2),
+    ]
+    runs = [
+        run_row("a", source_path="/logs/a.log", **layout),
+        run_row("b", source_path="/logs/b.log", **layout),
+        run_row("c", source_path="/logs/c.log", **layout | {"dp": 4, "num_gpus": 16}),  # DP groups have 4 ranks as well
+        run_row("d", source_path="/logs/d.log", **layout | {"tp": 16, "dp": 2}),
+    ]
+    found = findings(tmp_path, nccl_files=sweep("a", "b", "c", "d"), nccl_communicators=groups, runs=runs)
+    assert [(row["nccl_rule"], row["evidence"], row["line_no"]) for row in found] == [
+        ("tp_across_nodes", "TP16 on nodes of 8 GPUs", None),
+        ("tp_across_nodes", "TP4: 1 of the 2 communicators of that size span 2 nodes", 40),
+    ]
+
+
+def test_fewer_channels_needs_three_like_runs_of_one_version(tmp_path: Path) -> None:
+    files = [*sweep("a", "b", "c"), nccl_file_row("d", nccl_version="2.27.5")]
+    groups = [
+        communicator_row(name, ring_channels=n) for name, n in (("a", 24), ("b", 24), ("c", 2), ("d", 4))
+    ]  # fmt: skip
+    (row,) = findings(tmp_path, nccl_files=[f | {"sweep": None} for f in files], nccl_communicators=groups)
+    assert (row["nccl_rule"], Path(row["source_path"]).stem) == ("fewer_channels", "c")
+    assert row["evidence"] == "2 ring channels for 16 ranks; the median of 3 like runs is 24"
+    two = tmp_path / "two"
+    two.mkdir()
+    assert rules(two, nccl_files=files[1:3], nccl_communicators=groups[1:3]) == []
+
+
+def test_versions_mixed_in_a_run_and_in_a_sweep(tmp_path: Path) -> None:
+    files = [*sweep("a", "b"), nccl_file_row("c", nccl_version="2.27.5"), nccl_file_row("d", nccl_version=None)]
+    units = [file_row(f"/logs/{name}.log", unit=unit) for name, unit in (("a", "/r1"), ("b", "/r2"), ("c", "/r2"))]
+    found = {row["nccl_rule"]: row for row in findings(tmp_path, nccl_files=files, files=units)}
+    assert set(found) == {"mixed_versions_run", "mixed_versions_sweep"}
+    assert found["mixed_versions_run"]["places"] == 2
+    assert found["mixed_versions_sweep"]["evidence"] == "2 versions in 3 files: NCCL 2.21.5 (2), NCCL 2.27.5 (1)"
+
+
+def test_a_version_mismatch_that_nccl_reports(tmp_path: Path) -> None:
+    warning = warning_row("a", warn_class="version_mismatch", text="Mismatched NCCL version detected", line_no=9)
+    (row,) = findings(tmp_path, nccl_files=sweep("a"), nccl_warnings=[warning])
+    assert (row["nccl_rule"], row["line_no"]) == ("mixed_versions_run", 9)
+
+
+def test_sharp_fallback_counts_its_lines_and_other_warnings_do_not(tmp_path: Path) -> None:
+    warnings = [
+        warning_row("a", warn_class="sharp_fallback", text="SHARP coll init error", num_lines=16, line_no=9),
+        warning_row("a", warn_class="sharp_fallback", text="Cannot initialize CollNet", num_lines=2, line_no=20),
+        warning_row("a", warn_class="teardown_noise", text="Accept failed", num_lines=99, line_no=1),
+    ]
+    (row,) = findings(tmp_path, nccl_files=sweep("a"), nccl_warnings=warnings)
+    assert (row["nccl_rule"], row["places"], row["line_no"]) == ("sharp_fallback", 18, 9)
+    assert row["evidence"] == "SHARP coll init error"
+
+
+def test_slow_initialisation_is_slow_against_like_runs_and_in_seconds(tmp_path: Path) -> None:
+    times = {"a": 2.0, "b": 2.2, "c": 40.0, "d": 6.9}  # d: three times the median, but within five seconds of it
+    groups = [
+        communicator_row(name, init_time_s=time, init_bootstrap_s=38.0, init_slowest_rank=3)
+        for name, time in times.items()
+    ]
+    (row,) = findings(tmp_path, nccl_files=sweep(*times), nccl_communicators=groups)
+    assert (row["nccl_rule"], Path(row["source_path"]).stem) == ("slow_init", "c")
+    assert row["evidence"] == (
+        "40.0 s to initialise 16 ranks; the median of 4 like runs is 4.6 s, 38.0 s of it in bootstrap, slowest rank 3"
+    )
+
+
+def test_low_bandwidth_names_the_hosts_and_a_bad_host_is_told_from_its_partners(tmp_path: Path) -> None:
+    pairs = {"ab": 90.0, "cd": 92.0, "ac": 91.0, "bx": 40.0, "dx": 42.0, "bd": 90.0}
+    files = sweep(*pairs)
+    hosts = [rank_row(name, rank=i, host=host) for name in pairs for i, host in enumerate(name)]
+    bench = [
+        bench_row(name, message_bytes=size, busbw_bytes_per_s=speed * 1e9 * share, line_no=line)
+        for name, speed in pairs.items()
+        for line, (size, share) in enumerate([(2**20, 0.2), (2**33, 1.0)], start=50)
+    ]
+    found = findings(tmp_path, nccl_files=files, nccl_ranks=hosts, nccl_bench=bench)
+    assert [(row["nccl_rule"], Path(row["source_path"]).stem, row["line_no"]) for row in found] == [
+        ("low_busbw", "bx", 51), ("low_busbw", "dx", 51), ("slow_host", "bx", 51),
+    ]  # fmt: skip
+    assert found[0]["evidence"] == (
+        "AllReduce at 40.0 GB/s with 16 ranks; the median of 6 like benchmarks is 90.0 GB/s (hosts b, x)"
+    )
+    assert found[2]["evidence"].startswith("x is in 2 benchmarks, each below 80 %")
+    other = tmp_path / "other"
+    other.mkdir()
+    settings = [file | {"nccl_env": f"NCCL_ALGO={i}"} for i, file in enumerate(files)]
+    assert rules(other, nccl_files=settings, nccl_ranks=hosts, nccl_bench=bench) == []
