@@ -14,8 +14,8 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
+from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
-    EVENT_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
     CombinedSetting,
@@ -25,7 +25,6 @@ from pipeline.parse.protocol import (
     named_settings,
 )  # fmt: skip
 from pipeline.parse.quantities import number
-from pipeline.parse.timestamps import timestamp
 
 _HEADER = r"^\s*(?:\[(?:epoch|iteration|batch|sample|token|second)=\d+/\d+\])+:?\s*$"
 _BATCH_ONLY = r"^\s*\[batch=(\d+)/(\d+)\]:?\s*$"
@@ -162,12 +161,7 @@ _END = r"^\s*Done\.\s*$|composer\.trainer\.trainer: .*[Tt]raining (?:finished|co
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """`Starting training...` and `Done.` are what llm-foundry's script prints around the training."""
-    text = pl.col("text")
-    found = pl.concat(
-        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
-        for kind, pattern in (("launch", r"^\s*Starting training\.\.\.\s*$"), ("training_end", _END))
-    )
-    return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
+    return milestones(lines, launch=r"^\s*Starting training\.\.\.\s*$", training_end=_END)
 
 
 _STEP_ANCHORS = (

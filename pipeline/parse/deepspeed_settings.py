@@ -13,8 +13,8 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse.combine import whole
-from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, conform, named_settings, said_settings
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.milestones import milestones
+from pipeline.parse.protocol import SETTING_FACTS, conform, named_settings, said_settings
 
 NAMES = {
     "train_batch_size": "gbs", "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
@@ -75,9 +75,4 @@ _END = r"\[launch\.py:\d+:main\] Process \d+ exits successfully"
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Where DeepSpeed's launcher begins, and where it says that a process ended well."""
-    text = pl.col("text")
-    found = pl.concat(
-        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
-        for kind, pattern in (("launch", _LAUNCH), ("training_end", _END))
-    )
-    return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
+    return milestones(lines, launch=_LAUNCH, training_end=_END)

@@ -16,8 +16,8 @@ import polars as pl
 from pipeline.parse import environment, huggingface_steps
 from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
+from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
-    EVENT_FACTS,
     GAUGE_FACTS,
     STEP_FACTS,
     CombinedSetting,
@@ -153,12 +153,7 @@ _END = rf"{_FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [C
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Where a training begins, and the final dict or table with which it ends."""
-    text = pl.col("text")
-    found = pl.concat(
-        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
-        for kind, pattern in (("launch", r"\*{5} Running training \*{5}"), ("training_end", _END))
-    )
-    return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
+    return milestones(lines, launch=r"\*{5} Running training \*{5}", training_end=_END)
 
 
 _MEMORY = r"GPU memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)GB cache)?"

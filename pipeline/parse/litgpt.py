@@ -13,7 +13,8 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.layouts import extract_each
-from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.milestones import milestones
+from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import NUMBER, divided, number
 from pipeline.parse.redraw import last_of_each_step
 
@@ -70,8 +71,7 @@ _END = r"^\s*Training time: [\d.]+ ?s|^\s*\| *- Training Time *:"
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """The training time, which is printed after the last step."""
-    found = lines.filter(pl.col("text").str.contains(_END)).with_columns(kind=pl.lit("training_end"))
-    return conform(found.with_columns(text=pl.col("text").str.strip_chars()), EVENT_FACTS)
+    return milestones(lines, training_end=_END)
 
 
 DIALECT = Dialect(

@@ -15,8 +15,8 @@ import polars as pl
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
+from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
-    EVENT_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
     CombinedSetting,
@@ -148,16 +148,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """The dump begins a run: its first line names the Jax version."""
-    text = pl.col("text")
-    found = lines.filter(text.str.contains("System Information: Jax Version:", literal=True))
-    return conform(
-        found.with_columns(
-            kind=pl.lit("launch"),
-            ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
-            text=text.str.strip_chars(),
-        ),
-        EVENT_FACTS,
-    )
+    return milestones(lines, launch="System Information: Jax Version:")
 
 
 DIALECT = Dialect(

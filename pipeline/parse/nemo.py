@@ -14,7 +14,8 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.layouts import extract_each
-from pipeline.parse.protocol import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.milestones import milestones
+from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.redraw import last_of_each_step
 from pipeline.parse.timestamps import timestamp
@@ -116,12 +117,7 @@ _END = r"`Trainer\.fit` stopped: `max_(?:steps|epochs)=\d+` reached"
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Processes that registered (again, after a restart), and a training that reached its limit."""
-    text = pl.col("text")
-    found = pl.concat(
-        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
-        for kind, pattern in (("launch", _LINE["num_gpus"]), ("training_end", _END))
-    )
-    return conform(found.with_columns(ts=timestamp(text), text=text.str.strip_chars()), EVENT_FACTS)
+    return milestones(lines, launch=_LINE["num_gpus"], training_end=_END)
 
 
 _STEP_ANCHORS = ("Training epoch ", "train_step_timing in s=", "loss=")
