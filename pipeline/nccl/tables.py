@@ -23,10 +23,10 @@ Rows = dict[str, pl.DataFrame]
 
 def has_content(facts: Facts) -> bool:
     """Whether a file has NCCL content: more than what any training log may say about its ranks."""
+    if set(facts.frames) - {"watchdog", "bench_mark", "bench_rest"}:
+        return True
     telling = facts["watchdog"].filter(~pl.col("kind").is_in(["died", "world"]))
-    marks = facts["bench_mark"].filter(pl.col("mark") != "program")
-    others = set(facts.frames) - {"watchdog", "bench_mark", "bench_rest", "tally"}
-    return bool(others) or not telling.is_empty() or not marks.is_empty() or not facts["tally"].is_empty()
+    return not telling.is_empty() or not facts["bench_mark"].filter(pl.col("mark") != "program").is_empty()
 
 
 def nccl_tables(
@@ -69,7 +69,7 @@ def nccl_tables(
 
 def mended(facts: Facts) -> Facts:
     """`facts` with hosts as they are, where a cut text was glued to them."""
-    true = hosts.true_hosts(facts["process"])
+    true = hosts.true_hosts(facts["process"]) if "process" in facts.frames else {}
     if not true:
         return facts
     names = pl.DataFrame(
@@ -179,7 +179,7 @@ def _summary(facts: Facts, comms: communicators.Communicators, tables: Rows) -> 
         "nccl_version": ", ".join(named) or None,
         **(_of_communicators(facts, comms, tables) if said & _ABOUT_COMMUNICATORS else _UNKNOWN),
         **_of_warnings(facts["warn"] if "warn" in said else None),
-        **_of_benchmarks(facts["bench_mark"], tables["nccl_bench"]),
+        **_of_benchmarks(facts, tables["nccl_bench"]),
         "networks": ", ".join(sorted(facts["network"]["network"].unique())) if "network" in said else None,
         "has_tuning": "tuning" in said,
         "nccl_env": _environment(facts["env"]) if "env" in said else None,
@@ -225,13 +225,11 @@ def _of_warnings(warns: pl.DataFrame | None) -> dict[str, Any]:
     return {"num_warns": warns["lines"].sum(), "first_warn": warns.sort("line_no")["text"].first()}
 
 
-def _of_benchmarks(marks: pl.DataFrame, rows: pl.DataFrame) -> dict[str, Any]:
-    if rows.is_empty():
-        return {"bench_rows": 0, "bench_tables": 0, "bench_avg_busbw": bench.average_busbw(rows, marks)}
+def _of_benchmarks(facts: Facts, rows: pl.DataFrame) -> dict[str, Any]:
     return {
         "bench_rows": rows.height,
         "bench_tables": rows["table_no"].n_unique(),
-        "bench_avg_busbw": bench.average_busbw(rows, marks),
+        "bench_avg_busbw": bench.average_busbw(rows, facts["bench_mark"]) if "bench_mark" in facts.frames else None,
     }
 
 
