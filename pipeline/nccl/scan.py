@@ -13,7 +13,8 @@ MAX_LINE_BYTES = 16_384
 """NCCL cuts its messages at 1,024 bytes; glued lines are longer. What stands behind is not looked at."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-_VERSION = re.compile(r"\b([NR]CCL) version ?:? ?(\d+\.\d+(?:\.\d+)?[\w.+:-]*)")
+# 2.20.5+cuda12.4, 2.12.6azure3+cuda11.4, RCCL's 2.22.3-HEAD:271856d; ranks glue their banners to one another.
+_VERSION = re.compile(r"([NR]CCL) version ?:? ?(\d+\.\d+(?:\.\d+)?(?:(?![NR]CCL )[\w.+:-])*)")
 _TUNING = re.compile(
     r"(?:(?P<op>[A-Z]\w+): )?(?P<size>\d{1,18}) Bytes -> Algo (?P<algo>\w+) proto (?P<proto>\w+)"
     r"(?: (?:time (?P<time>[\d.]+)|channel\{Lo\.\.Hi\}=\{(?P<channels>\d+\.\.\d+)\}))?"
@@ -90,8 +91,8 @@ class _Scanner:
 
     def _plain_line(self, text: str, line_no: int) -> None:
         """A line with NCCL in it and no prefix: banners, PyTorch, nccl-tests."""
-        if version := _VERSION.search(text):
-            self.notes.add("version", line_no, version[1], version[2])
+        for version in _VERSION.finditer(text):
+            self.notes.add("version", line_no, version[1], version[2].rstrip(".:-"))
         if any(literal in text for literal in watchdog.LITERALS):
             watchdog.read_watchdog(text, line_no, self.notes)
         if "nccl" in text or "_perf" in text or "#" in text:
@@ -154,7 +155,7 @@ def _setting(message: Message, line_no: int, notes: Notes) -> bool:
 
 def _version(message: Message, line_no: int, notes: Notes) -> bool:
     if found := _VERSION.search(message.text):
-        notes.add("version", line_no, found[1], found[2])
+        notes.add("version", line_no, found[1], found[2].rstrip(".:-"))
     return found is not None
 
 

@@ -170,12 +170,13 @@ def _summary(facts: Facts, comms: communicators.Communicators, tables: Rows) -> 
     """The row of `nccl_files`."""
     said = set(facts.frames)
     versions = facts["version"].sort("line_no")
-    named = versions["version"].unique(maintain_order=True).to_list()
+    printed = versions["version"].unique(maintain_order=True).to_list()
+    named = [version for version in printed if not _is_named(version, [other for other in printed if other != version])]
     if "bench_mark" in said:
         named += [code for code in bench.library_versions(facts["bench_mark"]) if not _is_named(code, named)]
     tally = dict(facts["tally"].group_by("name").agg(pl.col("lines").sum()).iter_rows()) if "tally" in said else {}
     row = {
-        "nccl_flavour": "RCCL" if "RCCL" in versions["flavour"].to_list() else "NCCL",
+        "nccl_flavour": "RCCL" if _is_rccl(facts, versions) else "NCCL",
         "nccl_version": ", ".join(named) or None,
         **(_of_communicators(facts, comms, tables) if said & _ABOUT_COMMUNICATORS else _UNKNOWN),
         **_of_warnings(facts["warn"] if "warn" in said else None),
@@ -231,6 +232,11 @@ def _of_benchmarks(facts: Facts, rows: pl.DataFrame) -> dict[str, Any]:
         "bench_tables": rows["table_no"].n_unique(),
         "bench_avg_busbw": bench.average_busbw(rows, facts["bench_mark"]) if "bench_mark" in facts.frames else None,
     }
+
+
+def _is_rccl(facts: Facts, versions: pl.DataFrame) -> bool:
+    """By its banner, or by settings that only RCCL has."""
+    return "RCCL" in versions["flavour"].to_list() or facts["env"]["name"].str.starts_with("RCCL_").any()
 
 
 def _is_named(code: str, versions: list[str]) -> bool:

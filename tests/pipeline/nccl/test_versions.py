@@ -74,3 +74,23 @@ def test_calls_are_added_up_per_size(version: str) -> None:
     gathered = row_of(rows.filter(op="AllGather", element_count=1024))
     assert gathered["message_bytes"] == 4 * 4096
     assert gathered["total_bytes"] == 4 * 4096 * gathered["collectives"]
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "flavour"),
+    [
+        ("NCCL version 2.7.8+cuda10.2NCCL version 2.7.8+cuda10.2\n", "2.7.8+cuda10.2", "NCCL"),
+        (
+            "[rank0]:NCCL version 2.29.7+cuda13.1\nDistBackendError: NCCL error, NCCL version 2.29.7\n",
+            "2.29.7+cuda13.1",
+            "NCCL",
+        ),
+        ("NCCL version 2.12.6azure3+cuda11.4\n", "2.12.6azure3+cuda11.4", "NCCL"),
+        ("n:1:1 [0] NCCL INFO RCCL version : 2.22.3-HEAD:271856d\n", "2.22.3-HEAD:271856d", "RCCL"),
+        ("NCCL version 2.18.3+cuda12.2\nNCCL version 2.20.5+cuda12.4\n", "2.18.3+cuda12.2, 2.20.5+cuda12.4", "NCCL"),
+        ("n:1:1 [0] NCCL INFO RCCL_MSCCL_ENABLE set by environment to 0.\n", None, "RCCL"),
+    ],
+)
+def test_the_version_is_named_once(text: str, version: str | None, flavour: str) -> None:
+    row = row_of(tables_of(text)["nccl_files"])
+    assert (row.get("nccl_version"), row["nccl_flavour"]) == (version, flavour)
