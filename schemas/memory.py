@@ -80,3 +80,15 @@ GPU_SAMPLES = Table(
         Column("accelerator", pl.String, "name of the GPU, as printed"),
     ),
 )  # fmt: skip
+
+RUN_GPU_MEMORY = Table(
+    name="run_gpu_memory",
+    description="What nvidia-smi or DCGM saw on each GPU during each run of the samples' directory, clocks aligned.",
+    grain="one row per run attempt, file of samples and GPU",
+    primary_key=("run_id", "source_path", "gpu"),
+    column_names=(
+        "run_id", "source_path", "gpu", "clock_offset_s", "samples", "mem_used_max_bytes", "mem_total_bytes",
+        "mem_peak_reserved_bytes", "outside_allocator_bytes", "gpu_utilisation",
+    ),
+    layer="view",
+)  # fmt: skip

@@ -101,6 +101,16 @@ COLUMNS = (
     _int("mem_driver_reserved_bytes", "bytes", "memory that the driver keeps for itself"),
     _float("gpu_utilisation", "fraction", "share of time with a kernel running, as sampled", minimum=0),
     _float("mem_utilisation", "fraction", "share of time with memory read or written, as sampled", minimum=0),
+    _text("gpu", "host, if known, and UUID or index of the GPU"),
+    _int("samples", "count", "samples within the run"),
+    _float("clock_offset_s", "s", "added to the samples' times; 0 where they overlap with the run as printed"),
+    _int("mem_used_max_bytes", "bytes", "most memory in use on the device, by all processes and the driver"),
+    _int(
+        "outside_allocator_bytes",
+        "bytes",
+        "mem_used_max_bytes less the run's peak reserved: context, NCCL, libraries, other processes",
+        minimum=None,
+    ),
     _float("power_w", "W", "power draw", minimum=0),
     _float("temperature_c", "°C", "temperature of the GPU"),
 )

@@ -39,6 +39,7 @@ VIEWS: dict[str, Table] = {
         *reliability.VIEWS,
         *nccl.VIEWS,
         estimates.ESTIMATOR_RESIDUALS,
+        memory.RUN_GPU_MEMORY,
     )
 }
 
