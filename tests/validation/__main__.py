@@ -1,7 +1,7 @@
 """`make validate`: how accurate the estimator is on every bundled table, and what that rests on.
 
 Prints the goals, every table beside the seed document's formulas, errors by model, nodes and strategy, what each term
-is worth, and the worst rows. Fits are made anew; takes about a minute of one core.
+is worth, and the worst rows. Fits are made anew; takes about two minutes of one core.
 """
 
 from __future__ import annotations
