@@ -2,8 +2,8 @@
 
 Two thirds of a real sweep's runs can be several times slower than the hardware allows, and not at random: pipelines
 over nodes, tensor parallelism over nodes. A small ensemble of shallow trees learns the logarithm of measured over
-estimated from the layout and from where the estimate says its time goes. Always shown apart from the physics, and never carried
-to another framework: it knows the code that made its rows, nothing else.
+estimated from the layout and from where the estimate says its time goes. Always shown apart from the physics, and
+never carried to another framework: it knows the code that made its rows, nothing else.
 
 Stochastic gradient boosting as in Friedman (2002), with least squares on binned features and a fixed seed.
 """
