@@ -12,7 +12,7 @@ stored in the file, so what is there decides. Which faults refuse a file and whi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,11 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.memory.stream import EventRun, SnapshotMachine
-from pipeline.memory.trace import Addresses, Events, Ints, no_events
+from pipeline.memory.trace import USER_DEFINED, Addresses, Events, Ints, no_events
 from pipeline.memory.values import RefusedError, count_of, integer_of, text_of
 
 INACTIVE, ALLOCATED, PENDING = range(3)
-MAX_DEVICES: Final = 1_024
+MAX_DEVICES: Final = 128  # what PyTorch is built for at most
+MAX_MARKS: Final = 100_000
 
 # The docstring of torch.cuda.memory_snapshot says awaiting, the code says pending.
 _STATES = {
@@ -140,10 +141,23 @@ def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
     if unknown := machine.sink.unknown_actions:
         counted = ", ".join(f"{text_of(name)} ({count:,})" for name, count in unknown.items())
         warnings.append(f"events of unknown actions were left out of the replay: {counted}")
-    return Snapshot(
+    snapshot = Snapshot(
         devices, _annotations(value.get("external_annotations")), _settings(value.get("allocator_settings")),
         [text_of(label) for label in machine.sink.labels], warnings, machine,
     )  # fmt: skip
+    snapshot.annotations += [mark for device in devices for mark in _marks(snapshot, device)]
+    snapshot.annotations.sort(key=lambda annotation: annotation.time_us)
+    return snapshot
+
+
+def _marks(snapshot: Snapshot, device: Device) -> Iterator[Annotation]:
+    """Annotations of PyTorch 2.4, which were events: one frame, START or END with the label as its file."""
+    events = device.events
+    for at in np.flatnonzero(events.action == USER_DEFINED)[:MAX_MARKS].tolist():
+        frames = snapshot.frames(int(events.stack[at]))
+        if frames and events.time_us[at] >= 0:
+            is_start = frames[0].name == "START"
+            yield Annotation(int(events.time_us[at]), is_start, frames[0].filename[:200], device.number)
 
 
 def _traces(value: object, machine: SnapshotMachine) -> list[Events]:

@@ -125,6 +125,20 @@ def test_phases_name_the_innermost_range() -> None:
     assert phases.optimizer_at(1) is None
 
 
+def test_events_of_the_user_are_annotations_as_well() -> None:
+    def mark(name: str, time_us: int) -> dict[str, Any]:
+        frames = [{"name": name, "filename": "## forward ##", "line": 0}]
+        return {"action": "user_defined", "addr": 0, "size": 0, "stream": 0, "time_us": time_us, "frames": frames}
+
+    allocator = Allocator()
+    allocator.free(allocator.alloc(3 * MIB))
+    snapshot = allocator.snapshot()
+    first, last = allocator.trace[0]["time_us"], allocator.trace[-1]["time_us"]
+    snapshot["device_traces"] = [[mark("START", first - 1), *allocator.trace, mark("END", last + 1)]]
+    (row,) = rows_of(snapshot)["memory_snapshots"]
+    assert (row["peak_phase"], row["events"], row["violations"]) == ("## forward ##", 6, 0)
+
+
 def test_annotations_of_another_device_name_nothing() -> None:
     assert Phases([Annotation(5, True, "step", 1)], 0, np.array([6], np.int64)).at(1) is None
 
