@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.nccl import bench, collectives, communicators, hosts, warnings
+from pipeline.nccl import bench, communicators, hosts, traffic, warnings
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight_hangs import flight_hangs
 from pipeline.nccl.hangs import hang_rows
@@ -109,15 +109,15 @@ def _file_tables(facts: Facts) -> Rows:
 
 
 def _communicator_tables(facts: Facts, comms: communicators.Communicators) -> Rows:
-    calls = collectives.with_ranks(facts["coll"], comms)
-    by_rank = collectives.by_rank(calls)
+    calls = traffic.with_ranks(facts["coll"], comms)
+    by_rank = traffic.by_rank(calls)
     communicator_rows = _frame("nccl_communicators", communicators.communicator_rows(comms))
     rank_rows = _frame("nccl_ranks", communicators.rank_rows(comms))
     return {
         "nccl_communicators": _with_calls(communicator_rows, by_rank, ["comm_index"], ["coll_calls"]),
         "nccl_ranks": _with_calls(rank_rows, by_rank, ["comm_index", "rank"], ["coll_calls", "last_op_count"]),
         "nccl_links": communicators.link_rows(comms),
-        "nccl_collectives": collectives.collective_rows(calls),
+        "nccl_collectives": traffic.collective_rows(calls),
     }
 
 
