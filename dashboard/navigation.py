@@ -27,6 +27,7 @@ PAGES = (
     Entry("Choose", "Scaling", "scaling", "scaling"),
     Entry("Explain", "Frontier", "frontier", "frontier"),
     Entry("Diagnose", "Failures & cost", "failures", "failures"),
+    Entry("Diagnose", "Network", "network", "network"),
     Entry("Diagnose", "Runs", "runs", "runs"),
     Entry("Diagnose", "Run", "run", "run", is_hidden=True),
     Entry("Data", "SQL", "sql", "sql"),

@@ -230,9 +230,11 @@ slow_hosts AS (
     GROUP BY b.origin, b.sweep, h.host
     HAVING bool_and(b.is_low) AND count(DISTINCT b.source_path) > 1
 ),
+-- Some banners name the CUDA version of the build and some do not: what stands after the numbers is no version.
 versions AS (
-    SELECT origin, sweep, unit, coalesce(nccl_flavour || ' ', '') || nccl_version AS version, count(*) AS files,
-        min(source_path) AS source_path
+    SELECT origin, sweep, unit,
+        coalesce(nccl_flavour || ' ', '') || regexp_replace(nccl_version, '^([0-9.]+).*', '\1') AS version,
+        count(*) AS files, min(source_path) AS source_path
     FROM known
     WHERE nccl_version IS NOT NULL
     GROUP BY ALL

@@ -128,6 +128,11 @@ def test_versions_mixed_in_a_run_and_in_a_sweep(tmp_path: Path) -> None:
     assert found["mixed_versions_sweep"]["evidence"] == "2 versions in 3 files: NCCL 2.21.5 (2), NCCL 2.27.5 (1)"
 
 
+def test_builds_of_one_version_are_no_mixture(tmp_path: Path) -> None:
+    files = [nccl_file_row("a", nccl_version="2.29.2"), nccl_file_row("b", nccl_version="2.29.2+cuda13.1")]
+    assert findings(tmp_path, nccl_files=files) == []
+
+
 def test_a_version_mismatch_that_nccl_reports(tmp_path: Path) -> None:
     warning = warning_row("a", warn_class="version_mismatch", text="Mismatched NCCL version detected", line_no=9)
     (row,) = findings(tmp_path, nccl_files=sweep("a"), nccl_warnings=[warning])

@@ -1,0 +1,212 @@
+"""Network: what slows the collectives of a sweep, how fast they are, and which rank a hang waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from dashboard import grid_widgets, labels, network, shell, url_state, widgets
+from dashboard.charts import network as charts
+from dashboard.network import Finding
+from dashboard.queries import network as queries
+from dashboard.queries.failures import Scope
+from dashboard.shell import View
+from dashboard.slices import offered_origins
+from dashboard.words import network as words
+
+TITLE = "Network"
+_ALL = "*"
+_UNKNOWN = "?"
+_EVIDENCE_SHOWN = 3
+_FINDINGS = (
+    "nccl_rule", "evidence", "places", "remedy", "fact_source", "sweep", "source_path", "line_no", "run_id",
+)  # fmt: skip
+_FILES = (
+    "file", "nccl_flavour", "nccl_version", "nranks_max", "num_nodes", "num_communicators", "num_channels",
+    "transports", "networks", "init_time_s", "num_warns", "num_hangs", "nccl_env", "run_id", "source_path",
+)  # fmt: skip
+_HANGS = (
+    "hang", "file", "suspect", "ranks_reporting", "ranks_silent", "ranks_elsewhere", "waited_s", "suspect_reason",
+)  # fmt: skip
+_BENCH = ("op", "num_nodes", "nranks", "message", "busbw_bytes_per_s", "best_busbw_bytes_per_s", "files")
+_STATES = ("rank", "state", "last_enqueued_seq", "last_started_seq", "last_completed_seq")
+
+
+def _page(view: View) -> None:
+    con = view.store.con
+    found = queries.origins().run(con)
+    if found.is_empty():
+        widgets.head(TITLE, words.NOTHING)
+        for text in words.HOW_TO_GET:
+            widgets.note(text)
+        return
+    origins = offered_origins(found["origin"].to_list())
+    origin = view.filters.origin if view.filters.origin in origins else origins[0]
+    sweeps = queries.sweeps(origin).run(con)
+    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with controls:
+        scope = Scope(origin, _sweep(sweeps))
+    totals = queries.totals(scope).run(con).row(0, named=True)
+    rows = queries.findings(scope).run(con)
+    findings = network.by_rule(rows)
+    hangs = queries.hangs(scope).run(con)
+    inits = queries.init_times(scope).run(con)
+    best = next(iter(queries.best_bandwidth(scope).run(con).to_dicts()), None)
+    with controls:
+        op = _operation(view, scope)
+        shell.share_popover()
+        widgets.sql_popover({
+            "Findings": queries.findings(scope), "Files": queries.files(scope),
+            "Bandwidth": queries.bandwidths(scope, op), "Init times": queries.init_times(scope),
+            "Hangs": queries.hangs(scope),
+        })  # fmt: skip
+    with head:
+        links = [(f"{name} results", f"?origin={name}") for name in origins if name != origin]
+        meta = words.meta(totals, scope.sweep, sweeps.height)
+        widgets.head(TITLE, words.answer(totals, findings, hangs), meta, origins=(origin,), links=links)
+    widgets.figures([widgets.Figure(*figure) for figure in words.figures(totals, inits, best, hangs)])
+    with st.container(key="hero"):
+        left, right = st.columns([0.52, 0.48], gap="large")
+    with left, st.container(gap="small"):
+        _draw_findings(findings)
+    with right, st.container(gap="xsmall"):
+        _draw_bandwidth(view, scope, op)
+        _draw_init(view, inits)
+    _draw_hangs(view, hangs)
+    _draw_tables(view, scope, rows)
+
+
+def _sweep(sweeps: pl.DataFrame) -> str | None:
+    """One sweep, or all."""
+    names = sweeps["sweep"].to_list()
+    bound = url_state.one("sweep", [_ALL, *names], _ALL)
+    files = dict(sweeps.iter_rows())
+    wanted = st.selectbox(
+        "Sweep", [_ALL, *names], key=bound.key, on_change=bound.on_change, width=300,
+        format_func=lambda name: f"{name} · {labels.count(files[name], 'file')}" if name in files else "all sweeps",
+    )  # fmt: skip
+    return None if wanted == _ALL else wanted
+
+
+def _operation(view: View, scope: Scope) -> str | None:
+    """The benchmarked operation on the chart; a table that does not print its own counts as one more."""
+    offered = [name or _UNKNOWN for name in queries.operations(scope).run(view.store.con)["op"]]
+    if not offered:
+        return None
+    bound = url_state.one("op", offered, offered[0])
+    wanted = st.selectbox(
+        "Bandwidth of", offered, key=bound.key, on_change=bound.on_change, width=200,
+        format_func=lambda name: words.operation(None if name == _UNKNOWN else name),
+    )  # fmt: skip
+    return None if wanted == _UNKNOWN else wanted
+
+
+def _draw_findings(findings: list[Finding]) -> None:
+    widgets.section("Findings", "the costly ones first; each names the first line that shows it")
+    if not findings:
+        widgets.note(words.NO_FINDING)
+    for finding in findings:
+        title, files = words.rule_title(finding)
+        with st.container(gap=None):
+            st.html(f'<h3 class="ss-section">{widgets.rich(title)} <span>{widgets.rich(files)}</span></h3>')
+            grid_widgets.items([
+                (row["evidence"], words.place(row), widgets.run_url(row["run_id"]) if row["run_id"] else None)
+                for row in finding.rows[:_EVIDENCE_SHOWN]
+            ])  # fmt: skip
+            more = len(finding.rows) - _EVIDENCE_SHOWN
+            rest = f"{labels.number(more)} more in the table below. " if more > 0 else ""
+            widgets.note(f"{rest}{words.advice(finding)}")
+
+
+def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:
+    rows = queries.bandwidths(scope, op).run(view.store.con)
+    widgets.section("Bus bandwidth by size", f"nccl-tests, {words.operation(op)}" if rows.height else "nccl-tests")
+    if rows.is_empty():
+        widgets.note(words.NO_BENCH)
+        return
+    named, lines, left_out = network.bandwidth_lines(rows)
+    hovers = [words.bandwidth_hover(row) for row in named.iter_rows(named=True)]
+    widgets.chart(
+        charts.draw_bandwidth(named, lines, hovers, view.tokens), key="bandwidth", alt=words.bandwidth_alt(op, lines)
+    )
+    if left_out:
+        widgets.note(f"{labels.count(left_out, 'more line')} in the table below.")
+
+
+def _draw_init(view: View, inits: pl.DataFrame) -> None:
+    widgets.section("Initialisation", "communicators of two ranks or more, slowest rank of each")
+    if inits.is_empty():
+        widgets.note(words.NO_INIT)
+        return
+    hovers = [words.init_hover(row) for row in inits.iter_rows(named=True)]
+    alt = f"Initialisation times of {labels.count(inits.height, 'communicator')}, a row per number of ranks."
+    widgets.chart(charts.draw_init(inits, hovers, view.tokens), key="init", alt=alt)
+
+
+def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
+    widgets.section("Hangs", "choose one to see its ranks" if hangs.height else "")
+    if hangs.is_empty():
+        widgets.note(words.NO_HANG)
+        return
+    shown = hangs.with_columns(
+        hang=pl.Series([words.hang_title(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
+        file=pl.Series([words.place(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
+        waited_s=pl.col("ran_for_ms") / 1000,
+        suspect=pl.col("suspect").fill_null("not determinable"),
+    )
+    with st.container(key="hang_panel"):
+        left, right = st.columns([0.6, 0.4], gap="large")
+    with left:
+        picked = widgets.selectable_table(shown, _HANGS, key="hangs", height=420)
+    with right, st.container(gap="xsmall"):
+        _draw_hang(view, hangs.row(min(picked or 0, hangs.height - 1), named=True))
+
+
+def _draw_hang(view: View, hang: dict[str, Any]) -> None:
+    """One incident: the suspect with its reason, and every rank."""
+    st.html(
+        f'<h3 class="ss-section">{widgets.rich(words.hang_title(hang))}</h3>'
+        f'<p class="ss-plain">{widgets.rich(words.hang_answer(hang))}</p>'
+        f'<p class="ss-note">{widgets.rich(words.hang_meta(hang))}</p>'
+    )
+    states = network.rank_states(hang, queries.recorded(hang).run(view.store.con))
+    if states.is_empty():
+        widgets.note("No line says which ranks were in it.")
+        return
+    text = words.states_text(states)
+    widgets.chart(charts.draw_ranks(states, view.tokens), key="ranks", alt=f"State of each rank. {text}.")
+    widgets.note(text)
+    in_words = states.with_columns(state=pl.col("detail"))
+    widgets.table_twin("Ranks as a table", in_words, _STATES, csv=in_words, csv_name="hang_ranks")
+
+
+def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
+    con = view.store.con
+    widgets.section("Versions, transports and channels", "one row per file with NCCL debug output")
+    files = queries.files(scope).run(con)
+    if files.is_empty():
+        widgets.note("No file here holds NCCL debug output. Set NCCL_DEBUG=INFO in the job.")
+    else:
+        named = files.with_columns(file=pl.col("source_path").str.split("/").list.last())
+        widgets.table(named, [name for name in _FILES if named[name].count()], wide=("transports", "nccl_env"))
+        widgets.csv_button(files, "nccl_files")
+    if findings.height:
+        widgets.table_twin(
+            f"Findings as a table, {labels.count(findings.height, 'row')}", findings, _FINDINGS, csv=findings,
+            csv_name="nccl_findings",
+        )  # fmt: skip
+    bench = [queries.bandwidths(scope, name).run(con) for name in queries.operations(scope).run(con)["op"]]
+    if bench:
+        rows = pl.concat(bench, how="vertical_relaxed")
+        sized = rows.with_columns(message=pl.col("message_bytes").map_elements(network.size_text, pl.String))
+        widgets.table_twin(
+            f"Bandwidths as a table, {labels.count(rows.height, 'row')}", sized, _BENCH, csv=rows,
+            csv_name="nccl_bandwidths",
+        )  # fmt: skip
+    for text in words.HOW_TO_READ:
+        widgets.note(text)
+
+
+_page(shell.begin())

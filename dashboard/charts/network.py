@@ -1,0 +1,134 @@
+"""Charts of the page on the network: bandwidth by size, initialisation times, the ranks of one hang."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log10
+
+import plotly.graph_objects as go
+import polars as pl
+
+from dashboard.charts.scaling import spread
+from dashboard.labels import number, plain
+from dashboard.network import RANK_STATE, size_text
+from dashboard.theme import MARKERS, Theme, category_colors
+
+HEIGHT = 380
+_TOP, _BOTTOM = 12, 48
+_LABEL_GAP = 17  # pixels between the baselines of two labels
+_ROW_HEIGHT = 34
+_SQUARE = 30  # pixels from one rank to the next
+_NUMBERED = 512  # ranks up to which each square holds its number
+
+
+def draw_bandwidth(rows: pl.DataFrame, lines: Sequence[str], hovers: Sequence[str], tokens: Theme) -> go.Figure:
+    """Bus bandwidth over message size, named at the right end; `rows` of `network.bandwidth_lines`, `hovers` theirs."""
+    figure = go.Figure()
+    colors = category_colors(lines, tokens)
+    told = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String)).filter(pl.col("line").is_in(list(lines)))
+    ends = []
+    for place, line in enumerate(lines):
+        points = told.filter(pl.col("line") == line).sort("message_bytes")
+        speeds = (points["busbw_bytes_per_s"] / 1e9).to_list()
+        figure.add_scatter(
+            x=points["message_bytes"].to_list(), y=speeds, mode="lines+markers", hovertext=points["hover"].to_list(),
+            hovertemplate="%{hovertext}<extra></extra>", line={"width": 2.2, "color": colors[line]},
+            marker={"size": 7, "symbol": MARKERS[place % len(MARKERS)], "color": colors[line]},
+        )  # fmt: skip
+        ends.append((line, speeds[-1]))
+    top = (max((value / 1e9 for value in told["best_busbw_bytes_per_s"]), default=1.0) or 1.0) * 1.06
+    sizes = told["message_bytes"].to_list() or [1, 2]
+    figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 150, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
+    figure.update_xaxes(title_text="Message size (log scale)", **_size_axis(min(sizes), max(sizes)))
+    figure.update_yaxes(range=[0, top], showgrid=True, title_text="Bus bandwidth, GB/s")
+    places = spread([value for _, value in ends], _LABEL_GAP * top / (HEIGHT - _TOP - _BOTTOM))
+    for (line, _), place_y in zip(ends, places, strict=True):
+        figure.add_annotation(
+            text=f"<b>{plain(line)}</b>", x=1, xref="paper", xanchor="left", xshift=4, y=place_y, showarrow=False,
+            font={"size": 13, "color": colors[line]}, align="left",
+        )  # fmt: skip
+    return figure
+
+
+def _size_axis(low: int, high: int) -> dict[str, object]:
+    """A log axis with a tick per factor of 16 or 64, whichever leaves at most eight."""
+    powers = [power for power in range(0, 50, 4) if low / 2 <= 2**power <= high * 2]
+    ticks = [2**power for power in (powers if len(powers) <= 8 else powers[::2])] or [low, high]
+    room = max((log10(high) - log10(low)) * 0.03, 0.05)
+    return {
+        "type": "log", "range": [log10(low) - room, log10(high) + room], "tickvals": ticks,
+        "ticktext": [size_text(tick) for tick in ticks],
+    }  # fmt: skip
+
+
+def draw_init(rows: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Figure:
+    """Initialisation time of each communicator, a row per number of ranks, with the row's median as a line."""
+    figure = go.Figure()
+    sizes = sorted(set(rows["nranks"]), reverse=True)
+    told = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String))
+    for place, nranks in enumerate(sizes):
+        own = told.filter(pl.col("nranks") == nranks)
+        # Dots of one row are moved apart by a fixed pattern: a heap of equal times would look like one.
+        offsets = [((i * 7) % 11 - 5) / 22 if own.height > 1 else 0.0 for i in range(own.height)]
+        figure.add_scatter(
+            x=own["init_time_s"].to_list(), y=[place + offset for offset in offsets], mode="markers",
+            hovertext=own["hover"].to_list(), hovertemplate="%{hovertext}<extra></extra>",
+            marker={"size": 9, "color": tokens.page, "line": {"width": 1.5, "color": tokens.soft}},
+        )  # fmt: skip
+        if own.height > 1:
+            figure.add_shape(
+                type="line", x0=own["init_time_s"].median(), x1=own["init_time_s"].median(), y0=place - 0.4,
+                y1=place + 0.4, line={"width": 2.5, "color": tokens.accent},
+            )  # fmt: skip
+    top = float(rows["init_time_s"].max() or 1)  # type: ignore[arg-type]
+    figure.update_layout(
+        height=_ROW_HEIGHT * max(len(sizes), 1) + _BOTTOM + 16,
+        margin={"t": 8, "b": _BOTTOM},
+        hoverdistance=20,
+        xaxis={"range": [0, top * 1.05], "title": {"text": "Seconds; line = median"}, "showgrid": True},
+        yaxis={
+            "range": [max(len(sizes), 1) - 0.5, -0.5],
+            "tickvals": list(range(len(sizes))),
+            "ticktext": [f"{number(nranks)} ranks" for nranks in sizes],
+            "tickfont": {"size": 13, "color": tokens.ink},
+            "ticklabelstandoff": 6,
+        },
+    )
+    return figure
+
+
+def draw_ranks(states: pl.DataFrame, tokens: Theme) -> go.Figure:
+    """One square per rank of `network.rank_states`, in rows of eight or more; state by symbol, fill and colour."""
+    per_row = 8 if states.height <= 64 else 16 if states.height <= 256 else 32
+    rows = -(-states.height // per_row)
+    figure = go.Figure()
+    numbered = states.height <= _NUMBERED
+    for name, mark in RANK_STATE.items():
+        own = states.with_row_index("place").filter(pl.col("state") == name)
+        if own.is_empty():
+            continue
+        color = getattr(tokens, mark.color)
+        is_filled = name == "suspect"
+        figure.add_scatter(
+            x=[place % per_row for place in own["place"]], y=[place // per_row for place in own["place"]],
+            mode="markers+text" if numbered else "markers",
+            text=[f"{mark.symbol} {rank}" for rank in own["rank"]],
+            textfont={"size": 12, "color": tokens.page if is_filled else tokens.ink},
+            hovertext=[
+                f"<b>Rank {rank}</b><br>{plain(detail)}" for rank, detail in own.select("rank", "detail").iter_rows()
+            ],
+            hovertemplate="%{hovertext}<extra></extra>",
+            marker={
+                "symbol": "square", "size": _SQUARE + 2 if per_row == 8 else 26 if per_row == 16 else 12,
+                "color": color if is_filled or not numbered else tokens.page if name == "silent" else tokens.cell,
+                "line": {"width": 2 if name in ("suspect", "silent", "elsewhere") else 1, "color": color},
+            },
+        )  # fmt: skip
+    figure.update_layout(
+        height=(_SQUARE + 12) * rows + 16,
+        margin={"l": 4, "r": 4, "t": 8, "b": 8},
+        hoverdistance=30,
+        xaxis={"range": [-0.6, per_row - 0.4], "visible": False},
+        yaxis={"range": [rows - 0.5, -0.5], "visible": False},
+    )
+    return figure

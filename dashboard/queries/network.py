@@ -1,0 +1,162 @@
+"""What the network did, for one origin and one sweep of it or all: files, findings, init times, bandwidths, hangs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dashboard.queries.failures import Scope
+from dashboard.queries.query import Query
+
+_FILES = "SELECT source_path FROM nccl_files WHERE {condition}"
+
+# Dumps of the flight recorder are no NCCL output, so that a hang they tell of takes its sweep from the run beside it.
+_HANGS = """SELECT h.*, coalesce(n.origin, r.origin, 'measured') AS origin, coalesce(n.sweep, r.sweep) AS sweep
+  FROM nccl_hangs AS h
+  LEFT JOIN nccl_files AS n USING (source_path)
+  LEFT JOIN (
+    SELECT run_dir, any_value(origin) AS origin, any_value(sweep) AS sweep FROM runs GROUP BY run_dir
+  ) AS r ON r.run_dir = h.run_dir"""
+
+
+def _in(scope: Scope, table: str = "") -> str:
+    files = _FILES.format(condition=scope.condition)
+    return f"{table}source_path IN ({files})"
+
+
+def origins() -> Query:
+    """One row per origin with NCCL output or hangs."""
+    return Query(
+        f"""SELECT DISTINCT origin
+FROM (SELECT origin FROM nccl_files UNION ALL SELECT origin FROM ({_HANGS}))
+ORDER BY origin"""
+    )
+
+
+def sweeps(origin: str) -> Query:
+    """One row per sweep of an origin with its number of files, most first; a hang told by dumps alone counts none."""
+    return Query(
+        f"""SELECT sweep, sum(files)::BIGINT AS files
+FROM (
+  SELECT sweep, 1 AS files FROM nccl_files WHERE origin = $origin
+  UNION ALL SELECT sweep, 0 FROM ({_HANGS}) WHERE origin = $origin
+)
+WHERE sweep IS NOT NULL
+GROUP BY sweep
+ORDER BY files DESC, sweep""",
+        {"origin": origin},
+    )
+
+
+def totals(scope: Scope) -> Query:
+    """One row: files, those with debug output, versions, the largest communicator, lines that say nothing."""
+    return Query(
+        f"""SELECT count(*) AS files, count(*) FILTER (num_communicators > 0) AS files_with_communicators,
+  count(*) FILTER (bench_rows > 0) AS files_with_benchmarks,
+  list(DISTINCT concat_ws(' ', nccl_flavour, nccl_version)) FILTER (nccl_version IS NOT NULL) AS versions,
+  max(nranks_max) AS nranks_max, max(num_nodes) AS num_nodes, sum(nccl_lines)::BIGINT AS nccl_lines
+FROM nccl_files
+WHERE {scope.condition}""",
+        scope.params,
+    )
+
+
+def findings(scope: Scope) -> Query:
+    """Rows of `nccl_findings`, each with a run of its file (NULL: none)."""
+    return Query(
+        f"""SELECT f.*, r.run_id
+FROM nccl_findings AS f
+LEFT JOIN (SELECT source_path, min(run_id) AS run_id FROM runs GROUP BY source_path) AS r USING (source_path)
+WHERE {scope.condition}
+ORDER BY f.places DESC, f.source_path, f.evidence""",
+        scope.params,
+    )
+
+
+def files(scope: Scope) -> Query:
+    """One row per file that says what the library set up."""
+    return Query(
+        f"""SELECT n.*, r.run_id
+FROM nccl_files AS n
+LEFT JOIN (SELECT source_path, min(run_id) AS run_id FROM runs GROUP BY source_path) AS r USING (source_path)
+WHERE {scope.condition} AND (nccl_version IS NOT NULL OR num_communicators > 0)
+ORDER BY nranks_max DESC NULLS LAST, source_path""",
+        scope.params,
+    )
+
+
+def init_times(scope: Scope) -> Query:
+    """One row per communicator of several ranks whose initialisation was timed."""
+    return Query(
+        f"""SELECT source_path, line_no, nranks, num_nodes, network, init_time_s, init_bootstrap_s, init_slowest_rank
+FROM nccl_communicators
+WHERE {_in(scope)} AND init_time_s IS NOT NULL AND nranks > 1
+ORDER BY nranks, init_time_s, source_path, line_no""",
+        scope.params,
+    )
+
+
+def operations(scope: Scope) -> Query:
+    """One row per benchmarked operation (NULL: not printed), with its files, most first, known ones before unknown."""
+    return Query(
+        f"""SELECT op, count(DISTINCT source_path) AS files
+FROM nccl_bench
+WHERE {_in(scope)} AND busbw_bytes_per_s IS NOT NULL AND nranks > 1
+GROUP BY op
+ORDER BY op IS NULL, files DESC, op""",
+        scope.params,
+    )
+
+
+def bandwidths(scope: Scope, op: str | None) -> Query:
+    """One row per number of nodes, ranks and size: median and best bus bandwidth over the files."""
+    return Query(
+        f"""SELECT op, num_nodes, nranks, message_bytes, median(busbw) AS busbw_bytes_per_s,
+  max(busbw) AS best_busbw_bytes_per_s, count(DISTINCT source_path) AS files
+FROM (
+  SELECT *, greatest(busbw_bytes_per_s, in_place_busbw_bytes_per_s) AS busbw
+  FROM nccl_bench
+  WHERE {_in(scope)} AND op IS NOT DISTINCT FROM $op AND nranks > 1 AND message_bytes > 0
+)
+WHERE busbw IS NOT NULL
+GROUP BY ALL
+ORDER BY num_nodes NULLS LAST, nranks, message_bytes""",
+        {**scope.params, "op": op},
+    )
+
+
+def best_bandwidth(scope: Scope) -> Query:
+    """The row with the highest bus bandwidth, if there is any."""
+    return Query(
+        f"""SELECT op, num_nodes, nranks, message_bytes, busbw_bytes_per_s, source_path, line_no
+FROM nccl_bench
+WHERE {_in(scope)} AND busbw_bytes_per_s IS NOT NULL AND nranks > 1
+ORDER BY busbw_bytes_per_s DESC, source_path, line_no
+LIMIT 1""",
+        scope.params,
+    )
+
+
+def hangs(scope: Scope) -> Query:
+    """Rows of `nccl_hangs`, the first of each file first."""
+    return Query(
+        f"""SELECT *
+FROM ({_HANGS})
+WHERE {scope.condition}
+ORDER BY suspect IS NULL, source_path, is_first DESC, line_no""",
+        scope.params,
+    )
+
+
+def recorded(hang: Mapping[str, Any]) -> Query:
+    """One row per rank whose flight recorder dump stands beside a hang: how far it was in the hang's process group."""
+    return Query(
+        """SELECT rank, max(last_enqueued_seq) AS last_enqueued_seq, max(last_started_seq) AS last_started_seq,
+  max(last_completed_seq) AS last_completed_seq
+FROM flight_records
+WHERE run_dir = $run_dir AND rank IS NOT NULL
+  AND $process_group IN (pg_name, pg_name || '(' || pg_desc || ')')
+GROUP BY rank
+ORDER BY rank""",
+        {"run_dir": hang["run_dir"], "process_group": hang["process_group"]},
+    )
