@@ -116,6 +116,22 @@ _LABELS = {
     "remedy": "What to look at",
     "fact_source": "Source of the rule",
     "waited_s": "Waited, s",
+    "est_profile": "Constants",
+    "est_mfu": "Estimated MFU",
+    "est_step_time_s": "Estimated step time",
+    "est_mem_bytes": "Estimated peak",
+    "model_size": "Model",
+    "time_ratio": "Median ratio",
+    "time_ratio_p10": "10 %",
+    "time_ratio_p90": "90 %",
+    "time_error": "Median error",
+    "mem_runs": "With memory",
+    "mem_ratio": "Memory ratio",
+    "mem_error": "Memory error",
+    "unseen_time_error": "Left out: median error",
+    "unseen_time_p10": "10 % ratio",
+    "unseen_time_p90": "90 % ratio",
+    "unseen_mem_error": "Memory error",
 }
 _ACRONYMS = {
     "mfu",
@@ -179,10 +195,25 @@ _BY_UNIT = {
 }
 
 
+# Of columns that only queries of pages have.
+_QUERY_UNITS = {
+    "measured_mfu": "fraction",
+    "time_error": "fraction",
+    "mem_error": "fraction",
+    "unseen_time_error": "fraction",
+    "unseen_mem_error": "fraction",
+}
+_RATIO = Shown(1, 2, "")
+_RATIOS = ("time_ratio", "time_ratio_p10", "time_ratio_p90", "mem_ratio", "unseen_time_p10", "unseen_time_p90")
+
+
 def shown(name: str) -> Shown | None:
     """How a numeric column is shown, or None for text, flags, times and units shown as they are."""
+    if name in _RATIOS:
+        return _RATIO
     column: Column | None = COLUMNS.get(name)
-    return _BY_UNIT.get(column.unit) if column and column.unit else None
+    unit = column.unit if column else _QUERY_UNITS.get(name)
+    return _BY_UNIT.get(unit) if unit else None
 
 
 def heading(name: str) -> str:

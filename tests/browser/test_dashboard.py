@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-PAGES = ("", "best", "scaling", "frontier", "failures", "network", "runs", "sql", "health")
+PAGES = ("", "best", "scaling", "estimator", "frontier", "failures", "network", "runs", "sql", "health")
 AXE = Path(os.environ.get("AXE_HOME") or Path.home() / ".cache" / "sweepscope-axe") / "node_modules/axe-core/axe.min.js"
 
 
@@ -114,6 +114,19 @@ def test_failures_lead_to_the_line_that_decided_and_the_choice_stays_in_the_addr
         settled(page)
         page.get_by_text("Ran out of GPU memory").first.wait_for()
         page.get_by_text("Cost and other tries").first.wait_for()
+
+
+def test_a_click_on_a_point_takes_that_run_apart(browser: Any, demo: str) -> None:
+    with opened(browser, f"{demo}/estimator") as page:
+        page.get_by_text(re.compile("Median error of estimated step time")).first.wait_for()
+        points = page.locator(".st-key-parity .scatterlayer .trace").first.locator("path.point")
+        points.first.wait_for()
+        points.nth(3).click(force=True)
+        page.wait_for_url("**picked=*")
+        settled(page)
+        picked = re.search(r"picked=(\w+)", page.url)
+        assert picked is not None
+        page.locator(f"a[href*='run?run={picked[1]}']").first.wait_for()
 
 
 def test_own_runs_come_first_and_published_ones_stay_apart(browser: Any, own: str) -> None:

@@ -1,0 +1,209 @@
+"""Estimator: how far runs are from what their hardware allows, by what pattern, and where one run's MFU goes."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from dashboard import estimator, grid_widgets, labels, shell, url_state, widgets
+from dashboard.charts import estimator as charts
+from dashboard.queries import estimator as queries
+from dashboard.queries.failures import Scope
+from dashboard.shell import View
+from dashboard.slices import offered_origins
+from dashboard.words import estimator as words
+
+TITLE = "Estimator"
+_ALL = "*"
+_ACCURACY = (
+    "framework", "accelerator", "model_size", "runs", "time_ratio", "time_ratio_p10", "time_ratio_p90", "time_error",
+    "penalised", "mem_runs", "mem_ratio", "mem_error",
+)  # fmt: skip
+_PROFILES = (
+    "est_profile", "runs", "fitted_on", "constants_fitted", "split", "unseen_time_error", "unseen_time_p10",
+    "unseen_time_p90", "unseen_mem_error", "fitted_at",
+)  # fmt: skip
+_RUNS = (
+    "model", "num_nodes", "num_gpus", "accelerator", "framework", "layout", "pattern", "step_time_s",
+    "est_step_time_s", "time_ratio", "measured_mfu", "est_mfu", "mem_peak_allocated_bytes", "est_mem_bytes", "fit",
+    "run_id",
+)  # fmt: skip
+_TABLE_ROWS = 500
+
+
+def _page(view: View) -> None:
+    con = view.store.con
+    found = queries.origins().run(con)
+    if found.is_empty():
+        widgets.head(TITLE, words.NOTHING)
+        return
+    origin = _origin(view, found)
+    sweeps = queries.sweeps(origin).run(con)
+    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with controls:
+        scope = Scope(origin, _sweep(sweeps))
+    totals = queries.totals(scope).run(con).row(0, named=True)
+    runs = estimator.with_fit(queries.runs(scope).run(con)).with_columns(
+        measured_mfu=pl.col("est_mfu") / pl.col("time_ratio")
+    )
+    fits = dict(runs.group_by("fit").len().iter_rows())
+    patterns = queries.patterns(scope).run(con)
+    drawn = patterns.filter(pl.col("runs") >= estimator.MIN_RUNS)
+    with controls:
+        picked = _picked(runs)
+        shell.share_popover()
+        widgets.sql_popover({
+            "Runs": queries.runs(scope), "Patterns": queries.patterns(scope), "Accuracy": queries.accuracy(scope),
+            "What is compared": queries.account(scope),
+            **({"Run taken apart": queries.breakdown(picked)} if picked else {}),
+        })  # fmt: skip
+    with head:
+        others = [name for name in offered_origins(found["origin"].to_list()) if name != origin]
+        links = [(f"{name} results", f"?origin={name}") for name in others]
+        tried = found.filter(pl.col("origin") == origin)["runs"].item()
+        meta = words.meta(fits, scope.sweep, sweeps.height) if totals["runs"] else labels.count(tried, "run")
+        widgets.head(TITLE, words.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
+    if picked is not None:
+        hovers = [words.hover(row) for row in runs.iter_rows(named=True)]
+        with st.container(key="hero"):
+            left, right = st.columns([0.47, 0.53], gap="large")
+        with left, st.container(gap="xsmall"):
+            _draw_parity(view, runs, hovers, totals, picked=picked)
+        with right, st.container(gap="xsmall"):
+            _draw_waterfall(view, picked)
+        left, right = st.columns([0.47, 0.53], gap="large")
+        with left, st.container(gap="xsmall"):
+            _draw_memory(view, runs, hovers, totals)
+        with right, st.container(gap="xsmall"):
+            _draw_patterns(view, patterns, drawn)
+        _draw_tables(view, scope, runs)
+    _draw_account(view, scope)
+    if picked is not None:
+        for text in words.HOW_TO_READ:
+            widgets.note(text)
+
+
+def _origin(view: View, found: pl.DataFrame) -> str:
+    """The origin that the address names, else the first whose runs can be set beside estimates."""
+    offered = offered_origins(found["origin"].to_list())
+    if view.filters.origin in offered:
+        return str(view.filters.origin)
+    compared = dict(found.select("origin", "compared").iter_rows())
+    return next((name for name in offered if compared[name]), offered[0])
+
+
+def _sweep(sweeps: pl.DataFrame) -> str | None:
+    names = sweeps["sweep"].to_list()
+    if not names:
+        return None
+    bound = url_state.one("sweep", [_ALL, *names], _ALL)
+    runs = dict(sweeps.iter_rows())
+    wanted = st.selectbox(
+        "Sweep", [_ALL, *names], key=bound.key, on_change=bound.on_change, width=300,
+        format_func=lambda name: f"{name} · {labels.count(runs[name], 'run')}" if name in runs else "all sweeps",
+    )  # fmt: skip
+    return None if wanted == _ALL else str(wanted)
+
+
+def _picked(runs: pl.DataFrame) -> str | None:
+    """The run that is taken apart: of the address, else the one with the best MFU."""
+    offered = estimator.examples(runs, st.query_params.get("picked"))
+    if not offered:
+        return None
+    rows = {row["run_id"]: row for row in runs.filter(pl.col("run_id").is_in(list(offered))).iter_rows(named=True)}
+    bound = url_state.one("picked", list(offered), next(iter(offered)))
+    return st.selectbox(
+        "Run taken apart, or click a point", list(offered), key=bound.key, on_change=bound.on_change, width=470,
+        format_func=lambda run_id: words.option(rows[run_id], offered[run_id]),
+    )  # fmt: skip
+
+
+def _pick() -> None:
+    """Takes the clicked run apart. An empty list is a second click on it: it stays."""
+    points = st.session_state.parity["selection"]["points"]
+    if points and points[0].get("customdata"):
+        url_state.put("picked", [points[0]["customdata"][0]])
+
+
+def _draw_parity(view: View, runs: pl.DataFrame, hovers: list[str], totals: dict[str, Any], *, picked: str) -> None:
+    widgets.section("Measured against estimated MFU", "each point a run")
+    outside = runs.filter(pl.col("fit") != estimator.FITTED).height
+    figure = charts.draw_mfu(runs, hovers, view.tokens, picked=picked)
+    widgets.chart(figure, key="parity", alt=words.parity_alt(totals), on_select=_pick)
+    spans = "".join(
+        f'<span><span style="color:{view.tokens.categories[int(color)] if color else view.tokens.ink}">'
+        f"{html.escape(symbol)}</span> {widgets.rich(text)}</span>"
+        for symbol, color, text in words.legend(totals, outside)
+    )
+    st.html(f'<div class="ss-legend">{spans}</div>')
+
+
+def _draw_waterfall(view: View, picked: str) -> None:
+    row = queries.breakdown(picked).run(view.store.con).row(0, named=True)
+    losses = estimator.waterfall(row)
+    widgets.section(f"Where {words.name(row)} loses its MFU", row["layout"] or row["pattern"])
+    widgets.chart(
+        charts.draw_waterfall(losses, estimator.measured_mfu(row), view.tokens), key="waterfall",
+        alt=words.waterfall_alt(row, losses),
+    )  # fmt: skip
+    assumed = f" Assumed: {row['est_assumptions']}." if row["est_assumptions"] else ""
+    run = widgets.link("Open this run", widgets.run_url(picked))
+    st.html(f'<p class="ss-note">{widgets.rich(words.unexplained(losses) + assumed)} {run}</p>')
+
+
+def _draw_memory(view: View, runs: pl.DataFrame, hovers: list[str], totals: dict[str, Any]) -> None:
+    if not totals["mem_runs"]:
+        widgets.section("Peak memory")
+        widgets.note("None of these runs logged the peak of its allocated memory.")
+        return
+    widgets.section("Peak memory, measured against estimated", words.memory_title(totals))
+    widgets.chart(charts.draw_memory(runs, hovers, view.tokens), key="memory_parity", alt=words.memory_alt(totals))
+
+
+def _draw_patterns(view: View, patterns: pl.DataFrame, drawn: pl.DataFrame) -> None:
+    widgets.section("Measured over estimated step time, by pattern", "dot = median, bar = 10th to 90th percentile")
+    if drawn.is_empty():
+        widgets.note(words.too_few(patterns.height))
+        return
+    rows = drawn.to_dicts()
+    widgets.chart(charts.draw_patterns(drawn, view.tokens), key="residuals", alt=words.patterns_alt(rows))
+    if left_out := words.too_few(patterns.height - drawn.height):
+        widgets.note(left_out)
+
+
+def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame) -> None:
+    widgets.section("How accurate, by framework, accelerator and size", "ratios are measured over estimated")
+    accuracy = queries.accuracy(scope).run(view.store.con)
+    widgets.table(accuracy, _ACCURACY)
+    widgets.section(
+        "Constants, and their errors on runs left out of the fit",
+        "each fit was repeated without one group of its rows, which it then had to predict",
+    )
+    widgets.table(estimator.profiles(runs), _PROFILES)
+    slowest = runs.sort("time_ratio", descending=True).head(_TABLE_ROWS)
+    shown = f"the {labels.number(_TABLE_ROWS)} slowest of " if runs.height > _TABLE_ROWS else ""
+    widgets.table_twin(
+        f"Runs as a table, {shown}{labels.count(runs.height, 'row')}", slowest, _RUNS, csv=runs,
+        csv_name="estimator_residuals",
+    )  # fmt: skip
+
+
+def _draw_account(view: View, scope: Scope) -> None:
+    rows = queries.account(scope).run(view.store.con).to_dicts()
+    widgets.section("What is compared, and what is not", words.account(rows))
+    grid_widgets.items([(text, value, None) for text, value in words.reasons(rows)])
+    refused = pl.DataFrame(
+        [row for row in rows if row["fate"] == "not estimated"],
+        schema={"fate": pl.String, "reason": pl.String, "runs": pl.Int64},
+    )
+    if refused.height:
+        widgets.table_twin(
+            f"Every reason in full, {labels.count(refused.height, 'row')}", refused, ("reason", "runs"), csv=refused,
+            csv_name="not_estimated",
+        )  # fmt: skip
+
+
+_page(shell.begin())

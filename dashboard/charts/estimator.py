@@ -1,0 +1,229 @@
+"""Charts of the page on the estimator: measured against estimated, residuals by pattern, and where MFU is lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from dashboard.estimator import FITTED, SLOW, UNEXPLAINED, Loss, times
+from dashboard.labels import GIB, NBSP, count, number, percent, plain, points
+from dashboard.theme import Theme
+
+_ROW_HEIGHT = 28
+_AXIS_HEIGHT = 48
+_PARITY_HEIGHT = 440
+_WEBGL_FROM = 5_000  # points; below that SVG is drawn sharper and prints
+_TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+_FINE_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 2.5, 3, 4)
+_FINE_BELOW = 4.0  # times between the ends of the axis
+
+
+def draw_mfu(runs: pl.DataFrame, hovers: Sequence[str], tokens: Theme, *, picked: str | None = None) -> go.Figure:
+    """Measured against estimated MFU on equal axes. Needs `measured_mfu`, `est_mfu`, `is_penalised`, `fit`, `run_id`.
+
+    Filled: within SLOW times of the estimate; hollow: slower. A diamond: constants that were not fitted on the study.
+    """
+    shown = runs.with_columns(pl.col("est_mfu", "measured_mfu") * 100)
+    figure = _parity(shown, ("est_mfu", "measured_mfu"), hovers, tokens, picked)
+    top = _top([100 * value for name in ("est_mfu", "measured_mfu") for value in runs[name].to_list()])
+    _line(figure, top, top, "equal", tokens, dash=None, shift=-14)
+    _line(figure, top, top / SLOW, f"{SLOW:g}{NBSP}× slower", tokens, dash="dash", shift=14)
+    _equal_axes(figure, top, "MFU, %")
+    return figure
+
+
+def draw_memory(runs: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Figure:
+    """Measured against estimated peak of allocated memory per GPU in GiB, on equal axes; only runs that logged it."""
+    logged = runs.with_row_index("hover").filter(pl.col("mem_peak_allocated_bytes").is_not_null())
+    shown = logged.with_columns(
+        est=pl.col("est_mem_bytes") / GIB, measured=pl.col("mem_peak_allocated_bytes") / GIB, is_penalised=pl.lit(False)
+    )
+    chosen = [hovers[place] for place in logged["hover"]]
+    figure = _parity(shown, ("est", "measured"), chosen, tokens)
+    top = _top([*shown["est"].to_list(), *shown["measured"].to_list()])
+    _line(figure, top, top, "equal", tokens, dash=None, shift=-14)
+    _equal_axes(figure, top, "peak allocated, GiB")
+    return figure
+
+
+def _parity(
+    runs: pl.DataFrame, axes: tuple[str, str], hovers: Sequence[str], tokens: Theme, picked: str | None = None
+) -> go.Figure:
+    x, y = axes
+    figure = go.Figure()
+    kind = go.Scatter if runs.height < _WEBGL_FROM else go.Scattergl
+    told = runs.with_columns(hover=pl.Series(list(hovers), dtype=pl.String), is_own=pl.col("fit") == FITTED)
+    for slow in (True, False):
+        for own in (True, False):
+            part = told.filter(pl.col("is_penalised") == slow, pl.col("is_own") == own)
+            if part.is_empty():
+                continue
+            color = tokens.categories[1 if slow else 0]
+            figure.add_trace(
+                kind(
+                    x=part[x].to_list(), y=part[y].to_list(), mode="markers", hovertext=part["hover"].to_list(),
+                    hovertemplate="%{hovertext}<extra></extra>", customdata=[[one] for one in part["run_id"]],
+                    name="slow" if slow else "healthy", unselected={"marker": {"opacity": 0.6}},
+                    marker={"symbol": f"{'circle' if own else 'diamond'}{'-open' if slow else ''}", "color": color,
+                            "size": 6 if own else 9, "opacity": 0.6, "line": {"width": 1 if slow else 0}},
+                )
+            )  # fmt: skip
+    chosen = told.filter(pl.col("run_id") == pl.lit(picked, pl.String))
+    if not chosen.is_empty():
+        figure.add_scatter(
+            x=chosen[x].to_list(), y=chosen[y].to_list(), mode="markers", hoverinfo="skip", name="picked",
+            marker={"symbol": "circle-open", "size": 16, "color": tokens.ink, "line": {"width": 2}},
+        )  # fmt: skip
+    return figure
+
+
+def _top(values: Sequence[float]) -> float:
+    """End of both axes: the next round figure above the largest value."""
+    largest = max(values, default=1.0) * 1.04
+    step = 10.0 ** math.floor(math.log10(largest)) / 2
+    return float(math.ceil(largest / step) * step)
+
+
+def _line(figure: go.Figure, x: float, y: float, text: str, tokens: Theme, *, dash: str | None, shift: int) -> None:
+    figure.add_shape(
+        type="line", x0=0, y0=0, x1=x, y1=y, layer="below", line={"width": 1, "color": tokens.axis, "dash": dash}
+    )
+    figure.add_annotation(
+        x=0.93 * x, y=0.93 * y, text=text, showarrow=False, xanchor="right" if shift < 0 else "center", yshift=-shift,
+        font={"size": 12, "color": tokens.mute}, bgcolor=tokens.page, borderpad=1,
+    )  # fmt: skip
+
+
+def _equal_axes(figure: go.Figure, top: float, what: str) -> None:
+    axis = {"range": [0, top], "showgrid": True, "nticks": 7, "constrain": "domain"}
+    figure.update_layout(
+        height=_PARITY_HEIGHT,
+        hoverdistance=12,
+        xaxis={**axis, "title": {"text": f"Estimated {what}"}},
+        yaxis={**axis, "title": {"text": f"Measured {what}"}, "scaleanchor": "x"},
+    )
+
+
+def draw_patterns(patterns: pl.DataFrame, tokens: Theme) -> go.Figure:
+    """Measured over estimated step time by pattern on a log axis: median as a dot, 10th to 90th percentile as a bar."""
+    figure = go.Figure()
+    low = min(0.9, *patterns["time_ratio_p10"].to_list())
+    high = max(SLOW, *patterns["time_ratio_p90"].to_list())
+    figure.add_vline(x=1, line={"width": 1, "color": tokens.axis})
+    for place, row in enumerate(patterns.iter_rows(named=True)):
+        is_slow = row["time_ratio"] > SLOW
+        color = tokens.categories[1 if is_slow else 0]
+        figure.add_shape(
+            type="line", x0=row["time_ratio_p10"], x1=row["time_ratio_p90"], y0=place, y1=place, opacity=0.6,
+            line={"width": 3, "color": color},
+        )  # fmt: skip
+        figure.add_scatter(
+            x=[row["time_ratio"]], y=[place], mode="markers", hovertemplate="%{hovertext}<extra></extra>",
+            hovertext=[_pattern_hover(row)],
+            marker={"size": 11, "color": tokens.page if is_slow else color, "line": {"width": 2, "color": color}},
+        )  # fmt: skip
+        figure.add_annotation(
+            x=math.log10(row["time_ratio_p90"]), y=place, xanchor="left", xshift=8, showarrow=False,
+            text=f"<b>{times(row['time_ratio'])}</b> {count(row['runs'], 'run')}",
+            font={"size": 12, "color": tokens.soft}, bgcolor=tokens.page, borderpad=1,
+        )  # fmt: skip
+    ticks = [
+        tick for tick in (_FINE_TICKS if high / low < _FINE_BELOW else _TICKS) if low * 0.99 <= tick <= high * 1.01
+    ]
+    span = math.log10(high / low)
+    figure.update_layout(
+        height=_ROW_HEIGHT * patterns.height + _AXIS_HEIGHT,
+        hoverdistance=30,
+        xaxis={
+            "type": "log",
+            "range": [math.log10(low) - 0.03 * span, math.log10(high) + 0.4 * span],  # room for the last count
+            "tickvals": ticks,
+            "ticktext": [f"{tick:g}{NBSP}×" for tick in ticks],
+            "title": {"text": "Measured over estimated step time (log scale)"},
+            "showgrid": True,
+        },
+        yaxis=_row_axis([plain(name) for name in patterns["pattern"]], tokens),
+    )
+    return figure
+
+
+def _pattern_hover(row: dict[str, Any]) -> str:
+    return "<br>".join([
+        f"<b>{plain(row['pattern'])}</b>, {count(row['runs'], 'run')}",
+        f"median {times(row['time_ratio'])}",
+        f"10th to 90th percentile {times(row['time_ratio_p10'])} to {times(row['time_ratio_p90'])}",
+        f"{number(row['penalised'])} more than {SLOW:g}{NBSP}× slower than estimated",
+    ])  # fmt: skip
+
+
+def draw_waterfall(losses: Sequence[Loss], mfu: float, tokens: Theme) -> go.Figure:
+    """From 100 % of peak down to the measured MFU; what the estimate does not account for is hatched."""
+    figure = go.Figure()
+    _bar(figure, 0, (0.0, 1.0), tokens.hatch)
+    _say(figure, 100.0, 0, f"100{NBSP}%", tokens, is_inside=True)
+    for place, loss in enumerate(losses, start=1):
+        after = loss.before - loss.share
+        left = min(loss.before, after)
+        pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": tokens.page, "size": 6, "solidity": 0.35}
+        _bar(figure, place, (left, abs(loss.share)), tokens.axis, pattern if loss.name == UNEXPLAINED else None)
+        figure.add_shape(
+            type="line", x0=100 * loss.before, x1=100 * loss.before, y0=place - 1, y1=place, layer="below",
+            line={"width": 1, "color": tokens.rule},
+        )  # fmt: skip
+        _say(figure, 100 * left, place, points(-loss.share).replace("0.0", "0") if abs(loss.share) < 5e-4
+             else points(-loss.share), tokens)  # fmt: skip
+    last = len(losses) + 1
+    _bar(figure, last, (0.0, mfu), tokens.accent)
+    figure.add_annotation(
+        x=100 * mfu, y=last, xanchor="left", xshift=6, showarrow=False, text=f"<b>{percent(mfu)}</b>",
+        font={"size": 12, "color": tokens.ink},
+    )  # fmt: skip
+    lowest = min(0.0, *(100 * (loss.before - loss.share) for loss in losses))
+    highest = max(100.0, *(100 * loss.before for loss in losses))
+    figure.update_layout(
+        height=_ROW_HEIGHT * (last + 1) + _AXIS_HEIGHT,
+        barmode="overlay",
+        xaxis={
+            "range": [lowest - 9 if lowest < 0 else 0, highest * 1.01],
+            "title": {"text": "Share of the measured step time, %"},
+            "showgrid": True,
+        },
+        yaxis=_row_axis(["Peak", *(loss.name for loss in losses), "Measured MFU"], tokens),
+    )
+    return figure
+
+
+def _bar(
+    figure: go.Figure, place: int, span: tuple[float, float], color: str, pattern: dict[str, Any] | None = None
+) -> None:
+    """A bar from `span[0]` over a length of `span[1]`, as shares."""
+    start, length = span
+    figure.add_bar(
+        x=[100 * length], base=[100 * start], y=[place], orientation="h", width=0.66, hoverinfo="skip",
+        marker={"color": color, "line": {"width": 0}, **({"pattern": pattern} if pattern else {})},
+    )  # fmt: skip
+
+
+def _say(figure: go.Figure, x: float, place: int, text: str, tokens: Theme, *, is_inside: bool = False) -> None:
+    """A figure left of `x`; where the bar begins at the axis, right inside of it."""
+    has_room = is_inside or x > 9
+    figure.add_annotation(
+        x=x, y=place, xanchor="right" if has_room else "left", xshift=-6 if has_room else 6, showarrow=False, text=text,
+        font={"size": 12, "color": tokens.ink if is_inside else tokens.soft},
+        bgcolor=None if is_inside else tokens.page, borderpad=1,
+    )  # fmt: skip
+
+
+def _row_axis(labels: Sequence[str], tokens: Theme) -> dict[str, Any]:
+    """Rows from top to bottom."""
+    return {
+        "range": [max(len(labels), 1) - 0.5, -0.5],
+        "tickvals": list(range(len(labels))),
+        "ticktext": list(labels),
+        "tickfont": {"size": 13, "color": tokens.ink},
+        "ticklabelstandoff": 6,
+    }

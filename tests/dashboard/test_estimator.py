@@ -1,0 +1,91 @@
+"""Fit status, profiles and the waterfall, from hand-made rows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dashboard import estimator
+from dashboard.estimator import KERNELS, UNEXPLAINED
+from pipeline.estimate.profile import load_profiles
+from tests.dashboard.store_rows import estimate_row
+
+
+def compared(measured_s: float, **changes: Any) -> dict[str, Any]:
+    row = estimate_row(**changes)
+    return row | {"step_time_s": measured_s, "time_ratio": measured_s / row["est_step_time_s"]}
+
+
+def runs(*rows: tuple[str, str, float]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["run_id", "pattern", "time_ratio"], orient="row")
+
+
+def test_a_waterfall_ends_at_the_measured_mfu() -> None:
+    row = compared(4.0)
+    losses = estimator.waterfall(row)
+    assert 1 - sum(loss.share for loss in losses) == pytest.approx(estimator.measured_mfu(row))
+    assert estimator.measured_mfu(row) == pytest.approx(0.2)
+    shares = {loss.name: loss.share for loss in losses}
+    # matrix products, attention and head take 1.2 s, and their FLOPs 0.4 * 2 s at peak
+    assert shares[KERNELS] == pytest.approx(0.4 / 4)
+    assert shares["DP communication"] == pytest.approx(0.05)
+    assert shares[UNEXPLAINED] == pytest.approx(0.5)
+    assert shares["Recomputation"] == 0
+    assert "CP communication" not in shares
+
+
+def test_each_step_begins_where_the_last_one_ended() -> None:
+    losses = estimator.waterfall(compared(4.0))
+    assert losses[0].before == 1
+    for earlier, later in pairwise(losses):
+        assert later.before == pytest.approx(earlier.before - earlier.share)
+
+
+def test_a_run_faster_than_estimated_has_a_negative_rest() -> None:
+    losses = estimator.waterfall(compared(1.6))
+    assert losses[-1].share == pytest.approx(-0.25)
+    assert 1 - sum(loss.share for loss in losses) == pytest.approx(0.5)
+
+
+def test_exchange_between_experts_is_drawn_where_there_is_some() -> None:
+    losses = estimator.waterfall(compared(2.0, est_time_ep_s=0.1, est_time_rest_s=0.0))
+    assert "Expert exchange" in [loss.name for loss in losses]
+
+
+def test_only_the_study_of_a_profile_counts_as_fitted() -> None:
+    study = str(load_profiles()["hopper-nanotron"].about["fitted_on"]).split(",", maxsplit=1)[0]
+    frame = pl.DataFrame(
+        [("hopper-nanotron", study, "published"), ("hopper-nanotron", study, "measured"),
+         ("hopper-nanotron", "mine", "published"), ("hopper", study, "published"), ("gone", study, "published")],
+        schema=["est_profile", "sweep", "origin"], orient="row",
+    )  # fmt: skip
+    assert estimator.with_fit(frame)["fit"].to_list() == [
+        "fitted", "other study", "other study", "not fitted", "not fitted",
+    ]  # fmt: skip
+
+
+def test_profiles_say_what_they_were_fitted_on_and_how_far_off_they_were_elsewhere() -> None:
+    used = pl.DataFrame({"est_profile": ["hopper", "hopper-nanotron", "hopper-nanotron", "gone"]})
+    rows = {row["est_profile"]: row for row in estimator.profiles(used).to_dicts()}
+    about = load_profiles()["hopper-nanotron"].about
+    assert next(iter(rows)) == "hopper-nanotron"
+    assert rows["hopper-nanotron"]["runs"] == 2
+    assert rows["hopper-nanotron"]["unseen_time_error"] == about["time_median"]
+    assert rows["hopper-nanotron"]["fitted_on"] == about["fitted_on"]
+    assert (rows["hopper"]["fitted_on"], rows["hopper"]["unseen_time_error"]) == (
+        "published constants, not fitted", None,
+    )  # fmt: skip
+    assert rows["gone"]["split"] is None
+
+
+def test_examples_are_the_best_and_the_middle_of_each_pattern() -> None:
+    slow = [(f"s{i}", "PP over nodes", 2.0 + i) for i in range(5)]
+    few = [("f", "DP only", 1.0)]
+    found = estimator.examples(runs(*few, *slow), None)
+    assert found == {"f": "best MFU", "s2": "middle of PP over nodes"}
+    assert next(iter(estimator.examples(runs(*few, *slow), "s4"))) == "s4"
+    assert estimator.examples(runs(*few, *slow), "nonsense") == found
+    assert estimator.examples(runs(*few).clear(), "f") == {}
