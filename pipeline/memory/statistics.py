@@ -115,7 +115,7 @@ def _quantity(text: str) -> int | None:
     """A printed quantity in bytes, or a count.
 
     >>> _quantity("74278 MiB"), _quantity("829 K"), _quantity("1 KB"), _quantity("36202"), _quantity("?")
-    (77885079552, 829000, 1024, 36202, None)
+    (77886128128, 829000, 1024, 36202, None)
     """
     found = _QUANTITY.fullmatch(text)
     if not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,8 @@ from pipeline.nccl.flight import records
 from pipeline.nccl.flight_hangs import flight_hangs
 from tests.pipeline.test_read_nccl import NOW, kinds, parsed
 
-FIXTURES = Path("/work/shared/fixtures/nccl/fr_generated")
+_CORPUS = os.environ.get("SWEEPSCOPE_CORPUS") or Path(__file__).resolve().parents[4] / "shared" / "fixtures" / "logs"
+FIXTURES = Path(_CORPUS).parent / "nccl" / "fr_generated"
 
 
 def entry(seq: int, **changed: Any) -> dict[str, Any]:
@@ -220,7 +222,9 @@ def test_dumps_are_read_again_when_one_more_appears(tmp_path: Path) -> None:
     assert ingest.plan(found, first["files"], first["runs"], now=NOW).height == 2
 
 
-@pytest.mark.skipif(not FIXTURES.exists(), reason=f"the generated dumps are not at {FIXTURES}")
+@pytest.mark.skipif(
+    not FIXTURES.exists(), reason="no generated dumps: set SWEEPSCOPE_CORPUS to the folder of logs beside them"
+)
 @pytest.mark.parametrize("name", ["gloo_trace_rank_{}", "gloo_trace_json_rank_{}.json"])
 @pytest.mark.parametrize("without", [None, 0, 1, 2, 3])
 def test_generated_dumps_name_rank_2_also_when_one_is_missing(name: str, without: int | None) -> None:
