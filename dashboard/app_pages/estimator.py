@@ -50,6 +50,8 @@ def _page(view: View) -> None:
         measured_mfu=pl.col("est_mfu") / pl.col("time_ratio")
     )
     fits = dict(runs.group_by("fit").len().iter_rows())
+    profiles = estimator.profiles(runs)
+    unseen = profiles["unseen_time_error"].drop_nulls().to_list()
     patterns = queries.patterns(scope).run(con)
     drawn = patterns.filter(pl.col("runs") >= estimator.MIN_RUNS)
     with controls:
@@ -64,7 +66,7 @@ def _page(view: View) -> None:
         others = [name for name in offered_origins(found["origin"].to_list()) if name != origin]
         links = [(f"{name} results", f"?origin={name}") for name in others]
         tried = found.filter(pl.col("origin") == origin)["runs"].item()
-        meta = words.meta(fits, scope.sweep, sweeps.height) if totals["runs"] else labels.count(tried, "run")
+        meta = words.meta(fits, unseen, scope.sweep, sweeps.height) if totals["runs"] else labels.count(tried, "run")
         widgets.head(TITLE, words.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
     if picked is not None:
         hovers = [words.hover(row) for row in runs.iter_rows(named=True)]
@@ -79,7 +81,7 @@ def _page(view: View) -> None:
             _draw_memory(view, runs, hovers, totals)
         with right, st.container(gap="xsmall"):
             _draw_patterns(view, patterns, drawn)
-        _draw_tables(view, scope, runs)
+        _draw_tables(view, scope, runs, profiles)
     _draw_account(view, scope)
     if picked is not None:
         for text in words.HOW_TO_READ:
@@ -174,7 +176,7 @@ def _draw_patterns(view: View, patterns: pl.DataFrame, drawn: pl.DataFrame) -> N
         widgets.note(left_out)
 
 
-def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame) -> None:
+def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, profiles: pl.DataFrame) -> None:
     widgets.section("How accurate, by framework, accelerator and size", "ratios are measured over estimated")
     accuracy = queries.accuracy(scope).run(view.store.con)
     widgets.table(accuracy, _ACCURACY)
@@ -182,7 +184,7 @@ def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame) -> None:
         "Constants, and their errors on runs left out of the fit",
         "each fit was repeated without one group of its rows, which it then had to predict",
     )
-    widgets.table(estimator.profiles(runs), _PROFILES)
+    widgets.table(profiles, _PROFILES)
     slowest = runs.sort("time_ratio", descending=True).head(_TABLE_ROWS)
     shown = f"the {labels.number(_TABLE_ROWS)} slowest of " if runs.height > _TABLE_ROWS else ""
     widgets.table_twin(

@@ -66,15 +66,21 @@ def _blame(patterns: Sequence[Row], slow: int) -> str:
     return told or (f"; worst is {worst['pattern']}, {times(worst['time_ratio'])}" if worst else "")
 
 
-def meta(fits: Mapping[str, int], sweep: str | None, sweeps: int) -> str:
-    """Whose runs, and how many of them the constants have seen."""
-    parts = [f"sweep {sweep}" if sweep else count(sweeps, "sweep")]
+def meta(fits: Mapping[str, int], unseen: Sequence[float], sweep: str | None, sweeps: int) -> str:
+    """Whose runs, how many of them the constants have seen, and how far off the same fits were on rows left out.
+
+    `unseen` are the median errors of the profiles in use on rows that their fit had not seen.
+    """
     texts = {
-        FITTED: "of the studies that the constants were fitted on",
-        OTHER_STUDY: "of another study than their constants were fitted on",
-        UNFITTED: "with constants from publications, not fitted",
+        FITTED: "of studies that the constants were fitted on",
+        OTHER_STUDY: "of other studies",
+        UNFITTED: "with published constants, not fitted",
     }
+    parts = [f"sweep {sweep}" if sweep else count(sweeps, "sweep")]
     parts += [f"{count(fits[fit], 'run')} {text}" for fit, text in texts.items() if fits.get(fit)]
+    if unseen:
+        low, high = percent(min(unseen), 0), percent(max(unseen), 0)
+        parts.append(f"median error on rows left out of a fit: {low if low == high else f'{low} to {high}'}")
     return " · ".join(parts)
 
 

@@ -31,7 +31,7 @@ def test_the_first_screen_says_how_good_the_estimates_are(home: Path, monkeypatc
     assert "<b>Median error of estimated step time: 83 % over 6 runs</b>, 20 % over the 1 within 1.5 ×" in text
     assert "5 (83 %) are slower than their hardware allows, 6.0 × at the median" in text
     assert "; all of them have PP over nodes." in text
-    assert "6 runs of another study than their constants were fitted on" in text
+    assert "6 runs of other studies" in text
     assert "7 runs: 6 beside their estimate; 1 that cannot be estimated" in text
     assert "Unknown accelerator: CPU (add it to links.csv)." in text
 
