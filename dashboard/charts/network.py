@@ -18,6 +18,7 @@ _TOP, _BOTTOM = 12, 48
 _LABEL_GAP = 17  # pixels between the baselines of two labels
 _ROW_HEIGHT = 34
 _SQUARE = 30  # pixels from one rank to the next
+_MAX_TICKS = 7
 _NUMBERED = 512  # ranks up to which each square holds its number
 
 
@@ -41,7 +42,7 @@ def draw_bandwidth(rows: pl.DataFrame, lines: Sequence[str], hovers: Sequence[st
     figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 150, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
     figure.update_xaxes(title_text="Message size (log scale)", **_size_axis(min(sizes), max(sizes)))
     figure.update_yaxes(range=[0, top], showgrid=True, title_text="Bus bandwidth, GB/s")
-    places = spread([value for _, value in ends], _LABEL_GAP * top / (HEIGHT - _TOP - _BOTTOM))
+    places = within([value for _, value in ends], _LABEL_GAP * top / (HEIGHT - _TOP - _BOTTOM), top)
     for (line, _), place_y in zip(ends, places, strict=True):
         figure.add_annotation(
             text=f"<b>{plain(line)}</b>", x=1, xref="paper", xanchor="left", xshift=4, y=place_y, showarrow=False,
@@ -50,10 +51,25 @@ def draw_bandwidth(rows: pl.DataFrame, lines: Sequence[str], hovers: Sequence[st
     return figure
 
 
+def within(positions: Sequence[float], gap: float, top: float) -> list[float]:
+    """`spread`, with all of it moved between 0 and `top`: a label outside the axis would not be drawn.
+
+    >>> within([0.0, 0.1, 9.0], 1.0, 10.0), within([9.9, 10.0, 10.0], 1.0, 10.0)
+    ([0.5, 1.5, 9.0], [7.5, 8.5, 9.5])
+    """
+    places = spread(positions, gap)
+    order = sorted(range(len(places)), key=lambda i: places[i])
+    for count, i in enumerate(order):
+        places[i] = max(places[i], gap * (count + 0.5))
+    for count, i in enumerate(reversed(order)):
+        places[i] = min(places[i], top - gap * (count + 0.5))
+    return places
+
+
 def _size_axis(low: int, high: int) -> dict[str, object]:
-    """A log axis with a tick per factor of 16 or 64, whichever leaves at most eight."""
-    powers = [power for power in range(0, 50, 4) if low / 2 <= 2**power <= high * 2]
-    ticks = [2**power for power in (powers if len(powers) <= 8 else powers[::2])] or [low, high]
+    """A log axis with ticks at powers of two, as close as leaves at most seven."""
+    fitting = [[2**power for power in range(0, 50, step) if low <= 2**power <= high] for step in (1, 2, 3, 4, 6, 8)]
+    ticks = next(found for found in fitting if len(found) <= _MAX_TICKS) or [low, high]
     room = max((log10(high) - log10(low)) * 0.03, 0.05)
     return {
         "type": "log", "range": [log10(low) - room, log10(high) + room], "tickvals": ticks,

@@ -94,3 +94,21 @@ def test_init_times_have_a_row_per_size_and_a_median() -> None:
     figure = charts.draw_init(rows, ["a", "b", "c"], LIGHT)
     assert [list(trace.x) for trace in figure.data] == [[5.0], [1.0, 3.0]]
     assert [shape.x0 for shape in figure.layout.shapes] == [2.0]
+
+
+def test_every_line_is_named_within_the_axis_when_all_end_at_its_foot() -> None:
+    rows = bandwidths(*[(2**i, 2**i * 8, 2) for i in range(5)]).with_columns(
+        pl.when(pl.col("num_nodes") == 1).then(4e11).otherwise(1e9).alias("busbw_bytes_per_s"),
+        best_busbw_bytes_per_s=4e11,
+    )
+    named, lines, _ = network.bandwidth_lines(rows)
+    figure = charts.draw_bandwidth(named, lines, [""] * named.height, LIGHT)
+    low, high = figure.layout.yaxis.range
+    assert len(figure.layout.annotations) == 5
+    assert all(low < note.y < high for note in figure.layout.annotations)
+
+
+def test_size_ticks_are_at_most_seven_and_at_powers_of_two() -> None:
+    named, lines, _ = network.bandwidth_lines(bandwidths((1, 8, 14)))
+    axis = charts.draw_bandwidth(named, lines, [""] * named.height, LIGHT).layout.xaxis
+    assert list(axis.ticktext) == ["1 MiB", "4 MiB", "16 MiB", "64 MiB", "256 MiB", "1 GiB", "4 GiB"]

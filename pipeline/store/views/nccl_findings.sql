@@ -240,7 +240,7 @@ versions AS (
     GROUP BY ALL
 ),
 run_versions AS (
-    SELECT arg_min(source_path, files) AS source_path, sum(files) AS places, NULL AS line_no,
+    SELECT arg_min(source_path, (files, version)) AS source_path, sum(files) AS places, NULL AS line_no,
         string_agg(format('{} in {} files', version, files), ', ' ORDER BY files DESC, version) AS evidence
     FROM versions
     GROUP BY origin, sweep, unit
@@ -259,7 +259,7 @@ of_sweeps AS (
     GROUP BY ALL
 ),
 sweep_versions AS (
-    SELECT arg_min(source_path, files) AS source_path, sum(files) AS places, NULL AS line_no,
+    SELECT arg_min(source_path, (files, version)) AS source_path, sum(files) AS places, NULL AS line_no,
         format('{} versions in {} files: ', count(*), sum(files))
             || array_to_string(list(format('{} ({})', version, files) ORDER BY files DESC, version)[:4], ', ')
             || CASE WHEN count(*) > 4 THEN format(' and {} more', count(*) - 4) ELSE '' END AS evidence
