@@ -28,7 +28,7 @@ _FILES = (
     "transports", "networks", "init_time_s", "num_warns", "num_hangs", "nccl_env", "run_id", "source_path",
 )  # fmt: skip
 _HANGS = (
-    "hang", "file", "suspect", "ranks_reporting", "ranks_silent", "ranks_elsewhere", "waited_s", "suspect_reason",
+    "hang", "suspect", "file", "ranks_reporting", "ranks_silent", "ranks_elsewhere", "waited_s", "suspect_reason",
 )  # fmt: skip
 _BENCH = ("op", "num_nodes", "nranks", "message", "busbw_bytes_per_s", "best_busbw_bytes_per_s", "files")
 _STATES = ("rank", "state", "last_enqueued_seq", "last_started_seq", "last_completed_seq")
