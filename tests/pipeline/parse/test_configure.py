@@ -43,7 +43,8 @@ def test_nothing_stated_nothing_chosen() -> None:
 
 
 def test_the_order_of_sources_is_known_and_complete() -> None:
-    assert set(configure.PRECEDENCE) | set(configure.NOT_EVIDENCE) == set(SETTING_SOURCE)
+    # What a scheduler says is joined when the store is published, after the choice (pipeline.reconcile).
+    assert {*configure.PRECEDENCE, *configure.NOT_EVIDENCE, "scheduler"} == set(SETTING_SOURCE)
 
 
 @pytest.mark.parametrize(("nearer", "farther"), list(pairwise(configure.PRECEDENCE)))

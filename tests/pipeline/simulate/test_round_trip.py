@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -81,6 +82,13 @@ def _mismatches(truth: Mapping[str, object], got: Mapping[str, object], where: s
     ]
 
 
+def _job_id(run: SimulatedRun, log: Path) -> str | None:
+    """torchtitan's log is not named after its job: only what Slurm says in it tells."""
+    text = "".join(file.read_text("utf-8", "replace") for file in log.parent.iterdir() if file.is_file())
+    is_told = re.search(rf"slurmstepd: error: .*(?:STEP |JOB |StepId=){run.job_id}\b", text)
+    return str(run.job_id) if is_told or run.framework != "torchtitan" else None
+
+
 def differences(run: SimulatedRun, tables: Tables, root: Path) -> list[str]:
     """Every way in which the parsed tables differ from the run's truth; empty when they agree."""
     renderer = RENDERERS[run.framework]
@@ -100,7 +108,7 @@ def differences(run: SimulatedRun, tables: Tables, root: Path) -> list[str]:
         "status": run.status,
         "num_gpus": run.num_gpus,
         "num_nodes": run.num_nodes,
-        "job_id": None if run.framework == "torchtitan" else str(run.job_id),
+        "job_id": _job_id(run, Path(log)),
         "gbs_tokens": run.gbs_tokens,
         "steps_logged": len(run.steps) or None,
         "last_step": last.step if last else None,

@@ -60,7 +60,7 @@ def test_prefixes_colours_and_carriage_returns_are_gone_before() -> None:
     redrawn = f"[default1]:{line}\r{line.replace('2/3', '3/3')}\r\n"
     log = f"[rank3]: \x1b[32m{line}\x1b[0m\r\n{redrawn}17: 2026-01-01 10:00:00 {line}\n"
     steps = facts(log).steps
-    assert steps.select("rank", "step").rows() == [(3, 2), (1, 2), (None, 3), (17, 2)]
+    assert steps.select("rank", "step").rows() == [(3, 2), (1, 2), (1, 3), (17, 2)]
     assert steps["loss"].to_list() == [8.0] * 4
 
 
