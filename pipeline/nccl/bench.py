@@ -25,8 +25,7 @@ _ROW = re.compile(
     r"(?:\s+(?P<redop>sum|prod|max|min|avg|all|mulsum|none))?(?P<rest>(?:\s+[-\dX].*)?)\s*$"
 )
 _REST = re.compile(r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$")
-LOOKS_LIKE_ROW = re.compile(rf"\s(?:{_TYPES})\s|^[^\d]*[\d.]+\s+[\d.]+\s+[\d.]+\s".encode())
-"""A quick look at a line: an element type, or three numbers."""
+_LOOKS_LIKE_ROW = re.compile(rf"\s(?:{_TYPES})\s|^[^\d]*[\d.]+\s+[\d.]+\s+[\d.]+\s".encode())
 _MARKS = (b"nThread", b"-library=", b"_perf\n")
 # One pattern that begins with two blanks is searched as fast as one literal: types, the header, ranks, the average.
 _TABULAR = re.compile(rf"  (?:(?:{_TYPES}|size)  |Rank +\d|: [\d.]+)".encode())
@@ -42,6 +41,11 @@ _THREADS = re.compile(r"# nThread (\d{1,9}) nGpus (\d{1,9}) ")
 _RANK = re.compile(r"#\s+Rank\s+(\d{1,9}) (?:Group\s+\d+ )?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[")
 _AVERAGE = re.compile(r"# Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
 _COLUMNS = re.compile(r"#\s+size\s+count\s")
+
+
+def looks_like_row(line: bytes) -> bool:
+    """A quick look at a line: columns set apart by blanks, and an element type or three numbers among them."""
+    return b"  " in line and _LOOKS_LIKE_ROW.search(line) is not None
 
 
 def may_hold_rows(data: bytes) -> bool:

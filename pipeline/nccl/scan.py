@@ -58,7 +58,7 @@ class _Scanner:
         """One physical line."""
         if b"NCCL" in data:
             self._nccl_line(_decoded(data), line_no)
-        elif self.has_tables and (b"#" in data or b"_perf" in data or bench.LOOKS_LIKE_ROW.search(data)):
+        elif self.has_tables and (b"#" in data or b"_perf" in data or bench.looks_like_row(data)):
             self._bench_line(_decoded(data), line_no)
 
     def finish(self) -> None:
