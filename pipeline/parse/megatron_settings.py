@@ -77,7 +77,7 @@ _LINE = {
 }
 
 
-_MAX_GAP_LINES = 20
+_MAX_GAP_LINES = 1
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
