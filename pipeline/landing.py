@@ -255,7 +255,7 @@ class Reader:
             head = raw.read(min(MARK_BYTES, mark.offset))
             raw.seek(max(0, mark.offset - MARK_BYTES))
             recent = raw.read(min(MARK_BYTES, mark.offset))
-        except (OSError, ValueError, NotImplementedError):
+        except (OSError, ValueError, NotImplementedError):  # the three ways in which fsspec files refuse to seek
             head = recent = b""
         self._checked_bytes += len(head) + len(recent)
         tape = _Tape(raw, size=self.size, head=head, recent=recent, start=mark.offset)

@@ -28,7 +28,7 @@ def _shortened(text: str) -> str:
 def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str], tokens: Theme) -> go.Figure:
     """One bar per row of `failures.endings_by`, cut by how its runs ended: completed first, then the failures."""
     figure = go.Figure()
-    longest = int(rows["runs_tried"].max() or 1)  # type: ignore[arg-type]
+    longest = int(rows["runs_tried"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
     places = list(range(rows.height))
     base = [0] * rows.height
     for name in _SEGMENTS:

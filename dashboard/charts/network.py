@@ -96,7 +96,7 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Fi
                 type="line", x0=own["init_time_s"].median(), x1=own["init_time_s"].median(), y0=place - 0.4,
                 y1=place + 0.4, line={"width": 2.5, "color": tokens.accent},
             )  # fmt: skip
-    top = float(rows["init_time_s"].max() or 1)  # type: ignore[arg-type]
+    top = float(rows["init_time_s"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(sizes), 1) + _BOTTOM + 16,
         margin={"t": 8, "b": _BOTTOM},

@@ -61,6 +61,7 @@ def _from_zip(chunks: Iterator[bytes]) -> Iterator[bytes]:
                 with archive.open(name) as member:
                     while piece := member.read(_PIECE_BYTES):
                         yield piece
+        # zipfile raises each of these: an unknown method, a cut member, a bad offset, a member under a password.
         except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, RuntimeError) as error:
             raise RefusedError(f"a damaged zip: {error}") from error
 

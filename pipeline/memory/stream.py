@@ -103,7 +103,7 @@ class SnapshotMachine(Machine):
     def frames(self, stack: int) -> list[object]:
         """The frames of a stack as the pickle holds them, innermost first. Raises RefusedError."""
         found = self._stacks[stack]
-        return self._recalled(found) if type(found) is bytes else found  # type: ignore[return-value]
+        return self._recalled(found) if type(found) is bytes else found  # type: ignore[return-value]  # stacks are lists
 
     def remember(self, index: int, value: object) -> None:
         if index < len(self.memo):  # no writer does that; what was learned about the slot no longer holds
