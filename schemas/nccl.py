@@ -61,6 +61,29 @@ NCCL_LINKS = Table(
     ),
 )  # fmt: skip
 
+NCCL_GRAPHS = Table(
+    name="nccl_graphs",
+    description="Rings and trees that NCCL laid over the ranks: who sends to whom in which channels.",
+    grain="one row per file, communicator, graph and edge; a rank and the next one in a ring, or its parent in a tree",
+    primary_key=("source_path", "comm_index", "graph", "rank_from", "rank_to"),
+    column_names=(
+        "source_path", "run_dir", "comm_index", "graph", "rank_from", "rank_to", "num_graph_channels",
+        "graph_channels", "line_no",
+    ),
+)  # fmt: skip
+
+NCCL_DEVICES = Table(
+    name="nccl_devices",
+    description="Network devices that NCCL found on each host; a row without a device says that it found none.",
+    grain="one row per file, host, network and device",
+    primary_key=("source_path", "host", "net_kind", "net_device", "device_name"),
+    nullable_key=("net_device", "device_name"),
+    column_names=(
+        "source_path", "run_dir", "host", "net_kind", "net_device", "device_name", "device_port", "link_layer",
+        "line_no",
+    ),
+)  # fmt: skip
+
 NCCL_COLLECTIVES = Table(
     name="nccl_collectives",
     description="Collectives and sends by size, added up from COLL lines.",
@@ -141,8 +164,8 @@ FLIGHT_RECORDS = Table(
 )  # fmt: skip
 
 ALL = (
-    NCCL_FILES, NCCL_COMMUNICATORS, NCCL_RANKS, NCCL_LINKS, NCCL_COLLECTIVES, NCCL_TUNING, NCCL_WARNINGS, NCCL_BENCH,
-    NCCL_HANGS, FLIGHT_RECORDS,
+    NCCL_FILES, NCCL_COMMUNICATORS, NCCL_RANKS, NCCL_LINKS, NCCL_GRAPHS, NCCL_DEVICES, NCCL_COLLECTIVES, NCCL_TUNING,
+    NCCL_WARNINGS, NCCL_BENCH, NCCL_HANGS, FLIGHT_RECORDS,
 )  # fmt: skip
 
 NCCL_FINDINGS = Table(

@@ -19,6 +19,20 @@ INIT_STATE: dict[str, str] = {
     "aborted": "aborted, by an error or at the end of the job",
 }
 
+GRAPH: dict[str, str] = {
+    "ring": "a ring: each rank sends to the next one",
+    "tree": "a tree: each rank sends to its parent for a reduction, and the other way for a broadcast",
+}
+
+LINK_LAYER: dict[str, str] = {
+    "IB": "InfiniBand",
+    "IB/SHARP": "InfiniBand that can reduce in the network",
+    "RoCE": "RDMA over Ethernet",
+    "RoCE/SHARP": "RDMA over Ethernet that can reduce in the network",
+    "IB+RoCE": "ports of both kinds as one device",
+    "Ethernet": "TCP sockets",
+}
+
 SEVERITY: dict[str, str] = {
     "fatal": "a failure: the communicator cannot go on",
     "follower": "what other ranks say once one has failed; not the cause",
@@ -127,6 +141,14 @@ _LINK = (
     _text("transport", "how the two are connected: P2P/CUMEM, SHM, NET/IB/GDRDMA and others"),
     _text("net_devices", "network devices used, as NCCL numbers them, separated by a comma and a space"),
     _int("link_channels", "count", "lines of this link: one per channel and connection"),
+    _text("graph", "ring or tree", GRAPH),
+    _int("num_graph_channels", "count", "channels in which the edge stands", minimum=1),
+    _text("graph_channels", "numbers of those channels, separated by a comma"),
+    _text("net_kind", "part of NCCL that found the device: IB, Socket, OFI (the plugin for libfabric), or a plugin"),
+    _int("net_device", "id", "number of the device, as `via` lines name it; NULL where none was found"),
+    _text("device_name", "name of the device (mlx5_0, eth0, a libfabric provider); ports used as one, joined by +"),
+    _text("device_port", "port of the device, or its IP address for sockets"),
+    _text("link_layer", "kind of link", LINK_LAYER),
 )
 
 _COLLECTIVE = (

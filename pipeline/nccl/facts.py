@@ -32,6 +32,11 @@ SCHEMAS: Mapping[str, pl.Schema] = {
             "comm": _S, "rank_from": _I, "rank_to": _I, "direction": _S, "transport": _S, "device": _S, "epoch": _I,
             "lines": _I,
         },
+        "graph": _THREAD | {"text": _S, "is_cut": pl.Boolean},
+        "device": {
+            "line_no": _I, "host": _S, "pid": _I, "network": _S, "number": _I, "name": _S, "port": _S, "layer": _S,
+            "lines": _I,
+        },
         "tuning": {"line_no": _I, "op": _S, "size": _I, "algorithm": _S, "protocol": _S, "channels": _S, "lines": _I},
         "coll": {
             "line_no": _I, "host": _S, "pid": _I, "comm": _S, "op": _S, "datatype": _I, "count": _I, "redop": _I,

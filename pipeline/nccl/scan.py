@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pipeline.nccl import bench, collectives, init, transports, warnings, watchdog
+from pipeline.nccl import bench, collectives, devices, graphs, init, transports, warnings, watchdog
 from pipeline.nccl.facts import Facts, Notes
 from pipeline.nccl.messages import Message, messages
 
@@ -123,6 +123,11 @@ class _Scanner:
         epoch = self.epochs.get((message.host, message.pid, message.tid), 0)
         return transports.read_link(message, line_no, epoch, self.notes)
 
+    def ring(self, message: Message, line_no: int) -> bool:
+        """The whole ring of a channel: kept as it stands; the first channel's tells the number of channels, too."""
+        is_kept = graphs.read_graph(message, line_no, self.notes)
+        return transports.read_ring(message, line_no, self.notes) or is_kept
+
     def init(self, message: Message, line_no: int) -> bool:
         """A line of a communicator's life; the thread's links behind it are of the next one."""
         if not init.read_init(message, line_no, self.notes):
@@ -171,7 +176,10 @@ _READERS: tuple[tuple[str, _Reader], ...] = (
     (" via ", _Scanner.connection),
     (" opCount ", _plain(collectives.read_line)),
     (" Bytes -> Algo ", _plain(_tuning)),
-    ("Channel ", _plain(transports.read_ring)),
+    ("Channel ", _Scanner.ring),
+    ("Trees [", _plain(graphs.read_graph)),
+    ("Ring ", _plain(graphs.read_graph)),
+    ("NET/", _plain(devices.read_devices)),
     ("COMPLETE", _Scanner.init),
     ("Init START", _Scanner.init),
     ("Init timings", _plain(init.read_timing)),

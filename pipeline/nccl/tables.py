@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.nccl import bench, communicators, hosts, traffic, warnings
+from pipeline.nccl import bench, communicators, devices, graphs, hosts, traffic, warnings
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight_hangs import flight_hangs
 from pipeline.nccl.hangs import hang_rows
@@ -88,6 +88,7 @@ def mended(facts: Facts) -> Facts:
     return Facts(changed)
 
 
+_PLACES = ("source_path", "run_dir")
 _OF_COMMUNICATORS = ("nccl_communicators", "nccl_ranks", "nccl_links", "nccl_collectives")
 _ABOUT_COMMUNICATORS = {"init", "timing", "shape", "ring", "channels", "link", "coll"}
 
@@ -101,6 +102,10 @@ def _file_tables(facts: Facts) -> Rows:
         tables |= _communicator_tables(facts, comms)
     if "tuning" in said:
         tables["nccl_tuning"] = _tuning(facts["tuning"])
+    if "graph" in said:
+        tables["nccl_graphs"] = graphs.graph_rows(facts["graph"], facts["init"], tables["nccl_ranks"])
+    if "device" in said:
+        tables["nccl_devices"] = devices.device_rows(facts["device"])
     if "warn" in said:
         tables["nccl_warnings"] = warnings.warning_rows(facts["warn"])
     if "bench_row" in said:
@@ -127,6 +132,8 @@ def _nothing() -> Mapping[str, pl.DataFrame]:
     none = Facts({})
     return {
         **_communicator_tables(none, _no_communicators()),
+        "nccl_graphs": TABLES["nccl_graphs"].empty().drop(_PLACES),
+        "nccl_devices": TABLES["nccl_devices"].empty().drop(_PLACES),
         "nccl_tuning": _tuning(none["tuning"]),
         "nccl_warnings": warnings.warning_rows(none["warn"]),
         "nccl_bench": bench.bench_rows(none["bench_row"], none["bench_rest"], none["bench_mark"]),
