@@ -7,7 +7,15 @@ module of its own, built from `schemas.column`, which joins `_GROUPS` below.
 
 from __future__ import annotations
 
-from schemas import estimates_columns, memory_columns, nccl_columns, reliability_columns, scheduler_columns, vocab
+from schemas import (
+    estimates_columns,
+    memory_columns,
+    memory_view_columns,
+    nccl_columns,
+    reliability_columns,
+    scheduler_columns,
+    vocab,
+)
 from schemas.column import Column
 from schemas.column import bool_column as _bool
 from schemas.column import float_column as _float
@@ -291,7 +299,7 @@ _GROUPS = (
     _IDENTITY, _OUTCOME, _PLACE, _MODEL, _LAYOUT, _SOFTWARE, _PERFORMANCE, _STEP, _EVENT, _FILE, _REJECT,
     _SETTING, _PUBLISHED, _ACCELERATOR, _CELL, _SCALING, _AUDIT, _STORE, scheduler_columns.COLUMNS,
     reliability_columns.COLUMNS, nccl_columns.COLUMNS,
-    memory_columns.COLUMNS, estimates_columns.COLUMNS,
+    memory_columns.COLUMNS, estimates_columns.COLUMNS, memory_view_columns.COLUMNS,
 )  # fmt: skip
 
 COLUMNS: dict[str, Column] = {column.name: column for group in _GROUPS for column in group}

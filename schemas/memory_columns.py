@@ -76,6 +76,11 @@ COLUMNS = (
     _int("oom_device_free_bytes", "bytes", "what the device had left at the last failure"),
     _int("oom_requested_active_bytes", "bytes", "requested and active at the last failure"),
     _int("oom_reserved_bytes", "bytes", "reserved at the last failure"),
+    _int(
+        "oom_inactive_bytes",
+        "bytes",
+        "free bytes inside the allocator's segments at the last failure; at most, where events went on after it",
+    ),
     _int("oom_segments_freed", "count", "cached segments given back right before the last failure"),
     _int("alloc_retries", "count", "allocations that succeeded only after cached segments were given back"),
     _bool("is_expandable", "some segments are expandable"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas import estimates, memory, nccl, reliability, scheduler, tables
+from schemas import estimates, memory, memory_views, nccl, reliability, scheduler, tables
 from schemas.table import Table
 
 TABLES: dict[str, Table] = {
@@ -40,6 +40,7 @@ VIEWS: dict[str, Table] = {
         *nccl.VIEWS,
         estimates.ESTIMATOR_RESIDUALS,
         memory.RUN_GPU_MEMORY,
+        *memory_views.VIEWS,
     )
 }
 

@@ -49,6 +49,18 @@ SLOW_INIT_FACTOR = 3.0
 SLOW_INIT_S = 5.0
 """Seconds beyond that median which make it worth a look: shorter ones cost no run anything."""
 
+MEM_NEAR_LIMIT = 0.9
+"""Share of a card's memory from which a run is near the limit: a retry, a longer sequence or a library's workspace
+takes the rest. Our choice."""
+
+RECOMPUTABLE = 0.8
+"""Share of the activations that recomputing every layer frees at least. A layer keeps 2h of about 34h bytes per token
+(Korthikanti, 2205.05198, equation 2), and one layer is whole at a time: 0.94 less 1 / layers, above 0.8 from
+8 layers."""
+
+MEMORY_FIT_RUNS = 5
+"""Completed runs that one factor on a term of the memory estimate is fitted to at least. Our choice."""
+
 Z_95 = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
 
@@ -62,5 +74,8 @@ THRESHOLDS = (
     Threshold("low_busbw", LOW_BUSBW, "share of the siblings' median below which bus bandwidth is low"),
     Threshold("slow_init_factor", SLOW_INIT_FACTOR, "times the siblings' median from which an initialisation is slow"),
     Threshold("slow_init_s", SLOW_INIT_S, "seconds beyond that median which an initialisation must lose as well"),
+    Threshold("mem_near_limit", MEM_NEAR_LIMIT, "share of a card's memory from which a run is near the limit"),
+    Threshold("recomputable", RECOMPUTABLE, "share of the activations that recomputing every layer frees at least"),
+    Threshold("memory_fit_runs", MEMORY_FIT_RUNS, "completed runs that a term of the memory estimate is fitted to"),
     Threshold("z_95", Z_95, "two-sided 95 % quantile of the normal distribution"),
 )

@@ -24,6 +24,9 @@ _DEFAULTS = {
 }  # fmt: skip
 
 
+ROUND_BYTES = 512
+
+
 def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row]]:
     """Rows of `memory_snapshots`, `memory_timeline` and `memory_at_peak`, without the columns that name the file.
 
@@ -116,8 +119,24 @@ def _failures(device: Device, replayed: Replay) -> Row:
         "oom_device_free_bytes": min(int(events.addr[last]), 2**63 - 1),
         "oom_requested_active_bytes": max(int(replayed.active[last]), 0),
         "oom_reserved_bytes": max(int(replayed.reserved[last]), 0),
+        "oom_inactive_bytes": _inactive_at(device, replayed, last),
         "oom_segments_freed": last - before,
     }
+
+
+def _inactive_at(device: Device, replayed: Replay, index: int) -> int:
+    """Free bytes inside the segments before event `index`.
+
+    The blocks tell exactly where no event after it changed anything. Else the live blocks are rounded as the allocator
+    rounds requests (CUDACachingAllocator::round_size: up to 512 bytes); remainders that it did not split off then
+    count as free, so that this is an upper bound.
+    """
+    if (device.events.action[index:] == trace.OOM).all():
+        is_free = device.blocks.state == INACTIVE
+        return int(device.blocks.size[is_free].sum())
+    sizes = replayed.lives.size[replayed.lives.at(index)]
+    rounded = int((-(-np.maximum(sizes, 1) // ROUND_BYTES) * ROUND_BYTES).sum())
+    return max(int(replayed.reserved[index]) - rounded, 0)
 
 
 def _settings(settings: dict[str, str]) -> str | None:

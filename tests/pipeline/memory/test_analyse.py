@@ -84,8 +84,25 @@ def test_a_failed_allocation_is_told_with_its_circumstances() -> None:
     (row,) = rows_of(allocator.snapshot())["memory_snapshots"]
     assert {name: row[name] for name in row if name.startswith("oom_")} == {
         "oom_events": 1, "oom_requested_bytes": 60 * MIB, "oom_device_free_bytes": 42 * MIB,
-        "oom_requested_active_bytes": 22 * MIB, "oom_reserved_bytes": 22 * MIB, "oom_segments_freed": 1,
+        "oom_requested_active_bytes": 22 * MIB, "oom_reserved_bytes": 22 * MIB, "oom_inactive_bytes": 0,
+        "oom_segments_freed": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_what_was_free_inside_the_segments_at_the_failure(*, goes_on: bool) -> None:
+    allocator = Allocator(capacity=64 * MIB)
+    held = [allocator.alloc(3 * MIB) for _ in range(18)]  # three segments of 20 MiB, 6 blocks of 3 MiB in each
+    for block in held[::2]:
+        allocator.free(block)
+    with pytest.raises(OutOfMemory):
+        allocator.alloc(12 * MIB)
+    if goes_on:
+        for block in held[1::2]:  # the program unwinds
+            allocator.free(block)
+    (row,) = rows_of(allocator.snapshot())["memory_snapshots"]
+    assert row["oom_reserved_bytes"] == 60 * MIB
+    assert row["oom_inactive_bytes"] == 33 * MIB  # 27 in 9 holes, 2 at the end of each segment
 
 
 def test_settings_that_differ_from_the_default_are_told() -> None:
