@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.column import bool_column, float_column, text_column
+from schemas.column import bool_column, float_column, int_column, text_column
 
 _MEMORY = {
     "weights": "weights",
@@ -28,6 +28,31 @@ _TIME = {
     "rest": "fixed cost per step and micro-batch",
 }
 
+_EXPECTED = (
+    float_column(
+        "est_penalty", "1", "learned slow-down on top of the physics; NULL: none learned here", positive=True
+    ),
+    float_column("est_penalty_lo", "1", "lower end of the penalty's 80 % interval, from unseen cells", positive=True),
+    float_column("est_penalty_hi", "1", "upper end of the penalty's 80 % interval, from unseen cells", positive=True),
+    float_column(
+        "expected_step_time_s", "s",
+        "est_step_time_s x est_penalty; no test for the runs that the penalty was learned on", positive=True,
+    ),
+    float_column("est_step_time_lo_s", "s", "80 % of comparable runs lie from this to the other end", positive=True),
+    float_column(
+        "est_step_time_hi_s", "s", "upper end of the interval: around the expected step time, else the physics' own",
+        positive=True,
+    ),
+    float_column("est_mfu_lo", "fraction", "MFU at est_step_time_hi_s", minimum=0),
+    float_column("est_mfu_hi", "fraction", "MFU at est_step_time_lo_s", minimum=0),
+    int_column("est_interval_runs", "runs", "comparable runs behind the time's interval; NULL: too few", minimum=1),
+    text_column("est_interval_basis", "which runs those are: profile and pattern"),
+    float_column("est_mem_lo_bytes", "bytes", "lower end of the 80 % interval of peak allocated memory", minimum=0),
+    float_column("est_mem_hi_bytes", "bytes", "upper end of the 80 % interval of peak allocated memory", minimum=0),
+    int_column("est_mem_interval_runs", "runs", "comparable runs behind memory's interval; NULL: too few", minimum=1),
+)  # fmt: skip
+"""What comparable runs add to the physics."""
+
 PREDICTION = (
     text_column("est_status", "ok, or why the run could not be estimated"),
     text_column("est_assumptions", "what the run does not say and the estimate assumes; NULL: nothing"),
@@ -41,6 +66,7 @@ PREDICTION = (
     *(float_column(f"est_mem_{part}_bytes", "bytes", f"estimated: {what}") for part, what in _MEMORY.items()),
     float_column("est_mem_fragmentation_bytes", "bytes", "allowance between allocated and reserved", minimum=0),
     *(float_column(f"est_time_{part}_s", "s", f"estimated per step: {what}") for part, what in _TIME.items()),
+    *_EXPECTED,
 )  # fmt: skip
 
 RESIDUAL = (

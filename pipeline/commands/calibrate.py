@@ -29,14 +29,44 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _fit(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
     """Fit one recipe, write its profile, and return what it says of itself."""
     from pipeline.estimate.calibrate import cross_validate, fit_recipe, gather_rows
+    from pipeline.estimate.learn import learn
     from pipeline.estimate.profile_file import accuracy, render_profile
+    from pipeline.estimate.track_record import render_record, residual_map
 
     rows = gather_rows(recipe, table)
-    constants = fit_recipe(rows)
-    told = accuracy(cross_validate(rows))
+    constants, today = fit_recipe(rows), datetime.now(UTC).date()
+    unseen = cross_validate(rows)
+    told = accuracy(unseen)
     path = folder / f"{recipe.profile}.toml"
-    path.write_text(render_profile(recipe, constants, told, on=datetime.now(UTC).date()), encoding="utf-8")
-    return {"profile": recipe.profile, "path": str(path), **told}
+    path.write_text(render_profile(recipe, constants, told, on=today), encoding="utf-8")
+    record = learn(rows, constants, unseen, on=today)
+    path.with_suffix(".json").write_text(render_record(record), encoding="utf-8")
+    return {
+        "profile": recipe.profile, "path": str(path), **told, "record": record.about,
+        "patterns": residual_map(record.time),
+    }  # fmt: skip
+
+
+def _record_lines(about: dict[str, Any], patterns: list[dict[str, Any]]) -> list[str]:
+    """What the track record says: how far intervals hold, what the penalty brought, which patterns are slow."""
+    from pipeline.estimate.calibrate import HEALTHY
+    from pipeline.estimate.track_record import FEWEST
+
+    lines = []
+    if "interval_coverage" in about.get("time", {}):
+        told = about["time"]
+        lines.append(
+            f"80 % interval held {100 * told['interval_coverage']:.0f} % of {told['interval_rows']} unseen runs"
+        )
+    if (learned := about.get("penalty")) is not None:
+        verb = "penalty learned" if learned["kept"] else "no penalty kept"
+        lines.append(
+            f"{verb}: step time of unseen cells off by {100 * learned['median_ape']:.1f} % median with it, "
+            f"{100 * learned['physics_median_ape']:.1f} % without ({learned['cells']} cells)"
+        )
+    slow = [row for row in patterns if row["median"] > HEALTHY and row["runs"] >= FEWEST]
+    lines += [f"{row['pattern']}: {row['median']:.1f} times slower than estimated, n={row['runs']}" for row in slow]
+    return lines
 
 
 def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dict[str, Any]]]:
@@ -81,6 +111,7 @@ def _run(args: argparse.Namespace) -> int:
     for entry in done:
         error = f"{100 * entry['time_median']:.1f} % median, {100 * entry['time_mape']:.1f} % mean"
         lines.append(f"  {entry['profile']}: step time of unseen rows off by {error} ({entry['time_rows']} rows)")
+        lines += [f"    {line}" for line in _record_lines(entry["record"], entry["patterns"])]
     say_result({"folder": str(target), "profiles": done}, "\n".join(lines), as_json=args.json)
     return 0
 

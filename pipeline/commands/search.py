@@ -32,6 +32,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--margin", type=float, default=0.05, help="share of memory to leave free (default: %(default)s)"
     )
+    parser.add_argument(
+        "--rank",
+        choices=("auto", "physics", "expected"),
+        default="auto",
+        help="by what physics allows or by what the framework's runs reached beside it, learned from measured runs "
+        "(auto: expected where --framework has such a record)",
+    )
     parser.add_argument("--out", metavar="FILE", help="write the layouts with their breakdown to a CSV")
 
 
@@ -78,6 +85,12 @@ def make_request(args: argparse.Namespace) -> Request:
     return Request(asked, num_gpus=args.nodes * cluster.gpus_per_node, gbs=args.gbs_tokens // args.seq_len)
 
 
+RANKED_BY = {
+    "physics": "what physics allows",
+    "expected": "what runs are expected to reach: physics times the learned penalty",
+}
+
+
 def why_none(request: Request, found: Found) -> str:
     """One line for a search without an answer."""
     card = request.asked.cluster
@@ -94,6 +107,9 @@ def why_none(request: Request, found: Found) -> str:
 def _lines(frame: pl.DataFrame) -> str:
     import polars as pl
 
+    has_penalty = frame["est_penalty"].is_not_null().any()
+    has_interval = frame["est_step_time_lo_s"].is_not_null().any()
+    ends = [pl.col(f"est_step_time_{end}_s").round(2).cast(pl.String) for end in ("lo", "hi")]
     shown = frame.select(
         *("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs"),
         pl.col("zero_stage").alias("zero"),
@@ -101,6 +117,15 @@ def _lines(frame: pl.DataFrame) -> str:
         (100 * pl.col("est_mfu")).round(1).alias("MFU %"),
         pl.col("est_tokens_per_s_per_gpu").round(0).cast(pl.Int64).alias("tok/s/GPU"),
         pl.col("est_step_time_s").round(3).alias("step s"),
+        *(
+            [
+                pl.col("est_penalty").round(2).alias("penalty"),
+                pl.col("expected_step_time_s").round(3).alias("expected s"),
+            ]
+            if has_penalty
+            else []
+        ),
+        *([pl.concat_str(ends, separator="-").alias("80 % s")] if has_interval else []),
         (pl.col("est_mem_reserved_bytes") / 2**30).round(1).alias("GiB"),
     )
     with pl.Config(
@@ -115,7 +140,12 @@ def _run(args: argparse.Namespace) -> int:
     from pipeline.estimate.story import tell
 
     request = make_request(args)
-    found = search(request, top=args.top, margin=args.margin)
+    found = search(request, top=args.top, margin=args.margin, by=args.rank)
+    if args.rank == "expected" and found.fitting and found.ranked_by != "expected":
+        raise UsageError(
+            f"Nothing was learned of {args.framework or 'an unnamed framework'} on {args.accelerator} at this size, so "
+            "layouts cannot be ranked by what runs reached. Use --rank physics, or calibrate on runs of your own."
+        )
     if not found.fitting:
         raise UsageError(why_none(request, found))
     if args.out:
@@ -128,6 +158,7 @@ def _run(args: argparse.Namespace) -> int:
         ("can be launched", f"{found.launchable:,}"),
         (f"fit with {100 * args.margin:.0f} % to spare", f"{found.fitting:,}"),
         ("constants", basis),
+        ("ranked by", RANKED_BY[found.ranked_by]),
         *((f"pruned: {reason}", f"{count:,}") for reason, count in found.pruned.items()),
     ]
     text = "\n\n".join([_lines(found.layouts), "\n".join(story), table(counts)])
@@ -139,6 +170,7 @@ def _run(args: argparse.Namespace) -> int:
         "fitting": found.fitting,
         "pruned": found.pruned,
         "profile": request.asked.profile.name,
+        "ranked_by": found.ranked_by,
         "story": story,
     }
     say_result(value, text, as_json=args.json)

@@ -15,6 +15,7 @@ import polars as pl
 
 from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.estimate import Estimate, estimate
+from pipeline.estimate.expected import EXPECTED, expect
 from pipeline.estimate.feasible import REASONS, reason_codes
 from pipeline.estimate.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
 from pipeline.estimate.memory import Memory
@@ -35,7 +36,7 @@ _KEY = (
     "gpus_per_node",
 )  # fmt: skip
 
-PREDICTED = pl.Schema(
+_PHYSICS = pl.Schema(
     {
         "est_status": pl.String,
         "est_assumptions": pl.String,
@@ -51,8 +52,9 @@ PREDICTED = pl.Schema(
         **{f"est_time_{part.name}_s": pl.Float64 for part in fields(StepTime)},
     }
 )
+PREDICTED = pl.Schema([*_PHYSICS.items(), *EXPECTED.items()])
 """Columns that `estimate_frame` appends. Memory parts but fragmentation add up to est_mem_bytes, times to
-est_step_time_s; est_mem_reserved_bytes has the fragmentation too."""
+est_step_time_s; est_mem_reserved_bytes has the fragmentation too. What comparable runs add stands in EXPECTED."""
 
 
 def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
@@ -177,14 +179,16 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
     usable = [row for row, refusal in zip(rows, refusals, strict=True) if not refusal]
     results: list[dict[str, Any]] = []
     if usable:
-        results = _as_rows(asked, estimate(asked, layouts_of(usable, asked.profile)), len(usable))
+        at = layouts_of(usable, asked.profile)
+        predicted = estimate(asked, at)
+        results = _as_rows(asked, predicted, len(usable), expect(asked, at, predicted))
         for row, result in zip(usable, results, strict=True):
             result["est_assumptions"] = "; ".join([*assumed, *_assumed_layout(row)]) or None
     found = iter(results)
     return [{"est_status": refusal} if refusal else next(found) for refusal in refusals]
 
 
-def _as_rows(asked: Question, predicted: Estimate, size: int) -> list[dict[str, Any]]:
+def _as_rows(asked: Question, predicted: Estimate, size: int, expected: dict[str, list[Any]]) -> list[dict[str, Any]]:
     worst = predicted.memory
     columns: dict[str, Any] = {
         "est_mem_bytes": predicted.mem_bytes,
@@ -197,7 +201,7 @@ def _as_rows(asked: Question, predicted: Estimate, size: int) -> list[dict[str, 
         **{f"est_mem_{part.name}_bytes": getattr(worst, part.name) for part in fields(Memory)},
         **{f"est_time_{part.name}_s": getattr(predicted.time, part.name) for part in fields(StepTime)},
     }
-    lists = {name: np.broadcast_to(values, (size,)).tolist() for name, values in columns.items()}
+    lists = {name: np.broadcast_to(values, (size,)).tolist() for name, values in columns.items()} | expected
     return [
         {"est_status": OK, "est_profile": asked.profile.name, **{name: values[i] for name, values in lists.items()}}
         for i in range(size)

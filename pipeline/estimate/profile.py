@@ -26,7 +26,8 @@ class Profile:
     Compute: `gemm_*` shape the efficiency of a matrix product (see `compute`), `attention_efficiency` is the share of
     the peak of fused attention forward, `attention_backward` its backward cost over its forward cost,
     `elementwise_passes` scales the traffic of everything that is neither. Communication: achieved shares of the links,
-    latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation.
+    latencies per hop, shares hidden behind compute. Memory: bytes kept per parameter and per activation. `folder` is
+    where the profile's file stands, and its track record beside it.
     """
 
     gemm_peak_share: float
@@ -80,9 +81,10 @@ class Profile:
     schedule: str = "1f1b"
     name: str = ""
     about: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)
+    folder: Path | None = field(default=None, compare=False, hash=False)
 
 
-CONSTANTS = tuple(entry.name for entry in fields(Profile) if entry.name not in ("name", "about"))
+CONSTANTS = tuple(entry.name for entry in fields(Profile) if entry.name not in ("name", "about", "folder"))
 
 
 def read_profile(path: Path, *, base: Profile | None = None) -> Profile:
@@ -94,8 +96,8 @@ def read_profile(path: Path, *, base: Profile | None = None) -> Profile:
         raise InputError(f"{path}: no such constant: {', '.join(unknown)}. Known: {', '.join(CONSTANTS)}.")
     about = text.get("about", {})
     if base is None:
-        return Profile(**constants, name=path.stem, about=about)
-    return replace(base, **constants, name=path.stem, about=about)
+        return Profile(**constants, name=path.stem, about=about, folder=path.parent)
+    return replace(base, **constants, name=path.stem, about=about, folder=path.parent)
 
 
 def with_values(profile: Profile, values: Mapping[str, float | bool | str]) -> Profile:

@@ -1,6 +1,7 @@
 """The best layouts of a question out of all of them, and why the others are not.
 
-Ranked by predicted throughput among those that fit with a margin; the Pareto front trades throughput for memory.
+Ranked among those that fit with a margin: by what physics allows, or by what the framework's runs are expected to reach
+(physics times the learned penalty). The Pareto front trades throughput for memory.
 """
 
 from __future__ import annotations
@@ -14,13 +15,21 @@ from numpy.typing import NDArray
 
 from pipeline.estimate.enumerate import REASONS_OF_GRID, Request, blocks
 from pipeline.estimate.estimate import Estimate, estimate
+from pipeline.estimate.expected import EXPECTED, expect, slowdown
 from pipeline.estimate.layouts import RECOMPUTE_MODES, Array, Layouts
 from pipeline.estimate.memory import Memory
+from pipeline.estimate.patterns import PATTERNS, has_unseen, pattern_codes
 from pipeline.estimate.step_time import StepTime
+from pipeline.estimate.track_record import find_record
 
 OUT_OF_MEMORY = "predicted to run out of memory"
 MARGIN = 0.05
 """Share of the accelerator's memory to leave free by default."""
+UNSEEN = "no measured run of this framework made such a choice (rank by physics to see them)"
+PHYSICS, EXPECTATION, AUTO = "physics", "expected", "auto"
+SHORTLIST = 200
+"""Layouts of each pattern, fastest by physics first, that get a penalty: trees are too slow for all layouts, and within
+a pattern penalties differ little."""
 
 _SHOWN = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage")
 
@@ -29,7 +38,9 @@ _SHOWN = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage")
 class Found:
     """`layouts`: the best first, with the breakdown. `front`: best throughput for each memory. `pruned`: reason, cells.
 
-    `leanest_bytes` is the least that any launchable layout needs; NaN when none can be launched.
+    `leanest_bytes` is the least that any launchable layout needs; NaN when none can be launched. `ranked_by` is PHYSICS
+    or EXPECTATION: what "fastest" means in both tables; by EXPECTATION, layouts with choices that no run
+    of the framework made are pruned.
     """
 
     layouts: pl.DataFrame
@@ -39,6 +50,7 @@ class Found:
     fitting: int
     pruned: dict[str, int]
     leanest_bytes: float
+    ranked_by: str = PHYSICS
 
 
 @dataclass(frozen=True)
@@ -50,12 +62,20 @@ class _Pool:
     need: list[Array]
 
 
-def search(request: Request, *, top: int = 10, margin: float = MARGIN) -> Found:
+def search(request: Request, *, top: int = 10, margin: float = MARGIN, by: str = AUTO) -> Found:
     """Estimate every layout of `request` and keep the best `top` and the Pareto front.
 
-    `margin` is the share of memory that must stay free. An answer without layouts is possible: see `pruned`.
+    `margin` is the share of memory that must stay free. `by`: PHYSICS, EXPECTATION, or AUTO, which expects where the
+        profile has a learned penalty and is within its reach. An answer without layouts is possible: see `pruned`.
     """
     asked = request.asked
+    record = find_record(asked.profile)
+    is_penalised = (
+        by != PHYSICS
+        and record is not None
+        and record.penalty is not None
+        and record.penalty.reaches(params=asked.shape.params, num_gpus=request.num_gpus)
+    )
     room = (1.0 - margin) * asked.cluster.memory_bytes - asked.profile.outside_bytes
     pruned: Counter[str] = Counter()
     pool = _Pool([], [], [])
@@ -77,21 +97,30 @@ def search(request: Request, *, top: int = 10, margin: float = MARGIN) -> Found:
         launchable += int(can.sum())
         fitting += int(fits.sum())
         leanest = min(leanest, float(need[can].min()))
+        if is_penalised and record is not None:
+            unseen = fits & has_unseen(block.at, record.choices)
+            pruned[UNSEEN] += int(unseen.sum())
+            fits &= ~unseen
         keep = _worth_keeping(fits, speed, need, top)
+        if is_penalised and record is not None:
+            keep |= _shortlist(fits, speed, pattern_codes(block.at, asked.cluster.gpus_per_node))
         pool.at.append(block.at[keep])
         pool.speed.append(speed[keep])
         pool.need.append(need[keep])
+    if is_penalised and by == AUTO and not sum(part.size for part in pool.speed):
+        return search(request, top=top, margin=margin, by=PHYSICS)
     if launchable > fitting:
         pruned[OUT_OF_MEMORY] = launchable - fitting
-    best, front = _rank(pool, top)
+    best, front = _rank(request, pool, top, is_penalised=is_penalised)
     return Found(
         layouts=_table(request, best),
         front=_table(request, front),
         examined=examined,
         launchable=launchable,
         fitting=fitting,
-        pruned=dict(pruned.most_common()),
+        pruned={reason: count for reason, count in pruned.most_common() if count},
         leanest_bytes=leanest if launchable else float("nan"),
+        ranked_by=EXPECTATION if is_penalised else PHYSICS,
     )
 
 
@@ -118,12 +147,33 @@ def _worth_keeping(fits: NDArray[np.bool_], speed: Array, need: Array, top: int)
     return keep
 
 
-def _rank(pool: _Pool, top: int) -> tuple[Layouts | None, Layouts | None]:
+def _shortlist(fits: NDArray[np.bool_], speed: Array, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Mask of the SHORTLIST fastest by physics of each pattern."""
+    keep = np.zeros(fits.shape, np.bool_)
+    places = np.flatnonzero(fits)
+    fast, patterns = speed.ravel()[places], codes.ravel()[places]
+    for code in range(len(PATTERNS)):
+        own = np.flatnonzero(patterns == code)
+        if own.size > SHORTLIST:
+            own = own[np.argpartition(-fast[own], SHORTLIST)[:SHORTLIST]]
+        keep.ravel()[places[own]] = True
+    return keep
+
+
+def _rank(request: Request, pool: _Pool, top: int, *, is_penalised: bool) -> tuple[Layouts | None, Layouts | None]:
+    """(the best, the front) of what the blocks kept."""
     if not pool.at or not sum(part.size for part in pool.speed):
         return None, None
     speed, need = np.concatenate(pool.speed), np.concatenate(pool.need)
     columns = {field.name: np.concatenate([getattr(part, field.name) for part in pool.at]) for field in fields(Layouts)}
     everything = Layouts(**columns)
+    if is_penalised:
+        every = np.ones(speed.shape, np.bool_)
+        codes = pattern_codes(everything, request.asked.cluster.gpus_per_node)
+        chosen = np.flatnonzero(_worth_keeping(every, speed, need, top) | _shortlist(every, speed, codes))
+        everything, need = everything[chosen], need[chosen]
+        record = find_record(request.asked.profile)
+        speed = speed[chosen] / slowdown(request.asked, everything, estimate(request.asked, everything), record)
     # Equal throughput: the leaner layout first.
     order = np.lexsort((need, -speed))[:top]
     return everything[order], everything[_front(speed, need)]
@@ -147,7 +197,16 @@ def _table(request: Request, at: Layouts | None) -> pl.DataFrame:
             "est_step_time_s": column(predicted.step_time_s),
             "est_mem_bytes": column(predicted.mem_bytes),
             "est_mem_reserved_bytes": column(predicted.stages.reserved),
+            "est_mem_free_bytes": room_bytes(request) - column(predicted.stages.reserved),
             **{f"est_mem_{part.name}_bytes": column(getattr(worst, part.name)) for part in fields(Memory)},
             **{f"est_time_{part.name}_s": column(getattr(predicted.time, part.name)) for part in fields(StepTime)},
         }
+    ).with_columns(
+        pl.Series(name, values, EXPECTED[name], strict=False)
+        for name, values in expect(request.asked, chosen, predicted).items()
     )
+
+
+def room_bytes(request: Request) -> float:
+    """Bytes of one accelerator that an estimate may fill: its memory less what lies outside the allocator."""
+    return request.asked.cluster.memory_bytes - request.asked.profile.outside_bytes

@@ -1,0 +1,149 @@
+"""Learn a profile's track record from measured rows: residuals by pattern, and the penalty where it helps.
+
+Every residual is of a row whose group the prediction had not seen: the physics leaves out a recipe's group, the penalty
+a whole cell (model x accelerators x sequence x batch), because what is asked of it is a cell that nobody measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.estimate.calibrate import Rows, Unseen
+from pipeline.estimate.estimate import estimate
+from pipeline.estimate.fit import with_constants
+from pipeline.estimate.layouts import Array
+from pipeline.estimate.patterns import CHOICES, PATTERNS, has_choice, pattern_codes
+from pipeline.estimate.penalty import FEATURES, fit_penalty, penalty_features
+from pipeline.estimate.track_record import FEWEST, TrackRecord, learned_penalty, residuals_by_pattern
+
+FEWEST_ROWS = 60
+"""Rows below which trees follow single runs."""
+FEWEST_CELLS = 5
+MOST_FOLDS = 30
+"""Cells are dealt into at most that many folds; each costs a fit of about two seconds per thousand rows."""
+WORTH = 0.9
+"""A penalty is kept when its median error on unseen cells is below this share of the physics', its mean below it."""
+_CELL = ("model", "accelerator", "num_gpus", "seq_len", "gbs_tokens", "global_batch_tokens")
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """Rows with the physics fitted on all of them: pattern, features, estimated step time (NaN where there is none)."""
+
+    codes: NDArray[np.int64]
+    features: Array
+    step_time_s: Array
+    choices: frozenset[str]
+
+
+def _look(rows: Rows, constants: dict[str, float]) -> _Seen:
+    size = rows.table.height
+    codes = np.zeros(size, np.int64)
+    features, seconds = np.full((size, len(FEATURES)), np.nan), np.full(size, np.nan)
+    choices: set[str] = set()
+    for batch in rows.batches:
+        asked = with_constants(batch.asked, constants)
+        predicted = estimate(asked, batch.at)
+        codes[batch.places] = pattern_codes(batch.at, asked.cluster.gpus_per_node)
+        features[batch.places] = penalty_features(asked, batch.at, predicted)
+        seconds[batch.places] = predicted.step_time_s
+        choices |= {choice for choice in CHOICES if has_choice(batch.at, choice).any()}
+    return _Seen(codes, features, seconds, frozenset(choices))
+
+
+def cell_folds(rows: Rows) -> NDArray[np.int64]:
+    """The fold of each row: its cell, or its cell's place among MOST_FOLDS when there are more."""
+    names = [name for name in _CELL if name in rows.table.columns]
+    cells = rows.table.select(names).rows()
+    places = {cell: place for place, cell in enumerate(sorted(set(cells), key=str))}
+    return np.array([places[cell] % MOST_FOLDS for cell in cells], np.int64)
+
+
+def penalised_unseen(rows: Rows, seen: _Seen, usable: NDArray[np.bool_], folds: NDArray[np.int64]) -> Array:
+    """Step time by physics and penalty of each usable row, by a penalty that has not seen the row's fold."""
+    out = np.full(rows.table.height, np.nan)
+    for fold in np.unique(folds[usable]):
+        inside, others = usable & (folds == fold), usable & (folds != fold)
+        model = fit_penalty(seen.features[others], rows.step_time_s[others] / seen.step_time_s[others])
+        out[inside] = seen.step_time_s[inside] * model.slowdown(seen.features[inside])
+    return out
+
+
+def coverage(codes: NDArray[np.int64], ratios: Array, folds: NDArray[np.int64]) -> tuple[float, int]:
+    """(share, rows) of held-out log ratios that lie in the interval which the other folds' rows give for their pattern.
+
+    The share is NaN when no row has an interval.
+    """
+    inside = told = 0
+    known = np.isfinite(ratios)
+    for fold in np.unique(folds[known]):
+        others = residuals_by_pattern(codes[folds != fold], ratios[folds != fold])
+        for place in np.flatnonzero(known & (folds == fold)):
+            interval = others.interval(PATTERNS[codes[place]], "")
+            if interval is not None:
+                told += 1
+                inside += interval.low <= np.exp(ratios[place]) <= interval.high
+    return (float(inside / told) if told else float("nan")), told
+
+
+def _errors(ratios: Array) -> dict[str, float]:
+    errors = np.abs(np.exp(-ratios[np.isfinite(ratios)]) - 1.0)
+    return {"median_ape": round(float(np.median(errors)), 4), "mape": round(float(np.mean(errors)), 4)}
+
+
+def _ratios(measured: Array, predicted: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios: Array = np.log(measured / predicted)
+    return np.where(np.isfinite(ratios), ratios, np.nan)
+
+
+def _summary(codes: NDArray[np.int64], ratios: Array, folds: NDArray[np.int64]) -> dict[str, Any]:
+    share, told = coverage(codes, ratios, folds)
+    found: dict[str, Any] = {"rows": int(np.isfinite(ratios).sum()), **_errors(ratios)}
+    return {**found, "interval_coverage": round(share, 4), "interval_rows": told} if told >= FEWEST else found
+
+
+def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) -> TrackRecord:
+    """The record of `rows`: `constants` are those fitted on all of them, `unseen` the predictions of cross-validation.
+
+    `about` says what it was learned on, when, and how far off unseen rows and cells were.
+    """
+    seen = _look(rows, constants)
+    time, memory = _ratios(rows.step_time_s, unseen.step_time_s), _ratios(rows.mem_bytes, unseen.mem_bytes)
+    folds = cell_folds(rows)
+    groups = np.unique(rows.table[rows.recipe.group].to_numpy(), return_inverse=True)[1].astype(np.int64)
+    about: dict[str, Any] = {
+        "learned_on": rows.recipe.dataset, "learned_at": on.isoformat(), "physics_split": f"one {rows.recipe.group} out"
+    }  # fmt: skip
+    for name, ratios in (("time", time), ("memory", memory)):
+        if np.isfinite(ratios).any():
+            about[name] = _summary(seen.codes, ratios, groups)
+    usable = np.isfinite(seen.step_time_s) & np.isfinite(rows.step_time_s)
+    penalised, penalty = np.full(rows.table.height, np.nan), None
+    cells = len(np.unique(folds[usable]))
+    if usable.sum() >= FEWEST_ROWS and cells >= FEWEST_CELLS:
+        tried = _ratios(rows.step_time_s, penalised_unseen(rows, seen, usable, folds))
+        about["penalty"] = {
+            **_summary(seen.codes, tried, folds), "split": "one cell out", "cells": cells,
+            **{f"physics_{name}": value for name, value in _errors(time).items()},
+        }  # fmt: skip
+        is_better = np.nanmean(np.abs(tried)) < np.nanmean(np.abs(time))
+        if is_better and about["penalty"]["median_ape"] < WORTH * about["penalty"]["physics_median_ape"]:
+            penalised = tried
+            model = fit_penalty(seen.features[usable], rows.step_time_s[usable] / seen.step_time_s[usable])
+            penalty = learned_penalty(model, seen.features[usable])
+        about["penalty"]["kept"] = penalty is not None
+    return TrackRecord(
+        profile=rows.recipe.profile,
+        about=about,
+        time=residuals_by_pattern(seen.codes, time),
+        memory=residuals_by_pattern(seen.codes, memory),
+        penalised=residuals_by_pattern(seen.codes, penalised),
+        choices=seen.choices,
+        penalty=penalty,
+    )
