@@ -9,7 +9,7 @@ from schemas.memory_columns import MEM_SOURCE
 
 MEM_FIT: dict[str, str] = {
     "others": "other processes filled the GPU: it would have fitted without them",
-    "expandable_segments": "would fit with expandable_segments: enough is free, but in pieces",
+    "expandable_segments": "would fit with expandable_segments: enough was free, but in pieces",
     "pools": "enough is free inside expandable segments, in other pools or streams",
     "recompute": "needs recompute: giving up activations frees enough",
     "micro_batch": "needs a smaller micro-batch: all layers are recomputed already",
@@ -45,6 +45,35 @@ TERM: dict[str, str] = {
     "constant": "the same bytes on every run",
 }
 
+PART_KIND: dict[str, str] = {
+    "estimated": "a term of the estimate; together they are the level `estimate`",
+    "level": "a level that is measured or known, from 0",
+    "gap": "the difference of the levels beside it",
+    "measured": "what a snapshot says of the allocated level; together they are the level `allocated`",
+}
+
+PART: dict[str, str] = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "optimizer": "optimizer states",
+    "activations": "activations",
+    "logits": "logits and what the loss needs at once (estimated apart; snapshots count them as activations)",
+    "buffers": "estimated: gathered weights, working sets, context; measured: communication, workspaces, temporaries",
+    "unknown": "live at the peak, without a rule that says what for",
+    "beyond_snapshot": "allocated beyond the snapshot's peak: rounding, other ranks, what its window missed",
+    "estimate": "estimated peak of allocated bytes",
+    "estimate_gap": "what the estimate missed (negative: it was too high)",
+    "allocated": "measured peak of allocated bytes",
+    "fragmentation": "reserved by the allocator and not allocated: cached, split and rounded blocks",
+    "reserved": "measured peak of reserved bytes",
+    "outside_allocator": "context, NCCL, libraries; other processes too where no source knows the process",
+    "process": "all that the process holds on the device",
+    "other_processes": "held by other processes",
+    "device": "most bytes in use on the device",
+    "headroom": "nobody used it",
+    "card": "memory of the card",
+}
+
 _PARTS = {
     "weights": "weights",
     "gradients": "gradients",
@@ -72,6 +101,10 @@ COLUMNS = (
     _int("other_processes_bytes", "bytes", "in use on the device beyond this process", minimum=None),
     _text("used_source", "where mem_used_max_bytes comes from", USED_SOURCE),
     _int("headroom_bytes", "bytes", "the card less the last known level before it", minimum=None),
+    _int("part_no", "id", "place of the part, from the estimate to the card", minimum=1),
+    _text("part_kind", "what the part's bytes are to its neighbours", PART_KIND),
+    _text("part", "part of the memory", PART),
+    _float("begins_at_bytes", "bytes", "where the part begins when parts are drawn one after the other"),
     _int("n", "count", "runs that the figures rest on", minimum=1),
     _float("eps_frag_low", "fraction", "10 % quantile of eps_frag"),
     _float("eps_frag_high", "fraction", "90 % quantile of eps_frag"),

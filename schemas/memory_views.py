@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.column import bool_column, int_column
+from schemas.column import bool_column, float_column, int_column
 from schemas.table import Table
 
 _RUN = ("origin", "sweep", "framework", "model", "accelerator", "num_nodes", "num_gpus", "layout", "recompute")
@@ -61,6 +61,16 @@ MEMORY_WATERFALL = Table(
     ),
 )  # fmt: skip
 
+MEMORY_WATERFALL_PARTS = Table(
+    name="memory_waterfall_parts",
+    description="`memory_waterfall` in long form, in the order of a picture; what is unknown keeps its row, as NULL.",
+    grain="one row per run attempt with any measured memory, and part",
+    primary_key=("run_id", "part_no"),
+    column_names=("run_id", "part_no", "part_kind", "part", "bytes", "begins_at_bytes"),
+    layer="view",
+    overrides=(float_column("bytes", "bytes", "the part; negative where a level lies below the one before it"),),
+)
+
 MEMORY_FRAGMENTATION = Table(
     name="memory_fragmentation",
     description="What the allocator reserves beyond what is allocated (eps_frag), with its spread.",
@@ -113,4 +123,12 @@ MEMORY_FIT = Table(
     ),
 )  # fmt: skip
 
-VIEWS = (GPU_OOM_REPORTS, RUN_SNAPSHOTS, MEMORY_WATERFALL, MEMORY_FRAGMENTATION, MEMORY_TERMS, MEMORY_FIT)
+VIEWS = (
+    GPU_OOM_REPORTS,
+    RUN_SNAPSHOTS,
+    MEMORY_WATERFALL,
+    MEMORY_WATERFALL_PARTS,
+    MEMORY_FRAGMENTATION,
+    MEMORY_TERMS,
+    MEMORY_FIT,
+)

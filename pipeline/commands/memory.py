@@ -1,4 +1,4 @@
-"""`sweepscope memory FILE...`: what one memory artefact says, without a store."""
+"""`sweepscope memory [FILE...]`: what memory artefacts say, without a store; without a file, what the store says."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.commands.output import say, say_json, table
+from pipeline.commands.output import say, say_json, say_result, table
 from pipeline.commands.protocol import Verb
 from pipeline.errors import InputError, UsageError
 from pipeline.landing import Reader, list_files
 from pipeline.memory import report
+from pipeline.store.home import Home
 
 Rows = list[dict[str, Any]]
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", metavar="FILE", nargs="+",
+        "files", metavar="FILE", nargs="*",
         help="allocator snapshot (pickle, torch.save, viewer's HTML), memory timeline, profiler trace, memory_stats, "
-        "memory_summary, nvidia-smi or DCGM samples; packed or not",
+        "memory_summary, nvidia-smi or DCGM samples; packed or not. None: ask the store",
     )  # fmt: skip
     parser.add_argument("--against", metavar="FILE", help="rank what differs at the peak from that of this file")
+    parser.add_argument(
+        "--run", dest="run_id", metavar="ID", help="of the store: one run from its estimate to the card"
+    )
+    parser.add_argument("--sweep", metavar="NAME", help="of the store: one sweep's fragmentation, terms and failures")
     parser.add_argument("--device", metavar="N", type=int, help="only this device")
     parser.add_argument("--top", metavar="K", type=int, default=10, help="number of source lines (default: 10)")
 
@@ -31,12 +36,33 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     if args.top < 0:
         raise UsageError(f"--top {args.top} is below 0. Give a number of lines.")
+    if not args.files:
+        return _run_store(args)
+    if args.run_id or args.sweep:
+        raise UsageError("--run and --sweep ask the store; give them without a FILE.")
     other = _groups(_read(args.against), args.device) if args.against else None
     told = [_told(path, _read(path), args.device, args.top, other) for path in args.files]
     if args.json:
         say_json({"against": args.against, "files": told})
     else:
         say("\n\n".join(_text(file, args.against) for file in told))
+    return 0
+
+
+def _run_store(args: argparse.Namespace) -> int:
+    if args.against or args.device is not None:
+        raise UsageError("--against and --device compare and pick within files; give a FILE.")
+    if args.run_id and args.sweep:
+        raise UsageError("--run and --sweep exclude each other. Give one of them.")
+    from pipeline.commands import memory_store  # DuckDB: only when it is needed
+
+    home = Home.resolve(args.home, for_writing=False)
+    if args.run_id:
+        told = memory_store.told_run(home, args.run_id)
+        say_result(told, memory_store.run_text(told), as_json=args.json)
+    else:
+        told = memory_store.told_sweep(home, args.sweep)
+        say_result(told, memory_store.sweep_text(told), as_json=args.json)
     return 0
 
 
@@ -74,10 +100,10 @@ def _told(
     devices = []
     for row in _rows(tables, "memory_snapshots", device):
         groups = [group for group in _groups(tables, None) if group["device"] == row["device"]]
-        compared = {}
+        compared: dict[str, Any] = {"verdict": _verdict(row, groups)}
         if against is not None:
             theirs = [group for group in against if device is not None or group["device"] == row["device"]]
-            compared = {"differences": report.differences(groups, theirs, count)}
+            compared |= {"differences": report.differences(groups, theirs, count)}
         devices.append(
             {"summary": row, "categories": report.categories(groups), "top": report.top(groups, count), **compared}
         )
@@ -85,6 +111,14 @@ def _told(
     if not devices and samples is None:
         raise UsageError(f"{path} says nothing about device {device}. Leave out --device to see what it has.")
     return {"path": path, "devices": devices, "gpu_samples": [] if samples is None else _sampled(samples)}
+
+
+def _verdict(row: Mapping[str, Any], groups: Rows) -> dict[str, str] | None:
+    if not row["oom_events"]:
+        return None
+    from pipeline.commands.memory_store import file_verdict
+
+    return file_verdict(row, groups)
 
 
 def _sampled(samples: pl.DataFrame) -> Rows:
@@ -108,6 +142,8 @@ def _text(file: Mapping[str, Any], against: str | None) -> str:
             "CPU" if row["device"] == -1 else "device unknown" if row["device"] is None else f"device {row['device']}"
         )
         parts.append(f"\n{name}\n{table(report.summary_lines(row))}")
+        if device["verdict"]:
+            parts.append(f"{device['verdict']['meaning']}: {device['verdict']['verdict_evidence']}")
         whole = sum(category["bytes"] for category in device["categories"])
         if whole:
             parts.append("\nalive at the peak")

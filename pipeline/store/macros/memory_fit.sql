@@ -57,7 +57,7 @@ CREATE MACRO memory_evidence_of(
         WHEN verdict IN ('expandable_segments', 'pools')
             THEN size_text(inactive) || ' were free inside the allocator''s segments'
         WHEN verdict <> 'others' AND inactive IS NOT NULL AND verdict <> 'fits'
-            THEN 'only ' || size_text(inactive) || ' were free inside the allocator''s segments'
+            THEN size_text(inactive) || ' were free inside the allocator''s segments'
     END,
     CASE WHEN verdict = 'pools' THEN 'expandable segments are on: other pools or streams hold them' END,
     CASE WHEN verdict IN ('recompute', 'micro_batch', 'sharding', 'unknown') THEN nullif(concat_ws(', ',
@@ -67,5 +67,7 @@ CREATE MACRO memory_evidence_of(
         'activations ' || size_text(activations)
             || CASE WHEN recompute = 'full' THEN ' though all layers are recomputed' ELSE '' END,
         CASE WHEN verdict = 'micro_batch' THEN 'micro-batch ' || mbs END
-    ), '') END
+    ), '') END,
+    CASE WHEN verdict = 'unknown' AND coalesce(est_mem, requested) IS NULL
+        THEN 'the log says no bytes, and the run could not be estimated' END
 );

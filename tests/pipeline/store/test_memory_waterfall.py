@@ -229,3 +229,29 @@ def test_too_few_runs_fit_nothing_but_snapshots_still_measure() -> None:
         20 * GIB,
     )
     assert (terms["activations"]["n_snapshots"], terms["logits"]["n_snapshots"]) == (1, 0)
+
+
+def test_parts_in_a_row_end_where_the_next_level_is() -> None:
+    failed = {"run_id": "a1", "source_path": "/logs/a1.out", "line_no": 9, "kind": "oom", "text": OOM}
+    parts = groups(parameters=10, gradients=20, activations=35)
+    connection = store(
+        run_row(status="oom", run_dir="/runs/a"), events=[failed], estimates=[estimate()],
+        memory_snapshots=[snapshot()], memory_at_peak=parts,
+    )  # fmt: skip
+    rows = rows_of(connection, "FROM memory_waterfall_parts ORDER BY part_no")
+    assert all(row["bytes"] is not None for row in rows)
+    ends = {
+        kind: [row["begins_at_bytes"] + row["bytes"] for row in rows if row["part_kind"] == kind]
+        for kind in ("estimated", "gap", "level", "measured")
+    }
+    levels = dict(zip(["estimate", "allocated", "reserved", "process", "device", "card"], ends["level"], strict=True))
+    assert ends["estimated"][-1] == levels["estimate"] == 38 * GIB
+    assert ends["measured"][-1] == levels["allocated"] == 70 * GIB
+    assert ends["gap"] == [levels[name] for name in ("allocated", "reserved", "process", "device", "card")]
+
+
+def test_what_is_unknown_keeps_its_row_without_bytes() -> None:
+    run = run_row(mem_peak_allocated_bytes=50 * GIB, accelerator=None)
+    rows = {(row["part_kind"], row["part"]): row["bytes"] for row in rows_of(store(run), "FROM memory_waterfall_parts")}
+    assert len(rows) == 24
+    assert {part for part, size in rows.items() if size is not None} == {("level", "allocated")}
