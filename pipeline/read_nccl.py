@@ -80,13 +80,20 @@ class NcclReader:
         is_only = pl.col("source").is_in(only) & (pl.col("kind") == "log")
         return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))
 
-    def tables(self, sources: pl.DataFrame, said: RunFacts) -> dict[str, pl.DataFrame]:
-        """Rows of every NCCL table. `said`: the settings among them may tell the number of ranks."""
+    def tables(self, sources: pl.DataFrame, said: RunFacts, *, bench_op: str | None = None) -> dict[str, pl.DataFrame]:
+        """Rows of every NCCL table.
+
+        Args:
+            said: the settings among them may tell the number of ranks.
+            bench_op: operation of benchmarks that do not print theirs.
+        """
         sizes = said.settings.filter(pl.col("name") == "num_gpus").select(
             "source", pl.col("value").cast(pl.Int64, strict=False)
         )
         facts = {source: Facts.merge(blocks) for source, blocks in self._facts.items()}
-        return nccl_tables(sources, facts, num_ranks=dict(sizes.drop_nulls().iter_rows()), dumps=self._dumps)
+        return nccl_tables(
+            sources, facts, num_ranks=dict(sizes.drop_nulls().iter_rows()), dumps=self._dumps, bench_op=bench_op
+        )
 
 
 def _is_only_nccl(facts: Facts, last_line: int) -> bool:
@@ -108,6 +115,7 @@ def read_network(
     paths: Sequence[str],
     *,
     workers: int = 1,
+    bench_op: str | None = None,
     on_plan: OnFile = lambda _what, _size: None,
     on_file: OnFile = lambda _path, _size: None,
 ) -> tuple[dict[str, pl.DataFrame], list[str]]:
@@ -115,6 +123,7 @@ def read_network(
 
     Args:
         workers: threads that scan the blocks of a log; what they spend their time in runs beside other threads.
+        bench_op: operation of benchmarks that do not print theirs.
         on_plan: told ("bytes", size). on_file: told each file and its size.
 
     Raises:
@@ -133,7 +142,7 @@ def read_network(
             reason = str(error) if isinstance(error, InputError) else f"{row['path']} is no dump: {error}"
             errors.append(reason.split("\n", 1)[0])
         on_file(row["path"], row["bytes"])
-    tables = reader.tables(found, RunFacts.empty())
+    tables = reader.tables(found, RunFacts.empty(), bench_op=bench_op)
     return {name: tables.get(name, table.empty()) for name, table in TABLES.items()}, errors
 
 

@@ -127,9 +127,10 @@ NCCL_BENCH = Table(
     grain="one row per row of a table",
     primary_key=("source_path", "line_no"),
     column_names=(
-        "source_path", "run_dir", "table_no", "op", "nranks", "num_nodes", "message_bytes", "element_count", "datatype",
-        "reduction", "root", "time_s", "algbw_bytes_per_s", "busbw_bytes_per_s", "wrong_elements", "in_place_time_s",
-        "in_place_algbw_bytes_per_s", "in_place_busbw_bytes_per_s", "in_place_wrong_elements", "line_no",
+        "source_path", "run_dir", "table_no", "op", "op_source", "nranks", "num_nodes", "message_bytes",
+        "element_count", "datatype", "reduction", "root", "time_s", "algbw_bytes_per_s", "busbw_bytes_per_s",
+        "wrong_elements", "in_place_time_s", "in_place_algbw_bytes_per_s", "in_place_busbw_bytes_per_s",
+        "in_place_wrong_elements", "line_no",
     ),
 )  # fmt: skip
 

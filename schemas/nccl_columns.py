@@ -33,6 +33,13 @@ LINK_LAYER: dict[str, str] = {
     "Ethernet": "TCP sockets",
 }
 
+OP_SOURCE: dict[str, str] = {
+    "printed": "the program's name stands in the log",
+    "columns": "told by the table's own columns: reduction, root, count and the factor of bus bandwidth",
+    "file_name": "told by the name of the file or of its directory",
+    "option": "told by --op",
+}
+
 SEVERITY: dict[str, str] = {
     "fatal": "a failure: the communicator cannot go on",
     "follower": "what other ranks say once one has failed; not the cause",
@@ -183,6 +190,7 @@ _COLLECTIVE = (
 
 _BENCH = (
     _int("table_no", "count", "number of the table within its file, from 1", minimum=1),
+    _text("op_source", "how the benchmarked operation is known; NULL where it is not", OP_SOURCE),
     _float("time_s", "s", "time per operation, out of place", minimum=0),
     _float("algbw_bytes_per_s", "bytes/s", "message_bytes / time_s, as printed", minimum=0),
     _float("busbw_bytes_per_s", "bytes/s", "algorithm bandwidth times the operation's factor, as printed", minimum=0),

@@ -8,6 +8,7 @@ from pipeline.commands.output import note, say_result
 from pipeline.commands.progress import file_progress
 from pipeline.commands.protocol import Verb
 from pipeline.errors import InputError, UsageError
+from pipeline.nccl.bench_op import OPERATIONS
 from pipeline.nccl.summary import as_text, as_values
 from pipeline.read_nccl import read_network
 
@@ -19,6 +20,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="NCCL log, nccl-tests output, flight recorder dump, or a directory of them",
     )
+    parser.add_argument(
+        "--op", choices=OPERATIONS, metavar="OP",
+        help=f"operation of benchmark tables that do not print theirs: {', '.join(OPERATIONS)}",
+    )  # fmt: skip
     parser.add_argument("--workers", type=int, default=1, help="threads that read a log (default: %(default)s)")
 
 
@@ -27,7 +32,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(f"--workers must be at least 1, not {args.workers}.")
     with file_progress("reading") as progress:
         tables, errors = read_network(
-            args.paths, workers=args.workers, on_plan=progress.plan, on_file=progress.advance
+            args.paths, workers=args.workers, bench_op=args.op, on_plan=progress.plan, on_file=progress.advance
         )  # fmt: skip
     for error in errors:
         note(f"sweepscope: {error}")

@@ -14,6 +14,7 @@ import re
 
 import polars as pl
 
+from pipeline.nccl.bench_op import with_columns_told
 from pipeline.nccl.facts import Notes
 
 _TYPES = (
@@ -111,7 +112,7 @@ def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> 
     rows = _with_devices(_latest(rows, marks, "program"), marks)
     edges = marks.filter(pl.col("mark").is_in(_BOUNDARIES)).select("line_no", edge=pl.int_range(pl.len()))
     rows = rows.join_asof(edges, on="line_no").with_columns(table_no=pl.col("edge").fill_null(-1).rle_id() + 1)
-    return rows.select(
+    shown = rows.select(
         "line_no", "table_no", "nranks", "num_nodes", "datatype", "root",
         op=pl.col("program").replace_strict(OPS, default=None, return_dtype=pl.String),
         message_bytes="size", element_count="count",
@@ -122,6 +123,7 @@ def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> 
             for name, (column, factor) in _UNITS.items()
         },
     )  # fmt: skip
+    return with_columns_told(shown)
 
 
 def average_busbw(rows: pl.DataFrame, marks: pl.DataFrame) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.nccl import bench, communicators, devices, graphs, hosts, traffic, warnings
+from pipeline.nccl import bench_op as bench_op_of
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight_hangs import flight_hangs
 from pipeline.nccl.hangs import hang_rows
@@ -35,6 +36,7 @@ def nccl_tables(
     *,
     num_ranks: Mapping[int, int],
     dumps: Mapping[int, pl.DataFrame] = MappingProxyType({}),
+    bench_op: str | None = None,
 ) -> Rows:
     """Rows of every NCCL table for the files of a batch.
 
@@ -44,14 +46,18 @@ def nccl_tables(
         facts: by source; files without NCCL content are passed over.
         num_ranks: size of the job by source, as far as its settings tell.
         dumps: rows of `flight_records` by source; the dumps of all ranks are judged together.
+        bench_op: operation of benchmarks that do not print theirs.
 
     Returns:
         table name -> conformed frame; tables without rows are left out.
     """
     told = {source: one for source, one in facts.items() if has_content(one)}
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    paths = dict(files.select("source", "path").iter_rows())
     for source, one in told.items():
-        for name, frame in _file_tables(mended(one)).items():
+        tables = _file_tables(mended(one))
+        tables["nccl_bench"] = bench_op_of.with_name(tables["nccl_bench"], paths[source], op=bench_op)
+        for name, frame in tables.items():
             rows[name].append(frame.with_columns(source=pl.lit(source, pl.Int64)))
     rows["nccl_hangs"] = [_hangs(files, told, rows["nccl_files"], num_ranks), _flight_hangs(files, dumps)]
     rows["flight_records"] = [frame.with_columns(source=pl.lit(source, pl.Int64)) for source, frame in dumps.items()]
