@@ -5,5 +5,6 @@ from pathlib import Path
 HOME = Path(__file__).parent
 PUBLISHED = HOME / "published"
 HARDWARE = HOME / "hardware"
+NETWORK = HOME / "network"
 MODELS = HOME / "models"
 CALIBRATION = HOME / "calibration"

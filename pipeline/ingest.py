@@ -20,6 +20,7 @@ from pipeline.parse.outcome import STALE_AFTER
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import DIALECTS, current_versions
 from pipeline.published import load_published, published_ledger
+from pipeline.published_network import load_accelerator_links, load_published_bandwidths
 from pipeline.read import read_batch
 from pipeline.simulate.marker import MARKER_NAME
 from pipeline.store.lake import Lake
@@ -155,8 +156,11 @@ def bundled_is_pending(ledger: pl.DataFrame) -> bool:
 
 
 def bundled() -> Tables:
-    """The bundled tables: published results and the accelerators they are judged by."""
-    return {**load_published(PUBLISHED), "accelerators": load_accelerators()}
+    """The bundled tables: published results, and the accelerators and networks they are judged by."""
+    return {
+        **load_published(PUBLISHED), "accelerators": load_accelerators(),
+        "published_bandwidths": load_published_bandwidths(), "accelerator_links": load_accelerator_links(),
+    }  # fmt: skip
 
 
 def check(tables: Tables) -> Tables:

@@ -14,7 +14,7 @@ from pipeline import words
 from schemas.tables import PUBLISHED_RUNS
 
 PARSER = "published"
-PARSER_VERSION = 1
+PARSER_VERSION = 2
 
 _FRAMEWORKS: dict[str, str] = {
     "ultrascale_playbook": "nanotron", "llm_foundry": "composer", "torchtitan": "torchtitan", "simumax": "megatron",

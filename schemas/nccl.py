@@ -127,10 +127,10 @@ NCCL_BENCH = Table(
     grain="one row per row of a table",
     primary_key=("source_path", "line_no"),
     column_names=(
-        "source_path", "run_dir", "table_no", "op", "op_source", "nranks", "num_nodes", "message_bytes",
-        "element_count", "datatype", "reduction", "root", "time_s", "algbw_bytes_per_s", "busbw_bytes_per_s",
-        "wrong_elements", "in_place_time_s", "in_place_algbw_bytes_per_s", "in_place_busbw_bytes_per_s",
-        "in_place_wrong_elements", "line_no",
+        "source_path", "run_dir", "table_no", "op", "op_source", "nranks", "num_nodes", "accelerator",
+        "message_bytes", "element_count", "datatype", "reduction", "root", "time_s", "algbw_bytes_per_s",
+        "busbw_bytes_per_s", "wrong_elements", "in_place_time_s", "in_place_algbw_bytes_per_s",
+        "in_place_busbw_bytes_per_s", "in_place_wrong_elements", "line_no",
     ),
 )  # fmt: skip
 
@@ -168,6 +168,35 @@ ALL = (
     NCCL_FILES, NCCL_COMMUNICATORS, NCCL_RANKS, NCCL_LINKS, NCCL_GRAPHS, NCCL_DEVICES, NCCL_COLLECTIVES, NCCL_TUNING,
     NCCL_WARNINGS, NCCL_BENCH, NCCL_HANGS, FLIGHT_RECORDS,
 )  # fmt: skip
+
+PUBLISHED_BANDWIDTHS = Table(
+    name="published_bandwidths",
+    description="Bandwidths of collectives that others published, to hold one's own against.",
+    grain="one row per source, operation, size, nodes and ranks",
+    primary_key=("source_id", "op", "message_bytes", "num_nodes", "nranks"),
+    column_names=(
+        "source_id", "source_title", "source_url", "table_or_figure", "accelerator", "op", "message_bytes", "num_nodes",
+        "nranks", "bandwidth_bytes_per_s", "bandwidth_p5_bytes_per_s", "bandwidth_p95_bytes_per_s", "notes",
+        "source_path", "line_no",
+    ),
+    layer="reference",
+    replaced_by="source_id",
+)  # fmt: skip
+
+ACCELERATOR_LINKS = Table(
+    name="accelerator_links",
+    description="What an accelerator's memory, its links within a node and its share of the network can carry.",
+    grain="one row per accelerator",
+    primary_key=("accelerator",),
+    column_names=(
+        "accelerator", "memory_bytes_per_s", "link_bytes_per_s", "network_bytes_per_s", "usual_gpus_per_node",
+        "source_url", "notes",
+    ),
+    layer="reference",
+    replaced_by="accelerator",
+)  # fmt: skip
+
+REFERENCE = (PUBLISHED_BANDWIDTHS, ACCELERATOR_LINKS)
 
 NCCL_FINDINGS = Table(
     name="nccl_findings",

@@ -201,6 +201,18 @@ _BENCH = (
     _float("in_place_wrong_elements", "count", "wrong elements in place; NULL when not checked"),
 )
 
+_NETWORK_FACTS = (
+    _float("bandwidth_bytes_per_s", "bytes/s", "bandwidth of a collective as published, the median", minimum=0),
+    _float("bandwidth_p5_bytes_per_s", "bytes/s", "its 5th percentile", minimum=0),
+    _float("bandwidth_p95_bytes_per_s", "bytes/s", "its 95th percentile", minimum=0),
+    _float("memory_bytes_per_s", "bytes/s", "bandwidth of the accelerator's memory", minimum=0),
+    _float("link_bytes_per_s", "bytes/s", "bandwidth of its links within a node, one direction", minimum=0),
+    _float(
+        "network_bytes_per_s", "bytes/s", "its share of the network in usual clusters, one direction", minimum=0
+    ),
+    _int("usual_gpus_per_node", "count", "accelerators of a usual node, or of one link domain", minimum=1),
+)  # fmt: skip
+
 _HANG = (
     _int("seq", "id", "sequence number of the collective within its process group"),
     _text("process_group", "process group, as PyTorch names it; NULL where it is not printed"),
@@ -253,4 +265,4 @@ _FINDING = (
     _int("places", "count", "lines, links, files or communicators that show it", minimum=1),
 )
 
-COLUMNS = (*_FILE, *_COMMUNICATOR, *_LINK, *_COLLECTIVE, *_BENCH, *_HANG, *_FLIGHT, *_FINDING)
+COLUMNS = (*_FILE, *_COMMUNICATOR, *_LINK, *_COLLECTIVE, *_BENCH, *_NETWORK_FACTS, *_HANG, *_FLIGHT, *_FINDING)

@@ -23,6 +23,7 @@ TABLES: dict[str, Table] = {
         estimates.ESTIMATES,
         tables.PUBLISHED_RUNS,
         tables.ACCELERATORS,
+        *nccl.REFERENCE,
     )
 }
 

@@ -14,6 +14,7 @@ import re
 
 import polars as pl
 
+from pipeline.hardware import canonical_accelerators
 from pipeline.nccl.bench_op import with_columns_told
 from pipeline.nccl.facts import Notes
 
@@ -39,7 +40,9 @@ OPS = {
 _PROGRAM = re.compile(rf"(?<![A-Za-z])({'|'.join(sorted(OPS, key=len, reverse=True))})_perf\b")
 _LIBRARY = re.compile(r"nccl-library=(\d{5,6})")
 _THREADS = re.compile(r"# nThread (\d{1,9}) nGpus (\d{1,9}) ")
-_RANK = re.compile(r"#\s+Rank\s+(\d{1,9}) (?:Group\s+\d+ )?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[")
+_RANK = re.compile(
+    r"#\s+Rank\s+(\d{1,9}) (?:Group\s+\d+ )?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[[0-9a-fA-Fx:]*\]?\s*(.*)"
+)
 _AVERAGE = re.compile(r"# Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
 _COLUMNS = re.compile(r"#\s+size\s+count\s")
 
@@ -76,7 +79,7 @@ def read_rest(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
 def read_mark(text: str, line_no: int, notes: Notes) -> bool:
     """Headers, averages, the program's name, the library's version, the devices in use."""
     if found := _RANK.search(text):
-        notes.add("bench_mark", line_no, "rank", f"{found[1]} {found[2]}")
+        notes.add("bench_mark", line_no, "rank", f"{found[1]} {found[2]} {found[3].strip()[:80]}")
     elif found := _AVERAGE.search(text):
         notes.add("bench_mark", line_no, "average", found[1])
     elif _COLUMNS.search(text):
@@ -113,7 +116,7 @@ def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> 
     edges = marks.filter(pl.col("mark").is_in(_BOUNDARIES)).select("line_no", edge=pl.int_range(pl.len()))
     rows = rows.join_asof(edges, on="line_no").with_columns(table_no=pl.col("edge").fill_null(-1).rle_id() + 1)
     shown = rows.select(
-        "line_no", "table_no", "nranks", "num_nodes", "datatype", "root",
+        "line_no", "table_no", "nranks", "num_nodes", "accelerator", "datatype", "root",
         op=pl.col("program").replace_strict(OPS, default=None, return_dtype=pl.String),
         message_bytes="size", element_count="count",
         reduction=pl.when(pl.col("reduction") != "none").then("reduction"),
@@ -123,7 +126,7 @@ def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> 
             for name, (column, factor) in _UNITS.items()
         },
     )  # fmt: skip
-    return with_columns_told(shown)
+    return with_columns_told(shown.with_columns(canonical_accelerators(shown["accelerator"])))
 
 
 def average_busbw(rows: pl.DataFrame, marks: pl.DataFrame) -> float | None:
@@ -191,14 +194,21 @@ def _latest(rows: pl.DataFrame, marks: pl.DataFrame, mark: str) -> pl.DataFrame:
 def _with_devices(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     """Ranks and hosts of the last list of devices before each row."""
     listed = marks.filter(pl.col("mark") == "rank").with_columns(
-        rank=pl.col("value").str.extract(r"^(\d+)").cast(pl.Int64), host=pl.col("value").str.extract(r" (\S+)$")
+        rank=pl.col("value").str.extract(r"^(\d+)").cast(pl.Int64),
+        host=pl.col("value").str.extract(r"^\d+ (\S+)"),
+        card=pl.col("value").str.extract(r"^\d+ \S+ (.+)$"),
     )
     # Rank 0 begins a new list.
     lists = (
         listed.with_columns(number=(pl.col("rank") == 0).cum_sum())
         .group_by("number")
-        .agg(pl.col("line_no").max(), nranks=pl.col("rank").n_unique(), num_nodes=pl.col("host").n_unique())
+        .agg(
+            pl.col("line_no").max(),
+            nranks=pl.col("rank").n_unique(),
+            num_nodes=pl.col("host").n_unique(),
+            accelerator=pl.when(pl.col("card").n_unique() == 1).then(pl.col("card").first()),  # mixed: none
+        )
         .sort("line_no")
-        .select("line_no", pl.col("nranks", "num_nodes").cast(pl.Int64))
+        .select("line_no", pl.col("nranks", "num_nodes").cast(pl.Int64), "accelerator")
     )
     return rows.join_asof(lists, on="line_no")

@@ -96,7 +96,7 @@ def test_several_tables_are_kept_apart_and_have_no_common_average() -> None:
 
 def test_a_row_without_a_header_is_read() -> None:
     row = row_of(tables_of("### PROTO=LL\n" + ROW)["nccl_bench"])
-    assert (row["root"], row["table_no"], row.get("op")) == (-1, 1, None)
+    assert (row["root"], row["table_no"], row["op"], row["op_source"]) == (-1, 1, "AllGather", "columns")
 
 
 def test_masked_figures_are_unknown() -> None:
