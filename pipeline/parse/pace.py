@@ -3,8 +3,8 @@
 The change point is that of Pettitt (1979), "A non-parametric approach to the change-point problem", Applied Statistics
 28(2): with r_i the ranks of n costs, U_k = 2 * sum(r_1..r_k) - k (n + 1) is lowest where the costs rise, and for a rise
 of K = -min U about p = exp(-6 K^2 / (n^3 + n^2)). Ranks make it blind to how slow a single slow step was, so
-checkpoints and evaluations that are a minority of the steps do not matter. A slow-down is reported when p < P_MAX, the
-median cost behind the change is SLOWER times that before it, and MIN_STEPS steps stand on either side.
+checkpoints and evaluations that are a minority of the steps do not make a slow-down. One is reported when p < P_MAX,
+the median cost behind the change is SLOWER times that before it, and MIN_STEPS steps stand on either side.
 
 The cost of a step is the inverse of its tokens/s, so that a batch that grows is no slow-down, else its time.
 """
@@ -35,10 +35,16 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     rank = pl.col("cost").rank("average").over("run_id")
     rows = rows.with_columns(u=(2 * rank.cum_sum().over("run_id") - place * (n + 1)))
     is_inner = place.is_between(MIN_STEPS, n - MIN_STEPS)
-    rows = rows.with_columns(split=place.sort_by(pl.when(is_inner).then("u"), nulls_last=True).first().over("run_id"))
+    # Where: ranks see that costs rose, not how far apart they are. The split with the least squares of the logarithms,
+    # after a running median that takes single slow steps away, does.
+    level = pl.col("cost").rolling_median(MIN_STEPS, min_samples=1, center=True).log()
+    rows = rows.with_columns(level=(level - level.mean()).over("run_id"))
+    between = pl.col("level").cum_sum().over("run_id") / (place * (n - place)).sqrt()
+    rows = rows.with_columns(
+        split=place.sort_by(pl.when(is_inner).then(between), nulls_last=True).first().over("run_id")
+    )
     is_after = place > pl.col("split")
-    # Ranks do not see how far apart two costs are. So the split moves to where fewest steps stand on the wrong side of
-    # the geometric mean of both medians.
+    # And to the step: where fewest stand on the wrong side of the geometric mean of both medians.
     medians = [pl.col("cost").filter(side).median().over("run_id") for side in (~is_after, is_after)]
     side = pl.when(pl.col("cost") <= (medians[0] * medians[1]).sqrt()).then(-1).otherwise(1)
     rows = rows.with_columns(wrong=side.cum_sum().over("run_id"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.parse.pace import SLOWER, slowdowns
@@ -91,6 +91,7 @@ def test_noise_alone_is_no_slow_down(seed: int, n: int, spread: float) -> None:
     assert slowdowns(steps_table(step_time_s=[float(value) for value in times])).is_empty()
 
 
+@example(seed=172, before=124, after=25, factor=2.0)
 @settings(max_examples=100)
 @given(
     seed=st.integers(0, 2**32),
