@@ -14,6 +14,9 @@ import duckdb
 import streamlit as st
 
 from pipeline.errors import StoreError
+from pipeline.estimate.frame import ChooseProfile
+from pipeline.estimate.own_runs import with_own
+from pipeline.estimate.profile import load_profiles
 from pipeline.store import published
 
 _PINNED = "store_path"
@@ -62,3 +65,19 @@ def newer_version(store: Store) -> int | None:
 def adopt_latest() -> None:
     """Lets the next run open the latest version."""
     st.session_state.pop(_PINNED, None)
+
+
+def own_constants() -> ChooseProfile:
+    """Chooses the estimator's constants as the command line does: fitted on this home's runs where they were."""
+    return with_own(_calibration())
+
+
+def own_frameworks(generation: str) -> list[str]:
+    """Frameworks that have constants of their own on a generation of cards, bundled or fitted in this home."""
+    names = {*load_profiles(), *(path.stem for path in _calibration().glob("*.toml"))}
+    prefix = f"{generation}-"
+    return sorted(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+
+
+def _calibration() -> Path:
+    return published.default_home() / "calibration"

@@ -237,6 +237,18 @@ def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, h
     return rows[0] if rows else cells[0][0] if cells else None
 
 
+def picking_table(
+    frame: pl.DataFrame, columns: Sequence[str], *, key: str, on_select: Callable[[], None], height: int = 330
+) -> None:
+    """A table whose rows can be picked; `on_select` runs once per pick and finds it under `key`."""
+    display, config = _shown(frame, columns)
+    st.dataframe(
+        display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key,
+        height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),
+        row_height=_ROW_HEIGHT, on_select=on_select, selection_mode="single-row",
+    )  # fmt: skip
+
+
 def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataFrame, dict[str, Any]]:
     display = labels.display_frame(frame, columns)
     config: dict[str, Any] = {

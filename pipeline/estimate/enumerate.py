@@ -80,12 +80,11 @@ class Block:
 
 def blocks(request: Request) -> Iterator[Block]:
     """The grid in blocks of about BLOCK cells."""
-    profile = request.asked.profile
     topologies = _topologies(request)
     axes = (
         divisors(request.gbs, request.max_mbs),
         request.zero_stages,
-        _recompute_codes(profile, request.recompute),
+        _recompute_codes(request.asked.profile, request.recompute),
         _interleavings(request),
     )
     cells = int(np.prod([len(axis) for axis in axes]))
@@ -96,17 +95,28 @@ def blocks(request: Request) -> Iterator[Block]:
     )
     for start in range(0, len(topologies), step):
         tp, cp, pp, ep = (column.reshape(-1, 1, 1, 1, 1) for column in topologies[start : start + step].T)
-        dp = request.num_gpus / (tp * cp * pp)
-        at = Layouts.of(
-            dp=dp, tp=tp, pp=pp, cp=cp, ep=ep, etp=np.where(dp * cp % ep == 0, tp, 1.0), mbs=mbs,
-            gas=np.maximum(np.floor(request.gbs / (dp * mbs)), 1.0), zero_stage=zero, recompute=recompute, vpp=vpp,
-            sequence_parallel=np.where(tp > 1, float(profile.is_sequence_parallel), 0.0),
-            schedule=np.where(vpp > 1, 2.0, 1.0),
-        )  # fmt: skip
-        yield Block(at, _codes(request, at))
+        at = lay_out(request, tp=tp, cp=cp, pp=pp, ep=ep, mbs=mbs, zero_stage=zero, recompute=recompute, vpp=vpp)
+        yield Block(at, launch_codes(request, at))
 
 
-def _codes(request: Request, at: Layouts) -> NDArray[np.int8]:
+def lay_out(
+    request: Request, *, tp: Array, cp: Array, pp: Array, ep: Array, mbs: Array, zero_stage: Array, recompute: Array,
+    vpp: Array,
+) -> Layouts:  # fmt: skip
+    """The layouts that follow from these choices, which broadcast: dp takes the rest of the accelerators, gas the rest
+    of the batch. `recompute` holds places in RECOMPUTE_MODES. Rests that do not come out even are for `launch_codes`.
+    """
+    dp = request.num_gpus / (tp * cp * pp)
+    return Layouts.of(
+        dp=dp, tp=tp, pp=pp, cp=cp, ep=ep, etp=np.where(dp * cp % ep == 0, tp, 1.0), mbs=mbs,
+        gas=np.maximum(np.floor(request.gbs / (dp * mbs)), 1.0), zero_stage=zero_stage, recompute=recompute, vpp=vpp,
+        sequence_parallel=np.where(tp > 1, float(request.asked.profile.is_sequence_parallel), 0.0),
+        schedule=np.where(vpp > 1, 2.0, 1.0),
+    )  # fmt: skip
+
+
+def launch_codes(request: Request, at: Layouts) -> NDArray[np.int8]:
+    """Place in REASONS_OF_GRID of what keeps each layout from being launched for `request`; 0 where nothing does."""
     codes = reason_codes(request.asked.shape, at, request.asked.seq_len, even_stages=False)
     batch = request.gbs % (at.dp * at.mbs) != 0
     alone = (at.zero_stage > 0) & (at.batch_shards == 1)

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-PAGES = ("", "best", "scaling", "estimator", "frontier", "failures", "network", "runs", "sql", "health")
+PAGES = ("", "best", "scaling", "explorer", "estimator", "frontier", "failures", "network", "runs", "sql", "health")
 AXE = Path(os.environ.get("AXE_HOME") or Path.home() / ".cache" / "sweepscope-axe") / "node_modules/axe-core/axe.min.js"
 
 

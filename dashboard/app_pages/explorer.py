@@ -1,0 +1,236 @@
+"""Explorer & advisor: what a layout would need and reach, answered while its knobs are turned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from dashboard import bars, explorer, explorer_widgets, grid_widgets, labels, shell, url_state, widgets
+from dashboard.charts import explorer as charts
+from dashboard.explorer import CUSTOM, Answer, Setup
+from dashboard.explorer_widgets import number_choice
+from dashboard.queries import explorer as queries
+from dashboard.shell import View
+from dashboard.store import Store, own_constants, own_frameworks
+from dashboard.words import explorer as words
+from pipeline.estimate.cluster import find_cluster, known_cards
+from pipeline.estimate.enumerate import Request
+from pipeline.estimate.search import Found
+from pipeline.estimate.shape import ModelShape
+from pipeline.estimate.whatif import Choice, resolve
+
+TITLE = "Explorer & advisor"
+_MOST_NODES = 8192
+_TABLE = (
+    "layout", "est_mfu", "est_tokens_per_s_per_gpu", "est_step_time_s", "est_mem_reserved_bytes", "dp", "tp", "pp",
+    "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "recompute",
+)  # fmt: skip
+
+
+def _page(view: View) -> None:
+    con = view.store.con
+    origin = view.chosen.origin if view.chosen else None
+    models = _models(view.store, origin)
+    setups = queries.setups(origin).run(con)
+    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with controls:
+        setup = _setup(view, setups, models)
+        if isinstance(setup, str):
+            with head:
+                widgets.head(TITLE, f"**This shape cannot be estimated.** {setup}")
+            return
+        has_estimates = "estimates" in queries.tables().run(con)["table_name"].to_list()
+        alike = queries.alike(origin, setup.model, setup.shape, setup.accelerator, has_estimates=has_estimates)
+        request = setup.request(own_constants())
+        found = explorer.found_for(request)
+        runs = alike.run(con)
+        left_out = resolve(request, explorer.start_of(request), explorer_widgets.wanted_knobs())[1]
+        widgets.sql_popover({"Measured runs of this model": alike})
+    with head:
+        origins = ("estimated", origin) if origin and runs.height else ("estimated",)
+        widgets.head(TITLE, words.answer(setup, request, found, runs), words.meta(setup, request), origins=origins)
+        if left_out:
+            widgets.note(words.left_out(left_out))
+    if found.launchable:
+        _explore(view, setup, request, runs)
+    _draw_search(found)
+    for text in words.HOW_TO_READ:
+        widgets.note(text)
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})
+def _models(store: Store, origin: str | None) -> dict[str, ModelShape]:
+    """Models to choose from; the same for every visit to one version of the store."""
+    return explorer.offered_models(explorer.store_models(queries.models(origin).run(store.con)))
+
+
+def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> Setup | str:
+    """The question in the selectors; a sentence when a shape of one's own is none."""
+    chosen = view.chosen
+    slice_ = {} if chosen is None else {"seq_len": chosen.seq_len, "gbs_tokens": chosen.gbs_tokens}
+    wanted = {"model": st.query_params.get("model"), "accelerator": st.query_params.get("card")}
+    nodes = st.query_params.get("nodes", "")
+    wanted_nodes = int(nodes) if nodes.isdecimal() else None
+    start = explorer.default_setup(setups, models, {**wanted, "num_nodes": wanted_nodes, **slice_})
+    offered = [*models, CUSTOM]
+    model_box = url_state.one("model", offered, start["model"])
+    model = st.selectbox("Model", offered, key=model_box.key, on_change=model_box.on_change, width=190)
+    cards = known_cards()
+    card = find_cluster(start["accelerator"])
+    card_box = url_state.one("card", cards, card.accelerator if card else cards[0])
+    accelerator = st.selectbox("Accelerator", cards, key=card_box.key, on_change=card_box.on_change, width=190)
+    count = number_choice(
+        "Nodes", "nodes", explorer.NODES, start["num_nodes"], allowed=lambda value: value <= _MOST_NODES,
+        format_func=str, width=90,
+    )  # fmt: skip
+    sequence = number_choice(
+        "Sequence", "seq", explorer.SEQUENCES, start["seq_len"], allowed=lambda value: value <= 2**24,
+        format_func=labels.number, width=110,
+    )  # fmt: skip
+    cluster = find_cluster(accelerator)
+    gpus = count * (cluster.gpus_per_node if cluster else 8)
+    default = start["gbs_tokens"] if start["gbs_tokens"] % sequence == 0 else sequence * gpus
+    batch = number_choice(
+        "Batch, tokens", "batch", explorer.batches_for(sequence, gpus, default), default,
+        allowed=lambda value: value % sequence == 0 and value <= 2**32, format_func=labels.token_count, width=120,
+    )  # fmt: skip
+    with st.popover("Set-up", icon=":material/tune:"):
+        shape: ModelShape | str = models[model] if model != CUSTOM else explorer_widgets.custom_shape()
+        framework = _framework(cluster.generation if cluster else "", start["framework"])
+        is_fp8 = st.checkbox("Matrix products in FP8", key="fp8", bind="query-params")
+    if isinstance(shape, str):
+        return shape
+    return Setup(
+        "a model of this shape" if model == CUSTOM else model,
+        shape,
+        accelerator,
+        count,
+        sequence,
+        batch,
+        framework,
+        is_fp8,
+    )
+
+
+def _framework(generation: str, default: str | None) -> str | None:
+    """Whose constants to use: those fitted for a framework on this generation of cards, else those of the card."""
+    fitted = own_frameworks(generation)
+    options = [explorer_widgets.NO_FRAMEWORK, *fitted]
+    bound = url_state.one("constants", options, default if default in fitted else options[0])
+    name = st.selectbox(
+        "Constants fitted for", options, key=bound.key, on_change=bound.on_change,
+        format_func=lambda name: "no framework: the card's" if name == options[0] else name,
+    )  # fmt: skip
+    return None if name == options[0] else name
+
+
+def _link(setup: Setup, at: Choice) -> dict[str, str]:
+    """The whole question and layout, because defaults move with what is measured next."""
+    question = {
+        "model": setup.model, "card": setup.accelerator, "nodes": str(setup.nodes), "seq": str(setup.seq_len),
+        "batch": str(setup.gbs_tokens), "constants": setup.framework or explorer_widgets.NO_FRAMEWORK,
+    }  # fmt: skip
+    return {**question, **{name: str(getattr(at, name)) for name in explorer_widgets.KNOBS}}
+
+
+@st.fragment
+def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> None:
+    """All that depends on the layout: turning a knob reruns this and nothing else."""
+    found, best = explorer.found_for(request), explorer.start_of(request)
+    at, _ = resolve(request, best, explorer_widgets.wanted_knobs())
+    told = explorer.answer_for(request, at)
+    with st.container(key="hero"):
+        left, right = st.columns([0.22, 0.78], gap="large")
+    with left, st.container(gap="xsmall", key="knobs"):
+        widgets.section("Layout", f"DP{told.dp} and GAS{told.gas} follow")
+        explorer_widgets.draw_knobs(request, at, best)
+        with st.container(horizontal=True, gap="small"):
+            shell.share_popover(selection=_link(setup, at))
+            if at != best:
+                back = "Back to the fastest" if found.fitting else "Back to the leanest"
+                st.button(back, key="take_best", on_click=explorer_widgets.put_choice, args=(best, best))
+    with right, st.container(gap="small"):
+        _draw_verdict(told, found)
+        memory, time = st.columns(2, gap="medium")
+        with memory:
+            widgets.section("Memory per GPU", "GiB, on the fullest stage")
+            bars.fall(told.memory, words.memory_value, limit=told.card_bytes,
+                      limit_name=f"card {labels.gib(told.card_bytes)}")  # fmt: skip
+        with time:
+            widgets.section("Step time", "share of the step; dark computes, light does not")
+            bars.fall(told.time, words.time_value(told.step_time_s))
+    left, right = st.columns([0.47, 0.53], gap="large")
+    with left:
+        _draw_front(view, request, found, told)
+    with right, st.container(gap="xsmall"):
+        _draw_neighbours(view, runs, told, setup, request)
+
+
+def _draw_verdict(told: Answer, found: Found) -> None:
+    symbol, text = words.verdict(told)
+    value, unit = words.big_number(told)
+    state = "completed" if told.fits else "failed"
+    rows = "".join(
+        f'<div><span class="quiet">{widgets.rich(name)}</span><span class="value">{widgets.rich(value)}</span></div>'
+        for name, value in words.facts(told, found)
+    )
+    st.html(
+        f'<div class="ss-verdict"><div><p class="ss-big">{widgets.rich(value)} '
+        f'<small>{widgets.rich(unit)}</small></p><p class="ss-layout">{widgets.rich(words.layout(told.row))}</p>'
+        f'<p class="{state}">{symbol} {widgets.rich(text)}</p></div><div class="ss-rows">{rows}</div></div>'
+    )
+
+
+def _take_front() -> None:
+    points = st.session_state.front["selection"]["points"]
+    if points and points[0].get("customdata") is not None:
+        _take(st.session_state["explorer_front"][points[0]["customdata"][0]])
+
+
+def _take_row() -> None:
+    rows = st.session_state.top_layouts["selection"]["rows"]
+    if rows:
+        _take(st.session_state["explorer_top"][rows[0]])
+
+
+def _take(choice: Choice) -> None:
+    explorer_widgets.put_choice(choice, st.session_state["explorer_top"][0])
+
+
+def _draw_front(view: View, request: Request, found: Found, told: Answer) -> None:
+    widgets.section("Throughput against memory", "grey: layouts that nothing beats on both; click one to take it")
+    if not found.fitting:
+        widgets.note("No layout fits, so there is no front.")
+        return
+    front = found.front.rows(named=True)
+    st.session_state["explorer_front"] = [Choice.of(row) for row in front]
+    figure = charts.draw_front(
+        found.front, [words.front_hover(row) for row in front], told, request.asked.profile.outside_bytes, view.tokens
+    )
+    widgets.chart(figure, key="front", alt=words.front_alt(found, told), on_select=_take_front)
+
+
+def _draw_neighbours(view: View, runs: pl.DataFrame, told: Answer, setup: Setup, request: Request) -> None:
+    near = explorer.nearest(runs, told, setup, request.num_gpus) if runs.height else runs
+    origin = view.chosen.origin if view.chosen else "measured"
+    widgets.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ estimated")
+    widgets.note(words.like_this(near, runs.height))
+    lines = [(*words.neighbour(row), widgets.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
+    grid_widgets.items(lines)
+
+
+def _draw_search(found: Found) -> None:
+    if found.fitting:
+        rows: list[dict[str, Any]] = found.layouts.rows(named=True)
+        st.session_state["explorer_top"] = [Choice.of(row) for row in rows]
+        named = found.layouts.with_columns(layout=pl.Series([words.layout(row) for row in rows]))
+        widgets.section("The fastest layouts that fit", "all figures estimated; select a row to take it")
+        widgets.picking_table(named, _TABLE, key="top_layouts", on_select=_take_row)
+        widgets.csv_button(named, "layouts")
+    with st.expander("Layouts left out, and why"):
+        grid_widgets.items([(text, value, None) for text, value in words.pruned(found)])
+
+
+_page(shell.begin())

@@ -1,0 +1,67 @@
+"""What the store holds that a what-if can start from, and the measured runs that it can be set beside."""
+
+from __future__ import annotations
+
+from dashboard.queries.query import Query
+from pipeline.estimate.shape import ModelShape
+
+_SHAPE = (
+    "num_layers, hidden_size, num_heads, num_kv_heads, head_dim, ffn_hidden_size, gated_mlp, vocab_size, "
+    "tie_word_embeddings, num_experts, experts_per_token, expert_ffn_hidden_size, shared_expert_ffn_hidden_size, "
+    "num_dense_layers, kv_lora_rank"
+)
+_LAYOUT = "num_nodes, num_gpus, dp, tp, pp, cp, ep, vpp, gas, mbs, zero_stage, recompute"
+_RANKED = "status = 'completed' AND duplicate_of IS NULL AND quarantine_reason IS NULL AND step_time_s IS NOT NULL"
+
+
+def models(origin: str | None) -> Query:
+    """One row per model of the store as its runs state it: its shape, and how many runs; `origin` first, then most."""
+    return Query(
+        f"""SELECT model, any_value(params) AS params, {_SHAPE}, any_value(seq_len) AS seq_len, count(*) AS runs
+FROM runs
+WHERE model IS NOT NULL AND duplicate_of IS NULL
+GROUP BY model, {_SHAPE}
+ORDER BY count(*) FILTER (origin = $origin) > 0 DESC, runs DESC, model""",
+        {"origin": origin},
+    )
+
+
+def setups(origin: str | None) -> Query:
+    """One row per model, accelerator, nodes, sequence, batch and framework that completed, those of `origin` first."""
+    return Query(
+        f"""SELECT model, accelerator, num_nodes, gpus_per_node, seq_len, gbs_tokens, framework, count(*) AS runs
+FROM runs
+WHERE {_RANKED} AND model IS NOT NULL AND accelerator IS NOT NULL AND num_nodes IS NOT NULL
+  AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL
+GROUP BY model, accelerator, num_nodes, gpus_per_node, seq_len, gbs_tokens, framework, origin
+ORDER BY origin = $origin DESC, runs DESC, model, num_nodes""",
+        {"origin": origin},
+    )
+
+
+def alike(origin: str | None, model: str, shape: ModelShape, accelerator: str, *, has_estimates: bool) -> Query:
+    """Completed runs of one origin, model (by name or shape) and accelerator, with their estimate where there is one.
+
+    Runs that state the same layers, width, heads and experts are of the same model, whatever its name.
+    """
+    joined = "LEFT JOIN estimates USING (run_id)\n" if has_estimates else ""
+    estimated = "est_mfu" if has_estimates else "NULL::DOUBLE AS est_mfu"
+    return Query(
+        f"""SELECT run_id, runs.origin, sweep, framework, model, layout, {_LAYOUT}, seq_len, gbs_tokens, step_time_s,
+  tokens_per_s_per_gpu, mfu, mem_peak_reserved_bytes, mem_peak_allocated_bytes, {estimated}
+FROM runs
+{joined}WHERE {_RANKED}
+  AND runs.origin = $origin AND accelerator = $accelerator
+  AND (model = $model OR (num_layers = $num_layers AND hidden_size = $hidden_size AND num_heads = $num_heads
+    AND coalesce(num_experts, 0) = $num_experts))
+ORDER BY tokens_per_s_per_gpu DESC NULLS LAST, run_id""",
+        {
+            "origin": origin, "accelerator": accelerator, "model": model, "num_layers": shape.num_layers,
+            "hidden_size": shape.hidden_size, "num_heads": shape.num_heads, "num_experts": shape.num_experts,
+        },
+    )  # fmt: skip
+
+
+def tables() -> Query:
+    """Names of the store's tables and views: an older store lacks the later ones."""
+    return Query("SELECT table_name FROM information_schema.tables ORDER BY table_name")

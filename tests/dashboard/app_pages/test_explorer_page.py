@@ -1,0 +1,94 @@
+"""Explorer & advisor, headless over small stores with the real views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tests.dashboard.app_pages.test_data_pages import open_page, text_of
+from tests.dashboard.store_rows import estimate_row, make_real_home, run_row
+
+SHAPE = {
+    "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14_336,
+    "gated_mlp": True, "vocab_size": 128_256, "tie_word_embeddings": False, "accelerator": "H100-SXM-80GB",
+    "model": "Llama 3 8B", "seq_len": 4096, "gbs": 64, "gbs_tokens": 262_144,
+}  # fmt: skip
+RUNS = [
+    run_row("near", **SHAPE, dp=16, mbs=1, gas=4, zero_stage=1, mfu=0.35),
+    run_row("far", **SHAPE, dp=2, tp=8, mbs=1, gas=32, layout="DP2 TP8 PP1 <b>", mfu=0.25),
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return make_real_home(tmp_path / "home", runs=RUNS, estimates=[estimate_row("near")])
+
+
+def test_the_first_screen_asks_what_the_store_has_most_runs_of(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = open_page(home, monkeypatch, "explorer")
+    text = text_of(app).replace("\xa0", " ")
+    assert "On 2 nodes, Llama 3 8B should train fastest with <b>DP" in text
+    assert "The best of 2 measured runs reached 35.0 %" in text
+    assert {box.label: box.value for box in app.selectbox if box.label != "Constants fitted for"} == {
+        "Model": "Llama 3 8B", "Accelerator": "H100-SXM-80GB", "Nodes": "2", "Sequence": "4096",
+        "Batch, tokens": "262144",
+    }  # fmt: skip
+
+
+def test_sliders_offer_what_can_be_launched_and_turn_the_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = open_page(home, monkeypatch, "explorer", tp="8", pp="1", cp="1", zero_stage="1", mbs="1")
+    sliders = {slider.label: slider for slider in app.select_slider}
+    assert sliders["Tensor parallel (TP)"].options == ["1", "2", "4", "8", "16"]
+    assert sliders["Pipeline (PP)"].options == ["1", "2"]
+    assert "DP2 TP8 PP1 · GAS32 MBS1 · Z1" in text_of(app)
+    assert "DP2 TP8 PP1 &lt;b&gt;: the same" in text_of(app)
+    sliders["Tensor parallel (TP)"].set_value(4).run()
+    assert not app.exception
+    assert "DP4 TP4 PP1 · GAS16 MBS1 · Z1" in text_of(app)
+    assert app.query_params["tp"] == "4"
+
+
+def test_the_layout_nearest_by_comes_with_measured_and_estimated_mfu(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = open_page(home, monkeypatch, "explorer", tp="1", pp="1", cp="1", zero_stage="1", mbs="1", recompute="none")
+    text = text_of(app).replace("\xa0", " ")
+    assert "1 of the 2 runs of this model on this accelerator had exactly this layout." in text
+    assert "35.0 % · ~40.0 %" in text
+    assert "run?run=near" in text
+
+
+def test_knobs_that_cannot_be_launched_are_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(open_page(home, monkeypatch, "explorer", tp="5", mbs="x"))
+    assert "taken from the fastest layout: Tensor parallel (TP)." in text
+
+
+def test_a_question_of_the_address_is_asked(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = open_page(home, monkeypatch, "explorer", model="GPT-3 175B", card="A100-SXM-40GB", nodes="3", seq="2048")
+    text = text_of(app).replace("\xa0", " ")
+    assert "175B on 3 nodes fits</b>: the leanest of" in text
+    assert "Does not fit" in text
+    assert "24 A100-SXM-40GB, 8 per node · sequence 2,048" in text
+
+
+def test_a_shape_of_ones_own_is_estimated_or_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = text_of(open_page(home, monkeypatch, "explorer", model="Custom shape", num_layers="16"))
+    assert "a model of this shape should train fastest" in own
+    refused = text_of(open_page(home, monkeypatch, "explorer", model="Custom shape", num_heads="30"))
+    assert "This shape cannot be estimated.</b> A width of 4096 cannot be shared by 30 heads." in refused
+
+
+def test_without_runs_the_question_is_a_known_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(open_page(make_real_home(tmp_path / "home"), monkeypatch, "explorer")).replace("\xa0", " ")
+    assert "On 8 nodes, Llama 3 8B should train fastest" in text
+    assert "No run of it on this accelerator is in the store." in text
+
+
+def test_a_store_from_before_estimates_existed_still_answers(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with duckdb.connect(str(home / "store" / "results-1.duckdb")) as con:
+        con.sql("DROP VIEW estimator_residuals")
+        con.sql("DROP TABLE estimates")
+    text = text_of(open_page(home, monkeypatch, "explorer")).replace("\xa0", " ")
+    assert "The best of 2 measured runs reached 35.0 %" in text
