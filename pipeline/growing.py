@@ -6,7 +6,7 @@ last line may be unfinished: it counts for the rows of today, and is read again 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -63,13 +63,21 @@ class Growing:
         else:
             self._taken[source] = (reader.path, record)
 
-    def hand_on(self, whole: Extract) -> None:
-        """Keep what the watched logs said. `whole` lacks their unfinished lines. Raises StoreError."""
+    def hand_on(
+        self, whole: Extract, network: Callable[[Collection[int]], Mapping[int, Mapping[str, pl.DataFrame]]]
+    ) -> None:
+        """Keep what the watched logs said. Raises StoreError.
+
+        Args:
+            whole: what they say without their unfinished lines.
+            network: what some of them say about the network, by source and kind; without those lines, too.
+        """
         if self.records is None:
             return
         frames = extract_frames.split(whole.condensed(), self._taken) if self._taken else {}
+        nccl = network(self._taken)
         for source, (path, record) in self._taken.items():
-            self.records.save(path, self._identity, replace(record, frames=frames[source]))
+            self.records.save(path, self._identity, replace(record, frames=frames[source], nccl=nccl[source]))
         self.records.tidy()
 
 

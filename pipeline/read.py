@@ -6,7 +6,7 @@ import csv
 import fnmatch
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -62,6 +62,7 @@ class _State:
     pending_bytes: int = 0
     extracts: list[engine.Extract] = field(default_factory=list)
     unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
+    unfinished_nccl: list[tuple[int, bytes, int]] = field(default_factory=list)
     partial: set[int] = field(default_factory=set)
     settled: dict[int, str] = field(default_factory=dict)
     unread: set[int] = field(default_factory=set)
@@ -91,7 +92,7 @@ class _State:
 
     def add_unfinished(self, source: int, data: bytes, line: int, *, only_nccl: bool) -> None:
         """The last line of a log of which the others are kept for the next ingest, without this one."""
-        self.nccl.add(source, data, line)
+        self.unfinished_nccl.append((source, data, line))
         if not only_nccl:
             self.unfinished.append((source, data, line))
 
@@ -114,7 +115,9 @@ class _State:
     def merged(self) -> engine.Extract:
         self.flush()
         whole = engine.merge(self.extracts, self.dialects)
-        self.growing.hand_on(whole)
+        self.growing.hand_on(whole, self.nccl.frames)
+        for last_line in self.unfinished_nccl:
+            self.nccl.add(*last_line)
         if self.unfinished:
             block = lines.split_many(self.unfinished)
             last_lines = engine.extract(block, self.dialects, partial=self.partial, known=self.settled)
@@ -273,7 +276,7 @@ def _read_lines(
     is_kept = record is not None and record.can_grow
     if last and not is_kept:
         state.add(source, last, line, only_nccl=only_nccl)
-    state.growing.take(source, reader, record and replace(record, nccl=state.nccl.frames(source)), before)
+    state.growing.take(source, reader, record, before)
     if last and is_kept:
         state.add_unfinished(source, last, line, only_nccl=only_nccl)
     state.rejects += [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -12,56 +12,69 @@ import polars as pl
 from pipeline.discover import discover
 from pipeline.errors import InputError
 from pipeline.landing import Reader, canonical, list_files
+from pipeline.nccl.block import Part
 from pipeline.nccl.compact import compact
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight import MAX_BYTES, records
 from pipeline.nccl.names import dump_rank
-from pipeline.nccl.scan import scan
-from pipeline.nccl.tables import TABLES, has_content, nccl_tables
+from pipeline.nccl.scan import scan_parts
+from pipeline.nccl.tables import TABLES, nccl_tables, with_content
 from pipeline.parse import engine, lines
 from pipeline.parse.protocol import Facts as RunFacts
 from pipeline.sniff import text_chunks
 
-_MERGE_AT = 64
-"""Blocks of a file whose facts are held one by one; then they are put together, so that memory stays bounded."""
+_MERGE_AT = 16
+"""Scans whose facts are held one by one; then they are put together, so that memory stays bounded."""
+
+_SCAN_BYTES = 16 << 20
+"""Blocks of many small files are scanned together up to this size."""
 
 
 class NcclReader:
     """Collects the facts of every file of a batch, block by block."""
 
     def __init__(self) -> None:
-        self._facts: dict[int, list[Facts]] = defaultdict(list)
+        self._facts: list[Facts] = []
+        self._pending: list[Part] = []
+        self._pending_bytes = 0
+        self._discarded: set[int] = set()
         self._dumps: dict[int, pl.DataFrame] = {}
 
     def add(self, source: int, data: bytes, first_line: int) -> None:
         """A block of whole lines of a file."""
-        self.add_facts(source, scan(data, first_line))
+        self._pending.append(Part(source, data, first_line))
+        self._pending_bytes += len(data)
+        if self._pending_bytes >= _SCAN_BYTES:
+            self._flush()
 
-    def add_facts(self, source: int, facts: Facts) -> None:
+    def add_facts(self, facts: Facts) -> None:
         """The facts of a block."""
         if facts:
-            blocks = self._facts[source]
-            blocks.append(facts)
-            if len(blocks) >= _MERGE_AT:
-                self._facts[source] = [compact(Facts.merge(blocks))]
+            self._facts.append(facts)
+            if len(self._facts) >= _MERGE_AT:
+                self._facts = [compact(Facts.merge(self._facts))]
 
     def add_dump(self, source: int, path: str, data: bytes) -> int:
         """A dump of the flight recorder; returns how many of its records are none. Raises ValueError for no dump."""
         self._dumps[source], broken = records(data, rank=dump_rank(path))
         return broken
 
-    def frames(self, source: int) -> dict[str, pl.DataFrame]:
-        """What a file has said so far, by kind, for whoever reads on in it later."""
-        return dict(compact(Facts.merge(self._facts.get(source, []))).frames)
+    def frames(self, sources: Collection[int]) -> dict[int, dict[str, pl.DataFrame]]:
+        """What files have said so far, by kind, for whoever reads on in them later."""
+        found: dict[int, dict[str, pl.DataFrame]] = {source: {} for source in sources}
+        for kind, frame in compact(self._said().of(sources)).frames.items() if sources else ():
+            for (source,), rows in frame.partition_by("source", as_dict=True, maintain_order=True).items():
+                found[source][kind] = rows
+        return found
 
     def restore(self, source: int, frames: Mapping[str, pl.DataFrame]) -> None:
         """Take over what the lines before said."""
-        if frames:
-            self._facts[source].append(Facts(frames))
+        of_file = {kind: frame.with_columns(source=pl.lit(source, pl.Int64)) for kind, frame in frames.items()}
+        self.add_facts(Facts(of_file))
 
     def discard(self, source: int) -> None:
         """Forget a file that turned out to be unreadable."""
-        self._facts.pop(source, None)
+        self._discarded.add(source)
         self._dumps.pop(source, None)
 
     def with_kinds(self, sources: pl.DataFrame, said: engine.Extract) -> pl.DataFrame:
@@ -70,14 +83,9 @@ class NcclReader:
         Such are files that no dialect recognises and that give no setting and no step, but hold nccl-tests tables, or
         consist of NCCL lines for the greater part. A line of PyTorch's watchdog is the end of a training run.
         """
-        ends = dict(said.ends.group_by("source").agg(pl.col("last_line").max()).iter_rows())
         telling = {*said.dialect_of, *said.facts.steps["source"], *said.facts.settings["source"]}
-        only = [
-            source
-            for source, blocks in self._facts.items()
-            if source not in telling and _is_only_nccl(Facts.merge(blocks), ends.get(source, 0))
-        ]
-        is_only = pl.col("source").is_in(only) & (pl.col("kind") == "log")
+        only = _with_nothing_else(self._said(), said.ends) - telling
+        is_only = pl.col("source").is_in(list(only)) & (pl.col("kind") == "log")
         return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))
 
     def tables(self, sources: pl.DataFrame, said: RunFacts, *, bench_op: str | None = None) -> dict[str, pl.DataFrame]:
@@ -90,21 +98,34 @@ class NcclReader:
         sizes = said.settings.filter(pl.col("name") == "num_gpus").select(
             "source", pl.col("value").cast(pl.Int64, strict=False)
         )
-        facts = {source: Facts.merge(blocks) for source, blocks in self._facts.items()}
-        return nccl_tables(
-            sources, facts, num_ranks=dict(sizes.drop_nulls().iter_rows()), dumps=self._dumps, bench_op=bench_op
-        )
+        num_ranks = dict(sizes.drop_nulls().iter_rows())
+        return nccl_tables(sources, self._said(), num_ranks=num_ranks, dumps=self._dumps, bench_operation=bench_op)
+
+    def _flush(self) -> None:
+        parts = [part for part in self._pending if part.source not in self._discarded]
+        self._pending, self._pending_bytes = [], 0
+        if parts:
+            self.add_facts(scan_parts(parts))
+
+    def _said(self) -> Facts:
+        """The facts of all files so far."""
+        self._flush()
+        if len(self._facts) > 1:
+            self._facts = [Facts.merge(self._facts)]
+        facts = self._facts[0] if self._facts else Facts({})
+        return facts.without(self._discarded) if self._discarded else facts
 
 
-def _is_only_nccl(facts: Facts, last_line: int) -> bool:
-    if not has_content(facts) or not _of_kinds(facts, ("timeout", "status", "dump", "stuck")).is_empty():
-        return False
-    lines = facts["tally"].filter(pl.col("name").is_in(["lines", "summed"]))["lines"].sum()
-    return not facts["bench_row"].is_empty() or not facts["bench_mark"].is_empty() or 2 * lines >= last_line
-
-
-def _of_kinds(facts: Facts, kinds: Iterable[str]) -> pl.DataFrame:
-    return facts["watchdog"].filter(pl.col("kind").is_in(list(kinds)))
+def _with_nothing_else(facts: Facts, ends: pl.DataFrame) -> set[int]:
+    """Files that hold tables of nccl-tests, or NCCL lines for the greater part."""
+    hangs = facts["watchdog"].filter(pl.col("kind").is_in(["timeout", "status", "dump", "stuck"]))
+    lines = (
+        facts["tally"].filter(pl.col("name").is_in(["lines", "summed"])).group_by("source").agg(pl.col("lines").sum())
+    )
+    last = ends.group_by("source").agg(pl.col("last_line").max())
+    most = lines.join(last, on="source", how="left").filter(2 * pl.col("lines") >= pl.col("last_line").fill_null(0))
+    tables = {*facts["bench_row"]["source"], *facts["bench_mark"]["source"]}
+    return (with_content(facts) & {*most["source"], *tables}) - {*hangs["source"]}
 
 
 KINDS = ("log", "nccl", "flight_record")
@@ -151,19 +172,19 @@ def _read_one(row: dict[str, Any], reader: NcclReader, workers: int) -> None:
     if row["kind"] == "flight_record":
         reader.add_dump(source, path, limited(chunks, path, MAX_BYTES))
         return
-    blocks = ((data, first) for data, first, _ in lines.blocks(text_chunks(path, chunks)))
+    blocks = (Part(source, data, first) for data, first, _ in lines.blocks(text_chunks(path, chunks)))
     if workers == 1:
-        for data, first_line in blocks:
-            reader.add(source, data, first_line)
+        for part in blocks:
+            reader.add(part.source, part.data, part.first_line)
         return
     with ThreadPoolExecutor(workers) as pool:
         waiting: deque[Future[Facts]] = deque()
-        for data, first_line in blocks:
-            waiting.append(pool.submit(scan, data, first_line))
+        for part in blocks:
+            waiting.append(pool.submit(scan_parts, [part]))
             if len(waiting) > workers:
-                reader.add_facts(source, waiting.popleft().result())
+                reader.add_facts(waiting.popleft().result())
         for future in waiting:
-            reader.add_facts(source, future.result())
+            reader.add_facts(future.result())
 
 
 def limited(chunks: Iterable[bytes], path: str, most: int) -> bytes:

@@ -22,15 +22,17 @@ _TYPES = (
     "int8|uint8|int32|uint32|int64|uint64|half|float|double|bfloat16|f8e4m3|f8e5m2|fp8_e4m3|fp8_e5m2|float16|float32|"
     "float64|char|int"
 )
-_ROW = re.compile(
+ROW = (
     rf"(?:^|[\s>:)\]|])(?P<size>\d{{1,18}})\s+(?P<count>\d{{1,18}})\s+(?P<type>{_TYPES})"
     r"(?:\s+(?P<redop>sum|prod|max|min|avg|all|mulsum|none))?(?P<rest>(?:\s+[-\dX].*)?)\s*$"
 )
-_REST = re.compile(r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$")
-_LOOKS_LIKE_ROW = re.compile(rf"\s(?:{_TYPES})\s|^[^\d]*[\d.]+\s+[\d.]+\s+[\d.]+\s".encode())
-_MARKS = (b"nThread", b"-library=", b"_perf\n")
-# One pattern that begins with two blanks is searched as fast as one literal: types, the header, ranks, the average.
-_TABULAR = re.compile(rf"  (?:(?:{_TYPES}|size)  |Rank +\d|: [\d.]+)".encode())
+REST = r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$"
+"""What may be a row, and the rest of a torn one: in the syntax of both Python's `re` and polars, like those below."""
+_ROW, _REST = re.compile(ROW), re.compile(REST)
+TABULAR = rf"  (?:(?:{_TYPES}|size)  |Rank +[0-9]|: [0-9.]+)|nThread|-library=|_perf\n"
+"""Files with such a line may hold rows: types, the header, ranks, the average, the program."""
+CANDIDATE = rf"#|_perf|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |^[^0-9]*[0-9.]+\s+[0-9.]+\s+[0-9.]+\s"
+"""Lines worth a look in such a file: comments, and columns set apart by blanks with a type or three numbers."""
 OPS = {
     "all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast",
     "reduce": "Reduce", "alltoall": "AlltoAll", "alltoallv": "AlltoAllv", "sendrecv": "SendRecv", "gather": "Gather",
@@ -45,16 +47,6 @@ _RANK = re.compile(
 )
 _AVERAGE = re.compile(r"# Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
 _COLUMNS = re.compile(r"#\s+size\s+count\s")
-
-
-def looks_like_row(line: bytes) -> bool:
-    """A quick look at a line: columns set apart by blanks, and an element type or three numbers among them."""
-    return b"  " in line and _LOOKS_LIKE_ROW.search(line) is not None
-
-
-def may_hold_rows(data: bytes) -> bool:
-    """Whether the block may hold a row or a header of a table. A look at every byte of every log: few literals."""
-    return _TABULAR.search(data) is not None or any(mark in data for mark in _MARKS)
 
 
 def read_row(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
@@ -94,29 +86,30 @@ def read_mark(text: str, line_no: int, notes: Notes) -> bool:
 
 
 _HALF = ("time", "algbw", "busbw", "wrong")
-_FIGURES = ["line_no", "root", *_HALF, *(f"in_place_{name}" for name in _HALF)]
+_PLACE = ["source", "line_no"]
+_FIGURES = [*_PLACE, "root", *_HALF, *(f"in_place_{name}" for name in _HALF)]
 _UNITS = {"time": ("time_s", 1e-6), "algbw": ("algbw_bytes_per_s", 1e9), "busbw": ("busbw_bytes_per_s", 1e9),
           "wrong": ("wrong_elements", 1.0)}  # fmt: skip
 _BOUNDARIES = ("header", "threads", "average")
 
 
 def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """The fold for one file: rows as columns of `nccl_bench`; a figure that cannot be read (masked, cut) is NULL."""
-    rows = rows.sort("line_no").unique("line_no", keep="first", maintain_order=True)
-    marks = marks.sort("line_no", maintain_order=True)
-    rows = _with_halves(rows, rests.sort("line_no"))
+    """The fold: rows as columns of `nccl_bench`, by `source`; a figure that cannot be read (masked, cut) is NULL."""
+    rows = rows.sort("source", "line_no").unique(["source", "line_no"], keep="first", maintain_order=True)
+    marks = marks.sort("source", "line_no", maintain_order=True)
+    rows = _with_halves(rows, rests.sort("source", "line_no"))
     rows = _latest(rows, marks, "header")
     told = [
-        (line_no, *figures(rest, halves, header))
-        for line_no, rest, halves, header in rows.select("line_no", "rest", "halves", "header").iter_rows()
+        (source, line_no, *figures(rest, halves, header))
+        for source, line_no, rest, halves, header in rows.select(*_PLACE, "rest", "halves", "header").iter_rows()
     ]
-    schema = {name: pl.Int64 if name in ("line_no", "root") else pl.Float64 for name in _FIGURES}
-    rows = rows.join(pl.DataFrame(told, schema=schema, orient="row"), on="line_no", maintain_order="left")
+    schema = {name: pl.Int64 if name in (*_PLACE, "root") else pl.Float64 for name in _FIGURES}
+    rows = rows.join(pl.DataFrame(told, schema=schema, orient="row"), on=_PLACE, maintain_order="left")
     rows = _with_devices(_latest(rows, marks, "program"), marks)
-    edges = marks.filter(pl.col("mark").is_in(_BOUNDARIES)).select("line_no", edge=pl.int_range(pl.len()))
-    rows = rows.join_asof(edges, on="line_no").with_columns(table_no=pl.col("edge").fill_null(-1).rle_id() + 1)
+    edges = marks.filter(pl.col("mark").is_in(_BOUNDARIES)).select(*_PLACE, edge=pl.int_range(pl.len()))
+    rows = _after(rows, edges).with_columns(table_no=pl.col("edge").fill_null(-1).rle_id().over("source") + 1)
     shown = rows.select(
-        "line_no", "table_no", "nranks", "num_nodes", "accelerator", "datatype", "root",
+        *_PLACE, "table_no", "nranks", "num_nodes", "accelerator", "datatype", "root",
         op=pl.col("program").replace_strict(OPS, default=None, return_dtype=pl.String),
         message_bytes="size", element_count="count",
         reduction=pl.when(pl.col("reduction") != "none").then("reduction"),
@@ -129,16 +122,25 @@ def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> 
     return with_columns_told(shown.with_columns(canonical_accelerators(shown["accelerator"])))
 
 
-def average_busbw(rows: pl.DataFrame, marks: pl.DataFrame) -> float | None:
-    """GB/s, as printed at the end of a table; None unless the file has one table and one such line."""
-    averages = marks.filter(pl.col("mark") == "average")["value"].to_list()
-    return float(averages[0]) if len(averages) == 1 and rows["table_no"].n_unique() <= 1 else None
+def average_busbw(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """`source`, `bench_avg_busbw`: GB/s as printed at the end of a table, of files with one table and one such line."""
+    averages = marks.filter(pl.col("mark") == "average").group_by("source").agg(pl.col("value"))
+    tables = rows.group_by("source").agg(tables=pl.col("table_no").n_unique())
+    found = averages.join(tables, on="source", how="left").filter(
+        (pl.col("value").list.len() == 1) & (pl.col("tables").fill_null(0) <= 1)
+    )
+    return found.select("source", bench_avg_busbw=pl.col("value").list.first().cast(pl.Float64, strict=False))
 
 
-def library_versions(marks: pl.DataFrame) -> list[str]:
-    """Versions from `nccl-library=22902` as 2.29.2, in order of appearance."""
-    codes = marks.filter(pl.col("mark") == "library").sort("line_no")["value"].unique(maintain_order=True)
-    return [f"{code // 10000}.{code % 10000 // 100}.{code % 100}" for code in map(int, codes)]
+def library_versions(marks: pl.DataFrame) -> dict[int, list[str]]:
+    """Versions from `nccl-library=22902` as 2.29.2, in order of appearance, by source."""
+    found: dict[int, list[str]] = {}
+    libraries = marks.filter(pl.col("mark") == "library").sort("source", "line_no")
+    for source, code in libraries.select("source", pl.col("value").cast(pl.Int64)).iter_rows():
+        version = f"{code // 10000}.{code % 10000 // 100}.{code % 100}"
+        if version not in found.setdefault(source, []):
+            found[source].append(version)
+    return found
 
 
 def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[int | float | None, ...]:
@@ -176,19 +178,23 @@ def _number(word: str) -> float | None:
     return value if 0 <= value < math.inf else None
 
 
+def _after(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with the columns of the last of `marks` before each, of the same file."""
+    return rows.join_asof(marks, on="line_no", by="source", check_sortedness=False)
+
+
 def _with_halves(rows: pl.DataFrame, rests: pl.DataFrame) -> pl.DataFrame:
     """`halves`: the first two pieces of figures between a torn row and the row after it."""
-    torn = rows.with_columns(until=pl.col("line_no").shift(-1)).filter("is_torn").select("line_no", "until")
-    found = rests.rename({"line_no": "place"}).join_asof(torn, left_on="place", right_on="line_no")
-    found = found.filter(pl.col("line_no").is_not_null() & (pl.col("place") < pl.col("until").fill_null(1 << 62)))
-    halves = found.group_by("line_no", maintain_order=True).agg(halves=pl.col("rest").head(2))
-    return rows.join(halves, on="line_no", how="left", maintain_order="left")
+    torn = rows.with_columns(until=pl.col("line_no").shift(-1).over("source")).filter("is_torn")
+    found = _after(rests, torn.select("source", "line_no", "until", row=pl.col("line_no")))
+    found = found.filter(pl.col("row").is_not_null() & (pl.col("line_no") < pl.col("until").fill_null(1 << 62)))
+    halves = found.group_by("source", line_no="row", maintain_order=True).agg(halves=pl.col("rest").head(2))
+    return rows.join(halves, on=_PLACE, how="left", maintain_order="left")
 
 
 def _latest(rows: pl.DataFrame, marks: pl.DataFrame, mark: str) -> pl.DataFrame:
     """`rows` with the value of the last such mark before each."""
-    values = marks.filter(pl.col("mark") == mark).select("line_no", pl.col("value").alias(mark))
-    return rows.join_asof(values, on="line_no")
+    return _after(rows, marks.filter(pl.col("mark") == mark).select(*_PLACE, pl.col("value").alias(mark)))
 
 
 def _with_devices(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
@@ -200,15 +206,15 @@ def _with_devices(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
     )
     # Rank 0 begins a new list.
     lists = (
-        listed.with_columns(number=(pl.col("rank") == 0).cum_sum())
-        .group_by("number")
+        listed.with_columns(number=(pl.col("rank") == 0).cum_sum().over("source"))
+        .group_by("source", "number")
         .agg(
             pl.col("line_no").max(),
             nranks=pl.col("rank").n_unique(),
             num_nodes=pl.col("host").n_unique(),
             accelerator=pl.when(pl.col("card").n_unique() == 1).then(pl.col("card").first()),  # mixed: none
         )
-        .sort("line_no")
-        .select("line_no", pl.col("nranks", "num_nodes").cast(pl.Int64), "accelerator")
+        .sort(_PLACE)
+        .select(*_PLACE, pl.col("nranks", "num_nodes").cast(pl.Int64), "accelerator")
     )
-    return rows.join_asof(lists, on="line_no")
+    return _after(rows, lists)

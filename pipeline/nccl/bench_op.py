@@ -8,6 +8,7 @@ bandwidth above its algorithm bandwidth. What they leave open, a file's name may
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -56,7 +57,7 @@ def with_columns_told(rows: pl.DataFrame) -> pl.DataFrame:
             share=(pl.col("message_bytes") / whole), factor=pl.col("busbw_bytes_per_s") / pl.col("algbw_bytes_per_s")
         )
         .sort("message_bytes", "line_no")
-        .group_by("table_no")
+        .group_by("source", "table_no")
         .agg(
             pl.col("share", "nranks", "reduction", "root", "factor", "busbw_bytes_per_s").last(),
             is_checked=pl.col("wrong_elements").is_not_null().any(),
@@ -83,9 +84,9 @@ def with_columns_told(rows: pl.DataFrame) -> pl.DataFrame:
         .when(is_part & ~is_rooted & pl.col("is_checked_in_place")).then(pl.lit("AllGather"))
         .when(is_part & ~is_rooted & pl.col("is_checked")).then(pl.lit("AlltoAll"))
     )  # fmt: skip
-    by_table = judged.select("table_no", told=told, share_ranks=pl.when(is_part).then(ranks))
+    by_table = judged.select("source", "table_no", told=told, share_ranks=pl.when(is_part).then(ranks))
     return (
-        rows.join(by_table, on="table_no", how="left", maintain_order="left")
+        rows.join(by_table, on=["source", "table_no"], how="left", maintain_order="left")
         .with_columns(
             op=pl.coalesce("op", "told"),
             op_source=pl.when(pl.col("op").is_not_null()).then(pl.lit(PRINTED))
@@ -96,15 +97,20 @@ def with_columns_told(rows: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def with_name(rows: pl.DataFrame, path: str, *, op: str | None = None) -> pl.DataFrame:
-    """`rows` of one file, with what an option or the file's name says of the operation where the table does not."""
-    if rows.is_empty():
-        return rows
-    is_open = pl.col("op").is_null() if op is None else pl.col("op_source").is_null() | (pl.col("op_source") == COLUMNS)
-    name, source = (op, OPTION) if op is not None else (named_in(path), FILE_NAME)
-    if name is None:
-        return rows
+def with_names(rows: pl.DataFrame, paths: Mapping[int, str], *, op: str | None = None) -> pl.DataFrame:
+    """`rows` with what an option or the file's name says of the operation where the table does not.
+
+    Args:
+        paths: path of each file by `source`.
+    """
+    if op is not None:
+        is_open = pl.col("op_source").is_null() | (pl.col("op_source") == COLUMNS)
+        name, origin = pl.lit(op), OPTION
+    else:
+        names = {source: named_in(paths[source]) for source in rows["source"].unique()}
+        name, origin = pl.col("source").replace_strict(names, return_dtype=pl.String), FILE_NAME
+        is_open = pl.col("op").is_null() & name.is_not_null()
     return rows.with_columns(
-        op=pl.when(is_open).then(pl.lit(name)).otherwise("op"),
-        op_source=pl.when(is_open).then(pl.lit(source)).otherwise("op_source"),
+        op=pl.when(is_open).then(name).otherwise("op"),
+        op_source=pl.when(is_open).then(pl.lit(origin)).otherwise("op_source"),
     )

@@ -16,18 +16,24 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.facts import SCHEMAS, Notes
+from pipeline.nccl.facts import Notes
 from pipeline.nccl.messages import Message
 
 MARK = b": opCount "
+WORD = " opCount "
 _MIN_LINES = 200
 """Fewer COLL lines of one layout than that are read one by one."""
 
-_LINE = re.compile(
-    r"(?P<op>[A-Z]\w{2,30}): opCount (?P<opcount>[0-9a-f]{1,15}) sendbuff \S+ recvbuff \S+ (?:acc \S+ )?"
-    r"count (?P<count>\d{1,18}) datatype (?P<datatype>\d{1,3}) op (?P<redop>\d{1,6}) root (?P<root>-?\d{1,9}) "
-    r"comm (?P<comm>0x[0-9a-f]{1,16})(?: \[nranks=(?P<nranks>\d{1,9})\])?(?: |\Z)"
+# In the syntax of both Python's `re` and polars. RCCL has `acc`, and words behind the stream.
+_HEAD = (
+    r"(?P<op>[A-Z][A-Za-z0-9_]{2,30}): opCount (?P<opcount>[0-9a-f]{1,15}) sendbuff [!-~]+ recvbuff [!-~]+ "
+    r"(?:acc [!-~]+ )?"
 )
+_TAIL = (
+    r"(?P<count>[0-9]{1,18}) datatype (?P<datatype>[0-9]{1,3}) op (?P<redop>[0-9]{1,6}) root (?P<root>-?[0-9]{1,9}) "
+    r"comm (?P<comm>0x[0-9a-f]{1,16})(?: \[nranks=(?P<nranks>[0-9]{1,9})\])?"
+)
+_LINE = re.compile(rf"{_HEAD}count {_TAIL}(?: |\Z)")
 _PROCESS = r"([A-Za-z0-9_.-]+):(\d{1,10}):\d{1,10}$"
 # What a word of a line must be for the line to count.
 _SHAPES = {
@@ -50,6 +56,36 @@ def read_line(message: Message, line_no: int, notes: Notes) -> bool:
     )  # fmt: skip
     notes.add("coll", *row)
     return True
+
+
+def read_calls(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """Whole columns of COLL lines among others; returns the lines that tell nothing.
+
+    Args:
+        rows: `source`, `line_no`, `prefix`, `text`, and `segment`: what stands on both sides of a line with which a
+            communicator of the process begins or ends is of two segments.
+        prefixes: `prefix`, `host`, `pid`, `process`.
+    """
+    is_whole = pl.col("text").str.contains(rf"^{_HEAD}count {_TAIL}(?: |$)")
+    calls = rows.filter(is_whole)
+    pieces = calls["text"].str.splitn(" count ", 2).struct
+    # What differs from call to call (addresses, streams, RCCL's task) is no part of the key.
+    tail, head = pieces["field_1"].str.splitn(" stream ", 2).struct["field_0"], pieces["field_0"]
+    found = (
+        calls.with_columns(tail=tail, head=head, op=head.str.splitn(":", 2).struct["field_0"])
+        .join(prefixes.select("prefix", "process"), on="prefix", maintain_order="left")
+        .group_by("source", "process", "segment", "op", "tail", maintain_order=True)
+        .agg(pl.col("line_no").first(), pl.col("head").last(), last_line=pl.col("line_no").last(), lines=pl.len())
+        .join(prefixes.unique("process"), on="process")
+        .with_columns(pl.col("tail").str.extract_groups(f"^{_TAIL}").alias("found"))
+        .unnest("found")
+        .with_columns(
+            pl.col("count", "datatype", "redop", "root", "nranks").cast(pl.Int64),
+            last_op=pl.col("head").str.extract(": opCount ([0-9a-f]{1,15}) ").str.to_integer(base=16),
+        )
+    )
+    notes.add_frame("coll", found)
+    return rows.filter(~is_whole)
 
 
 class _Layout:
@@ -111,7 +147,7 @@ def _add_up(data: bytes, numbers: np.ndarray, notes: Notes, first_line: int, *, 
             part = data[ends[begin] : ends[end]]
             rest += _add_up(part, numbers[begin:end], notes, first_line + begin, tries=tries)
         return rest
-    notes.add_frame("coll", _facts(summed, numbers, first_line))
+    notes.add_frame("coll", _facts(summed, numbers, first_line, notes.source))
     notes.add("tally", "summed", int(summed["lines"].sum()))
     again = [pair for pair in rest if MARK in pair[1]] if tries else []
     if len(again) < _MIN_LINES:
@@ -186,12 +222,13 @@ def _sizes(data: bytes, pointers: pl.Series) -> dict[str, int]:
     return found
 
 
-def _facts(summed: pl.DataFrame, numbers: np.ndarray, first_line: int) -> pl.DataFrame:
+def _facts(summed: pl.DataFrame, numbers: np.ndarray, first_line: int, source: int) -> pl.DataFrame:
     def number(name: str) -> pl.Series:
         at = summed[name].to_numpy().astype(np.int64)
         return pl.Series(name, numbers[at] if len(numbers) else at + first_line, dtype=pl.Int64)
 
     return summed.select(
+        source=pl.lit(source, pl.Int64),
         line_no=number("first"),
         host=pl.col("process").str.extract(_PROCESS, 1),
         pid=pl.col("process").str.extract(_PROCESS, 2).cast(pl.Int64),
@@ -205,7 +242,7 @@ def _facts(summed: pl.DataFrame, numbers: np.ndarray, first_line: int) -> pl.Dat
         lines=pl.col("lines").cast(pl.Int64),
         last_op=pl.col("last_op").str.extract(r"^([0-9a-f]{1,15})$").str.to_integer(base=16, strict=False),
         last_line=number("last"),
-    ).cast(SCHEMAS["coll"])
+    )
 
 
 _ENDS = re.compile(rb"comm (0x[0-9a-f]+) rank .*(?:Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)")

@@ -9,7 +9,7 @@ the communicator.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -209,32 +209,40 @@ def _may_be_of(row: Row, rank: Rank) -> bool:
 _EVENTS = ("init", "timing", "shape", "ring", "channels", "network", "link")
 
 
-def gather(facts: Facts) -> Communicators:
-    """Tell the lines of one file in order."""
-    found = Communicators()
-    for kind, row in _in_order(facts):
+def gather(facts: Facts) -> dict[int, Communicators]:
+    """The communicators of each file: its lines told in order."""
+    found: dict[int, Communicators] = {}
+    for source, kind, row in _in_order(facts):
+        if source not in found:
+            found[source] = Communicators()
+        of_file = found[source]
         if kind == "init":
-            found.init(row)
+            of_file.init(row)
         elif kind == "timing":
-            found.timing(row)
+            of_file.timing(row)
         elif kind == "shape":
-            found.shape(row)
+            of_file.shape(row)
         elif kind == "link":
-            found.link(row)
+            of_file.link(row)
         else:
-            found.note(kind, row)
-    found.finish()
+            of_file.note(kind, row)
+    for of_file in found.values():
+        of_file.finish()
     return found
 
 
-def _in_order(facts: Facts) -> Iterator[tuple[str, dict[str, object]]]:
-    rows = [(row["line_no"], kind, row) for kind in _EVENTS for row in facts[kind].iter_rows(named=True)]
-    rows.sort(key=lambda item: item[0])
-    yield from ((kind, row) for _, kind, row in rows)
+def _in_order(facts: Facts) -> Iterator[tuple[int, str, Row]]:
+    rows = [(row["source"], row["line_no"], kind, row) for kind in _EVENTS for row in facts[kind].iter_rows(named=True)]
+    rows.sort(key=lambda item: item[:2])
+    yield from ((source, kind, row) for source, _, kind, row in rows)
 
 
-def communicator_rows(found: Communicators) -> list[dict[str, object]]:
+def communicator_rows(found: Mapping[int, Communicators]) -> list[dict[str, object]]:
     """Rows of `nccl_communicators`, but for what COLL lines add."""
+    return [row for source, of_file in found.items() for row in _communicators_of(source, of_file)]
+
+
+def _communicators_of(source: int, found: Communicators) -> list[dict[str, object]]:
     rows = []
     for comm in found.all:
         times = {
@@ -248,7 +256,7 @@ def communicator_rows(found: Communicators) -> list[dict[str, object]]:
         hosts = {rank.row["host"] for rank in comm.ranks.values()}
         rows.append(
             {
-                "comm_index": comm.index, "comm_hash": comm.comm_hash, "comm_api": comm.api,
+                "source": source, "comm_index": comm.index, "comm_hash": comm.comm_hash, "comm_api": comm.api,
                 "parent_comm_index": comm.parent.index if comm.parent else None, "split_color": comm.color,
                 "nranks": comm.nranks, "ranks_seen": len(comm.ranks),
                 "is_membership_exact": comm.is_identified or len(found.same_size(comm)) == 1,
@@ -265,31 +273,36 @@ def communicator_rows(found: Communicators) -> list[dict[str, object]]:
     return rows
 
 
-def rank_rows(found: Communicators) -> list[dict[str, object]]:
+def rank_rows(found: Mapping[int, Communicators]) -> list[dict[str, object]]:
     """Rows of `nccl_ranks`, but for what COLL lines add."""
     return [
         {
-            "comm_index": comm.index, "rank": number, "nranks": comm.nranks, "host": rank.row["host"],
+            "source": source, "comm_index": comm.index, "rank": number, "nranks": comm.nranks, "host": rank.row["host"],
             "pid": rank.row["pid"], "cuda_dev": rank.row["cuda_dev"], "nvml_dev": rank.row["nvml_dev"],
             "bus_id": rank.row["bus_id"], "comm_pointer": rank.row["comm"], "init_state": rank.state,
             "init_time_s": rank.timing and rank.timing["total"],
             **{f"init_{part}_s": rank.timing and rank.timing[part] for part in PARTS},
             "line_no": rank.row["line_no"],
         }
-        for comm in found.all
+        for source, of_file in found.items()
+        for comm in of_file.all
         for number, rank in sorted(comm.ranks.items())
     ]  # fmt: skip
 
 
-def link_rows(found: Communicators) -> pl.DataFrame:
+def link_rows(found: Mapping[int, Communicators]) -> pl.DataFrame:
     """Rows of `nccl_links`: lines of one pair, end and transport together."""
     schema = {
-        "comm_index": pl.Int64, "rank_from": pl.Int64, "rank_to": pl.Int64, "direction": pl.String,
+        "source": pl.Int64, "comm_index": pl.Int64, "rank_from": pl.Int64, "rank_to": pl.Int64, "direction": pl.String,
         "transport": pl.String, "device": pl.String, "lines": pl.Int64, "line_no": pl.Int64,
     }  # fmt: skip
-    names = list(schema)[1:]
-    rows = [(comm and comm.index, *(row[name] for name in names)) for comm, row in found.links]
-    key = ["comm_index", "rank_from", "rank_to", "direction", "transport"]
+    names = list(schema)[2:]
+    rows = [
+        (source, comm and comm.index, *(row[name] for name in names))
+        for source, of_file in found.items()
+        for comm, row in of_file.links
+    ]
+    key = ["source", "comm_index", "rank_from", "rank_to", "direction", "transport"]
     return (
         pl.DataFrame(rows, schema=schema, orient="row")
         .group_by(key, maintain_order=True)

@@ -7,11 +7,11 @@ import polars as pl
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.warnings import shape_of
 
-_CALLER = ["host", "pid", "comm"]
+_CALLER = ["source", "host", "pid", "comm"]
 
 
 def compact(facts: Facts) -> Facts:
-    """The same facts in fewer rows. Given the facts of all blocks of a file so far, the fold says the same of both."""
+    """The same facts in fewer rows. Given all facts of its files so far, the fold says the same of both."""
     return Facts({kind: _smaller(kind, frame, facts) for kind, frame in facts.frames.items()})
 
 
@@ -52,8 +52,10 @@ def _calls(calls: pl.DataFrame, init: pl.DataFrame) -> pl.DataFrame:
 def _warnings(warns: pl.DataFrame) -> pl.DataFrame:
     """Warnings that differ in digits and addresses only: the first one's text, host and process stand for all."""
     shapes = {text: shape_of(text) for text in warns["text"].unique()}
-    told = warns.sort("line_no").with_columns(shape=pl.col("text").replace_strict(shapes, return_dtype=pl.String))
-    summed = told.group_by("shape", maintain_order=True).agg(
+    told = warns.sort("source", "line_no").with_columns(
+        shape=pl.col("text").replace_strict(shapes, return_dtype=pl.String)
+    )
+    summed = told.group_by("source", "shape", maintain_order=True).agg(
         pl.col("line_no", "host", "pid", "text").first(), pl.col("lines").sum()
     )
     return summed.select(warns.columns)

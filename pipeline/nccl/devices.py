@@ -18,6 +18,9 @@ import polars as pl
 from pipeline.nccl.facts import Notes
 from pipeline.nccl.messages import Message
 
+WORD = "NET/"
+TELLING = r"^NET/\w+ ?: (?:Using \[|No device found)|^NET/OFI Selected "
+"""What distinguishes such lines from the many others of the network, for polars."""
 _USING = re.compile(r"NET/(?P<network>\w+) ?: (?:Using (?P<devices>\[.*)|(?P<none>No device found))")
 _PROVIDER = re.compile(
     r"NET/OFI Selected [Pp]rovider is (?P<name>[\w;]+)"
@@ -77,10 +80,10 @@ def _add(notes: Notes, line_no: int, message: Message, network: str, device: _De
 
 
 def device_rows(devices: pl.DataFrame) -> pl.DataFrame:
-    """The fold for one file: rows of `nccl_devices`, the first line of each device of each host."""
+    """The fold: rows of `nccl_devices` by `source`, the first line of each device of each host."""
     return (
-        devices.sort("line_no", maintain_order=True)
-        .group_by("host", "network", "number", "name", maintain_order=True)
+        devices.sort("source", "line_no", maintain_order=True)
+        .group_by("source", "host", "network", "number", "name", maintain_order=True)
         .agg(pl.col("port", "layer").first(), pl.col("line_no").min())
         .rename({"network": "net_kind", "number": "net_device", "name": "device_name", "port": "device_port",
                  "layer": "link_layer"})

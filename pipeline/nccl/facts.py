@@ -1,9 +1,12 @@
-"""What blocks of lines say: a few small frames by kind. The only thing that the map hands to the fold."""
+"""What blocks of lines say: a few small frames by kind, of many files together.
+
+The only thing that the map hands to the fold.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import polars as pl
@@ -14,7 +17,7 @@ PARTS = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "conne
 """Parts of the initialisation time, as NCCL names them (src/init.cc, "Init timings")."""
 
 SCHEMAS: Mapping[str, pl.Schema] = {
-    name: pl.Schema(columns)
+    name: pl.Schema({"source": _I, **columns})
     for name, columns in {
         # host:pid as printed; how often at the beginning of a line, where nothing can be glued to it
         "process": {"host": _S, "pid": _I, "lines": _I, "clean": _I},
@@ -29,8 +32,7 @@ SCHEMAS: Mapping[str, pl.Schema] = {
         "channels": _THREAD | {"coll": _I, "collnet": _I, "nvls": _I, "p2p": _I, "per_peer": _I},
         "network": _THREAD | {"network": _S},
         "link": _THREAD | {
-            "comm": _S, "rank_from": _I, "rank_to": _I, "direction": _S, "transport": _S, "device": _S, "epoch": _I,
-            "lines": _I,
+            "comm": _S, "rank_from": _I, "rank_to": _I, "direction": _S, "transport": _S, "device": _S, "lines": _I,
         },
         "graph": _THREAD | {"text": _S, "is_cut": pl.Boolean},
         "device": {
@@ -64,7 +66,7 @@ _EMPTY = {kind: pl.DataFrame(schema=schema) for kind, schema in SCHEMAS.items()}
 
 @dataclass(frozen=True)
 class Facts:
-    """Frames by kind, of one or more blocks of one file; kinds without rows are left out."""
+    """Frames by kind, of any blocks of any files (`source` is its number); kinds without rows are left out."""
 
     frames: Mapping[str, pl.DataFrame]
 
@@ -75,9 +77,21 @@ class Facts:
     def __bool__(self) -> bool:
         return bool(self.frames)
 
+    def of(self, sources: Collection[int]) -> Facts:
+        """The facts of some of the files."""
+        return self._chosen(pl.col("source").is_in(list(sources)))
+
+    def without(self, sources: Collection[int]) -> Facts:
+        """The facts of the other files."""
+        return self._chosen(~pl.col("source").is_in(list(sources)))
+
+    def _chosen(self, files: pl.Expr) -> Facts:
+        chosen = {kind: frame.filter(files) for kind, frame in self.frames.items()}
+        return Facts({kind: frame for kind, frame in chosen.items() if not frame.is_empty()})
+
     @classmethod
     def merge(cls, parts: Iterable[Facts]) -> Facts:
-        """Blocks of one file as if they had been one. The order of the parts does not matter."""
+        """Blocks as if they had been one. The order of the parts does not matter."""
         by_kind: dict[str, list[pl.DataFrame]] = defaultdict(list)
         for part in parts:
             for kind, frame in part.frames.items():
@@ -86,25 +100,33 @@ class Facts:
 
 
 class Notes:
-    """Collects rows while a block is scanned."""
+    """Collects rows while blocks are scanned. `source` is the file whose lines are being read."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: int = 0) -> None:
+        self.source = source
         self._rows: dict[str, list[tuple[object, ...]]] = defaultdict(list)
         self._sums: dict[str, dict[tuple[object, ...], list[int]]] = defaultdict(dict)
         self._frames: dict[str, list[pl.DataFrame]] = defaultdict(list)
 
+    def at(self, source: int) -> Notes:
+        """Itself, turned to a file."""
+        self.source = source
+        return self
+
     def add(self, kind: str, *row: object) -> None:
         """One row of a kind, in the order of its columns."""
-        self._rows[kind].append(row)
+        self._rows[kind].append((self.source, *row))
 
     def count(self, kind: str, line_no: int, *key: object, lines: int = 1) -> None:
-        """One more line of the same key: kinds with columns line_no, key..., lines."""
-        seen = self._sums[kind].setdefault(key, [line_no, 0])
+        """More lines of the same key: kinds with columns line_no, key..., lines."""
+        seen = self._sums[kind].setdefault((self.source, *key), [line_no, 0])
+        seen[0] = min(seen[0], line_no)
         seen[1] += lines
 
     def add_frame(self, kind: str, frame: pl.DataFrame) -> None:
         """Rows that are a frame already."""
-        self._frames[kind].append(frame)
+        if not frame.is_empty():
+            self._frames[kind].append(frame.select(SCHEMAS[kind].names()).cast(SCHEMAS[kind]))
 
     def facts(self) -> Facts:
         """What was collected."""
@@ -112,6 +134,6 @@ class Notes:
         for kind, rows in self._rows.items():
             frames.setdefault(kind, []).append(pl.DataFrame(rows, schema=SCHEMAS[kind], orient="row"))
         for kind, sums in self._sums.items():
-            summed = [(line_no, *key, lines) for key, (line_no, lines) in sums.items()]
+            summed = [(source, line_no, *key, lines) for (source, *key), (line_no, lines) in sums.items()]
             frames.setdefault(kind, []).append(pl.DataFrame(summed, schema=SCHEMAS[kind], orient="row"))
         return Facts({kind: pl.concat(parts) for kind, parts in frames.items()})

@@ -18,7 +18,13 @@ import polars as pl
 from pipeline.nccl.facts import Notes
 from pipeline.nccl.messages import Message
 
-_PATH = re.compile(r"(?:Channel \d{1,4}/\d{1,9} :?(?:\s+\d+)+\s*|Ring \d{1,4} : \d+ -> \d+ -> \d+|Trees \[\d.*)\Z")
+WORDS = ("Trees [", "Ring ")
+# In the syntax of both Python's `re` and polars.
+_PATH = (
+    r"^(?:Channel [0-9]{1,4}/[0-9]{1,9} :?(?:[ \t]+[0-9]+)+|Ring [0-9]{1,4} : [0-9]+ -> [0-9]+ -> [0-9]+"
+    r"|Trees \[[0-9].*)$"
+)
+_PATH_TEXT = re.compile(_PATH)
 _LONGEST = 900
 """A text this long, which with its prefix fills NCCL's buffer, may have been cut in the middle of a number."""
 
@@ -27,26 +33,34 @@ _PLACE = r"^Ring (\d+) : (\d+) -> (\d+) -> (\d+)$"
 _BRANCH = r"\[\d+\] -?\d+(?:/-?\d+/-?\d+)?->\d+->-?\d+(?:/-?\d+/-?\d+)?"
 _CHILDREN_FIRST = r"^\[(\d+)\] -?\d+/-?\d+/-?\d+->(\d+)->(-?\d+)$"
 _PARENT_FIRST = r"^\[(\d+)\] (-?\d+)->(\d+)->-?\d+/-?\d+/-?\d+$"
-_KEY = ["comm_index", "graph", "rank_from", "rank_to"]
+_KEY = ["source", "comm_index", "graph", "rank_from", "rank_to"]
 
 
 def read_graph(message: Message, line_no: int, notes: Notes) -> bool:
     """Keep a line that tells of a ring or of trees; `is_cut`: its last number may be half of one."""
-    if _PATH.match(message.text) is None:
+    if _PATH_TEXT.match(message.text) is None:
         return False
     is_cut = message.is_cut or len(message.text) >= _LONGEST
     notes.add("graph", line_no, message.host, message.pid, message.tid, message.text, is_cut)
     return True
 
 
+def read_graphs(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """Whole columns of such lines (`source`, `line_no`, `prefix`, `text`); returns those that tell nothing."""
+    is_told = pl.col("text").str.contains(_PATH)
+    told = rows.filter(is_told).join(prefixes.select("prefix", "host", "pid", "tid"), on="prefix")
+    notes.add_frame("graph", told.with_columns(is_cut=pl.col("text").str.len_chars() >= _LONGEST))
+    return rows.filter(~is_told)
+
+
 def graph_rows(lines: pl.DataFrame, init: pl.DataFrame, ranks: pl.DataFrame) -> pl.DataFrame:
-    """The fold for one file: rows of `nccl_graphs`, one per edge; lines of no known communicator are left out.
+    """The fold: rows of `nccl_graphs` by `source`, one per edge; lines of no known communicator are left out.
 
     Args:
         lines: `graph` facts. init: `init` facts.
         ranks: rows of `nccl_ranks`: which communicator an address meant from which line on.
     """
-    owned = _with_communicator(lines.unique("line_no", keep="first"), init, ranks)
+    owned = _with_communicator(lines.unique(["source", "line_no"], keep="first"), init, ranks)
     edges = pl.concat([_of_rings(owned), _of_places(owned), _of_trees(owned)])
     in_range = (pl.col("rank_from") < pl.col("nranks")) & (pl.col("rank_to") < pl.col("nranks"))
     return (
@@ -68,7 +82,7 @@ def _with_communicator(lines: pl.DataFrame, init: pl.DataFrame, ranks: pl.DataFr
     The lines stand before Init COMPLETE of the same thread. Where that is missing, the communicator that the thread
     has begun is meant.
     """
-    thread = ["host", "pid", "tid"]
+    thread = ["source", "host", "pid", "tid"]
     told = init.select("line_no", *thread, "comm", "state").sort("line_no")
     ready = told.filter(pl.col("state") == "complete").drop("state")
     begun = told.filter(pl.col("state") == "started").drop("state").rename({"comm": "begun"})
@@ -79,15 +93,15 @@ def _with_communicator(lines: pl.DataFrame, init: pl.DataFrame, ranks: pl.DataFr
         .with_columns(comm_pointer=pl.coalesce("comm", "begun"))
     )
     # An address is used again: of several ranks that had it, the one that the line is nearest to.
-    owners = ranks.select("line_no", "host", "pid", "comm_pointer", "comm_index", "nranks").sort("line_no")
-    by = ["host", "pid", "comm_pointer"]
+    owners = ranks.select("source", "line_no", "host", "pid", "comm_pointer", "comm_index", "nranks").sort("line_no")
+    by = ["source", "host", "pid", "comm_pointer"]
     before = placed.join_asof(owners, on="line_no", by=by, strategy="backward", check_sortedness=False)
     after = placed.join_asof(owners, on="line_no", by=by, strategy="forward", check_sortedness=False)
     # With Init START the rank's row stands before the line; without, it is its COMPLETE line, behind.
     has_start = before["begun"].is_not_null()
     columns = ["comm_index", "nranks"]
     chosen = before.with_columns(pl.when(has_start).then(before[name]).otherwise(after[name]) for name in columns)
-    return chosen.drop_nulls(columns).select("line_no", "text", "is_cut", *columns)
+    return chosen.drop_nulls(columns).select("source", "line_no", "text", "is_cut", *columns)
 
 
 def _of_rings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -155,7 +169,7 @@ def _of_trees(lines: pl.DataFrame) -> pl.DataFrame:
 
 def _edges(found: pl.DataFrame, graph: str, *, rank_from: str, rank_to: str) -> pl.DataFrame:
     return found.select(
-        "line_no", "comm_index", "nranks", "channel",
+        "source", "line_no", "comm_index", "nranks", "channel",
         pl.col(rank_from).cast(pl.Int64).alias("rank_from"), pl.col(rank_to).cast(pl.Int64).alias("rank_to"),
         graph=pl.lit(graph),
     ).filter(pl.col("channel").is_not_null() & (pl.col("rank_from") >= 0) & (pl.col("rank_to") >= 0))  # fmt: skip

@@ -11,7 +11,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 # CALL lines have no device. The host is looked for backwards from here: a pattern that began with it would be slow.
-_PROCESS = re.compile(r":(\d{1,10}):(\d{1,10}) (?:\[(-?\d{1,4})\] |(?=NCCL CALL ))")
+_PROCESS = re.compile(r":([0-9]{1,10}):([0-9]{1,10}) (?:\[(-?[0-9]{1,4})\] |(?=NCCL CALL ))")
+HEAD = r":[0-9]{1,10}:[0-9]{1,10} (?:\[-?[0-9]{1,4}\] |NCCL CALL )"
+"""Where a message begins, but for its host; for polars."""
+BLANKS = " \t\r\n\x0b\x0c"
 _HOST = re.compile(r"[A-Za-z0-9_.-]+\Z")
 _HOST_CHARS = 255
 _BODY = re.compile(
@@ -30,6 +33,7 @@ class Message(NamedTuple):
     text: str
     is_cut: bool
     is_first: bool  # at most a launcher's prefix stands before it, or what looks like one
+    begin: int = 0  # where the host begins in the line
 
 
 def messages(line: str) -> Iterator[Message]:
@@ -53,9 +57,10 @@ def messages(line: str) -> Iterator[Message]:
             tid=int(tid),
             dev=None if dev is None else int(dev),
             level=body["level"],
-            text=line[body.end() : stop].rstrip(),
+            text=line[body.end() : stop].rstrip(BLANKS),
             is_cut=place + 1 < len(heads),
             is_first=place == 0 and (start == 0 or line[start - 1] in " >:\t)]"),
+            begin=start,
         )
 
 

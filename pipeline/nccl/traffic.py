@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from pipeline.nccl.communicators import Communicators
@@ -17,43 +19,38 @@ _WHOLE_BUFFER_FACTOR = {"AllGather", "ReduceScatter", "AlltoAll", "AllToAll", "G
 """Operations whose count is a share: the whole buffer is count * nranks."""
 
 
-def with_ranks(calls: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
-    """The fold for one file: `coll` facts with `comm_index` and `rank` of the communicator that had that address then;
+def with_ranks(calls: pl.DataFrame, comms: Mapping[int, Communicators]) -> pl.DataFrame:
+    """`coll` facts with `comm_index` and `rank` of the communicator that had that address then;
     NULL where its initialisation is not in the file."""
     begun = [
         (
-            host,
-            pid,
-            comm,
-            int(rank.row["line_no"]),
-            rank.ended_at,
-            rank.comm.index,
-            int(rank.row["rank"]),
+            source, *pointer, int(rank.row["line_no"]), rank.ended_at, rank.comm.index, int(rank.row["rank"]),
             rank.comm.nranks,
         )
-        for (host, pid, comm), ranks in comms.by_pointer.items()
+        for source, of_file in comms.items()
+        for pointer, ranks in of_file.by_pointer.items()
         for rank in ranks
-    ]
+    ]  # fmt: skip
     schema = {
-        "host": pl.String, "pid": pl.Int64, "comm": pl.String, "line_no": pl.Int64, "ended_at": pl.Int64,
-        "comm_index": pl.Int64, "rank": pl.Int64, "size": pl.Int64,
+        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "comm": pl.String, "line_no": pl.Int64,
+        "ended_at": pl.Int64, "comm_index": pl.Int64, "rank": pl.Int64, "size": pl.Int64,
     }  # fmt: skip
     timeline = pl.DataFrame(begun, schema=schema, orient="row").sort("line_no")
     named = calls.sort("line_no").join_asof(
-        timeline, on="line_no", by=["host", "pid", "comm"], strategy="backward", check_sortedness=False
+        timeline, on="line_no", by=["source", "host", "pid", "comm"], strategy="backward", check_sortedness=False
     )
     is_over = pl.col("ended_at") < pl.col("line_no")
     return named.with_columns(
         pl.when(~is_over.fill_null(value=False)).then(pl.col("comm_index", "rank")),
         nranks=pl.coalesce("nranks", "size"),
-    ).with_columns(nranks=pl.col("nranks").max().over("host", "pid", "comm", "comm_index"))
+    ).with_columns(nranks=pl.col("nranks").max().over("source", "host", "pid", "comm", "comm_index"))
 
 
 def by_rank(calls: pl.DataFrame) -> pl.DataFrame:
     """Calls and the last opCount of each rank of each communicator."""
     return (
         calls.sort("last_line")
-        .group_by("comm_index", "rank")
+        .group_by("source", "comm_index", "rank")
         .agg(coll_calls=pl.col("lines").sum(), last_op_count=pl.col("last_op").drop_nulls().last())
     )
 
@@ -76,7 +73,7 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
         # Without an initialisation line the address tells the communicators of a process apart.
         unknown=pl.when(pl.col("comm_index").is_null()).then("comm"),
     )
-    key = ["comm_index", "unknown", "nranks", "op", "datatype", "count", "redop", "root", "rank"]
+    key = ["source", "comm_index", "unknown", "nranks", "op", "datatype", "count", "redop", "root", "rank"]
     per_caller = typed.group_by(*key, "caller").agg(pl.col("lines").sum(), pl.col("line_no").min())
     rows = per_caller.group_by(key).agg(
         calls=pl.col("lines").sum(), collectives=pl.col("lines").max(), ranks_calling=pl.len().cast(pl.Int64),
@@ -91,7 +88,7 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
     rows = rows.rename({"count": "element_count"}).with_columns(size=buffer * shares)
     # In floats, since a damaged count may be of any size; what a file can hold is far below.
     sane = pl.when(pl.col("size") < _MOST_BYTES)
-    return rows.sort("line_no").with_columns(
+    return rows.sort("source", "line_no").with_columns(
         message_bytes=sane.then("size").cast(pl.Int64),
         total_bytes=sane.then(pl.col("size") * pl.col("collectives")).cast(pl.Int64, strict=False),
         datatype=pl.col("datatype").replace_strict(names, default=None, return_dtype=pl.String),

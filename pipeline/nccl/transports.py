@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import re
 
+import polars as pl
+
 from pipeline.nccl.facts import Notes
 from pipeline.nccl.messages import Message
 
-# The bracket is nvmlDev from 2.18 on, busId in hex before. The slash has connIndex (2.11+).
-_LINK = re.compile(
-    r"(?:Channel|CollNet) \d+(?:/\d+)? : (?P<from>\d{1,9})(?:\[[0-9a-f]+\])?(?: -> (?P<to>\d{1,9})\[[0-9a-f]+\])?"
-    r"(?: \[(?P<direction>send|receive)\])? via (?P<via>.*)"
+VIA = " via "
+CHANNEL = "Channel "
+# In the syntax of both Python's `re` and polars. The slash has connIndex (2.11+).
+LINK_HEAD = r"(?:Channel|CollNet) [0-9]+(?:/[0-9]+)?"
+# The bracket is nvmlDev from 2.18 on, busId in hex before. RCCL names the communicator.
+LINK_ENDS = (
+    r"(?P<from>[0-9]{1,9})(?:\[[0-9a-f]+\])?(?: -> (?P<to>[0-9]{1,9})\[[0-9a-f]+\])?"
+    r"(?: \[(?P<direction>send|receive)\])? via (?P<via>.*?)(?: comm (?P<comm>0x[0-9a-f]+) nRanks [0-9]+)?"
 )
+_LINK = re.compile(f"{LINK_HEAD} : {LINK_ENDS}")
 # A ring: rank 0 only, one line per channel; the number behind the slash is that of the ring channels.
-_RING = re.compile(r"Channel (\d{1,9})/(\d{1,9}) :?((?:\s+\d+)+)\s*\Z")
+RING = r"^Channel ([0-9]{1,9})/([0-9]{1,9}) :?((?:[ \t]+[0-9]+)+)$"
+_RING = re.compile(RING)
 # Whole texts only: what was cut must not become a transport of its own.
 _TRANSPORT = re.compile(
     r"(?P<p2p>P2P/(?:IPC|CUMEM|MNNVL|direct pointer|indirect/\d+\[[0-9a-f]+\])(?:/(?:read|CE))*)"
@@ -21,36 +29,35 @@ _TRANSPORT = re.compile(
     r"|(?P<net>(?:NET|COLLNET|GIN)/[A-Za-z][\w. -]*?)/(?P<device>-?\d{1,9})(?:\(\d+\))?(?P<gdr>/GDRDMA(?:\(PCI\))?)?"
     r"(?:/Shared)?"
 )
-_RCCL = re.compile(r" comm (0x[0-9a-f]+) nRanks \d+\Z")
 
 
-def read_link(message: Message, line_no: int, epoch: int, notes: Notes) -> bool:
-    """A `via` line. `epoch` counts the communicators that the thread has finished in this block, so that the lines of
-    two communicators stay apart. Of a line that was cut nothing is taken."""
-    found = None if message.is_cut else _LINK.match(message.text)
-    if found is None:
-        return False
-    via, comm = found["via"], None
-    if rccl := _RCCL.search(via):
-        via, comm = via[: rccl.start()], rccl[1]
-    kind = _TRANSPORT.fullmatch(via)
-    if kind is None:
+def read_link(message: Message, line_no: int, notes: Notes) -> bool:
+    """A `via` line. Of a line that was cut nothing is taken."""
+    found = None if message.is_cut else _LINK.fullmatch(message.text)
+    told = found and transport_of(found["via"])
+    if found is None or told is None:
         return False
     rank_from = int(found["from"])
     rank_to = int(found["to"]) if found["to"] else rank_from
-    notes.count(
-        "link", line_no, message.host, message.pid, message.tid, comm, rank_from, rank_to, found["direction"],
-        transport_name(kind), kind["device"], epoch,
+    notes.add(
+        "link", line_no, message.host, message.pid, message.tid, found["comm"], rank_from, rank_to, found["direction"],
+        *told, 1,
     )  # fmt: skip
     return True
 
 
-def transport_name(kind: re.Match[str]) -> str:
-    """The transport without the device that it uses.
+def transport_of(via: str) -> tuple[str, str | None] | None:
+    """Transport and device; None for what is neither whole nor known.
 
-    >>> [transport_name(_TRANSPORT.fullmatch(t)) for t in ("NET/AWS Libfabric/3/GDRDMA", "P2P/indirect/4[af000]")]
-    ['NET/AWS Libfabric/GDRDMA', 'P2P/indirect']
+    >>> [transport_of(text) for text in ("NET/AWS Libfabric/3/GDRDMA", "P2P/indirect/4[af000]", "NET/IB")]
+    [('NET/AWS Libfabric/GDRDMA', '3'), ('P2P/indirect', None), None]
     """
+    kind = _TRANSPORT.fullmatch(via)
+    return None if kind is None else (_name(kind), kind["device"])
+
+
+def _name(kind: re.Match[str]) -> str:
+    """The transport without the device that it uses."""
     if kind["net"]:
         return f"{kind['net']}{kind['gdr'] or ''}"
     if kind["shm"]:
@@ -67,3 +74,55 @@ def read_ring(message: Message, line_no: int, notes: Notes) -> bool:
         order = " ".join(found[3].split())
         notes.add("ring", line_no, message.host, message.pid, message.tid, int(found[2]), order)
     return True
+
+
+def read_links(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """Whole columns of `via` lines; returns those that tell nothing.
+
+    Args:
+        rows: `source`, `line_no`, `prefix`, `text`, and `segment`: what stands on both sides of a line with which a
+            communicator of the thread begins or ends is of two segments.
+        prefixes: `prefix`, `host`, `pid`, `tid`, `thread`.
+    """
+    # Lines of one pair differ in the channel, which stands before the first " : ".
+    pieces = rows["text"].str.splitn(" : ", 2).struct
+    heads = pieces["field_0"].unique()
+    known_heads = heads.filter(heads.str.contains(f"^{LINK_HEAD}$"))
+    ends = pieces["field_1"].unique().drop_nulls()
+    links = pl.DataFrame({"ends": ends}).with_columns(
+        pl.col("ends").str.extract_groups(f"^{LINK_ENDS}$").alias("found")
+    ).unnest("found").rename({"from": "rank_from", "to": "rank_to"})  # fmt: skip
+    transports = {via: told for via in links["via"].unique().drop_nulls() if (told := transport_of(via))}
+    via = pl.col("via")
+    links = links.filter(via.is_in(list(transports))).with_columns(
+        pl.col("rank_from", "rank_to").cast(pl.Int64),
+        transport=via.replace_strict({one: name for one, (name, _) in transports.items()}, return_dtype=pl.String),
+        device=via.replace_strict({one: device for one, (_, device) in transports.items()}, return_dtype=pl.String),
+    )
+    named = rows.with_columns(ends=pieces["field_1"], head=pieces["field_0"])
+    is_told = pl.col("head").is_in(known_heads.to_list()) & pl.col("ends").is_in(links["ends"].to_list())
+    found = (
+        named.filter(is_told)
+        .join(prefixes.select("prefix", "thread"), on="prefix")
+        .group_by("source", "thread", "segment", "ends")
+        .agg(pl.col("line_no").min(), lines=pl.len())
+        .join(links, on="ends")
+        .join(prefixes.unique("thread"), on="thread")
+    )
+    notes.add_frame("link", found.with_columns(rank_to=pl.coalesce("rank_to", "rank_from")))
+    return named.filter(~is_told)
+
+
+def read_rings(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """Whole columns of rings (`source`, `line_no`, `prefix`, `text`); returns the lines that are none."""
+    is_ring = pl.col("text").str.contains(RING)
+    groups = pl.col("text").str.extract_groups(RING).struct
+    first = rows.filter(is_ring & pl.col("text").str.contains("^Channel 0{1,9}/")).join(prefixes, on="prefix")
+    notes.add_frame(
+        "ring",
+        first.with_columns(
+            channels=groups[1].cast(pl.Int64),
+            order=groups[2].str.strip_chars().str.replace_all(r"[ \t]+", " "),
+        ),
+    )
+    return rows.filter(~is_ring)

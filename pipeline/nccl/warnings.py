@@ -67,15 +67,15 @@ def read_warning(message: Message, line_no: int, notes: Notes) -> None:
 
 
 def warning_rows(warns: pl.DataFrame) -> pl.DataFrame:
-    """The fold for one file: rows of `nccl_warnings`."""
+    """The fold: rows of `nccl_warnings`, by `source`."""
     texts = warns["text"].unique().to_list()
     shapes = {text: shape_of(text) for text in texts}
     told = {text: classify(text) for text in texts}
-    named = warns.sort("line_no").with_columns(
+    named = warns.sort("source", "line_no").with_columns(
         shape=pl.col("text").replace_strict(shapes, return_dtype=pl.String),
         warn_class=pl.col("text").replace_strict({t: c for t, (c, _) in told.items()}, return_dtype=pl.String),
         severity=pl.col("text").replace_strict({t: s for t, (_, s) in told.items()}, return_dtype=pl.String),
     )
-    return named.group_by("shape", "warn_class", "severity", maintain_order=True).agg(
+    return named.group_by("source", "shape", "warn_class", "severity", maintain_order=True).agg(
         pl.col("line_no", "host", "pid", "text").first(), num_lines=pl.col("lines").sum()
     )

@@ -7,8 +7,8 @@ within a group in old builds and was cached per process until mid-2026 (pytorch 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from itertools import islice
+from collections import Counter
+from collections.abc import Iterable
 
 from pipeline.nccl.facts import Notes
 
@@ -42,15 +42,17 @@ _STUCK = re.compile(
     r"(?:Heartbeat monitor timed out|watchdog (?:thread )?got stuck for (?P<s>\d+) seconds|"
     r"ProcessGroupNCCL's watchdog got stuck)"
 )
-# What a rank prints when it fails (torch 2.2+ labels tracebacks), and what tells the size of the job. Each begins with
-# a literal, so that a block is searched at the speed of memory.
-_DIED = re.compile(rb"\[rank(\d{1,7})\]:\s*((?:[A-Za-z_][\w.]*)?(?:Error|Exception)\b[^\r\n]*)")
-_FOLLOWERS = (b"DistBackendError", b"NCCL", b"ProcessGroup", b"Gloo", b"Socket Timeout", b"Connection reset")
-_WORLDS = {
-    b"I am worker ": re.compile(rb"I am worker \d{1,7} of (\d{1,7})\b"),
-    b"world_size": re.compile(rb"world_size['\"]?(?: ?[:=] ?|\.{3,}\s*)(\d{1,7})\b"),
-    b"WORLD_SIZE": re.compile(rb"WORLD_SIZE[:=] ?(\d{1,7})\b"),
-}
+# What a rank prints when it fails (torch 2.2+ labels tracebacks), and what tells the size of the job.
+_DIED = r"\[rank([0-9]{1,7})\]:[ \t]*((?:[A-Za-z_][A-Za-z0-9_.]*)?(?:Error|Exception)\b[^\r\n]*)"
+_FOLLOWERS = ("DistBackendError", "NCCL", "ProcessGroup", "Gloo", "Socket Timeout", "Connection reset")
+_WORLDS = (
+    r"I am worker [0-9]{1,7} of ([0-9]{1,7})\b",
+    r"world_size['\"]?(?: ?[:=] ?|\.{3,}[ \t]*)([0-9]{1,7})\b",
+    r"WORLD_SIZE[:=] ?([0-9]{1,7})\b",
+)
+_DIED_LINE, _WORLD_LINES = re.compile(_DIED), tuple(re.compile(pattern) for pattern in _WORLDS)
+CONTEXT = "|".join((_DIED, *_WORLDS))
+"""Lines that `read_context` looks at, as a pattern of polars."""
 _ENOUGH = 32
 LITERALS = ("Watchdog caught", "work: ", "got stuck", "Heartbeat monitor timed out")
 
@@ -76,25 +78,24 @@ def read_watchdog(line: str, line_no: int, notes: Notes) -> bool:
     return hit
 
 
-def read_context(data: bytes, numbers: Sequence[int], notes: Notes) -> None:
+def read_context(lines: Iterable[tuple[int, int, str]], notes: Notes) -> None:
     """What helps to judge a hang: ranks that fail for a reason of their own, the size of the job. A few of each.
 
-    `numbers` are the numbers of the lines of `data`. Blocks without NCCL in them are not looked at.
+    Args:
+        lines: source, number and text of the lines with CONTEXT in them.
     """
-
-    def line_of(found: re.Match[bytes]) -> int:
-        return numbers[data.count(b"\n", 0, found.start())]
-
-    has_failures = b"[rank" in data and (b"Error" in data or b"Exception" in data)
-    for died in islice(_DIED.finditer(data), _ENOUGH) if has_failures else ():
-        if not any(word in died[2] for word in _FOLLOWERS):
-            text = died[2].decode("utf-8", "replace")[:500]
-            notes.add("watchdog", line_of(died), "died", int(died[1]), *(None,) * 11, text)
-    for literal, pattern in _WORLDS.items():
-        if literal not in data:  # many times faster than a pattern that looks for it
-            continue
-        for world in islice(pattern.finditer(data), 1):
-            notes.add("watchdog", line_of(world), "world", *(None,) * 9, int(world[1]), *(None,) * 3)
+    seen: Counter[tuple[int, object]] = Counter()
+    for source, line_no, text in lines:
+        notes.source = source
+        for died in _DIED_LINE.finditer(text):
+            seen[(source, "died")] += 1
+            if seen[(source, "died")] <= _ENOUGH and not any(word in died[2] for word in _FOLLOWERS):
+                notes.add("watchdog", line_no, "died", int(died[1]), *(None,) * 11, died[2][:500])
+        for pattern in _WORLD_LINES:
+            world = pattern.search(text)
+            if world and not seen[(source, pattern)]:
+                seen[(source, pattern)] += 1
+                notes.add("watchdog", line_no, "world", *(None,) * 9, int(world[1]), *(None,) * 3)
 
 
 def _rank(line: str, found: re.Match[str] | None) -> tuple[int | None, int | None]:

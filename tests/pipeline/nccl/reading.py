@@ -16,11 +16,11 @@ from schemas.nccl import ALL
 Tables = dict[str, pl.DataFrame]
 
 
-def facts_of(text: str | bytes, *, block_bytes: int = 1 << 24) -> Facts:
+def facts_of(text: str | bytes, *, source: int = 0, block_bytes: int = 1 << 24) -> Facts:
     """Facts of one file that comes in chunks of that size."""
     data = text.encode() if isinstance(text, str) else text
     chunks = [data[at : at + block_bytes] for at in range(0, len(data), block_bytes)]
-    told = Facts.merge(scan(block, first) for block, first, _ in blocks(chunks))
+    told = Facts.merge(scan(block, first, source=source) for block, first, _ in blocks(chunks))
     return compact(told) if len(chunks) > 1 else told  # as the reader of long files does; it must change nothing
 
 
@@ -29,15 +29,15 @@ def tables_of(
 ) -> Tables:
     """Every NCCL table of some files of one unit, empty ones included."""
     named = files if isinstance(files, Mapping) else {"train.log": files}
-    facts = {source: facts_of(text, block_bytes=block_bytes) for source, text in enumerate(named.values())}
+    facts = [facts_of(text, source=at, block_bytes=block_bytes) for at, text in enumerate(named.values())]
     frame = pl.DataFrame(
         {
-            "source": list(facts), "path": list(named), "unit": ["unit"] * len(facts), "run_dir": ["/run"] * len(facts),
-            "sweep": ["sweep"] * len(facts), "origin": ["measured"] * len(facts),
+            "source": list(range(len(facts))), "path": list(named), "unit": ["unit"] * len(facts),
+            "run_dir": ["/run"] * len(facts), "sweep": ["sweep"] * len(facts), "origin": ["measured"] * len(facts),
         }
     )  # fmt: skip
-    sizes = dict.fromkeys(facts, num_ranks) if num_ranks else {}
-    found = nccl_tables(frame, facts, num_ranks=sizes)  # type: ignore[arg-type]  # None is left out above
+    sizes = dict.fromkeys(range(len(facts)), num_ranks) if num_ranks else {}
+    found = nccl_tables(frame, Facts.merge(facts), num_ranks=sizes)  # type: ignore[arg-type]  # None is left out above
     return {table.name: found.get(table.name, table.empty()) for table in ALL}
 
 

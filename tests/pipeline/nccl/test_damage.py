@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.nccl import collectives
+from pipeline.nccl import collectives, scan
+from pipeline.nccl.block import Part
 from pipeline.validate import validate
 from schemas.nccl import ALL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
@@ -96,6 +97,73 @@ def test_it_does_not_matter_how_a_file_was_cut_into_blocks(version: str, seed: i
     whole, cut = tables_of(text), tables_of(text, block_bytes=size)
     for name, frame in whole.items():
         assert cut[name].sort(pl.all()).equals(frame.sort(pl.all())), name
+
+
+def by_columns_and_by_lines(text: bytes) -> tuple[Tables, Tables]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scan, "MIN_LINES", 0)
+        columns = tables_of(text)
+        patch.setattr(scan, "MIN_LINES", 1 << 60)
+        return columns, tables_of(text)
+
+
+def assert_same(one: Tables, other: Tables) -> None:
+    for name, frame in one.items():
+        assert frame.sort(pl.all()).equals(other[name].sort(pl.all())), name
+
+
+LAUNCHERS = (
+    "", "{rank}: ", "{rank:3d}: ", "[1,{rank}]<stdout>:", "(Worker pid=7, ip=10.0.0.{rank}) ",
+    "[2026-05-06 17:18:{rank:02d}] ", "2026-05-06T17:18:19.{rank:09d}Z stdout F ", "\x1b[36m(pid={rank})\x1b[0m ",
+    "     8     2   float   sum   -1   ", "12:30:40 [1] ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_columns_say_what_single_lines_say(version: str, launcher: str) -> None:
+    job = render(Job(version, nodes=2, gpus=3, per_node=True, calls=20, warns=5, launcher=launcher))
+    columns, lines = by_columns_and_by_lines(job.text().encode())
+    assert columns["nccl_collectives"]["calls"].sum() == 120
+    assert columns["nccl_ranks"].height == 12
+    assert columns["nccl_links"]["link_channels"].sum() == 48
+    assert_same(columns, lines)
+
+
+@given(versions, versions, seeds, st.sampled_from(LAUNCHERS))
+@few
+def test_columns_say_what_single_lines_say_of_a_damaged_log(one: str, two: str, seed: int, launcher: str) -> None:
+    rng = random.Random(seed)  # noqa: S311
+    a, b = (
+        render(Job(version, per_node=True, calls=8, warns=4, seed=seed, launcher=launcher)).text().encode()
+        for version in (one, two)
+    )
+    size = rng.randrange(100, 1000)
+    mixed = bytearray(
+        b"".join(part for at in range(0, len(a), size) for part in (a[at : at + size], b[at : at + size]))
+    )
+    for at in rng.sample(range(len(mixed)), len(mixed) // rng.choice((100, 1000))):
+        mixed[at] = rng.choice(b" \r\t:[]0129afNCL-./\x00\xff")
+    assert_same(*by_columns_and_by_lines(bytes(mixed)))
+
+
+def test_files_scanned_together_say_what_each_says_alone() -> None:
+    jobs = [render(Job(version, calls=3, warns=2, seed=at, per_node=True)) for at, version in enumerate(VERSIONS)]
+    texts = [
+        *(job.text() for job in jobs),
+        jobs[0].text(),
+        HEADER + ROW * 2 + TAIL,
+        "loss 1.0\n",
+        "".join(map(timeout, range(3))),
+    ]
+    parts = [Part(at, text.encode(), 1) for at, text in enumerate(texts)]
+    together = scan.scan_parts(parts)
+    for part in parts:
+        alone = scan.scan(part.data, 1, source=part.source)
+        mine = together.of([part.source])
+        assert set(mine.frames) == set(alone.frames)
+        for kind, frame in alone.frames.items():
+            assert mine[kind].sort(pl.all()).equals(frame.sort(pl.all())), (part.source, kind)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -1,0 +1,73 @@
+"""Blocks of lines of one or many files as columns: cut once, looked at whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Part:
+    """Lines of one file: the first has the given number, or each its own."""
+
+    source: int
+    data: bytes
+    first_line: int
+    numbers: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of many parts, in order. `part` is the index of each line's part; `text` keeps its line feed."""
+
+    text: pl.Series
+    part: np.ndarray
+    source: np.ndarray
+    line_no: np.ndarray
+
+    def lines(self, chosen: np.ndarray) -> Iterable[tuple[int, int, str]]:
+        """Source, number and text of the lines at the chosen indices."""
+        return zip(
+            self.source[chosen].tolist(), self.line_no[chosen].tolist(), self.text.gather(chosen).to_list(), strict=True
+        )
+
+
+def block_of(parts: Sequence[Part]) -> Block:
+    """The lines of some parts. Bytes that are not UTF-8 are replaced. A last line needs no line feed."""
+    ended = [part.data if part.data.endswith(b"\n") or not part.data else part.data + b"\n" for part in parts]
+    data = ended[0] if len(ended) == 1 else b"".join(ended)
+    ends = _line_ends(data)
+    stops = np.searchsorted(ends, np.cumsum([len(one) for one in ended], dtype=np.int64))
+    begin = np.concatenate(([0], stops[:-1])).astype(np.int64)
+    counts = stops - begin
+    index = np.repeat(np.arange(len(parts)), counts)
+    first = np.array([part.first_line for part in parts], dtype=np.int64)
+    line_no = np.arange(len(ends), dtype=np.int64) + np.repeat(first - begin, counts)
+    for number, part in enumerate(parts):
+        if part.numbers is not None:
+            line_no[begin[number] : stops[number]] = part.numbers
+    source = np.array([part.source for part in parts], dtype=np.int64)[index]
+    return Block(_text(data, ends), index, source, line_no)
+
+
+def _text(data: bytes, ends: np.ndarray) -> pl.Series:
+    try:
+        return _views(data, ends)
+    except pl.exceptions.ComputeError:  # not UTF-8 somewhere
+        data = data.decode("utf-8", errors="replace").encode("utf-8")
+        return _views(data, _line_ends(data))
+
+
+def _views(data: bytes, ends: np.ndarray) -> pl.Series:
+    """Lines that share the bytes of `data`. Raises polars' ComputeError for bytes that are not UTF-8."""
+    offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
+    raw = pa.Array.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return pl.Series("text", raw, dtype=pl.Binary).cast(pl.String)
+
+
+def _line_ends(data: bytes) -> np.ndarray:
+    return np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))

@@ -1,0 +1,175 @@
+"""INFO lines as whole columns: what NCCL prints by the thousand is read at the speed of string kernels.
+
+A line is cut at ` NCCL INFO `. What stands before it repeats (launcher, process, thread), so each distinct prefix is
+read once; what stands behind it falls into a few kinds. Connections and COLL lines are grouped by the part that does
+not count channels or calls, and only the groups are looked into. Lines that are not of this form (warnings, glued,
+cut, without a prefix) are left to `line_reader`, which reads all kinds one line at a time; both must say the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from pipeline.nccl import bench, collectives, devices, graphs, transports, tuning, watchdog
+from pipeline.nccl.block import Block
+from pipeline.nccl.facts import Notes
+from pipeline.nccl.line_reader import ESCAPES, FEW, LEAD_CHARS, LineReader
+from pipeline.nccl.messages import BLANKS, HEAD, Message
+
+MIN_LINES = 48
+"""Fewer lines are read one by one: a column's fixed cost is that of some ten lines."""
+
+_MAX_LINE_BYTES = 4096
+_MARK = " NCCL INFO "
+# A launcher's words, host, process, thread, device; as `messages` finds them from the end.
+_PREFIX = r"^(.*?)([A-Za-z0-9_.-]{1,255}):([0-9]{1,10}):([0-9]{1,10}) \[(-?[0-9]{1,4})\]$"
+_FEW = "|".join(FEW)
+_GRAPHS = "|".join(re.escape(word) for word in graphs.WORDS)
+_HANGS = "|".join(watchdog.LITERALS)
+
+
+@dataclass(frozen=True)
+class Info:
+    """Regular INFO lines.
+
+    Attributes:
+        rows: `at` (index in the block), `part`, `source`, `line_no`, `prefix` (index into `prefixes`), `text`.
+        prefixes: `prefix`, `host`, `pid`, `tid`, `dev`, `is_first`, and dense numbers of its `thread` and `process`.
+        odd: indices of the other lines, in order.
+    """
+
+    rows: pl.DataFrame
+    prefixes: pl.DataFrame
+    odd: np.ndarray
+
+    @classmethod
+    def of(cls, block: Block, at: np.ndarray) -> Info:
+        """`at`: the lines of the block that hold NCCL."""
+        lines = block.text.gather(at)
+        is_short = lines.str.len_bytes() <= _MAX_LINE_BYTES
+        if lines.str.contains("\x1b", literal=True).any():
+            lines = lines.str.replace_all(ESCAPES, "")
+        pieces = lines.str.splitn(_MARK, 2).struct
+        text = pieces["field_1"].str.strip_chars_end(BLANKS)
+        prefixes, prefix = _prefixes(pieces["field_0"])
+        is_regular = (
+            is_short & text.is_not_null() & prefix.is_not_null() & ~text.str.contains(f"{HEAD}|{_HANGS}")
+        ).fill_null(value=False)
+        rows = pl.DataFrame({"at": at, "prefix": prefix, "text": text}).filter(is_regular)
+        places = rows["at"].to_numpy()
+        rows = rows.with_columns(
+            part=pl.Series(block.part[places], dtype=pl.Int64),
+            source=pl.Series(block.source[places], dtype=pl.Int64),
+            line_no=pl.Series(block.line_no[places], dtype=pl.Int64),
+        )
+        return cls(rows, prefixes, at[~is_regular.to_numpy()])
+
+
+def _prefixes(text: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
+    """The distinct regular prefixes, and the index of each line's; NULL for another one."""
+    names = text.unique().drop_nulls()
+    codes = text.cast(pl.Enum(names)).to_physical().cast(pl.UInt32)
+    parts = pl.DataFrame({"name": names}).with_row_index("prefix").with_columns(
+        pl.col("name").str.extract_groups(_PREFIX).struct.rename_fields(["lead", "host", "pid", "tid", "dev"])
+    ).unnest("name")  # fmt: skip
+    lead = pl.col("lead")
+    may_hold_row = (lead.str.len_chars() > LEAD_CHARS) & (lead.str.contains(bench.ROW) | lead.str.contains(bench.REST))
+    is_regular = pl.col("host").is_not_null() & ~lead.str.contains(HEAD) & ~may_hold_row
+    parts = parts.filter(is_regular).with_columns(
+        pl.col("pid", "tid", "dev").cast(pl.Int64), is_first=lead.str.contains(r"(?:^|[ >:\t)\]])$")
+    )
+    parts = parts.with_columns(
+        thread=pl.struct("host", "pid", "tid").rank("dense"), process=pl.struct("host", "pid").rank("dense")
+    )
+    known = np.zeros(len(names) + 1, dtype=bool)
+    known[parts["prefix"].to_numpy()] = True
+    is_known = pl.Series(known[codes.fill_null(len(names)).to_numpy()])
+    return parts.drop("lead"), pl.select(pl.when(is_known).then(codes)).to_series()
+
+
+def read_info(info: Info, reader: LineReader) -> None:
+    """Everything that regular INFO lines say. The odd lines of the block have been read by then."""
+    notes, other = reader.notes, info.rows
+    if other.is_empty():
+        return
+    _count_processes(info, notes)
+    kinds = []
+    for pattern in (transports.VIA, collectives.WORD, tuning.CHOICE, transports.CHANNEL, _GRAPHS, devices.WORD):
+        holds = pl.col("text").str.contains(pattern)
+        kinds.append(other.filter(holds))
+        other = other.filter(~holds)
+    links, calls, choices, rings, others_graphs, network = kinds
+    few = pl.concat(
+        [network.filter(pl.col("text").str.contains(devices.TELLING)), other.filter(pl.col("text").str.contains(_FEW))]
+    )
+    mute = [
+        network.filter(~pl.col("text").str.contains(devices.TELLING)),
+        other.filter(~pl.col("text").str.contains(_FEW)),
+        _read_few(few, info.prefixes, reader),
+    ]
+    if not rings.is_empty():
+        of_none = graphs.read_graphs(rings, info.prefixes, notes)
+        mute.append(transports.read_rings(rings, info.prefixes, notes).join(of_none, on="at", how="semi"))
+    if not others_graphs.is_empty():
+        mute.append(graphs.read_graphs(others_graphs, info.prefixes, notes))
+    if not choices.is_empty():
+        mute.append(tuning.read_choices(choices, notes))
+    ends = _Ends(info.prefixes, reader.inits)
+    if not links.is_empty():
+        mute.append(transports.read_links(ends.divide(links, "thread"), info.prefixes, notes))
+    if not calls.is_empty():
+        mute.append(collectives.read_calls(ends.divide(calls, "process"), info.prefixes, notes))
+    _tally(pl.concat([rows["source"] for rows in mute]), "other", notes)
+
+
+def _count_processes(info: Info, notes: Notes) -> None:
+    _tally(info.rows["source"], "lines", notes)
+    counted = info.rows.group_by("source", "prefix").agg(lines=pl.len()).join(info.prefixes, on="prefix")
+    clean = pl.col("lines").filter("is_first").sum()
+    notes.add_frame("process", counted.group_by("source", "host", "pid").agg(pl.col("lines").sum(), clean=clean))
+
+
+def _tally(sources: pl.Series, name: str, notes: Notes) -> None:
+    lines = sources.rename("source").value_counts(name="lines")
+    notes.add_frame("tally", lines.with_columns(name=pl.lit(name)))
+
+
+def _read_few(rows: pl.DataFrame, prefixes: pl.DataFrame, reader: LineReader) -> pl.DataFrame:
+    """Lines of the kinds that are few, one by one; returns those that tell nothing."""
+    told = rows.join(prefixes, on="prefix", maintain_order="left")
+    is_mute = []
+    for place, source, line_no, host, pid, tid, dev, text in told.select(
+        "at", "source", "line_no", "host", "pid", "tid", "dev", "text"
+    ).iter_rows():
+        reader.notes.source = source
+        message = Message(host, pid, tid, dev, "INFO", text, is_cut=False, is_first=True)
+        is_mute.append(not reader.info(message, line_no, place))
+    return rows.filter(pl.Series(is_mute, dtype=pl.Boolean))
+
+
+class _Ends:
+    """Where communicators begin and end, by thread and by process."""
+
+    def __init__(self, prefixes: pl.DataFrame, inits: list[tuple[int, str, int, int]]) -> None:
+        self._prefixes = prefixes
+        self._inits = pl.DataFrame(
+            inits, schema={"at": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64}, orient="row"
+        )
+
+    def divide(self, rows: pl.DataFrame, who: str) -> pl.DataFrame:
+        """`rows` with `segment`: how many such lines the thread or the process has before."""
+        names = ["host", "pid", "tid"] if who == "thread" else ["host", "pid"]
+        known = self._prefixes.unique(who)
+        ends = self._inits.join(known.select(*names, who), on=names).sort("at").select(
+            "at", who, segment=pl.int_range(1, pl.len() + 1).over(who)
+        )  # fmt: skip
+        if ends.is_empty():
+            return rows.with_columns(segment=pl.lit(0))
+        owners = dict(self._prefixes.select("prefix", who).iter_rows())
+        return rows.with_columns(pl.col("prefix").replace_strict(owners, return_dtype=pl.UInt32).alias(who)).join_asof(
+            ends.cast({who: pl.UInt32}), on="at", by=who, check_sortedness=False
+        ).drop(who)  # fmt: skip
