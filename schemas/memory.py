@@ -64,6 +64,34 @@ MEMORY_AT_PEAK = Table(
     ),
 )  # fmt: skip
 
+MEMORY_SITES = Table(
+    name="memory_sites",
+    description="The source lines that took memory during a snapshot's record, each with one use; the largest of them.",
+    grain="one row per file, device and site",
+    primary_key=("source_path", "device", "site_no"),
+    nullable_key=("device",),
+    column_names=(
+        "source_path", "device", "site_no", "category", "rule", "mem_origin", "frame", "stack", "label", "max_bytes",
+        "allocations", "allocated_in_all_bytes",
+    ),
+    overrides=(text_column("stack", "innermost frames of one of the blocks, separated by ' < '"),),
+)  # fmt: skip
+
+MEMORY_ALIVE = Table(
+    name="memory_alive",
+    description="What each site of memory_sites had alive along the record: a row holds until the site's next one. "
+    "Values are those at some 400 points of the timeline, peaks and failures among them; between two points they may "
+    "have been others.",
+    grain="one row per file, device, site and point at which its level differs from that at the point before",
+    primary_key=("source_path", "device", "site_no", "point"),
+    nullable_key=("device",),
+    column_names=("source_path", "device", "site_no", "point", "bytes", "blocks"),
+    overrides=(
+        int_column("blocks", "count", "live blocks of the site"),
+        int_column("bytes", "bytes", "requested bytes of the site"),
+    ),
+)
+
 GPU_SAMPLES = Table(
     name="gpu_samples",
     description="Samples of nvidia-smi, dcgmi and dcgm-exporter: what the device had in use, by all processes.",

@@ -19,6 +19,8 @@ TABLES: dict[str, Table] = {
         memory.MEMORY_SNAPSHOTS,
         memory.MEMORY_TIMELINE,
         memory.MEMORY_AT_PEAK,
+        memory.MEMORY_SITES,
+        memory.MEMORY_ALIVE,
         memory.GPU_SAMPLES,
         estimates.ESTIMATES,
         tables.PUBLISHED_RUNS,

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.memory import trace
+from pipeline.memory.alive import Columns, alive_rows
 from pipeline.memory.at_peak import peak_rows
 from pipeline.memory.phases import Phases
 from pipeline.memory.replay import Replay, replay
@@ -27,21 +29,29 @@ _DEFAULTS = {
 ROUND_BYTES = 512
 
 
-def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row]]:
-    """Rows of `memory_snapshots`, `memory_timeline` and `memory_at_peak`, without the columns that name the file.
+def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row] | Columns]:
+    """Rows of the tables on snapshots, those of `memory_alive` as columns, without the columns that name the file.
 
     Raises:
         RefusedError: the bytes are not the pickle of a snapshot, or one that no allocator writes.
     """
     snapshot = read_snapshot(chunks)
-    rows: dict[str, list[Row]] = {"memory_snapshots": [], "memory_timeline": [], "memory_at_peak": []}
+    rows: dict[str, list[Row]] = {
+        "memory_snapshots": [], "memory_timeline": [], "memory_at_peak": [], "memory_sites": []
+    }  # fmt: skip
+    alive: Columns = {}
     for device in snapshot.devices:
         replayed = replay(device)
         phases = Phases(snapshot.annotations, device.number, device.events.time_us)
         rows["memory_snapshots"].append(_summary(snapshot, device, replayed, phases))
-        rows["memory_timeline"] += _timeline(device, replayed, phases)
+        kept = kept_points(replayed.active, replayed.allocated, replayed.reserved)
+        rows["memory_timeline"] += _timeline(device, replayed, phases, kept)
         rows["memory_at_peak"] += peak_rows(snapshot, device, replayed, phases)
-    return rows
+        sites, levels = alive_rows(snapshot, device, replayed, phases, kept)
+        rows["memory_sites"] += sites
+        for name, values in levels.items():
+            alive.setdefault(name, []).extend(values)
+    return {**rows, "memory_alive": alive}
 
 
 def _summary(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phases) -> Row:
@@ -148,8 +158,7 @@ def _settings(settings: dict[str, str]) -> str | None:
     return ",".join(told)[:2_000] or None
 
 
-def _timeline(device: Device, replayed: Replay, phases: Phases) -> list[Row]:
-    kept = kept_points(replayed.active, replayed.allocated, replayed.reserved)
+def _timeline(device: Device, replayed: Replay, phases: Phases, kept: npt.NDArray[np.intp]) -> list[Row]:
     return [
         {
             "device": device.number,

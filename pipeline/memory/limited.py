@@ -48,7 +48,7 @@ class WorkerLimits:
         )
 
 
-def analyse_limited(chunks: Iterable[bytes], limits: WorkerLimits | None = None) -> dict[str, list[dict[str, Any]]]:
+def analyse_limited(chunks: Iterable[bytes], limits: WorkerLimits | None = None) -> dict[str, Any]:
     """What `analyse.analyse` returns for the file whose bytes `chunks` are; they are read to their end in any case.
 
     Raises:
@@ -62,7 +62,7 @@ def analyse_limited(chunks: Iterable[bytes], limits: WorkerLimits | None = None)
     except ValueError:
         answer = None  # it died while it answered
     if exit_code == 0 and isinstance(answer, dict) and "rows" in answer:
-        return cast(dict[str, list[dict[str, Any]]], answer["rows"])
+        return cast(dict[str, Any], answer["rows"])
     if isinstance(answer, dict) and "refused" in answer:
         raise RefusedError(str(answer["refused"]))
     raise RefusedError(_death_in_words(exit_code, limits, was_late=was_late, size=len(raw)))

@@ -39,9 +39,15 @@ class Phases:
         cuts, names = self._names
         return names[int(np.searchsorted(cuts, point - 1, side="right")) - 1] if point > 0 and names else None
 
-    def optimizer_at(self, event: int) -> tuple[int, int] | None:
-        """The range of events of the optimizer step that holds an event."""
-        return next(((begin, end) for begin, end in self.optimizer if begin <= event < end), None)
+    def optimizer_ends(self, events: Ints) -> Ints:
+        """Behind which event the optimizer step ends that holds each event; -1 for events in none."""
+        ends = np.full(len(events), -1, np.int64)
+        if self.optimizer:
+            order = np.argsort(events, kind="stable")
+            cuts = np.searchsorted(events[order], np.array(self.optimizer, np.int64))
+            for (low, high), (_, end) in zip(cuts[::-1].tolist(), reversed(self.optimizer), strict=True):
+                ends[order[low:high]] = end  # where two overlap, the one that ended first counts
+        return ends
 
 
 def _ranges(found: list[Annotation], starts: list[int], ends: list[int], count: int) -> list[tuple[int, int, str]]:

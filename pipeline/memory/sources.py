@@ -111,8 +111,9 @@ def _text(chunks: Iterable[bytes]) -> str:
 
 
 def _frames(
-    rows: Mapping[str, list[dict[str, Any]]], path: str, place: Mapping[str, object]
+    rows: Mapping[str, list[dict[str, Any]] | dict[str, list[Any]]], path: str, place: Mapping[str, object]
 ) -> dict[str, pl.DataFrame]:
+    """Frames of tables whose rows come one by one or as columns; empty ones are left out."""
     frames = {}
     for name, told in rows.items():
         if told:

@@ -138,8 +138,7 @@ def test_phases_name_the_innermost_range() -> None:
         "step",
         "open",
     ]
-    assert phases.optimizer_at(2) == (2, 3)
-    assert phases.optimizer_at(1) is None
+    assert phases.optimizer_ends(np.array([3, 2, 1, -1])).tolist() == [-1, 3, -1, -1]
 
 
 def test_events_of_the_user_are_annotations_as_well() -> None:

@@ -1,0 +1,130 @@
+"""What was alive along the record, by use and source line: the sites of allocations, and their bytes at instants.
+
+A site is everything that one source line keeps for one reason. Its level is written where it changes from one instant
+to the next, so that a steady site is one row. Instants are points of the timeline; the peak is one of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.memory import trace
+from pipeline.memory.phases import Phases
+from pipeline.memory.replay import RECORDED, Replay
+from pipeline.memory.snapshot import Device, Snapshot
+from pipeline.memory.thin import kept_points
+from pipeline.memory.trace import Ints
+from pipeline.memory.uses import Row, Words, uses_of
+
+MAX_INSTANTS = 400
+MAX_SITES = 200
+MAX_USES = 20_000
+"""Kinds of blocks that are put into words; only a file made for it has more."""
+_SITE = ("category", "rule", "mem_origin", "frame", "label")
+_MAX_FAILURES = 20
+
+Columns = dict[str, list[Any]]
+
+
+def alive_rows(
+    snapshot: Snapshot, device: Device, replayed: Replay, phases: Phases, timeline: npt.NDArray[np.intp]
+) -> tuple[list[Row], Columns]:
+    """Rows of `memory_sites`, the largest first, and columns of `memory_alive`; `timeline` are points to choose from.
+
+    At every instant the sites' bytes add up to the active level, up to what the replay cannot explain.
+    """
+    lives = replayed.lives
+    rows = np.arange(len(lives.size))
+    if not len(rows):
+        return [], {}
+    instants = _instants(device, replayed, timeline)
+    uses, use_of = uses_of(device, lives, phases, rows, by_size=False)
+    sites, site_of_use = _sites(snapshot, uses)
+    site = site_of_use[use_of]
+    first = np.searchsorted(instants, lives.begin, side="right")
+    last = np.searchsorted(instants, lives.end, side="right")  # alive at instants first to last - 1
+    peak = int(np.searchsorted(instants, replayed.active.argmax()))
+    span = np.maximum(last - first, 0) / len(instants)
+    site, sites = _largest(sites, site, lives.size * (span + ((first <= peak) & (last > peak))))
+    steps = np.zeros((2, len(sites), len(instants) + 1), np.int64)
+    for at, weight in ((0, lives.size), (1, np.ones_like(lives.size))):
+        np.add.at(steps[at], (site, first), weight)
+        np.subtract.at(steps[at], (site, last), weight)
+    levels, blocks = np.cumsum(steps, axis=2)[:, :, :-1]
+    is_new = lives.origin == RECORDED
+    made = np.bincount(site[is_new], minlength=len(sites))
+    made_bytes = np.zeros(len(sites), np.int64)
+    np.add.at(made_bytes, site[is_new], lives.size[is_new])
+    top = levels.max(axis=1)
+    order = np.argsort(-top, kind="stable")
+    told = [
+        {
+            "device": device.number, "site_no": number, **sites[at], "max_bytes": int(top[at]),
+            "allocations": int(made[at]), "allocated_in_all_bytes": int(made_bytes[at]),
+        }
+        for number, at in enumerate(order.tolist(), start=1)
+    ]  # fmt: skip
+    return told, _changes(device.number, instants, levels[order], blocks[order])
+
+
+def _instants(device: Device, replayed: Replay, timeline: npt.NDArray[np.intp]) -> Ints:
+    failed = np.flatnonzero(device.events.action == trace.OOM)[-_MAX_FAILURES:]
+    chosen = timeline[kept_points(replayed.active[timeline], limit=MAX_INSTANTS)]
+    return np.unique(np.concatenate([chosen, [int(replayed.active.argmax())], failed])).astype(np.int64)
+
+
+def _sites(snapshot: Snapshot, uses: list[Any]) -> tuple[list[Row], Ints]:
+    """Sites, and the site of each kind of blocks."""
+    words = Words(snapshot)
+    sites: dict[tuple[Any, ...], int] = {}
+    rows: list[Row] = []
+    numbers = []
+    for use in uses[:MAX_USES]:
+        row = words.row(use)
+        key = tuple(row[name] for name in _SITE)
+        if key not in sites:
+            sites[key] = len(rows)
+            rows.append({name: row[name] for name in (*_SITE, "stack")})
+        numbers.append(sites[key])
+    if len(uses) > MAX_USES:
+        rows.append(_rest("unknown"))
+        numbers += [len(rows) - 1] * (len(uses) - MAX_USES)
+    return rows, np.array(numbers, np.int64)
+
+
+def _largest(sites: list[Row], site: Ints, weight: npt.NDArray[np.float64]) -> tuple[Ints, list[Row]]:
+    """The sites whose blocks weigh most, by bytes at the peak or over all instants; others of a category together."""
+    if len(sites) <= MAX_SITES:
+        return site, sites
+    score = np.bincount(site, weights=weight, minlength=len(sites))
+    kept = np.argsort(-score, kind="stable")[:MAX_SITES]
+    number = np.full(len(sites), -1, np.int64)
+    number[kept] = np.arange(len(kept))
+    rows = [sites[at] for at in kept.tolist()]
+    rests: dict[str, int] = {}
+    for at in np.flatnonzero(number < 0).tolist():
+        category = sites[at]["category"]
+        if category not in rests:
+            rests[category] = len(rows)
+            rows.append(_rest(category))
+        number[at] = rests[category]
+    return number[site], rows
+
+
+def _rest(category: str) -> Row:
+    nothing = dict.fromkeys(("mem_origin", "frame", "label", "stack"))
+    return {"category": category, "rule": "smaller sites put together", **nothing}
+
+
+def _changes(device: int, instants: Ints, levels: Ints, blocks: Ints) -> Columns:
+    """One entry per site and instant whose level differs from that before; from nothing to nothing is no change."""
+    before = np.zeros((2, len(levels), 1), np.int64)
+    now = np.stack([levels, blocks])
+    site, at = np.nonzero((np.diff(now, axis=2, prepend=before) != 0).any(axis=0))
+    return {
+        "device": [device] * len(site), "site_no": (site + 1).tolist(), "point": instants[at].tolist(),
+        "bytes": levels[site, at].tolist(), "blocks": blocks[site, at].tolist(),
+    }  # fmt: skip
