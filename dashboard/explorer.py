@@ -17,12 +17,13 @@ import polars as pl
 from pipeline.estimate.cluster import Cluster, find_cluster
 from pipeline.estimate.enumerate import Request
 from pipeline.estimate.estimate import Estimate, estimate
+from pipeline.estimate.expected import expect
 from pipeline.estimate.frame import ChooseProfile
 from pipeline.estimate.memory import Memory
 from pipeline.estimate.models import find_model, known_models, shape_of
 from pipeline.estimate.question import Question
 from pipeline.estimate.rows import complete_shape, read_rows
-from pipeline.estimate.search import Found, search
+from pipeline.estimate.search import AUTO, PHYSICS, Found, search
 from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.step_time import StepTime
 from pipeline.estimate.whatif import Choice, layouts_for, leanest
@@ -39,7 +40,7 @@ BATCHES = tuple(2**power for power in range(17, 28))
 class Setup:
     """A question without the layout. `gbs_tokens` is a multiple of `seq_len`; `framework` None: constants of the card.
 
-    `gpus_per_node` None is the card's usual number.
+    `gpus_per_node` None is the card's usual number. `by` says what the fastest is: AUTO or PHYSICS of the search.
     """
 
     model: str
@@ -51,6 +52,7 @@ class Setup:
     framework: str | None = None
     is_fp8: bool = False
     gpus_per_node: int | None = None
+    by: str = AUTO
 
     def request(self, choose: ChooseProfile) -> Request:
         """The setup as a search takes it. Raises KeyError for an accelerator without a cluster."""
@@ -63,16 +65,23 @@ class Setup:
         return Request(asked, num_gpus=self.nodes * cluster.gpus_per_node, gbs=self.gbs_tokens // self.seq_len)
 
 
-@lru_cache(maxsize=16)
-def found_for(request: Request) -> Found:
+@lru_cache(maxsize=48)
+def found_for(request: Request, by: str = AUTO) -> Found:
     """The search over all layouts of `request`, kept for the next reader of the same question."""
-    return search(request, top=TOP)
+    return search(request, top=TOP, by=by)
+
+
+def likely_mfu(frame: pl.DataFrame, ranked_by: str) -> pl.Series:
+    """MFU of layouts by what they are ranked by: what physics allows, or that over the learned penalty."""
+    if ranked_by == PHYSICS:
+        return frame["est_mfu"].alias("likely_mfu")
+    return frame.select(likely_mfu=pl.col("est_mfu") / pl.col("est_penalty").fill_null(1.0)).to_series()
 
 
 @lru_cache(maxsize=64)
-def start_of(request: Request) -> Choice:
+def start_of(request: Request, by: str = AUTO) -> Choice:
     """The layout that knobs start from: the fastest that fits, else the leanest that can be launched."""
-    found = found_for(request)
+    found = found_for(request, by)
     if found.fitting:
         return Choice.of(found.layouts.row(0, named=True))
     return leanest(request) or Choice()
@@ -181,7 +190,10 @@ _SELDOM = ("cp", "ep", "recompute")  # listed only where a layout has them
 
 @dataclass(frozen=True)
 class Answer:
-    """The estimate of one layout. `need_bytes` is what the card must hold, what lies outside the framework included."""
+    """The estimate of one layout. `need_bytes` is what the card must hold, what lies outside the framework included.
+
+    `penalty`, `interval` (of MFU) and `interval_basis` are those of comparable runs, None where there are too few.
+    """
 
     choice: Choice
     dp: int
@@ -194,6 +206,14 @@ class Answer:
     card_bytes: float
     memory: tuple[Part, ...]
     time: tuple[Part, ...]
+    penalty: float | None = None
+    interval: tuple[float, float] | None = None
+    interval_basis: str | None = None
+
+    @property
+    def likely_mfu(self) -> float:
+        """What a run is expected to reach: physics over the learned penalty, where there is one."""
+        return self.mfu / (self.penalty or 1.0)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -208,6 +228,8 @@ def answer_for(request: Request, choice: Choice) -> Answer:
     predicted = estimate(request.asked, at)
     card: Cluster = request.asked.cluster
     outside = request.asked.profile.outside_bytes
+    runs = {name: values[0] for name, values in expect(request.asked, at, predicted).items()}
+    has_interval = runs["est_mfu_lo"] is not None and runs["est_mfu_hi"] is not None
 
     def one(values: Any) -> float:
         return float(np.ravel(values)[0])
@@ -217,6 +239,8 @@ def answer_for(request: Request, choice: Choice) -> Answer:
         mfu=one(predicted.mfu), tokens_per_s_per_gpu=one(predicted.tokens_per_s_per_gpu),
         step_time_s=one(predicted.step_time_s), need_bytes=one(predicted.stages.reserved) + outside,
         card_bytes=card.memory_bytes, memory=_memory_parts(predicted, outside), time=_time_parts(predicted),
+        penalty=runs["est_penalty"], interval=(runs["est_mfu_lo"], runs["est_mfu_hi"]) if has_interval else None,
+        interval_basis=runs["est_interval_basis"],
     )  # fmt: skip
 
 

@@ -120,6 +120,11 @@ _LABELS = {
     "est_mfu": "Estimated MFU",
     "est_step_time_s": "Estimated step time",
     "est_mem_bytes": "Estimated peak",
+    "likely_mfu": "Likely MFU",
+    "est_mfu_lo": "From",
+    "est_mfu_hi": "To",
+    "est_penalty": "Slower by",
+    "est_mem_reserved_bytes": "Estimated memory",
     "model_size": "Model",
     "time_ratio": "Median ratio",
     "time_ratio_p10": "10 %",
@@ -198,13 +203,22 @@ _BY_UNIT = {
 # Of columns that only queries of pages have.
 _QUERY_UNITS = {
     "measured_mfu": "fraction",
+    "likely_mfu": "fraction",
     "time_error": "fraction",
     "mem_error": "fraction",
     "unseen_time_error": "fraction",
     "unseen_mem_error": "fraction",
 }
 _RATIO = Shown(1, 2, "")
-_RATIOS = ("time_ratio", "time_ratio_p10", "time_ratio_p90", "mem_ratio", "unseen_time_p10", "unseen_time_p90")
+_RATIOS = (
+    "est_penalty",
+    "time_ratio",
+    "time_ratio_p10",
+    "time_ratio_p90",
+    "mem_ratio",
+    "unseen_time_p10",
+    "unseen_time_p90",
+)
 
 
 def shown(name: str) -> Shown | None:

@@ -17,14 +17,15 @@ from dashboard.store import Store, own_constants, own_frameworks
 from dashboard.words import explorer as words
 from pipeline.estimate.cluster import find_cluster, known_cards
 from pipeline.estimate.enumerate import Request
-from pipeline.estimate.search import Found
+from pipeline.estimate.search import AUTO, PHYSICS, Found
 from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.whatif import Choice, resolve
 
 TITLE = "Explorer & advisor"
 _MOST_NODES = 8192
 _TABLE = (
-    "layout", "est_mfu", "est_tokens_per_s_per_gpu", "est_step_time_s", "est_mem_reserved_bytes", "dp", "tp", "pp",
+    "layout", "likely_mfu", "est_mfu_lo", "est_mfu_hi", "est_mfu", "est_penalty", "est_step_time_s",
+    "est_mem_reserved_bytes", "dp", "tp", "pp",
     "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "recompute",
 )  # fmt: skip
 
@@ -44,13 +45,15 @@ def _page(view: View) -> None:
         has_estimates = "estimates" in queries.tables().run(con)["table_name"].to_list()
         alike = queries.alike(origin, setup.model, setup.shape, setup.accelerator, has_estimates=has_estimates)
         request = setup.request(own_constants())
-        found = explorer.found_for(request)
+        found = explorer.found_for(request, setup.by)
         runs = alike.run(con)
-        left_out = resolve(request, explorer.start_of(request), explorer_widgets.wanted_knobs())[1]
+        left_out = resolve(request, explorer.start_of(request, setup.by), explorer_widgets.wanted_knobs())[1]
         widgets.sql_popover({"Measured runs of this model": alike})
     with head:
         origins = ("estimated", origin) if origin and runs.height else ("estimated",)
-        widgets.head(TITLE, words.answer(setup, request, found, runs), words.meta(setup, request), origins=origins)
+        widgets.head(
+            TITLE, words.answer(setup, request, found, runs), words.meta(setup, request, found), origins=origins
+        )
         if left_out:
             widgets.note(words.left_out(left_out))
     if found.launchable:
@@ -100,18 +103,11 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
         shape: ModelShape | str = models[model] if model != CUSTOM else explorer_widgets.custom_shape()
         framework = _framework(cluster.generation if cluster else "", start["framework"])
         is_fp8 = st.checkbox("Matrix products in FP8", key="fp8", bind="query-params")
+        by = _ranked_by()
     if isinstance(shape, str):
         return shape
-    return Setup(
-        "a model of this shape" if model == CUSTOM else model,
-        shape,
-        accelerator,
-        count,
-        sequence,
-        batch,
-        framework,
-        is_fp8,
-    )
+    name = "a model of this shape" if model == CUSTOM else model
+    return Setup(name, shape, accelerator, count, sequence, batch, framework, is_fp8, by=by)
 
 
 def _framework(generation: str, default: str | None) -> str | None:
@@ -126,11 +122,21 @@ def _framework(generation: str, default: str | None) -> str | None:
     return None if name == options[0] else name
 
 
+def _ranked_by() -> str:
+    bound = url_state.one("rank", [AUTO, PHYSICS], AUTO)
+    return str(
+        st.selectbox(
+            "The fastest by", [AUTO, PHYSICS], key=bound.key, on_change=bound.on_change,
+            format_func=words.RANKED_BY.__getitem__,
+        )
+    )  # fmt: skip
+
+
 def _link(setup: Setup, at: Choice) -> dict[str, str]:
     """The whole question and layout, because defaults move with what is measured next."""
     question = {
         "model": setup.model, "card": setup.accelerator, "nodes": str(setup.nodes), "seq": str(setup.seq_len),
-        "batch": str(setup.gbs_tokens), "constants": setup.framework or explorer_widgets.NO_FRAMEWORK,
+        "rank": setup.by, "batch": str(setup.gbs_tokens), "constants": setup.framework or explorer_widgets.NO_FRAMEWORK,
     }  # fmt: skip
     return {**question, **{name: str(getattr(at, name)) for name in explorer_widgets.KNOBS}}
 
@@ -138,7 +144,7 @@ def _link(setup: Setup, at: Choice) -> dict[str, str]:
 @st.fragment
 def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> None:
     """All that depends on the layout: turning a knob reruns this and nothing else."""
-    found, best = explorer.found_for(request), explorer.start_of(request)
+    found, best = explorer.found_for(request, setup.by), explorer.start_of(request, setup.by)
     at, _ = resolve(request, best, explorer_widgets.wanted_knobs())
     told = explorer.answer_for(request, at)
     with st.container(key="hero"):
@@ -149,7 +155,7 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
         with st.container(horizontal=True, gap="small"):
             shell.share_popover(selection=_link(setup, at))
             if at != best:
-                back = "Back to the fastest" if found.fitting else "Back to the leanest"
+                back = "To the fastest" if found.fitting else "To the leanest"
                 st.button(back, key="take_best", on_click=explorer_widgets.put_choice, args=(best, best))
     with right, st.container(gap="small"):
         _draw_verdict(told, found)
@@ -159,7 +165,7 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
             bars.fall(told.memory, words.memory_value, limit=told.card_bytes,
                       limit_name=f"card {labels.gib(told.card_bytes)}")  # fmt: skip
         with time:
-            widgets.section("Step time", "share of the step; dark computes, light does not")
+            widgets.section("Step time that the hardware allows", "dark computes, light does not")
             bars.fall(told.time, words.time_value(told.step_time_s))
     left, right = st.columns([0.47, 0.53], gap="large")
     with left:
@@ -170,7 +176,7 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
 
 def _draw_verdict(told: Answer, found: Found) -> None:
     symbol, text = words.verdict(told)
-    value, unit = words.big_number(told)
+    value, unit = words.big_number(told, found.ranked_by)
     state = "completed" if told.fits else "failed"
     rows = "".join(
         f'<div><span class="quiet">{widgets.rich(name)}</span><span class="value">{widgets.rich(value)}</span></div>'
@@ -206,9 +212,10 @@ def _draw_front(view: View, request: Request, found: Found, told: Answer) -> Non
         return
     front = found.front.rows(named=True)
     st.session_state["explorer_front"] = [Choice.of(row) for row in front]
-    figure = charts.draw_front(
-        found.front, [words.front_hover(row) for row in front], told, request.asked.profile.outside_bytes, view.tokens
-    )
+    likely = found.front.with_columns(explorer.likely_mfu(found.front, found.ranked_by))
+    hovers = [words.front_hover(row) for row in likely.iter_rows(named=True)]
+    y = words.mfu_of(told, found.ranked_by)
+    figure = charts.draw_front(likely, hovers, (told, y), request.asked.profile.outside_bytes, view.tokens)
     widgets.chart(figure, key="front", alt=words.front_alt(found, told), on_select=_take_front)
 
 
@@ -225,9 +232,12 @@ def _draw_search(found: Found) -> None:
     if found.fitting:
         rows: list[dict[str, Any]] = found.layouts.rows(named=True)
         st.session_state["explorer_top"] = [Choice.of(row) for row in rows]
-        named = found.layouts.with_columns(layout=pl.Series([words.layout(row) for row in rows]))
-        widgets.section("The fastest layouts that fit", "all figures estimated; select a row to take it")
-        widgets.picking_table(named, _TABLE, key="top_layouts", on_select=_take_row)
+        named = found.layouts.with_columns(
+            explorer.likely_mfu(found.layouts, found.ranked_by), layout=pl.Series([words.layout(row) for row in rows])
+        )
+        widgets.section("The fastest layouts that fit", words.ranked(found))
+        shown = [name for name in _TABLE if named[name].count()]
+        widgets.picking_table(named, shown, key="top_layouts", on_select=_take_row)
         widgets.csv_button(named, "layouts")
     with st.expander("Layouts left out, and why"):
         grid_widgets.items([(text, value, None) for text, value in words.pruned(found)])

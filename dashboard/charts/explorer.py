@@ -15,14 +15,15 @@ HEIGHT = 330
 
 
 def draw_front(
-    front: pl.DataFrame, hovers: Sequence[str], told: Answer, outside_bytes: float, tokens: Theme
+    front: pl.DataFrame, hovers: Sequence[str], chosen: tuple[Answer, float], outside_bytes: float, tokens: Theme
 ) -> go.Figure:
-    """Estimated MFU against what the card must hold. Grey: layouts that nothing beats on both. Accent: the chosen one.
+    """`likely_mfu` against what the card must hold. Grey: layouts that nothing beats on both. Accent: the chosen one.
 
-    `outside_bytes` is what lies outside the framework's reservation; it counts for every layout alike.
+    `chosen` is a layout with its MFU by the same measure. `outside_bytes` is what lies outside the framework's
+    reservation; it counts for every layout alike.
     """
     needs = [(value + outside_bytes) / GIB for value in front["est_mem_reserved_bytes"]]
-    rates = [100 * value for value in front["est_mfu"]]
+    rates = [100 * value for value in front["likely_mfu"]]
     figure = go.Figure()
     figure.add_scatter(
         x=needs, y=rates, mode="lines", line={"color": tokens.rule, "width": 2, "shape": "vh"}, hoverinfo="skip",
@@ -32,7 +33,8 @@ def draw_front(
         customdata=[[place] for place in range(front.height)], name="front",
         marker={"size": 9, "color": tokens.axis}, unselected={"marker": {"opacity": 1}},
     )  # fmt: skip
-    x, y = told.need_bytes / GIB, 100 * told.mfu
+    told, mfu = chosen
+    x, y = told.need_bytes / GIB, 100 * mfu
     figure.add_scatter(
         x=[x], y=[y], mode="markers", hoverinfo="skip", name="chosen", unselected={"marker": {"opacity": 1}},
         marker={"size": 14, "color": tokens.accent, "symbol": "circle" if told.fits else "circle-open",
@@ -42,7 +44,7 @@ def draw_front(
     right = max(card, x) * 1.06
     is_right = x > 0.7 * right
     figure.add_annotation(
-        x=x, y=y, text=f"<b>{percent(told.mfu)}</b>", showarrow=False, xanchor="right" if is_right else "left",
+        x=x, y=y, text=f"<b>{percent(mfu)}</b>", showarrow=False, xanchor="right" if is_right else "left",
         xshift=-12 if is_right else 12, yshift=10, font={"size": 13, "color": tokens.accent}, bgcolor=tokens.page,
         borderpad=1,
     )  # fmt: skip

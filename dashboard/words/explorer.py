@@ -7,13 +7,17 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.explorer import Answer, Part, Setup
+from dashboard.estimator import times
+from dashboard.explorer import Answer, Part, Setup, likely_mfu
 from dashboard.labels import GIB, NBSP, count, gib, number, percent, points, seconds, significant, token_count
 from pipeline.estimate.enumerate import Request
 from pipeline.estimate.profile import Profile
-from pipeline.estimate.search import Found
+from pipeline.estimate.search import AUTO, EXPECTATION, PHYSICS, Found
 
 Row = Mapping[str, Any]
+
+_LEVEL = 5e-4  # MFU is printed to a tenth of a point
+RANKED_BY = {AUTO: "what runs reach, where enough are known", PHYSICS: "what the hardware allows"}
 
 ABOUT = "~"
 """Before every estimated figure."""
@@ -31,8 +35,9 @@ HOW_TO_READ = (
     "**How to read it.** GPUs are fixed by the nodes, so DP takes what TP, PP and CP leave; the batch is fixed, so "
     "GAS takes what DP and MBS leave. A slider offers only values that can be launched with the others where they "
     "stand. Dark bars compute, light ones do not. A tilde stands before every figure that nobody measured.",
-    "**What it hides.** The estimate is what the hardware allows with well-kept code: page Estimator says how far "
-    "runs stay behind it, and with what. Interleaving follows Megatron's rules; a framework may allow less.",
+    "**What it hides.** Breakdowns show what the hardware allows. How much slower a framework's runs are was learned "
+    "from measured runs of its own, and is left out where none made such a choice; an interval holds 80 % of "
+    "comparable runs. Interleaving follows Megatron's rules; a framework may allow less.",
 )
 
 
@@ -70,11 +75,23 @@ def answer(setup: Setup, request: Request, found: Found, measured: pl.DataFrame)
             f"GPU, the card has {gib(card)}. Take more nodes or a shorter sequence."
         )
     best = found.layouts.row(0, named=True)
+    likely = likely_mfu(found.layouts, found.ranked_by)[0]
+    ends = (best["est_mfu_lo"], best["est_mfu_hi"])
+    interval = f" ({between(ends)} in 80{NBSP}% of comparable runs)" if None not in ends else ""
     first = (
         f"On {count(setup.nodes, 'node')}, {setup.model} should train fastest with **{_unbroken(layout(best))}: "
-        f"{ABOUT}{percent(best['est_mfu'])} MFU**, of {number(found.fitting)} layouts that fit."
+        f"{ABOUT}{percent(likely)} MFU**{interval}."
     )
     return f"{first} {_measured(setup, request, measured)}"
+
+
+def between(ends: Sequence[float]) -> str:
+    """Two shares as an interval.
+
+    >>> between((0.316, 0.386)).replace(NBSP, " ")
+    '31.6 to 38.6 %'
+    """
+    return f"{number(100 * ends[0], 1)} to {percent(ends[1])}".replace(" to ", f"{NBSP}to{NBSP}")
 
 
 def _why(found: Found) -> str:
@@ -97,7 +114,7 @@ def _measured(setup: Setup, request: Request, runs: pl.DataFrame) -> str:
     return f"The best of {number(same.height)} {same['origin'][0]} runs reached {reached}."
 
 
-def meta(setup: Setup, request: Request) -> str:
+def meta(setup: Setup, request: Request, found: Found) -> str:
     """The question, and where the constants come from."""
     cluster, shape = request.asked.cluster, request.asked.shape
     size = f"{significant(shape.params / 1e9)}B parameters"
@@ -107,13 +124,18 @@ def meta(setup: Setup, request: Request) -> str:
     return (
         f"{size} · {number(request.num_gpus)} {cluster.accelerator}, {cluster.gpus_per_node} per node{precision} · "
         f"sequence {number(setup.seq_len)}, {token_count(setup.gbs_tokens)}-token batch · "
-        f"{constants(request.asked.profile)}"
+        f"{constants(request.asked.profile, found.ranked_by)}"
     )
 
 
-def constants(profile: Profile) -> str:
-    """Where the constants come from, and how far off they were on rows that their fit had not seen."""
+def constants(profile: Profile, ranked_by: str) -> str:
+    """Where the constants come from, and how far off the physics alone was on rows that their fit had not seen.
+
+    Where slow runs are accounted for by a learned penalty, that error says nothing about what is shown.
+    """
     about = profile.about
+    if ranked_by == EXPECTATION:
+        return f"constants {profile.name}, with the penalty learned from its runs"
     if about.get("kind") != "fitted":
         return f"constants {profile.name}, from publications, not fitted to any run"
     error = about.get("time_median")
@@ -130,27 +152,36 @@ def verdict(told: Answer) -> tuple[str, str]:
     return "✓", f"**Fits**, {ABOUT}{gib(left)} to spare{near}"
 
 
-def big_number(told: Answer) -> tuple[str, str]:
+def mfu_of(told: Answer, ranked_by: str) -> float:
+    """MFU of a layout by what layouts are ranked by."""
+    return told.likely_mfu if ranked_by == EXPECTATION else told.mfu
+
+
+def big_number(told: Answer, ranked_by: str) -> tuple[str, str]:
     """MFU of a layout that fits; of one that does not, the memory that it needs."""
     if told.fits:
-        return f"{ABOUT}{percent(told.mfu)}", "MFU"
+        interval = f", {between(told.interval)} likely" if told.interval else ""
+        return f"{ABOUT}{percent(mfu_of(told, ranked_by))}", f"MFU{interval}"
     return f"{ABOUT}{gib(told.need_bytes, 0)}", f"per GPU, the card has {gib(told.card_bytes)}"
 
 
 def facts(told: Answer, found: Found) -> list[tuple[str, str]]:
     """What the panel lists of the chosen layout."""
-    rows = [] if told.fits else [("MFU, had it the room", f"{ABOUT}{percent(told.mfu)}")]
-    rows += [
-        ("Memory", f"{ABOUT}{number(told.need_bytes / GIB, 1)} of {gib(told.card_bytes)}"),
-        ("Step time", f"{ABOUT}{seconds(told.step_time_s)}"),
-        ("Throughput", f"{ABOUT}{number(told.tokens_per_s_per_gpu)} tokens/s/GPU"),
-    ]
+    slow = told.penalty or 1.0
+    rows = [("The hardware allows", f"{ABOUT}{percent(told.mfu)} MFU")]
+    rows.append(("Runs like it are slower by", f"{ABOUT}{times(told.penalty)}" if told.penalty else _no_penalty(found)))
+    step = f"{ABOUT}{seconds(slow * told.step_time_s)}"
+    rows.append(("Step, throughput", f"{step}, {ABOUT}{number(told.tokens_per_s_per_gpu / slow)} tokens/s/GPU"))
     if told.fits and found.fitting:
-        best = found.layouts["est_mfu"][0]
         place = found.place(told.tokens_per_s_per_gpu)
-        rows.append(("Rank", f"{number(place)} of {number(found.fitting)} that fit with room"))
-        rows.append(("Against the fastest", "is the fastest" if place == 1 else f"{points(told.mfu - best)} points"))
+        rows.append(("Rank by the hardware", f"{number(place)} of {number(found.fitting)} that fit with room"))
+        gap = mfu_of(told, found.ranked_by) - likely_mfu(found.layouts, found.ranked_by)[0]
+        rows.append(("Against the fastest", "level" if abs(gap) < _LEVEL else f"{points(gap)} points"))
     return rows
+
+
+def _no_penalty(found: Found) -> str:
+    return "unknown: no run made such a choice" if found.ranked_by == EXPECTATION else "not learned for these constants"
 
 
 def memory_value(part: Part) -> str:
@@ -214,21 +245,28 @@ def front_hover(row: Row) -> str:
     """A layout of the front."""
     return "<br>".join([
         f"<b>{layout(row)}</b>",
-        f"{ABOUT}{percent(row['est_mfu'])} MFU, {ABOUT}{seconds(row['est_step_time_s'])} per step",
+        f"{ABOUT}{percent(row['likely_mfu'])} MFU, the hardware allows {ABOUT}{percent(row['est_mfu'])}",
         f"{ABOUT}{gib(row['est_mem_reserved_bytes'])} reserved",
     ])  # fmt: skip
 
 
 def front_alt(found: Found, told: Answer) -> str:
     """The front in one sentence."""
-    fast, lean = found.front.row(0, named=True), found.front.row(-1, named=True)
+    likely = likely_mfu(found.front, found.ranked_by)
+    told_ends = [(found.front.row(place, named=True), likely[place]) for place in (0, -1)]
     ends = " to ".join(
-        f"{layout(row)} at {percent(row['est_mfu'])} and {gib(row['est_mem_reserved_bytes'])}" for row in (fast, lean)
+        f"{layout(row)} at {percent(mfu)} and {gib(row['est_mem_reserved_bytes'])}" for row, mfu in told_ends
     )
     return (
         f"Estimated MFU against memory per GPU of {count(found.front.height, 'layout')} that nothing beats on both: "
-        f"from {ends}; the chosen layout is at {percent(told.mfu)} and {gib(told.need_bytes)}."
+        f"from {ends}; the chosen layout is at {percent(mfu_of(told, found.ranked_by))} and {gib(told.need_bytes)}."
     )
+
+
+def ranked(found: Found) -> str:
+    """What the table is ordered by."""
+    by = "what runs reach" if found.ranked_by == EXPECTATION else "what the hardware allows"
+    return f"by {by}, all figures estimated; select a row to take it"
 
 
 def pruned(found: Found) -> list[tuple[str, str]]:

@@ -59,7 +59,7 @@ def test_a_click_on_the_front_takes_that_layout_and_the_button_goes_back(browser
             "before => document.querySelector('.ss-verdict .ss-layout').innerText !== before", arg=first
         )
         settled(page)
-        page.get_by_role("button", name=re.compile("Back to the fastest")).click()
+        page.get_by_role("button", name=re.compile("To the fastest")).click()
         until_layout(page, f"^{re.escape(first)}$")
 
 

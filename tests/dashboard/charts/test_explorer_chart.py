@@ -16,11 +16,11 @@ TOLD = Answer(
     choice=Choice(), dp=8, gas=1, fits=True, mfu=0.38, tokens_per_s_per_gpu=1.0, step_time_s=1.0,
     need_bytes=40.0 * 2**30, card_bytes=80.0 * 2**30, memory=(), time=(),
 )  # fmt: skip
-FRONT = pl.DataFrame({"est_mem_reserved_bytes": [60.0 * 2**30, 20.0 * 2**30], "est_mfu": [0.4, 0.2]})
+FRONT = pl.DataFrame({"est_mem_reserved_bytes": [60.0 * 2**30, 20.0 * 2**30], "likely_mfu": [0.4, 0.2]})
 
 
 def test_the_front_counts_what_lies_outside_the_framework() -> None:
-    figure = charts.draw_front(FRONT, ["a", "b"], TOLD, 2.0 * 2**30, LIGHT)
+    figure = charts.draw_front(FRONT, ["a", "b"], (TOLD, 0.38), 2.0 * 2**30, LIGHT)
     (front,) = [trace for trace in figure.data if trace.name == "front"]
     assert list(front.x) == pytest.approx([62.0, 22.0])
     assert list(front.y) == pytest.approx([40.0, 20.0])
@@ -28,12 +28,14 @@ def test_the_front_counts_what_lies_outside_the_framework() -> None:
 
 
 def test_the_chosen_layout_is_the_one_bright_thing_and_hollow_when_it_does_not_fit() -> None:
-    figure = charts.draw_front(FRONT, ["a", "b"], TOLD, 0.0, LIGHT)
+    figure = charts.draw_front(FRONT, ["a", "b"], (TOLD, 0.38), 0.0, LIGHT)
     (chosen,) = [trace for trace in figure.data if trace.name == "chosen"]
     assert (chosen.x[0], chosen.y[0]) == pytest.approx((40.0, 38.0))
     assert chosen.marker.color == LIGHT.accent
     assert chosen.marker.symbol == "circle"
-    large = charts.draw_front(FRONT, ["a", "b"], replace(TOLD, fits=False, need_bytes=200.0 * 2**30), 0.0, LIGHT)
+    large = charts.draw_front(
+        FRONT, ["a", "b"], (replace(TOLD, fits=False, need_bytes=200.0 * 2**30), 0.38), 0.0, LIGHT
+    )
     (chosen,) = [trace for trace in large.data if trace.name == "chosen"]
     assert chosen.marker.symbol == "circle-open"
     assert large.layout.xaxis.range[1] > 200

@@ -30,7 +30,6 @@ def test_the_answer_names_the_fastest_layout_and_what_was_reached() -> None:
     text = plain(words.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, RUN | {"mfu": 0.39}])))
     best = FOUND.layouts.row(0, named=True)
     assert text.startswith(f"On 2 nodes, Llama 3 8B should train fastest with **{words.layout(best)}: ~")
-    assert f"of {FOUND.fitting:,} layouts that fit." in text
     assert text.endswith("The best of 2 measured runs reached 41.0 % with DP16 TP1 PP1.")
 
 
@@ -61,15 +60,32 @@ def test_the_verdict_tells_room_or_excess() -> None:
     assert plain(words.verdict(full)[1]) == "**Fits**, ~4.0 GiB to spare · near limit"
     over = replace(told, fits=False, need_bytes=100 * 2**30, card_bytes=80 * 2**30)
     assert (words.verdict(over)[0], plain(words.verdict(over)[1])) == ("✕", "**Does not fit**: ~20.0 GiB too much")
-    assert plain(words.big_number(over)[0]) == "~100 GiB"
-    assert next(name for name, _ in words.facts(over, FOUND)) == "MFU, had it the room"
+    assert plain(words.big_number(over, "physics")[0]) == "~100 GiB"
+    assert words.big_number(over, "physics")[1] == "per GPU, the card has 80.0\xa0GiB"
+    assert "Rank by the hardware" not in dict(words.facts(over, FOUND))
 
 
 def test_the_rank_of_the_fastest_is_first() -> None:
     told = explorer.answer_for(REQUEST, explorer.start_of(REQUEST))
     facts = dict(words.facts(told, FOUND))
-    assert facts["Rank"] == f"1 of {FOUND.fitting:,} that fit with room"
-    assert facts["Against the fastest"] == "is the fastest"
+    assert facts["Rank by the hardware"] == f"1 of {FOUND.fitting:,} that fit with room"
+    assert facts["Against the fastest"] == "level"
+
+
+def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
+    told = replace(
+        explorer.answer_for(REQUEST, Choice(zero_stage=3)), fits=True, mfu=0.4, penalty=1.25, interval=(0.3, 0.35),
+        step_time_s=2.0, tokens_per_s_per_gpu=5000.0,
+    )  # fmt: skip
+    assert plain(words.big_number(told, "expected")[0]) == "~32.0 %"
+    assert plain(words.big_number(told, "expected")[1]) == "MFU, 30.0 to 35.0 % likely"
+    assert plain(words.big_number(told, "physics")[0]) == "~40.0 %"
+    facts = {name: plain(value) for name, value in words.facts(told, FOUND)}
+    assert facts["The hardware allows"] == "~40.0 % MFU"
+    assert facts["Runs like it are slower by"] == "~1.25 ×"
+    assert facts["Step, throughput"] == "~2.50 s, ~4,000 tokens/s/GPU"
+    unseen = dict(words.facts(replace(told, penalty=None), replace(FOUND, ranked_by="expected")))
+    assert unseen["Runs like it are slower by"] == "unknown: no run made such a choice"
 
 
 def test_a_neighbour_says_what_is_not_the_same() -> None:
