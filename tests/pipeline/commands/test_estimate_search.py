@@ -97,3 +97,19 @@ def test_search_reads_a_hugging_face_config(tmp_path: Path, capsys: pytest.Captu
     config.write_text("{}")
     assert main(search_args(model=str(config))) == 1
     assert "lacks num_hidden_layers" in capsys.readouterr().err
+
+
+def test_search_says_what_it_ranks_by(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*search_args(framework="nanotron"), "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert value["ranked_by"] == "expected"
+    best = value["layouts"][0]
+    assert best["expected_step_time_s"] == pytest.approx(best["est_penalty"] * best["est_step_time_s"])
+    assert best["est_step_time_lo_s"] < best["est_step_time_hi_s"]
+    assert main([*search_args(framework="nanotron", rank="physics"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["ranked_by"] == "physics"
+
+
+def test_search_cannot_expect_what_was_never_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(search_args(rank="expected")) == 2
+    assert "Nothing was learned of an unnamed framework" in capsys.readouterr().err

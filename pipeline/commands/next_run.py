@@ -1,0 +1,159 @@
+"""`sweepscope next`: the test runs that promise most throughput per GPU-hour, given what a sweep has measured."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from pipeline.commands.output import say_result, table
+from pipeline.commands.protocol import Verb
+from pipeline.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipeline.estimate.cell import Cell
+    from pipeline.estimate.next_runs import NextRuns
+
+_ORIGINS = ("measured", "published", "simulated")
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", help="a model of the store (default: every one)")
+    parser.add_argument("--nodes", type=int, help="cells of that many nodes (default: all)")
+    parser.add_argument("--framework", help="runs of that framework (default: all)")
+    parser.add_argument("--origin", choices=_ORIGINS, help="whose runs (default: measured, else published)")
+    parser.add_argument("--top", type=int, default=5, help="test runs to propose (default: %(default)s)")
+    parser.add_argument(
+        "--margin", type=float, default=0.05, help="share of memory to leave free (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--min-runs", type=int, default=3, help="leave out cells with fewer measured runs (default: %(default)s)"
+    )
+    parser.add_argument("--test-steps", type=int, default=20, help="steps of a test run (default: %(default)s)")
+    parser.add_argument(
+        "--startup-s",
+        type=float,
+        help="seconds before a test's first step (default: what these runs took, if they tell)",
+    )
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name, least in (("top", 1), ("test_steps", 1), ("nodes", 1), ("min_runs", 0)):
+        value = getattr(args, name)
+        if value is not None and value < least:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least {least}, not {value}.")
+    if not 0 <= args.margin < 1:
+        raise UsageError(f"--margin is a share between 0 and 1, not {args.margin}.")
+    if args.startup_s is not None and args.startup_s < 0:
+        raise UsageError(f"--startup-s must not be negative, not {args.startup_s}.")
+
+
+def _chosen(runs: pl.DataFrame, args: argparse.Namespace) -> pl.DataFrame:
+    """Runs of the asked cells. Raises with what the store has instead."""
+    import polars as pl
+
+    for name, value in (("model", args.model), ("num_nodes", args.nodes), ("framework", args.framework)):
+        if value is None:
+            continue
+        kept = runs.filter(pl.col(name) == value)
+        if kept.is_empty():
+            raise UsageError(_unknown("nodes" if name == "num_nodes" else name, str(value), runs[name]))
+        runs = kept
+    if args.origin:
+        return runs.filter(pl.col("origin") == args.origin)
+    origin = next((name for name in _ORIGINS if name in set(runs["origin"])), None)
+    return runs.filter(pl.col("origin") == origin)
+
+
+def _unknown(label: str, value: str, column: pl.Series) -> str:
+    known = [str(entry) for entry in column.drop_nulls().unique().sort()]
+    near = difflib.get_close_matches(value, known, n=5, cutoff=0.4) if len(known) > 20 else known
+    like = f" It has{' ones like' if len(known) > 20 else ''}: {', '.join(near)}." if near else ""
+    return f"The store has no runs with {label} {value}.{like}"
+
+
+def _cell_name(key: dict[str, Any]) -> str:
+    tokens = f"{key['gbs_tokens']:,} tokens per step"
+    return (
+        f"{key['model']}, {key['num_gpus']} x {key['accelerator']}, {key['framework'] or 'unknown framework'}, {tokens}"
+    )
+
+
+def _entries(done: list[tuple[Cell, NextRuns]]) -> list[dict[str, Any]]:
+    """Proposals of all cells, most gain per GPU-hour first; those of cells without measurements last."""
+    entries = [
+        {**cell.key, "best": proposed.best, "basis": proposed.basis, **row}
+        for cell, proposed in done
+        for row in proposed.candidates.iter_rows(named=True)
+    ]
+    return sorted(entries, key=lambda entry: (entry["gain"] is None, -(entry["gain_per_gpu_hour"] or 0.0)))
+
+
+def _run(args: argparse.Namespace) -> int:
+    from pipeline.commands.query import run_query
+    from pipeline.estimate.cell import cells, is_sound
+    from pipeline.estimate.next_runs import next_runs
+    from pipeline.estimate.own_runs import with_own
+    from pipeline.store.home import Home
+
+    _check(args)
+    home = Home.resolve(args.home, for_writing=False)
+    runs = _chosen(run_query(home, "SELECT * FROM runs"), args)
+    found = list(cells(runs, with_own(home.path / "calibration")))
+    possible = [cell for cell in found if cell.request is not None]
+    if not possible:
+        why = f": {found[0].reason}" if found else ": no run states model, accelerators, sequence length and batch"
+        raise StoreError(f"No cell of these {runs.height} runs can be estimated{why}.")
+    asked = [cell for cell in possible if cell.runs.filter(is_sound()).height >= args.min_runs]
+    if not asked:
+        raise StoreError(
+            f"None of {len(possible)} cells has {args.min_runs} measured runs. Ingest more, or lower --min-runs."
+        )
+    done = [
+        (cell, next_runs(cell.request, cell.runs, top=args.top, margin=args.margin, test_steps=args.test_steps,
+                         startup_s=args.startup_s))
+        for cell in asked
+        if cell.request is not None
+    ]  # fmt: skip
+    entries = _entries(done)[: args.top]
+    lines = []
+    for place, entry in enumerate(entries, start=1):
+        gain = "" if entry["gain"] is None else f"  {entry['gain']:+.1%} for {entry['test_gpu_hours']:.2g} GPU-hours"
+        lines += [f"{place} {entry['layout']}{gain}", f"  {_cell_name(entry)}", f"  {entry['why']}"]
+    excluded: dict[str, int] = {}
+    for _, proposed in done:
+        for reason, count in proposed.excluded.items():
+            excluded[reason] = excluded.get(reason, 0) + count
+    startups = [proposed.startup_s for _, proposed in done if proposed.startup_s is not None]
+    counts = [
+        ("cells", f"{len(asked):,}"),
+        ("cells with fewer runs", f"{len(possible) - len(asked):,}"),
+        ("cells not estimated", f"{len(found) - len(possible):,}"),
+        ("a test", f"{args.test_steps} steps" + ("" if startups else ", start-up not counted: no run tells it")),
+        *((f"left out: {reason}", f"{count:,}") for reason, count in excluded.items()),
+    ]
+    text = "\n".join([*(lines or ["Nothing to propose: everything that fits was measured."]), "", table(counts)])
+    value = {
+        "next": entries,
+        "cells": [
+            {**cell.key, "best": proposed.best, "measured": proposed.measured, "excluded": proposed.excluded,
+             "basis": proposed.basis, "startup_s": proposed.startup_s}
+            for cell, proposed in done
+        ],
+        "not_estimated": [{**cell.key, "reason": cell.reason} for cell in found if cell.request is None],
+    }  # fmt: skip
+    say_result(value, text, as_json=args.json)
+    return 0
+
+
+VERB = Verb(
+    name="next",
+    help="propose what to run next, by expected gain per GPU-hour",
+    description="For every cell of the store (model x accelerators x sequence x batch) propose layouts that nobody has "
+    "measured, ranked by expected gain over the measured best per GPU-hour of a test run. Leaves out what ran out of "
+    "memory and what needs at least as much; each proposal says why.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

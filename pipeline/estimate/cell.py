@@ -1,0 +1,80 @@
+"""A cell of a sweep: all runs of one model on so many accelerators with one sequence length, batch and framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from pipeline.estimate.enumerate import Request
+from pipeline.estimate.frame import ChooseProfile, ask
+from pipeline.estimate.profile import choose_profile
+from pipeline.estimate.rows import read_rows
+
+KEY: Final = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator", "framework")
+LAYOUT: Final = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "recompute")
+"""What makes a layout, in the names of a search."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell, its runs (rows of `runs`, any outcome) and the question it asks; `request` is None with a `reason`."""
+
+    key: dict[str, Any]
+    runs: pl.DataFrame
+    request: Request | None
+    reason: str
+
+
+def is_sound() -> pl.Expr:
+    """Completed runs that a ranking takes: with a step time, not quarantined, no duplicate."""
+    return (
+        (pl.col("status") == "completed")
+        & (pl.col("step_time_s") > 0)
+        & pl.col("quarantine_reason").is_null()
+        & pl.col("duplicate_of").is_null()
+    )
+
+
+def cells(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> Iterator[Cell]:
+    """Cells of `runs`, in the order of KEY. Runs without a model, accelerators, sequence length or batch have none."""
+    whole = runs.filter(
+        pl.all_horizontal(pl.col("model", "num_gpus", "seq_len", "gbs_tokens", "accelerator").is_not_null())
+    )
+    for key, group in whole.sort(*KEY, nulls_last=True).group_by(*KEY, maintain_order=True):
+        # The shape of a run that is ranked, where there is one: a mislabelled run does not speak for its cell.
+        first = group.sort(is_sound(), descending=True, maintain_order=True).head(1)
+        named = dict(zip(KEY, key, strict=True))
+        asked, reason, _ = ask(read_rows(first).row(0, named=True), choose)
+        if asked is None:
+            yield Cell(named, group, None, reason)
+        elif named["gbs_tokens"] % named["seq_len"]:
+            yield Cell(named, group, None, "its batch is no multiple of its sequence length")
+        else:
+            gbs = named["gbs_tokens"] // named["seq_len"]
+            yield Cell(named, group, Request(asked, num_gpus=named["num_gpus"], gbs=gbs), "")
+
+
+def layout_keys(runs: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """The LAYOUT of each run as a search names it: degrees not stated are 1, ZeRO over one rank is none."""
+    cp = pl.col("cp").fill_null(1)
+    rows = read_rows(runs).with_columns(
+        cp=cp,
+        ep=pl.col("ep").fill_null(1),
+        vpp=pl.col("vpp").fill_null(1),
+        zero_stage=pl.when(pl.col("dp") * cp == 1).then(0).otherwise("zero_stage"),
+        recompute=pl.col("recompute").fill_null("none"),
+    )
+    return rows.select(LAYOUT).rows()
+
+
+def startup_of(runs: pl.DataFrame) -> float | None:
+    """Seconds that completed runs spent outside of their steps, median; None when no run tells start and end."""
+    told = runs.filter((pl.col("status") == "completed") & (pl.col("steps_logged") > 0)).select(
+        (pl.col("ended_at") - pl.col("started_at")).dt.total_seconds() - pl.col("steps_logged") * pl.col("step_time_s")
+    )
+    seconds = told.to_series()
+    middle = seconds.filter(seconds > 0).median()
+    return float(middle) if isinstance(middle, int | float) else None

@@ -1,0 +1,58 @@
+"""`sweepscope next` on a store: proposals with reasons, and one line where there is nothing to propose from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.__main__ import main
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of the bundled simulated sweep, without the published tables."""
+    from pipeline.simulate.sweep import write_sweep
+
+    folder = tmp_path_factory.mktemp("next")
+    sweep = write_sweep(folder / "sweep", runs=60, seed=1)
+    assert main(["ingest", "--home", str(folder / "home"), "--no-published", str(sweep)]) == 0
+    return folder / "home"
+
+
+def test_proposals_are_ranked_and_say_why(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["next", "--home", str(home), "--min-runs", "1", "--top", "3", "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert len(value["next"]) == 3
+    gains = [entry["gain_per_gpu_hour"] for entry in value["next"]]
+    assert gains == sorted(gains, reverse=True)
+    assert all(entry["why"].endswith(".") and entry["best"]["run_id"] for entry in value["next"])
+    assert main(["next", "--home", str(home), "--min-runs", "1", "--top", "1"]) == 0
+    said = capsys.readouterr().out
+    assert value["next"][0]["layout"] in said
+    assert "left out: already measured" in said
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "line"),
+    [
+        (["--model", "Llama 9T"], 2, "The store has no runs with model Llama 9T."),
+        (["--nodes", "4097"], 2, "The store has no runs with nodes 4097."),
+        (["--top", "0"], 2, "--top must be at least 1, not 0."),
+        (["--startup-s", "-1"], 2, "--startup-s must not be negative"),
+        (["--min-runs", "99"], 1, "has 99 measured runs. Ingest more, or lower --min-runs."),
+    ],
+)
+def test_what_cannot_be_is_one_line(
+    home: Path, args: list[str], code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["next", "--home", str(home), *args]) == code
+    said = capsys.readouterr().err.strip().splitlines()
+    assert line in said[-1]
+    assert len(said) == 1
+
+
+def test_without_a_store_it_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["next", "--home", str(tmp_path)]) == 1
+    assert "ingest" in capsys.readouterr().err
