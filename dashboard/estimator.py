@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import polars as pl
 
 from dashboard.labels import NBSP, number
 from pipeline.estimate.profile import Profile, load_profiles
+from pipeline.estimate.track_record import find_record
+from pipeline.estimate.waterfall import waterfall as taken_apart
 
 SLOW = 1.5
 """Times slower than estimated from which the view `estimator_residuals` calls a run penalised."""
@@ -58,30 +61,54 @@ def with_fit(runs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def profiles(runs: pl.DataFrame) -> pl.DataFrame:
-    """One row per profile that `runs` use: what it was fitted on, and its error on rows left out of the fit."""
-    used = runs.group_by("est_profile").len("runs").sort("runs", "est_profile", descending=[True, False])
-    known = load_profiles()
-    rows = []
-    for name, count in used.iter_rows():
+_ACCURACY = pl.Schema(
+    {
+        "est_profile": pl.String, "runs": pl.Int64, "predicted": pl.String, "fitted_on": pl.String, "rows": pl.Int64,
+        "unseen_median_error": pl.Float64, "unseen_mean_error": pl.Float64, "interval_coverage": pl.Float64,
+        "split": pl.String, "fitted_at": pl.String, "age_days": pl.Int64,
+    }
+)  # fmt: skip
+_PREDICTED = {"time": "step time, by the hardware", "penalty": "step time, with the penalty", "memory": "peak memory"}
+
+
+def accuracy(runs: pl.DataFrame, known: Mapping[str, Profile], today: date) -> pl.DataFrame:
+    """How far off each profile was on rows that its fit had not seen, by what it predicts: `rows` of them, the split.
+
+    One row per profile and prediction; those that `runs` use (column `est_profile`) come first, most runs first. A
+    profile of publications has one row, without figures. `interval_coverage` is how many of the unseen rows lay in
+    their 80 % interval. A penalty that did not help is not used and not listed.
+    """
+    used = dict(runs.group_by("est_profile").len().iter_rows())
+    rows: list[dict[str, Any]] = []
+    for name in sorted({*known, *used}, key=lambda name: (-used.get(name, 0), name)):
         profile = known.get(name)
-        about = profile.about if profile is not None else {}
-        rows.append(
-            {
-                "est_profile": name, "runs": count,
-                "fitted_on": about.get("fitted_on", "published constants, not fitted"),
-                "constants_fitted": len(about.get("fitted", [])), "split": about.get("split"),
-                "unseen_time_error": about.get("time_median"), "unseen_time_p10": about.get("time_p10"),
-                "unseen_time_p90": about.get("time_p90"), "unseen_mem_error": about.get("memory_median"),
-                "fitted_at": about.get("fitted_at"),
-            }
-        )  # fmt: skip
-    schema = {
-        "est_profile": pl.String, "runs": pl.Int64, "fitted_on": pl.String, "constants_fitted": pl.Int64,
-        "split": pl.String, "unseen_time_error": pl.Float64, "unseen_time_p10": pl.Float64,
-        "unseen_time_p90": pl.Float64, "unseen_mem_error": pl.Float64, "fitted_at": pl.String,
-    }  # fmt: skip
-    return pl.DataFrame(rows, schema=schema)
+        record = find_record(profile) if profile is not None else None
+        if record is None or profile is None:
+            if used.get(name):
+                rows.append({"est_profile": name, "runs": used[name], "predicted": "constants of publications"})
+            continue
+        at = str(record.about.get("learned_at", profile.about.get("fitted_at", "")))
+        for part, predicted in _PREDICTED.items():
+            told = record.about.get(part)
+            if told is None or (part == "penalty" and record.penalty is None):
+                continue
+            rows.append({
+                "est_profile": name, "runs": used.get(name, 0), "predicted": predicted,
+                "fitted_on": str(record.about.get("learned_on", "")).replace("_", " "), "rows": told["rows"],
+                "unseen_median_error": told["median_ape"], "unseen_mean_error": told["mape"],
+                "interval_coverage": told.get("interval_coverage"),
+                "split": told.get("split", record.about.get("physics_split")), "fitted_at": at,
+                "age_days": (today - date.fromisoformat(at)).days if at else None,
+            })  # fmt: skip
+    return pl.DataFrame(rows, schema=_ACCURACY)
+
+
+def unseen_errors(accuracy: pl.DataFrame) -> list[float]:
+    """Median error of step times per profile in use on rows left out: with the penalty where one was learned."""
+    order = [_PREDICTED["penalty"], _PREDICTED["time"]]
+    used = accuracy.filter((pl.col("runs") > 0) & pl.col("predicted").is_in(order))
+    best = used.sort(pl.col("predicted").replace_strict(order, [0, 1])).unique("est_profile", keep="first")
+    return sorted(best["unseen_median_error"].to_list())
 
 
 @dataclass(frozen=True)
@@ -93,20 +120,8 @@ class Loss:
     before: float
 
 
-_PARTS = (
-    ("elementwise", "Norms, activations, launches"),
-    ("recompute", "Recomputation"),
-    ("tp", "TP communication"),
-    ("cp", "CP communication"),
-    ("ep", "Expert exchange"),
-    ("pp", "PP transfers"),
-    ("bubble", "Pipeline bubble"),
-    ("dp", "DP communication"),
-    ("optimizer", "Optimizer, accumulation"),
-    ("rest", "Fixed cost"),
-)
-_SELDOM = ("cp", "ep")  # drawn only where a run has them
 KERNELS, UNEXPLAINED = "Kernels below peak", "Unexplained"
+_SELDOM = ("cp", "ep")  # drawn only where a run has them
 
 
 def measured_mfu(row: Mapping[str, Any]) -> float:
@@ -117,24 +132,17 @@ def measured_mfu(row: Mapping[str, Any]) -> float:
 def waterfall(row: Mapping[str, Any]) -> list[Loss]:
     """From the peak down to the measured MFU, as shares of the measured step time.
 
-    `row` is one of `queries.estimator.breakdown`. Kernels lose what matrix products and attention take beyond the time
-    that their FLOPs need at peak. Unexplained is what was measured beyond the estimate: negative for a faster run.
+    `row` is one of `queries.estimator.breakdown`. Unexplained is what was measured beyond the estimate: negative for a
+    faster run.
     """
-    measured = row["step_time_s"]
-    at_peak = row["est_mfu"] * row["est_step_time_s"]
-    kernels = row["est_time_linear_s"] + row["est_time_attention_s"] + row["est_time_head_s"] - at_peak
-    times = [(KERNELS, kernels)]
-    times += [
-        (label, row[f"est_time_{part}_s"])
-        for part, label in _PARTS
-        if part not in _SELDOM or row[f"est_time_{part}_s"] > 0
+    needed = ("est_mfu", "est_step_time_s", "step_time_s")
+    told = {name: value for name, value in row.items() if name in needed or name.startswith("est_time_")}
+    losses = taken_apart(pl.DataFrame([told]))
+    return [
+        Loss(loss["label"], loss["share"], loss["before"])
+        for loss in losses.iter_rows(named=True)
+        if loss["term"] not in _SELDOM or loss["share"] > 0
     ]
-    times.append((UNEXPLAINED, measured - row["est_step_time_s"]))
-    losses, level = [], 1.0
-    for name, seconds in times:
-        losses.append(Loss(name, seconds / measured, level))
-        level -= seconds / measured
-    return losses
 
 
 def examples(runs: pl.DataFrame, picked: str | None) -> dict[str, str]:

@@ -133,10 +133,11 @@ _LABELS = {
     "mem_runs": "With memory",
     "mem_ratio": "Memory ratio",
     "mem_error": "Memory error",
-    "unseen_time_error": "Left out: median error",
-    "unseen_time_p10": "10 % ratio",
-    "unseen_time_p90": "90 % ratio",
-    "unseen_mem_error": "Memory error",
+    "predicted": "Predicted",
+    "unseen_median_error": "Median error",
+    "unseen_mean_error": "Mean error",
+    "interval_coverage": "In their 80 % interval",
+    "age_days": "Age, days",
 }
 _ACRONYMS = {
     "mfu",
@@ -206,19 +207,12 @@ _QUERY_UNITS = {
     "likely_mfu": "fraction",
     "time_error": "fraction",
     "mem_error": "fraction",
-    "unseen_time_error": "fraction",
-    "unseen_mem_error": "fraction",
+    "unseen_median_error": "fraction",
+    "unseen_mean_error": "fraction",
+    "interval_coverage": "fraction",
 }
 _RATIO = Shown(1, 2, "")
-_RATIOS = (
-    "est_penalty",
-    "time_ratio",
-    "time_ratio_p10",
-    "time_ratio_p90",
-    "mem_ratio",
-    "unseen_time_p10",
-    "unseen_time_p90",
-)
+_RATIOS = ("est_penalty", "time_ratio", "time_ratio_p10", "time_ratio_p90", "mem_ratio")
 
 
 def shown(name: str) -> Shown | None:

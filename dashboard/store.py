@@ -16,7 +16,7 @@ import streamlit as st
 from pipeline.errors import StoreError
 from pipeline.estimate.frame import ChooseProfile
 from pipeline.estimate.own_runs import with_own
-from pipeline.estimate.profile import load_profiles
+from pipeline.estimate.profile import Profile, load_profiles, read_profile
 from pipeline.store import published
 
 _PINNED = "store_path"
@@ -30,6 +30,11 @@ class Store:
     version: int
     published_at: datetime
     con: duckdb.DuckDBPyConnection
+
+    def has(self, *names: str) -> bool:
+        """Whether the store has all of these tables and views: one that was published earlier may lack later ones."""
+        found = self.con.sql("SELECT table_name FROM information_schema.tables").fetchall()
+        return {name for (name,) in found}.issuperset(names)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -72,11 +77,17 @@ def own_constants() -> ChooseProfile:
     return with_own(_calibration())
 
 
+def known_profiles() -> dict[str, Profile]:
+    """Constants by name: the bundled ones, and over them those that were fitted on this home's runs."""
+    bundled = load_profiles()
+    own = {path.stem: read_profile(path, base=bundled["default"]) for path in sorted(_calibration().glob("*.toml"))}
+    return {**bundled, **own}
+
+
 def own_frameworks(generation: str) -> list[str]:
     """Frameworks that have constants of their own on a generation of cards, bundled or fitted in this home."""
-    names = {*load_profiles(), *(path.stem for path in _calibration().glob("*.toml"))}
     prefix = f"{generation}-"
-    return sorted(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+    return sorted(name.removeprefix(prefix) for name in known_profiles() if name.startswith(prefix))
 
 
 def _calibration() -> Path:

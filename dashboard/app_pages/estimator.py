@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -14,6 +15,7 @@ from dashboard.queries import estimator as queries
 from dashboard.queries.failures import Scope
 from dashboard.shell import View
 from dashboard.slices import offered_origins
+from dashboard.store import known_profiles
 from dashboard.words import estimator as words
 
 TITLE = "Estimator"
@@ -23,8 +25,8 @@ _ACCURACY = (
     "penalised", "mem_runs", "mem_ratio", "mem_error",
 )  # fmt: skip
 _PROFILES = (
-    "est_profile", "runs", "fitted_on", "constants_fitted", "split", "unseen_time_error", "unseen_time_p10",
-    "unseen_time_p90", "unseen_mem_error", "fitted_at",
+    "est_profile", "predicted", "unseen_median_error", "unseen_mean_error", "interval_coverage", "rows", "split",
+    "fitted_on", "fitted_at", "age_days", "runs",
 )  # fmt: skip
 _RUNS = (
     "model", "num_nodes", "num_gpus", "accelerator", "framework", "layout", "pattern", "step_time_s",
@@ -36,6 +38,9 @@ _TABLE_ROWS = 500
 
 def _page(view: View) -> None:
     con = view.store.con
+    if not view.store.has("estimates", "estimator_residuals"):
+        widgets.head(TITLE, words.BEFORE_ESTIMATES)
+        return
     found = queries.origins().run(con)
     if found.is_empty():
         widgets.head(TITLE, words.NOTHING)
@@ -50,8 +55,8 @@ def _page(view: View) -> None:
         measured_mfu=pl.col("est_mfu") / pl.col("time_ratio")
     )
     fits = dict(runs.group_by("fit").len().iter_rows())
-    profiles = estimator.profiles(runs)
-    unseen = profiles["unseen_time_error"].drop_nulls().to_list()
+    accuracy = estimator.accuracy(runs, known_profiles(), datetime.now(UTC).date())
+    unseen = estimator.unseen_errors(accuracy)
     patterns = queries.patterns(scope).run(con)
     drawn = patterns.filter(pl.col("runs") >= estimator.MIN_RUNS)
     with controls:
@@ -81,7 +86,7 @@ def _page(view: View) -> None:
             _draw_memory(view, runs, hovers, totals)
         with right, st.container(gap="xsmall"):
             _draw_patterns(view, patterns, drawn)
-        _draw_tables(view, scope, runs, profiles)
+        _draw_tables(view, scope, runs, accuracy)
     _draw_account(view, scope)
     if picked is not None:
         for text in words.HOW_TO_READ:
@@ -176,15 +181,15 @@ def _draw_patterns(view: View, patterns: pl.DataFrame, drawn: pl.DataFrame) -> N
         widgets.note(left_out)
 
 
-def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, profiles: pl.DataFrame) -> None:
+def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, unseen: pl.DataFrame) -> None:
     widgets.section("How accurate, by framework, accelerator and size", "ratios are measured over estimated")
     accuracy = queries.accuracy(scope).run(view.store.con)
     widgets.table(accuracy, _ACCURACY)
     widgets.section(
-        "Constants, and their errors on runs left out of the fit",
+        "Constants, and how far off they were on rows that their fit had not seen",
         "each fit was repeated without one group of its rows, which it then had to predict",
     )
-    widgets.table(profiles, _PROFILES)
+    widgets.table(unseen, _PROFILES)
     slowest = runs.sort("time_ratio", descending=True).head(_TABLE_ROWS)
     shown = f"the {labels.number(_TABLE_ROWS)} slowest of " if runs.height > _TABLE_ROWS else ""
     widgets.table_twin(

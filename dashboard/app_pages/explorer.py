@@ -42,7 +42,7 @@ def _page(view: View) -> None:
             with head:
                 widgets.head(TITLE, f"**This shape cannot be estimated.** {setup}")
             return
-        has_estimates = "estimates" in queries.tables().run(con)["table_name"].to_list()
+        has_estimates = view.store.has("estimates")
         alike = queries.alike(origin, setup.model, setup.shape, setup.accelerator, has_estimates=has_estimates)
         request = setup.request(own_constants())
         found = explorer.found_for(request, setup.by)

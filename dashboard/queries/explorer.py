@@ -60,8 +60,3 @@ ORDER BY tokens_per_s_per_gpu DESC NULLS LAST, run_id""",
             "hidden_size": shape.hidden_size, "num_heads": shape.num_heads, "num_experts": shape.num_experts,
         },
     )  # fmt: skip
-
-
-def tables() -> Query:
-    """Names of the store's tables and views: an older store lacks the later ones."""
-    return Query("SELECT table_name FROM information_schema.tables ORDER BY table_name")

@@ -11,6 +11,10 @@ from dashboard.labels import NBSP, count, gib, number, percent, plain, points, s
 Row = Mapping[str, Any]
 
 NOTHING = "**No run is in this store yet.** Run **sweepscope ingest PATH** on a sweep."
+BEFORE_ESTIMATES = (
+    "**This store was published before runs had estimates.** The next ingest publishes it anew with them: "
+    "**sweepscope ingest PATH**."
+)
 NOT_ESTIMATED = "**None of these runs can be set beside an estimate.** Why, and what would help, stands below."
 HOW_TO_READ = (
     "**How to read it.** An estimate is what the hardware allows: matrix products, attention, exchange, bubble and "
@@ -69,7 +73,7 @@ def _blame(patterns: Sequence[Row], slow: int) -> str:
 def meta(fits: Mapping[str, int], unseen: Sequence[float], sweep: str | None, sweeps: int) -> str:
     """Whose runs, how many of them the constants have seen, and how far off the same fits were on rows left out.
 
-    `unseen` are the median errors of the profiles in use on rows that their fit had not seen.
+    `unseen` are the median errors of the profiles in use on rows that their fit had not seen, learned penalty included.
     """
     texts = {
         FITTED: "of studies that the constants were fitted on",
@@ -80,7 +84,8 @@ def meta(fits: Mapping[str, int], unseen: Sequence[float], sweep: str | None, sw
     parts += [f"{count(fits[fit], 'run')} {text}" for fit, text in texts.items() if fits.get(fit)]
     if unseen:
         low, high = percent(min(unseen), 0), percent(max(unseen), 0)
-        parts.append(f"median error on rows left out of a fit: {low if low == high else f'{low} to {high}'}")
+        span = low if low == high else f"{low} to {high}"
+        parts.append(f"median error on rows left out, learned penalty included: {span}")
     return " · ".join(parts)
 
 

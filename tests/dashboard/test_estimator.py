@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import date
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from dashboard import estimator
 from dashboard.estimator import KERNELS, UNEXPLAINED
-from pipeline.estimate.profile import load_profiles
+from pipeline.estimate.profile import CALIBRATION, load_profiles
 from tests.dashboard.store_rows import estimate_row
 
 
@@ -67,18 +69,28 @@ def test_only_the_study_of_a_profile_counts_as_fitted() -> None:
     ]  # fmt: skip
 
 
-def test_profiles_say_what_they_were_fitted_on_and_how_far_off_they_were_elsewhere() -> None:
+def test_accuracy_is_that_of_rows_left_out_with_their_split() -> None:
     used = pl.DataFrame({"est_profile": ["hopper", "hopper-nanotron", "hopper-nanotron", "gone"]})
-    rows = {row["est_profile"]: row for row in estimator.profiles(used).to_dicts()}
-    about = load_profiles()["hopper-nanotron"].about
-    assert next(iter(rows)) == "hopper-nanotron"
-    assert rows["hopper-nanotron"]["runs"] == 2
-    assert rows["hopper-nanotron"]["unseen_time_error"] == about["time_median"]
-    assert rows["hopper-nanotron"]["fitted_on"] == about["fitted_on"]
-    assert (rows["hopper"]["fitted_on"], rows["hopper"]["unseen_time_error"]) == (
-        "published constants, not fitted", None,
-    )  # fmt: skip
-    assert rows["gone"]["split"] is None
+    found = estimator.accuracy(used, load_profiles(), date(2027, 1, 1))
+    about = json.loads((CALIBRATION / "hopper-nanotron.json").read_text())["about"]
+    first = found.row(0, named=True)
+    assert (first["est_profile"], first["runs"]) == ("hopper-nanotron", 2)
+    told = {row["predicted"]: row for row in found.filter(est_profile="hopper-nanotron").to_dicts()}
+    assert list(told) == ["step time, by the hardware", "step time, with the penalty", "peak memory"]
+    penalty = told["step time, with the penalty"]
+    assert penalty["unseen_median_error"] == about["penalty"]["median_ape"]
+    assert (penalty["split"], penalty["interval_coverage"]) == ("one cell out", about["penalty"]["interval_coverage"])
+    assert told["peak memory"]["split"] == "one model out"
+    assert first["age_days"] == (date(2027, 1, 1) - date.fromisoformat(about["learned_at"])).days
+    gone = found.filter(est_profile="gone").row(0, named=True)
+    assert (gone["predicted"], gone["unseen_median_error"]) == ("constants of publications", None)
+    assert estimator.unseen_errors(found) == [about["penalty"]["median_ape"]]
+
+
+def test_a_penalty_that_did_not_help_is_not_listed() -> None:
+    found = estimator.accuracy(pl.DataFrame({"est_profile": ["ampere-composer"]}), load_profiles(), date(2027, 1, 1))
+    assert json.loads((CALIBRATION / "ampere-composer.json").read_text())["about"]["penalty"]["kept"] is False
+    assert found.filter(est_profile="ampere-composer")["predicted"].to_list() == ["step time, by the hardware"]
 
 
 def test_examples_are_the_best_and_the_middle_of_each_pattern() -> None:

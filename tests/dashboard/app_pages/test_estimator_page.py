@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tests.dashboard.app_pages.test_data_pages import open_page, text_of
@@ -60,7 +61,9 @@ def test_errors_are_shown_in_percent_and_ratios_in_two_decimals(home: Path, monk
     accuracy = next(table for table in tables if "Median ratio" in table.columns)
     assert accuracy["Median error, %"].to_list() == pytest.approx([100 * (0.8182 + 0.8333) / 2], abs=0.1)
     constants = next(table for table in tables if "Fitted on" in table.columns)
-    assert constants["Constants"].to_list() == ["hopper-nanotron"]
+    used = constants[constants["Runs"] > 0]
+    assert set(used["Constants"]) == {"hopper-nanotron"}
+    assert "step time, with the penalty" in used["Predicted"].to_list()
 
 
 def test_runs_that_cannot_be_estimated_still_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,3 +75,12 @@ def test_runs_that_cannot_be_estimated_still_say_why(tmp_path: Path, monkeypatch
 
 def test_without_a_run_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "sweepscope ingest PATH" in text_of(open_page(make_real_home(tmp_path / "home"), monkeypatch, "estimator"))
+
+
+def test_a_store_from_before_estimates_existed_says_what_to_do(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with duckdb.connect(str(home / "store" / "results-1.duckdb")) as con:
+        con.sql("DROP VIEW estimator_residuals")
+        con.sql("DROP TABLE estimates")
+    text = text_of(open_page(home, monkeypatch, "estimator"))
+    assert "published before runs had estimates" in text
+    assert "sweepscope ingest PATH" in text

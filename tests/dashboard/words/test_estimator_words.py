@@ -48,10 +48,10 @@ def test_the_answer_when_all_or_none_are_slow() -> None:
 def test_meta_says_what_was_fitted_on_what() -> None:
     assert words.meta({"fitted": 2, "not fitted": 1}, [0.45, 0.013], None, 3).replace("\xa0", " ") == (
         "3 sweeps · 2 runs of studies that the constants were fitted on · 1 run with published constants, not fitted · "
-        "median error on rows left out of a fit: 1 % to 45 %"
+        "median error on rows left out, learned penalty included: 1 % to 45 %"
     )
     assert words.meta({"other study": 1}, [0.02], "mine", 1).replace("\xa0", " ") == (
-        "sweep mine · 1 run of other studies · median error on rows left out of a fit: 2 %"
+        "sweep mine · 1 run of other studies · median error on rows left out, learned penalty included: 2 %"
     )
     assert "left out" not in words.meta({"not fitted": 1}, [], "mine", 1)
 
