@@ -29,11 +29,13 @@ class Pattern:
 
 PATTERNS: tuple[Pattern, ...] = (
     # torch: c10/cuda/CUDACachingAllocator.cpp. <=1.12 RuntimeError, 1.13-2.1 torch.cuda.OutOfMemoryError, later
-    # torch.OutOfMemoryError; HIP builds say HIP. JAX: RESOURCE_EXHAUSTED.
+    # torch.OutOfMemoryError; HIP builds say HIP, other back ends their own name. Triton's driver calls. JAX:
+    # RESOURCE_EXHAUSTED. Ray's and Java's errors of that name speak of the host.
     Pattern(
         "oom",
         ("out of memory", "OutOfMemoryError"),
-        r"(?:CUDA|HIP) out of memory\. Tried to\b|OutOfMemoryError: |CUDA error: out of memory",
+        r"(?:CUDA|HIP|XPU|NPU|MUSA) out of memory\. Tried to\b|(?:^|[^.\w]|torch\.|cuda\.)OutOfMemoryError: |"
+        r"(?:CUDA|HIP) error: out of memory|Triton Error \[\w+\]: out of memory|Failed to CUDA .*: out of memory",
     ),
     Pattern("oom", ("RESOURCE_EXHAUSTED",), r"RESOURCE_EXHAUSTED: .*(?:memory|HBM|allocat)"),
     # slurmd/slurmstepd cgroup plugin and older memory limits; srun's word for a task; the kernel's own line; kubectl.
@@ -41,16 +43,29 @@ PATTERNS: tuple[Pattern, ...] = (
         "host_oom",
         (
             "oom_kill", "oom-kill", "Out of memory: Kill", "OOM Killed", ": Out Of Memory", "memory limit", "OOMKilled",
+            "llocate memory", "not enough memory: you tried", "MemoryError", "TERM_MEMLIMIT", "memory pressure (OOM)",
+            "exceeded limit",
         ),
         r"[Dd]etected \d+ oom[_-]kill event|Some of the step tasks have been OOM Killed|"
         r"Out of memory: Kill(?:ed)? process|oom-kill:constraint|\bsrun: error: .*tasks? [\d,-]+: Out Of Memory|"
-        r"\b(?:slurmstepd|srun): error: .*[Ee]xceeded (?:\w+ )?memory limit|^\s*[Rr]eason:\s+OOMKilled",
+        r"\b(?:slurmstepd|srun): error: .*[Ee]xceeded (?:\w+ )?memory limit|^\s*[Rr]eason:\s+OOMKilled|"
+        # torch's CPU allocator, Python, numpy, the C library; Ray; LSF and PBS
+        r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory)|^\s?(?:[\w.]+\._Array)?MemoryError\b|"
+        r"^\s?OSError: \[Errno 12\] Cannot allocate memory|^\s?ray\.exceptions\.OutOfMemoryError\b|"
+        r"killed due to memory pressure \(OOM\)|^\s?TERM_MEMLIMIT: |PBS: job killed: v?mem \S+ exceeded limit",
     ),
     # torch ProcessGroupNCCL.cpp: checkTimeout and the watchdog.
     Pattern(
         "hang",
-        ("Watchdog caught collective operation timeout", "Timed out waiting"),
-        r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation",
+        (
+            "Watchdog caught collective operation timeout", "Timed out waiting", "failed to pass monitoredBarrier",
+            "watchdog got stuck for", "timed out in blocking wait", "due to a collective timeout",
+        ),
+        # The heartbeat monitor and the dump that one rank asks of the others (TORCH_NCCL_DUMP_ON_TIMEOUT); gloo;
+        # torch.distributed.monitored_barrier; TORCH_NCCL_BLOCKING_WAIT.
+        r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation|"
+        r"Ranks? [\d, ]+ failed to pass monitoredBarrier|watchdog got stuck for \d+|"
+        r"WorkNCCL\(.*timed out in blocking wait|Received a dump signal due to a collective timeout",
     ),
     # torch NCCLUtils.hpp / ProcessGroupNCCL.cpp: C10D_NCCL_CHECK; NCCL's own result names.
     Pattern(
@@ -60,33 +75,47 @@ PATTERNS: tuple[Pattern, ...] = (
             "ncclInvalidUsage", "NCCL communicator was aborted",
         ),
         r"(?:DistBackendError|RuntimeError): NCCL (?:error in|communicator was aborted)|"
+        r"watchdog thread terminated with exception: NCCL error|"
         r"(?:^|\s)nccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage): ",
     ),
     # slurmstepd: the reason follows the time; without one it is scancel.
-    Pattern("timeout", ("DUE TO TIME LIMIT",), r"CANCELLED (?:AT \S+ )?DUE TO TIME LIMIT"),
+    Pattern(
+        "timeout",
+        ("DUE TO TIME LIMIT", "TERM_RUNLIMIT", "PBS: job killed: walltime"),
+        r"CANCELLED (?:AT \S+ )?DUE TO TIME LIMIT|^\s?TERM_RUNLIMIT: |PBS: job killed: walltime \S+ exceeded limit",
+    ),
     Pattern(
         "node_fail",
         ("DUE TO NODE FAILURE", "NODE FAILURE", "Node failure on "),
         r"DUE TO NODE FAILURE|Node failure on ",
     ),
-    Pattern("preempted", ("DUE TO PREEMPTION", "DUE TO JOB REQUEUE"), r"DUE TO (?:PREEMPTION|JOB REQUEUE)"),
+    Pattern(
+        "preempted",
+        ("DUE TO PREEMPTION", "DUE TO JOB REQUEUE", "TERM_PREEMPT"),
+        r"DUE TO (?:PREEMPTION|JOB REQUEUE)|^\s?TERM_PREEMPT: ",
+    ),
     Pattern(
         "cancelled",
-        ("CANCELLED AT",),
-        r"slurm(?:step)?d(?:\[\S+\])?: (?:error: )?\*\*\* (?:JOB|STEP) \S+ (?:ON \S+ )?CANCELLED AT \S+ \*\*\*",
+        ("CANCELLED AT", "TERM_OWNER"),
+        r"(?:slurm(?:step)?d(?:[-\[]\S+)?: (?:error: )?|(?:^|\] )error: )\*\*\* (?:JOB|STEP) \S+ (?:ON \S+ )?"
+        r"CANCELLED AT \S+ (?:DUE (?i:to) SIGNAL \w+ )?\*\*\*|^\s?TERM_OWNER: ",
     ),
     # torchrun prints the enum's name or, from Python 3.11 on, its number.
     Pattern(
         "sigterm",
-        ("SIGTERM", "Terminated", "signal: 15", "signal 15", "15 death signal"),
+        ("SIGTERM", "Terminated", "signal: 15", "signal: 1", "signal 15", "15 death signal"),
+        # Megatron's --exit-signal-handler; bash about a command of its script; a terminal that was closed (1)
         r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|"
-        r"Received (?:Signals\.SIGTERM|15) death signal|^\s?Terminated$|SignalException: .* got signal: 15\b",
+        r"Received (?:Signals\.SIGTERM|15) death signal|^\s?Terminated$|SignalException: .* got signal: 15?\b|"
+        r"exiting program after receiving SIGTERM|: line \d+: +\d+ Terminated\b|"
+        r"\bsrun: error: .*tasks? [\d,-]+: Terminated$",
     ),
     Pattern(
         "interrupted",
-        ("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal"),
+        ("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal", "srun: sending Ctrl-C"),
         r"^\s?(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT|"
-        r"Received (?:Signals\.SIGINT|2) death signal",
+        r"Received (?:Signals\.SIGINT|2) death signal|^\s?Detected KeyboardInterrupt, attempting graceful shutdown|"
+        r"srun: sending Ctrl-C to",
     ),
     Pattern(
         "sigkill",
@@ -100,25 +129,38 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "child_failed",
         ("ChildFailedError", "failed (exitcode"),
-        r"ChildFailedError:|(?:^|\] )failed \(exitcode: -?\d+\)",
+        r"ChildFailedError:|(?:^|\] |api:)failed \(exitcode: -?\d+\)",
     ),
     Pattern(
         "exit_code",
-        ("xited with exit code", "exits with return code", "exited with code"),
-        r"Exited with exit code -?[1-9]\d*|exits with return code = -?[1-9]\d*|exited with code -?[1-9]\d*",
+        (
+            "xited with exit code", "exits with return code", "exited with code", "(core dumped)",
+            " TASK FAILURE", "double free or corruption", "free(): invalid", "malloc(): ",
+            "corrupted size vs. prev_size",
+        ),
+        # abort() and what the C library says before it; Slurm from 23.11 about the rest of a step with a failed task
+        r"Exited with exit code -?[1-9]\d*|exits with return code = -?[1-9]\d*|exited with code -?[1-9]\d*|"
+        r"\bAborted +\(core dumped\)|CANCELLED AT \S+ DUE TO TASK FAILURE|"
+        r"^\s?(?:double free or corruption|free\(\): invalid|malloc\(\): |corrupted size vs\. prev_size)",
     ),
     Pattern("traceback", ("Traceback (most recent call last)",), r"Traceback \(most recent call last\):"),
     Pattern(
         "exception",
         (
             "Error", "Exception", "terminate called", "Segmentation fault", "Fatal Python error", "Signal 11",
-            "Bus error", "CUDA error: ", "HIP error: ",
+            "Bus error", "bus error", "CUDA error: ", "HIP error: ", ".exc.", ".errors.", ".exceptions.",
+            ".py: error: ", "can't open file", "HW Exception by GPU", "Memory access fault by GPU", "Xid (PCI:",
         ),
-        # The last alternative: what remains of a kernel's failure when only the watchdog's thread gets to print it.
+        # By name, or by the module of exceptions that call themselves otherwise (torch._dynamo.exc.Unsupported);
+        # argparse; the fault handler of ROCm's runtime; Xids after which the GPU is of no use (NVIDIA's Xid catalogue).
+        # Before them: what remains of a kernel's failure when only the watchdog's thread gets to print it.
         r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^\s?terminate called after throwing|"
-        r"Segmentation fault|^\s?Fatal Python error|Signal 11 \(SIGSEGV\)|\bBus error\b|"
+        r"Segmentation fault|^\s?Fatal Python error|Signal 11 \(SIGSEGV\)|\b[Bb]us error\b|"
         r"(?:CUDA|HIP) error: (?:an illegal (?:memory access|instruction)|device-side assert|misaligned address|"
-        r"unspecified launch failure|uncorrectable ECC)",
+        r"unspecified launch failure|uncorrectable ECC)|"
+        r"^\s?(?:[A-Za-z_]\w*\.)+(?:exc|errors|exceptions)\.[A-Z]\w*(?:\(\w+\))?(?:: .*)?$|"
+        r"^\s?[\w./-]+\.py: error: |^\s?\S*python[\d.]*: can't open file |"
+        r"(?:HW Exception|Memory access fault) by GPU node|Xid \(PCI:[\w:.]+\): (?:48|62|74|79|92|94|95|119|120)\b",
     ),
 )  # fmt: skip
 PATTERNS += tuple(Pattern(*pattern) for pattern in (*launchers.PATTERNS, *symptoms.SYMPTOMS))
@@ -132,7 +174,8 @@ _TRIED_FOR = pl.DataFrame(
 )
 
 # torchrun's agent and its failure table raise these themselves; they echo a worker's failure, they are not its cause.
-_ECHO = r"ChildFailedError|SignalException|torch\.distributed\.elastic"
+# A rank that has lost another one does so too: launchers.LOST_PEER.
+_ECHO = rf"ChildFailedError|SignalException|torch\.distributed\.elastic|{launchers.LOST_PEER}"
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:

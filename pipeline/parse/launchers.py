@@ -23,6 +23,13 @@ _ROOT = r"^Root Cause \(first observed failure\):"
 _CODE = r"(?:[1-9]\d?|1[0-25-9]\d|13[0-689]|14[0-24-9]|2\d\d)"  # not 0, nor 137 (SIGKILL) and 143 (SIGTERM)
 _SIGNAL = r"(?:exited on|died from|BY) ?(?:signal|SIGNAL):? "
 
+LOST_PEER = (
+    r"DistStoreError: |DistNetworkError: (?:The client socket has|Connection reset|Failed to recv|Broken pipe)|"
+    r"store->get\(.*\) got error: |RuntimeError: (?:Socket Timeout|Connection reset by peer|Broken pipe)\b|"
+    r"RuntimeError: .*gloo/transport/.*Connection (?:closed|reset) by peer"
+)
+"""torch's TCPStore, sockets and gloo when another rank is not there (any more): socket.cpp, TCPStore.cpp, NCCLUtils."""
+
 PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         TABLE_LINE,
@@ -32,8 +39,12 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "rendezvous",
-        ("RendezvousConnectionError", "RendezvousTimeoutError", "RendezvousClosedError", "RendezvousStateError"),
-        r"^\s?(?:\w+\.)*Rendezvous(?:Connection|Timeout|Closed|State)Error\b",
+        (
+            "RendezvousConnectionError", "RendezvousTimeoutError", "RendezvousClosedError", "RendezvousStateError",
+            "DistStoreError", "DistNetworkError", "store->get(", "Socket Timeout", "by peer", "Broken pipe",
+        ),
+        r"^\s?(?:\w+\.)*Rendezvous(?:Connection|Timeout|Closed|State)Error\b|"
+        rf"^\s?(?:\w+\.)*(?:\w+: \[.*)?(?:{LOST_PEER})",
     ),
     (
         "launch",

@@ -16,7 +16,7 @@ import polars as pl
 from pipeline.parse import environment, megatron_rules, megatron_settings
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
-from pipeline.parse.protocol import GAUGE_FACTS, STEP_FACTS, Dialect, conform
+from pipeline.parse.protocol import GAUGE_FACTS, STEP_FACTS, Dialect, Facts, conform
 from pipeline.parse.quantities import NUMBER, divided, number
 from pipeline.parse.timestamps import timestamp
 
@@ -28,15 +28,19 @@ _MIB = 2**20  # report_memory divides by 1024 twice and prints "MB"
 
 
 def _field(label: str) -> str:
-    """Number behind a label; of Primus's `instant/average` pairs the first."""
-    return rf"\| {label}:?\s+({NUMBER})(?:/{NUMBER})?\s*\|"
+    """Number behind a label; of Primus's `instant/average` pairs, or `instant (avg average)`, the first."""
+    return rf"\| {label}:?\s+({NUMBER})(?:/{NUMBER}| \(avg {NUMBER}\))?\s*\|"
 
 
 _NUMBERS = {
     "loss": _field(r"(?:lm[ _-])?loss"),
     "elapsed_ms": _field(r"elapsed time per iteration \(ms\)"),
-    "tflops_per_gpu_logged": _field(r"(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs)"),
-    "tokens_per_s_per_gpu": _field(r"tokens? (?:throughput )?per GPU \(tokens/s/GPU\)"),
+    "tflops_per_gpu_logged": _field(r"(?:(?:throughput|compute) per GPU \(TFLOP/s/GPU\)|TFLOPs)"),
+    # Primus before and from 26.5; NVIDIA's and Swiss AI's forks
+    "tokens_per_s_per_gpu": _field(
+        r"(?:tokens? (?:throughput )?per GPU \(tokens/s/GPU\)|tokens/s/GPU inst/harmonic mean"
+        r"|Tokens per second per GPU \(Tok/s/GPU\))"
+    ),
     "learning_rate": _field("learning rate"),
     "grad_norm": _field("grad norm"),
 }
@@ -55,6 +59,44 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null())
     step_time_s = divided(pl.col("elapsed_ms"), 1000)
     return conform(fields.with_columns(step=pl.when(complete).then("number"), step_time_s=step_time_s), STEP_FACTS)
+
+
+_UTILISATION = rf"\bStep Time : ({NUMBER})s GPU utilization: ({NUMBER}) ?MODEL_TFLOP/s/GPU"
+_NEAR_LINES = 64  # rank 0 prints it, the last rank the step line; other ranks' lines may come between
+_ROUNDING_S = 0.00501  # two decimals
+
+
+def _steps_and_utilisation(lines: pl.DataFrame) -> pl.DataFrame:
+    """Step lines, and Megatron-Bridge's line about the same step, which has no number: `settle` joins it."""
+    text = pl.col("text")
+    told = extract_each(
+        lines.filter(text.str.contains("MODEL_TFLOP/s/GPU", literal=True)),
+        {"step_time_s": _UTILISATION, "tflops_per_gpu_logged": _UTILISATION.replace(f"({NUMBER})", NUMBER, 1)},
+    ).with_columns(number(pl.col(name)) for name in ("step_time_s", "tflops_per_gpu_logged"))
+    return pl.concat([steps(lines), conform(told.drop_nulls("step_time_s"), STEP_FACTS)])
+
+
+def settle(facts: Facts) -> Facts:
+    """TFLOP/s of Megatron-Bridge's utilisation lines to the next step that took as long, else the one before."""
+    is_told = pl.col("step").is_null() & pl.col("loss").is_null() & pl.col("tflops_per_gpu_logged").is_not_null()
+    is_told = is_told & pl.col("text").str.contains(_UTILISATION)
+    told = facts.steps.filter(is_told).sort("source", "line_no")
+    if told.is_empty():
+        return facts
+    rows = facts.steps.filter(~is_told.fill_null(value=False)).sort("source", "line_no", maintain_order=True)
+    for strategy in ("backward", "forward"):
+        rows = rows.join_asof(
+            told.select(
+                "source", "line_no", **{f"{strategy}_s": "step_time_s", strategy: "tflops_per_gpu_logged"}
+            ),
+            on="line_no", by="source", strategy=strategy, tolerance=_NEAR_LINES, check_sortedness=False,
+        )  # fmt: skip
+    same = (
+        pl.when((pl.col(f"{strategy}_s") - pl.col("step_time_s")).abs() <= _ROUNDING_S).then(pl.col(strategy))
+        for strategy in ("backward", "forward")
+    )
+    merged = rows.with_columns(tflops_per_gpu_logged=pl.coalesce("tflops_per_gpu_logged", *same))
+    return Facts(merged.select(facts.steps.columns), facts.settings, facts.gauges, facts.events)
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -86,7 +128,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=_LAUNCH, training_end=_END)
 
 
-STEP_ANCHORS = ("iteration  ", "elapsed time per iteration (ms)")
+STEP_ANCHORS = ("iteration  ", "elapsed time per iteration (ms)", "MODEL_TFLOP/s/GPU")
 NARROWED = {
     "steps": STEP_ANCHORS,
     "gauges": ("memory (MB)",),
@@ -98,7 +140,7 @@ NARROWED = {
 
 DIALECT = Dialect(
     name="megatron",
-    version=1,
+    version=2,
     signature=(
         "| consumed samples:", "| elapsed time per iteration (ms):", "throughput per GPU (TFLOP/s/GPU):",
         "- arguments -", "[after training is done]", "model-parallel size:",
@@ -108,10 +150,11 @@ DIALECT = Dialect(
         *(literal for literals in NARROWED.values() for literal in literals),
         *megatron_settings.ANCHORS, *environment.ANCHORS,
     ),
-    steps=steps,
+    steps=_steps_and_utilisation,
     settings=megatron_settings.settings,
     gauges=gauges,
     events=events,
     combined=megatron_rules.COMBINED,
+    settle=settle,
     narrowed=NARROWED,
 )  # fmt: skip

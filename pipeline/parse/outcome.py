@@ -6,7 +6,8 @@ The order of the rules is the knowledge:
 2. GPU or host memory that ran out and a failed node are never the consequence of something else. They explain what
    else stands at the end, before or behind it. One after which two more steps were logged was survived.
 3. Else the earliest of: a collective that hung, an NCCL error, and what the scheduler or the user did. The others are
-   its echo, and so are the exceptions, SIGTERMs and exit codes behind it; an exception before a stop is its cause.
+   its echo, and so are the exceptions, SIGTERMs and exit codes behind it; an exception before one of them is its cause:
+   the ranks that go on wait in vain for the one that raised it.
 4. An exception.
    Nodes that did not find each other (torchrun's rendezvous) come next: one that has died is not found either.
 5. Processes that died, without a reason. One that was survived explains it after all: a buffered stdout may reach the
@@ -44,6 +45,8 @@ _STATUS = {
 _CERTAIN = ("oom", "host_oom", "node_fail")
 _STOPS = ("timeout", "preempted", "cancelled", "interrupted")
 _LOST = ("hang", "nccl_error")  # a rank lost the others: watchdog and NCCL cannot say why
+_ECHO_OF_LOSS = r"^terminate called|^Fatal Python error: Aborted|DistBackendError"
+"""Exceptions with which the watchdog itself ends a rank; `terminate called` stands in front of what it has to say."""
 _DEAD = ("child_failed", "exit_code", "sigkill", "sigterm", "aborted")
 _FAILED = ("child_failed", "exit_code", "sigkill")
 _STATUS_FILE = {"fail": "crash", "oom": "oom", "timeout": "timeout", "completed": "completed"}
@@ -71,6 +74,7 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
         "survived": _earliest(seen.filter(~_is_behind("previous_step_line")), (*_CERTAIN, *_LOST)),
         "ending": _earliest(at_end, (*_STOPS, *_LOST)),
         "raised": _earliest(at_end, ("exception",)),
+        "cause": _earliest(at_end.filter(~pl.col("text").str.contains(_ECHO_OF_LOSS)), ("exception",)),
         "failed": _earliest(at_end, _FAILED),
         "lonely": _earliest(at_end, ("rendezvous",)),
         "dead": _earliest(at_end, _DEAD),
@@ -101,12 +105,14 @@ def _ladder(now: datetime) -> list[_Rung]:
     is_stop = pl.col("ending.kind").is_in(_STOPS)
     # Slurm cancels the rest of a step itself when one of its tasks fails.
     is_cleanup = pl.col("ending.kind") == "cancelled"
+    is_lost = pl.col("ending.kind").is_in(_LOST)
     return [
         (reached, pl.lit("completed"), "high", pl.format("step {} of {} was logged", "last_step", "steps_planned")),
         (_is_there("end"), pl.lit("completed"), "high", pl.col("end.text")),
         _rung("certain", "high"),
         _rung("raised", "high", is_stop & _is_before("raised", "ending")),
         _rung("failed", "medium", is_cleanup & _is_before("failed", "ending")),
+        _rung("cause", "medium", is_lost & _is_before("cause", "ending")),
         _rung("ending", "high"),
         _rung("raised", "high"),
         _rung("lonely", "medium"),

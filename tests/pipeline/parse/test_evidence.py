@@ -98,6 +98,65 @@ SIGNS = [
     ("x3005c0s13b0n0.hsn: rank 3 died from signal 15", "sigterm"),
     ("my.own.VeryOddException: no", "exception"),
     ("Fatal Python error: Segmentation fault", "exception"),
+    ("RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.97 GiB total capacity)", "oom"),
+    ("torch.OutOfMemoryError: XPU out of memory. Tried to allocate 5.25 GiB.", "oom"),
+    ("torch.AcceleratorError: CUDA error: out of memory", "oom"),
+    ("RuntimeError: Triton Error [CUDA]: out of memory", "oom"),
+    ("Failed to CUDA calloc 6291456 bytes: out of memory", "oom"),
+    ("ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.", "host_oom"),
+    ("(raylet) 2 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed", "host_oom"),
+    ("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 12.0 GiB for an array", "host_oom"),
+    ("MemoryError", "host_oom"),
+    ("OSError: [Errno 12] Cannot allocate memory", "host_oom"),
+    (
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:73] . DefaultCPUAllocator: can't allocate memory: you tried to "
+        "allocate 123 bytes. Error code 12 (Cannot allocate memory)",
+        "host_oom",
+    ),
+    ("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", "host_oom"),
+    ("=>> PBS: job killed: mem 5242kb exceeded limit 4096kb", "host_oom"),
+    ("RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 1800000 ms", "hang"),
+    ("[PG ID 0 PG GUID 0 Rank 0] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress", "hang"),
+    ("WorkNCCL(SeqNum=3, OpType=ALLREDUCE, Timeout(ms)=600000) timed out in blocking wait.", "hang"),
+    (
+        "[rank1]:[E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 1] Process group watchdog thread terminated with exception: "
+        "NCCL error: unhandled system error",
+        "nccl_error",
+    ),
+    ("torch.distributed.DistNetworkError: Connection reset by peer", "rendezvous"),
+    ("torch.distributed.DistStoreError: wait timeout after 600000ms, keys: /0", "rendezvous"),
+    ("RuntimeError: Socket Timeout", "rendezvous"),
+    (
+        "RuntimeError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store "
+        "by key '0', but store->get('0') got error: wait timeout after 600000ms, keys: /default_pg/0//0",
+        "rendezvous",
+    ),
+    ("=>> PBS: job killed: walltime 3631 exceeded limit 3600", "timeout"),
+    ("TERM_RUNLIMIT: job killed after reaching LSF run time limit.", "timeout"),
+    ("TERM_PREEMPT: job killed for preemption", "preempted"),
+    ("TERM_OWNER: job killed by owner.", "cancelled"),
+    ("slurmstepd-n1: error: *** STEP 9.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 ***", "cancelled"),
+    ("slurmstepd: error: *** STEP 9.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE to SIGNAL Terminated ***", "cancelled"),
+    ("[2026-04-29T23:36:37.809] error: *** STEP 5.0 ON n1 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***", "exit_code"),
+    ("[exiting program after receiving SIGTERM.] datetime: 2025-01-01 00:00:00 ", "sigterm"),
+    ("/var/spool/slurm/job9/slurm_script: line 12: 4242 Terminated              python train.py", "sigterm"),
+    ("srun: error: n1: tasks 0-7: Terminated", "sigterm"),
+    ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 47 got signal: 1", "sigterm"),
+    ("srun: sending Ctrl-C to StepId=9.0", "interrupted"),
+    ("Detected KeyboardInterrupt, attempting graceful shutdown ...", "interrupted"),
+    ("ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -11) local_rank: 3", "child_failed"),
+    ("srun: error: n1: task 0: Aborted (core dumped)", "exit_code"),
+    ("double free or corruption (!prev)", "exit_code"),
+    ("torch._dynamo.exc.Unsupported: call_function", "exception"),
+    ("omegaconf.errors.MissingMandatoryValue: Missing mandatory value: x", "exception"),
+    ("triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 180224", "exception"),
+    ("ray.exceptions.RayTaskError(ValueError): ray::main_task() (pid=1)", "exception"),
+    ("train.py: error: unrecognized arguments: --foo", "exception"),
+    ("python3: can't open file 'train.py': [Errno 2] No such file or directory", "exception"),
+    ("HW Exception by GPU node-1 (Agent handle: 0x1) reason :GPU Hang", "exception"),
+    ("Memory access fault by GPU node-2 (Agent handle: 0x5) on address 0x7f. Reason: Unknown.", "exception"),
+    ("NVRM: Xid (PCI:0000:17:00): 79, pid=123, GPU has fallen off the bus.", "exception"),
+    ("ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).", "exception"),
 ]  # fmt: skip
 
 HARMLESS = [
@@ -112,6 +171,11 @@ HARMLESS = [
     "task 0: Exited with exit code 0",
     "torch.distributed.elastic.multiprocessing.errors.error_handler: on",
     "signal handlers: SIGTERM, SIGINT",
+    "from ray.exceptions import OutOfMemoryError",
+    "see torch._dynamo.exc.Unsupported in the manual",
+    "the job may be TERMinated; MemoryErrors are retried",
+    "NVRM: Xid (PCI:0000:17:00): 43, pid=123",
+    "Connection reset by peer",
     "checkpoint on KeyboardInterrupt",
     "",
 ]
@@ -135,6 +199,19 @@ def test_a_word_is_not_a_sign(text: str) -> None:
 
 def test_torchruns_summary_is_no_exception_of_its_own() -> None:
     assert kinds("torch.distributed.elastic.multiprocessing.errors.ChildFailedError:") == {"child_failed"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("ray.exceptions.OutOfMemoryError: Task was killed", "oom"),
+        ("torch.distributed.DistNetworkError: Connection reset by peer", "exception"),
+        ("torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients.", "exception"),
+        ("slurmstepd: error: *** STEP 5.0 ON n CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***", "cancelled"),
+    ],
+)
+def test_a_sign_is_not_another(text: str, kind: str) -> None:
+    assert kind not in kinds(text)
 
 
 def test_a_line_is_one_event_per_kind() -> None:

@@ -54,6 +54,60 @@ def test_nan_loss_is_a_value() -> None:
     assert loss != loss  # noqa: PLR0124  # NaN is the only value that differs from itself
 
 
+@pytest.mark.parametrize(
+    ("fields", "tflops", "rate"),
+    [
+        ("throughput per GPU (TFLOP/s/GPU): 346.3 | tokens per GPU (tokens/s/GPU): 20502.6 |", 346.3, 20502.6),
+        (
+            "throughput per GPU (TFLOP/s/GPU): 346.3/340.8  | tokens/s/GPU inst/harmonic mean: 20502.6/20151.0 |",
+            346.3,
+            20502.6,
+        ),
+        (
+            "compute per GPU (TFLOP/s/GPU): 615.5 (avg 611.0) | tokens/s/GPU inst/harmonic mean: 11941.8/11841.8 |",
+            615.5,
+            11941.8,
+        ),
+        (
+            "mem usages: 0.8131 | throughput per GPU (TFLOP/s/GPU): 57.6 | "
+            "Tokens per second per GPU (Tok/s/GPU): 2645.8 |",
+            57.6,
+            2645.8,
+        ),
+    ],
+)
+def test_throughput_as_primus_and_other_forks_label_it(fields: str, tflops: float, rate: float) -> None:
+    step = step_of("megatron", NEW.replace("throughput per GPU (TFLOP/s/GPU): 401.2 |", fields))
+    assert (step["tflops_per_gpu_logged"], step["tokens_per_s_per_gpu"]) == (tflops, rate)
+
+
+BRIDGE = (
+    "Step Time : {s}s GPU utilization: {tflops}MODEL_TFLOP/s/GPU\n"
+    " [2025-12-22 15:18:3{n}] iteration        {n}/       3 | consumed samples:          512 | elapsed time per "
+    "iteration (ms): {ms} | learning rate: 3.000000E-05 | global batch size:   512 | lm loss: 8.114214E+00 | loss scale: "
+    "1.0 | grad norm: 0.042 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+)
+
+
+def test_bridges_utilisation_belongs_to_the_step_of_its_time(tmp_path: Path) -> None:
+    text = (
+        BRIDGE.format(n=1, s="125.37", ms="125371.0", tflops="20.9")
+        + "another rank's line\n"
+        + BRIDGE.format(n=2, s="6.13", ms="6125.4", tflops="426.6")
+        + "Step Time : 9.99s GPU utilization: 1.0MODEL_TFLOP/s/GPU\n"
+        + BRIDGE.format(n=3, s="6.23", ms="6230.0", tflops="420.6")
+    )
+    tables = tables_of(tmp_path, text)
+    assert tables["steps"]["tflops_per_gpu_logged"].to_list() == [20.9, 426.6, 420.6]
+    assert tables["rejects"].is_empty()
+
+
+def test_bridges_utilisation_behind_its_step(tmp_path: Path) -> None:
+    utilisation, step = BRIDGE.format(n=1, s="6.13", ms="6125.4", tflops="426.6").splitlines()
+    steps = tables_of(tmp_path, f"{step}\n{utilisation}\n")["steps"]
+    assert steps["tflops_per_gpu_logged"].to_list() == [426.6]
+
+
 def test_primus_pairs_give_the_step_and_not_the_average() -> None:
     line = NEW.replace("812.5 |", "812.5/900.0 |").replace(
         "401.2 |", "401.2/380.0  | tokens per GPU (tokens/s/GPU): 6451.5/6000.0 |"

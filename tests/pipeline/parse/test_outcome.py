@@ -59,6 +59,10 @@ CLEANUP = "slurmstepd: error: *** STEP 1999616.0 ON r6i4n5 CANCELLED AT 2021-05-
 NODE = "slurmstepd: error: *** JOB 17 ON n1 CANCELLED AT 2021-05-27T21:42:11 DUE TO NODE FAILURE, SEE SLURMCTLD LOG ***"
 PREEMPTED = "slurmstepd: error: *** JOB 17 ON n1 CANCELLED AT 2021-05-27T21:42:11 DUE TO PREEMPTION ***"
 HOST_OOM = "slurmstepd: error: Detected 1 oom_kill event in StepId=17.0. Some of the step tasks have been OOM Killed."
+TERMINATE = "terminate called after throwing an instance of 'std::runtime_error'"
+RESET = "[rank1]: torch.distributed.DistNetworkError: Connection reset by peer"
+TASK_FAILURE = "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***"
+ENDED = "srun: error: n1: tasks 0-57,59-63: Terminated"
 CTRL_C = "[rank0]: KeyboardInterrupt"
 DONE = "[after training is done] datetime: 2025-02-03 04:10:00"
 
@@ -101,6 +105,12 @@ CASES: dict[str, tuple[str, str, str]] = {
     "exception": (f"{SOME}\n{RAISED}\n{CHILD}", "crash", "high"),
     "exception then sigterm to the others": (f"{SOME}\n{RAISED}\n{SIGTERM}\n{ABORTED}", "crash", "high"),
     "exception, then hanging until the time limit": (f"{SOME}\n{RAISED}\n{LIMIT}", "crash", "high"),
+    "exception of one rank, the others hang": (f"{SOME}\n{RAISED}\n{HANG}\n{CHILD}", "crash", "medium"),
+    "exception of one rank, the others lose it": (f"{SOME}\n{RAISED}\n{NCCL}\n{REMOTE}", "crash", "medium"),
+    "the watchdog's exception in two lines": (f"{SOME}\n{TERMINATE}\n  what():  {HANG}", "hang", "high"),
+    "a rank that lost the store, after an exception": (f"{SOME}\n{RESET}\n{RAISED}", "crash", "high"),
+    "a rank that lost the store": (f"{SOME}\n{RESET}\n{CHILD}", "nccl_error", "medium"),
+    "a task failed and slurm ends the step": (f"{SOME}\n{TASK_FAILURE}\n{ENDED}", "crash", "medium"),
     "exception that training survived": (f"{step(1)}\n{RAISED}\n{steps(2, 6)}", "truncated", "low"),
     "slurm time limit": (f"{SOME}\n{LIMIT}\n{SIGTERM}\n{ABORTED}", "timeout", "high"),
     "exceptions as the time limit ends the ranks": (f"{SOME}\n{LIMIT}\n{RAISED}\n{NCCL}", "timeout", "high"),
