@@ -147,6 +147,19 @@ NCCL_HANGS = Table(
     nullable_key=("op", "seq", "process_group", "numel_in", "numel_out", "timeout_ms"),
 )  # fmt: skip
 
+NCCL_HANG_LINES = Table(
+    name="nccl_hang_lines",
+    description="Lines that tell of a hang: timeouts, how far each rank had come, and what failed before.",
+    grain="one row per line, kind, rank and collective; repetitions of a rank are left out",
+    primary_key=("source_path", "line_no", "hang_line_kind", "rank", "op", "seq", "process_group"),
+    column_names=(
+        "source_path", "run_dir", "hang_line_kind", "rank", "op", "seq", "process_group", "ran_for_ms", "timeout_ms",
+        "last_enqueued_seq", "last_completed_seq", "printed_at", "printed_after_s", "text",
+        "line_no",
+    ),
+    nullable_key=("rank", "op", "seq", "process_group"),
+)  # fmt: skip
+
 FLIGHT_RECORDS = Table(
     name="flight_records",
     description="Records of PyTorch's flight recorder: which collectives each rank had enqueued, in what state.",
@@ -166,7 +179,7 @@ FLIGHT_RECORDS = Table(
 
 ALL = (
     NCCL_FILES, NCCL_COMMUNICATORS, NCCL_RANKS, NCCL_LINKS, NCCL_GRAPHS, NCCL_DEVICES, NCCL_COLLECTIVES, NCCL_TUNING,
-    NCCL_WARNINGS, NCCL_BENCH, NCCL_HANGS, FLIGHT_RECORDS,
+    NCCL_WARNINGS, NCCL_BENCH, NCCL_HANGS, NCCL_HANG_LINES, FLIGHT_RECORDS,
 )  # fmt: skip
 
 PUBLISHED_BANDWIDTHS = Table(

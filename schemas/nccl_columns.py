@@ -48,6 +48,14 @@ SEVERITY: dict[str, str] = {
     "unknown": "no rule knows the text",
 }
 
+HANG_LINE: dict[str, str] = {
+    "timeout": "a rank gave up on a collective",
+    "status": "how far the rank had come when it gave up",
+    "dump": "how far the rank had come when another one gave up",
+    "stuck": "the watchdog itself was stuck, or no heartbeat came",
+    "died": "a rank failed for a reason of its own",
+}
+
 HANG_EVIDENCE: dict[str, str] = {
     "watchdog": "lines of PyTorch's collective watchdog",
     "flight_recorder": "dumps of PyTorch's flight recorder",
@@ -228,6 +236,9 @@ _HANG = (
     _text("suspect_reason", "why, or why it is not determinable"),
     _bool("is_first", "the collective of this file that began to wait first, as far as the lines tell"),
     _text("evidence_source", "what says so", HANG_EVIDENCE),
+    _text("hang_line_kind", "what the line says", HANG_LINE),
+    _float("printed_after_s", "s", "seconds after the first such line of the run that prints a time", minimum=0),
+    _text("printed_at", "when, as printed: month, day and time (glog prints no year), or date and time"),
 )
 
 _FLIGHT = (

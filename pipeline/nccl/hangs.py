@@ -45,7 +45,7 @@ def hang_rows(facts: pl.DataFrame, *, num_ranks: int | None) -> list[dict[str, A
     died = _died_before(rows, min((h.first["source"], h.first["line_no"]) for h in hangs))
     size = num_ranks or max((row["enqueued"] for row in rows if row["kind"] == "world"), default=None)
     begun = {id(hang): _began(hang) for hang in hangs}
-    known = [moment for moment in begun.values() if moment is not None]
+    known = [begin for begin in begun.values() if begin is not None]
     first = min(hangs, key=lambda h: begun[id(h)] or datetime.max) if len(known) == len(hangs) else hangs[0]
     out = []
     for hang in hangs:
@@ -231,13 +231,13 @@ def _began(hang: Hang) -> datetime | None:
     """When the first rank began to wait: the time it gave up less the time it had waited. No year is printed."""
     moments = []
     for row in hang.reporters.values():
-        given_up = _moment(row["stamp"])
+        given_up = moment(row["stamp"])
         if given_up is not None and row["ran_for_ms"] is not None:
             moments.append(given_up - timedelta(milliseconds=min(row["ran_for_ms"], 10**10)))
     return min(moments, default=None)
 
 
-def _moment(stamp: str | None) -> datetime | None:
+def moment(stamp: str | None) -> datetime | None:
     """A glog stamp (MMDD HH:MM:SS.frac; the month may lack its zero) or an ISO one; glog's have no year: 2000 here."""
     if stamp is None:
         return None

@@ -12,6 +12,7 @@ from pipeline.nccl import bench, bench_op, communicators, devices, graphs, hosts
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.file_rows import file_rows
 from pipeline.nccl.flight_hangs import flight_hangs
+from pipeline.nccl.hang_lines import hang_lines
 from pipeline.nccl.hangs import hang_rows
 from pipeline.nccl.names import dump_set
 from schemas.nccl import ALL
@@ -66,6 +67,7 @@ def nccl_tables(
         tables["nccl_bench"] = bench_op.with_names(tables["nccl_bench"], paths, op=bench_operation)
         for name, frame in tables.items():
             rows[name].append(frame)
+    rows["nccl_hang_lines"] = _hang_lines(files, facts.of(told)["watchdog"])
     rows["nccl_hangs"] = [_hangs(files, facts.of(told)["watchdog"], rows["nccl_files"], num_ranks)]
     rows["nccl_hangs"].append(_flight_hangs(files, dumps))
     rows["flight_records"] = [frame.with_columns(source=pl.lit(source, pl.Int64)) for source, frame in dumps.items()]
@@ -171,6 +173,13 @@ def _hangs(
     return pl.DataFrame(rows, schema={**TABLES["nccl_hangs"].polars_schema, "source": pl.Int64}).drop(
         "source_path", "run_dir"
     )
+
+
+def _hang_lines(files: pl.DataFrame, watchdog: pl.DataFrame) -> list[pl.DataFrame]:
+    """Lines of each unit that tell of a hang."""
+    units = files.select(pl.col("source").cast(pl.Int64), "unit")
+    lines = watchdog.join(units, on="source", maintain_order="left")
+    return [hang_lines(of_unit) for of_unit in lines.partition_by("unit", maintain_order=True)]
 
 
 def _flight_hangs(files: pl.DataFrame, dumps: Mapping[int, pl.DataFrame]) -> pl.DataFrame:

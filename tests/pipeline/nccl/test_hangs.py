@@ -180,3 +180,31 @@ def test_a_small_group_does_not_blame_the_rest_of_the_job() -> None:
     text = "".join(timeout(rank, 3, op="ALLGATHER", nin=4, nout=8) for rank in (2, 3))
     row = hang(text, num_ranks=8)
     assert (row["num_ranks"], row.get("ranks_silent"), row.get("suspect")) == (2, None, None)
+
+
+DIED = "[rank3]: RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed.\n"
+
+
+def test_lines_of_a_hang_are_kept_once_per_rank() -> None:
+    rows = tables_of(DIED + timeout(0) + timeout(0) + timeout(1), num_ranks=8)["nccl_hang_lines"]
+    told = list(rows.select("line_no", "hang_line_kind", "rank", "op", "seq", "last_enqueued_seq").iter_rows())
+    assert told == [
+        (1, "died", 3, None, None, None),
+        (2, "timeout", 0, "ALLREDUCE", 7, None),
+        (3, "status", 0, None, 7, 7),
+        (8, "timeout", 1, "ALLREDUCE", 7, None),
+        (9, "status", 1, None, 7, 7),
+    ]
+    assert "Watchdog caught" in rows["text"][1]
+    assert rows["printed_after_s"].to_list() == [None, 0.0, 0.0, 0.0, 0.0]
+    assert rows["printed_at"].to_list()[1:] == ["606 09:09:08.164985344"] * 4
+
+
+def test_lines_know_how_long_after_the_first_they_were_printed() -> None:
+    text = timeout(0, stamp="E1231 23:59:58.5") + timeout(1, stamp="E1231 23:59:59.75") + timeout(2, stamp="E")
+    rows = tables_of(text, num_ranks=8)["nccl_hang_lines"].filter(hang_line_kind="timeout")
+    assert rows["printed_after_s"].to_list() == [0.0, 1.25, None]
+
+
+def test_without_a_timeout_a_failure_is_no_line_of_a_hang() -> None:
+    assert tables_of(DIED + "NCCL version 2.21.5+cuda12.4\n")["nccl_hang_lines"].is_empty()
