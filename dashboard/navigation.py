@@ -30,6 +30,7 @@ PAGES = (
     Entry("Explain", "Frontier", "frontier", "frontier"),
     Entry("Diagnose", "Failures & cost", "failures", "failures"),
     Entry("Diagnose", "Network", "network", "network"),
+    Entry("Diagnose", "Hang", "hang", "hang", is_hidden=True),
     Entry("Diagnose", "Runs", "runs", "runs"),
     Entry("Diagnose", "Run", "run", "run", is_hidden=True),
     Entry("Data", "SQL", "sql", "sql"),

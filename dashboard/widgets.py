@@ -141,6 +141,11 @@ def run_url(run_id: str) -> str:
     return f"run?run={run_id}"
 
 
+def hang_url(source_path: str, line_no: int) -> str:
+    """Address of a hang: the line, or the record of a dump, that tells of it."""
+    return f"hang?{urlencode({'at': f'{source_path}:{line_no}'})}"
+
+
 def rows(pairs: Sequence[tuple[str, str]], *, is_quiet_value: bool = False) -> None:
     """Rows of name and value. Both are HTML: pass them through `rich` or `link`."""
     left, right = ("", "value quiet") if is_quiet_value else ("quiet", "value")

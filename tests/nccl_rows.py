@@ -71,3 +71,26 @@ def hang_row(name: str = "a", **changes: Any) -> Row:
         "suspect_reason": "silent while 7 of 8 timed out on ALLREDUCE seq 118", "is_first": True,
         "evidence_source": "watchdog", "line_no": 950,
     } | changes  # fmt: skip
+
+
+def hang_line_row(kind: str = "timeout", name: str = "a", **changes: Any) -> Row:
+    """Rank 0 gave up on the collective of `hang_row`."""
+    is_timeout = kind == "timeout"
+    return _of(name) | {
+        "hang_line_kind": kind, "rank": 0, "op": "ALLREDUCE" if is_timeout else None,
+        "seq": 118 if is_timeout else None,
+        "process_group": None if is_timeout else "0", "ran_for_ms": 600_031 if is_timeout else None,
+        "timeout_ms": 600_000 if is_timeout else None, "last_enqueued_seq": None, "last_completed_seq": None,
+        "printed_at": None, "printed_after_s": None, "text": "[rank0]: Watchdog caught collective operation timeout",
+        "line_no": 950,
+    } | changes  # fmt: skip
+
+
+def flight_row(name: str = "nccl_trace_rank_0", **changes: Any) -> Row:
+    """A completed all-reduce of the default group."""
+    return _of(name) | {
+        "dump_version": "2.10", "rank": 0, "record_id": 10, "pg_name": "0", "pg_desc": "default_pg",
+        "pg_ranks": "0,1,2,3", "seq": 118, "op": "all_reduce", "profiling_name": "nccl:all_reduce", "is_p2p": False,
+        "op_state": "completed", "is_retired": True, "input_sizes": "[[1024]]", "input_dtypes": "Float",
+        "output_sizes": "[[1024]]", "output_dtypes": "Float", "created_ns": 1_700_000_000_000_000_000, "line_no": 1,
+    } | changes  # fmt: skip

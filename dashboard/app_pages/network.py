@@ -169,7 +169,8 @@ def _draw_hang(view: View, hang: dict[str, Any]) -> None:
     st.html(
         f'<h3 class="ss-section">{widgets.rich(words.hang_title(hang))}</h3>'
         f'<p class="ss-plain">{widgets.rich(words.hang_answer(hang))}</p>'
-        f'<p class="ss-note">{widgets.rich(words.hang_meta(hang))}</p>'
+        f'<p class="ss-note">{widgets.rich(words.hang_meta(hang))} · '
+        f"{widgets.link('Open this hang', widgets.hang_url(hang['source_path'], hang['line_no']))}</p>"
     )
     states = network.rank_states(hang, queries.recorded(hang).run(view.store.con))
     if states.is_empty():

@@ -11,7 +11,7 @@ from dashboard.queries.query import Query
 _FILES = "SELECT source_path FROM nccl_files WHERE {condition}"
 
 # Dumps of the flight recorder are no NCCL output, so that a hang they tell of takes its sweep from the run beside it.
-_HANGS = """SELECT h.*, coalesce(n.origin, r.origin, 'measured') AS origin, coalesce(n.sweep, r.sweep) AS sweep
+HANGS = """SELECT h.*, coalesce(n.origin, r.origin, 'measured') AS origin, coalesce(n.sweep, r.sweep) AS sweep
   FROM nccl_hangs AS h
   LEFT JOIN nccl_files AS n USING (source_path)
   LEFT JOIN (
@@ -28,7 +28,7 @@ def origins() -> Query:
     """One row per origin with NCCL output or hangs."""
     return Query(
         f"""SELECT DISTINCT origin
-FROM (SELECT origin FROM nccl_files UNION ALL SELECT origin FROM ({_HANGS}))
+FROM (SELECT origin FROM nccl_files UNION ALL SELECT origin FROM ({HANGS}))
 ORDER BY origin"""
     )
 
@@ -39,7 +39,7 @@ def sweeps(origin: str) -> Query:
         f"""SELECT sweep, sum(files)::BIGINT AS files
 FROM (
   SELECT sweep, 1 AS files FROM nccl_files WHERE origin = $origin
-  UNION ALL SELECT sweep, 0 FROM ({_HANGS}) WHERE origin = $origin
+  UNION ALL SELECT sweep, 0 FROM ({HANGS}) WHERE origin = $origin
 )
 WHERE sweep IS NOT NULL
 GROUP BY sweep
@@ -141,7 +141,7 @@ def hangs(scope: Scope) -> Query:
     """Rows of `nccl_hangs`, the first of each file first."""
     return Query(
         f"""SELECT *
-FROM ({_HANGS})
+FROM ({HANGS})
 WHERE {scope.condition}
 ORDER BY suspect IS NULL, source_path, is_first DESC, line_no""",
         scope.params,

@@ -1,0 +1,202 @@
+"""One hang: who waited for whom, when, and what says so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from dashboard import hang as hangs
+from dashboard import labels, shell, url_state, widgets
+from dashboard.charts import hang as charts
+from dashboard.charts import network as network_charts
+from dashboard.marks import STATUS
+from dashboard.network import ranks_of
+from dashboard.queries import hang as queries
+from dashboard.queries import network as network_queries
+from dashboard.queries.failures import Scope
+from dashboard.shell import View
+from dashboard.words import hang as words
+from dashboard.words import network as network_words
+
+_STATES = (
+    "rank", "state", "ahead", "last_enqueued_seq", "last_started_seq", "last_completed_seq", "waited_s", "line_no",
+    "source_path",
+)  # fmt: skip
+_VARIANTS = ("ranks", "op", "input_sizes", "input_dtypes", "output_sizes", "output_dtypes", "op_state")
+_INCIDENTS = ("hang", "suspect", "file", "ranks_reporting", "ranks_silent", "suspect_reason")
+_LINES_SHOWN = 8
+_STACKS_SHOWN = 4
+
+
+def _page(view: View) -> None:
+    place = hangs.place_of(st.query_params.get("at", ""))
+    found = queries.incident(*place).run(view.store.con) if place else pl.DataFrame()
+    if found.is_empty():
+        _draw_choice(view, is_lost=bool(place))
+        return
+    wanted = found.row(0, named=True)
+    con = view.store.con
+    collectives = queries.collectives(wanted).run(con).to_dicts()
+    head = st.container()
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        hang = {**_collective(collectives, wanted), "unit": wanted["unit"]}
+        _draw_popovers(hang)
+    lines = queries.lines(hang).run(con)
+    records = queries.records(hang, around=hangs.BEFORE).run(con) if hang["seq"] is not None else pl.DataFrame()
+    if records.is_empty():
+        records = queries.records({**hang, "seq": 0}, around=hangs.BEFORE).run(con).head(0)
+    told = hangs.states(hang, lines, records)
+    with head:
+        links = [("All hangs", "network"), ("Failures & cost", "failures"), *_runs(view, hang)]
+        meta = words.meta(hang, len(collectives), hang["num_ranks"])
+        widgets.head(words.title(hang), network_words.hang_answer(hang), meta, origins=(wanted["origin"],), links=links)
+    widgets.figures([widgets.Figure(*figure) for figure in words.figures(hang, told)])
+    _draw_ranks(view, told, spans=hangs.spans(lines, told, hang), done=hangs.activity(records))
+    _draw_sequence(view, hang, records)
+    _draw_lines(hang, lines)
+    for text in words.HOW_TO_READ:
+        widgets.note(text)
+
+
+def _draw_choice(view: View, *, is_lost: bool) -> None:
+    """No address, or one of another store: the hangs there are."""
+    found = pl.concat(
+        [network_queries.hangs(Scope(origin, None)).run(view.store.con) for origin in _origins(view)], how="vertical"
+    ) if _origins(view) else pl.DataFrame()  # fmt: skip
+    if found.is_empty():
+        widgets.head("Hang", words.NO_HANG)
+        return
+    widgets.head("Hang", "**This store has no such hang.**" if is_lost else words.NONE_CHOSEN)
+    named = found.with_columns(
+        hang=pl.Series([network_words.hang_title(row) for row in found.iter_rows(named=True)], dtype=pl.String),
+        file=pl.Series([network_words.place(row) for row in found.iter_rows(named=True)], dtype=pl.String),
+    )
+    picked = widgets.selectable_table(named, _INCIDENTS, key="incidents")
+    if picked is not None:
+        row = named.row(picked, named=True)
+        shell.follow(widgets.hang_url(row["source_path"], row["line_no"]))
+
+
+def _origins(view: View) -> list[str]:
+    return network_queries.origins().run(view.store.con)["origin"].to_list()
+
+
+def _collective(collectives: list[dict[str, Any]], wanted: dict[str, Any]) -> dict[str, Any]:
+    """The collective on screen: of several that timed out, the one that the reader chooses."""
+    names = [f"{row['source_path']}:{row['line_no']}" for row in collectives]
+    own = f"{wanted['source_path']}:{wanted['line_no']}"
+    if len(names) < 2:
+        return wanted
+    bound = url_state.one("collective", names, own)
+    by_name = dict(zip(names, collectives, strict=True))
+    chosen = st.selectbox(
+        f"Collective, of {len(names)} that timed out", names, key=bound.key, on_change=bound.on_change, width=420,
+        format_func=lambda name: words.collective_option(by_name[name]),
+    )  # fmt: skip
+    return {**wanted, **by_name[chosen]}
+
+
+def _draw_popovers(hang: dict[str, Any]) -> None:
+    shell.share_popover()
+    records = {"Flight records": queries.records(hang, around=hangs.BEFORE)} if hang["seq"] is not None else {}
+    widgets.sql_popover({
+        "Collectives": queries.collectives(hang), "Lines": queries.lines(hang), **records, "Runs": queries.runs(hang)
+    })  # fmt: skip
+
+
+def _runs(view: View, hang: dict[str, Any]) -> list[tuple[str, str]]:
+    found = queries.runs(hang).run(view.store.con)
+    return [
+        (f"Run {row['run_id']} {STATUS[row['status']].text}", widgets.run_url(row["run_id"]))
+        for row in found.head(2).iter_rows(named=True)
+    ]
+
+
+def _draw_ranks(view: View, told: pl.DataFrame, *, spans: list[hangs.Span], done: pl.DataFrame) -> None:
+    if told.is_empty():
+        widgets.note("No line says which ranks were in it.")
+        return
+    with st.container(key="hero"):
+        left, right = st.columns([0.5, 0.5] if spans or done.height else [0.7, 0.3], gap="large")
+    with left, st.container(gap="xsmall"):
+        widgets.section("Ranks", network_words.states_text(told))
+        alt = f"State of each rank: {charts.states_alt(told)}."
+        widgets.chart(network_charts.draw_ranks(told, view.tokens), key="ranks", alt=alt)
+    with right, st.container(gap="xsmall"):
+        if spans:
+            widgets.section("When each waited", "until it gave up")
+            figure = charts.draw_timeline(spans, told["rank"].to_list(), view.tokens)
+            widgets.chart(figure, key="timeline", alt=f"Time that {labels.count(len(spans), 'rank')} spent waiting.")
+        elif done.height:
+            widgets.section("When each enqueued its last collectives", "large: the last one")
+            alt = f"Last collectives of {labels.count(told.height, 'rank')} over time."
+            widgets.chart(charts.draw_activity(done, told, view.tokens), key="activity", alt=alt)
+        else:
+            widgets.section("When each waited")
+            widgets.note("These lines carry no time; older releases of PyTorch print none.")
+    shown = told.with_columns(
+        state=pl.col("detail"),
+        ahead=pl.Series([words.ahead_text(value) for value in told["ahead"]], dtype=pl.String),
+    )
+    used = [name for name in _STATES if shown[name].count()]
+    widgets.section("Each rank", "how far it had come in the group")
+    widgets.table(shown.head(64), used)
+    if shown.height > 64:
+        widgets.note(f"The first 64 of {labels.number(shown.height)} ranks; the CSV has all.")
+    widgets.csv_button(told, "hang_ranks")
+
+
+def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> None:
+    """What dumps of the flight recorder say of the collectives around the hang."""
+    if records.is_empty():
+        if hang["evidence_source"] == "watchdog":
+            widgets.section("Flight recorder")
+            widgets.note(
+                "No dump stands beside this log. TORCH_FR_BUFFER_SIZE=2000 (TORCH_NCCL_TRACE_BUFFER_SIZE in older "
+                "releases) with TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes one per rank, which tells who lacks which "
+                "collective."
+            )
+        return
+    steps = hangs.sequence(records, hang)
+    members = set(range(hang["num_ranks"] or 0)) | set(ranks_of(hang["suspect"])) | set(ranks_of(hang["ranks_silent"]))
+    present = set(queries.dumps(hang).run(view.store.con)["rank"].to_list()) | set(steps.ranks)
+    absent = sorted(members - present)
+    widgets.section("Flight recorder", "collectives of the group, by sequence number; the frame is the one that hangs")
+    figure = charts.draw_sequence(steps, hang["seq"], view.tokens)
+    widgets.chart(figure, key="sequence", alt=words.sequence_alt(steps, hang))
+    widgets.note(words.sequence_text(steps, absent))
+    brought = hangs.variants(records, hang["seq"])
+    if brought.height:
+        widgets.section(f"What ranks brought to seq {hang['seq']}", "operation, sizes and types")
+        widgets.table(brought, _VARIANTS)
+    suspects = ranks_of(hang["suspect"]) or ranks_of(hang["ranks_reporting"])
+    stacks = hangs.last_stacks(records, suspects[:_STACKS_SHOWN])
+    if stacks:
+        widgets.section("Where they were", "the Python frames of the last collective, innermost first")
+        widgets.log_lines([
+            (None, row["stack"].replace(" < ", "\n"), words.stack_title(rank, row)) for rank, row in stacks
+        ])  # fmt: skip
+
+
+def _draw_lines(hang: dict[str, Any], lines: pl.DataFrame) -> None:
+    """The lines themselves, those of this collective first."""
+    if lines.is_empty():
+        return
+    own = hangs.of_collective(lines, hang)
+    rest = lines.join(own, on=["source_path", "line_no", "hang_line_kind"], how="anti")
+    ordered = pl.concat([own, rest]).to_dicts()
+    widgets.section("Lines that say so", f"{labels.count(len(ordered), 'line')}; file and line behind each")
+    widgets.log_lines([words.evidence_line(row) for row in ordered[:_LINES_SHOWN]])
+    if len(ordered) > _LINES_SHOWN:
+        with st.expander(f"All {labels.count(len(ordered), 'line')}"):
+            widgets.table(
+                lines,
+                ("source_path", "line_no", "hang_line_kind", "rank", "op", "seq", "printed_at", "text"),
+                wide=("text",),
+            )
+    widgets.csv_button(lines, "hang_lines")
+
+
+_page(shell.begin())

@@ -1,0 +1,156 @@
+"""Charts of the page on one hang: when each rank waited, and how each stands to the collectives around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+import polars as pl
+
+from dashboard.hang import STEP_STATE, Sequence2D, Span
+from dashboard.labels import number, plain, seconds
+from dashboard.network import RANK_STATE
+from dashboard.theme import Theme
+
+_ROW, _AXIS = 20, 48
+_NAMED_RANKS = 40
+"""Ranks up to which each row carries its number."""
+_HEIGHT = 560
+
+
+def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], tokens: Theme) -> go.Figure:
+    """A row per rank: from when it began to wait to when it gave up; a rank without a line stays empty and says so."""
+    figure = go.Figure()
+    places = {rank: place for place, rank in enumerate(sorted(ranks))}
+    for state, mark in RANK_STATE.items():
+        own = [span for span in spans if span.state == state and span.rank in places]
+        if not own:
+            continue
+        color = getattr(tokens, mark.color)
+        xs: list[float | None] = []
+        ys: list[float | None] = []
+        for span in own:
+            if span.begin_s is not None:
+                xs += [span.begin_s, span.end_s, None]
+                ys += [places[span.rank], places[span.rank], None]
+        line = tokens.soft if state == "waited" else color
+        figure.add_scatter(x=xs, y=ys, mode="lines", line={"width": 4, "color": line}, hoverinfo="skip")
+        figure.add_scatter(
+            x=[span.end_s for span in own], y=[places[span.rank] for span in own], mode="markers",
+            marker={"symbol": "line-ns", "size": 12, "line": {"width": 2.5, "color": line}},
+            hovertext=[_span_hover(span) for span in own], hovertemplate="%{hovertext}<extra></extra>",
+        )  # fmt: skip
+    named = len(places) <= _NAMED_RANKS
+    quiet = sorted(set(places) - {span.rank for span in spans})
+    for rank in quiet if named else ():
+        figure.add_annotation(
+            x=0, xref="paper", y=places[rank], text="no line with a time", showarrow=False, xanchor="left", xshift=6,
+            font={"size": 12, "color": tokens.mute},
+        )  # fmt: skip
+    ticks = sorted(places) if named else sorted(places)[:: -(-len(places) // 16)]
+    figure.update_layout(
+        height=min(_ROW * max(len(places), 3) + _AXIS + 8, _HEIGHT),
+        margin={"l": 8, "r": 16, "t": 8, "b": _AXIS},
+        hoverdistance=30,
+        xaxis={"title": {"text": "Seconds from the first moment that a line tells; the stroke is the timeout"},
+               "showgrid": True, "rangemode": "tozero"},
+        yaxis={"range": [len(places) - 0.4, -0.6], "tickvals": [places[rank] for rank in ticks],
+               "ticktext": [f"rank {rank}" for rank in ticks], "ticklabelstandoff": 6},
+    )  # fmt: skip
+    return figure
+
+
+def draw_activity(told: pl.DataFrame, states: pl.DataFrame, tokens: Theme) -> go.Figure:
+    """A row per rank with a dot per collective that it enqueued (`hang.activity`); the last by its state's colour."""
+    figure = go.Figure()
+    places = {rank: place for place, rank in enumerate(states["rank"].sort())}
+    state_of = dict(states.select("rank", "state").iter_rows())
+    shown = [row for row in told.iter_rows(named=True) if row["rank"] in places]
+    colors = {state: getattr(tokens, mark.color) for state, mark in RANK_STATE.items()} | {"waited": tokens.soft}
+    figure.add_scatter(
+        x=[row["at_s"] for row in shown], y=[places[row["rank"]] for row in shown], mode="markers",
+        marker={
+            "symbol": "circle", "size": [11 if row["is_last"] else 6 for row in shown],
+            "color": [colors[state_of[row["rank"]]] if row["is_last"] else tokens.hatch for row in shown],
+        },
+        hovertext=[f"<b>Rank {row['rank']}</b>: {plain(str(row['op']))} seq {row['seq']}<br>at {seconds(row['at_s'])}"
+                   for row in shown],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+    ticks = sorted(places) if len(places) <= _NAMED_RANKS else sorted(places)[:: -(-len(places) // 16)]
+    figure.update_layout(
+        height=min(_ROW * max(len(places), 3) + _AXIS + 8, _HEIGHT),
+        margin={"l": 8, "r": 16, "t": 8, "b": _AXIS},
+        hoverdistance=20,
+        xaxis={"title": {"text": "Seconds from the first of these collectives"}, "showgrid": True},
+        yaxis={"range": [len(places) - 0.4, -0.6], "tickvals": [places[rank] for rank in ticks],
+               "ticktext": [f"rank {rank}" for rank in ticks], "ticklabelstandoff": 6},
+    )  # fmt: skip
+    return figure
+
+
+def _span_hover(span: Span) -> str:
+    waited = "" if span.begin_s is None else f"<br>waited {seconds(span.end_s - span.begin_s)}"
+    return f"<b>Rank {span.rank}</b>: {plain(span.text)}{waited}<br>gave up at {seconds(span.end_s)}"
+
+
+def draw_sequence(steps: Sequence2D, hang_seq: int, tokens: Theme) -> go.Figure:
+    """Ranks down, collectives across; the column of the hang is framed."""
+    figure = go.Figure()
+    columns = {seq: place for place, seq in enumerate(steps.seqs)}
+    rows = {rank: place for place, rank in enumerate(steps.ranks)}
+    for state, mark in STEP_STATE.items():
+        own = [(rank, seq) for rank in steps.ranks for seq in steps.seqs if steps.cells[rank][seq] == state]
+        if not own:
+            continue
+        color = getattr(tokens, mark.color)
+        is_hollow = state in ("absent", "lost")
+        figure.add_scatter(
+            x=[columns[seq] for _, seq in own], y=[rows[rank] for rank, _ in own], mode="markers",
+            marker={
+                "symbol": {"waits": "square", "differs": "diamond"}.get(state, "circle"),
+                "size": 5 if state == "lost" else 13, "color": tokens.page if is_hollow else color,
+                "line": {"width": 2, "color": color},
+            },
+            hovertext=[_cell_hover(steps, rank, seq) for rank, seq in own],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )  # fmt: skip
+    if hang_seq in columns:
+        at = columns[hang_seq]
+        figure.add_shape(
+            type="rect", x0=at - 0.5, x1=at + 0.5, y0=-0.5, y1=len(rows) - 0.5,
+            line={"width": 2, "color": tokens.ink}, layer="below",
+        )  # fmt: skip
+    named = len(rows) <= _NAMED_RANKS
+    ticks = list(rows) if named else list(rows)[:: -(-len(rows) // 16)]
+    figure.update_layout(
+        height=min((_ROW + 6) * max(len(rows), 2) + 60, _HEIGHT + 80),
+        margin={"l": 8, "r": 8, "t": 8, "b": 44},
+        hoverdistance=30,
+        xaxis={"range": [-0.7, len(columns) - 0.3], "tickvals": list(columns.values()),
+               "ticktext": [f"{seq}<br>{_short(steps.names[seq])}" for seq in columns], "tickangle": 0,
+               "title": {"text": ""}},
+        yaxis={"range": [len(rows) - 0.4, -0.6], "tickvals": [rows[rank] for rank in ticks],
+               "ticktext": [f"rank {rank}" for rank in ticks], "ticklabelstandoff": 6},
+    )  # fmt: skip
+    return figure
+
+
+def _short(op: str) -> str:
+    """An operation's name in the width of a column."""
+    name = op.strip("_")
+    return plain(name if len(name) <= 12 else f"{name[:11]}…")
+
+
+def _cell_hover(steps: Sequence2D, rank: int, seq: int) -> str:
+    word = STEP_STATE[steps.cells[rank][seq]].word
+    row = steps.told.get((rank, seq))
+    if row is None:
+        return f"<b>Rank {rank}, seq {seq}</b><br>{word}"
+    shape = plain(f"{row['op']} {row['input_sizes'] or ''} {row['input_dtypes'] or ''}".strip())
+    return f"<b>Rank {rank}, seq {seq}</b>: {word}<br>{shape}<br>{plain(str(row['op_state']))}"
+
+
+def states_alt(told: pl.DataFrame) -> str:
+    """The counts of ranks by state, for a screen reader."""
+    return ", ".join(f"{number(rows)} {state}" for state, rows in told["detail"].value_counts(sort=True).iter_rows())
