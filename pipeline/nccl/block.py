@@ -38,6 +38,9 @@ class Block:
 
 def block_of(parts: Sequence[Part]) -> Block:
     """The lines of some parts. Bytes that are not UTF-8 are replaced. A last line needs no line feed."""
+    if not parts:
+        none = np.empty(0, dtype=np.int64)
+        return Block(pl.Series("text", [], dtype=pl.String), none, none, none)
     ended = [part.data if part.data.endswith(b"\n") or not part.data else part.data + b"\n" for part in parts]
     data = ended[0] if len(ended) == 1 else b"".join(ended)
     ends = _line_ends(data)

@@ -124,7 +124,9 @@ class Communicators:
 
     def note(self, name: str, row: Row) -> None:
         """A ring, channel or network line: of the communicator that the thread is about to finish."""
-        self._pending[_thread(row)].setdefault(name, row)
+        known = self._pending[_thread(row)].setdefault(name, row)
+        if name == "ring":  # until 2.4 each channel's ring tells of those before it only
+            known["channels"] = max(known["channels"], row["channels"])
 
     def link(self, row: Row) -> None:
         """A `via` line."""

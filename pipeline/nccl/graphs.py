@@ -21,14 +21,15 @@ from pipeline.nccl.messages import Message
 WORDS = ("Trees [", "Ring ")
 # In the syntax of both Python's `re` and polars.
 _PATH = (
-    r"^(?:Channel [0-9]{1,4}/[0-9]{1,9} :?(?:[ \t]+[0-9]+)+|Ring [0-9]{1,4} : [0-9]+ -> [0-9]+ -> [0-9]+"
+    r"^(?:Channel [0-9]{1,4}(?:/[0-9]{1,9})? :?(?:[ \t]+[0-9]+)+|Ring [0-9]{1,4} : [0-9]+ -> [0-9]+ -> [0-9]+"
     r"|Trees \[[0-9].*)$"
 )
-_PATH_TEXT = re.compile(_PATH)
+_OWNER = r" comm 0x[0-9a-f]+ nRanks [0-9]+ busId [0-9a-f]+$"  # RCCL's
+_PATH_TEXT, _OWNER_TEXT = re.compile(_PATH), re.compile(_OWNER)
 _LONGEST = 900
 """A text this long, which with its prefix fills NCCL's buffer, may have been cut in the middle of a number."""
 
-_RING = r"^Channel (\d+)/\d+ :?\s+([\d\s]+)$"
+_RING = r"^Channel (\d+)(?:/\d+)? :?\s+([\d\s]+)$"
 _PLACE = r"^Ring (\d+) : (\d+) -> (\d+) -> (\d+)$"
 _BRANCH = r"\[\d+\] -?\d+(?:/-?\d+/-?\d+)?->\d+->-?\d+(?:/-?\d+/-?\d+)?"
 _CHILDREN_FIRST = r"^\[(\d+)\] -?\d+/-?\d+/-?\d+->(\d+)->(-?\d+)$"
@@ -38,18 +39,23 @@ _KEY = ["source", "comm_index", "graph", "rank_from", "rank_to"]
 
 def read_graph(message: Message, line_no: int, notes: Notes) -> bool:
     """Keep a line that tells of a ring or of trees; `is_cut`: its last number may be half of one."""
-    if _PATH_TEXT.match(message.text) is None:
+    text, has_owner = _OWNER_TEXT.subn("", message.text)
+    if _PATH_TEXT.match(text) is None:
         return False
-    is_cut = message.is_cut or len(message.text) >= _LONGEST
-    notes.add("graph", line_no, message.host, message.pid, message.tid, message.text, is_cut)
+    is_cut = message.is_cut or (len(text) >= _LONGEST and not has_owner)
+    notes.add("graph", line_no, message.host, message.pid, message.tid, text, is_cut)
     return True
 
 
 def read_graphs(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
     """Whole columns of such lines (`source`, `line_no`, `prefix`, `text`); returns those that tell nothing."""
+    has_owner = rows["text"].str.contains(_OWNER)
+    rows = rows.with_columns(
+        pl.col("text").str.replace(_OWNER, ""), is_cut=~has_owner & (pl.col("text").str.len_chars() >= _LONGEST)
+    )
     is_told = pl.col("text").str.contains(_PATH)
     told = rows.filter(is_told).join(prefixes.select("prefix", "host", "pid", "tid"), on="prefix")
-    notes.add_frame("graph", told.with_columns(is_cut=pl.col("text").str.len_chars() >= _LONGEST))
+    notes.add_frame("graph", told)
     return rows.filter(~is_told)
 
 

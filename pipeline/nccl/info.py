@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pipeline.nccl import bench, collectives, devices, graphs, transports, tuning, watchdog
+from pipeline.nccl import bench, collectives, devices, graphs, init, transports, tuning, watchdog
 from pipeline.nccl.block import Block
 from pipeline.nccl.facts import Notes
-from pipeline.nccl.line_reader import ESCAPES, FEW, LEAD_CHARS, LineReader
+from pipeline.nccl.line_reader import ESCAPES, FEW, LEAD_CHARS, SETTING, LineReader, read_setting
 from pipeline.nccl.messages import BLANKS, HEAD, Message
 
 MIN_LINES = 48
@@ -28,6 +28,11 @@ _MARK = " NCCL INFO "
 # A launcher's words, host, process, thread, device; as `messages` finds them from the end.
 _PREFIX = r"^(.*?)([A-Za-z0-9_.-]{1,255}):([0-9]{1,10}):([0-9]{1,10}) \[(-?[0-9]{1,4})\]$"
 _FEW = "|".join(FEW)
+# In the order of `line_reader`: the first of these words decides.
+_OF_INIT = {
+    "COMPLETE|Init START": "init", "Init timings": "timing", " coll channels, ": "channels", " nRanks ": "shape",
+    "Using network ": "network",
+}  # fmt: skip
 _GRAPHS = "|".join(re.escape(word) for word in graphs.WORDS)
 _HANGS = "|".join(watchdog.LITERALS)
 
@@ -99,47 +104,75 @@ def read_info(info: Info, reader: LineReader) -> None:
     _count_processes(info, notes)
     kinds = []
     for pattern in (transports.VIA, collectives.WORD, tuning.CHOICE, transports.CHANNEL, _GRAPHS, devices.WORD):
-        holds = pl.col("text").str.contains(pattern)
-        kinds.append(other.filter(holds))
-        other = other.filter(~holds)
-    links, calls, choices, rings, others_graphs, network = kinds
-    few = pl.concat(
-        [network.filter(pl.col("text").str.contains(devices.TELLING)), other.filter(pl.col("text").str.contains(_FEW))]
-    )
-    mute = [
-        network.filter(~pl.col("text").str.contains(devices.TELLING)),
-        other.filter(~pl.col("text").str.contains(_FEW)),
-        _read_few(few, info.prefixes, reader),
-    ]
+        other, held = _divided(other, pattern)
+        kinds.append(held)
+    links, calls, choices, rings, paths, network = kinds
+    mute, few = _divided(other, _FEW)
+    silent, lists = _divided(network, devices.TELLING)
+    # What tells nothing is counted.
+    counts = [_counted(rows) for rows in (mute, silent, _read_few(few, lists, info, reader))]
     if not rings.is_empty():
         of_none = graphs.read_graphs(rings, info.prefixes, notes)
-        mute.append(transports.read_rings(rings, info.prefixes, notes).join(of_none, on="at", how="semi"))
-    if not others_graphs.is_empty():
-        mute.append(graphs.read_graphs(others_graphs, info.prefixes, notes))
+        of_none = transports.read_rings(rings, info.prefixes, notes).join(of_none, on="at", how="semi")
+        counts.append(_counted(of_none))
+    if not paths.is_empty():
+        counts.append(_counted(graphs.read_graphs(paths, info.prefixes, notes)))
     if not choices.is_empty():
-        mute.append(tuning.read_choices(choices, notes))
+        counts.append(_counted(tuning.read_choices(choices, notes)))
     ends = _Ends(info.prefixes, reader.inits)
     if not links.is_empty():
-        mute.append(transports.read_links(ends.divide(links, "thread"), info.prefixes, notes))
+        counts.append(transports.read_links(ends.divide(links, "thread"), info.prefixes, notes))
     if not calls.is_empty():
-        mute.append(collectives.read_calls(ends.divide(calls, "process"), info.prefixes, notes))
-    _tally(pl.concat([rows["source"] for rows in mute]), "other", notes)
+        counts.append(_counted(collectives.read_calls(ends.divide(calls, "process"), info.prefixes, notes)))
+    _tally(pl.concat(counts), "other", notes)
+
+
+def _divided(rows: pl.DataFrame, pattern: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The lines without and those with the pattern."""
+    holds = rows["text"].str.contains(pattern)
+    if not holds.any():
+        return rows, rows.clear()
+    return rows.filter(~holds), rows.filter(holds)
+
+
+def _counted(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.group_by("source").agg(lines=pl.len())
 
 
 def _count_processes(info: Info, notes: Notes) -> None:
-    _tally(info.rows["source"], "lines", notes)
+    _tally(_counted(info.rows), "lines", notes)
     counted = info.rows.group_by("source", "prefix").agg(lines=pl.len()).join(info.prefixes, on="prefix")
     clean = pl.col("lines").filter("is_first").sum()
     notes.add_frame("process", counted.group_by("source", "host", "pid").agg(pl.col("lines").sum(), clean=clean))
 
 
-def _tally(sources: pl.Series, name: str, notes: Notes) -> None:
-    lines = sources.rename("source").value_counts(name="lines")
-    notes.add_frame("tally", lines.with_columns(name=pl.lit(name)))
+def _tally(lines: pl.DataFrame, name: str, notes: Notes) -> None:
+    notes.add_frame("tally", lines.group_by("source").agg(pl.col("lines").sum(), name=pl.lit(name)))
 
 
-def _read_few(rows: pl.DataFrame, prefixes: pl.DataFrame, reader: LineReader) -> pl.DataFrame:
-    """Lines of the kinds that are few, one by one; returns those that tell nothing."""
+def _read_few(few: pl.DataFrame, lists: pl.DataFrame, info: Info, reader: LineReader) -> pl.DataFrame:
+    """Lines of the kinds that are few, and `lists` of devices; returns those that tell nothing."""
+    mute = []
+    for words, kind in _OF_INIT.items():
+        few, rows = _divided(few, words)
+        if not rows.is_empty():
+            told = init.read_columns(kind, rows, info.prefixes, reader.notes)
+            mute.append(rows.join(told, on="at", how="anti"))
+            if kind == "init":
+                reader.inits += told.select("at", "host", "pid", "tid").iter_rows()
+    few, settings = _divided(few, SETTING)
+    for source, text, line_no, lines in _alike(settings).iter_rows():
+        if not read_setting(text, line_no, reader.notes.at(source), lines=lines):
+            mute.append(settings.filter((pl.col("source") == source) & (pl.col("text") == text)))
+    return pl.concat([*mute, _read_singly(pl.concat([few, lists]), info.prefixes, reader)])
+
+
+def _alike(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.group_by("source", "text").agg(pl.col("line_no").min(), lines=pl.len())
+
+
+def _read_singly(rows: pl.DataFrame, prefixes: pl.DataFrame, reader: LineReader) -> pl.DataFrame:
+    """Lines of the kinds that are rare; returns those that tell nothing."""
     told = rows.join(prefixes, on="prefix", maintain_order="left")
     is_mute = []
     for place, source, line_no, host, pid, tid, dev, text in told.select(

@@ -23,7 +23,7 @@ ESCAPES = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
 _ESCAPES = re.compile(ESCAPES)
 # 2.20.5+cuda12.4, 2.12.6azure3+cuda11.4, RCCL's 2.22.3-HEAD:271856d; ranks glue their banners to one another.
 _VERSION = re.compile(r"([NR]CCL) version ?:? ?(\d+\.\d+(?:\.\d+)?(?:(?![NR]CCL )[\w.+:-])*)")
-_NETWORK = re.compile(r"Using network (.+)")
+SETTING = " set by environment to "
 _ENV = re.compile(r"([NR]CCL_\w+) set by environment to (.*?)\.?\Z")
 
 
@@ -122,16 +122,15 @@ def clean(raw: str) -> str:
     return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
-def _network(message: Message, line_no: int, notes: Notes) -> bool:
-    if found := _NETWORK.match(message.text):
-        notes.add("network", line_no, message.host, message.pid, message.tid, found[1])
+def read_setting(text: str, line_no: int, notes: Notes, *, lines: int = 1) -> bool:
+    """A variable of the environment; `lines` say the same."""
+    if found := _ENV.match(text):
+        notes.count("env", line_no, found[1], found[2][:200], lines=lines)
     return found is not None
 
 
 def _setting(message: Message, line_no: int, notes: Notes) -> bool:
-    if found := _ENV.match(message.text):
-        notes.count("env", line_no, found[1], found[2][:200])
-    return found is not None
+    return read_setting(message.text, line_no, notes)
 
 
 def _version(message: Message, line_no: int, notes: Notes) -> bool:
@@ -162,8 +161,8 @@ _FEW: tuple[tuple[str, _Reader], ...] = (
     ("Init timings", _plain(init.read_timing)),
     (" coll channels, ", _plain(init.read_channels)),
     (" nRanks ", _plain(init.read_shape)),
-    ("Using network ", _plain(_network)),
-    (" set by environment to ", _plain(_setting)),
+    ("Using network ", _plain(init.read_network)),
+    (SETTING, _plain(_setting)),
     ("CCL version", _plain(_version)),
 )
 _READERS = (*_FREQUENT, *_FEW)

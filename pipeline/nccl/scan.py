@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import polars as pl
 
 from pipeline.nccl import bench, collectives, watchdog
 from pipeline.nccl.block import Block, Part, block_of
@@ -21,7 +22,8 @@ def scan(data: bytes, first_line: int, *, source: int = 0) -> Facts:
 def scan_parts(parts: Sequence[Part]) -> Facts:
     """Facts of blocks of whole lines of any files. Many small ones at once cost little more than one."""
     notes = Notes()
-    block = block_of([_without_calls(part, notes) if collectives.is_worth_it(part.data) else part for part in parts])
+    told = [part for part, is_told in zip(parts, _may_tell(parts), strict=True) if is_told]
+    block = block_of([_without_calls(part, notes) if collectives.is_worth_it(part.data) else part for part in told])
     has_nccl = block.text.str.contains("NCCL", literal=True).to_numpy()
     has_table = block.text.str.contains(bench.TABULAR).to_numpy()
     in_tables = np.isin(block.part, np.unique(block.part[has_table]))
@@ -37,6 +39,16 @@ def scan_parts(parts: Sequence[Part]) -> Facts:
     _read_nccl(block, np.flatnonzero(has_nccl), reader)
     reader.finish()
     return notes.facts()
+
+
+def _may_tell(parts: Sequence[Part]) -> list[bool]:
+    """Whether NCCL or a table of its benchmarks may stand in each part: most logs have neither, and are done with."""
+    try:
+        texts = pl.Series([part.data for part in parts], dtype=pl.Binary).cast(pl.String)
+    except pl.exceptions.ComputeError:  # not UTF-8 somewhere
+        texts = pl.Series([part.data.decode("utf-8", errors="replace") for part in parts], dtype=pl.String)
+    found: list[bool] = texts.str.contains(f"NCCL|{bench.TABULAR}").to_list()
+    return found
 
 
 def _without_calls(part: Part, notes: Notes) -> Part:

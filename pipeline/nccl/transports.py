@@ -11,16 +11,17 @@ from pipeline.nccl.messages import Message
 
 VIA = " via "
 CHANNEL = "Channel "
-# In the syntax of both Python's `re` and polars. The slash has connIndex (2.11+).
-LINK_HEAD = r"(?:Channel|CollNet) [0-9]+(?:/[0-9]+)?"
+# In the syntax of both Python's `re` and polars. The slash has connIndex (2.11+). It was "Ring" until 2.4 and "Coll"
+# until 2.9, and until 2.4 a rank beyond the network had no bracket.
+LINK_HEAD = r"(?:Channel|CollNet|Coll|Ring) [0-9]+(?:/[0-9]+)?"
 # The bracket is nvmlDev from 2.18 on, busId in hex before. RCCL names the communicator.
 LINK_ENDS = (
-    r"(?P<from>[0-9]{1,9})(?:\[[0-9a-f]+\])?(?: -> (?P<to>[0-9]{1,9})\[[0-9a-f]+\])?"
+    r"(?P<from>[0-9]{1,9})(?:\[[0-9a-f]+\])?(?: -> (?P<to>[0-9]{1,9})(?:\[[0-9a-f]+\])?)?"
     r"(?: \[(?P<direction>send|receive)\])? via (?P<via>.*?)(?: comm (?P<comm>0x[0-9a-f]+) nRanks [0-9]+)?"
 )
 _LINK = re.compile(f"{LINK_HEAD} : {LINK_ENDS}")
-# A ring: rank 0 only, one line per channel; the number behind the slash is that of the ring channels.
-RING = r"^Channel ([0-9]{1,9})/([0-9]{1,9}) :?((?:[ \t]+[0-9]+)+)$"
+# A ring: rank 0 only, one line per channel; the number behind the slash, missing until 2.4, is that of ring channels.
+RING = r"^Channel ([0-9]{1,9})(?:/([0-9]{1,9}))? :?((?:[ \t]+[0-9]+)+)$"
 _RING = re.compile(RING)
 # Whole texts only: what was cut must not become a transport of its own.
 _TRANSPORT = re.compile(
@@ -66,18 +67,22 @@ def _name(kind: re.Match[str]) -> str:
 
 
 def read_ring(message: Message, line_no: int, notes: Notes) -> bool:
-    """The ring of a channel. Kept for the first channel; long ones are cut by NCCL's own buffer."""
+    """The ring of a channel. Kept for the first channel, or for each where their number is not told.
+
+    Long ones are cut by NCCL's own buffer.
+    """
     found = _RING.match(message.text)
     if found is None:
         return False
-    if int(found[1]) == 0:
+    if int(found[1]) == 0 or found[2] is None:
+        channels = int(found[1]) + 1 if found[2] is None else int(found[2])
         order = " ".join(found[3].split())
-        notes.add("ring", line_no, message.host, message.pid, message.tid, int(found[2]), order)
+        notes.add("ring", line_no, message.host, message.pid, message.tid, channels, order)
     return True
 
 
 def read_links(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """Whole columns of `via` lines; returns those that tell nothing.
+    """Whole columns of `via` lines; returns how many `lines` of each `source` tell nothing.
 
     Args:
         rows: `source`, `line_no`, `prefix`, `text`, and `segment`: what stands on both sides of a line with which a
@@ -88,8 +93,7 @@ def read_links(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
     pieces = rows["text"].str.splitn(" : ", 2).struct
     heads = pieces["field_0"].unique()
     known_heads = heads.filter(heads.str.contains(f"^{LINK_HEAD}$"))
-    ends = pieces["field_1"].unique().drop_nulls()
-    links = pl.DataFrame({"ends": ends}).with_columns(
+    links = pl.DataFrame({"ends": pieces["field_1"].unique().drop_nulls()}).with_columns(
         pl.col("ends").str.extract_groups(f"^{LINK_ENDS}$").alias("found")
     ).unnest("found").rename({"from": "rank_from", "to": "rank_to"})  # fmt: skip
     transports = {via: told for via in links["via"].unique().drop_nulls() if (told := transport_of(via))}
@@ -99,29 +103,36 @@ def read_links(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
         transport=via.replace_strict({one: name for one, (name, _) in transports.items()}, return_dtype=pl.String),
         device=via.replace_strict({one: device for one, (_, device) in transports.items()}, return_dtype=pl.String),
     )
-    named = rows.with_columns(ends=pieces["field_1"], head=pieces["field_0"])
-    is_told = pl.col("head").is_in(known_heads.to_list()) & pl.col("ends").is_in(links["ends"].to_list())
+    named = rows.select("source", "line_no", "prefix", "segment", ends=pieces["field_1"])
+    if len(known_heads) < len(heads):
+        is_known = pieces["field_0"].is_in(known_heads.to_list())
+        strange, named = named.filter(~is_known), named.filter(is_known)
+    else:
+        strange = named.clear()
+    groups = named.group_by("source", "prefix", "segment", "ends").agg(pl.col("line_no").min(), lines=pl.len())
     found = (
-        named.filter(is_told)
-        .join(prefixes.select("prefix", "thread"), on="prefix")
+        groups.join(prefixes, on="prefix")
         .group_by("source", "thread", "segment", "ends")
-        .agg(pl.col("line_no").min(), lines=pl.len())
+        .agg(pl.col("host", "pid", "tid").first(), pl.col("line_no").min(), pl.col("lines").sum())
         .join(links, on="ends")
-        .join(prefixes.unique("thread"), on="thread")
+        .with_columns(rank_to=pl.coalesce("rank_to", "rank_from"))
     )
-    notes.add_frame("link", found.with_columns(rank_to=pl.coalesce("rank_to", "rank_from")))
-    return named.filter(~is_told)
+    notes.add_frame("link", found)
+    mute = groups.join(links, on="ends", how="anti", nulls_equal=True).select("source", "lines")
+    return pl.concat([mute, strange.group_by("source").agg(lines=pl.len())])
 
 
 def read_rings(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
     """Whole columns of rings (`source`, `line_no`, `prefix`, `text`); returns the lines that are none."""
     is_ring = pl.col("text").str.contains(RING)
     groups = pl.col("text").str.extract_groups(RING).struct
-    first = rows.filter(is_ring & pl.col("text").str.contains("^Channel 0{1,9}/")).join(prefixes, on="prefix")
+    first = rows.filter(is_ring & pl.col("text").str.contains("^Channel (?:0{1,9}/|[0-9]+ )")).join(
+        prefixes, on="prefix"
+    )
     notes.add_frame(
         "ring",
         first.with_columns(
-            channels=groups[1].cast(pl.Int64),
+            channels=pl.coalesce(groups[1].cast(pl.Int64), groups[0].cast(pl.Int64) + 1),
             order=groups[2].str.strip_chars().str.replace_all(r"[ \t]+", " "),
         ),
     )

@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-VERSIONS = ("2.4.8", "2.7.8", "2.12.12", "2.16.2", "2.18.5", "2.21.5", "2.24.3", "2.29.2", "2.22.3-RCCL")
+VERSIONS = ("2.4.8", "2.7.8", "2.12.12", "2.16.2", "2.18.5", "2.21.5", "2.24.3", "2.29.2", "2.30.3", "2.22.3-RCCL")
 OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
 
 
@@ -116,13 +116,15 @@ def _init(job: Job, rank: int, ranks: tuple[int, ...], comm_hash: str) -> None:
     if local == 0:
         for channel in range(4):
             order = " ".join(str(other) for other in range(n))
-            _say(job, rank, f"Channel {channel:02d}/04 : {order}")
+            _say(job, rank, f"Channel {channel:02d}{'/04' if v > (2, 4) else ''} : {order}")
     peer = (local + 1) % n
     is_far = ranks[peer] // job.gpus != rank // job.gpus
     inside = "P2P/CUMEM/read" if v >= (2, 18) else "P2P/IPC"
     slash = "/0" if v >= (2, 11) else ""
     for channel in range(4):
         ends = f"Channel {channel:02d}{slash} : {local}[{dev}] -> {peer}[{ranks[peer] % job.gpus}]"
+        if v <= (2, 4):
+            ends = f"Ring {channel:02d} : {local} -> {peer}" if is_far else ends.replace("Channel", "Ring")
         tail = f" comm {address} nRanks {n:02d}" if job.version.endswith("RCCL") else ""
         link = f"{ends} [send] via NET/IB/{channel % 2}/GDRDMA" if is_far else f"{ends} via {inside}"
         _say(job, rank, link + tail)

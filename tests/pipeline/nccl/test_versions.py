@@ -9,7 +9,7 @@ from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import row_of, tables_of
 
 versions = pytest.mark.parametrize("version", VERSIONS)
-TIMED = ("2.24.3", "2.29.2")
+TIMED = ("2.24.3", "2.29.2", "2.30.3")
 
 
 @versions
@@ -94,3 +94,107 @@ def test_calls_are_added_up_per_size(version: str) -> None:
 def test_the_version_is_named_once(text: str, version: str | None, flavour: str) -> None:
     row = row_of(tables_of(text)["nccl_files"])
     assert (row.get("nccl_version"), row["nccl_flavour"]) == (version, flavour)
+
+
+LINE = "n1:100:{tid} [{dev}] NCCL INFO {text}\n"
+
+
+def lines(*texts: str, tid: int = 200, dev: int = 0) -> str:
+    return "".join(LINE.format(tid=tid, dev=dev, text=text) for text in texts)
+
+
+READY = "comm 0xa0 rank 0 nranks 4 cudaDev 0 - Init COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "transport"),
+    [
+        # 2.3 and 2.4: transport/p2p.cc, shm.cc, net.cc
+        ("Ring 00 : 0[0] -> 1[1] via P2P/direct pointer", (0, 1, None), "P2P/direct pointer"),
+        ("Ring 01 : 0[0] -> 1[1] via direct shared memory", (0, 1, None), "SHM"),
+        ("Ring 00 : 3 -> 0 [receive] via NET/IB/0/GDRDMA", (3, 0, "receive"), "NET/IB/GDRDMA"),
+        ("Ring 00 : 0 -> 1 [send] via NET/Socket/0", (0, 1, "send"), "NET/Socket"),
+        # 2.6 to 2.9: transport/coll_net.cc
+        ("Coll 00 : 0 [send] via COLLNET/SHARP/0/GDRDMA", (0, 0, "send"), "COLLNET/SHARP/GDRDMA"),
+        # 2.7 to 2.17: bus ids in hex
+        ("Channel 01 : 0[1b000] -> 1[3d000] via P2P/indirect/2[af000]", (0, 1, None), "P2P/indirect"),
+        ("Channel 01 : 3[d8000] -> 0[1b000] [receive] via NET/IB/1", (3, 0, "receive"), "NET/IB"),
+        ("CollNet 00/0 : 0 [receive] via COLLNET/SHARP/0/GDRDMA", (0, 0, "receive"), "COLLNET/SHARP/GDRDMA"),
+        # 2.18 on: device numbers; a proxy of another rank in brackets
+        ("Channel 07/1 : 0[0] -> 3[3] [send] via NET/IB/2(1)/GDRDMA(PCI)", (0, 3, "send"), "NET/IB/GDRDMA(PCI)"),
+        ("Channel 07/1 : 0[0] -> 1[1] via P2P/MNNVL/read/CE", (0, 1, None), "P2P/MNNVL/read/CE"),
+        # RCCL: transport/p2p.cc
+        ("Channel 00 : 0[c1000] -> 1[c6000] via P2P/direct pointer comm 0xa0 nRanks 04", (0, 1, None),
+         "P2P/direct pointer"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("by_columns", [True, False])
+def test_every_link_line(
+    text: str, ends: tuple[int, int, str | None], transport: str, by_columns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.nccl.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    row = row_of(tables_of(lines(text, READY))["nccl_links"])
+    assert (row["rank_from"], row["rank_to"], row.get("direction")) == ends
+    assert (row["transport"], row["comm_index"]) == (transport, 1)
+
+
+@pytest.mark.parametrize("count", ["", " splitCount 3", " childCount 3"])  # 2.21, 2.24 (init.cc), 2.30
+@pytest.mark.parametrize("by_columns", [True, False])
+def test_ranks_of_a_split_find_each_other(count: str, by_columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.nccl.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    whole = (
+        "ncclCommInitRank comm 0xa{r} rank {r} nranks 4 cudaDev {r} nvmlDev {r} busId {r}000 commId 0x77 - Init {end}"
+    )
+    half = (
+        "ncclCommSplit comm 0xb{r} rank {local} nranks 2 cudaDev {r} nvmlDev {r} busId {r}000 parent 0xa{r}{count} "
+        "color {color} key {r}{end}"
+    )
+    text = ""
+    for r in range(4):
+        split = {"r": r, "local": r // 2, "count": count, "color": r % 2}
+        text += lines(
+            whole.format(r=r, end="START"), whole.format(r=r, end="COMPLETE"),
+            half.format(end="- Init START", **split), half.format(end=" - Init COMPLETE", **split), tid=200 + r, dev=r,
+        )  # fmt: skip
+    comms = tables_of(text)["nccl_communicators"]
+    assert comms.select("nranks", "ranks_seen", "parent_comm_index", "split_color", "is_membership_exact").rows() == [
+        (4, 4, None, None, True), (2, 2, 1, 0, True), (2, 2, 1, 1, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        # 2.22, 2.23 on
+        ("Init timings: rank 0 nranks 4 total 1.50 (kernels 0.10, bootstrap 0.90, allgathers 0.10, topo 0.10, graphs "
+         "0.10, connections 0.10, rest 0.10)", (1.5, 0.1, None, 0.9)),
+        ("Init timings - ncclCommInitRankConfig: rank 0 nranks 4 total 1.50 (kernels 0.10, alloc 0.20, bootstrap 0.90, "
+         "allgathers 0.10, topo 0.10, graphs 0.10, connections 0.10, rest 0.00)", (1.5, 0.1, 0.2, 0.9)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("by_columns", [True, False])
+def test_init_timings(
+    text: str, parts: tuple[float | None, ...], by_columns: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.nccl.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    (row,) = tables_of(lines(READY, text))["nccl_ranks"].to_dicts()
+    assert (row["init_time_s"], row["init_kernels_s"], row["init_alloc_s"], row["init_bootstrap_s"]) == parts
+
+
+def test_rings_that_do_not_tell_their_number() -> None:
+    """Up to 2.4 (init.cc) rank 0 printed `Channel 00 :` and the order of ranks, one line for each channel."""
+    rings = [f"Channel {channel:02d} :    0   1   2   3" for channel in range(3)]
+    tables = tables_of(lines(*rings, READY))
+    assert row_of(tables["nccl_communicators"])["ring_channels"] == 3
+    assert row_of(tables["nccl_communicators"])["ring_order"] == "0 1 2 3"
+    assert row_of(tables["nccl_files"])["num_channels"] == 3
+    assert set(tables["nccl_graphs"]["graph_channels"]) == {"0,1,2"}
+
+
+@pytest.mark.parametrize("by_columns", [True, False])
+def test_rccl_names_the_communicator_behind_rings_and_trees(by_columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.nccl.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    owner = "comm 0xa0 nRanks 04 busId c1000"
+    text = lines(f"Ring 00 : 3 -> 0 -> 1 {owner}", f"Trees [0] 1/-1/-1->0->2 {owner}", READY)
+    edges = tables_of(text)["nccl_graphs"].select("graph", "rank_from", "rank_to").rows()
+    assert set(edges) == {("ring", 0, 1), ("tree", 0, 2)}
