@@ -243,10 +243,17 @@ def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, h
 
 
 def picking_table(
-    frame: pl.DataFrame, columns: Sequence[str], *, key: str, on_select: Callable[[], None], height: int = 330
+    frame: pl.DataFrame,
+    columns: Sequence[str],
+    *,
+    key: str,
+    on_select: Callable[[], None],
+    height: int = 330,
+    wide: Sequence[str] = (),
 ) -> None:
     """A table whose rows can be picked; `on_select` runs once per pick and finds it under `key`."""
     display, config = _shown(frame, columns)
+    config |= {labels.heading(name): st.column_config.TextColumn(width="large") for name in wide}
     st.dataframe(
         display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key,
         height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),

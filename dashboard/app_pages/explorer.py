@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import bars, explorer, explorer_widgets, grid_widgets, labels, shell, url_state, widgets
+from dashboard import advisor, bars, explorer, explorer_widgets, grid_widgets, labels, shell, url_state, widgets
 from dashboard.charts import explorer as charts
 from dashboard.explorer import CUSTOM, Answer, Setup
 from dashboard.explorer_widgets import number_choice
@@ -48,7 +48,10 @@ def _page(view: View) -> None:
         found = explorer.found_for(request, setup.by)
         runs = alike.run(con)
         left_out = resolve(request, explorer.start_of(request, setup.by), explorer_widgets.wanted_knobs())[1]
-        widgets.sql_popover({"Measured runs of this model": alike})
+        cell = advisor.cell_query(setup, request, origin) if origin is not None else None
+        widgets.sql_popover(
+            {"Completed runs of this model": alike, **({"Runs of this question": cell} if cell else {})}
+        )
     with head:
         origins = ("estimated", origin) if origin and runs.height else ("estimated",)
         widgets.head(
@@ -59,6 +62,9 @@ def _page(view: View) -> None:
     if found.launchable:
         _explore(view, setup, request, runs)
     _draw_search(found)
+    if found.fitting and cell is not None:
+        rows = advisor.draw_next(view.store, request, cell, on_select=_take_next)
+        st.session_state["explorer_next"] = [Choice.of(row) for row in rows.iter_rows(named=True)]
     for text in words.HOW_TO_READ:
         widgets.note(text)
 
@@ -201,6 +207,12 @@ def _take_row() -> None:
         _take(st.session_state["explorer_top"][rows[0]])
 
 
+def _take_next() -> None:
+    rows = st.session_state.next_runs["selection"]["rows"]
+    if rows:
+        _take(st.session_state["explorer_next"][rows[0]])
+
+
 def _take(choice: Choice) -> None:
     explorer_widgets.put_choice(choice, st.session_state["explorer_top"][0])
 
@@ -222,7 +234,7 @@ def _draw_front(view: View, request: Request, found: Found, told: Answer) -> Non
 def _draw_neighbours(view: View, runs: pl.DataFrame, told: Answer, setup: Setup, request: Request) -> None:
     near = explorer.nearest(runs, told, setup, request.num_gpus) if runs.height else runs
     origin = view.chosen.origin if view.chosen else "measured"
-    widgets.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ estimated")
+    widgets.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ the hardware allows")
     widgets.note(words.like_this(near, runs.height))
     lines = [(*words.neighbour(row), widgets.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
     grid_widgets.items(lines)

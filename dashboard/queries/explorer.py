@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dashboard.queries.query import Query
 from pipeline.estimate.shape import ModelShape
 
@@ -12,6 +14,9 @@ _SHAPE = (
 )
 _LAYOUT = "num_nodes, num_gpus, dp, tp, pp, cp, ep, vpp, gas, mbs, zero_stage, recompute"
 _RANKED = "status = 'completed' AND duplicate_of IS NULL AND quarantine_reason IS NULL AND step_time_s IS NOT NULL"
+
+_SAME_MODEL = """(model = $model OR (num_layers = $num_layers AND hidden_size = $hidden_size AND num_heads = $num_heads
+    AND coalesce(num_experts, 0) = $num_experts))"""
 
 
 def models(origin: str | None) -> Query:
@@ -39,6 +44,23 @@ ORDER BY origin = $origin DESC, runs DESC, model, num_nodes""",
     )
 
 
+def cell(
+    origin: str | None, model: str, shape: ModelShape, place: Mapping[str, object], framework: str | None
+) -> Query:
+    """Every run, of any outcome, of one question: `place` is accelerator, num_gpus, seq_len and gbs_tokens."""
+    of = "\n  AND framework = $framework" if framework is not None else ""
+    told = {"framework": framework} if framework is not None else {}
+    return Query(
+        f"""SELECT *
+FROM runs
+WHERE origin = $origin AND accelerator = $accelerator AND num_gpus = $num_gpus AND seq_len = $seq_len
+  AND gbs_tokens = $gbs_tokens{of}
+  AND {_SAME_MODEL}
+ORDER BY run_id""",
+        {"origin": origin, **place, **_model_params(model, shape), **told},
+    )
+
+
 def alike(origin: str | None, model: str, shape: ModelShape, accelerator: str, *, has_estimates: bool) -> Query:
     """Completed runs of one origin, model (by name or shape) and accelerator, with their estimate where there is one.
 
@@ -52,11 +74,14 @@ def alike(origin: str | None, model: str, shape: ModelShape, accelerator: str, *
 FROM runs
 {joined}WHERE {_RANKED}
   AND runs.origin = $origin AND accelerator = $accelerator
-  AND (model = $model OR (num_layers = $num_layers AND hidden_size = $hidden_size AND num_heads = $num_heads
-    AND coalesce(num_experts, 0) = $num_experts))
+  AND {_SAME_MODEL}
 ORDER BY tokens_per_s_per_gpu DESC NULLS LAST, run_id""",
-        {
-            "origin": origin, "accelerator": accelerator, "model": model, "num_layers": shape.num_layers,
-            "hidden_size": shape.hidden_size, "num_heads": shape.num_heads, "num_experts": shape.num_experts,
-        },
-    )  # fmt: skip
+        {"origin": origin, "accelerator": accelerator, **_model_params(model, shape)},
+    )
+
+
+def _model_params(model: str, shape: ModelShape) -> dict[str, object]:
+    return {
+        "model": model, "num_layers": shape.num_layers, "hidden_size": shape.hidden_size,
+        "num_heads": shape.num_heads, "num_experts": shape.num_experts,
+    }  # fmt: skip

@@ -169,7 +169,7 @@ def facts(told: Answer, found: Found) -> list[tuple[str, str]]:
     """What the panel lists of the chosen layout."""
     slow = told.penalty or 1.0
     rows = [("The hardware allows", f"{ABOUT}{percent(told.mfu)} MFU")]
-    rows.append(("Runs like it are slower by", f"{ABOUT}{times(told.penalty)}" if told.penalty else _no_penalty(found)))
+    rows.append(("Runs like it take", f"{ABOUT}{times(told.penalty)} as long" if told.penalty else _no_penalty(found)))
     step = f"{ABOUT}{seconds(slow * told.step_time_s)}"
     rows.append(("Step, throughput", f"{step}, {ABOUT}{number(told.tokens_per_s_per_gpu / slow)} tokens/s/GPU"))
     if told.fits and found.fitting:

@@ -82,10 +82,10 @@ def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
     assert plain(words.big_number(told, "physics")[0]) == "~40.0 %"
     facts = {name: plain(value) for name, value in words.facts(told, FOUND)}
     assert facts["The hardware allows"] == "~40.0 % MFU"
-    assert facts["Runs like it are slower by"] == "~1.25 ×"
+    assert facts["Runs like it take"] == "~1.25 × as long"
     assert facts["Step, throughput"] == "~2.50 s, ~4,000 tokens/s/GPU"
     unseen = dict(words.facts(replace(told, penalty=None), replace(FOUND, ranked_by="expected")))
-    assert unseen["Runs like it are slower by"] == "unknown: no run made such a choice"
+    assert unseen["Runs like it take"] == "unknown: no run made such a choice"
 
 
 def test_a_neighbour_says_what_is_not_the_same() -> None:
