@@ -277,8 +277,11 @@ class Reader:
             tape = self._tape = self._tape or _Tape(_open(self.path), size=self.size, is_hashed=self.is_hashed)
             with tape.raw:
                 self.is_compressed = not is_resumed and tape.is_compressed
-                yield from _decompressed(tape) if self.is_compressed else _read_on(_buffered(tape))
-                tape.drain()
+                if self.is_compressed:
+                    yield from _decompressed(tape)
+                    tape.drain()
+                else:
+                    yield from iter(tape.chunk, b"")
         except (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError) as error:
             raise InputError(f"Cannot read {self.path}: {error}") from error
         except PermissionError as error:
@@ -293,7 +296,7 @@ class Reader:
 def _open(path: str) -> IO[bytes]:
     if is_url(path):
         return cast(IO[bytes], fsspec.open(path, "rb").open())
-    return Path(path).open("rb")
+    return cast(IO[bytes], open(path, "rb", buffering=0))  # chunks are larger than any buffer
 
 
 class _Tape(io.RawIOBase):
@@ -314,18 +317,19 @@ class _Tape(io.RawIOBase):
         self.head = head
         self._recent, self._held = deque([recent]), len(recent)
         self._digest = hashlib.sha256()
-        self._peeked = b""
+        self._peeked = memoryview(b"")
 
     @property
     def magic(self) -> bytes:
         """The next four bytes, which stay to be read."""
-        self._peeked = self._peeked or self._take(4)
-        return self._peeked
+        self._peeked = self._peeked or memoryview(self._take(CHUNK_BYTES))
+        return bytes(self._peeked[:4])
 
     @property
     def is_compressed(self) -> bool:
         """Whether a stream that we decompress begins here. Its size is no limit then: half a stream is damaged."""
-        found = self.magic[:2] == _GZIP or self.magic == _ZSTD
+        magic = self.magic
+        found = magic[:2] == _GZIP or magic == _ZSTD
         self._size = None if found else self._size
         return found
 
@@ -345,12 +349,16 @@ class _Tape(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # RawIOBase asks for any writable buffer
-        if self._peeked:
-            data, self._peeked = self._peeked[: len(buffer)], self._peeked[len(buffer) :]
-        else:
-            data = self._take(len(buffer))
+        if not self._peeked:
+            self._peeked = memoryview(self._take(len(buffer)))
+        data, self._peeked = self._peeked[: len(buffer)], self._peeked[len(buffer) :]
         buffer[: len(data)] = data
         return len(data)
+
+    def chunk(self) -> bytes:
+        """The next bytes, as many as one call to the system gives; none at the end."""
+        data, self._peeked = self._peeked, memoryview(b"")
+        return bytes(data) if data else self._take(CHUNK_BYTES)
 
     def drain(self) -> None:
         """Read what the decompressor left unread (bytes behind the end of its stream)."""
@@ -358,7 +366,8 @@ class _Tape(io.RawIOBase):
             pass
 
     def _take(self, count: int) -> bytes:
-        data = self.raw.read(count if self._size is None else min(count, self._size - self.position))
+        count = count if self._size is None else min(count, self._size - self.position)
+        data = self.raw.read(count) if count else b""
         if self._is_hashed:
             self._digest.update(data)
         if self.position < MARK_BYTES:

@@ -22,14 +22,18 @@ from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import Dialect, Facts
 from pipeline.parse.registry import DIALECTS, TABLES, current_versions
 from pipeline.parse.scheduler import SchedulerTable
+from pipeline.parse.sift import Sifted, sift
 from pipeline.read_nccl import NcclReader
 from pipeline.run_id import run_id
 from pipeline.sniff import SNIFF_BYTES, text_chunks
 from pipeline.store.records import Record, Records
 from schemas.scheduler import SCHEDULER_JOBS
 
-BLOCK_BYTES = 32 << 20
-"""Lines of many small files are parsed together up to this size; a larger file comes in several blocks."""
+BLOCK_BYTES = 16 << 20
+"""Lines of many small files are sifted together up to this size; a larger file comes in several blocks."""
+
+_READ_BYTES = 8 << 20
+"""What is left of several blocks is read together from this size on."""
 
 _TABLE_LIMIT_BYTES = 256 << 20
 
@@ -60,6 +64,7 @@ class _State:
     growing: Growing
     pending: list[tuple[int, bytes, int]] = field(default_factory=list)
     pending_bytes: int = 0
+    sifted: list[Sifted] = field(default_factory=list)
     extracts: list[engine.Extract] = field(default_factory=list)
     unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
     unfinished_nccl: list[tuple[int, bytes, int]] = field(default_factory=list)
@@ -97,14 +102,24 @@ class _State:
             self.unfinished.append((source, data, line))
 
     def flush(self) -> None:
+        """Sift the lines that are there, and read what is left of them once that is worth a reading."""
         if self.pending:
             block = lines.split_many(self.pending)
-            said = engine.extract(block, self.dialects, partial=self.partial, known=self.settled)
-            self.extracts.append(said)
+            self.pending, self.pending_bytes = [], 0
+            self.sifted.append(sift(block, self.dialects, partial=self.partial, known=self.settled))
             if unsettled := self.partial - set(self.settled):
-                settled = engine.settled_by(self.extracts, self.dialects)
+                settled = engine.settled_by([*self.extracts, *self.sifted], self.dialects)
                 self.settled |= {source: name for source, name in settled.items() if source in unsettled}
-        self.pending, self.pending_bytes = [], 0
+            if sum(part.text_bytes for part in self.sifted) >= _READ_BYTES:
+                self.read_sifted()
+            else:
+                self.sifted[-1] = self.sifted[-1].owned()
+
+    def read_sifted(self) -> None:
+        """Turn what was sifted so far into facts."""
+        if self.sifted:
+            self.extracts.append(engine.read(self.sifted, self.dialects))
+            self.sifted = []
 
     def discard(self, source: int) -> None:
         """Forget a file that turned out to be unreadable after some of its lines had been read."""
@@ -114,6 +129,7 @@ class _State:
 
     def merged(self) -> engine.Extract:
         self.flush()
+        self.read_sifted()
         whole = engine.merge(self.extracts, self.dialects)
         self.growing.hand_on(whole, self.nccl.frames)
         for last_line in self.unfinished_nccl:
@@ -261,14 +277,16 @@ def _read_lines(
         state.partial.add(source)
     cut_lines, line = (list(before.cut_lines), before.next_line) if before else ([], 1)
     last, last_bytes, only_nccl = b"", 0, row["kind"] == "nccl"
+    whole, whole_line = b"", line  # the last block that ends with a line feed, and its first line
     for data, first_line, left_out in lines.blocks(chunks, line):
         if not data.endswith(b"\n"):
             last, last_bytes = data, len(data) + left_out
         else:
             state.add(source, data, first_line, only_nccl=only_nccl)
-            line = first_line + data.count(b"\n")
+            whole, whole_line = data, first_line
         if left_out:
             cut_lines.append((first_line, left_out))
+    line = whole_line + lines.count(whole)
     grows = before.can_grow if before else can_grow(reader)
     offset = reader.position - last_bytes if grows else None
     whole_lines = tuple(cut for cut in cut_lines if cut[0] < line)

@@ -15,17 +15,13 @@ from types import MappingProxyType
 import polars as pl
 
 from pipeline.parse import evidence, lines
+from pipeline.parse.detect import ENDS, SIGN_LINES, SIGNS, detect
 from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform
+from pipeline.parse.sift import Sifted, sift
 from pipeline.parse.timestamps import timestamp
 
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
 """Timestamps from which a run's begin and end are read."""
-
-_SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
-SIGN_LINES = 2_000
-"""Lines within which a framework has said who it is; only a file without any sign in them is searched further."""
-
-_ENDS = pl.Schema({"source": pl.Int64, "last_line": pl.Int64})
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ class Extract:
             readings={name: facts.map(others[name]) for name, facts in self.readings.items()},
             stamps=self._edges,
             signs=self.signs.group_by("source", "literal", "is_early").agg(pl.col("hits").sum()),
-            ends=self.ends.group_by("source").agg(pl.col("last_line").max()),
+            ends=_last(self.ends),
         )
 
     @cached_property
@@ -99,7 +95,7 @@ class Extract:
         The sources have to be there from their first line on: this asks for all blocks so far, not for one of them.
         """
         early = self.signs.filter("is_early")
-        read = self.ends.group_by("source").agg(pl.col("last_line").max()).filter(pl.col("last_line") >= SIGN_LINES)
+        read = _last(self.ends).filter(pl.col("last_line") >= SIGN_LINES)
         return detect(early.join(read, on="source", how="semi"), self.dialects)
 
     @cached_property
@@ -110,10 +106,7 @@ class Extract:
 
     @property
     def _edges(self) -> pl.DataFrame:
-        line_no, last = pl.col("line_no"), pl.col("last_line")
-        is_inside = (line_no > lines.EDGE_LINES) & (line_no <= last - lines.EDGE_LINES)
-        ends = self.ends.group_by("source").agg(pl.col("last_line").max())
-        return self.stamps.join(ends, on="source").filter(~is_inside).select(SPANS.names())
+        return _outer(self.stamps, _last(self.ends))
 
 
 def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
@@ -126,56 +119,17 @@ def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
         },
         evidence=pl.concat([pl.DataFrame(schema=EVENT_FACTS), *(part.evidence for part in parts)]),
         stamps=pl.concat([pl.DataFrame(schema=SPANS), *(part.stamps for part in parts)]),
-        signs=pl.concat([pl.DataFrame(schema=_SIGNS), *(part.signs for part in parts)]),
-        ends=pl.concat([pl.DataFrame(schema=_ENDS), *(part.ends for part in parts)]),
+        signs=pl.concat([pl.DataFrame(schema=SIGNS), *(part.signs for part in parts)]),
+        ends=pl.concat([pl.DataFrame(schema=ENDS), *(part.ends for part in parts)]),
     )
 
 
-def settled_by(extracts: Sequence[Extract], dialects: Sequence[Dialect]) -> dict[int, str]:
+def settled_by(extracts: Iterable[Extract | Sifted], dialects: Sequence[Dialect]) -> dict[int, str]:
     """`Extract.settled` of several blocks together: a sign that decides may stand in any of them."""
     said = merge([], dialects)
-    signs, ends = ([getattr(part, name) for part in (said, *extracts)] for name in ("signs", "ends"))
-    return replace(said, signs=pl.concat(signs), ends=pl.concat(ends)).settled
-
-
-def anchors_of(dialects: Sequence[Dialect]) -> tuple[str, ...]:
-    """Every literal that makes a line a candidate."""
-    own = {literal for dialect in dialects for literal in (*dialect.anchors, *dialect.signature)}
-    return tuple(sorted(own | set(evidence.ANCHORS)))
-
-
-def signs_of(rows: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """How often each signature literal stands in each source, and whether early in it: SIGNS rows."""
-    literals = sorted({literal for dialect in dialects for literal in dialect.signature})
-    found = rows.filter(lines.holding(literals)).select(
-        "source",
-        is_early=pl.col("line_no") <= SIGN_LINES,
-        literal=pl.col("text").str.extract_many(literals, overlapping=True),
-    )
-    return (
-        found.explode("literal").drop_nulls().group_by("source", "literal", "is_early").agg(hits=pl.len()).cast(_SIGNS)
-    )
-
-
-def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
-    """Dialect per source: a declared one, then most distinct signature literals, most hits, the order of `dialects`.
-
-    The first SIGN_LINES decide where they hold any signature, so that a long file need not be searched for more. Who
-    declares a dialect knows its logs: a script of one's own may well print lines like those of nanoGPT.
-    """
-    counted = signs.filter(pl.col("is_early") == pl.col("is_early").any().over("source"))
-    claims = pl.DataFrame(
-        [(d.name, d.is_declared, place, sign) for place, d in enumerate(dialects) for sign in set(d.signature)],
-        schema={"dialect": pl.String, "is_declared": pl.Boolean, "place": pl.Int64, "literal": pl.String},
-        orient="row",
-    )
-    claimed = counted.join(claims, on="literal").group_by("source", "dialect", "is_declared", "place")
-    best = (
-        claimed.agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
-        .sort("source", "is_declared", "distinct", "total", "place", descending=[False, True, True, True, False])
-        .unique("source", keep="first", maintain_order=True)
-    )
-    return dict(zip(best["source"].to_list(), best["dialect"].to_list(), strict=True))
+    parts = [said, *extracts]
+    signs, ends = pl.concat(part.signs for part in parts), pl.concat(part.ends for part in parts)
+    return replace(said, signs=signs, ends=ends).settled
 
 
 def extract(
@@ -185,50 +139,38 @@ def extract(
     partial: Collection[int] = (),
     known: Mapping[int, str] = MappingProxyType({}),
 ) -> Extract:
-    """Facts of one block of lines (columns `source`, `line_no`, `text`; see `lines.split`).
+    """Facts of one block of lines; see `sift` for the arguments."""
+    return read([sift(block, dialects, partial=partial, known=known)], dialects)
 
-    Args:
-        partial: the sources that have lines in other blocks, too. All other sources are read by one dialect only.
-        known: dialects that earlier blocks have settled (`Extract.settled`); their sources are read by those only.
-    """
-    source = pl.col("source")
-    groups = {dialect.name: [s for s, name in known.items() if name == dialect.name] for dialect in dialects}
-    unsettled = block.filter(~source.is_in(list(known))) if known else block
-    rows = lines.candidates(unsettled, anchors_of(dialects))
-    signs = signs_of(rows, dialects)
-    owners = detect(signs, dialects)
-    # A file whose first SIGN_LINES lie in this block, with a sign among them, is as good as whole.
-    reach = unsettled.group_by("source").agg(first=pl.col("line_no").min(), last=pl.col("line_no").max())
-    begun = reach.filter((pl.col("first") == 1) & (pl.col("last") >= SIGN_LINES))["source"]
-    recognised = set(begun) & set(signs.filter("is_early")["source"])
-    open_ended = set(partial) - set(known) - recognised
-    parts: dict[str, list[pl.DataFrame]] = {dialect.name: [] for dialect in dialects}
-    proofs = [rows.filter(lines.holding(evidence.ANCHORS))]
-    for dialect in dialects:
-        mine = [s for s, name in owners.items() if name == dialect.name and s not in open_ended]
-        if mine or open_ended:
-            parts[dialect.name].append(rows.filter(source.is_in([*mine, *open_ended])))
-        if groups[dialect.name]:
-            settled = block.filter(source.is_in(groups[dialect.name]))
-            own = lines.candidates(settled, {*dialect.anchors, *evidence.ANCHORS})
-            parts[dialect.name].append(own)
-            proofs.append(own.filter(lines.holding(evidence.ANCHORS)))
+
+def read(blocks: Sequence[Sifted], dialects: Sequence[Dialect]) -> Extract:
+    """Facts of what was left of some blocks, in the order in which they came. At least one."""
     readings = {}
     for dialect in dialects:
-        mine_rows = [part.filter(lines.holding(dialect.anchors)) for part in parts[dialect.name]]
-        filled = [part for part in mine_rows if not part.is_empty()]
-        if filled:
-            readings[dialect.name] = _read(dialect, pl.concat(filled))
-    found = evidence.events(pl.concat(proofs))
-    edges = lines.edges(block)
+        parts = [block.candidates[dialect.name] for block in blocks if dialect.name in block.candidates]
+        if parts:
+            readings[dialect.name] = _read(dialect, pl.concat(parts))
+    ends = _last(pl.concat(block.ends for block in blocks))
+    edges = _outer(pl.concat(block.edges for block in blocks), ends)
     return Extract(
         dialects=dialects,
         readings=readings,
-        evidence=found,
-        stamps=edges.select("source", "line_no", ts=_time()).drop_nulls("ts"),
-        signs=signs,
-        ends=block.group_by("source").agg(last_line=pl.col("line_no").max()).cast(_ENDS),
+        evidence=evidence.events(pl.concat(block.proofs for block in blocks)),
+        stamps=lines.clean(edges).select("source", "line_no", ts=_time()).drop_nulls("ts"),
+        signs=pl.concat(block.signs for block in blocks),
+        ends=ends,
     )
+
+
+def _last(ends: pl.DataFrame) -> pl.DataFrame:
+    return ends.group_by("source").agg(pl.col("last_line").max())
+
+
+def _outer(rows: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
+    """Rows of the first and the last EDGE_LINES of each source, as far as it has been read (`ends`)."""
+    line_no, last = pl.col("line_no"), pl.col("last_line")
+    is_inside = (line_no > lines.EDGE_LINES) & (line_no <= last - lines.EDGE_LINES)
+    return rows.join(ends, on="source", maintain_order="left").filter(~is_inside).drop("last_line")
 
 
 def _time() -> pl.Expr:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -24,10 +24,14 @@ _MAX_STRAYS = 3
 """Layouts that hardly any line shares, after which lines are taken to have none."""
 
 _MAX_SAMPLE_CHARS = 4_096
+_MAX_KNOWN = 32
+"""Layouts that are remembered of each set of patterns."""
 
 _TOKEN = re.compile(
     r"(?P<digits>[0-9]+)|(?P<sign>(?<=[0-9][eE])[-+](?=[0-9]))|(?P<blanks> {2,})|(?P<text>.)", re.DOTALL
 )
+
+_ESCAPED = {character: re.escape(character) for character in map(chr, range(128))}
 
 
 def extract_each(lines: pl.DataFrame, patterns: Mapping[str, str]) -> pl.DataFrame:
@@ -52,11 +56,11 @@ def _by_layout(text: pl.Series, patterns: Mapping[str, str]) -> Iterator[pl.Data
         if rest.height < _MIN_LINES or strays == _MAX_STRAYS:
             break
         # The first lines are often odd ones: no speed yet, a compilation.
-        layout = _layout(rest["text"][rest.height // 2] or "", tuple(patterns.items()))
+        layout = _layout_of(rest["text"][rest.height // 2] or "", tuple(patterns.items()))
         if layout is None:
             break
-        expression, captured = layout
-        found = rest.select("place", "text", hit=pl.col("text").str.extract_groups(expression)).unnest("hit")
+        captured = layout.captured
+        found = rest.select("place", "text", hit=pl.col("text").str.extract_groups(layout.expression)).unnest("hit")
         is_mine = found["_end"].is_not_null()
         mine = found.filter(is_mine)
         strays += mine.height * 16 < rest.height
@@ -73,9 +77,37 @@ def _by_layout(text: pl.Series, patterns: Mapping[str, str]) -> Iterator[pl.Data
     yield rest.select("place", *(pl.col("text").str.extract(p).alias(name) for name, p in patterns.items()))
 
 
-@lru_cache(maxsize=256)
-def _layout(sample: str, patterns: tuple[tuple[str, str], ...]) -> tuple[str, dict[str, str]] | None:
-    """An expression for lines like `sample`, and the group that holds each pattern's capture; NULL ones are left out.
+@dataclass(frozen=True)
+class _Layout:
+    """An expression for lines that look alike, and the group that holds what each pattern captures, if anything."""
+
+    expression: str
+    captured: Mapping[str, str]
+
+    def fits(self, line: str) -> bool:
+        """Whether that line has this layout."""
+        return re.match(self.expression, line) is not None
+
+
+Patterns = tuple[tuple[str, str], ...]
+_known: dict[Patterns, list[_Layout]] = {}
+
+
+def _layout_of(sample: str, patterns: Patterns) -> _Layout | None:
+    """The layout of a line: one that is known from other lines, or its own."""
+    known = _known.setdefault(patterns, [])
+    for layout in known:
+        if layout.fits(sample):
+            return layout
+    found = _layout(sample, patterns)
+    if found:
+        known.insert(0, found)
+        del known[_MAX_KNOWN:]
+    return found
+
+
+def _layout(sample: str, patterns: Patterns) -> _Layout | None:
+    """The layout of lines like `sample`.
 
     None where a capture cannot be a group of it: it ends within a number, or overlaps another one.
     """
@@ -91,7 +123,7 @@ def _layout(sample: str, patterns: tuple[tuple[str, str], ...]) -> tuple[str, di
         return None
     opening = {span: f"g{number}" for number, span in enumerate(groups)}
     expression = _expression(sample, opening)
-    return None if expression is None else (expression, {name: opening[span] for name, span in spans.items()})
+    return None if expression is None else _Layout(expression, {name: opening[span] for name, span in spans.items()})
 
 
 def _are_nested(groups: list[tuple[int, int]]) -> bool:
@@ -116,18 +148,17 @@ def _expression(sample: str, groups: Mapping[tuple[int, int], str]) -> str | Non
     out = ["^"]
     for token in _TOKEN.finditer(sample):
         at, stop = token.span()
-        if any(at < boundary < stop for boundary in boundaries):
+        if stop - at > 1 and any(boundary in boundaries for boundary in range(at + 1, stop)):
             return None
-        out.append(_marks(at, begins, ends))
-        if token.lastgroup == "digits":
+        if at in boundaries:
+            out.append(_marks(at, begins, ends))
+        if token.lastgroup == "text":
+            out.append(_ESCAPED.get(token[0], token[0]))
+        elif token.lastgroup == "digits":
             # A cut line ends within its last number: there the count of digits tells.
             out.append(f"[0-9]{{{stop - at}}}" if stop == len(sample) else "[0-9]+")
-        elif token.lastgroup == "sign":
-            out.append("[-+]")
-        elif token.lastgroup == "blanks":
-            out.append(" {2,}")
         else:
-            out.append(re.escape(token[0]))
+            out.append("[-+]" if token.lastgroup == "sign" else " {2,}")
     out.append(_marks(len(sample), begins, ends))
     return "".join([*out, "(?P<_end>)$"])
 

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+_OF_PREFIX = pl.Schema({"prefix": pl.String, "rank": pl.Int64, "host": pl.String})
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "text": pl.String, "rank": pl.Int64, "host": pl.String})
 
 MAX_LINE_CHARS = 16_384
@@ -87,15 +88,28 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
     )
 
 
+def count(data: bytes) -> int:
+    """How many lines end in a block. With numpy, which compares many bytes at a time."""
+    return int(np.count_nonzero(_is_line_end(data)))
+
+
 def _line_ends(data: bytes) -> np.ndarray:
-    return np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n"))
+    return np.flatnonzero(_is_line_end(data))
+
+
+def _is_line_end(data: bytes) -> np.ndarray:
+    found: np.ndarray = np.frombuffer(data, dtype=np.uint8) == ord("\n")
+    return found
 
 
 def _lines_of(data: bytes, ends: np.ndarray) -> pl.Series:
     """One text per line, line feed included. Raises polars' ComputeError for bytes that are not UTF-8."""
     offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
-    raw = pa.Array.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    return pl.Series("text", raw, dtype=pl.Binary).cast(pl.String)
+    is_ascii = data.isascii()  # tenfold faster than to judge line by line whether the bytes are UTF-8
+    kind = pa.large_string() if is_ascii else pa.large_binary()
+    raw = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+    text = pl.Series("text", raw)
+    return text if is_ascii else text.cast(pl.String)
 
 
 def holding(literals: Collection[str]) -> pl.Expr:
@@ -119,46 +133,63 @@ def _whole_lines(data: bytes, first_line: int) -> bytes:
 def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
     """Lines that hold one of the literals, cleaned, in order: LINES columns and `prefix`."""
     # A colour may stand inside a literal: such lines are judged once they are clean.
-    rows = lines.filter(holding([*literals, "\x1b"]))
+    rows, is_changed = _cleaned(lines.filter(holding([*literals, "\x1b"])))
     # Cleaning cuts long lines and takes colours off, so what was there may be gone, and what was not may be there.
-    return clean(rows).filter(holding(literals))
+    return rows.filter(holding(literals)) if is_changed else rows
 
 
 def edges(lines: pl.DataFrame) -> pl.DataFrame:
-    """The first and last EDGE_LINES of each source, cleaned: they carry the times at which a run begins and ends."""
-    position = pl.col("line_no")
-    from_begin = position - position.min().over("source")
-    from_end = position.max().over("source") - position
-    return clean(lines.filter((from_begin < EDGE_LINES) | (from_end < EDGE_LINES)))
+    """The first and last EDGE_LINES of each source, as they are: they carry the times at which a run begins and ends.
+
+    The lines of a source stand together.
+    """
+    lengths = lines["source"].rle().struct.field("len").to_numpy().astype(np.int64)
+    stops = np.cumsum(lengths)
+    near = np.arange(EDGE_LINES)
+    places = np.concatenate([np.add.outer(stops - lengths, near).ravel(), np.add.outer(stops - 1, -near).ravel()])
+    of_run = np.repeat(np.arange(len(stops)), EDGE_LINES)
+    of_run = np.concatenate([of_run, of_run])
+    is_inside = (places >= (stops - lengths)[of_run]) & (places < stops[of_run])
+    return lines[np.unique(places[is_inside])]
 
 
 def clean(lines: pl.DataFrame) -> pl.DataFrame:
     """Strip line ends, colours and launcher prefixes; a line of carriage returns becomes one row per redraw."""
-    rows = lines.with_columns(pl.col("text").str.strip_chars_end("\r\n"))
-    if _any(rows, pl.col("text").str.contains("\r", literal=True)):
+    return _cleaned(lines)[0]
+
+
+def _cleaned(lines: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+    """The lines cleaned, and whether that changed more than the line ends."""
+    text = pl.col("text")
+    rows = lines.with_columns(text.str.strip_chars_end("\r\n"))
+    is_odd, is_long, is_prefixed = rows.select(
+        odd=text.str.contains("[\r\x1b]").any(),
+        long=(text.str.len_bytes() > MAX_LINE_CHARS).any(),
+        prefixed=text.str.contains(_PREFIX).any(),
+    ).row(0)
+    if is_odd and _any(rows, text.str.contains("\r", literal=True)):
         # A launcher puts its prefix in front of the physical line, so it stands for every redraw.
-        rows = rows.with_columns(pl.col("text").str.split("\r"), shared=_prefix()).explode("text")
-    if _any(rows, pl.col("text").str.len_bytes() > MAX_LINE_CHARS):
-        rows = rows.with_columns(pl.col("text").str.slice(0, MAX_LINE_CHARS))
-    if _any(rows, pl.col("text").str.contains("\x1b", literal=True)):
-        rows = rows.with_columns(pl.col("text").str.replace_all(_ANSI, ""))
-    rows = rows.with_columns(prefix=_prefix())
-    rows = rows.with_columns(text=pl.col("text").str.slice(pl.col("prefix").str.len_chars().fill_null(0)))
+        rows = rows.with_columns(text.str.split("\r"), shared=text.str.extract(f"({_PREFIX})")).explode("text")
+    if is_long:
+        rows = rows.with_columns(text.str.slice(0, MAX_LINE_CHARS))
+    if is_odd:
+        rows = rows.with_columns(text.str.replace_all(_ANSI, ""))
+    if not (is_odd or is_prefixed):
+        nothing = (pl.lit(None, dtype).alias(name) for name, dtype in _OF_PREFIX.items())
+        return rows.with_columns(nothing), is_long
+    # Half the price of a capture: the rest of the line, and by its length what stood before it.
+    rows = rows.with_columns(rest=text.str.replace(_PREFIX, ""))
+    length = text.str.len_chars() - pl.col("rest").str.len_chars()
+    rows = rows.with_columns(prefix=pl.when(length > 0).then(text.str.head(length)), text="rest").drop("rest")
     if "shared" in rows.columns:
         rows = rows.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
     prefix = pl.col("prefix")
-    if not _any(rows, prefix.is_not_null()):
-        return rows.with_columns(rank=pl.lit(None, pl.Int64), host=pl.lit(None, pl.String))
     # A log has few distinct prefixes: rank and host are read once from each.
     labels = rows.select(prefix.unique().drop_nulls()).with_columns(
         rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
         host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),
     )
-    return rows.join(labels, on="prefix", how="left", maintain_order="left")
-
-
-def _prefix() -> pl.Expr:
-    return pl.col("text").str.extract(f"({_PREFIX})")
+    return rows.join(labels, on="prefix", how="left", maintain_order="left"), True
 
 
 def _any(rows: pl.DataFrame, condition: pl.Expr) -> bool:
@@ -193,7 +224,7 @@ def blocks(
         if cut > start:
             data = b"".join([*open_line, memoryview(piece)[start:cut]])
             yield data, line, 0
-            line += data.count(b"\n")
+            line += count(data)
         open_line = [piece[cut:]] if cut < len(piece) else []
         held = length = len(piece) - cut
     if length > max_line_bytes:

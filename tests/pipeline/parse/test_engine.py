@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.parse import engine, evidence, lines
+from pipeline.parse.detect import SIGN_LINES
 from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Facts
 from pipeline.parse.registry import DIALECTS, by_name, current_versions
+from pipeline.parse.sift import anchors_of
 from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.render import render
 from schemas.registry import TABLES
@@ -52,18 +54,18 @@ class TestDetection:
         assert engine.merge(parts[:1], DIALECTS).dialect_of == {0: "picotron"}
 
     def test_early_signs_outweigh_all_later_ones(self) -> None:
-        later = "\n" * engine.SIGN_LINES + "[after training is done]\n- arguments -\n"
+        later = "\n" * SIGN_LINES + "[after training is done]\n- arguments -\n"
         assert extract("Tokens per step: 1K" + later).dialect_of == {0: "picotron"}
         assert extract(later).dialect_of == {0: "megatron"}
 
     def test_a_dialect_is_settled_once_no_later_block_can_change_it(self) -> None:
         text = "Tokens per step: 1K\n"
         assert extract(text, partial={0}).settled == {}
-        assert extract(text + "\n" * engine.SIGN_LINES, partial={0}).settled == {0: "picotron"}
-        assert extract("\n" * engine.SIGN_LINES + text, partial={0}).settled == {}
+        assert extract(text + "\n" * SIGN_LINES, partial={0}).settled == {0: "picotron"}
+        assert extract("\n" * SIGN_LINES + text, partial={0}).settled == {}
 
     def test_a_block_alone_does_not_settle_what_an_earlier_one_said(self) -> None:
-        first, second = "[after training is done]\n- arguments -\n", "Tokens per step: 1K\n" + "\n" * engine.SIGN_LINES
+        first, second = "[after training is done]\n- arguments -\n", "Tokens per step: 1K\n" + "\n" * SIGN_LINES
         parts = [
             engine.extract(lines.split(0, data.encode(), line), DIALECTS, partial={0})
             for data, line in ((first, 1), (second, 3))
@@ -73,7 +75,7 @@ class TestDetection:
 
     def test_a_settled_file_is_read_by_its_dialect_alone(self) -> None:
         line = "[Rank 0] step=10, skipped=0, lr=[1e-05], mom=[0.9]\nStep: 1 | Loss: 2.5 | Tokens/s/GPU: 1K | x\n"
-        block = lines.split(0, line.encode(), engine.SIGN_LINES + 5)
+        block = lines.split(0, line.encode(), SIGN_LINES + 5)
         assert len(engine.extract(block, DIALECTS, partial={0}).readings) > 1
         assert list(engine.extract(block, DIALECTS, partial={0}, known={0: "picotron"}).readings) == ["picotron"]
 
@@ -194,7 +196,7 @@ def test_an_anchor_is_in_every_line_that_gives_a_step() -> None:
         for data in render(run).values():
             found = extract(data)
             texts = lines.split(0, data).join(found.facts.steps.select("line_no").unique(), on="line_no")["text"]
-            assert texts.str.contains_any(list(engine.anchors_of(DIALECTS))).all()
+            assert texts.str.contains_any(list(anchors_of(DIALECTS))).all()
 
 
 def test_every_evidence_pattern_has_a_known_kind_and_is_reachable_through_its_literals() -> None:

@@ -121,8 +121,9 @@ def test_the_line_as_printed_has_a_layout_with_every_capture(name: str) -> None:
     patterns, line = FORMATS[name]
     layout = layouts._layout(line, tuple(patterns.items()))
     assert layout is not None
-    expression, captured = layout
-    found = pl.DataFrame({"text": [line]}).select(pl.col("text").str.extract_groups(expression)).to_series().struct
+    captured = layout.captured
+    whole = pl.DataFrame({"text": [line]}).select(pl.col("text").str.extract_groups(layout.expression))
+    found = whole.to_series().struct
     alone = one_by_one(pl.DataFrame({"text": [line]}), patterns).row(0, named=True)
     assert {name: found.field(group).item() for name, group in captured.items()} == {
         name: alone[name] for name in captured

@@ -1,0 +1,57 @@
+"""Whose file is it? Each framework prints literals that no other one does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from pipeline.parse import lines
+from pipeline.parse.protocol import Dialect
+
+SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
+"""How often a signature literal stands in a source."""
+
+ENDS = pl.Schema({"source": pl.Int64, "last_line": pl.Int64})
+"""How far a source has been read."""
+
+SIGN_LINES = 2_000
+"""Lines within which a framework has said who it is; only a file without any sign in them is searched further."""
+
+
+def signs_of(rows: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """How often each signature literal stands in each source, and whether early in it: SIGNS rows."""
+    if rows.is_empty():
+        return pl.DataFrame(schema=SIGNS)
+    literals = sorted({literal for dialect in dialects for literal in dialect.signature})
+    found = rows.filter(lines.holding(literals)).select(
+        "source",
+        is_early=pl.col("line_no") <= SIGN_LINES,
+        literal=pl.col("text").str.extract_many(literals, overlapping=True),
+    )
+    return (
+        found.explode("literal").drop_nulls().group_by("source", "literal", "is_early").agg(hits=pl.len()).cast(SIGNS)
+    )
+
+
+def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
+    """Dialect per source: a declared one, then most distinct signature literals, most hits, the order of `dialects`.
+
+    The first SIGN_LINES decide where they hold any signature, so that a long file need not be searched for more. Who
+    declares a dialect knows its logs: a script of one's own may well print lines like those of nanoGPT.
+    """
+    if signs.is_empty():
+        return {}
+    counted = signs.filter(pl.col("is_early") == pl.col("is_early").any().over("source"))
+    claims = pl.DataFrame(
+        [(d.name, d.is_declared, place, sign) for place, d in enumerate(dialects) for sign in set(d.signature)],
+        schema={"dialect": pl.String, "is_declared": pl.Boolean, "place": pl.Int64, "literal": pl.String},
+        orient="row",
+    )
+    claimed = counted.join(claims, on="literal").group_by("source", "dialect", "is_declared", "place")
+    best = (
+        claimed.agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
+        .sort("source", "is_declared", "distinct", "total", "place", descending=[False, True, True, True, False])
+        .unique("source", keep="first", maintain_order=True)
+    )
+    return dict(zip(best["source"].to_list(), best["dialect"].to_list(), strict=True))

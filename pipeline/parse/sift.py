@@ -1,0 +1,128 @@
+"""The first pass over a block of lines: which of them anyone may read, and what tells whose file it is.
+
+Most lines of most logs say nothing. What is left of several blocks is read together (`pipeline.parse.engine`): every
+pattern that a dialect tries costs about a millisecond however few lines there are, because polars compiles it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+import polars as pl
+
+from pipeline.parse import evidence, lines
+from pipeline.parse.detect import ENDS, SIGN_LINES, detect, signs_of
+from pipeline.parse.protocol import Dialect
+
+
+@dataclass(frozen=True)
+class Sifted:
+    """What is left of a block.
+
+    Attributes:
+        candidates: cleaned lines by dialect, of each source that it may turn out to own.
+        proofs: cleaned lines that may be evidence.
+        edges: the first and the last lines of each source, as they are.
+        signs: how often each signature literal stands in each source; of a settled one, only until it was settled.
+        ends: last line of each source.
+    """
+
+    candidates: Mapping[str, pl.DataFrame]
+    proofs: pl.DataFrame
+    edges: pl.DataFrame
+    signs: pl.DataFrame
+    ends: pl.DataFrame
+
+    @cached_property
+    def text_bytes(self) -> int:
+        """Size of the lines that are left."""
+        frames = (*self.candidates.values(), self.proofs)
+        return sum(int(frame["text"].str.len_bytes().sum()) for frame in frames)
+
+    def owned(self) -> Sifted:
+        """The same without a hold on the block: until then, a few lines keep all of its bytes in memory."""
+        return replace(
+            self,
+            candidates={name: _owned(frame) for name, frame in self.candidates.items()},
+            proofs=_owned(self.proofs),
+            edges=_owned(self.edges),
+        )
+
+
+def _owned(frame: pl.DataFrame) -> pl.DataFrame:
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    return frame.with_columns(
+        pl.Series(name, frame[name].to_arrow(compat_level=pl.CompatLevel.oldest())) for name in texts
+    )
+
+
+def anchors_of(dialects: Sequence[Dialect]) -> tuple[str, ...]:
+    """Every literal that makes a line a candidate."""
+    own = {literal for dialect in dialects for literal in (*dialect.anchors, *dialect.signature)}
+    return tuple(sorted(own | set(evidence.ANCHORS)))
+
+
+def sift(
+    block: pl.DataFrame,
+    dialects: Sequence[Dialect],
+    *,
+    partial: Collection[int] = (),
+    known: Mapping[int, str] = MappingProxyType({}),
+) -> Sifted:
+    """The lines of a block that matter (columns `source`, `line_no`, `text`; see `lines.split`).
+
+    Args:
+        partial: the sources that have lines in other blocks, too. All other sources are read by one dialect only.
+        known: dialects that earlier blocks have settled (`Extract.settled`); their sources are read by those only.
+    """
+    reach = _reach(block)
+    present = set(reach["source"])
+    settled = {source: name for source, name in known.items() if source in present}
+    unsettled = _of(block, present - settled.keys(), present)
+    rows = lines.candidates(unsettled, anchors_of(dialects))
+    signs = signs_of(rows, dialects)
+    owners = detect(signs, dialects)
+    # A file whose first SIGN_LINES lie in this block, with a sign among them, is as good as whole.
+    begun = reach.filter((pl.col("first") == 1) & (pl.col("last") >= SIGN_LINES))["source"]
+    recognised = set(begun) & set(signs.filter("is_early")["source"])
+    open_ended = set(partial) - set(known) - recognised
+    parts: dict[str, list[pl.DataFrame]] = {}
+    proofs = [rows.filter(lines.holding(evidence.ANCHORS))]
+    for dialect in dialects:
+        mine = {source for source, name in owners.items() if name == dialect.name} | open_ended
+        if mine and not rows.is_empty():
+            parts.setdefault(dialect.name, []).append(rows.filter(pl.col("source").is_in(list(mine))))
+        theirs = {source for source, name in settled.items() if name == dialect.name}
+        if theirs:
+            own = lines.candidates(_of(block, theirs, present), {*dialect.anchors, *evidence.ANCHORS})
+            parts.setdefault(dialect.name, []).append(own)
+            proofs.append(own.filter(lines.holding(evidence.ANCHORS)))
+    anchors = {dialect.name: dialect.anchors for dialect in dialects}
+    found = {name: pl.concat(frames).filter(lines.holding(anchors[name])) for name, frames in parts.items()}
+    return Sifted(
+        candidates={name: frame for name, frame in found.items() if not frame.is_empty()},
+        proofs=pl.concat(proofs),
+        edges=lines.edges(block),
+        signs=signs,
+        ends=reach.select("source", last_line="last").cast(ENDS),
+    )
+
+
+def _of(block: pl.DataFrame, sources: Collection[int], present: Collection[int]) -> pl.DataFrame:
+    if len(sources) == len(present):
+        return block
+    return block.filter(pl.col("source").is_in(list(sources))) if sources else block.clear()
+
+
+def _reach(block: pl.DataFrame) -> pl.DataFrame:
+    """First and last line of each source of a block: `source`, `first`, `last`."""
+    stretches = block["source"].rle().struct.unnest()
+    lengths = stretches["len"].to_numpy().astype(np.int64)
+    stops = np.cumsum(lengths)
+    line_no = block["line_no"]
+    told = pl.DataFrame({"source": stretches["value"], "first": line_no[stops - lengths], "last": line_no[stops - 1]})
+    return told.group_by("source").agg(pl.col("first").min(), pl.col("last").max())
