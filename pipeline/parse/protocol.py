@@ -9,7 +9,8 @@ facts into attempts, configurations and outcomes. A new log format is one file w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 import polars as pl
 
@@ -126,6 +127,19 @@ class Dialect:
     is_declared: bool = False
     claims: int = 0
     narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def needed(self) -> frozenset[str]:
+        """Literals of which every line that any of the functions is handed holds one."""
+        silent = {one.name for one in fields(self) if getattr(self, one.name) is one.default}
+        if {"steps", "settings", "gauges", "events"} - silent - self.narrowed.keys():
+            return frozenset(self.anchors)
+        return frozenset(literal for literals in self.narrowed.values() for literal in literals)
+
+    @cached_property
+    def is_anchored(self) -> bool:
+        """Whether a line that holds a needed literal cannot but hold an anchor."""
+        return all(any(anchor in literal for anchor in self.anchors) for literal in self.needed)
 
 
 @dataclass(frozen=True)

@@ -82,34 +82,51 @@ def sift(
     reach = _reach(block)
     present = set(reach["source"])
     settled = {source: name for source, name in known.items() if source in present}
-    unsettled = _of(block, present - settled.keys(), present)
-    rows = lines.candidates(unsettled, anchors_of(dialects))
+    begun = _begun(reach, partial) - settled.keys()
+    early_signs = signs_of(_first_lines(_of(block, begun, present), dialects), dialects)
+    told = detect(early_signs, dialects)
+    rows = lines.candidates(_of(block, present - settled.keys() - told.keys(), present), anchors_of(dialects))
     signs = signs_of(rows, dialects)
-    owners = detect(signs, dialects)
-    # A file whose first SIGN_LINES lie in this block, with a sign among them, is as good as whole.
-    begun = reach.filter((pl.col("first") == 1) & (pl.col("last") >= SIGN_LINES))["source"]
-    recognised = set(begun) & set(signs.filter("is_early")["source"])
-    open_ended = set(partial) - set(known) - recognised
+    guessed = detect(signs, dialects)
+    open_ended = set(partial) - settled.keys() - told.keys()
     parts: dict[str, list[pl.DataFrame]] = {}
     proofs = [rows.filter(lines.holding(evidence.ANCHORS))]
+    owners = settled | told
     for dialect in dialects:
-        mine = {source for source, name in owners.items() if name == dialect.name} | open_ended
-        if mine and not rows.is_empty():
-            parts.setdefault(dialect.name, []).append(rows.filter(pl.col("source").is_in(list(mine))))
-        theirs = {source for source, name in settled.items() if name == dialect.name}
+        theirs = {source for source, name in owners.items() if name == dialect.name}
         if theirs:
-            own = lines.candidates(_of(block, theirs, present), {*dialect.anchors, *evidence.ANCHORS})
-            parts.setdefault(dialect.name, []).append(own)
-            proofs.append(own.filter(lines.holding(evidence.ANCHORS)))
-    anchors = {dialect.name: dialect.anchors for dialect in dialects}
-    found = {name: pl.concat(frames).filter(lines.holding(anchors[name])) for name, frames in parts.items()}
+            near = lines.candidates(_of(block, theirs, present), dialect.needed | set(evidence.ANCHORS))
+            own = near.filter(lines.holding(dialect.needed))
+            parts.setdefault(dialect.name, []).append(own if dialect.is_anchored else _anchored(own, dialect))
+            proofs.append(near.filter(lines.holding(evidence.ANCHORS)))
+        mine = {source for source, name in guessed.items() if name == dialect.name} | open_ended
+        if mine and not rows.is_empty():
+            guess = rows.filter(pl.col("source").is_in(list(mine)))
+            parts.setdefault(dialect.name, []).append(_anchored(guess, dialect))
+    found = {name: pl.concat(frames) for name, frames in parts.items()}
     return Sifted(
         candidates={name: frame for name, frame in found.items() if not frame.is_empty()},
         proofs=pl.concat(proofs),
         edges=lines.edges(block),
-        signs=signs,
+        signs=pl.concat([early_signs, signs]),
         ends=reach.select("source", last_line="last").cast(ENDS),
     )
+
+
+def _anchored(rows: pl.DataFrame, dialect: Dialect) -> pl.DataFrame:
+    return rows.filter(lines.holding(dialect.anchors))
+
+
+def _begun(reach: pl.DataFrame, partial: Collection[int]) -> set[int]:
+    """Sources whose first SIGN_LINES lie in this block: with a sign among those, a file is as good as whole."""
+    is_long = (pl.col("last") >= SIGN_LINES) | ~pl.col("source").is_in(list(partial))
+    return set(reach.filter((pl.col("first") == 1) & is_long)["source"])
+
+
+def _first_lines(block: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """The first SIGN_LINES of each source, as far as they may hold a sign."""
+    signatures = {literal for dialect in dialects for literal in dialect.signature}
+    return lines.candidates(block.filter(pl.col("line_no") <= SIGN_LINES), signatures)
 
 
 def _of(block: pl.DataFrame, sources: Collection[int], present: Collection[int]) -> pl.DataFrame:
