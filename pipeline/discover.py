@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
+from functools import cache, partial
 from pathlib import PurePosixPath
 
 import polars as pl
@@ -57,8 +58,9 @@ def discover(
         FOUND rows, sorted by path.
     """
     by_directory: dict[str, list[tuple[Entry, str]]] = defaultdict(list)
+    kind_of = cache(partial(file_kind, dialects=dialects))  # a sweep repeats a few names
     for entry in entries:
-        kind = file_kind(_name(entry.path), dialects) if entry.is_file else "unknown"
+        kind = kind_of(_name(entry.path)) if entry.is_file else "unknown"
         if kind in ("other", "memory") or _name(entry.path).endswith(".json"):
             kind = names.kind_of(entry.path) or kind
         if kind == "other" and entry.path in named:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cache
 
 import polars as pl
 
@@ -14,7 +13,7 @@ from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
 from pipeline.estimate.runs import estimate_runs
 from pipeline.hardware import load_accelerators
-from pipeline.landing import canonical, has_marker, list_files
+from pipeline.landing import canonical, list_files, marker_above
 from pipeline.parse.assemble import assemble
 from pipeline.parse.outcome import STALE_AFTER
 from pipeline.parse.protocol import Dialect
@@ -46,7 +45,7 @@ def find(paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.
     entries = {entry.path: entry for path in paths for entry in list_files(path)}  # paths may overlap
     found = discover(
         entries.values(),
-        is_simulated=cache(lambda place: has_marker(place, MARKER_NAME)),
+        is_simulated=marker_above(MARKER_NAME),
         named={canonical(path) for path in paths},
         dialects=dialects,
     )

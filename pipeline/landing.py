@@ -8,10 +8,10 @@ import io
 import os
 import zlib
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import cache
 from stat import S_ISDIR, S_ISREG
 from typing import IO, Any, cast
 
@@ -183,12 +183,18 @@ def _modified(info: Mapping[str, Any]) -> float:
     return float(stamp)
 
 
-def has_marker(directory: str, marker: str) -> bool:
-    """Whether `directory` or one above it holds a file of that name (local paths only)."""
-    if is_url(directory):
-        return False
-    path = Path(directory)
-    return any(os.path.exists(parent / marker) for parent in (path, *path.parents))
+def marker_above(marker: str) -> Callable[[str], bool]:
+    """Tells of a directory whether it or one above it holds a file of that name (local paths only).
+
+    What is above is looked at once, however many directories are asked about.
+    """
+
+    @cache
+    def is_marked(directory: str) -> bool:
+        parent = os.path.dirname(directory)
+        return os.path.exists(os.path.join(directory, marker)) or (parent != directory and is_marked(parent))
+
+    return lambda directory: not is_url(directory) and is_marked(directory)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import cached_property
+from functools import cache, cached_property
 
 import polars as pl
 
@@ -167,6 +167,7 @@ class Facts:
     events: pl.DataFrame
 
     @classmethod
+    @cache
     def empty(cls) -> Facts:
         """No facts at all."""
         return cls(*(pl.DataFrame(schema=s) for s in (STEP_FACTS, SETTING_FACTS, GAUGE_FACTS, EVENT_FACTS)))
@@ -184,7 +185,9 @@ class Facts:
     @classmethod
     def concat(cls, parts: Iterable[Facts]) -> Facts:
         """All facts of several blocks, in the order given."""
-        parts = [cls.empty(), *parts]
+        parts = [part for part in parts if part is not cls.empty()]
+        if len(parts) < 2:
+            return parts[0] if parts else cls.empty()
         return cls(
             steps=pl.concat([p.steps for p in parts]),
             settings=pl.concat([p.settings for p in parts]),

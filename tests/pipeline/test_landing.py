@@ -18,7 +18,7 @@ import zstandard
 
 from pipeline import landing
 from pipeline.errors import InputError, SweepscopeError, UsageError
-from pipeline.landing import Reader, has_marker, list_files
+from pipeline.landing import Reader, list_files, marker_above
 
 LOG = b"".join(b"Step: %d | Loss: 7.0\n" % i for i in range(20_000))
 
@@ -365,6 +365,7 @@ class Unseekable(io.BytesIO):
 def test_a_marker_holds_for_everything_below_it(tmp_path: Path) -> None:
     (tmp_path / "sweep" / "run").mkdir(parents=True)
     (tmp_path / "sweep" / "MARK").write_text("")
-    assert has_marker(str(tmp_path / "sweep" / "run"), "MARK")
-    assert not has_marker(str(tmp_path), "MARK")
-    assert not has_marker("memory://sweep/run", "MARK")
+    is_marked = marker_above("MARK")
+    assert is_marked(str(tmp_path / "sweep" / "run"))
+    assert not is_marked(str(tmp_path))
+    assert not is_marked("memory://sweep/run")
