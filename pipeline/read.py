@@ -29,7 +29,7 @@ from pipeline.sniff import SNIFF_BYTES, text_chunks
 from pipeline.store.records import Record, Records
 from schemas.scheduler import SCHEDULER_JOBS
 
-BLOCK_BYTES = 16 << 20
+BLOCK_BYTES = 12 << 20
 """Lines of many small files are sifted together up to this size; a larger file comes in several blocks."""
 
 _READ_BYTES = 8 << 20

@@ -16,8 +16,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-_OF_PREFIX = pl.Schema({"prefix": pl.String, "rank": pl.Int64, "host": pl.String})
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "text": pl.String, "rank": pl.Int64, "host": pl.String})
+
+_NO_PREFIX = [
+    pl.lit(None, dtype).alias(name)
+    for name, dtype in {"prefix": pl.String, "rank": pl.Int64, "host": pl.String}.items()
+]
 
 MAX_LINE_CHARS = 16_384
 """A longer line is cut before any pattern sees it: the longest real metric lines are below 2,000 characters."""
@@ -132,6 +136,8 @@ def _whole_lines(data: bytes, first_line: int) -> bytes:
 
 def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
     """Lines that hold one of the literals, cleaned, in order: LINES columns and `prefix`."""
+    if lines.is_empty():
+        return lines.with_columns(_NO_PREFIX)
     # A colour may stand inside a literal: such lines are judged once they are clean.
     rows, is_changed = _cleaned(lines.filter(holding([*literals, "\x1b"])))
     # Cleaning cuts long lines and takes colours off, so what was there may be gone, and what was not may be there.
@@ -162,21 +168,21 @@ def _cleaned(lines: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     """The lines cleaned, and whether that changed more than the line ends."""
     text = pl.col("text")
     rows = lines.with_columns(text.str.strip_chars_end("\r\n"))
-    is_odd, is_long, is_prefixed = rows.select(
-        odd=text.str.contains("[\r\x1b]").any(),
+    is_redrawn, is_coloured, is_long, is_prefixed = rows.select(
+        redrawn=text.str.contains("\r", literal=True).any(),
+        coloured=text.str.contains("\x1b", literal=True).any(),
         long=(text.str.len_bytes() > MAX_LINE_CHARS).any(),
         prefixed=text.str.contains(_PREFIX).any(),
     ).row(0)
-    if is_odd and _any(rows, text.str.contains("\r", literal=True)):
+    if is_redrawn:
         # A launcher puts its prefix in front of the physical line, so it stands for every redraw.
         rows = rows.with_columns(text.str.split("\r"), shared=text.str.extract(f"({_PREFIX})")).explode("text")
     if is_long:
         rows = rows.with_columns(text.str.slice(0, MAX_LINE_CHARS))
-    if is_odd:
+    if is_coloured:
         rows = rows.with_columns(text.str.replace_all(_ANSI, ""))
-    if not (is_odd or is_prefixed):
-        nothing = (pl.lit(None, dtype).alias(name) for name, dtype in _OF_PREFIX.items())
-        return rows.with_columns(nothing), is_long
+    if not (is_redrawn or is_coloured or is_prefixed):
+        return rows.with_columns(_NO_PREFIX), is_long
     # Half the price of a capture: the rest of the line, and by its length what stood before it.
     rows = rows.with_columns(rest=text.str.replace(_PREFIX, ""))
     length = text.str.len_chars() - pl.col("rest").str.len_chars()
@@ -190,10 +196,6 @@ def _cleaned(lines: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
         host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),
     )
     return rows.join(labels, on="prefix", how="left", maintain_order="left"), True
-
-
-def _any(rows: pl.DataFrame, condition: pl.Expr) -> bool:
-    return bool(rows.select(condition.any()).item())
 
 
 def blocks(

@@ -239,13 +239,14 @@ def said_settings(lines: pl.DataFrame, patterns: Iterable[tuple[str, str]]) -> p
     near = lines.filter(pl.col("text").str.contains("|".join(f"(?:{pattern})" for _, pattern in pairs)))
     if near.is_empty():
         return pl.DataFrame(schema=SETTING_FACTS)
-    return pl.concat(
-        near.select(
-            "source",
-            "line_no",
-            name=pl.lit(name),
-            value=pl.col("text").str.extract(pattern),
-            setting_source=pl.lit("log_line"),
-        ).drop_nulls("value")
-        for name, pattern in pairs
-    )
+    texts = near.select("text").unique(maintain_order=True)
+    places = near.select("source", "line_no", "text")
+    found = [pl.DataFrame(schema=SETTING_FACTS)]
+    for name, pattern in pairs:
+        said = texts.with_columns(value=pl.col("text").str.extract(pattern)).drop_nulls("value")
+        if not said.is_empty():
+            rows = places.join(said, on="text", maintain_order="left")
+            found.append(
+                conform(rows.with_columns(name=pl.lit(name), setting_source=pl.lit("log_line")), SETTING_FACTS)
+            )
+    return pl.concat(found)

@@ -70,22 +70,19 @@ def size(text: pl.Expr) -> pl.Expr:
 
 
 def _human(text: pl.Expr) -> pl.Expr:
-    text = text.str.strip_chars()
-    return _rounded(number(text.str.strip_chars_end("KMBGTPQ ")) * _scale(text, _HUMAN))
+    return _rounded(_scaled(text, _HUMAN))
 
 
 def _size(text: pl.Expr) -> pl.Expr:
+    return _scaled(text, _BYTES).round(0).cast(pl.Int64, strict=False)
+
+
+def _scaled(text: pl.Expr, units: Mapping[str, float]) -> pl.Expr:
+    """A number times what the unit at its end stands for; "" is the unit of a bare number, where there is one."""
     text = text.str.strip_chars()
-    value = number(text.str.strip_chars_end("KMGTiB").str.strip_chars_end())
-    return (value * _scale(text, _BYTES)).round(0).cast(pl.Int64, strict=False)
-
-
-def _scale(text: pl.Expr, units: Mapping[str, float]) -> pl.Expr:
-    """What the unit at the end of each text stands for; "" is the unit of a bare number, where there is one."""
-    scale = pl.lit(units.get(""), pl.Float64)
-    for unit in sorted(filter(None, units), key=len):
-        scale = pl.when(text.str.ends_with(unit)).then(units[unit]).otherwise(scale)
-    return scale
+    value = text.str.strip_chars_end("".join(sorted(set("".join(units)))))
+    unit = text.str.slice(value.str.len_chars())
+    return number(value.str.strip_chars_end()) * unit.replace_strict(units, default=None, return_dtype=pl.Float64)
 
 
 def _once(text: pl.Expr, convert: Callable[[pl.Expr], pl.Expr], dtype: type[pl.DataType]) -> pl.Expr:
