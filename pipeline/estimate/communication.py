@@ -43,14 +43,16 @@ def hops(size: Array) -> Array:
     return np.minimum(size - 1.0, 4.0 * np.log2(np.maximum(size, 1.0)))
 
 
-def gather_s(full_bytes: Array, size: Array, bytes_per_s: Array, hop_s: Array) -> Array:
-    """All-gather or reduce-scatter of a tensor of `full_bytes`: (d-1)/d of it over each link (d the group's size)."""
-    return (size - 1.0) / size * full_bytes / bytes_per_s + hops(size) * hop_s
+def all_reduce_s(
+    full_bytes: Array, size: Array, bytes_per_s: Array, hop_s: Array, *, is_split: Array | float = 0.0
+) -> Array:
+    """All-reduce of a tensor of `full_bytes`: twice (d-1)/d of it over each link (d the group's size).
 
-
-def all_reduce_s(full_bytes: Array, size: Array, bytes_per_s: Array, hop_s: Array) -> Array:
-    """All-reduce: a reduce-scatter and an all-gather."""
-    return 2.0 * gather_s(full_bytes, size, bytes_per_s, hop_s)
+    `is_split`: it is done as a reduce-scatter and an all-gather (sequence parallelism), which NCCL runs round a ring;
+    a plain all-reduce may take a tree.
+    """
+    steps = np.where(np.asarray(is_split) > 0, size - 1.0, hops(size))
+    return 2.0 * ((size - 1.0) / size * full_bytes / bytes_per_s + steps * hop_s)
 
 
 def all_to_all_s(asked: Question, rank_bytes: Array, *, stride: Array, size: Array, hop_s: Array) -> Array:

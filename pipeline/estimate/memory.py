@@ -167,7 +167,9 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     alive = in_flight(at, is_first=is_first)
     has_logits = np.where(single, 1.0, 1.0 if is_last else 0.0)
     activations = stage_activation_bytes(asked, at, layers=layers, alive=alive, dense_layers=dense_layers)
-    head = profile.logit_bytes * tokens * shape.vocab_size + profile.grad_fresh_bytes * shape.embedding_params
+    # With accumulation the logits of a micro-batch live until the next one's replace them, where nothing drops them.
+    per_logit = profile.logit_bytes + np.where(at.gas > 1, profile.logit_kept_bytes, 0.0)
+    head = per_logit * tokens * shape.vocab_size + profile.grad_fresh_bytes * shape.embedding_params
     logits = has_logits * head / at.tp
     working = np.maximum(layer_working_bytes(asked, at) - logits, 0.0)
     # Under ZeRO-3 the layer at work is gathered whole, and the next one is fetched meanwhile.
@@ -175,6 +177,9 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     gathered = np.where(at.zero_stage >= 3, 2.0 * profile.weight_bytes * layer / at.tp, 0.0)
     grown = profile.memory_growth
     weights, gradients = state(profile.weight_bytes, 3), state(profile.grad_held_bytes, 2)
+    # Buckets of replicas' gradients in 16 bit beside the kept ones (PyTorch's DDP), where there are replicas.
+    gradients = gradients + np.where(at.batch_shards > 1, profile.grad_bucket_bytes, 0.0) * (dense + experts)
+    exchanged = np.where(at.tp > 1, profile.exchange_buffer_bytes, 0.0) * tokens * shape.hidden_size
     optimizer = state(profile.optimizer_bytes, 1)
     return Memory(
         weights=weights,
@@ -182,7 +187,7 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
         optimizer=optimizer,
         activations=grown * activations,
         logits=grown * logits,
-        buffers=gathered + working + profile.context_bytes,
+        buffers=gathered + exchanged + working + profile.context_bytes,
     )
 
 

@@ -53,6 +53,8 @@ class Profile:
     tp_hidden: float
     dp_hidden: float
     shard_contention: float
+    exchange_launch_s: float
+    exchange_launch_growth: float
     expert_imbalance: float
     expert_efficiency: float
     fixed_step_s: float
@@ -62,13 +64,16 @@ class Profile:
     grad_bytes: float
     grad_held_bytes: float
     grad_fresh_bytes: float
+    grad_bucket_bytes: float
     optimizer_bytes: float
     norm_bytes: float
     rotary_copies: float
     mlp_bytes_gated: float
     mlp_bytes_plain: float
     gathered_bytes: float
+    exchange_buffer_bytes: float
     logit_bytes: float
+    logit_kept_bytes: float
     context_bytes: float
     outside_bytes: float
     memory_growth: float

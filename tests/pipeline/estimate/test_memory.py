@@ -154,3 +154,19 @@ def test_model_states_never_grow_with_the_zero_stage(layout: dict[str, float]) -
     states = [held(DENSE_80B, Layouts.of(**{**layout, "zero_stage": float(z)}), STATES_ONLY) for z in range(4)]
     sums = [float((s.weights + s.gradients + s.optimizer)[0]) for s in states]
     assert sums == sorted(sums, reverse=True)
+
+
+def test_what_nanotron_keeps_beside_the_published_tensors() -> None:
+    kept = replace(DEFAULT, grad_bucket_bytes=2.0, logit_kept_bytes=4.0, exchange_buffer_bytes=4.0)
+    at = {"dp": 2, "tp": 2, "mbs": 2, "gas": 2}
+
+    def more(**changes: float) -> float:
+        layout = Layouts.of(**{**at, **changes})
+        return float((held(LLAMA_2_7B, layout, kept).total - held(LLAMA_2_7B, layout).total)[0])
+
+    tokens, h, vocabulary = 2 * 4096, LLAMA_2_7B.hidden_size, LLAMA_2_7B.vocab_size
+    buckets, logits, buffers = 2 * LLAMA_2_7B.params / 2, 4 * tokens * vocabulary / 2, 4 * tokens * h
+    assert more() == pytest.approx(buckets + logits + buffers, rel=1e-4)
+    assert more(dp=1) == pytest.approx(logits + buffers)  # no replicas, no buckets
+    assert more(gas=1) == pytest.approx(buckets + buffers, rel=1e-4)  # nothing follows that could overlap
+    assert more(tp=1) == pytest.approx(2 * buckets + 2 * logits, rel=1e-4)  # nothing is exchanged

@@ -60,6 +60,29 @@ def test_an_all_reduce_moves_twice_the_tensor_around_the_ring() -> None:
     assert all_reduce_s(tensor, size, rate, np.zeros(1)) == pytest.approx(2 * 7 / 8 * 1e9 / 1e11)
 
 
+def test_sequence_parallel_exchanges_take_the_ring_and_no_tree() -> None:
+    # 64 ranks: 63 steps round the ring, 4 log2 64 = 24 up and down a tree; both halves of the exchange pay them.
+    size, hop = np.array([64.0]), np.array([1e-5])
+    tree, ring = (all_reduce_s(np.zeros(1), size, np.ones(1), hop, is_split=split) for split in (0.0, 1.0))
+    assert tree == pytest.approx(2 * 24e-5)
+    assert ring == pytest.approx(2 * 63e-5)
+
+
+def test_exchanges_beside_a_pipeline_over_nodes_hold_the_processor() -> None:
+    held = replace(DEFAULT, exchange_launch_s=2e-3, exchange_launch_growth=0.02)
+    beside = Layouts.of(dp=4, tp=4, pp=4, gas=16, sequence_parallel=1)
+    asked, free = (Question(LLAMA_2_7B, H100, profile, 4096) for profile in (held, DEFAULT))
+    # 8 layers a stage: each takes what the processor needs, launches (3 x 30 x 8 us) and exchanges, whatever its work
+    per_layer = 3 * 30 * DEFAULT.kernel_launch_s + 4 * 2e-3 * (1 + 0.02 * 4)
+    step = estimate(asked, beside).time
+    work = step.linear + step.attention + step.elementwise + step.tp
+    assert work == pytest.approx(16 * 8 * per_layer)
+    assert step.bubble == pytest.approx(estimate(free, beside).time.bubble)  # filling and draining is not held
+    for apart in ({"pp": 1}, {"tp": 1}, {"dp": 1, "tp": 2}):  # no pipeline, no exchange, all in one node
+        at = Layouts.of(**{"dp": 4, "tp": 4, "pp": 4, "gas": 16, "sequence_parallel": 1, **apart})
+        assert estimate(asked, at).step_time_s == pytest.approx(estimate(free, at).step_time_s)
+
+
 def test_a_ring_across_nodes_shares_the_cards_of_its_ranks_in_a_node() -> None:
     flat = Question(LLAMA_2_7B, H100, replace(DEFAULT, network_decay=0.0, network_share=1.0, link_share=1.0), 4096)
     one, eight = ring_bytes_per_s(flat, np.array([8.0, 1.0]), np.array([4.0, 32.0]))
