@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.commands.output import say_result, table
 from pipeline.commands.protocol import Verb
-from pipeline.errors import UsageError
+from pipeline.errors import QueryError, StoreError, UsageError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -85,6 +86,23 @@ def make_request(args: argparse.Namespace) -> Request:
     return Request(asked, num_gpus=args.nodes * cluster.gpus_per_node, gbs=args.gbs_tokens // args.seq_len)
 
 
+POOL = 400
+"""Layouts among which a rule's best follower is looked for."""
+
+
+def rule_scores(home_argument: str | None) -> pl.DataFrame | None:
+    """How the documents' rules did on the store, or None without a store."""
+    from pipeline.commands.rules import layouts_of_store
+    from pipeline.estimate.rule_scores import score, weigh
+    from pipeline.store.home import Home
+
+    try:
+        layouts = layouts_of_store(Home.resolve(home_argument, for_writing=False))
+    except (StoreError, QueryError):  # no store yet, or one published before the view existed
+        return None
+    return score(weigh(layouts))
+
+
 RANKED_BY = {
     "physics": "what physics allows",
     "expected": "what runs are expected to reach: physics times the learned penalty",
@@ -136,11 +154,13 @@ def _lines(frame: pl.DataFrame) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from pipeline.estimate.recipe import in_words, walk
     from pipeline.estimate.search import search
     from pipeline.estimate.story import tell
 
     request = make_request(args)
-    found = search(request, top=args.top, margin=args.margin, by=args.rank)
+    pool = search(request, top=max(args.top, POOL), margin=args.margin, by=args.rank)
+    found = replace(pool, layouts=pool.layouts.head(args.top))
     if args.rank == "expected" and found.fitting and found.ranked_by != "expected":
         raise UsageError(
             f"Nothing was learned of {args.framework or 'an unnamed framework'} on {args.accelerator} at this size, so "
@@ -151,6 +171,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.out:
         found.layouts.write_csv(args.out)
     story = tell(request, found)
+    stops = walk(request, pool.layouts, rule_scores(args.home), by=found.ranked_by)
     about = request.asked.profile.about
     basis = f"{request.asked.profile.name} ({about.get('kind', 'unknown')})"
     counts = [
@@ -161,7 +182,7 @@ def _run(args: argparse.Namespace) -> int:
         ("ranked by", RANKED_BY[found.ranked_by]),
         *((f"pruned: {reason}", f"{count:,}") for reason, count in found.pruned.items()),
     ]
-    text = "\n\n".join([_lines(found.layouts), "\n".join(story), table(counts)])
+    text = "\n\n".join([_lines(found.layouts), "\n".join(story), "\n".join(in_words(stops)), table(counts)])
     value = {
         "layouts": found.layouts.to_dicts(),
         "front": found.front.to_dicts(),
@@ -172,6 +193,7 @@ def _run(args: argparse.Namespace) -> int:
         "profile": request.asked.profile.name,
         "ranked_by": found.ranked_by,
         "story": story,
+        "recipe": [asdict(stop) for stop in stops],
     }
     say_result(value, text, as_json=args.json)
     return 0

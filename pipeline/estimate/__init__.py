@@ -11,6 +11,7 @@ One module per thing:
 * `penalty` what an implementation costs on top; `learn` it and the residuals from runs into a `track_record`;
   `expected` penalty and intervals beside the physics
 * `enumerate` every layout of a question; `search` the best of them, with reasons for the rest; `fit` calibration
+* `rules` what documents advise, `rule_scores` how that did on measured cells, `recipe` the three steps for a question
 * `cell` the runs that ask one question; `propose` and `next_runs` what to run next in it
 
 Symbols in formulas are those of the papers: T tokens of a micro-batch on one rank, h width, f feed-forward width,
