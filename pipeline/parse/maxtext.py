@@ -77,6 +77,10 @@ _PRINTED = {
     "torch_version": r"System Information: Jax Version: (\S+)",
     "accelerator": r"^\s*TFRT (TPU ?\w+)",
 }
+# `python3 -m MaxText.train base.yml steps=50 ...` as the shell echoes it; config/pyconfig.py reads name=value.
+_COMMAND = r"(?i)\bmaxtext(?:/|\.)\S*train"
+_COMMAND_ANCHORS = ("axtext.", "axtext/", "axText.", "axText/")
+_OPTION = r"\s(\w+)=(\S+)"
 _BILLION = r"\bnumber parameters: ([\d.]+) billion"
 
 
@@ -84,11 +88,13 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The configuration dump, and what the system information and the parameter count say."""
     text = pl.col("text")
     billions = text.str.extract(_BILLION).cast(pl.Float64, strict=False)
+    launched = lines.filter(text.str.contains(_COMMAND) & text.str.contains("=", literal=True))
     sized = (billions * 1e9).round().cast(pl.Int64, strict=False).cast(pl.String)
     said = lines.select("source", "line_no", name=pl.lit("params"), value=sized, setting_source=pl.lit("log_line"))
     return pl.concat(
         [
             named_settings(lines, _PARAMETER, _NAMES, setting_source="argument_dump"),
+            named_settings(launched, _OPTION, _NAMES, setting_source="command_line"),
             said_settings(lines, _PRINTED.items()),
             conform(said.drop_nulls("value"), SETTING_FACTS),
             environment.settings(lines),
@@ -153,14 +159,14 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="maxtext",
-    version=1,
+    version=2,
     signature=(
         "completed step: ", "TFLOP/s/device: ", "Tokens/s/device: ", "Config param ", "System Information: Jax",
         "MaxText.train", "maxtext.trainers",
     ),
     anchors=(
         "completed step: ", "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU",
-        "number parameters: ", *environment.ANCHORS,
+        "number parameters: ", *_COMMAND_ANCHORS, *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -170,7 +176,7 @@ DIALECT = Dialect(
         "steps": ("completed step: ",),
         "settings": (
             "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
-            *environment.ANCHORS,
+            *_COMMAND_ANCHORS, *environment.ANCHORS,
         ),
         "events": ("System Information: Jax Version:",),
     },

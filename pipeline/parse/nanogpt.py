@@ -1,10 +1,12 @@
-"""nanoGPT, modded-nanogpt and llm.c's main.log.
+"""nanoGPT, build-nanogpt, modded-nanogpt and llm.c.
 
 Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an iteration is an optimizer step) and
 configurator.py (`Overriding: name = value`); modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms
-step_avg:..ms`, later versions without the loss); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..`). modded-nanogpt
-writes its own source first, which holds the same words with format fields instead of digits. Validation lines
-(`val_loss`, `tel:`, nanoGPT's `step 250: train loss .., val loss ..`) are not steps. `train_time` accumulates from the
+step_avg:..ms`, later versions without the loss); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in main.log),
+train_gpt2.cu and train_gpt2.py (`step    1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | ..
+tok/s`); build-nanogpt train_gpt2.py (`step     0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`).
+modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits. Validation
+lines (`val_loss`, `tel:`, nanoGPT's `step 250: train loss .., val loss ..`) are not steps. `train_time` accumulates from the
 end of the warm-up; `step_avg` is its mean per step, "nan" during the warm-up. nanoGPT judges MFU against an A100's 312
 TFLOP/s whatever the GPU, and prints -100% before it is known.
 """
@@ -15,6 +17,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.layouts import extract_each
+from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import divided, human, number
 
@@ -22,7 +25,8 @@ _VALUE = r"-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan"
 _NANOGPT = r"^iter (\d+): loss "
 _NANOGPT_COMPLETE = rf"^iter \d+: loss ({_VALUE}), time ([\d.]+)ms"
 _MODDED = r"^step:(\d+)/\d+ "
-_ANY = r"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:)"
+_BARRED = r"^step +\d+(?:/\d+)? \| (?:train )?loss:? "
+_ANY = rf"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:)|{_BARRED}"
 
 
 def _positive(value: pl.Expr) -> pl.Expr:
@@ -44,6 +48,15 @@ _FIELDS = {
     "llmc_loss": rf"^s:\d+ trl:({_VALUE})",
     "rate": rf"\blr:({_VALUE})",
     "norm": rf"\bnorm:({_VALUE})",
+    "barred_number": r"^step +(\d+)(?:/\d+)? \| (?:train )?loss",
+    "barred_planned": r"^step +\d+/(\d+) \| ",
+    "barred_loss": rf"^step +\d+(?:/\d+)? \| (?:train )?loss:? +({_VALUE})[ |(]",
+    "barred_ms": r"\| (?:dt: *|\()?([\d.]+) ?ms \|",
+    "barred_rate": rf"\| lr ({_VALUE}) ?\|",
+    "barred_norm": rf"\| norm:? +({_VALUE})[ |(]",
+    "barred_percent": r"\| ([\d.]+)% \w+ MFU \|",
+    # The last field: the unit shows that the number is whole; build-nanogpt prints two decimals and none.
+    "tokens": r"\| (?:tok/sec: )?(\d+ tok/s|\d+\.\d\d$)",
 }
 
 
@@ -59,17 +72,20 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         return pl.col(name).is_not_null()
 
     is_modded = has("modded_number") & ~has("validation")
-    complete = (is_modded & has("modded_complete")) | has("nanogpt_loss") | has("llmc_loss")
-    counter = pl.coalesce("nanogpt_number", "modded_number", "llmc_number")
+    is_barred = has("barred_loss") & has("barred_ms") & has("tokens")
+    complete = (is_modded & has("modded_complete")) | has("nanogpt_loss") | has("llmc_loss") | is_barred
+    counter = pl.coalesce("nanogpt_number", "modded_number", "llmc_number", "barred_number")
+    is_mine = is_modded | has("nanogpt_number") | has("llmc_number") | has("barred_number")
     return conform(
-        mine.filter(is_modded | has("nanogpt_number") | has("llmc_number")).with_columns(
+        mine.filter(is_mine).with_columns(
             step=pl.when(complete).then(counter.cast(pl.Int64, strict=False)),
-            steps_planned=pl.col("modded_planned").cast(pl.Int64, strict=False),
-            loss=number(pl.coalesce("nanogpt_loss", "modded_loss", "llmc_loss")),
-            step_time_s=pl.coalesce(_seconds("nanogpt_ms"), _seconds("modded_ms")),
-            mfu_logged=_positive(divided(number(pl.col("percent")), 100)),
-            learning_rate=number(pl.col("rate")),
-            grad_norm=number(pl.col("norm")),
+            steps_planned=pl.coalesce("modded_planned", "barred_planned").cast(pl.Int64, strict=False),
+            loss=number(pl.coalesce("nanogpt_loss", "modded_loss", "llmc_loss", "barred_loss")),
+            step_time_s=pl.coalesce(_seconds("nanogpt_ms"), _seconds("modded_ms"), _seconds("barred_ms")),
+            mfu_logged=_positive(divided(number(pl.coalesce("percent", "barred_percent")), 100)),
+            tokens_per_s=number(pl.col("tokens").str.extract(r"^([\d.]+)")),
+            learning_rate=number(pl.coalesce("rate", "barred_rate")),
+            grad_norm=number(pl.coalesce("norm", "barred_norm")),
         ),
         STEP_FACTS,
     )
@@ -103,6 +119,16 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+_VALIDATED = r"^step:(\d+)/(\d+) val_loss:\d"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """The validation behind the last step, with which modded-nanogpt's scripts end."""
+    done, planned = (pl.col("text").str.extract(_VALIDATED, group) for group in (1, 2))
+    last = lines.filter((done == planned).fill_null(value=False))
+    return milestones(last, training_end=_VALIDATED)
+
+
 _PEAKS = {
     "mem_peak_allocated_bytes": r"^peak memory (?:allocated|consumption): (\d+) MiB",
     "mem_peak_reserved_bytes": r"^peak memory allocated: \d+ MiB reserved: (\d+) MiB",
@@ -122,20 +148,25 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="nanogpt",
-    version=1,
+    version=2,
+    # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature=(
-        ": loss ", "ms, mfu ", "tokens per iteration will be:", "num decayed parameter tensors:",
-        " train_loss:", " val_loss:", "ms step_avg:", " train_time:", " trl:", " tel:",
+        "ms, mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",
+        "ms step_avg:", " train_time:", " trl:", " tel:", "ms | tok/sec: ", "% bf16 MFU | ", "% fp32 MFU | ",
+        " | train loss ", *(f"{digit}, time " for digit in range(10)),
     ),
     anchors=(
-        "iter ", "step:", " trl:", "Overriding: ", "number of parameters: ", "tokens per iteration will be:",
+        "iter ", "step:", " trl:", "| loss", "| train loss", "Overriding: ",
+        "number of parameters: ", "tokens per iteration will be:",
         "peak memory ", *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
     gauges=gauges,
+    events=events,
     narrowed={
-        "steps": ("iter ", "step:", " trl:"),
+        "steps": ("iter ", "step:", " trl:", "| loss", "| train loss"),
+        "events": (" val_loss:",),
         "settings": (
             "Overriding: ", "number of parameters: ", "tokens per iteration will be:", *environment.ANCHORS,
         ),

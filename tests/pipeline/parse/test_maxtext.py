@@ -80,3 +80,19 @@ def test_what_does_not_follow_stays_unknown(tmp_path: Path) -> None:
 def test_names_in_the_dump() -> None:
     said = settings_of("maxtext", "Config param gradient_accumulation_steps: 4\nConfig param enable_dropout: False")
     assert said == {"gas": "4"}
+
+
+def test_the_command_line_tells_the_last_step(tmp_path: Path) -> None:
+    command = (
+        "+ python3 -m MaxText.train MaxText/configs/base.yml run_name=x per_device_batch_size=4 steps=3 "
+        "max_target_length=2048 ici_tensor_parallelism=2\n"
+    )
+    steps = DUMP[DUMP.index("completed step") :]
+    run = run_of(tmp_path, command + steps)
+    assert (run["status"], run["steps_planned"], run["seq_len"], run["mbs"]) == ("completed", 2, 2048, 4)
+    assert run_of(tmp_path, command.replace("steps=3", "steps=30") + steps)["status"] == "truncated"
+
+
+def test_the_dump_beats_the_command_line(tmp_path: Path) -> None:
+    text = "python3 -m maxtext.trainers.pre_train.train base.yml steps=9\nConfig param steps: 11\n"
+    assert run_of(tmp_path, text)["steps_planned"] == 10

@@ -35,7 +35,7 @@ def test_modded_file_starts_with_its_source(tmp_path: Path) -> None:
         (1, 10.8, None), (2, 8.6, 0.1505), (3, 7.5, 0.15),
     ]  # fmt: skip
     assert tables["rejects"].is_empty()
-    assert tables["events"].is_empty()
+    assert tables["events"]["kind"].to_list() == ["training_end"]
 
 
 def test_modded_line_without_a_loss() -> None:
@@ -92,3 +92,54 @@ def test_settings(tmp_path: Path) -> None:
 )
 def test_peak_memory(line: str, peaks: list[float]) -> None:
     assert facts_of("nanogpt", line).gauges["value"].to_list() == peaks
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "step     7 | loss: 9.955029 | lr 6.0000e-04 | norm: 15.3366 | dt: 281.00ms | tok/sec: 1863800.85",
+            (7, None, 9.955029, 0.281, 1863800.85, 15.3366, 6e-4, None),
+        ),
+        (
+            "step    2/18865 | loss 10.909 (-1.20z)| norm 15.22 (+nanz)| lr 8.57e-07 | 340.12 ms | 60.5% bf16 MFU | "
+            "1597400 tok/s",
+            (2, 18865, 10.909, 0.34012, 1597400.0, 15.22, 8.57e-7, 0.605),
+        ),
+        (
+            "step    3/9536 | train loss 7.909000 | norm 1.2000 | lr 3.60e-04 | (1000.12 ms | 524 tok/s)",
+            (3, 9536, 7.909, 1.00012, 524.0, 1.2, 3.6e-4, None),
+        ),
+    ],
+)
+def test_lines_with_bars_of_build_nanogpt_and_llm_c(line: str, expected: tuple[object, ...]) -> None:
+    names = (
+        "step", "steps_planned", "loss", "step_time_s", "tokens_per_s", "grad_norm", "learning_rate", "mfu_logged",
+    )  # fmt: skip
+    row = step_of("nanogpt", line)
+    assert tuple(row[name] for name in names) == expected
+    assert step_of("nanogpt", line[: line.index("tok") - 2])["step"] is None
+
+
+def test_the_validation_of_the_last_step_is_the_end(tmp_path: Path) -> None:
+    text = "step:2/4 train_time:309ms step_avg:154.10ms\nstep:{}/4 val_loss:3.2781 train_time:400ms step_avg:95.0ms\n"
+    assert run_of(tmp_path, text.format(4))["status"] == "completed"
+    assert run_of(tmp_path, text.format(3))["status"] == "truncated"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch 1: loss 3.2, lr 0.001",
+        "iter 10: loss 3.2 lr 0.001",
+        "step: 20 train_loss: 3.2 val_loss: 3.0",
+        "the loss took too much, time to stop",
+    ],
+)
+def test_a_script_of_ones_own_is_not_taken_for_nanogpt(tmp_path: Path, line: str) -> None:
+    assert tables_of(tmp_path, f"{line}\n{line}\n")["runs"].is_empty()
+
+
+def test_nanogpt_before_it_printed_mfu(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "iter 1630: loss 4.1863, time 560.94ms\niter 1631: loss 4.0863, time 561.94ms\n")
+    assert (run["framework"], run["last_step"], run["last_loss"]) == ("nanogpt", 1631, 4.0863)
