@@ -16,6 +16,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
+from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     GAUGE_FACTS,
     SETTING_FACTS,
@@ -110,11 +111,14 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     return conform(found, GAUGE_FACTS).drop_nulls("value")
 
 
+# examples/language/*/benchmark.py: what they print behind the training loop; before it stands `Booster init max ..`
+_END = r"^\s*Max (?:CUDA|device) memory usage: "
+
 COMBINED = (CombinedSetting("num_gpus", whole("dp") * whole("pp") * whole("tp"), ("dp",)),)
 
 DIALECT = Dialect(
     name="colossalai",
-    version=1,
+    version=2,
     signature=(
         "colossalai - colossalai - ", "INFO     colossalai - ", "colossalai run ", "TFLOPS per GPU by Megatron:",
         "colossalai/initialize.py", "colossalai/booster", "colossalai/zero",
@@ -126,6 +130,7 @@ DIALECT = Dialect(
     steps=steps,
     settings=settings,
     gauges=gauges,
+    events=lambda lines: milestones(lines, training_end=_END),
     combined=COMBINED,
     settle=settle,
 )  # fmt: skip

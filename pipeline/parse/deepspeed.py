@@ -146,7 +146,7 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=1,
+    version=2,
     signature=(
         *deepspeed_settings.SIGNS, "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch",
         "***** Evaluating reward, Epoch", "cmd = deepspeed ",

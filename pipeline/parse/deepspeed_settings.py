@@ -28,8 +28,8 @@ SIGNS = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningA
 EVENT_ANCHORS = ("[runner.py:", "exits successfully")
 ANCHORS = (
     ":print]   train_", ":print]   gradient_accumulation_steps", ":print]   zero_optimization_stage",
-    ":print]   world_size", ":print]   bfloat16_enabled", ":print]   fp16_enabled", "dist_world_size=", "nnodes=",
-    "] CONFIG: micro_batches=", *EVENT_ANCHORS,
+    ":print]   world_size", ":print]   bfloat16_", ":print]   fp16_enabled", ":print]   float16_config",
+    "dist_world_size=", "nnodes=", "] CONFIG: micro_batches=", *EVENT_ANCHORS,
 )  # fmt: skip
 
 _STAGES = whole("arg:pipe_parallel_size")
@@ -40,6 +40,9 @@ _SPLIT = whole("tp") * pl.coalesce(whole("pp"), PIPE_STAGES).fill_null(1) * whol
 DATA_PARALLEL = pl.when(pl.col("dp").is_null()).then(whole("num_gpus") // _SPLIT)
 """Data-parallel size of a run that stops before the engine states it."""
 
+# From 0.17 the booleans are parts of `bfloat16_config ... enabled=True ...`.
+_ENABLED = r"\[config\.py:\d+:print\]\s+(bfloat16|float16)_config(?: \.+ |  )enabled=(True|False)\b"
+_ENABLED_NAMES = {"bfloat16": "arg:ds_bf16", "float16": "arg:ds_fp16"}
 # Names that fill their column leave no room for dots: two blanks stand between them and the value.
 _PRINTED = r"\[config\.py:\d+:print\]\s+(\w+)(?: \.+ |  )(\S+)\s*$"
 _LINE = {
@@ -54,7 +57,8 @@ _LINE = {
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The engine's configuration and the launcher's world, as SETTING_FACTS."""
     printed = named_settings(lines, _PRINTED, NAMES, setting_source="argument_dump")
-    return pl.concat([printed, said_settings(lines, _LINE.items())])
+    enabled = named_settings(lines, _ENABLED, _ENABLED_NAMES, setting_source="argument_dump")
+    return pl.concat([printed, enabled, said_settings(lines, _LINE.items())])
 
 
 def extracted(

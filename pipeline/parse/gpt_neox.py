@@ -115,7 +115,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 DIALECT = Dialect(
     name="gpt-neox",
-    version=1,
+    version=2,
     # Megatron's and DeepSpeed's signs count here too, so that one of NeoX decides.
     signature=(
         "NeoXArgs.", "| approx flops per GPU:", "| lm_loss:", "global_num_gpus",

@@ -32,12 +32,21 @@ from pipeline.parse.timestamps import timestamp
 _BAR = r"^\s*\d{1,3}%(?:\|[^|]*\|)? (?P<step>\d+)/(?P<steps_planned>\d+) \[[^\]]*(?:it/s|s/it)"
 """tqdm's bar without a description: the training's, or an evaluation's within it."""
 
-_LOOKS_LIKE = r"\{'(?:[^{}]*, ')?loss': "
-_COMPLETE = rf"(\{{)'[^{{}}]*\bloss': '?{NUMBER}'?,[^{{}}]*'epoch': '?[\d.eE+-]+'?(?:,[^{{}}]*)?\}}"
+_Q = "['\"]"  # version 2 printed JSON
+_LOOKS_LIKE = rf"\{{{_Q}(?:[^{{}}]*, {_Q})?loss{_Q}: "
+_COMPLETE = rf"(\{{){_Q}[^{{}}]*\bloss{_Q}: '?{NUMBER}'?,[^{{}}]*{_Q}epoch{_Q}: '?[\d.eE+-]+'?(?:,[^{{}}]*)?\}}"
 
 
 def _field(label: str) -> str:
-    return rf"(?i)'{label}': '?({NUMBER})'?[,}}]"
+    return rf"(?i){_Q}{label}{_Q}: '?({NUMBER})'?[,}}]"
+
+
+# Versions 2 and 3 (trainer.py log), and ms-swift's `'global_step/max_steps': '5/100'`.
+_COUNTERS = {
+    "own_step": rf"{_Q}step{_Q}: (\d+)[,}}]",
+    "shared_step": r"'global_step/max_steps': '(\d+)/\d+'",
+    "own_total": r"'global_step/max_steps': '\d+/(\d+)'",
+}
 
 
 _NUMBERS = {
@@ -63,14 +72,20 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         .drop_nulls("step")
         .with_columns(pl.col("step", "steps_planned").cast(pl.Int64, strict=False), part=pl.lit(0))
     )
-    dicts = extract_each(placed.filter(text.str.contains(_LOOKS_LIKE)), {**_NUMBERS, "complete": _COMPLETE})
+    is_complete = pl.col("complete").is_not_null()
+    dicts = extract_each(
+        placed.filter(text.str.contains(_LOOKS_LIKE)), {**_NUMBERS, **_COUNTERS, "complete": _COMPLETE}
+    )
     said = dicts.with_columns(number(pl.col(name)) for name in _NUMBERS).with_columns(
         pl.col("consumed_tokens").cast(pl.Int64, strict=False),
         *(_gibibytes(pl.col(name)) for name in _MEMORY_FIELDS),
         part=pl.lit(1),
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
-        loss=pl.when(pl.col("complete").is_not_null()).then("loss"),
+        loss=pl.when(is_complete).then("loss"),
+        step=pl.when(is_complete).then(pl.coalesce("own_step", "shared_step").cast(pl.Int64, strict=False)),
+        steps_planned=pl.when(is_complete).then(pl.col("own_total").cast(pl.Int64, strict=False)),
     )
+    # LLaMA-Factory's callback logs each dict once more, rounded.
     both = pl.concat([bars, said], how="diagonal").sort("place", "part")
     return conform(both, STEP_FACTS)
 
@@ -148,7 +163,10 @@ COMBINED = (
 )
 
 _FINAL = r"\{'[^{}]*'?train_runtime': [^{}]*'train_samples_per_second': [^{}]*\}"
-_END = rf"{_FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
+_END = (
+    rf"{_FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
+    r"|^\s*Training completed\. Do not forget to share your model"
+)
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
@@ -179,16 +197,16 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _SIGNATURE = (
-    "{'loss': ", "'train_samples_per_second': ", "Instantaneous batch size per device", "Total optimization steps",
-    "Training/evaluation parameters",
+    "{'loss': ", '{"loss": ', "'train_samples_per_second': ", "Instantaneous batch size per device",
+    "Total optimization steps", "Training/evaluation parameters",
 )  # fmt: skip
 _ANCHORS = (
-    "'loss': ", "it/s", "s/it", "Running training", "train_runtime", "Training Completed", "Training completed",
-    "GPU memory usage while training", *_CONFIG_ANCHORS, *environment.ANCHORS,
+    "'loss': ", '"loss": ', "it/s", "s/it", "Running training", "train_runtime", "Training Completed",
+    "Training completed", "GPU memory usage while training", *_CONFIG_ANCHORS, *environment.ANCHORS,
 )  # fmt: skip
 
 _NARROWED = {
-    "steps": ("'loss': ", "it/s", "s/it"),
+    "steps": ("'loss': ", '"loss": ', "it/s", "s/it"),
     "settings": (*_CONFIG_ANCHORS, *environment.ANCHORS),
     "gauges": ("GPU memory usage while training",),
     "events": ("Running training", "train_runtime", "Training Completed", "Training completed"),
@@ -196,7 +214,7 @@ _NARROWED = {
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=1,
+    version=2,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -209,7 +227,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=1,
+    version=2,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

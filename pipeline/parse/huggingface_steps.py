@@ -15,9 +15,13 @@ from pipeline.parse.protocol import STEP_FACTS, Facts, conform
 _RUN = ["source", "part"]
 
 
+_ECHO = r">> \{'loss': "
+"""LLaMA-Factory train/callbacks.py on_log logs each dict once more, rounded."""
+
+
 def settle(facts: Facts) -> Facts:
     """Dicts with their steps and without the bars; step times and throughput from the running totals they print."""
-    rows = _in_trainings(facts)
+    rows = _without_echoes(_in_trainings(facts))
     is_said = pl.col("loss").is_not_null()
     rows = rows.with_columns(nth=is_said.cast(pl.Int64).cum_sum().over(_RUN), is_said=is_said)
     bars = rows.filter("is_bar")
@@ -28,7 +32,7 @@ def settle(facts: Facts) -> Facts:
     )
     said = rows.filter("is_said").join(behind, on=[*_RUN, "nth"], how="left", maintain_order="left")
     said = said.join(moved, on=[*_RUN, "nth"], how="left", maintain_order="left")
-    said = _numbered(said.with_columns(anchor=pl.coalesce("behind", "before")))
+    said = _numbered(said.with_columns(own=pl.col("step"), anchor=pl.coalesce("step", "behind", "before")))
     unread = rows.filter(~pl.col("is_bar") & ~pl.col("is_said"))
     steps = pl.concat([conform(_rates(said), STEP_FACTS), conform(unread, STEP_FACTS)])
     return Facts(steps.sort("source", "line_no", maintain_order=True), facts.settings, facts.gauges, facts.events)
@@ -88,7 +92,20 @@ def _numbered(said: pl.DataFrame) -> pl.DataFrame:
     )
     # Streams joined out of order: one number per dict is worth more than a bar's.
     is_mixed = (pl.col("step").diff() <= 0).any().over(_RUN)
-    return said.with_columns(step=pl.when(is_mixed).then(pl.col("nth") * pl.col("every")).otherwise("step"))
+    said = said.with_columns(step=pl.when(is_mixed).then(pl.col("nth") * pl.col("every")).otherwise("step"))
+    # A bar that is not drawn again behind its dict leaves that of the next step there.
+    beyond = (pl.col("step").max() - pl.col("total").cast(pl.Int64, strict=False).max()).clip(0).over(_RUN)
+    is_shifted = ~is_mixed & (pl.col("step").min().over(_RUN) > beyond)
+    shifted = pl.when(is_shifted).then(pl.col("step") - beyond.fill_null(0)).otherwise("step")
+    return said.with_columns(step=pl.coalesce("own", shifted))
+
+
+def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` without the logger's copies of dicts, where the dicts themselves are there."""
+    is_dict = pl.col("loss").is_not_null()
+    is_echo = (is_dict & pl.col("text").str.contains(_ECHO)).fill_null(value=False)
+    is_printed = (is_dict & ~is_echo).any().over("source")
+    return rows.filter(~is_echo | ~is_printed)
 
 
 def _rates(said: pl.DataFrame) -> pl.DataFrame:
@@ -99,6 +116,6 @@ def _rates(said: pl.DataFrame) -> pl.DataFrame:
     return said.with_columns(
         step_time_s=pl.when(is_timed).then((seconds / done).round(6)),
         tokens_per_s=pl.when(is_timed & (tokens > 0)).then((tokens / seconds).round(3)),
-        steps_planned=pl.col("total").cast(pl.Int64, strict=False),
+        steps_planned=pl.coalesce(pl.col("total").cast(pl.Int64, strict=False), "steps_planned"),
         text=pl.lit(None, pl.String),  # read after all
     )

@@ -6,9 +6,9 @@ step_avg:..ms`, later versions without the loss); llm.c llmc/logger.h (`s:0 trl:
 train_gpt2.cu and train_gpt2.py (`step    1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | ..
 tok/s`); build-nanogpt train_gpt2.py (`step     0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`).
 modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits. Validation
-lines (`val_loss`, `tel:`, nanoGPT's `step 250: train loss .., val loss ..`) are not steps. `train_time` accumulates from the
-end of the warm-up; `step_avg` is its mean per step, "nan" during the warm-up. nanoGPT judges MFU against an A100's 312
-TFLOP/s whatever the GPU, and prints -100% before it is known.
+lines (`val_loss`, `tel:`, nanoGPT's `step 250: train loss .., val loss ..`) are not steps. `train_time` accumulates
+from the end of the warm-up; `step_avg` is its mean per step, "nan" during the warm-up. nanoGPT judges MFU against an
+A100's 312 TFLOP/s whatever the GPU, and prints -100% before it is known.
 """
 
 from __future__ import annotations

@@ -128,8 +128,8 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="nemo",
-    version=1,
-    signature=("train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch "),
+    version=2,
+    signature=("train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss="),
     anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,

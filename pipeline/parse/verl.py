@@ -13,6 +13,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.layouts import extract_each
+from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.timestamps import timestamp
@@ -80,13 +81,16 @@ _OVERRIDES = {
 }  # fmt: skip
 _DUMPED = r"'(n_gpus_per_node|nnodes)': (\d+)"
 _DUMP = {"n_gpus_per_node": "gpus_per_node", "nnodes": "num_nodes"}
-_PLANNED = r"Total training steps: (\d+)"
+_PLANNED = r"Total training steps: (\d+)|\bTraining Progress: +\d+%\|[^|]*\| *\d+/(\d+) "
+_END = r"\bFinal validation metrics: "
+"""trainer/ppo/ray_trainer.py fit, behind the validation of the last step."""
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Launch overrides, the dump's cluster size, and the number of steps."""
     planned = lines.select(
-        "source", "line_no", name=pl.lit("steps_planned"), value=pl.col("text").str.extract(_PLANNED),
+        "source", "line_no", name=pl.lit("steps_planned"),
+        value=pl.coalesce(pl.col("text").str.extract(_PLANNED, group) for group in (1, 2)),
         setting_source=pl.lit("log_line"),
     ).drop_nulls("value")  # fmt: skip
     return pl.concat(
@@ -101,16 +105,18 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="verl",
-    version=1,
+    version=2,
     signature=(
         " - training/global_step:", " - actor/", " - perf/throughput:", " - timing_s/", " - global_seqlen/",
         " - train/loss:", "verl.trainer.", "actor_rollout_ref.",
     ),
     anchors=(
         "step:", "actor_rollout_ref.", "trainer.n", "model.partial_pretrain", "micro_batch_size_per_gpu",
-        "'n_gpus_per_node'", "'nnodes'", "Total training steps: ", *environment.ANCHORS,
+        "'n_gpus_per_node'", "'nnodes'", "Total training steps: ", "Training Progress: ",
+        "Final validation metrics: ", *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
-    narrowed={"steps": ("step:",)},
+    events=lambda lines: milestones(lines, training_end=_END),
+    narrowed={"steps": ("step:",), "events": ("Final validation metrics: ",)},
 )  # fmt: skip

@@ -67,3 +67,9 @@ def test_parallel_sizes_and_peaks(tmp_path: Path) -> None:
     assert settings_of("colossalai", text) == {"dp": "4", "pp": "1", "tp": "2", "params": "6740000000"}
     assert facts_of("colossalai", text).gauges["value"].to_list() == [100.0 * 2**20]
     assert run_of(tmp_path, text)["num_gpus"] == 8
+
+
+def test_a_benchmark_ends_with_its_peak_memory(tmp_path: Path) -> None:
+    text = "Throughput: 20.10 samples/sec, TFLOPS per GPU by Megatron: 150.1, TFLOPS per GPU: 140.1\n"
+    assert run_of(tmp_path, f"Booster init max CUDA memory: 9.00 MB\n{text}")["status"] == "unknown"
+    assert run_of(tmp_path, f"{text}Max CUDA memory usage: 30000.10 MB\n")["status"] == "completed"

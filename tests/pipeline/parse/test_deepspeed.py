@@ -101,3 +101,9 @@ def test_command_of_rlhf() -> None:
 def test_ends() -> None:
     text = f"saving the final model ...\n{STAMP}[launch.py:460:main] Process 123 exits successfully.\n"
     assert facts_of("deepspeed", text).events["kind"].to_list() == ["training_end", "training_end"]
+
+
+def test_precision_of_the_newest_dump() -> None:
+    line = "[2025-04-18 01:46:59,171] [INFO] [config.py:1004:print]   {}_config .............. enabled={} x=False\n"
+    text = line.format("bfloat16", True) + line.format("float16", False)
+    assert settings_of("deepspeed", text) == {"arg:ds_bf16": "True", "arg:ds_fp16": "False"}

@@ -126,3 +126,37 @@ def test_a_source_keeps_to_itself() -> None:
     assert steps.sort("source").select("source", "step").rows() == [(0, 3), (1, 6)]
     assert steps["text"].null_count() == steps.height == 2
     assert steps.schema["step"] == pl.Int64
+
+
+def test_a_bar_that_is_not_drawn_again_behind_its_dict(tmp_path: Path) -> None:
+    text = BEGIN.format(3) + "".join(bar(n, 3) + dict_of(4.0 - n) for n in (1, 2, 3))
+    assert steps_of(tmp_path, text) == [(1, 3.0), (2, 2.0), (3, 1.0)]
+
+
+def test_llama_factorys_copy_of_a_dict_is_not_another_step(tmp_path: Path) -> None:
+    echo = "[INFO|callbacks.py:312] 2024-05-01 10:00:05,123 >> {{'loss': {:.4f}, 'learning_rate': 2.0000e-05, 'epoch': 0.10}}\n"
+    text = BEGIN.format(2) + "".join(echo.format(x) + dict_of(x) + bar(n, 2) for n, x in ((1, 3.00001), (2, 2.00001)))
+    assert steps_of(tmp_path, text) == [(1, 3.00001), (2, 2.00001)]
+    assert steps_of(tmp_path, BEGIN.format(2) + echo.format(3.0) + echo.format(2.0)) == [(1, 3.0), (2, 2.0)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{{"loss": {}, "learning_rate": 5e-05, "epoch": 0.25, "step": {}}}\n',
+        "{{'loss': {}, 'learning_rate': 5e-05, 'epoch': 0.25, 'total_flos': 1000, 'step': {}}}\n",
+        "{{'loss': {}, 'memory(GiB)': 10.5, 'epoch': 0.01, 'global_step/max_steps': '{}/1000', 'percentage': '25.00%'}}\n",
+    ],
+)
+def test_dicts_that_say_their_step(tmp_path: Path, line: str) -> None:
+    assert steps_of(tmp_path, line.format(3.0, 500) + line.format(2.0, 1000)) == [(500, 3.0), (1000, 2.0)]
+
+
+def test_ms_swift_says_the_last_step_too(tmp_path: Path) -> None:
+    line = "{{'loss': 2.0, 'epoch': 0.01, 'global_step/max_steps': '{}/4', 'percentage': '25.00%'}}\n"
+    assert run_of(tmp_path, line.format(1) + line.format(4))["status"] == "completed"
+
+
+def test_the_trainers_goodbye_is_an_end(tmp_path: Path) -> None:
+    goodbye = "\n\nTraining completed. Do not forget to share your model on huggingface.co/models =)\n\n"
+    assert run_of(tmp_path, BEGIN.format(9) + dict_of(3.0) + goodbye)["status"] == "completed"

@@ -68,3 +68,9 @@ def test_process_groups() -> None:
 def test_a_training_that_reached_its_limit(tmp_path: Path) -> None:
     run = run_of(tmp_path, LINE + "\n`Trainer.fit` stopped: `max_steps=20` reached.\n")
     assert (run["status"], run["framework"], run["steps_planned"]) == ("completed", "nemo", 20)
+
+
+def test_bars_before_the_step_timer_came(tmp_path: Path) -> None:
+    bar = "Epoch 0: {n}%|#         | {n}/100 [00:52<07:51,  4.90s/it, loss=9.89, v_num=0, reduced_train_loss=9.790, global_step={g}.00]\n"
+    run = run_of(tmp_path, bar.format(n=10, g=9) + bar.format(n=20, g=19))
+    assert (run["framework"], run["last_step"], run["last_loss"]) == ("nemo", 19, 9.79)

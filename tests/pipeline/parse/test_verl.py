@@ -54,3 +54,14 @@ def test_settings() -> None:
 def test_a_run(tmp_path: Path) -> None:
     run = run_of(tmp_path, f"'n_gpus_per_node': 8\n'nnodes': 2\nTotal training steps: 6\n{RL}\n")
     assert (run["framework"], run["num_gpus"], run["status"]) == ("verl", 16, "completed")
+
+
+def test_the_progress_bar_tells_the_last_step(tmp_path: Path) -> None:
+    bar = "Training Progress: 100%|##########| {}/6 [01:00<00:00, 30.00s/it]\n"
+    assert run_of(tmp_path, f"{RL}\n" + bar.format(6))["status"] == "completed"
+    assert run_of(tmp_path, RL.replace("step:6", "step:5") + "\n" + bar.format(5))["status"] == "truncated"
+
+
+def test_the_final_validation_is_the_end(tmp_path: Path) -> None:
+    text = f"{RL}\n(TaskRunner pid=2617) Final validation metrics: {{'val-core/x': 0.5}}\n"
+    assert run_of(tmp_path, text)["status"] == "completed"
