@@ -177,6 +177,20 @@ def tracks(items: Sequence[tuple[str, str, float | None]]) -> None:
     st.html(f'<div class="ss-tracks">{"".join(lines)}</div>')
 
 
+_DASHES = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
+
+
+def line_legend(items: Sequence[tuple[str, str, str]]) -> None:
+    """Colour, dash (solid, dash, dot) and word of each kind of line on a chart."""
+    entries = "".join(
+        f'<span><b class="line" style="border-top-color:{color};border-top-style:{_DASHES[dash]}"></b>'
+        f"{rich(text)}</span>"
+        for color, dash, text in items
+    )
+    if entries:
+        st.html(f'<div class="ss-legend ss-lines">{entries}</div>')
+
+
 def log_lines(lines: Sequence[tuple[int | None, str, str]]) -> None:
     """Lines of a log with number and a remark, exactly as they stand there: escaped, never read as HTML."""
     blocks = (

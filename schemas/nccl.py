@@ -223,4 +223,15 @@ NCCL_FINDINGS = Table(
     layer="view",
 )  # fmt: skip
 
-VIEWS = (NCCL_FINDINGS,)
+NCCL_TRAFFIC = Table(
+    name="nccl_traffic",
+    description="Bytes that each link would have carried had every collective run as a ring; derived, not measured.",
+    grain="one row per file, communicator, pair of ranks and basis",
+    primary_key=("source_path", "comm_index", "rank_from", "rank_to", "traffic_basis"),
+    column_names=(
+        "source_path", "comm_index", "rank_from", "rank_to", "host_from", "host_to", "traffic_basis", "link_bytes",
+    ),
+    layer="view",
+)  # fmt: skip
+
+VIEWS = (NCCL_FINDINGS, NCCL_TRAFFIC)

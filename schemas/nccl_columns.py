@@ -24,6 +24,11 @@ GRAPH: dict[str, str] = {
     "tree": "a tree: each rank sends to its parent for a reduction, and the other way for a broadcast",
 }
 
+TRAFFIC_BASIS: dict[str, str] = {
+    "ring": "COLL lines added up, as if each had run over the printed rings",
+    "send": "Send calls, to the peer that they name",
+}
+
 LINK_LAYER: dict[str, str] = {
     "IB": "InfiniBand",
     "IB/SHARP": "InfiniBand that can reduce in the network",
@@ -159,6 +164,10 @@ _LINK = (
     _text("graph", "ring or tree", GRAPH),
     _int("num_graph_channels", "count", "channels in which the edge stands", minimum=1),
     _text("graph_channels", "numbers of those channels, separated by a comma"),
+    _text("host_from", "host of the sending rank; NULL where its initialisation is not in the file"),
+    _text("host_to", "host of the receiving rank; NULL where its initialisation is not in the file"),
+    _text("traffic_basis", "what the bytes are derived from", TRAFFIC_BASIS),
+    _float("link_bytes", "bytes", "bytes over the link, derived", minimum=0),
     _text("net_kind", "part of NCCL that found the device: IB, Socket, OFI (the plugin for libfabric), or a plugin"),
     _int("net_device", "id", "number of the device, as `via` lines name it; NULL where none was found"),
     _text("device_name", "name of the device (mlx5_0, eth0, a libfabric provider); ports used as one, joined by +"),

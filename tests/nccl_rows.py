@@ -94,3 +94,20 @@ def flight_row(name: str = "nccl_trace_rank_0", **changes: Any) -> Row:
         "op_state": "completed", "is_retired": True, "input_sizes": "[[1024]]", "input_dtypes": "Float",
         "output_sizes": "[[1024]]", "output_dtypes": "Float", "created_ns": 1_700_000_000_000_000_000, "line_no": 1,
     } | changes  # fmt: skip
+
+
+def graph_row(name: str = "a", **changes: Any) -> Row:
+    """Rank 7 sends to rank 8 in ring 0."""
+    return _of(name) | {
+        "comm_index": 1, "graph": "ring", "rank_from": 7, "rank_to": 8, "num_graph_channels": 1, "graph_channels": "0",
+        "line_no": 30,
+    } | changes  # fmt: skip
+
+
+def collective_row(name: str = "a", **changes: Any) -> Row:
+    """Ten all-reduces of 1 GiB."""
+    return _of(name) | {
+        "comm_index": 1, "nranks": 16, "op": "AllReduce", "datatype": "float32", "element_count": 2**28,
+        "reduction": "sum", "ranks_calling": 16, "calls": 160, "collectives": 10, "message_bytes": 2**30,
+        "total_bytes": 10 * 2**30, "line_no": 100,
+    } | changes  # fmt: skip

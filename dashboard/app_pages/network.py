@@ -7,14 +7,16 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import grid_widgets, labels, network, shell, url_state, widgets
+from dashboard import grid_widgets, labels, network, shell, topology_section, url_state, widgets
 from dashboard.charts import network as charts
 from dashboard.network import Finding
 from dashboard.queries import network as queries
+from dashboard.queries import topology as topology_queries
 from dashboard.queries.failures import Scope
 from dashboard.shell import View
 from dashboard.slices import offered_origins
 from dashboard.words import network as words
+from dashboard.words import topology as topology_words
 
 TITLE = "Network"
 _ALL = "*"
@@ -74,6 +76,7 @@ def _page(view: View) -> None:
     with right, st.container(gap="xsmall"):
         _draw_bandwidth(view, scope, op)
         _draw_init(view, inits)
+    _draw_topology(view, scope)
     _draw_hangs(view, hangs)
     _draw_tables(view, scope, rows)
 
@@ -143,6 +146,15 @@ def _draw_init(view: View, inits: pl.DataFrame) -> None:
     hovers = [words.init_hover(row) for row in inits.iter_rows(named=True)]
     alt = f"Initialisation times of {labels.count(inits.height, 'communicator')}, a row per number of ranks."
     widgets.chart(charts.draw_init(inits, hovers, view.tokens), key="init", alt=alt)
+
+
+def _draw_topology(view: View, scope: Scope) -> None:
+    offered = topology_queries.communicators(scope).run(view.store.con).to_dicts()
+    widgets.section("Topology", "hosts, ranks and what connects them" if offered else "")
+    if offered:
+        topology_section.draw(view.store.con, view.tokens, offered)
+    else:
+        widgets.note(topology_words.NONE)
 
 
 def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:

@@ -1,0 +1,96 @@
+"""The picture of one communicator: hosts as discs, ranks on them, links coloured and dashed by transport."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+
+from dashboard.labels import plain
+from dashboard.theme import Theme
+from dashboard.topology import DASH, TRANSPORT, Edge, Picture
+
+_WIDTH = 640  # about that of its column, in pixels
+_MOST_HEIGHT, _LEAST_HEIGHT = 620, 230
+_MAX_ARROWS = 200
+_NAMED_HOSTS = 40
+
+
+def draw_topology(found: Picture, tokens: Theme) -> go.Figure:
+    """Links under the nodes; arrows where a ring or tree is shown."""
+    figure = go.Figure()
+    for name, (x, y), radius in found.hosts:
+        figure.add_shape(
+            type="circle", x0=x - radius, x1=x + radius, y0=y - radius, y1=y + radius, layer="below",
+            fillcolor=tokens.cell, line={"width": 1, "color": tokens.rule},
+        )  # fmt: skip
+        figure.add_annotation(
+            text=f"<b>{plain(_short(name))}</b>", x=x, y=y + radius, yanchor="top", yshift=-2, showarrow=False,
+            font={"size": 12, "color": tokens.soft},
+        )  # fmt: skip
+    for kind, mark in TRANSPORT.items():
+        own = [edge for edge in found.edges if edge.kind == kind]
+        if own:
+            _draw_edges(figure, own, getattr(tokens, mark.color), DASH.get(kind, "solid"), is_wide=found.is_by_host)
+    if found.is_directed and len(found.edges) <= _MAX_ARROWS:
+        _draw_arrows(figure, found, tokens)
+    is_named = not found.is_by_host or len(found.nodes) <= _NAMED_HOSTS
+    size = 24 if not found.is_by_host else 18 if is_named else 12
+    figure.add_scatter(
+        x=[node.place[0] for node in found.nodes], y=[node.place[1] for node in found.nodes],
+        mode="markers+text" if is_named else "markers",
+        text=[plain(_short(node.name, 14)) for node in found.nodes], textfont={"size": 12, "color": tokens.ink},
+        textposition="bottom center" if found.is_by_host else "middle center",
+        marker={"symbol": "circle" if not found.is_by_host else "square", "size": size, "color": tokens.page,
+                "opacity": 1, "line": {"width": 1.5, "color": tokens.axis}},
+        hovertext=[plain(node.hover) for node in found.nodes], hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+    xs = [node.place[0] for node in found.nodes] + [x for _, (x, _), _ in found.hosts]
+    ys = [node.place[1] for node in found.nodes] + [y for _, (_, y), _ in found.hosts]
+    room = 0.6 if found.is_by_host else 1.2
+    wide, high = max(xs) - min(xs) + 2 * room, max(ys) - min(ys) + 2 * room
+    figure.update_layout(
+        height=int(min(max(_WIDTH * high / wide, _LEAST_HEIGHT), _MOST_HEIGHT)),
+        margin={"l": 4, "r": 4, "t": 4, "b": 4},
+        hoverdistance=20,
+        xaxis={"range": [min(xs) - room, max(xs) + room], "visible": False},
+        yaxis={"range": [max(ys) + room + 0.15, min(ys) - room], "visible": False, "scaleanchor": "x"},
+    )
+    return figure
+
+
+def _draw_edges(figure: go.Figure, edges: Sequence[Edge], color: str, dash: str, *, is_wide: bool) -> None:
+    """All edges of a kind as one line with gaps, and a point in the middle of each that says what it is."""
+    xs: list[float | None] = []
+    ys: list[float | None] = []
+    for edge in edges:
+        xs += [edge.start[0], edge.end[0], None]
+        ys += [edge.start[1], edge.end[1], None]
+    width = 2.5 if is_wide else 2
+    figure.add_scatter(x=xs, y=ys, mode="lines", line={"width": width, "color": color, "dash": dash}, hoverinfo="skip")
+    figure.add_scatter(
+        x=[(edge.start[0] + edge.end[0]) / 2 for edge in edges],
+        y=[(edge.start[1] + edge.end[1]) / 2 for edge in edges],
+        mode="markers", marker={"size": 9, "opacity": 0, "color": color},
+        hovertext=[plain(edge.hover) for edge in edges], hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+
+
+def _draw_arrows(figure: go.Figure, found: Picture, tokens: Theme) -> None:
+    """An arrow head on each edge, short of the node that it points at."""
+    for edge in found.edges:
+        (x0, y0), (x1, y1) = edge.start, edge.end
+        length = math.hypot(x1 - x0, y1 - y0)
+        if not length:
+            continue
+        back = max(length - 0.24, length * 0.6) / length
+        figure.add_annotation(
+            x=x0 + (x1 - x0) * back, y=y0 + (y1 - y0) * back, ax=x0 + (x1 - x0) * back * 0.9,
+            ay=y0 + (y1 - y0) * back * 0.9, xref="x", yref="y", axref="x", ayref="y", text="", showarrow=True,
+            arrowhead=2, arrowsize=1.1, arrowwidth=2, arrowcolor=getattr(tokens, TRANSPORT[edge.kind].color),
+        )  # fmt: skip
+
+
+def _short(name: str, most: int = 22) -> str:
+    return name if len(name) <= most else f"…{name[1 - most :]}"
