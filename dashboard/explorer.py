@@ -147,6 +147,21 @@ def default_setup(
     return ranked.sort([*keys, "place"], descending=[*[True] * len(keys), False]).row(0, named=True)
 
 
+@dataclass(frozen=True)
+class Pick:
+    """The layout that should be fastest in a cell, as a row of a search, with its likely MFU and interval.
+
+    All three are None where nothing fits; `need_bytes` is what the leanest layout needs, NaN where nothing can be
+    launched. `url` leads to the same question on the Explorer.
+    """
+
+    row: Mapping[str, Any] | None
+    mfu: float | None
+    interval: tuple[float, float] | None
+    need_bytes: float
+    url: str
+
+
 def with_own_value(presets: Sequence[int], *values: int | None) -> list[int]:
     """Presets and other values in order.
 

@@ -12,13 +12,22 @@ pages = [
     st.Page(
         entry.path,
         title=entry.title,
-        url_path=entry.url,
+        # Streamlit serves the default page at the root, and answers its own name with "Page not found".
+        url_path="root" if entry is PAGES[0] else entry.url,
         default=entry is PAGES[0],
         visibility="hidden" if entry.is_hidden else "visible",
     )
     for entry in PAGES
 ]
-page = st.navigation(pages, position="hidden")
+
+
+def _first_page() -> None:
+    """Leads from the name of the first page, an address like any other page has, to the root, where it is served."""
+    st.switch_page(pages[0], query_params=shell.url_query())
+
+
+named_first = st.Page(_first_page, title=PAGES[0].title, url_path=PAGES[0].url, visibility="hidden")
+page = st.navigation([*pages, named_first], position="hidden")
 widgets.style(widgets.tokens())
 st.logo(shell.logo(widgets.tokens()), size="large")
 shell.draw_sidebar()

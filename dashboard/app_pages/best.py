@@ -8,9 +8,10 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import cells, filter_panel, grid_widgets, metrics, shell, url_state, widgets
+from dashboard import cells, filter_panel, grid_widgets, metrics, predicted, shell, url_state, widgets
 from dashboard.charts import heatmap, memory
 from dashboard.charts.grid import Grid
+from dashboard.explorer import Pick
 from dashboard.metrics import METRICS, Metric
 from dashboard.queries import cells as queries
 from dashboard.ranking import GAP, ranked_rows, with_gap
@@ -51,12 +52,14 @@ def _page(view: View) -> None:
     answer = words.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else words.cell_answer(cell)
     _draw_head(head, answer, grid, chosen, view)
     ranked = ranking.run(view.store.con)
+    usual = predicted.usual_framework(whole)
     with st.container(key="hero"):
         left, right = _hero(grid)
     with left:
         _draw_grid(grid, metric, view, (model, scale))
     with right, st.container(gap="xsmall"):
         _draw_panel(cell, ranked)
+        _draw_pick(predicted.pick_for(view.store, chosen, cell, cell["framework"] or usual), ranked)
     _draw_tables(chosen, view, ranked, cell)
 
 
@@ -140,6 +143,15 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
     widgets.rows([(widgets.rich(name), widgets.rich(text)) for name, text in words.facts(cell)])
     widgets.section("Ranking", words.ranking_qualifier(ranked))
     grid_widgets.ranking(ranked_rows(ranked, noise=cell["noise"]))
+
+
+def _draw_pick(pick: Pick | None, ranked: pl.DataFrame) -> None:
+    """What the estimator would have run here, and what came of it if somebody did."""
+    if pick is None:
+        return
+    st.html(f'<h2 class="ss-section">The estimator\'s pick {widgets.badge("estimated")}</h2>')
+    rows = [(widgets.rich(name), widgets.rich(text)) for name, text in words.pick_rows(pick, ranked)]
+    widgets.rows([*rows, ("", widgets.link("Open in the Explorer", pick.url))])
 
 
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:

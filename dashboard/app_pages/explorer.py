@@ -7,13 +7,24 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import advisor, bars, explorer, explorer_widgets, grid_widgets, labels, shell, url_state, widgets
+from dashboard import (
+    advisor,
+    bars,
+    explorer,
+    explorer_widgets,
+    grid_widgets,
+    labels,
+    predicted,
+    shell,
+    url_state,
+    widgets,
+)
 from dashboard.charts import explorer as charts
 from dashboard.explorer import CUSTOM, Answer, Setup
 from dashboard.explorer_widgets import number_choice
 from dashboard.queries import explorer as queries
 from dashboard.shell import View
-from dashboard.store import Store, own_constants, own_frameworks
+from dashboard.store import own_constants, own_frameworks
 from dashboard.words import explorer as words
 from pipeline.estimate.cluster import find_cluster, known_cards
 from pipeline.estimate.enumerate import Request
@@ -33,7 +44,7 @@ _TABLE = (
 def _page(view: View) -> None:
     con = view.store.con
     origin = view.chosen.origin if view.chosen else None
-    models = _models(view.store, origin)
+    models = explorer.offered_models(predicted.shapes(view.store, origin))
     setups = queries.setups(origin).run(con)
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with controls:
@@ -67,12 +78,6 @@ def _page(view: View) -> None:
         st.session_state["explorer_next"] = [Choice.of(row) for row in rows.iter_rows(named=True)]
     for text in words.HOW_TO_READ:
         widgets.note(text)
-
-
-@st.cache_data(max_entries=8, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})
-def _models(store: Store, origin: str | None) -> dict[str, ModelShape]:
-    """Models to choose from; the same for every visit to one version of the store."""
-    return explorer.offered_models(explorer.store_models(queries.models(origin).run(store.con)))
 
 
 def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> Setup | str:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import polars as pl
 
 from dashboard import labels
+from dashboard.explorer import Pick
 from dashboard.filters import GRID, Filters, chips
 from dashboard.labels import count, gib, number, percent
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.slices import Slice
 from dashboard.words.cell import Cell, certainty, lead, performance, place, where
+from dashboard.words.explorer import between, layout, ranks
 
 
 def cell_answer(cell: Cell) -> str:
@@ -149,6 +153,26 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
         ("Evidence", evidence),
         ("Outcomes", cell["outcome"]),
     ]
+
+
+def pick_rows(pick: Pick, ranked: pl.DataFrame) -> list[tuple[str, str]]:
+    """The estimator's pick for the cell, and its measured value and rank if somebody ran it.
+
+    `ranked` are the completed layouts of the cell in rank order.
+    """
+    if pick.row is None or pick.mfu is None:
+        none = "nothing can be launched"
+        lean = f"nothing fits: the leanest needs ~{gib(pick.need_bytes, 0)}"
+        return [("Pick", none if isnan(pick.need_bytes) else lean)]
+    likely = f", {between(pick.interval)} likely" if pick.interval else ""
+    rows = [("Pick", layout(pick.row)), ("Likely", f"~{percent(pick.mfu)}{likely}")]
+    is_it = (pl.col("layout") == ranks(pick.row)) & (pl.col("recompute").fill_null("none") == pick.row["recompute"])
+    run = ranked.filter(is_it).head(1)
+    if run.is_empty():
+        return [*rows, ("Measured", "not run" if ranked.height else "nothing completed here")]
+    row = run.row(0, named=True)
+    reached = percent(row["mfu"]) if row["mfu"] is not None else f"{number(row['tokens_per_s_per_gpu'])} tokens/s/GPU"
+    return [*rows, ("Measured", f"{reached}, rank {number(row['rank_in_cell'])} of {number(ranked.height)}")]
 
 
 def panel_reason(cell: Cell) -> str:

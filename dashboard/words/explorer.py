@@ -42,18 +42,21 @@ HOW_TO_READ = (
 
 
 def layout(row: Row) -> str:
-    """A layout as the store writes it; degrees of 1 other than DP, TP and PP are left out.
+    """A layout as the store writes it, with its recomputation.
 
     >>> layout({"dp": 16, "tp": 8, "pp": 1, "cp": 2, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
     ...         "recompute": "full"})
     'DP16 TP8 PP1 CP2 · GAS2 MBS8 · Z0 · full recompute'
     """
-    ranks = [f"DP{row['dp']} TP{row['tp']} PP{row['pp']}"]
-    ranks += [f"{name.upper()}{row[name]}" for name in ("cp", "ep", "vpp") if row.get(name) not in (None, 1)]
-    parts = [" ".join(ranks), f"GAS{row['gas']} MBS{row['mbs']}", f"Z{row['zero_stage']}"]
-    if row["recompute"] not in (None, "none"):
-        parts.append(f"{row['recompute']} recompute")
-    return " · ".join(parts)
+    again = "" if row["recompute"] in (None, "none") else f" · {row['recompute']} recompute"
+    return f"{ranks(row)}{again}"
+
+
+def ranks(row: Row) -> str:
+    """Degrees, batch and sharding exactly as the column `layout` of the store has them: CP, EP and VPP above 1 only."""
+    degrees = [f"DP{row['dp']} TP{row['tp']} PP{row['pp']}"]
+    degrees += [f"{name.upper()}{row[name]}" for name in ("vpp", "cp", "ep") if row.get(name) not in (None, 1)]
+    return f"{' '.join(degrees)} · GAS{row['gas']} MBS{row['mbs']} · Z{row['zero_stage']}"
 
 
 def _unbroken(text: str) -> str:

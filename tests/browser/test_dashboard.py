@@ -159,3 +159,10 @@ def test_pages_are_accessible(browser: Any, demo: str, path: str, scheme: str) -
             if item["impact"] in ("serious", "critical")
         ]
         assert not serious
+
+
+def test_the_first_page_is_found_by_its_name_too(browser: Any, own: str) -> None:
+    with opened(browser, f"{own}/overview?origin=measured") as page:
+        page.wait_for_url(re.compile(r"/\?origin=measured$"))
+        settled(page)
+        assert "not found" not in page.locator("body").inner_text().lower()

@@ -173,3 +173,9 @@ def test_names_from_logs_cannot_bring_markup_into_a_page(home: Path) -> None:
     make_home(home, small_sweep(model="<img src=x onerror=alert(1)>"))
     for page in _GRID_PAGES:
         assert "<img" not in words(opened(page))
+
+
+def test_the_panel_shows_the_estimators_pick_beside_the_measured_best(sweep: Path) -> None:
+    text = words(opened("best"))
+    assert "The estimator's pick" in text
+    assert 'href="explorer?model=Llama+1.34B&amp;card=H100-SXM-80GB&amp;nodes=1' in text

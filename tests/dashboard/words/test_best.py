@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import polars as pl
 import pytest
 
 from dashboard.cells import without_untried
+from dashboard.explorer import Pick
 from dashboard.filters import Filters, Range
 from dashboard.metrics import METRICS
 from dashboard.slices import Slice
@@ -99,3 +103,25 @@ def test_charts_can_be_heard() -> None:
     assert "no cell has a value" in best.grid_alt(grid(empty()), METRICS["mfu"])
     assert "66.9" in best.memory_alt(frame)
     assert best.memory_alt(grid(empty())) == "No winner has a logged peak memory."
+
+
+def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
+    row = {"dp": 16, "tp": 8, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
+           "recompute": "none"}  # fmt: skip
+    pick = Pick(row, 0.369, (0.316, 0.386), 60 * 2**30, "explorer?nodes=16")
+    ranked = pl.DataFrame(
+        {"layout": ["DP32 TP4 PP1 · GAS2 MBS4 · Z1", "DP16 TP8 PP1 · GAS2 MBS8 · Z0"], "recompute": [None, None],
+         "mfu": [0.37, 0.363], "tokens_per_s_per_gpu": [6100.0, 6028.0], "rank_in_cell": [1, 2]},
+        schema_overrides={"recompute": pl.String},
+    )  # fmt: skip
+    told = {name: value.replace("\xa0", " ") for name, value in best.pick_rows(pick, ranked)}
+    assert told == {
+        "Pick": "DP16 TP8 PP1 · GAS2 MBS8 · Z0", "Likely": "~36.9 %, 31.6 to 38.6 % likely",
+        "Measured": "36.3 %, rank 2 of 2",
+    }  # fmt: skip
+    again = replace(pick, row={**row, "recompute": "full"}, interval=None)
+    assert dict(best.pick_rows(again, ranked))["Measured"] == "not run"
+    assert dict(best.pick_rows(pick, ranked.clear()))["Measured"] == "nothing completed here"
+    tight = Pick(None, None, None, 196 * 2**30, "")
+    assert best.pick_rows(tight, ranked) == [("Pick", "nothing fits: the leanest needs ~196\xa0GiB")]
+    assert best.pick_rows(replace(tight, need_bytes=float("nan")), ranked) == [("Pick", "nothing can be launched")]

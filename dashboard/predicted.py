@@ -1,0 +1,57 @@
+"""The estimator's pick for a cell of the grid, to stand beside the measured best. Answers are kept per question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+import polars as pl
+import streamlit as st
+
+from dashboard import explorer
+from dashboard.explorer import Pick, Setup
+from dashboard.queries import explorer as queries
+from dashboard.slices import Slice
+from dashboard.store import Store, own_constants
+from pipeline.estimate.cluster import find_cluster
+from pipeline.estimate.shape import ModelShape
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})
+def shapes(store: Store, origin: str | None) -> dict[str, ModelShape]:
+    """Shapes of the models in one version of the store."""
+    return explorer.store_models(queries.models(origin).run(store.con))
+
+
+def pick_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Pick | None:
+    """The pick for a row of the grid, by the constants of `framework`; None where the question cannot be estimated."""
+    shape = shapes(store, chosen.origin).get(cell["model"])
+    nodes, gpus = cell["num_nodes"], cell["num_gpus"]
+    cluster = find_cluster(chosen.accelerator) if chosen.accelerator else None
+    batch, length = chosen.gbs_tokens, chosen.seq_len
+    if shape is None or cluster is None or not (nodes and gpus and batch and length) or batch % length or gpus % nodes:
+        return None
+    setup = Setup(
+        cell["model"], shape, cluster.accelerator, nodes, length, batch, framework, gpus_per_node=gpus // nodes
+    )  # fmt: skip
+    request = setup.request(own_constants())
+    found = explorer.found_for(request)
+    address = {
+        "model": setup.model, "card": setup.accelerator, "nodes": nodes, "seq": length, "batch": batch,
+        **({"constants": framework} if framework else {}),
+    }  # fmt: skip
+    url = f"explorer?{urlencode(address)}"
+    need = found.leanest_bytes + request.asked.profile.outside_bytes
+    if not found.fitting:
+        return Pick(None, None, None, need, url)
+    best = found.layouts.row(0, named=True)
+    ends = (best["est_mfu_lo"], best["est_mfu_hi"])
+    likely = float(explorer.likely_mfu(found.layouts, found.ranked_by)[0])
+    return Pick(best, likely, ends if None not in ends else None, need, url)
+
+
+def usual_framework(grid: pl.DataFrame) -> str | None:
+    """The framework that won most cells, for cells that nobody won."""
+    known = grid["framework"].drop_nulls()
+    return None if known.is_empty() else str(known.value_counts(sort=True)["framework"][0])
