@@ -29,7 +29,7 @@ ROW = (
 REST = r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$"
 """What may be a row, and the rest of a torn one: in the syntax of both Python's `re` and polars, like those below."""
 _ROW, _REST = re.compile(ROW), re.compile(REST)
-TABULAR = rf"  (?:(?:{_TYPES}|size)  |Rank +[0-9])|Avg bus bandwidth|nThread|-library=|_perf\n"
+TABULAR = rf"  (?:(?:{_TYPES}|size)  |Rank +[0-9])|Avg bus bandwidth|# nThread |-library=|_perf\n"
 """Files with such a line may hold rows: types, the header, ranks, the average, the program."""
 CANDIDATE = rf"#|_perf|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |^[^0-9]*[0-9.]+\s+[0-9.]+\s+[0-9.]+\s"
 """Lines worth a look in such a file: comments, and columns set apart by blanks with a type or three numbers."""

@@ -13,9 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import polars as pl
-
-from pipeline.nccl.facts import PARTS, Facts
+from pipeline.nccl.facts import PARTS, SCHEMAS, Facts
 
 Row = dict[str, Any]
 _Thread = tuple[object, object, object]
@@ -47,7 +45,6 @@ class Communicator:
     ranks: dict[int, Rank] = field(default_factory=dict)
     nnodes: int | None = None
     notes: dict[str, Row] = field(default_factory=dict)
-    transports: set[str] = field(default_factory=set)
     index: int = 0
 
     @property
@@ -68,13 +65,12 @@ class Communicators:
     def __init__(self) -> None:
         self.all: list[Communicator] = []
         self.by_pointer: dict[_Pointer, list[Rank]] = defaultdict(list)
-        self.links: list[tuple[Communicator | None, Row]] = []
+        self.events: list[tuple[Row, Rank]] = []  # lines with which a rank began or was ready
         self._groups: dict[tuple[object, ...], list[Communicator]] = defaultdict(list)
         self._times_seen: dict[tuple[object, ...], int] = defaultdict(int)
         self._alive: dict[_Pointer, Rank] = {}
         self._latest: dict[_Thread, Rank] = {}  # of a thread, and (tid None) of a process
         self._pending: dict[_Thread, dict[str, Row]] = defaultdict(dict)
-        self._pending_links: dict[_Thread, list[Row]] = defaultdict(list)
         self._shapes: dict[_Pointer, int] = {}
 
     def init(self, row: Row) -> None:
@@ -86,8 +82,6 @@ class Communicators:
                 known.state, known.ended_at = state, row["line_no"]
                 del self._alive[pointer]
             return
-        if state == "started":
-            self._settle_links(thread)
         is_same = known is not None and (known.row["rank"], known.row["nranks"]) == (row["rank"], row["nranks"])
         if known is not None and is_same and known.state == "started" and state == "complete":
             known.state = state
@@ -100,10 +94,10 @@ class Communicators:
         if shape := self._shapes.pop(pointer, None):
             rank.comm.nnodes = shape
         self._latest[thread] = self._latest[(row["host"], row["pid"], None)] = rank
+        self.events.append((row, rank))
         if state == "complete":
             for name, value in self._pending.pop(thread, {}).items():
                 rank.comm.notes.setdefault(name, value)
-            self._own_links(thread, rank)
 
     def timing(self, row: Row) -> None:
         """Follows the COMPLETE line of the same thread."""
@@ -128,19 +122,8 @@ class Communicators:
         if name == "ring":  # until 2.4 each channel's ring tells of those before it only
             known["channels"] = max(known["channels"], row["channels"])
 
-    def link(self, row: Row) -> None:
-        """A `via` line."""
-        if row["comm"] is not None:  # RCCL names the communicator
-            rank = self._alive.get((row["host"], row["pid"], row["comm"]))
-            if rank:
-                self._own(rank.comm, row)
-                return
-        self._pending_links[_thread(row)].append(row)
-
     def finish(self) -> None:
-        """The end of the file: rings connected late, and communicators that never finished."""
-        for thread in list(self._pending_links):
-            self._settle_links(thread)
+        """The end of the file: communicators that never finished."""
         for thread, notes in self._pending.items():
             rank = self._latest.get(thread)
             if rank and rank.state == "started":
@@ -181,34 +164,12 @@ class Communicators:
         comm.line_no = min(comm.line_no, row["line_no"])
         return rank
 
-    def _own_links(self, thread: _Thread, rank: Rank) -> None:
-        for row in self._pending_links.pop(thread, []):
-            self._own(rank.comm if _may_be_of(row, rank) else None, row)
-
-    def _settle_links(self, thread: _Thread) -> None:
-        """Links of a thread that finishes no communicator after them: connected late, after Init COMPLETE."""
-        for row in self._pending_links.pop(thread, []):
-            process = (row["host"], row["pid"])
-            latest = [self._latest.get(thread), self._latest.get((*process, None))]
-            rank = next((rank for rank in latest if rank and _may_be_of(row, rank)), None)
-            self._own(rank.comm if rank else None, row)
-
-    def _own(self, comm: Communicator | None, row: Row) -> None:
-        self.links.append((comm, row))
-        if comm:
-            comm.transports.add(row["transport"])
-
 
 def _thread(row: Row) -> _Thread:
     return row["host"], row["pid"], row["tid"]
 
 
-def _may_be_of(row: Row, rank: Rank) -> bool:
-    ends = {row["rank_from"], row["rank_to"]}
-    return max(ends) < rank.row["nranks"] and rank.row["rank"] in ends
-
-
-_EVENTS = ("init", "timing", "shape", "ring", "channels", "network", "link")
+_EVENTS = ("init", "timing", "shape", "ring", "channels", "network")
 
 
 def gather(facts: Facts) -> dict[int, Communicators]:
@@ -224,8 +185,6 @@ def gather(facts: Facts) -> dict[int, Communicators]:
             of_file.timing(row)
         elif kind == "shape":
             of_file.shape(row)
-        elif kind == "link":
-            of_file.link(row)
         else:
             of_file.note(kind, row)
     for of_file in found.values():
@@ -234,13 +193,17 @@ def gather(facts: Facts) -> dict[int, Communicators]:
 
 
 def _in_order(facts: Facts) -> Iterator[tuple[int, str, Row]]:
-    rows = [(row["source"], row["line_no"], kind, row) for kind in _EVENTS for row in facts[kind].iter_rows(named=True)]
+    rows = []
+    for kind in _EVENTS:
+        names = list(SCHEMAS[kind])
+        rows += [(row[0], row[1], kind, names, row) for row in facts[kind].rows()]
     rows.sort(key=lambda item: item[:2])
-    yield from ((source, kind, row) for source, _, kind, row in rows)
+    for source, _, kind, names, row in rows:
+        yield source, kind, dict(zip(names, row, strict=True))
 
 
 def communicator_rows(found: Mapping[int, Communicators]) -> list[dict[str, object]]:
-    """Rows of `nccl_communicators`, but for what COLL lines add."""
+    """Rows of `nccl_communicators`, but for what links and COLL lines add."""
     return [row for source, of_file in found.items() for row in _communicators_of(source, of_file)]
 
 
@@ -267,7 +230,7 @@ def _communicators_of(source: int, found: Communicators) -> list[dict[str, objec
                 "coll_channels": channels.get("coll"), "collnet_channels": channels.get("collnet"),
                 "nvls_channels": channels.get("nvls"), "p2p_channels": channels.get("p2p"),
                 "p2p_channels_per_peer": channels.get("per_peer"), "network": network.get("network"),
-                "transports": ", ".join(sorted(comm.transports)) or None, "init_state": comm.state,
+                "init_state": comm.state,
                 "init_time_s": times[slowest] if slowest is not None else None, "init_slowest_rank": slowest,
                 "init_bootstrap_s": timing["bootstrap"] if timing else None, "line_no": comm.line_no,
             }
@@ -290,28 +253,3 @@ def rank_rows(found: Mapping[int, Communicators]) -> list[dict[str, object]]:
         for comm in of_file.all
         for number, rank in sorted(comm.ranks.items())
     ]  # fmt: skip
-
-
-def link_rows(found: Mapping[int, Communicators]) -> pl.DataFrame:
-    """Rows of `nccl_links`: lines of one pair, end and transport together."""
-    schema = {
-        "source": pl.Int64, "comm_index": pl.Int64, "rank_from": pl.Int64, "rank_to": pl.Int64, "direction": pl.String,
-        "transport": pl.String, "device": pl.String, "lines": pl.Int64, "line_no": pl.Int64,
-    }  # fmt: skip
-    names = list(schema)[2:]
-    rows = [
-        (source, comm and comm.index, *(row[name] for name in names))
-        for source, of_file in found.items()
-        for comm, row in of_file.links
-    ]
-    key = ["source", "comm_index", "rank_from", "rank_to", "direction", "transport"]
-    return (
-        pl.DataFrame(rows, schema=schema, orient="row")
-        .group_by(key, maintain_order=True)
-        .agg(
-            net_devices=pl.col("device").drop_nulls().unique().sort().str.join(", "),
-            link_channels=pl.col("lines").sum(),
-            line_no=pl.col("line_no").min(),
-        )
-        .with_columns(pl.col("net_devices").replace("", None))
-    )

@@ -13,6 +13,8 @@ from pipeline.nccl.facts import Facts, Notes
 from pipeline.nccl.info import MIN_LINES, Info, read_info
 from pipeline.nccl.line_reader import LineReader
 
+_HEAD_BYTES = 1 << 16
+
 
 def scan(data: bytes, first_line: int, *, source: int = 0) -> Facts:
     """Facts of a block of whole lines, of which the first has the given number."""
@@ -25,30 +27,42 @@ def scan_parts(parts: Sequence[Part]) -> Facts:
     told = [part for part, is_told in zip(parts, _may_tell(parts), strict=True) if is_told]
     block = block_of([_without_calls(part, notes) if collectives.is_worth_it(part.data) else part for part in told])
     has_nccl = block.text.str.contains("NCCL", literal=True).to_numpy()
-    has_table = block.text.str.contains(bench.TABULAR).to_numpy()
-    in_tables = np.isin(block.part, np.unique(block.part[has_table]))
-    of_interest = in_tables | np.isin(block.part, np.unique(block.part[has_nccl]))
-    if not of_interest.any():
-        return notes.facts()
-    watchdog.read_context(block.lines(_holding(block, watchdog.CONTEXT, of_interest)), notes)
+    lines = np.flatnonzero(has_nccl)
+    info = Info.of(block, lines) if len(lines) >= MIN_LINES else None
+    odd = lines if info is None else info.odd
     reader = LineReader(notes)
-    rows = _holding(block, bench.CANDIDATE, in_tables & ~has_nccl)
-    for source, line_no, text in block.lines(rows):
+    for place, (source, line_no, text) in zip(odd.tolist(), block.lines(odd), strict=True):
         notes.source = source
-        reader.bench_line(text, line_no)
-    _read_nccl(block, np.flatnonzero(has_nccl), reader)
+        reader.line(text, line_no, place)
+    if info is not None:
+        read_info(info, reader)
     reader.finish()
+    _read_others(block, np.flatnonzero(~has_nccl), odd, reader)
     return notes.facts()
+
+
+def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: LineReader) -> None:
+    """Lines without NCCL, and irregular ones: tables of benchmarks, and what helps to judge a hang."""
+    beside = np.sort(np.concatenate((plain, odd)))
+    watchdog.read_context(block.lines(_holding(block, watchdog.CONTEXT, beside)), reader.notes)
+    has_table = np.zeros(block.part.max(initial=0) + 1, dtype=bool)
+    has_table[block.part[_holding(block, bench.TABULAR, np.arange(len(block.text)))]] = True
+    rows = _holding(block, bench.CANDIDATE, plain[has_table[block.part[plain]]])
+    for source, line_no, text in block.lines(rows):
+        reader.notes.source = source
+        reader.bench_line(text, line_no)
 
 
 def _may_tell(parts: Sequence[Part]) -> list[bool]:
     """Whether NCCL or a table of its benchmarks may stand in each part: most logs have neither, and are done with."""
+    told = [b"NCCL" in part.data[:_HEAD_BYTES] for part in parts]
+    rest = [part.data for part, is_told in zip(parts, told, strict=True) if not is_told]
     try:
-        texts = pl.Series([part.data for part in parts], dtype=pl.Binary).cast(pl.String)
+        texts = pl.Series(rest, dtype=pl.Binary).cast(pl.String)
     except pl.exceptions.ComputeError:  # not UTF-8 somewhere
-        texts = pl.Series([part.data.decode("utf-8", errors="replace") for part in parts], dtype=pl.String)
-    found: list[bool] = texts.str.contains(f"NCCL|{bench.TABULAR}").to_list()
-    return found
+        texts = pl.Series([data.decode("utf-8", errors="replace") for data in rest], dtype=pl.String)
+    found = iter(texts.str.contains(f"NCCL|{bench.TABULAR}"))
+    return [is_told or next(found) for is_told in told]
 
 
 def _without_calls(part: Part, notes: Notes) -> Part:
@@ -58,21 +72,10 @@ def _without_calls(part: Part, notes: Notes) -> Part:
     return Part(part.source, data, part.first_line, np.array([number for number, _ in rest], dtype=np.int64))
 
 
-def _holding(block: Block, pattern: str, within: np.ndarray) -> np.ndarray:
-    """Indices of the lines that hold a pattern."""
-    chosen = np.flatnonzero(within)
-    if not len(chosen):
-        return chosen
-    text = block.text if len(chosen) == len(block.text) else block.text.gather(chosen)
-    holds: np.ndarray = chosen[text.str.contains(pattern).to_numpy()]
+def _holding(block: Block, pattern: str, lines: np.ndarray) -> np.ndarray:
+    """Those of some lines that hold a pattern."""
+    if not len(lines):
+        return lines
+    text = block.text if len(lines) == len(block.text) else block.text.gather(lines)
+    holds: np.ndarray = lines[text.str.contains(pattern).to_numpy()]
     return holds
-
-
-def _read_nccl(block: Block, lines: np.ndarray, reader: LineReader) -> None:
-    info = Info.of(block, lines) if len(lines) >= MIN_LINES else None
-    odd = lines if info is None else info.odd
-    for place, (source, line_no, text) in zip(odd.tolist(), block.lines(odd), strict=True):
-        reader.notes.source = source
-        reader.line(text, line_no, place)
-    if info is not None:
-        read_info(info, reader)

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.nccl import bench, bench_op, communicators, devices, graphs, hosts, traffic, warnings
+from pipeline.nccl import bench, bench_op, communicators, devices, graphs, hosts, links, traffic, warnings
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.file_rows import file_rows
 from pipeline.nccl.flight_hangs import flight_hangs
@@ -111,11 +111,15 @@ def _tables_of(facts: Facts) -> Rows:
     by_rank = traffic.by_rank(calls)
     communicator_rows = _frame("nccl_communicators", communicators.communicator_rows(comms))
     rank_rows = _frame("nccl_ranks", communicators.rank_rows(comms))
+    link_rows = links.link_rows(facts["link"], comms)
     key = ["source", "comm_index"]
+    communicator_rows = communicator_rows.drop("transports", strict=False).join(
+        links.transports(link_rows), on=key, how="left", maintain_order="left"
+    )
     tables = {
         "nccl_communicators": _with_calls(communicator_rows, by_rank, key, ["coll_calls"]),
         "nccl_ranks": _with_calls(rank_rows, by_rank, [*key, "rank"], ["coll_calls", "last_op_count"]),
-        "nccl_links": communicators.link_rows(comms),
+        "nccl_links": link_rows,
         "nccl_collectives": traffic.collective_rows(calls),
         "nccl_tuning": _tuning(facts["tuning"]),
         "nccl_graphs": graphs.graph_rows(facts["graph"], facts["init"], rank_rows),

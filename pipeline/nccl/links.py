@@ -1,0 +1,122 @@
+"""The fold for links: whose `via` lines they are.
+
+The thread that brings a communicator up prints them before its Init COMPLETE. With NCCL_RUNTIME_CONNECT (2.22 on) they
+come later, with the first collective and often by another thread: then they are of the communicator that the thread,
+or else the process, had brought up last. RCCL names the communicator's address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from pipeline.nccl.communicators import Communicators
+
+_THREAD, _PROCESS = ["source", "host", "pid", "tid"], ["source", "host", "pid"]
+_KEY = ["source", "comm_index", "rank_from", "rank_to", "direction", "transport"]
+
+
+def link_rows(links: pl.DataFrame, comms: Mapping[int, Communicators]) -> pl.DataFrame:
+    """Rows of `nccl_links`: lines of one pair, end and transport together.
+
+    Args:
+        links: `link` facts of files.
+        comms: the communicators of each file.
+    """
+    owned = _with_owner(links.sort("line_no"), comms)
+    return (
+        owned.sort("source", "line_no")
+        .group_by(_KEY, maintain_order=True)
+        .agg(
+            net_devices=pl.col("device").drop_nulls().unique().sort().str.join(", "),
+            link_channels=pl.col("lines").sum(),
+            line_no=pl.col("line_no").min(),
+        )
+        .with_columns(pl.col("net_devices").replace("", None))
+    )
+
+
+def transports(rows: pl.DataFrame) -> pl.DataFrame:
+    """`transports` of each `source` and `comm_index`, from rows of `nccl_links`."""
+    return (
+        rows.drop_nulls("comm_index")
+        .group_by("source", "comm_index")
+        .agg(transports=pl.col("transport").unique().sort().str.join(", "))
+    )
+
+
+def _with_owner(links: pl.DataFrame, comms: Mapping[int, Communicators]) -> pl.DataFrame:
+    """`links` with `comm_index`: NULL where nothing tells it."""
+    events = _events(comms)
+    named = _after(links, _lives(comms), ["source", "host", "pid", "comm"], "named")
+    is_alive = pl.col("named_ended_at").is_null() | (pl.col("named_ended_at") > pl.col("line_no"))
+    # The next line of the thread about a communicator: that it is ready, or that another one begins.
+    following = named.join_asof(
+        _renamed(events, _THREAD, "next").with_columns(next_line=pl.col("line_no")),
+        on="line_no", by=_THREAD, strategy="forward", check_sortedness=False,
+    )  # fmt: skip
+    before = _after(following, events, _THREAD, "thread")
+    settled = before.with_columns(line_no=pl.col("next_line").fill_null(_END) - 1, place="line_no").sort("line_no")
+    told = _after(settled, events, _PROCESS, "process").with_columns(line_no="place")
+    owner = (
+        pl.when(is_alive & pl.col("named_comm_index").is_not_null()).then("named_comm_index")
+        .when(pl.col("next_is_ready")).then(pl.when(_may_be_of("next")).then("next_comm_index"))
+        .when(_may_be_of("thread")).then("thread_comm_index")
+        .when(_may_be_of("process")).then("process_comm_index")
+    )  # fmt: skip
+    return told.with_columns(comm_index=owner)
+
+
+_END = 1 << 62
+
+
+def _may_be_of(whose: str) -> pl.Expr:
+    """Whether the rank is an end of the link and the communicator has both ends."""
+    rank, ends = pl.col(f"{whose}_rank"), pl.max_horizontal("rank_from", "rank_to")
+    is_end = (pl.col("rank_from") == rank) | (pl.col("rank_to") == rank)
+    return (is_end & (ends < pl.col(f"{whose}_nranks"))).fill_null(value=False)
+
+
+def _after(rows: pl.DataFrame, events: pl.DataFrame, by: list[str], whose: str) -> pl.DataFrame:
+    """`rows` with the columns of the last event before each."""
+    return rows.join_asof(
+        _renamed(events, by, whose), on="line_no", by=by, strategy="backward", check_sortedness=False
+    )  # fmt: skip
+
+
+def _renamed(events: pl.DataFrame, by: list[str], whose: str) -> pl.DataFrame:
+    told = [name for name in events.columns if name not in (*_THREAD, "comm", "line_no")]
+    return events.select("line_no", *by, *(pl.col(name).alias(f"{whose}_{name}") for name in told))
+
+
+def _events(comms: Mapping[int, Communicators]) -> pl.DataFrame:
+    """Lines with which ranks begin or are ready."""
+    rows = [
+        (
+            source, row["host"], row["pid"], row["tid"], row["line_no"], row["state"] == "complete", rank.comm.index,
+            rank.row["rank"], rank.row["nranks"],
+        )
+        for source, of_file in comms.items()
+        for row, rank in of_file.events
+    ]  # fmt: skip
+    schema = {
+        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64, "line_no": pl.Int64,
+        "is_ready": pl.Boolean, "comm_index": pl.Int64, "rank": pl.Int64, "nranks": pl.Int64,
+    }  # fmt: skip
+    return pl.DataFrame(rows, schema=schema, orient="row").sort("line_no")
+
+
+def _lives(comms: Mapping[int, Communicators]) -> pl.DataFrame:
+    """From which line to which an address is that of a communicator."""
+    rows = [
+        (source, *pointer, rank.row["line_no"], rank.ended_at, rank.comm.index)
+        for source, of_file in comms.items()
+        for pointer, ranks in of_file.by_pointer.items()
+        for rank in ranks
+    ]
+    schema = {
+        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "comm": pl.String, "line_no": pl.Int64,
+        "ended_at": pl.Int64, "comm_index": pl.Int64,
+    }  # fmt: skip
+    return pl.DataFrame(rows, schema=schema, orient="row").sort("line_no")
