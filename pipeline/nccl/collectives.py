@@ -34,11 +34,11 @@ _TAIL = (
     r"comm (?P<comm>0x[0-9a-f]{1,16})(?: \[nranks=(?P<nranks>[0-9]{1,9})\])?"
 )
 _LINE = re.compile(rf"{_HEAD}count {_TAIL}(?: |\Z)")
-_PROCESS = r"([A-Za-z0-9_.-]+):(\d{1,10}):\d{1,10}$"
+_PROCESS = r"([A-Za-z0-9_.-]+):([0-9]{1,10}):[0-9]{1,10}$"
 # What a word of a line must be for the line to count.
 _SHAPES = {
-    "process": _PROCESS, "op": r"^[A-Z]\w{2,30}:$", "last_op": r"^[0-9a-f]{1,15}$", "count": r"^\d{1,18}$",
-    "datatype": r"^\d{1,3}$", "redop": r"^\d{1,6}$", "root": r"^-?\d{1,9}$", "comm": r"^0x[0-9a-f]{1,16}$",
+    "process": _PROCESS, "op": r"^[A-Z][A-Za-z0-9_]{2,30}:$", "last_op": r"^[0-9a-f]{1,15}$", "count": r"^[0-9]{1,18}$",
+    "datatype": r"^[0-9]{1,3}$", "redop": r"^[0-9]{1,6}$", "root": r"^-?[0-9]{1,9}$", "comm": r"^0x[0-9a-f]{1,16}$",
 }  # fmt: skip
 _WORDS = {b"count": "count", b"datatype": "datatype", b"op": "redop", b"root": "root", b"comm": "comm"}
 _KEY = ["process", "op", "count", "datatype", "redop", "root", "comm"]
