@@ -27,10 +27,22 @@ def _attention_width() -> pl.Expr:
 
 
 def _attention_params() -> pl.Expr:
-    """Q and O: hidden x (heads x head width). K and V: hidden x (KV heads x head width). NULL for latent attention."""
+    """Q and O: hidden x (heads x head width). K and V: hidden x (KV heads x head width). See also `_latent_params`."""
     width = _attention_width()
     kv_width = width * _col("num_kv_heads") / _col("num_heads")
-    return pl.when(_col("kv_lora_rank").is_null()).then(_col("hidden_size") * (2 * width + 2 * kv_width))
+    plain = _col("hidden_size") * (2 * width + 2 * kv_width)
+    return pl.when(_col("kv_lora_rank").is_null()).then(plain).otherwise(_latent_params())
+
+
+def _latent_params() -> pl.Expr:
+    """Latent attention (DeepSeek-V2, 2405.04434, section 2.1): queries down and up (or in one step), keys and values
+    down with the rotary key, and up, and the output. NULL unless rank, rotary part and head width are known.
+    """
+    hidden, rope, values = _col("hidden_size"), _col("qk_rope_head_dim"), _col("num_heads") * _col("head_dim")
+    queries = values + _col("num_heads") * rope
+    rank = _col("q_lora_rank")
+    query = pl.when(rank > 0).then((hidden + queries) * rank).when(rank == 0).then(hidden * queries)
+    return query + hidden * (_col("kv_lora_rank") + rope) + _col("kv_lora_rank") * 2 * values + values * hidden
 
 
 def _mlp_params(width: pl.Expr) -> pl.Expr:
@@ -99,15 +111,24 @@ def _fill_throughput(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _attention_flops() -> pl.Expr:
-    """12 L (heads x head width) s per token: scores and values, forward and backward. NULL for latent attention."""
-    per_token = 12.0 * _col("num_layers") * _attention_width() * _col("seq_len")
-    return pl.when(_col("kv_lora_rank").is_null()).then(per_token)
+    """12 L (heads x head width) s per token: scores and values, forward and backward.
+
+    Latent attention scores over a head and its rotary part: 6 L s (queries + values). NULL where that is not known.
+    """
+    per_layer = 12.0 * _attention_width()
+    latent = 6.0 * _col("num_heads") * (2 * _col("head_dim") + _col("qk_rope_head_dim"))
+    width = pl.when(_col("kv_lora_rank").is_null()).then(per_layer).otherwise(latent)
+    return width * _col("num_layers") * _col("seq_len")
 
 
 def _basis(peak: pl.Expr) -> pl.Expr:
     """How `mfu` was computed, or the first reason why it could not be."""
     formula = (
-        pl.when(_attention_flops().is_null()).then(pl.lit("6N, attention left out")).otherwise(pl.lit("6N + 12Lhs"))
+        pl.when(_attention_flops().is_null())
+        .then(pl.lit("6N, attention left out"))
+        .when(_col("kv_lora_rank").is_null())
+        .then(pl.lit("6N + 12Lhs"))
+        .otherwise(pl.lit("6N + 6Ls(q + v)"))
     )
     precision = (
         pl.when(_col("precision").is_null())

@@ -34,7 +34,8 @@ _RESERVED = ("torchtitan",)
 """What `peak_mem_gb` is, where the source says so; the rest (nvidia-smi, formulas) stays in published_runs."""
 
 _MODEL_COLUMNS = (
-    "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "kv_lora_rank", "ffn_hidden_size",
+    "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "kv_lora_rank", "q_lora_rank",
+    "qk_rope_head_dim", "ffn_hidden_size",
     "gated_mlp", "vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token", "expert_ffn_hidden_size",
     "shared_expert_ffn_hidden_size", "num_dense_layers",
 )  # fmt: skip

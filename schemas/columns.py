@@ -72,8 +72,17 @@ _MODEL = (
     _int("hidden_size", "count", "model width", minimum=1),
     _int("num_heads", "count", "attention heads", minimum=1),
     _int("num_kv_heads", "count", "key-value heads", minimum=1),
-    _int("head_dim", "count", "width of one attention head, where it is not hidden_size / num_heads", minimum=1),
+    _int(
+        "head_dim",
+        "count",
+        "width of one attention head, where it is not hidden_size / num_heads (MLA: no rotary part)",
+        minimum=1,
+    ),
     _int("kv_lora_rank", "count", "latent width of keys and values (MLA); NULL for other attention", minimum=1),
+    _int("q_lora_rank", "count", "latent width of queries (MLA); 0 = not compressed; NULL for other attention"),
+    _int(
+        "qk_rope_head_dim", "count", "rotary part of a head (MLA), beside head_dim; NULL for other attention", minimum=1
+    ),
     _int("ffn_hidden_size", "count", "feed-forward width (of the dense layers, in a MoE model)", minimum=1),
     _bool("gated_mlp", "the feed-forward block has a gate (SwiGLU, GeGLU): three matrices instead of two"),
     _int("vocab_size", "count", "vocabulary size, unpadded where known", minimum=1),

@@ -109,6 +109,7 @@ PUBLISHED_RUNS = Table(
         "run_id", "dataset", "line_no", "source_path",
         *(name for name in PUBLISHED if name not in _JUDGEMENTS),
         "model", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "kv_lora_rank",
+        "q_lora_rank", "qk_rope_head_dim",
         "ffn_hidden_size", "gated_mlp", "vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token",
         "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "num_dense_layers", "seq_len", "num_gpus",
         "gpus_per_node", "num_nodes", "accelerator",

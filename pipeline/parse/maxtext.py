@@ -61,6 +61,8 @@ _NAMES = {
     "gradient_accumulation_steps": "gas", "vocab_size": "vocab_size", "dtype": "arg:dtype",
     "num_decoder_layers": "num_layers", "base_num_decoder_layers": "arg:layers",
     "emb_dim": "hidden_size", "base_emb_dim": "arg:hidden",
+    "attention_type": "arg:attention_type", "q_lora_rank": "arg:q_lora_rank", "kv_lora_rank": "arg:kv_lora_rank",
+    "qk_rope_head_dim": "arg:qk_rope_head_dim",
     "num_query_heads": "num_heads", "num_kv_heads": "num_kv_heads", "head_dim": "head_dim",
     "mlp_dim": "ffn_hidden_size", "logits_via_embedding": "tie_word_embeddings",
     "num_experts": "arg:experts", "num_experts_per_tok": "arg:experts_per_token",
@@ -130,7 +132,15 @@ def _above_one(value: str) -> pl.Expr:
     return pl.when(whole("arg:experts") > 1).then(whole(value))
 
 
+# Every run prints the latent widths (`configs/base.yml`); only `attention_type: mla` uses them.
+_IS_MLA = pl.col("arg:attention_type").str.to_lowercase() == "mla"
+_LATENT = tuple(
+    CombinedSetting(name, pl.when(_IS_MLA).then(whole(f"arg:{name}")), (f"arg:{name}",))
+    for name in ("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim")
+)
+
 COMBINED: tuple[CombinedSetting, ...] = (
+    *_LATENT,
     # Steps count from 0; -1 stands for the length of the learning-rate schedule.
     CombinedSetting("steps_planned", pl.when(whole("arg:steps") > 1).then(whole("arg:steps") - 1), ("arg:steps",)),
     CombinedSetting("tp", _product("tensor"), ("arg:ici_tensor",)),

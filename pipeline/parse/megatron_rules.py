@@ -90,8 +90,18 @@ def _kv_heads() -> pl.Expr:
 
 
 def _head_dim() -> pl.Expr:
-    width = _whole("kv_channels")
-    return pl.when(~_IS_MLA & (width * whole("num_heads") != whole("hidden_size"))).then(width)
+    """With latent attention the width of a value and of a key without its rotary part, where both are the same."""
+    width, latent = _whole("kv_channels"), _whole("qk_head_dim")
+    return (
+        pl.when(_IS_MLA).then(pl.when(_whole("v_head_dim").fill_null(latent) == latent).then(latent))
+        .when(width * whole("num_heads") != whole("hidden_size")).then(width)
+    )  # fmt: skip
+
+
+def _q_lora_rank() -> pl.Expr:
+    """0 where the dump says None: queries are projected in one step (`transformer/multi_latent_attention.py`)."""
+    stated = _arg("q_lora_rank")
+    return pl.when(_IS_MLA).then(pl.when(stated == "None").then(0).otherwise(_whole("q_lora_rank")))
 
 
 def _gated() -> pl.Expr:
@@ -154,8 +164,12 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("zero_stage", _zero_stage(), ("arg:use_distributed_optimizer", "arg:deepspeed")),
     CombinedSetting("recompute", _recompute(), ("arg:recompute_granularity", "arg:checkpoint_activations")),
     CombinedSetting("num_kv_heads", _kv_heads(), ("arg:num_query_groups", "num_heads")),
-    CombinedSetting("head_dim", _head_dim(), ("arg:kv_channels",)),
+    CombinedSetting("head_dim", _head_dim(), ("arg:kv_channels", "arg:qk_head_dim")),
     CombinedSetting("kv_lora_rank", pl.when(_IS_MLA).then(_whole("kv_lora_rank")), ("arg:kv_lora_rank",)),
+    CombinedSetting("q_lora_rank", _q_lora_rank(), ("arg:q_lora_rank",)),
+    CombinedSetting(
+        "qk_rope_head_dim", pl.when(_IS_MLA).then(_whole("qk_pos_emb_head_dim")), ("arg:qk_pos_emb_head_dim",)
+    ),
     CombinedSetting("gated_mlp", _gated(), ("arg:swiglu", "arg:gated_linear_unit")),
     CombinedSetting("tie_word_embeddings", _tied()),
     CombinedSetting("vocab_size", _vocab_size(), ("arg:vocab_size", "arg:padded_vocab_size")),

@@ -43,7 +43,9 @@ _OLD_MESH = r"-D device mesh with \[([^\]]*)\], \[([\d, ]*)\]"
 _SHAPE = {
     "dim": "hidden_size", "n_layers": "num_layers", "n_heads": "num_heads", "n_kv_heads": "num_kv_heads",
     "vocab_size": "vocab_size", "inter_dim": "ffn_hidden_size", "hidden_dim": "ffn_hidden_size",
-    "head_dim": "head_dim", "kv_lora_rank": "kv_lora_rank", "num_experts": "num_experts", "top_k": "experts_per_token",
+    "head_dim": "head_dim", "kv_lora_rank": "kv_lora_rank", "q_lora_rank": "q_lora_rank",
+    "qk_rope_head_dim": "qk_rope_head_dim", "qk_nope_head_dim": "head_dim",
+    "num_experts": "num_experts", "top_k": "experts_per_token",
     "moe_inter_dim": "expert_ffn_hidden_size", "n_dense_layers": "num_dense_layers",
     "enable_weight_tying": "tie_word_embeddings",
 }  # fmt: skip

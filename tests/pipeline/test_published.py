@@ -127,6 +127,15 @@ def test_palm_keeps_mfu_and_hfu_apart(loaded: dict[str, pl.DataFrame]) -> None:
     assert "3072" in slides["quarantine_reason"]
 
 
+def test_internevo_counts_its_whole_shape(loaded: dict[str, pl.DataFrame]) -> None:
+    runs = loaded["runs"].filter((pl.col("framework") == "internevo") & (pl.col("num_gpus") == 1024))
+    row = runs.sort("tokens_per_s_per_gpu").row(-1, named=True)
+    assert row["tokens_per_s_per_gpu"] == 3625
+    assert row["params"] == pytest.approx(7.32e9, rel=1e-3)
+    # 6N + 12Lhs = 47.1 GFLOPs a token, not the 42 of "7B"; 312 TFLOP/s
+    assert row["mfu"] == pytest.approx(3625 * 47.15e9 / 312e12, rel=1e-3)
+
+
 def test_deepseek_v3_is_marked_as_derived(loaded: dict[str, pl.DataFrame]) -> None:
     v3 = rows(loaded, "frontier_configs").filter(pl.col("source_id") == "deepseek_v3").to_dicts()[0]
     assert v3["mfu_pct"] is None

@@ -70,6 +70,14 @@ def test_a_run_from_dump_to_last_step(tmp_path: Path) -> None:
     assert "num_experts" not in run
 
 
+@pytest.mark.parametrize(("kind", "latent"), [("mla", (1536, 512, 64)), ("global", (None, None, None))])
+def test_latent_widths_count_with_latent_attention_only(tmp_path: Path, kind: str, latent: tuple[object, ...]) -> None:
+    widths = f"Config param attention_type: {kind}\nConfig param q_lora_rank: 1536\nConfig param kv_lora_rank: 512\n"
+    dump = DUMP.replace("number param", widths + "Config param qk_rope_head_dim: 64\nnumber param")
+    run = run_of(tmp_path, dump.format(batch="4.0", context=1, quantization=""))
+    assert tuple(run.get(name) for name in ("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim")) == latent
+
+
 def test_what_does_not_follow_stays_unknown(tmp_path: Path) -> None:
     run = run_of(tmp_path, DUMP.format(batch="0.5", context=-1, quantization="fp8"))
     assert "mbs" not in run

@@ -275,13 +275,29 @@ def test_experts(tmp_path: Path) -> None:
       moe_shared_expert_intermediate_size ... 2816
       multi_latent_attention ............. True
       kv_lora_rank ....................... 512
+      q_lora_rank ........................ None
+      qk_head_dim ........................ 128
+      qk_pos_emb_head_dim ................ 64
+      v_head_dim ......................... 128
       num_attention_heads ................ 16
       num_experts ........................ 64
     """
     run = run_of(tmp_path, text + "\n" + NEW + "\n")
     assert (run["num_experts"], run["experts_per_token"], run["expert_ffn_hidden_size"]) == (64, 6, 1408)
     assert (run["shared_expert_ffn_hidden_size"], run["num_dense_layers"], run["kv_lora_rank"]) == (2816, 1, 512)
+    assert (run["q_lora_rank"], run["qk_rope_head_dim"], run["head_dim"]) == (0, 64, 128)
     assert "num_kv_heads" not in run
+
+
+def test_latent_widths_of_a_model_without_latent_attention_say_nothing(tmp_path: Path) -> None:
+    text = """\
+      multi_latent_attention ............. False
+      kv_lora_rank ....................... 32
+      q_lora_rank ........................ 512
+      qk_pos_emb_head_dim ................ 64
+    """
+    run = run_of(tmp_path, text + "\n" + NEW + "\n")
+    assert not {"kv_lora_rank", "q_lora_rank", "qk_rope_head_dim"} & set(run)
 
 
 def test_world_line_whose_separator_is_missing() -> None:
