@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipeline.hardware import canonical_accelerators
+from pipeline.model_identity import identified
 from pipeline.model_name import canonical_models, name_from_shape
 from pipeline.words import canonical_precision, canonical_recompute, map_words
 from schemas.tables import RUNS
@@ -145,7 +146,9 @@ def layout_text() -> pl.Expr:
 
 def _name_models(runs: pl.DataFrame) -> pl.DataFrame:
     """Canonical names for named models, and a name from size and kind for unnamed ones of known size."""
-    runs = runs.with_columns(canonical_models(runs["model"]))
+    runs = runs.with_columns(
+        model=pl.coalesce(identified(runs), canonical_models(runs["model"])), model_as_given=pl.col("model")
+    )
     unnamed = runs.filter(pl.col("model").is_null() & pl.col("params").is_not_null())
     shapes = unnamed.select("params", "gated_mlp", "num_experts").unique()
     names = [
@@ -153,7 +156,11 @@ def _name_models(runs: pl.DataFrame) -> pl.DataFrame:
     ]
     named = shapes.with_columns(pl.Series("shape_name", names, dtype=pl.String))
     joined = runs.join(named, on=shapes.columns, how="left", nulls_equal=True, maintain_order="left")
-    return joined.with_columns(model=pl.coalesce("model", "shape_name")).drop("shape_name")
+    is_respelt = pl.col("model") != pl.col("model_as_given")
+    return joined.with_columns(
+        model=pl.coalesce("model", "shape_name"),
+        model_logged=pl.coalesce("model_logged", pl.when(is_respelt).then("model_as_given")),
+    ).drop("shape_name", "model_as_given")
 
 
 def _newly_filled(before: pl.DataFrame, after: pl.DataFrame, names: tuple[str, ...], source: str) -> pl.DataFrame:

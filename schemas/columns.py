@@ -65,7 +65,8 @@ _PLACE = (
 )
 
 _MODEL = (
-    _text("model", "model name; from shape and size when nobody named it"),
+    _text("model", "model name, of known models the same for all frameworks; from shape and size when nobody named it"),
+    _text("model_logged", "model name as the source has it, where `model` is another spelling"),
     _int("params", "count", "parameters, tied embeddings once; from the shape when it is known", minimum=1),
     _int("active_params", "count", "parameters used per token (equals params for dense models)", minimum=1),
     _int("num_layers", "count", "transformer layers", minimum=1),

@@ -1,0 +1,86 @@
+"""One model, one name, whatever a framework calls it: names and shapes looked up in `data/models/models.csv`.
+
+torchtitan prints `llama3 8B`, a hub id says `meta-llama/Llama-3.1-8B`, and Megatron prints a shape only: without one
+name their runs would never share a cell. A name is replaced only by that of a registered model whose shape does not
+contradict the run's own (a 4-layer excerpt stays what its source calls it); a run that nobody named is called by the
+registered model of exactly its shape. Rows of published tables keep the names of their sources.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import polars as pl
+
+import data
+from pipeline.estimate.models import find_model
+
+VOCAB_PADDING = 1_024
+"""Megatron pads the vocabulary to a multiple of 128 x tp; no tokenizer's special tokens are more."""
+
+_SHAPE = ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "num_experts")
+# What follows the size in hub ids of the same architecture.
+_QUALIFIER = re.compile(r"(?i)^meta-(?=llama)|[-_](?:hf|base|instruct|chat|it|v0\.\d)(?=[-_]|$)")
+
+
+@cache
+def _registry() -> pl.DataFrame:
+    """Registered shapes; `num_kv_heads` and `ffn_hidden_size` NULL where the architecture has no such number."""
+    rows = pl.read_csv(data.MODELS / "models.csv").select("model", *_SHAPE, "vocab_size", "gated_mlp", "kv_lora_rank")
+    is_latent = pl.col("kv_lora_rank").is_not_null()
+    return rows.with_columns(num_kv_heads=pl.when(~is_latent).then("num_kv_heads")).drop("kv_lora_rank")
+
+
+def registered_name(name: str) -> str | None:
+    """Name in the registry of a model as a source names it, or None.
+
+    >>> registered_name("meta-llama/Meta-Llama-3.1-8B-Instruct"), registered_name("llama3 8B")
+    ('Llama 3 8B', 'Llama 3 8B')
+    """
+    text = re.split(r"(?<=\S)/(?=\S)", name.strip().rstrip("/"))[-1]
+    row = find_model(text) or find_model(_QUALIFIER.sub("", text))
+    return row["model"] if row else None
+
+
+def identified(runs: pl.DataFrame) -> pl.Series:
+    """`model` of each row as the registry names it; NULL where the registry does not know it.
+
+    `runs` has `model`, `origin` and the shape's columns.
+    """
+    named = runs["model"].drop_nulls().unique()
+    names = {text: registered_name(text) for text in named.to_list()}
+    known = pl.col("model").replace_strict(names, default=None, return_dtype=pl.String)
+    rows = runs.select("origin", "model", *_SHAPE, "vocab_size", "gated_mlp", row=pl.int_range(pl.len()))
+    theirs = _registry().rename({name: f"{name}_known" for name in (*_SHAPE, "vocab_size", "gated_mlp")})
+    by_name = rows.with_columns(registered=known).join(theirs, left_on="registered", right_on="model", how="inner")
+    fits = pl.all_horizontal(_agrees(name) for name in _SHAPE)
+    by_name = by_name.filter(fits).select("row", "registered")
+    by_shape = (
+        rows.filter(pl.col("model").is_null())
+        .join(
+            theirs.rename({"model": "registered"}),
+            left_on=["num_layers", "hidden_size", "num_heads"],
+            right_on=["num_layers_known", "hidden_size_known", "num_heads_known"],
+            how="inner",
+        )
+        .filter(_is_same("num_kv_heads"), _is_same("ffn_hidden_size"), _is_same("num_experts"), _agrees("gated_mlp"))
+        .filter((pl.col("vocab_size") - pl.col("vocab_size_known")).is_between(0, VOCAB_PADDING))
+        .select("row", "registered")
+    )
+    found = pl.concat([by_name, by_shape]).unique("row", keep="first", maintain_order=True)
+    is_ours = pl.col("origin").fill_null("measured") != "published"
+    joined = rows.join(found, on="row", how="left", maintain_order="left")
+    return joined.select(model=pl.when(is_ours).then("registered"))["model"]
+
+
+def _agrees(name: str) -> pl.Expr:
+    """Nothing is known that contradicts the registry."""
+    return (pl.col(name) == pl.col(f"{name}_known")).fill_null(value=True)
+
+
+def _is_same(name: str) -> pl.Expr:
+    """The registry's number, or nothing where the registry has none."""
+    return pl.col(name).eq_missing(pl.col(f"{name}_known")) | (
+        pl.col(f"{name}_known").is_null() & pl.lit(name in ("num_kv_heads", "ffn_hidden_size"))
+    )

@@ -1,0 +1,62 @@
+"""One name for one model over frameworks, and no name for what is another model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.complete import complete_runs
+from pipeline.model_identity import registered_name
+
+SHAPE: dict[str, Any] = {
+    "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14336,
+    "gated_mlp": True, "vocab_size": 128256, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+def names(**run: Any) -> tuple[str | None, str | None]:
+    """`model` and `model_logged` of one run."""
+    runs = complete_runs(pl.DataFrame([{"run_id": "a", "origin": "measured", **run}])).runs
+    assert complete_runs(runs).runs.equals(runs)
+    return runs.select("model", "model_logged").row(0)
+
+
+@pytest.mark.parametrize(
+    "logged",
+    ["llama3 8B", "meta-llama/Llama-3.1-8B", "/models/Meta-Llama-3-8B-Instruct", "Llama 3.1 8B", "llama3-8b"],
+)
+def test_spellings_of_one_model(logged: str) -> None:
+    assert names(model=logged) == ("Llama 3 8B", logged)
+    assert names(model=logged, **SHAPE) == ("Llama 3 8B", logged)
+
+
+def test_a_shape_that_nobody_named() -> None:
+    assert names(**SHAPE) == ("Llama 3 8B", None)
+    assert names(**{**SHAPE, "vocab_size": 128256 + 1000}) == ("Llama 3 8B", None)
+
+
+@pytest.mark.parametrize(
+    "change", [{"vocab_size": 150_000}, {"num_layers": 33}, {"num_experts": 8}, {"num_kv_heads": 32}]
+)
+def test_another_shape_is_another_model(change: dict[str, Any]) -> None:
+    assert names(**{**SHAPE, **change})[0] != "Llama 3 8B"
+    assert names(model="my-llama", **{**SHAPE, **change}) == ("my-llama", None)
+
+
+def test_a_part_of_a_model_keeps_the_name_its_source_gives_it() -> None:
+    assert names(model="deepseek-v3", num_layers=4, hidden_size=7168) == ("deepseek-v3", None)
+    assert names(model="deepseek-v3", num_layers=61, hidden_size=7168)[0] == "DeepSeek-V3"
+
+
+def test_published_names_stay() -> None:
+    assert names(model="Llama 3.1 8B", origin="published") == ("Llama 3.1 8B", None)
+
+
+def test_ones_own_name_stays() -> None:
+    assert names(model="org/my-own-8b", **SHAPE) == ("my-own-8B", "org/my-own-8b")
+
+
+def test_a_name_that_is_not_known() -> None:
+    assert registered_name("llama2_70b_lora") is None
