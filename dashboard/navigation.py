@@ -29,6 +29,8 @@ PAGES = (
     Entry("Explain", "Estimator", "estimator", "estimator"),
     Entry("Explain", "Frontier", "frontier", "frontier"),
     Entry("Diagnose", "Failures & cost", "failures", "failures"),
+    Entry("Diagnose", "Memory", "memory", "memory"),
+    Entry("Diagnose", "Snapshot", "snapshot", "snapshot", is_hidden=True),
     Entry("Diagnose", "Network", "network", "network"),
     Entry("Diagnose", "Hang", "hang", "hang", is_hidden=True),
     Entry("Diagnose", "Runs", "runs", "runs"),

@@ -220,11 +220,17 @@ def definitions(items: Sequence[tuple[str, str, str]], *, height: int) -> None:
     )
 
 
-def chart(figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
-    """A figure in the theme's template. `alt` says what it shows in one sentence; `on_select` runs after a click."""
+def chart(
+    figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None, is_zoomable: bool = False
+) -> None:
+    """A figure in the theme's template. `alt` says what it shows in one sentence; `on_select` runs after a click.
+
+    In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it.
+    """
     figure.update_layout(template=theme.template(tokens()))
     if on_select is None:
-        st.plotly_chart(figure, key=key, alt=alt, theme=None, config=_CHART_CONFIG)
+        config = {**_CHART_CONFIG, "doubleClick": "reset"} if is_zoomable else _CHART_CONFIG
+        st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)
     else:
         st.plotly_chart(
             figure, key=key, alt=alt, theme=None, config=_CHART_CONFIG, on_select=on_select, selection_mode="points"
@@ -330,6 +336,14 @@ def sql_popover(queries: Mapping[str, Query]) -> None:
             st.html(f'<p class="ss-note"><b>{rich(name)}</b></p>')
             st.code(query.runnable(), language="sql")
             st.html(f'<p class="ss-note">{link("Open in SQL", sql_url(query))}</p>')
+
+
+def legend(items: Sequence[tuple[str, str]]) -> None:
+    """Name and colour of what fills an area, in the order of the stack."""
+    marks = "".join(
+        f'<span><i style="background:{html.escape(color)}"></i>{rich(name)}</span>' for name, color in items
+    )
+    st.html(f'<p class="ss-swatches">{marks}</p>')
 
 
 def empty(text: str) -> None:

@@ -7,13 +7,16 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import configuration, curves, labels, shell, url_state, widgets
+from dashboard import configuration, curves, labels, memory, shell, url_state, widgets
+from dashboard.charts import memory_waterfall as memory_chart
 from dashboard.charts import steps as steps_chart
 from dashboard.curves import MEASURES
 from dashboard.marks import STATUS
+from dashboard.queries import memory as memory_queries
 from dashboard.queries import run as queries
 from dashboard.shell import View
 from dashboard.widgets import Figure, link, rich
+from dashboard.words import memory as memory_words
 from dashboard.words import run as words
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
@@ -22,6 +25,7 @@ _STEPS = (
 )  # fmt: skip
 _EVIDENCE_SHOWN = 6
 _TRIES_SHOWN = 12
+_ARTEFACTS_SHOWN = 8
 
 
 def _page(view: View) -> None:
@@ -46,7 +50,7 @@ def _page(view: View) -> None:
             _draw_evidence(run, evidence)
     settings = queries.settings(run_id).run(con)
     with right, st.container(gap="xsmall"):
-        _draw_memory(run)
+        _draw_memory(view, run)
         _draw_facts(run, settings, "Layout")
         _draw_relations(view, run)
         if run["origin"] != "published":
@@ -121,11 +125,28 @@ def _publication_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
     return [("Source", source), *((name, rich(value)) for name, value in words.publication(row)), ("File", rich(place))]
 
 
-def _draw_memory(run: dict[str, Any]) -> None:
+def _draw_memory(view: View, run: dict[str, Any]) -> None:
     tracks = words.memory_tracks(run)
+    con, run_id = view.store.con, run["run_id"]
+    fit = next(iter(memory_queries.fit(run_id).run(con).to_dicts()), None)
+    bars = memory.bars(memory_queries.parts(run_id).run(con))
+    if tracks or fit or bars:
+        widgets.section("Peak memory", words.memory_qualifier(run) if tracks else "")
     if tracks:
-        widgets.section("Peak memory", words.memory_qualifier(run))
         widgets.tracks(tracks)
+    if fit:
+        st.html(f'<p class="ss-plain">{rich(memory_words.verdict_text(fit))}</p>')
+    if len(bars) > 1:
+        with st.expander("From the estimate to the card"):
+            chart = memory_chart.draw_waterfall(bars, view.tokens)
+            widgets.chart(chart, key="waterfall", alt=memory_words.waterfall_alt(bars))
+    artefacts = memory_queries.of_run(run_id).run(con).to_dicts()
+    if artefacts:
+        widgets.rows([
+            (link(memory_words.snapshot_name(row), memory_words.snapshot_url(row["source_path"], row["device"])),
+             rich(memory_words.snapshot_facts(row)))
+            for row in artefacts[:_ARTEFACTS_SHOWN]
+        ])  # fmt: skip
 
 
 def _draw_facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> None:

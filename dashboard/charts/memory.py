@@ -10,8 +10,9 @@ import polars as pl
 from dashboard.charts.grid import HALF, Grid, left_margin, short_labels
 from dashboard.labels import gib
 from dashboard.theme import Theme
+from schemas.thresholds import MEM_NEAR_LIMIT
 
-NEAR_LIMIT = 0.9
+NEAR_LIMIT = MEM_NEAR_LIMIT
 _ROW_HEIGHT = 27
 
 

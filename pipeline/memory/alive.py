@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.memory import trace
+from pipeline.memory.at_peak import AS_GRADIENTS, AS_STATES, BEFORE_RECORD, MIN_MATCHED_BYTES
 from pipeline.memory.phases import Phases
-from pipeline.memory.replay import RECORDED, Replay
+from pipeline.memory.replay import RECORDED, Lives, Replay
 from pipeline.memory.snapshot import Device, Snapshot
 from pipeline.memory.thin import kept_points
 from pipeline.memory.trace import Ints
@@ -43,7 +44,7 @@ def alive_rows(
     instants = _instants(device, replayed, timeline)
     uses, use_of = uses_of(device, lives, phases, rows, by_size=False)
     sites, site_of_use = _sites(snapshot, uses)
-    site = site_of_use[use_of]
+    site = _by_size(sites, site_of_use[use_of], lives, lives.at(int(replayed.active.argmax())))
     first = np.searchsorted(instants, lives.begin, side="right")
     last = np.searchsorted(instants, lives.end, side="right")  # alive at instants first to last - 1
     peak = int(np.searchsorted(instants, replayed.active.argmax()))
@@ -60,6 +61,7 @@ def alive_rows(
     np.add.at(made_bytes, site[is_new], lives.size[is_new])
     top = levels.max(axis=1)
     order = np.argsort(-top, kind="stable")
+    order = order[(top[order] > 0) | (made[order] > 0)]  # the others were there before, and were named above
     told = [
         {
             "device": device.number, "site_no": number, **sites[at], "max_bytes": int(top[at]),
@@ -93,6 +95,31 @@ def _sites(snapshot: Snapshot, uses: list[Any]) -> tuple[list[Row], Ints]:
         rows.append(_rest("unknown"))
         numbers += [len(rows) - 1] * (len(uses) - MAX_USES)
     return rows, np.array(numbers, np.int64)
+
+
+def _by_size(sites: list[Row], site: Ints, lives: Lives, live: npt.NDArray[np.intp]) -> Ints:
+    """`site` with blocks of no other sign told apart by size, as `memory_at_peak` does; appends to `sites`.
+
+    Of k times as many blocks from before the record as there are gradients of the size, one share is parameters.
+    """
+    is_gradient = np.array([row["category"] == "gradients" for row in sites])
+    is_open = np.array([row["category"] == "unknown" and row["rule"].startswith(BEFORE_RECORD) for row in sites])
+    sizes, counts = np.unique(lives.size[live[is_gradient[site[live]]]], return_counts=True)
+    site = site.copy()
+    found: dict[tuple[int, str], int] = {}
+    for at in np.flatnonzero(is_open).tolist():
+        mine = live[site[live] == at]
+        for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+            rows = mine[lives.size[mine] == size]
+            if size < MIN_MATCHED_BYTES or not len(rows) or len(rows) % count:
+                continue
+            for part, (category, rule) in ((rows[:count], AS_GRADIENTS), (rows[count:], AS_STATES)):
+                if len(part):
+                    number = found.setdefault((at, category), len(sites))
+                    if number == len(sites):
+                        sites.append({**sites[at], "category": category, "rule": rule})
+                    site[part] = number
+    return site
 
 
 def _largest(sites: list[Row], site: Ints, weight: npt.NDArray[np.float64]) -> tuple[Ints, list[Row]]:

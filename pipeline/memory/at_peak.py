@@ -13,6 +13,9 @@ from pipeline.memory.snapshot import Device, Snapshot
 from pipeline.memory.uses import Row, Words, uses_of
 
 MAX_GROUPS = 1_000
+BEFORE_RECORD = "allocated before recording"
+AS_GRADIENTS = "parameters", f"{BEFORE_RECORD}, as many and as large as the gradients"
+AS_STATES = "optimizer_state", f"{BEFORE_RECORD}, more of the size of each gradient"
 MIN_MATCHED_BYTES = 1 << 20
 """Below, sizes are the same by chance."""
 
@@ -57,16 +60,16 @@ def _by_size(row: Row, gradients: Mapping[int, int]) -> list[Row]:
     many blocks as there are gradients of the size, one share is parameters and the others are states.
     """
     count = gradients.get(row["block_bytes"] or 0, 0)
-    is_open = row["category"] == "unknown" and row["rule"].startswith("allocated before recording")
+    is_open = row["category"] == "unknown" and row["rule"].startswith(BEFORE_RECORD)
     if not (is_open and count and row["block_bytes"] >= MIN_MATCHED_BYTES and row["blocks"] % count == 0):
         return [row]
     size, copies = count * row["block_bytes"], row["blocks"] // count
-    as_many = "allocated before recording, as many and as large as the gradients"
-    parts = [{**row, "category": "parameters", "rule": as_many, "blocks": count, "bytes": size}]
+    category, rule = AS_GRADIENTS
+    parts = [{**row, "category": category, "rule": rule, "blocks": count, "bytes": size}]
     if copies > 1:
-        rule = f"allocated before recording, {copies - 1} more of the size of each gradient"
+        category, rule = AS_STATES
         rest = {"blocks": row["blocks"] - count, "bytes": row["bytes"] - size}
-        parts.append({**row, "category": "optimizer_state", "rule": rule, **rest})
+        parts.append({**row, "category": category, "rule": rule, **rest})
     return parts
 
 

@@ -51,14 +51,19 @@ facts AS (
         coalesce(w.mem_total_bytes, a.memory_bytes) AS card,
         greatest(w.mem_used_max_bytes, w.mem_peak_reserved_bytes, w.mem_peak_allocated_bytes) AS held,
         e.est_mem_bytes, e.est_mem_bytes - coalesce(w.mem_total_bytes, a.memory_bytes) AS est_missing,
-        coalesce(
-            w.mem_weights_bytes + w.mem_gradients_bytes + w.mem_optimizer_bytes,
-            e.est_mem_weights_bytes + e.est_mem_gradients_bytes + e.est_mem_optimizer_bytes
-        ) AS states,
-        coalesce(w.mem_activations_bytes, e.est_mem_activations_bytes) AS activations,
-        w.mem_activations_bytes IS NULL AS is_estimated
+        CASE WHEN w.is_whole THEN w.mem_weights_bytes + w.mem_gradients_bytes + w.mem_optimizer_bytes
+            ELSE e.est_mem_weights_bytes + e.est_mem_gradients_bytes + e.est_mem_optimizer_bytes END AS states,
+        CASE WHEN w.is_whole THEN w.mem_activations_bytes ELSE e.est_mem_activations_bytes END AS activations,
+        NOT coalesce(w.is_whole, false) AS is_estimated
     FROM runs AS r
-    LEFT JOIN memory_waterfall AS w USING (run_id)
+    LEFT JOIN (
+        -- A snapshot that shows little of what was allocated (of another rank, or cut short) says nothing of the parts.
+        SELECT
+            *,
+            coalesce(abs(beyond_snapshot_bytes) <= 0.2 * mem_peak_allocated_bytes
+                AND mem_unknown_bytes <= 0.5 * mem_peak_allocated_bytes, false) AS is_whole
+        FROM memory_waterfall
+    ) AS w USING (run_id)
     LEFT JOIN estimates AS e ON e.run_id = r.run_id AND e.est_status = 'ok'
     LEFT JOIN accelerators AS a ON a.accelerator = r.accelerator
     LEFT JOIN reports AS o ON o.run_id = r.run_id

@@ -120,3 +120,19 @@ def test_changes_of_a_site_differ_from_one_to_the_next() -> None:
     rows = sorted(zip(table["site_no"], table["point"], table["bytes"], table["blocks"], strict=True))
     for (site, _, *before), (following, _, *after) in itertools.pairwise(rows):
         assert site != following or before != after
+
+
+def test_blocks_of_the_sizes_of_gradients_are_parameters_here_as_well() -> None:
+    allocator = Allocator()
+    for _ in range(3):  # parameters and two states of an optimizer, from before the record
+        for size in (2, 3, 4):
+            allocator.alloc(size * MIB)
+    before = len(allocator.trace)
+    gradients = [{"name": "torch::autograd::AccumulateGrad::apply()", "filename": "??", "line": 0}]
+    for size in (2, 3, 4):
+        allocator.alloc(size * MIB, gradients)
+    rows = told(allocator, last_events=len(allocator.trace) - before)
+    held = {row["category"]: row["max_bytes"] for row in rows["memory_sites"]}
+    assert held == {"parameters": 9 * MIB, "optimizer_state": 18 * MIB, "gradients": 9 * MIB}
+    peak = rows["memory_snapshots"][0]["peak_after_events"]
+    assert sum(levels(rows, peak).values()) == 36 * MIB

@@ -1,0 +1,215 @@
+"""Memory: peaks beside the card, one run from its estimate to the card, fragmentation, and what failed runs need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from dashboard import grid_widgets, labels, memory, shell, url_state, widgets
+from dashboard.charts import memory_waterfall as charts
+from dashboard.queries import memory as queries
+from dashboard.queries.failures import Scope
+from dashboard.shell import View
+from dashboard.slices import offered_origins
+from dashboard.words import memory as words
+
+TITLE = "Memory"
+_ALL = "*"
+_PEAKS_SHOWN = 10
+_LISTED = 400
+_SPREADS_SHOWN = 6
+_SNAPSHOTS_LISTED = 8
+_PEAKS = (
+    "run_id", "status", "model", "num_nodes", "layout", "recompute", "mbs", "needs", "verdict_evidence",
+    "mem_peak_allocated_bytes", "mem_peak_reserved_bytes", "mem_used_max_bytes", "est_mem_bytes", "eps_frag",
+    "mem_total_bytes",
+)  # fmt: skip
+_SPREAD = (
+    "sweep", "framework", "n", "eps_frag", "eps_frag_low", "eps_frag_high", "eps_frag_max", "est_eps_frag",
+    "fragmentation_max_bytes",
+)  # fmt: skip
+_TERMS = (
+    "framework", "term", "n", "est_median_bytes", "residual_median_bytes", "term_factor", "term_offset_bytes",
+    "explained_share", "n_snapshots", "est_beside_median_bytes", "measured_median_bytes",
+)  # fmt: skip
+_SNAPSHOTS = (
+    "source_path", "device", "rank", "mem_source", "run_id", "layout", "peak_bytes", "peak_reserved_bytes",
+    "fragmentation_at_peak", "oom_events", "events", "peak_phase", "violations", "warnings",
+)  # fmt: skip
+
+
+def _page(view: View) -> None:
+    con = view.store.con
+    found = queries.origins().run(con)
+    if found.is_empty():
+        widgets.head(TITLE, words.NOTHING)
+        for text in words.HOW_TO_GET:
+            widgets.note(text)
+        return
+    origins = offered_origins(found["origin"].to_list())
+    origin = view.filters.origin if view.filters.origin in origins else origins[0]
+    every, artefacts = queries.peaks(origin).run(con), queries.snapshots(origin).run(con)
+    sweeps = memory.sweeps(every, artefacts)
+    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with controls:
+        scope = Scope(origin, _sweep(sweeps))
+    peaks, snapshots = (
+        frame if scope.sweep is None else frame.filter(pl.col("sweep") == scope.sweep) for frame in (every, artefacts)
+    )
+    spread, terms = queries.fragmentation(scope).run(con), queries.terms(scope).run(con)
+    rows = peaks.head(_LISTED).to_dicts()
+    names = memory.run_names(rows)
+    with controls:
+        picked = _run(rows, names)
+        shell.share_popover()
+        widgets.sql_popover({
+            "Peaks": queries.peaks(origin), "Fragmentation": queries.fragmentation(scope),
+            "Terms": queries.terms(scope), "Artefacts": queries.snapshots(origin),
+            **({"Waterfall": queries.parts(picked)} if picked else {}),
+        })  # fmt: skip
+    with head:
+        links = [(f"{name} results", f"?origin={name}") for name in origins if name != origin]
+        answer = words.answer(peaks, memory.verdicts(peaks), spread, snapshots.height)
+        meta = words.meta(peaks.height, scope.sweep, len(sweeps), snapshots.height)
+        widgets.head(TITLE, answer, meta, origins=(origin,), links=links)
+    if rows:
+        widgets.figures([widgets.Figure(*figure) for figure in words.figures(peaks, spread, terms)])
+        with st.container(key="hero"):
+            left, right = st.columns([0.5, 0.5], gap="large")
+        with left, st.container(gap="xsmall"):
+            _draw_peaks(view, peaks, names, picked)
+            _draw_fragmentation(view, spread)
+            _draw_terms(view, terms)
+        with right, st.container(gap="xsmall"):
+            _draw_run(view, next(row for row in rows if row["run_id"] == picked))
+    _draw_snapshots(snapshots)
+    _draw_tables(peaks, spread, terms)
+
+
+def _sweep(sweeps: dict[str, int]) -> str | None:
+    """One sweep, or all."""
+    bound = url_state.one("sweep", [_ALL, *sweeps], _ALL)
+    wanted = st.selectbox(
+        "Sweep", [_ALL, *sweeps], key=bound.key, on_change=bound.on_change, width=300,
+        format_func=lambda name: f"{name} · {labels.count(sweeps[name], 'run')}" if name in sweeps else "all sweeps",
+    )  # fmt: skip
+    return None if wanted == _ALL else wanted
+
+
+def _run(rows: list[dict[str, Any]], names: list[str]) -> str | None:
+    """The run whose waterfall is drawn, from the list or by a click on its track."""
+    default = memory.default_run(rows)
+    if default is None:
+        return None
+    ids = [row["run_id"] for row in rows]
+    bound = url_state.one("run", ids, default)
+    shown = dict(zip(ids, names, strict=True))
+    wanted: str = st.selectbox(
+        "Run", ids, key=bound.key, on_change=bound.on_change, width=420,
+        format_func=lambda run_id: f"{shown[run_id]} · {run_id}",
+    )  # fmt: skip
+    return wanted
+
+
+def _draw_peaks(view: View, peaks: pl.DataFrame, names: list[str], picked: str | None) -> None:
+    drawn = peaks.head(_PEAKS_SHOWN)
+    widgets.section("Peak by run", "runs out of memory first, then the fullest; click one")
+    hovers = [words.peak_hover(row, name) for row, name in zip(drawn.iter_rows(named=True), names, strict=False)]
+    widgets.chart(
+        charts.draw_peaks(drawn, names[: drawn.height], hovers, view.tokens, picked),
+        key="peaks", alt=words.peaks_alt(drawn), on_select=_pick,
+    )  # fmt: skip
+    if (more := peaks.height - drawn.height) > 0:
+        widgets.note(f"{labels.count(more, 'more run')} in the list above and the table below.")
+
+
+def _pick() -> None:
+    points = st.session_state["peaks"]["selection"]["points"]
+    if points and "customdata" in points[0]:
+        url_state.put("run", [points[0]["customdata"]])
+
+
+def _draw_run(view: View, row: dict[str, Any]) -> None:
+    """The waterfall of one run and its verdict."""
+    con, run_id = view.store.con, row["run_id"]
+    parts = queries.parts(run_id).run(con)
+    fit = row if row["mem_verdict"] else None
+    bars = memory.bars(parts)
+    widgets.section("From the estimate to the card", "the picked run")
+    st.html(f'<p class="ss-plain">{widgets.rich(words.run_answer(fit, row))}</p>')
+    st.html(f'<p class="ss-plain">{widgets.link("Page of this run", widgets.run_url(run_id))}</p>')
+    if bars:
+        widgets.chart(charts.draw_waterfall(bars, view.tokens), key="waterfall", alt=words.waterfall_alt(bars))
+        widgets.note(words.run_meta(fit, row, memory.unknown_parts(parts)))
+    else:
+        widgets.note("Neither its log nor another file says how much memory it used.")
+
+
+def _draw_fragmentation(view: View, spread: pl.DataFrame) -> None:
+    widgets.section("Fragmentation", "median and 10 to 90 %, completed runs")
+    if spread.is_empty():
+        widgets.note(words.NO_FRAGMENTATION)
+        return
+    drawn = spread.head(_SPREADS_SHOWN)
+    rows = list(drawn.iter_rows(named=True))
+    widgets.chart(
+        charts.draw_fragmentation(
+            drawn, [words.spread_name(row) for row in rows], [words.spread_hover(row) for row in rows], view.tokens
+        ),
+        key="fragmentation", alt=f"Fragmentation of {labels.count(drawn.height, 'sweep')}.",
+    )  # fmt: skip
+    if spread.height > drawn.height:
+        widgets.note(f"{labels.count(spread.height - drawn.height, 'more sweep')} in the table below.")
+
+
+def _draw_terms(view: View, terms: pl.DataFrame) -> None:
+    fitted = terms.filter(pl.col("explained_share").is_not_null())
+    widgets.section("Which term is off", words.terms_qualifier(fitted) if fitted.height else "")
+    if fitted.height:
+        first = fitted.filter(pl.col("framework").eq_missing(fitted["framework"][0]))
+        rows = list(first.iter_rows(named=True))
+        widgets.chart(
+            charts.draw_terms(
+                first, [words.TERM_NAME[row["term"]] for row in rows], [words.factor(row) for row in rows], view.tokens
+            ),
+            key="terms", alt="Share of the estimate's error that each of its terms explains alone.",
+        )  # fmt: skip
+    else:
+        widgets.note(words.NO_TERMS)
+    if measured := words.measured_terms(terms):
+        widgets.note(measured)
+
+
+def _draw_snapshots(snapshots: pl.DataFrame) -> None:
+    widgets.section("Snapshots", "what was alive, over the record; failures first" if snapshots.height else "")
+    if snapshots.is_empty():
+        widgets.note(words.NO_SNAPSHOT)
+        return
+    grid_widgets.items([
+        (words.snapshot_name(row), words.snapshot_facts(row), words.snapshot_url(row["source_path"], row["device"]))
+        for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True)
+    ])  # fmt: skip
+    with st.expander(f"All {labels.count(snapshots.height, 'artefact')}"):
+        widgets.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
+        widgets.csv_button(snapshots, "memory_snapshots")
+
+
+def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> None:
+    if peaks.height:
+        needs = pl.col("mem_verdict").replace_strict(
+            {name: mark.text for name, mark in memory.VERDICT.items()}, default=None
+        )
+        shown = peaks.head(_LISTED).with_columns(needs=needs)
+        title = f"Runs as a table, {labels.count(shown.height, 'row')}"
+        widgets.table_twin(title, shown, _PEAKS, csv=peaks, csv_name="memory_peaks")
+    if spread.height:
+        widgets.table_twin("Fragmentation as a table", spread, _SPREAD, csv=spread, csv_name="memory_fragmentation")
+    if terms.height:
+        widgets.table_twin("Terms as a table", terms, _TERMS, csv=terms, csv_name="memory_terms")
+    for text in words.HOW_TO_READ:
+        widgets.note(text)
+
+
+_page(shell.begin())

@@ -1,0 +1,187 @@
+"""Charts of the page on memory: a run's waterfall, peaks beside the card, fragmentation, the terms of the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+import polars as pl
+
+from dashboard.labels import GIB, NBSP, number, percent, plain
+from dashboard.marks import STATUS
+from dashboard.memory import Bar
+from dashboard.theme import Theme
+
+_ROW = 27
+_AXIS = 46
+_MAX_LABEL = 44
+
+
+def draw_waterfall(parts: Sequence[Bar], tokens: Theme) -> go.Figure:
+    """From the estimate to the card: levels from 0, gaps between them; what nothing explains is hatched."""
+    figure = go.Figure()
+    for place, part in enumerate(parts):
+        left = min(part.begin, part.begin + part.size)
+        color = {"level": tokens.soft, "gap": tokens.axis, "estimated": tokens.hatch, "measured": tokens.hatch}[
+            part.kind
+        ]
+        if part.part == "allocated":
+            color = tokens.accent
+        elif part.part == "card":
+            color = tokens.rule
+        _bar(figure, place, left, abs(part.size), color, is_hatched=part.is_unexplained, tokens=tokens)
+        sign = "+" if part.kind == "gap" and part.size > 0 else ""
+        weight = ("<b>", "</b>") if part.kind == "level" else ("", "")
+        _say(figure, (left + abs(part.size)) / GIB, place, f"{weight[0]}{sign}{_gib(part.size)}{weight[1]}", tokens)
+    ends = [end / GIB for part in parts for end in (part.begin, part.begin + part.size)]
+    low, high = min([0.0, *ends]), max([0.1, *ends])
+    figure.update_layout(
+        height=_ROW * max(len(parts), 1) + _AXIS,
+        barmode="overlay",
+        margin={"t": 4, "b": _AXIS},
+        xaxis={"range": [low * 1.05, low + (high - low) * 1.17], "showgrid": True,
+               "title": {"text": "GiB on the fullest GPU"}},
+        yaxis=_rows([part.name for part in parts], tokens),
+    )  # fmt: skip
+    return figure
+
+
+def draw_peaks(
+    rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], tokens: Theme, picked: str | None
+) -> go.Figure:
+    """One track per run, as long as its card: allocated, what is reserved beyond, and a diamond for the estimate."""
+    figure = go.Figure()
+    widest = max([1.0, *(size / GIB for size in rows["mem_total_bytes"].drop_nulls())])
+    top = widest * 1.4
+    for place, row in enumerate(rows.iter_rows(named=True)):
+        card, allocated = row["mem_total_bytes"], row["mem_peak_allocated_bytes"]
+        reserved, used = row["mem_peak_reserved_bytes"], row["mem_used_max_bytes"]
+        is_picked = row["run_id"] == picked
+        if card:
+            _bar(figure, place, 0, card, tokens.cell, tokens=tokens)
+        outer = max((size for size in (reserved, used) if size is not None), default=None)
+        if outer is not None:
+            _bar(figure, place, 0, outer, tokens.hatch, tokens=tokens)
+        if allocated is not None:
+            _bar(figure, place, 0, allocated, tokens.accent if is_picked else tokens.axis, tokens=tokens)
+        mark = STATUS[row["status"]]
+        known = outer or allocated
+        estimate = row["est_mem_bytes"]
+        far = f", ~{number(estimate / GIB)}{NBSP}GiB" if estimate is not None and estimate > top * GIB else ""
+        text = f"{mark.symbol} {_gib(known)}{far}" if known is not None else f"{mark.symbol} not logged{far}"
+        _say(figure, (card or known or 0) / GIB, place, f"<b>{text}</b>" if row["status"] == "oom" else text, tokens)
+    estimated = [(place, size) for place, size in enumerate(rows["est_mem_bytes"]) if size and size <= top * GIB]
+    figure.add_scatter(
+        x=[size / GIB for _, size in estimated], y=[place for place, _ in estimated], mode="markers", hoverinfo="skip",
+        marker={"symbol": "diamond-open", "size": 9, "color": tokens.ink, "line": {"width": 1.6}},
+        unselected={"marker": {"opacity": 1}},
+    )  # fmt: skip
+    figure.add_scatter(
+        x=[widest / 2] * rows.height, y=list(range(rows.height)), mode="markers", customdata=rows["run_id"].to_list(),
+        hovertext=list(hovers), hovertemplate="%{hovertext}<extra></extra>", marker={"size": 18, "opacity": 0},
+        selected={"marker": {"opacity": 0}}, unselected={"marker": {"opacity": 0}},
+    )  # fmt: skip
+    figure.update_layout(
+        height=_ROW * max(rows.height, 1) + _AXIS,
+        barmode="overlay",
+        hoverdistance=-1,
+        clickmode="event+select",
+        margin={"t": 4, "b": _AXIS},
+        xaxis={"range": [0, top], "title": {"text": "GiB; track = card, ◇ = estimate of allocated"}, "showgrid": True},
+        yaxis=_rows([_shortened(name) for name in names], tokens),
+    )
+    return figure
+
+
+def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], tokens: Theme) -> go.Figure:
+    """Median of eps_frag with its 10-90 % bar, a row per sweep; a ring where the estimates stand."""
+    figure = go.Figure()
+    for place, row in enumerate(rows.iter_rows(named=True)):
+        figure.add_shape(
+            type="line", x0=100 * row["eps_frag_low"], x1=100 * row["eps_frag_high"], y0=place, y1=place,
+            line={"width": 2, "color": tokens.axis},
+        )  # fmt: skip
+    places = list(range(rows.height))
+    allowed = [(place, 100 * share) for place, share in enumerate(rows["est_eps_frag"]) if share is not None]
+    figure.add_scatter(
+        x=[share for _, share in allowed], y=[place for place, _ in allowed], mode="markers", hoverinfo="skip",
+        marker={"symbol": "diamond-open", "size": 9, "color": tokens.ink, "line": {"width": 1.6}},
+    )  # fmt: skip
+    figure.add_scatter(
+        x=[100 * share for share in rows["eps_frag"]], y=places, mode="markers", hovertext=list(hovers),
+        hovertemplate="%{hovertext}<extra></extra>", marker={"size": 10, "color": tokens.accent},
+    )  # fmt: skip
+    top = max([8.0, *(100 * share for share in rows["eps_frag_high"]), *(share for _, share in allowed)])
+    figure.update_layout(
+        height=_ROW * max(rows.height, 1) + _AXIS,
+        hoverdistance=30,
+        margin={"t": 4, "b": _AXIS},
+        xaxis={
+            "range": [min(0.0, *(100 * share for share in rows["eps_frag_low"])) * 1.1, top * 1.08],
+            "title": {"text": "Reserved beyond allocated, %; ◇ = allowed for in estimates"},
+            "showgrid": True,
+        },
+        yaxis=_rows([_shortened(name) for name in names], tokens),
+    )
+    return figure
+
+
+def draw_terms(rows: pl.DataFrame, names: Sequence[str], factors: Sequence[str], tokens: Theme) -> go.Figure:
+    """Share of the residuals that each term alone explains, with the factor that does it."""
+    figure = go.Figure()
+    shares = rows["explained_share"].to_list()
+    for place, share in enumerate(shares):
+        _bar(figure, place, 0, 100 * share * GIB, tokens.accent if place == 0 else tokens.hatch, tokens=tokens)
+        _say(figure, 100 * share, place, f"{percent(share, 0)} · {factors[place]}", tokens)
+    figure.update_layout(
+        height=_ROW * max(len(shares), 1) + _AXIS,
+        barmode="overlay",
+        margin={"t": 4, "b": _AXIS},
+        xaxis={
+            "range": [0, 140],
+            "tickvals": list(range(0, 101, 20)),
+            "title": {"text": "Share of the residuals explained, %"},
+            "showgrid": True,
+        },
+        yaxis=_rows(list(names), tokens),
+    )
+    return figure
+
+
+def _bar(
+    figure: go.Figure, place: int, left: float, size: float, color: str, *, tokens: Theme, is_hatched: bool = False
+) -> None:
+    pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": tokens.page, "size": 6, "solidity": 0.35}
+    figure.add_bar(
+        x=[size / GIB], y=[place], base=[left / GIB], orientation="h", width=0.66, hoverinfo="skip",
+        marker={"color": color, "line": {"width": 0}, **({"pattern": pattern} if is_hatched else {})},
+        unselected={"marker": {"opacity": 1}},
+    )  # fmt: skip
+
+
+def _say(figure: go.Figure, x: float, place: int, text: str, tokens: Theme) -> None:
+    figure.add_annotation(
+        x=x, y=place, xanchor="left", xshift=4, showarrow=False, text=text, bgcolor=tokens.page, borderpad=1,
+        font={"size": 12, "color": tokens.ink},
+    )  # fmt: skip
+
+
+def _gib(size: float) -> str:
+    if abs(size) >= GIB / 20 or size == 0:
+        return f"{number(size / GIB, 1)}{NBSP}GiB" if size else "0"
+    return f"{number(size / 2**20, 1)}{NBSP}MiB"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
+
+
+def _rows(labels: Sequence[str], tokens: Theme) -> dict[str, Any]:
+    return {
+        "range": [max(len(labels), 1) - 0.5, -0.5],
+        "tickvals": list(range(len(labels))),
+        "ticktext": [plain(label) for label in labels],
+        "tickfont": {"size": 13, "color": tokens.ink},
+        "ticklabelstandoff": 6,
+    }
