@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.calls_file import CallsFile
 from pipeline.discover import discover
 from pipeline.errors import InputError
 from pipeline.landing import Reader, canonical, list_files
@@ -17,6 +19,7 @@ from pipeline.nccl.compact import compact
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight import MAX_BYTES, records
 from pipeline.nccl.names import dump_rank
+from pipeline.nccl.raw_calls import raw_calls
 from pipeline.nccl.scan import scan_parts
 from pipeline.nccl.tables import TABLES, nccl_tables, with_content
 from pipeline.parse import engine, lines
@@ -137,6 +140,7 @@ def read_network(
     *,
     workers: int = 1,
     bench_op: str | None = None,
+    calls: CallsFile | None = None,
     on_plan: OnFile = lambda _what, _size: None,
     on_file: OnFile = lambda _path, _size: None,
 ) -> tuple[dict[str, pl.DataFrame], list[str]]:
@@ -145,6 +149,7 @@ def read_network(
     Args:
         workers: threads that scan the blocks of a log; what they spend their time in runs beside other threads.
         bench_op: operation of benchmarks that do not print theirs.
+        calls: where every COLL line is to be written beside.
         on_plan: told ("bytes", size). on_file: told each file and its size.
 
     Raises:
@@ -157,7 +162,7 @@ def read_network(
     reader, errors = NcclReader(), []
     for row in found.iter_rows(named=True):
         try:
-            _read_one(row, reader, workers)
+            _read_one(row, reader, workers, calls)
         except (InputError, ValueError, RecursionError) as error:
             reader.discard(row["source"])
             reason = str(error) if isinstance(error, InputError) else f"{row['path']} is no dump: {error}"
@@ -167,7 +172,7 @@ def read_network(
     return {name: tables.get(name, table.empty()) for name, table in TABLES.items()}, errors
 
 
-def _read_one(row: dict[str, Any], reader: NcclReader, workers: int) -> None:
+def _read_one(row: dict[str, Any], reader: NcclReader, workers: int, calls: CallsFile | None) -> None:
     source, path, chunks = row["source"], row["path"], Reader(row["path"], is_hashed=False).chunks()
     if row["kind"] == "flight_record":
         reader.add_dump(source, path, limited(chunks, path, MAX_BYTES))
@@ -176,15 +181,23 @@ def _read_one(row: dict[str, Any], reader: NcclReader, workers: int) -> None:
     if workers == 1:
         for part in blocks:
             reader.add(part.source, part.data, part.first_line)
+            if calls:
+                calls.write(raw_calls(part, path))
         return
+
+    def scanned(part: Part) -> tuple[Facts, pl.DataFrame | None]:
+        return scan_parts([part]), raw_calls(part, path) if calls else None
+
     with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[Facts]] = deque()
-        for part in blocks:
-            waiting.append(pool.submit(scan_parts, [part]))
-            if len(waiting) > workers:
-                reader.add_facts(waiting.popleft().result())
-        for future in waiting:
-            reader.add_facts(future.result())
+        waiting: deque[Future[tuple[Facts, pl.DataFrame | None]]] = deque()
+        for block in itertools.chain(blocks, itertools.repeat(None, workers)):
+            if block is not None:
+                waiting.append(pool.submit(scanned, block))
+            if waiting and (block is None or len(waiting) > workers):
+                facts, rows = waiting.popleft().result()
+                reader.add_facts(facts)
+                if calls and rows is not None:
+                    calls.write(rows)
 
 
 def limited(chunks: Iterable[bytes], path: str, most: int) -> bytes:

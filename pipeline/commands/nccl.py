@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 
+from pipeline.calls_file import CallsFile
 from pipeline.commands.output import note, say_result
 from pipeline.commands.progress import file_progress
 from pipeline.commands.protocol import Verb
@@ -24,16 +26,24 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--op", choices=OPERATIONS, metavar="OP",
         help=f"operation of benchmark tables that do not print theirs: {', '.join(OPERATIONS)}",
     )  # fmt: skip
+    parser.add_argument(
+        "--raw-collectives", metavar="OUT.parquet",
+        help="write every call of NCCL_DEBUG_SUBSYS=COLL, one row each, to this file as well",
+    )  # fmt: skip
     parser.add_argument("--workers", type=int, default=1, help="threads that read a log (default: %(default)s)")
 
 
 def _run(args: argparse.Namespace) -> int:
     if args.workers < 1:
         raise UsageError(f"--workers must be at least 1, not {args.workers}.")
-    with file_progress("reading") as progress:
+    calls = CallsFile(args.raw_collectives) if args.raw_collectives else None
+    with calls or nullcontext(), file_progress("reading") as progress:
         tables, errors = read_network(
-            args.paths, workers=args.workers, bench_op=args.op, on_plan=progress.plan, on_file=progress.advance
+            args.paths, workers=args.workers, bench_op=args.op, calls=calls, on_plan=progress.plan,
+            on_file=progress.advance,
         )  # fmt: skip
+    if calls:
+        note(f"{calls.rows:,} calls written to {args.raw_collectives}")
     for error in errors:
         note(f"sweepscope: {error}")
     told = as_values(tables)

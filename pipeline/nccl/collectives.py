@@ -26,14 +26,16 @@ _MIN_LINES = 200
 
 # In the syntax of both Python's `re` and polars. RCCL has `acc`, and words behind the stream.
 _HEAD = (
-    r"(?P<op>[A-Z][A-Za-z0-9_]{2,30}): opCount (?P<opcount>[0-9a-f]{1,15}) sendbuff [!-~]+ recvbuff [!-~]+ "
+    r"(?P<op>[A-Z][A-Za-z0-9_]{2,30}): opCount (?P<opcount>[0-9a-f]{1,15}) sendbuff (?P<sendbuff>[!-~]+) "
+    r"recvbuff (?P<recvbuff>[!-~]+) "
     r"(?:acc [!-~]+ )?"
 )
 _TAIL = (
     r"(?P<count>[0-9]{1,18}) datatype (?P<datatype>[0-9]{1,3}) op (?P<redop>[0-9]{1,6}) root (?P<root>-?[0-9]{1,9}) "
     r"comm (?P<comm>0x[0-9a-f]{1,16})(?: \[nranks=(?P<nranks>[0-9]{1,9})\])?"
 )
-_LINE = re.compile(rf"{_HEAD}count {_TAIL}(?: |\Z)")
+CALL = rf"{_HEAD}count {_TAIL}"
+_LINE = re.compile(rf"{CALL}(?: |\Z)")
 _PROCESS = r"([A-Za-z0-9_.-]+):([0-9]{1,10}):[0-9]{1,10}$"
 # What a word of a line must be for the line to count.
 _SHAPES = {
@@ -66,7 +68,7 @@ def read_calls(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
             communicator of the process begins or ends is of two segments.
         prefixes: `prefix`, `host`, `pid`, `process`.
     """
-    is_whole = pl.col("text").str.contains(rf"^{_HEAD}count {_TAIL}(?: |$)")
+    is_whole = pl.col("text").str.contains(rf"^{CALL}(?: |$)")
     calls = rows.filter(is_whole)
     pieces = calls["text"].str.splitn(" count ", 2).struct
     # What differs from call to call (addresses, streams, RCCL's task) is no part of the key.

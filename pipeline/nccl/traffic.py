@@ -19,6 +19,11 @@ _WHOLE_BUFFER_FACTOR = {"AllGather", "ReduceScatter", "AlltoAll", "AllToAll", "G
 """Operations whose count is a share: the whole buffer is count * nranks."""
 
 
+_IS_P2P = pl.col("op").is_in(["Send", "Recv"])
+_IS_ROOTED = _IS_P2P | pl.col("op").is_in(["Broadcast", "Reduce", "Gather", "Scatter"])
+_HAS_REDUCTION = pl.col("op").is_in(["AllReduce", "ReduceScatter", "Reduce"])
+
+
 def with_ranks(calls: pl.DataFrame, comms: Mapping[int, Communicators]) -> pl.DataFrame:
     """`coll` facts with `comm_index` and `rank` of the communicator that had that address then;
     NULL where its initialisation is not in the file."""
@@ -61,14 +66,11 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
     The size of one operation follows NCCL's API: AllGather, ReduceScatter and AlltoAll count a share, the others the
     whole buffer (FORMATS: src/enqueue.cc, src/collectives.cc).
     """
-    is_p2p = pl.col("op").is_in(["Send", "Recv"])
-    is_rooted = is_p2p | pl.col("op").is_in(["Broadcast", "Reduce", "Gather", "Scatter"])
-    has_reduction = pl.col("op").is_in(["AllReduce", "ReduceScatter", "Reduce"])
     process = pl.concat_str("host", "pid", "comm", separator=":")
     typed = calls.with_columns(
-        rank=pl.when(is_p2p).then("rank"),
-        root=pl.when(is_rooted).then("root"),
-        redop=pl.when(has_reduction).then("redop"),
+        rank=pl.when(_IS_P2P).then("rank"),
+        root=pl.when(_IS_ROOTED).then("root"),
+        redop=pl.when(_HAS_REDUCTION).then("redop"),
         caller=pl.when(pl.col("rank").is_not_null()).then(pl.col("rank").cast(pl.String)).otherwise(process),
         # Without an initialisation line the address tells the communicators of a process apart.
         unknown=pl.when(pl.col("comm_index").is_null()).then("comm"),
@@ -80,7 +82,6 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
         line_no=pl.col("line_no").min(),
     )  # fmt: skip
     sizes = {code: size for code, (_, size) in enumerate(DATATYPES)}
-    names = {code: name for code, (name, _) in enumerate(DATATYPES)}
     buffer = pl.col("element_count").cast(pl.Float64) * pl.col("datatype").replace_strict(
         sizes, default=None, return_dtype=pl.Float64
     )
@@ -91,12 +92,27 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
     return rows.sort("source", "line_no").with_columns(
         message_bytes=sane.then("size").cast(pl.Int64),
         total_bytes=sane.then(pl.col("size") * pl.col("collectives")).cast(pl.Int64, strict=False),
-        datatype=pl.col("datatype").replace_strict(names, default=None, return_dtype=pl.String),
-        reduction=pl.col("redop").replace_strict(
-            dict(enumerate(REDUCTIONS)), default=pl.when(pl.col("redop").is_not_null()).then(pl.lit("user")),
-            return_dtype=pl.String,
-        ),
+        **_words(),
     ).rename({"unknown": "comm_pointer"}).drop("redop", "size")  # fmt: skip
 
 
 _MOST_BYTES = 1 << 50
+
+
+def named(calls: pl.DataFrame) -> pl.DataFrame:
+    """`calls` (`op`, and `datatype`, `redop`, `root` as numbers) in words: `datatype`, `reduction`; NULL where one is
+    printed but means nothing."""
+    return calls.with_columns(
+        root=pl.when(_IS_ROOTED).then("root"), redop=pl.when(_HAS_REDUCTION).then("redop")
+    ).with_columns(**_words())
+
+
+def _words() -> dict[str, pl.Expr]:
+    names = {code: name for code, (name, _) in enumerate(DATATYPES)}
+    is_made = pl.col("redop").is_not_null()
+    return {
+        "datatype": pl.col("datatype").replace_strict(names, default=None, return_dtype=pl.String),
+        "reduction": pl.col("redop").replace_strict(
+            dict(enumerate(REDUCTIONS)), default=pl.when(is_made).then(pl.lit("user")), return_dtype=pl.String
+        ),
+    }

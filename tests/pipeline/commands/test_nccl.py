@@ -6,6 +6,7 @@ import json
 import pickle
 from pathlib import Path
 
+import polars as pl
 import pytest
 import zstandard
 
@@ -71,3 +72,27 @@ def test_nothing_to_say_is_a_failure_with_a_remedy(tmp_path: Path, capsys: pytes
     assert "Set NCCL_DEBUG=INFO" in capsys.readouterr().err
     assert main(["nccl", str(tmp_path / "missing.log")]) == 2
     assert main(["nccl", "--workers", "0", str(tmp_path)]) == 2
+
+
+@pytest.mark.parametrize("workers", ["1", "3"])
+def test_every_call_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str) -> None:
+    job = render(Job(nodes=1, gpus=4, calls=50))
+    (tmp_path / "nccl.node-0.1").write_text(job.text())
+    (tmp_path / "nccl.node-1.2.zst").write_bytes(zstandard.compress(job.text().encode()))
+    out = tmp_path / "calls.parquet"
+    assert main(["nccl", str(tmp_path), "--raw-collectives", str(out), "--workers", workers]) == 0
+    assert f"400 calls written to {out}" in capsys.readouterr().err
+    calls = pl.read_parquet(out)
+    assert calls.group_by("source_path").len()["len"].to_list() == [200, 200]
+    assert calls["op_count"].max() == 49
+    assert not list(tmp_path.glob(".calls*"))
+
+
+def test_calls_go_into_parquet_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "nccl.node-0.1").write_text(render(Job(calls=1)).text())
+    assert main(["nccl", str(tmp_path), "--raw-collectives", str(tmp_path / "calls.csv")]) == 2
+    assert "does not end in .parquet" in capsys.readouterr().err
+    assert main(["nccl", str(tmp_path), "--raw-collectives", str(tmp_path / "none" / "calls.parquet")]) == 1
+    assert "Cannot write" in capsys.readouterr().err
+    assert main(["nccl", str(tmp_path / "missing"), "--raw-collectives", str(tmp_path / "calls.parquet")]) == 2
+    assert not list(tmp_path.glob("*.parquet"))

@@ -1,0 +1,60 @@
+"""A Parquet file of the calls that COLL lines tell, written as a log is read: a log of any length fits into memory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from pipeline.errors import InputError, UsageError
+from pipeline.nccl.raw_calls import CALLS
+
+
+class CallsFile:
+    """To be used in a `with` statement: the file is there when that ends well, and not at all otherwise.
+
+    Raises UsageError for a name that does not end in .parquet, InputError where it cannot be written.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        if self._path.suffix != ".parquet":
+            raise UsageError(f"{path} does not end in .parquet, the one format in which calls are written.")
+        self._beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        self._writer: pq.ParquetWriter | None = None
+        self.rows = 0
+
+    def __enter__(self) -> CallsFile:
+        try:
+            self._writer = pq.ParquetWriter(self._beside, CALLS.to_frame().to_arrow().schema, compression="zstd")
+        except OSError as error:
+            raise InputError(f"Cannot write {self._path}: {error.strerror or error}.") from error
+        return self
+
+    def write(self, calls: pl.DataFrame) -> None:
+        """Add the calls of one block."""
+        if self._writer is None:
+            raise ValueError("the file is not open")
+        try:
+            if not calls.is_empty():
+                self._writer.write_table(calls.to_arrow())
+        except OSError as error:
+            raise InputError(f"Cannot write {self._path}: {error.strerror or error}.") from error
+        self.rows += calls.height
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._writer is None:
+            return
+        try:
+            self._writer.close()
+            if error is None:
+                self._beside.replace(self._path)
+        except OSError as reason:
+            raise InputError(f"Cannot write {self._path}: {reason.strerror or reason}.") from reason
+        finally:
+            self._beside.unlink(missing_ok=True)
