@@ -19,6 +19,7 @@ from pipeline.estimate.expected import EXPECTED, expect, slowdown
 from pipeline.estimate.layouts import RECOMPUTE_MODES, Array, Layouts
 from pipeline.estimate.memory import Memory
 from pipeline.estimate.patterns import PATTERNS, has_unseen, pattern_codes
+from pipeline.estimate.stages import place_layers
 from pipeline.estimate.step_time import StepTime
 from pipeline.estimate.track_record import find_record
 
@@ -203,6 +204,7 @@ def _table(request: Request, at: Layouts | None) -> pl.DataFrame:
         {
             **{name: column(getattr(chosen, name)).astype(np.int64) for name in _SHOWN},
             "recompute": [RECOMPUTE_MODES[int(code)] for code in column(chosen.recompute)],
+            "stage_layers": pl.Series(_stage_layers(request, column(chosen.pp)), dtype=pl.String),
             "est_mfu": column(predicted.mfu),
             "est_tokens_per_s_per_gpu": column(predicted.tokens_per_s_per_gpu),
             "est_step_time_s": column(predicted.step_time_s),
@@ -216,6 +218,16 @@ def _table(request: Request, at: Layouts | None) -> pl.DataFrame:
         pl.Series(name, values, EXPECTED[name], strict=False)
         for name, values in expect(request.asked, chosen, predicted).items()
     )
+
+
+def _stage_layers(request: Request, pp: Array) -> list[str]:
+    """Layers on each pipeline stage, as in "11-11-10": uneven where they do not divide or the head counts as layers."""
+    asked = request.asked
+    placed = {
+        degree: place_layers(asked.shape, int(degree), placement=asked.profile.placement) for degree in np.unique(pp)
+    }
+    told = {degree: "-".join(str(count) for count in counts) for degree, counts in placed.items()}
+    return [told[degree] for degree in pp]
 
 
 def room_bytes(request: Request) -> float:

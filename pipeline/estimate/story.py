@@ -28,6 +28,12 @@ def layout_name(row: dict[str, object]) -> str:
     return " · ".join(parts)
 
 
+def _placed(best: dict[str, object]) -> str:
+    """How its layers lie, where stages differ."""
+    counts = str(best["stage_layers"])
+    return f", {counts} layers on its stages" if len(set(counts.split("-"))) > 1 else ""
+
+
 def _speed(best: dict[str, object], ranked_by: str) -> str:
     """How fast the best layout is, and by whose word."""
     seconds, mfu, penalty = (float(str(best[name] or 1.0)) for name in ("est_step_time_s", "est_mfu", "est_penalty"))
@@ -53,7 +59,7 @@ def tell(request: Request, found: Found) -> list[str]:
         f"{card.memory_bytes / 2**30:.0f} GiB; the leanest of the front, {layout_name(lean)}, needs "
         f"{plain['est_mem_reserved_bytes'] / 2**30:.1f} GiB.",
         f"2 Batch: {request.gbs:,} sequences are dp {best['dp']} x gas {best['gas']} x micro-batch {best['mbs']}.",
-        f"3 Throughput: {layout_name(best)} is {_speed(best, found.ranked_by)}.",
+        f"3 Throughput: {layout_name(best)} is {_speed(best, found.ranked_by)}{_placed(best)}.",
         f"Its largest loss is {_SPENT[largest]}: {100 * share:.1f} % of the step that physics allows."
         if share > 0
         else "It loses nothing to communication.",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from pipeline.estimate.cluster import find_cluster
@@ -14,7 +16,7 @@ from pipeline.estimate.layouts import Layouts
 from pipeline.estimate.models import LLAMA_2_7B, find_model, shape_of
 from pipeline.estimate.profile import load_profiles
 from pipeline.estimate.question import Question
-from pipeline.estimate.search import OUT_OF_MEMORY, search
+from pipeline.estimate.search import OUT_OF_MEMORY, room_bytes, search
 from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.story import tell
 
@@ -124,3 +126,17 @@ def test_layouts_of_a_mask_are_a_list() -> None:
     chosen = at[np.array([[True, False], [True, True]])]
     assert chosen.tp.tolist() == [1, 2, 2]
     assert chosen.mbs.tolist() == [1, 1, 4]
+
+
+def test_every_layout_says_how_its_layers_lie_and_how_much_memory_is_left() -> None:
+    asked = request(gpus=24, gbs=48)
+    found = search(asked, top=5000)
+    for row in found.layouts.iter_rows(named=True):
+        counts = [int(count) for count in row["stage_layers"].split("-")]
+        assert (len(counts), sum(counts)) == (row["pp"], 32)
+        assert row["est_mem_free_bytes"] == pytest.approx(room_bytes(asked) - row["est_mem_reserved_bytes"])
+        assert row["est_mem_free_bytes"] >= 0.05 * H100.memory_bytes - 1
+    uneven = found.layouts.filter(pl.col("pp") == 3)["stage_layers"].unique().to_list()
+    assert uneven == ["11-11-10"]
+    told = tell(asked, replace(found, layouts=found.layouts.filter(pl.col("pp") == 3)))
+    assert "11-11-10 layers on its stages" in told[2]
