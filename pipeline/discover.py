@@ -14,7 +14,7 @@ import polars as pl
 from pipeline.landing import Entry
 from pipeline.memory.names import is_memory_file
 from pipeline.nccl import names
-from pipeline.parse.protocol import Dialect
+from pipeline.parse.protocol import Dialect, marks_run
 from pipeline.parse.registry import DIALECTS
 from pipeline.parse.scheduler import is_named_so
 
@@ -70,7 +70,10 @@ def discover(
     rows: list[dict[str, object]] = []
     for directory, files in by_directory.items():
         kinds = {kind for _, kind in files}
-        is_run = "log" in kinds and bool(kinds & {"config", "status"})
+        beside = [_name(entry.path) for entry, kind in files if kind in ("config", "status")]
+        is_marked = any(marks_run(name, dialects) for name in beside)
+        is_single = len({_stem(entry.path) for entry, kind in files if kind == "log"}) == 1
+        is_run = "log" in kinds and bool(beside) and (is_marked or is_single)
         jobs = {job_of(_name(entry.path)) for entry, kind in files if kind == "log"} - {""}
         sweep = _name(_parent(directory)) if is_run or directory in nested else _name(directory)
         origin = "simulated" if is_simulated(directory) else "measured"

@@ -16,7 +16,7 @@ from pipeline.parse import configure, health, launchers, outcome, silence, sympt
 from pipeline.parse.attempts import number_attempts
 from pipeline.parse.combine import with_combined
 from pipeline.parse.evidence import MAX_TEXT_CHARS
-from pipeline.parse.protocol import Dialect, Facts
+from pipeline.parse.protocol import Dialect, Facts, marks_run
 from pipeline.parse.registry import DIALECTS
 from pipeline.run_id import run_id
 from pipeline.steady import summarise
@@ -64,7 +64,7 @@ def assemble(
     """
     facts = replace(facts, events=launchers.fold_tables(facts.events))
     parsed = facts.steps.filter(pl.col("step").is_not_null())
-    leaders = _leaders(sources, facts)
+    leaders = _leaders(sources, facts, dialects)
     launches = facts.events.filter(pl.col("kind") == "launch")
     steps, attempts = number_attempts(
         parsed.join(leaders, on="source", how="semi"),
@@ -114,7 +114,7 @@ def assemble(
     }
 
 
-def _leaders(sources: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -> pl.DataFrame:
     """The log that leads each job: most steps, then most settings, then a recognised dialect, then its name.
 
     A unit whose logs hold no dialect and no sign of a failure, and that has no configuration beside them, is not a run.
@@ -123,7 +123,10 @@ def _leaders(sources: pl.DataFrame, facts: Facts) -> pl.DataFrame:
     beside = sources.filter(
         ~pl.col("kind").is_in(["log", "scheduler", "nccl", "flight_record"]) & pl.col("dialect").is_not_null()
     )
-    framework = beside.group_by("unit").agg(dialect_beside=pl.col("dialect").first())
+    tells = [marks_run(path, dialects) for path in beside["path"].to_list()]
+    framework = (
+        beside.filter(pl.Series(tells, dtype=pl.Boolean)).group_by("unit").agg(dialect_beside=pl.col("dialect").first())
+    )
     counted = (
         sources.filter(pl.col("kind") == "log")
         .join(framework, on="unit", how="left", maintain_order="left")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import deepspeed_settings, environment
+from pipeline.parse import deepspeed_settings, environment, run_files
 from pipeline.parse.combine import is_true, whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
@@ -157,6 +157,7 @@ DIALECT = Dialect(
     gauges=gauges,
     events=events,
     combined=COMBINED,
+    sidecars=run_files.DEEPSPEED,
     narrowed={
         "steps": ("] step=", "[timer.py:", "steps: "),
         "settings": _SETTING_ANCHORS,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment, huggingface_steps
+from pipeline.parse import environment, huggingface_steps, run_files
 from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
@@ -223,6 +223,7 @@ TRAINER = Dialect(
     events=events,
     combined=COMBINED,
     settle=huggingface_steps.settle,
+    sidecars=run_files.HUGGINGFACE,
     narrowed=_NARROWED,
 )
 AXOLOTL = Dialect(
@@ -236,5 +237,6 @@ AXOLOTL = Dialect(
     events=events,
     combined=COMBINED,
     settle=huggingface_steps.settle,
+    sidecars=run_files.AXOLOTL,
     narrowed=_NARROWED,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment
+from pipeline.parse import environment, run_files
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
@@ -85,5 +85,6 @@ DIALECT = Dialect(
     steps=steps,
     settings=settings,
     events=events,
+    sidecars=run_files.LITGPT,
     settle=last_of_each_step,
 )  # fmt: skip

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment
+from pipeline.parse import environment, run_files
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
@@ -135,6 +135,7 @@ DIALECT = Dialect(
     settings=settings,
     events=events,
     settle=last_of_each_step,
+    sidecars=run_files.NEMO,
     narrowed={
         "steps": _STEP_ANCHORS,
         "settings": ("`max_steps=", *_SETTING_ANCHORS),

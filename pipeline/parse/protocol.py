@@ -8,8 +8,9 @@ facts into attempts, configurations and outcomes. A new log format is one file w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from fnmatch import fnmatch
 from functools import cache, cached_property
 
 import polars as pl
@@ -56,12 +57,15 @@ class Sidecar:
     """A file beside the log that holds configuration or a status.
 
     `read` returns canonical names and values (text), or raises ValueError when the text is not what the name
-    promises. `kind` is a word of vocab.FILE_KIND.
+    promises. `kind` is a word of vocab.FILE_KIND. `marks_run`: the run's trainer left it in
+    the run's own directory, so the logs there are of one run and of that framework; else it says something only where
+    it lies beside a single log.
     """
 
     pattern: str
     kind: str
     read: Callable[[str], Mapping[str, str]]
+    marks_run: bool = True
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,13 @@ class ResultTable:
     framework: str
     matches: Callable[[str], bool]
     read: Callable[[str], tuple[pl.DataFrame, pl.DataFrame]]
+
+
+def marks_run(path: str, dialects: Sequence[Dialect]) -> bool:
+    """Whether the first sidecar of that name tells that its directory is a run's."""
+    name = path.rsplit("/", 1)[-1].lower()
+    sidecars = (sidecar for dialect in dialects for sidecar in dialect.sidecars)
+    return next((sidecar.marks_run for sidecar in sidecars if fnmatch(name, sidecar.pattern)), False)
 
 
 @dataclass(frozen=True)

@@ -114,15 +114,33 @@ def _delimited(line: str) -> _Table | None:
     for mark in _DELIMITERS:
         names = [name.strip().lower() for name in line.split(mark)]
         if len(names) > 1 and looks_like_header(names):
-            return _Table(tuple(names[: len(names) - (not names[-1])]), _at_marks(mark, len(names) - (not names[-1])))
+            printed = tuple(names[: len(names) - (not names[-1])])
+            return _Table(printed, _at_marks(mark, len(printed), _free_text(printed), is_closed=not names[-1]))
     return None
 
 
-def _at_marks(mark: str, count: int) -> Callable[[str], list[str] | None]:
+_FREE_TEXT = ("jobname", "name", "comment", "admincomment", "systemcomment", "submitline", "workdir")
+
+
+def _free_text(names: tuple[str, ...]) -> int | None:
+    """Place of the column whose text its user chose, which may hold the mark: Slurm does not escape it."""
+    places = [place for place, name in enumerate(names) if name in _FREE_TEXT]
+    named = [place for place in places if names[place] in ("jobname", "name")]
+    return next(iter(named or (places if len(places) == 1 else [])), None)
+
+
+def _at_marks(
+    mark: str, count: int, free_text: int | None = None, *, is_closed: bool = False
+) -> Callable[[str], list[str] | None]:
+    """Cells between marks, `is_closed` by one. What is too much belongs to the column at `free_text`."""
+
     def cut(line: str) -> list[str] | None:
         cells = line.split(mark)
-        if len(cells) == count + 1 and not cells[-1].strip():  # sacct -p ends each line with the mark
+        if not cells[-1].strip() and (len(cells) == count + 1 or is_closed):  # sacct -p ends each line with the mark
             cells.pop()
+        if (surplus := len(cells) - count) > 0 and free_text is not None:
+            held = slice(free_text, free_text + surplus + 1)
+            cells[held] = [mark.join(cells[held])]
         return cells if len(cells) == count else None
 
     return cut

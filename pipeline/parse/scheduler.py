@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.parse import kubectl, sacct, scontrol
 
-VERSION = 2
+VERSION = 3
 """Raise it when the same table would be read differently; known files are then read again."""
 
 # Blank lines and echoed commands, then a header with a job's id, a record, a pod, or a bare row of a table.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment, torchtitan_settings
+from pipeline.parse import environment, run_files, torchtitan_settings
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import STEP_FACTS, Dialect, conform
@@ -85,6 +85,7 @@ DIALECT = Dialect(
     settings=torchtitan_settings.settings,
     events=events,
     combined=torchtitan_settings.COMBINED,
+    sidecars=run_files.TORCHTITAN,
     narrowed={
         "steps": ("step: ",),
         "settings": (*torchtitan_settings.ANCHORS, *environment.ANCHORS),

@@ -180,3 +180,19 @@ def test_every_line_is_a_row_or_a_reject(rows: list[list[str]]) -> None:
     seen = set(found["line_no"].to_list()) | set(rejects["line_no"].to_list())
     assert told - seen == set() or any(line.lower().startswith(("jobid", "-")) for line in lines[1:])
     assert set(found["job_state"].drop_nulls()) <= set(JOB_STATE)
+
+
+@pytest.mark.parametrize("end", ["", "|"])
+def test_a_job_name_may_hold_the_mark(end: str) -> None:
+    text = f"JobID|JobName|State|ExitCode{end}\n9|tp=8|pp=2|mbs=1|COMPLETED|0:0{end}\n10|plain|FAILED|1:0{end}\n"
+    rows, rejects = read(text)
+    assert rows.select("job_id", "job_name", "job_state").rows() == [
+        ("9", "tp=8|pp=2|mbs=1", "completed"), ("10", "plain", "failed"),
+    ]  # fmt: skip
+    assert rejects.is_empty()
+
+
+def test_a_line_with_too_many_cells_and_no_free_text_is_a_reject() -> None:
+    rows, rejects = read("JobID|State|ExitCode\n9|COMPLETED|0:0|x\n10|FAILED|1:0\n")
+    assert rows["job_id"].to_list() == ["10"]
+    assert rejects["line_no"].to_list() == [2]

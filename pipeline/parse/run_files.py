@@ -1,0 +1,170 @@
+"""Files that trainers and their users leave beside a log: what of them configures a run, as Sidecars.
+
+Formats: transformers trainer_callback.py TrainerState.save_to_json (`trainer_state.json`) and trainer_pt_utils.py
+save_metrics (`train_results.json`); DeepSpeed's configuration (docs/config-json); axolotl's YAML (utils/schemas);
+Lightning's `hparams.yaml` (core/saving.py), which holds NeMo's model section; litgpt's `hyperparameters.yaml`
+(utils.py save_hyperparameters); torchtitan's TOML (config/job_config.py). Pickles such as `training_args.bin` are left
+alone. None of these files marks a run directory: several runs may share a configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from pipeline.parse.protocol import Sidecar
+
+_Node = Mapping[str, Any]
+
+_TRAINER_STATE = {"max_steps": "steps_planned", "train_batch_size": "mbs"}
+_DEEPSPEED = {
+    "train_batch_size": "gbs", "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
+    "zero_optimization.stage": "zero_stage",
+}  # fmt: skip
+_AXOLOTL = {
+    "micro_batch_size": "mbs", "gradient_accumulation_steps": "gas", "sequence_len": "seq_len", "base_model": "model",
+    "max_steps": "steps_planned", "tensor_parallel_size": "tp",
+    "context_parallel_size": "cp", "sequence_parallel_degree": "cp",
+}  # fmt: skip
+_NEMO = {
+    "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep", "virtual_pipeline_model_parallel_size": "vpp", "micro_batch_size": "mbs",
+    "global_batch_size": "gbs", "encoder_seq_length": "seq_len", "num_layers": "num_layers",
+    "hidden_size": "hidden_size", "num_attention_heads": "num_heads", "num_query_groups": "num_kv_heads",
+    "ffn_hidden_size": "ffn_hidden_size", "sequence_parallel": "sequence_parallel",
+}  # fmt: skip
+_LITGPT = {
+    "train.micro_batch_size": "mbs", "train.global_batch_size": "gbs", "train.max_seq_length": "seq_len",
+    "train.max_steps": "steps_planned", "devices": "gpus_per_node", "num_nodes": "num_nodes",
+    "model_name": "model",
+}  # fmt: skip
+_TORCHTITAN = {
+    "training.seq_len": "seq_len", "training.local_batch_size": "mbs", "training.batch_size": "mbs",
+    "training.global_batch_size": "gbs", "training.steps": "steps_planned",
+    "activation_checkpoint.mode": "recompute", "parallelism.tensor_parallel_degree": "tp",
+    "parallelism.pipeline_parallel_degree": "pp", "parallelism.context_parallel_degree": "cp",
+    "parallelism.expert_parallel_degree": "ep", "parallelism.data_parallel_replicate_degree": "arg:dp_replicate",
+    "parallelism.data_parallel_shard_degree": "arg:dp_shard",
+    "parallelism.pipeline_parallel_schedule": "arg:schedule", "model.name": "arg:model", "model.flavor": "arg:flavor",
+}  # fmt: skip
+
+
+def _leaves(node: _Node, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Every value with its dotted path; what nests deeper than any of these files is left out."""
+    for key, value in node.items():
+        at = f"{path}.{key}" if path else str(key)
+        if isinstance(value, Mapping) and depth < 8:
+            yield from _leaves(value, at, depth + 1)
+        else:
+            yield at, value
+
+
+def _stated(node: _Node, names: Mapping[str, str]) -> dict[str, str]:
+    """Values at dotted paths, by column; null, "auto" and -1 (fill what is left, no limit) state nothing."""
+    at = dict(_leaves(node))
+    said = {column: at[path] for path, column in names.items() if isinstance(at.get(path), str | int | float)}
+    return {column: str(value) for column, value in said.items() if str(value) not in ("", "auto", "-1")}
+
+
+def _json(text: str) -> _Node:
+    return _mapping(json.loads(text))
+
+
+def _yaml(text: str) -> _Node:
+    try:
+        return _mapping(yaml.safe_load(text))
+    except yaml.YAMLError as error:  # a tag of the trainer's own classes, too
+        raise ValueError(f"no plain YAML: {str(error).splitlines()[0]}") from error
+
+
+def _mapping(found: object) -> _Node:
+    if not isinstance(found, dict):
+        raise ValueError("not a mapping of names to values")
+    return found
+
+
+def _known(said: dict[str, str], what: str) -> dict[str, str]:
+    if not said:
+        raise ValueError(f"no {what} in it")
+    return said
+
+
+def read_trainer_state(text: str) -> Mapping[str, str]:
+    """`trainer_state.json`. Raises ValueError for other JSON. Reaching `max_steps` is its word for completed."""
+    state = _json(text)
+    step, last = state.get("global_step"), state.get("max_steps")
+    if not isinstance(step, int) or not isinstance(last, int) or "log_history" not in state:
+        raise ValueError("no state of transformers' Trainer in it")
+    return _stated(state, _TRAINER_STATE) | ({"status_file": "completed"} if 0 < last <= step else {})
+
+
+def read_train_results(text: str) -> Mapping[str, str]:
+    """`train_results.json`, which is written once the training is over. Raises ValueError for other JSON."""
+    if not isinstance(_json(text).get("train_runtime"), int | float):
+        raise ValueError("no train_runtime in it")
+    return {"status_file": "completed"}
+
+
+def read_deepspeed(text: str) -> Mapping[str, str]:
+    """DeepSpeed's JSON configuration. Raises ValueError for other JSON."""
+    config = _json(text)
+    said = _stated(config, _DEEPSPEED)
+    at = dict(_leaves(config))
+    for section, word in (("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16")):
+        if at.get(f"{section}.enabled") is True:
+            said["precision"] = word
+    if "zero_optimization" not in config and not said:
+        raise ValueError("no configuration of DeepSpeed in it")
+    return said
+
+
+def read_axolotl(text: str) -> Mapping[str, str]:
+    """axolotl's YAML. Raises ValueError for other YAML."""
+    config = _yaml(text)
+    if "base_model" not in config:
+        raise ValueError("no base_model of axolotl in it")
+    said = _stated(config, _AXOLOTL)
+    word = next((word for word in ("bf16", "fp16") if config.get(word) is True), None)
+    return said | ({"precision": word} if word else {})
+
+
+def read_hparams(text: str) -> Mapping[str, str]:
+    """Lightning's `hparams.yaml`: NeMo's names wherever they stand in it. Raises ValueError where it has none."""
+    found: dict[str, str] = {}
+    for path, value in _leaves(_yaml(text)):
+        column = _NEMO.get(path.rsplit(".", 1)[-1])
+        if column and isinstance(value, str | int | float):
+            found.setdefault(column, str(value))
+    return _known(found, "name of NeMo's configuration")
+
+
+def read_litgpt(text: str) -> Mapping[str, str]:
+    """litgpt's `hyperparameters.yaml`. Raises ValueError for other YAML."""
+    return _known(_stated(_yaml(text), _LITGPT), "hyperparameter of litgpt")
+
+
+def read_torchtitan(text: str) -> Mapping[str, str]:
+    """torchtitan's TOML. Raises ValueError for other text."""
+    config = tomllib.loads(text)
+    if not isinstance(config.get("training"), dict):
+        raise ValueError("no [training] of torchtitan in it")
+    return _stated(config, _TORCHTITAN)
+
+
+def _beside(read: Callable[[str], Mapping[str, str]], *patterns: str) -> tuple[Sidecar, ...]:
+    return tuple(Sidecar(pattern, "config", read, marks_run=False) for pattern in patterns)
+
+
+HUGGINGFACE = (
+    *_beside(read_trainer_state, "trainer_state.json"),
+    *_beside(read_train_results, "train_results.json"),
+)
+DEEPSPEED = _beside(read_deepspeed, "ds_config*.json", "deepspeed*.json")
+AXOLOTL = _beside(read_axolotl, "axolotl*.yaml", "axolotl*.yml")
+NEMO = _beside(read_hparams, "hparams.yaml")
+LITGPT = _beside(read_litgpt, "hyperparameters.yaml")
+TORCHTITAN = _beside(read_torchtitan, "job_config*.toml", "train_config*.toml", "config.toml")

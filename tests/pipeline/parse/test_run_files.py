@@ -1,0 +1,102 @@
+"""Configurations and states that trainers leave beside a log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from pipeline.parse import run_files
+from tests.pipeline.parse.logs import tables_of
+
+DICT = "***** Running training *****\n{'loss': 2.5, 'grad_norm': 1.2, 'learning_rate': 1e-05, 'epoch': 0.01}\n"
+STATE = {"epoch": 1.0, "global_step": 4, "max_steps": 4, "train_batch_size": 2, "logging_steps": 4, "log_history": []}
+DS_CONFIG = {
+    "zero_optimization": {"stage": 3, "overlap_comm": True},
+    "bf16": {"enabled": True},
+    "train_batch_size": "auto",
+    "gradient_accumulation_steps": 2,
+}
+AXOLOTL = (
+    "base_model: org/Tiny-1B\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\nsequence_len: 4096\nbf16: true\n"
+)
+HPARAMS = "cfg:\n  micro_batch_size: 4\n  tensor_model_parallel_size: 2\n  model:\n    encoder_seq_length: 4096\n"
+LITGPT = (
+    "model_name: pythia-160m\ndevices: 8\ntrain:\n  micro_batch_size: 4\n  global_batch_size: 512\n  max_steps: -1\n"
+)
+TITAN = """
+[model]
+flavor = "8B"
+[training]
+seq_len = 8192
+steps = 10
+[parallelism]
+tensor_parallel_degree = 2
+data_parallel_shard_degree = -1
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "said"),
+    [
+        (
+            run_files.read_trainer_state,
+            json.dumps(STATE),
+            {"steps_planned": "4", "mbs": "2", "status_file": "completed"},
+        ),
+        (run_files.read_trainer_state, json.dumps({**STATE, "global_step": 3, "train_batch_size": None}),
+         {"steps_planned": "4"}),
+        (run_files.read_train_results, '{"train_runtime": 12.5}', {"status_file": "completed"}),
+        (run_files.read_deepspeed, json.dumps(DS_CONFIG), {"gas": "2", "zero_stage": "3", "precision": "bf16"}),
+        (run_files.read_axolotl, AXOLOTL,
+         {"model": "org/Tiny-1B", "mbs": "2", "gas": "4", "seq_len": "4096", "precision": "bf16"}),
+        (run_files.read_hparams, HPARAMS, {"mbs": "4", "tp": "2", "seq_len": "4096"}),
+        (run_files.read_litgpt, LITGPT, {"model": "pythia-160m", "gpus_per_node": "8", "mbs": "4", "gbs": "512"}),
+        (run_files.read_torchtitan, TITAN, {"arg:flavor": "8B", "seq_len": "8192", "steps_planned": "10", "tp": "2"}),
+    ],
+)  # fmt: skip
+def test_what_a_file_says(read: Callable[[str], Mapping[str, str]], text: str, said: dict[str, str]) -> None:
+    assert dict(read(text)) == said
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (run_files.read_trainer_state, '{"global_step": 3}'),
+        (run_files.read_trainer_state, "[1]"),
+        (run_files.read_train_results, "{}"),
+        (run_files.read_deepspeed, '{"name": "x"}'),
+        (run_files.read_axolotl, "a: 1"),
+        (run_files.read_axolotl, "a: [1"),
+        (run_files.read_hparams, "lr: 0.1"),
+        (run_files.read_hparams, "cfg: !!python/object:os.system {}"),
+        (run_files.read_litgpt, "lr: 0.1"),
+        (run_files.read_torchtitan, "[tool]\nx = 1"),
+        (run_files.read_torchtitan, "not toml"),
+    ],
+)
+def test_another_file_of_that_name_is_refused(read: Callable[[str], Mapping[str, str]], text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read(text)
+
+
+def test_beside_a_single_log_they_configure_it(tmp_path: Path) -> None:
+    (tmp_path / "trainer_state.json").write_text(json.dumps(STATE))
+    (tmp_path / "ds_config_zero3.json").write_text(json.dumps(DS_CONFIG))
+    run = tables_of(tmp_path, DICT)["runs"].row(0, named=True)
+    assert (run["status"], run["steps_planned"], run["mbs"], run["zero_stage"]) == ("completed", 4, 2, 3)
+
+
+def test_beside_several_logs_they_configure_none_and_join_none(tmp_path: Path) -> None:
+    (tmp_path / "ds_config.json").write_text(json.dumps(DS_CONFIG))
+    (tmp_path / "other.log").write_text(DICT)
+    runs = tables_of(tmp_path, DICT)["runs"]
+    assert runs.height == 2
+    assert runs["zero_stage"].is_null().all()
+
+
+def test_they_make_no_run_of_a_text_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text(TITAN)
+    assert tables_of(tmp_path, "merges\n", name="merges.txt")["runs"].is_empty()
