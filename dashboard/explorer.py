@@ -29,6 +29,8 @@ from pipeline.estimate.step_time import StepTime
 from pipeline.estimate.whatif import Choice, layouts_for, leanest
 
 CUSTOM = "Custom shape"
+POOL = 400
+"""Layouts of a search that are kept: enough for rules that the fastest do not follow to find a follower."""
 TOP = 20
 """Layouts that the table lists."""
 NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -68,7 +70,7 @@ class Setup:
 @lru_cache(maxsize=48)
 def found_for(request: Request, by: str = AUTO) -> Found:
     """The search over all layouts of `request`, kept for the next reader of the same question."""
-    return search(request, top=TOP, by=by)
+    return search(request, top=POOL, by=by)
 
 
 def likely_mfu(frame: pl.DataFrame, ranked_by: str) -> pl.Series:

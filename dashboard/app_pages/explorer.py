@@ -76,6 +76,8 @@ def _page(view: View) -> None:
     if found.fitting and cell is not None:
         rows = advisor.draw_next(view.store, request, cell, on_select=_take_next)
         st.session_state["explorer_next"] = [Choice.of(row) for row in rows.iter_rows(named=True)]
+    if found.launchable:
+        advisor.draw_steps(view.store, setup.model, request, found, origin)
     for text in words.HOW_TO_READ:
         widgets.note(text)
 
@@ -247,10 +249,11 @@ def _draw_neighbours(view: View, runs: pl.DataFrame, told: Answer, setup: Setup,
 
 def _draw_search(found: Found) -> None:
     if found.fitting:
-        rows: list[dict[str, Any]] = found.layouts.rows(named=True)
+        top = found.layouts.head(explorer.TOP)
+        rows: list[dict[str, Any]] = top.rows(named=True)
         st.session_state["explorer_top"] = [Choice.of(row) for row in rows]
-        named = found.layouts.with_columns(
-            explorer.likely_mfu(found.layouts, found.ranked_by), layout=pl.Series([words.layout(row) for row in rows])
+        named = top.with_columns(
+            explorer.likely_mfu(top, found.ranked_by), layout=pl.Series([words.layout(row) for row in rows])
         )
         widgets.section("The fastest layouts that fit", words.ranked(found))
         shown = [name for name in _TABLE if named[name].count()]

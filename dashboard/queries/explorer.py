@@ -61,6 +61,18 @@ ORDER BY run_id""",
     )
 
 
+def ranked(origin: str) -> Query:
+    """Every ranked layout of an origin, with its model's experts: what rules are held against."""
+    return Query(
+        """SELECT ranked_layouts.*, runs.num_experts
+FROM ranked_layouts
+JOIN runs USING (run_id)
+WHERE ranked_layouts.origin = $origin
+ORDER BY run_id""",
+        {"origin": origin},
+    )
+
+
 def alike(origin: str | None, model: str, shape: ModelShape, accelerator: str, *, has_estimates: bool) -> Query:
     """Completed runs of one origin, model (by name or shape) and accelerator, with their estimate where there is one.
 

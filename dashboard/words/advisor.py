@@ -1,14 +1,18 @@
-"""Sentences of the advisor: what to run next, and what each proposal rests on."""
+"""Sentences of the advisor: what to run next and what a proposal rests on; how the recipe's rules did on own runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from dashboard.labels import NBSP, count, number, percent, seconds
+from pipeline.estimate.enumerate import Request
 from pipeline.estimate.next_runs import TEST_STEPS, NextRuns
+from pipeline.estimate.recipe import Advice, Stop
+from pipeline.estimate.rule_scores import AGAINST, FOR
+from pipeline.estimate.rules import Book
 
 Row = Mapping[str, Any]
 
@@ -60,3 +64,54 @@ def worth_running(row: Row) -> tuple[str, str]:
 def shown(candidates: pl.DataFrame) -> pl.DataFrame:
     """Candidates worth a row: an expected gain that can be printed, or no measured best to gain over."""
     return candidates.filter((pl.col("gain") >= LITTLE) | pl.col("gain").is_null())
+
+
+def walked(stops: Sequence[Stop], book: Book) -> str:
+    """What the recipe is made of."""
+    rules = sum(len(stop.advice) for stop in stops)
+    return f"{count(rules, 'rule')} of {count(len(book.documents), 'document')} apply here; they disagree"
+
+
+def of_step(stop: Stop) -> str:
+    """How the rules of one step fare, and which of them the store's runs bear out most."""
+    if not stop.advice:
+        return "No rule speaks of this question at this step."
+    follows = sum(advice.is_followed is True for advice in stop.advice)
+    text = f"The fastest layout follows {number(follows)} of {count(len(stop.advice), 'rule')} of this step."
+    tested = [advice for advice in stop.advice if advice.tested]
+    if not tested:
+        return f"{text} None of them was tested by this store's runs."
+    best = max(tested, key=lambda advice: ((advice.held or 0) / (advice.tested or 1), advice.tested or 0))
+    held = f"{number(best.held)} of {count(best.tested or 0, 'cell')}"
+    return f"{text} Borne out most by this store's runs: **{best.rule.says}**, in {held}."
+
+
+def followed(advice: Advice) -> tuple[str, str, str]:
+    """Class, symbol and words on whether the fastest layout follows a rule, and what following it would cost."""
+    if advice.is_followed:
+        return "completed", "✓", "the fastest follows it"
+    cost = "no layout near the fastest does" if advice.cost is None else f"costs ~{percent(advice.cost)} of throughput"
+    if advice.is_followed is None:
+        return "quiet", "–", f"does not speak of the fastest; {cost}"
+    return "quiet", "✕", f"the fastest does not; {cost}"
+
+
+def record(advice: Advice, chance: float | None, here: str | None) -> str:
+    """In how many of the store's cells the rule held, what chance would have hit, and what this cell says."""
+    if advice.tested is None:
+        return "no runs to test it"
+    if not advice.tested:
+        return "never tested by these runs"
+    by_chance = "" if chance is None else f" (chance: {percent(chance, 0)})"
+    this = {FOR: "; held in this cell", AGAINST: "; not in this cell"}.get(here or "", "")
+    return f"held in {number(advice.held)} of {count(advice.tested, 'cell')}{by_chance}{this}"
+
+
+def verdicts_here(evidence: pl.DataFrame, model: str, request: Request) -> dict[str, str]:
+    """What the cell of `model` and `request` says of each rule."""
+    asked = request.asked
+    rows = evidence.filter(
+        pl.col("model") == model, pl.col("num_gpus") == request.num_gpus, pl.col("seq_len") == asked.seq_len,
+        pl.col("gbs_tokens") == request.gbs * asked.seq_len, pl.col("accelerator") == asked.cluster.accelerator,
+    )  # fmt: skip
+    return dict(rows.select("rule", "verdict").iter_rows())

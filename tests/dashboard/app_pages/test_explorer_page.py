@@ -103,3 +103,19 @@ def test_what_to_run_next_is_proposed_over_the_measured_best(home: Path, monkeyp
     assert proposals["Expected gain, %"].iloc[0] > 0
     assert (proposals["Gain per GPU-hour, %"].diff().dropna() <= 1e-9).all()
     assert "A test is 20 steps" in text
+
+
+def test_the_recipe_is_walked_with_the_stores_own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts = [(16, 1, 4, 7000.0), (8, 2, 8, 6900.0), (4, 4, 16, 5000.0), (2, 8, 32, 4000.0), (1, 16, 64, 1000.0)]
+    runs = [
+        run_row(f"tp{tp}", **SHAPE, dp=dp, tp=tp, gas=gas, mbs=1, layout=f"DP{dp} TP{tp}", tokens_per_s_per_gpu=speed)
+        for dp, tp, gas, speed in layouts
+    ]
+    home = make_real_home(tmp_path / "home", runs=runs)
+    text = text_of(open_page(home, monkeypatch, "explorer", step="throughput")).replace("\xa0", " ")
+    assert "<h3>Fit in memory</h3>" in text
+    assert "<b>GPU-rich</b>: 8.03B parameters are" in text
+    rule = next(line for line in text.split("<li>") if line.startswith("<div>Keep TP inside a node"))
+    # the fastest run keeps TP inside a node, and one of five layouts does not: chance hits four in five
+    assert "held in 1 of 1 cell (chance: 80 %); held in this cell" in rule
+    assert "run?run=tp1" in rule
