@@ -2,16 +2,20 @@
 
 nvidia-smi: https://docs.nvidia.com/deploy/nvidia-smi (names by `--help-query-gpu`); a header names columns and units,
 values carry them again unless `nounits` was asked for; what a device does not know is `[N/A]`, `[Not Supported]` or the
-like. dcgmi dmon: a `#Entity` header with short names, repeated every so often; MiB without saying so. dcgm-exporter:
-Prometheus text, one line per field and GPU, MiB. Times are local, without a zone.
+like; without a header `gpu_bare` tells the columns. dcgmi dmon: a `#Entity` header with short names, repeated every so
+often; MiB without saying so. nvidia-smi dmon: a `# gpu` header (after `Date Time` with `-o DT`), then one of units.
+dcgm-exporter: Prometheus text, one line per field and GPU, MiB. Times are local, without a zone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 
 import polars as pl
+
+from pipeline.memory.gpu_bare import bare_columns, is_bare
 
 _MIB = 1 << 20
 _FACTORS = {"b": 1, "kib": 1 << 10, "mib": _MIB, "gib": 1 << 30, "kb": 1 << 10, "mb": _MIB, "gb": 1 << 30}
@@ -45,8 +49,14 @@ _EXPORTER = {
     "DCGM_FI_DEV_GPU_UTIL": "gpu_utilisation", "DCGM_FI_DEV_MEM_COPY_UTIL": "mem_utilisation",
     "DCGM_FI_DEV_POWER_USAGE": "power_w", "DCGM_FI_DEV_GPU_TEMP": "temperature_c",
 }  # fmt: skip
+_COLUMNS |= {name.lower(): column for name, column in _EXPORTER.items()}
+_SMI_DMON = {
+    "gpu": "gpu_index", "fb": "mem_used_bytes", "sm": "gpu_utilisation", "mem": "mem_utilisation", "pwr": "power_w",
+    "gtemp": "temperature_c", "temp": "temperature_c",
+}  # fmt: skip
 _HEADER_CELL = re.compile(r"\s*\"?([A-Za-z][\w.]*?)_?\s*(?:\[([^\]]*)\]|_?(MiB|GiB|MB|GB|mib|mb|gib|gb))?\"?\s*")
 _DMON_HEADER = re.compile(r"#\s*Entity\b(.*)")
+_SMI_DMON_HEADER = re.compile(r"#\s*((?:Date\s+Time\s+)?gpu\s.*)", re.IGNORECASE)
 _DMON_ROW = re.compile(r"\s*GPU\s+(\d{1,4})\s+(.*)")
 _METRIC = re.compile(r"(DCGM_FI_DEV_\w+)\{([^}]*)\}\s+(\S+)(?:\s+(\d{13}))?")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
@@ -62,8 +72,15 @@ Rejects = list[tuple[int, str, str]]
 
 
 def is_samples(head: str) -> bool:
-    """Whether a text begins with samples in one of the three formats."""
-    return any(_header(line) or _DMON_HEADER.match(line) or _METRIC.match(line) for line in head.splitlines())
+    """Whether a text begins with samples in one of the formats."""
+    return any(
+        _header(line)
+        or _DMON_HEADER.match(line)
+        or _SMI_DMON_HEADER.match(line)
+        or _METRIC.match(line)
+        or is_bare(line)
+        for line in head.splitlines()
+    )
 
 
 def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
@@ -79,6 +96,11 @@ def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
         return _csv(lines, headers)
     if any(_DMON_HEADER.match(line) for line in lines[:2_000]):
         return _dmon(lines)
+    if any(_SMI_DMON_HEADER.match(line) for line in lines[:2_000]):
+        return _smi_dmon(lines)
+    if any(is_bare(line) for line in lines):
+        columns = bare_columns(lines)
+        return _csv(lines, [(-1, [(name, float(_MIB) if name in _BYTES else 1.0) for name in columns])])
     raise ValueError("no header that names the columns; record with `--format=csv`, which writes one")
 
 
@@ -103,7 +125,7 @@ def _header(line: str) -> list[tuple[str | None, float]] | None:
 def _csv(lines: list[str], headers: list[tuple[int, list[tuple[str | None, float]]]]) -> tuple[pl.DataFrame, Rejects]:
     parts, rejects = [], [
         (at + 1, "a line before the header", line[:2_000])
-        for at, line in enumerate(lines[: headers[0][0]])
+        for at, line in enumerate(lines[: max(headers[0][0], 0)])
         if not _BANNER.match(line)
     ]  # fmt: skip
     ends = [*(at for at, _ in headers[1:]), len(lines)]
@@ -166,6 +188,34 @@ def _dmon(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
     return _frame(rows), rejects
 
 
+def _smi_dmon(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
+    """Rows of nvidia-smi dmon; `-` is what a GPU does not say. Lines of units begin with # as the names do."""
+    names: list[str] = []
+    rows: list[dict[str, object]] = []
+    rejects: Rejects = []
+    for number, line in enumerate(lines, start=1):
+        if header := _SMI_DMON_HEADER.match(line):
+            names = header[1].lower().split()
+        elif names and line.strip() and not line.lstrip().startswith("#"):
+            values = line.split()
+            if len(values) != len(names):
+                rejects.append((number, f"{len(names)} values expected", line[:2_000]))
+                continue
+            told = dict(zip(names, values, strict=True))
+            row = {column: _number(column, told[name]) for name, column in _SMI_DMON.items() if name in told}
+            index = row.pop("gpu_index", None)
+            when = _moment(f"{told['date']} {told['time']}") if "date" in told and "time" in told else None
+            rows.append({"line_no": number, "gpu_index": None if index is None else int(index), "ts": when, **row})
+    return _frame(rows), rejects
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, "%Y%m%d %H:%M:%S")
+    except ValueError:
+        return None
+
+
 def _exported(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
     """One row per GPU and scrape: a field that comes again begins the next scrape."""
     rows: list[dict[str, object]] = []
@@ -175,14 +225,15 @@ def _exported(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
         column = _EXPORTER.get(found[1]) if found else None
         if not found or not column:
             continue
-        labels = dict(_LABEL.findall(found[2]))
-        key = labels.get("Hostname", ""), labels.get("UUID") or labels.get("gpu", "")
+        labels = {name.lower(): value for name, value in _LABEL.findall(found[2])}  # spellings differ by version
+        host = labels.get("hostname") or labels.get("node")
+        key = host or "", labels.get("uuid") or labels.get("gpu", "")
         row = current.get(key)
         if row is None or column in row:
             index = labels.get("gpu", "")
             row = current[key] = {
                 "line_no": number, "gpu_index": int(index) if index.isdecimal() else None,
-                "gpu_uuid": labels.get("UUID"), "accelerator": labels.get("modelName"), "host": labels.get("Hostname"),
+                "gpu_uuid": labels.get("uuid"), "accelerator": labels.get("modelname"), "host": host,
                 "ts": int(found[4]) * 1000 if found[4] else None,
             }  # fmt: skip
             rows.append(row)

@@ -80,21 +80,36 @@ def test_hostile_files_are_refused_and_awkward_ones_load(fact: dict[str, str]) -
         assert rows_of(fact)["memory_snapshots"]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed: no totals to compare")
+def viewer() -> Any:
+    """PyTorch's torch/cuda/_memory_viz.py: of the installed torch, or the file that SWEEPSCOPE_MEMORY_VIZ names.
+
+    The file needs nothing of torch for its totals, so that it can be taken out of a wheel.
+    """
+    if path := os.environ.get("SWEEPSCOPE_MEMORY_VIZ"):
+        spec = importlib.util.spec_from_file_location("_memory_viz", path)
+        assert spec, path
+        assert spec.loader, path
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed, nor does SWEEPSCOPE_MEMORY_VIZ name a _memory_viz.py: nothing to compare")
+    return importlib.import_module("torch.cuda._memory_viz")
+
+
 @parametrize("snapshots")
 def test_pytorchs_own_totals(fact: dict[str, str]) -> None:
-    from torch.cuda import _memory_viz
-
+    memory_viz = viewer()
     if fact["kind"] in ("snapshot_nonconforming", "snapshot_legacy_history"):
         pytest.skip("its totals need keys that this file does not have")
     snapshot = load(pickle_chunks([(CORPUS / fact["path"]).read_bytes()]))
-    printed = _memory_viz.segsum(snapshot)
+    printed = memory_viz.segsum(snapshot)
     told = rows_of(fact)["memory_snapshots"]
     found = re.search(r"total_reserved: +([\d.]+)(\w+)", printed)
     assert found, printed[-500:]
     unit = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[found[2]]
     assert sum(row["reserved_bytes"] for row in told) == pytest.approx(float(found[1]) * unit, rel=0.06)
     # One line per block and, after it, what its user did not ask for; the inactive ones carry their last user's size.
-    lines = _memory_viz.memory(snapshot, lambda text: text).splitlines()
+    lines = memory_viz.memory(snapshot, lambda text: text).splitlines()
     live = [line for line in lines if ";active" in line and ";<gaps> " not in line]
     assert sum(int(line.rsplit(" ", 1)[1]) for line in live) == sum(row["requested_bytes"] for row in told)

@@ -89,3 +89,91 @@ def test_the_exporters_fields_of_one_gpu_are_one_row() -> None:
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "2026/01/03 15:36:53.507, NVIDIA, 1 %\n", "", "loss, step\n1.0, 2\n"])
 def test_other_tables_are_left_alone(text: str) -> None:
     assert not is_samples(text)
+
+
+UUID = "GPU-{}b3f1c2d-0000-4c6e-9a55-5f0d3c2b1a00"
+
+
+def test_rows_without_a_header_are_told_by_what_stands_in_them() -> None:
+    """--query-gpu=timestamp,index,uuid,name,memory.used,memory.total,utilization.gpu,power.draw, noheader, two GPUs."""
+    told = rows("".join(
+        f"2026/01/03 15:36:{at:02}.518, {gpu}, {UUID.format(gpu)}, NVIDIA H100 80GB HBM3, {1000 + 100 * at + gpu} MiB, "
+        f"81559 MiB, {at} %, 71.06 W\n"
+        for at in range(3) for gpu in (0, 1)
+    ))  # fmt: skip
+    assert len(told) == 6
+    assert told[3] == {
+        "line_no": 4, "ts": datetime(2026, 1, 3, 15, 36, 1, 518_000), "gpu_index": 1, "gpu_uuid": UUID.format(1),
+        "accelerator": "NVIDIA H100 80GB HBM3", "mem_used_bytes": 1101 * MIB, "mem_total_bytes": 81559 * MIB,
+        "gpu_utilisation": 0.01, "power_w": 71.06,
+    }  # fmt: skip
+
+
+def test_the_total_is_the_column_that_stays_whatever_its_place() -> None:
+    told = rows(
+        "2026/01/03 15:36:00.518, 81559 MiB, 10 MiB\n2026/01/03 15:36:01.518, 81559 MiB, 99 MiB\n"
+        "2026/01/03 15:36:02.518, 81559 MiB, [N/A]\n"
+    )
+    assert [row["mem_used_bytes"] for row in told] == [10 * MIB, 99 * MIB, None]
+    assert {row["mem_total_bytes"] for row in told} == {81559 * MIB}
+
+
+def test_without_units_memory_is_the_large_numbers_and_the_index_goes_round() -> None:
+    told = rows("".join(
+        f"2026/01/03 15:36:{at:02}.518, {gpu}, {17_000 + at}, 81559, {40 + at}\n" for at in range(2) for gpu in (0, 1)
+    ))  # fmt: skip
+    assert [(row["gpu_index"], row["mem_used_bytes"]) for row in told] == [
+        (0, 17_000 * MIB), (1, 17_000 * MIB), (0, 17_001 * MIB), (1, 17_001 * MIB),
+    ]  # fmt: skip
+    assert set(told[0]) == {"line_no", "ts", "gpu_index", "mem_used_bytes", "mem_total_bytes"}  # 40: a share? degrees?
+
+
+def test_three_columns_of_memory_without_a_header_cannot_be_told_apart() -> None:
+    text = "".join(f"2026/01/03 15:36:0{at}.518, {at} MiB, {80 - at} MiB, 80 MiB\n" for at in range(3))
+    assert is_samples(text)
+    with pytest.raises(ValueError, match="record with a header"):
+        read_samples(text)
+
+
+def test_two_columns_that_stand_still_may_be_used_and_free() -> None:
+    with pytest.raises(ValueError, match="record with a header"):
+        read_samples("2026/01/03 15:36:00.518, 5 MiB, 81554 MiB\n2026/01/03 15:36:01.518, 5 MiB, 81554 MiB\n")
+
+
+def test_lines_of_a_log_are_no_rows() -> None:
+    assert not is_samples("step 1, 17304 MiB\n2026-01-03 15:36:00, loss 3.2, 17304 MiB left\n")
+
+
+def test_nvidia_smi_dmon_with_and_without_times() -> None:
+    told = rows(
+        "#Date       Time        gpu    pwr  gtemp  mtemp     sm    mem     fb   bar1\n"
+        "#YYYYMMDD   HH:MM:SS    Idx      W      C      C      %      %     MB     MB\n"
+        " 20260103   15:36:56      0     71     34      -     50     25  17304      5\n"
+        " 20260103   15:36:56      1      -     30      -      0      0      4      5\n"
+    )
+    assert told[0] == {
+        "line_no": 3, "gpu_index": 0, "ts": datetime(2026, 1, 3, 15, 36, 56), "mem_used_bytes": 17304 * MIB,
+        "gpu_utilisation": 0.5, "mem_utilisation": 0.25, "power_w": 71.0, "temperature_c": 34.0,
+    }  # fmt: skip
+    assert told[1]["power_w"] is None
+    (row,) = rows("# gpu    sm   mem    fb\n# Idx     %     %    MB\n    3    99    40  100\n# gpu    sm   mem    fb\n")
+    assert (row["gpu_index"], row["mem_used_bytes"], row["ts"]) == (3, 100 * MIB, None)
+
+
+def test_labels_of_the_exporter_are_spelt_in_several_ways() -> None:
+    text = (
+        '# HELP DCGM_FI_DEV_FB_USED Framebuffer memory used (in MiB).\n'
+        'DCGM_FI_DEV_FB_USED{GPU="2",UUID="GPU-a",device="nvidia2",modelName="H100",Hostname="n1"} 1.5e+03\n'
+        'DCGM_FI_DEV_FB_USED{gpu="3",uuid="GPU-b",hostname="n1"} 10\n'
+    )  # fmt: skip
+    told = rows(text)
+    assert [(row["gpu_index"], row["gpu_uuid"], row["host"]) for row in told] == [
+        (2, "GPU-a", "n1"),
+        (3, "GPU-b", "n1"),
+    ]
+    assert told[0]["mem_used_bytes"] == 1500 * MIB
+
+
+def test_a_table_with_names_of_dcgm_fields() -> None:
+    (row,) = rows("timestamp,Hostname,gpu,DCGM_FI_DEV_FB_USED,DCGM_FI_DEV_GPU_UTIL\n2026-01-03 15:36:00,n1,2,512,50\n")
+    assert (row["host"], row["gpu_index"], row["mem_used_bytes"], row["gpu_utilisation"]) == ("n1", 2, 512 * MIB, 0.5)

@@ -1,0 +1,119 @@
+"""Rows of nvidia-smi without a header (`--format=csv,noheader`): what each column is, from what stands in it.
+
+A time, a UUID, a name and what carries a unit are known by their form. Memory is one column, or two of which one is the
+same all along on each GPU and at least as large: the total. Three cannot be told apart (used, free and reserved look
+alike), nor can a column of plain numbers that are no memory, but for an index that goes round.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import polars as pl
+
+_TIME = r"\d{4}[/-]\d\d[/-]\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
+_OWN_TIME = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}")
+_FORMS = (
+    ("ts", re.compile(_TIME)),
+    ("gpu_uuid", re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{20,60}")),
+    ("memory", re.compile(r"\d+ MiB")),
+    ("share", re.compile(r"\d{1,3} %")),
+    ("power_w", re.compile(r"\d+\.\d+ W")),
+    ("number", re.compile(r"\d{1,7}")),
+    ("accelerator", re.compile(r"(?:NVIDIA|Tesla|Quadro|GeForce|[AHBLV]\d{2,3})\b[\w .-]*")),
+)
+_MISSING = re.compile(r"\[[\w /]+\]|")
+_MIN_MEMORY_MIB = 256
+_MAX_CELLS = 30
+_SEEN_ROWS = 5_000
+
+
+def is_bare(line: str) -> bool:
+    """Whether a line is a row of nvidia-smi by itself: a time or a UUID, and memory with its unit.
+
+    >>> is_bare("2026/01/03 15:36:56.518, 0, 17304 MiB, 24564 MiB"), is_bare("step 1, 17304 MiB")
+    (True, False)
+    """
+    cells = [cell.strip(' "') for cell in line.split(",")]
+    if not 1 < len(cells) <= _MAX_CELLS:
+        return False
+    forms = [_form(cell) for cell in cells]
+    if not {"ts", "gpu_uuid"} & set(forms):
+        return False
+    # Without units only nvidia-smi's own spelling of a time, or a UUID, tells its numbers from anybody's.
+    is_own = "gpu_uuid" in forms or any(_OWN_TIME.fullmatch(cell) for cell in cells)
+    return "memory" in forms or (is_own and "number" in forms)
+
+
+def bare_columns(lines: Sequence[str]) -> list[str | None]:
+    """The column of `gpu_samples` that each place of the rows holds; None for one that cannot be told.
+
+    Raises ValueError where nothing says which column is the memory in use.
+    """
+    seen = itertools.islice((line for line in lines if is_bare(line)), _SEEN_ROWS)
+    rows = [[cell.strip(' "') for cell in line.split(",")] for line in seen]
+    (width, _), *_ = Counter(map(len, rows)).most_common(1)
+    names = [str(at) for at in range(width)]
+    table = pl.DataFrame([row for row in rows if len(row) == width], schema=names, orient="row")
+    forms = [_column_form(table[name].to_list()) for name in table.columns]
+    device = next((table.columns[at] for at, form in enumerate(forms) if form == "gpu_uuid"), None)
+    device = device or _index_column(table, forms)
+    memory = [name for name, form in zip(table.columns, forms, strict=True) if form == "memory"] or [
+        name for name, form in zip(table.columns, forms, strict=True) if form == "number" and _is_memory(table[name])
+    ]
+    told = _memory_columns(table, memory, device)
+    shares = [name for name, form in zip(table.columns, forms, strict=True) if form == "share"]
+    if shares:  # nvidia-smi lists the processor's use before the memory's
+        told[shares[0]] = "gpu_utilisation"
+    if len(shares) == 2:
+        told[shares[1]] = "mem_utilisation"
+    index = _index_column(table, forms)
+    plain = {"ts", "gpu_uuid", "power_w", "accelerator"}
+    return [
+        told.get(name) or ("gpu_index" if name == index else form if form in plain else None)
+        for name, form in zip(table.columns, forms, strict=True)
+    ]
+
+
+def _form(cell: str) -> str | None:
+    return next((name for name, form in _FORMS if form.fullmatch(cell)), None)
+
+
+def _column_form(cells: Sequence[str]) -> str | None:
+    known = {_form(cell) for cell in cells if not _MISSING.fullmatch(cell)}
+    return known.pop() if len(known) == 1 else None
+
+
+def _is_memory(column: pl.Series) -> bool:
+    return bool((column.cast(pl.Int64, strict=False) >= _MIN_MEMORY_MIB).any())
+
+
+def _index_column(table: pl.DataFrame, forms: Sequence[str | None]) -> str | None:
+    """The first column of numbers that go round from 0 without a gap."""
+    for name, form in zip(table.columns, forms, strict=True):
+        if form == "number":
+            values = table[name].cast(pl.Int64, strict=False).to_list()
+            count = len(set(values))
+            if values[:count] == list(range(count)) and all(v == at % count for at, v in enumerate(values)):
+                return name
+    return None
+
+
+def _memory_columns(table: pl.DataFrame, names: Sequence[str], device: str | None) -> dict[str, str | None]:
+    """Which column of memory is the total and which is in use."""
+    if len(names) == 1:
+        return {names[0]: "mem_used_bytes"}
+    sizes = table.with_columns(pl.col(name).str.extract(r"(\d+)").cast(pl.Int64) for name in names)
+    per_gpu = sizes.group_by(device or pl.lit(0)).agg(
+        *(pl.col(name).drop_nulls().n_unique().alias(f"{name} values") for name in names),
+        *(pl.col(name).max() for name in names),
+    )
+    constant = [name for name in names if (per_gpu[f"{name} values"] == 1).all()]
+    if len(names) == len({"used", "total"}) and len(constant) == 1:  # both stand still: used and free may be the two
+        total, (other,) = constant[0], [name for name in names if name not in constant]
+        if (per_gpu[total] >= per_gpu[other]).all():
+            return {total: "mem_total_bytes", other: "mem_used_bytes"}
+    raise ValueError("no header, and nothing says which of its columns is the memory in use; record with a header")
