@@ -13,10 +13,12 @@ from dashboard.charts import failures as charts
 from dashboard.failures import Pattern
 from dashboard.marks import OUTCOME, STATUS
 from dashboard.queries import failures as queries
+from dashboard.queries import network as network_queries
 from dashboard.queries.failures import PATTERNS, Scope
 from dashboard.shell import View
 from dashboard.slices import offered_origins
 from dashboard.words import failures as words
+from dashboard.words import run_network as run_network_words
 
 TITLE = "Failures & cost"
 _ALL = "*"
@@ -36,6 +38,7 @@ _COSTS = (
     "gpu_hours_of_cells_in_order", "cells_in_order", "cells_answered",
 )  # fmt: skip
 _STRETCHED_SHOWN = 5
+_HANGS_SHOWN = 6
 
 
 def _page(view: View) -> None:
@@ -80,6 +83,7 @@ def _page(view: View) -> None:
     with left, st.container(gap="xsmall"):
         _draw_hours(view, endings)
         _draw_stretched(view, scope)
+        _draw_hangs(view, scope)
     with right, st.container(gap="xsmall"):
         _draw_reasons(view, scope)
     _draw_retries(view, scope)
@@ -200,6 +204,19 @@ def _draw_reasons(view: View, scope: Scope) -> None:
         for row in rows.iter_rows(named=True)
     ])  # fmt: skip
     st.html(f'<p class="ss-note">{widgets.link("All failed runs", _failed_url(scope))}</p>')
+
+
+def _draw_hangs(view: View, scope: Scope) -> None:
+    """Hangs that watchdog lines or dumps tell of: who is the suspect, and the way to the incident."""
+    rows = network_queries.hangs(scope).run(view.store.con).filter("is_first")
+    if rows.is_empty():
+        return
+    widgets.section("Hangs", f"{labels.count(rows.height, 'incident')}; each leads to its ranks")
+    grid_widgets.items([
+        (*run_network_words.hang_line(row), widgets.hang_url(row["source_path"], row["line_no"]))
+        for row in rows.head(_HANGS_SHOWN).iter_rows(named=True)
+    ])  # fmt: skip
+    st.html(f'<p class="ss-note">{widgets.link("All hangs", "hang")}</p>')
 
 
 def _failed_url(scope: Scope) -> str:

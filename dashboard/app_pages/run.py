@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import configuration, curves, labels, memory, shell, url_state, widgets
+from dashboard import configuration, curves, labels, memory, run_network_section, shell, url_state, widgets
 from dashboard.charts import memory_waterfall as memory_chart
 from dashboard.charts import steps as steps_chart
 from dashboard.curves import MEASURES
@@ -62,6 +62,8 @@ def _page(view: View) -> None:
     for column, group in zip(st.columns(max(len(below), 1), gap="large"), below, strict=False):
         with column, st.container(gap="xsmall"):
             _draw_facts(run, settings, group)
+    if run["origin"] != "published":
+        run_network_section.draw(con, run_id)
     _draw_tables(view, run, settings, points)
 
 

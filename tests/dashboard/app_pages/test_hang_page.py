@@ -79,3 +79,9 @@ def test_without_an_address_the_hangs_are_offered(
 def test_a_store_without_hangs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_real_home(tmp_path / "empty", nccl_files=[nccl_file_row("a")])
     assert "No collective timed out in this store." in text_of(open_page(home, monkeypatch, "hang"))
+
+
+def test_failures_lead_to_the_incident(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(open_page(home, monkeypatch, "failures"))
+    assert "hang?at=%2Flogs%2Fa.log%3A950" in text
+    assert "ALLREDUCE seq 118 of group 0: suspect: rank 3" in text
