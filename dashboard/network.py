@@ -83,6 +83,22 @@ def bandwidth_lines(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str], int]:
     return named, kept, sizes.height - len(kept)
 
 
+def peaks(links: pl.DataFrame) -> list[tuple[str, float]]:
+    """Name and bytes/s of what can be carried, for rows of `queries.network.links_of`; two cards at most.
+
+    The bus bandwidth of a ring is bounded by the slowest link that it runs over: within a node the accelerator's links,
+    between nodes all network cards of a node together, of which each accelerator in use has its share.
+    """
+    found = []
+    for row in links.head(2).iter_rows(named=True):
+        found.append((f"link of {row['accelerator']}", row["link_bytes_per_s"]))
+        if row["num_nodes"] > 1 and row["network_bytes_per_s"]:
+            shared = row["network_bytes_per_s"] * row["ranks_per_node"]
+            name = f"network of {row['ranks_per_node']} × {row['accelerator']}"
+            found.append((name, min(shared, row["link_bytes_per_s"])))
+    return found
+
+
 def size_text(size_bytes: int) -> str:
     """A message size in binary units, as nccl-tests takes them.
 

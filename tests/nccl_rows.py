@@ -111,3 +111,11 @@ def collective_row(name: str = "a", **changes: Any) -> Row:
         "reduction": "sum", "ranks_calling": 16, "calls": 160, "collectives": 10, "message_bytes": 2**30,
         "total_bytes": 10 * 2**30, "line_no": 100,
     } | changes  # fmt: skip
+
+
+def device_row(name: str = "a", **changes: Any) -> Row:
+    """The first InfiniBand device of node n0."""
+    return _of(name) | {
+        "host": "n0", "net_kind": "IB", "net_device": 0, "device_name": "mlx5_0", "device_port": "1",
+        "link_layer": "IB", "line_no": 10,
+    } | changes  # fmt: skip

@@ -130,12 +130,39 @@ def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:
         widgets.note(words.NO_BENCH)
         return
     named, lines, left_out = network.bandwidth_lines(rows)
+    peaks = network.peaks(queries.links_of(scope, op).run(view.store.con))
     hovers = [words.bandwidth_hover(row) for row in named.iter_rows(named=True)]
     widgets.chart(
-        charts.draw_bandwidth(named, lines, hovers, view.tokens), key="bandwidth", alt=words.bandwidth_alt(op, lines)
-    )
+        charts.draw_bandwidth(named, lines, hovers, view.tokens, peaks), key="bandwidth",
+        alt=words.bandwidth_alt(op, lines),
+    )  # fmt: skip
+    if note := words.peaks_note(peaks):
+        widgets.note(note)
     if left_out:
         widgets.note(f"{labels.count(left_out, 'more line')} in the table below.")
+    _draw_by_nodes(view, scope, op)
+
+
+def _draw_by_nodes(view: View, scope: Scope, op: str | None) -> None:
+    """At the size that others published, nodes across: measured beside published."""
+    published = queries.published(op).run(view.store.con)
+    if published.is_empty():
+        return
+    size = published["message_bytes"][0]
+    measured = queries.by_nodes(scope, op, size).run(view.store.con)
+    if measured.is_empty():
+        return
+    widgets.section(f"By nodes, at {network.size_text(size)}", "beside what others published")
+    figure = charts.draw_by_nodes(
+        measured, published, [words.nodes_hover(row) for row in measured.iter_rows(named=True)],
+        [words.published_hover(row) for row in published.iter_rows(named=True)], view.tokens,
+    )  # fmt: skip
+    alt = (
+        f"Bandwidth of {words.operation(op)} by nodes: {labels.count(measured.height, 'measured point')} and "
+        f"{labels.count(published.height, 'published one')}."
+    )
+    widgets.chart(figure, key="by_nodes", alt=alt)
+    widgets.note(words.PUBLISHED_NOTE)
 
 
 def _draw_init(view: View, inits: pl.DataFrame) -> None:

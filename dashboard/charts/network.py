@@ -22,8 +22,14 @@ _MAX_TICKS = 7
 _NUMBERED = 512  # ranks up to which each square holds its number
 
 
-def draw_bandwidth(rows: pl.DataFrame, lines: Sequence[str], hovers: Sequence[str], tokens: Theme) -> go.Figure:
-    """Bus bandwidth over message size, named at the right end; `rows` of `network.bandwidth_lines`, `hovers` theirs."""
+def draw_bandwidth(
+    rows: pl.DataFrame, lines: Sequence[str], hovers: Sequence[str], tokens: Theme,
+    peaks: Sequence[tuple[str, float]] = (),
+) -> go.Figure:  # fmt: skip
+    """Bus bandwidth over message size, named at the right end; `rows` of `network.bandwidth_lines`, `hovers` theirs.
+
+    `peaks` of links are dotted lines, named at the left.
+    """
     figure = go.Figure()
     colors = category_colors(lines, tokens)
     told = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String)).filter(pl.col("line").is_in(list(lines)))
@@ -37,7 +43,9 @@ def draw_bandwidth(rows: pl.DataFrame, lines: Sequence[str], hovers: Sequence[st
             marker={"size": 7, "symbol": MARKERS[place % len(MARKERS)], "color": colors[line]},
         )  # fmt: skip
         ends.append((line, speeds[-1]))
-    top = (max((value / 1e9 for value in told["best_busbw_bytes_per_s"]), default=1.0) or 1.0) * 1.06
+    highest = max((value / 1e9 for value in told["best_busbw_bytes_per_s"]), default=1.0) or 1.0
+    top = max([highest, *(value / 1e9 for _, value in peaks)]) * 1.06
+    _draw_peaks(figure, peaks, tokens)
     sizes = told["message_bytes"].to_list() or [1, 2]
     figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 150, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
     figure.update_xaxes(title_text="Message size (log scale)", **_size_axis(min(sizes), max(sizes)))
@@ -48,6 +56,52 @@ def draw_bandwidth(rows: pl.DataFrame, lines: Sequence[str], hovers: Sequence[st
             text=f"<b>{plain(line)}</b>", x=1, xref="paper", xanchor="left", xshift=4, y=place_y, showarrow=False,
             font={"size": 13, "color": colors[line]}, align="left",
         )  # fmt: skip
+    return figure
+
+
+def _draw_peaks(figure: go.Figure, peaks: Sequence[tuple[str, float]], tokens: Theme) -> None:
+    for name, value in peaks:
+        figure.add_shape(
+            type="line", xref="paper", x0=0, x1=1, y0=value / 1e9, y1=value / 1e9, layer="below",
+            line={"width": 1, "dash": "dot", "color": tokens.soft},
+        )  # fmt: skip
+        figure.add_annotation(
+            text=plain(f"{name}: {number(value / 1e9)}"), x=0, xref="paper", xanchor="left", y=value / 1e9,
+            yanchor="bottom", showarrow=False, font={"size": 12, "color": tokens.soft},
+        )  # fmt: skip
+
+
+def draw_by_nodes(
+    measured: pl.DataFrame, published: pl.DataFrame, hovers: Sequence[str], published_hovers: Sequence[str],
+    tokens: Theme,
+) -> go.Figure:  # fmt: skip
+    """Bandwidth over nodes at one size: measured points filled, published ones hollow with their 5-95 % bar."""
+    figure = go.Figure()
+    low, usual, high = (published[f"bandwidth_{name}bytes_per_s"] / 1e9 for name in ("p5_", "", "p95_"))
+    figure.add_scatter(
+        x=published["num_nodes"].to_list(), y=usual.to_list(), mode="lines+markers",
+        line={"width": 1.5, "dash": "dash", "color": tokens.axis},
+        marker={"size": 9, "color": tokens.page, "line": {"width": 2, "color": tokens.soft}},
+        error_y={
+            "type": "data", "symmetric": False, "color": tokens.axis, "thickness": 1, "width": 3,
+            "array": (high - usual).to_list(), "arrayminus": (usual - low).to_list(),
+        },
+        hovertext=list(published_hovers), hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+    figure.add_scatter(
+        x=measured["num_nodes"].to_list(), y=(measured["busbw_bytes_per_s"] / 1e9).to_list(), mode="markers",
+        marker={"size": 10, "color": tokens.accent}, hovertext=list(hovers),
+        hovertemplate="%{hovertext}<extra></extra>",
+    )  # fmt: skip
+    nodes = sorted({*measured["num_nodes"], *published["num_nodes"]})
+    room = 0.08 * max(log10(max(nodes)) - log10(min(nodes)), 0.5)
+    shown = [node for place, node in enumerate(nodes) if place == 0 or node >= nodes[place - 1] * 1.3]
+    figure.update_layout(height=300, margin={"l": 8, "r": 12, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
+    figure.update_xaxes(
+        title_text="Nodes (log scale)", type="log", range=[log10(min(nodes)) - room, log10(max(nodes)) + room],
+        tickvals=shown, ticktext=[number(node) for node in shown],
+    )  # fmt: skip
+    figure.update_yaxes(title_text="GB/s", showgrid=True, rangemode="tozero")
     return figure
 
 

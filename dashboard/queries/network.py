@@ -125,6 +125,51 @@ ORDER BY num_nodes NULLS LAST, nranks, message_bytes""",
     )
 
 
+def published(op: str | None) -> Query:
+    """Bandwidths of the operation that others published, by nodes."""
+    return Query(
+        """SELECT *
+FROM published_bandwidths
+WHERE op = $op
+ORDER BY source_id, message_bytes, num_nodes""",
+        {"op": op},
+    )
+
+
+def by_nodes(scope: Scope, op: str | None, message_bytes: int) -> Query:
+    """One row per number of nodes and ranks: bus bandwidth at the nearest size, at most a factor of two away."""
+    return Query(
+        f"""WITH near AS (
+  SELECT *, greatest(busbw_bytes_per_s, in_place_busbw_bytes_per_s) AS busbw,
+    abs(log2(message_bytes / $message_bytes)) AS away
+  FROM nccl_bench
+  WHERE {_in(scope)} AND op IS NOT DISTINCT FROM $op AND nranks > 1 AND num_nodes > 0 AND message_bytes > 0
+  QUALIFY away = min(away) OVER (PARTITION BY source_path, table_no, nranks, num_nodes)
+)
+SELECT num_nodes, nranks, median(busbw) AS busbw_bytes_per_s, max(busbw) AS best_busbw_bytes_per_s,
+  count(DISTINCT source_path) AS files, any_value(message_bytes) AS message_bytes
+FROM near
+WHERE away <= 1 AND busbw IS NOT NULL
+GROUP BY num_nodes, nranks
+ORDER BY num_nodes, nranks""",
+        {**scope.params, "op": op, "message_bytes": message_bytes},
+    )
+
+
+def links_of(scope: Scope, op: str | None) -> Query:
+    """Links of the accelerators whose names stand in the benchmarks; several ranks per node share its network."""
+    return Query(
+        f"""SELECT a.accelerator, a.link_bytes_per_s, a.network_bytes_per_s,
+  max(b.nranks // b.num_nodes) AS ranks_per_node, max(b.num_nodes) AS num_nodes
+FROM nccl_bench AS b
+JOIN accelerator_links AS a USING (accelerator)
+WHERE b.{_in(scope)} AND b.op IS NOT DISTINCT FROM $op AND b.nranks > 1 AND b.num_nodes > 0
+GROUP BY ALL
+ORDER BY a.accelerator""",
+        {**scope.params, "op": op},
+    )
+
+
 def best_bandwidth(scope: Scope) -> Query:
     """The row with the highest bus bandwidth, if there is any."""
     return Query(

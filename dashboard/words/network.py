@@ -46,10 +46,15 @@ _ANSWER_RULES = 3
 _SHORT = {
     "socket_despite_ib": "TCP sockets in use although RDMA is there",
     "socket_network": "nodes talk over TCP sockets",
+    "net_within_node": "ranks of one node talk over the network",
     "gdrdma_off": "GPUDirect RDMA is off",
     "tp_across_nodes": "tensor parallelism crosses nodes",
     "slow_host": "a host is slow in all its benchmarks",
     "low_busbw": "bus bandwidth is below like benchmarks",
+    "shm_within_node": "GPUs of one node talk through host memory",
+    "idle_nics": "network devices stay idle",
+    "ring_crossings": "rings cross between nodes needlessly",
+    "cross_nic": "connections change the network device",
     "fewer_channels": "fewer channels than like runs",
     "mixed_versions_run": "one run mixes NCCL versions",
     "mixed_versions_sweep": "NCCL versions are mixed",
@@ -168,6 +173,43 @@ def bandwidth_hover(row: Row) -> str:
 def bandwidth_alt(op: str | None, lines: Sequence[str]) -> str:
     """What the curves show, in one sentence."""
     return f"Bus bandwidth of {operation(op)} by message size, one line each for {'; '.join(lines)}."
+
+
+def nodes_hover(row: Row) -> str:
+    """Hover of a measured point over nodes, as HTML for plotly."""
+    files = count(row["files"], "file")
+    return (
+        f"<b>{line_name(row['num_nodes'], row['nranks'])}</b><br>{size_text(row['message_bytes'])}: "
+        f"{number(row['busbw_bytes_per_s'] / 1e9, 1)} GB/s, measured<br>{files}"
+    )
+
+
+def published_hover(row: Row) -> str:
+    """Hover of a published point, as HTML for plotly."""
+    low, mid, high = (
+        number(row[name] / 1e9, 1)
+        for name in ("bandwidth_p5_bytes_per_s", "bandwidth_bytes_per_s", "bandwidth_p95_bytes_per_s")
+    )
+    return (
+        f"<b>{line_name(row['num_nodes'], row['nranks'])}</b><br>{size_text(row['message_bytes'])}: {mid} GB/s, "
+        f"published<br>5 to 95 %: {low} to {high}<br>{plain(row['source_title'])}"
+    )
+
+
+PUBLISHED_NOTE = (
+    "Filled: measured here, at the nearest size. Hollow: published, with the 5 to 95 % range; its source does not "
+    "say whether it is bus or algorithm bandwidth."
+)
+
+
+def peaks_note(peaks: Sequence[tuple[str, float]]) -> str:
+    """What the dotted lines are."""
+    if not peaks:
+        return ""
+    return (
+        "Dotted: what the links of the accelerator carry in one direction, and the usual network of its clusters. "
+        "NVLink SHARP can go beyond the first, since the switch adds up."
+    )
 
 
 def init_hover(row: Row) -> str:

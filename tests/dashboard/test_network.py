@@ -112,3 +112,14 @@ def test_size_ticks_are_at_most_seven_and_at_powers_of_two() -> None:
     named, lines, _ = network.bandwidth_lines(bandwidths((1, 8, 14)))
     axis = charts.draw_bandwidth(named, lines, [""] * named.height, LIGHT).layout.xaxis
     assert list(axis.ticktext) == ["1 MiB", "4 MiB", "16 MiB", "64 MiB", "256 MiB", "1 GiB", "4 GiB"]
+
+
+def test_peaks_are_bounded_by_the_slower_of_links_and_network() -> None:
+    columns = ("accelerator", "link_bytes_per_s", "network_bytes_per_s", "ranks_per_node", "num_nodes")
+    rows = pl.DataFrame(
+        [("H100-SXM-80GB", 450e9, 50e9, 8, 4), ("A100-SXM-80GB", 300e9, 25e9, 16, 1), ("L40S", 32e9, 12.5e9, 8, 2)],
+        schema=columns, orient="row",
+    )  # fmt: skip
+    assert network.peaks(rows) == [
+        ("link of H100-SXM-80GB", 450e9), ("network of 8 × H100-SXM-80GB", 400e9), ("link of A100-SXM-80GB", 300e9),
+    ]  # fmt: skip

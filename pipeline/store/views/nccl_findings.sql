@@ -17,6 +17,28 @@ WITH rules(nccl_rule, remedy, fact_source) AS (
         'distance between GPU and NIC by NCCL_NET_GDR_LEVEL. If only sends lack it: NCCL_NET_GDR_READ=1. Some '
         'networks and cards cannot do it.',
         'NCCL user guide, NCCL_NET_GDR_LEVEL, NCCL_NET_GDR_READ, troubleshooting "GPU Direct"; src/transport/net.cc'),
+    ('net_within_node',
+        'Ranks of one host that take each other for strangers talk over the network: give all containers of a host the '
+        'same /proc/sys/kernel/random/boot_id and /dev/shm, or set NCCL_HOSTID to the host''s name. Else look for '
+        'NCCL_P2P_DISABLE=1 together with NCCL_SHM_DISABLE=1.',
+        'NCCL user guide, NCCL_HOSTID, NCCL_P2P_DISABLE, NCCL_SHM_DISABLE; src/misc/utils.cc (getHostHash)'),
+    ('shm_within_node',
+        'Unset NCCL_P2P_DISABLE; allow a larger distance by NCCL_P2P_LEVEL; turn off PCI ACS and the IOMMU on bare metal. '
+        'GPUs without NVLink on different sockets do so by design.',
+        'NCCL user guide, NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, troubleshooting "GPU Direct"; src/transport/shm.cc'),
+    ('idle_nics',
+        'Hold the devices in use against nvidia-smi topo -m. Look for NCCL_IB_HCA, NCCL_TOPO_FILE, NCCL_MAX_NCHANNELS, for '
+        'containers and VMs that hide PCI paths, and for ports that are down. Cards for storage stay idle on purpose: '
+        'leave them out by NCCL_IB_HCA.',
+        'NCCL user guide, NCCL_IB_HCA, NCCL_NETDEVS_POLICY, NCCL_TOPO_FILE; src/graph/search.cc'),
+    ('ring_crossings',
+        'NCCL orders a ring so that it enters and leaves each node once. If it does not, NCCL does not see which ranks '
+        'share a node: look at NCCL_HOSTID, at containers with their own boot_id, and at NCCL_GRAPH_FILE and NCCL_TOPO_FILE.',
+        'src/graph/connect.cc and search.cc: rings of nodes are joined into one; NCCL user guide, NCCL_HOSTID'),
+    ('cross_nic',
+        'Where each NIC of a node has a switch of its own (rails), set NCCL_CROSS_NIC=0 and give all nodes the same NICs '
+        'and GPUs in the same order. On a fabric of one level it costs nothing.',
+        'NCCL user guide, NCCL_CROSS_NIC; src/graph/search.cc'),
     ('tp_across_nodes',
         'Keep TP at or below the GPUs of a node and give neighbouring ranks to TP first; use PP or DP between nodes.',
         'Narayanan et al. 2021 (arXiv:2104.04473), section 3.2: tensor parallelism within a node'),
@@ -70,6 +92,117 @@ net_links AS (
         WHERE starts_with(transport, 'NET/')
     )
     GROUP BY source_path
+),
+-- Links between ranks whose hosts both stand in the file.
+placed_links AS (
+    SELECT l.*, a.host AS host_from, b.host AS host_to
+    FROM nccl_links AS l
+    JOIN nccl_ranks AS a
+        ON a.source_path = l.source_path AND a.comm_index = l.comm_index AND a.rank = l.rank_from
+    JOIN nccl_ranks AS b
+        ON b.source_path = l.source_path AND b.comm_index = l.comm_index AND b.rank = l.rank_to
+    WHERE l.rank_from <> l.rank_to AND a.host IS NOT NULL AND b.host IS NOT NULL
+),
+within_nodes AS (
+    SELECT
+        source_path, count(*) AS links,
+        count(*) FILTER (starts_with(transport, 'NET/')) AS over_network,
+        min(line_no) FILTER (starts_with(transport, 'NET/')) AS network_line,
+        any_value(host_from) FILTER (starts_with(transport, 'NET/')) AS network_host,
+        count(*) FILTER (starts_with(transport, 'SHM')) AS over_memory,
+        min(line_no) FILTER (starts_with(transport, 'SHM')) AS memory_line
+    FROM placed_links
+    WHERE host_from = host_to
+    GROUP BY source_path
+),
+-- Devices of the kind of link that is in use: a slower card for storage or login is no idle rail.
+used_devices AS (
+    SELECT
+        l.source_path, l.host, count(DISTINCT d.net_device) AS used, count(DISTINCT l.rank) AS ranks,
+        min(l.line_no) AS line_no, any_value(d.link_layer) AS link_layer, count(DISTINCT d.link_layer) AS layers,
+        string_agg(DISTINCT d.device_name, ', ' ORDER BY d.device_name) AS names
+    FROM (
+        SELECT source_path, host_from AS host, rank_from AS rank, unnest(string_split(net_devices, ', ')) AS device, line_no
+        FROM placed_links
+        WHERE direction = 'send' AND starts_with(transport, 'NET/IB') AND host_from <> host_to
+        UNION ALL
+        SELECT source_path, host_to, rank_to, unnest(string_split(net_devices, ', ')), line_no
+        FROM placed_links
+        WHERE direction = 'receive' AND starts_with(transport, 'NET/IB') AND host_from <> host_to
+    ) AS l
+    JOIN nccl_devices AS d
+        ON d.source_path = l.source_path AND d.host = l.host AND d.net_kind = 'IB' AND d.net_device::VARCHAR = l.device
+    GROUP BY l.source_path, l.host
+),
+idle AS (
+    SELECT
+        u.source_path, count(*) AS places, min(u.line_no) AS line_no,
+        format('{} uses {} of its {} {} devices ({}) for {} GPUs', arg_min(u.host, (u.used, u.host)),
+            min(u.used), arg_min(f.found, (u.used, u.host)), arg_min(u.link_layer, (u.used, u.host)),
+            arg_min(u.names, (u.used, u.host)), arg_min(g.gpus, (u.used, u.host)))
+            || CASE WHEN count(*) > 1 THEN format('; {} more hosts alike', count(*) - 1) ELSE '' END AS evidence
+    FROM used_devices AS u
+    JOIN (
+        SELECT source_path, host, link_layer, count(DISTINCT net_device) AS found
+        FROM nccl_devices WHERE net_kind = 'IB' AND net_device IS NOT NULL GROUP BY ALL
+    ) AS f USING (source_path, host, link_layer)
+    JOIN (
+        SELECT source_path, host, count(DISTINCT (pid, cuda_dev)) AS gpus FROM nccl_ranks GROUP BY ALL
+    ) AS g USING (source_path, host)
+    WHERE u.layers = 1 AND u.used < least(f.found, g.gpus)
+    GROUP BY u.source_path
+),
+ring_edges AS (
+    SELECT source_path, comm_index, rank_from, rank_to, line_no, unnest(string_split(graph_channels, ',')) AS channel
+    FROM nccl_graphs
+    WHERE graph = 'ring'
+),
+rings AS (
+    SELECT
+        e.source_path, e.comm_index, e.channel, min(e.line_no) AS line_no, any_value(a.nranks) AS nranks,
+        count(*) AS edges, count(DISTINCT a.host) AS hosts, count(*) FILTER (a.host <> b.host) AS crossings
+    FROM ring_edges AS e
+    JOIN nccl_ranks AS a ON a.source_path = e.source_path AND a.comm_index = e.comm_index AND a.rank = e.rank_from
+    JOIN nccl_ranks AS b ON b.source_path = e.source_path AND b.comm_index = e.comm_index AND b.rank = e.rank_to
+    GROUP BY e.source_path, e.comm_index, e.channel
+),
+ring_crossings AS (
+    SELECT source_path, count(*) AS places, min(line_no) AS line_no,
+        format('{} of {} rings cross between hosts more often than once per host; one of {} ranks {} times for {} hosts',
+            count(*) FILTER (crossings > hosts), count(*), arg_max(nranks, crossings - hosts),
+            arg_max(crossings, crossings - hosts), arg_max(hosts, crossings - hosts)) AS evidence
+    FROM rings
+    WHERE edges = nranks AND hosts > 1
+    GROUP BY source_path
+    HAVING count(*) FILTER (crossings > hosts) > 0
+),
+-- Numbers of devices mean the same only where all hosts list the same devices.
+unlike_hosts AS (
+    SELECT DISTINCT source_path
+    FROM nccl_devices
+    WHERE net_device IS NOT NULL
+    GROUP BY source_path, net_kind, net_device
+    HAVING count(DISTINCT device_name) > 1
+),
+cross_nics AS (
+    SELECT
+        s.source_path, count(*) FILTER (s.net_devices <> r.net_devices) AS places,
+        min(s.line_no) FILTER (s.net_devices <> r.net_devices) AS line_no,
+        format('{} of {} connections between nodes leave by another device than they arrive at',
+            count(*) FILTER (s.net_devices <> r.net_devices), count(*))
+            || format('; rank {} to {}: {} and {}',
+                arg_min(s.rank_from, s.line_no) FILTER (s.net_devices <> r.net_devices),
+                arg_min(s.rank_to, s.line_no) FILTER (s.net_devices <> r.net_devices),
+                arg_min(s.net_devices, s.line_no) FILTER (s.net_devices <> r.net_devices),
+                arg_min(r.net_devices, s.line_no) FILTER (s.net_devices <> r.net_devices)) AS evidence
+    FROM nccl_links AS s
+    JOIN nccl_links AS r
+        ON r.source_path = s.source_path AND r.comm_index = s.comm_index AND r.rank_from = s.rank_from
+        AND r.rank_to = s.rank_to AND r.transport = s.transport
+    WHERE s.direction = 'send' AND r.direction = 'receive' AND starts_with(s.transport, 'NET/')
+        AND NOT starts_with(s.transport, 'NET/Socket') AND s.source_path NOT IN (FROM unlike_hosts)
+    GROUP BY s.source_path
+    HAVING count(*) FILTER (s.net_devices <> r.net_devices) > 0
 ),
 file_hosts AS (
     SELECT source_path, unnest(list(DISTINCT host)) AS host
@@ -278,6 +411,17 @@ found AS (
         places, line_no, seen || coalesce('; ' || because, '') AS evidence
     FROM sockets
     UNION ALL BY NAME SELECT 'gdrdma_off' AS nccl_rule, * FROM staged
+    UNION ALL BY NAME
+    SELECT 'net_within_node' AS nccl_rule, source_path, over_network AS places, network_line AS line_no,
+        format('{} of {} links inside nodes go over the network, on {}', over_network, links, network_host) AS evidence
+    FROM within_nodes WHERE over_network > 0
+    UNION ALL BY NAME
+    SELECT 'shm_within_node' AS nccl_rule, source_path, over_memory AS places, memory_line AS line_no,
+        format('{} of {} links inside nodes go through host memory', over_memory, links) AS evidence
+    FROM within_nodes WHERE over_memory > 0
+    UNION ALL BY NAME SELECT 'idle_nics' AS nccl_rule, * FROM idle
+    UNION ALL BY NAME SELECT 'ring_crossings' AS nccl_rule, * FROM ring_crossings
+    UNION ALL BY NAME SELECT 'cross_nic' AS nccl_rule, * FROM cross_nics
     UNION ALL BY NAME SELECT 'tp_across_nodes' AS nccl_rule, * FROM tensor_groups
     UNION ALL BY NAME SELECT 'tp_across_nodes' AS nccl_rule, * FROM tensor_wide
     UNION ALL BY NAME SELECT 'slow_host' AS nccl_rule, * FROM slow_hosts

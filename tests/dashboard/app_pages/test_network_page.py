@@ -111,3 +111,25 @@ def test_without_nccl_output_the_page_says_how_to_get_it(tmp_path: Path, monkeyp
     assert "NCCL_DEBUG=INFO" in text
     assert "NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING,COLL" in text
     assert "sweepscope ingest PATH" in text
+
+
+def test_bandwidths_stand_beside_the_published_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    published = {
+        "source_id": "book", "source_title": "A book", "source_url": "https://example.org", "op": "AllReduce",
+        "message_bytes": 2**28, "num_nodes": 2, "nranks": 16, "bandwidth_bytes_per_s": 362e9,
+        "bandwidth_p5_bytes_per_s": 302e9, "bandwidth_p95_bytes_per_s": 436e9, "line_no": 2,
+    }  # fmt: skip
+    card = {"accelerator": "H100-SXM-80GB", "link_bytes_per_s": 450e9, "network_bytes_per_s": 50e9}
+    home = make_real_home(
+        tmp_path / "home", nccl_files=[nccl_file_row("c", bench_rows=2)],
+        nccl_bench=[
+            bench_row("c", message_bytes=2**28, accelerator="H100-SXM-80GB"),
+            bench_row("c", message_bytes=2**20, line_no=50),
+        ],
+        published_bandwidths=[published], accelerator_links=[card],
+    )  # fmt: skip
+    app = open_page(home, monkeypatch, "network")
+    text = bare_text(app)
+    assert "By nodes, at 256 MiB" in text
+    assert "Hollow: published" in text
+    assert "Dotted: what the links of the accelerator carry" in text

@@ -11,7 +11,16 @@ import pytest
 from schemas.nccl_columns import RULE
 from schemas.registry import VIEWS
 from tests.dashboard.store_rows import Row, file_row, run_row, write_real_store
-from tests.nccl_rows import bench_row, communicator_row, link_row, nccl_file_row, rank_row, warning_row
+from tests.nccl_rows import (
+    bench_row,
+    communicator_row,
+    device_row,
+    graph_row,
+    link_row,
+    nccl_file_row,
+    rank_row,
+    warning_row,
+)
 
 
 def findings(tmp_path: Path, **rows: list[Row]) -> list[Row]:
@@ -184,3 +193,84 @@ def test_low_bandwidth_names_the_hosts_and_a_bad_host_is_told_from_its_partners(
     other.mkdir()
     settings = [file | {"nccl_env": f"NCCL_ALGO={i}"} for i, file in enumerate(files)]
     assert rules(other, nccl_files=settings, nccl_ranks=hosts, nccl_bench=bench) == []
+
+
+def on_two_hosts(name: str = "a", gpus: int = 2) -> list[Row]:
+    return [
+        rank_row(name, rank=rank, host=f"n{rank // gpus}", nranks=2 * gpus, pid=rank, cuda_dev=rank % gpus)
+        for rank in range(2 * gpus)
+    ]
+
+
+def test_links_inside_a_node_over_the_network_or_through_memory(tmp_path: Path) -> None:
+    links = [
+        link_row("a", rank_from=0, rank_to=1, transport="NET/IB/GDRDMA", line_no=5),
+        link_row("a", rank_from=1, rank_to=0, transport="SHM/direct/direct", direction=None, line_no=6),
+        link_row("a", rank_from=2, rank_to=3, transport="P2P/CUMEM", direction=None, line_no=7),
+        link_row("a", rank_from=1, rank_to=2, line_no=8),  # between nodes
+        link_row("b", rank_from=0, rank_to=1, transport="NET/IB/GDRDMA"),  # no host is known there
+    ]
+    found = findings(tmp_path, nccl_files=sweep("a", "b"), nccl_links=links, nccl_ranks=on_two_hosts())
+    assert [(row["nccl_rule"], row["evidence"], row["line_no"]) for row in found] == [
+        ("net_within_node", "1 of 3 links inside nodes go over the network, on n0", 5),
+        ("shm_within_node", "1 of 3 links inside nodes go through host memory", 6),
+    ]
+
+
+def test_devices_that_stay_idle(tmp_path: Path) -> None:
+    def stage(name: str, *, gpus: int, layers: tuple[str, ...] = ("IB", "IB", "IB", "IB")) -> dict[str, list[Row]]:
+        far = {"rank_from": gpus - 1, "rank_to": gpus}
+        devices = [
+            device_row(name, host=host, net_device=at, device_name=f"mlx5_{at}", link_layer=layer)
+            for host in ("n0", "n1") for at, layer in enumerate(layers)
+        ]  # fmt: skip
+        return {
+            "nccl_links": [link_row(name, **far, line_no=3), link_row(name, **far, direction="receive", line_no=4)],
+            "nccl_devices": devices, "nccl_ranks": on_two_hosts(name, gpus),
+        }  # fmt: skip
+
+    stages = [stage("a", gpus=4), stage("b", gpus=1), stage("c", gpus=4, layers=("IB", "RoCE", "RoCE"))]
+    merged = {table: [row for one in stages for row in one[table]] for table in stages[0]}
+    (row,) = findings(tmp_path, nccl_files=sweep("a", "b", "c"), **merged)
+    assert (row["nccl_rule"], row["source_path"], row["places"], row["line_no"]) == ("idle_nics", "/logs/a.log", 2, 3)
+    assert row["evidence"] == "n0 uses 1 of its 4 IB devices (mlx5_0) for 4 GPUs; 1 more hosts alike"
+
+
+_OFTEN = "between hosts more often than once per host"
+
+
+@pytest.mark.parametrize(
+    ("order", "found"),
+    [
+        ([0, 1, 2, 3], []),
+        ([0, 2, 1, 3], [f"1 of 1 rings cross {_OFTEN}; one of 4 ranks 4 times for 2 hosts"]),
+    ],
+)  # fmt: skip
+def test_a_ring_that_goes_to_and_fro(tmp_path: Path, order: list[int], found: list[str]) -> None:
+    edges = [graph_row("a", rank_from=x, rank_to=y) for x, y in zip(order, [*order[1:], order[0]], strict=True)]
+    rows = findings(tmp_path, nccl_files=sweep("a"), nccl_graphs=edges, nccl_ranks=on_two_hosts())
+    assert [(row["nccl_rule"], row["evidence"]) for row in rows] == [("ring_crossings", text) for text in found]
+
+
+def test_a_ring_that_was_cut_says_nothing_of_its_crossings(tmp_path: Path) -> None:
+    edges = [graph_row("a", rank_from=x, rank_to=y) for x, y in ((0, 2), (2, 1), (1, 3))]
+    assert findings(tmp_path, nccl_files=sweep("a"), nccl_graphs=edges, nccl_ranks=on_two_hosts()) == []
+
+
+def test_connections_that_change_the_rail(tmp_path: Path) -> None:
+    links = [
+        link_row("a", net_devices="0", line_no=5), link_row("a", net_devices="1", direction="receive", line_no=6),
+        link_row("a", rank_from=3, rank_to=12, net_devices="2", line_no=7),
+        link_row("a", rank_from=3, rank_to=12, net_devices="2", direction="receive", line_no=8),
+        link_row("b", net_devices="0"), link_row("b", net_devices="1", direction="receive"),
+        link_row("c", transport="NET/Socket", net_devices="0"),
+    ]  # fmt: skip
+    other = [device_row("b", host=host, net_device=0, device_name=name) for host, name in (("n0", "x"), ("n1", "y"))]
+    rows = findings(tmp_path, nccl_files=sweep("a", "b"), nccl_links=links[:-1], nccl_devices=other)
+    assert [(row["nccl_rule"], row["evidence"], row["line_no"]) for row in rows] == [
+        (
+            "cross_nic",
+            "1 of 2 connections between nodes leave by another device than they arrive at; rank 7 to 8: 0 and 1",
+            5,
+        )
+    ]
