@@ -24,7 +24,7 @@ from schemas.registry import VIEWS
 from tests.benchmarks import logs, memory
 from tests.benchmarks.estimate import estimator_rates
 from tests.benchmarks.growth import growth
-from tests.benchmarks.nccl import nccl_rates
+from tests.benchmarks.nccl import nccl_rates, small_logs
 
 RUNS = 2_000
 TABLE_STYLE: dict[str, Any] = {
@@ -84,6 +84,7 @@ def main() -> None:
             lambda: logs.rates(sweep, scratch),
             lambda: logs.beside_a_script(scratch),
             lambda: nccl_rates(scratch),
+            lambda: small_logs(scratch),
             lambda: ingest_rate(sweep, scratch),
             lambda: growth(sweep, scratch),
             lambda: query_latency(scratch),

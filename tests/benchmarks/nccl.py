@@ -1,7 +1,8 @@
-"""How fast a COLL-heavy NCCL log is read, beside `grep -c`: one core, two workers, compressed, and in how much memory.
+"""How fast NCCL output is read, beside `grep -c`: COLL lines, the lines of initialisation, and many small logs.
 
-Each figure is of a process of its own, so that its memory and its processor time are nobody else's. Threads of polars
-are set to one where a rate per core is meant.
+One core, two workers, compressed, every call written out; and in how much memory. Each figure is of a process of its
+own, so that its memory and its processor time are nobody else's. Threads of polars are set to one where a rate per
+core is meant. A rate by processor time holds on a busy machine, too; what two workers gain is told by the clock only.
 """
 
 from __future__ import annotations
@@ -11,26 +12,43 @@ import os
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import zstandard
 
+from tests.benchmarks.logs import cpu_seconds
+from tests.picotron_runs import picotron_run
+from tests.pipeline.nccl.nccl_logs import Job, render
+
 BIG_MB = 1_000
+INFO_MB = 200
+SMALL_FILES = 500
 RANKS = 8
 OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Send", "Recv")
 _CHILD = """
-import json, resource, sys, time
+import contextlib, json, resource, sys, time
+from pipeline.calls_file import CallsFile
 from pipeline.read_nccl import read_network
 begin, cpu = time.perf_counter(), time.process_time()
-tables, _ = read_network([sys.argv[1]], workers=int(sys.argv[2]))
+with CallsFile(sys.argv[3]) if len(sys.argv) > 3 else contextlib.nullcontext() as calls:
+    tables, _ = read_network([sys.argv[1]], workers=int(sys.argv[2]), calls=calls)
 print(json.dumps({
     "s": time.perf_counter() - begin, "cpu_s": time.process_time() - cpu,
     "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    "calls": int(tables["nccl_collectives"]["calls"].sum()),
+    "calls": int(tables["nccl_collectives"]["calls"].sum()), "links": int(tables["nccl_links"]["link_channels"].sum()),
 }))
+"""
+_BATCH = """
+import json, sys, time
+from pipeline import ingest
+from pipeline.read import read_batch
+found = ingest.find([sys.argv[1]])
+begin = time.process_time()
+batch = read_batch(found)
+told = batch.other.get("nccl_files")
+print(json.dumps({"cpu_s": time.process_time() - begin, "files": 0 if told is None else told.height}))
 """
 
 
@@ -64,10 +82,24 @@ def write_logs(scratch: Path, megabytes: int) -> tuple[Path, Path]:
     return plain, packed
 
 
-def measure(path: Path, *, workers: int, threads: int) -> dict[str, Any]:
+def info_log(scratch: Path, megabytes: int) -> Path:
+    """What 64 ranks print when they begin, again and again."""
+    path = scratch / "nccl.node0000.5000"
+    text = "".join(render(Job(nodes=8, gpus=8, per_node=True, seed=seed)).text() for seed in range(8)).encode()
+    with path.open("wb") as out:
+        for _ in range(max(1, megabytes * 1_000_000 // len(text))):
+            out.write(text)
+    return path
+
+
+def measure(path: Path, *, workers: int, threads: int, calls: Path | None = None) -> dict[str, Any]:
     """Seconds, processor seconds and peak memory of one process that reads the file."""
+    return _run(_CHILD, str(path), str(workers), *([str(calls)] if calls else []), threads=threads)
+
+
+def _run(program: str, *arguments: str, threads: int) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-c", _CHILD, str(path), str(workers)], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True,
         env={**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
     told: dict[str, Any] = json.loads(done.stdout)
@@ -75,23 +107,50 @@ def measure(path: Path, *, workers: int, threads: int) -> dict[str, Any]:
 
 
 def nccl_rates(scratch: Path, megabytes: int = BIG_MB) -> pl.DataFrame:
-    """One row per way of reading the log."""
+    """One row per way of reading a log."""
     plain, packed = write_logs(scratch, megabytes)
     size = plain.stat().st_size / 1e6
-    begin = time.perf_counter()
     counted = int(subprocess.run(["grep", "-c", "opCount", plain], capture_output=True, check=False).stdout)
-    rows = [("grep -c", size / (time.perf_counter() - begin), None, None)]
-    for name, path, workers, threads in (
-        ("1 core", plain, 1, 1),
-        ("1 core, .zst", packed, 1, 1),
-        ("2 workers", plain, 2, 1),
-        ("2 workers, .zst", packed, 2, 1),
+    rows: list[tuple[object, ...]] = [
+        ("COLL, grep -c", None, size / cpu_seconds("grep", "-c", "opCount", str(plain)), None)
+    ]
+    for name, path, workers, calls in (
+        ("COLL", plain, 1, None),
+        ("COLL, .zst", packed, 1, None),
+        ("COLL, 2 workers", plain, 2, None),
+        ("COLL, .zst, 2 workers", packed, 2, None),
+        ("COLL, every call to Parquet", plain, 1, scratch / "calls.parquet"),
     ):
-        told = measure(path, workers=workers, threads=threads)
+        told = measure(path, workers=workers, threads=1, calls=calls)
         if told["calls"] != counted:
             raise AssertionError(f"{name}: {told['calls']:,} calls read of {counted:,}")
         rows.append((name, size / told["s"], size / told["cpu_s"], told["rss_mb"]))
     plain.unlink()
     packed.unlink()
-    schema = ["nccl COLL log", "MB/s", "MB per CPU s", "peak MB"]
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    info = info_log(scratch, min(megabytes, INFO_MB))
+    size = info.stat().st_size / 1e6
+    links = int(subprocess.run(["grep", "-c", " via ", info], capture_output=True, check=False).stdout)
+    rows.append(("initialisation, grep -c", None, size / cpu_seconds("grep", "-c", " via ", str(info)), None))
+    told = measure(info, workers=1, threads=1)
+    if told["links"] != links:
+        raise AssertionError(f"{told['links']:,} links read of {links:,}")
+    rows.append(("initialisation", size / told["s"], size / told["cpu_s"], told["rss_mb"]))
+    info.unlink()
+    return pl.DataFrame(rows, schema=["NCCL log", "MB/s", "MB per CPU s", "peak MB"], orient="row")
+
+
+def small_logs(scratch: Path) -> pl.DataFrame:
+    """Run directories with and without NCCL lines in their logs, as an ingest reads them."""
+    rows = []
+    for name in ("without NCCL lines", "with NCCL lines"):
+        place, size = scratch / name.replace(" ", "-"), 0
+        for number in range(SMALL_FILES):
+            log = next(picotron_run(place / f"run{number:03d}").glob("log_*.out"))
+            if name.startswith("with "):
+                log.write_text(render(Job(nodes=1, gpus=2, seed=number)).text() + log.read_text())
+            size += log.stat().st_size
+        told = min((_run(_BATCH, str(place), threads=1) for _ in range(3)), key=lambda one: float(one["cpu_s"]))
+        if told["files"] != (SMALL_FILES if name.startswith("with ") else 0):
+            raise AssertionError(f"{told['files']} files with NCCL content")
+        rows.append((name, SMALL_FILES, size / 1e6, told["cpu_s"]))
+    return pl.DataFrame(rows, schema=["small logs", "runs", "MB", "CPU s"], orient="row")
