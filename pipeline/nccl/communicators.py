@@ -9,14 +9,15 @@ the communicator.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import polars as pl
 
 from pipeline.nccl.facts import PARTS, SCHEMAS, Facts
 
 Row = dict[str, Any]
-_Thread = tuple[object, object, object]
 _Pointer = tuple[object, object, object]
 
 
@@ -60,7 +61,7 @@ class Communicator:
 
 
 class Communicators:
-    """All communicators of one file. Lines are told in the order of the file; `finish` settles what is left over."""
+    """All communicators of one file, from the lines with which they begin and end, told in the order of the file."""
 
     def __init__(self) -> None:
         self.all: list[Communicator] = []
@@ -69,14 +70,11 @@ class Communicators:
         self._groups: dict[tuple[object, ...], list[Communicator]] = defaultdict(list)
         self._times_seen: dict[tuple[object, ...], int] = defaultdict(int)
         self._alive: dict[_Pointer, Rank] = {}
-        self._latest: dict[_Thread, Rank] = {}  # of a thread, and (tid None) of a process
-        self._pending: dict[_Thread, dict[str, Row]] = defaultdict(dict)
-        self._shapes: dict[_Pointer, int] = {}
 
     def init(self, row: Row) -> None:
         """A line of `init` facts."""
-        pointer, thread = (row["host"], row["pid"], row["comm"]), _thread(row)
-        state, known = row["state"], self._alive.get((row["host"], row["pid"], row["comm"]))
+        pointer = (row["host"], row["pid"], row["comm"])
+        state, known = row["state"], self._alive.get(pointer)
         if state in ("destroyed", "aborted"):
             if known:
                 known.state, known.ended_at = state, row["line_no"]
@@ -91,44 +89,10 @@ class Communicators:
             rank = self._new_rank(row, state)
             self._alive[pointer] = rank
             self.by_pointer[pointer].append(rank)
-        if shape := self._shapes.pop(pointer, None):
-            rank.comm.nnodes = shape
-        self._latest[thread] = self._latest[(row["host"], row["pid"], None)] = rank
         self.events.append((row, rank))
-        if state == "complete":
-            for name, value in self._pending.pop(thread, {}).items():
-                rank.comm.notes.setdefault(name, value)
-
-    def timing(self, row: Row) -> None:
-        """Follows the COMPLETE line of the same thread."""
-        for thread in (_thread(row), (row["host"], row["pid"], None)):
-            rank = self._latest.get(thread)
-            if rank and (rank.row["rank"], rank.row["nranks"]) == (row["rank"], row["nranks"]):
-                rank.timing = row
-                return
-
-    def shape(self, row: Row) -> None:
-        """How many nodes the communicator of that address spans."""
-        pointer = (row["host"], row["pid"], row["comm"])
-        nnodes = row["nnodes"]
-        if rank := self._alive.get(pointer):
-            rank.comm.nnodes = nnodes
-        else:
-            self._shapes[pointer] = nnodes
-
-    def note(self, name: str, row: Row) -> None:
-        """A ring, channel or network line: of the communicator that the thread is about to finish."""
-        known = self._pending[_thread(row)].setdefault(name, row)
-        if name == "ring":  # until 2.4 each channel's ring tells of those before it only
-            known["channels"] = max(known["channels"], row["channels"])
 
     def finish(self) -> None:
-        """The end of the file: communicators that never finished."""
-        for thread, notes in self._pending.items():
-            rank = self._latest.get(thread)
-            if rank and rank.state == "started":
-                for name, value in notes.items():
-                    rank.comm.notes.setdefault(name, value)
+        """The end of the file: number the communicators by their first lines."""
         self.all.sort(key=lambda comm: comm.line_no)
         for index, comm in enumerate(self.all, 1):
             comm.index = index
@@ -165,41 +129,49 @@ class Communicators:
         return rank
 
 
-def _thread(row: Row) -> _Thread:
-    return row["host"], row["pid"], row["tid"]
-
-
-_EVENTS = ("init", "timing", "shape", "ring", "channels", "network")
-
-
 def gather(facts: Facts) -> dict[int, Communicators]:
-    """The communicators of each file: its lines told in order."""
+    """The communicators of each file, as their lines of initialisation tell; `says.tell` adds what others tell."""
     found: dict[int, Communicators] = {}
-    for source, kind, row in _in_order(facts):
+    names = list(SCHEMAS["init"])
+    for source, *row in facts["init"].sort("source", "line_no", maintain_order=True).iter_rows():
         if source not in found:
             found[source] = Communicators()
-        of_file = found[source]
-        if kind == "init":
-            of_file.init(row)
-        elif kind == "timing":
-            of_file.timing(row)
-        elif kind == "shape":
-            of_file.shape(row)
-        else:
-            of_file.note(kind, row)
+        found[source].init(dict(zip(names, (source, *row), strict=True)))
     for of_file in found.values():
         of_file.finish()
     return found
 
 
-def _in_order(facts: Facts) -> Iterator[tuple[int, str, Row]]:
-    rows = []
-    for kind in _EVENTS:
-        names = list(SCHEMAS[kind])
-        rows += [(row[0], row[1], kind, names, row) for row in facts[kind].rows()]
-    rows.sort(key=lambda item: item[:2])
-    for source, _, kind, names, row in rows:
-        yield source, kind, dict(zip(names, row, strict=True))
+def events(comms: Mapping[int, Communicators]) -> pl.DataFrame:
+    """Lines with which ranks begin or are ready: whose, and whether the rank never got further (`is_open`)."""
+    rows = [
+        (
+            source, row["host"], row["pid"], row["tid"], row["line_no"], row["state"] == "complete",
+            rank.state == "started", rank.comm.index, rank.row["rank"], rank.row["nranks"],
+        )
+        for source, of_file in comms.items()
+        for row, rank in of_file.events
+    ]  # fmt: skip
+    schema = {
+        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64, "line_no": pl.Int64,
+        "is_ready": pl.Boolean, "is_open": pl.Boolean, "comm_index": pl.Int64, "rank": pl.Int64, "nranks": pl.Int64,
+    }  # fmt: skip
+    return pl.DataFrame(rows, schema=schema, orient="row").sort("line_no")
+
+
+def lives(comms: Mapping[int, Communicators]) -> pl.DataFrame:
+    """From which line to which an address (`comm`) of a process is that of a rank of a communicator."""
+    rows = [
+        (source, *pointer, rank.row["line_no"], rank.ended_at, rank.comm.index, rank.row["rank"], rank.comm.nranks)
+        for source, of_file in comms.items()
+        for pointer, ranks in of_file.by_pointer.items()
+        for rank in ranks
+    ]
+    schema = {
+        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "comm": pl.String, "line_no": pl.Int64,
+        "ended_at": pl.Int64, "comm_index": pl.Int64, "rank": pl.Int64, "nranks": pl.Int64,
+    }  # fmt: skip
+    return pl.DataFrame(rows, schema=schema, orient="row").sort("line_no")
 
 
 def communicator_rows(found: Mapping[int, Communicators]) -> list[dict[str, object]]:

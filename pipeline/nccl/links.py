@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from pipeline.nccl import communicators
 from pipeline.nccl.communicators import Communicators
 
 _THREAD, _PROCESS = ["source", "host", "pid", "tid"], ["source", "host", "pid"]
@@ -48,8 +49,8 @@ def transports(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _with_owner(links: pl.DataFrame, comms: Mapping[int, Communicators]) -> pl.DataFrame:
     """`links` with `comm_index`: NULL where nothing tells it."""
-    events = _events(comms)
-    named = _after(links, _lives(comms), ["source", "host", "pid", "comm"], "named")
+    events = communicators.events(comms).drop("is_open")
+    named = _after(links, communicators.lives(comms), ["source", "host", "pid", "comm"], "named")
     is_alive = pl.col("named_ended_at").is_null() | (pl.col("named_ended_at") > pl.col("line_no"))
     # The next line of the thread about a communicator: that it is ready, or that another one begins.
     following = named.join_asof(
@@ -88,35 +89,3 @@ def _after(rows: pl.DataFrame, events: pl.DataFrame, by: list[str], whose: str) 
 def _renamed(events: pl.DataFrame, by: list[str], whose: str) -> pl.DataFrame:
     told = [name for name in events.columns if name not in (*_THREAD, "comm", "line_no")]
     return events.select("line_no", *by, *(pl.col(name).alias(f"{whose}_{name}") for name in told))
-
-
-def _events(comms: Mapping[int, Communicators]) -> pl.DataFrame:
-    """Lines with which ranks begin or are ready."""
-    rows = [
-        (
-            source, row["host"], row["pid"], row["tid"], row["line_no"], row["state"] == "complete", rank.comm.index,
-            rank.row["rank"], rank.row["nranks"],
-        )
-        for source, of_file in comms.items()
-        for row, rank in of_file.events
-    ]  # fmt: skip
-    schema = {
-        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64, "line_no": pl.Int64,
-        "is_ready": pl.Boolean, "comm_index": pl.Int64, "rank": pl.Int64, "nranks": pl.Int64,
-    }  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row").sort("line_no")
-
-
-def _lives(comms: Mapping[int, Communicators]) -> pl.DataFrame:
-    """From which line to which an address is that of a communicator."""
-    rows = [
-        (source, *pointer, rank.row["line_no"], rank.ended_at, rank.comm.index)
-        for source, of_file in comms.items()
-        for pointer, ranks in of_file.by_pointer.items()
-        for rank in ranks
-    ]
-    schema = {
-        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "comm": pl.String, "line_no": pl.Int64,
-        "ended_at": pl.Int64, "comm_index": pl.Int64,
-    }  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row").sort("line_no")

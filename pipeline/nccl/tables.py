@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.nccl import bench, bench_op, communicators, devices, graphs, hosts, links, traffic, warnings
+from pipeline.nccl import bench, bench_op, communicators, devices, graphs, hosts, links, says, traffic, warnings
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.file_rows import file_rows
 from pipeline.nccl.flight_hangs import flight_hangs
@@ -107,6 +107,7 @@ def mended(facts: Facts) -> Facts:
 def _tables_of(facts: Facts) -> Rows:
     """Rows of files with NCCL content, by `source`."""
     comms = communicators.gather(facts)
+    says.tell(comms, facts)
     calls = traffic.with_ranks(facts["coll"], comms)
     by_rank = traffic.by_rank(calls)
     communicator_rows = _frame("nccl_communicators", communicators.communicator_rows(comms))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pipeline.nccl.communicators import Communicators
+from pipeline.nccl.communicators import Communicators, lives
 
 # datatype and op as in nccl.h; RCCL has the same numbers. 0 to 3 and 4 (avg, 2.10+) of op; above are user-made.
 DATATYPES: tuple[tuple[str, int], ...] = (
@@ -27,20 +27,7 @@ _HAS_REDUCTION = pl.col("op").is_in(["AllReduce", "ReduceScatter", "Reduce"])
 def with_ranks(calls: pl.DataFrame, comms: Mapping[int, Communicators]) -> pl.DataFrame:
     """`coll` facts with `comm_index` and `rank` of the communicator that had that address then;
     NULL where its initialisation is not in the file."""
-    begun = [
-        (
-            source, *pointer, int(rank.row["line_no"]), rank.ended_at, rank.comm.index, int(rank.row["rank"]),
-            rank.comm.nranks,
-        )
-        for source, of_file in comms.items()
-        for pointer, ranks in of_file.by_pointer.items()
-        for rank in ranks
-    ]  # fmt: skip
-    schema = {
-        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "comm": pl.String, "line_no": pl.Int64,
-        "ended_at": pl.Int64, "comm_index": pl.Int64, "rank": pl.Int64, "size": pl.Int64,
-    }  # fmt: skip
-    timeline = pl.DataFrame(begun, schema=schema, orient="row").sort("line_no")
+    timeline = lives(comms).rename({"nranks": "size"})
     named = calls.sort("line_no").join_asof(
         timeline, on="line_no", by=["source", "host", "pid", "comm"], strategy="backward", check_sortedness=False
     )
