@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.parse import kubectl, sacct, scontrol
+from pipeline.parse import kubectl, sacct, scontrol, slurm_json
 
-VERSION = 3
+VERSION = 4
 """Raise it when the same table would be read differently; known files are then read again."""
 
 # Blank lines and echoed commands, then a header with a job's id, a record, a pod, or a bare row of a table.
 _MAY_BE = re.compile(
-    r"(?:[ \t\r]*+(?:(?:[$#+>]|sacct|squeue)[^\n]*+)?\n)*+(?:[^\n]*jobid|[ \t]*name:|[ \t]*\d[\w.+]*+\|)", re.IGNORECASE
+    r"(?:[ \t\r]*+(?:(?:[$#+>]|sacct|squeue)[^\n]*+)?\n)*+(?:[^\n]*jobid|[ \t]*name:|[ \t]*\d[\w.+]*+\||\s*\{)",
+    re.IGNORECASE,
 )
 _NAME = re.compile(r"(?:sacct|squeue|scontrol)(?![a-z])", re.IGNORECASE)
 
@@ -33,6 +34,7 @@ TABLES = (
     SchedulerTable("sacct", sacct.is_table, sacct.read),
     SchedulerTable("scontrol", scontrol.is_table, scontrol.read),
     SchedulerTable("kubectl", kubectl.is_table, kubectl.read),
+    SchedulerTable("slurm-json", slurm_json.is_table, slurm_json.read),
 )
 
 
