@@ -18,14 +18,14 @@ from pipeline.estimate.estimate import estimate
 from pipeline.estimate.fit import with_constants
 from pipeline.estimate.layouts import Array
 from pipeline.estimate.patterns import CHOICES, PATTERNS, has_choice, pattern_codes
-from pipeline.estimate.penalty import FEATURES, fit_penalty, penalty_features
+from pipeline.estimate.penalty import FEATURES, fit_penalty, penalty_features, unseen_slowdown
 from pipeline.estimate.track_record import FEWEST, TrackRecord, learned_penalty, residuals_by_pattern
 
 FEWEST_ROWS = 60
-"""Rows below which trees follow single runs."""
+"""Rows below which a penalty would follow single runs."""
 FEWEST_CELLS = 5
 MOST_FOLDS = 30
-"""Cells are dealt into at most that many folds; each costs a fit of about two seconds per thousand rows."""
+"""Cells are dealt into at most that many folds; each costs a fit of a fraction of a second per thousand rows."""
 WORTH = 0.9
 """A penalty is kept when its median error on unseen cells is below this share of the physics', its mean below it."""
 _CELL = ("model", "accelerator", "num_gpus", "seq_len", "gbs_tokens", "global_batch_tokens")
@@ -65,12 +65,12 @@ def cell_folds(rows: Rows) -> NDArray[np.int64]:
 
 
 def penalised_unseen(rows: Rows, seen: _Seen, usable: NDArray[np.bool_], folds: NDArray[np.int64]) -> Array:
-    """Step time by physics and penalty of each usable row, by a penalty that has not seen the row's fold."""
+    """Step time by physics and penalty of each usable row, by a penalty that has not seen the row's fold, nor has the
+    choice of its settings."""
     out = np.full(rows.table.height, np.nan)
-    for fold in np.unique(folds[usable]):
-        inside, others = usable & (folds == fold), usable & (folds != fold)
-        model = fit_penalty(seen.features[others], rows.step_time_s[others] / seen.step_time_s[others])
-        out[inside] = seen.step_time_s[inside] * model.slowdown(seen.features[inside])
+    slowdown = rows.step_time_s[usable] / seen.step_time_s[usable]
+    told, _ = unseen_slowdown(seen.features[usable], slowdown, folds[usable])
+    out[usable] = seen.step_time_s[usable] * told
     return out
 
 
@@ -135,7 +135,8 @@ def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) 
         is_better = np.nanmean(np.abs(tried)) < np.nanmean(np.abs(time))
         if is_better and about["penalty"]["median_ape"] < WORTH * about["penalty"]["physics_median_ape"]:
             penalised = tried
-            model = fit_penalty(seen.features[usable], rows.step_time_s[usable] / seen.step_time_s[usable])
+            slowdown = rows.step_time_s[usable] / seen.step_time_s[usable]
+            model = fit_penalty(seen.features[usable], slowdown, cells=folds[usable])
             penalty = learned_penalty(model, seen.features[usable])
         about["penalty"]["kept"] = penalty is not None
     return TrackRecord(

@@ -1,16 +1,19 @@
 """What an implementation costs on top of the physics, learned from measured runs by pattern.
 
-Two thirds of a real sweep's runs can be several times slower than the hardware allows, and not at random: pipelines
-over nodes, tensor parallelism over nodes. A small ensemble of shallow trees learns the logarithm of measured over
-estimated from the layout and from where the estimate says its time goes. Always shown apart from the physics, and
-never carried to another framework: it knows the code that made its rows, nothing else.
+Runs of a real sweep can be many times slower than the hardware allows, and not at random. In the playbook's sweep what
+is lost is a time per micro-batch that hardly depends on how much there is to compute (half a second for each pipeline
+boundary that stalls), so that is what is learned: a Gaussian process over the layout with an exponential kernel
+(Rasmussen and Williams, 2006, equations 2.25 and 4.18), of prior mean zero. Far from what was measured it says nothing
+and the physics stays. Where a factor fits other sweeps better than a loss, the runs themselves decide (`Settings`).
 
-Stochastic gradient boosting as in Friedman (2002), with least squares on binned features and a fixed seed.
+Always shown apart from the physics, and never carried to another framework: it knows the code that made its rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,125 +22,161 @@ from pipeline.estimate.estimate import Estimate
 from pipeline.estimate.layouts import Array, Layouts
 from pipeline.estimate.question import Question
 
-BINS = 24
-DRAWN = 0.6
-"""Share of the rows that each tree sees."""
-_PARTS = ("tp", "dp", "pp", "bubble", "elementwise", "linear")
-
-FEATURES = (
-    "log2_params", "log2_gpus", "log2_dp", "log2_tp", "log2_pp", "log2_mbs", "log2_gas", "zero_stage", "tp_over_nodes",
-    "pp_over_nodes", "micro_batches_per_stage", "log2_step_s", "log2_model_parallel", "log2_micro_batch_s",
-    "log2_memory", *(f"share_{part}" for part in _PARTS),
+FEATURES: Final = (
+    "log2_gpus", "log2_tp", "log2_pp", "log2_mbs", "zero_stage", "log2_params", "log2_slots", "log2_step_s",
 )  # fmt: skip
-"""Columns of a feature row."""
+"""Columns of a feature row. Layouts are alike by the first six; slots are the turns of a pipeline, gas + pp - 1."""
+
+_ALIKE: Final = 6
+LOSS, FACTOR = "loss", "factor"
+REACHES: Final = (
+    (0.7, 0.7, 0.7, 6.0, 0.5, 15.0),
+    (1.0, 1.0, 1.0, 6.0, 0.5, 9.0),
+    (1.0, 1.5, 1.5, 4.0, 0.7, 9.0),
+    (2.0, 2.0, 2.0, 4.0, 1.0, 6.0),
+)
+"""Distances, in doublings (or ZeRO stages), over which runs stop telling of one another, by feature."""
+NOISES: Final = (0.1, 0.3)
+MOST_POINTS = 3_000
+"""Rows that a penalty is learned on at most, drawn evenly: its cost grows with their third power."""
+_BLOCK = 1_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How runs tell of one another: `reach` by feature, `noise` (variance over the process') of single runs, and
+    whether seconds per slot (LOSS) or a factor (FACTOR) carry over."""
+
+    reach: tuple[float, ...] = REACHES[0]
+    noise: float = NOISES[0]
+    kind: str = LOSS
+
+
+GRID: Final = tuple(Settings(*choice) for choice in product(REACHES, NOISES, (LOSS, FACTOR)))
 
 
 def penalty_features(asked: Question, at: Layouts, predicted: Estimate) -> Array:
     """One row per layout, one column per entry of FEATURES."""
     total = predicted.step_time_s
-    per_node = asked.cluster.gpus_per_node
     columns = (
-        np.log2(float(asked.shape.params)), np.log2(at.num_gpus), np.log2(at.dp), np.log2(at.tp), np.log2(at.pp),
-        np.log2(at.mbs), np.log2(at.gas), at.zero_stage, at.tp > per_node, (at.pp > 1) & (at.num_gpus > per_node),
-        np.log2(at.gas / at.pp), np.log2(total), np.log2(at.tp * at.pp), np.log2(total / at.gas),
-        np.log2(predicted.mem_bytes), *(getattr(predicted.time, part) / total for part in _PARTS),
+        np.log2(at.num_gpus), np.log2(at.tp), np.log2(at.pp), np.log2(at.mbs), at.zero_stage,
+        np.log2(float(asked.shape.params)), np.log2(at.gas + at.pp - 1.0), np.log2(total),
     )  # fmt: skip
     return np.stack([np.broadcast_to(column, total.shape).astype(np.float64) for column in columns], axis=1)
 
 
-@dataclass(frozen=True)
-class Tree:
-    """One regression tree as arrays over nodes: children of node i are 2i + 1 and 2i + 2; feature -1 is a leaf."""
+def _kernel(one: Array, other: Array, reach: tuple[float, ...]) -> Array:
+    """exp(-sum of |differences| / reach) of the rows' first features."""
+    distance = np.zeros((len(one), len(other)))
+    for place, scale in enumerate(reach):
+        distance += np.abs(one[:, None, place] - other[None, :, place]) / scale
+    kernel: Array = np.exp(-distance)
+    return kernel
 
-    feature: NDArray[np.int64]
-    threshold: Array
-    value: Array
 
-    def predict(self, rows: Array) -> Array:
-        """Value of the leaf of each row."""
-        node = np.zeros(len(rows), np.int64)
-        for _ in range(self.feature.size.bit_length()):
-            feature = self.feature[node]
-            inner = feature >= 0
-            goes_right = rows[np.arange(len(rows)), np.maximum(feature, 0)] > self.threshold[node]
-            node = np.where(inner, 2 * node + 1 + goes_right, node)
-        return self.value[node]
+def _target(rows: Array, slowdown: Array, kind: str) -> Array:
+    """What is learned. The root of the seconds lost per slot: losses are none or large; the root tames the large."""
+    if kind == FACTOR:
+        return np.log(slowdown)
+    lost = np.maximum(slowdown - 1.0, 0.0) * 2.0 ** (rows[:, 7] - rows[:, 6])
+    return np.sqrt(lost)
+
+
+def _slowdown(rows: Array, learned: Array, kind: str) -> Array:
+    """The inverse of `_target`."""
+    if kind == FACTOR:
+        return np.maximum(np.exp(learned), 0.5)
+    slowdown: Array = 1.0 + np.maximum(learned, 0.0) ** 2 * 2.0 ** (rows[:, 6] - rows[:, 7])
+    return slowdown
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """A fitted ensemble: log(measured / estimated) = base + rate x sum of trees."""
+    """A fitted process: layouts that were measured, and the weight of each."""
 
-    base: float
-    rate: float
-    trees: tuple[Tree, ...]
+    settings: Settings
+    points: Array
+    weights: Array
 
     def slowdown(self, rows: Array) -> Array:
-        """Measured over estimated step time that these patterns had, at least 0.5."""
-        total = np.full(len(rows), self.base)
-        for tree in self.trees:
-            total += self.rate * tree.predict(rows)
-        slowdown: Array = np.exp(np.maximum(total, np.log(0.5)))
-        return slowdown
+        """Measured over estimated step time that such layouts had: at least 1 for a loss, 0.5 for a factor."""
+        found = [np.zeros(0)]
+        for start in range(0, len(rows), _BLOCK):
+            block = rows[start : start + _BLOCK]
+            learned = _kernel(block, self.points, self.settings.reach) @ self.weights
+            found.append(_slowdown(block, learned, self.settings.kind))
+        return np.concatenate(found)
 
 
-def _best_split(codes: NDArray[np.int64], errors: Array, leaf: int) -> tuple[float, int, int]:
-    """(gain, feature, bin) of the split that lowers squared error most; gain 0 when none keeps `leaf` rows a side."""
-    best = (0.0, -1, -1)
-    count, total = len(errors), float(errors.sum())
-    for feature in range(codes.shape[1]):
-        sizes = np.cumsum(np.bincount(codes[:, feature], minlength=BINS))
-        sums = np.cumsum(np.bincount(codes[:, feature], weights=errors, minlength=BINS))
-        left, right = sizes[:-1], count - sizes[:-1]
-        allowed = (left >= leaf) & (right >= leaf)
-        if not allowed.any():
-            continue
-        gains = sums[:-1] ** 2 / np.maximum(left, 1) + (total - sums[:-1]) ** 2 / np.maximum(right, 1)
-        gains = np.where(allowed, gains - total**2 / count, 0.0)
-        place = int(np.argmax(gains))
-        if gains[place] > best[0]:
-            best = (float(gains[place]), feature, place)
-    return best
+def _inverse(rows: Array, settings: Settings) -> Array:
+    inverse: Array = np.linalg.inv(_kernel(rows, rows, settings.reach) + settings.noise * np.eye(len(rows)))
+    return inverse
 
 
-def _grow(codes: NDArray[np.int64], edges: list[Array], errors: Array, depth: int, leaf: int) -> Tree:
-    size = 2 ** (depth + 1) - 1
-    feature, threshold, value = np.full(size, -1), np.zeros(size), np.zeros(size)
-    members: dict[int, NDArray[np.int64]] = {0: np.arange(len(errors))}
-    for node in range(size):
-        rows = members.pop(node, None)
-        if rows is None:
-            continue
-        # A little shrinkage, so that a leaf of few rows does not follow each of them.
-        value[node] = errors[rows].sum() / (len(rows) + 2.0)
-        if 2 * node + 2 >= size:
-            continue
-        gain, chosen, place = _best_split(codes[rows], errors[rows], leaf)
-        if gain <= 0:
-            continue
-        feature[node], threshold[node] = chosen, edges[chosen][place]
-        right = codes[rows, chosen] > place
-        members[2 * node + 1], members[2 * node + 2] = rows[~right], rows[right]
-    return Tree(feature, threshold, value)
+def _left_out(inverse: Array, target: Array, outside: NDArray[np.intp]) -> Array:
+    """What the other rows say of the rows `outside`, without solving anew (Rasmussen and Williams, section 5.4.2)."""
+    solved = inverse[outside] @ target
+    missed: Array = target[outside] - np.linalg.solve(inverse[np.ix_(outside, outside)], solved)
+    return missed
+
+
+def _score(slowdown: Array, predicted: Array) -> float:
+    """Mean absolute logarithm of predicted over measured step time."""
+    return float(np.mean(np.abs(np.log(predicted / slowdown))))
+
+
+def unseen_slowdown(rows: Array, slowdown: Array, cells: NDArray[np.int64]) -> tuple[Array, list[Settings]]:
+    """What the runs of all other cells say of each row, and the settings that each cell was predicted with.
+
+    Nested: a cell's settings are those of GRID that predict the other cells best, each of them without its own runs
+    and without the left-out cell's.
+    """
+    groups = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
+    best = np.full(len(groups), np.inf)
+    found, chosen = np.ones(len(rows)), [GRID[0]] * len(groups)
+    for settings in GRID:
+        inverse, target = _inverse(rows, settings), _target(rows, slowdown, settings.kind)
+        inner = np.full((len(groups), len(groups)), np.nan)
+        for one, left in enumerate(groups):
+            for other in range(one):
+                both = np.concatenate([left, groups[other]])
+                told = _slowdown(rows[both], _left_out(inverse, target, both), settings.kind)
+                cut = len(left)
+                inner[other, one] = _score(slowdown[left], told[:cut]) * cut
+                inner[one, other] = _score(slowdown[groups[other]], told[cut:]) * len(groups[other])
+        scores = np.nansum(inner, axis=1)
+        for place, left in enumerate(groups):
+            if scores[place] < best[place]:
+                best[place], chosen[place] = scores[place], settings
+                found[left] = _slowdown(rows[left], _left_out(inverse, target, left), settings.kind)
+    return found, chosen
+
+
+def choose_settings(rows: Array, slowdown: Array, cells: NDArray[np.int64]) -> Settings:
+    """The settings of GRID that predict cells best which they have not seen."""
+    groups = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
+
+    def score(settings: Settings) -> float:
+        inverse, target = _inverse(rows, settings), _target(rows, slowdown, settings.kind)
+        told = np.ones(len(rows))
+        for left in groups:
+            told[left] = _slowdown(rows[left], _left_out(inverse, target, left), settings.kind)
+        return _score(slowdown, told)
+
+    return min(GRID, key=score)
 
 
 def fit_penalty(
-    rows: Array, slowdown: Array, *, trees: int = 200, depth: int = 5, rate: float = 0.08, leaf: int = 4
+    rows: Array, slowdown: Array, *, cells: NDArray[np.int64] | None = None, settings: Settings | None = None
 ) -> Penalty:
-    """Learn `slowdown` (measured over estimated) from feature rows. Errors beyond a factor of 2 count less (Huber)."""
-    target = np.log(slowdown)
-    edges = [np.unique(np.quantile(column, np.linspace(0, 1, BINS)[1:-1])) for column in rows.T]
-    edges = [np.pad(edge, (0, BINS - edge.size), constant_values=np.inf) for edge in edges]
-    codes = np.stack([np.searchsorted(edge, column) for edge, column in zip(edges, rows.T, strict=True)], axis=1)
-    codes = codes.astype(np.int64)
-    base = float(np.median(target))
-    fitted = np.full(len(target), base)
-    grown = []
-    chance = np.random.default_rng(0)
-    for _ in range(trees):
-        errors = np.clip(target - fitted, -np.log(2), np.log(2))
-        drawn = np.flatnonzero(chance.random(len(target)) < DRAWN)
-        tree = _grow(codes[drawn], edges, errors[drawn], depth, leaf)
-        fitted = fitted + rate * tree.predict(rows)
-        grown.append(tree)
-    return Penalty(base, rate, tuple(grown))
+    """Learn `slowdown` (measured over estimated) from feature rows.
+
+    `settings` are chosen on `cells` (the group of each row that a question would be about) where none are given.
+    """
+    if len(rows) > MOST_POINTS:
+        drawn = np.linspace(0, len(rows) - 1, MOST_POINTS).astype(np.intp)
+        rows, slowdown, cells = rows[drawn], slowdown[drawn], None if cells is None else cells[drawn]
+    if settings is None:
+        settings = Settings() if cells is None else choose_settings(rows, slowdown, cells)
+    weights = _inverse(rows, settings) @ _target(rows, slowdown, settings.kind)
+    return Penalty(settings, rows[:, :_ALIKE], weights)

@@ -29,8 +29,8 @@ MARGIN = 0.05
 UNSEEN = "no measured run of this framework made such a choice (rank by physics to see them)"
 PHYSICS, EXPECTATION, AUTO = "physics", "expected", "auto"
 SHORTLIST = 200
-"""Layouts of each pattern, fastest by physics first, that get a penalty: trees are too slow for all layouts, and within
-a pattern penalties differ little."""
+"""Layouts of each pattern, fastest by physics first, that get a penalty: comparing each layout with every measured run
+is too slow for all of them, and within a pattern penalties differ little."""
 
 _SHOWN = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pipeline.errors import InputError
 from pipeline.estimate.layouts import Array
 from pipeline.estimate.patterns import PATTERNS, place_of
-from pipeline.estimate.penalty import FEATURES, Penalty, Tree
+from pipeline.estimate.penalty import FEATURES, Penalty, Settings
 from pipeline.estimate.profile import Profile
 
 COVERAGE = 0.8
@@ -146,35 +146,6 @@ def learned_penalty(model: Penalty, rows: Array) -> LearnedPenalty:
     return LearnedPenalty(model, float(seen.min()), float(seen.max()), ranges)
 
 
-def _tree_value(tree: Tree) -> list[Any]:
-    """A tree's nodes that are reached: [node, feature, threshold, value] each, leaves without a threshold."""
-    nodes: list[Any] = []
-    waiting = [0]
-    while waiting:
-        node = waiting.pop()
-        feature = int(tree.feature[node])
-        if feature < 0:
-            nodes.append([node, float(f"{tree.value[node]:.5g}")])
-        else:
-            # In full: a row that lies on a threshold must not change sides.
-            nodes.append([node, feature, float(tree.threshold[node])])
-            waiting += [2 * node + 1, 2 * node + 2]
-    return nodes
-
-
-def _tree(nodes: list[list[float]]) -> Tree:
-    size = 1
-    while size <= max(int(node[0]) for node in nodes):
-        size = 2 * size + 1
-    feature, threshold, value = np.full(size, -1), np.zeros(size), np.zeros(size)
-    for node, *rest in nodes:
-        if len(rest) == 2:
-            feature[int(node)], threshold[int(node)] = int(rest[0]), rest[1]
-        else:
-            value[int(node)] = rest[0]
-    return Tree(feature, threshold, value)
-
-
 def render_record(record: TrackRecord) -> str:
     """Text of a record's file."""
 
@@ -191,12 +162,12 @@ def render_record(record: TrackRecord) -> str:
     if (learned := record.penalty) is not None:
         value["penalty"] = {
             "features": list(FEATURES),
-            "base": learned.model.base,
-            "rate": learned.model.rate,
+            **asdict(learned.model.settings),
             "lowest": learned.lowest,
             "highest": learned.highest,
             "ranges": {name: list(ends) for name, ends in learned.ranges.items()},
-            "trees": [_tree_value(tree) for tree in learned.model.trees],
+            "points": np.round(learned.model.points, 4).tolist(),
+            "weights": [float(f"{weight:.5g}") for weight in learned.model.weights],
         }
     entries = ",\n".join(
         f"{json.dumps(name)}: {json.dumps(part, separators=(',', ':'))}" for name, part in value.items()
@@ -214,7 +185,8 @@ def read_record(path: Path) -> TrackRecord:
         if told is not None:
             if tuple(told["features"]) != FEATURES:
                 raise InputError(f"{path} was learned on other features than this version has. {remedy}")
-            model = Penalty(told["base"], told["rate"], tuple(_tree(nodes) for nodes in told["trees"]))
+            settings = Settings(tuple(told["reach"]), float(told["noise"]), str(told["kind"]))
+            model = Penalty(settings, np.array(told["points"], np.float64), np.array(told["weights"], np.float64))
             ranges = {name: (float(low), float(high)) for name, (low, high) in told["ranges"].items()}
             penalty = LearnedPenalty(model, float(told["lowest"]), float(told["highest"]), ranges)
         parts = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +30,7 @@ def _ranks(values: Array) -> Array:
     return order.astype(np.float64)
 
 
-def rank_cells(cell_of: list[object], predicted: Array, measured: Array) -> Ranking:
+def rank_cells(cell_of: Sequence[object], predicted: Array, measured: Array) -> Ranking:
     """Judge `predicted` step times against `measured` ones within each cell."""
     both = np.isfinite(predicted) & np.isfinite(measured)
     cells: dict[object, list[int]] = {}

@@ -11,7 +11,7 @@ from pipeline.estimate.calibrate import HEALTHY, Rows, Unseen, cross_validate, f
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.fit import figures, predict, with_constants
 from pipeline.estimate.layouts import Array
-from pipeline.estimate.penalty import FEATURES, fit_penalty, penalty_features
+from pipeline.estimate.penalty import FEATURES, penalty_features, unseen_slowdown
 from pipeline.estimate.published_tables import published_table
 from pipeline.estimate.recipes import RECIPES
 from tests.validation.cells import Ranking, rank_cells
@@ -36,7 +36,7 @@ def _goal(what: str, prototype: str, limit: float, reached: float, split: str) -
     return what, prototype, f"<= {100 * limit:.1f} %", _percent(reached), split, reached <= limit
 
 
-def cells_of(rows: Rows) -> list[object]:
+def cells_of(rows: Rows) -> list[tuple[str, str]]:
     """The cell of each row: model and accelerators (sequence and batch are fixed in the playbook)."""
     return list(rows.table.select("model", "num_gpus").iter_rows())
 
@@ -114,7 +114,8 @@ def ranked(unseen: Unseen) -> Ranking:
 def learned(rows: Rows) -> tuple[dict[str, float], Ranking]:
     """All runs with the learned penalty: (errors, ranking), each cell predicted without its own runs.
 
-    The physics' constants are those fitted on all rows; the penalty has not seen the cell.
+    The physics' constants are those fitted on all rows; neither the penalty nor the choice of its settings has seen the
+    cell (nested cross-validation).
     """
     constants = fit_recipe(rows)
     size = rows.table.height
@@ -125,12 +126,10 @@ def learned(rows: Rows) -> tuple[dict[str, float], Ranking]:
         features[batch.places] = penalty_features(asked, batch.at, predicted)
         physics[batch.places] = predicted.step_time_s
     usable = np.isfinite(physics) & np.isfinite(rows.step_time_s)
-    cells = np.array([f"{model} {gpus}" for model, gpus in rows.table.select("model", "num_gpus").iter_rows()])
+    cells = np.unique([f"{model} {gpus}" for model, gpus in cells_of(rows)], return_inverse=True)[1]
     predicted_s = np.full(size, np.nan)
-    for cell in sorted(set(cells[usable])):
-        inside, others = usable & (cells == cell), usable & (cells != cell)
-        penalty = fit_penalty(features[others], rows.step_time_s[others] / physics[others])
-        predicted_s[inside] = physics[inside] * penalty.slowdown(features[inside])
+    told, _ = unseen_slowdown(features[usable], rows.step_time_s[usable] / physics[usable], cells[usable])
+    predicted_s[usable] = physics[usable] * told
     return figures(predicted_s, rows.step_time_s), rank_cells(cells_of(rows), predicted_s, rows.step_time_s)
 
 

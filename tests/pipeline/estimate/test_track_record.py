@@ -17,7 +17,7 @@ from pipeline.estimate.frame import estimate_frame
 from pipeline.estimate.layouts import Layouts
 from pipeline.estimate.models import LLAMA_2_7B
 from pipeline.estimate.patterns import PATTERNS, pattern_codes
-from pipeline.estimate.penalty import fit_penalty, penalty_features
+from pipeline.estimate.penalty import Settings, fit_penalty, penalty_features
 from pipeline.estimate.profile import CALIBRATION, load_profiles
 from pipeline.estimate.question import Question
 from pipeline.estimate.search import EXPECTATION, PHYSICS, UNSEEN, search
@@ -107,7 +107,7 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     asked, at = question(), layouts()
     rows = np.repeat(penalty_features(asked, at, estimate(asked, at)), 30, axis=0)
     slow = np.where(rows[:, 3] > 1, 4.0, 1.0) * np.exp(np.random.default_rng(0).normal(0, 0.1, len(rows)))
-    penalty = learned_penalty(fit_penalty(rows, slow, trees=20), rows)
+    penalty = learned_penalty(fit_penalty(rows, slow), rows)
     given = TrackRecord(
         "hopper-own",
         {"learned_on": "runs"},
@@ -138,7 +138,7 @@ def test_a_damaged_record_is_one_line_with_the_remedy(tmp_path: Path, text: str)
 def test_a_record_of_other_features_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(
-        '{"about":{},"time":{},"memory":{},"penalised":{},"choices":[],"penalty":{"features":["colour"],"trees":[]}}'
+        '{"about":{},"time":{},"memory":{},"penalised":{},"choices":[],"penalty":{"features":["colour"],"points":[]}}'
     )
     with pytest.raises(InputError, match="learned on other features"):
         read_record(path)
@@ -147,7 +147,7 @@ def test_a_record_of_other_features_is_refused(tmp_path: Path) -> None:
 def test_a_penalty_is_silent_far_beyond_what_it_was_learned_on() -> None:
     asked, at = question(), layouts()
     rows = penalty_features(asked, at, estimate(asked, at))
-    penalty = learned_penalty(fit_penalty(rows, np.full(4, 2.0), trees=2, leaf=1), rows)
+    penalty = learned_penalty(fit_penalty(rows, np.full(4, 2.0), settings=Settings(noise=1e-9)), rows)
     far = Layouts.of(dp=1024, gas=4)
     assert penalty.slowdown(rows) == pytest.approx(np.full(4, 2.0))
     assert np.isnan(penalty.slowdown(penalty_features(asked, far, estimate(asked, far)))).all()
