@@ -86,6 +86,12 @@ def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
         yield group
 
 
+def _no_cluster(accelerator: str) -> str:
+    if re.search(r"(?i)\b(cpu|xeon|epyc)\b", accelerator):
+        return f"{accelerator} is no accelerator: only GPUs and TPUs are modelled"
+    return f"unknown accelerator: {accelerator} (add it to data/hardware/links.csv)"
+
+
 def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Question | None, str, list[str]]:
     """(question, "", assumptions) of a row's model, place and constants, or (None, reason, [])."""
     if not row["accelerator"]:
@@ -94,7 +100,7 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
         return None, "sequence length not stated", []
     cluster = find_cluster(row["accelerator"], gpus_per_node=row["gpus_per_node"])
     if cluster is None:
-        return None, f"unknown accelerator: {row['accelerator']} (add it to data/hardware/links.csv)", []
+        return None, _no_cluster(row["accelerator"]), []
     precision = row["precision"]
     if precision is not None and precision not in (*SIXTEEN_BIT, *EIGHT_BIT):
         return None, f"precision {precision} is not modelled (16-bit and FP8 are)", []
@@ -113,6 +119,8 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
 
 def _missing(row: dict[str, Any]) -> str:
     """Why a row has no layout, or an empty text."""
+    if row["misread"]:
+        return f"not understood: {row['misread']}"
     unknown = [name for name in ("num_gpus", "dp", "tp", "pp", "mbs", "gas") if not row[name]]
     if unknown:
         return f"layout incomplete: {', '.join(unknown)} not stated and not derivable"

@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeline.estimate.layouts import Array, Layouts, sum_parts
 from pipeline.estimate.question import Question
-from pipeline.estimate.schedule import in_flight
+from pipeline.estimate.schedule import copies, in_flight
 from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.stages import Stages
 
@@ -91,7 +91,8 @@ def layer_activation_bytes(asked: Question, at: Layouts) -> tuple[Array, Array]:
     """
     shape, profile = asked.shape, asked.profile
     # Inputs that sequence parallelism gathers are gathered again in the backward pass, unless the framework keeps them.
-    gathered = np.where((at.pp == 1) & (at.sigma > 1), profile.gathered_bytes, 0.0)
+    is_kept = (at.sigma > 1) & ((at.pp == 1) | (profile.keeps_gathered == "always"))
+    gathered = np.where(is_kept, profile.gathered_bytes, 0.0)
     norms = (profile.norm_bytes / at.sigma + gathered) * shape.hidden_size
     attention = attention_activation_bytes(asked, at) + norms
     dense = attention + mlp_activation_bytes(asked, at, shape.ffn_hidden_size)
@@ -157,6 +158,9 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
     dense = dense + matrices * shape.embedding_params / at.tp
     if is_first or shape.positions:
         dense = dense + shape.positions * shape.hidden_size
+    # DualPipe's rank stands on two stages, mirror images of each other; the worse of both is counted twice.
+    held = np.where(single, 1.0, copies(at))
+    dense, experts = held * dense, held * experts
     by = at.batch_shards, at.expert_shards
 
     def state(per_param: float, from_stage: int) -> Array:

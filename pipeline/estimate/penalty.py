@@ -109,8 +109,8 @@ class Penalty:
 
 
 def _inverse(rows: Array, settings: Settings) -> Array:
-    inverse: Array = np.linalg.inv(_kernel(rows, rows, settings.reach) + settings.noise * np.eye(len(rows)))
-    return inverse
+    noisy = _kernel(rows, rows, settings.reach) + settings.noise * np.eye(len(rows))
+    return np.asarray(np.linalg.inv(noisy), np.float64)
 
 
 def _left_out(inverse: Array, target: Array, outside: NDArray[np.intp]) -> Array:

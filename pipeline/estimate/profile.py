@@ -83,6 +83,7 @@ class Profile:
     is_sequence_parallel: bool = True
     shards_optimizer_at_zero3: bool = True
     placement: str = "even"
+    keeps_gathered: str = "alone"
     schedule: str = "1f1b"
     name: str = ""
     about: dict[str, Any] = field(default_factory=dict, compare=False, hash=False)

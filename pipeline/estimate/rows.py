@@ -35,19 +35,43 @@ _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS), "seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs",
     "gas", "gbs", "gbs_tokens", "num_nodes", "gpus_per_node", "num_gpus", "local_batch_size",
 )  # fmt: skip
+_AT_LEAST_ONE = (
+    "num_gpus", "num_nodes", "gpus_per_node", "dp", "tp", "pp", "mbs", "gas", "seq_len", "num_layers", "hidden_size",
+    "num_heads", "vocab_size",
+)  # fmt: skip
+_MISSING = r"(?i)^(|nan|na|n/a|none|null|-|unknown|\?)$"
 SHAPE_TOLERANCE = 0.03
 """Published sizes are rounded; a shape whose parameters differ more is another model."""
+
+
+def _misread(name: str, values: pl.Series, number: pl.Series) -> pl.Series:
+    """ "name = cell" for cells that hold something other than the whole number they should, else an empty text."""
+    text = values.cast(pl.String).str.strip_chars()
+    least = 1.0 if name in _AT_LEAST_ONE else 0.0
+    is_whole = (number - number.round()).abs() <= 1e-6
+    is_good = number.is_finite() & is_whole & (number >= least)
+    # "64-1024" in a table of ranges states no number, and is no mistake either: only what cannot be one is told.
+    is_told = text.is_not_null() & ~text.str.contains(_MISSING)
+    shown = pl.lit(f"{name} = ") + pl.col("text")
+    frame = pl.DataFrame({"text": text, "bad": is_told.fill_null(False) & ~is_good.fill_null(False)})
+    return frame.select(pl.when("bad").then(shown).otherwise(pl.lit(""))).to_series()
 
 
 def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     """Known columns under our names and in our types; cells that do not parse become NULL."""
     renames = {old: new for old, new in RENAMED.items() if old in frame.columns and new not in frame.columns}
     frame = frame.rename(renames)
-    columns = []
+    columns, misread = [], []
     for name in _NUMBERS:
         values = frame[name] if name in frame.columns else pl.Series(name, [None] * frame.height, dtype=pl.Float64)
         number = values.cast(pl.Float64, strict=False)
-        columns.append(number.round().cast(pl.Int64, strict=False).alias(name))
+        wrong = _misread(name, values, number)
+        misread.append(wrong)
+        columns.append(
+            pl.DataFrame({"n": number.round(), "w": wrong})
+            .select(pl.when(pl.col("w") == "").then(pl.col("n")).cast(pl.Int64, strict=False).alias(name))
+            .to_series()
+        )
     for name in ("model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id",
                  "flash_attention", "attention", "cluster"):  # fmt: skip
         values = frame[name] if name in frame.columns else pl.Series(name, [None] * frame.height, dtype=pl.String)
@@ -60,11 +84,21 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
             else words.map_words(values.cast(pl.String), words.canonical_bool, pl.Boolean).alias(name)
         )
     zero = frame["zero_stage"] if "zero_stage" in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
-    stage = zero.cast(pl.Int64) if zero.dtype.is_numeric() else _zero_stages(zero.cast(pl.String))
+    stage = _zero_stages(zero.cast(pl.String))
+    said = zero.cast(pl.String).str.strip_chars()
+    is_lost = said.is_not_null() & ~said.str.contains(_MISSING) & stage.is_null()
+    misread.append(
+        pl.DataFrame({"s": said, "l": is_lost.fill_null(False)})
+        .select(pl.when("l").then(pl.lit("zero_stage = ") + pl.col("s")).otherwise(pl.lit("")))
+        .to_series()
+    )
+    told = pl.DataFrame({f"{place}": part for place, part in enumerate(misread)})
+    kept = [pl.when(pl.col(name) != "").then(pl.col(name)) for name in told.columns]
+    joined = told.select(pl.concat_str(kept, separator=", ", ignore_nulls=True)).to_series()
     params = frame["total_params_b"].cast(pl.Float64, strict=False) * 1e9 if "total_params_b" in frame.columns else (
         frame["params"].cast(pl.Float64, strict=False) if "params" in frame.columns else
         pl.Series([None] * frame.height, dtype=pl.Float64))  # fmt: skip
-    return pl.DataFrame([*columns, stage.alias("zero_stage"), params.alias("stated_params")])
+    return pl.DataFrame([*columns, stage.alias("zero_stage"), params.alias("stated_params"), joined.alias("misread")])
 
 
 def recompute_mode(text: str) -> str | None:
@@ -93,7 +127,9 @@ def _stage_of(text: str) -> int | None:
 
 
 def _zero_stages(column: pl.Series) -> pl.Series:
-    digits = column.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
+    number = column.cast(pl.Float64, strict=False)
+    digits = pl.DataFrame({"n": number}).select(pl.when(pl.col("n").is_in([0.0, 1.0, 2.0, 3.0])).then("n")).to_series()
+    digits = digits.cast(pl.Int64)
     named = words.map_words(column, _stage_of, pl.Int64)
     return pl.DataFrame({"d": digits, "n": named}).select(pl.coalesce("d", "n")).to_series()
 

@@ -7,7 +7,16 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from pipeline.estimate.calibrate import HEALTHY, Rows, Unseen, cross_validate, fit_recipe, gather_rows, step_seconds
+from pipeline.estimate.calibrate import (
+    HEALTHY,
+    Rows,
+    Unseen,
+    allocated_bytes,
+    cross_validate,
+    fit_recipe,
+    gather_rows,
+    step_seconds,
+)
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.fit import figures, predict, with_constants
 from pipeline.estimate.layouts import Array
@@ -96,6 +105,105 @@ def goals(found: dict[str, Unseen]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["what", "prototype", "goal", "reached", "split", "met"], orient="row")
 
 
+def populations(unseen: Unseen) -> pl.DataFrame:
+    """The healthy runs of the playbook, apart by what sets their pace, and by how many nodes they ran on.
+
+    Runs in which exchanges beside a pipeline over nodes hold the processor counted as slow before that was a term; the
+    figures of the others are comparable to those of estimates without it.
+    """
+    pp, tp, gpus = (pl.col(name).cast(pl.Int64) for name in ("pp", "tp", "num_gpus"))
+    is_held = (pp > 1) & (tp > 1) & (gpus > 8)
+    groups = {
+        "all": pl.lit(True), "no exchange beside a pipeline over nodes": ~is_held,
+        "exchanges beside a pipeline over nodes": is_held, "at most 16 nodes": gpus <= 128, "32 nodes": gpus == 256,
+        "64 nodes": gpus == 512,
+    }  # fmt: skip
+    near = healthy(unseen)
+    measured = unseen.rows.step_time_s
+    estimable = np.isfinite(unseen.step_time_s) & np.isfinite(measured)
+    rows = []
+    for name, group in groups.items():
+        mask = unseen.rows.table.select(group.alias("m"))["m"].to_numpy()
+        mask = np.broadcast_to(mask, near.shape) & estimable
+        found = figures(np.where(mask, near, np.nan), measured)
+        rows.append((name, int(mask.sum()), found["rows"], 100 * found["median"], 100 * found["mape"]))
+    return pl.DataFrame(rows, schema=["runs", "count", "healthy", "median %", "MAPE %"], orient="row")
+
+
+def repeats(rows: Rows) -> pl.DataFrame:
+    """What repeating a run tells of the noise: pairs of runs that differ in nothing, or in ZeRO-0 against 1 alone."""
+    key = ["model", "num_gpus", "dp", "tp", "pp", "micro_batch_size", "grad_accum"]
+    stage = "zero_stage_or_fsdp"
+    table = rows.table.select(*key, stage, s=pl.Series(rows.step_time_s)).filter(pl.col("s").is_finite())
+    same = table.group_by(*key, stage).agg(pl.col("s").max() / pl.col("s").min(), n=pl.len()).filter(pl.col("n") > 1)
+    both = table.filter(pl.col(stage) == "zero0").join(table.filter(pl.col(stage) == "zero1"), on=key, suffix="_1")
+    pairs = both.filter(pl.col("pp") == "1").with_columns(
+        nodes=(pl.col("num_gpus").cast(pl.Int64) // 8).clip(1), apart=(pl.col("s") / pl.col("s_1")).log().abs()
+    )
+    parts = [
+        same.select(pairs=pl.lit("the same run again"), nodes=pl.lit("any"), count=pl.len(),
+                    median=100 * (pl.col("s").median() - 1), p90=100 * (pl.col("s").quantile(0.9) - 1)),
+        pairs.group_by("nodes").agg(count=pl.len(), median=100 * pl.col("apart").median(),
+                                    p90=100 * pl.col("apart").quantile(0.9)).sort("nodes")
+        .select(pairs=pl.lit("ZeRO-0 and ZeRO-1 without a pipeline"), nodes=pl.col("nodes").cast(pl.String),
+                count="count", median="median", p90="p90"),
+    ]  # fmt: skip
+    return pl.concat([part.cast({"count": pl.Int64}) for part in parts])
+
+
+def memory_oracle(unseen: Unseen) -> pl.DataFrame:
+    """How much of the memory's error comes from one setting that the table does not hold.
+
+    Gathered inputs of tensor-parallel products are either kept for the backward pass or gathered again
+    (nanotron's `tp_recompute_allgather`). Each run is estimated both ways; the oracle takes the nearer.
+    """
+    rows = unseen.rows
+    constants = fit_recipe(rows)
+
+    def memory(**changes: float | str) -> Array:
+        batches = [replace(b, asked=with_constants(b.asked, {**constants, **changes})) for b in rows.batches]  # type: ignore[dict-item]
+        return predict(batches, {}, rows.table.height, allocated_bytes)
+
+    kept, again = memory(keeps_gathered="always"), memory(gathered_bytes=0.0)
+    is_kept = np.abs(np.log(kept / rows.mem_bytes)) < np.abs(np.log(again / rows.mem_bytes))
+    entries = {
+        "as estimated, unseen models: kept without a pipeline only": unseen.mem_bytes,
+        "kept everywhere": kept,
+        "gathered again everywhere": again,
+        "oracle: the nearer of both": np.where(is_kept, kept, again),
+    }
+    found = [(name, figures(values, rows.mem_bytes)) for name, values in entries.items()]
+    return pl.DataFrame(
+        [(name, 100 * told["mape"], 100 * told["median"]) for name, told in found],
+        schema=["gathered inputs", "MAPE %", "median %"],
+        orient="row",
+    )
+
+
+def peers(found: dict[str, Unseen]) -> pl.DataFrame:
+    """Other estimators on the same tables, as measured by this project or stated by their authors, beside this one.
+
+    Theirs are in-sample: Calculon's efficiencies were set on that table, SimuMax profiles its products on that machine.
+    """
+    selene, b200 = found["ampere-megatron"], found["blackwell-megatron"]
+    foundry = [found["ampere-composer"], found["hopper-composer"]]
+    apart = np.abs(selene.step_time_s / selene.rows.step_time_s - 1)
+    most = f"{_percent(mape(selene))} mean, {_percent(float(np.nanmax(apart)))} most"
+    rates = figures(
+        np.concatenate([1 / one.step_time_s for one in foundry]),
+        np.concatenate([1 / one.rows.step_time_s for one in foundry]),
+    )
+    rows = [
+        ("Selene, table 5: step time", "Calculon", "3.65 % mean, 8.87 % most", most, "133-386 per s"),
+        ("B200: step time", "SimuMax", "5.6 % mean", f"{_percent(mape(b200))} mean", "9 per s"),
+        ("B200: memory", "SimuMax", "0.5 % mean", f"{_percent(mem(b200)['mape'])} mean", "9 per s"),
+        ("llm-foundry: MFU", "formulas of seed document 002", "59 % mean", f"{_percent(rates['mape'])} mean", "-"),
+    ]
+    return pl.DataFrame(
+        rows, schema=["rows", "peer", "its error (in-sample)", "ours (unseen rows)", "its layouts"], orient="row"
+    )
+
+
 def mape(unseen: Unseen) -> float:
     """Of step times."""
     return float(figures(unseen.step_time_s, unseen.rows.step_time_s)["mape"])
@@ -157,7 +265,8 @@ def tables(found: dict[str, Unseen]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _strategy() -> pl.Expr:
+def strategy() -> pl.Expr:
+    """Where a layout's parallelism lies."""
     pp, tp, nodes = (pl.col(name).cast(pl.Int64) for name in ("pp", "tp", "num_nodes"))
     return (
         pl.when((pp > 1) & (nodes > 1)).then(pl.lit("PP over nodes"))
@@ -194,7 +303,7 @@ def playbook_groups(unseen: Unseen) -> list[pl.DataFrame]:
     return [
         by_group(unseen, "model", pl.col("model")),
         by_group(unseen, "nodes", pl.col("num_nodes")),
-        by_group(unseen, "strategy", _strategy()),
+        by_group(unseen, "strategy", strategy()),
     ]
 
 
@@ -220,6 +329,7 @@ def ablation(rows: Rows) -> pl.DataFrame:
         "no depth dependence": without(gemm_half_depth=0.0),
         "no kernel launches": without(kernel_launch_s=0.0),
         "no elementwise traffic": without(elementwise_passes=0.0),
+        "no hold by exchanges": without(exchange_launch_s=0.0),
         "no latency": without(link_latency_s=0.0, network_latency_s=0.0),
         "no loss in wide networks": without(network_decay=0.0),
         "even placement of layers": without(placement="even"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.estimate.calibrate import Recipe, gather_rows
+from pipeline.estimate.calibrate import Recipe, Unseen, gather_rows
 from pipeline.estimate.published_tables import FOLDS, published_table
 from tests.pipeline.estimate.test_frame import row
 from tests.validation.cells import rank_cells
+from tests.validation.html import against, write_report
 from tests.validation.naive import naive_memory_bytes, naive_step_s
 
 
@@ -48,3 +51,20 @@ def test_folds_are_even_and_tables_are_whole() -> None:
     assert len(sizes) == FOLDS
     assert max(sizes) - min(sizes) <= 1
     assert set(published_table("simumax_b200")["kind"]) == {"moe", "cp", "dense"}
+
+
+def test_the_report_is_one_file_that_needs_no_network(tmp_path: Path) -> None:
+    recipe = Recipe(profile="x", dataset="x", rows=pl.lit(True), group="model")
+    table = pl.DataFrame(
+        [{k: str(v) for k, v in {**row(), "step_time_s": 2.0, "model": model}.items()} for model in "ab"]
+    )
+    rows = gather_rows(recipe, table)
+    unseen = Unseen(rows, np.array([1.0, 4.0]), np.full(2, np.nan))
+    figure = against(unseen, (unseen.step_time_s, rows.step_time_s), title="t", unit="s", colour=pl.col("model"))
+    assert [(list(trace.x), list(trace.y)) for trace in figure.data[:2]] == [([1.0], [2.0]), ([4.0], [2.0])]
+    write_report(tmp_path / "new" / "r.html", [("A <b>", pl.DataFrame({"x": ["<i>", None]})), ("B", "a & b")], [figure])
+    text = (tmp_path / "new" / "r.html").read_text()
+    assert "<h2>A &lt;b&gt;</h2>" in text
+    assert "<td>&lt;i&gt;</td>" in text
+    assert "<p>a &amp; b</p>" in text
+    assert 'src="http' not in text

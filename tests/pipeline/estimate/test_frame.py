@@ -83,6 +83,14 @@ def test_an_empty_table_stays_empty() -> None:
         ({"num_experts": 8, "experts_per_token": 2}, "shape unknown: expert_ffn_hidden_size"),
         ({"precision": "fp4"}, "precision fp4 is not modelled"),
         ({"recompute": "every other month"}, "recomputation not understood: every other month"),
+        ({"accelerator": "CPU (2 x EPYC)"}, "CPU (2 x EPYC) is no accelerator: only GPUs and TPUs are modelled"),
+        ({"micro_batch_size": -1}, "not understood: mbs = -1"),
+        ({"micro_batch_size": "two"}, "not understood: mbs = two"),
+        ({"grad_accum": 1.5}, "not understood: gas = 1.5"),
+        ({"num_gpus": 0}, "not understood: num_gpus = 0"),
+        ({"zero_stage_or_fsdp": "zero9"}, "not understood: zero_stage = zero9"),
+        ({"zero_stage_or_fsdp": 7}, "not understood: zero_stage = 7"),
+        ({"seq_len": float("inf")}, "sequence length not stated"),
     ],
 )
 def test_a_row_that_cannot_be_estimated_says_why(change: dict[str, Any], reason: str) -> None:
@@ -90,6 +98,15 @@ def test_a_row_that_cannot_be_estimated_says_why(change: dict[str, Any], reason:
     assert reason in got["est_status"]
     assert got["est_step_time_s"] is None
     assert got["est_mem_bytes"] is None
+
+
+def test_a_table_of_text_is_read_as_one_of_numbers() -> None:
+    text = {key: None if value is None else str(value) for key, value in row().items()}
+    told = predict(text).row(0, named=True)
+    assert told["est_status"] == OK
+    assert told["est_step_time_s"] == pytest.approx(predict(row())["est_step_time_s"][0])
+    for missing in ("", "NaN", "n/a", "-"):
+        assert predict({**text, "vpp": missing})["est_status"].to_list() == [OK]
 
 
 def test_a_gate_is_told_by_the_stated_size() -> None:

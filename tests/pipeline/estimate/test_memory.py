@@ -170,3 +170,12 @@ def test_what_nanotron_keeps_beside_the_published_tensors() -> None:
     assert more(dp=1) == pytest.approx(logits + buffers)  # no replicas, no buckets
     assert more(gas=1) == pytest.approx(buckets + buffers, rel=1e-4)  # nothing follows that could overlap
     assert more(tp=1) == pytest.approx(2 * buckets + 2 * logits, rel=1e-4)  # nothing is exchanged
+
+
+def test_dualpipe_holds_its_parameters_twice() -> None:
+    once, twice = (held(LLAMA_2_7B, Layouts.of(pp=4, gas=16, schedule=code)) for code in (1, 4))
+    assert twice.weights == pytest.approx(2 * once.weights)
+    assert twice.optimizer == pytest.approx(2 * once.optimizer)
+    assert twice.activations == pytest.approx(5 / 4 * once.activations)  # pp + 1 micro-batches instead of pp
+    alone = held(LLAMA_2_7B, Layouts.of(pp=1, gas=16, schedule=4))
+    assert alone.weights == pytest.approx(held(LLAMA_2_7B, Layouts.of(pp=1, gas=16)).weights)

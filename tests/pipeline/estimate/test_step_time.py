@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.communication import all_reduce_s, ring_bytes_per_s
 from pipeline.estimate.estimate import estimate
-from pipeline.estimate.layouts import Layouts
+from pipeline.estimate.layouts import SCHEDULES, Layouts
 from pipeline.estimate.models import LLAMA_2_7B, find_model, shape_of
 from pipeline.estimate.profile import load_profiles
 from pipeline.estimate.question import Question
-from pipeline.estimate.schedule import in_flight
+from pipeline.estimate.schedule import bubble_share, in_flight
 
 DEFAULT = load_profiles()["default"]
 H100 = find_cluster("H100 SXM")
@@ -46,7 +46,24 @@ def test_idle_time_is_that_of_the_papers() -> None:
     assert spent.bubble / ideal == pytest.approx([7 / 64, 7 / (3 * 64)], rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "share"),
+    [
+        ("afab", 7.0),  # (p-1) (F+B), in units of F+B
+        ("1f1b", 7.0),
+        ("zero-bubble", 7 / 3),  # ZB1P: (p-1) (F+B-2W)
+        ("dualpipe", 3 * 2 / 3),  # (p/2-1) (F&B + B - 3W)
+    ],
+)
+def test_idle_time_of_table_2_of_deepseek_v3(schedule: str, share: float) -> None:
+    # 2412.19437 table 2 at 8 stages, with B = 2F, W = F and F&B = F + B
+    at = Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index(schedule))
+    assert bubble_share(at) * 7 == pytest.approx([share])
+
+
 def test_micro_batches_alive() -> None:
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("zero-bubble")), is_first=True) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("dualpipe")), is_first=True) == [9]
     assert in_flight(Layouts.of(pp=8, gas=64), is_first=True) == [8]
     assert in_flight(Layouts.of(pp=8, gas=4), is_first=True) == [4]
     assert in_flight(Layouts.of(pp=8, gas=64), is_first=False) == [1]
