@@ -26,10 +26,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="DIR", help="where to write profiles (default: HOME/calibration)")
 
 
-def _fit(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
+def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
     """Fit one recipe, write its profile, and return what it says of itself."""
     from pipeline.estimate.calibrate import cross_validate, fit_recipe, gather_rows
     from pipeline.estimate.learn import learn
+    from pipeline.estimate.profile import constants_digest
     from pipeline.estimate.profile_file import accuracy, render_profile
     from pipeline.estimate.track_record import render_record, residual_map
 
@@ -40,6 +41,7 @@ def _fit(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
     path = folder / f"{recipe.profile}.toml"
     path.write_text(render_profile(recipe, constants, told, on=today), encoding="utf-8")
     record = learn(rows, constants, unseen, on=today)
+    record.about["constants"] = constants_digest(path)
     path.with_suffix(".json").write_text(render_record(record), encoding="utf-8")
     return {
         "profile": recipe.profile, "path": str(path), **told, "record": record.about,
@@ -87,7 +89,7 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
         )
     target = folder or home.path / "calibration"
     target.mkdir(parents=True, exist_ok=True)
-    return target, [_fit(recipe, usable.cast({pl.Boolean: pl.String}), target) for recipe in recipes]
+    return target, [fit_to_folder(recipe, usable.cast({pl.Boolean: pl.String}), target) for recipe in recipes]
 
 
 def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dict[str, Any]]]:
@@ -100,7 +102,7 @@ def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, li
     done = []
     for recipe in RECIPES:
         note(f"fitting {recipe.profile} on {recipe.dataset}")
-        done.append(_fit(recipe, published_table(recipe.dataset), target))
+        done.append(fit_to_folder(recipe, published_table(recipe.dataset), target))
     return target, done
 
 

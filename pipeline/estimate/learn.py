@@ -32,7 +32,7 @@ _CELL = ("model", "accelerator", "num_gpus", "seq_len", "gbs_tokens", "global_ba
 
 
 @dataclass(frozen=True)
-class _Seen:
+class Seen:
     """Rows with the physics fitted on all of them: pattern, features, estimated step time (NaN where there is none)."""
 
     codes: NDArray[np.int64]
@@ -41,7 +41,8 @@ class _Seen:
     choices: frozenset[str]
 
 
-def _look(rows: Rows, constants: dict[str, float]) -> _Seen:
+def look(rows: Rows, constants: dict[str, float]) -> Seen:
+    """What the physics with these constants says of every row."""
     size = rows.table.height
     codes = np.zeros(size, np.int64)
     features, seconds = np.full((size, len(FEATURES)), np.nan), np.full(size, np.nan)
@@ -53,7 +54,7 @@ def _look(rows: Rows, constants: dict[str, float]) -> _Seen:
         features[batch.places] = penalty_features(asked, batch.at, predicted)
         seconds[batch.places] = predicted.step_time_s
         choices |= {choice for choice in CHOICES if has_choice(batch.at, choice).any()}
-    return _Seen(codes, features, seconds, frozenset(choices))
+    return Seen(codes, features, seconds, frozenset(choices))
 
 
 def cell_folds(rows: Rows) -> NDArray[np.int64]:
@@ -64,7 +65,7 @@ def cell_folds(rows: Rows) -> NDArray[np.int64]:
     return np.array([places[cell] % MOST_FOLDS for cell in cells], np.int64)
 
 
-def penalised_unseen(rows: Rows, seen: _Seen, usable: NDArray[np.bool_], folds: NDArray[np.int64]) -> Array:
+def penalised_unseen(rows: Rows, seen: Seen, usable: NDArray[np.bool_], folds: NDArray[np.int64]) -> Array:
     """Step time by physics and penalty of each usable row, by a penalty that has not seen the row's fold, nor has the
     choice of its settings."""
     out = np.full(rows.table.height, np.nan)
@@ -113,7 +114,7 @@ def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) 
 
     `about` says what it was learned on, when, and how far off unseen rows and cells were.
     """
-    seen = _look(rows, constants)
+    seen = look(rows, constants)
     time, memory = _ratios(rows.step_time_s, unseen.step_time_s), _ratios(rows.mem_bytes, unseen.mem_bytes)
     folds = cell_folds(rows)
     groups = np.unique(rows.table[rows.recipe.group].to_numpy(), return_inverse=True)[1].astype(np.int64)

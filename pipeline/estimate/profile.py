@@ -6,6 +6,8 @@ Nothing else in the estimator holds a fitted number.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -91,6 +93,12 @@ class Profile:
 
 
 CONSTANTS = tuple(entry.name for entry in fields(Profile) if entry.name not in ("name", "about", "folder"))
+
+
+def constants_digest(path: Path) -> str:
+    """Fingerprint of the constants that a profile's file states."""
+    constants = tomllib.loads(path.read_text(encoding="utf-8")).get("constants", {})
+    return hashlib.sha256(json.dumps(constants, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def read_profile(path: Path, *, base: Profile | None = None) -> Profile:

@@ -21,7 +21,7 @@ from pipeline.errors import InputError
 from pipeline.estimate.layouts import Array
 from pipeline.estimate.patterns import PATTERNS, place_of
 from pipeline.estimate.penalty import FEATURES, Penalty, Settings
-from pipeline.estimate.profile import Profile
+from pipeline.estimate.profile import Profile, constants_digest
 
 COVERAGE = 0.8
 """Share of comparable runs that an interval is to hold."""
@@ -199,17 +199,18 @@ def read_record(path: Path) -> TrackRecord:
 
 
 @lru_cache(maxsize=64)
-def _read_once(path: Path, _changed_ns: int) -> TrackRecord:
-    return read_record(path)
+def _read_once(path: Path, _changed_ns: tuple[int, int]) -> TrackRecord | None:
+    record = read_record(path)
+    return record if record.about.get("constants") == constants_digest(path.with_suffix(".toml")) else None
 
 
 def find_record(profile: Profile) -> TrackRecord | None:
-    """The record beside a profile's file, or None."""
+    """The record beside a profile's file; None where there is none, or one that was learned with other constants."""
     if profile.folder is None:
         return None
     path = profile.folder / f"{profile.name}.json"
     try:
-        changed = path.stat().st_mtime_ns
+        changed = path.stat().st_mtime_ns, path.with_suffix(".toml").stat().st_mtime_ns
     except OSError:
         return None
     return _read_once(path, changed)

@@ -27,6 +27,7 @@ from tests.validation.report import (
     validate_all,
     worst,
 )
+from tests.validation.usefulness import intervals, proposals
 
 STYLE = {
     "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_rows": 60, "tbl_cols": 20,
@@ -85,6 +86,8 @@ def main() -> None:
             f"Within {ranking.cells} cells: Spearman {ranking.spearman:.3f}, regret of the favourite "
             f"{100 * ranking.regret:.1f} %.",
         )
+        show("Intervals: share of unseen rows inside", intervals(found))
+        show("Playbook: test runs until a layout within 2 % of its cell's best was measured", proposals(play.rows))
         show("What each term is worth (playbook, healthy runs, not refitted)", ablation(play.rows))
         show("What limits step time: runs that should be equal (percent apart)", repeats(play.rows))
         show("What limits memory: a setting that the table does not hold", memory_oracle(play))

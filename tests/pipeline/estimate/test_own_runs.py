@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pipeline.commands.calibrate import fit_to_folder
 from pipeline.complete import complete_runs
 from pipeline.estimate.calibrate import cross_validate, fit_recipe, gather_rows
 from pipeline.estimate.fit import figures
@@ -87,3 +88,20 @@ def test_a_written_profile_is_used_by_estimates_of_the_same_home(tmp_path: Path)
     assert own.gemm_peak_share == pytest.approx(0.5, abs=0.05)
     assert choose("hopper", "nanotron") == choose_profile("hopper", "nanotron")
     assert with_own(tmp_path / "missing")("hopper", "litgpt") == choose_profile("hopper", "litgpt")
+
+
+def test_calibrating_writes_a_record_that_estimates_use_from_then_on(tmp_path: Path) -> None:
+    runs = measured_runs()
+    usable = usable_runs(runs)
+    (recipe,) = own_recipes(usable)
+    told = fit_to_folder(recipe, as_cells(usable), tmp_path)
+    assert told["record"]["learned_on"] == "runs of this store"
+    assert "penalty" not in told["record"]  # twelve runs are too few to learn one
+    assert sum(row["runs"] for row in told["patterns"]) == 12
+    before, after = estimate_frame(runs), estimate_frame(runs, with_own(tmp_path))
+    assert before["est_interval_runs"].is_null().all()
+    assert after["est_interval_runs"].to_list() == [12] * 12
+    assert set(after["est_interval_basis"]) == {"80% of 12 runs of hopper-litgpt, all layouts"}
+    inside = after.filter(pl.col("step_time_s").is_between("est_step_time_lo_s", "est_step_time_hi_s"))
+    assert inside.height >= 9
+    assert after["est_mem_lo_bytes"].is_not_null().all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +10,21 @@ import polars as pl
 import pytest
 
 from pipeline.errors import InputError
+from pipeline.estimate.calibrate import gather_rows
 from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.enumerate import Request
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.expected import expect
 from pipeline.estimate.frame import estimate_frame
 from pipeline.estimate.layouts import Layouts
+from pipeline.estimate.learn import look
 from pipeline.estimate.models import LLAMA_2_7B
 from pipeline.estimate.patterns import PATTERNS, pattern_codes
 from pipeline.estimate.penalty import Settings, fit_penalty, penalty_features
-from pipeline.estimate.profile import CALIBRATION, load_profiles
+from pipeline.estimate.profile import CALIBRATION, constants_digest, load_profiles, read_profile, with_values
+from pipeline.estimate.published_tables import published_table
 from pipeline.estimate.question import Question
+from pipeline.estimate.recipes import RECIPES
 from pipeline.estimate.search import EXPECTATION, PHYSICS, UNSEEN, search
 from pipeline.estimate.track_record import (
     ENOUGH,
@@ -221,3 +226,36 @@ def test_search_ranks_by_expectation_where_the_framework_has_a_record() -> None:
     unknown = search(Request(question("hopper"), num_gpus=64, gbs=256))
     assert unknown.ranked_by == PHYSICS
     assert unknown.layouts["est_penalty"].is_null().all()
+
+
+REMEDY = "The physics or its constants changed: sweepscope calibrate --published --out data/calibration"
+
+
+def test_bundled_records_were_learned_with_the_constants_that_are_bundled() -> None:
+    for path in sorted(CALIBRATION.glob("*.json")):
+        assert read_record(path).about["constants"] == constants_digest(path.with_suffix(".toml")), f"{path}: {REMEDY}"
+
+
+def test_the_bundled_penalty_belongs_to_the_physics_in_force() -> None:
+    profile = load_profiles()["hopper-nanotron"]
+    record = find_record(profile)
+    assert record is not None
+    (recipe,) = [one for one in RECIPES if one.profile == "hopper-nanotron"]
+    rows = gather_rows(recipe, published_table(recipe.dataset))
+    ratios = np.log(rows.step_time_s / look(rows, {name: getattr(profile, name) for name in recipe.time}).step_time_s)
+    told = np.concatenate(list(record.time.by_pattern.values()))
+    # Those of the record leave one model out of the fit, so they agree in the middle only.
+    assert np.nanmedian(ratios) == pytest.approx(np.median(told), abs=0.03), REMEDY
+
+
+def test_a_record_of_other_constants_is_no_record(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text("[about]\n[constants]\ngemm_peak_share = 0.7\n")
+    profile = read_profile(path, base=load_profiles()["default"])
+    record = TrackRecord("own", {"constants": constants_digest(path)})
+    path.with_suffix(".json").write_text(render_record(record))
+    assert find_record(profile) is not None
+    assert find_record(with_values(profile, {"is_flash": False})) is not None  # a run's own choice, not the fit's
+    path.write_text("[about]\n[constants]\ngemm_peak_share = 0.6\n")
+    os.utime(path, ns=(1, 1))
+    assert find_record(profile) is None
