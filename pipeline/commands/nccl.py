@@ -12,6 +12,7 @@ from pipeline.commands.protocol import Verb
 from pipeline.errors import InputError, UsageError
 from pipeline.nccl.bench_op import OPERATIONS
 from pipeline.nccl.summary import as_text, as_values
+from pipeline.nccl_rules import nccl_findings
 from pipeline.read_nccl import read_network
 
 
@@ -46,6 +47,7 @@ def _run(args: argparse.Namespace) -> int:
         note(f"{calls.rows:,} calls written to {args.raw_collectives}")
     for error in errors:
         note(f"sweepscope: {error}")
+    tables["nccl_findings"] = nccl_findings(tables)
     told = as_values(tables)
     if not told:
         raise InputError(
@@ -59,8 +61,8 @@ def _run(args: argparse.Namespace) -> int:
 VERB = Verb(
     name="nccl",
     help="summarise NCCL logs, nccl-tests tables, hangs and flight recorder dumps",
-    description="Say what the network did: versions, communicators, transports, traffic, bandwidths, warnings, and who "
-    "is the suspect in a hang. Reads files directly; nothing is stored.",
+    description="Say what the network did: versions, communicators, transports, traffic, bandwidths, warnings, who is "
+    "the suspect in a hang, and what the rules find. Reads files directly; nothing is stored.",
     add_arguments=_add_arguments,
     run=_run,
 )

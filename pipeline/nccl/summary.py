@@ -68,6 +68,7 @@ def _lines(one: Tables) -> Iterator[tuple[str, str]]:
         )  # fmt: skip
         if row["networks"]:
             yield "network", row["networks"]
+    yield from _devices(one["nccl_devices"])
     yield from _transports(one["nccl_links"])
     yield from _init(one["nccl_communicators"])
     yield from _collectives(one["nccl_collectives"])
@@ -78,6 +79,8 @@ def _lines(one: Tables) -> Iterator[tuple[str, str]]:
         dump = one["flight_records"]
         yield "dump", f"rank {dump['rank'][0]}, {_counted(dump.height, 'record')}, format {dump['dump_version'][0]}"
     yield from _hangs(one["nccl_hangs"])
+    if "nccl_findings" in one:
+        yield from _findings(one["nccl_findings"])
     for row in one["nccl_files"].iter_rows(named=True):
         if row["nccl_lines"]:
             yield (
@@ -179,6 +182,28 @@ def _hangs(hangs: pl.DataFrame) -> Iterator[tuple[str, str]]:
         yield "hang" if place == 0 else "", f"{what}{group}: {reported}{silent}"
         suspect = f"suspect: {row['suspect']}; " if row["suspect"] else ""
         yield "", f"  {suspect}{row['suspect_reason']}"
+
+
+def _devices(devices: pl.DataFrame) -> Iterator[tuple[str, str]]:
+    """Per kind of network the devices of the host that has most, and how many hosts told."""
+    for place, kind in enumerate(devices.partition_by("net_kind", maintain_order=True)):
+        hosts = kind.drop_nulls("device_name").group_by("host", maintain_order=True).agg("device_name", "link_layer")
+        most = hosts.sort(pl.col("device_name").list.len(), descending=True, maintain_order=True).head(1).to_dicts()
+        name, label = kind["net_kind"][0], "devices" if place == 0 else ""
+        if not most:
+            yield label, f"{name}: none found"
+            continue
+        names, layers = most[0]["device_name"], sorted({layer for layer in most[0]["link_layer"] if layer})
+        shown = ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")
+        yield label, _joined(f"{name}: {shown}", ", ".join(layers) or None, f"on {_counted(hosts.height, 'host')}")
+
+
+def _findings(findings: pl.DataFrame) -> Iterator[tuple[str, str]]:
+    """What the rules found, and what to do."""
+    for place, row in enumerate(findings.iter_rows(named=True)):
+        where = "" if row["line_no"] is None else f" (line {row['line_no']})"
+        yield "findings" if place == 0 else "", f"{row['nccl_rule']}: {row['evidence']}{where}"
+        yield "", f"  {row['remedy']}"
 
 
 def _counted(count: int | None, noun: str) -> str | None:

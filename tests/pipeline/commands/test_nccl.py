@@ -96,3 +96,41 @@ def test_calls_go_into_parquet_only(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "Cannot write" in capsys.readouterr().err
     assert main(["nccl", str(tmp_path / "missing"), "--raw-collectives", str(tmp_path / "calls.parquet")]) == 2
     assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_devices_and_findings_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = render(Job("2.24.3", nodes=2, gpus=4))
+    text = job.text().replace("via NET/IB/0/GDRDMA", "via NET/IB/0").replace("via NET/IB/1/GDRDMA", "via NET/IB/1")
+    devices = "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>"
+    (tmp_path / "train.log").write_text(f"node-0:4000:4000 [0] NCCL INFO {devices}\n{text}")
+    assert main(["nccl", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "  devices      IB: mlx5_0, mlx5_1 · IB · on 1 host\n" in out
+    assert "  findings     gdrdma_off: 2 of 2 RDMA links go without GDRDMA" in out
+    assert "NCCL_NET_GDR_LEVEL" in out
+    assert main(["nccl", "--json", str(tmp_path)]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert [row["nccl_rule"] for row in told["nccl_findings"]] == ["gdrdma_off"]
+    assert {row["device_name"] for row in told["nccl_devices"]} == {"mlx5_0", "mlx5_1"}
+
+
+def test_an_operation_that_the_table_does_not_print(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "out.log"
+    path.write_text(
+        "   268435456   8388608   float   none   -1   1000.0  268.44  234.88  N/A  1001.0  268.17  234.65  N/A\n"
+    )
+    assert main(["nccl", "--json", "--op", "AlltoAll", str(path)]) == 0
+    (row,) = json.loads(capsys.readouterr().out)[0]["nccl_bench"]
+    assert (row["op"], row["op_source"], row["nranks"]) == ("AlltoAll", "option", 8)
+
+
+def test_a_set_of_dumps_with_one_missing_still_names_the_suspect(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank in (0, 2):
+        last = history(5) if rank == 2 else history(6, **WAITING)
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(pickle.dumps(dump(last, ranks="[0, 1, 2]"), protocol=2))
+    assert main(["nccl", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "suspect: 2; did not join" in out
+    assert "there is no dump of 1" in out

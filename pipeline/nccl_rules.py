@@ -1,0 +1,32 @@
+"""The store's rules over NCCL output, applied to tables that are in no store: the shell around `nccl_findings.sql`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+import polars as pl
+
+from pipeline.store.publish import VIEW_FOLDER, macros
+from schemas import ddl
+from schemas.nccl import ALL, NCCL_FINDINGS
+from schemas.registry import TABLES
+
+_BESIDE = ("files", "runs")
+"""Tables that the rules look into as well; empty here, so that what rests on a run's layout is not told."""
+
+
+def nccl_findings(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Rows of the view `nccl_findings` for the NCCL tables of some files."""
+    with duckdb.connect(config={"enable_external_access": False}) as connection:
+        for name in (*(table.name for table in ALL), *_BESIDE):
+            connection.execute(ddl.create_table(TABLES[name]))
+            frame = tables.get(name)
+            if frame is not None and not frame.is_empty():
+                connection.register("rows_to_insert", frame)
+                connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM rows_to_insert")  # our own names
+                connection.unregister("rows_to_insert")
+        connection.execute(macros())
+        connection.execute((VIEW_FOLDER / "nccl_findings.sql").read_text(encoding="utf-8"))
+        found: pl.DataFrame = connection.sql("FROM nccl_findings ORDER BY source_path, nccl_rule, line_no").pl()
+    return NCCL_FINDINGS.conform(found)
