@@ -93,6 +93,10 @@ net_links AS (
     )
     GROUP BY source_path
 ),
+-- Where only the order of lines tells who belongs to a communicator, its ranks' places may be another's.
+mixed AS (
+    SELECT source_path, comm_index FROM nccl_communicators WHERE NOT is_membership_exact
+),
 -- Links between ranks whose hosts both stand in the file.
 placed_links AS (
     SELECT l.*, a.host AS host_from, b.host AS host_to
@@ -101,6 +105,7 @@ placed_links AS (
         ON a.source_path = l.source_path AND a.comm_index = l.comm_index AND a.rank = l.rank_from
     JOIN nccl_ranks AS b
         ON b.source_path = l.source_path AND b.comm_index = l.comm_index AND b.rank = l.rank_to
+    ANTI JOIN mixed AS m ON m.source_path = l.source_path AND m.comm_index = l.comm_index
     WHERE l.rank_from <> l.rank_to AND a.host IS NOT NULL AND b.host IS NOT NULL
 ),
 within_nodes AS (
@@ -132,6 +137,8 @@ used_devices AS (
     ) AS l
     JOIN nccl_devices AS d
         ON d.source_path = l.source_path AND d.host = l.host AND d.net_kind = 'IB' AND d.net_device::VARCHAR = l.device
+    -- All communicators count, or a device that another one uses would seem idle.
+    WHERE l.source_path NOT IN (SELECT source_path FROM mixed)
     GROUP BY l.source_path, l.host
 ),
 idle AS (
@@ -164,6 +171,7 @@ rings AS (
     FROM ring_edges AS e
     JOIN nccl_ranks AS a ON a.source_path = e.source_path AND a.comm_index = e.comm_index AND a.rank = e.rank_from
     JOIN nccl_ranks AS b ON b.source_path = e.source_path AND b.comm_index = e.comm_index AND b.rank = e.rank_to
+    ANTI JOIN mixed AS m ON m.source_path = e.source_path AND m.comm_index = e.comm_index
     GROUP BY e.source_path, e.comm_index, e.channel
 ),
 ring_crossings AS (
@@ -199,6 +207,7 @@ cross_nics AS (
     JOIN nccl_links AS r
         ON r.source_path = s.source_path AND r.comm_index = s.comm_index AND r.rank_from = s.rank_from
         AND r.rank_to = s.rank_to AND r.transport = s.transport
+    ANTI JOIN mixed AS m ON m.source_path = s.source_path AND m.comm_index = s.comm_index
     WHERE s.direction = 'send' AND r.direction = 'receive' AND starts_with(s.transport, 'NET/')
         AND NOT starts_with(s.transport, 'NET/Socket') AND s.source_path NOT IN (FROM unlike_hosts)
     GROUP BY s.source_path

@@ -274,3 +274,17 @@ def test_connections_that_change_the_rail(tmp_path: Path) -> None:
             5,
         )
     ]
+
+
+def test_ranks_told_by_line_order_alone_prove_no_place(tmp_path: Path) -> None:
+    order = [0, 2, 1, 3]
+    rows: dict[str, list[Row]] = {
+        "nccl_communicators": [communicator_row("a", nranks=4, is_membership_exact=False, ring_channels=None)],
+        "nccl_graphs": [graph_row("a", rank_from=x, rank_to=y) for x, y in zip(order, [2, 1, 3, 0], strict=True)],
+        "nccl_links": [
+            link_row("a", rank_from=0, rank_to=1, net_devices="0", direction="send"),
+            link_row("a", rank_from=0, rank_to=1, net_devices="1", direction="receive", line_no=61),
+        ],
+        "nccl_ranks": on_two_hosts(),
+    }
+    assert findings(tmp_path, nccl_files=sweep("a"), **rows) == []
