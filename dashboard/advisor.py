@@ -55,12 +55,17 @@ def proposals(store: Store, request: Request, cell: Query, top: int = TOP) -> Ne
     return next_runs(request, cell.run(store.con), top=top)
 
 
+def gains(proposed: NextRuns) -> pl.DataFrame:
+    """Candidates with something to gain over the measured best, their layouts written as the store writes them."""
+    rows = words.shown(proposed.candidates) if proposed.best is not None else proposed.candidates.clear()
+    return rows.with_columns(layout=pl.Series([layout(row) for row in rows.iter_rows(named=True)], dtype=pl.String))
+
+
 def draw_next(store: Store, request: Request, cell: Query, *, on_select: Callable[[], None]) -> pl.DataFrame:
     """Proposals with gain, price and reason; returns the rows on screen, for `on_select` to find the picked one."""
     proposed = proposals(store, request, cell)
     widgets.section("Run next", "by expected gain per GPU-hour; select a row to take it")
-    rows = words.shown(proposed.candidates) if proposed.best is not None else proposed.candidates.clear()
-    rows = rows.with_columns(layout=pl.Series([layout(row) for row in rows.iter_rows(named=True)], dtype=pl.String))
+    rows = gains(proposed)
     widgets.note(words.next_answer(proposed, rows))
     if rows.height:
         shown = [name for name in _NEXT if rows[name].count()]

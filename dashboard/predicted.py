@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
 
 import polars as pl
 import streamlit as st
 
-from dashboard import explorer
+from dashboard import advisor, explorer
 from dashboard.explorer import Pick, Setup
 from dashboard.queries import explorer as queries
 from dashboard.slices import Slice
 from dashboard.store import Store, own_constants
 from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.shape import ModelShape
+from pipeline.estimate.whatif import Choice
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})
@@ -24,24 +26,36 @@ def shapes(store: Store, origin: str | None) -> dict[str, ModelShape]:
     return explorer.store_models(queries.models(origin).run(store.con))
 
 
-def pick_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Pick | None:
-    """The pick for a row of the grid, by the constants of `framework`; None where the question cannot be estimated."""
+def setup_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:
+    """The question that a row of the grid asks, by the constants of `framework`; None where it cannot be estimated."""
     shape = shapes(store, chosen.origin).get(cell["model"])
     nodes, gpus = cell["num_nodes"], cell["num_gpus"]
     cluster = find_cluster(chosen.accelerator) if chosen.accelerator else None
     batch, length = chosen.gbs_tokens, chosen.seq_len
     if shape is None or cluster is None or not (nodes and gpus and batch and length) or batch % length or gpus % nodes:
         return None
-    setup = Setup(
+    return Setup(
         cell["model"], shape, cluster.accelerator, nodes, length, batch, framework, gpus_per_node=gpus // nodes
     )  # fmt: skip
+
+
+def address(setup: Setup, choice: Choice | None = None) -> str:
+    """Address of the Explorer with this question, and with this layout rather than the fastest."""
+    asked: dict[str, Any] = {
+        "model": setup.model, "card": setup.accelerator, "nodes": setup.nodes, "seq": setup.seq_len,
+        "batch": setup.gbs_tokens, **({"constants": setup.framework} if setup.framework else {}),
+    }  # fmt: skip
+    return f"explorer?{urlencode({**asked, **(asdict(choice) if choice else {})})}"
+
+
+def pick_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Pick | None:
+    """The pick for a row of the grid, by the constants of `framework`; None where the question cannot be estimated."""
+    setup = setup_for(store, chosen, cell, framework)
+    if setup is None:
+        return None
     request = setup.request(own_constants())
     found = explorer.found_for(request)
-    address = {
-        "model": setup.model, "card": setup.accelerator, "nodes": nodes, "seq": length, "batch": batch,
-        **({"constants": framework} if framework else {}),
-    }  # fmt: skip
-    url = f"explorer?{urlencode(address)}"
+    url = address(setup)
     need = found.leanest_bytes + request.asked.profile.outside_bytes
     if not found.fitting:
         return Pick(None, None, None, need, url)
@@ -49,6 +63,26 @@ def pick_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: st
     ends = (best["est_mfu_lo"], best["est_mfu_hi"])
     likely = float(explorer.likely_mfu(found.layouts, found.ranked_by)[0])
     return Pick(best, likely, ends if None not in ends else None, need, url)
+
+
+def proposed(
+    store: Store, chosen: Slice, cells: Iterable[Mapping[str, Any]], usual: str | None
+) -> list[tuple[Mapping[str, Any], str]]:
+    """The best thing to run next in each of `cells`, with its address on the Explorer; most gain per GPU-hour first.
+
+    Rows are candidates of `next_runs` with `model` and `num_nodes`; a cell where nothing is to be gained has none.
+    """
+    found = []
+    for cell in cells:
+        setup = setup_for(store, chosen, cell, cell["framework"] or usual)
+        if setup is None:
+            continue
+        request = setup.request(own_constants())
+        rows = advisor.gains(advisor.proposals(store, request, advisor.cell_query(setup, request, chosen.origin)))
+        for row in rows.head(1).iter_rows(named=True):
+            told = {**row, "model": setup.model, "num_nodes": setup.nodes}
+            found.append((told, address(setup, Choice.of(row))))
+    return sorted(found, key=lambda one: -one[0]["gain_per_gpu_hour"])
 
 
 def usual_framework(grid: pl.DataFrame) -> str | None:

@@ -6,8 +6,9 @@ from urllib.parse import urlencode
 
 import polars as pl
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import cells, grid_widgets, labels, shell, widgets
+from dashboard import cells, grid_widgets, labels, predicted, shell, widgets
 from dashboard.charts import heatmap
 from dashboard.filters import Filters, to_query
 from dashboard.metrics import METRICS, Metric
@@ -15,6 +16,7 @@ from dashboard.queries import cells as cell_queries
 from dashboard.queries import overview as queries
 from dashboard.shell import View
 from dashboard.slices import Slice
+from dashboard.words import advisor as advisor_words
 from dashboard.words import best as grid_words
 from dashboard.words import cell as cell_words
 from dashboard.words import overview as words
@@ -67,17 +69,34 @@ def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     widgets.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
 
 
+def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[words.Item]:
+    """What to run next in the cells that promise most; kept per version, because it takes a search per cell."""
+    if not view.store.has("estimator_residuals"):
+        return []
+    cells = words.furthest_behind(grid, queries.behind(chosen.origin).run(view.store.con))
+    found = predicted.proposed(view.store, chosen, cells, predicted.usual_framework(grid))
+    return [words.Item(*advisor_words.worth_running(row), url=url) for row, url in found]
+
+
 def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     problems = queries.problems(chosen.origin).run(view.store.con).row(0, named=True)
-    for title, items in (
-        ("Worth a look", words.worth_a_look(queries.audit(chosen.origin).run(view.store.con))),
-        ("Worth running next", words.worth_running(grid)),
-        ("Quiet problems", words.quiet_problems(problems)),
-    ):
-        if items:
-            with st.container(gap=None):
-                widgets.section(title)
-                grid_widgets.items([(item.text, item.value, _url(item, chosen.origin, view.filters)) for item in items])
+    look, following, quiet = (st.container(gap=None) for _ in range(3))
+    audit = queries.audit(chosen.origin).run(view.store.con)
+    _draw_list(look, "Worth a look", words.worth_a_look(audit), chosen, view)
+    _draw_list(quiet, "Quiet problems", words.quiet_problems(problems), chosen, view)
+    # last, because it searches: the rest of the page does not wait for it
+    runs = [*words.worth_running(grid), *_proposals(grid, chosen, view)]
+    _draw_list(following, "Worth running next", runs, chosen, view)
+
+
+def _draw_list(place: DeltaGenerator, title: str, items: list[words.Item], chosen: Slice, view: View) -> None:
+    if not items:
+        return
+    with place:
+        widgets.section(title)
+        grid_widgets.items([
+            (item.text, item.value, item.url or _url(item, chosen.origin, view.filters)) for item in items
+        ])  # fmt: skip
 
 
 def _url(item: words.Item, origin: str, filters: Filters) -> str:

@@ -29,6 +29,17 @@ ORDER BY runs DESC, finding""",
     )
 
 
+def behind(origin: str) -> Query:
+    """Measured over estimated step time of every run that has an estimate, by run."""
+    return Query(
+        """SELECT run_id, time_ratio
+FROM estimator_residuals
+WHERE origin = $origin
+ORDER BY run_id""",
+        {"origin": origin},
+    )
+
+
 def problems(origin: str) -> Query:
     """One row: what went wrong without stopping anything. Files and rejects are the whole store's."""
     return Query(

@@ -58,7 +58,7 @@ def worth_running(row: Row) -> tuple[str, str]:
     """One proposal of the whole grid: where and what, then its gain and its price."""
     where = f"{row['model']} on {count(row['num_nodes'], 'node')}"
     price = f"{number(row['test_gpu_hours'], 1 if row['test_gpu_hours'] < 100 else 0)}{NBSP}GPU·h"
-    return f"{where}: {row['layout']}", f"~+{percent(row['gain'])} for {price}"
+    return f"{where}: {row['layout']}", f"~{percent(row['gain'])} more, {price}"
 
 
 def shown(candidates: pl.DataFrame) -> pl.DataFrame:

@@ -23,12 +23,13 @@ _CLOSE = 0.01  # a point of MFU: what MFU is printed to on every page
 
 @dataclass(frozen=True)
 class Item:
-    """A line of a list: what, how much, and where it leads: a cell (model, scale), or the finding or problem `key`."""
+    """A line of a list: what, how much, and where it leads: a cell (model, scale), a finding or problem, or `url`."""
 
     text: str
     value: str
     cell: tuple[str, str] | None = None
     key: str | None = None
+    url: str | None = None
 
 
 def answer(cells: pl.DataFrame) -> str:
@@ -131,6 +132,15 @@ def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
     ties = [row for row in cells.iter_rows(named=True) if row["run_id"] is not None and is_tie(row)]
     ties.sort(key=lambda row: row["margin"])
     return [Item(f"Repeat {place(row)}", f"tie, {_apart(row)}", _key(row)) for row in ties[:limit]]
+
+
+def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -> list[dict[str, Any]]:
+    """Cells whose best run is furthest behind what its hardware allows: where most can still be found.
+
+    `ratios` are rows of `queries.overview.behind`.
+    """
+    told = cells.join(ratios, on="run_id", how="inner").sort("time_ratio", "run_id", descending=[True, False])
+    return told.head(limit).to_dicts()
 
 
 def _apart(row: Mapping[str, Any]) -> str:

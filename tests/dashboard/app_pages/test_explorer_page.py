@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import duckdb
 import pytest
@@ -119,3 +122,12 @@ def test_the_recipe_is_walked_with_the_stores_own_runs(tmp_path: Path, monkeypat
     # the fastest run keeps TP inside a node, and one of five layouts does not: chance hits four in five
     assert "held in 1 of 1 cell (chance: 80 %); held in this cell" in rule
     assert "run?run=tp1" in rule
+
+
+def test_the_overview_names_what_to_run_next_and_leads_to_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = text_of(open_page(home, monkeypatch, "overview")).replace("\xa0", " ")
+    found = re.search(r'href="(explorer\?model=Llama\+3\+8B[^"]*)"[^>]*>Llama 3 8B on 2 nodes: (DP[^<]*)</a>', text)
+    assert found is not None
+    address, layout = html.unescape(found[1]), found[2]
+    query = dict(parse_qsl(address.partition("?")[2]))
+    assert layout in text_of(open_page(home, monkeypatch, "explorer", **query))

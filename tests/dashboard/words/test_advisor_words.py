@@ -62,7 +62,7 @@ def test_what_a_test_costs_and_what_is_no_candidate_is_said() -> None:
 
 def test_a_proposal_of_the_grid_says_where_and_for_how_much() -> None:
     text, value = words.worth_running(ROW)
-    assert (text, plain(value)) == ("Llama 8B on 2 nodes: DP8 TP2 PP1", "~+6.1 % for 0.1 GPU·h")
+    assert (text, plain(value)) == ("Llama 8B on 2 nodes: DP8 TP2 PP1", "~6.1 % more, 0.1 GPU·h")
 
 
 RULE = Rule("r", "s", "notes", "4.2", "throughput", "Keep TP inside a node", "TRUE", "tp <= 8")

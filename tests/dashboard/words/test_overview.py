@@ -93,3 +93,9 @@ def test_only_problems_that_happened_are_listed() -> None:
     assert [item.text for item in overview.quiet_problems(row)] == [
         "1 file could not be read at all", "26 runs kept out of every ranking", "1 run ends without a known reason",
     ]  # fmt: skip
+
+
+def test_cells_far_behind_their_hardware_are_looked_at_first() -> None:
+    cells = pl.DataFrame({"run_id": ["a", "b", "c", None], "model": ["m", "m", "m", "m"]})
+    ratios = pl.DataFrame({"run_id": ["a", "b", "c", "other"], "time_ratio": [1.1, 3.0, 1.2, 9.0]})
+    assert [row["run_id"] for row in overview.furthest_behind(cells, ratios, limit=2)] == ["b", "c"]
