@@ -20,7 +20,7 @@ import zstandard
 
 from pipeline.errors import InputError, UnreadableError, UsageError
 
-CHUNK_BYTES = 16 << 20
+CHUNK_BYTES = 12 << 20
 MARK_BYTES = 64 << 10
 _REMEMBERED_BYTES = 8 << 20  # how far back a mark can lie: an unfinished line is rarely as long
 _ZSTD_PIECE_BYTES = 8 << 10

@@ -29,7 +29,7 @@ from pipeline.sniff import SNIFF_BYTES, text_chunks
 from pipeline.store.records import Record, Records
 from schemas.scheduler import SCHEDULER_JOBS
 
-BLOCK_BYTES = 12 << 20
+BLOCK_BYTES = 8 << 20
 """Lines of many small files are sifted together up to this size; a larger file comes in several blocks."""
 
 _READ_BYTES = 8 << 20
@@ -130,7 +130,7 @@ class _State:
     def merged(self) -> engine.Extract:
         self.flush()
         self.read_sifted()
-        whole = engine.merge(self.extracts, self.dialects)
+        whole, self.extracts = engine.merge(self.extracts, self.dialects), []
         self.growing.hand_on(whole, self.nccl.frames)
         for last_line in self.unfinished_nccl:
             self.nccl.add(*last_line)

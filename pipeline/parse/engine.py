@@ -23,6 +23,9 @@ from pipeline.parse.timestamps import timestamp
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
 """Timestamps from which a run's begin and end are read."""
 
+READ_LINES = 64 << 10
+"""Lines that a dialect reads at once: each of its patterns makes a column of them."""
+
 
 @dataclass(frozen=True)
 class Extract:
@@ -55,11 +58,10 @@ class Extract:
         settle = {dialect.name: dialect.settle for dialect in self.dialects}
         owned = []
         for name, facts in self.readings.items():
-            mine = facts.map(_of_sources([source for source, owner in self.dialect_of.items() if owner == name]))
+            mine = facts.map(_of_sources({source for source, owner in self.dialect_of.items() if owner == name}))
             change = settle[name]
             owned.append(change(mine) if change else mine)
-        both = Facts.concat([*owned, Facts.only_events(self.evidence)])
-        return both.map(lambda frame: frame.sort("source", "line_no", maintain_order=True))
+        return Facts.concat([*owned, Facts.only_events(self.evidence)]).map(_in_order)
 
     def without(self, sources: Collection[int]) -> Extract:
         """As if those files had never been read."""
@@ -149,7 +151,8 @@ def read(blocks: Sequence[Sifted], dialects: Sequence[Dialect]) -> Extract:
     for dialect in dialects:
         parts = [block.candidates[dialect.name] for block in blocks if dialect.name in block.candidates]
         if parts:
-            readings[dialect.name] = _read(dialect, pl.concat(parts))
+            slices = pl.concat(parts).iter_slices(READ_LINES)
+            readings[dialect.name] = Facts.concat(_read(dialect, rows) for rows in slices)
     ends = _last(pl.concat(block.ends for block in blocks))
     edges = _outer(pl.concat(block.edges for block in blocks), ends)
     return Extract(
@@ -179,7 +182,22 @@ def _time() -> pl.Expr:
 
 
 def _of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    return lambda frame: frame.filter(pl.col("source").is_in(list(sources)) == keep)
+    """The rows of some sources, or of all others; without a copy where those are all or none."""
+    wanted = set(sources)
+
+    def chosen(frame: pl.DataFrame) -> pl.DataFrame:
+        present = set(frame["source"].unique())
+        kept = present & wanted if keep else present - wanted
+        return frame if kept == present else frame.filter(pl.col("source").is_in(list(kept)))
+
+    return chosen
+
+
+def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows in the order of their files and lines; without a copy where they are, as those of a single file."""
+    source, line_no = pl.col("source").diff(), pl.col("line_no").diff()
+    is_back = (source < 0) | ((source == 0) & (line_no < 0))
+    return frame.sort("source", "line_no", maintain_order=True) if frame.select(is_back.any()).item() else frame
 
 
 def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:

@@ -29,6 +29,9 @@ MAX_LINE_CHARS = 16_384
 MAX_LINE_BYTES = 16 << 20
 """A longer line is not even held: its head is kept and the rest is counted."""
 
+_WINDOW_BYTES = 256 << 10
+_NOWHERE = np.empty(0, dtype=np.int64)
+
 EDGE_LINES = 20
 """Lines at the beginning and the end of a file in which a timestamp is looked for, whatever they say."""
 
@@ -94,16 +97,19 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
 
 def count(data: bytes) -> int:
     """How many lines end in a block. With numpy, which compares many bytes at a time."""
-    return int(np.count_nonzero(_is_line_end(data)))
+    return sum(int(np.count_nonzero(found)) for found in _line_end_masks(data))
 
 
 def _line_ends(data: bytes) -> np.ndarray:
-    return np.flatnonzero(_is_line_end(data))
+    """Places of the line feeds."""
+    windows = enumerate(_line_end_masks(data))
+    return np.concatenate([_NOWHERE, *(np.flatnonzero(found) + number * _WINDOW_BYTES for number, found in windows)])
 
 
-def _is_line_end(data: bytes) -> np.ndarray:
-    found: np.ndarray = np.frombuffer(data, dtype=np.uint8) == ord("\n")
-    return found
+def _line_end_masks(data: bytes) -> Iterator[np.ndarray]:
+    """Which bytes are line feeds, of so many at a time that the answer stays in the processor's cache."""
+    every = np.frombuffer(data, dtype=np.uint8)
+    return (every[at : at + _WINDOW_BYTES] == ord("\n") for at in range(0, len(data), _WINDOW_BYTES))
 
 
 def _lines_of(data: bytes, ends: np.ndarray) -> pl.Series:
