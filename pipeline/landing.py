@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import io
 import os
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cache
 from stat import S_ISDIR, S_ISREG
-from typing import IO, Any, cast
+from typing import IO, cast
 
-import fsspec
 import zstandard
 
+from pipeline import remote
 from pipeline.errors import InputError, UnreadableError, UsageError
-
-CHUNK_BYTES = 12 << 20
-MARK_BYTES = 64 << 10
-_REMEMBERED_BYTES = 8 << 20  # how far back a mark can lie: an unfinished line is rarely as long
-_ZSTD_PIECE_BYTES = 8 << 10
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+from pipeline.remote import is_url
+from pipeline.tape import Mark, Tape, bytes_of_mark, decompressed
 
 
 @dataclass(frozen=True)
@@ -38,11 +30,6 @@ class Entry:
     bytes: int
     mtime: float
     is_file: bool = True
-
-
-def is_url(path: str) -> bool:
-    """Whether fsspec rather than the local file system is meant."""
-    return "://" in path
 
 
 def canonical(path: str) -> str:
@@ -72,7 +59,7 @@ def list_files(root: str) -> Iterator[Entry]:
         raise UsageError("A path is empty: is a variable unset? Give a run directory, a sweep directory or a log file.")
     path = canonical(root)
     if is_url(path):
-        yield from _list_url(path)
+        yield from (Entry(*found) for found in remote.listed(path))
         return
     try:
         stat = os.stat(path)
@@ -155,34 +142,6 @@ def _storable(path: str) -> str:
     return path
 
 
-def _list_url(root: str) -> Iterator[Entry]:
-    try:
-        filesystem, inner = fsspec.core.url_to_fs(root)
-        listed = filesystem.find(inner, detail=True)
-    except ValueError as error:
-        raise UsageError(f"Cannot read {root}: {error}. Check the URL.") from error
-    except ImportError as error:
-        raise InputError(f"Cannot list {root}: {error}. Install what it names beside sweepscope.") from error
-    except OSError as error:
-        raise InputError(f"Cannot list {root}: {error}. Check the URL and the credentials.") from error
-    if not listed:
-        raise UsageError(f"Nothing found at {root}. Check the URL.")
-    for name, info in sorted(listed.items()):
-        if not any(part.startswith(".") for part in name.removeprefix(inner).split("/")):
-            yield Entry(filesystem.unstrip_protocol(name), int(info.get("size") or 0), _modified(info))
-
-
-def _modified(info: Mapping[str, Any]) -> float:
-    """Modification time in seconds since 1970, by whatever name and type the store has for it; 0 where it has none."""
-    names = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
-    stamp = next((info[name] for name in names if info.get(name)), 0)
-    if isinstance(stamp, str):
-        stamp = datetime.fromisoformat(stamp)
-    if isinstance(stamp, datetime):
-        return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
-    return float(stamp)
-
-
 def marker_above(marker: str) -> Callable[[str], bool]:
     """Tells of a directory whether it or one above it holds a file of that name (local paths only).
 
@@ -195,18 +154,6 @@ def marker_above(marker: str) -> Callable[[str], bool]:
         return os.path.exists(os.path.join(directory, marker)) or (parent != directory and is_marked(parent))
 
     return lambda directory: not is_url(directory) and is_marked(directory)
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A place in a file, known again by the bytes before it.
-
-    `digest` is the SHA-256 of the first MARK_BYTES of the file and of the last MARK_BYTES before `offset`. A file that
-    was cut, rotated or written anew no longer has the mark. A change in between that leaves both alone goes unnoticed.
-    """
-
-    offset: int
-    digest: str
 
 
 @dataclass
@@ -227,7 +174,7 @@ class Reader:
     sha256: str | None = field(default=None, init=False)
     is_compressed: bool = field(default=False, init=False)
     _checked_bytes: int = field(default=0, init=False)
-    _tape: _Tape | None = field(default=None, init=False)
+    _tape: Tape | None = field(default=None, init=False)
 
     @property
     def position(self) -> int:
@@ -258,13 +205,11 @@ class Reader:
         except OSError:
             return False  # reading says why
         try:
-            head = raw.read(min(MARK_BYTES, mark.offset))
-            raw.seek(max(0, mark.offset - MARK_BYTES))
-            recent = raw.read(min(MARK_BYTES, mark.offset))
+            head, recent = bytes_of_mark(raw, mark.offset)
         except (OSError, ValueError, NotImplementedError):  # the three ways in which fsspec files refuse to seek
             head = recent = b""
         self._checked_bytes += len(head) + len(recent)
-        tape = _Tape(raw, size=self.size, head=head, recent=recent, start=mark.offset)
+        tape = Tape(raw, size=self.size, head=head, recent=recent, start=mark.offset)
         if tape.mark(mark.offset) != mark:
             raw.close()
             return False
@@ -272,7 +217,7 @@ class Reader:
         return True
 
     def chunks(self) -> Iterator[bytes]:
-        """Decompressed chunks of about CHUNK_BYTES.
+        """Decompressed chunks of about `tape.CHUNK_BYTES`.
 
         Raises:
             UnreadableError: the system does not let us read it.
@@ -280,11 +225,11 @@ class Reader:
         """
         is_resumed = self._tape is not None
         try:
-            tape = self._tape = self._tape or _Tape(_open(self.path), size=self.size, is_hashed=self.is_hashed)
+            tape = self._tape = self._tape or Tape(_open(self.path), size=self.size, is_hashed=self.is_hashed)
             with tape.raw:
                 self.is_compressed = not is_resumed and tape.is_compressed
                 if self.is_compressed:
-                    yield from _decompressed(tape)
+                    yield from decompressed(tape)
                     tape.drain()
                 else:
                     yield from iter(tape.chunk, b"")
@@ -301,124 +246,5 @@ class Reader:
 
 def _open(path: str) -> IO[bytes]:
     if is_url(path):
-        return cast(IO[bytes], fsspec.open(path, "rb").open())
+        return remote.opened(path)
     return cast(IO[bytes], open(path, "rb", buffering=0))  # chunks are larger than any buffer
-
-
-class _Tape(io.RawIOBase):
-    """Passes reads through, counts and hashes them, and remembers the first and the last bytes."""
-
-    def __init__(
-        self,
-        raw: IO[bytes],
-        *,
-        size: int | None = None,
-        head: bytes = b"",
-        recent: bytes = b"",
-        start: int = 0,
-        is_hashed: bool = True,
-    ) -> None:
-        self.raw, self._size, self._is_hashed = raw, size, is_hashed
-        self.start = self.position = start
-        self.head = head
-        self._recent, self._held = deque([recent]), len(recent)
-        self._digest = hashlib.sha256()
-        self._peeked = memoryview(b"")
-
-    @property
-    def magic(self) -> bytes:
-        """The next four bytes, which stay to be read."""
-        self._peeked = self._peeked or memoryview(self._take(CHUNK_BYTES))
-        return bytes(self._peeked[:4])
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether a stream that we decompress begins here. Its size is no limit then: half a stream is damaged."""
-        magic = self.magic
-        found = magic[:2] == _GZIP or magic == _ZSTD
-        self._size = None if found else self._size
-        return found
-
-    @property
-    def sha256(self) -> str:
-        """Hash of what was read."""
-        return self._digest.hexdigest()
-
-    def mark(self, offset: int) -> Mark | None:
-        begin, held_from = max(0, offset - MARK_BYTES), self.position - self._held
-        if not held_from <= begin <= offset <= self.position:
-            return None
-        before = b"".join(self._recent)[begin - held_from : offset - held_from]
-        return Mark(offset, hashlib.sha256(self.head[:offset] + before).hexdigest())
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # RawIOBase asks for any writable buffer
-        if not self._peeked:
-            self._peeked = memoryview(self._take(len(buffer)))
-        data, self._peeked = self._peeked[: len(buffer)], self._peeked[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
-
-    def chunk(self) -> bytes:
-        """The next bytes, as many as one call to the system gives; none at the end."""
-        data, self._peeked = self._peeked, memoryview(b"")
-        return bytes(data) if data else self._take(CHUNK_BYTES)
-
-    def drain(self) -> None:
-        """Read what the decompressor left unread (bytes behind the end of its stream)."""
-        while self._take(CHUNK_BYTES):
-            pass
-
-    def _take(self, count: int) -> bytes:
-        count = count if self._size is None else min(count, self._size - self.position)
-        data = self.raw.read(count) if count else b""
-        if self._is_hashed:
-            self._digest.update(data)
-        if self.position < MARK_BYTES:
-            self.head += data[: MARK_BYTES - self.position]
-        self.position += len(data)
-        self._recent.append(data)
-        self._held += len(data)
-        while self._held - len(self._recent[0]) >= _REMEMBERED_BYTES:
-            self._held -= len(self._recent.popleft())
-        return data
-
-
-def _decompressed(tape: _Tape) -> Iterator[bytes]:
-    if tape.magic[:2] == _GZIP:
-        return _read_on(cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(tape))))
-    return _zstd(_buffered(tape))
-
-
-def _buffered(tape: _Tape) -> io.BufferedReader:
-    return io.BufferedReader(tape, CHUNK_BYTES)
-
-
-def _read_on(stream: IO[bytes] | io.BufferedReader) -> Iterator[bytes]:
-    while chunk := stream.read(CHUNK_BYTES):
-        yield chunk
-
-
-def _zstd(raw: io.BufferedReader) -> Iterator[bytes]:
-    """Frames one after the other. zstandard's own stream reader takes a cut frame for the end of the file.
-
-    Raises EOFError for a cut frame.
-    """
-    frame, pending, size = None, [], 0
-    # Small pieces: a hostile one expands by up to four orders of magnitude.
-    while piece := raw.read(_ZSTD_PIECE_BYTES):
-        while piece:
-            frame = frame or zstandard.ZstdDecompressor().decompressobj()
-            data = frame.decompress(piece)
-            pending.append(data)
-            size += len(data)
-            piece, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
-        if size >= CHUNK_BYTES:
-            yield b"".join(pending)
-            pending, size = [], 0
-    if frame:
-        raise EOFError("the compressed file ends before its end-of-stream marker")
-    if size:
-        yield b"".join(pending)

@@ -12,12 +12,13 @@ import polars as pl
 
 from pipeline.discover import file_kind
 from pipeline.errors import InputError, UsageError
-from pipeline.landing import Reader, canonical, is_url, list_files
+from pipeline.landing import Reader, canonical, list_files
 from pipeline.parse import lines
 from pipeline.parse.declared.compile import compile_document, read_configuration
 from pipeline.parse.declared.document import Document
 from pipeline.parse.declared.explain import Explanation, explain
 from pipeline.parse.registry import DIALECTS
+from pipeline.remote import is_url
 from pipeline.sniff import text_chunks
 
 MAX_LOG_BYTES = 64 << 20

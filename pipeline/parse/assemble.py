@@ -15,13 +15,15 @@ import polars as pl
 from pipeline.parse import configure, health, launchers, outcome, silence, symptoms
 from pipeline.parse.attempts import number_attempts
 from pipeline.parse.combine import with_combined
-from pipeline.parse.evidence import MAX_TEXT_CHARS
+from pipeline.parse.fold_rejects import unparsed, unreadable
+from pipeline.parse.place import begun, place_events, printed, with_run
 from pipeline.parse.protocol import Dialect, Facts, marks_run
 from pipeline.parse.registry import DIALECTS
+from pipeline.parse.run_settings import configured_from, settings_of_runs, stepped
+from pipeline.parse.summary import begin_and_end, gauges, merge_peaks, planned
 from pipeline.run_id import run_id
 from pipeline.steady import summarise
 from schemas.registry import TABLES
-from schemas.vocab import REJECT_REASON_UNPARSED
 
 SOURCES = pl.Schema(
     {
@@ -77,16 +79,16 @@ def assemble(
         on=["source", "attempt_in_source"],
         maintain_order="left",
     )
-    events = _place_events(facts.events, runs, sources)
-    stated = _settings_of_runs(facts.settings, sidecars, _configured_from(runs, steps), sources)
-    stated = pl.concat([stated, _stepped(steps, stated)])
+    events = place_events(facts.events, runs, sources)
+    stated = settings_of_runs(facts.settings, sidecars, configured_from(runs, steps), sources)
+    stated = pl.concat([stated, stepped(steps, stated)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
     chosen = configure.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = configure.widen(chosen, TABLES["runs"].polars_schema)
-    peaks = _gauges(_with_run(facts.gauges, runs, sources))
-    summary = _merge_peaks(summarise(steps).join(peaks, on="run_id", how="full", coalesce=True))
+    peaks = gauges(with_run(facts.gauges, runs, sources))
+    summary = merge_peaks(summarise(steps).join(peaks, on="run_id", how="full", coalesce=True))
     rows = runs
-    for known in (wide, summary, _planned(steps), _begin_and_end(_with_run(spans, runs, sources))):
+    for known in (wide, summary, planned(steps), begin_and_end(with_run(spans, runs, sources))):
         rows = _completed(rows, known)
     # MLPerf's own lines count in UTC, and the console's around them in local time: no silence can be read from both.
     one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
@@ -94,14 +96,14 @@ def assemble(
     rows = _completed(rows, _outcomes(rows, steps, events, chosen, silences, now=now))
     found, diverged = health.findings(
         TABLES["runs"].conform(rows).with_columns(dialect=rows["dialect"]), steps, events.drop_nulls("run_id"),
-        printed=_printed(parsed, runs), silences=silences, begun=_begun(facts, runs),
+        printed=printed(parsed, runs), silences=silences, begun=begun(facts, runs),
     )  # fmt: skip
     rows = _completed(rows, diverged)
     rows = _completed(rows, launchers.first_failures(events))
     nameless = rows.filter(pl.col("job_id").is_null()).select("run_id")
     rows = _completed(rows, launchers.job_ids(events).join(nameless, on="run_id", how="semi"))
     events = health.without_symptoms(events)
-    rejects = pl.concat([_unparsed(facts.steps, sources), _unreadable(chosen)])
+    rejects = pl.concat([unparsed(facts.steps, sources), unreadable(chosen)])
     noted = configure.conflicts(chosen)
     return {
         "runs": rows,
@@ -165,121 +167,6 @@ def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _attempt_of(facts: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
-    """Facts of leading logs with the `run_id` of the attempt in whose lines they stand."""
-    starts = runs.select("source", pl.col("start_line").alias("line_no"), "run_id").sort("source", "line_no")
-    return facts.sort("source", "line_no").join_asof(
-        starts, on="line_no", by="source", strategy="backward", check_sortedness=False
-    )
-
-
-def _last_runs(runs: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    return runs.unique(key, keep="last", maintain_order=True).select(*key, pl.col("run_id").alias("last_run_id"))
-
-
-def _place_events(events: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
-    """Events with run, path and whether they stand in another file than the steps (then: the job's last attempt)."""
-    placed = _attempt_of(events, runs).join(sources.select("source", "path", "unit", "job"), on="source", how="left")
-    placed = placed.join(_last_runs(runs, ["unit", "job"]), on=["unit", "job"], how="left")
-    return placed.with_columns(
-        is_secondary=pl.col("run_id").is_null(),
-        run_id=pl.coalesce("run_id", "last_run_id"),
-        source_path=pl.col("path"),
-        text=pl.col("text").str.slice(0, MAX_TEXT_CHARS),
-    )
-
-
-def _configured_from(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """Runs with `start_line` moved up to the step before: a launch command is echoed before the trainer starts.
-
-    What fails a run stands behind its last step; what configures the next one does too.
-    """
-    last = steps.group_by("run_id").agg(last_line=pl.col("line_no").max())
-    ordered = runs.join(last, on="run_id", how="left").sort("source", "attempt_in_source")
-    behind = pl.col("last_line").shift(1).over("source") + 1
-    return ordered.with_columns(start_line=pl.min_horizontal("start_line", behind)).drop("last_line")
-
-
-def _settings_of_runs(
-    settings: pl.DataFrame, sidecars: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame
-) -> pl.DataFrame:
-    """What the run's own lines say, what the job's other logs add to that, and what stands beside the logs."""
-    own = _inherited(_attempt_of(settings, runs).drop_nulls("run_id"), runs)
-    said = ["run_id", "name", "setting_source"]
-    added = _of_other_logs(settings, runs, sources).join(own, on=said, how="anti", maintain_order="left")
-    printed = pl.concat([own, added]).join(sources.select("source", "path"), on="source", maintain_order="left")
-    beside = sidecars.join(runs.select("unit", "run_id"), on="unit", maintain_order="left")
-    columns = ["run_id", "name", "value", "setting_source", "line_no", pl.col("path").alias("source_path")]
-    return pl.concat([printed.select(columns), beside.with_columns(line_no=pl.lit(None, pl.Int64)).select(columns)])
-
-
-def _stepped(steps: pl.DataFrame, settings: pl.DataFrame) -> pl.DataFrame:
-    """That a run logged a step, as a value that `protocol.CombinedSetting` may ask for."""
-    first = steps.group_by("run_id", maintain_order=True).agg(pl.col("line_no", "source_path").first())
-    return first.with_columns(
-        name=pl.lit("arg:stepped"), value=pl.lit("yes"), setting_source=pl.lit("log_line")
-    ).select(settings.columns)
-
-
-def _inherited(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
-    """An attempt without any settings has those of the one before it in the file: a restart need not repeat them."""
-    ordered = runs.select("source", "attempt_in_source", "run_id").sort("source", "attempt_in_source")
-    is_own = pl.col("run_id").is_in(settings["run_id"].unique().to_list())
-    heirs = ordered.with_columns(
-        giver=pl.when(is_own).then("run_id").forward_fill().over("source"), is_own=is_own
-    ).filter(~pl.col("is_own") & pl.col("giver").is_not_null())
-    given = settings.rename({"run_id": "giver"}).join(
-        heirs.select("giver", "run_id"), on="giver", maintain_order="left"
-    )
-    return pl.concat([settings, given.select(settings.columns)])
-
-
-def _with_run(facts: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
-    """Facts with the run they belong to; those of a job's other logs only where the job has a single attempt."""
-    single = runs.filter(pl.len().over("unit", "job") == 1)
-    return pl.concat([_attempt_of(facts, runs).drop_nulls("run_id"), _of_other_logs(facts, single, sources)])
-
-
-def _of_other_logs(facts: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
-    """Facts of the logs that do not lead, once for every one of `runs` of their job."""
-    beside = sources.filter(pl.col("kind") == "log").join(runs, on="source", how="anti").select("source", "unit", "job")
-    owners = beside.join(runs.select("unit", "job", "run_id"), on=["unit", "job"]).select("source", "run_id")
-    return facts.join(owners, on="source", maintain_order="left")
-
-
-def _gauges(gauges: pl.DataFrame) -> pl.DataFrame:
-    """Largest observation per run, one column per gauge, suffixed so that it can be merged with the steps' own."""
-    names = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
-    return gauges.group_by("run_id").agg(
-        pl.col("value").filter(pl.col("name") == name).max().cast(pl.Int64, strict=False).alias(f"{name}_gauge")
-        for name in names
-    )
-
-
-_ROUNDING = 1.01  # step lines print memory in three digits
-
-
-def _merge_peaks(summary: pl.DataFrame) -> pl.DataFrame:
-    """A reported peak, unless a step shows more than it by more than rounding."""
-
-    def merged(name: str) -> pl.Expr:
-        reported, shown = pl.col(f"{name}_gauge"), pl.col(name)
-        return pl.when(shown <= reported * _ROUNDING).then(reported).otherwise(pl.max_horizontal(shown, reported))
-
-    names = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
-    return summary.with_columns(merged(name).alias(name) for name in names).drop(f"{name}_gauge" for name in names)
-
-
-def _planned(steps: pl.DataFrame) -> pl.DataFrame:
-    return steps.group_by("run_id").agg(steps_planned=pl.col("steps_planned").max())
-
-
-def _begin_and_end(spans: pl.DataFrame) -> pl.DataFrame:
-    """First and last timestamp in the order of the lines: dates in the text (of a build, of a licence) lie between."""
-    both = spans.group_by("run_id").agg(started_at=pl.col("ts").first(), ended_at=pl.col("ts").last())
-    return both.with_columns(ended_at=pl.when(pl.col("ended_at") >= pl.col("started_at")).then("ended_at"))
-
-
 def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """`rows` with the columns of `known` (one row per `run_id`); where both have a value, that of `known` counts."""
     both = [name for name in known.columns if name in rows.columns and name != "run_id"]
@@ -287,24 +174,6 @@ def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(pl.coalesce(f"{name}_known", name).alias(name) for name in both).drop(
         f"{name}_known" for name in both
     )
-
-
-def _printed(parsed: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
-    """Step lines of every rank with their run, of files in which several ranks print."""
-    many = parsed.group_by("source").agg(pl.col("rank").n_unique()).filter(pl.col("rank") > 1)
-    mine = parsed.join(many, on="source", how="semi")
-    return _attempt_of(mine, runs).join(runs.select("run_id", source_path="path"), on="run_id", maintain_order="left")
-
-
-def _begun(facts: Facts, runs: pl.DataFrame) -> pl.DataFrame:
-    """First line of each run that its trainer printed: a launch, an argument or a step."""
-    said = [
-        facts.events.filter(pl.col("kind") == "launch"),
-        facts.settings.filter(pl.col("setting_source") == "argument_dump"),
-        facts.steps,
-    ]
-    first = pl.concat(frame.select("source", "line_no") for frame in said).unique()
-    return _attempt_of(first, runs).drop_nulls("run_id").group_by("run_id").agg(first_line=pl.col("line_no").min())
 
 
 def _outcomes(
@@ -341,25 +210,3 @@ def _outcomes(
     )  # fmt: skip
     seen = events.drop_nulls("run_id").select(pl.col("run_id").alias("key"), "line_no", "kind", "text", "is_secondary")
     return outcome.classify(attempts, seen, now=now).rename({"key": "run_id"})
-
-
-def _unparsed(steps: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
-    bad = steps.filter(pl.col("step").is_null()).join(sources.select("source", "path"), on="source")
-    return TABLES["rejects"].conform(
-        bad.select(
-            pl.col("path").alias("file"), "line_no",
-            table=pl.lit("steps"), column=pl.lit("step"), reason=pl.lit(REJECT_REASON_UNPARSED),
-            raw=pl.col("text").str.slice(0, MAX_TEXT_CHARS),
-        )
-    )  # fmt: skip
-
-
-def _unreadable(chosen: pl.DataFrame) -> pl.DataFrame:
-    bad = configure.unreadable(chosen, TABLES["runs"].polars_schema)
-    return TABLES["rejects"].conform(
-        bad.select(
-            pl.col("source_path").alias("file"), "line_no",
-            table=pl.lit("runs"), column=pl.col("name"), reason=pl.lit("the value cannot be read as its type"),
-            raw=pl.col("value").str.slice(0, MAX_TEXT_CHARS),
-        )
-    )  # fmt: skip

@@ -10,11 +10,11 @@ from unittest.mock import patch
 import fsspec
 import polars as pl
 
-from pipeline import ingest, landing, read
+from pipeline import ingest, read_state, tape
 from pipeline.discover import discover
 from pipeline.landing import list_files
 from pipeline.parse.assemble import assemble
-from pipeline.read import Batch
+from pipeline.read import Batch, read_batch
 
 LATER = datetime(2035, 1, 1)
 """A moment at which every file is stale."""
@@ -33,8 +33,11 @@ def batches_of(
         store.pipe(f"{root}/sweep/{name}", content.encode() if isinstance(content, str) else content)
     try:
         found = discover(list_files(f"memory:/{root}"), is_simulated=lambda _place: False)
-        with patch.object(landing, "CHUNK_BYTES", chunk_bytes), patch.object(read, "BLOCK_BYTES", block_bytes):
-            return [read.read_batch(part) for part in ingest.batches(found, units=units)]
+        with (
+            patch.object(tape, "CHUNK_BYTES", chunk_bytes),
+            patch.multiple(read_state, BLOCK_BYTES=block_bytes, READ_BYTES=2 * block_bytes),
+        ):
+            return [read_batch(part) for part in ingest.batches(found, units=units)]
     finally:
         store.rm(root, recursive=True)
 

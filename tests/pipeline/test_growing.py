@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline import ingest, landing
+from pipeline import ingest, tape
 from pipeline.discover import discover
 from pipeline.landing import list_files
 from pipeline.parse.outcome import STALE_AFTER
@@ -75,7 +75,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setattr(landing, "MARK_BYTES", 64)
+    monkeypatch.setattr(tape, "MARK_BYTES", 64)
     return Place(tmp_path)
 
 

@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,7 +17,7 @@ import fsspec
 import pytest
 import zstandard
 
-from pipeline import landing
+from pipeline import landing, remote, tape
 from pipeline.errors import InputError, SweepscopeError, UsageError
 from pipeline.landing import Reader, list_files, marker_above
 
@@ -180,7 +181,7 @@ class TestUrls:
     def test_a_protocol_whose_package_is_missing_is_named(self) -> None:
         missing = ImportError("Install s3fs to access S3")
         with (
-            patch.object(landing.fsspec.core, "url_to_fs", side_effect=missing),
+            patch.object(remote.fsspec.core, "url_to_fs", side_effect=missing),
             pytest.raises(InputError, match="Install s3fs"),
         ):
             list(list_files("s3://bucket/x"))
@@ -189,15 +190,15 @@ class TestUrls:
         ("info", "seconds"),
         [
             ({"mtime": 12.5}, 12.5),
-            ({"LastModified": landing.datetime(2026, 1, 1, tzinfo=landing.UTC)}, 1767225600.0),
+            ({"LastModified": datetime(2026, 1, 1, tzinfo=UTC)}, 1767225600.0),
             ({"updated": "2026-01-01T00:00:00Z"}, 1767225600.0),
-            ({"created": landing.datetime(2026, 1, 1)}, 1767225600.0),
+            ({"created": datetime(2026, 1, 1)}, 1767225600.0),
             ({}, 0.0),
             ({"mtime": None}, 0.0),
         ],
     )
     def test_every_stores_idea_of_a_time(self, info: dict[str, object], seconds: float) -> None:
-        assert landing._modified(info) == seconds
+        assert remote.modified(info) == seconds
 
 
 class TestReading:
@@ -212,7 +213,7 @@ class TestReading:
         }.items():
             (tmp_path / name).write_bytes(data)
             reader = Reader(str(tmp_path / name))
-            with patch.object(landing, "CHUNK_BYTES", chunk):
+            with patch.object(tape, "CHUNK_BYTES", chunk):
                 assert b"".join(reader.chunks()) == LOG
             assert reader.sha256 == hashlib.sha256(data).hexdigest()
 
@@ -277,7 +278,7 @@ class TestReading:
         path = tmp_path / "a.log"
         path.write_bytes(LOG)
         reader = Reader(str(path))
-        with patch.object(landing, "CHUNK_BYTES", 1000):
+        with patch.object(tape, "CHUNK_BYTES", 1000):
             next(reader.chunks())
         assert reader.sha256 is None
 
@@ -319,7 +320,7 @@ class TestMarks:
         assert half is not None
         reader = Reader(str(path))
         assert reader.resume(half)
-        with patch.object(landing, "CHUNK_BYTES", 1000):
+        with patch.object(tape, "CHUNK_BYTES", 1000):
             list(reader.chunks())
         assert reader.mark(reader.position) == self.read(str(path)).mark(27_000)
 
@@ -333,7 +334,7 @@ class TestMarks:
     def test_a_place_too_far_back_has_no_mark(self, tmp_path: Path) -> None:
         path = tmp_path / "a.log"
         path.write_bytes(bytes(30_000))
-        with patch.multiple(landing, _REMEMBERED_BYTES=2_000, CHUNK_BYTES=1_000, MARK_BYTES=100):
+        with patch.multiple(tape, _REMEMBERED_BYTES=2_000, CHUNK_BYTES=1_000, MARK_BYTES=100):
             reader = self.read(str(path))
             assert reader.mark(10_000) is None
             assert reader.mark(29_000) is not None

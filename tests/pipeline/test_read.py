@@ -11,8 +11,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import read
+from pipeline import read_beside
 from pipeline.parse.registry import current_versions
+from pipeline.read import read_batch
 from schemas.vocab import FILE_STATUS
 from tests.pipeline.landed import Tables, batch_of, tables_of
 from tests.pipeline.parse.test_assemble import config, line, log
@@ -27,7 +28,7 @@ def ledger(tables: Tables) -> dict[str, tuple[str, str | None, str | None]]:
 
 
 def test_an_empty_batch() -> None:
-    batch = read.read_batch(batch_of({"a.log": "x"}).sources.clear().select("path", "unit", "job", "kind").with_columns(
+    batch = read_batch(batch_of({"a.log": "x"}).sources.clear().select("path", "unit", "job", "kind").with_columns(
         bytes=pl.lit(0, pl.Int64), mtime=pl.lit(0.0), run_dir=pl.lit(""), sweep=pl.lit(""), origin=pl.lit("measured"),
     ))  # fmt: skip
     assert batch.files.is_empty()
@@ -113,13 +114,13 @@ def test_line_numbers_go_on_over_blocks() -> None:
 def test_progress_is_told_of_every_file() -> None:
     told: list[tuple[str, int]] = []
     found = batch_of({"a.log": LOG, "b.bin": "xyz"}).files
-    read.read_batch(found.select("path", "unit", "job", "kind", "bytes", "mtime", "run_dir", "sweep", "origin"),
+    read_batch(found.select("path", "unit", "job", "kind", "bytes", "mtime", "run_dir", "sweep", "origin"),
                     on_file=lambda path, size: told.append((path, size)))  # fmt: skip
     assert [size for _, size in told] == found["bytes"].to_list()
 
 
 def test_a_configuration_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "_TABLE_LIMIT_BYTES", 100)
+    monkeypatch.setattr(read_beside, "_TABLE_LIMIT_BYTES", 100)
     tables = tables_of({"r/config.json": config() + " " * 200, "r/log_1.out": LOG})
     status, _, error = ledger(tables)["r/config.json"]
     assert status == "rejected"

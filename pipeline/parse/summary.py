@@ -1,0 +1,39 @@
+"""What the facts of a run come to: peaks, planned steps, begin and end."""
+
+from __future__ import annotations
+
+import polars as pl
+
+
+def gauges(gauges: pl.DataFrame) -> pl.DataFrame:
+    """Largest observation per run, one column per gauge, suffixed so that it can be merged with the steps' own."""
+    names = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
+    return gauges.group_by("run_id").agg(
+        pl.col("value").filter(pl.col("name") == name).max().cast(pl.Int64, strict=False).alias(f"{name}_gauge")
+        for name in names
+    )
+
+
+_ROUNDING = 1.01  # step lines print memory in three digits
+
+
+def merge_peaks(summary: pl.DataFrame) -> pl.DataFrame:
+    """A reported peak, unless a step shows more than it by more than rounding."""
+
+    def merged(name: str) -> pl.Expr:
+        reported, shown = pl.col(f"{name}_gauge"), pl.col(name)
+        return pl.when(shown <= reported * _ROUNDING).then(reported).otherwise(pl.max_horizontal(shown, reported))
+
+    names = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
+    return summary.with_columns(merged(name).alias(name) for name in names).drop(f"{name}_gauge" for name in names)
+
+
+def planned(steps: pl.DataFrame) -> pl.DataFrame:
+    """The most steps that a run says it will take."""
+    return steps.group_by("run_id").agg(steps_planned=pl.col("steps_planned").max())
+
+
+def begin_and_end(spans: pl.DataFrame) -> pl.DataFrame:
+    """First and last timestamp in the order of the lines: dates in the text (of a build, of a licence) lie between."""
+    both = spans.group_by("run_id").agg(started_at=pl.col("ts").first(), ended_at=pl.col("ts").last())
+    return both.with_columns(ended_at=pl.when(pl.col("ended_at") >= pl.col("started_at")).then("ended_at"))

@@ -1,0 +1,132 @@
+"""Read what lies beside the logs: configurations, tables of runs and jobs, recordings of memory, dumps."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import polars as pl
+
+from pipeline import read_scheduler
+from pipeline.errors import InputError
+from pipeline.landing import Reader
+from pipeline.memory.gpu_samples import is_samples
+from pipeline.memory.sources import read_memory_file
+from pipeline.parse.folder_name import read_folder_name
+from pipeline.parse.protocol import Dialect
+from pipeline.parse.registry import TABLES
+from pipeline.parse.scheduler import SchedulerTable
+from pipeline.read_state import State
+from pipeline.run_id import run_id
+from pipeline.sniff import SNIFF_BYTES
+from schemas.scheduler import SCHEDULER_JOBS
+
+_TABLE_LIMIT_BYTES = 256 << 20
+
+
+def read_dump(source: int, reader: Reader, state: State) -> dict[str, object]:
+    """The records of a flight recorder. Raises ValueError for a file that is no dump."""
+    path = reader.path
+    if broken := state.nccl.add_dump(source, path, b"".join(_limited(reader.chunks(), path))):
+        state.reject(path, None, "not a record", f"{broken:,} entries", table="flight_records")
+    return {"parser": "nccl"}
+
+
+def read_jobs(jobs: SchedulerTable, row: dict[str, object], chunks: Iterable[bytes], state: State) -> dict[str, object]:
+    """A scheduler's table of jobs."""
+    path = str(row["path"])
+    found, rejects = read_scheduler.read_table(jobs, _limited(chunks, path), path=path, run_dir=str(row["run_dir"]))
+    state.other.setdefault(SCHEDULER_JOBS.name, []).append(found)
+    state.rejects += rejects.to_dicts()
+    return {"kind": "scheduler", "parser": "scheduler"}
+
+
+def _limited(chunks: Iterable[bytes], path: str) -> Iterator[bytes]:
+    total = 0
+    for chunk in chunks:
+        total += len(chunk)
+        if total > _TABLE_LIMIT_BYTES:
+            raise InputError(f"{path} is larger than 256 MiB, too large for a configuration or a table. Split it.")
+        yield chunk
+
+
+def read_sidecar(row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+    """A configuration or a status, whose settings hold for the whole unit."""
+    text = b"".join(_limited(reader.chunks(), reader.path)).decode("utf-8-sig", "replace")
+    parser, settings = _read_sidecar(reader.path, text, state.dialects)
+    unit = str(row["unit"])
+    state.sidecars += [
+        {"unit": unit, "path": reader.path, "name": name, "value": value, "setting_source": "config_file"}
+        for name, value in settings.items()
+    ]
+    return {"parser": parser}
+
+
+def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[str, dict[str, str]]:
+    """Dialect name and settings of the first sidecar reader that accepts the text.
+
+    Raises ValueError when none does, with the last reader's reason.
+    """
+    name, reason = path.rsplit("/", 1)[-1].lower(), "no reader for this file"
+    for dialect in dialects:
+        for sidecar in dialect.sidecars:
+            if fnmatch.fnmatch(name, sidecar.pattern):
+                try:
+                    return dialect.name, dict(sidecar.read(text))
+                except ValueError as error:
+                    reason = str(error)
+    raise ValueError(reason)
+
+
+def read_table(row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+    """One run per row; a row's id is its line. Other CSV files are left after their first bytes."""
+    path, chunks = reader.path, reader.chunks()
+    head = next(chunks, b"")
+    table = next((t for t in TABLES if t.matches(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))), None)
+    if jobs := read_scheduler.recognise(head):
+        return read_jobs(jobs, row, itertools.chain([head], chunks), state)
+    if table is None:
+        if is_samples(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
+            return read_memory(row, reader, itertools.chain([head], chunks), state)
+        return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
+    text = b"".join(_limited(itertools.chain([head], chunks), path)).decode("utf-8-sig", "replace")
+    rows, rejects = table.read(text)
+    ids = [run_id(path, f"line {line_no}") for line_no in rows["line_no"].to_list()]
+    state.tables.append(
+        rows.with_columns(
+            pl.Series("run_id", ids, dtype=pl.String), attempt=pl.lit(1, pl.Int64), source_path=pl.lit(path),
+            run_dir=pl.lit(row["run_dir"]), sweep=pl.lit(row["sweep"]), origin=pl.lit(row["origin"]),
+            framework=pl.lit(table.framework), parser=pl.lit(table.name),
+            parser_version=pl.lit(table.version, pl.Int64),
+        )
+    )  # fmt: skip
+    for r in rejects.iter_rows(named=True):
+        state.reject(path, r["line_no"], r["reason"], r["raw"], table="runs")
+    return {"parser": table.name}
+
+
+def read_memory(row: dict[str, object], reader: Reader, chunks: Iterable[bytes], state: State) -> dict[str, object]:
+    """A recording of GPU memory, of any of the kinds that `pipeline.memory` knows."""
+    found = read_memory_file(reader.path, chunks, row)
+    for name, frame in found.tables.items():
+        state.other.setdefault(name, []).append(frame)
+    for line, reason, raw in found.rejects:
+        state.reject(reader.path, line, reason, raw, table=found.table)
+    return {"parser": found.parser, **({"status": "skipped", "error": found.skipped} if found.skipped else {})}
+
+
+def folder_names(sources: pl.DataFrame) -> list[dict[str, str]]:
+    """Settings in the name of the run directory, else of the directory and file of a lone log; one set per unit."""
+    found: list[dict[str, str]] = []
+    units = sources.filter(pl.col("kind") == "log").unique("unit", keep="first", maintain_order=True)
+    for unit, run_dir, path in units.select("unit", "run_dir", "path").iter_rows():
+        names = [run_dir] if unit == run_dir else [run_dir, path]
+        merged: dict[str, str] = {}
+        for name in names:
+            merged |= read_folder_name(name.rsplit("/", 1)[-1])
+        found += [
+            {"unit": unit, "path": run_dir, "name": key, "value": value, "setting_source": "folder_name"}
+            for key, value in merged.items()
+        ]
+    return found

@@ -1,0 +1,82 @@
+"""Read one log: from its beginning, or from where the last ingest stopped."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from pipeline import read_scheduler
+from pipeline.growing import can_grow
+from pipeline.landing import Reader
+from pipeline.parse import lines
+from pipeline.read_beside import read_jobs
+from pipeline.read_state import State
+from pipeline.sniff import text_chunks
+from pipeline.store.records import Record
+
+
+def read_log(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+    """A log, or a scheduler's table under the name of one."""
+    if before := state.growing.resume(row, reader):
+        return _read_lines(source, row, reader, reader.chunks(), state, before=before)
+    chunks = text_chunks(reader.path, reader.chunks())
+    head = next(chunks, b"")
+    whole = itertools.chain([head], chunks)
+    if jobs := read_scheduler.recognise(head):
+        return read_jobs(jobs, row, whole, state)
+    return _read_lines(source, row, reader, whole, state)
+
+
+def _read_lines(
+    source: int,
+    row: dict[str, object],
+    reader: Reader,
+    chunks: Iterable[bytes],
+    state: State,
+    *,
+    before: Record | None = None,
+) -> dict[str, object]:
+    if before:
+        state.restore(source, before)
+    is_watched = state.growing.is_watched(row, before)
+    if is_watched:
+        state.partial.add(source)
+    cut_lines, line = (list(before.cut_lines), before.next_line) if before else ([], 1)
+    last, last_bytes, only_nccl = b"", 0, row["kind"] == "nccl"
+    whole, whole_line = b"", line  # the last block that ends with a line feed, and its first line
+    for data, first_line, left_out in lines.blocks(chunks, line):
+        if not data.endswith(b"\n"):
+            last, last_bytes = data, len(data) + left_out
+        else:
+            state.add(source, data, first_line, only_nccl=only_nccl)
+            whole, whole_line = data, first_line
+        if left_out:
+            cut_lines.append((first_line, left_out))
+    line = whole_line + lines.count(whole)
+    grows = before.can_grow if before else can_grow(reader)
+    offset = reader.position - last_bytes if grows else None
+    whole_lines = tuple(cut for cut in cut_lines if cut[0] < line)
+    record = _record(reader, offset, line, whole_lines, before) if is_watched else None
+    is_kept = record is not None and record.can_grow
+    if last and not is_kept:
+        state.add(source, last, line, only_nccl=only_nccl)
+    state.growing.take(source, reader, record, before)
+    if last and is_kept:
+        state.add_unfinished(source, last, line, only_nccl=only_nccl)
+    for number, left_out in cut_lines:
+        state.reject(reader.path, number, "a line of over 16 MiB was cut", f"{left_out:,} bytes not read")
+    kind = {"kind": "nccl", "parser": "nccl"} if only_nccl else {"kind": "log"}
+    return {**kind, "sha256": record.sha256 if record else reader.sha256, "offset_bytes": offset}
+
+
+def _record(
+    reader: Reader, offset: int | None, line: int, cut_lines: tuple[tuple[int, int], ...], before: Record | None
+) -> Record | None:
+    """How far a log was read; None when its last line is so long that its beginning is not remembered."""
+    end = reader.mark(reader.position)
+    mark = end if offset is None else reader.mark(offset)
+    if mark is None or end is None:
+        return None
+    is_as_before = before is not None and before.end == end
+    sha256 = before.sha256 if before and is_as_before else reader.sha256
+    return Record(mark, end, sha256, can_grow=offset is not None, next_line=line, cut_lines=cut_lines)

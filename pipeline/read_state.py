@@ -1,0 +1,112 @@
+"""What accumulates while the files of a batch are read: lines wait until there are enough of them for a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from pipeline.growing import Growing, facts_of
+from pipeline.parse import engine, lines
+from pipeline.parse.protocol import Dialect
+from pipeline.parse.sift import Sifted, sift
+from pipeline.read_nccl import NcclReader
+from pipeline.store.records import Record
+
+BLOCK_BYTES = 8 << 20
+"""Lines of many small files are sifted together up to this size; a larger file comes in several blocks."""
+
+READ_BYTES = 8 << 20
+"""What is left of several blocks is read together from this size on."""
+
+
+@dataclass
+class State:
+    """What the files so far have said, and what is still to be read of them."""
+
+    dialects: Sequence[Dialect]
+    growing: Growing
+    pending: list[tuple[int, bytes, int]] = field(default_factory=list)
+    pending_bytes: int = 0
+    sifted: list[Sifted] = field(default_factory=list)
+    extracts: list[engine.Extract] = field(default_factory=list)
+    unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
+    unfinished_nccl: list[tuple[int, bytes, int]] = field(default_factory=list)
+    partial: set[int] = field(default_factory=set)
+    settled: dict[int, str] = field(default_factory=dict)
+    unread: set[int] = field(default_factory=set)
+    sidecars: list[dict[str, str]] = field(default_factory=list)
+    tables: list[pl.DataFrame] = field(default_factory=list)
+    files: list[dict[str, object]] = field(default_factory=list)
+    rejects: list[dict[str, object]] = field(default_factory=list)
+    other: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
+    nccl: NcclReader = field(default_factory=NcclReader)
+
+    def add(self, source: int, data: bytes, first_line: int, *, only_nccl: bool = False) -> None:
+        self.nccl.add(source, data, first_line)
+        if only_nccl:
+            return
+        self.pending.append((source, data, first_line))
+        self.pending_bytes += len(data)
+        if self.pending_bytes >= BLOCK_BYTES:
+            self.partial.add(source)  # whether it ends here is not known yet
+            self.flush()
+
+    def restore(self, source: int, record: Record) -> None:
+        """Take over what the lines before said."""
+        said = facts_of(record, source, self.dialects)
+        self.extracts.append(said)
+        self.settled |= said.settled
+        self.nccl.restore(source, record.nccl)
+
+    def add_unfinished(self, source: int, data: bytes, line: int, *, only_nccl: bool) -> None:
+        """The last line of a log of which the others are kept for the next ingest, without this one."""
+        self.unfinished_nccl.append((source, data, line))
+        if not only_nccl:
+            self.unfinished.append((source, data, line))
+
+    def flush(self) -> None:
+        """Sift the lines that are there, and read what is left of them once that is worth a reading."""
+        if self.pending:
+            block = lines.split_many(self.pending)
+            self.pending, self.pending_bytes = [], 0
+            self.sifted.append(sift(block, self.dialects, partial=self.partial, known=self.settled))
+            if unsettled := self.partial - set(self.settled):
+                settled = engine.settled_by([*self.extracts, *self.sifted], self.dialects)
+                self.settled |= {source: name for source, name in settled.items() if source in unsettled}
+            if sum(part.text_bytes for part in self.sifted) >= READ_BYTES:
+                self.read_sifted()
+            else:
+                self.sifted[-1] = self.sifted[-1].owned()
+
+    def read_sifted(self) -> None:
+        """Turn what was sifted so far into facts."""
+        if self.sifted:
+            self.extracts.append(engine.read(self.sifted, self.dialects))
+            self.sifted = []
+
+    def discard(self, source: int) -> None:
+        """Forget a file that turned out to be unreadable after some of its lines had been read."""
+        self.pending = [part for part in self.pending if part[0] != source]
+        self.nccl.discard(source)
+        self.unread.add(source)
+
+    def merged(self) -> engine.Extract:
+        self.flush()
+        self.read_sifted()
+        whole, self.extracts = engine.merge(self.extracts, self.dialects), []
+        self.growing.hand_on(whole, self.nccl.frames)
+        for last_line in self.unfinished_nccl:
+            self.nccl.add(*last_line)
+        if self.unfinished:
+            block = lines.split_many(self.unfinished)
+            last_lines = engine.extract(block, self.dialects, partial=self.partial, known=self.settled)
+            whole = engine.merge([whole, last_lines], self.dialects)
+        return whole.without(self.unread) if self.unread else whole
+
+    def reject(self, path: str, line_no: int | None, reason: str, raw: str, *, table: str = "steps") -> None:
+        """Note what could not be read, and why."""
+        self.rejects.append(
+            {"file": path, "line_no": line_no, "table": table, "column": None, "reason": reason, "raw": raw}
+        )

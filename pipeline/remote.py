@@ -1,0 +1,57 @@
+"""Files behind a URL, by whatever file system fsspec knows for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import IO, Any, cast
+
+import fsspec
+
+from pipeline.errors import InputError, UsageError
+
+
+def is_url(path: str) -> bool:
+    """Whether fsspec rather than the local file system is meant."""
+    return "://" in path
+
+
+def listed(root: str) -> Iterator[tuple[str, int, float]]:
+    """Address, size in bytes and modification time (seconds since 1970) of every file at or below a URL.
+
+    Hidden files and directories are left out.
+
+    Raises:
+        UsageError: the URL cannot be understood, or nothing is there.
+        InputError: it cannot be listed.
+    """
+    try:
+        filesystem, inner = fsspec.core.url_to_fs(root)
+        listed = filesystem.find(inner, detail=True)
+    except ValueError as error:
+        raise UsageError(f"Cannot read {root}: {error}. Check the URL.") from error
+    except ImportError as error:
+        raise InputError(f"Cannot list {root}: {error}. Install what it names beside sweepscope.") from error
+    except OSError as error:
+        raise InputError(f"Cannot list {root}: {error}. Check the URL and the credentials.") from error
+    if not listed:
+        raise UsageError(f"Nothing found at {root}. Check the URL.")
+    for name, info in sorted(listed.items()):
+        if not any(part.startswith(".") for part in name.removeprefix(inner).split("/")):
+            yield filesystem.unstrip_protocol(name), int(info.get("size") or 0), modified(info)
+
+
+def modified(info: Mapping[str, Any]) -> float:
+    """Modification time in seconds since 1970, by whatever name and type the store has for it; 0 where it has none."""
+    names = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+    stamp = next((info[name] for name in names if info.get(name)), 0)
+    if isinstance(stamp, str):
+        stamp = datetime.fromisoformat(stamp)
+    if isinstance(stamp, datetime):
+        return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
+    return float(stamp)
+
+
+def opened(url: str) -> IO[bytes]:
+    """The file behind a URL. Raises OSError."""
+    return cast(IO[bytes], fsspec.open(url, "rb").open())

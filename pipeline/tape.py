@@ -1,0 +1,158 @@
+"""Reading forward through one file: counted, hashed, decompressed, with marks by which a place is known again."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, cast
+
+import zstandard
+
+CHUNK_BYTES = 12 << 20
+MARK_BYTES = 64 << 10
+_REMEMBERED_BYTES = 8 << 20  # how far back a mark can lie: an unfinished line is rarely as long
+_ZSTD_PIECE_BYTES = 8 << 10
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place in a file, known again by the bytes before it.
+
+    `digest` is the SHA-256 of the first MARK_BYTES of the file and of the last MARK_BYTES before `offset`. A file that
+    was cut, rotated or written anew no longer has the mark. A change in between that leaves both alone goes unnoticed.
+    """
+
+    offset: int
+    digest: str
+
+
+def bytes_of_mark(raw: IO[bytes], offset: int) -> tuple[bytes, bytes]:
+    """The first MARK_BYTES of a file and the last ones before `offset`, where `raw` then stands. Raises OSError."""
+    head = raw.read(min(MARK_BYTES, offset))
+    raw.seek(max(0, offset - MARK_BYTES))
+    return head, raw.read(min(MARK_BYTES, offset))
+
+
+class Tape(io.RawIOBase):
+    """Passes reads through, counts and hashes them, and remembers the first and the last bytes."""
+
+    def __init__(
+        self,
+        raw: IO[bytes],
+        *,
+        size: int | None = None,
+        head: bytes = b"",
+        recent: bytes = b"",
+        start: int = 0,
+        is_hashed: bool = True,
+    ) -> None:
+        self.raw, self._size, self._is_hashed = raw, size, is_hashed
+        self.start = self.position = start
+        self.head = head
+        self._recent, self._held = deque([recent]), len(recent)
+        self._digest = hashlib.sha256()
+        self._peeked = memoryview(b"")
+
+    @property
+    def magic(self) -> bytes:
+        """The next four bytes, which stay to be read."""
+        self._peeked = self._peeked or memoryview(self._take(CHUNK_BYTES))
+        return bytes(self._peeked[:4])
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether a stream that we decompress begins here. Its size is no limit then: half a stream is damaged."""
+        magic = self.magic
+        found = magic[:2] == _GZIP or magic == _ZSTD
+        self._size = None if found else self._size
+        return found
+
+    @property
+    def sha256(self) -> str:
+        """Hash of what was read."""
+        return self._digest.hexdigest()
+
+    def mark(self, offset: int) -> Mark | None:
+        begin, held_from = max(0, offset - MARK_BYTES), self.position - self._held
+        if not held_from <= begin <= offset <= self.position:
+            return None
+        before = b"".join(self._recent)[begin - held_from : offset - held_from]
+        return Mark(offset, hashlib.sha256(self.head[:offset] + before).hexdigest())
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # RawIOBase asks for any writable buffer
+        if not self._peeked:
+            self._peeked = memoryview(self._take(len(buffer)))
+        data, self._peeked = self._peeked[: len(buffer)], self._peeked[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+    def chunk(self) -> bytes:
+        """The next bytes, as many as one call to the system gives; none at the end."""
+        data, self._peeked = self._peeked, memoryview(b"")
+        return bytes(data) if data else self._take(CHUNK_BYTES)
+
+    def drain(self) -> None:
+        """Read what the decompressor left unread (bytes behind the end of its stream)."""
+        while self._take(CHUNK_BYTES):
+            pass
+
+    def _take(self, count: int) -> bytes:
+        count = count if self._size is None else min(count, self._size - self.position)
+        data = self.raw.read(count) if count else b""
+        if self._is_hashed:
+            self._digest.update(data)
+        if self.position < MARK_BYTES:
+            self.head += data[: MARK_BYTES - self.position]
+        self.position += len(data)
+        self._recent.append(data)
+        self._held += len(data)
+        while self._held - len(self._recent[0]) >= _REMEMBERED_BYTES:
+            self._held -= len(self._recent.popleft())
+        return data
+
+
+def decompressed(tape: Tape) -> Iterator[bytes]:
+    """Chunks of the gzip or zstd stream on a tape. Raises what the decompressor does, and EOFError for a cut frame."""
+    if tape.magic[:2] == _GZIP:
+        return _read_on(cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(tape))))
+    return _zstd(_buffered(tape))
+
+
+def _buffered(tape: Tape) -> io.BufferedReader:
+    return io.BufferedReader(tape, CHUNK_BYTES)
+
+
+def _read_on(stream: IO[bytes] | io.BufferedReader) -> Iterator[bytes]:
+    while chunk := stream.read(CHUNK_BYTES):
+        yield chunk
+
+
+def _zstd(raw: io.BufferedReader) -> Iterator[bytes]:
+    """Frames one after the other. zstandard's own stream reader takes a cut frame for the end of the file.
+
+    Raises EOFError for a cut frame.
+    """
+    frame, pending, size = None, [], 0
+    # Small pieces: a hostile one expands by up to four orders of magnitude.
+    while piece := raw.read(_ZSTD_PIECE_BYTES):
+        while piece:
+            frame = frame or zstandard.ZstdDecompressor().decompressobj()
+            data = frame.decompress(piece)
+            pending.append(data)
+            size += len(data)
+            piece, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+        if size >= CHUNK_BYTES:
+            yield b"".join(pending)
+            pending, size = [], 0
+    if frame:
+        raise EOFError("the compressed file ends before its end-of-stream marker")
+    if size:
+        yield b"".join(pending)
