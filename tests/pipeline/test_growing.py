@@ -219,7 +219,7 @@ class TestReadingOn:
         assert tables["steps"].select("step", "line_no").rows() == [(1, 1), (2, 2), (3, 3), (4, 5), (5, 6)]
 
     def test_after_an_unfinished_line_too_long_to_remember_reading_starts_anew(self, place: Place) -> None:
-        place.write("a.log", log(1, 3).encode() + b"x" * (17 << 20))
+        place.write("a.log", log(1, 3).encode() + b"x" * (25 << 20))
         place.read_on()
         place.append("a.log", "\n" + line(4))
         tables = place.read_on()

@@ -148,6 +148,14 @@ class TestLayout:
         lines = pl.DataFrame({"text": ["end: 5 x"] * 300})
         assert extract_each(lines, {"mark": r"end: \d+( *?) x"})["mark"].to_list() == [""] * 300
 
+    def test_a_layout_known_from_other_lines_serves_these_too(self) -> None:
+        patterns = {"x": r"x=(\d+)", "y": r" y=(\d+(?:\.\d+)?)"}
+        first, second = ([f"x={i * scale} y={i}.5" for i in range(300)] for scale in (1, 1_000_000))
+        for texts in (first, second, second + ["x=1 y=2.55", "x=1 y=2", "x= y=2.5", "x=1  y=2.5"] * 100):
+            lines = pl.DataFrame({"text": texts})
+            assert extract_each(lines, patterns).equals(one_by_one(lines, patterns))
+        assert len(layouts._known[tuple(patterns.items())]) <= layouts._MAX_KNOWN
+
     def test_lines_of_many_layouts_keep_their_order(self) -> None:
         texts = [f"kind {'abcdefghijklmnopqrst'[i % 20]} value {i}" for i in range(5_000)]
         lines = pl.DataFrame({"text": texts})
