@@ -47,10 +47,14 @@ class State:
         self.nccl.add(source, data, first_line)
         if only_nccl:
             return
+        if self.pending_bytes >= BLOCK_BYTES:
+            if self.pending[-1][0] == source:
+                self.partial.add(source)
+            self.flush()
         self.pending.append((source, data, first_line))
         self.pending_bytes += len(data)
-        if self.pending_bytes >= BLOCK_BYTES:
-            self.partial.add(source)  # whether it ends here is not known yet
+        if len(data) >= BLOCK_BYTES:
+            self.partial.add(source)  # for all we know: it need not be held until the next piece tells
             self.flush()
 
     def restore(self, source: int, record: Record) -> None:

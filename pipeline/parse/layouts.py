@@ -42,14 +42,19 @@ def extract_each(lines: pl.DataFrame, patterns: Mapping[str, str]) -> pl.DataFra
     text = lines["text"]
     if text.len() < _MIN_LINES:
         return lines.with_columns(pl.col("text").str.extract(p).alias(name) for name, p in patterns.items())
-    parts = list(_by_layout(text, patterns))
-    if len(parts) == 1:
-        return lines.with_columns(parts[0].drop("place"))
-    return lines.with_columns(pl.concat(parts).sort("place").drop("place"))
+    parts = [_without_nulls(part) for part in _by_layout(text, patterns)]
+    found = parts[0] if len(parts) == 1 else pl.concat(parts, how="diagonal").sort("place")
+    missing = (pl.lit(None, pl.String).alias(name) for name in patterns if name not in found.columns)
+    return lines.with_columns(found.with_columns(missing).select(list(patterns)))
+
+
+def _without_nulls(part: pl.DataFrame) -> pl.DataFrame:
+    """Without the columns of patterns that match nowhere: most patterns are for other layouts, and sorting is dear."""
+    return part.select("place", *(name for name in part.columns[1:] if part[name].null_count() < part.height))
 
 
 def _by_layout(text: pl.Series, patterns: Mapping[str, str]) -> Iterator[pl.DataFrame]:
-    """Frames with `place` (row of `text`) and a column per pattern, which together cover all rows."""
+    """Frames with `place` (row of `text`) and columns of patterns that match, which together cover all rows."""
     rest = pl.DataFrame({"place": np.arange(text.len(), dtype=np.uint32), "text": text})
     strays = 0
     for _ in range(_MAX_LAYOUTS):
@@ -64,13 +69,7 @@ def _by_layout(text: pl.Series, patterns: Mapping[str, str]) -> Iterator[pl.Data
         is_mine = found["_end"].is_not_null()
         mine = found.filter(is_mine)
         strays += mine.height * 16 < rest.height
-        yield mine.select(
-            "place",
-            *(
-                (pl.col(captured[name]) if name in captured else pl.lit(None, pl.String)).alias(name)
-                for name in patterns
-            ),
-        )
+        yield mine.select("place", *(pl.col(group).alias(name) for name, group in captured.items()))
         rest = rest if mine.is_empty() else found.filter(~is_mine).select("place", "text")
         if rest.is_empty():
             return
