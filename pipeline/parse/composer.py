@@ -26,7 +26,8 @@ from pipeline.parse.protocol import (
 )  # fmt: skip
 from pipeline.parse.quantities import number
 
-_HEADER = r"^\s*(?:\[(?:epoch|iteration|batch|sample|token|second)=\d+/\d+\])+:?\s*$"
+# _get_progress_string: a run measured in epochs has `[epoch=1][batch=5/100]:`, or `[batch=5]` of data without a length.
+_HEADER = r"^\s*(?:\[(?:epoch|iteration|batch|sample|token|second)=\d+(?:/\d+)?\])+:?\s*$"
 _BATCH_ONLY = r"^\s*\[batch=(\d+)/(\d+)\]:?\s*$"
 _METRIC = r"^\s*Train (?P<name>[\w/.-]+): (?P<value>-?\d+|-?\d+\.\d{4}|-?inf|nan)\s*$"
 _LOSS = "loss/train/total"
@@ -44,6 +45,7 @@ _COLUMNS = {
     "memory/reserved_mem": ("mem_reserved_bytes", 1e9),
 }
 _LEARNING_RATE = r"^lr-\w+/group0$"
+_BATCHES_BEFORE = ("time/batch", "trainer/global_step")  # the latter before 0.11
 _BATCHES = "throughput/batches_per_sec"
 _GRADIENT = r"^l2_norm/grad/global$"
 
@@ -79,7 +81,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     before = pl.col("value").cast(pl.Int64, strict=False)
     started = rows.with_columns(
-        step=pl.when(pl.col("name") == "time/batch").then(before + 1).otherwise(pl.col("step")),
+        step=pl.when(pl.col("name").is_in(_BATCHES_BEFORE)).then(before + 1).otherwise(pl.col("step")),
     )
     values = [column for column in STEP_FACTS.names() if column not in ("source", "line_no", "rank", "ts", "text")]
     telling = pl.any_horizontal(pl.col(column).is_not_null() for column in values if column in started.columns)
@@ -166,12 +168,13 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 _STEP_ANCHORS = (
     "[batch=", "[token=", "[sample=", "[second=", "[epoch=", "[iteration=", "Train time/batch:",
-    "Train loss/train/total:", "Train throughput/", "Train memory/", "Train lr-", "Train l2_norm/grad/global:",
+    "Train trainer/global_step:", "Train loss/train/total:", "Train throughput/", "Train memory/", "Train lr-",
+    "Train l2_norm/grad/global:",
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="composer",
-    version=2,
+    version=3,
     signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
                "composer.trainer.trainer", "Train throughput/device/"),
     anchors=(

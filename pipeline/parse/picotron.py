@@ -150,9 +150,10 @@ def read_status(text: str) -> Mapping[str, str]:
 
 DIALECT = Dialect(
     name="picotron",
-    version=2,
+    version=3,
     signature=(
         "| Tokens/s/GPU:",
+        ", Tokens/s/GPU:",
         "Initializing model meta device",
         "Broadcasting tokenizer to all ranks",
         "Tokens per step:",

@@ -70,3 +70,13 @@ def test_settings_and_end(tmp_path: Path) -> None:
     run = run_of(tmp_path, text + block(1, 12.5) + "Done.\n")
     assert (run["seq_len"], run["num_gpus"], run["mbs"], run["gas"]) == (2048, 8, 4, 16)
     assert (run["precision"], run["zero_stage"], run["status"]) == ("bf16", 2, "completed")
+
+
+@pytest.mark.parametrize("batch", ["time/batch", "trainer/global_step"])
+@pytest.mark.parametrize("header", ["[epoch=1][batch={}/10]:", "[epoch=1][batch={}]:"])
+def test_a_run_measured_in_epochs(tmp_path: Path, header: str, batch: str) -> None:
+    block = "{}\n\t Train {}: {}\n\t Train loss/train/total: 1{}.5000\n"
+    text = "".join(block.format(header.format(n), batch, n - 1, n) for n in (1, 2))
+    tables = tables_of(tmp_path, text)
+    assert tables["steps"].select("step", "loss").rows() == [(1, 11.5), (2, 12.5)]
+    assert tables["rejects"].is_empty()

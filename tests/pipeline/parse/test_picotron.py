@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from pipeline.parse import picotron
-from tests.pipeline.parse.logs import facts_of, settings_of, step_of
+from tests.pipeline.parse.logs import facts_of, settings_of, step_of, tables_of
 
 NEW = (
     "[rank 2] Step: 7     | Loss: 10.9062 | Global batch size:   2.05K | Tokens/s:  199.02 | Tokens/s/GPU:   24.88 | "
@@ -128,3 +129,12 @@ class TestStatus:
         with pytest.raises(ValueError, match="not a picotron status") as caught:
             picotron.read_status(text)
         assert len(str(caught.value)) < 100
+
+
+def test_the_old_line_with_commas_is_known_by_itself(tmp_path: Path) -> None:
+    line = (
+        "[rank 0] Step: {}, Loss: 10.9062, Global batch size (with seq_len): 2.05K, Tokens/s: 199.02, Tokens/s/GPU: 24.88, "
+        "Tokens: 2.05K, MFU: 0.01%, Memory usage: 1.75GB\n"
+    )
+    runs = tables_of(tmp_path, line.format(1) + line.format(2))["runs"]
+    assert runs.select("framework", "last_step", "num_gpus").rows() == [("picotron", 2, 8)]
