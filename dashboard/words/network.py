@@ -43,7 +43,7 @@ NO_INIT = "No file times its initialisation: NCCL prints that from version 2.22 
 NO_HANG = "No collective timed out in these files."
 _MAX_NAME = 34
 _ANSWER_RULES = 3
-_SHORT = {
+RULE_SHORT = {
     "socket_despite_ib": "TCP sockets in use although RDMA is there",
     "socket_network": "nodes talk over TCP sockets",
     "net_within_node": "ranks of one node talk over the network",
@@ -73,8 +73,10 @@ def _found(totals: Row, found: Sequence[Finding]) -> str:
         return ""
     if not found:
         return f"**Nothing slows the network of {count(totals['files'], 'file')}** as far as the rules see."
-    named = [f"{_SHORT[one.rule]} ({count(one.files, 'file')})" for one in found if one.rule != "mixed_versions_sweep"]
-    mixed = [_SHORT[one.rule] for one in found if one.rule == "mixed_versions_sweep"]
+    named = [
+        f"{RULE_SHORT[one.rule]} ({count(one.files, 'file')})" for one in found if one.rule != "mixed_versions_sweep"
+    ]
+    mixed = [RULE_SHORT[one.rule] for one in found if one.rule == "mixed_versions_sweep"]
     shown = (named + mixed)[:_ANSWER_RULES]
     more = len(found) - len(shown)
     rest = f", and {number(more)} more" if more else ""

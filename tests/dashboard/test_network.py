@@ -8,6 +8,7 @@ from dashboard import network
 from dashboard.charts import network as charts
 from dashboard.theme import DARK, LIGHT
 from dashboard.words import network as words
+from schemas.nccl_columns import RULE
 from tests.nccl_rows import hang_row
 
 _COUNTERS = {"rank": pl.Int64, "last_enqueued_seq": pl.Int64, "last_started_seq": pl.Int64,
@@ -123,3 +124,7 @@ def test_peaks_are_bounded_by_the_slower_of_links_and_network() -> None:
     assert network.peaks(rows) == [
         ("link of H100-SXM-80GB", 450e9), ("network of 8 × H100-SXM-80GB", 400e9), ("link of A100-SXM-80GB", 300e9),
     ]  # fmt: skip
+
+
+def test_every_rule_has_a_short_name_for_the_answer() -> None:
+    assert set(words.RULE_SHORT) == set(RULE)
