@@ -238,7 +238,7 @@ def hang_title(row: Row) -> str:
 
 def hang_answer(row: Row) -> str:
     """Who is the suspect and why, or that it cannot be determined."""
-    reason = row["suspect_reason"] or ""
+    reason = (row["suspect_reason"] or "").rstrip(".")  # a quoted line may end a sentence itself
     if row["suspect"] is None:
         why = reason.removeprefix("not determinable").lstrip(": ")
         return "**Not determinable.** " + (f"{why[:1].upper()}{why[1:]}." if why else "The lines do not tell.")

@@ -128,3 +128,8 @@ def test_peaks_are_bounded_by_the_slower_of_links_and_network() -> None:
 
 def test_every_rule_has_a_short_name_for_the_answer() -> None:
     assert set(words.RULE_SHORT) == set(RULE)
+
+
+def test_a_reason_that_ends_a_sentence_gets_no_second_full_stop() -> None:
+    row = hang_row(suspect="3", suspect_reason="rank 3 failed before: RuntimeError: Killed.")
+    assert words.hang_answer(row) == "**Suspect: rank 3.** Rank 3 failed before: RuntimeError: Killed."
