@@ -9,8 +9,6 @@ import base64
 import binascii
 import itertools
 import re
-import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator
 
 from pipeline.memory.values import RefusedError
@@ -50,6 +48,9 @@ def pickle_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def _from_zip(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """`data.pkl` of an archive that torch.save wrote; its directory stands at the end, hence the copy on disk."""
+    import tempfile  # with zipfile a fifth of the worker's start, for a container that few files have
+    import zipfile
+
     with tempfile.TemporaryFile() as copy:
         for chunk in chunks:
             copy.write(chunk)
