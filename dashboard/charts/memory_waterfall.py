@@ -68,10 +68,12 @@ def draw_peaks(
         mark = STATUS[row["status"]]
         known = outer or allocated
         estimate = row["est_mem_bytes"]
-        far = f", ~{number(estimate / GIB)}{NBSP}GiB" if estimate is not None and estimate > top * GIB else ""
-        text = f"{mark.symbol} {_gib(known)}{far}" if known is not None else f"{mark.symbol} not logged{far}"
+        # Beyond the track the mark would lie behind this text, which says it then.
+        far = f"~{number(estimate / GIB)}{NBSP}GiB" if estimate is not None and estimate > widest * GIB else ""
+        shown = "not logged" if known is None else _gib(known)
+        text = f"{mark.symbol} {far if far and known is None else shown}"
         _say(figure, (card or known or 0) / GIB, place, f"<b>{text}</b>" if row["status"] == "oom" else text, tokens)
-    estimated = [(place, size) for place, size in enumerate(rows["est_mem_bytes"]) if size and size <= top * GIB]
+    estimated = [(place, size) for place, size in enumerate(rows["est_mem_bytes"]) if size and size <= widest * GIB]
     figure.add_scatter(
         x=[size / GIB for _, size in estimated], y=[place for place, _ in estimated], mode="markers", hoverinfo="skip",
         marker={"symbol": "diamond-open", "size": 9, "color": tokens.ink, "line": {"width": 1.6}},

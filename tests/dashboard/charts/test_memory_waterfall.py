@@ -1,0 +1,47 @@
+"""Peaks beside their cards: what is drawn and what is said where a mark would lie outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from dashboard.charts.memory_waterfall import draw_peaks, draw_waterfall
+from dashboard.memory import Bar
+from dashboard.theme import LIGHT
+
+GIB = 1 << 30
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    return {
+        "run_id": "a", "status": "oom", "mem_total_bytes": 80 * GIB, "mem_peak_allocated_bytes": None,
+        "mem_peak_reserved_bytes": None, "mem_used_max_bytes": None, "est_mem_bytes": None,
+    } | changes  # fmt: skip
+
+
+def texts(*rows: dict[str, Any]) -> tuple[list[str], list[float]]:
+    figure = draw_peaks(pl.DataFrame(rows, infer_schema_length=None), ["x"] * len(rows), [""] * len(rows), LIGHT, "a")
+    (estimates,) = (trace.x for trace in figure.data if trace.type == "scatter" and trace.marker.symbol)
+    return [note.text.replace("\xa0", " ") for note in figure.layout.annotations], list(estimates)
+
+
+def test_an_estimate_within_the_card_is_a_mark_and_beyond_it_a_text() -> None:
+    shown, marks = texts(
+        row(est_mem_bytes=60.0 * GIB), row(est_mem_bytes=110.0 * GIB),
+        row(status="completed", mem_peak_allocated_bytes=70 * GIB, est_mem_bytes=110.0 * GIB),
+    )  # fmt: skip
+    assert shown == ["<b>▲ not logged</b>", "<b>▲ ~110 GiB</b>", "✓ 70.0 GiB"]
+    assert marks == [60.0]
+
+
+def test_gaps_say_their_sign_and_a_zero_stays() -> None:
+    bars = [
+        Bar("Allocated", "level", "allocated", 0, 4 * GIB), Bar("Reserved", "gap", "fragmentation", 4 * GIB, 0),
+        Bar("Unexplained", "gap", "estimate_gap", 5 * GIB, -GIB),
+    ]  # fmt: skip
+    figure = draw_waterfall(bars, LIGHT)
+    assert [note.text.replace("\xa0", " ") for note in figure.layout.annotations] == ["<b>4.0 GiB</b>", "0", "−1.0 GiB"]
+    assert figure.data[2].base[0] == 4.0
+    assert figure.data[2].x[0] == 1.0
+    assert figure.data[2].marker.pattern.shape == "/"
