@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pipeline.estimate.cell import Cell
     from pipeline.estimate.next_runs import NextRuns
 
+WORTH_A_TEST = 0.001
+"""Expected gain below which a test run is not worth its GPU-hours."""
+NOTHING = "Nothing to propose: what fits was measured, or promises less than 0.1 % over the best."
 _ORIGINS = ("measured", "published", "simulated")
 
 
@@ -81,14 +84,18 @@ def _cell_name(key: dict[str, Any]) -> str:
     )
 
 
-def _entries(done: list[tuple[Cell, NextRuns]]) -> list[dict[str, Any]]:
-    """Proposals of all cells, most gain per GPU-hour first; those of cells without measurements last."""
-    entries = [
+def entries(done: list[tuple[Cell, NextRuns]]) -> list[dict[str, Any]]:
+    """Proposals of all cells, most gain per GPU-hour first; those of cells without measurements last.
+
+    A gain below WORTH_A_TEST is none.
+    """
+    told = [
         {**cell.key, "best": proposed.best, "basis": proposed.basis, **row}
         for cell, proposed in done
         for row in proposed.candidates.iter_rows(named=True)
+        if row["gain"] is None or row["gain"] >= WORTH_A_TEST
     ]
-    return sorted(entries, key=lambda entry: (entry["gain"] is None, -(entry["gain_per_gpu_hour"] or 0.0)))
+    return sorted(told, key=lambda entry: (entry["gain"] is None, -(entry["gain_per_gpu_hour"] or 0.0)))
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -117,9 +124,9 @@ def _run(args: argparse.Namespace) -> int:
         for cell in asked
         if cell.request is not None
     ]  # fmt: skip
-    entries = _entries(done)[: args.top]
+    found_entries = entries(done)[: args.top]
     lines = []
-    for place, entry in enumerate(entries, start=1):
+    for place, entry in enumerate(found_entries, start=1):
         gain = "" if entry["gain"] is None else f"  {entry['gain']:+.1%} for {entry['test_gpu_hours']:.2g} GPU-hours"
         lines += [f"{place} {entry['layout']}{gain}", f"  {_cell_name(entry)}", f"  {entry['why']}"]
     excluded: dict[str, int] = {}
@@ -134,9 +141,9 @@ def _run(args: argparse.Namespace) -> int:
         ("a test", f"{args.test_steps} steps" + ("" if startups else ", start-up not counted: no run tells it")),
         *((f"left out: {reason}", f"{count:,}") for reason, count in excluded.items()),
     ]
-    text = "\n".join([*(lines or ["Nothing to propose: everything that fits was measured."]), "", table(counts)])
+    text = "\n".join([*(lines or [NOTHING]), "", table(counts)])
     value = {
-        "next": entries,
+        "next": found_entries,
         "cells": [
             {**cell.key, "best": proposed.best, "measured": proposed.measured, "excluded": proposed.excluded,
              "basis": proposed.basis, "startup_s": proposed.startup_s}

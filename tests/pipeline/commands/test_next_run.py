@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from pipeline.__main__ import main
+from pipeline.commands.next_run import entries
+from pipeline.estimate.cell import Cell
+from pipeline.estimate.next_runs import NextRuns
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +60,12 @@ def test_what_cannot_be_is_one_line(
 def test_without_a_store_it_says_how_to_get_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["next", "--home", str(tmp_path)]) == 1
     assert "ingest" in capsys.readouterr().err
+
+
+def test_a_gain_that_rounds_to_nothing_is_not_proposed() -> None:
+    candidates = pl.DataFrame(
+        {"layout": ["a", "b", "c"], "gain": [0.02, 0.0005, None], "gain_per_gpu_hour": [0.1, 0.9, None]}
+    )
+    cell = Cell({"model": "m"}, pl.DataFrame(), None, "")
+    proposed = NextRuns(candidates, {"run_id": "r"}, 3, {}, "basis", None)
+    assert [entry["layout"] for entry in entries([(cell, proposed)])] == ["a", "c"]
