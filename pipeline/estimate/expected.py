@@ -35,7 +35,8 @@ EXPECTED: Final = pl.Schema(
     }
 )
 """Columns beside the physics. `est_penalty` times `est_step_time_s` is `expected_step_time_s`; the interval of the step
-time lies around that where there is a penalty, else it is where comparable runs fell beside the physics alone."""
+time lies around that where there is a penalty, else it is where comparable runs fell beside the physics alone. Its
+short end is never below what the fastest comparable runs took."""
 
 
 def slowdown(asked: Question, at: Layouts, predicted: Estimate, record: TrackRecord | None) -> Array:
@@ -77,6 +78,10 @@ def expect(asked: Question, at: Layouts, predicted: Estimate) -> dict[str, list[
     held = [None if strange else of_memory[pattern] for strange, pattern in zip(unseen, patterns, strict=True)]
     low, high = _factors(found)
     centre = np.where(known, penalty, 1.0)
+    # The penalty's scatter is that of slowdowns: no run is to be promised more speed than any showed beside physics.
+    fastest_of = {pattern: record.time.fastest(pattern) for pattern in set(patterns)}
+    fastest = np.array([fastest_of[pattern] for pattern in patterns]) / centre
+    low = np.where(np.isfinite(fastest), np.clip(fastest, low, 1.0), low)
     seconds, bytes_ = np.broadcast_to(predicted.step_time_s, size), np.broadcast_to(predicted.mem_bytes, size)
     mfu = np.broadcast_to(predicted.mfu, size)
     mem_low, mem_high = _factors(held)

@@ -45,6 +45,10 @@ class Interval:
     basis: str
 
 
+FASTEST = 0.02
+"""Share of comparable runs that may be faster than what an interval reaches to."""
+
+
 def conformal_interval(ratios: Array, basis: str, coverage: float = COVERAGE) -> Interval | None:
     """The split-conformal interval of log ratios: order statistics with the correction for a finite sample.
 
@@ -83,6 +87,14 @@ class Residuals:
         ratios, group = self.comparable(pattern)
         basis = f"{COVERAGE:.0%} of {ratios.size:,} runs of {framework}, {group}"
         return conformal_interval(ratios, basis)
+
+    def fastest(self, pattern: str) -> float:
+        """Measured over predicted that all but FASTEST of the comparable runs exceed; NaN without any.
+
+        Not the least: a run whose shape is wrong is faster than anything.
+        """
+        ratios, _ = self.comparable(pattern)
+        return float(np.exp(np.quantile(ratios, FASTEST, method="lower"))) if ratios.size else float("nan")
 
     @property
     def size(self) -> int:

@@ -193,6 +193,26 @@ def test_the_playbook_s_framework_is_penalised_where_pipelines_cross_nodes() -> 
         assert told["est_penalty_lo"][place] < told["est_penalty"][place] < told["est_penalty_hi"][place]
 
 
+def test_no_run_is_promised_more_speed_than_comparable_ones_showed() -> None:
+    asked = question()
+    record = find_record(asked.profile)
+    assert record is not None
+    rows = search(Request(asked, num_gpus=64, gbs=256), top=200).layouts
+    at = Layouts.of(**{name: rows[name].to_numpy().astype(np.float64) for name in ("dp", "tp", "pp", "gas", "mbs")},
+                    zero_stage=rows["zero_stage"].to_numpy().astype(np.float64))  # fmt: skip
+    told, predicted = pl.DataFrame(expect(asked, at, estimate(asked, at))), estimate(asked, at)
+    patterns = [PATTERNS[code] for code in pattern_codes(at, asked.cluster.gpus_per_node)]
+    fastest = np.array([record.time.fastest(name) for name in patterns]) * predicted.step_time_s
+    unbound = [record.penalised.interval(name, "") for name in patterns]
+    low = told["expected_step_time_s"].to_numpy() * np.array(
+        [one.low if one is not None else np.nan for one in unbound]
+    )
+    least = np.minimum(np.maximum(low, fastest), told["expected_step_time_s"].to_numpy())
+    assert (low < fastest).any()  # some needed the bound
+    assert (low > fastest).any()  # and some did not
+    assert told["est_step_time_lo_s"].to_numpy() == pytest.approx(least)
+
+
 def test_a_choice_that_no_run_made_has_no_interval() -> None:
     asked = question()
     at = Layouts.of(dp=16, gas=16, zero_stage=np.array([1.0, 3, 1, 1]), recompute=np.array([0.0, 0, 2, 0]), vpp=1)
