@@ -86,7 +86,8 @@ class NcclReader:
         Such are files that no dialect recognises and that give no setting and no step, but hold nccl-tests tables, or
         consist of NCCL lines for the greater part. A line of PyTorch's watchdog is the end of a training run.
         """
-        telling = {*said.dialect_of, *said.facts.steps["source"], *said.facts.settings["source"]}
+        facts = said.facts
+        telling = {*said.dialect_of, *facts.steps["source"].unique(), *facts.settings["source"].unique()}
         only = _with_nothing_else(self._said(), said.ends) - telling
         is_only = pl.col("source").is_in(list(only)) & (pl.col("kind") == "log")
         return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))
