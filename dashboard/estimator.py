@@ -121,7 +121,7 @@ class Loss:
 
 
 KERNELS, UNEXPLAINED = "Kernels below peak", "Unexplained"
-_SELDOM = ("cp", "ep")  # drawn only where a run has them
+_SELDOM = ("cp", "ep", "stall")  # drawn only where a run has them
 
 
 def measured_mfu(row: Mapping[str, Any]) -> float:

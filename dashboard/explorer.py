@@ -199,10 +199,10 @@ _TIME = {
     "linear": "Matrix products", "attention": "Attention", "head": "Output head",
     "elementwise": "Norms and launches", "optimizer": "Optimizer", "rest": "Fixed cost",
     "recompute": "Recomputation", "tp": "TP communication", "cp": "CP communication", "ep": "Expert exchange",
-    "pp": "PP transfers", "dp": "DP communication", "bubble": "Pipeline bubble",
+    "pp": "PP transfers", "dp": "DP communication", "stall": "Launch stalls", "bubble": "Pipeline bubble",
 }  # fmt: skip
 _USEFUL = ("linear", "attention", "head")
-_SELDOM = ("cp", "ep", "recompute")  # listed only where a layout has them
+_SELDOM = ("cp", "ep", "recompute", "stall")  # listed only where a layout has them
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ _TIME = {
     "ep": "exchange of tokens between experts",
     "pp": "transfers between pipeline stages",
     "dp": "exchange of gradients and weights that compute does not hide",
+    "stall": "waiting for the launch of exchanges beside a pipeline: the framework's cost, where its profile has one",
     "bubble": "idle time of the pipeline",
     "optimizer": "optimizer and gradient accumulation",
     "rest": "fixed cost per step and micro-batch",
@@ -71,7 +72,13 @@ PREDICTION = (
 
 RESIDUAL = (
     text_column("pattern", "how the layout lies on the nodes, and its ZeRO stage: what penalties go by"),
-    float_column("time_ratio", "1", "measured over estimated step time; 1 = as the hardware allows", positive=True),
+    float_column("time_ratio", "1", "measured over estimated step time; 1 = as estimated", positive=True),
+    float_column(
+        "hardware_time_ratio",
+        "1",
+        "measured step time over the estimate without the framework's launch stalls; 1 = as the hardware allows",
+        positive=True,
+    ),
     float_column("mem_ratio", "1", "measured over estimated peak of allocated memory", positive=True),
     bool_column("is_penalised", "measured more than 1.5 times slower than estimated: the implementation's doing"),
 )

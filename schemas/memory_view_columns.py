@@ -85,7 +85,7 @@ _PARTS = {
 
 COLUMNS = (
     _text("peak_source", "where allocated and reserved come from", PEAK_SOURCE),
-    _int("estimate_gap_bytes", "bytes", "allocated less estimated", minimum=None),
+    _float("estimate_gap_bytes", "bytes", "allocated less estimated"),
     _text("snapshot_path", "the snapshot with the largest peak of the run"),
     _int("snapshot_device", "id", "device of that snapshot"),
     *(_int(f"mem_{part}_bytes", "bytes", f"at that snapshot's peak: {what}") for part, what in _PARTS.items()),

@@ -43,6 +43,7 @@ class StepTime:
     ep: Array
     pp: Array
     dp: Array
+    stall: Array
     bubble: Array
     optimizer: Array
     rest: Array
@@ -57,7 +58,7 @@ class StepTime:
 class LayerTime:
     """Seconds of one layer and micro-batch, forward and backward together; `recompute` is what is run again.
 
-    `held` is the part of `elementwise` in which exchanges beside a pipeline hold the processor, and all else waits.
+    In `stall` the processor is busy with launching exchanges beside a pipeline, and all else waits.
     """
 
     linear: Array
@@ -67,12 +68,12 @@ class LayerTime:
     tp: Array
     cp: Array
     ep: Array
-    held: Array
+    stall: Array
 
     @property
     def total(self) -> Array:
         """Seconds per layer."""
-        return sum_parts([getattr(self, part.name) for part in fields(self) if part.name != "held"])
+        return sum_parts([getattr(self, part.name) for part in fields(self)])
 
 
 def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> LayerTime:
@@ -113,7 +114,7 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     passes = passes_only + np.maximum(launches - busy, 0.0)
     passes_backward = 2.2 * passes_only + np.maximum(2.0 * launches - busy_backward, 0.0)
     spent = np.maximum(busy, launches) + np.maximum(busy_backward, 2.0 * launches)
-    held = np.maximum(3.0 * launches + exchange_launch_s(asked, at) - spent, 0.0) * (exchange_launch_s(asked, at) > 0)
+    stall = np.maximum(3.0 * launches + exchange_launch_s(asked, at) - spent, 0.0) * (exchange_launch_s(asked, at) > 0)
 
     full = at.recompute >= 2
     selective = (at.recompute == 1) & (not profile.is_flash)
@@ -125,12 +126,12 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     return LayerTime(
         linear=3.0 * linear,
         attention=forward + backward,
-        elementwise=passes + passes_backward + held,
+        elementwise=passes + passes_backward,
         recompute=again,
         tp=tp_forward + tp_backward,
         cp=cp,
         ep=ep,
-        held=held,
+        stall=stall,
     )
 
 
@@ -235,7 +236,7 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     paced = np.where(has_head, last, middle) + profile.microbatch_s
     count = at.gas * layers
     # While the pipeline fills and drains, every other stage runs once: the sum of all stages less the paced one.
-    free = layer - per_layer("held")
+    free = layer - per_layer("stall")
     others = (shape.num_layers - layers) * free + np.where(has_head, 0.0, head) + (at.pp - 1.0) * profile.microbatch_s
     bubble = np.where(single, 0.0, bubble_share(at) * others)
 
@@ -275,6 +276,7 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
         ep=count * per_layer("ep"),
         pp=transfers,
         dp=exchange,
+        stall=count * per_layer("stall"),
         bubble=bubble,
         optimizer=accumulate + update,
         rest=profile.fixed_step_s + at.gas * profile.microbatch_s,

@@ -9,7 +9,7 @@ _SPENT = {
     "linear": "matrix products", "attention": "attention", "elementwise": "norms and activation functions",
     "head": "output head", "recompute": "recomputation", "tp": "tensor-parallel exchange", "cp": "context exchange",
     "ep": "expert exchange", "pp": "pipeline transfers", "dp": "gradient and weight exchange",
-    "bubble": "pipeline idle time", "optimizer": "optimizer", "rest": "fixed cost",
+    "stall": "waiting for launches", "bubble": "pipeline idle time", "optimizer": "optimizer", "rest": "fixed cost",
 }  # fmt: skip
 USEFUL = ("linear", "attention", "elementwise", "head", "optimizer", "rest")
 

@@ -31,6 +31,7 @@ TERMS: Final = (
     Term("ep", "Expert exchange", ("ep",)),
     Term("dp", "DP communication", ("dp",)),
     Term("pp", "PP transfers", ("pp",)),
+    Term("stall", "Launch stalls", ("stall",)),
     Term("bubble", "Pipeline bubble", ("bubble",)),
     Term("optimizer", "Optimizer, accumulation", ("optimizer",)),
     Term("rest", "Fixed cost", ("rest",)),
@@ -65,13 +66,14 @@ def waterfall(frame: pl.DataFrame, *, measured: str | None = "step_time_s") -> p
     terms = [
         (sum((pl.col(f"est_time_{part}_s") for part in term.parts[1:]), pl.col(f"est_time_{term.parts[0]}_s")), term)
         for term in TERMS
+        if {f"est_time_{part}_s" for part in term.parts} <= {*frame.columns}  # estimates of older versions have fewer
     ]
     columns = [
         (seconds - at_peak if term.name == KERNELS else seconds).cast(pl.Float64).alias(term.name)
         for seconds, term in terms
     ]
     labels = {term.name: term.label for term in TERMS} | {UNEXPLAINED: "Unexplained"}
-    names = list(labels)
+    names = [name for name in labels if name == UNEXPLAINED or name in {term.name for _, term in terms}]
     return (
         known.select(
             pl.col("row").cast(pl.Int64),

@@ -1,5 +1,6 @@
 -- Completed runs beside their estimate. The ratio is measured over estimated, so that 3 reads "three times slower than
--- the hardware allows". Runs that no ranking takes are left out here too.
+-- estimated". The estimate of a framework that stalls on launches counts the stalls; against the hardware it does not.
+-- Runs that no ranking takes are left out here too.
 CREATE VIEW estimator_residuals AS
 SELECT
     r.run_id, r.origin, r.sweep, r.framework, r.accelerator, r.model, r.num_nodes, r.num_gpus, r.layout,
@@ -13,6 +14,7 @@ SELECT
     END || coalesce(' · ZeRO-' || r.zero_stage::VARCHAR, '') AS pattern,
     e.est_profile,
     r.step_time_s, e.est_step_time_s, r.step_time_s / e.est_step_time_s AS time_ratio,
+    r.step_time_s / (e.est_step_time_s - coalesce(e.est_time_stall_s, 0)) AS hardware_time_ratio,
     r.step_time_s > 1.5 * e.est_step_time_s AS is_penalised,
     r.mfu, e.est_mfu,
     r.mem_peak_allocated_bytes, e.est_mem_bytes, r.mem_peak_allocated_bytes / e.est_mem_bytes AS mem_ratio,

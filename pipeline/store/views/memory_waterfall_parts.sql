@@ -39,7 +39,7 @@ WITH told AS (
     FROM memory_waterfall
 )
 SELECT
-    run_id, part_no, part_kind, part, bytes,
+    run_id, CAST(part_no AS BIGINT) AS part_no, part_kind, part, bytes,
     CASE
         WHEN bytes IS NULL THEN NULL
         WHEN part_kind IN ('estimated', 'measured') THEN

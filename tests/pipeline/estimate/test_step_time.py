@@ -92,7 +92,8 @@ def test_exchanges_beside_a_pipeline_over_nodes_hold_the_processor() -> None:
     # 8 layers a stage: each takes what the processor needs, launches (3 x 30 x 8 us) and exchanges, whatever its work
     per_layer = 3 * 30 * DEFAULT.kernel_launch_s + 4 * 2e-3 * (1 + 0.02 * 4)
     step = estimate(asked, beside).time
-    work = step.linear + step.attention + step.elementwise + step.tp
+    work = step.linear + step.attention + step.elementwise + step.tp + step.stall
+    assert (step.stall > 0).all()
     assert work == pytest.approx(16 * 8 * per_layer)
     assert step.bubble == pytest.approx(estimate(free, beside).time.bubble)  # filling and draining is not held
     for apart in ({"pp": 1}, {"tp": 1}, {"dp": 1, "tp": 2}):  # no pipeline, no exchange, all in one node

@@ -49,13 +49,16 @@ def test_a_view_has_the_columns_of_its_schema(name: str) -> None:
 @pytest.mark.parametrize("name", list(VIEWS))
 def test_a_view_has_the_types_and_the_key_of_its_schema(name: str, bundled: duckdb.DuckDBPyConnection) -> None:
     frame = bundled.sql(f"SELECT * FROM {name}").pl()
-    # published runs have no wall time, NCCL output or samples and are nobody's to repeat; other tests fill those views
+    # published runs have no wall time, NCCL output, samples, snapshots or texts of failures; nobody can repeat them;
+    # other tests fill those views
     assert frame.height > 0 or name in (
         "stretched_runs",
         "retry_list",
         "nccl_findings",
         "nccl_traffic",
         "run_gpu_memory",
+        "run_snapshots",
+        "gpu_oom_reports",
     )
     assert {c: t for c, t in frame.schema.items() if t != VIEWS[name].polars_schema[c]} == {}
     assert frame.select(VIEWS[name].primary_key).is_duplicated().sum() == 0
@@ -578,12 +581,15 @@ def test_views_answer_at_once_on_a_hundred_thousand_runs(bundled: duckdb.DuckDBP
 def test_residuals_name_the_patterns_that_cost_most(bundled: duckdb.DuckDBPyConnection) -> None:
     rows = rows_of(
         bundled,
-        "SELECT split_part(pattern, ' · ', 1) AS lies, median(time_ratio) AS slowdown, avg(is_penalised::INT) AS share "
+        "SELECT split_part(pattern, ' · ', 1) AS lies, median(time_ratio) AS ratio, "
+        "median(hardware_time_ratio) AS slowdown, avg(is_penalised::INT) AS share "
         "FROM estimator_residuals WHERE sweep = 'ultrascale_playbook_all_runs' GROUP BY ALL",
     )
     found = {row["lies"]: row for row in rows}
-    # ESTIMATOR.md: pipelines over nodes are most often several times slower than the hardware allows, in a node not
+    # ESTIMATOR.md: pipelines over nodes are most often far slower than the hardware allows, in a node not. The estimate
+    # knows the launch stalls of that framework, so that most runs are near it; those that are not lie over nodes, too.
     assert found["PP over nodes"]["slowdown"] > 2
-    assert found["PP over nodes"]["share"] > 0.6
     assert found["PP in a node"]["slowdown"] < 1.1
     assert found["TP in a node"]["slowdown"] < 1.1
+    assert all(row["ratio"] == pytest.approx(1.05, abs=0.1) for row in rows)
+    assert found["PP over nodes"]["share"] > 3 * found["TP in a node"]["share"]
