@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 from importlib.metadata import version
 
 from pipeline.commands import (
@@ -74,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. Returns the exit code."""
     args = build_parser().parse_args(argv)
+    sys.unraisablehook = interrupt_again
     try:
         return int(args.run(args))
     except SweepscopeError as error:
@@ -96,6 +99,15 @@ def main(argv: list[str] | None = None) -> int:
         note(f"sweepscope: internal error: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         note(f"sweepscope: run again with {DEBUG_VARIABLE}=1 for the traceback, and report it")
         return 1
+
+
+def interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
+    """Hook for exceptions that Python ignores: a Ctrl-C that fell into a finaliser or a weak reference's callback would
+    be lost there. It is sent again, once that callback is over."""
+    if ignored.exc_type is KeyboardInterrupt:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 if __name__ == "__main__":

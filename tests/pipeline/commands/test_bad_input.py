@@ -213,6 +213,26 @@ def test_an_interrupted_ingest_is_finished_by_the_next(tmp_path: Path, filled: P
     assert_sound(filled, runs=4)
 
 
+def test_an_interrupt_that_falls_into_a_finaliser_is_not_lost() -> None:
+    script = """
+import sys, time
+from pipeline.__main__ import interrupt_again
+
+class Finalised:
+    def __del__(self):
+        raise KeyboardInterrupt
+
+sys.unraisablehook = interrupt_again
+try:
+    Finalised()
+    time.sleep(30)
+except KeyboardInterrupt:
+    sys.exit("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True, timeout=25)
+    assert done.stderr == "interrupted\n"
+
+
 def test_two_ingests_at_once_into_a_new_home_both_arrive(tmp_path: Path, home: Path) -> None:
     sweeps = [tmp_path / "one", tmp_path / "two"]
     picotron_run(sweeps[0])
