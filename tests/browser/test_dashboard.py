@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.browser.accessibility import assert_accessible
+
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 PAGES = ("", "best", "scaling", "explorer", "estimator", "frontier", "failures", "network", "runs", "sql", "health")
-AXE = Path(os.environ.get("AXE_HOME") or Path.home() / ".cache" / "sweepscope-axe") / "node_modules/axe-core/axe.min.js"
 
 
 @contextmanager
@@ -147,18 +147,8 @@ def test_an_empty_store_says_what_to_do(browser: Any, empty: str, path: str) -> 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_are_accessible(browser: Any, demo: str, path: str, scheme: str) -> None:
-    """No serious violation of axe-core's rules, and chart text with a contrast of at least 4.5 (axe skips SVG)."""
-    if not AXE.exists():
-        pytest.skip(f"axe-core is not installed below {AXE.parents[2]}: npm install --prefix there axe-core")
     with opened(browser, f"{demo}/{path}", scheme=scheme) as page:
-        page.add_script_tag(path=str(AXE))
-        found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
-        serious = [
-            (item["id"], [node["html"][:160] for node in item["nodes"]][:3])
-            for item in found["violations"]
-            if item["impact"] in ("serious", "critical")
-        ]
-        assert not serious
+        assert_accessible(page)
 
 
 def test_the_first_page_is_found_by_its_name_too(browser: Any, own: str) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from dashboard.theme import contrast, theme
 from pipeline.hardware import load_accelerators
+from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
 from tests.browser.conftest import serve
-from tests.browser.test_dashboard import AXE, opened
+from tests.browser.test_dashboard import opened
 from tests.dashboard.store_rows import event_row, make_real_home, run_row
 from tests.memory_rows import GIB, OOM_LINE, memory_estimate, memory_tables, trained
 
@@ -62,20 +62,5 @@ def test_a_snapshot_opens_from_the_page_on_memory_and_keeps_its_instant(browser:
 def test_the_pages_are_accessible(browser: Any, served: str, path: str, scheme: str) -> None:
     """No serious violation of axe-core's rules; text on axes, which axe skips, has a contrast of 4.5 or more."""
     with opened(browser, f"{served}{path}", scheme=scheme) as page:
-        page.wait_for_selector(".js-plotly-plot text")
-        background = theme(scheme).page
-        fills = page.evaluate(
-            """() => [...document.querySelectorAll('.js-plotly-plot .xtick text, .js-plotly-plot .ytick text, '
-              + '.js-plotly-plot .annotation-text, .js-plotly-plot .g-xtitle text, .js-plotly-plot .g-ytitle text')]
-              .map(node => getComputedStyle(node).fill)"""
-        )
-        assert fills
-        for fill in set(fills):
-            red, green, blue = (int(part) for part in fill.removeprefix("rgb(").removesuffix(")").split(","))
-            assert contrast(f"#{red:02X}{green:02X}{blue:02X}", background) >= 4.5, fill
-        if not AXE.exists():
-            pytest.skip(f"axe-core is not installed below {AXE.parents[2]}: npm install --prefix there axe-core")
-        page.add_script_tag(path=str(AXE))
-        found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
-        serious = [item["id"] for item in found["violations"] if item["impact"] in ("serious", "critical")]
-        assert not serious
+        assert_chart_text_stands_out(page, scheme)
+        assert_accessible(page)

@@ -1,0 +1,44 @@
+"""What every page is held to in a browser: axe-core's rules, and the contrast of text that axe skips."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.theme import contrast, theme
+
+AXE = Path(os.environ.get("AXE_HOME") or Path.home() / ".cache" / "sweepscope-axe") / "node_modules/axe-core/axe.min.js"
+LEAST_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
+_CHART_TEXT = ", ".join(
+    f".js-plotly-plot {part}"
+    for part in (".xtick text", ".ytick text", ".annotation-text", ".g-xtitle text", ".g-ytitle text")
+)
+
+
+def assert_accessible(page: Any) -> None:
+    """No serious violation of axe-core's rules. Skips the test where axe-core is not installed."""
+    if not AXE.exists():
+        pytest.skip(f"axe-core is not installed below {AXE.parents[2]}: npm install --prefix there axe-core")
+    page.add_script_tag(path=str(AXE))
+    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        (item["id"], [node["html"][:160] for node in item["nodes"]][:3])
+        for item in found["violations"]
+        if item["impact"] in ("serious", "critical")
+    ]
+    assert not serious
+
+
+def assert_chart_text_stands_out(page: Any, scheme: str) -> None:
+    """Axes and annotations on the page's own background, which axe skips; not for text on coloured cells."""
+    page.wait_for_selector(".js-plotly-plot text")
+    fills = page.evaluate(
+        "query => [...document.querySelectorAll(query)].map(node => getComputedStyle(node).fill)", _CHART_TEXT
+    )
+    assert fills
+    for fill in set(fills):
+        red, green, blue = (int(part) for part in fill.removeprefix("rgb(").removesuffix(")").split(","))
+        assert contrast(f"#{red:02X}{green:02X}{blue:02X}", theme(scheme).page) >= LEAST_CONTRAST, fill
