@@ -1,7 +1,8 @@
 """Lightning's litgpt.
 
 Formats: litgpt/pretrain.py and litgpt/finetune/*.py fit (`Epoch 1 | iter 4 step 1 | loss train: 2.5, val: n/a | iter
-time: 820.31 ms (step)`), lit-gpt of 2023 (`iter 4 step 1: loss 2.5, iter time: 820.31ms (optimizer.step)`).
+time: 820.31 ms (step)`), lit-gpt of 2023 (`iter 4 step 1: loss 2.5, iter time: 820.31ms (optimizer.step)`) and early
+2024 (`iter 4 | step 1: loss 2.5, ...`).
 
 iter counts micro batches, step optimizer updates; `(step)` marks the micro batch that made the update. A micro batch
 before it belongs to the next step, and its time is a share of that step's: only a step of one micro batch has a time.
@@ -18,7 +19,7 @@ from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform,
 from pipeline.parse.quantities import NUMBER, divided, number
 from pipeline.parse.redraw import last_of_each_step
 
-_LOOKS_LIKE = r"^\s*(?:Epoch \d+ \| )?iter \d+ step \d+(?: \||:)"
+_LOOKS_LIKE = r"^\s*(?:Epoch \d+ \| )?iter \d+ (?:\| )?step \d+(?: \||:)"
 _FIELDS = {
     "shown": r"\bstep (\d+)",
     "micro": r"\biter (\d+)",
@@ -50,7 +51,9 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 _NAMES = {
     "micro_batch_size": "mbs", "max_seq_length": "seq_len", "max_steps": "steps_planned", "devices": "gpus_per_node",
     "num_nodes": "num_nodes", "precision": "arg:precision", "n_layer": "num_layers", "n_head": "num_heads",
-    "n_embd": "hidden_size",
+    "n_embd": "hidden_size", "n_query_groups": "num_kv_heads", "intermediate_size": "ffn_hidden_size",
+    "padded_vocab_size": "vocab_size", "gradient_accumulation_steps": "gas", "gradient_accumulation_iters": "gas",
+    "global_batch_size": "gbs",
 }  # fmt: skip
 
 
@@ -61,7 +64,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     )
     counted = lines.select(
         "source", "line_no", name=pl.lit("params"), setting_source=pl.lit("log_line"),
-        value=pl.col("text").str.extract(r"^\s*Total parameters: ([\d,]+)").str.replace_all(",", "", literal=True),
+        value=pl.col("text").str.extract(r"^\s*Total parameters:? ([\d,]+)").str.replace_all(",", "", literal=True),
     ).drop_nulls("value")  # fmt: skip
     return pl.concat([dumped, conform(counted, SETTING_FACTS), environment.settings(lines)])
 
@@ -76,10 +79,11 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="litgpt",
-    version=1,
+    version=2,
     signature=("| loss train: ", "| iter time: ", ", iter time: ", "litgpt pretrain", "litgpt finetune", "litgpt/"),
     anchors=(
-        "iter ", "Training time: ", "Training Time", "Total parameters: ", "micro_batch_size", "max_seq_length",
+        "iter ", "Training time: ", "Training Time", "Total parameters", "micro_batch_size", "max_seq_length",
+        "n_embd", "n_layer",
         *environment.ANCHORS,
     ),
     steps=steps,

@@ -82,7 +82,10 @@ _PRINTED = {
 # `python3 -m MaxText.train base.yml steps=50 ...` as the shell echoes it; config/pyconfig.py reads name=value.
 _COMMAND = r"(?i)\bmaxtext(?:/|\.)\S*train"
 _COMMAND_ANCHORS = ("axtext.", "axtext/", "axText.", "axText/")
-_OPTION = r"\s(\w+)=(\S+)"
+_OPTION = r"(?:^|\s)(\w+)=(\S+)"
+# Its next lines, where it was wrapped: nothing but options.
+_OPTIONS_ONLY = r"^\s*(?:\w+=\S+\s+)*(?:steps|per_device_batch_size|max_target_length|model_name|(?:ici|dcn)_\w+)=\S+(?:\s+\w+=\S+)*\s*\\?\s*$"  # noqa: E501
+_OPTION_ANCHORS = ("steps=", "per_device_batch_size=", "max_target_length=", "model_name=", "ici_", "dcn_")
 _BILLION = r"\bnumber parameters: ([\d.]+) billion"
 
 
@@ -90,7 +93,9 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The configuration dump, and what the system information and the parameter count say."""
     text = pl.col("text")
     billions = text.str.extract(_BILLION).cast(pl.Float64, strict=False)
-    launched = lines.filter(text.str.contains(_COMMAND) & text.str.contains("=", literal=True))
+    launched = lines.filter(
+        (text.str.contains(_COMMAND) & text.str.contains("=", literal=True)) | text.str.contains(_OPTIONS_ONLY)
+    )
     sized = (billions * 1e9).round().cast(pl.Int64, strict=False).cast(pl.String)
     said = lines.select("source", "line_no", name=pl.lit("params"), value=sized, setting_source=pl.lit("log_line"))
     return pl.concat(
@@ -169,14 +174,14 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="maxtext",
-    version=2,
+    version=3,
     signature=(
         "completed step: ", "TFLOP/s/device: ", "Tokens/s/device: ", "Config param ", "System Information: Jax",
         "MaxText.train", "maxtext.trainers",
     ),
     anchors=(
         "completed step: ", "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU",
-        "number parameters: ", *_COMMAND_ANCHORS, *environment.ANCHORS,
+        "number parameters: ", *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -186,7 +191,7 @@ DIALECT = Dialect(
         "steps": ("completed step: ",),
         "settings": (
             "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
-            *_COMMAND_ANCHORS, *environment.ANCHORS,
+            *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
         ),
         "events": ("System Information: Jax Version:",),
     },

@@ -2,7 +2,9 @@
 
 Formats: Megatron-DeepSpeed megatron/training.py training_log (Megatron's step line plus `consumed tokens`,
 `actual seqlen`, `samples per second`, `tokens per gpu per second (tgs)` and `TFLOPs`, the last two per GPU),
-megatron/arguments.py (dump; before 2021 with `batch_size` per GPU, `pipe_parallel_size` and `gas`).
+megatron/arguments.py (dump; before 2021 with `batch_size` per GPU, `pipe_parallel_size` and `gas`); since 2024 ALCF's
+fork (argonne-lcf/Megatron-DeepSpeed, same file) spells the step line `iteration=  1/ 317892 | consumed_samples= 768 |`
+and prints two rates, `[LM]TFLOPs` by Megatron's count, which is kept, and `[DS]TFLOPs` by DeepSpeed's.
 
 DeepSpeed's own lines repeat the step (`steps: 2 loss: ...` of its pipeline engine, `step=2, skipped=0, ...`): they are
 not steps of their own. In the dump `num_experts` is a list, `[1]` for dense models, and `zero_stage` counts only with
@@ -16,8 +18,17 @@ import polars as pl
 from pipeline.parse import deepspeed_settings, megatron, megatron_rules, megatron_settings
 from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
-from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, CombinedSetting, Dialect, conform, named_settings
-from pipeline.parse.quantities import NUMBER, number
+from pipeline.parse.protocol import (
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+    said_settings,
+)
+from pipeline.parse.quantities import NUMBER, divided, number
+from pipeline.parse.timestamps import timestamp
 
 _ADDED = {
     "added_tokens": rf"\| consumed tokens:\s+({NUMBER})\s*\|",
@@ -25,7 +36,54 @@ _ADDED = {
 }
 
 
+_EQUAL_ANCHOR = "elapsed_time_per_iteration_ms="
+_EQUAL_LOOKS_LIKE = r"\biteration=\s*\d+/\s*\d+ \|"
+
+
+def _equal(label: str) -> str:
+    return rf"\| {label}=\s*({NUMBER})\s*\|"
+
+
+_EQUAL = {
+    "loss": _equal("lm[ _]loss"),
+    "elapsed_ms": _equal("elapsed_time_per_iteration_ms"),
+    "tflops_per_gpu_logged": _equal(r"(?:\[LM\]-?)?TFLOPs"),
+    "tokens_per_s_per_gpu": _equal("tokens_per_gpu_per_second_tgs"),
+    "learning_rate": _equal("learning_rate"),
+    "grad_norm": _equal("grad_norm"),
+    "consumed_tokens": _equal("consumed_tokens"),
+}
+_EQUAL_COUNTERS = {
+    "number": r"\biteration=\s*(\d+)/",
+    "steps_planned": r"\biteration=\s*\d+/\s*(\d+) \|",
+    "past_loss": r"\| number_of_skipped_iterations=\s*\d+\s*(\|)",
+}
+
+
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Step lines in either spelling."""
+    return pl.concat([_steps_with_colons(lines), _steps_with_equal_signs(lines)])
+
+
+def _steps_with_equal_signs(lines: pl.DataFrame) -> pl.DataFrame:
+    """ALCF's step lines; one without its time, or cut before its loss, stays unparsed."""
+    mine = lines.filter(pl.col("text").str.contains(_EQUAL_LOOKS_LIKE))
+    fields = extract_each(mine, {**_EQUAL, **_EQUAL_COUNTERS}).with_columns(number(pl.col(name)) for name in _EQUAL)
+    is_past_loss = pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null()
+    return conform(
+        fields.with_columns(
+            pl.col("consumed_tokens", "steps_planned").cast(pl.Int64, strict=False),
+            ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
+            step=pl.when(pl.col("elapsed_ms").is_not_null() & is_past_loss).then(
+                pl.col("number").cast(pl.Int64, strict=False)
+            ),
+            step_time_s=divided(pl.col("elapsed_ms"), 1000),
+        ),
+        STEP_FACTS,
+    )
+
+
+def _steps_with_colons(lines: pl.DataFrame) -> pl.DataFrame:
     """Megatron's step lines with the fields that this fork adds."""
     added = extract_each(lines, _ADDED).select("source", "line_no", "text", *(number(pl.col(name)) for name in _ADDED))
     added = added.with_columns(pl.col("added_tokens").cast(pl.Int64, strict=False))
@@ -58,7 +116,8 @@ _DUMPED = r"^\s*(\w+)(?: \.+ |  )(\S.*?)\s*$"
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Megatron's arguments, this fork's and DeepSpeed's."""
     own = named_settings(lines, _DUMPED, _OWN, setting_source="argument_dump")
-    return pl.concat([megatron_settings.settings(lines), own, deepspeed_settings.settings(lines)]).select(
+    said = said_settings(lines, [("gbs", r"\| global_batch_size=\s*(\d+) \|")])
+    return pl.concat([megatron_settings.settings(lines), own, said, deepspeed_settings.settings(lines)]).select(
         SETTING_FACTS.names()
     )
 
@@ -84,20 +143,23 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 DIALECT = Dialect(
     name="megatron-deepspeed",
-    version=2,
+    version=3,
     # Megatron's signs count here too, so that one of this fork decides.
     signature=(
         *megatron.DIALECT.signature, "| consumed tokens:", "| samples per second:", "tokens per gpu per second (tgs):",
         "deepspeed_activation_checkpointing", "moe_expert_parallel_size", "zero_contigious_gradients",
+        "tokens_per_gpu_per_second_tgs=", "| samples_per_second=", "| consumed_tokens=",
         "DeepSpeed general environment info:", *deepspeed_settings.SIGNS,
     ),
-    anchors=(*megatron.DIALECT.anchors, *_OWN, *deepspeed_settings.ANCHORS),
+    anchors=(*megatron.DIALECT.anchors, _EQUAL_ANCHOR, *_OWN, *deepspeed_settings.ANCHORS),
     steps=steps,
     settings=settings,
     gauges=megatron.gauges,
     events=events,
     combined=COMBINED,
     narrowed={
-        **megatron.NARROWED, "events": (*megatron.NARROWED["events"], *deepspeed_settings.EVENT_ANCHORS),
+        **megatron.NARROWED,
+        "steps": (*megatron.STEP_ANCHORS, _EQUAL_ANCHOR),
+        "events": (*megatron.NARROWED["events"], *deepspeed_settings.EVENT_ANCHORS),
     },
 )  # fmt: skip

@@ -5,7 +5,8 @@ value | ...`, NeMo 2), lightning's tqdm bar with `name=value` behind the rate (N
 nemo/utils/timers.py (train_step_timing in s), lightning/fabric/utilities/distributed.py and nemo's megatron_init (ranks
 and process groups), lightning/pytorch/utilities/rank_zero (`Trainer.fit` stopped).
 
-Steps count from 0: `iteration 19/19` is the last of 20, and so is `global_step: 19`. A bar counts steps done.
+Steps count from 0: `iteration 19/19` is the last of 20, and so is `global_step: 19`. A bar counts steps done. The total
+behind the slash is that of max_steps, or of the epoch in a run that is measured in epochs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import polars as pl
 from pipeline.parse import environment, run_files
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
-from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform, named_settings
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.redraw import last_of_each_step
 from pipeline.parse.timestamps import timestamp
@@ -41,6 +42,8 @@ _NUMBERS = {
     "tflops_per_gpu_logged": _field("TFLOPS_per_GPU"),
     "tokens_per_s_per_gpu": _field("tokens_per_sec_per_gpu"),
     "grad_norm": _field("grad_norm"),
+    "mem_reserved_bytes": _field("max_memory_reserved"),
+    "mem_allocated_bytes": _field("(?:max_memory_allocated|peak_memory_usage)"),
     "learning_rate": _field("lr"),
 }
 
@@ -49,20 +52,39 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Printed lines, and bars that carry a metric; a line without loss and time, or an open bar, stays unparsed."""
     text = pl.col("text")
     printed = lines.filter(text.str.contains(_PRINTED)).with_columns(
-        counted=text.str.extract(_PRINTED, 2).cast(pl.Int64, strict=False), is_whole=pl.lit(value=True)
-    )
+        counted=text.str.extract(_PRINTED, 2).cast(pl.Int64, strict=False),
+        left=_steps_left(text), is_whole=pl.lit(value=True),
+    )  # fmt: skip
     epoch, done, total = (text.str.extract(_BAR, group).cast(pl.Int64, strict=False) for group in (1, 2, 3))
     bars = lines.filter(text.str.contains(_BAR)).with_columns(
         counted=epoch * total + done - 1, is_whole=text.str.contains(_BAR_CLOSED)
     )
-    rows = pl.concat([printed, bars.filter(pl.col("counted") >= 0)]).sort("source", "line_no", maintain_order=True)
+    parts = [printed, bars.filter(pl.col("counted") >= 0)]
+    rows = pl.concat(parts, how="diagonal").sort("source", "line_no", maintain_order=True)
     rows = extract_each(rows, _NUMBERS).with_columns(number(pl.col(name)) for name in _NUMBERS)
     rows = rows.with_columns(
-        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)), loss=pl.coalesce(*_LOSSES)
-    )
+        pl.col("mem_reserved_bytes", "mem_allocated_bytes").cast(pl.Int64, strict=False),
+        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)), loss=pl.coalesce(*_LOSSES),
+    )  # fmt: skip
     is_complete = pl.col("is_whole") & (pl.col("loss").is_not_null() | pl.col("step_time_s").is_not_null())
     step = pl.coalesce(pl.col("global_step").cast(pl.Int64, strict=False), "counted")
-    return conform(rows.with_columns(step=pl.when(is_complete).then(step)), STEP_FACTS)
+    return conform(
+        rows.with_columns(step=pl.when(is_complete).then(step), steps_planned=step + pl.col("left")), STEP_FACTS
+    )
+
+
+def _steps_left(text: pl.Expr) -> pl.Expr:
+    """Behind this step and in the first epoch: later ones count the steps of their epoch."""
+    epoch, done, total = (text.str.extract(_PRINTED, group).cast(pl.Int64, strict=False) for group in (1, 2, 3))
+    return pl.when(epoch == 0).then(total - done)
+
+
+def settle(facts: Facts) -> Facts:
+    """The last of what a redrawn bar showed of each step; a total that was passed was an epoch's, not the run's."""
+    found = last_of_each_step(facts)
+    is_kept = pl.col("steps_planned") >= pl.max_horizontal(pl.col("step").max().over("source"), 1)
+    steps = found.steps.with_columns(steps_planned=pl.when(is_kept).then("steps_planned"))
+    return Facts(steps, found.settings, found.gauges, found.events)
 
 
 _CONFIG = {
@@ -103,6 +125,11 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             for name, pattern in _GROUPS.items()
         ),
     ]
+    # Every step line prints it; a batch that grows is that of the last step.
+    batch = lines.select(
+        "source", "line_no", name=pl.lit("gbs"), value=text.str.extract(r"\| global_batch_size: (\d+)\b")
+    )
+    found.append(batch.unique(["source", "value"], keep="first", maintain_order=True))
     said = pl.concat(found).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
     yaml = named_settings(lines, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump")
     return pl.concat([conform(said, SETTING_FACTS), yaml, environment.settings(lines)])
@@ -122,19 +149,19 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 _STEP_ANCHORS = ("Training epoch ", "train_step_timing in s=", "loss=")
 _SETTING_ANCHORS = (
-    "All distributed processes registered", "parallel group", "Copying Trainer's 'max_steps'",
+    "All distributed processes registered", "| global_batch_size: ", "parallel group", "Copying Trainer's 'max_steps'",
     *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="nemo",
-    version=2,
+    version=3,
     signature=("train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss="),
     anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,
     events=events,
-    settle=last_of_each_step,
+    settle=settle,
     sidecars=run_files.NEMO,
     narrowed={
         "steps": _STEP_ANCHORS,

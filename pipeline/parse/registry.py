@@ -12,6 +12,7 @@ from pipeline.parse import (
     deepspeed,
     gpt_neox,
     huggingface,
+    internevo,
     litgpt,
     maxtext,
     megatron,
@@ -36,6 +37,7 @@ DIALECTS: tuple[Dialect, ...] = (
     mlperf.DIALECT, maxtext.DIALECT, nanogpt.DIALECT, verl.DIALECT, colossalai.DIALECT,
     deepspeed.DIALECT, megatron_deepspeed.DIALECT, gpt_neox.DIALECT,
     composer.DIALECT, huggingface.TRAINER, huggingface.AXOLOTL, nemo.DIALECT, litgpt.DIALECT,
+    internevo.DIALECT,
 )  # fmt: skip
 
 TABLES: tuple[ResultTable, ...] = (nanotron_bench.TABLE,)

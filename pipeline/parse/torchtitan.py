@@ -3,7 +3,8 @@
 Formats: torchtitan/components/metrics.py MetricsProcessor.log (step line), distributed/parallel_dims.py (mesh),
 train.py / trainer.py (batch line), tools/logging.py. The line is printed by the ranks of LOG_RANK; with a pipeline
 only the last stage has a loss and the others print -1. `tps` is tokens/s per device (`wps` in 2024), memory is the peak
-reserved since the last line, and MFU is judged against the peak that `Peak FLOPS used` names. No step time is printed.
+reserved since the last line, and MFU is judged against the peak that `Peak FLOPS used` names. No step time is printed,
+but in the line of early 2024 (train.py), which ends with `iter:` (seconds), `data:` (of them, for loading) and `lr:`.
 Configuration: see `torchtitan_settings`.
 """
 
@@ -19,7 +20,8 @@ from pipeline.parse.quantities import NUMBER, divided, number, size
 from pipeline.parse.timestamps import timestamp
 
 _NUMBERED = r"step:\s*\d+(?:/\d+(?: = [\d.]+%)?)?"  # some forks print `step: 640/644 = 99.4%`
-_STEP = rf"(?:^|- |\s){_NUMBERED}(?:\s+loss:|\s*$|\s+\w*$)"
+_STEP = rf"(?:^|- |\s|\[36m){_NUMBERED}(?:\s+loss:|\s*$|\s+\w*$)"
+_BARE_COLOUR = r"\[\d{1,3}(?:;\d{1,3})*m"  # where the escape character got lost, as in many a copied log
 _NO_LOSS = -1.0  # what a pipeline stage without the loss prints
 
 
@@ -33,18 +35,22 @@ _NUMBERS = {
     "tokens_per_s_per_gpu": _field("(?:tps|wps)"),
     "tflops_per_gpu_logged": _field("tflops"),
     "percent": r"\bmfu:\s*([\d.]+)%",
+    "step_time_s": _field("iter"),
+    "learning_rate": _field("lr"),
 }
 _OTHERS = {
     "number": _field("step", r"\d+"),
     "steps_planned": r"\bstep:\s*\d+/(\d+)\s",
     "memory": _field("memory", r"[\d.]+\s*[KMGT]i?B"),
-    "complete": rf"({_NUMBERED})\s+loss:\s*\S+\s.*\bmfu:\s*(?:N/A|[\d.]+%)",
+    "complete": rf"({_NUMBERED})\s+loss:\s*\S+\s.*\b(?:mfu:\s*(?:N/A|[\d.]+%)|data:.*\blr:\s*[\d.e-]+\s*$)",
 }
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines; a line that does not reach its MFU is cut and stays unparsed. Validation lines are not steps."""
+    """Step lines; one that does not reach its last field is cut and stays unparsed. Validation lines are no steps."""
     text = pl.col("text")
+    if lines["text"].str.contains("[36mstep: ", literal=True).any():
+        lines = lines.with_columns(text.str.replace_all(_BARE_COLOUR, ""))
     mine = lines.filter(text.str.contains(_STEP) & ~text.str.contains("validate step:", literal=True))
     printed = extract_each(mine, {**_NUMBERS, **_OTHERS}).with_columns(number(pl.col(name)) for name in _NUMBERS)
     return conform(
@@ -71,11 +77,11 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="torchtitan",
-    version=1,
+    version=2,
     signature=(
         "  tps: ", "  wps: ", "  mfu: ", "  tflops: ", "device mesh with parallelism:", "-D device mesh with [",
         "Peak FLOPS used for computing MFU", "with local batch size", "torchtitan version:", "TorchTitan Config",
-        "-m torchtitan.train",
+        "-m torchtitan.train", "[36mstep: ", "  data: ",
     ),
     anchors=(
         "step: ", "Training completed", "Starting job: ", "torchtitan version:", "Building device mesh",

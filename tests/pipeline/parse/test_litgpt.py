@@ -39,3 +39,22 @@ def test_a_cut_line_is_no_step(at: int) -> None:
 def test_end(tmp_path: Path) -> None:
     run = run_of(tmp_path, LINE.format(2, 1, 2.5, " (step)") + "\nTraining time: 12.5s\n")
     assert (run["status"], run["framework"]) == ("completed", "litgpt")
+
+
+def test_line_of_early_2024() -> None:
+    step = step_of("litgpt", "iter 1760 | step 220: loss 1.5625, iter time: 263.85 ms (optimizer.step)")
+    assert (step["step"], step["loss"]) == (220, 1.5625)
+
+
+def test_shape_and_parameters_of_2023(tmp_path: Path) -> None:
+    text = """\
+        {'model_name': 'pythia-70m', 'batch_size': 8, 'micro_batch_size': 4, 'gradient_accumulation_steps': 2}
+        Loading model with {'name': 'pythia-70m', 'block_size': 2048, 'vocab_size': 50254, 'padded_vocab_size': 50304, \
+'n_layer': 6, 'n_head': 8, 'n_embd': 512, 'n_query_groups': 8, 'intermediate_size': 2048, 'head_size': 64}
+        Total parameters 70,426,624
+        iter 1 step 1: loss 10.8750, LR: 0.000000, iter time: 91.75ms (optimizer.step)
+    """
+    run = run_of(tmp_path, text)
+    assert (run["num_layers"], run["hidden_size"], run["num_heads"], run["num_kv_heads"]) == (6, 512, 8, 8)
+    assert (run["vocab_size"], run["ffn_hidden_size"], run["params"]) == (50304, 2048, 70426624)
+    assert (run["mbs"], run["gas"]) == (4, 2)

@@ -104,3 +104,15 @@ def test_the_command_line_tells_the_last_step(tmp_path: Path) -> None:
 def test_the_dump_beats_the_command_line(tmp_path: Path) -> None:
     text = "python3 -m maxtext.trainers.pre_train.train base.yml steps=9\nConfig param steps: 11\n"
     assert run_of(tmp_path, text)["steps_planned"] == 10
+
+
+def test_a_command_line_that_was_wrapped(tmp_path: Path) -> None:
+    text = """\
+        python3 MaxText/train.py MaxText/configs/base.yml base_output_directory=${OUTPUT} run_name=a \\
+        per_device_batch_size=24 enable_checkpointing=false async_checkpointing=false \\
+        model_name=default ici_fsdp_parallelism=4 steps=10 max_target_length=2048 \\
+        profiler=xplane
+        completed step: 9, seconds: 1.341, TFLOP/s/device: 257.929, Tokens/s/device: 36653.244, loss: 0.000
+    """
+    run = run_of(tmp_path, text)
+    assert (run["seq_len"], run["mbs"], run["steps_planned"], run["status"]) == (2048, 24, 9, "completed")

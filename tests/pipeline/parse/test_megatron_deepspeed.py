@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.pipeline.parse.logs import facts_of, run_of, settings_of, step_of, tables_of
 
 LINE = (
@@ -102,3 +104,30 @@ def test_runs_in_one_file_are_attempts(tmp_path: Path) -> None:
     longer = DUMP.replace("2048", "4096")
     runs = tables_of(tmp_path, DUMP + last + "\n" + longer + LINE + "\n")["runs"].sort("attempt")
     assert runs.select("seq_len", "status", "last_step").rows() == [(2048, "completed", 4), (4096, "truncated", 3)]
+
+
+EQUAL = (
+    "[2024-06-21 10:50:42][INFO][training:1609] -  iteration=       {}/  317892 | consumed_samples=         768 | "
+    "consumed_tokens=     3145728 | elapsed_time_per_iteration_ms=108893.2 | learning_rate=1.88743e-08 | "
+    "global_batch_size=  768 | lm loss=11.125000 | loss_scale=1.0 | grad_norm=6.363 | actual_seqlen= 4096 | "
+    "number_of_skipped_iterations=  0 | number_of_nan_iterations=  0 | samples_per_second=7.053 | "
+    "tokens_per_gpu_per_second_tgs=1203.674 | {} |"
+)
+
+
+@pytest.mark.parametrize(
+    "rate", ["TFLOPs=49.66", "[LM]TFLOPs=49.66 | [DS]TFLOPs=73.32", "[LM]-TFLOPs=49.66 | [DS]-TFLOPs=7"]
+)
+def test_step_line_with_equal_signs(rate: str, tmp_path: Path) -> None:
+    step = step_of("megatron-deepspeed", EQUAL.format(1, rate))
+    assert (step["step"], step["steps_planned"], step["loss"], step["step_time_s"]) == (1, 317892, 11.125, 108.8932)
+    assert (step["tokens_per_s_per_gpu"], step["tflops_per_gpu_logged"]) == (1203.674, 49.66)
+    assert (step["consumed_tokens"], step["grad_norm"], str(step["ts"])) == (3145728, 6.363, "2024-06-21 10:50:42")
+    run = run_of(tmp_path, EQUAL.format(1, rate) + "\n")
+    assert (run["framework"], run["gbs"]) == ("megatron-deepspeed", 768)
+
+
+def test_step_line_with_equal_signs_and_no_loss() -> None:
+    line = EQUAL.replace(" lm loss=11.125000 |", "").format(1, "TFLOPs=49.66")
+    assert (step_of("megatron-deepspeed", line)["step"], step_of("megatron-deepspeed", line)["loss"]) == (1, None)
+    assert step_of("megatron-deepspeed", line[:230])["step"] is None

@@ -67,10 +67,47 @@ def test_process_groups() -> None:
 
 def test_a_training_that_reached_its_limit(tmp_path: Path) -> None:
     run = run_of(tmp_path, LINE + "\n`Trainer.fit` stopped: `max_steps=20` reached.\n")
-    assert (run["status"], run["framework"], run["steps_planned"]) == ("completed", "nemo", 20)
+    assert (run["status"], run["framework"], run["steps_planned"]) == ("completed", "nemo", 19)
 
 
 def test_bars_before_the_step_timer_came(tmp_path: Path) -> None:
     bar = "Epoch 0: {n}%|#         | {n}/100 [00:52<07:51,  4.90s/it, loss=9.89, v_num=0, reduced_train_loss=9.790, global_step={g}.00]\n"
     run = run_of(tmp_path, bar.format(n=10, g=9) + bar.format(n=20, g=19))
     assert (run["framework"], run["last_step"], run["last_loss"]) == ("nemo", 19, 9.79)
+
+
+def test_memory_of_the_printed_line(tmp_path: Path) -> None:
+    line = "Training epoch 0, iteration 3/9 | {} | reduced_train_loss: 10.25 | train_step_timing in s: 7.5"
+    both = step_of("nemo", line.format("max_memory_reserved: 57466159104 | max_memory_allocated: 53930270720"))
+    assert (both["mem_reserved_bytes"], both["mem_allocated_bytes"]) == (57466159104, 53930270720)
+    peak = step_of("nemo", line.format("peak_memory_usage: 7.083e+10 | memory_allocated: 44271689728"))
+    assert (peak["mem_reserved_bytes"], peak["mem_allocated_bytes"]) == (None, 70830000000)
+
+
+PRINTED = (
+    "Training epoch {}, iteration {}/{} | lr: 1.5e-06 | global_batch_size: 512 | global_step: {} | "
+    "reduced_train_loss: 10.25 | train_step_timing in s: 7.5"
+)
+
+
+@pytest.mark.parametrize("first", [0, 1])  # what global_step counts from; iterations count from 0
+def test_the_last_of_the_printed_iterations_is_the_end(first: int, tmp_path: Path) -> None:
+    run = run_of(tmp_path, "\n".join(PRINTED.format(0, n, 19, n + first) for n in (9, 19)) + "\n")
+    assert (run["status"], run["steps_planned"], run["gbs"]) == ("completed", 19 + first, 512)
+
+
+def test_an_iteration_short_of_the_last_is_no_end(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "\n".join(PRINTED.format(0, n, 19, n) for n in (9, 18)) + "\n")
+    assert (run["status"], run["steps_planned"]) == ("truncated", 19)
+
+
+def test_the_total_of_an_epoch_is_not_that_of_the_run(tmp_path: Path) -> None:
+    text = "\n".join(PRINTED.format(epoch, n, 19, epoch * 20 + n) for epoch in (0, 1) for n in (9, 19))
+    run = run_of(tmp_path, text + "\n")
+    assert (run["status"], run["last_step"], run.get("steps_planned")) == ("truncated", 39, None)
+
+
+def test_the_total_of_the_run_holds_over_epochs(tmp_path: Path) -> None:
+    text = "\n".join(PRINTED.format(n // 10, n % 10, 29, n) for n in (9, 19, 29))
+    run = run_of(tmp_path, text + "\n")
+    assert (run["status"], run["steps_planned"]) == ("completed", 29)

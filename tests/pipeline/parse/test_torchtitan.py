@@ -238,3 +238,20 @@ def test_a_restart_after_the_same_step_is_another_attempt(tmp_path: Path) -> Non
     later = NEW.replace("step: 10", "step: 20")
     runs = tables_of(tmp_path, mesh(shard=8) + NEW + "\n" + mesh(shard=4) + later + "\n")["runs"]
     assert runs["dp"].to_list() == [8, 4]
+
+
+def test_line_of_early_2024() -> None:
+    line = (
+        "[rank0]:2024-03-07 16:40:26,226 - root - INFO - step:  2  loss: 10.5  iter:  1.25  data: 0.035  lr: 0.00033333"
+    )
+    step = step_of("torchtitan", line)
+    assert (step["step"], step["loss"], step["step_time_s"], step["learning_rate"]) == (2, 10.5, 1.25, 0.00033333)
+    assert step_of("torchtitan", line[: line.index("  data:")])["step"] is None
+
+
+def test_colours_without_their_escape_character(tmp_path: Path) -> None:
+    line = "2024-05-22 13:03:46,226 - root - INFO - [36mstep: {}  [32mloss: {}  [33mmemory: 74.81GiB(78.74%)  [34mwps: 1,032  "
+    text = "\n".join(line.format(n, 12.5 - n) + "[35mmfu: 14.27%[39m" for n in (1, 2))
+    run = run_of(tmp_path, text + "\n")
+    assert (run["framework"], run["steps_logged"], run["last_loss"]) == ("torchtitan", 2, 10.5)
+    assert (run["tokens_per_s_per_gpu"], run["mfu_logged"]) == (1032.0, 0.1427)
