@@ -29,6 +29,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network-gbit", type=float, help="network per accelerator, Gb/s (default: the card's usual)")
     parser.add_argument("--framework", help="use the constants fitted for it, where there are some (nanotron, ...)")
     parser.add_argument("--fp8", action="store_true", help="matrix products in FP8")
+    parser.add_argument(
+        "--schedules",
+        default="1f1b,interleaved",
+        help="pipeline schedules to try, with commas between: afab, 1f1b, interleaved, zb-h1, zb-v, dualpipe, "
+        "dualpipe-v; or all (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--shard-groups",
+        default="all",
+        help="ranks that share one copy of what ZeRO shards, with commas between: all data-parallel ranks, those in "
+        "one node, or a number as in HSDP, for example all,node,32 (default: %(default)s)",
+    )
     parser.add_argument("--top", type=int, default=10, help="layouts to show (default: %(default)s)")
     parser.add_argument(
         "--margin", type=float, default=0.05, help="share of memory to leave free (default: %(default)s)"
@@ -83,7 +95,39 @@ def make_request(args: argparse.Namespace) -> Request:
     choose = with_own(Home.resolve(args.home, for_writing=False).path / "calibration")
     profile = choose(cluster.generation, args.framework)
     asked = Question(shape, cluster, profile, args.seq_len, is_fp8=args.fp8)
-    return Request(asked, num_gpus=args.nodes * cluster.gpus_per_node, gbs=args.gbs_tokens // args.seq_len)
+    return Request(
+        asked,
+        num_gpus=args.nodes * cluster.gpus_per_node,
+        gbs=args.gbs_tokens // args.seq_len,
+        schedules=read_schedules(getattr(args, "schedules", "1f1b,interleaved")),
+        shard_groups=read_groups(getattr(args, "shard_groups", "all")),
+    )
+
+
+def read_schedules(text: str) -> tuple[str, ...]:
+    """Words of SCHEDULES of "1f1b,zb-v" or "all". Raises UsageError for others."""
+    from pipeline.estimate.layouts import SCHEDULES
+
+    words = [word.strip().casefold() for word in text.split(",") if word.strip()]
+    if words == ["all"]:
+        return SCHEDULES
+    if unknown := [word for word in words if word not in SCHEDULES]:
+        raise UsageError(f"Unknown schedule: {', '.join(unknown)}. Known: {', '.join(SCHEDULES)}; or all.")
+    if not words:
+        raise UsageError(f"--schedules names none. Known: {', '.join(SCHEDULES)}; or all.")
+    return tuple(dict.fromkeys(["1f1b", *words]))  # one stage has no other
+
+
+def read_groups(text: str) -> tuple[str | int, ...]:
+    """Groups of "all,node,32". Raises UsageError for anything else."""
+    groups: list[str | int] = []
+    for word in (word.strip().casefold() for word in text.split(",") if word.strip()):
+        if word not in ("all", "node") and not (word.isdecimal() and int(word) > 0):
+            raise UsageError(f"--shard-groups takes all, node or a number of ranks, not {word!r}.")
+        groups.append(int(word) if word.isdecimal() else word)
+    if not groups:
+        raise UsageError("--shard-groups names none: give all, node or a number of ranks.")
+    return tuple(dict.fromkeys(groups))
 
 
 POOL = 400
@@ -126,11 +170,14 @@ def _lines(frame: pl.DataFrame) -> str:
     import polars as pl
 
     has_penalty = frame["est_penalty"].is_not_null().any()
+    has_other = not frame["pipeline_schedule"].is_in(["1f1b", "interleaved"]).all()
     has_interval = frame["est_step_time_lo_s"].is_not_null().any()
     ends = [pl.col(f"est_step_time_{end}_s").round(2).cast(pl.String) for end in ("lo", "hi")]
     shown = frame.select(
         *("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs"),
         pl.col("zero_stage").alias("zero"),
+        *([pl.col("dp_replicate").alias("copies")] if (frame["dp_replicate"] > 1).any() else []),
+        *([pl.col("pipeline_schedule").alias("schedule")] if has_other else []),
         "recompute",
         (100 * pl.col("est_mfu")).round(1).alias("MFU %"),
         pl.col("est_tokens_per_s_per_gpu").round(0).cast(pl.Int64).alias("tok/s/GPU"),

@@ -21,7 +21,8 @@ from pipeline.estimate.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
 from pipeline.estimate.memory import Memory
 from pipeline.estimate.profile import Profile, choose_profile
 from pipeline.estimate.question import Question
-from pipeline.estimate.rows import complete_shape, read_rows
+from pipeline.estimate.rows import HYBRID, complete_shape, read_rows
+from pipeline.estimate.schedule import V_SHAPED
 from pipeline.estimate.step_time import StepTime
 from pipeline.hardware import EIGHT_BIT, SIXTEEN_BIT
 from pipeline.published_rows import framework_of
@@ -72,8 +73,10 @@ def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) 
 
 
 _SCHEDULES = (
+    ("dualpipe-v", r"dual.?pipe.?v"),
     ("dualpipe", r"dual"),
-    ("zero-bubble", r"zero.?bubble|\bzb"),
+    ("zb-v", r"zb.?v|zero.?bubble.?v|\bv.?(zero.?bubble|zb)"),
+    ("zb-h1", r"zero.?bubble|\bzb"),
     ("interleaved", r"interleav"),
     ("afab", r"afab|gpipe|all.?forward"),
 )
@@ -133,7 +136,22 @@ def _missing(row: dict[str, Any]) -> str:
         return f"recomputation not understood: {row['stated_recompute']}"
     if row["zero_stage"] is None and row["dp"] * (row["cp"] or 1) > 1:
         return "sharding of optimizer and parameters (ZeRO stage or FSDP) not stated"
+    return _missing_group(row)
+
+
+def _missing_group(row: dict[str, Any]) -> str:
+    """Why the group that shares one copy of the sharded states is unknown, or an empty text."""
+    if row["dp_replicate"] == 0:
+        return "dp is no multiple of the ranks that share one copy of the sharded states"
+    if row["dp_replicate"] is None and _is_hybrid(row):
+        return "sharded within groups, but neither dp_replicate, dp_shard nor gpus_per_node tells how large they are"
     return ""
+
+
+def _is_hybrid(row: dict[str, Any]) -> bool:
+    """Whether the row names sharding within groups without their size."""
+    said = row["stated_sharding"] or ""
+    return bool(re.search(HYBRID, said)) and not re.search(r"\d", said)
 
 
 def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
@@ -146,13 +164,14 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
         word = next((word for word, pattern in _SCHEDULES if re.search(pattern, schedule)), "1f1b")
         mode = row["recompute"] or "none"
         sp = profile.is_sequence_parallel if row["sequence_parallel"] is None else row["sequence_parallel"]
-        ep = row["ep"] or 1
+        ep, chunks = row["ep"] or 1, 2 if word in V_SHAPED else 1
         etp = row["etp"] or (row["tp"] if (dp * (row["cp"] or 1)) % ep == 0 else 1)
         filled.append(
-            [dp, row["tp"], row["pp"], row["cp"] or 1, ep, etp, row["vpp"] or 1, row["zero_stage"] or 0, row["mbs"],
-             row["gas"], RECOMPUTE_MODES.index(mode), float(sp and row["tp"] > 1), SCHEDULES.index(word)]
+            [dp, row["tp"], row["pp"], row["cp"] or 1, ep, etp, row["vpp"] or chunks, row["zero_stage"] or 0,
+             row["mbs"], row["gas"], RECOMPUTE_MODES.index(mode), float(sp and row["tp"] > 1), SCHEDULES.index(word),
+             row["dp_replicate"] or 1]
         )  # fmt: skip
-    table = np.array(filled, np.float64).reshape(-1, 13).T
+    table = np.array(filled, np.float64).reshape(-1, len(fields(Layouts))).T
     return Layouts(*table)
 
 
@@ -174,6 +193,8 @@ def _assumed_layout(row: dict[str, Any]) -> list[str]:
         told.append("no recomputation")
     if row["sequence_parallel"] is None and row["tp"] > 1:
         told.append("sequence parallelism as the framework's default")
+    if _is_hybrid(row) and not (row["dp_shard"] or row["stated_replicas"]):
+        told.append("states sharded within each node")
     return told
 
 

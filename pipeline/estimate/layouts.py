@@ -1,7 +1,8 @@
 """The columns of a layout as arrays, one entry per layout. Everything else of a question is a scalar.
 
 Degrees are those of the product N = dp x tp x cp x pp; expert parallelism lives inside dp x cp (x tp), as in Megatron.
-`batch_shards` = dp x cp is the group over which ZeRO shards dense parameters.
+`batch_shards` = dp x cp holds the same dense parameters; ZeRO shards them over all of it, or over `zero_shards` of it
+with `dp_replicate` copies of the sharded states (HSDP in PyTorch, 2304.11277 section 3.2.2; MiCS, 2205.00119).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def sum_parts(parts: Iterable[Array]) -> Array:
 
 
 RECOMPUTE_MODES = ("none", "selective", "full")
-SCHEDULES = ("afab", "1f1b", "interleaved", "zero-bubble", "dualpipe")
+SCHEDULES = ("afab", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "dualpipe-v")
+"""Pipeline schedules by their codes; `schedule` has their papers."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Layouts:
     recompute: Array
     sequence_parallel: Array
     schedule: Array
+    dp_replicate: Array
 
     @classmethod
     def of(cls, **columns: float | Array) -> Layouts:
@@ -85,6 +88,16 @@ class Layouts:
     def batch_shards(self) -> Array:
         """dp x cp: ranks that hold the same dense parameters."""
         return self.dp * self.cp
+
+    @property
+    def zero_shards(self) -> Array:
+        """Ranks over which ZeRO spreads the dense states: all of `batch_shards`, or a group with replicas beside it."""
+        return self.batch_shards / self.dp_replicate
+
+    @property
+    def expert_zero_shards(self) -> Array:
+        """Ranks over which ZeRO spreads the routed experts' states."""
+        return np.maximum(self.expert_shards / self.dp_replicate, 1.0)
 
     @property
     def expert_shards(self) -> Array:

@@ -1,9 +1,10 @@
 """Bytes on the fullest accelerator, by component.
 
 Model states follow ZeRO (Rajbhandari, 1910.02054 section 5): weights, gradients and optimizer states, each divided by
-the sharding group from its stage on. Activations count the tensors that the backward pass needs (Korthikanti,
-2205.05198, for the GPT layer; the same count for gated, grouped-query, latent and expert layers). The worst of the
-first and the last pipeline stage is what counts: the first keeps the most micro-batches alive, the last the logits.
+the sharding group (`zero_shards`: dp x cp, or a group of it) from its stage on. Activations count the tensors that the
+backward pass needs (Korthikanti, 2205.05198, for the GPT layer; the same count for gated, grouped-query, latent and
+expert layers). The worst of the first and the last pipeline stage is what counts: the first keeps the most micro-
+batches alive, the last the logits.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from pipeline.estimate.layouts import Array, Layouts, sum_parts
 from pipeline.estimate.question import Question
-from pipeline.estimate.schedule import copies, in_flight
+from pipeline.estimate.schedule import copies, in_flight, is_v_shaped
 from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.stages import Stages
 
@@ -154,14 +155,18 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
         held = np.minimum(shape.num_dense_layers, layers) if is_first else np.where(single, shape.num_dense_layers, 0.0)
         dense_layers = np.minimum(held, layers)
     dense, experts = stage_params(shape, at, layers, dense_layers)
-    matrices = np.where(single, 1.0 if shape.tie_word_embeddings else 2.0, 1.0)
+    # Embedding and head stand on the outer stages; a rank that holds both ends of a pipeline holds both.
+    both_ends = single | is_v_shaped(at)
+    has_ends = both_ends if is_first else single
+    apart = 1.0 if is_first else np.where(both_ends, 0.0, 1.0)
+    matrices = np.where(has_ends, 1.0 if shape.tie_word_embeddings else 2.0, apart)
     dense = dense + matrices * shape.embedding_params / at.tp
     if is_first or shape.positions:
         dense = dense + shape.positions * shape.hidden_size
     # DualPipe's rank stands on two stages, mirror images of each other; the worse of both is counted twice.
     held = np.where(single, 1.0, copies(at))
     dense, experts = held * dense, held * experts
-    by = at.batch_shards, at.expert_shards
+    by = at.zero_shards, at.expert_zero_shards
 
     def state(per_param: float, from_stage: int) -> Array:
         return per_param * (
@@ -169,7 +174,7 @@ def _stage(asked: Question, at: Layouts, layers: Array, *, is_first: bool, is_la
         )
 
     alive = in_flight(at, is_first=is_first)
-    has_logits = np.where(single, 1.0, 1.0 if is_last else 0.0)
+    has_logits = np.where(has_ends, 1.0, np.where(both_ends, 0.0, 1.0) if is_last else 0.0)
     activations = stage_activation_bytes(asked, at, layers=layers, alive=alive, dense_layers=dense_layers)
     # With accumulation the logits of a micro-batch live until the next one's replace them, where nothing drops them.
     per_logit = profile.logit_bytes + np.where(at.gas > 1, profile.logit_kept_bytes, 0.0)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.estimate.layouts import Layouts
+from pipeline.estimate.schedule import ZB_H1, ZB_V, is_dual, is_v_shaped
 
 PLACES: Final = ("PP over nodes", "TP over nodes", "PP in a node", "TP in a node", "DP only")
 STAGES: Final = 4
@@ -27,7 +28,7 @@ def pattern_codes(at: Layouts, gpus_per_node: int) -> NDArray[np.int64]:
 
 CHOICES: Final = (
     *(f"ZeRO-{stage}" for stage in range(STAGES)), "CP", "EP", "interleaving", "selective recomputation",
-    "full recomputation",
+    "full recomputation", "HSDP", "zero bubble", "DualPipe",
 )  # fmt: skip
 """What a framework may or may not have been measured with."""
 
@@ -38,9 +39,12 @@ def has_choice(at: Layouts, choice: str) -> NDArray[np.bool_]:
         **{f"ZeRO-{stage}": at.zero_stage == stage for stage in range(STAGES)},
         "CP": at.cp > 1,
         "EP": at.ep > 1,
-        "interleaving": at.vpp > 1,
+        "interleaving": (at.vpp > 1) & ~is_v_shaped(at),
         "selective recomputation": at.recompute == 1,
         "full recomputation": at.recompute >= 2,
+        "HSDP": (at.dp_replicate > 1) & (at.zero_stage > 0),
+        "zero bubble": ((at.schedule == ZB_H1) | (at.schedule == ZB_V)) & (at.pp > 1),
+        "DualPipe": is_dual(at) & (at.pp > 1),
     }
     return made[choice]
 

@@ -33,7 +33,8 @@ SHAPE = (
 _BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel")
 _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS), "seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs",
-    "gas", "gbs", "gbs_tokens", "num_nodes", "gpus_per_node", "num_gpus", "local_batch_size",
+    "gas", "gbs", "gbs_tokens", "num_nodes", "gpus_per_node", "num_gpus", "local_batch_size", "dp_replicate",
+    "dp_shard",
 )  # fmt: skip
 _AT_LEAST_ONE = (
     "num_gpus", "num_nodes", "gpus_per_node", "dp", "tp", "pp", "mbs", "gas", "seq_len", "num_layers", "hidden_size",
@@ -98,7 +99,10 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     params = frame["total_params_b"].cast(pl.Float64, strict=False) * 1e9 if "total_params_b" in frame.columns else (
         frame["params"].cast(pl.Float64, strict=False) if "params" in frame.columns else
         pl.Series([None] * frame.height, dtype=pl.Float64))  # fmt: skip
-    return pl.DataFrame([*columns, stage.alias("zero_stage"), params.alias("stated_params"), joined.alias("misread")])
+    return pl.DataFrame(
+        [*columns, stage.alias("zero_stage"), said.alias("stated_sharding"), params.alias("stated_params"),
+         joined.alias("misread")]
+    )  # fmt: skip
 
 
 def recompute_mode(text: str) -> str | None:
@@ -144,9 +148,36 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
         "num_gpus", "num_nodes", "gpus_per_node",
     )  # fmt: skip
     return typed.with_columns(derived.get_columns()).with_columns(
+        dp_replicate=_replicas(),
+        stated_replicas=pl.col("dp_replicate"),
         stated_recompute=typed["recompute"],
         recompute=words.map_words(typed["recompute"], recompute_mode, pl.String),
     )
+
+
+HYBRID = r"(?i)hsdp|hybrid"
+"""What names sharding within groups without saying how large they are: a node, as PyTorch's HYBRID_SHARD has it."""
+
+
+def _replicas() -> pl.Expr:
+    """Copies of the sharded states: as stated; dp over the ranks that share one copy (`dp_shard`, or "groups of 8" in
+    the sharding's name); one for each node under HSDP that says no more; NULL where nothing speaks of groups.
+
+    What does not divide becomes 0, which no layout has.
+    """
+    ranks = pl.col("dp") * pl.col("cp").fill_null(1)
+    named = pl.col("stated_sharding").str.extract(r"(?i)groups? of (\d+)").cast(pl.Int64)
+    in_node = pl.when(pl.col("stated_sharding").str.contains(HYBRID)).then(
+        pl.max_horizontal(pl.col("gpus_per_node") // pl.col("tp"), 1)
+    )
+
+    def over(ranks: pl.Expr, group: pl.Expr) -> pl.Expr:
+        copies = pl.when(ranks <= group).then(1).when(ranks % group == 0).then(ranks // group).otherwise(0)
+        return pl.when(ranks.is_not_null() & group.is_not_null()).then(copies)
+
+    return pl.coalesce(
+        "dp_replicate", over(pl.col("dp"), pl.col("dp_shard")), over(ranks, named), over(ranks, in_node)
+    ).cast(pl.Int64)
 
 
 def complete_shape(row: dict[str, Any]) -> tuple[ModelShape | None, str, list[str]]:

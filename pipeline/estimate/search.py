@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pipeline.estimate.enumerate import REASONS_OF_GRID, Request, blocks
 from pipeline.estimate.estimate import Estimate, estimate
 from pipeline.estimate.expected import EXPECTED, expect, slowdown
-from pipeline.estimate.layouts import RECOMPUTE_MODES, Array, Layouts
+from pipeline.estimate.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
 from pipeline.estimate.memory import Memory
 from pipeline.estimate.patterns import PATTERNS, has_unseen, pattern_codes
 from pipeline.estimate.stages import place_layers
@@ -32,7 +32,7 @@ SHORTLIST = 200
 """Layouts of each pattern, fastest by physics first, that get a penalty: comparing each layout with every measured run
 is too slow for all of them, and within a pattern penalties differ little."""
 
-_SHOWN = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage")
+_SHOWN = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "dp_replicate")
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,7 @@ def _table(request: Request, at: Layouts | None) -> pl.DataFrame:
         {
             **{name: column(getattr(chosen, name)).astype(np.int64) for name in _SHOWN},
             "recompute": [RECOMPUTE_MODES[int(code)] for code in column(chosen.recompute)],
+            "pipeline_schedule": [SCHEDULES[int(code)] for code in column(chosen.schedule)],
             "stage_layers": pl.Series(_stage_layers(request, column(chosen.pp)), dtype=pl.String),
             "est_mfu": column(predicted.mfu),
             "est_tokens_per_s_per_gpu": column(predicted.tokens_per_s_per_gpu),

@@ -25,7 +25,7 @@ from pipeline.estimate.compute import (
 from pipeline.estimate.layouts import Array, Layouts, sum_parts
 from pipeline.estimate.memory import stage_params
 from pipeline.estimate.question import Question
-from pipeline.estimate.schedule import bubble_share
+from pipeline.estimate.schedule import bubble_share, copies, is_dual
 from pipeline.estimate.stages import Stages
 
 
@@ -106,6 +106,11 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, linear)
     cp = context_s(asked, at, tokens, forward + backward)
     ep = experts_exchange_s(asked, at, tokens) if is_moe else np.zeros_like(tokens)
+    if is_moe and (dual := is_dual(at) & (at.pp > 1)).any():
+        # One micro-batch's forward runs under another's backward: what compute covers costs its share of processors.
+        compute = 3.0 * linear + forward + backward
+        beside = np.maximum(ep - compute, 0.0) + profile.shard_contention * np.minimum(ep, compute)
+        ep = np.where(dual, beside, ep)
 
     # The processor launches kernels one by one: where they are short, it sets the pace of everything on the device.
     launches = KERNELS_PER_LAYER * profile.kernel_launch_s
@@ -183,11 +188,25 @@ def data_parallel_s(
     each layer and micro-batch (six bytes a parameter, 1910.02054 section 7.2.2), under its compute, costing
     `shard_contention` of the shorter of the two. Without a pipeline, `dp_hidden` of one micro-batch's compute hides
     the exchange.
+
+    With replicas these run inside the sharding group, whose ranks stand together, and once a step the replicas reduce
+    their shards of the gradients among them (2304.11277 section 3.2.2; MiCS, 2205.00119 section 3.4: two hops).
     """
     profile = asked.profile
     sharded = at.zero_stage >= 2
+    replicas = at.dp_replicate
+    grouped = bool((replicas > 1).any())
 
-    def exchange(params: Array, size: Array, stride: Array) -> Array:
+    def between_replicas(params: Array, ranks: Array, stride: Array) -> Array:
+        size, stride = np.minimum(replicas, ranks), stride * np.maximum(ranks / replicas, 1.0)
+        rate, hop = comm.ring_bytes_per_s(asked, stride, size), comm.latency_s(asked, stride, size)
+        held = params / np.maximum(ranks / replicas, 1.0)
+        calls = np.maximum(profile.grad_bytes * held / profile.bucket_bytes, 1.0)
+        spent = comm.all_reduce_s(profile.grad_bytes * held, size, rate, calls * hop)
+        return np.where((at.zero_stage >= 1) & (size > 1), spent, 0.0)
+
+    def exchange(params: Array, ranks: Array, stride: Array) -> Array:
+        size = np.where(at.zero_stage >= 1, np.maximum(ranks / replicas, 1.0), ranks) if grouped else ranks
         rate = comm.ring_bytes_per_s(asked, stride, size)
         hop = comm.latency_s(asked, stride, size)
         ring, tree = (size - 1.0) * hop, comm.hops(size) * hop
@@ -199,7 +218,8 @@ def data_parallel_s(
         reduced = (at.gas - 1.0) * (profile.grad_bytes * share + calls * ring)
         each = at.gas * 3.0 * (profile.weight_bytes * share + layers * tree)
         sliced = once + np.where(at.zero_stage >= 2, reduced, 0.0)
-        return np.where(at.zero_stage >= 3, each, np.where(at.zero_stage >= 1, sliced, plain))
+        spent: Array = np.where(at.zero_stage >= 3, each, np.where(at.zero_stage >= 1, sliced, plain))
+        return spent + between_replicas(params, ranks, stride) if grouped else spent
 
     spent = np.where(at.batch_shards > 1, exchange(dense, at.batch_shards, at.tp), 0.0)
     if asked.shape.num_experts:
@@ -238,7 +258,8 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     # While the pipeline fills and drains, every other stage runs once: the sum of all stages less the paced one.
     free = layer - per_layer("stall")
     others = (shape.num_layers - layers) * free + np.where(has_head, 0.0, head) + (at.pp - 1.0) * profile.microbatch_s
-    bubble = np.where(single, 0.0, bubble_share(at) * others)
+    weights_share = per_layer("linear") / 3.0 / free
+    bubble = np.where(single, 0.0, bubble_share(at, weights_share) * others)
 
     stride = at.tp * at.cp * at.dp
     boundary = 2.0 * tokens * shape.hidden_size / at.sigma
@@ -256,14 +277,18 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     dense_params = (
         dense_params + np.where(single & (not shape.tie_word_embeddings), 2.0, 1.0) * shape.embedding_params / at.tp
     )
+    # A rank of DualPipe holds two stages, and exchanges and updates both.
+    met = dense_params + expert_params
+    stages_held = np.where(single, 1.0, copies(at))
+    dense_params, expert_params = stages_held * dense_params, stages_held * expert_params
     held = dense_params + expert_params
     exchange = data_parallel_s(
         asked, at, layers=layers, dense=dense_params, experts=expert_params, compute_s=at.gas * paced, micro_s=paced
     )
 
     speed = profile.memory_share * cluster.memory_bytes_per_s
-    accumulate = np.where(at.gas > 1, at.gas, 0.0) * (2.0 * profile.grad_bytes + 2.0) * held / speed
-    own = np.where(at.zero_stage >= 1, dense_params / at.batch_shards + expert_params / at.expert_shards, held)
+    accumulate = np.where(at.gas > 1, at.gas, 0.0) * (2.0 * profile.grad_bytes + 2.0) * met / speed
+    own = np.where(at.zero_stage >= 1, dense_params / at.zero_shards + expert_params / at.expert_zero_shards, held)
     update = profile.optimizer_passes * (34.0 * own + 8.0 * held) / speed
     return StepTime(
         linear=count * per_layer("linear"),

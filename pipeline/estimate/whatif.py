@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.estimate.enumerate import Request, blocks, divisors, launch_codes, lay_out
-from pipeline.estimate.layouts import RECOMPUTE_MODES, Layouts
+from pipeline.estimate.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
 from pipeline.estimate.memory import stage_memory
+from pipeline.estimate.schedule import V_SHAPED
 from pipeline.estimate.stages import stage_layers
 
 MESH = ("tp", "pp", "cp")
@@ -25,7 +26,7 @@ FOLLOWING = ("ep", "vpp", "mbs", "zero_stage")
 
 @dataclass(frozen=True)
 class Choice:
-    """A position of every knob. `recompute` is a word of RECOMPUTE_MODES."""
+    """A position of every knob. `recompute` is a word of RECOMPUTE_MODES, `pipeline_schedule` one of SCHEDULES."""
 
     tp: int = 1
     pp: int = 1
@@ -35,11 +36,23 @@ class Choice:
     mbs: int = 1
     zero_stage: int = 0
     recompute: str = "none"
+    pipeline_schedule: str = "1f1b"
+    dp_replicate: int = 1
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Choice:
-        """The choice in a row of a search."""
-        return cls(**{name: row[name] for name in cls.__dataclass_fields__})
+        """The choice in a row of a search, or of knobs: those that it does not name are left alone."""
+        told = {name: row[name] for name in cls.__dataclass_fields__ if name in row}
+        if told.get("pipeline_schedule") in (None, "interleaved"):
+            told["pipeline_schedule"] = "1f1b"  # with chunks it is interleaved
+        return cls(**told)
+
+    @property
+    def schedule(self) -> str:
+        """The schedule that runs: chunks interleave 1F1B, and nothing else does without them."""
+        if self.pipeline_schedule in ("1f1b", "interleaved"):
+            return "interleaved" if self.vpp > 1 else "1f1b"
+        return self.pipeline_schedule
 
 
 def layouts_for(request: Request, choices: list[Choice]) -> Layouts:
@@ -51,7 +64,8 @@ def layouts_for(request: Request, choices: list[Choice]) -> Layouts:
     modes = np.array([RECOMPUTE_MODES.index(choice.recompute) for choice in choices], np.float64)
     return lay_out(
         request, tp=column("tp"), cp=column("cp"), pp=column("pp"), ep=column("ep"), mbs=column("mbs"),
-        zero_stage=column("zero_stage"), recompute=modes, vpp=column("vpp"),
+        zero_stage=column("zero_stage"), recompute=modes, vpp=column("vpp"), dp_replicate=column("dp_replicate"),
+        schedule=np.array([SCHEDULES.index(choice.schedule) for choice in choices], np.float64),
     )  # fmt: skip
 
 
@@ -96,7 +110,7 @@ def settle(request: Request, wanted: Choice) -> Choice | None:
 
     None when nothing can be launched on its mesh.
     """
-    at = replace(wanted, ep=1, vpp=1, mbs=1, zero_stage=0)
+    at = replace(wanted, ep=1, vpp=1, mbs=1, zero_stage=0, pipeline_schedule="1f1b", dp_replicate=1)
     if not _launchable(request, [at]):
         return None
     for name in FOLLOWING:
@@ -104,7 +118,29 @@ def settle(request: Request, wanted: Choice) -> Choice | None:
         tried = [_with(at, **{name: value}) for value in _candidates(request, name) if value <= limit]
         fitting = _launchable(request, tried)
         at = fitting[-1] if fitting else at
-    return at
+    if wanted.pipeline_schedule in schedules_for(request, at):
+        at = _scheduled(at, wanted.pipeline_schedule)
+    copies = [count for count in replicas_for(request, at) if count <= wanted.dp_replicate]
+    return replace(at, dp_replicate=copies[-1])
+
+
+def _scheduled(at: Choice, word: str) -> Choice:
+    """`at` under another schedule: V forms have two chunks, and of the others only 1F1B a choice."""
+    chunks = at.vpp if word == "1f1b" else 2 if word in V_SHAPED else 1
+    return replace(at, pipeline_schedule=word, vpp=chunks)
+
+
+def schedules_for(request: Request, at: Choice) -> list[str]:
+    """Pipeline schedules that `at` can be launched with; 1F1B stands for interleaving too, which its chunks make."""
+    tried = [_scheduled(at, word) for word in SCHEDULES if word != "interleaved"]
+    return [choice.pipeline_schedule for choice in _launchable(request, tried)]
+
+
+def replicas_for(request: Request, at: Choice) -> list[int]:
+    """Copies of the sharded states that `at` can be launched with; 1 alone without sharding."""
+    ranks = request.num_gpus // (at.tp * at.pp)
+    tried = [replace(at, dp_replicate=count) for count in divisors(ranks) if count == 1 or at.zero_stage]
+    return [choice.dp_replicate for choice in _launchable(request, tried)]
 
 
 def resolve(request: Request, start: Choice, wanted: Mapping[str, Any]) -> tuple[Choice, list[str]]:
@@ -142,5 +178,9 @@ def leanest(request: Request) -> Choice | None:
             best = block.at[is_it]
     if best is None:
         return None
-    knobs = {name: int(np.ravel(getattr(best, name))[0]) for name in (*MESH, *FOLLOWING)}
-    return Choice(**knobs, recompute=RECOMPUTE_MODES[int(np.ravel(best.recompute)[0])])
+    knobs = {name: int(np.ravel(getattr(best, name))[0]) for name in (*MESH, *FOLLOWING, "dp_replicate")}
+    words = {
+        "recompute": RECOMPUTE_MODES[int(np.ravel(best.recompute)[0])],
+        "pipeline_schedule": SCHEDULES[int(np.ravel(best.schedule)[0])],
+    }
+    return Choice.of({**knobs, **words})

@@ -149,3 +149,41 @@ def test_words_of_other_tables_are_understood() -> None:
 def test_a_row_that_ran_with_uneven_chunks_is_estimated() -> None:
     got = predict(row(pp=2, dp=2, vpp=3, grad_accum=3))
     assert got["est_status"].to_list() == [OK]
+
+
+def test_groups_of_sharding_are_read_in_every_spelling() -> None:
+    wide = {"dp": 16, "tp": 1, "num_gpus": 16, "grad_accum": 4}
+    stated = predict(
+        row(**wide, dp_replicate=2),
+        row(**wide, dp_shard=8),
+        row(**{**wide, "zero_stage_or_fsdp": "zero1 within groups of 8"}),
+        row(**wide),
+    )
+    assert stated["est_status"].to_list() == [OK] * 4
+    grouped, whole = stated["est_mem_optimizer_bytes"][:3], stated["est_mem_optimizer_bytes"][3]
+    assert grouped.to_list() == pytest.approx([2 * whole] * 3)  # 8 ranks share what 16 did
+    hybrid = predict(row(**{**wide, "zero_stage_or_fsdp": "HSDP"}), row(**{**wide, "zero_stage_or_fsdp": "FSDP"}))
+    assert hybrid["est_mem_optimizer_bytes"][0] == pytest.approx(2 * hybrid["est_mem_optimizer_bytes"][1])
+    assert hybrid["est_assumptions"].to_list() == ["states sharded within each node", None]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"dp_shard": 3}, "dp is no multiple of the ranks that share one copy"),
+        ({"dp_replicate": 3}, "replicas of sharded states do not divide dp x cp"),
+        ({"pp": 3, "dp": 4, "tp": 1, "num_gpus": 12, "pipeline_schedule": "DualPipe"}, "DualPipe needs twice as many"),
+    ],
+)
+def test_groups_and_schedules_that_cannot_be_are_refused(change: dict[str, Any], reason: str) -> None:
+    assert reason in predict(row(**change))["est_status"][0]
+
+
+def test_schedules_are_read_as_frameworks_spell_them() -> None:
+    spelt = ("1F1B", "ScheduleInterleavedZeroBubble", "ZBVZeroBubble", "zb-v", "DualPipe", "DualPipeV", "GPipe")
+    got = predict(*(row(dp=1, tp=1, pp=8, pipeline_schedule=word) for word in spelt))
+    bubble = dict(zip(spelt, got["est_time_bubble_s"], strict=True))
+    assert bubble["ZBVZeroBubble"] == bubble["zb-v"] < bubble["ScheduleInterleavedZeroBubble"] < bubble["1F1B"]
+    assert bubble["GPipe"] == bubble["1F1B"]
+    weights = dict(zip(spelt, got["est_mem_weights_bytes"], strict=True))
+    assert weights["DualPipe"] == pytest.approx(2 * weights["1F1B"])

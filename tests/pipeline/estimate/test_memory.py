@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.layouts import Layouts
-from pipeline.estimate.memory import Memory, layer_activation_bytes, stage_memory, stage_params
+from pipeline.estimate.memory import Memory, StageMemory, layer_activation_bytes, stage_memory, stage_params
 from pipeline.estimate.models import LLAMA_2_7B
 from pipeline.estimate.profile import Profile, load_profiles
 from pipeline.estimate.question import Question
+from pipeline.estimate.schedule import DUALPIPE, ONE_F_ONE_B, ZB_H1, ZB_V
 from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.stages import stage_layers
 
@@ -173,9 +174,63 @@ def test_what_nanotron_keeps_beside_the_published_tensors() -> None:
 
 
 def test_dualpipe_holds_its_parameters_twice() -> None:
-    once, twice = (held(LLAMA_2_7B, Layouts.of(pp=4, gas=16, schedule=code)) for code in (1, 4))
+    once, twice = (held(LLAMA_2_7B, Layouts.of(pp=4, gas=16, schedule=code)) for code in (ONE_F_ONE_B, DUALPIPE))
     assert twice.weights == pytest.approx(2 * once.weights)
     assert twice.optimizer == pytest.approx(2 * once.optimizer)
     assert twice.activations == pytest.approx(5 / 4 * once.activations)  # pp + 1 micro-batches instead of pp
-    alone = held(LLAMA_2_7B, Layouts.of(pp=1, gas=16, schedule=4))
+    alone = held(LLAMA_2_7B, Layouts.of(pp=1, gas=16, schedule=DUALPIPE))
     assert alone.weights == pytest.approx(held(LLAMA_2_7B, Layouts.of(pp=1, gas=16)).weights)
+
+
+def _stages(schedule: int, shape: ModelShape = LLAMA_2_7B, **layout: float) -> StageMemory:
+    at = Layouts.of(**{"pp": 8, "gas": 32, "schedule": schedule, **layout})
+    return stage_memory(Question(shape, H100, DEFAULT, 4096), at, stage_layers(shape, at.pp, placement="even"))
+
+
+def test_zb_h1_peaks_as_1f1b_does_on_the_first_stage_and_keeps_weights_gradients_waiting_on_the_last() -> None:
+    # 2401.10241 section 2.3: worker i holds (p - i + 1) M_B + (i - 1) M_W, with M_W / M_B = 32 / 34 (table 1)
+    plain, zero = _stages(ONE_F_ONE_B), _stages(ZB_H1)
+    assert zero.first.total == pytest.approx(plain.first.total)
+    assert zero.last.activations == pytest.approx((1 + 7 * 32 / 34) * plain.last.activations)
+
+
+def test_zb_v_has_embedding_and_head_on_its_first_rank_and_the_same_activations_on_all() -> None:
+    plain, shaped = _stages(ONE_F_ONE_B), _stages(ZB_V, vpp=2)
+    matrix = 2 * LLAMA_2_7B.embedding_params
+    assert shaped.first.activations == pytest.approx(plain.first.activations)
+    assert shaped.last.activations == pytest.approx(8 * plain.last.activations)
+    assert shaped.first.weights - plain.first.weights == pytest.approx(matrix)
+    assert plain.last.weights - shaped.last.weights == pytest.approx(matrix)
+    assert shaped.first.logits == pytest.approx(plain.last.logits)
+    assert not shaped.last.logits.any()
+
+
+def test_states_are_sharded_over_the_group_alone() -> None:
+    # 7 B on 32 ranks in groups of 8: 16 P / 8 = 14 GB of states under ZeRO-3, four times what all 32 would leave.
+    grouped = held(LLAMA_2_7B, Layouts.of(dp=32, dp_replicate=4, zero_stage=3), STATES_ONLY)
+    alone = held(LLAMA_2_7B, Layouts.of(dp=8, zero_stage=3), STATES_ONLY)
+    states = grouped.weights + grouped.gradients + grouped.optimizer
+    assert states == pytest.approx(2 * LLAMA_2_7B.params, rel=1e-3)
+    assert states == pytest.approx(alone.weights + alone.gradients + alone.optimizer)
+
+
+def test_groups_of_experts_shard_what_the_experts_ranks_leave() -> None:
+    # dp 16 with ep 4: 4 ranks hold the same experts; two copies of the shards leave groups of 2.
+    at = {"dp": 16, "ep": 4, "zero_stage": 1}
+    whole, grouped = (held(MOE, Layouts.of(**at, dp_replicate=copies), STATES_ONLY) for copies in (1, 2))
+    assert grouped.optimizer == pytest.approx(2 * whole.optimizer)
+
+
+@settings(max_examples=80, deadline=None)
+@given(layout=LAYOUT, copies=st.sampled_from([1, 2, 4]))
+def test_more_replicas_never_need_less_memory_and_all_of_them_are_no_sharding(
+    layout: dict[str, float], copies: float
+) -> None:
+    ranks = layout["dp"] * layout["cp"]
+    fewer, more, every = (
+        held(DENSE_80B, Layouts.of(**layout, dp_replicate=min(count, ranks))) for count in (copies, 2 * copies, ranks)
+    )
+    assert fewer.total[0] <= more.total[0] * (1 + 1e-12)
+    none = held(DENSE_80B, Layouts.of(**{**layout, "zero_stage": 0.0}))
+    for part in ("weights", "gradients", "optimizer"):
+        assert getattr(every, part) == pytest.approx(getattr(none, part))

@@ -12,7 +12,7 @@ import pytest
 from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.enumerate import BATCH, Request, blocks, divisors
 from pipeline.estimate.estimate import estimate
-from pipeline.estimate.layouts import Layouts
+from pipeline.estimate.layouts import SCHEDULES, Layouts
 from pipeline.estimate.models import LLAMA_2_7B, find_model, shape_of
 from pipeline.estimate.profile import load_profiles
 from pipeline.estimate.question import Question
@@ -140,3 +140,48 @@ def test_every_layout_says_how_its_layers_lie_and_how_much_memory_is_left() -> N
     assert uneven == ["11-11-10"]
     told = tell(asked, replace(found, layouts=found.layouts.filter(pl.col("pp") == 3)))
     assert "11-11-10 layers on its stages" in told[2]
+
+
+def test_schedules_and_groups_are_searched_where_they_are_asked_for() -> None:
+    wide = request(gpus=64, gbs=128, schedules=SCHEDULES, shard_groups=("all", "node", 2))
+    plain = search(request(gpus=64, gbs=128), top=5000)
+    found = search(wide, top=50_000)
+    layouts = found.layouts
+    assert set(layouts["pipeline_schedule"]) == set(SCHEDULES)
+    assert plain.layouts["dp_replicate"].unique().to_list() == [1]
+    # Groups: the ranks of a node, or 2; never more copies than ranks, never a group of one rank.
+    grouped = layouts.filter(pl.col("dp_replicate") > 1)
+    ranks = grouped["dp"] * grouped["cp"] // grouped["dp_replicate"]
+    inside = pl.Series([max(8 // tp, 1) for tp in grouped["tp"]])
+    assert ((ranks == inside) | (ranks == 2)).all()
+    assert ranks.min() == 2
+    names = (
+        "dp",
+        "tp",
+        "pp",
+        "cp",
+        "vpp",
+        "gas",
+        "mbs",
+        "zero_stage",
+        "dp_replicate",
+        "recompute",
+        "pipeline_schedule",
+    )
+    assert layouts.select(names).is_duplicated().sum() == 0
+    assert sum(found.pruned.values()) + found.fitting == found.examined
+    assert layouts["est_tokens_per_s_per_gpu"][0] >= plain.layouts["est_tokens_per_s_per_gpu"][0]
+
+
+def test_zero_bubble_schedules_beat_1f1b_at_the_same_degrees() -> None:
+    found = search(request(gpus=64, gbs=128, schedules=("1f1b", "zb-h1", "zb-v")), top=50_000).layouts
+    one = found.filter(
+        (pl.col("pp") == 8)
+        & (pl.col("tp") == 2)
+        & (pl.col("mbs") == 1)
+        & (pl.col("zero_stage") == 1)
+        & (pl.col("cp") == 1)
+        & (pl.col("recompute") == "none")
+    )
+    step = dict(zip(one["pipeline_schedule"], one["est_step_time_s"], strict=True))
+    assert step["zb-v"] < step["zb-h1"] < step["1f1b"]

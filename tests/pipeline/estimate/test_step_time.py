@@ -51,8 +51,10 @@ def test_idle_time_is_that_of_the_papers() -> None:
     [
         ("afab", 7.0),  # (p-1) (F+B), in units of F+B
         ("1f1b", 7.0),
-        ("zero-bubble", 7 / 3),  # ZB1P: (p-1) (F+B-2W)
+        ("zb-h1", 7 / 3),  # ZB1P: (p-1) (F+B-2W)
+        ("zb-v", 0.0),  # 2401.10241 section 6, at F = B = W
         ("dualpipe", 3 * 2 / 3),  # (p/2-1) (F&B + B - 3W)
+        ("dualpipe-v", 7 / 2 * 2 / 3),  # twice as many stages of half the layers: (16/2-1) of them
     ],
 )
 def test_idle_time_of_table_2_of_deepseek_v3(schedule: str, share: float) -> None:
@@ -62,8 +64,12 @@ def test_idle_time_of_table_2_of_deepseek_v3(schedule: str, share: float) -> Non
 
 
 def test_micro_batches_alive() -> None:
-    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("zero-bubble")), is_first=True) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("zb-h1")), is_first=True) == [8]
     assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("dualpipe")), is_first=True) == [9]
+    # 16 stages on 8 ranks: 17 micro-batches of half a rank's layers
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("dualpipe-v")), is_first=True) == [8.5]
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=2, schedule=SCHEDULES.index("zb-v")), is_first=True) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=2, schedule=SCHEDULES.index("zb-v")), is_first=False) == [8]
     assert in_flight(Layouts.of(pp=8, gas=64), is_first=True) == [8]
     assert in_flight(Layouts.of(pp=8, gas=4), is_first=True) == [4]
     assert in_flight(Layouts.of(pp=8, gas=64), is_first=False) == [1]
@@ -140,3 +146,88 @@ def test_an_estimate_does_not_depend_on_its_neighbours() -> None:
     together = estimate(DENSE, at).step_time_s
     alone = [float(estimate(DENSE, at[slice(i, i + 1)]).step_time_s[0]) for i in range(3)]
     assert together == pytest.approx(alone)
+
+
+ZB_H1, ZB_V, DUALPIPE = (float(SCHEDULES.index(word)) for word in ("zb-h1", "zb-v", "dualpipe"))
+
+
+def test_a_zero_bubble_pipeline_idles_by_what_its_gradients_of_weights_leave_open() -> None:
+    at = Layouts.of(pp=8, gas=64, vpp=np.array([1.0, 1.0, 2.0]), schedule=np.array([1.0, ZB_H1, ZB_V]))
+    spent = estimate(DENSE, at).time
+    others = spent.bubble[0] / 7  # one pass through a stage, F + B + W
+    weights = spent.linear[0] / 3 / 64  # W of one micro-batch on the fullest stage, head excluded
+    assert spent.bubble[1] == pytest.approx(7 * (others - 2 * weights), rel=0.05)
+    assert spent.bubble[2] == pytest.approx(7 * (others - 3 * weights), rel=0.2)
+    assert 0 < spent.bubble[2] < spent.bubble[1] < spent.bubble[0]
+
+
+def test_a_single_micro_batch_fills_no_bubble() -> None:
+    # It goes down and up alone: (p - 1) (F + B), whatever the schedule; W of others is what there is to fill with.
+    for word in ("zb-h1", "zb-v"):
+        at = Layouts.of(pp=8, gas=np.array([1.0, 4.0, 8.0, 64.0]), schedule=SCHEDULES.index(word))
+        share = bubble_share(at, np.array([0.25]))
+        assert share[0] == pytest.approx(0.75)
+        assert share[1] > share[2] == share[3]
+
+
+def test_dualpipe_hides_the_experts_exchange_under_the_other_direction() -> None:
+    asked = replace(MIXTRAL, profile=replace(MIXTRAL.profile, shard_contention=0.0))
+    at = {"dp": 8, "pp": 8, "gas": 64, "ep": 8}
+    plain, hidden = (estimate(asked, Layouts.of(**at, schedule=code)).time for code in (1.0, DUALPIPE))
+    assert plain.ep[0] > 0
+    assert hidden.ep[0] == 0
+    alone = Layouts.of(dp=64, pp=1, gas=64, ep=8, schedule=DUALPIPE)  # one stage has no other direction
+    assert estimate(asked, alone).time.ep[0] > 0
+
+
+def _quiet() -> Question:
+    """Nothing hidden, no latency, whole bandwidths: exchanges are bytes over bytes/s."""
+    profile = replace(
+        DEFAULT, network_decay=0.0, network_share=1.0, link_share=1.0, dp_hidden=0.0, shard_contention=0.0,
+        link_latency_s=0.0, network_latency_s=0.0,
+    )  # fmt: skip
+    return Question(LLAMA_2_7B, H100, profile, 4096)
+
+
+def test_replicas_reduce_their_shards_once_a_step() -> None:
+    # MiCS, 2205.00119 section 3.4: scatter and gather inside the node, then an all-reduce of the shards over nodes.
+    asked = _quiet()
+    shape = asked.shape
+    matrices = shape.num_layers * (shape.attention_params + shape.dense_mlp_params + 2 * shape.hidden_size)
+    params = matrices + 2 * shape.embedding_params
+    spent = estimate(asked, Layouts.of(dp=32, dp_replicate=4, gas=4, zero_stage=1)).time.dp[0]
+    inside = 7 / 8 * (4 + 2) * params / 450e9  # NVLink, one direction
+    between = 2 * 3 / 4 * 4 * params / 8 / 50e9  # one rank of each node on its own 400 Gb/s card
+    assert spent == pytest.approx(inside + between, rel=1e-6)
+
+
+def test_groups_of_all_ranks_are_plain_sharding_and_replicas_of_one_rank_plain_replication() -> None:
+    for zero in (1.0, 2.0, 3.0):
+        plain = estimate(DENSE, Layouts.of(dp=32, gas=4, zero_stage=zero))
+        assert (
+            estimate(DENSE, Layouts.of(dp=32, gas=4, zero_stage=zero, dp_replicate=1)).step_time_s == plain.step_time_s
+        )
+    quiet = replace(_quiet(), profile=replace(_quiet().profile, bucket_bytes=1e12))
+    alone = estimate(quiet, Layouts.of(dp=32, gas=4, zero_stage=1, dp_replicate=32)).time.dp
+    assert alone == pytest.approx(estimate(quiet, Layouts.of(dp=32, gas=4)).time.dp)
+
+
+@settings(max_examples=60, deadline=None)
+@given(layout=LAYOUT, schedule=st.sampled_from(SCHEDULES))
+def test_no_schedule_idles_more_than_1f1b(layout: dict[str, float], schedule: str) -> None:
+    chunks = 2.0 if schedule in ("interleaved", "zb-v", "dualpipe-v") else 1.0
+    for asked in (DENSE, MIXTRAL):
+        plain = estimate(asked, Layouts.of(**layout)).time.bubble[0]
+        own = estimate(asked, Layouts.of(**layout, schedule=float(SCHEDULES.index(schedule)), vpp=chunks)).time.bubble[
+            0
+        ]
+        assert 0 <= own <= plain * (1 + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(layout=LAYOUT, copies=st.sampled_from([2.0, 4.0]))
+def test_zero_3_within_nodes_never_exchanges_longer_than_over_them(layout: dict[str, float], copies: float) -> None:
+    # Gathers of every micro-batch stay on faster links, for one all-reduce of a shard more.
+    layout = {**layout, "tp": 1.0, "cp": 1.0, "pp": 1.0, "dp": 8 * copies, "zero_stage": 3.0, "gas": 8.0}
+    over, inside = (estimate(_quiet(), Layouts.of(**layout, dp_replicate=count)).time.dp[0] for count in (1, copies))
+    assert inside <= over * (1 + 1e-9)

@@ -9,9 +9,20 @@ from hypothesis import strategies as st
 
 from pipeline.estimate.enumerate import launch_codes
 from pipeline.estimate.estimate import estimate
+from pipeline.estimate.layouts import SCHEDULES
 from pipeline.estimate.models import find_model, shape_of
 from pipeline.estimate.search import search
-from pipeline.estimate.whatif import MESH, Choice, layouts_for, leanest, options, resolve, settle
+from pipeline.estimate.whatif import (
+    MESH,
+    Choice,
+    layouts_for,
+    leanest,
+    options,
+    replicas_for,
+    resolve,
+    schedules_for,
+    settle,
+)
 from tests.pipeline.estimate.test_search import every_layout, request
 
 MIXTRAL = find_model("Mixtral 8x7B")
@@ -118,3 +129,27 @@ def test_the_leanest_layout_needs_least_of_all_that_can_be_launched() -> None:
 
 def test_without_a_layout_nothing_is_leanest() -> None:
     assert leanest(request(gpus=37, gbs=1)) is None
+
+
+def test_a_pipeline_offers_the_schedules_that_its_micro_batches_allow() -> None:
+    asked = request(gpus=16, gbs=64)
+    assert schedules_for(asked, Choice(tp=4)) == ["1f1b"]  # no pipeline, no choice
+    deep = Choice(tp=4, pp=4)
+    assert schedules_for(asked, deep) == ["afab", "1f1b", "zb-h1", "zb-v", "dualpipe", "dualpipe-v"]
+    few = Choice(tp=4, pp=4, mbs=16)  # 4 micro-batches in 4 stages: DualPipe wants 8
+    assert schedules_for(asked, few) == ["afab", "1f1b", "zb-h1", "zb-v"]
+
+
+def test_turning_a_schedule_takes_its_chunks_along_and_falls_back_without_a_pipeline() -> None:
+    asked = request(gpus=16, gbs=64)
+    at = settle(asked, Choice(tp=4, pp=4, pipeline_schedule="zb-v"))
+    assert at == Choice(tp=4, pp=4, vpp=2, pipeline_schedule="zb-v")
+    assert layouts_for(asked, [at]).schedule.item() == SCHEDULES.index("zb-v")
+    assert settle(asked, Choice(tp=4, pipeline_schedule="zb-v")) == Choice(tp=4)
+
+
+def test_states_have_as_many_copies_as_divide_the_ranks() -> None:
+    asked = request(gpus=16, gbs=64)
+    assert replicas_for(asked, Choice(tp=2, zero_stage=3)) == [1, 2, 4]  # 8 would shard over one rank
+    assert replicas_for(asked, Choice(tp=2)) == [1]
+    assert settle(asked, Choice(tp=2, zero_stage=3, dp_replicate=3)) == Choice(tp=2, zero_stage=3, dp_replicate=2)
