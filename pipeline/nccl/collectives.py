@@ -79,7 +79,7 @@ def read_calls(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
         .group_by("source", "process", "segment", "op", "tail", maintain_order=True)
         .agg(pl.col("line_no").first(), pl.col("head").last(), last_line=pl.col("line_no").last(), lines=pl.len())
         .join(prefixes.unique("process"), on="process")
-        .with_columns(pl.col("tail").str.extract_groups(f"^{_TAIL}").alias("found"))
+        .with_columns(pl.col("tail").str.extract_groups(f"^{_TAIL}(?: |$)").alias("found"))
         .unnest("found")
         .with_columns(
             pl.col("count", "datatype", "redop", "root", "nranks").cast(pl.Int64),

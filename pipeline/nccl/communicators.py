@@ -1,4 +1,4 @@
-"""The fold for communicators: which ranks form one, how it came up, which links and calls are its own.
+"""The fold for communicators: which ranks form one, and which of them came up.
 
 A communicator is known by its commId (2.16+); a split of 2.24+ by its parent, split count and colour; else by nothing:
 its ranks are then gathered in the order of their lines (the n-th line of each rank is of the n-th communicator of that
@@ -8,220 +8,150 @@ the communicator.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.nccl.facts import PARTS, SCHEMAS, Facts
-
-Row = dict[str, Any]
-_Pointer = tuple[object, object, object]
-
-
-@dataclass
-class Rank:
-    """One rank of one communicator, from its first line on."""
-
-    row: Row
-    comm: Communicator
-    state: str
-    ended_at: int | None = None
-    timing: Row | None = None
+_ADDRESS = ["source", "host", "pid", "comm"]
+_DEVICE = ["cuda_dev", "nvml_dev", "bus_id"]
+"""What the line with which a rank is ready may know better than the one with which it began."""
+_LEAST = pl.Enum(["aborted", "started", "complete", "destroyed"])
+"""The state of a communicator is the least that any of its ranks reached."""
+_IS_OVER = pl.col("state").is_in(["destroyed", "aborted"])
+_KEY = ["source", "comm_index"]
 
 
-@dataclass
-class Communicator:
-    """One communicator as its ranks' lines tell of it."""
-
-    line_no: int
-    nranks: int
-    key: tuple[object, ...]
-    comm_hash: object
-    api: object
-    parent: Communicator | None
-    color: object
-    ranks: dict[int, Rank] = field(default_factory=dict)
-    nnodes: int | None = None
-    notes: dict[str, Row] = field(default_factory=dict)
-    index: int = 0
-
-    @property
-    def is_identified(self) -> bool:
-        """Whether an identity, not the order of lines, tells its ranks."""
-        return self.key[0] != "order"
-
-    @property
-    def state(self) -> str:
-        """The least that any rank reached; aborted if any was."""
-        states = {rank.state for rank in self.ranks.values()}
-        return next((state for state in ("aborted", "started", "complete", "destroyed") if state in states), "started")
-
-
+@dataclass(frozen=True)
 class Communicators:
-    """All communicators of one file, from the lines with which they begin and end, told in the order of the file."""
+    """The communicators of files, numbered in each file by their first lines.
 
-    def __init__(self) -> None:
-        self.all: list[Communicator] = []
-        self.by_pointer: dict[_Pointer, list[Rank]] = defaultdict(list)
-        self.events: list[tuple[Row, Rank]] = []  # lines with which a rank began or was ready
-        self._groups: dict[tuple[object, ...], list[Communicator]] = defaultdict(list)
-        self._times_seen: dict[tuple[object, ...], int] = defaultdict(int)
-        self._alive: dict[_Pointer, Rank] = {}
+    Attributes:
+        ranks: one row per rank of each: `source`, `comm_index`, `rank`, `nranks`, where it ran (`host`, `pid`, `comm`,
+            devices), its `state`, the line it began at and the one it ended at, and `at`, which orders the rows.
+        all: one row per communicator: `source`, `comm_index`, its identity, `ranks_seen`, `hosts`, `is_exact`, `state`.
+        events: lines with which ranks begin or are ready, whose they are, and whether the rank never got further
+            (`is_open`).
+    """
 
-    def init(self, row: Row) -> None:
-        """A line of `init` facts."""
-        pointer = (row["host"], row["pid"], row["comm"])
-        state, known = row["state"], self._alive.get(pointer)
-        if state in ("destroyed", "aborted"):
-            if known:
-                known.state, known.ended_at = state, row["line_no"]
-                del self._alive[pointer]
-            return
-        is_same = known is not None and (known.row["rank"], known.row["nranks"]) == (row["rank"], row["nranks"])
-        if known is not None and is_same and known.state == "started" and state == "complete":
-            known.state = state
-            known.row |= {name: value for name, value in row.items() if value is not None and name != "line_no"}
-            rank = known
-        else:
-            rank = self._new_rank(row, state)
-            self._alive[pointer] = rank
-            self.by_pointer[pointer].append(rank)
-        self.events.append((row, rank))
+    ranks: pl.DataFrame
+    all: pl.DataFrame
+    events: pl.DataFrame
 
-    def finish(self) -> None:
-        """The end of the file: number the communicators by their first lines."""
-        self.all.sort(key=lambda comm: comm.line_no)
-        for index, comm in enumerate(self.all, 1):
-            comm.index = index
-
-    def same_size(self, comm: Communicator) -> list[Communicator]:
-        """The communicators from which only the order of lines tells this one."""
-        return self._groups[comm.key]
-
-    def _new_rank(self, row: Row, state: str) -> Rank:
-        number, nranks = row["rank"], row["nranks"]
-        parent = self._alive.get((row["host"], row["pid"], row["parent"])) if row["parent"] else None
-        key: tuple[object, ...]
-        if row["comm_hash"]:
-            key = ("hash", row["comm_hash"], nranks, row["color"])
-        elif parent:
-            key = ("split", id(parent.comm), row["split_count"], row["color"], nranks)
-        else:
-            key = ("order", nranks, row["split_count"], row["color"])
-        place = self._times_seen[(*key, number)]
-        self._times_seen[(*key, number)] += 1
-        group = self._groups[key]
-        while len(group) <= place:
-            group.append(
-                Communicator(
-                    line_no=row["line_no"], nranks=nranks, key=key, comm_hash=row["comm_hash"],
-                    api=row["api"], parent=parent.comm if parent else None, color=row["color"],
-                )
-            )  # fmt: skip
-            self.all.append(group[-1])
-        comm = group[place]
-        rank = Rank(dict(row), comm, state)
-        comm.ranks[number] = rank
-        comm.line_no = min(comm.line_no, row["line_no"])
-        return rank
+    def lives(self) -> pl.DataFrame:
+        """From which line to which an address (`comm`) of a process is that of a rank of a communicator."""
+        told = self.ranks.select(*_ADDRESS, "line_no", "ended_at", "comm_index", "rank", "nranks", "at")
+        return told.sort("line_no", "at").drop("at")
 
 
-def gather(facts: Facts) -> dict[int, Communicators]:
-    """The communicators of each file, as their lines of initialisation tell; `says.tell` adds what others tell."""
-    found: dict[int, Communicators] = {}
-    names = list(SCHEMAS["init"])
-    for source, *row in facts["init"].sort("source", "line_no", maintain_order=True).iter_rows():
-        if source not in found:
-            found[source] = Communicators()
-        found[source].init(dict(zip(names, (source, *row), strict=True)))
-    for of_file in found.values():
-        of_file.finish()
+def gather(init: pl.DataFrame) -> Communicators:
+    """The communicators that `init` facts tell of; `says` knows what other lines tell of them."""
+    lines = _with_life(init.sort("source", "line_no", maintain_order=True).with_row_index("at"))
+    born = lines.filter("begins").drop("begins", "is_ready", "life").with_columns(parent_life=_parents(lines))
+    ready = lines.filter("is_ready").select("life", pl.col(_DEVICE).name.suffix("_ready"), is_up=pl.lit(value=True))
+    over = lines.filter(_IS_OVER).drop_nulls("life").select("life", ended="state", ended_at="line_no")
+    ranks = (
+        _with_first(born)
+        .join(ready, left_on="at", right_on="life", how="left", maintain_order="left")
+        .join(over, left_on="at", right_on="life", how="left", maintain_order="left")
+        .with_columns(pl.coalesce(f"{name}_ready", name).alias(name) for name in _DEVICE)
+        .with_columns(
+            state=pl.coalesce("ended", pl.when("is_up").then(pl.lit("complete")), "state"),
+            comm_index=pl.col("first").rank("dense").over("source").cast(pl.Int64),
+        )
+    )
+    whose = ranks.select("at", "comm_index", is_open=pl.col("state") == "started")
+    events = lines.filter(~_IS_OVER).join(whose, left_on="life", right_on="at").sort("line_no", "at")
+    return Communicators(
+        ranks=ranks.sort("source", "comm_index", "rank"),
+        all=_communicators(ranks),
+        events=events.select(
+            "source", "host", "pid", "tid", "line_no", "is_open", "comm_index", "rank", "nranks",
+            is_ready=pl.col("state") == "complete",
+        ),
+    )  # fmt: skip
+
+
+def _with_life(lines: pl.DataFrame) -> pl.DataFrame:
+    """`life`: the line (`at`) with which the rank began that each line tells of; NULL: none has the address then.
+
+    A rank begins with a line that it starts or, where that is missing, that it is ready.
+    """
+    before = lines.select(pl.col("state", "rank", "nranks").shift(1).over(_ADDRESS))
+    is_same = (before["state"] == "started") & (before["rank"] == lines["rank"]) & (before["nranks"] == lines["nranks"])
+    was_over = before["state"].is_null() | before["state"].is_in(["destroyed", "aborted"])
+    return lines.with_columns(
+        is_ready=(pl.col("state") == "complete") & is_same.fill_null(value=False), was_over=was_over
+    ).with_columns(
+        begins=~_IS_OVER & ~pl.col("is_ready")
+    ).with_columns(
+        life=pl.when(~(_IS_OVER & pl.col("was_over"))).then(
+            pl.when("begins").then("at").forward_fill().over(_ADDRESS)
+        )
+    ).drop("was_over")  # fmt: skip
+
+
+def _parents(lines: pl.DataFrame) -> pl.Series:
+    """For each line with which a rank begins: the rank that has the address of its parent then."""
+    begins = lines.filter("begins").select("at", *_ADDRESS[:-1], comm="parent")
+    if begins["comm"].is_null().all():
+        return pl.repeat(None, len(begins), dtype=pl.UInt32, eager=True)
+    # A row of its own is no parent: strictly before.
+    owners = lines.select("at", *_ADDRESS, life=pl.when(~_IS_OVER).then("life"))
+    return begins.join_asof(
+        owners, on="at", by=_ADDRESS, strategy="backward", allow_exact_matches=False, check_sortedness=False
+    )["life"]  # fmt: skip
+
+
+def _with_first(born: pl.DataFrame) -> pl.DataFrame:
+    """`first`: the rank that began first of those of its communicator; `is_exact`: whether more than their order
+    tells them."""
+    has_hash, has_parent = pl.col("comm_hash").is_not_null(), pl.col("parent_life").is_not_null()
+    # An identity may be used again, or be that of several: the n-th line of each rank is of the n-th of them.
+    key = ["source", "nranks", "color", "comm_hash", "count", "is_split"]
+    told = (
+        born.with_columns(count=pl.when(~has_hash).then("split_count"), is_split=~has_hash & has_parent)
+        .with_columns(place=pl.int_range(pl.len()).over(*key, "rank"))
+        .with_columns(
+            first=pl.col("at").first().over(*key, "place"),
+            is_exact=has_hash | has_parent | (pl.col("place").max().over(key) == 0),
+        )
+    )
+    splits = told.filter("is_split")
+    if splits.is_empty():
+        return told
+    firsts = _firsts_of_splits(
+        splits.select("at", "parent_life", "split_count", "color", "nranks", "rank").iter_rows(),
+        dict(told.filter(~pl.col("is_split")).select("at", "first").iter_rows()),
+    )
+    first = pl.col("at").replace_strict(firsts, default=pl.col("first"), return_dtype=pl.UInt32)
+    return told.with_columns(first=first)
+
+
+def _firsts_of_splits(splits: Iterable[tuple[int, ...]], first_of: dict[int, int]) -> dict[int, int]:
+    """The same for splits, one by one, since a parent may be a split itself. `first_of` the other ranks."""
+    found: dict[int, int] = {}
+    firsts: dict[Hashable, int] = {}
+    times_seen: Counter[Hashable] = Counter()
+    for at, parent, count, color, nranks, rank in splits:
+        key = (found[parent] if parent in found else first_of[parent], count, color, nranks)
+        times_seen[key, rank] += 1
+        found[at] = firsts.setdefault((key, times_seen[key, rank]), at)
     return found
 
 
-def events(comms: Mapping[int, Communicators]) -> pl.DataFrame:
-    """Lines with which ranks begin or are ready: whose, and whether the rank never got further (`is_open`)."""
-    rows = [
-        (
-            source, row["host"], row["pid"], row["tid"], row["line_no"], row["state"] == "complete",
-            rank.state == "started", rank.comm.index, rank.row["rank"], rank.row["nranks"],
+def _communicators(ranks: pl.DataFrame) -> pl.DataFrame:
+    index_of = ranks.select("at", parent_comm_index="comm_index")
+    return (
+        ranks.sort("at")
+        .group_by(_KEY, maintain_order=True)
+        .agg(
+            pl.col("line_no", "nranks", "comm_hash", "api", "color", "parent_life", "is_exact").first(),
+            ranks_seen=pl.len().cast(pl.Int64),
+            hosts=pl.col("host").n_unique().cast(pl.Int64),
+            state=pl.col("state").cast(_LEAST).min().cast(pl.String),
         )
-        for source, of_file in comms.items()
-        for row, rank in of_file.events
-    ]  # fmt: skip
-    schema = {
-        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64, "line_no": pl.Int64,
-        "is_ready": pl.Boolean, "is_open": pl.Boolean, "comm_index": pl.Int64, "rank": pl.Int64, "nranks": pl.Int64,
-    }  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row").sort("line_no")
-
-
-def lives(comms: Mapping[int, Communicators]) -> pl.DataFrame:
-    """From which line to which an address (`comm`) of a process is that of a rank of a communicator."""
-    rows = [
-        (source, *pointer, rank.row["line_no"], rank.ended_at, rank.comm.index, rank.row["rank"], rank.comm.nranks)
-        for source, of_file in comms.items()
-        for pointer, ranks in of_file.by_pointer.items()
-        for rank in ranks
-    ]
-    schema = {
-        "source": pl.Int64, "host": pl.String, "pid": pl.Int64, "comm": pl.String, "line_no": pl.Int64,
-        "ended_at": pl.Int64, "comm_index": pl.Int64, "rank": pl.Int64, "nranks": pl.Int64,
-    }  # fmt: skip
-    return pl.DataFrame(rows, schema=schema, orient="row").sort("line_no")
-
-
-def communicator_rows(found: Mapping[int, Communicators]) -> list[dict[str, object]]:
-    """Rows of `nccl_communicators`, but for what links and COLL lines add."""
-    return [row for source, of_file in found.items() for row in _communicators_of(source, of_file)]
-
-
-def _communicators_of(source: int, found: Communicators) -> list[dict[str, object]]:
-    rows = []
-    for comm in found.all:
-        times = {
-            number: rank.timing["total"]
-            for number, rank in comm.ranks.items()
-            if rank.timing and rank.timing["total"] is not None
-        }
-        slowest = max(times, key=lambda number: times[number]) if times else None
-        timing = comm.ranks[slowest].timing if slowest is not None else None
-        channels, ring, network = (comm.notes.get(name, {}) for name in ("channels", "ring", "network"))
-        hosts = {rank.row["host"] for rank in comm.ranks.values()}
-        rows.append(
-            {
-                "source": source, "comm_index": comm.index, "comm_hash": comm.comm_hash, "comm_api": comm.api,
-                "parent_comm_index": comm.parent.index if comm.parent else None, "split_color": comm.color,
-                "nranks": comm.nranks, "ranks_seen": len(comm.ranks),
-                "is_membership_exact": comm.is_identified or len(found.same_size(comm)) == 1,
-                "num_nodes": comm.nnodes or (len(hosts) if len(comm.ranks) == comm.nranks else None),
-                "ring_channels": ring.get("channels"), "ring_order": ring.get("order"),
-                "coll_channels": channels.get("coll"), "collnet_channels": channels.get("collnet"),
-                "nvls_channels": channels.get("nvls"), "p2p_channels": channels.get("p2p"),
-                "p2p_channels_per_peer": channels.get("per_peer"), "network": network.get("network"),
-                "init_state": comm.state,
-                "init_time_s": times[slowest] if slowest is not None else None, "init_slowest_rank": slowest,
-                "init_bootstrap_s": timing["bootstrap"] if timing else None, "line_no": comm.line_no,
-            }
-        )  # fmt: skip
-    return rows
-
-
-def rank_rows(found: Mapping[int, Communicators]) -> list[dict[str, object]]:
-    """Rows of `nccl_ranks`, but for what COLL lines add."""
-    return [
-        {
-            "source": source, "comm_index": comm.index, "rank": number, "nranks": comm.nranks, "host": rank.row["host"],
-            "pid": rank.row["pid"], "cuda_dev": rank.row["cuda_dev"], "nvml_dev": rank.row["nvml_dev"],
-            "bus_id": rank.row["bus_id"], "comm_pointer": rank.row["comm"], "init_state": rank.state,
-            "init_time_s": rank.timing and rank.timing["total"],
-            **{f"init_{part}_s": rank.timing and rank.timing[part] for part in PARTS},
-            "line_no": rank.row["line_no"],
-        }
-        for source, of_file in found.items()
-        for comm in of_file.all
-        for number, rank in sorted(comm.ranks.items())
-    ]  # fmt: skip
+        .join(index_of, left_on="parent_life", right_on="at", how="left", maintain_order="left")
+        .sort(_KEY)
+    )

@@ -10,17 +10,12 @@ from pipeline.nccl import bench
 from pipeline.nccl.facts import Facts
 
 
-def file_rows(facts: Facts, tables: Mapping[str, pl.DataFrame], ready: Mapping[int, int]) -> pl.DataFrame:
-    """One row per `source` of `facts`.
-
-    Args:
-        tables: rows of the other tables by `source`.
-        ready: how many communicators of each file came up.
-    """
+def file_rows(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """One row per `source` of `facts`. `tables`: rows of the other tables by `source`."""
     sources = pl.concat([frame["source"] for frame in facts.frames.values()]).unique().sort()
     rows = pl.DataFrame({"source": sources})
     parts = (
-        _versions(facts), _sizes(facts, tables, ready), _traffic(facts, tables), _warnings(facts["warn"]),
+        _versions(facts), _sizes(facts, tables), _traffic(facts, tables), _warnings(facts["warn"]),
         _benchmarks(facts, tables["nccl_bench"]), _environment(facts), _tally(facts["tally"]),
     )  # fmt: skip
     for part in parts:
@@ -59,19 +54,21 @@ def _is_named(code: str, versions: list[str]) -> bool:
     return any(version == code or version.startswith((f"{code}+", f"{code}-")) for version in versions)
 
 
-def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame], ready: Mapping[int, int]) -> pl.DataFrame:
+def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     sizes = pl.concat([facts[kind].select("source", "nranks") for kind in ("init", "timing", "shape", "coll")])
     comms = tables["nccl_communicators"].group_by("source").agg(
         nodes_of_ranks=pl.col("num_nodes").max(), init_time_s=pl.col("init_time_s").max()
     )  # fmt: skip
-    came_up = pl.DataFrame(
-        list(ready.items()), schema={"source": pl.Int64, "num_communicators": pl.Int64}, orient="row"
-    )
+    # One that no rank got ready is counted by nobody.
+    came_up = tables["nccl_ranks"].filter(pl.col("init_state") != "started").group_by("source").agg(
+        num_communicators=pl.col("comm_index").n_unique().cast(pl.Int64)
+    )  # fmt: skip
+    begun = facts["init"].select("source").unique().join(came_up, on="source", how="left")
     parts = (
         sizes.group_by("source").agg(nranks_max=pl.col("nranks").max()),
         facts["shape"].group_by("source").agg(nodes_told=pl.col("nnodes").max()),
         facts["ring"].group_by("source").agg(num_channels=pl.col("channels").max()),
-        came_up.filter(pl.col("source").is_in(facts["init"]["source"].unique().to_list())),
+        begun.with_columns(pl.col("num_communicators").fill_null(0)),
         comms,
     )
     return _joined(parts)

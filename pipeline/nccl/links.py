@@ -7,23 +7,20 @@ or else the process, had brought up last. RCCL names the communicator's address.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import polars as pl
 
-from pipeline.nccl import communicators
 from pipeline.nccl.communicators import Communicators
 
 _THREAD, _PROCESS = ["source", "host", "pid", "tid"], ["source", "host", "pid"]
 _KEY = ["source", "comm_index", "rank_from", "rank_to", "direction", "transport"]
 
 
-def link_rows(links: pl.DataFrame, comms: Mapping[int, Communicators]) -> pl.DataFrame:
+def link_rows(links: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
     """Rows of `nccl_links`: lines of one pair, end and transport together.
 
     Args:
         links: `link` facts of files.
-        comms: the communicators of each file.
+        comms: the communicators of the files.
     """
     owned = _with_owner(links.sort("line_no"), comms)
     return (
@@ -47,10 +44,10 @@ def transports(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_owner(links: pl.DataFrame, comms: Mapping[int, Communicators]) -> pl.DataFrame:
+def _with_owner(links: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
     """`links` with `comm_index`: NULL where nothing tells it."""
-    events = communicators.events(comms).drop("is_open")
-    named = _after(links, communicators.lives(comms), ["source", "host", "pid", "comm"], "named")
+    events = comms.events.drop("is_open")
+    named = _after(links, comms.lives(), ["source", "host", "pid", "comm"], "named")
     is_alive = pl.col("named_ended_at").is_null() | (pl.col("named_ended_at") > pl.col("line_no"))
     # The next line of the thread about a communicator: that it is ready, or that another one begins.
     following = named.join_asof(

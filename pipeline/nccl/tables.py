@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import polars as pl
 
@@ -106,17 +105,15 @@ def mended(facts: Facts) -> Facts:
 
 def _tables_of(facts: Facts) -> Rows:
     """Rows of files with NCCL content, by `source`."""
-    comms = communicators.gather(facts)
-    says.tell(comms, facts)
+    comms = communicators.gather(facts["init"])
+    timings = says.timings(facts["timing"], comms.events)
     calls = traffic.with_ranks(facts["coll"], comms)
     by_rank = traffic.by_rank(calls)
-    communicator_rows = _frame("nccl_communicators", communicators.communicator_rows(comms))
-    rank_rows = _frame("nccl_ranks", communicators.rank_rows(comms))
+    communicator_rows = says.communicator_rows(comms, timings, facts)
+    rank_rows = says.rank_rows(comms, timings)
     link_rows = links.link_rows(facts["link"], comms)
     key = ["source", "comm_index"]
-    communicator_rows = communicator_rows.drop("transports", strict=False).join(
-        links.transports(link_rows), on=key, how="left", maintain_order="left"
-    )
+    communicator_rows = communicator_rows.join(links.transports(link_rows), on=key, how="left", maintain_order="left")
     tables = {
         "nccl_communicators": _with_calls(communicator_rows, by_rank, key, ["coll_calls"]),
         "nccl_ranks": _with_calls(rank_rows, by_rank, [*key, "rank"], ["coll_calls", "last_op_count"]),
@@ -128,17 +125,7 @@ def _tables_of(facts: Facts) -> Rows:
         "nccl_warnings": warnings.warning_rows(facts["warn"]),
         "nccl_bench": bench.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
     }
-    ready = {
-        source: sum(any(rank.state != "started" for rank in comm.ranks.values()) for comm in of_file.all)
-        for source, of_file in comms.items()
-    }
-    return tables | {"nccl_files": file_rows(facts, tables, ready)}
-
-
-def _frame(table: str, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    schema: dict[str, Any] = {"source": pl.Int64, **TABLES[table].polars_schema}
-    names = [name for name in schema if not rows or name in rows[0]]
-    return pl.DataFrame(rows, schema={name: schema[name] for name in names})
+    return tables | {"nccl_files": file_rows(facts, tables)}
 
 
 def _with_calls(rows: pl.DataFrame, calls: pl.DataFrame, key: list[str], names: list[str]) -> pl.DataFrame:
@@ -146,7 +133,7 @@ def _with_calls(rows: pl.DataFrame, calls: pl.DataFrame, key: list[str], names: 
     summed = calls.drop_nulls(key).group_by(key).agg(
         coll_calls=pl.col("coll_calls").sum(), last_op_count=pl.col("last_op_count").max()
     )  # fmt: skip
-    return rows.drop(names, strict=False).join(summed.select(*key, *names), on=key, how="left", maintain_order="left")
+    return rows.join(summed.select(*key, *names), on=key, how="left", maintain_order="left")
 
 
 def _tuning(tuning: pl.DataFrame) -> pl.DataFrame:

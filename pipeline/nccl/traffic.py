@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import polars as pl
 
-from pipeline.nccl.communicators import Communicators, lives
+from pipeline.nccl.communicators import Communicators
 
 # datatype and op as in nccl.h; RCCL has the same numbers. 0 to 3 and 4 (avg, 2.10+) of op; above are user-made.
 DATATYPES: tuple[tuple[str, int], ...] = (
@@ -24,10 +22,10 @@ _IS_ROOTED = _IS_P2P | pl.col("op").is_in(["Broadcast", "Reduce", "Gather", "Sca
 _HAS_REDUCTION = pl.col("op").is_in(["AllReduce", "ReduceScatter", "Reduce"])
 
 
-def with_ranks(calls: pl.DataFrame, comms: Mapping[int, Communicators]) -> pl.DataFrame:
+def with_ranks(calls: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
     """`coll` facts with `comm_index` and `rank` of the communicator that had that address then;
     NULL where its initialisation is not in the file."""
-    timeline = lives(comms).rename({"nranks": "size"})
+    timeline = comms.lives().rename({"nranks": "size"})
     named = calls.sort("line_no").join_asof(
         timeline, on="line_no", by=["source", "host", "pid", "comm"], strategy="backward", check_sortedness=False
     )
