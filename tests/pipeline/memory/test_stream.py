@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from pipeline.memory.sink import decode_integers
 from pipeline.memory.snapshot import read_snapshot
-from pipeline.memory.trace import ACTIONS, NO_TIME, UNKNOWN, decode_integers
+from pipeline.memory.trace import ACTIONS, NO_TIME, UNKNOWN
 from pipeline.safe_pickle import PickleRefusedError
 from tests.pipeline.memory.allocator import Allocator, stack, train
 
