@@ -6,23 +6,18 @@ size. What it refuses, and what kills it, is said in one sentence.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from pipeline.errors import UsageError
+from pipeline.memory.reader_process import converse
 from pipeline.memory.values import RefusedError
 
-_KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
 _ANSWER_BYTES = 256 << 20
-_SCRIPT = "import sys; sys.path[:] = {path!r}; from pipeline.memory.worker import main; sys.exit(main())"
 MEMORY_VARIABLE = "SWEEPSCOPE_SNAPSHOT_MEMORY_GIB"
 SECONDS_VARIABLE = "SWEEPSCOPE_SNAPSHOT_SECONDS"
 
@@ -56,7 +51,7 @@ def analyse_limited(chunks: Iterable[bytes], limits: WorkerLimits | None = None)
         InputError: `chunks` cannot be read.
     """
     limits = limits or WorkerLimits.from_environment()
-    raw, exit_code, was_late = _converse(chunks, limits)
+    raw, exit_code, was_late = converse(chunks, vars(limits), answer_bytes=_ANSWER_BYTES)
     try:
         answer = json.loads(raw) if raw else None
     except ValueError:
@@ -66,62 +61,6 @@ def analyse_limited(chunks: Iterable[bytes], limits: WorkerLimits | None = None)
     if isinstance(answer, dict) and "refused" in answer:
         raise RefusedError(str(answer["refused"]))
     raise RefusedError(_death_in_words(exit_code, limits, was_late=was_late, size=len(raw)))
-
-
-def worker_command(limits: WorkerLimits) -> list[str]:
-    """How the worker is started: our own code on our own path, nothing of the user's environment or directory."""
-    script = _SCRIPT.format(path=[os.path.abspath(entry) for entry in sys.path])
-    return [sys.executable, "-I", "-S", "-c", script, json.dumps(vars(limits))]
-
-
-def _converse(chunks: Iterable[bytes], limits: WorkerLimits) -> tuple[bytes, int, bool]:
-    """What the worker wrote, its exit code, and whether the clock killed it. Always leaves it dead."""
-    environment = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
-    # Threads of a linear algebra library that nobody uses here would take address space.
-    environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    with subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-        worker_command(limits),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, cwd="/",
-        start_new_session=True,
-    ) as process:  # fmt: skip
-        requests, answers = cast(IO[bytes], process.stdin), cast(IO[bytes], process.stdout)
-        late = threading.Event()
-
-        def kill() -> None:
-            late.set()
-            process.kill()
-
-        clock = threading.Timer(limits.wall_s, kill)
-        clock.daemon = True
-        answer: list[bytes] = []
-        reader = threading.Thread(target=lambda: answer.append(answers.read(_ANSWER_BYTES + 1)), daemon=True)
-        clock.start()
-        reader.start()
-        try:
-            _send(chunks, requests)
-            reader.join()
-            if len(answer[0]) > _ANSWER_BYTES:
-                process.kill()
-            return answer[0], process.wait(), late.is_set()
-        finally:
-            clock.cancel()
-            process.kill()
-
-
-def _send(chunks: Iterable[bytes], requests: IO[bytes]) -> None:
-    """Send everything. A worker that has heard enough closes its end; the file is still read on, for its hash."""
-    is_listening = True
-    try:
-        for chunk in chunks:
-            if is_listening:
-                try:
-                    requests.write(chunk)
-                    requests.flush()
-                except (BrokenPipeError, ConnectionResetError):
-                    is_listening = False
-    finally:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            requests.close()
 
 
 def _death_in_words(exit_code: int, limits: WorkerLimits, *, was_late: bool, size: int) -> str:

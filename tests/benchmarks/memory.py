@@ -8,6 +8,7 @@ as in real files. `python -m tests.benchmarks.memory FILE EVENTS` writes one.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from typing import IO, Any
 
 import polars as pl
 
-from pipeline.memory.limited import WorkerLimits, worker_command
+from pipeline.memory.limited import WorkerLimits
+from pipeline.memory.reader_process import command
 from tests.pipeline.memory.allocator import Allocator, Frames, train
 
 SIZES = (100_000, 1_000_000)
@@ -169,7 +171,7 @@ def costs(scratch: Path, sizes: tuple[int, ...] = SIZES) -> pl.DataFrame:
         path = scratch / f"snapshot_{events}.pickle"
         size = write_snapshot(path, events) / 1e6
         readers: list[tuple[str, list[str], Path | None]] = [
-            ("sweepscope: read, replay, attribute", worker_command(LIMITS), path),
+            ("sweepscope: read, replay, attribute", [*command("main"), json.dumps(vars(LIMITS))], path),
             ("pickle.load, nothing more", [sys.executable, "-c", _LOAD, str(path)], None),
         ]
         if has_torch:
