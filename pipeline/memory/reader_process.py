@@ -70,8 +70,8 @@ class _Server:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-                command("serve"), stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment,
-                cwd="/", start_new_session=True,
+                command("serve"), stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                env=environment, cwd="/", start_new_session=True,
             )  # fmt: skip
 
     def close(self) -> None:
