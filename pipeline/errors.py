@@ -29,3 +29,7 @@ class StoreError(SweepscopeError):
 
 class QueryError(SweepscopeError):
     """A query was refused, failed or ran out of its limits."""
+
+
+class WorkerError(SweepscopeError):
+    """A process that shared the work could not be started, or ended before it was done."""

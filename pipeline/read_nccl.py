@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import polars as pl
 
-from pipeline.calls_file import CallsFile
-from pipeline.discover import discover
 from pipeline.errors import InputError
-from pipeline.landing import Reader, canonical, list_files
 from pipeline.nccl.block import Part
 from pipeline.nccl.compact import compact
 from pipeline.nccl.facts import Facts
-from pipeline.nccl.flight import MAX_BYTES, records
+from pipeline.nccl.flight import records
 from pipeline.nccl.names import dump_rank
-from pipeline.nccl.raw_calls import raw_calls
 from pipeline.nccl.scan import scan_parts
-from pipeline.nccl.tables import TABLES, nccl_tables, with_content
-from pipeline.parse import engine, lines
+from pipeline.nccl.tables import nccl_tables, with_content
+from pipeline.parse import engine
 from pipeline.parse.protocol import Facts as RunFacts
-from pipeline.sniff import text_chunks
 
 _MERGE_AT = 16
 """Scans whose facts are held one by one; then they are put together, so that memory stays bounded."""
 
-_SCAN_BYTES = 16 << 20
+_SCAN_BYTES = 8 << 20
 """Blocks of many small files are scanned together up to this size."""
+
+
+class Scanner(Protocol):
+    """Who scans blocks: their facts come in the order of the blocks, at once or later."""
+
+    def give(self, parts: Sequence[Part]) -> Iterable[Facts]: ...
+
+    def rest(self) -> Iterable[Facts]: ...
+
+
+class _Here:
+    """Scans in this process."""
+
+    def give(self, parts: Sequence[Part]) -> Iterable[Facts]:
+        return (scan_parts(parts),)
+
+    def rest(self) -> Iterable[Facts]:
+        return ()
 
 
 class NcclReader:
     """Collects the facts of every file of a batch, block by block."""
 
-    def __init__(self) -> None:
+    def __init__(self, scanner: Scanner | None = None) -> None:
+        self._scanner = scanner or _Here()
         self._facts: list[Facts] = []
         self._pending: list[Part] = []
         self._pending_bytes = 0
@@ -108,12 +119,14 @@ class NcclReader:
     def _flush(self) -> None:
         parts = [part for part in self._pending if part.source not in self._discarded]
         self._pending, self._pending_bytes = [], 0
-        if parts:
-            self.add_facts(scan_parts(parts))
+        for facts in self._scanner.give(parts) if parts else ():
+            self.add_facts(facts)
 
     def _said(self) -> Facts:
         """The facts of all files so far."""
         self._flush()
+        for facts in self._scanner.rest():
+            self.add_facts(facts)
         if len(self._facts) > 1:
             self._facts = [Facts.merge(self._facts)]
         facts = self._facts[0] if self._facts else Facts({})
@@ -130,75 +143,6 @@ def _with_nothing_else(facts: Facts, ends: pl.DataFrame) -> set[int]:
     most = lines.join(last, on="source", how="left").filter(2 * pl.col("lines") >= pl.col("last_line").fill_null(0))
     tables = {*facts["bench_row"]["source"], *facts["bench_mark"]["source"]}
     return (with_content(facts) & {*most["source"], *tables}) - {*hangs["source"]}
-
-
-KINDS = ("log", "nccl", "flight_record")
-OnFile = Callable[[str, int], None]
-
-
-def read_network(
-    paths: Sequence[str],
-    *,
-    workers: int = 1,
-    bench_op: str | None = None,
-    calls: CallsFile | None = None,
-    on_plan: OnFile = lambda _what, _size: None,
-    on_file: OnFile = lambda _path, _size: None,
-) -> tuple[dict[str, pl.DataFrame], list[str]]:
-    """Every NCCL table of the files under `paths`, empty ones included, and what could not be read.
-
-    Args:
-        workers: threads that scan the blocks of a log; what they spend their time in runs beside other threads.
-        bench_op: operation of benchmarks that do not print theirs.
-        calls: where every COLL line is to be written beside.
-        on_plan: told ("bytes", size). on_file: told each file and its size.
-
-    Raises:
-        UsageError: a path does not exist. InputError: it cannot be listed.
-    """
-    entries = {entry.path: entry for path in paths for entry in list_files(path)}
-    found = discover(entries.values(), is_simulated=lambda _place: False, named={canonical(path) for path in paths})
-    found = found.filter(pl.col("kind").is_in(KINDS)).with_row_index("source").cast({"source": pl.Int64})
-    on_plan("bytes", int(found["bytes"].sum() or 0))
-    reader, errors = NcclReader(), []
-    for row in found.iter_rows(named=True):
-        try:
-            _read_one(row, reader, workers, calls)
-        except (InputError, ValueError, RecursionError) as error:
-            reader.discard(row["source"])
-            reason = str(error) if isinstance(error, InputError) else f"{row['path']} is no dump: {error}"
-            errors.append(reason.split("\n", 1)[0])
-        on_file(row["path"], row["bytes"])
-    tables = reader.tables(found, RunFacts.empty(), bench_op=bench_op)
-    return {name: tables.get(name, table.empty()) for name, table in TABLES.items()}, errors
-
-
-def _read_one(row: dict[str, Any], reader: NcclReader, workers: int, calls: CallsFile | None) -> None:
-    source, path, chunks = row["source"], row["path"], Reader(row["path"], is_hashed=False).chunks()
-    if row["kind"] == "flight_record":
-        reader.add_dump(source, path, limited(chunks, path, MAX_BYTES))
-        return
-    blocks = (Part(source, data, first) for data, first, _ in lines.blocks(text_chunks(path, chunks)))
-    if workers == 1:
-        for part in blocks:
-            reader.add(part.source, part.data, part.first_line)
-            if calls:
-                calls.write(raw_calls(part, path))
-        return
-
-    def scanned(part: Part) -> tuple[Facts, pl.DataFrame | None]:
-        return scan_parts([part]), raw_calls(part, path) if calls else None
-
-    with ThreadPoolExecutor(workers) as pool:
-        waiting: deque[Future[tuple[Facts, pl.DataFrame | None]]] = deque()
-        for block in itertools.chain(blocks, itertools.repeat(None, workers)):
-            if block is not None:
-                waiting.append(pool.submit(scanned, block))
-            if waiting and (block is None or len(waiting) > workers):
-                facts, rows = waiting.popleft().result()
-                reader.add_facts(facts)
-                if calls and rows is not None:
-                    calls.write(rows)
 
 
 def limited(chunks: Iterable[bytes], path: str, most: int) -> bytes:

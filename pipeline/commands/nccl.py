@@ -9,11 +9,12 @@ from pipeline.calls_file import CallsFile
 from pipeline.commands.output import note, say_result
 from pipeline.commands.progress import file_progress
 from pipeline.commands.protocol import Verb
-from pipeline.errors import InputError, UsageError
+from pipeline.commands.workers import add_workers_argument, asked_workers
+from pipeline.errors import InputError
 from pipeline.nccl.bench_op import OPERATIONS
 from pipeline.nccl.summary import as_text, as_values
 from pipeline.nccl_rules import nccl_findings
-from pipeline.read_nccl import read_network
+from pipeline.read_network import read_network
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,16 +32,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--raw-collectives", metavar="OUT.parquet",
         help="write every call of NCCL_DEBUG_SUBSYS=COLL, one row each, to this file as well",
     )  # fmt: skip
-    parser.add_argument("--workers", type=int, default=1, help="threads that read a log (default: %(default)s)")
+    add_workers_argument(parser)
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.workers < 1:
-        raise UsageError(f"--workers must be at least 1, not {args.workers}.")
+    workers = asked_workers(args)
     calls = CallsFile(args.raw_collectives) if args.raw_collectives else None
     with calls or nullcontext(), file_progress("reading") as progress:
         tables, errors = read_network(
-            args.paths, workers=args.workers, bench_op=args.op, calls=calls, on_plan=progress.plan,
+            args.paths, workers=workers, bench_op=args.op, calls=calls, on_plan=progress.plan,
             on_file=progress.advance,
         )  # fmt: skip
     if calls:

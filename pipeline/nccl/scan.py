@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -12,8 +13,23 @@ from pipeline.nccl.block import Block, Part, block_of
 from pipeline.nccl.facts import Facts, Notes
 from pipeline.nccl.info import MIN_LINES, Info, read_info
 from pipeline.nccl.line_reader import LineReader
+from pipeline.nccl.raw_calls import raw_calls
 
 _HEAD_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Blocks to scan in whatever process. `calls_of` are the files of which every call is wanted, by number."""
+
+    parts: Sequence[Part]
+    calls_of: Mapping[int, str]
+
+
+def scan_task(task: Scan) -> tuple[Facts, pl.DataFrame | None]:
+    """Facts of some blocks; and their calls, as raw_calls.CALLS, where they are wanted."""
+    calls = [raw_calls(part, task.calls_of[part.source]) for part in task.parts if part.source in task.calls_of]
+    return scan_parts(task.parts), pl.concat(calls) if calls else None
 
 
 def scan(data: bytes, first_line: int, *, source: int = 0) -> Facts:

@@ -30,7 +30,7 @@ OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Send", "Recv")
 _CHILD = """
 import contextlib, json, resource, sys, time
 from pipeline.calls_file import CallsFile
-from pipeline.read_nccl import read_network
+from pipeline.read_network import read_network
 begin, cpu = time.perf_counter(), time.process_time()
 with CallsFile(sys.argv[3]) if len(sys.argv) > 3 else contextlib.nullcontext() as calls:
     tables, _ = read_network([sys.argv[1]], workers=int(sys.argv[2]), calls=calls)

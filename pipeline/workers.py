@@ -1,0 +1,245 @@
+"""Processes that share work with this one, which keeps reading, does what they have no hands for, and adds up.
+
+Threads would wait for one another: half of what is done to a block of lines holds Python's lock. The processes are
+started afresh (polars does not survive a fork), know nothing but one function, and end when this process does, however
+it does: nothing reaches them but the connection on which they wait.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Pipe, wait
+from types import TracebackType
+from typing import IO, Any, Generic, TypeVar
+
+from pipeline.errors import WorkerError
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_SLOTS = 2
+"""Tasks that a worker holds at most: the one it is at, and the next, lest it wait."""
+
+_AHEAD = 16
+"""Results that wait for an earlier one, per worker, before we wait for that one too: memory stays bounded."""
+
+_CHILD = "import sys; from pipeline.workers import serve; serve(*map(int, sys.argv[1:]))"
+
+
+def cores() -> int:
+    """Processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Workers(Generic[Task, Result]):
+    """Does tasks in `number` processes, this one included. To be used in a `with` statement, which stops the others.
+
+    Args:
+        work: a function of a module, so that the others can import it. Tasks and results must be picklable.
+        number: 1 starts no process.
+
+    Raises:
+        WorkerError: a process could not be started, or ended before its work was done.
+    """
+
+    def __init__(self, work: Callable[[Task], Result], number: int) -> None:
+        self._work, self._number = work, number
+        self._workers: list[_Worker] = []
+        self._places: deque[_Place] = deque()
+
+    def __enter__(self) -> Workers[Task, Result]:
+        try:
+            for _ in range(self._number - 1):
+                self._workers.append(_Worker.start(self._work, self._number))
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+    def give(self, task: Task) -> Iterator[Result]:
+        """Hand out a task, or do it here; then whatever is done, in the order of the tasks.
+
+        Raises what the work on any of the tasks so far raised.
+        """
+        self._take(timeout_s=0)
+        place = _Place()
+        self._places.append(place)
+        free = min((one for one in self._workers if one.is_free), key=lambda one: len(one.places), default=None)
+        if free is None:
+            place.result, place.is_done = self._work(task), True
+        else:
+            free.give(task, place)
+        while len(self._places) > _AHEAD * self._number and not self._places[0].is_done:
+            self._take(timeout_s=None)
+        return self._done()
+
+    def rest(self) -> Iterator[Result]:
+        """The results that are still to come. Raises as `give` does."""
+        while not all(place.is_done for place in self._places):
+            self._take(timeout_s=None)
+        return self._done()
+
+    def _done(self) -> Iterator[Result]:
+        while self._places and self._places[0].is_done:
+            yield self._places.popleft().result
+
+    def _take(self, *, timeout_s: float | None) -> None:
+        told = wait([one.connection for one in self._workers], timeout_s) if self._workers else []
+        for worker in self._workers:
+            if worker.connection in told:
+                worker.take()
+
+    def _stop(self) -> None:
+        for worker in self._workers:
+            worker.stop()
+        self._workers.clear()
+
+
+@dataclass
+class _Place:
+    """Where the result of a task belongs."""
+
+    result: Any = None
+    is_done: bool = False
+
+
+@dataclass
+class _Worker:
+    """Another process, seen from this one. `places` are those of the tasks it has, in order."""
+
+    process: subprocess.Popen[bytes]
+    connection: Connection
+    slots: deque[IO[bytes]]
+    places: deque[_Place] = field(default_factory=deque)
+    is_ready: bool = False
+
+    @classmethod
+    def start(cls, work: Callable[..., object], number: int) -> _Worker:
+        """Start a process that imports `work`, and is ready some tenths of a second later. Raises WorkerError."""
+        ours, its = Pipe()
+        try:
+            slots = [_slot() for _ in range(_SLOTS)]
+            passed = [its.fileno(), *(slot.fileno() for slot in slots)]
+            process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
+                [sys.executable, "-P", "-c", _CHILD, *map(str, passed)], pass_fds=passed, env=_environment(number),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0,
+            )  # fmt: skip
+        except OSError as error:
+            raise WorkerError(f"Cannot start a worker: {error.strerror or error}. Try --workers 1.") from error
+        finally:
+            its.close()
+        worker = cls(process, ours, deque(slots))
+        worker._send(work)
+        return worker
+
+    @property
+    def is_free(self) -> bool:
+        return self.is_ready and len(self.places) < _SLOTS
+
+    def give(self, task: object, place: _Place) -> None:
+        """Hand a task to a worker that is free."""
+        slot = self.slots[0]
+        try:
+            slot.seek(0)
+            pickle.dump(task, slot, protocol=5)
+            slot.flush()
+        except OSError as error:
+            raise WorkerError(
+                f"Cannot pass work to a worker: {error.strerror or error}. Free memory, or try --workers 1."
+            ) from error
+        self.slots.rotate(-1)
+        self.places.append(place)
+        self._send(None)
+
+    def take(self) -> None:
+        """One message, which has begun to arrive. Raises what the work raised, and WorkerError for a dead process."""
+        try:
+            is_well, told = self.connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._died() from error
+        if not is_well:
+            raise told
+        if not self.is_ready:
+            self.is_ready = True
+            return
+        place = self.places.popleft()
+        place.result, place.is_done = told, True
+
+    def stop(self) -> None:
+        """End the process, whatever it does, and give back what it held."""
+        self.process.kill()
+        self.process.wait()
+        self.connection.close()
+        for slot in self.slots:
+            slot.close()
+
+    def _send(self, message: object) -> None:
+        try:
+            self.connection.send(message)
+        except OSError as error:
+            raise self._died() from error
+
+    def _died(self) -> WorkerError:
+        try:
+            code = self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return WorkerError("A worker closed its connection. Run it again, or try --workers 1.")
+        how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
+        return WorkerError(f"A worker {how} before its work was done. Memory may have run out: try --workers 1.")
+
+
+def serve(connection_fd: int, *slot_fds: int) -> None:
+    """The life of a worker: learn the function, then take what lies in the slots in turn, until nobody asks."""
+    # A buffer would hold what a slot held before.
+    slots = deque(open(fd, "rb", buffering=0) for fd in slot_fds)  # noqa: SIM115  # for as long as the process lives
+    with Connection(connection_fd) as connection:
+        try:
+            work = connection.recv()
+            connection.send((True, None))
+            while True:
+                connection.recv()
+                connection.send(_answer(work, slots[0]))
+                slots.rotate(-1)
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return
+
+
+def _answer(work: Callable[[object], object], slot: IO[bytes]) -> tuple[bool, object]:
+    try:
+        slot.seek(0)
+        return True, work(pickle.load(slot))  # noqa: S301  # written by the process that started this one
+    except Exception as error:
+        error.add_note(f"in a worker:\n{traceback.format_exc()}")
+        return False, error
+
+
+def _slot() -> IO[bytes]:
+    """A file without a name, in memory where the system has such: a block is copied once on either side."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("sweepscope"), "wb")
+    return tempfile.TemporaryFile()
+
+
+def _environment(number: int) -> dict[str, str]:
+    """What this process can import, a worker can; together they take no more threads than there are cores."""
+    threads = max(1, cores() // number)
+    asked = os.environ.get("POLARS_MAX_THREADS", "")
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(place) for place in sys.path),
+        "POLARS_MAX_THREADS": str(min(threads, int(asked)) if asked.isdecimal() else threads),
+    }

@@ -1,0 +1,162 @@
+"""Work shared by processes: the same results in the same order, and an end that is clear whatever happens to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline import workers
+from pipeline.errors import WorkerError
+from pipeline.workers import Workers
+
+SOON_S = 30
+
+
+def squared(task: tuple[int, bytes]) -> tuple[int, int]:
+    number, data = task
+    return number * number, len(data)
+
+
+def process_id(_task: int) -> int:
+    time.sleep(0.005)
+    return os.getpid()
+
+
+def fails(task: int) -> int:
+    if os.environ.get("SWEEPSCOPE_TEST_PARENT") == str(os.getpid()):
+        return task
+    raise ValueError(f"not so: {task}")
+
+
+def dies(task: int) -> int:
+    if os.environ.get("SWEEPSCOPE_TEST_PARENT") == str(os.getpid()):
+        return task
+    os.kill(os.getpid(), signal.SIGKILL)
+    return task
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + SOON_S
+    while not is_so():
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWEEPSCOPE_TEST_PARENT", str(os.getpid()))
+
+
+def endless(pool: Workers[int, int]) -> Iterator[int]:
+    """Results for as long as anybody asks."""
+    end = time.monotonic() + SOON_S
+    while time.monotonic() < end:
+        yield from pool.give(1)
+        time.sleep(0.005)
+    pytest.fail("it takes too long")
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_results_come_in_the_order_of_the_tasks(number: int) -> None:
+    tasks = [(place, bytes(place * 1000)) for place in range(300)]
+    with Workers(squared, number) as pool:
+        found = [result for task in tasks for result in pool.give(task)]
+        assert len(found) >= len(tasks) - 16 * number
+        found += pool.rest()
+        assert list(pool.rest()) == []
+    assert found == [(place * place, place * 1000) for place in range(300)]
+
+
+def test_others_take_part_and_are_gone_at_the_end() -> None:
+    with Workers(process_id, 3) as pool:
+        pids: set[int] = set()
+        for pid in endless(pool):
+            pids.add(pid)
+            if len(pids) == 3:
+                break
+    assert os.getpid() in pids
+    assert not any(is_alive(pid) for pid in pids - {os.getpid()})
+
+
+def test_what_the_work_raises_is_raised_here(known: None) -> None:
+    with pytest.raises(ValueError, match="not so: 1") as caught, Workers(fails, 2) as pool:
+        list(endless(pool))
+    assert "in fails" in caught.value.__notes__[0]
+
+
+def test_a_worker_that_dies_is_an_error_and_no_wait(known: None) -> None:
+    with pytest.raises(WorkerError, match=r"was killed \(SIGKILL\).*try --workers 1"), Workers(dies, 3) as pool:
+        list(endless(pool))
+
+
+def test_a_worker_that_dies_while_it_waits() -> None:
+    with Workers(process_id, 2) as pool:
+        until(lambda: list(pool.give(1)) != [] and pool._workers[0].is_ready)
+        list(pool.rest())
+        pool._workers[0].process.kill()
+        with pytest.raises(WorkerError, match="SIGKILL"):
+            list(endless(pool))
+
+
+def test_a_process_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers.sys, "executable", "/nowhere/python")
+    with pytest.raises(WorkerError, match="Cannot start a worker: No such file or directory"), Workers(squared, 2):
+        pass
+
+
+def test_a_process_that_cannot_import_the_work_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(workers, "_CHILD", "raise SystemExit(3)")
+    with pytest.raises(WorkerError, match="ended with exit code 3"), Workers(process_id, 2) as pool:
+        list(endless(pool))
+
+
+SCRIPT = """
+import sys
+from pipeline.workers import Workers
+from tests.pipeline.test_workers import process_id
+with Workers(process_id, 2) as pool:
+    while True:
+        for pid in pool.give(1):
+            print(pid, flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nobody_stays_behind(how: signal.Signals) -> None:
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=root, text=True
+    ) as process:
+        assert process.stdout is not None
+        other = next(int(line) for line in process.stdout if int(line) != process.pid)
+        assert is_alive(other)
+        process.send_signal(how)
+        process.communicate(timeout=SOON_S)
+    until(lambda: not is_alive(other))
+
+
+def test_threads_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "cores", lambda: 8)
+    monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
+    assert workers._environment(3)["POLARS_MAX_THREADS"] == "2"
+    assert workers._environment(9)["POLARS_MAX_THREADS"] == "1"
+    monkeypatch.setenv("POLARS_MAX_THREADS", "1")
+    assert workers._environment(2)["POLARS_MAX_THREADS"] == "1"
+    monkeypatch.setattr(sys, "path", ["", "/usr/lib/python3"])
+    assert workers._environment(2)["PYTHONPATH"] == f"{Path.cwd()}:/usr/lib/python3"
