@@ -6,7 +6,7 @@ layout, so that a short link still means "the fastest, but with TP 8".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -16,13 +16,15 @@ from dashboard import url_state
 from dashboard.explorer import read_shape
 from dashboard.words.explorer import KNOB
 from pipeline.estimate.enumerate import Request
-from pipeline.estimate.layouts import RECOMPUTE_MODES
+from pipeline.estimate.layouts import RECOMPUTE_MODES, SCHEDULES
 from pipeline.estimate.shape import ModelShape
+from pipeline.estimate.story import SCHEDULE_NAMES
 from pipeline.estimate.whatif import Choice, options
 
 NO_FRAMEWORK = "none"
 KNOBS = tuple(entry.name for entry in fields(Choice))
-_NUMBERS = tuple(name for name in KNOBS if name != "recompute")
+_WORDS = {"recompute": RECOMPUTE_MODES, "pipeline_schedule": SCHEDULES}
+"""Knobs that are turned to a word."""
 
 
 def wanted_knobs() -> dict[str, Any]:
@@ -32,9 +34,9 @@ def wanted_knobs() -> dict[str, Any]:
         text = st.query_params.get(name)
         if text is None:
             continue
-        if name == "recompute" and text in RECOMPUTE_MODES:
+        if name in _WORDS and text in _WORDS[name]:
             found[name] = text
-        elif name != "recompute" and text.isdecimal() and len(text) < 9 and int(text) >= (name != "zero_stage"):
+        elif name not in _WORDS and text.isdecimal() and len(text) < 9 and int(text) >= (name != "zero_stage"):
             found[name] = int(text)
     return found
 
@@ -62,14 +64,8 @@ def draw_knobs(request: Request, at: Choice, best: Choice) -> None:
             st.session_state[key] = value
         st.select_slider(
             KNOB[name], values if value in values else [*values, value], key=key, on_change=_turned,
-            args=(name, getattr(best, name)),
+            args=(name, getattr(best, name)), format_func=lambda value: SCHEDULE_NAMES.get(value, str(value)),
         )  # fmt: skip
-
-
-def fixed_knobs(request: Request, at: Choice) -> list[str]:
-    """Knobs with one value only."""
-    offered: Mapping[str, Sequence[Any]] = options(request, at)
-    return [name for name in _NUMBERS if len(offered[name]) < 2]
 
 
 def _turned(name: str, of_best: Any) -> None:

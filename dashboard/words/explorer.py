@@ -13,6 +13,7 @@ from dashboard.labels import GIB, NBSP, count, gib, number, percent, points, sec
 from pipeline.estimate.enumerate import Request
 from pipeline.estimate.profile import Profile
 from pipeline.estimate.search import AUTO, EXPECTATION, PHYSICS, Found
+from pipeline.estimate.story import SCHEDULE_NAMES
 
 Row = Mapping[str, Any]
 
@@ -24,7 +25,8 @@ ABOUT = "~"
 
 KNOB = {
     "tp": "Tensor parallel (TP)", "pp": "Pipeline (PP)", "cp": "Context (CP)", "ep": "Expert (EP)",
-    "vpp": "Chunks per stage (VPP)", "mbs": "Micro-batch (MBS)", "zero_stage": "ZeRO stage", "recompute": "Recompute",
+    "pipeline_schedule": "Pipeline schedule", "vpp": "Chunks per stage (VPP)", "mbs": "Micro-batch (MBS)",
+    "zero_stage": "ZeRO stage", "dp_replicate": "Copies of what ZeRO shards (HSDP)", "recompute": "Recompute",
 }  # fmt: skip
 _SHORT = {
     "tp": "TP", "pp": "PP", "cp": "CP", "ep": "EP", "vpp": "VPP", "mbs": "MBS", "zero_stage": "ZeRO-",
@@ -47,9 +49,15 @@ def layout(row: Row) -> str:
     >>> layout({"dp": 16, "tp": 8, "pp": 1, "cp": 2, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
     ...         "recompute": "full"})
     'DP16 TP8 PP1 CP2 · GAS2 MBS8 · Z0 · full recompute'
+    >>> layout({"dp": 16, "tp": 1, "pp": 4, "cp": 1, "ep": 1, "vpp": 2, "gas": 8, "mbs": 1, "zero_stage": 1,
+    ...         "recompute": "none", "dp_replicate": 2, "pipeline_schedule": "zb-v"})
+    'DP16 TP1 PP4 VPP2 · GAS8 MBS1 · Z1 in 2 copies · ZB-V'
     """
     again = "" if row["recompute"] in (None, "none") else f" · {row['recompute']} recompute"
-    return f"{ranks(row)}{again}"
+    copies, schedule = row.get("dp_replicate"), row.get("pipeline_schedule")
+    grouped = f" in {copies} copies" if copies not in (None, 1) else ""
+    told = "" if schedule in (None, "1f1b", "interleaved") else f" · {SCHEDULE_NAMES.get(schedule, schedule)}"
+    return f"{ranks(row)}{grouped}{told}{again}"
 
 
 def ranks(row: Row) -> str:

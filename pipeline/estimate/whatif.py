@@ -32,12 +32,12 @@ class Choice:
     pp: int = 1
     cp: int = 1
     ep: int = 1
+    pipeline_schedule: str = "1f1b"
     vpp: int = 1
     mbs: int = 1
     zero_stage: int = 0
-    recompute: str = "none"
-    pipeline_schedule: str = "1f1b"
     dp_replicate: int = 1
+    recompute: str = "none"
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Choice:
@@ -94,14 +94,24 @@ def _with(choice: Choice, **knobs: Any) -> Choice:
     return replace(choice, **knobs)
 
 
-def options(request: Request, at: Choice) -> dict[str, list[int]]:
-    """Values of each knob with which the mesh of `at` can be launched; the knobs after it in FOLLOWING may follow."""
-    found = {}
+def options(request: Request, at: Choice) -> dict[str, list[Any]]:
+    """Values of each knob with which the mesh of `at` can be launched; the knobs after it in FOLLOWING may follow.
+
+    Schedule and copies follow all others. Chunks are a choice under 1F1B alone.
+    """
+    found: dict[str, list[Any]] = {
+        "pipeline_schedule": schedules_for(request, at),
+        "dp_replicate": replicas_for(request, at),
+    }
+    has_chunks = at.pipeline_schedule == "1f1b"
+    at = replace(at, pipeline_schedule="1f1b", dp_replicate=1, vpp=at.vpp if has_chunks else 1)
     for place, name in enumerate((*MESH, *FOLLOWING)):
         later = FOLLOWING[max(place - len(MESH) + 1, 0) :]
         base = _with(at, **{knob: 0 if knob == "zero_stage" else 1 for knob in later})
         tried = [_with(base, **{name: value}) for value in _candidates(request, name)]
         found[name] = [getattr(choice, name) for choice in _launchable(request, tried)]
+    if not has_chunks:
+        found["vpp"] = []
     return found
 
 
