@@ -29,9 +29,12 @@ FOUND = pl.Schema(
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
 _PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
 _COMPRESSED = {".gz", ".zst"}
-_NEVER_LOGS = {"readme.txt", "requirements.txt", "license.txt", "constraints.txt"}
+_NEVER_LOGS = {
+    "readme.txt", "requirements.txt", "license.txt", "constraints.txt", "merges.txt", "vocab.txt",
+}  # fmt: skip
 # Not the 200 of b200, nor the 671 of 671b, nor a date. Slurm names the tasks of an array %A_%a.
 _JOB = re.compile(r"(?:(?<![A-Za-z\d])|\.[oe])(\d{3,})(?![A-Za-z\d]|-\d\d-\d\d)")
+_CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _ARRAY_TASK = re.compile(r"^slurm-(\d+_\d+)\b")
 
 
@@ -44,9 +47,10 @@ def discover(
 ) -> pl.DataFrame:
     """Kind, unit, job and sweep of each file.
 
-    A directory that holds a known configuration or status file beside a log is a run directory and one unit. Any
-    other log is its own unit, together with files of the same stem (`train.out`, `train.err`). The sweep is the
-    directory above run directories, or the one in which logs of several runs lie.
+    A directory that holds a known configuration or status file beside a log is a run directory and one unit, and so is
+    one in which a trainer kept its steps, unless logs of several runs lie there. Any other log is its own unit,
+    together with files of the same stem (`train.out`, `train.err`). The sweep is the directory above run directories,
+    or the one in which logs of several runs lie.
 
     Args:
         entries: the listing.
@@ -66,6 +70,7 @@ def discover(
         if kind == "other" and entry.path in named:
             kind = "log"
         by_directory[_parent(entry.path)].append((entry, kind))
+    by_directory = _judge_histories(by_directory, dialects)
     nested = _one_run_directories(by_directory)
     rows: list[dict[str, object]] = []
     for directory, files in by_directory.items():
@@ -73,7 +78,7 @@ def discover(
         beside = [_name(entry.path) for entry, kind in files if kind in ("config", "status")]
         is_marked = any(marks_run(name, dialects) for name in beside)
         is_single = len({_stem(entry.path) for entry, kind in files if kind == "log"}) == 1
-        is_run = "log" in kinds and bool(beside) and (is_marked or is_single)
+        is_run = "history" in kinds or ("log" in kinds and bool(beside) and (is_marked or is_single))
         jobs = {job_of(_name(entry.path)) for entry, kind in files if kind == "log"} - {""}
         sweep = _name(_parent(directory)) if is_run or directory in nested else _name(directory)
         origin = "simulated" if is_simulated(directory) else "measured"
@@ -91,6 +96,36 @@ def discover(
     return pl.DataFrame(rows, schema=FOUND).unique("path").sort("path")
 
 
+def _judge_histories(
+    by_directory: dict[str, list[tuple[Entry, str]]], dialects: Sequence[Dialect]
+) -> dict[str, list[tuple[Entry, str]]]:
+    """Leave each run one place for the steps that its trainer kept; elsewhere such a file is what its name says else.
+
+    transformers keeps a state in every checkpoint: the newest one stands for the run where none lies above. Of a
+    directory with the logs of several runs nobody knows whose they are.
+    """
+    holding = {place: {kind for _, kind in files} for place, files in by_directory.items()}
+    newest: dict[str, tuple[int, str]] = {}
+    for place, kinds in holding.items():
+        number = _CHECKPOINT.fullmatch(_name(place))
+        if number and "history" in kinds:
+            newest[_parent(place)] = max(newest.get(_parent(place), (-1, "")), (int(number[1]), place))
+    latest = {place for run, (_, place) in newest.items() if "history" not in holding.get(run, set())}
+    judged: dict[str, list[tuple[Entry, str]]] = {place: [] for place in by_directory}
+    for place, files in by_directory.items():
+        home = _parent(place) if place in latest else place
+        is_old = bool(_CHECKPOINT.fullmatch(_name(place))) and place not in latest
+        is_shared = len({_stem(entry.path) for entry, kind in by_directory.get(home, []) if kind == "log"}) > 1
+        for entry, kind in files:
+            if kind != "history":
+                judged[place].append((entry, kind))
+            elif is_old or is_shared:
+                judged[place].append((entry, file_kind(_name(entry.path), dialects, histories=False)))
+            else:
+                judged.setdefault(home, []).append((entry, kind))
+    return judged
+
+
 def _one_run_directories(by_directory: Mapping[str, list[tuple[Entry, str]]]) -> set[str]:
     """Directories with the logs of one run each, side by side: `sweep/tp2/run.log`, `sweep/tp4/run.log`."""
     single = [
@@ -102,19 +137,31 @@ def _one_run_directories(by_directory: Mapping[str, list[tuple[Entry, str]]]) ->
     return {directory for directory in single if siblings[_parent(directory)] > 1}
 
 
-def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS) -> str:
-    """Kind of a file from its name alone.
+def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: bool = True) -> str:
+    """Kind of a file from its name alone; without `histories`, what it is beside the steps that it may hold.
 
     >>> file_kind("log_410022.out"), file_kind("config.json"), file_kind("model.safetensors")
     ('log', 'config', 'other')
+    >>> file_kind("trainer_state.json"), file_kind("trainer_state.json", histories=False)
+    ('history', 'config')
     """
     lower = name.lower()
+    return _kind_by_dialect(lower, dialects, histories=histories) or _kind_by_suffix(lower)
+
+
+def _kind_by_dialect(lower: str, dialects: Sequence[Dialect], *, histories: bool) -> str | None:
     for dialect in dialects:
+        if histories and any(fnmatch(lower, history.pattern) for history in dialect.histories):
+            return "history"
         for sidecar in dialect.sidecars:
             if fnmatch(lower, sidecar.pattern):
                 return sidecar.kind
         if any(fnmatch(lower, pattern) for pattern in dialect.log_names):
             return "log"
+    return None
+
+
+def _kind_by_suffix(lower: str) -> str:
     path = PurePosixPath(lower)
     while path.suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", path.suffix):  # train.log.1, train.log.2.gz
         path = path.with_suffix("")

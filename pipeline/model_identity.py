@@ -3,7 +3,9 @@
 torchtitan prints `llama3 8B`, a hub id says `meta-llama/Llama-3.1-8B`, and Megatron prints a shape only: without one
 name their runs would never share a cell. A name is replaced only by that of a registered model whose shape does not
 contradict the run's own (a 4-layer excerpt stays what its source calls it); a run that nobody named is called by the
-registered model of exactly its shape. Rows of published tables keep the names of their sources.
+registered model of exactly its shape. Where two of them differ in the vocabulary only, the smaller one tells nothing:
+benchmarks put Llama 2's tokenizer of 32,000 under any shape, Llama 3 8B's (which is Mistral 7B's) among them. Rows of
+published tables keep the names of their sources.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def _registry() -> pl.DataFrame:
     """Registered shapes; `num_kv_heads` and `ffn_hidden_size` NULL where the architecture has no such number."""
     rows = pl.read_csv(data.MODELS / "models.csv").select("model", *_SHAPE, "vocab_size", "gated_mlp", "kv_lora_rank")
     is_latent = pl.col("kv_lora_rank").is_not_null()
-    return rows.with_columns(num_kv_heads=pl.when(~is_latent).then("num_kv_heads")).drop("kv_lora_rank")
+    rows = rows.with_columns(num_kv_heads=pl.when(~is_latent).then("num_kv_heads")).drop("kv_lora_rank")
+    return rows.with_columns(is_telling=pl.col("vocab_size") == pl.col("vocab_size").max().over(_SHAPE))
 
 
 def registered_name(name: str) -> str | None:
@@ -65,7 +68,7 @@ def identified(runs: pl.DataFrame) -> pl.Series:
             how="inner",
         )
         .filter(_is_same("num_kv_heads"), _is_same("ffn_hidden_size"), _is_same("num_experts"), _agrees("gated_mlp"))
-        .filter((pl.col("vocab_size") - pl.col("vocab_size_known")).is_between(0, VOCAB_PADDING))
+        .filter("is_telling", (pl.col("vocab_size") - pl.col("vocab_size_known")).is_between(0, VOCAB_PADDING))
         .select("row", "registered")
     )
     found = pl.concat([by_name, by_shape]).unique("row", keep="first", maintain_order=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -12,9 +12,9 @@ from pipeline.errors import InputError, UnreadableError
 from pipeline.growing import Growing
 from pipeline.landing import Reader
 from pipeline.parse.assemble import SIDECAR_SETTINGS, SOURCES
-from pipeline.parse.protocol import Dialect, Facts
+from pipeline.parse.protocol import STEP_FACTS, Dialect, Facts, conform
 from pipeline.parse.registry import DIALECTS, current_versions
-from pipeline.read_beside import folder_names, read_dump, read_memory, read_sidecar, read_table
+from pipeline.read_beside import folder_names, read_dump, read_history, read_memory, read_sidecar, read_table
 from pipeline.read_log import read_log
 from pipeline.read_state import State
 from pipeline.store.records import Records
@@ -73,7 +73,7 @@ def read_batch(
     state.sidecars += folder_names(sources)
     return Batch(
         sources=files.with_columns(dialect=pl.coalesce("dialect", "parser")).select(SOURCES.names()).cast(SOURCES),
-        facts=said.facts,
+        facts=_with_histories(said.facts, state.histories),
         spans=said.spans,
         sidecars=pl.DataFrame(state.sidecars, schema=SIDECAR_SETTINGS),
         tables=state.tables,
@@ -81,6 +81,13 @@ def read_batch(
         rejects=pl.DataFrame(state.rejects, schema=_REJECTS),
         other={name: pl.concat(frames) for name, frames in state.other.items()} | state.nccl.tables(files, said.facts),
     )
+
+
+def _with_histories(facts: Facts, histories: Sequence[tuple[str, pl.DataFrame]]) -> Facts:
+    """`facts` with the steps that trainers keep in files of their own."""
+    if not histories:
+        return facts
+    return replace(facts, steps=pl.concat([facts.steps, *(conform(steps, STEP_FACTS) for _, steps in histories)]))
 
 
 _FILE_NOTES = pl.Schema(
@@ -134,6 +141,8 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, state: State
         return read_table(row, reader, state)
     if row["kind"] == "memory":
         return read_memory(row, reader, reader.chunks(), state)
+    if row["kind"] == "history":
+        return read_history(source, row, reader, state)
     if row["kind"] == "flight_record":
         return read_dump(source, reader, state)
     return read_sidecar(row, reader, state)

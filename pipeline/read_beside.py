@@ -55,12 +55,38 @@ def read_sidecar(row: dict[str, object], reader: Reader, state: State) -> dict[s
     """A configuration or a status, whose settings hold for the whole unit."""
     text = b"".join(_limited(reader.chunks(), reader.path)).decode("utf-8-sig", "replace")
     parser, settings = _read_sidecar(reader.path, text, state.dialects)
-    unit = str(row["unit"])
-    state.sidecars += [
-        {"unit": unit, "path": reader.path, "name": name, "value": value, "setting_source": "config_file"}
-        for name, value in settings.items()
-    ]
+    state.add_settings(str(row["unit"]), reader.path, settings)
     return {"parser": parser}
+
+
+def read_history(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+    """The steps that a trainer keeps in a file, and what that says of the configuration; else a table of its name."""
+    data = b"".join(_limited(reader.chunks(), reader.path))
+    text = data.decode("utf-8-sig", "replace")
+    name, reason = reader.path.rsplit("/", 1)[-1].lower(), "no reader for this file"
+    for dialect in state.dialects:
+        for history in dialect.histories:
+            if fnmatch.fnmatch(name, history.pattern):
+                try:
+                    state.histories.append(
+                        (dialect.name, history.read(text).with_columns(source=pl.lit(source, pl.Int64)))
+                    )
+                except ValueError as error:
+                    reason = str(error)
+                else:
+                    _add_settings(row, reader.path, text, state)
+                    return {"parser": dialect.name}
+    if name.endswith(".csv"):
+        return {"kind": "bench_csv", **read_table_of(row, reader, iter([data]), state)}
+    raise ValueError(reason)
+
+
+def _add_settings(row: dict[str, object], path: str, text: str, state: State) -> None:
+    try:
+        _, settings = _read_sidecar(path, text, state.dialects)
+    except ValueError:  # it holds nothing but steps
+        return
+    state.add_settings(str(row["unit"]), path, settings)
 
 
 def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[str, dict[str, str]]:
@@ -81,7 +107,12 @@ def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[st
 
 def read_table(row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
     """One run per row; a row's id is its line. Other CSV files are left after their first bytes."""
-    path, chunks = reader.path, reader.chunks()
+    return read_table_of(row, reader, reader.chunks(), state)
+
+
+def read_table_of(row: dict[str, object], reader: Reader, chunks: Iterator[bytes], state: State) -> dict[str, object]:
+    """`read_table` of chunks that were read before."""
+    path = reader.path
     head = next(chunks, b"")
     table = next((t for t in TABLES if t.matches(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))), None)
     if jobs := read_scheduler.recognise(head):
@@ -119,7 +150,7 @@ def read_memory(row: dict[str, object], reader: Reader, chunks: Iterable[bytes],
 def folder_names(sources: pl.DataFrame) -> list[dict[str, str]]:
     """Settings in the name of the run directory, else of the directory and file of a lone log; one set per unit."""
     found: list[dict[str, str]] = []
-    units = sources.filter(pl.col("kind") == "log").unique("unit", keep="first", maintain_order=True)
+    units = sources.filter(pl.col("kind").is_in(["log", "history"])).unique("unit", keep="first", maintain_order=True)
     for unit, run_dir, path in units.select("unit", "run_dir", "path").iter_rows():
         names = [run_dir] if unit == run_dir else [run_dir, path]
         merged: dict[str, str] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -37,6 +37,7 @@ class State:
     settled: dict[int, str] = field(default_factory=dict)
     unread: set[int] = field(default_factory=set)
     sidecars: list[dict[str, str]] = field(default_factory=list)
+    histories: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
     tables: list[pl.DataFrame] = field(default_factory=list)
     files: list[dict[str, object]] = field(default_factory=list)
     rejects: list[dict[str, object]] = field(default_factory=list)
@@ -108,6 +109,13 @@ class State:
             last_lines = engine.extract(block, self.dialects, partial=self.partial, known=self.settled)
             whole = engine.merge([whole, last_lines], self.dialects)
         return whole.without(self.unread) if self.unread else whole
+
+    def add_settings(self, unit: str, path: str, settings: Mapping[str, str]) -> None:
+        """What a file beside the log says of all runs of the unit."""
+        self.sidecars += [
+            {"unit": unit, "path": path, "name": name, "value": value, "setting_source": "config_file"}
+            for name, value in settings.items()
+        ]
 
     def reject(self, path: str, line_no: int | None, reason: str, raw: str, *, table: str = "steps") -> None:
         """Note what could not be read, and why."""

@@ -90,6 +90,7 @@ FRAMEWORK: dict[str, str] = {
     "gpt-neox": "EleutherAI GPT-NeoX",
     "deepspeed": "DeepSpeed under a script of one's own (DeepSpeed-Chat)",
     "nemo": "NVIDIA NeMo",
+    "lightning": "Lightning under a script of one's own",
     "hf-trainer": "Hugging Face transformers Trainer",
     "axolotl": "axolotl",
     "litgpt": "Lightning-AI litgpt",
@@ -126,6 +127,7 @@ PRECISION: dict[str, str] = {
 
 FILE_KIND: dict[str, str] = {
     "log": "a training log",
+    "history": "steps that a trainer keeps in a file of its own (trainer_state.json, metrics.csv)",
     "config": "a run configuration",
     "status": "a one-word status file",
     "bench_csv": "a benchmark table written by the trainer",

@@ -1,7 +1,8 @@
 """The fold: facts of a batch of files to the rows of `runs`, `steps`, `events`, `settings` and `rejects`.
 
 A unit is a run directory (or a lone log with its stderr). Its logs of one job are one run; the log with the most steps
-leads, the others give evidence. Several launches in the leading log are several attempts.
+leads, the others give evidence; so does a file in which the trainer kept its steps, which leads when it holds more of
+them than any log. Several launches in the leading log are several attempts.
 """
 
 from __future__ import annotations
@@ -123,14 +124,16 @@ def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -
     """
     telling = facts.events.filter(~pl.col("kind").is_in(["traceback", "exception", "exit_code", *symptoms.KINDS]))
     beside = sources.filter(
-        ~pl.col("kind").is_in(["log", "scheduler", "nccl", "flight_record"]) & pl.col("dialect").is_not_null()
+        ~pl.col("kind").is_in(["log", "history", "scheduler", "nccl", "flight_record"])
+        & pl.col("dialect").is_not_null()
     )
-    tells = [marks_run(path, dialects) for path in beside["path"].to_list()]
+    of = {dialect.name: [dialect] for dialect in dialects}
+    tells = [marks_run(path, of.get(name, [])) for path, name in beside.select("path", "dialect").iter_rows()]
     framework = (
         beside.filter(pl.Series(tells, dtype=pl.Boolean)).group_by("unit").agg(dialect_beside=pl.col("dialect").first())
     )
     counted = (
-        sources.filter(pl.col("kind") == "log")
+        sources.filter(pl.col("kind").is_in(["log", "history"]))
         .join(framework, on="unit", how="left", maintain_order="left")
         .with_columns(dialect=pl.coalesce("dialect", "dialect_beside"))
         .drop("dialect_beside")
@@ -141,11 +144,17 @@ def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -
         counted = counted.join(frame.group_by("source").agg(pl.len().alias(name)), on="source", how="left")
     numbers = ["n_steps", "n_settings", "n_events"]
     counted = counted.with_columns(pl.col(numbers).fill_null(0), known=pl.col("dialect").is_not_null())
-    counted = counted.filter(pl.col("known") | (pl.col("n_events") > 0))
-    order = ["unit", "job", "n_steps", "known", "n_settings", "n_events", "path"]
-    return counted.sort(order, descending=[False, False, True, True, True, True, False]).unique(
-        ["unit", "job"], keep="first", maintain_order=True
+    is_log = pl.col("kind") == "log"
+    counted = counted.filter(
+        pl.when(is_log).then(pl.col("known") | (pl.col("n_events") > 0)).otherwise(pl.col("n_steps") > 0)
     )
+    counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
+    order = ["unit", "job", "n_steps", "is_log", "known", "n_settings", "n_events", "path"]
+    leaders = counted.sort(order, descending=[False, False, *[True] * 5, False])
+    leaders = leaders.unique(["unit", "job"], keep="first", maintain_order=True)
+    # Several trainers keep their steps as transformers' does; the log knows which one it was.
+    known = pl.when("is_log").then("dialect").otherwise(pl.coalesce("of_log", "dialect"))
+    return leaders.with_columns(dialect=known).drop("of_log")
 
 
 def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:

@@ -148,7 +148,9 @@ DIALECT = Dialect(
     name="deepspeed",
     version=2,
     signature=(
-        *deepspeed_settings.SIGNS, "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch",
+        # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
+        *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",
+        "Total optimization steps", "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch",
         "***** Evaluating reward, Epoch", "cmd = deepspeed ",
     ),
     anchors=("] step=", "[timer.py:", "steps: ", "saving ", *_SETTING_ANCHORS),

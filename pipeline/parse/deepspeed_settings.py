@@ -22,7 +22,7 @@ NAMES = {
     "fp16_enabled": "arg:ds_fp16",
 }  # fmt: skip
 
-SIGNS = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=")
+SIGNS = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:")
 """Printed by the engine whatever the trainer: a dialect on top of it counts them too, so that its own signs decide."""
 
 EVENT_ANCHORS = ("[runner.py:", "exits successfully")

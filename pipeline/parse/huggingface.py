@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment, huggingface_steps, run_files
+from pipeline.parse import deepspeed_settings, environment, huggingface_histories, huggingface_steps, run_files
 from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
@@ -116,7 +116,7 @@ _DEEPSPEED = {  # deepspeed/runtime/config.py print
 }  # fmt: skip
 _OPTIONS = {"block_size": "seq_len", "max_seq_length": "seq_len", "model_name_or_path": "model"}
 _LINE = {
-    "num_gpus": r"\bworld_size=(\d+)",
+    "num_gpus": r"\b(?:dist_)?world_size=(\d+)",
     "zero_stage": r"Detected DeepSpeed ZeRO-(\d)",
     "steps_planned": r"Maximum number of steps set at (\d+)",  # axolotl
     "params": r"\|\| all params: ([\d,]+) \|\|",  # peft print_trainable_parameters
@@ -197,8 +197,8 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _SIGNATURE = (
-    "{'loss': ", '{"loss": ', "'train_samples_per_second': ", "Instantaneous batch size per device",
-    "Total optimization steps", "Training/evaluation parameters",
+    "{'loss': ", '{"loss": ', ", 'epoch': ", "'train_samples_per_second': ", "Instantaneous batch size per device",
+    "Total optimization steps", "Training/evaluation parameters", *deepspeed_settings.SIGNS,
 )  # fmt: skip
 _ANCHORS = (
     "'loss': ", '"loss": ', "it/s", "s/it", "Running training", "train_runtime", "Training Completed",
@@ -214,7 +214,7 @@ _NARROWED = {
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=2,
+    version=3,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -224,11 +224,12 @@ TRAINER = Dialect(
     combined=COMBINED,
     settle=huggingface_steps.settle,
     sidecars=run_files.HUGGINGFACE,
+    histories=huggingface_histories.HISTORIES,
     narrowed=_NARROWED,
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=2,
+    version=3,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

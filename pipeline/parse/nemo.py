@@ -1,9 +1,9 @@
 """NVIDIA NeMo 1 and 2.
 
 Formats: nemo/lightning/pytorch/callbacks/progress_printer.py ProgressPrinter (`Training epoch E, iteration I/N | name:
-value | ...`, NeMo 2), lightning's tqdm bar with `name=value` behind the rate (NeMo 1 and the speech collections),
-nemo/utils/timers.py (train_step_timing in s), lightning/fabric/utilities/distributed.py and nemo's megatron_init (ranks
-and process groups), lightning/pytorch/utilities/rank_zero (`Trainer.fit` stopped).
+value | ...`, NeMo 2), Lightning's bar with `name=value` behind the rate (NeMo 1 and the speech collections; see
+`lightning`), nemo/utils/timers.py (train_step_timing in s), lightning/fabric/utilities/distributed.py and nemo's
+megatron_init (ranks and process groups), nemo/utils/exp_manager.py (`cmd-args.log`).
 
 Steps count from 0: `iteration 19/19` is the last of 20, and so is `global_step: 19`. A bar counts steps done. The total
 behind the slash is that of max_steps, or of the epoch in a run that is measured in epochs.
@@ -13,38 +13,37 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment, run_files
+from pipeline.parse import environment, lightning, run_files
+from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
+from pipeline.parse.lightning import field
 from pipeline.parse.milestones import milestones
-from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform, named_settings
-from pipeline.parse.quantities import NUMBER, number
+from pipeline.parse.protocol import (
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    Facts,
+    History,
+    conform,
+    named_settings,
+)
+from pipeline.parse.quantities import number
 from pipeline.parse.redraw import last_of_each_step
 from pipeline.parse.timestamps import timestamp
 
 _PRINTED = r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\s*\|"
-_BAR = r"(?:^|\s)Epoch (\d+):+ *:? *\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[[^\]]*\b(?:loss|train_step_timing in s)="
-_BAR_CLOSED = r"\d+/\d+ \[[^\]]*\]"
 
-
-def _field(label: str) -> str:
-    """A value counts with what ends it: the next separator, the bar's bracket or the line's end."""
-    return rf"(?:[|,] *)(?:{label})(?:: |=)({NUMBER})(?:\s*[|,\]]|\s*$)"
-
-
-_LOSSES = {name: _field(label) for name, label in (
-    ("reduced_loss", "reduced_train_loss"), ("slash_loss", "train/loss"), ("train_loss", "train_loss"),
-    ("plain_loss", "loss"),
-)}  # fmt: skip
 _NUMBERS = {
-    **_LOSSES,
-    "step_time_s": _field("train_step_timing in s"),
-    "global_step": _field("(?:trainer/)?global_step"),
-    "tflops_per_gpu_logged": _field("TFLOPS_per_GPU"),
-    "tokens_per_s_per_gpu": _field("tokens_per_sec_per_gpu"),
-    "grad_norm": _field("grad_norm"),
-    "mem_reserved_bytes": _field("max_memory_reserved"),
-    "mem_allocated_bytes": _field("(?:max_memory_allocated|peak_memory_usage)"),
-    "learning_rate": _field("lr"),
+    **lightning.LOSSES,
+    "step_time_s": field("train_step_timing in s"),
+    "global_step": field("(?:trainer/)?global_step"),
+    "tflops_per_gpu_logged": field("TFLOPS_per_GPU"),
+    "tokens_per_s_per_gpu": field("tokens_per_sec_per_gpu"),
+    "grad_norm": field("grad_norm"),
+    "mem_reserved_bytes": field("max_memory_reserved"),
+    "mem_allocated_bytes": field("(?:max_memory_allocated|peak_memory_usage)"),
+    "learning_rate": field("lr"),
 }
 
 
@@ -55,16 +54,11 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         counted=text.str.extract(_PRINTED, 2).cast(pl.Int64, strict=False),
         left=_steps_left(text), is_whole=pl.lit(value=True),
     )  # fmt: skip
-    epoch, done, total = (text.str.extract(_BAR, group).cast(pl.Int64, strict=False) for group in (1, 2, 3))
-    bars = lines.filter(text.str.contains(_BAR)).with_columns(
-        counted=epoch * total + done - 1, is_whole=text.str.contains(_BAR_CLOSED)
-    )
-    parts = [printed, bars.filter(pl.col("counted") >= 0)]
-    rows = pl.concat(parts, how="diagonal").sort("source", "line_no", maintain_order=True)
+    rows = pl.concat([printed, lightning.bars(lines)], how="diagonal").sort("source", "line_no", maintain_order=True)
     rows = extract_each(rows, _NUMBERS).with_columns(number(pl.col(name)) for name in _NUMBERS)
     rows = rows.with_columns(
         pl.col("mem_reserved_bytes", "mem_allocated_bytes").cast(pl.Int64, strict=False),
-        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)), loss=pl.coalesce(*_LOSSES),
+        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)), loss=pl.coalesce(*lightning.LOSSES),
     )  # fmt: skip
     is_complete = pl.col("is_whole") & (pl.col("loss").is_not_null() | pl.col("step_time_s").is_not_null())
     step = pl.coalesce(pl.col("global_step").cast(pl.Int64, strict=False), "counted")
@@ -90,13 +84,13 @@ def settle(facts: Facts) -> Facts:
 _CONFIG = {
     "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
     "expert_model_parallel_size": "ep", "micro_batch_size": "mbs", "seq_length": "seq_len",
-    "sequence_length": "seq_len", "max_steps": "steps_planned", "num_layers": "num_layers",
+    "sequence_length": "seq_len", "max_steps": "arg:max_steps", "num_layers": "num_layers",
     "hidden_size": "hidden_size", "num_attention_heads": "num_heads", "ffn_hidden_size": "ffn_hidden_size",
     "num_nodes": "num_nodes",
 }  # fmt: skip
 _LINE = {
     "num_gpus": r"All distributed processes registered\. Starting with (\d+) processes",
-    "steps_planned": r"`max_steps=(\d+)` reached|Copying Trainer's 'max_steps' \((\d+)\)",
+    "arg:max_steps": r"`max_steps=(\d+)` reached|Copying Trainer's 'max_steps' \((\d+)\)",
 }
 # The first of the groups, of which rank 0 is always a member: its length is the degree.
 _GROUPS = {
@@ -135,19 +129,24 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([conform(said, SETTING_FACTS), yaml, environment.settings(lines)])
 
 
+# Steps count from 0. The trainer's own limit may be set aside by -1.
+COMBINED = (
+    CombinedSetting(
+        "steps_planned", pl.when(whole("arg:max_steps") > 1).then(whole("arg:max_steps") - 1), ("arg:max_steps",)
+    ),
+)
+
+
 def _first_group(pattern: str) -> pl.Expr:
     return pl.coalesce(pl.col("text").str.extract(part) for part in pattern.split("|"))
 
 
-_END = r"`Trainer\.fit` stopped: `max_(?:steps|epochs)=\d+` reached"
-
-
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Processes that registered (again, after a restart), and a training that reached its limit."""
-    return milestones(lines, launch=_LINE["num_gpus"], training_end=_END)
+    return milestones(lines, launch=_LINE["num_gpus"], training_end=lightning.END)
 
 
-_STEP_ANCHORS = ("Training epoch ", "train_step_timing in s=", "loss=")
+_STEP_ANCHORS = ("Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
 _SETTING_ANCHORS = (
     "All distributed processes registered", "| global_batch_size: ", "parallel group", "Copying Trainer's 'max_steps'",
     *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
@@ -156,13 +155,17 @@ _SETTING_ANCHORS = (
 DIALECT = Dialect(
     name="nemo",
     version=3,
-    signature=("train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss="),
+    signature=(
+        "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=", *lightning.SIGNS,
+    ),
     anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,
     events=events,
+    combined=COMBINED,
     settle=settle,
     sidecars=run_files.NEMO,
+    histories=(History("metrics.csv", lightning.read_nemo_metrics),),
     narrowed={
         "steps": _STEP_ANCHORS,
         "settings": ("`max_steps=", *_SETTING_ANCHORS),

@@ -69,6 +69,18 @@ class Sidecar:
 
 
 @dataclass(frozen=True)
+class History:
+    """A file in which a trainer keeps its steps, beside its log or instead of one.
+
+    `read` returns STEP_FACTS rows without their `source`, or raises ValueError when the text is not what the name
+    promises.
+    """
+
+    pattern: str
+    read: Callable[[str], pl.DataFrame]
+
+
+@dataclass(frozen=True)
 class CombinedSetting:
     """A column of `runs` that follows from several printed values, which may stand lines apart.
 
@@ -106,6 +118,7 @@ class Dialect:
             a million step lines. A function that is not named here is handed every line with an anchor.
         steps, settings, gauges, events: lines (pipeline.parse.lines.LINES plus `prefix`) to facts.
         sidecars: files beside the log.
+        histories: files that hold steps, too.
         combined: settings that follow from several of the values that `settings` reports. A value that only feeds them
             is named `arg:<as printed>`, which is no column of `runs` and so goes no further.
         settle: what only the whole file can say, such as the unit of a counter. It is given the facts of all blocks of
@@ -125,6 +138,7 @@ class Dialect:
     gauges: LineFacts = field(default=no_facts(GAUGE_FACTS))
     events: LineFacts = field(default=no_facts(EVENT_FACTS))
     sidecars: tuple[Sidecar, ...] = ()
+    histories: tuple[History, ...] = ()
     combined: tuple[CombinedSetting, ...] = ()
     settle: Callable[[Facts], Facts] | None = None
     log_names: tuple[str, ...] = ()

@@ -1,21 +1,25 @@
 """Files that trainers and their users leave beside a log: what of them configures a run, as Sidecars.
 
-Formats: transformers trainer_callback.py TrainerState.save_to_json (`trainer_state.json`) and trainer_pt_utils.py
-save_metrics (`train_results.json`); DeepSpeed's configuration (docs/config-json); axolotl's YAML (utils/schemas);
-Lightning's `hparams.yaml` (core/saving.py), which holds NeMo's model section; litgpt's `hyperparameters.yaml`
-(utils.py save_hyperparameters); torchtitan's TOML (config/job_config.py). Pickles such as `training_args.bin` are left
-alone. None of these files marks a run directory: several runs may share a configuration.
+Formats: transformers trainer_callback.py TrainerState.save_to_json (`trainer_state.json`), trainer_pt_utils.py
+save_metrics (`train_results.json`) and configuration_utils.py (`config.json`, the model's shape: see `model_file`);
+accelerate's YAML (commands/config/config_args.py); DeepSpeed's configuration (docs/config-json); axolotl's YAML
+(utils/schemas); Lightning's `hparams.yaml` (core/saving.py), which holds NeMo's model section; NeMo's `cmd-args.log`
+(utils/exp_manager.py: the command line, with Hydra's overrides); litgpt's `hyperparameters.yaml` (utils.py
+save_hyperparameters); torchtitan's TOML (config/job_config.py). Pickles such as `training_args.bin` are left alone. Of
+these files only `cmd-args.log` marks a run directory: several runs may share a configuration.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import yaml
 
+from pipeline.parse.model_file import read_model_config
 from pipeline.parse.protocol import Sidecar
 
 _Node = Mapping[str, Any]
@@ -37,6 +41,23 @@ _NEMO = {
     "hidden_size": "hidden_size", "num_attention_heads": "num_heads", "num_query_groups": "num_kv_heads",
     "ffn_hidden_size": "ffn_hidden_size", "sequence_parallel": "sequence_parallel",
 }  # fmt: skip
+_ACCELERATE = {
+    "num_processes": "num_gpus", "num_machines": "num_nodes", "deepspeed_config.zero_stage": "zero_stage",
+    "deepspeed_config.gradient_accumulation_steps": "gas", "gradient_accumulation_steps": "gas",
+    "megatron_lm_config.megatron_lm_tp_degree": "tp", "megatron_lm_config.megatron_lm_pp_degree": "pp",
+    "megatron_lm_config.megatron_lm_num_micro_batches": "gas",
+    "parallelism_config.parallelism_config_tp_size": "tp", "parallelism_config.parallelism_config_cp_size": "cp",
+}  # fmt: skip
+# PyTorch's ShardingStrategy by name and number (utils/constants.py FSDP_SHARDING_STRATEGY).
+_SHARDING = {
+    "FULL_SHARD": "3", "SHARD_GRAD_OP": "2", "NO_SHARD": "0", "HYBRID_SHARD": "3", "HYBRID_SHARD_ZERO2": "2",
+    "1": "3", "2": "2", "3": "0", "4": "3", "5": "2",
+}  # fmt: skip
+_NEMO_COMMAND = _NEMO | {
+    "devices": "gpus_per_node", "num_nodes": "num_nodes", "max_steps": "arg:max_steps", "seq_length": "seq_len",
+}  # fmt: skip
+_PRECISION = {"bf16": "bf16", "bf16-mixed": "bf16", "bf16-true": "bf16", "fp16": "fp16", "16": "fp16",
+              "16-mixed": "fp16", "fp8": "fp8", "32": "fp32", "no": "fp32"}  # fmt: skip
 _LITGPT = {
     "train.micro_batch_size": "mbs", "train.global_batch_size": "gbs", "train.max_seq_length": "seq_len",
     "train.max_steps": "steps_planned", "devices": "gpus_per_node", "num_nodes": "num_nodes",
@@ -132,6 +153,39 @@ def read_axolotl(text: str) -> Mapping[str, str]:
     return said | ({"precision": word} if word else {})
 
 
+def read_accelerate(text: str) -> Mapping[str, str]:
+    """accelerate's YAML. Raises ValueError for other YAML."""
+    config = _yaml(text)
+    if "distributed_type" not in config:
+        raise ValueError("no distributed_type of accelerate in it")
+    said = _stated(config, _ACCELERATE)
+    if word := _PRECISION.get(str(config.get("mixed_precision"))):
+        said["precision"] = word
+    fsdp = config.get("fsdp_config")
+    if config["distributed_type"] == "FSDP" and isinstance(fsdp, Mapping):
+        # FSDP2 says with a boolean whether a layer's parameters are given back after its forward pass.
+        reshards = {"True": "3", "False": "2"}.get(str(fsdp.get("fsdp_reshard_after_forward")))
+        stage = (
+            _SHARDING.get(str(fsdp.get("fsdp_sharding_strategy", fsdp.get("fsdp_reshard_after_forward")))) or reshards
+        )
+        said |= {"zero_stage": stage} if stage else {}
+    return said
+
+
+def read_nemo_command(text: str) -> Mapping[str, str]:
+    """NeMo's `cmd-args.log`: Hydra's overrides by the last part of their names. Raises ValueError for other text."""
+    if not re.search(r"\.py(?:\s|$)", text):
+        raise ValueError("no command line of NeMo in it")
+    found: dict[str, str] = {}
+    for path, value in re.findall(r"(?:^|\s)\+{0,2}((?:trainer|model|exp_manager)\.[\w.]+)=(\S+)", text):
+        name, plain = path.rsplit(".", 1)[-1], value.strip("'\"")
+        if name == "precision" and plain in _PRECISION:
+            found["precision"] = _PRECISION[plain]
+        elif name in _NEMO_COMMAND and plain not in ("null", "-1"):
+            found[_NEMO_COMMAND[name]] = plain
+    return found
+
+
 def read_hparams(text: str) -> Mapping[str, str]:
     """Lightning's `hparams.yaml`: NeMo's names wherever they stand in it. Raises ValueError where it has none."""
     found: dict[str, str] = {}
@@ -160,11 +214,13 @@ def _beside(read: Callable[[str], Mapping[str, str]], *patterns: str) -> tuple[S
 
 
 HUGGINGFACE = (
+    *_beside(read_model_config, "config.json"),
+    *_beside(read_accelerate, "*accelerate*.yaml", "*accelerate*.yml", "default_config.yaml", "fsdp*.yaml"),
     *_beside(read_trainer_state, "trainer_state.json"),
     *_beside(read_train_results, "train_results.json"),
 )
 DEEPSPEED = _beside(read_deepspeed, "ds_config*.json", "deepspeed*.json")
 AXOLOTL = _beside(read_axolotl, "axolotl*.yaml", "axolotl*.yml")
-NEMO = _beside(read_hparams, "hparams.yaml")
+NEMO = (*_beside(read_hparams, "hparams.yaml"), Sidecar("cmd-args.log", "config", read_nemo_command))
 LITGPT = _beside(read_litgpt, "hyperparameters.yaml")
 TORCHTITAN = _beside(read_torchtitan, "job_config*.toml", "train_config*.toml", "config.toml")

@@ -60,3 +60,10 @@ def test_ones_own_name_stays() -> None:
 
 def test_a_name_that_is_not_known() -> None:
     assert registered_name("llama2_70b_lora") is None
+
+
+def test_a_smaller_vocabulary_on_a_shared_shape_names_no_model() -> None:
+    shape = {"num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14336}
+    assert names(**shape, vocab_size=32_000)[0] not in {"Mistral 7B", "Llama 3 8B"}
+    assert names(**shape, vocab_size=128_256)[0] == "Llama 3 8B"
+    assert names(model="mistral-7b", **shape, vocab_size=32_000)[0] == "Mistral 7B"

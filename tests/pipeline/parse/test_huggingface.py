@@ -160,3 +160,16 @@ def test_ms_swift_says_the_last_step_too(tmp_path: Path) -> None:
 def test_the_trainers_goodbye_is_an_end(tmp_path: Path) -> None:
     goodbye = "\n\nTraining completed. Do not forget to share your model on huggingface.co/models =)\n\n"
     assert run_of(tmp_path, BEGIN.format(9) + dict_of(3.0) + goodbye)["status"] == "completed"
+
+
+def test_under_deepspeed_the_trainer_keeps_its_losses(tmp_path: Path) -> None:
+    text = """\
+        [2023-04-14 16:42:21,769] [INFO] [launch.py:247:main] dist_world_size=8
+        [2023-04-14 16:42:31,000] [INFO] [config.py:956:print] DeepSpeedEngine configuration:
+        [2023-04-14 16:43:00,935] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[0.0001], mom=[(0.9, 0.999)]
+        [2023-04-14 16:43:00,936] [INFO] [timer.py:215:stop] epoch=0/micro_step=10/global_step=10, \
+RunningAvgSamplesPerSec=220.5, CurrSamplesPerSec=222.5, MemAllocated=0.07GB, MaxMemAllocated=1.36GB
+        {'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.1}
+    """
+    run = run_of(tmp_path, text)
+    assert (run["framework"], run["last_loss"], run["num_gpus"]) == ("hf-trainer", 2.5, 8)

@@ -23,6 +23,20 @@ AXOLOTL = (
     "base_model: org/Tiny-1B\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\nsequence_len: 4096\nbf16: true\n"
 )
 HPARAMS = "cfg:\n  micro_batch_size: 4\n  tensor_model_parallel_size: 2\n  model:\n    encoder_seq_length: 4096\n"
+ACCELERATE = """
+compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+fsdp_config:
+  fsdp_sharding_strategy: FULL_SHARD
+mixed_precision: bf16
+num_machines: 1
+num_processes: 8
+"""
+NEMO_COMMAND = (
+    "/opt/NeMo/examples/nlp/language_modeling/megatron_gpt_pretraining.py trainer.devices=8 trainer.num_nodes=4 "
+    "trainer.max_steps=100 trainer.precision=bf16-mixed ++model.tensor_model_parallel_size=2 model.micro_batch_size=4 "
+    "model.global_batch_size=512 model.encoder_seq_length=4096 model.virtual_pipeline_model_parallel_size=null\n"
+)
 LITGPT = (
     "model_name: pythia-160m\ndevices: 8\ntrain:\n  micro_batch_size: 4\n  global_batch_size: 512\n  max_steps: -1\n"
 )
@@ -54,6 +68,15 @@ data_parallel_shard_degree = -1
          {"model": "org/Tiny-1B", "mbs": "2", "gas": "4", "seq_len": "4096", "precision": "bf16"}),
         (run_files.read_hparams, HPARAMS, {"mbs": "4", "tp": "2", "seq_len": "4096"}),
         (run_files.read_litgpt, LITGPT, {"model": "pythia-160m", "gpus_per_node": "8", "mbs": "4", "gbs": "512"}),
+        (run_files.read_accelerate, ACCELERATE, {"num_gpus": "8", "num_nodes": "1", "precision": "bf16", "zero_stage": "3"}),
+        (run_files.read_accelerate, "distributed_type: DEEPSPEED\nmixed_precision: fp16\ndeepspeed_config:\n  zero_stage: 2\n",
+         {"precision": "fp16", "zero_stage": "2"}),
+        (run_files.read_accelerate,
+         "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  fsdp_reshard_after_forward: false\n",
+         {"zero_stage": "2"}),
+        (run_files.read_nemo_command, NEMO_COMMAND,
+         {"gpus_per_node": "8", "num_nodes": "4", "arg:max_steps": "100", "precision": "bf16", "tp": "2", "mbs": "4",
+          "gbs": "512", "seq_len": "4096"}),
         (run_files.read_torchtitan, TITAN, {"arg:flavor": "8B", "seq_len": "8192", "steps_planned": "10", "tp": "2"}),
     ],
 )  # fmt: skip
@@ -75,6 +98,8 @@ def test_what_a_file_says(read: Callable[[str], Mapping[str, str]], text: str, s
         (run_files.read_litgpt, "lr: 0.1"),
         (run_files.read_torchtitan, "[tool]\nx = 1"),
         (run_files.read_torchtitan, "not toml"),
+        (run_files.read_accelerate, "num_processes: 8"),
+        (run_files.read_nemo_command, "trainer.devices=8"),
     ],
 )
 def test_another_file_of_that_name_is_refused(read: Callable[[str], Mapping[str, str]], text: str) -> None:
@@ -100,3 +125,15 @@ def test_beside_several_logs_they_configure_none_and_join_none(tmp_path: Path) -
 def test_they_make_no_run_of_a_text_beside_them(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text(TITAN)
     assert tables_of(tmp_path, "merges\n", name="merges.txt")["runs"].is_empty()
+
+
+def test_nemos_command_marks_the_directory_of_one_run(tmp_path: Path) -> None:
+    (tmp_path / "cmd-args.log").write_text(NEMO_COMMAND)
+    (tmp_path / "lightning_logs.txt").write_text("GPU available: True (cuda), used: True\n")
+    line = (
+        "Training epoch 0, iteration 99/99 | global_step: 99 | reduced_train_loss: 2.5 | train_step_timing in s: 7.5\n"
+    )
+    run = tables_of(tmp_path, line, name="nemo_log_globalrank-0_localrank-0.txt")["runs"]
+    assert run.select("framework", "steps_planned", "mbs", "num_gpus", "status").rows() == [
+        ("nemo", 99, 4, 32, "completed")
+    ]

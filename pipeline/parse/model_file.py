@@ -1,0 +1,71 @@
+"""The shape of a model from the `config.json` that transformers keeps beside weights and checkpoints.
+
+Format: transformers configuration_utils.py PretrainedConfig.to_json_string; the names of the fields are those of the
+models (models/*/configuration_*.py): Llama's and its descendants', GPT-2's and BLOOM's, OPT's, Falcon's, Mixtral's,
+Qwen's and DeepSeek's mixtures. Of a model that also sees or hears, the language model is a part (`text_config`). The
+dtype there is that in which the weights lie, not that of the training, and says nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+# Column -> names, the first that is there counts.
+_NAMES = {
+    "num_layers": ("num_hidden_layers", "n_layer", "n_layers"),
+    "hidden_size": ("hidden_size", "n_embd", "d_model"),
+    "num_heads": ("num_attention_heads", "n_head", "n_heads"),
+    "num_kv_heads": ("num_key_value_heads", "num_kv_heads", "multi_query_group_num"),
+    "head_dim": ("head_dim",),
+    "ffn_hidden_size": ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"),
+    "vocab_size": ("vocab_size", "padded_vocab_size"),
+    "num_experts": ("num_local_experts", "num_experts", "n_routed_experts"),
+    "experts_per_token": ("num_experts_per_tok",),
+    "expert_ffn_hidden_size": ("moe_intermediate_size",),
+    "shared_expert_ffn_hidden_size": ("shared_expert_intermediate_size",),
+    "num_dense_layers": ("first_k_dense_replace",),
+    "kv_lora_rank": ("kv_lora_rank",),
+    "q_lora_rank": ("q_lora_rank",),
+    "qk_rope_head_dim": ("qk_rope_head_dim",),
+}
+_GATED = ("silu", "swiglu")
+"""Activations of which every model in transformers that has them also has the gate."""
+
+
+def read_model_config(text: str) -> Mapping[str, str]:
+    """`config.json` to settings. Raises ValueError when it is not a model of transformers."""
+    whole = json.loads(text)
+    config = _language_model(whole)
+    found = {column: value for column, names in _NAMES.items() if (value := _first_number(config, names)) is not None}
+    if not {"num_layers", "hidden_size"} <= found.keys() or not {"model_type", "architectures"} & whole.keys():
+        raise ValueError("no shape of a transformers model in it")
+    said = {column: str(value) for column, value in found.items()}
+    if "num_experts" in found and "expert_ffn_hidden_size" not in found and "ffn_hidden_size" in found:
+        said["expert_ffn_hidden_size"] = said["ffn_hidden_size"]  # Mixtral has no other layers
+    activation = next((config[name] for name in ("hidden_act", "activation_function") if name in config), None)
+    if activation in _GATED:
+        said["gated_mlp"] = "true"
+    if isinstance(tied := config.get("tie_word_embeddings", whole.get("tie_word_embeddings")), bool):
+        said["tie_word_embeddings"] = str(tied).lower()
+    # A directory of somebody's disk is no name.
+    name = whole.get("_name_or_path")
+    if isinstance(name, str) and name and not name.startswith((".", "/", "~")) and name.count("/") <= 1:
+        said["model"] = name
+    return said
+
+
+def _language_model(config: object) -> Mapping[str, Any]:
+    if not isinstance(config, dict):
+        raise ValueError("not a mapping of names to values")
+    part = config.get("text_config")
+    return part if isinstance(part, dict) else config
+
+
+def _first_number(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = config.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            return value
+    return None
