@@ -11,12 +11,10 @@ from functools import cache
 from stat import S_ISDIR, S_ISREG
 from typing import IO, cast
 
-import zstandard
-
 from pipeline import remote
 from pipeline.errors import InputError, UnreadableError, UsageError
 from pipeline.remote import is_url
-from pipeline.tape import Mark, Tape, bytes_of_mark, decompressed
+from pipeline.tape import DamagedStream, Mark, Tape, bytes_of_mark, decompressed
 
 
 @dataclass(frozen=True)
@@ -233,7 +231,7 @@ class Reader:
                     tape.drain()
                 else:
                     yield from iter(tape.chunk, b"")
-        except (gzip.BadGzipFile, EOFError, zlib.error, zstandard.ZstdError) as error:
+        except (gzip.BadGzipFile, EOFError, zlib.error, DamagedStream) as error:
             raise InputError(f"Cannot read {self.path}: {error}") from error
         except PermissionError as error:
             raise UnreadableError(

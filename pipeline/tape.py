@@ -10,13 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, cast
 
-import zstandard
+import pyarrow as pa
 
 CHUNK_BYTES = 12 << 20
 MARK_BYTES = 64 << 10
 _REMEMBERED_BYTES = 8 << 20  # how far back a mark can lie: an unfinished line is rarely as long
-_ZSTD_PIECE_BYTES = 8 << 10
+_CUT = "Truncated compressed stream"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+class DamagedStream(Exception):
+    """A compressed stream that is cut, or is none."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ class Tape(io.RawIOBase):
 
 
 def decompressed(tape: Tape) -> Iterator[bytes]:
-    """Chunks of the gzip or zstd stream on a tape. Raises what the decompressor does, and EOFError for a cut frame."""
+    """Chunks of the gzip or zstd stream on a tape. Raises DamagedStream, or what the decompressor of gzip does."""
     if tape.magic[:2] == _GZIP:
         return _read_on(cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(tape))))
     return _zstd(_buffered(tape))
@@ -136,23 +140,17 @@ def _read_on(stream: IO[bytes] | io.BufferedReader) -> Iterator[bytes]:
 
 
 def _zstd(raw: io.BufferedReader) -> Iterator[bytes]:
-    """Frames one after the other. zstandard's own stream reader takes a cut frame for the end of the file.
+    """Frames one after the other, as Arrow reads them: whole chunks at once, and never more, however far a hostile file
+    expands. zstandard's own stream reader takes a cut frame for the end of the file.
 
-    Raises EOFError for a cut frame.
+    Raises DamagedStream for a damaged or cut frame.
     """
-    frame, pending, size = None, [], 0
-    # Small pieces: a hostile one expands by up to four orders of magnitude.
-    while piece := raw.read(_ZSTD_PIECE_BYTES):
-        while piece:
-            frame = frame or zstandard.ZstdDecompressor().decompressobj()
-            data = frame.decompress(piece)
-            pending.append(data)
-            size += len(data)
-            piece, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
-        if size >= CHUNK_BYTES:
-            yield b"".join(pending)
-            pending, size = [], 0
-    if frame:
-        raise EOFError("the compressed file ends before its end-of-stream marker")
-    if size:
-        yield b"".join(pending)
+    stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
+    try:
+        while chunk := stream.read(CHUNK_BYTES):
+            yield chunk
+    except OSError as error:
+        if error.errno is None:  # Arrow's own; what the system says of the file has a number
+            what = str(error) if _CUT not in str(error) else "the compressed file ends before its end-of-stream marker"
+            raise DamagedStream(what) from error
+        raise

@@ -10,7 +10,8 @@ with another number of words before them) come back to be read one by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -149,7 +150,8 @@ def _add_up(data: bytes, numbers: np.ndarray, notes: Notes, first_line: int, *, 
             part = data[ends[begin] : ends[end]]
             rest += _add_up(part, numbers[begin:end], notes, first_line + begin, tries=tries)
         return rest
-    notes.add_frame("coll", _facts(summed, numbers, first_line, notes.source))
+    sizes = _sizes(data, summed) if layout.has_nranks else {}
+    notes.add_frame("coll", _facts(summed, sizes, numbers, first_line, notes.source))
     notes.add("tally", "summed", int(summed["lines"].sum()))
     again = [pair for pair in rest if MARK in pair[1]] if tries else []
     if len(again) < _MIN_LINES:
@@ -180,9 +182,10 @@ def _summed(layout: _Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:
     """COLL lines of one layout added up, and the indices of all other lines."""
     # Lines of another layout, and those with words behind the last one, are groups of their own.
     is_other = pl.col("mark").ne_missing(pl.lit("opCount")) | pl.col("more").is_not_null()
+    key = [*_KEY, "is_other"]
+    lines = layout.scan(data).with_columns(is_other=is_other)
     rows = (
-        layout.scan(data)
-        .group_by(*_KEY, other=pl.when(is_other).then("line"))
+        lines.group_by(key)
         .agg(
             pl.len().alias("lines"),
             pl.col("last_op").last(),
@@ -191,31 +194,27 @@ def _summed(layout: _Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:
         )
         .collect()
     )
-    is_intact = pl.all_horizontal(pl.col(name).str.contains(_SHAPES[name]) for name in _KEY).fill_null(value=False)
-    others = rows["other"].drop_nulls()
-    rows = rows.filter(pl.col("other").is_null())
-    odd = rows.filter(~is_intact)
-    left = others.to_numpy()
-    if not odd.is_empty():
-        found = layout.scan(data).filter(~is_other).select("line", *_KEY).collect()
-        damaged = found.join(odd.select(_KEY), on=_KEY, how="semi", nulls_equal=True)["line"].to_numpy()
-        left = np.concatenate((left, damaged))
-    good = rows.filter(is_intact)
-    # Processes of two hosts can have the same address by chance: then it tells nothing.
-    owners = good.group_by("comm").agg(pl.col("process").n_unique()).filter(pl.col("process") == 1)
-    sizes = _sizes(data, owners["comm"]) if layout.has_nranks else {}
-    nranks = pl.col("comm").replace_strict(sizes, default=None, return_dtype=pl.Int64)
-    return good.with_columns(nranks=nranks), np.sort(left.astype(np.int64))
+    is_whole = pl.all_horizontal(~pl.col("is_other"), *(pl.col(name).str.contains(_SHAPES[name]) for name in _KEY))
+    is_good = rows.select(is_whole.fill_null(value=False)).to_series()
+    if is_good.all():
+        return rows, np.empty(0, dtype=np.int64)
+    odd = rows.filter(~is_good).lazy().select(key)
+    left = lines.select("line", *key).join(odd, on=key, how="semi", nulls_equal=True).select("line").collect()
+    return rows.filter(is_good), np.sort(left["line"].to_numpy().astype(np.int64))
 
 
 _SIZE_WITHIN = 1 << 20
 
 
-def _sizes(data: bytes, pointers: pl.Series) -> dict[str, int]:
+def _sizes(data: bytes, summed: pl.DataFrame) -> dict[str, int]:
     """Size of each communicator from its first call in the beginning of the block, if one is there. Taking it from
-    every line would cost a tenth of the time; what one block lacks another has (see `traffic.with_ranks`)."""
+    every line would cost a tenth of the time; what one block lacks another has (see `traffic.with_ranks`).
+
+    Processes of two hosts can have the same address by chance: then it tells nothing.
+    """
+    processes = Counter(pointer for pointer, _ in dict.fromkeys(zip(summed["comm"], summed["process"], strict=True)))
     found = {}
-    for pointer in pointers.to_list()[:256]:
+    for pointer in [pointer for pointer, count in processes.items() if count == 1][:256]:
         mark = f"comm {pointer} [nranks=".encode()
         at = data.find(mark, 0, _SIZE_WITHIN)
         digits = re.match(rb"(\d{1,9})\] ", data[at + len(mark) : at + len(mark) + 12]) if at >= 0 else None
@@ -224,7 +223,9 @@ def _sizes(data: bytes, pointers: pl.Series) -> dict[str, int]:
     return found
 
 
-def _facts(summed: pl.DataFrame, numbers: np.ndarray, first_line: int, source: int) -> pl.DataFrame:
+def _facts(
+    summed: pl.DataFrame, sizes: Mapping[str, int], numbers: np.ndarray, first_line: int, source: int
+) -> pl.DataFrame:
     def number(name: str) -> pl.Series:
         at = summed[name].to_numpy().astype(np.int64)
         return pl.Series(name, numbers[at] if len(numbers) else at + first_line, dtype=pl.Int64)
@@ -240,7 +241,7 @@ def _facts(summed: pl.DataFrame, numbers: np.ndarray, first_line: int, source: i
         count=pl.col("count").cast(pl.Int64),
         redop=pl.col("redop").cast(pl.Int64),
         root=pl.col("root").cast(pl.Int64),
-        nranks="nranks",
+        nranks=pl.col("comm").replace_strict(sizes, default=None, return_dtype=pl.Int64),
         lines=pl.col("lines").cast(pl.Int64),
         last_op=pl.col("last_op").str.extract(r"^([0-9a-f]{1,15})$").str.to_integer(base=16, strict=False),
         last_line=number("last"),

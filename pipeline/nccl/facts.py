@@ -125,8 +125,10 @@ class Notes:
 
     def add_frame(self, kind: str, frame: pl.DataFrame) -> None:
         """Rows that are a frame already."""
+        schema = SCHEMAS[kind]
         if not frame.is_empty():
-            self._frames[kind].append(frame.select(SCHEMAS[kind].names()).cast(SCHEMAS[kind]))
+            is_so = frame.schema == schema
+            self._frames[kind].append(frame if is_so else frame.select(schema.names()).cast(schema))
 
     def facts(self) -> Facts:
         """What was collected."""

@@ -217,6 +217,27 @@ class TestReading:
                 assert b"".join(reader.chunks()) == LOG
             assert reader.sha256 == hashlib.sha256(data).hexdigest()
 
+    @pytest.mark.parametrize("expanded_bytes", [0, 1, 3 * tape.CHUNK_BYTES + 1])
+    def test_chunks_stay_small_however_far_a_stream_expands(self, tmp_path: Path, expanded_bytes: int) -> None:
+        path = tmp_path / "a.zst"
+        path.write_bytes(zstandard.ZstdCompressor().compress(bytes(expanded_bytes)))
+        sizes = [len(chunk) for chunk in Reader(str(path)).chunks()]
+        assert sum(sizes) == expanded_bytes
+        assert max(sizes, default=0) <= tape.CHUNK_BYTES
+
+    @pytest.mark.parametrize("behind", [b"garbage", bytes(8)])
+    def test_what_stands_behind_the_last_frame_must_be_a_frame(self, tmp_path: Path, behind: bytes) -> None:
+        path = tmp_path / "a.zst"
+        path.write_bytes(zstandard.ZstdCompressor().compress(b"one\n") + behind)
+        assert "frame" in refusal(path)
+
+    def test_empty_and_skippable_frames(self, tmp_path: Path) -> None:
+        one, none = (zstandard.ZstdCompressor().compress(data) for data in (b"one\n", b""))
+        skippable = b"\x50\x2a\x4d\x18\x05\x00\x00\x00hello"  # RFC 8878, 3.1.2
+        path = tmp_path / "a.zst"
+        path.write_bytes(none + one + skippable + none + one)
+        assert read(path) == b"one\none\n"
+
     def test_frames_one_after_the_other(self, tmp_path: Path) -> None:
         path = tmp_path / "a.zst"
         path.write_bytes(zstandard.ZstdCompressor().compress(b"one\n") + zstandard.ZstdCompressor().compress(b"two\n"))
