@@ -94,13 +94,13 @@ MEMORY_ALIVE = Table(
 
 GPU_SAMPLES = Table(
     name="gpu_samples",
-    description="Samples of nvidia-smi, dcgmi and dcgm-exporter: what the device had in use, by all processes.",
-    grain="one row per sampled GPU and line",
+    description="Samples of nvidia-smi, dcgmi, dcgm-exporter, rocm-smi and the like: what a device had in use.",
+    grain="one row per line: a sampled GPU, or (`pid`) one process on it",
     primary_key=("source_path", "line_no"),
     column_names=(
         "source_path", "line_no", "run_dir", "ts", "host", "gpu_index", "gpu_uuid", "accelerator", "mem_used_bytes",
-        "mem_free_bytes", "mem_total_bytes", "mem_driver_reserved_bytes", "gpu_utilisation", "mem_utilisation",
-        "power_w", "temperature_c",
+        "mem_free_bytes", "mem_total_bytes", "mem_driver_reserved_bytes", "pid", "mem_process_bytes",
+        "gpu_utilisation", "mem_utilisation", "power_w", "temperature_c",
     ),
     overrides=(
         text_column("host", "host that was sampled"),
@@ -115,8 +115,8 @@ RUN_GPU_MEMORY = Table(
     grain="one row per run attempt, file of samples and GPU",
     primary_key=("run_id", "source_path", "gpu"),
     column_names=(
-        "run_id", "source_path", "gpu", "clock_offset_s", "samples", "mem_used_max_bytes", "mem_total_bytes",
-        "mem_peak_reserved_bytes", "outside_allocator_bytes", "gpu_utilisation",
+        "run_id", "source_path", "gpu", "clock_offset_s", "samples", "mem_used_max_bytes", "mem_process_max_bytes",
+        "mem_total_bytes", "mem_peak_reserved_bytes", "outside_allocator_bytes", "gpu_utilisation",
     ),
     layer="view",
 )  # fmt: skip

@@ -114,10 +114,11 @@ COLUMNS = (
     _int("samples", "count", "samples within the run"),
     _float("clock_offset_s", "s", "added to the samples' times; 0 where they overlap with the run as printed"),
     _int("mem_used_max_bytes", "bytes", "most memory in use on the device, by all processes and the driver"),
+    _int("mem_process_max_bytes", "bytes", "most memory of one process on the device, where processes were listed"),
     _int(
         "outside_allocator_bytes",
         "bytes",
-        "mem_used_max_bytes less the run's peak reserved: context, NCCL, libraries, other processes",
+        "most memory in use, or of one process, less the run's peak reserved: context, libraries, other processes",
         minimum=None,
     ),
     _float("power_w", "W", "power draw", minimum=0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 VERSIONS = {
-    "memory_snapshot": 3, "memory_stats": 1, "memory_summary": 1, "memory_timeline": 1, "kineto": 1, "gpu_samples": 2,
+    "memory_snapshot": 3, "memory_stats": 1, "memory_summary": 1, "memory_timeline": 1, "kineto": 1, "gpu_samples": 3,
 }  # fmt: skip
 """Version of each reader by the name that the ledger keeps; a higher one makes its files new again."""
 

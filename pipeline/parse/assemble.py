@@ -21,7 +21,7 @@ from pipeline.parse.place import begun, place_events, printed, with_run
 from pipeline.parse.protocol import Dialect, Facts, marks_run
 from pipeline.parse.registry import DIALECTS
 from pipeline.parse.run_settings import configured_from, settings_of_runs, stepped
-from pipeline.parse.summary import begin_and_end, gauges, merge_peaks, planned
+from pipeline.parse.summary import begin_and_end, gauges, merge_peaks, planned, without_current_memory
 from pipeline.run_id import run_id
 from pipeline.steady import summarise
 from schemas.registry import TABLES
@@ -87,7 +87,9 @@ def assemble(
     chosen = configure.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = configure.widen(chosen, TABLES["runs"].polars_schema)
     peaks = gauges(with_run(facts.gauges, runs, sources))
-    summary = merge_peaks(summarise(steps).join(peaks, on="run_id", how="full", coalesce=True))
+    current = [dialect.name for dialect in dialects if dialect.steps_show_current_memory]
+    shown = without_current_memory(summarise(steps), runs, current)
+    summary = merge_peaks(shown.join(peaks, on="run_id", how="full", coalesce=True))
     rows = runs
     for known in (wide, summary, planned(steps), begin_and_end(with_run(spans, runs, sources))):
         rows = _completed(rows, known)

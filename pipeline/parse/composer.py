@@ -14,8 +14,10 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
+    GAUGE_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
     CombinedSetting,
@@ -39,9 +41,9 @@ _COLUMNS = {
     "throughput/device/tokens_per_sec": ("tokens_per_s_per_gpu", 1.0),
     "throughput/device/flops_per_sec": ("tflops_per_gpu_logged", 1e-12),
     "throughput/device/mfu": ("mfu_logged", 1.0),
-    "memory/peak_allocated_mem": ("mem_allocated_bytes", 1e9),
-    "memory/peak_reserved_mem": ("mem_reserved_bytes", 1e9),
-    "memory/allocated_mem": ("mem_allocated_bytes", 1e9),
+    "memory/current_allocated_mem": ("mem_allocated_bytes", 1e9),
+    "memory/current_reserved_mem": ("mem_reserved_bytes", 1e9),
+    "memory/allocated_mem": ("mem_allocated_bytes", 1e9),  # before 0.16: the current one too, after the batch
     "memory/reserved_mem": ("mem_reserved_bytes", 1e9),
 }
 _LEARNING_RATE = r"^lr-\w+/group0$"
@@ -86,6 +88,20 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     values = [column for column in STEP_FACTS.names() if column not in ("source", "line_no", "rank", "ts", "text")]
     telling = pl.any_horizontal(pl.col(column).is_not_null() for column in values if column in started.columns)
     return conform(started.filter(telling), STEP_FACTS)
+
+
+_PEAK = r"^\s*Train memory/peak_{}_mem(?:_max)?: (\d+\.\d{{4}})\s*$"
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Peaks since the start; the figures without `peak` are what was left after the batch."""
+    peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
+    told = extract_each(lines, {label: _PEAK.format(label) for label in peaks})
+    parts = [
+        told.select("source", "line_no", name=pl.lit(name), value=(number(pl.col(label)) * 1e9).round())
+        for label, name in peaks.items()
+    ]
+    return conform(pl.concat(parts).drop_nulls("value"), GAUGE_FACTS)
 
 
 def settle(facts: Facts) -> Facts:
@@ -174,7 +190,7 @@ _STEP_ANCHORS = (
 
 DIALECT = Dialect(
     name="composer",
-    version=3,
+    version=4,
     signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
                "composer.trainer.trainer", "Train throughput/device/"),
     anchors=(
@@ -184,11 +200,14 @@ DIALECT = Dialect(
     ),
     steps=steps,
     settings=settings,
+    gauges=gauges,
     events=events,
     combined=COMBINED,
     settle=settle,
+    steps_show_current_memory=True,
     narrowed={
         "steps": _STEP_ANCHORS,
+        "gauges": ("Train memory/peak_",),
         "settings": (
             *(f"{name}: " for name in _CONFIG), "Train trainer/device_train_microbatch_size:", *environment.ANCHORS,
         ),

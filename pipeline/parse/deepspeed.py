@@ -146,7 +146,7 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=2,
+    version=3,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",
@@ -160,6 +160,7 @@ DIALECT = Dialect(
     events=events,
     combined=COMBINED,
     sidecars=run_files.DEEPSPEED,
+    steps_show_current_memory=True,
     narrowed={
         "steps": ("] step=", "[timer.py:", "steps: "),
         "settings": _SETTING_ANCHORS,

@@ -178,22 +178,19 @@ _MEMORY = r"GPU memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)GB cache)
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
-    """Memory that axolotl reports after the first step: allocated, and the allocator's cache on top; GB means GiB."""
+    """What axolotl says is reserved after the first steps; GB means GiB.
+
+    It prints what is allocated, and the allocator's cache on top. The former is no peak: activations are gone by then.
+    """
     said = lines.select(
         "source",
         "line_no",
         allocated=number(pl.col("text").str.extract(_MEMORY, 1)),
         cache=number(pl.col("text").str.extract(_MEMORY, 2)),
     ).drop_nulls("allocated")
-    named = {
-        "mem_peak_allocated_bytes": pl.col("allocated"),
-        "mem_peak_reserved_bytes": pl.col("allocated") + pl.col("cache"),
-    }
-    parts = [
-        said.select("source", "line_no", name=pl.lit(name), value=(value * 2**30).round())
-        for name, value in named.items()
-    ]
-    return conform(pl.concat(parts).drop_nulls("value"), GAUGE_FACTS)
+    reserved = ((pl.col("allocated") + pl.col("cache")) * 2**30).round()
+    found = said.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=reserved)
+    return conform(found.drop_nulls("value"), GAUGE_FACTS)
 
 
 _SIGNATURE = (

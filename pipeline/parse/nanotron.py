@@ -205,7 +205,7 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="nanotron",
-    version=1,
+    version=2,
     signature=(
         "| tokens_per_sec_per_gpu: ", "| consumed_tokens: ", "Config(general=GeneralArgs(",
         "[Start training] datetime:", "parallelism=ParallelismArgs(", "tokens=TokensArgs(",
@@ -216,6 +216,7 @@ DIALECT = Dialect(
     gauges=gauges,
     events=events,
     combined=COMBINED,
+    steps_show_current_memory=True,
     narrowed={
         "steps": ("iteration: ",),
         "settings": _SETTING_ANCHORS,

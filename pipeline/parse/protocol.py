@@ -125,6 +125,8 @@ class Dialect:
             the files that this dialect owns, and keeps sources apart.
         log_names: patterns (fnmatch, small letters) of names that are logs although nothing else says so.
         is_declared: a user's dialect file describes it; where its signature stands, it comes before all others.
+        steps_show_current_memory: `mem_allocated_bytes` of its steps is what is in use when the line is printed, which
+            after a step is far below the peak. It is then no peak of the run; a gauge may still tell one.
         claims: a number that grows whenever the signatures of the declared dialects change. Any file may then have
             another owner, so all are read again; 0 where there are none.
     """
@@ -143,6 +145,7 @@ class Dialect:
     settle: Callable[[Facts], Facts] | None = None
     log_names: tuple[str, ...] = ()
     is_declared: bool = False
+    steps_show_current_memory: bool = False
     claims: int = 0
     narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import polars as pl
 
 
@@ -12,6 +14,13 @@ def gauges(gauges: pl.DataFrame) -> pl.DataFrame:
         pl.col("value").filter(pl.col("name") == name).max().cast(pl.Int64, strict=False).alias(f"{name}_gauge")
         for name in names
     )
+
+
+def without_current_memory(summary: pl.DataFrame, runs: pl.DataFrame, dialects: Iterable[str]) -> pl.DataFrame:
+    """`summary` without a peak where the steps only show what was in use after them: runs that `dialects` read."""
+    mine = runs.filter(pl.col("dialect").is_in(list(dialects))).select("run_id")
+    is_current = pl.col("run_id").is_in(mine["run_id"].implode())
+    return summary.with_columns(mem_peak_allocated_bytes=pl.when(~is_current).then("mem_peak_allocated_bytes"))
 
 
 _ROUNDING = 1.01  # step lines print memory in three digits

@@ -58,16 +58,18 @@ reports AS (
     GROUP BY run_id
 ),
 samples AS (
-    SELECT run_id, max(mem_used_max_bytes) AS used, max(mem_total_bytes) AS total
+    SELECT
+        run_id, max(mem_used_max_bytes) AS used, max(mem_process_max_bytes) AS process, max(mem_total_bytes) AS total
     FROM run_gpu_memory
     GROUP BY run_id
 ),
 levels AS (
     SELECT
-        r.run_id, peak.peak_source, peak.is_lower_bound, peak.allocated, peak.reserved, reports.process,
-        greatest(reports.used, samples.used, reports.process) AS used,
+        r.run_id, peak.peak_source, peak.is_lower_bound, peak.allocated, peak.reserved,
+        greatest(reports.process, samples.process) AS process,
+        greatest(reports.used, samples.used, reports.process, samples.process) AS used,
         CASE WHEN reports.used IS NOT NULL AND NOT coalesce(samples.used > reports.used, false) THEN 'oom_report'
-            WHEN samples.used IS NOT NULL THEN 'gpu_samples' END AS used_source,
+            WHEN coalesce(samples.used, samples.process) IS NOT NULL THEN 'gpu_samples' END AS used_source,
         coalesce(reports.total, samples.total, a.memory_bytes) AS card
     FROM runs AS r
     LEFT JOIN peak USING (run_id)

@@ -26,9 +26,10 @@ SELECT
     a.clock_offset_s,
     count(*) AS samples,
     max(s.mem_used_bytes) AS mem_used_max_bytes,
+    max(s.mem_process_bytes) AS mem_process_max_bytes,
     max(s.mem_total_bytes) AS mem_total_bytes,
     max(a.mem_peak_reserved_bytes) AS mem_peak_reserved_bytes,
-    max(s.mem_used_bytes) - max(a.mem_peak_reserved_bytes) AS outside_allocator_bytes,
+    coalesce(max(s.mem_used_bytes), max(s.mem_process_bytes)) - max(a.mem_peak_reserved_bytes) AS outside_allocator_bytes,
     avg(s.gpu_utilisation) AS gpu_utilisation
 FROM aligned AS a
 JOIN gpu_samples AS s

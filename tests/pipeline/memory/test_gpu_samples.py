@@ -177,3 +177,64 @@ def test_labels_of_the_exporter_are_spelt_in_several_ways() -> None:
 def test_a_table_with_names_of_dcgm_fields() -> None:
     (row,) = rows("timestamp,Hostname,gpu,DCGM_FI_DEV_FB_USED,DCGM_FI_DEV_GPU_UTIL\n2026-01-03 15:36:00,n1,2,512,50\n")
     assert (row["host"], row["gpu_index"], row["mem_used_bytes"], row["gpu_utilisation"]) == ("n1", 2, 512 * MIB, 0.5)
+
+
+def test_processes_are_no_level_of_the_device() -> None:
+    told = rows(
+        "timestamp, gpu_uuid, gpu_name, pid, name, used_gpu_memory [MiB]\n"
+        f"2026/01/03 15:36:56.518, {UUID.format(0)}, NVIDIA H100 80GB HBM3, 1234, python, 17000 MiB\n"
+        f"2026/01/03 15:36:56.518, {UUID.format(1)}, NVIDIA H100 80GB HBM3, 1235, python, [N/A]\n"
+    )
+    assert [(row["pid"], row["mem_process_bytes"]) for row in told] == [(1234, 17_000 * MIB), (1235, None)]
+    assert "mem_used_bytes" not in told[0]
+    assert told[0]["accelerator"] == "NVIDIA H100 80GB HBM3"
+    told = rows(
+        "# gpu         pid   type     fb   ccpm     sm    command\n"
+        "# Idx           #    C/G     MB     MB      %    name\n"
+        "    0      12345     C  17000      0     97    python train.py\n"
+        "    1          -     -      -      -      -    -\n"
+    )
+    assert told == [{"line_no": 3, "ts": None, "gpu_index": 0, "pid": 12345, "mem_process_bytes": 17_000 * MIB}]
+
+
+def test_nvidia_smi_dmon_as_csv() -> None:
+    (row,) = rows(
+        "#Date, Time, gpu, pwr, gtemp, mtemp, sm, mem, fb, bar1\n#YYYYMMDD, HH:MM:SS, Idx, W, C, C, %, %, MB, MB\n"
+        "20260103, 15:36:56, 0, 70, 30, -, 10, 2, 17304, 2\n"
+    )
+    assert (row["ts"], row["gpu_index"], row["mem_used_bytes"]) == (datetime(2026, 1, 3, 15, 36, 56), 0, 17304 * MIB)
+
+
+def test_tables_of_amd_and_intel() -> None:
+    (rocm,) = rows(
+        "device,Temperature (Sensor edge) (C),GPU use (%),VRAM Total Memory (B),VRAM Total Used Memory (B),Card Series,"
+        'Card Vendor\ncard1,34.0,97,21458059264,27856896,Radeon RX 7900 XT,"Advanced Micro Devices, Inc. [AMD/ATI]"\n\n'
+    )
+    assert rocm == {
+        "line_no": 2, "gpu_index": 1, "temperature_c": 34.0, "gpu_utilisation": 0.97, "mem_used_bytes": 27_856_896,
+        "mem_total_bytes": 21_458_059_264, "accelerator": "Radeon RX 7900 XT",
+    }  # fmt: skip
+    (amd,) = rows(
+        "timestamp,gpu,power_usage,hotspot_temperature,gfx,gfx_clock,mem,mem_clock,vram_used,vram_total\n"
+        "1746515289,3,150,45,97,1300,5,900,1024,196592\n"
+    )
+    assert (amd["gpu_index"], amd["mem_used_bytes"], amd["gpu_utilisation"]) == (3, 1024 * MIB, 0.97)
+    (xpu,) = rows("Timestamp, DeviceId, GPU Utilization (%), GPU Memory Used (MiB)\n15:36:56.000, 2, 97.0, 17304.5\n")
+    assert (xpu["gpu_index"], xpu["mem_used_bytes"], xpu["ts"]) == (2, round(17304.5 * MIB), None)
+
+
+def test_tables_that_a_spreadsheet_saved() -> None:
+    (row,) = rows("timestamp;index;memory.used [MiB];power.draw [W]\n03.01.2026 15:36:56;1;17304 MiB;350,12 W\n")
+    assert (row["ts"], row["mem_used_bytes"], row["power_w"]) == (
+        datetime(2026, 1, 3, 15, 36, 56), 17304 * MIB, 350.12,
+    )  # fmt: skip
+    (row,) = rows('index, memory.used [MiB], memory.total [MiB]\n0, "17,304 MiB", 81559 MiB\n')
+    assert (row["mem_used_bytes"], row["mem_total_bytes"]) == (None, 81559 * MIB)  # thousands, or a decimal comma?
+
+
+def test_instances_of_a_divided_gpu_are_no_samples_of_the_whole() -> None:
+    text = (
+        'DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-a",GPU_I_PROFILE="1g.5gb",GPU_I_ID="7"} 10\n'
+        'DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-b"} 20\n'
+    )
+    assert [(row["gpu_index"], row["mem_used_bytes"]) for row in rows(text)] == [(1, 20 * MIB)]

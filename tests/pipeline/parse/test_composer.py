@@ -29,6 +29,23 @@ def test_a_block_is_one_step(tmp_path: Path) -> None:
     assert row["mem_reserved_bytes"] == 20_500_000_000
 
 
+def test_what_is_in_use_after_a_batch_is_no_peak(tmp_path: Path) -> None:
+    after = "\t Train memory/allocated_mem: 6.5000\n"
+    tables = tables_of(tmp_path, block(1, 12.5) + after + block(2, 12.25) + after)
+    assert tables["steps"]["mem_allocated_bytes"].to_list() == [6_500_000_000] * 2
+    (run,) = tables["runs"].to_dicts()
+    assert (run["mem_peak_allocated_bytes"], run["mem_peak_reserved_bytes"]) == (None, 20_500_000_000)
+
+
+def test_peaks_that_are_named_so_are_those_of_the_run(tmp_path: Path) -> None:
+    memory = (
+        "\t Train memory/current_allocated_mem: 6.5000\n\t Train memory/current_reserved_mem: 20.5000\n"
+        "\t Train memory/peak_allocated_mem: 18.2500\n\t Train memory/peak_reserved_mem: 21.0000\n"
+    )
+    (run,) = tables_of(tmp_path, block(1, 12.5) + memory)["runs"].to_dicts()
+    assert (run["mem_peak_allocated_bytes"], run["mem_peak_reserved_bytes"]) == (18_250_000_000, 21_000_000_000)
+
+
 @pytest.mark.parametrize("header", ["[token={}/99999]:", "[epoch=1/2][batch={}/9]:", "[sample={}/72]"])
 def test_where_the_header_does_not_count_batches(tmp_path: Path, header: str) -> None:
     run = run_of(tmp_path, block(3, 12.5, header) + block(4, 12.25, header))

@@ -1,0 +1,51 @@
+"""What samples of GPUs have in common: units, what stands for "not known", which columns are numbers of which kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import polars as pl
+
+MIB: Final = 1 << 20
+FACTORS: Final = {"b": 1, "kib": 1 << 10, "mib": MIB, "gib": 1 << 30, "kb": 1 << 10, "mb": MIB, "gb": 1 << 30}
+"""Bytes by unit; the tools print MB and mean MiB."""
+
+BYTES: Final = frozenset(
+    {"mem_used_bytes", "mem_free_bytes", "mem_total_bytes", "mem_driver_reserved_bytes", "mem_process_bytes"}
+)
+SHARES: Final = frozenset({"gpu_utilisation", "mem_utilisation"})
+INDICES: Final = frozenset({"gpu_index", "pid"})
+NUMBERS: Final = BYTES | SHARES | INDICES | {"power_w", "temperature_c"}
+
+MISSING: Final = re.compile(
+    r"(?i)\[?(?:n/?a|not supported|unknown error|not found|insufficient permissions|gpu is lost|gpu requires reset"
+    r"|nan)\]?|-?"
+)
+RAW_LIMIT: Final = 2_000
+
+Rejects = list[tuple[int, str, str]]
+"""Line number, reason and text of lines that look like a row and are none."""
+
+
+def number(column: str, text: str) -> float | int | None:
+    """A printed value in the unit of its column, memory in MiB; None for what the device does not say."""
+    if MISSING.fullmatch(text):
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if column in BYTES:
+        return round(value * MIB)
+    if column in INDICES:
+        return int(value)
+    return value / 100 if column in SHARES else value
+
+
+def frame(rows: Sequence[dict[str, object]]) -> pl.DataFrame:
+    """Rows as a frame. Raises ValueError where there is none."""
+    if not rows:
+        raise ValueError("no sample of a GPU")
+    return pl.DataFrame(rows, infer_schema_length=None)
