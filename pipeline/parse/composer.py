@@ -2,7 +2,8 @@
 
 Formats: composer/loggers/console_logger.py ConsoleLogger (a header per log, then one metric per line; floats with four
 decimals), callbacks/speed_monitor.py (throughput; `device/` is per accelerator, MFU a fraction), callbacks/
-memory_monitor.py (memory in units of 10**9 bytes); llm-foundry scripts/train (the configuration as YAML).
+memory_monitor.py (memory in units of 10**9 bytes; before 0.13 in bytes, and `allocated_mem` was all that had ever been
+allocated); llm-foundry scripts/train (the configuration as YAML).
 
 A header counts in the unit of max_duration. Where that is not the batch, `time/batch` (batches done before this one)
 tells the step. Header and metrics are parts of a step until `settle` joins them.
@@ -45,7 +46,9 @@ _COLUMNS = {
     "memory/current_reserved_mem": ("mem_reserved_bytes", 1e9),
     "memory/allocated_mem": ("mem_allocated_bytes", 1e9),  # before 0.16: the current one too, after the batch
     "memory/reserved_mem": ("mem_reserved_bytes", 1e9),
+    "memory/reserved_bytes": ("mem_reserved_bytes", 1.0),
 }
+_OLD_MEMORY = pl.when(pl.col("name") == "memory/reserved_mem").then(pl.lit("memory/reserved_bytes"))
 _LEARNING_RATE = r"^lr-\w+/group0$"
 _BATCHES_BEFORE = ("time/batch", "trainer/global_step")  # the latter before 0.11
 _BATCHES = "throughput/batches_per_sec"
@@ -56,10 +59,11 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Headers (`steps_planned`, and `step` when they count batches) and metrics (one column each), as printed."""
     text = pl.col("text")
     metric = lines.with_columns(metric=text.str.extract_groups(_METRIC), is_header=text.str.contains(_HEADER))
+    is_in_bytes = pl.col("name").str.starts_with("memory/") & ~pl.col("value").str.contains(".", literal=True)
     mine = (
         metric.unnest("metric")
         .filter(pl.col("is_header") | pl.col("name").is_not_null())
-        .with_columns(number(pl.col("value")))
+        .with_columns(number(pl.col("value")), name=pl.when(is_in_bytes).then(_OLD_MEMORY).otherwise("name"))
     )
     rows = mine.with_columns(
         steps_planned=pl.when("is_header").then(

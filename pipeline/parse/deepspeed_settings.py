@@ -2,7 +2,8 @@
 
 Formats: deepspeed/runtime/config.py print (one `[config.py:962:print]   name ......... value` line per value, behind
 `DeepSpeedEngine configuration:`), launcher/launch.py (`dist_world_size=8`, `Process 123 exits successfully.`),
-launcher/runner.py (`cmd = ...`), runtime/pipe/engine.py (`CONFIG: micro_batches=256 micro_batch_size=4`).
+launcher/runner.py (`cmd = ...`), runtime/pipe/engine.py (`CONFIG: micro_batches=256 micro_batch_size=4`, `RANK=0
+STAGE=0 .. UNIQUE_PARAMS=20553056256 (20553.056M)`).
 
 `world_size` is the engine's data-parallel size: the ranks divided by the model-parallel size. Every engine of a process
 prints its own configuration: with several (actor, critic) the last one counts.
@@ -29,7 +30,7 @@ EVENT_ANCHORS = ("[runner.py:", "exits successfully")
 ANCHORS = (
     ":print]   train_", ":print]   gradient_accumulation_steps", ":print]   zero_optimization_stage",
     ":print]   world_size", ":print]   bfloat16_", ":print]   fp16_enabled", ":print]   float16_config",
-    "dist_world_size=", "nnodes=", "] CONFIG: micro_batches=", *EVENT_ANCHORS,
+    "dist_world_size=", "nnodes=", "] CONFIG: micro_batches=", "] RANK=0 STAGE=0", *EVENT_ANCHORS,
 )  # fmt: skip
 
 _STAGES = whole("arg:pipe_parallel_size")
@@ -51,6 +52,7 @@ _LINE = {
     "gpus_per_node": r"\[launch\.py:\d+:main\] nnodes=\d+, num_local_procs=(\d+)",
     "gas": r"\] CONFIG: micro_batches=(\d+) micro_batch_size=\d+",
     "mbs": r"\] CONFIG: micro_batches=\d+ micro_batch_size=(\d+)",
+    "params": r"\] RANK=0 STAGE=0 .*\bUNIQUE_PARAMS=(\d+)",  # of all stages, tied ones once
 }
 
 

@@ -34,7 +34,8 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "oom",
         ("out of memory", "OutOfMemoryError"),
-        r"(?:CUDA|HIP|XPU|NPU|MUSA) out of memory\. Tried to\b|(?:^|[^.\w]|torch\.|cuda\.)OutOfMemoryError: |"
+        r"(?:CUDA|HIP|XPU|NPU|MUSA) out of memory\. Tried to\b|MPS backend out of memory \(|"
+        r"(?:^|[^.\w]|torch\.|cuda\.)OutOfMemoryError: |"
         r"(?:CUDA|HIP) error: out of memory|Triton Error \[\w+\]: out of memory|Failed to CUDA .*: out of memory",
     ),
     Pattern("oom", ("RESOURCE_EXHAUSTED",), r"RESOURCE_EXHAUSTED: .*(?:memory|HBM|allocat)"),
@@ -60,11 +61,13 @@ PATTERNS: tuple[Pattern, ...] = (
         (
             "Watchdog caught collective operation timeout", "Timed out waiting", "failed to pass monitoredBarrier",
             "watchdog got stuck for", "timed out in blocking wait", "due to a collective timeout",
+            "ProcessGroupNCCL watchdog hang",
         ),
         # The heartbeat monitor and the dump that one rank asks of the others (TORCH_NCCL_DUMP_ON_TIMEOUT); gloo;
         # torch.distributed.monitored_barrier; TORCH_NCCL_BLOCKING_WAIT.
         r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation|"
         r"Ranks? [\d, ]+ failed to pass monitoredBarrier|watchdog got stuck for \d+|"
+        r"due to ProcessGroupNCCL watchdog hang|"
         r"WorkNCCL\(.*timed out in blocking wait|Received a dump signal due to a collective timeout",
     ),
     # torch NCCLUtils.hpp / ProcessGroupNCCL.cpp: C10D_NCCL_CHECK; NCCL's own result names.
@@ -121,8 +124,10 @@ PATTERNS: tuple[Pattern, ...] = (
         "sigkill",
         (
             "SIGKILL", "Signal 9", "return code = -9", "exitcode: -9", "exitcode  : -9", ": Killed",
-            "exited on signal 9",
+            "exited on signal 9", " Killed",
         ),
+        # bash about a command of its script
+        r": line \d+: +\d+ Killed\b|"
         r"Signal 9 \(SIGKILL\)|\bsrun: error: .*tasks? [\d,-]+: Killed$|exited on signal 9 \(Killed\)|"
         r"exits with return code = -9|\(exitcode: -9\)|^\s*exitcode\s*: -9\b",
     ),

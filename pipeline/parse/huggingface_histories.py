@@ -20,7 +20,10 @@ _STATE = {
     "step": "step", "loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate",
     "num_input_tokens_seen": "consumed_tokens",
 }  # fmt: skip
-_LOG = {"current_steps": "step", "total_steps": "steps_planned", "loss": "loss", "lr": "learning_rate"}
+_LOG = {
+    "current_steps": "step", "total_steps": "steps_planned", "loss": "loss", "lr": "learning_rate",
+    "learning_rate": "learning_rate",  # until 2024
+}  # fmt: skip
 
 
 def read_trainer_state(text: str) -> pl.DataFrame:
@@ -35,18 +38,22 @@ def read_trainer_state(text: str) -> pl.DataFrame:
     places = [text.count("\n", 0, found.start()) + 1 for found in _STEP.finditer(text)] if "\n" in text else []
     if len(places) != len(entries):
         places = list(range(1, len(entries) + 1))
-    return _facts(zip(places, entries, strict=True), _STATE)
+    trained = [(place, entry) for place, entry in zip(places, entries, strict=True) if "loss" in entry]
+    return _facts(trained, _STATE)
 
 
 def read_trainer_log(text: str) -> pl.DataFrame:
-    """Lines with a loss; one that was cut is unparsed. Raises ValueError where no line is an object with its step."""
+    """Lines of the training; one that was cut is unparsed. Raises ValueError where no line is an object with its step.
+
+    The last line tells the last step, and no loss.
+    """
     entries: list[tuple[int, Mapping[str, Any]]] = []
     for place, line in enumerate(text.split("\n"), 1):
         try:
             entry = json.loads(line) if line.strip() else None
         except ValueError:
             entry = {"text": line}
-        if isinstance(entry, dict):
+        if isinstance(entry, dict) and not isinstance(entry.get("eval_loss"), int | float):
             entries.append((place, entry))
     if not any("current_steps" in entry for _, entry in entries):
         raise ValueError("no current_steps of LLaMA-Factory in it")
@@ -58,9 +65,8 @@ def _facts(entries: Iterable[tuple[int, Mapping[str, Any]]], names: Mapping[str,
         {"line_no": place, "text": entry.get("text")}
         | {column: entry[name] for name, column in names.items() if isinstance(entry.get(name), int | float)}
         for place, entry in entries
-        if "loss" in entry or "text" in entry
     ]
-    schema = {column: STEP_FACTS[column] for column in ("line_no", "text", *names.values())}
+    schema = {column: STEP_FACTS[column] for column in dict.fromkeys(("line_no", "text", *names.values()))}
     return conform(pl.DataFrame(rows, schema=schema, strict=False), STEP_FACTS)
 
 

@@ -97,3 +97,12 @@ def test_a_run_measured_in_epochs(tmp_path: Path, header: str, batch: str) -> No
     tables = tables_of(tmp_path, text)
     assert tables["steps"].select("step", "loss").rows() == [(1, 11.5), (2, 12.5)]
     assert tables["rejects"].is_empty()
+
+
+def test_memory_of_early_2023_is_in_bytes(tmp_path: Path) -> None:
+    text = (
+        "[batch=12/4800]:\n         Train memory/allocated_mem: 9095214455296\n"
+        "         Train memory/reserved_mem: 40017854464\n         Train loss/train/total: 9.5000\n"
+    )
+    step = tables_of(tmp_path, text)["steps"].row(0, named=True)
+    assert (step["mem_reserved_bytes"], step["mem_allocated_bytes"]) == (40017854464, None)

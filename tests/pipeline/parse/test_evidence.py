@@ -33,6 +33,11 @@ SIGNS = [
     ("mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).", "sigkill"),
     ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 79.33 GiB total capacity)", "oom"),
     ("RuntimeError: CUDA error: out of memory", "oom"),
+    ("RuntimeError: MPS backend out of memory (MPS allocated: 17.98 GB, other allocations: 100.00 MB)", "oom"),
+    ("/bin/bash: line 1:  1234 Killed                  python train.py --config a.yaml", "sigkill"),
+    ("mpirun detected that one or more processes exited with non-zero status, thus causing", "exit_code"),
+    ("[F ProcessGroupNCCL.cpp:1557] [Rank 3] Terminating the process after attempting to dump debug info, "
+     "due to ProcessGroupNCCL watchdog hang.", "hang"),
     ("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1 bytes.", "oom"),
     ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0. Some of the step tasks have been OOM Killed.", "host_oom"),
     ("[12345.6] Out of memory: Killed process 4711 (python) total-vm:1kB", "host_oom"),

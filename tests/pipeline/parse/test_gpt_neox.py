@@ -81,3 +81,14 @@ def test_run(tmp_path: Path) -> None:
     assert (run["tp"], run["pp"], run["dp"]) == (2, 1, 8)
     assert (run["precision"], run["recompute"], run["gated_mlp"], run["num_kv_heads"]) == ("bf16", "full", True, 16)
     assert run["tie_word_embeddings"] is False
+
+
+def test_parameters_of_the_pipeline_engine(tmp_path: Path) -> None:
+    text = """\
+        gpu250: NeoXArgs.from_ymls() ['configs/20B.yml']
+        gpu250: [2023-07-05 15:08:29,918] [INFO] [engine.py:83:__init__] CONFIG: micro_batches=6 micro_batch_size=1
+        gpu250: [2023-07-05 15:08:30,157] [INFO] [engine.py:138:__init__] RANK=0 STAGE=0 LAYERS=13 [0, 13) \
+STAGE_PARAMS=2646199296 (2646.199M) TOTAL_PARAMS=20553056256 (20553.056M) UNIQUE_PARAMS=20553056256 (20553.056M)
+    """
+    run = run_of(tmp_path, text)
+    assert (run["framework"], run["params"], run["mbs"], run["gas"]) == ("gpt-neox", 20553056256, 1, 6)

@@ -42,14 +42,16 @@ def test_state_on_one_line_is_numbered() -> None:
 def test_log_of_llama_factory() -> None:
     lines = [
         '{"current_steps": 5, "total_steps": 10, "loss": 1.5, "lr": 5e-05, "epoch": 0.5, "elapsed_time": "0:00:10"}',
+        '{"current_steps": 8, "total_steps": 10, "loss": 1.25, "eval_loss": null, "learning_rate": 1e-05, "epoch": 0.8}',
         '{"current_steps": 10, "total_steps": 10, "eval_loss": 1.25, "epoch": 1.0}',
+        '{"current_steps": 10, "total_steps": 10, "epoch": 1.0, "percentage": 100.0}',
         '{"current_steps": 10, "total_steps": 10, "lo',
     ]
     steps = huggingface_histories.read_trainer_log("\n".join(lines))
     assert steps.select("line_no", "step", "steps_planned", "loss", "learning_rate").rows() == [
-        (1, 5, 10, 1.5, 5e-05), (3, None, None, None, None),
+        (1, 5, 10, 1.5, 5e-05), (2, 8, 10, 1.25, 1e-05), (4, 10, 10, None, None), (5, None, None, None, None),
     ]  # fmt: skip
-    assert steps["text"].to_list() == [None, lines[2]]
+    assert steps["text"].to_list() == [None, None, None, lines[4]]
 
 
 METRICS = "epoch,lr,step,train_loss_epoch,train_loss_step,val_loss\n0,1e-4,49,,2.5,\n0,,99,,2.25,\n0,,99,2.375,,2.5\n"
