@@ -1,16 +1,17 @@
 """Many fields of many lines that look alike, in one pass instead of one pass per field.
 
-A trainer prints its step lines from one format string, so that they differ in their digits only. The patterns are run
-once on a sample; what they capture there becomes the groups of one anchored expression that every line of the same
-layout matches. Rust's regex engine runs such an expression as a one-pass automaton, which costs about as much as three
-patterns that are searched for. Lines of other layouts get a sample of their own, and what is left is searched pattern
-by pattern. The result is what the patterns would have found one by one: a property test holds both against each other.
+A trainer prints its step lines from one format string, so that they differ in their digits, and where it aligns
+columns in the width of a gap and the unit behind a number. The patterns are run once on a sample; what they capture
+there becomes the groups of one anchored expression that every line of the same layout matches. Rust's regex engine runs
+such an expression as a one-pass automaton, which costs about as much as three patterns that are searched for. Lines of
+other layouts get a sample of their own, and what is left is searched pattern by pattern. The result is what the
+patterns would have found one by one: a property test holds both against each other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,12 +25,17 @@ _MAX_STRAYS = 3
 """Layouts that hardly any line shares, after which lines are taken to have none."""
 
 _MAX_SAMPLE_CHARS = 4_096
-_MAX_KNOWN = 32
-"""Layouts that are remembered of each set of patterns."""
+_MAX_KNOWN = 1_024
+"""Layouts that are remembered."""
 
 _TOKEN = re.compile(
-    r"(?P<digits>[0-9]+)|(?P<sign>(?<=[0-9][eE])[-+](?=[0-9]))|(?P<blanks> {2,})|(?P<text>.)", re.DOTALL
+    r"(?P<digits>[0-9]+)|(?P<sign>(?<=[0-9][eE])[-+](?=[0-9]))|(?P<gap> +)|(?P<unit>(?<=[0-9])[KMBGT](?![0-9A-Za-z]))"
+    r"|(?P<text>.)",
+    re.DOTALL,
 )
+
+# Another gap or unit in place of one; of a wide gap, a narrow one.
+_OTHERS: dict[str | None, dict[str, str]] = {"gap": {" ": "  "}, "unit": {**dict.fromkeys("MBGT", "K"), "K": "M"}}
 
 _ESCAPED = {character: re.escape(character) for character in map(chr, range(128))}
 
@@ -83,26 +89,25 @@ class _Layout:
     expression: str
     captured: Mapping[str, str]
 
-    def fits(self, line: str) -> bool:
-        """Whether that line has this layout."""
-        return re.match(self.expression, line) is not None
-
 
 Patterns = tuple[tuple[str, str], ...]
-_known: dict[Patterns, list[_Layout]] = {}
+Span = tuple[int, int]
+_known: dict[tuple[Patterns, str], _Layout | None] = {}
 
 
 def _layout_of(sample: str, patterns: Patterns) -> _Layout | None:
-    """The layout of a line: one that is known from other lines, or its own."""
-    known = _known.setdefault(patterns, [])
-    for layout in known:
-        if layout.fits(sample):
-            return layout
-    found = _layout(sample, patterns)
-    if found:
-        known.insert(0, found)
-        del known[_MAX_KNOWN:]
-    return found
+    """The layout of a line: one that is known from a line of the same shape, or its own."""
+    key = patterns, _shape(sample)
+    if key not in _known:
+        if len(_known) >= _MAX_KNOWN:
+            del _known[next(iter(_known))]
+        _known[key] = _layout(sample, patterns)
+    return _known[key]
+
+
+def _shape(sample: str) -> str:
+    """What two lines have in common for which `_layout` gives the same."""
+    return _TOKEN.sub(lambda token: _written(token, loose=()), sample[: _MAX_SAMPLE_CHARS + 1])
 
 
 def _layout(sample: str, patterns: Patterns) -> _Layout | None:
@@ -112,17 +117,34 @@ def _layout(sample: str, patterns: Patterns) -> _Layout | None:
     """
     if len(sample) > _MAX_SAMPLE_CHARS:
         return None
-    spans: dict[str, tuple[int, int]] = {}
-    for name, pattern in patterns:
-        found = re.search(pattern, sample)
-        if found and found.span(1) != (-1, -1):
-            spans[name] = found.span(1)
+    spans = _captures(sample, patterns)
     groups = sorted(set(spans.values()), key=lambda span: (span[0], -span[1]))
     if not _are_nested(groups):
         return None
     opening = {span: f"g{number}" for number, span in enumerate(groups)}
-    expression = _expression(sample, opening)
+    expression = _expression(sample, opening, _loose(sample, patterns, spans))
     return None if expression is None else _Layout(expression, {name: opening[span] for name, span in spans.items()})
+
+
+def _captures(text: str, patterns: Patterns) -> dict[str, Span]:
+    """Where the first group of each pattern that matches stands."""
+    found = ((name, re.search(pattern, text)) for name, pattern in patterns)
+    return {name: hit.span(1) for name, hit in found if hit and hit.span(1) != (-1, -1)}
+
+
+def _loose(sample: str, patterns: Patterns, spans: Mapping[str, Span]) -> set[int]:
+    """Where the gaps and units begin whose width or letter no pattern minds: with another one, all capture the same."""
+    loose = set()
+    for token in _TOKEN.finditer(sample):
+        if token.lastgroup not in _OTHERS:
+            continue
+        at, stop = token.span()
+        other = _OTHERS[token.lastgroup].get(token[0], " ")
+        grown = len(other) - (stop - at)
+        moved = {name: tuple(edge + grown * (edge > at) for edge in span) for name, span in spans.items()}
+        if _captures(sample[:at] + other + sample[stop:], patterns) == moved:
+            loose.add(at)
+    return loose
 
 
 def _are_nested(groups: list[tuple[int, int]]) -> bool:
@@ -137,8 +159,8 @@ def _are_nested(groups: list[tuple[int, int]]) -> bool:
     return True
 
 
-def _expression(sample: str, groups: Mapping[tuple[int, int], str]) -> str | None:
-    """The sample with any digits for digits, any wide gap for a wide gap, and named groups."""
+def _expression(sample: str, groups: Mapping[Span, str], loose: Collection[int]) -> str | None:
+    """The sample with any digits for digits, any gap or unit for a `loose` one, and named groups."""
     begins: dict[int, list[tuple[int, str]]] = {}
     for (begin, end), name in groups.items():
         begins.setdefault(begin, []).append((end, name))
@@ -151,15 +173,24 @@ def _expression(sample: str, groups: Mapping[tuple[int, int], str]) -> str | Non
             return None
         if at in boundaries:
             out.append(_marks(at, begins, ends))
-        if token.lastgroup == "text":
-            out.append(_ESCAPED.get(token[0], token[0]))
-        elif token.lastgroup == "digits":
-            # A cut line ends within its last number: there the count of digits tells.
-            out.append(f"[0-9]{{{stop - at}}}" if stop == len(sample) else "[0-9]+")
-        else:
-            out.append("[-+]" if token.lastgroup == "sign" else " {2,}")
+        out.append(_written(token, loose))
     out.append(_marks(len(sample), begins, ends))
     return "".join([*out, "(?P<_end>)$"])
+
+
+def _written(token: re.Match[str], loose: Collection[int]) -> str:
+    """What a token may be in other lines of the layout, as an expression."""
+    at, stop = token.span()
+    if token.lastgroup == "digits":
+        # A cut line ends within its last number: there the count of digits tells.
+        return f"[0-9]{{{stop - at}}}" if stop == len(token.string) else "[0-9]+"
+    if token.lastgroup == "sign":
+        return "[-+]"
+    if token.lastgroup == "gap":
+        return " +" if at in loose else " {2,}" if stop - at > 1 else " "
+    if token.lastgroup == "unit" and at in loose:
+        return "[KMBGT]"
+    return _ESCAPED.get(token[0], token[0])
 
 
 def _marks(at: int, begins: Mapping[int, list[tuple[int, str]]], ends: list[int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -45,7 +45,7 @@ def human(text: pl.Expr) -> pl.Expr:
     >>> pl.select(human(pl.lit("1.87e-05"))).item()
     1.87e-05
     """
-    return _once(text, _human, pl.Float64)
+    return text.map_batches(_human, return_dtype=pl.Float64, is_elementwise=True)  # so that a literal is broadcast
 
 
 def divided(value: pl.Expr, by: float) -> pl.Expr:
@@ -66,34 +66,25 @@ def size(text: pl.Expr) -> pl.Expr:
     >>> pl.select(size(pl.lit("496.00MiB"))).item()
     520093696
     """
-    return _once(text, _size, pl.Int64)
+    return text.map_batches(_size, return_dtype=pl.Int64, is_elementwise=True)
 
 
-def _human(text: pl.Expr) -> pl.Expr:
-    return _rounded(_scaled(text, _HUMAN))
+def _human(text: pl.Series) -> pl.Series:
+    """Without the binary noise of a decimal scaled by a power of ten: 1.02 * 1e3 is 1020, not 1020.0000000000001."""
+    value = pl.col("value")
+    return _scaled(text, _HUMAN).select(pl.when(value.abs() >= 1).then(value.round(6)).otherwise(value)).to_series()
 
 
-def _size(text: pl.Expr) -> pl.Expr:
-    return _scaled(text, _BYTES).round(0).cast(pl.Int64, strict=False)
+def _size(text: pl.Series) -> pl.Series:
+    return _scaled(text, _BYTES).select(pl.col("value").round(0).cast(pl.Int64, strict=False)).to_series()
 
 
-def _scaled(text: pl.Expr, units: Mapping[str, float]) -> pl.Expr:
-    """A number times what the unit at its end stands for; "" is the unit of a bare number, where there is one."""
-    text = text.str.strip_chars()
-    value = text.str.strip_chars_end("".join(sorted(set("".join(units)))))
-    unit = text.str.slice(value.str.len_chars())
-    return number(value.str.strip_chars_end()) * unit.replace_strict(units, default=None, return_dtype=pl.Float64)
-
-
-def _once(text: pl.Expr, convert: Callable[[pl.Expr], pl.Expr], dtype: type[pl.DataType]) -> pl.Expr:
-    """`convert(text)`, with `text` computed a single time: it is a pattern over long lines, and used several times."""
-    return text.map_batches(
-        lambda found: pl.select(text=found).select(convert(pl.col("text"))).to_series(),
-        return_dtype=dtype,
-        is_elementwise=True,  # so that a literal is broadcast
-    )
-
-
-def _rounded(value: pl.Expr) -> pl.Expr:
-    """Undo the binary noise of a decimal scaled by a power of ten: 1.02 * 1e3 is 1020, not 1020.0000000000001."""
-    return pl.when(value.abs() >= 1).then(value.round(6)).otherwise(value)
+def _scaled(text: pl.Series, units: Mapping[str, float]) -> pl.DataFrame:
+    """`value`: numbers times what the unit at their end stands for; "" is the unit of a bare one, where there is one."""
+    # One frame after the other, because an expression that is used twice is computed twice.
+    printed = pl.select(text=text.str.strip_chars())
+    letters = "".join(sorted(set("".join(units))))
+    parts = printed.with_columns(bare=pl.col("text").str.strip_chars_end(letters))
+    unit = pl.col("text").str.slice(pl.col("bare").str.len_chars())
+    factor = unit.replace_strict(units, default=None, return_dtype=pl.Float64)
+    return parts.select(value=number(pl.col("bare").str.strip_chars_end()) * factor)

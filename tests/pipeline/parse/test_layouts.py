@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -154,7 +156,22 @@ class TestLayout:
         for texts in (first, second, second + ["x=1 y=2.55", "x=1 y=2", "x= y=2.5", "x=1  y=2.5"] * 100):
             lines = pl.DataFrame({"text": texts})
             assert extract_each(lines, patterns).equals(one_by_one(lines, patterns))
-        assert len(layouts._known[tuple(patterns.items())]) <= layouts._MAX_KNOWN
+        assert len([known for known, _ in layouts._known if known == tuple(patterns.items())]) > 1
+        assert len(layouts._known) <= layouts._MAX_KNOWN
+
+    @pytest.mark.parametrize(
+        ("pattern", "other", "fits"),
+        [
+            (r"v:\s+(\d+K)\|", "v:   7K|", True),
+            (r"v: (\d+K)\|", "v:   7K|", False),
+            (r"v: +(\d+[KMB]?)\|", "v: 7M|", True),
+            (r"v: +(\d+K?)", "v: 7M|", False),
+        ],
+    )
+    def test_gaps_and_units_may_vary_where_the_pattern_lets_them(self, pattern: str, other: str, fits: bool) -> None:
+        layout = layouts._layout("v: 12K|", (("v", pattern),))
+        assert layout is not None
+        assert (re.search(layout.expression, other) is not None) == fits
 
     def test_lines_of_many_layouts_keep_their_order(self) -> None:
         texts = [f"kind {'abcdefghijklmnopqrst'[i % 20]} value {i}" for i in range(5_000)]
