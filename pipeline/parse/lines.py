@@ -16,6 +16,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from pipeline.words import map_words
+
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "text": pl.String, "rank": pl.Int64, "host": pl.String})
 
 _NO_PREFIX = [
@@ -118,7 +120,8 @@ def _lines_of(data: bytes, ends: np.ndarray) -> pl.Series:
     is_ascii = data.isascii()  # tenfold faster than to judge line by line whether the bytes are UTF-8
     kind = pa.large_string() if is_ascii else pa.large_binary()
     raw = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    text = pl.Series("text", raw)
+    # A lone array would have polars import all of pyarrow.compute.
+    text = pl.DataFrame(pa.record_batch([raw], names=["text"])).to_series()
     return text if is_ascii else text.cast(pl.String)
 
 
@@ -145,9 +148,8 @@ def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
     if lines.is_empty():
         return lines.with_columns(_NO_PREFIX)
     # A colour may stand inside a literal: such lines are judged once they are clean.
-    rows, is_changed = _cleaned(lines.filter(holding([*literals, "\x1b"])))
-    # Cleaning cuts long lines and takes colours off, so what was there may be gone, and what was not may be there.
-    return rows.filter(holding(literals)) if is_changed else rows
+    rows, is_other = _cleaned(lines.filter(holding([*literals, "\x1b"])))
+    return rows.filter(holding(literals)) if is_other else rows
 
 
 def edges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -171,15 +173,15 @@ def clean(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cleaned(lines: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
-    """The lines cleaned, and whether that changed more than the line ends."""
+    """The lines cleaned, and whether some may hold other literals now: cut short, taken apart, or without colours."""
     text = pl.col("text")
     rows = lines.with_columns(text.str.strip_chars_end("\r\n"))
-    is_redrawn, is_coloured, is_long, is_prefixed = rows.select(
-        redrawn=text.str.contains("\r", literal=True).any(),
-        coloured=text.str.contains("\x1b", literal=True).any(),
+    is_odd, is_long, is_prefixed = rows.select(
+        odd=text.str.contains("[\r\x1b]").any(),
         long=(text.str.len_bytes() > MAX_LINE_CHARS).any(),
         prefixed=text.str.contains(_PREFIX).any(),
     ).row(0)
+    is_redrawn, is_coloured = (is_odd and rows["text"].str.contains(mark, literal=True).any() for mark in "\r\x1b")
     if is_redrawn:
         # A launcher puts its prefix in front of the physical line, so it stands for every redraw.
         rows = rows.with_columns(text.str.split("\r"), shared=text.str.extract(f"({_PREFIX})")).explode("text")
@@ -189,19 +191,29 @@ def _cleaned(lines: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
         rows = rows.with_columns(text.str.replace_all(_ANSI, ""))
     if not (is_redrawn or is_coloured or is_prefixed):
         return rows.with_columns(_NO_PREFIX), is_long
+    is_other = is_redrawn or is_coloured or is_long
     # Half the price of a capture: the rest of the line, and by its length what stood before it.
     rows = rows.with_columns(rest=text.str.replace(_PREFIX, ""))
     length = text.str.len_chars() - pl.col("rest").str.len_chars()
     rows = rows.with_columns(prefix=pl.when(length > 0).then(text.str.head(length)), text="rest").drop("rest")
     if "shared" in rows.columns:
         rows = rows.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
-    prefix = pl.col("prefix")
     # A log has few distinct prefixes: rank and host are read once from each.
-    labels = rows.select(prefix.unique().drop_nulls()).with_columns(
-        rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
-        host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),
-    )
-    return rows.join(labels, on="prefix", how="left", maintain_order="left"), True
+    rank, host = map_words(rows["prefix"], _rank, pl.Int64), map_words(rows["prefix"], _host, pl.String)
+    return rows.with_columns(rank=rank, host=host), is_other
+
+
+def _rank(prefix: str) -> int | None:
+    found = _first(_PREFIX_RANKS, prefix)
+    return None if found is None else int(found)
+
+
+def _host(prefix: str) -> str | None:
+    return _first(_PREFIX_HOSTS, prefix)
+
+
+def _first(patterns: Iterable[str], text: str) -> str | None:
+    return next((found[1] for pattern in patterns if (found := re.search(pattern, text))), None)
 
 
 def blocks(

@@ -80,7 +80,7 @@ def _size(text: pl.Series) -> pl.Series:
 
 
 def _scaled(text: pl.Series, units: Mapping[str, float]) -> pl.DataFrame:
-    """`value`: numbers times what the unit at their end stands for; "" is the unit of a bare one, where there is one."""
+    """`value`: numbers times what the unit at their end stands for; "" is that of a bare one, where there is one."""
     # One frame after the other, because an expression that is used twice is computed twice.
     printed = pl.select(text=text.str.strip_chars())
     letters = "".join(sorted(set("".join(units))))

@@ -54,10 +54,8 @@ class Sifted:
 
 
 def _owned(frame: pl.DataFrame) -> pl.DataFrame:
-    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    return frame.with_columns(
-        pl.Series(name, frame[name].to_arrow(compat_level=pl.CompatLevel.oldest())) for name in texts
-    )
+    texts = frame.select(pl.col(pl.String)).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return frame.with_columns(pl.DataFrame(texts))
 
 
 def anchors_of(dialects: Sequence[Dialect]) -> tuple[str, ...]:
@@ -82,35 +80,46 @@ def sift(
     reach = _reach(block)
     present = set(reach["source"])
     settled = {source: name for source, name in known.items() if source in present}
-    begun = _begun(reach, partial) - settled.keys()
-    early_signs = signs_of(_first_lines(_of(block, begun, present), dialects), dialects)
-    told = detect(early_signs, dialects)
-    rows = lines.candidates(_of(block, present - settled.keys() - told.keys(), present), anchors_of(dialects))
+    is_open = ~pl.col("source").is_in(list(settled)) & (pl.col("line_no") <= SIGN_LINES)
+    everyones = anchors_of(dialects)
+    first, late = (
+        (block.clear(), block) if settled.keys() == present else (block.filter(is_open), block.filter(~is_open))
+    )
+    rows = lines.candidates(first, everyones)
     signs = signs_of(rows, dialects)
-    guessed = detect(signs, dialects)
-    open_ended = set(partial) - settled.keys() - told.keys()
-    parts: dict[str, list[pl.DataFrame]] = {}
-    proofs = [rows.filter(lines.holding(evidence.ANCHORS))]
+    begun = _begun(reach, partial)
+    told = {source: name for source, name in detect(signs, dialects).items() if source in begun}
     owners = settled | told
+    there = set(late["source"].unique())
+    if unowned := there - owners.keys():
+        rest = lines.candidates(_of(late, unowned, there), everyones)
+        rows, signs = pl.concat([rows, rest]), pl.concat([signs, signs_of(rest, dialects)])
+    guessed = detect(signs, dialects)
+    open_ended = (set(partial) & present) - owners.keys()
+    is_proof = lines.holding(evidence.ANCHORS)
+    parts: dict[str, list[pl.DataFrame]] = {}
+    proofs = [rows.filter(is_proof)]
     for dialect in dialects:
-        theirs = {source for source, name in owners.items() if name == dialect.name}
-        if theirs:
-            near = lines.candidates(_of(block, theirs, present), dialect.needed | set(evidence.ANCHORS))
+        if mine := {source for source, name in guessed.items() if name == dialect.name} | open_ended:
+            parts.setdefault(dialect.name, []).append(_anchored(_of(rows, mine, present), dialect))
+        if theirs := {source for source, name in owners.items() if name == dialect.name} & there:
+            near = lines.candidates(_of(late, theirs, there), dialect.needed | set(evidence.ANCHORS))
             own = near.filter(lines.holding(dialect.needed))
             parts.setdefault(dialect.name, []).append(own if dialect.is_anchored else _anchored(own, dialect))
-            proofs.append(near.filter(lines.holding(evidence.ANCHORS)))
-        mine = {source for source, name in guessed.items() if name == dialect.name} | open_ended
-        if mine and not rows.is_empty():
-            guess = rows.filter(pl.col("source").is_in(list(mine)))
-            parts.setdefault(dialect.name, []).append(_anchored(guess, dialect))
-    found = {name: pl.concat(frames) for name, frames in parts.items()}
+            proofs.append(near.filter(is_proof))
+    found = {name: _in_order(frames) for name, frames in parts.items()}
     return Sifted(
         candidates={name: frame for name, frame in found.items() if not frame.is_empty()},
         proofs=pl.concat(proofs),
         edges=lines.edges(block),
-        signs=pl.concat([early_signs, signs]),
+        signs=signs,
         ends=reach.select("source", last_line="last").cast(ENDS),
     )
+
+
+def _in_order(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The frames together, the lines of each source in a row."""
+    return frames[0] if len(frames) == 1 else pl.concat(frames).sort("source", "line_no", maintain_order=True)
 
 
 def _anchored(rows: pl.DataFrame, dialect: Dialect) -> pl.DataFrame:
@@ -121,12 +130,6 @@ def _begun(reach: pl.DataFrame, partial: Collection[int]) -> set[int]:
     """Sources whose first SIGN_LINES lie in this block: with a sign among those, a file is as good as whole."""
     is_long = (pl.col("last") >= SIGN_LINES) | ~pl.col("source").is_in(list(partial))
     return set(reach.filter((pl.col("first") == 1) & is_long)["source"])
-
-
-def _first_lines(block: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """The first SIGN_LINES of each source, as far as they may hold a sign."""
-    signatures = {literal for dialect in dialects for literal in dialect.signature}
-    return lines.candidates(block.filter(pl.col("line_no") <= SIGN_LINES), signatures)
 
 
 def _of(block: pl.DataFrame, sources: Collection[int], present: Collection[int]) -> pl.DataFrame:
