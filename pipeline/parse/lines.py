@@ -192,10 +192,8 @@ def _cleaned(lines: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     if not (is_redrawn or is_coloured or is_prefixed):
         return rows.with_columns(_NO_PREFIX), is_long
     is_other = is_redrawn or is_coloured or is_long
-    # Half the price of a capture: the rest of the line, and by its length what stood before it.
-    rows = rows.with_columns(rest=text.str.replace(_PREFIX, ""))
-    length = text.str.len_chars() - pl.col("rest").str.len_chars()
-    rows = rows.with_columns(prefix=pl.when(length > 0).then(text.str.head(length)), text="rest").drop("rest")
+    rows = rows.with_columns(prefix=text.str.extract(f"({_PREFIX})"))
+    rows = rows.with_columns(pl.coalesce(text.str.strip_prefix(pl.col("prefix")), text))
     if "shared" in rows.columns:
         rows = rows.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
     # A log has few distinct prefixes: rank and host are read once from each.
