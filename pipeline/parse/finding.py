@@ -24,5 +24,6 @@ def finding(rows: pl.DataFrame, kind: str | None = None) -> pl.DataFrame:
 
 def at_line(rows: pl.DataFrame, steps: pl.DataFrame, step: str) -> pl.DataFrame:
     """`rows` (one per run) with the place and time of the step line that their column `step` names."""
-    places = steps.select("run_id", pl.col("step").alias(step), "source_path", "line_no", "ts")
+    few = steps.filter(pl.col("run_id").is_in(rows["run_id"].unique().implode()))
+    places = few.select("run_id", pl.col("step").alias(step), "source_path", "line_no", "ts")
     return rows.join(places, on=["run_id", step], how="left", maintain_order="left")

@@ -34,6 +34,11 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     place, n = pl.col("place"), pl.col("n")
     rank = pl.col("cost").rank("average").over("run_id")
     rows = rows.with_columns(u=(2 * rank.cum_sum().over("run_id") - place * (n + 1)))
+    rows = rows.with_columns(k=(-pl.col("u")).max().over("run_id"))
+    size = n.cast(pl.Float64)
+    rows = rows.filter((-6 * pl.col("k") ** 2 / (size**3 + size**2)).exp() < P_MAX)
+    if rows.is_empty():
+        return pl.DataFrame(schema=FINDING)
     is_inner = place.is_between(MIN_STEPS, n - MIN_STEPS)
     # Where: ranks see that costs rose, not how far apart they are. The split with the least squares of the logarithms,
     # after a running median that takes single slow steps away, does.
@@ -49,14 +54,12 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     side = pl.when(pl.col("cost") <= (medians[0] * medians[1]).sqrt()).then(-1).otherwise(1)
     rows = rows.with_columns(wrong=side.cum_sum().over("run_id"))
     rows = rows.with_columns(
-        k=(-pl.col("u")).max().over("run_id"),
         split=place.sort_by(pl.when(is_inner).then("wrong"), nulls_last=True, maintain_order=True)
         .first()
-        .over("run_id"),
+        .over("run_id")
     )
     changes = rows.group_by("run_id").agg(
         n=n.first(),
-        k=pl.col("k").first(),
         split=pl.col("split").first(),
         before=pl.col("cost").filter(~is_after).median(),
         after=pl.col("cost").filter(is_after).median(),
@@ -70,10 +73,8 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
         ts=pl.col("ts").filter(is_after).first(),
         stride=(pl.col("step").last() - pl.col("step").first()) / (n.first() - 1),
     )
-    size = pl.col("n").cast(pl.Float64)
-    p = (-6 * pl.col("k") ** 2 / (size**3 + size**2)).exp()
     ratio = pl.col("after") / pl.col("before")
-    slow = changes.filter((p < P_MAX) & (ratio >= SLOWER)).with_columns(ratio=ratio)
+    slow = changes.filter(ratio >= SLOWER).with_columns(ratio=ratio)
     return finding(slow.with_columns(text=_text()), "slowdown")
 
 

@@ -59,5 +59,5 @@ def begun(facts: Facts, runs: pl.DataFrame) -> pl.DataFrame:
         facts.settings.filter(pl.col("setting_source") == "argument_dump"),
         facts.steps,
     ]
-    first = pl.concat(frame.select("source", "line_no") for frame in said).unique()
-    return attempt_of(first, runs).drop_nulls("run_id").group_by("run_id").agg(first_line=pl.col("line_no").min())
+    lines = pl.concat(frame.select("source", "line_no") for frame in said)
+    return attempt_of(lines, runs).drop_nulls("run_id").group_by("run_id").agg(first_line=pl.col("line_no").min())
