@@ -11,7 +11,7 @@ import polars as pl
 import streamlit as st
 
 from dashboard import labels, url_state, widgets
-from dashboard.explorer import Setup
+from dashboard.explorer import Setup, found_for
 from dashboard.queries import explorer as queries
 from dashboard.queries.query import Query
 from dashboard.store import Store
@@ -52,7 +52,7 @@ def cell_query(setup: Setup, request: Request, origin: str | None) -> Query:
 )  # fmt: skip
 def proposals(store: Store, request: Request, cell: Query, top: int = TOP) -> NextRuns:
     """What to run next among the layouts of `request`, given the runs of `cell`."""
-    return next_runs(request, cell.run(store.con), top=top)
+    return next_runs(request, cell.run(store.con), top=top, found=found_for(request))
 
 
 def gains(proposed: NextRuns) -> pl.DataFrame:

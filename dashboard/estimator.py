@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
@@ -30,6 +30,33 @@ def times(value: float) -> str:
     ('1.05 ×', '12.3 ×')
     """
     return f"{number(value, 2 if value < 2 else 1)}{NBSP}×"
+
+
+AGAINST: Final = {
+    "estimate": "time_ratio", "hardware": "hardware_time_ratio", "expected": "expected_time_ratio",
+}  # fmt: skip
+"""What measured step times can be held against, as columns of `estimator_residuals` (measured over it): the estimate,
+the hardware's part of it without launch stalls, and the estimate times the learned penalty."""
+
+
+def offered_against(runs: pl.DataFrame) -> list[str]:
+    """Kinds of AGAINST that say something of `runs`: known, and not the same as the estimate for all of them."""
+
+    def differs(name: str) -> bool:
+        return name in runs.columns and bool((runs[name] != runs["time_ratio"]).any())
+
+    return [kind for kind, name in AGAINST.items() if kind == "estimate" or differs(name)]
+
+
+def held_against(runs: pl.DataFrame, kind: str) -> pl.DataFrame:
+    """`runs` with what depends on the estimate by another one; those that it says nothing of are left out."""
+    ratio = pl.col(AGAINST[kind])
+    return runs.filter(ratio.is_not_null()).with_columns(
+        time_ratio=ratio,
+        est_mfu=pl.col("measured_mfu") * ratio,
+        est_step_time_s=pl.col("step_time_s") / ratio,
+        is_penalised=ratio > SLOW,
+    )
 
 
 def study_of(profile: Profile | None) -> str | None:

@@ -163,6 +163,18 @@ class Pick:
     need_bytes: float
     url: str
 
+    def value(self, column: str) -> float | None:
+        """What is expected of it in a column of the grid: `mfu`, `tokens_per_s_per_gpu` or `step_time_s`."""
+        if self.row is None or self.mfu is None:
+            return None
+        longer = self.row["est_mfu"] / self.mfu
+        values = {
+            "mfu": self.mfu,
+            "tokens_per_s_per_gpu": self.row["est_tokens_per_s_per_gpu"] / longer,
+            "step_time_s": self.row["est_step_time_s"] * longer,
+        }
+        return values.get(column)
+
 
 def with_own_value(presets: Sequence[int], *values: int | None) -> list[int]:
     """Presets and other values in order.

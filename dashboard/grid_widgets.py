@@ -23,10 +23,15 @@ def keep_cells_readable(grid: Grid) -> None:
     st.html(f"<style>{charts}{{min-width:{narrow}px;max-width:{wide}px}}</style>")
 
 
-def legend(cells: pl.DataFrame, metric: Metric) -> None:
-    """The colour scale of `metric`, whether it is clipped, and the symbols of the empty states in `cells`."""
+def legend(cells: pl.DataFrame, metric: Metric, *, estimated: str = "") -> None:
+    """The colour scale of `metric`, whether it is clipped, and the symbols of the empty states in `cells`.
+
+    `estimated` says what a tilde means, where there is one.
+    """
     states = set(cells["cell_state"]) - {"measured"}
     symbols = "".join(f"<span>{html.escape(CELL_STATE[state].text)}</span>" for state in CELL_STATE if state in states)
+    if estimated:
+        symbols += f"<span><i style='all:unset;font-style:italic'>~</i> {rich(estimated)}</span>"
     scale = _scale(metric, max(cells[metric.column].drop_nulls().to_list(), default=0.0))
     st.html(f'<div class="ss-legend"><span>{scale}</span><span class="states">{symbols}</span></div>')
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,6 +17,7 @@ from dashboard.queries import explorer as queries
 from dashboard.slices import Slice
 from dashboard.store import Store, own_constants
 from pipeline.estimate.cluster import find_cluster
+from pipeline.estimate.enumerate import Request
 from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.whatif import Choice
 
@@ -51,11 +53,12 @@ def address(setup: Setup, choice: Choice | None = None) -> str:
 def pick_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Pick | None:
     """The pick for a row of the grid, by the constants of `framework`; None where the question cannot be estimated."""
     setup = setup_for(store, chosen, cell, framework)
-    if setup is None:
-        return None
-    request = setup.request(own_constants())
+    return None if setup is None else _pick(setup.request(own_constants()), address(setup))
+
+
+@lru_cache(maxsize=512)
+def _pick(request: Request, url: str) -> Pick:
     found = explorer.found_for(request)
-    url = address(setup)
     need = found.leanest_bytes + request.asked.profile.outside_bytes
     if not found.fitting:
         return Pick(None, None, None, need, url)
@@ -63,6 +66,24 @@ def pick_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: st
     ends = (best["est_mfu_lo"], best["est_mfu_hi"])
     likely = float(explorer.likely_mfu(found.layouts, found.ranked_by)[0])
     return Pick(best, likely, ends if None not in ends else None, need, url)
+
+
+MOST_EMPTY = 24
+"""Empty cells that are searched for a page, each of which takes about a tenth of a second once."""
+
+
+def picks_for_empty(store: Store, chosen: Slice, grid: pl.DataFrame, usual: str | None) -> dict[tuple[str, str], Pick]:
+    """The pick for every cell of the grid without a result in which something should fit, by model and scale.
+
+    Cells that nobody tried go first; beyond MOST_EMPTY of them there are none.
+    """
+    empty = grid.filter(pl.col("run_id").is_null() & ~pl.col("cell_state").is_in(["impossible", "wont_fit"]))
+    found = {}
+    for cell in empty.sort(pl.col("cell_state") != "not_run", maintain_order=True).head(MOST_EMPTY).to_dicts():
+        pick = pick_for(store, chosen, cell, usual)
+        if pick is not None and pick.row is not None:
+            found[cell["model"], cell["scale"]] = pick
+    return found
 
 
 def proposed(

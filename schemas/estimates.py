@@ -20,7 +20,8 @@ ESTIMATOR_RESIDUALS = Table(
     primary_key=("run_id",),
     column_names=(
         "run_id", "origin", "sweep", "framework", "accelerator", "model", "num_nodes", "num_gpus", "layout", "strategy",
-        "pattern", "est_profile", "step_time_s", "est_step_time_s", "time_ratio", "hardware_time_ratio", "is_penalised",
+        "pattern", "est_profile", "step_time_s", "est_step_time_s", "time_ratio", "hardware_time_ratio",
+        "expected_time_ratio", "is_penalised",
         "mfu", "est_mfu", "mem_peak_allocated_bytes", "est_mem_bytes", "mem_ratio", "source_path",
     ),
     layer="view",

@@ -79,6 +79,12 @@ RESIDUAL = (
         "measured step time over the estimate without the framework's launch stalls; 1 = as the hardware allows",
         positive=True,
     ),
+    float_column(
+        "expected_time_ratio",
+        "1",
+        "measured step time over the estimate times the learned penalty; NULL where none was learned",
+        positive=True,
+    ),
     float_column("mem_ratio", "1", "measured over estimated peak of allocated memory", positive=True),
     bool_column("is_penalised", "measured more than 1.5 times slower than estimated: the implementation's doing"),
 )

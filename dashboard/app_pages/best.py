@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -55,8 +56,11 @@ def _page(view: View) -> None:
     usual = predicted.usual_framework(whole)
     with st.container(key="hero"):
         left, right = _hero(grid)
+    # A filter on layouts asks for the best among some; the estimator's pick is of all.
+    narrowed = view.filters.narrows_layouts
+    picks = {} if narrowed else predicted.picks_for_empty(view.store, chosen, grid, usual)
     with left:
-        _draw_grid(grid, metric, view, (model, scale))
+        _draw_grid(grid, metric, view, (model, scale), picks)
     with right, st.container(gap="xsmall"):
         _draw_panel(cell, ranked)
         _draw_pick(predicted.pick_for(view.store, chosen, cell, cell["framework"] or usual), ranked)
@@ -112,17 +116,22 @@ def _pick() -> None:
         url_state.put("nodes", [scale])
 
 
-def _draw_grid(grid: pl.DataFrame, metric: Metric, view: View, selected: tuple[str, str]) -> None:
-    hovers = [cell_words.hover(row, metric) for row in grid.iter_rows(named=True)]
-    figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, selected=selected)
+def _draw_grid(
+    grid: pl.DataFrame, metric: Metric, view: View, selected: tuple[str, str], picks: Mapping[tuple[str, str], Pick]
+) -> None:
+    hovers = [
+        cell_words.hover(row, metric, picks.get((row["model"], row["scale"]))) for row in grid.iter_rows(named=True)
+    ]
+    values = {key: value for key, pick in picks.items() if (value := pick.value(metric.column)) is not None}
+    figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, selected=selected, estimates=values)
     with st.container(key="grid", gap="xsmall"):
         grid_widgets.keep_cells_readable(Grid.of(grid))
         widgets.chart(figure, key="heat", alt=words.grid_alt(grid, metric), on_select=_pick)
-        _draw_below(grid, metric, view)
+        _draw_below(grid, metric, view, words.estimated(grid, values))
 
 
-def _draw_below(grid: pl.DataFrame, metric: Metric, view: View) -> None:
-    grid_widgets.legend(grid, metric)
+def _draw_below(grid: pl.DataFrame, metric: Metric, view: View, estimated: str) -> None:
+    grid_widgets.legend(grid, metric, estimated=estimated)
     # A trainer without a GPU logs 0 bytes; a panel of empty tracks would say nothing.
     if metric.key != "memory" and any(grid["mem_peak_bytes"].drop_nulls()):
         widgets.section("Peak memory of the winner", words.track(grid))

@@ -58,13 +58,13 @@ def _page(view: View) -> None:
     accuracy = estimator.accuracy(runs, known_profiles(), datetime.now(UTC).date())
     unseen = estimator.unseen_errors(accuracy)
     patterns = queries.patterns(scope).run(con)
-    drawn = patterns.filter(pl.col("runs") >= estimator.MIN_RUNS)
     with controls:
         picked = _picked(runs)
+        against = _against(runs)
         shell.share_popover()
         widgets.sql_popover({
-            "Runs": queries.runs(scope), "Patterns": queries.patterns(scope), "Accuracy": queries.accuracy(scope),
-            "What is compared": queries.account(scope),
+            "Runs": queries.runs(scope), "Patterns": queries.patterns(scope, against),
+            "Accuracy": queries.accuracy(scope), "What is compared": queries.account(scope),
             **({"Run taken apart": queries.breakdown(picked)} if picked else {}),
         })  # fmt: skip
     with head:
@@ -74,18 +74,22 @@ def _page(view: View) -> None:
         meta = words.meta(fits, unseen, scope.sweep, sweeps.height) if totals["runs"] else labels.count(tried, "run")
         widgets.head(TITLE, words.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
     if picked is not None:
-        hovers = [words.hover(row) for row in runs.iter_rows(named=True)]
+        held = estimator.held_against(runs, against)
+        hovers = [words.hover(row) for row in held.iter_rows(named=True)]
         with st.container(key="hero"):
             left, right = st.columns([0.47, 0.53], gap="large")
         with left, st.container(gap="xsmall"):
-            _draw_parity(view, runs, hovers, totals, picked=picked)
+            _draw_parity(view, held, hovers, picked=picked, against=against)
+            if aside := words.aside(against, runs.height - held.height):
+                widgets.note(aside)
         with right, st.container(gap="xsmall"):
             _draw_waterfall(view, picked)
         left, right = st.columns([0.47, 0.53], gap="large")
         with left, st.container(gap="xsmall"):
-            _draw_memory(view, runs, hovers, totals)
+            _draw_memory(view, runs, [words.hover(row) for row in runs.iter_rows(named=True)], totals)
         with right, st.container(gap="xsmall"):
-            _draw_patterns(view, patterns, drawn)
+            shown = patterns if against == "estimate" else queries.patterns(scope, against).run(con)
+            _draw_patterns(view, shown, against)
         _draw_tables(view, scope, runs, accuracy)
     _draw_account(view, scope)
     if picked is not None:
@@ -128,6 +132,20 @@ def _picked(runs: pl.DataFrame) -> str | None:
     )  # fmt: skip
 
 
+def _against(runs: pl.DataFrame) -> str:
+    """Which estimate the charts of time hold the runs against."""
+    offered = estimator.offered_against(runs)
+    if len(offered) == 1:
+        return offered[0]
+    bound = url_state.one("against", offered, offered[0])
+    return str(
+        st.selectbox(
+            "Estimated", offered, key=bound.key, on_change=bound.on_change, width=210,
+            format_func=words.AGAINST.__getitem__,
+        )
+    )  # fmt: skip
+
+
 def _pick() -> None:
     """Takes the clicked run apart. An empty list is a second click on it: it stays."""
     points = st.session_state.parity["selection"]["points"]
@@ -135,15 +153,16 @@ def _pick() -> None:
         url_state.put("picked", [points[0]["customdata"][0]])
 
 
-def _draw_parity(view: View, runs: pl.DataFrame, hovers: list[str], totals: dict[str, Any], *, picked: str) -> None:
-    widgets.section("Measured against estimated MFU", "each point a run")
-    outside = runs.filter(pl.col("fit") != estimator.FITTED).height
+def _draw_parity(view: View, runs: pl.DataFrame, hovers: list[str], *, picked: str, against: str) -> None:
+    how = "" if against == "estimate" else f" · estimated {words.AGAINST[against]}"
+    widgets.section("Measured against estimated MFU", f"each point a run{how}")
+    outside, slow = runs.filter(pl.col("fit") != estimator.FITTED).height, runs.filter("is_penalised").height
     figure = charts.draw_mfu(runs, hovers, view.tokens, picked=picked)
-    widgets.chart(figure, key="parity", alt=words.parity_alt(totals), on_select=_pick)
+    widgets.chart(figure, key="parity", alt=words.parity_alt(runs.height, slow, against), on_select=_pick)
     spans = "".join(
         f'<span><span style="color:{view.tokens.categories[int(color)] if color else view.tokens.ink}">'
         f"{html.escape(symbol)}</span> {widgets.rich(text)}</span>"
-        for symbol, color, text in words.legend(totals, outside)
+        for symbol, color, text in words.legend(runs.height, slow, outside)
     )
     st.html(f'<div class="ss-legend">{spans}</div>')
 
@@ -170,13 +189,14 @@ def _draw_memory(view: View, runs: pl.DataFrame, hovers: list[str], totals: dict
     widgets.chart(charts.draw_memory(runs, hovers, view.tokens), key="memory_parity", alt=words.memory_alt(totals))
 
 
-def _draw_patterns(view: View, patterns: pl.DataFrame, drawn: pl.DataFrame) -> None:
+def _draw_patterns(view: View, patterns: pl.DataFrame, against: str) -> None:
+    drawn = patterns.filter(pl.col("runs") >= estimator.MIN_RUNS)
     widgets.section("Measured over estimated step time, by pattern", "dot = median, bar = 10th to 90th percentile")
     if drawn.is_empty():
         widgets.note(words.too_few(patterns.height))
         return
     rows = drawn.to_dicts()
-    widgets.chart(charts.draw_patterns(drawn, view.tokens), key="residuals", alt=words.patterns_alt(rows))
+    widgets.chart(charts.draw_patterns(drawn, view.tokens), key="residuals", alt=words.patterns_alt(rows, against))
     if left_out := words.too_few(patterns.height - drawn.height):
         widgets.note(left_out)
 

@@ -6,7 +6,7 @@ its own. An invisible scatter on top takes hover and clicks, since plotly heatma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
@@ -32,10 +32,12 @@ def draw(
     selected: tuple[str, str] | None = None,
     has_layouts: bool = True,
     row_height: int | None = None,
+    estimates: Mapping[tuple[str, str], float] | None = None,
 ) -> go.Figure:
     """The heatmap of `cells` (one row per cell, settled), with one hover text per cell.
 
-    A point's `customdata` is [model, scale]. `has_layouts` adds the winner's layout and the GPU counts.
+    A point's `customdata` is [model, scale]. `has_layouts` adds the winner's layout and the GPU counts. `estimates` are
+    values of cells without a result, by model and scale: in italics after a tilde, uncoloured, below what happened.
     """
     grid = Grid.of(cells)
     row_height = row_height or min(max(360 // max(len(grid.models), 1), 66), 86)
@@ -44,7 +46,11 @@ def draw(
     _add_backgrounds(figure, cells, grid=grid, shares=shares, metric=metric, tokens=tokens)
     for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
         column, row = grid.at(cell["model"], cell["scale"])
-        figure.add_annotation(x=column, y=row, showarrow=False, **_cell_text(cell, share, metric, tokens, has_layouts))
+        text = _cell_text(cell, share, metric, tokens, has_layouts)
+        estimate = (estimates or {}).get((cell["model"], cell["scale"]))
+        if estimate is not None and cell[metric.column] is None:
+            text["text"] += f'<br><i><span style="font-size:13px">~{metric.text(estimate)}</span></i>'
+        figure.add_annotation(x=column, y=row, showarrow=False, **text)
     _add_selection_layer(figure, cells, grid, hovers)
     if selected is not None and selected[0] in grid.models and selected[1] in grid.scales:
         column, row = grid.at(*selected)

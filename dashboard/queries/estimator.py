@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dashboard.estimator import AGAINST, SLOW
 from dashboard.queries.failures import Scope
 from dashboard.queries.query import Query
 
@@ -57,14 +58,18 @@ ORDER BY est_mfu / time_ratio DESC, run_id""",
     )
 
 
-def patterns(scope: Scope) -> Query:
-    """One row per pattern: its runs, and the median, 10th and 90th percentile of measured over estimated step time."""
+def patterns(scope: Scope, against: str = "estimate") -> Query:
+    """One row per pattern: its runs, and the median, 10th and 90th percentile of measured over estimated step time.
+
+    `against`: which estimate, a key of `estimator.AGAINST`.
+    """
+    ratio = AGAINST[against]
     return Query(
-        f"""SELECT pattern, count(*) AS runs, count(*) FILTER (is_penalised) AS penalised,
-  median(time_ratio) AS time_ratio, quantile_cont(time_ratio, 0.1) AS time_ratio_p10,
-  quantile_cont(time_ratio, 0.9) AS time_ratio_p90
+        f"""SELECT pattern, count(*) AS runs, count(*) FILTER ({ratio} > {SLOW}) AS penalised,
+  median({ratio}) AS time_ratio, quantile_cont({ratio}, 0.1) AS time_ratio_p10,
+  quantile_cont({ratio}, 0.9) AS time_ratio_p90
 FROM estimator_residuals
-WHERE {scope.condition}
+WHERE {scope.condition} AND {ratio} IS NOT NULL
 GROUP BY pattern
 ORDER BY time_ratio DESC, pattern""",
         scope.params,

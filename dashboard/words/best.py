@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isnan
 
 import polars as pl
@@ -173,6 +174,15 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame) -> list[tuple[str, str]]:
     row = run.row(0, named=True)
     reached = percent(row["mfu"]) if row["mfu"] is not None else f"{number(row['tokens_per_s_per_gpu'])} tokens/s/GPU"
     return [*rows, ("Measured", f"{reached}, rank {number(row['rank_in_cell'])} of {number(ranked.height)}")]
+
+
+def estimated(grid: pl.DataFrame, values: Mapping[tuple[str, str], float]) -> str:
+    """What a tilde in an empty cell means, and of how many such cells there are; empty where there is none."""
+    empty = grid.filter(pl.col("run_id").is_null()).height
+    if not values:
+        return ""
+    some = "" if len(values) == empty else f", in {number(len(values))} of {number(empty)} empty cells"
+    return f"estimated for the layout that should be fastest{some}"
 
 
 def panel_reason(cell: Cell) -> str:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dashboard import labels
+from dashboard.explorer import Pick
 from dashboard.labels import count, number, percent, points
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
+from dashboard.words.explorer import layout
 
 Cell = Mapping[str, Any]
 
@@ -70,13 +72,15 @@ def place(cell: Cell) -> str:
     return f"{cell['model']} on {where(cell)}"
 
 
-def hover(cell: Cell, metric: Metric) -> str:
-    """At most five lines: subject, layout, value, comparison, outcomes."""
+def hover(cell: Cell, metric: Metric, pick: Pick | None = None) -> str:
+    """At most five lines: subject, layout, value, comparison, outcomes; in an empty cell what is expected of `pick`."""
     lines = [f"<b>{labels.plain(place(cell))}</b> {gpus_aside(cell)}"]
     if cell["run_id"] is None:
         lines.append(CELL_STATE[cell["cell_state"]].text)
         if cell["cell_reason"]:
             lines.append(labels.plain(_wrapped(str(cell["cell_reason"]))))
+        if pick is not None and pick.row is not None and pick.mfu is not None:
+            lines.append(labels.plain(f"Estimated: ~{percent(pick.mfu)} MFU with {layout(pick.row)}"))
     else:
         lines.append(labels.plain(cell["layout"] or "layout unknown"))
         value = cell[metric.column]

@@ -25,6 +25,18 @@ HOW_TO_READ = (
     "on those near it; the errors on rows left out of a fit are the ones to trust. MFU counts FLOPs as the estimator "
     "does, which differs from some trainers' convention.",
 )
+AGAINST = {
+    "estimate": "by first principles",
+    "hardware": "of the hardware alone",
+    "expected": "with the learned penalty",
+}
+"""Kinds of estimate as the selector offers them."""
+_ASIDE = {
+    "estimate": "",
+    "hardware": "The framework's launch stalls, which its profile has learned, are left out of these estimates.",
+    "expected": "The penalty was learned on runs that are drawn here, so this is no test of it: its error on cells "
+    "left out stands among the constants below.",
+}
 _ADVICE = {
     "shape unknown": "Write the model's sizes into the run's arguments, or name a model of the registry.",
     "layout incomplete": "Log the parallel degrees and the micro-batch.",
@@ -89,18 +101,23 @@ def meta(fits: Mapping[str, int], unseen: Sequence[float], sweep: str | None, sw
     return " · ".join(parts)
 
 
-def legend(totals: Row, outside: int) -> list[tuple[str, str, str]]:
+def legend(runs: int, slow: int, outside: int) -> list[tuple[str, str, str]]:
     """Symbol, theme colour by place among the categories ("" = ink), and text of each kind of point.
 
     `outside` runs are not of a study that their constants were fitted on.
     """
-    slow = totals["penalised"]
-    lines = [("●", "0", f"within {SLOW:g}{NBSP}× of the estimate: {count(totals['runs'] - slow, 'run')}")]
+    lines = [("●", "0", f"within {SLOW:g}{NBSP}× of the estimate: {count(runs - slow, 'run')}")]
     if slow:
         lines.append(("○", "1", f"slower, an implementation's penalty: {count(slow, 'run')}"))
     if outside:
         lines.append(("◆", "", f"diamond: not of a study fitted on, {count(outside, 'run')}"))
     return lines
+
+
+def aside(kind: str, left_out: int) -> str:
+    """What to know of runs that are held against another estimate; `left_out` of them have none."""
+    without = f" {count(left_out, 'run')} without one {'is' if left_out == 1 else 'are'} left out." if left_out else ""
+    return f"{_ASIDE[kind]}{without}".strip()
 
 
 def hover(row: Row) -> str:
@@ -137,11 +154,11 @@ def option(row: Row, stands_for: str) -> str:
     return f"{stands_for}: {name(row)} · {row['layout'] or row['pattern']}"
 
 
-def parity_alt(totals: Row) -> str:
+def parity_alt(runs: int, slow: int, kind: str) -> str:
     """What the scatter shows."""
     return (
-        f"Measured against estimated MFU of {count(totals['runs'], 'run')} on equal axes: "
-        f"{number(totals['penalised'])} lie more than {SLOW:g} times below the estimate."
+        f"Measured against MFU estimated {AGAINST[kind]} of {count(runs, 'run')} on equal axes: "
+        f"{number(slow)} lie more than {SLOW:g} times below the estimate."
     )
 
 
@@ -158,10 +175,11 @@ def memory_alt(totals: Row) -> str:
     )
 
 
-def patterns_alt(patterns: Sequence[Row]) -> str:
+def patterns_alt(patterns: Sequence[Row], kind: str) -> str:
     """What the dots show."""
     listed = ", ".join(f"{row['pattern']} {times(row['time_ratio'])}" for row in patterns[:3])
-    return f"Measured over estimated step time of {count(len(patterns), 'pattern')}, slowest first: {listed}."
+    what = f"Measured over step time estimated {AGAINST[kind]}"
+    return f"{what} of {count(len(patterns), 'pattern')}, slowest first: {listed}."
 
 
 def too_few(patterns: int) -> str:

@@ -21,7 +21,7 @@ from pipeline.estimate.layouts import RECOMPUTE_MODES, Array
 from pipeline.estimate.memory import Memory
 from pipeline.estimate.profile import Profile
 from pipeline.estimate.propose import Belief, believe, improvement
-from pipeline.estimate.search import MARGIN, search
+from pipeline.estimate.search import MARGIN, Found, search
 from pipeline.estimate.story import layout_name
 from pipeline.estimate.track_record import conformal_interval
 
@@ -98,14 +98,15 @@ def next_runs(
     margin: float = MARGIN,
     test_steps: int = TEST_STEPS,
     startup_s: float | None = None,
+    found: Found | None = None,
 ) -> NextRuns:
     """Candidates for the cell of `request`, given `runs`: rows of the table `runs` of that cell, of any outcome.
 
-    `startup_s` is taken from the runs when it is None. Rows that duplicate others or are quarantined count as tried,
+    `startup_s` is taken from the runs when it is None. `found` is the search over `request` where the caller has it, of
+    as many layouts as are to be looked at. Rows that duplicate others or are quarantined count as tried,
     never as best. An empty `candidates` is possible: everything that fits was measured, or nothing fits.
     """
-    found = search(request, top=POOL, margin=margin)
-    pool = found.layouts
+    pool = (found or search(request, top=POOL, margin=margin)).layouts
     outcomes = dict(zip(layout_keys(runs), runs["status"], strict=True)) if runs.height else {}
     sound = runs.filter(is_sound())
     done = _estimated(request, sound)

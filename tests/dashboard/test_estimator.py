@@ -101,3 +101,27 @@ def test_examples_are_the_best_and_the_middle_of_each_pattern() -> None:
     assert next(iter(estimator.examples(runs(*few, *slow), "s4"))) == "s4"
     assert estimator.examples(runs(*few, *slow), "nonsense") == found
     assert estimator.examples(runs(*few).clear(), "f") == {}
+
+
+def test_runs_are_held_against_the_estimate_that_is_asked_for() -> None:
+    runs = pl.DataFrame(
+        {
+            "run_id": ["a", "b"], "step_time_s": [4.0, 3.0], "measured_mfu": [0.2, 0.3], "est_mfu": [0.4, 0.3],
+            "est_step_time_s": [2.0, 3.0], "time_ratio": [2.0, 1.0], "hardware_time_ratio": [4.0, 1.0],
+            "expected_time_ratio": [1.25, None], "is_penalised": [True, False],
+        }
+    )  # fmt: skip
+    assert estimator.offered_against(runs) == ["estimate", "hardware", "expected"]
+    assert estimator.held_against(runs, "estimate").equals(runs)
+    hardware = estimator.held_against(runs, "hardware")
+    assert hardware["est_step_time_s"].to_list() == [1.0, 3.0]
+    assert hardware["est_mfu"].to_list() == pytest.approx([0.8, 0.3])
+    expected = estimator.held_against(runs, "expected")
+    assert expected.select("run_id", "est_step_time_s", "is_penalised").rows() == [("a", 3.2, False)]
+
+
+def test_an_estimate_that_says_the_same_of_all_runs_is_not_offered() -> None:
+    runs = pl.DataFrame({"time_ratio": [2.0], "hardware_time_ratio": [2.0]})
+    assert estimator.offered_against(runs) == ["estimate"]
+    unknown = runs.with_columns(expected_time_ratio=pl.lit(None, pl.Float64))
+    assert estimator.offered_against(unknown) == ["estimate"]

@@ -179,3 +179,13 @@ def test_the_panel_shows_the_estimators_pick_beside_the_measured_best(sweep: Pat
     text = words(opened("best"))
     assert "The estimator's pick" in text
     assert 'href="explorer?model=Llama+1.34B&amp;card=H100-SXM-80GB&amp;nodes=1' in text
+
+
+def test_a_cell_without_a_result_says_what_is_expected_of_it(sweep: Path) -> None:
+    app = opened("best")
+    assert "estimated for the layout that should be fastest" in words(app)
+    chart = next(chart for chart in app.get("plotly_chart") if "heat" in chart.proto.id)
+    assert re.search(r"OOM.*~[0-9.]+", chart.proto.spec)
+    assert "Estimated: ~" in chart.proto.spec
+    narrowed = opened("best", tp="2")
+    assert "estimated for the layout" not in words(narrowed)

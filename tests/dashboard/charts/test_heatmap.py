@@ -123,3 +123,15 @@ def test_names_are_escaped() -> None:
     figure = drawn(cell("<script>", layout="<b>bold</b>"))
     assert "<script>" not in figure.layout.yaxis.ticktext[0]
     assert "<b>bold</b>" not in figure.layout.annotations[0].text
+
+
+def test_a_cell_without_a_result_may_hold_an_estimate_and_says_so() -> None:
+    rows = (cell("1B", 1, params=_SMALL), empty("1B", 2, state="not_run"), empty("1B", 4, state="oom"))
+    values = {("1B", "1"): 0.4, ("1B", "2"): 0.281}
+    figure = drawn(*rows, estimates=values)
+    first, second, third, *_ = texts(figure)
+    assert "~" not in first  # what was measured needs none
+    assert second.split() == ["○", "not", "run", "~28.1", "%"]
+    assert "<i>" in figure.layout.annotations[1].text
+    assert "~" not in third
+    assert drawn(*rows, metric="throughput", estimates={("1B", "2"): 5028.4}).layout.annotations[1].text.count("~5,028")
