@@ -247,7 +247,7 @@ _READER = """
 import sys, time
 from pipeline.store.published import connect, current
 print("ready", flush=True)
-seen, deadline = [], time.monotonic() + 60
+seen, deadline = [], time.monotonic() + 240
 while time.monotonic() < deadline and (not seen or seen[-1] != int(sys.argv[2])):
     connection = connect(current(sys.argv[1]))
     (units, runs, steps), = connection.sql(
@@ -276,7 +276,7 @@ def test_readers_see_whole_versions_while_others_are_published(home: Home, lake:
         lake.commit(unit(f"run{number}"))
         publish(home)
     for reader in readers:
-        output, _ = reader.communicate(timeout=90)
+        output, _ = reader.communicate(timeout=270)
         assert reader.returncode == 0
         looks, different, last = map(int, output.split())
         assert looks >= different >= 2
