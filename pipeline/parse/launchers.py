@@ -87,11 +87,12 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "exit_code",
         (
             "exited on signal", "died from signal", "BY SIGNAL: ", "command terminated with exit code", "Exit Code: ",
-            "exited with non-zero status, thus causing",
+            "exited with non-zero status, thus causing", "EXIT_CODE=",
             "Primary job", "MPI_ABORT was invoked", "BAD TERMINATION", "Process name: [", "exited due to process rank",
         ),
         r"(?:exited on|died from) signal (?:[1-8]|1[0-4]|1[6-9]|[2-6]\d)\b|BY SIGNAL: (?:[1-8]|1[0-4])\b|"
         rf"^\s?command terminated with exit code {_CODE}$|^\s*Exit Code:\s+{_CODE}$|"
+        r"^\s?EXIT_CODE=[1-9]\d*\s*$|"  # XPK
         r"^\s?mpi(?:run|exec) detected that one or more processes exited with non-zero status|"
         r"^\s?Primary job\s+terminated normally, but \d+ process|^\s?MPI_ABORT was invoked on rank \d+|"
         r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES|^\s*Process name: \[.*\d\]|"

@@ -43,7 +43,7 @@ _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\
 # One launcher prefix. torchrun --tee prints [default3]: or [rank0]: (twice in error text), srun --label `16: ` (padded
 # to the widest label), mpirun `[1,14]<stderr>:`, pdsh `vm-07-14: `, the bigcode launcher `[ip-26-0-147-189:0]:`,
 # nemo-run `task/0 `, Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the second
-# part), and absl and torchrun's agent `I0811 21:54:55.531340 1383 metric_logger.py:226] `.
+# part), absl and torchrun's agent `I0811 21:54:55.531340 1383 metric_logger.py:226] `, and Ray `(Actor pid=1, ip=..) `.
 _PREFIXES = (
     r"\[(?:default|rank)\d+\]:",
     r" *\d{1,5}: ",
@@ -53,6 +53,7 @@ _PREFIXES = (
     r"[\w.-]+/\d+ ",
     r"\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *(?:\[[-\w.]+:\d+\] ?: ?)?",
     r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] ",
+    r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\) ",
 )
 _PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"
 # In the order of trust: the global rank, the task of the launcher, the rank within the node.

@@ -77,7 +77,7 @@ _NAMES = {
 _PRINTED = {
     "num_gpus": r"\bNum_devices: (\d+), shape",
     "torch_version": r"System Information: Jax Version: (\S+)",
-    "accelerator": r"^\s*TFRT (TPU ?\w+)",
+    "accelerator": r"^\s*TFRT (TPU ?\w+(?: lite)?)",
 }
 # `python3 -m MaxText.train base.yml steps=50 ...` as the shell echoes it; config/pyconfig.py reads name=value.
 _COMMAND = r"(?i)\bmaxtext(?:/|\.)\S*train"
@@ -167,9 +167,13 @@ COMBINED: tuple[CombinedSetting, ...] = (
 )
 
 
+# XPK's wrapper of the command (core/docker_container.py, "XPK End: <date>" before it). MaxText itself says nothing.
+_END = r"^\s?EXIT_CODE=0\s*$"
+
+
 def events(lines: pl.DataFrame) -> pl.DataFrame:
-    """The dump begins a run: its first line names the Jax version."""
-    return milestones(lines, launch="System Information: Jax Version:")
+    """The dump begins a run: its first line names the Jax version. The launcher tells that it ended well."""
+    return milestones(lines, launch="System Information: Jax Version:", training_end=_END)
 
 
 DIALECT = Dialect(
@@ -180,7 +184,8 @@ DIALECT = Dialect(
         "MaxText.train", "maxtext.trainers",
     ),
     anchors=(
-        "completed step: ", "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU",
+        "completed step: ", "EXIT_CODE=0", "Config param ", "Num_devices: ", "System Information: Jax Version:",
+        "TFRT TPU",
         "number parameters: ", *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
     ),
     steps=steps,
@@ -193,6 +198,6 @@ DIALECT = Dialect(
             "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
             *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
         ),
-        "events": ("System Information: Jax Version:",),
+        "events": ("System Information: Jax Version:", "EXIT_CODE=0"),
     },
 )  # fmt: skip

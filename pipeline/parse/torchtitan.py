@@ -67,13 +67,16 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _LAUNCH = r"torchtitan version: |Starting job: |Building (?:\d-D )?device mesh with "
-_END = r"(?:^|- )Training completed\s*$"
+# train.py, of a job that did not raise. With a full stop (2025) it stood in a `finally` and tells nothing.
+_END = r"(?:^|- )(?:Training completed|Process group destroyed)\s*$"
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Where a run begins, and where the trainer says that it ended."""
     return milestones(lines, launch=_LAUNCH, training_end=_END)
 
+
+_EVENT_ANCHORS = ("Training completed", "Process group destroyed", "Starting job: ", "torchtitan version:")
 
 DIALECT = Dialect(
     name="torchtitan",
@@ -84,8 +87,7 @@ DIALECT = Dialect(
         "-m torchtitan.train", "[36mstep: ", "  data: ",
     ),
     anchors=(
-        "step: ", "Training completed", "Starting job: ", "torchtitan version:", "Building device mesh",
-        *torchtitan_settings.ANCHORS, *environment.ANCHORS,
+        "step: ", *_EVENT_ANCHORS, "Building device mesh", *torchtitan_settings.ANCHORS, *environment.ANCHORS,
     ),
     steps=steps,
     settings=torchtitan_settings.settings,
@@ -95,6 +97,6 @@ DIALECT = Dialect(
     narrowed={
         "steps": ("step: ",),
         "settings": (*torchtitan_settings.ANCHORS, *environment.ANCHORS),
-        "events": ("Training completed", "Starting job: ", "torchtitan version:", "device mesh with"),
+        "events": (*_EVENT_ANCHORS, "device mesh with"),
     },
 )  # fmt: skip

@@ -239,3 +239,8 @@ def test_long_evidence_is_trimmed() -> None:
 
 def test_no_lines_no_events() -> None:
     assert found("").is_empty()
+
+
+@pytest.mark.parametrize("prefix", ["(TaskRunner pid=892962) ", "(MegatronActor pid=12880, ip=33.207.59.232) "])
+def test_rays_prefix_stands_in_front_of_an_exception(prefix: str) -> None:
+    assert kinds(prefix + "ray.exceptions.ActorDiedError: The actor died unexpectedly") == {"exception"}

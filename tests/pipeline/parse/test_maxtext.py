@@ -116,3 +116,15 @@ def test_a_command_line_that_was_wrapped(tmp_path: Path) -> None:
     """
     run = run_of(tmp_path, text)
     assert (run["seq_len"], run["mbs"], run["steps_planned"], run["status"]) == (2048, 24, 9, "completed")
+
+
+@pytest.mark.parametrize(("code", "status"), [("0", "completed"), ("1", "crash")])
+def test_the_word_of_xpk(code: str, status: str, tmp_path: Path) -> None:
+    text = f"""\
+        XPK Start: Fri Apr 24 07:16:13 UTC 2026
+        I0424 07:16:55.308476 135241581811520 max_utils.py:800] System Information: Jax Version: 0.9.2
+        completed step: 5, seconds: 1.341, TFLOP/s/device: 257.929, Tokens/s/device: 36653.244, loss: 9.125
+        XPK End: Fri Apr 24 07:26:13 UTC 2026
+        EXIT_CODE={code}
+    """
+    assert run_of(tmp_path, text)["status"] == status

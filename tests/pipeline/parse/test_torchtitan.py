@@ -255,3 +255,11 @@ def test_colours_without_their_escape_character(tmp_path: Path) -> None:
     run = run_of(tmp_path, text + "\n")
     assert (run["framework"], run["steps_logged"], run["last_loss"]) == ("torchtitan", 2, 10.5)
     assert (run["tokens_per_s_per_gpu"], run["mfu_logged"]) == (1032.0, 0.1427)
+
+
+@pytest.mark.parametrize(("end", "status"), [("destroyed", "completed"), ("destroyed.", "truncated")])
+def test_a_process_group_that_was_given_back(end: str, status: str, tmp_path: Path) -> None:
+    text = "[titan] 2025-07-31 14:13:31,033 - root - INFO - Starting job: Llama 3 8B training\n"
+    text += "[titan] 2025-07-31 14:13:32,845 - root - INFO - Building 2-D device mesh with ['dp_shard', 'tp'], [2, 2]\n"
+    run = run_of(tmp_path, text + f"[titan] 2025-07-31 14:15:04,677 - root - INFO - Process group {end}\n")
+    assert run["status"] == status
