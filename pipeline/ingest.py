@@ -139,13 +139,10 @@ def pending_of(lake: Lake, found: pl.DataFrame, *, dialects: Sequence[Dialect] =
     return plan(found, lake.read("files"), runs, now=utc_now(), dialects=dialects)
 
 
-def merge(first: Tables, second: Tables) -> Tables:
-    """Tables of two sources one below the other."""
-    names = [*first, *(name for name in second if name not in first)]
-    return {
-        name: pl.concat([part[name] for part in (first, second) if name in part], how="diagonal_relaxed")
-        for name in names
-    }
+def merge(*parts: Tables) -> Tables:
+    """Tables of several sources one below the other."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: pl.concat([part[name] for part in parts if name in part], how="diagonal_relaxed") for name in names}
 
 
 def bundled_is_pending(ledger: pl.DataFrame) -> bool:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
@@ -33,6 +33,15 @@ _AHEAD = 16
 """Results that wait for an earlier one, per worker, before we wait for that one too: memory stays bounded."""
 
 _CHILD = "import sys; from pipeline.workers import serve; serve(*map(int, sys.argv[1:]))"
+
+
+MOST_BY_DEFAULT = 4
+"""Each process takes memory of its own, and a disk feeds only so many."""
+
+
+def default_workers() -> int:
+    """Processes when nobody says how many."""
+    return min(MOST_BY_DEFAULT, cores())
 
 
 def cores() -> int:
@@ -92,6 +101,12 @@ class Workers(Generic[Task, Result]):
         while not all(place.is_done for place in self._places):
             self._take(timeout_s=None)
         return self._done()
+
+    def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
+        """The results of all tasks, in order. Raises as `give` does."""
+        for task in tasks:
+            yield from self.give(task)
+        yield from self.rest()
 
     def _done(self) -> Iterator[Result]:
         while self._places and self._places[0].is_done:

@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.commands.output import note, say, say_json, table
 from pipeline.commands.progress import file_progress
 from pipeline.commands.protocol import Verb
+from pipeline.commands.workers import add_workers_argument, asked_workers
 from pipeline.store.home import Home
 
 MAX_LISTED = 10
@@ -24,6 +25,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
     add_dialect_argument(parser)
+    add_workers_argument(parser)
 
 
 def add_dialect_argument(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +37,11 @@ def add_dialect_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    workers = asked_workers(args)
     summary = ingest_with_progress(
-        Home.resolve(args.home), args.paths, with_published=not args.no_published, dialect_files=args.dialect
-    )
+        Home.resolve(args.home), args.paths, with_published=not args.no_published, dialect_files=args.dialect,
+        workers=workers,
+    )  # fmt: skip
     if args.json:
         say_json(as_dict(summary))
     else:
@@ -46,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def ingest_with_progress(
-    home: Home, paths: list[str], *, with_published: bool = True, dialect_files: Sequence[str] = ()
+    home: Home, paths: list[str], *, with_published: bool = True, dialect_files: Sequence[str] = (), workers: int = 0
 ) -> Any:
     """Ingest with a progress bar. Returns orchestration.run.Summary; raises as `ingest_paths` does."""
     from pipeline.orchestration.run import ingest_paths  # Dagster takes seconds to import: only when it is needed
@@ -57,6 +61,7 @@ def ingest_with_progress(
             paths,
             dialect_files=dialect_files,
             with_published=with_published,
+            workers=workers,
             on_plan=progress.plan,
             on_file=progress.advance,
         )

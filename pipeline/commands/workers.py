@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 
 from pipeline.errors import UsageError
-from pipeline.workers import cores
-
-MOST = 4
-"""Processes when nobody says how many: each takes memory of its own, and the disk feeds only so many."""
+from pipeline.workers import MOST_BY_DEFAULT, default_workers
 
 
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
     """How many processes read."""
     parser.add_argument(
-        "--workers", type=int, default=min(MOST, cores()), metavar="N",
-        help=f"processes that read; small inputs need one only (default: one per core, at most {MOST})",
+        "--workers", type=int, default=default_workers(), metavar="N",
+        help=f"processes that read; small inputs need one only (default: one per core, at most {MOST_BY_DEFAULT})",
     )  # fmt: skip
 
 

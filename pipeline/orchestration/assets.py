@@ -13,12 +13,13 @@ import polars as pl
 from pydantic import Field
 
 from pipeline import ingest
+from pipeline.ingest_shared import parse_shared
 from pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
 from pipeline.store import care
 from pipeline.store.dialects import in_force
 from pipeline.store.publish import publish
 from pipeline.store.published import connect
-from pipeline.store.records import Records
+from pipeline.workers import default_workers
 from schemas.registry import TABLES, VIEWS
 
 MAX_REJECTED_SHARE = 0.5
@@ -33,6 +34,9 @@ class BatchConfig(dg.Config):
     batch_id: str = ""
     paths: list[str] = Field(default_factory=list)
     with_published: bool = True
+    workers: int = Field(
+        default=0, ge=0, description="Processes that read; 0: one per core, at most a few. Small batches need one only."
+    )
     dialects: dict[str, str] | None = Field(
         default=None,
         description="Path and content hash of each dialect file to read with; as the home remembers when left out.",
@@ -61,8 +65,10 @@ def parsed(
     own = in_force(store_home.home, config.dialects)
     begin = time.perf_counter()
     now = ingest.utc_now()
-    records = Records(store_home.home.records, now)
-    tables = ingest.parse(discovered, now=now, dialects=own.dialects, records=records, on_file=progress.on_file)
+    tables = parse_shared(
+        discovered, now=now, home=store_home.home, dialect_files=own.files,
+        workers=config.workers or default_workers(), on_file=progress.on_file,
+    )  # fmt: skip
     seconds = time.perf_counter() - begin
     size = int(tables["files"]["read_bytes"].sum() or 0)
     if config.with_published and ingest.bundled_is_pending(store_home.lake.read("files")):

@@ -137,15 +137,22 @@ def hourly() -> dg.RunRequest | dg.SkipReason:
 
 
 def run_config(
-    own: InForce | None = None, *, batch_id: str = "", paths: list[str] | None = None, with_published: bool = True
+    own: InForce | None = None,
+    *,
+    batch_id: str = "",
+    paths: list[str] | None = None,
+    with_published: bool = True,
+    workers: int = 0,
 ) -> dg.RunConfig:
-    """The same configuration for both assets that read it. `own` names the dialect files; None: the home's."""
+    """The same configuration for both assets that read it. `own` names the dialect files; None: the home's.
+    `workers` processes read; 0: one per core, at most a few."""
     from pipeline.orchestration.assets import BatchConfig
 
     config = BatchConfig(
         batch_id=batch_id,
         paths=paths or [],
         with_published=with_published,
+        workers=workers,
         dialects=own.files if own else None,
     )
     # Dagster's default prints every step event to the console; they stand in its page anyway.

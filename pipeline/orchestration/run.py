@@ -78,6 +78,7 @@ def ingest_paths(
     dialect_files: Sequence[str] = (),
     with_published: bool = True,
     batch_units: int = ingest.BATCH_UNITS,
+    workers: int = 0,
     on_plan: OnFile = lambda _what, _size: None,
     on_file: OnFile = lambda _path, _size: None,
 ) -> Summary:
@@ -85,6 +86,7 @@ def ingest_paths(
 
     Args:
         dialect_files: dialect files to read with, now and later: the home remembers them.
+        workers: processes that read, this one included; 0: one per core, at most a few.
         on_plan: told ("files", number) and ("bytes", size) once the work is known.
         on_file: told each file and its size as it is read.
 
@@ -108,7 +110,8 @@ def ingest_paths(
         defs = build(str(home.path), {"progress": CallbackProgress(on_file)})
         for place, batch in enumerate(work):
             job = defs.resolve_job_def("ingest" if place == len(work) - 1 else "load")
-            config = run_config(own, batch_id=write_batch(home, batch, own.files), with_published=with_published)
+            batch_id = write_batch(home, batch, own.files)
+            config = run_config(own, batch_id=batch_id, with_published=with_published, workers=workers)
             summary.add(_execute(job, instance, config))
     # Publishing what is published already does nothing; after a crash between commit and publish it catches up.
     summary.store = str(publish(home).path)

@@ -135,7 +135,10 @@ class Records:
 
     def tidy(self, *, unused_for: timedelta = _UNUSED_FOR) -> tuple[int, int]:
         """Drop what was not used for so long, and the oldest ones above a gigabyte; returns their number and bytes."""
-        stats = {file: file.stat() for file in self.folder.glob("*")}
+        stats: dict[Path, os.stat_result] = {}
+        for file in self.folder.glob("*"):
+            with suppress(FileNotFoundError):  # other processes of this ingest rename and tidy here, too
+                stats[file] = file.stat()
         excess = sum(stat.st_size for stat in stats.values()) - _MAX_FOLDER_BYTES
         count = freed = 0
         for file, stat in sorted(stats.items(), key=lambda one: one[1].st_mtime):

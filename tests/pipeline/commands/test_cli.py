@@ -202,6 +202,11 @@ def test_port_in_use(filled: Path) -> None:
     assert_one_line_error(done, str(port), "--port", code=2)
 
 
+def test_ingest_wants_at_least_one_worker(tmp_path: Path) -> None:
+    done = sweepscope("ingest", tmp_path, "--workers", "0", home=tmp_path / "home")
+    assert_one_line_error(done, "--workers must be at least 1, not 0", code=2)
+
+
 @pytest.mark.parametrize("argv", [[], ["unknown"], ["ingest"], ["query", "select 1", "--format", "xml"]])
 def test_wrong_usage_is_exit_code_2(argv: list[str]) -> None:
     with pytest.raises(SystemExit) as stop:

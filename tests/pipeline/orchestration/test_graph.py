@@ -229,3 +229,17 @@ def test_a_failed_run_starts_again_from_its_first_step() -> None:
 def test_landing_paths_take_lines_and_separators(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LANDING_VARIABLE, "/a:/b\ns3://bucket/runs\n")
     assert landing_paths() == ["/a", "/b", "s3://bucket/runs"]
+
+
+def test_processes_give_the_same_store_as_one(tmp_path: Path, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline import ingest_shared
+
+    monkeypatch.setattr(ingest_shared, "WORTH_S", 0)
+    monkeypatch.setattr(ingest_shared, "_MIN_SHARE_S", 1e-9)
+    alone, shared = Home.resolve(str(tmp_path / "alone")), Home.resolve(str(tmp_path / "shared"))
+    ingest_paths(alone, [str(sweep)], with_published=False, workers=1)
+    ingest_paths(shared, [str(sweep)], with_published=False, workers=3)
+    tables = ("runs", "steps", "events", "settings", "rejects")
+    one, many = content(alone), content(shared)
+    assert {name: one[name] for name in tables} == {name: many[name] for name in tables}
+    assert ingest_paths(shared, [str(sweep)], with_published=False, workers=2).files_new == 0

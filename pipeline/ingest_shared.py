@@ -1,0 +1,102 @@
+"""One batch read by several processes: each parses run directories of its own, and their rows are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from math import ceil
+
+import polars as pl
+
+from pipeline import ingest
+from pipeline.store.dialects import in_force
+from pipeline.store.home import Home
+from pipeline.store.records import Records
+from pipeline.workers import Workers
+
+WORTH_S = 3.0
+"""Less is read sooner than other processes have begun and shares are put together."""
+
+# What one process does, roughly; enough to tell whether others are worth their beginning.
+_BYTES_PER_S = 60e6
+_UNITS_PER_S = 500
+_PACKED = 5
+
+_SHARES_PER_WORKER = 8
+"""So that nobody is left with much when the others are done."""
+
+_MIN_SHARE_S = 0.5
+
+
+@dataclass(frozen=True)
+class Share:
+    """Part of a batch, for whatever process. `dialect_files`: path to content hash of those in force in the home."""
+
+    found: pl.DataFrame
+    now: datetime
+    home: str
+    dialect_files: tuple[tuple[str, str], ...]
+
+
+def parse_share(share: Share) -> ingest.Tables:
+    """Rows of every table, as `ingest.parse` gives them. Raises as that and `in_force` do."""
+    return _parse(share, lambda _path, _size: None)
+
+
+def parse_shared(
+    found: pl.DataFrame,
+    *,
+    now: datetime,
+    home: Home,
+    dialect_files: Mapping[str, str],
+    workers: int,
+    on_file: Callable[[str, int], None] = lambda _path, _size: None,
+) -> ingest.Tables:
+    """What `ingest.parse` says of a batch (discover.FOUND rows; whole units), by up to that many processes.
+
+    The rows are the same whatever their number. `on_file` is told each file when the share it belongs to is done.
+
+    Raises:
+        WorkerError: another process failed. SweepscopeError: as reading does.
+    """
+    files = tuple(sorted(dialect_files.items()))
+    shares = [Share(part, now, str(home.path), files) for part in shares_of(found, workers)]
+    if len(shares) == 1:
+        return _parse(shares[0], on_file)
+    parts: list[ingest.Tables] = []
+    with Workers(parse_share, min(workers, len(shares))) as pool:
+        for share, tables in zip(shares, pool.map(shares), strict=True):
+            parts.append(tables)
+            for path, size in share.found.select("path", "bytes").iter_rows():
+                on_file(path, size)
+    return ingest.merge(*parts)
+
+
+def shares_of(found: pl.DataFrame, workers: int) -> list[pl.DataFrame]:
+    """A batch cut into shares of whole units; into one where more are not worth it."""
+    units, size = found["unit"].n_unique(), _text_bytes(found)
+    seconds = size / _BYTES_PER_S + units / _UNITS_PER_S
+    if workers == 1 or seconds < WORTH_S:
+        return [found]
+    count = min(workers * _SHARES_PER_WORKER, ceil(seconds / _MIN_SHARE_S))
+    # Files as large as what they unpack to, so that shares take about as long.
+    weighed = found.with_columns(_bytes_on_disk="bytes", bytes=_weight())
+    cut = ingest.batches(weighed, units=ceil(units / count), size=ceil(size / count))
+    return [part.with_columns(bytes="_bytes_on_disk").drop("_bytes_on_disk") for part in cut]
+
+
+def _weight() -> pl.Expr:
+    is_packed = pl.col("path").str.contains(r"\.(gz|zst)$")
+    return pl.when(is_packed).then(pl.col("bytes") * _PACKED).otherwise("bytes")
+
+
+def _text_bytes(found: pl.DataFrame) -> int:
+    return int(found.select(_weight().sum()).item())
+
+
+def _parse(share: Share, on_file: Callable[[str, int], None]) -> ingest.Tables:
+    home = Home.resolve(share.home)
+    own = in_force(home, dict(share.dialect_files))
+    records = Records(home.records, share.now)
+    return ingest.parse(share.found, now=share.now, dialects=own.dialects, records=records, on_file=on_file)

@@ -1,0 +1,183 @@
+"""One process or several, shares of any size: the same rows, errors and store."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline import ingest, ingest_shared, workers
+from pipeline.errors import InputError, WorkerError
+from pipeline.ingest_shared import Share, parse_share, parse_shared, shares_of
+from pipeline.simulate.sweep import write_sweep
+from pipeline.store.dialects import in_force, remember
+from pipeline.store.home import Home
+from tests.acme import CONFIG, DIALECT, LOG
+from tests.picotron_runs import picotron_run
+from tests.pipeline.nccl.nccl_logs import Job, render
+
+NOW = datetime(2035, 1, 1)
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of every simulated framework, with noise; NCCL output in a log; a binary; a log of a declared dialect."""
+    place = tmp_path_factory.mktemp("landing")
+    write_sweep(place / "simulated", runs=24, seed=5)
+    log = next(picotron_run(place / "real").glob("log_*.out"))
+    log.write_text(render(Job("2.21.5", nodes=1, gpus=2, calls=9)).text() + log.read_text())
+    (place / "real" / "core.log").write_bytes(b"\x7fELF" + bytes(range(256)) * 40)
+    (place / "in-house").mkdir()
+    (place / "in-house" / "train.log").write_text(LOG)
+    (place / "in-house" / "launch.json").write_text(CONFIG)
+    return place
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    place = tmp_path_factory.mktemp("home")
+    (place / "acme.toml").write_text(DIALECT)
+    home = Home.resolve(str(place / "home"))
+    remember(home, [str(place / "acme.toml")])
+    return home
+
+
+@pytest.fixture(scope="module")
+def found(sweep: Path, home: Home) -> pl.DataFrame:
+    return ingest.find([str(sweep)], dialects=in_force(home).dialects)
+
+
+@pytest.fixture(scope="module")
+def whole(found: pl.DataFrame, home: Home) -> ingest.Tables:
+    return ingest.parse(found, now=NOW, dialects=in_force(home).dialects)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Other processes however little there is to read, ready before the first share; counts the shares they get."""
+    counts: list[int] = []
+    enter, give = workers.Workers.__enter__, workers._Worker.give
+
+    def entered(pool: workers.Workers[object, object]) -> workers.Workers[object, object]:
+        enter(pool)
+        while not all(worker.is_ready for worker in pool._workers):
+            pool._take(timeout_s=None)
+        return pool
+
+    def counted(worker: workers._Worker, task: object, place: workers._Place) -> None:
+        counts.append(worker.process.pid)
+        give(worker, task, place)
+
+    monkeypatch.setattr(workers.Workers, "__enter__", entered)
+    monkeypatch.setattr(workers._Worker, "give", counted)
+    monkeypatch.setattr(ingest_shared, "WORTH_S", 0)
+    monkeypatch.setattr(ingest_shared, "_MIN_SHARE_S", 1e-9)
+    return counts
+
+
+def assert_same(tables: ingest.Tables, whole: ingest.Tables) -> None:
+    for name, frame in whole.items():
+        if not frame.is_empty():
+            columns = sorted(name for name, kind in frame.schema.items() if not kind.is_nested())
+            one, other = (part.select(columns).sort(pl.all()) for part in (frame, tables[name]))
+            assert one.equals(other), name
+    assert all(frame.is_empty() for name, frame in tables.items() if name not in whole)
+
+
+def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[ingest.Tables, list[str]]:
+    told: list[str] = []
+    tables = parse_shared(
+        found, now=NOW, home=home, dialect_files=in_force(home).files, workers=count,
+        on_file=lambda path, _size: told.append(path),
+    )  # fmt: skip
+    return tables, told
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_rows_are_the_same_whoever_reads(
+    found: pl.DataFrame, home: Home, whole: ingest.Tables, eager: list[int], count: int
+) -> None:
+    assert {"acme", "picotron", "megatron"} <= set(whole["runs"]["framework"])
+    assert whole["nccl_files"]["coll_calls"].sum() == 18
+    assert whole["files"].filter(status="rejected").height == 1
+    tables, told = parsed(found, home, count)
+    assert_same(tables, whole)
+    assert sorted(told) == sorted(found["path"])
+    assert len(set(eager)) == count - 1
+
+
+@given(st.lists(st.integers(1, 26), max_size=6), st.randoms(use_true_random=False))
+@settings(max_examples=10, deadline=None)
+def test_the_rows_are_the_same_however_a_batch_is_cut(
+    found: pl.DataFrame, home: Home, whole: ingest.Tables, cuts: list[int], rng: object
+) -> None:
+    units = found["unit"].unique(maintain_order=True).to_list()
+    rng.shuffle(units)  # type: ignore[attr-defined]  # hypothesis' random.Random
+    bounds = [0, *sorted({cut for cut in cuts if cut < len(units)}), len(units)]
+    files = tuple(in_force(home).files.items())
+    parts = [
+        parse_share(Share(found.filter(pl.col("unit").is_in(units[begin:end])), NOW, str(home.path), files))
+        for begin, end in itertools.pairwise(bounds)
+    ]
+    assert_same(ingest.merge(*parts), whole)
+
+
+def listing(sizes: list[int], suffix: str = ".out") -> pl.DataFrame:
+    """Two files per unit."""
+    return pl.DataFrame(
+        [(f"/s/r{at:05d}", f"/s/r{at:05d}/{name}{suffix}", size) for at, size in enumerate(sizes) for name in "ab"],
+        schema={"unit": pl.String, "path": pl.String, "bytes": pl.Int64},
+        orient="row",
+    )
+
+
+class TestShares:
+    def test_little_is_one_share(self) -> None:
+        assert len(shares_of(listing([10_000_000] * 8), 4)) == 1
+
+    def test_one_process_reads_everything_at_once(self) -> None:
+        assert len(shares_of(listing([10_000_000_000] * 8), 1)) == 1
+
+    def test_compressed_files_count_for_what_they_unpack_to(self) -> None:
+        assert len(shares_of(listing([10_000_000] * 8, ".zst"), 4)) > 1
+
+    def test_many_small_directories_are_worth_it(self) -> None:
+        assert 4 <= len(shares_of(listing([1_000] * 3_000), 2)) <= 17
+
+    @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40), st.integers(1, 8))
+    def test_nothing_is_lost_and_units_stay_whole(self, sizes: list[int], count: int) -> None:
+        found = listing(sizes)
+        shares = shares_of(found, count)
+        assert pl.concat(shares).equals(found)
+        of_unit = [unit for share in shares for unit in share["unit"].unique()]
+        assert len(of_unit) == len(set(of_unit))
+        assert len(shares) <= 2 * count * 8 + 1
+
+
+def test_a_dialect_file_that_changed_is_told_from_another_process(
+    found: pl.DataFrame, home: Home, eager: list[int]
+) -> None:
+    with pytest.raises(InputError, match="have changed since this run was asked for"):
+        parse_shared(found, now=NOW, home=home, dialect_files={"/elsewhere.toml": "0" * 64}, workers=2)
+    assert eager
+
+
+def test_a_process_that_dies_is_an_error(
+    found: pl.DataFrame, home: Home, eager: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give = workers._Worker.give
+
+    def killed(worker: workers._Worker, task: object, place: workers._Place) -> None:
+        give(worker, task, place)
+        os.kill(worker.process.pid, 9)
+
+    monkeypatch.setattr(workers._Worker, "give", killed)
+    with pytest.raises(WorkerError, match="SIGKILL"):
+        parsed(found, home, 2)
