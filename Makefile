@@ -11,8 +11,9 @@ UV := $(shell command -v uv 2>/dev/null)
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
 
+# A file stays on one worker: what a module or a worker sets up (stores, servers, a browser) is set up once.
 test: install
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 install: $(STAMP)
 

@@ -7,7 +7,6 @@ import streamlit as st
 from dashboard import shell, widgets
 from dashboard.navigation import PAGES
 
-st.set_page_config(page_title="sweepscope", page_icon=shell.ICON, layout="wide", initial_sidebar_state=212)
 pages = [
     st.Page(
         entry.path,
@@ -28,6 +27,10 @@ def _first_page() -> None:
 
 named_first = st.Page(_first_page, title=PAGES[0].title, url_path=PAGES[0].url, visibility="hidden")
 page = st.navigation([*pages, named_first], position="hidden")
+# Tabs, bookmarks and the browser's history are told apart by their titles.
+st.set_page_config(
+    page_title=f"{page.title} · sweepscope", page_icon=shell.ICON, layout="wide", initial_sidebar_state=212
+)
 widgets.style(widgets.tokens())
 st.logo(shell.logo(widgets.tokens()), size="large")
 shell.draw_sidebar()

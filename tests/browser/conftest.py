@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.browser.evidence import evidence
+from tests.dashboard.store_rows import make_real_home
 from tests.picotron_runs import OOM_TAIL, picotron_run
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -61,23 +64,47 @@ def sweepscope(*args: str | Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def built_once(tmp_path_factory: pytest.TempPathFactory, name: str, build: Callable[[Path], None]) -> Path:
+    """A folder that the first worker to ask for it builds, and that the others then read."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = folder.with_suffix(".new")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            unfinished.mkdir()
+            build(unfinished)
+            unfinished.rename(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The dashboard after `sweepscope demo`."""
-    home = tmp_path_factory.mktemp("demo") / "home"
-    sweepscope("demo", "--no-serve", "--home", home)
-    yield from serve(home)
+    folder = built_once(
+        tmp_path_factory, "demo", lambda folder: sweepscope("demo", "--no-serve", "--home", folder / "home")
+    )
+    yield from serve(folder / "home")
 
 
 @pytest.fixture(scope="session")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The dashboard after ingesting a small sweep of one's own."""
-    base = tmp_path_factory.mktemp("own")
-    for dp, speed in ((1, 4000.0), (2, 7600.0), (4, 14000.0)):
-        picotron_run(base / "sweep", dp=dp, gas=8 // dp, tokens_per_s=speed)
-    picotron_run(base / "sweep", dp=8, gas=1, steps=1, status="oom", tail=OOM_TAIL)
-    sweepscope("ingest", base / "sweep", "--home", base / "home")
-    yield from serve(base / "home")
+
+    def build(folder: Path) -> None:
+        for dp, speed in ((1, 4000.0), (2, 7600.0), (4, 14000.0)):
+            picotron_run(folder / "sweep", dp=dp, gas=8 // dp, tokens_per_s=speed)
+        picotron_run(folder / "sweep", dp=8, gas=1, steps=1, status="oom", tail=OOM_TAIL)
+        sweepscope("ingest", folder / "sweep", "--home", folder / "home")
+
+    yield from serve(built_once(tmp_path_factory, "own", build) / "home")
+
+
+@pytest.fixture(scope="session")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The dashboard over rows of memory and network: findings, hangs, a topology, peaks and a snapshot."""
+    yield from serve(make_real_home(tmp_path_factory.mktemp("told") / "home", **evidence()))
 
 
 @pytest.fixture(scope="session")

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dashboard.navigation import PAGES, Entry
 from tests.browser.accessibility import assert_accessible
+from tests.browser.visits import go, opened, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-PAGES = ("", "best", "scaling", "explorer", "estimator", "frontier", "failures", "network", "runs", "sql", "health")
-
-
-@contextmanager
-def opened(browser: Any, url: str, *, scheme: str = "light") -> Iterator[Any]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    page.goto(url)
-    settled(page)
-    yield page
-    context.close()
-
-
-def settled(page: Any) -> None:
-    page.wait_for_selector("h1")
-    page.wait_for_selector('[data-test-script-state="notRunning"]', state="attached")
+LISTED = [entry for entry in PAGES if not entry.is_hidden]
+HIDDEN = [entry for entry in PAGES if entry.is_hidden]
 
 
 def chart_texts(page: Any) -> list[str]:
@@ -135,20 +121,39 @@ def test_own_runs_come_first_and_published_ones_stay_apart(browser: Any, own: st
         assert "Llama 8.86B" not in page.locator(".stMain").inner_text()
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_an_empty_store_says_what_to_do(browser: Any, empty: str, path: str) -> None:
-    with opened(browser, f"{empty}/{path}") as page:
-        page.get_by_text("sweepscope").first.wait_for()
-        text = page.locator(".stMain").inner_text()
-        assert "sweepscope ingest" in text
-        assert "Traceback" not in text
+def assert_says_what_to_do(page: Any) -> None:
+    page.get_by_text("sweepscope ingest").first.wait_for()
+    text = page.locator(".stMain").inner_text()
+    assert "sweepscope demo" in text
+    assert "Traceback" not in text
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", PAGES)
-def test_pages_are_accessible(browser: Any, demo: str, path: str, scheme: str) -> None:
-    with opened(browser, f"{demo}/{path}", scheme=scheme) as page:
+def test_an_empty_store_says_what_to_do_on_every_page(browser: Any, empty: str) -> None:
+    with opened(browser, empty) as page:
+        for entry in LISTED:
+            go(page, entry)
+            assert_says_what_to_do(page)
         assert_accessible(page)
+
+
+@pytest.mark.parametrize("entry", HIDDEN, ids=lambda entry: entry.url)
+def test_an_empty_store_says_what_to_do_where_a_link_leads(browser: Any, empty: str, entry: Entry) -> None:
+    with opened(browser, f"{empty}/{entry.url}", scheme="dark") as page:
+        assert_says_what_to_do(page)
+        assert_accessible(page)
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def reader(request: pytest.FixtureRequest, browser: Any, demo: str) -> Iterator[Any]:
+    """One tab in which a reader goes from page to page."""
+    with opened(browser, demo, scheme=request.param) as page:
+        yield page
+
+
+@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.url)
+def test_pages_are_accessible(reader: Any, entry: Entry) -> None:
+    go(reader, entry)
+    assert_accessible(reader)
 
 
 def test_the_first_page_is_found_by_its_name_too(browser: Any, own: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_dashboard import opened, settled
+from tests.browser.visits import opened, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 

@@ -1,62 +1,97 @@
-"""The page on the network with findings, curves and hangs, in a real browser."""
+"""The pages on the network and on one hang, in a real browser: findings, curves, the topology picture, ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from typing import Any
 
 import pytest
 
 from tests.browser.accessibility import assert_accessible, assert_chart_text_stands_out
-from tests.browser.conftest import serve
-from tests.browser.test_dashboard import opened
-from tests.dashboard.store_rows import make_real_home, run_row
-from tests.nccl_rows import bench_row, communicator_row, hang_row, link_row, nccl_file_row
+from tests.browser.visits import opened, settled
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
-
-@pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The dashboard over a sweep of which one run uses sockets and two collectives hung."""
-    home = make_real_home(
-        tmp_path_factory.mktemp("network") / "home",
-        nccl_files=[nccl_file_row("a"), nccl_file_row("b", nccl_env="NCCL_IB_DISABLE=1")],
-        nccl_links=[link_row("a"), link_row("b", transport="NET/Socket", line_no=77)],
-        nccl_communicators=[communicator_row(name, init_time_s=2.0) for name in ("a", "b")],
-        nccl_bench=[
-            bench_row(name, nranks=8 * nodes, num_nodes=nodes, message_bytes=2**power, line_no=10 * nodes + power)
-            for name in ("a", "b") for nodes in (1, 2, 4) for power in (10, 20, 33)
-        ],
-        nccl_hangs=[
-            hang_row("b"),
-            hang_row("b", seq=7, suspect=None, suspect_reason="not determinable: all 8 ranks entered", line_no=960,
-                     ranks_reporting="0,1,2,3,4,5,6,7", ranks_silent=None, is_first=False),
-        ],
-        runs=[run_row("rb", source_path="/logs/b.log")],
-    )  # fmt: skip
-    yield from serve(home)
+WATCHDOG, RECORDER = "/hang?at=%2Flogs%2Fb.log%3A950", "/hang?at=%2Flogs%2Ftrace_rank_0.log%3A4"
 
 
-def test_a_finding_leads_to_its_run_and_the_operation_stays_in_the_address(browser: Any, network: str) -> None:
-    with opened(browser, f"{network}/network?sweep=sweep") as page:
+def choose(page: Any, name: str, option: str) -> None:
+    """Picks an option of a selectbox by keyboard."""
+    page.get_by_role("combobox", name=re.compile(name)).first.focus()
+    page.keyboard.type(option)
+    page.get_by_role("option", name=re.compile(option)).first.wait_for()
+    page.keyboard.press("Enter")
+
+
+def test_a_finding_leads_to_its_run_and_the_operation_stays_in_the_address(browser: Any, told: str) -> None:
+    with opened(browser, f"{told}/network?sweep=sweep") as page:
         page.wait_for_selector(".js-plotly-plot")
         page.get_by_text("NCCL_IB_DISABLE=1 is set").first.click()
         page.wait_for_url("**/run?run=rb*")
 
 
-def test_choosing_a_hang_shows_its_ranks(browser: Any, network: str) -> None:
-    with opened(browser, f"{network}/network") as page:
+def test_choosing_a_hang_shows_its_ranks_and_leads_to_its_page(browser: Any, told: str) -> None:
+    with opened(browser, f"{told}/network") as page:
         page.get_by_text("Suspect: rank 3.").first.wait_for()
         canvas = page.locator('.st-key-hangs canvas[data-testid="data-grid-canvas"]').first
-        canvas.click(position={"x": 120, "y": 32 * 2 + 16}, force=True)  # the second row, below the header
+        canvas.click(position={"x": 120, "y": 32 * 3 + 16}, force=True)  # the last row, below the header
         page.get_by_text("Not determinable.").first.wait_for()
         page.get_by_text("waited in this one: 8").first.wait_for()
+        page.get_by_role("link", name="Open this hang").click()
+        page.wait_for_url("**/hang?at=*960*")
+        page.get_by_text("Not determinable.").first.wait_for()
+
+
+def test_the_topology_draws_ranks_and_links_and_a_ring_by_choice(browser: Any, told: str) -> None:
+    with opened(browser, f"{told}/network") as page:
+        picture = page.locator(".st-key-topology .js-plotly-plot")
+        picture.locator(".textpoint text").first.wait_for()
+        assert sorted(map(int, picture.locator(".textpoint text").all_text_contents())) == list(range(16))
+        assert {"n0", "n1"} <= set(picture.locator(".annotation-text").all_text_contents())
+        assert picture.locator(".annotation-arrow-g").count() == 0
+        legend = page.locator(".ss-lines", has_text="RDMA").first.inner_text()
+        assert "RDMA network, straight from the GPU" in legend
+        assert "sockets" not in legend, "those are of the other file's communicator"
+        choose(page, "Show", "ring of channel")
+        page.wait_for_url("**show=ring*")
+        picture.locator(".annotation-arrow-g").first.wait_for(state="attached")
+        settled(page)
+        assert picture.locator(".annotation-arrow-g").count() == 16, "one arrow from each rank to the next"
+
+
+def test_a_hang_of_the_watchdog_shows_every_rank_and_its_lines(browser: Any, told: str) -> None:
+    with opened(browser, f"{told}{WATCHDOG}") as page:
+        page.get_by_text("Suspect: rank 3.").first.wait_for()
+        ranks = page.locator(".st-key-ranks .js-plotly-plot .textpoint text")
+        ranks.first.wait_for()
+        texts = [text.replace("\xa0", " ") for text in ranks.all_text_contents()]
+        assert sorted(texts, key=lambda text: text[-1]) == [f"{'▲' if rank == 3 else '■'} {rank}" for rank in range(8)]
+        page.get_by_text("[rank7]: Watchdog caught collective operation timeout").first.wait_for()
+        page.get_by_role("link", name=re.compile("Run rb")).click()
+        page.wait_for_url("**/run?run=rb*")
+
+
+def test_a_hang_of_the_flight_recorder_shows_the_sequence_and_where_they_were(browser: Any, told: str) -> None:
+    with opened(browser, f"{told}{RECORDER}") as page:
+        page.get_by_text("Suspect: rank 1.").first.wait_for()
+        page.locator(".st-key-sequence .js-plotly-plot text").first.wait_for()
+        page.get_by_text("data.py:5 next").first.wait_for()
+        page.get_by_text("No dump of rank 2.").first.wait_for()
+
+
+def test_without_an_address_a_hang_is_chosen_from_the_list(browser: Any, told: str) -> None:
+    with opened(browser, f"{told}/hang") as page:
+        page.get_by_text("No hang is chosen.").first.wait_for()
+        canvas = page.locator('.st-key-incidents canvas[data-testid="data-grid-canvas"]').first
+        canvas.click(position={"x": 120, "y": 32 + 16}, force=True)
+        page.wait_for_url("**/hang?at=*")
+        page.get_by_role("heading", name=re.compile("^Each rank")).wait_for()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_full_page_is_accessible(browser: Any, network: str, scheme: str) -> None:
+@pytest.mark.parametrize("path", ["/network", "/network?show=ring+0", WATCHDOG, RECORDER])
+def test_the_pages_are_accessible(browser: Any, told: str, path: str, scheme: str) -> None:
     """No serious violation of axe-core's rules; text on charts, which axe skips, has a contrast of 4.5 or more."""
-    with opened(browser, f"{network}/network", scheme=scheme) as page:
+    with opened(browser, f"{told}{path}", scheme=scheme) as page:
         assert_chart_text_stands_out(page, scheme)
         assert_accessible(page)

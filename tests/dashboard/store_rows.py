@@ -5,8 +5,10 @@ Only what a test is about is written out; everything else is a plausible measure
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -132,35 +134,53 @@ def write_store(path: Path, **rows: Sequence[Row]) -> Path:
 
     Views are plain tables here, so that a test can state their rows without building the runs behind them.
     """
-
-    rows = {STORE_INFO.name: [_STORE_INFO], **rows}
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(macros())
-        for table in ALL.values():
-            connection.execute(ddl.create_table(table))
-            connection.execute(f"COMMENT ON TABLE {ddl.quote(table.name)} IS {ddl.literal(table.description)}")
-            for line in ddl.comments(table)[1:]:
-                connection.execute(line)
-            if rows.get(table.name):
-                frame = table.conform(pl.DataFrame(list(rows[table.name]), infer_schema_length=None))
-                connection.register("new_rows", frame)
-                connection.execute(f"INSERT INTO {ddl.quote(table.name)} SELECT * FROM new_rows")
-                connection.unregister("new_rows")
-    return path
+    return _filled(path, _empty_store(), rows)
 
 
 def write_real_store(path: Path, **rows: Sequence[Row]) -> Path:
     """A store file whose views are the real ones over the given tables."""
+    return _filled(path, _empty_real_store(), rows)
+
+
+@cache
+def _empty_store() -> bytes:
+    """The file of a store without rows: over a thousand statements, which a process runs once and then copies."""
+    comments = [
+        text
+        for table in ALL.values()
+        for text in (
+            f"COMMENT ON TABLE {ddl.quote(table.name)} IS {ddl.literal(table.description)}", *ddl.comments(table)[1:]
+        )
+    ]  # fmt: skip
+    return _store_file([macros(), *map(ddl.create_table, ALL.values()), *comments])
+
+
+@cache
+def _empty_real_store() -> bytes:
+    tables = (*TABLES.values(), STORE_INFO)
+    return _store_file([*map(ddl.create_table, tables), *load_views(VIEW_FOLDER).values()])
+
+
+def _store_file(statements: Sequence[str]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "empty.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("BEGIN")
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute("COMMIT")
+        return path.read_bytes()
+
+
+def _filled(path: Path, empty: bytes, rows: Mapping[str, Sequence[Row]]) -> Path:
+    path.write_bytes(empty)
     with duckdb.connect(str(path)) as connection:
-        for table in (*TABLES.values(), STORE_INFO):
-            connection.execute(ddl.create_table(table))
-            given = [_STORE_INFO] if table is STORE_INFO else rows.get(table.name)
+        for name, given in {STORE_INFO.name: [_STORE_INFO], **rows}.items():
             if given:
-                connection.register("new_rows", table.conform(pl.DataFrame(list(given), infer_schema_length=None)))
-                connection.execute(f"INSERT INTO {ddl.quote(table.name)} SELECT * FROM new_rows")
+                frame = ALL[name].conform(pl.DataFrame(list(given), infer_schema_length=None))
+                connection.register("new_rows", frame)
+                connection.execute(f"INSERT INTO {ddl.quote(name)} SELECT * FROM new_rows")
                 connection.unregister("new_rows")
-        for statement in load_views(VIEW_FOLDER).values():
-            connection.execute(statement)
     return path
 
 

@@ -43,8 +43,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         base / "sweep", dp=4, status="oom", steps=1, name="dumped", tail="[rank0]: CUDA out of memory.\n"
     )
     (run / "rank0_oom.pickle").write_bytes(pickle.dumps(failed_in_pieces().snapshot()))
-    done = sweepscope("ingest", base / "sweep", "--no-published", home=base / "home")
-    assert done.returncode == 0, done.stderr
+    assert main(["ingest", str(base / "sweep"), "--no-published", "--home", str(base / "home")]) == 0
     return base / "home"
 
 

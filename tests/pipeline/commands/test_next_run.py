@@ -20,7 +20,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from pipeline.simulate.sweep import write_sweep
 
     folder = tmp_path_factory.mktemp("next")
-    sweep = write_sweep(folder / "sweep", runs=60, seed=1)
+    sweep = write_sweep(folder / "sweep", runs=24, seed=1)
     assert main(["ingest", "--home", str(folder / "home"), "--no-published", str(sweep)]) == 0
     return folder / "home"
 

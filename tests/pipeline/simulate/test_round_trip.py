@@ -225,7 +225,7 @@ def _unfinished(run: SimulatedRun) -> list[SimulatedStep]:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @_PROFILE
-@given(data=st.data(), shares=st.lists(st.floats(0, 1), min_size=1, max_size=6))
+@given(data=st.data(), shares=st.lists(st.floats(0, 1), min_size=1, max_size=3))
 def test_facts_do_not_depend_on_where_blocks_are_cut(framework: str, data: st.DataObject, shares: list[float]) -> None:
     run = data.draw(runs(framework))
     content = render(run)[RENDERERS[framework].log_name(run)]
