@@ -22,7 +22,7 @@ STEP_STATE: dict[str, Mark] = {
     "waits": Mark("■", "waits in it", "hang"),
     "differs": Mark("◆", "another operation, size or type", "warning"),
     "absent": Mark("○", "did not join", "failed"),
-    "lost": Mark("·", "no longer in the buffer", "axis"),
+    "lost": Mark("∘", "no longer in the buffer", "axis"),
 }
 """How a rank stands to one collective of its group."""
 

@@ -161,4 +161,5 @@ def _draw_no_store(reason: str) -> None:
     st.title("No results yet", anchor=False)
     widgets.empty(reason)
     widgets.note("Try the bundled data, or read a sweep of your own; then reload this page.")
-    st.code("sweepscope demo\nsweepscope ingest PATH", language="bash", width=520)
+    # Not as "bash": the colour that Streamlit gives to names such as PATH does not stand out from light grey.
+    st.code("sweepscope demo\nsweepscope ingest PATH", language=None, width=520)

@@ -22,12 +22,16 @@ def opened(browser: Any, url: str, *, scheme: str = "light", width: int = 1440) 
 
 
 def settled(page: Any) -> None:
+    """Waits until the script has ended and nothing of its last run is left, which Streamlit shows paler."""
     page.wait_for_selector("h1")
     page.wait_for_selector('[data-test-script-state="notRunning"]', state="attached")
+    page.wait_for_function("!document.querySelector('.stMain [data-stale=true]')")
 
 
 def go(page: Any, entry: Entry) -> None:
-    """Follows the sidebar to a page: a fifth of what a tab of its own costs."""
+    """Follows the sidebar to another page: a fifth of what a tab of its own costs."""
+    if page.title().startswith(f"{entry.title} "):
+        return
     page.locator("[data-testid=stSidebar]").get_by_role("link", name=entry.title, exact=True).click()
     page.wait_for_function("title => document.title.startsWith(title + ' ')", arg=entry.title)
     settled(page)
