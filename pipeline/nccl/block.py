@@ -22,12 +22,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Block:
-    """Lines of many parts, in order. `part` is the index of each line's part; `text` keeps its line feed."""
+    """Lines of many parts, in order. `part` is the index of each line's part; `text` keeps its line feed.
+
+    `has_escapes`: colours stand somewhere in them.
+    """
 
     text: pl.Series
     part: np.ndarray
     source: np.ndarray
     line_no: np.ndarray
+    has_escapes: bool
 
     def lines(self, chosen: np.ndarray) -> Iterable[tuple[int, int, str]]:
         """Source, number and text of the lines at the chosen indices."""
@@ -40,7 +44,7 @@ def block_of(parts: Sequence[Part]) -> Block:
     """The lines of some parts. Bytes that are not UTF-8 are replaced. A last line needs no line feed."""
     if not parts:
         none = np.empty(0, dtype=np.int64)
-        return Block(pl.Series("text", [], dtype=pl.String), none, none, none)
+        return Block(pl.Series("text", [], dtype=pl.String), none, none, none, has_escapes=False)
     ended = [part.data if part.data.endswith(b"\n") or not part.data else part.data + b"\n" for part in parts]
     data = ended[0] if len(ended) == 1 else b"".join(ended)
     ends = _line_ends(data)
@@ -54,7 +58,7 @@ def block_of(parts: Sequence[Part]) -> Block:
         if part.numbers is not None:
             line_no[begin[number] : stops[number]] = part.numbers
     source = np.array([part.source for part in parts], dtype=np.int64)[index]
-    return Block(_text(data, ends), index, source, line_no)
+    return Block(_text(data, ends), index, source, line_no, has_escapes=b"\x1b" in data)
 
 
 def _text(data: bytes, ends: np.ndarray) -> pl.Series:

@@ -65,9 +65,9 @@ def read_calls(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
     """Whole columns of COLL lines among others; returns the lines that tell nothing.
 
     Args:
-        rows: `source`, `line_no`, `prefix`, `text`, and `segment`: what stands on both sides of a line with which a
+        rows: `source`, `line_no`, `text`, `process`, and `segment`: what stands on both sides of a line with which a
             communicator of the process begins or ends is of two segments.
-        prefixes: `prefix`, `host`, `pid`, `process`.
+        prefixes: `host`, `pid`, `process`.
     """
     is_whole = pl.col("text").str.contains(rf"^{CALL}(?: |$)")
     calls = rows.filter(is_whole)
@@ -76,7 +76,6 @@ def read_calls(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
     tail, head = pieces["field_1"].str.splitn(" stream ", 2).struct["field_0"], pieces["field_0"]
     found = (
         calls.with_columns(tail=tail, head=head, op=head.str.splitn(":", 2).struct["field_0"])
-        .join(prefixes.select("prefix", "process"), on="prefix", maintain_order="left")
         .group_by("source", "process", "segment", "op", "tail", maintain_order=True)
         .agg(pl.col("line_no").first(), pl.col("head").last(), last_line=pl.col("line_no").last(), lines=pl.len())
         .join(prefixes.unique("process"), on="process")

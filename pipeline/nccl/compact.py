@@ -24,7 +24,7 @@ def _smaller(kind: str, frame: pl.DataFrame, facts: Facts) -> pl.DataFrame:
         key = [name for name in frame.columns if name not in ("lines", "clean")]
         sums = [name for name in ("lines", "clean") if name in frame.columns]
         return frame.group_by(key, maintain_order=True).agg(pl.col(sums).sum()).select(frame.columns)
-    if kind in ("tuning", "env"):
+    if kind in ("tuning", "env", "device"):
         key = [name for name in frame.columns if name not in ("lines", "line_no")]
         summed = frame.group_by(key, maintain_order=True).agg(pl.col("lines").sum(), pl.col("line_no").min())
         return summed.select(frame.columns)

@@ -15,7 +15,7 @@ import re
 
 import polars as pl
 
-from pipeline.nccl.facts import Notes
+from pipeline.nccl.facts import SCHEMAS, Notes
 from pipeline.nccl.messages import Message
 
 WORD = "NET/"
@@ -30,53 +30,70 @@ _MERGED = r"\[(?P<number>\d{1,4})\]=\{(?P<parts>[^{}]+)\}"
 _PART = re.compile(r"\[\d{1,4}\] (?P<name>[\w.-]+):(?P<port>\d{1,3})/(?P<layer>IB|RoCE)")
 _IB = r"\[(?P<ib>\d{1,4})\](?P<ib_name>[\w.-]+):(?P<port>\d{1,3})/(?P<layer>IB|RoCE)(?P<sharp>/SHARP)?(?= |;|\Z)"
 _SOCKET = r"\[(?P<socket>\d{1,4})\](?P<socket_name>[\w.@-]+):(?P<address>[^\s<>]+)<\d+>"
-_Device = tuple[int | str | None, str | None, str | None, str | None]  # number, name, port, layer
-_NONE: _Device = (None, None, None, None)
+_Device = tuple[str, int | None, str | None, str | None, str | None]  # network, number, name, port, layer
 _DEVICE = re.compile(f"{_MERGED}|{_IB}|{_SOCKET}")
 
 
 def read_devices(message: Message, line_no: int, notes: Notes) -> bool:
-    """A list of devices, or that there is none. The last one of a text that was cut is left out."""
-    if provider := _PROVIDER.match(message.text):
-        for number in range(int(provider["count"])) if provider["count"] else (None,):
-            _add(notes, line_no, message, "OFI", (number, provider["name"], None, None))
-        return True
-    found = _USING.match(message.text)
+    """A list of devices, or that there is none."""
+    devices = devices_of(message.text, is_cut=message.is_cut)
+    for device in devices or ():
+        notes.add("device", line_no, message.host, message.pid, *device, 1)
+    return devices is not None
+
+
+def read_lists(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+    """Whole columns of lines (`source`, `line_no`, `prefix`, `text`); returns those that tell nothing."""
+    is_list = rows["text"].str.contains(TELLING)
+    lists, others = rows.filter(is_list), rows.filter(~is_list)
+    told = {text: devices_of(text, is_cut=False) for text in lists["text"].unique()}
+    devices = pl.DataFrame(
+        [(text, *device) for text, found in told.items() for device in found or ()],
+        schema={"text": pl.String, **dict(list(SCHEMAS["device"].items())[4:-1])},
+        orient="row",
+    )
+    alike = lists.group_by("source", "prefix", "text").agg(pl.col("line_no").min(), lines=pl.len())
+    notes.add_frame(
+        "device", alike.join(prefixes.select("prefix", "host", "pid"), on="prefix").join(devices, on="text")
+    )
+    return pl.concat(
+        [others, lists.filter(pl.col("text").is_in([text for text, found in told.items() if found is None]))]
+    )
+
+
+def devices_of(text: str, *, is_cut: bool) -> list[_Device] | None:
+    """What a list says; None for another text. The last device of a text that was cut is left out."""
+    if provider := _PROVIDER.match(text):
+        numbers = range(int(provider["count"])) if provider["count"] else (None,)
+        return [("OFI", number, provider["name"], None, None) for number in numbers]
+    found = _USING.match(text)
     if found is None:
-        return False
+        return None
     network = found["network"]
+    none: list[_Device] = [(network, None, None, None, None)]
     if found["none"]:
-        _add(notes, line_no, message, network, _NONE)
-        return True
+        return none
     # "[RO]" alone: no device. What follows the semicolon is the interface of the bootstrap.
     listed = found["devices"].split(";", 1)[0]
-    is_whole = not message.is_cut and (network == "Socket" or ";" in found["devices"])
-    devices = list(_DEVICE.finditer(listed))
+    is_whole = not is_cut and (network == "Socket" or ";" in found["devices"])
+    devices: list[_Device] = [(network, *_told(device)) for device in _DEVICE.finditer(listed)]
     if not devices and is_whole:
-        _add(notes, line_no, message, network, _NONE)
-    for device in devices if is_whole else devices[:-1]:
-        _add(notes, line_no, message, network, _told(device))
-    return True
+        return none
+    return devices if is_whole else devices[:-1]
 
 
-def _told(device: re.Match[str]) -> _Device:
+def _told(device: re.Match[str]) -> tuple[int, str, str | None, str]:
     """Number, name, ports and link layer of one device."""
     if device["number"]:
         parts = list(_PART.finditer(device["parts"]))
         layers = sorted({part["layer"] for part in parts})
         return (
-            device["number"], "+".join(part["name"] for part in parts) or device["parts"][:80],
+            int(device["number"]), "+".join(part["name"] for part in parts) or device["parts"][:80],
             "+".join(part["port"] for part in parts) or None, "+".join(layers) or "RoCE",
         )  # fmt: skip
     if device["ib"]:
-        return device["ib"], device["ib_name"], device["port"], f"{device['layer']}{device['sharp'] or ''}"
-    return device["socket"], device["socket_name"], device["address"], "Ethernet"
-
-
-def _add(notes: Notes, line_no: int, message: Message, network: str, device: _Device) -> None:
-    number, name, port, layer = device
-    place = None if number is None else int(number)
-    notes.count("device", line_no, message.host, message.pid, network, place, name, port, layer)
+        return int(device["ib"]), device["ib_name"], device["port"], f"{device['layer']}{device['sharp'] or ''}"
+    return int(device["socket"]), device["socket_name"], device["address"], "Ethernet"
 
 
 def device_rows(devices: pl.DataFrame) -> pl.DataFrame:

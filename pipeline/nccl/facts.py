@@ -8,57 +8,57 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 _I, _S, _F = pl.Int64, pl.String, pl.Float64
-_THREAD = {"line_no": _I, "host": _S, "pid": _I, "tid": _I}
+_THREAD: dict[str, Any] = {"line_no": _I, "host": _S, "pid": _I, "tid": _I}
 PARTS = ("kernels", "alloc", "bootstrap", "allgathers", "topo", "graphs", "connections", "rest")
 """Parts of the initialisation time, as NCCL names them (src/init.cc, "Init timings")."""
 
-SCHEMAS: Mapping[str, pl.Schema] = {
-    name: pl.Schema({"source": _I, **columns})
-    for name, columns in {
-        # host:pid as printed; how often at the beginning of a line, where nothing can be glued to it
-        "process": {"host": _S, "pid": _I, "lines": _I, "clean": _I},
-        "version": {"line_no": _I, "flavour": _S, "version": _S},
-        "init": _THREAD | {
-            "state": _S, "api": _S, "comm": _S, "rank": _I, "nranks": _I, "cuda_dev": _I, "nvml_dev": _I,
-            "bus_id": _S, "comm_hash": _S, "parent": _S, "split_count": _I, "color": _I,
-        },
-        "timing": _THREAD | {"rank": _I, "nranks": _I, "total": _F, **dict.fromkeys(PARTS, _F)},
-        "shape": _THREAD | {"comm": _S, "rank": _I, "nranks": _I, "nnodes": _I},
-        "ring": _THREAD | {"channels": _I, "order": _S},
-        "channels": _THREAD | {"coll": _I, "collnet": _I, "nvls": _I, "p2p": _I, "per_peer": _I},
-        "network": _THREAD | {"network": _S},
-        "link": _THREAD | {
-            "comm": _S, "rank_from": _I, "rank_to": _I, "direction": _S, "transport": _S, "device": _S, "lines": _I,
-        },
-        "graph": _THREAD | {"text": _S, "is_cut": pl.Boolean},
-        "device": {
-            "line_no": _I, "host": _S, "pid": _I, "network": _S, "number": _I, "name": _S, "port": _S, "layer": _S,
-            "lines": _I,
-        },
-        "tuning": {"line_no": _I, "op": _S, "size": _I, "algorithm": _S, "protocol": _S, "channels": _S, "lines": _I},
-        "coll": {
-            "line_no": _I, "host": _S, "pid": _I, "comm": _S, "op": _S, "datatype": _I, "count": _I, "redop": _I,
-            "root": _I, "nranks": _I, "lines": _I, "last_op": _I, "last_line": _I,
-        },
-        "warn": {"line_no": _I, "host": _S, "pid": _I, "text": _S, "lines": _I},
-        "env": {"line_no": _I, "name": _S, "value": _S, "lines": _I},
-        "bench_row": {
-            "line_no": _I, "size": _I, "count": _I, "datatype": _S, "reduction": _S, "rest": _S, "is_torn": pl.Boolean,
-        },
-        "bench_rest": {"line_no": _I, "rest": _S},
-        "bench_mark": {"line_no": _I, "mark": _S, "value": _S},
-        "watchdog": {
-            "line_no": _I, "kind": _S, "rank": _I, "printed_rank": _I, "op": _S, "seq": _I, "numel_in": _I,
-            "numel_out": _I, "timeout_ms": _I, "ran_for_ms": _I, "group": _S, "enqueued": _I, "completed": _I,
-            "stamp": _S, "text": _S,
-        },
-        "tally": {"name": _S, "lines": _I},
-    }.items()
+_COLUMNS: Mapping[str, Mapping[str, Any]] = {
+    # host:pid as printed; how often at the beginning of a line, where nothing can be glued to it
+    "process": {"host": _S, "pid": _I, "lines": _I, "clean": _I},
+    "version": {"line_no": _I, "flavour": _S, "version": _S},
+    "init": _THREAD | {
+        "state": _S, "api": _S, "comm": _S, "rank": _I, "nranks": _I, "cuda_dev": _I, "nvml_dev": _I,
+        "bus_id": _S, "comm_hash": _S, "parent": _S, "split_count": _I, "color": _I,
+    },
+    "timing": _THREAD | {"rank": _I, "nranks": _I, "total": _F, **dict.fromkeys(PARTS, _F)},
+    "shape": _THREAD | {"comm": _S, "rank": _I, "nranks": _I, "nnodes": _I},
+    "ring": _THREAD | {"channels": _I, "order": _S},
+    "channels": _THREAD | {"coll": _I, "collnet": _I, "nvls": _I, "p2p": _I, "per_peer": _I},
+    "network": _THREAD | {"network": _S},
+    "link": _THREAD | {
+        "comm": _S, "rank_from": _I, "rank_to": _I, "direction": _S, "transport": _S, "device": _S, "lines": _I,
+    },
+    # of_ranks: an edge only of a communicator of that size
+    "graph": _THREAD | {"graph": _S, "rank_from": _I, "rank_to": _I, "of_ranks": _I, "channels": pl.List(_I)},
+    "device": {
+        "line_no": _I, "host": _S, "pid": _I, "network": _S, "number": _I, "name": _S, "port": _S, "layer": _S,
+        "lines": _I,
+    },
+    "tuning": {"line_no": _I, "op": _S, "size": _I, "algorithm": _S, "protocol": _S, "channels": _S, "lines": _I},
+    "coll": {
+        "line_no": _I, "host": _S, "pid": _I, "comm": _S, "op": _S, "datatype": _I, "count": _I, "redop": _I,
+        "root": _I, "nranks": _I, "lines": _I, "last_op": _I, "last_line": _I,
+    },
+    "warn": {"line_no": _I, "host": _S, "pid": _I, "text": _S, "lines": _I},
+    "env": {"line_no": _I, "name": _S, "value": _S, "lines": _I},
+    "bench_row": {
+        "line_no": _I, "size": _I, "count": _I, "datatype": _S, "reduction": _S, "rest": _S, "is_torn": pl.Boolean,
+    },
+    "bench_rest": {"line_no": _I, "rest": _S},
+    "bench_mark": {"line_no": _I, "mark": _S, "value": _S},
+    "watchdog": {
+        "line_no": _I, "kind": _S, "rank": _I, "printed_rank": _I, "op": _S, "seq": _I, "numel_in": _I,
+        "numel_out": _I, "timeout_ms": _I, "ran_for_ms": _I, "group": _S, "enqueued": _I, "completed": _I,
+        "stamp": _S, "text": _S,
+    },
+    "tally": {"name": _S, "lines": _I},
 }  # fmt: skip
+SCHEMAS: Mapping[str, pl.Schema] = {kind: pl.Schema({"source": _I, **columns}) for kind, columns in _COLUMNS.items()}
 
 
 _EMPTY = {kind: pl.DataFrame(schema=schema) for kind, schema in SCHEMAS.items()}

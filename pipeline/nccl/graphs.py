@@ -26,6 +26,14 @@ _PATH = (
 )
 _OWNER = r" comm 0x[0-9a-f]+ nRanks [0-9]+ busId [0-9a-f]+$"  # RCCL's
 _PATH_TEXT, _OWNER_TEXT = re.compile(_PATH), re.compile(_OWNER)
+LINES = pl.Schema(
+    {
+        "source": pl.Int64, "line_no": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64,
+        "text": pl.String, "is_cut": pl.Boolean, "thread": pl.UInt32, "segment": pl.Int64,
+    }
+)  # fmt: skip
+"""Lines that tell of a ring or of trees. `is_cut`: the last number may be half of one. Lines of one communicator have
+the same `thread` and `segment`."""
 _LONGEST = 900
 """A text this long, which with its prefix fills NCCL's buffer, may have been cut in the middle of a number."""
 
@@ -35,108 +43,116 @@ _BRANCH = r"\[\d+\] -?\d+(?:/-?\d+/-?\d+)?->\d+->-?\d+(?:/-?\d+/-?\d+)?"
 _CHILDREN_FIRST = r"^\[(\d+)\] -?\d+/-?\d+/-?\d+->(\d+)->(-?\d+)$"
 _PARENT_FIRST = r"^\[(\d+)\] (-?\d+)->(\d+)->-?\d+/-?\d+/-?\d+$"
 _KEY = ["source", "comm_index", "graph", "rank_from", "rank_to"]
+_EDGE = ["graph", "rank_from", "rank_to", "of_ranks"]
+_ANY_SIZE = pl.lit(None, pl.Int64)
 
 
-def read_graph(message: Message, line_no: int, notes: Notes) -> bool:
-    """Keep a line that tells of a ring or of trees; `is_cut`: its last number may be half of one."""
+def read_graph(message: Message) -> tuple[str, bool] | None:
+    """`text` and `is_cut` of a line that tells of a ring or of trees."""
     text, has_owner = _OWNER_TEXT.subn("", message.text)
     if _PATH_TEXT.match(text) is None:
-        return False
-    is_cut = message.is_cut or (len(text) >= _LONGEST and not has_owner)
-    notes.add("graph", line_no, message.host, message.pid, message.tid, text, is_cut)
-    return True
+        return None
+    return text, message.is_cut or (len(text) >= _LONGEST and not has_owner)
 
 
 def read_graphs(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """Whole columns of such lines (`source`, `line_no`, `prefix`, `text`); returns those that tell nothing."""
+    """Whole columns of such lines; returns those that tell nothing.
+
+    Args:
+        rows: `source`, `line_no`, `prefix`, `text`, `thread`, `segment`.
+        prefixes: `prefix`, `host`, `pid`, `tid`.
+    """
     has_owner = rows["text"].str.contains(_OWNER)
     rows = rows.with_columns(
         pl.col("text").str.replace(_OWNER, ""), is_cut=~has_owner & (pl.col("text").str.len_chars() >= _LONGEST)
     )
     is_told = pl.col("text").str.contains(_PATH)
     told = rows.filter(is_told).join(prefixes.select("prefix", "host", "pid", "tid"), on="prefix")
-    notes.add_frame("graph", told)
+    add_edges(told.select(LINES.names()), notes)
     return rows.filter(~is_told)
 
 
-def graph_rows(lines: pl.DataFrame, init: pl.DataFrame, ranks: pl.DataFrame) -> pl.DataFrame:
-    """The fold: rows of `nccl_graphs` by `source`, one per edge; lines of no known communicator are left out.
+def add_edges(lines: pl.DataFrame, notes: Notes) -> None:
+    """LINES to `graph` facts: what they say of who sends to whom, the channels of each pair together."""
+    texts = lines.select("text", "is_cut").unique()
+    edges = pl.concat([_of_rings(texts), _of_places(texts), _of_trees(texts)])
+    found = lines.join(edges, on=["text", "is_cut"]).group_by("source", "thread", "segment", *_EDGE).agg(
+        pl.col("host", "pid", "tid").first(), pl.col("line_no").min(), channels="channel"
+    )  # fmt: skip
+    notes.add_frame("graph", found)
+
+
+def graph_rows(edges: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """The fold: rows of `nccl_graphs` by `source`, one per edge; edges of no known communicator are left out.
 
     Args:
-        lines: `graph` facts. init: `init` facts.
-        ranks: rows of `nccl_ranks`: which communicator an address meant from which line on.
+        edges: `graph` facts. events: see `communicators.Communicators`.
     """
-    owned = _with_communicator(lines.unique(["source", "line_no"], keep="first"), init, ranks)
-    edges = pl.concat([_of_rings(owned), _of_places(owned), _of_trees(owned)])
+    owned = _with_communicator(edges, events)
     in_range = (pl.col("rank_from") < pl.col("nranks")) & (pl.col("rank_to") < pl.col("nranks"))
+    is_known = pl.col("of_ranks").is_null() | (pl.col("of_ranks") == pl.col("nranks"))
     return (
-        edges.filter(in_range & (pl.col("rank_from") != pl.col("rank_to")))
+        owned.filter(in_range & is_known)
         .group_by(_KEY)
-        .agg(pl.col("channel").unique().sort(), pl.col("line_no").min())
+        .agg(pl.col("channels").explode().unique().sort(), pl.col("line_no").min())
         .with_columns(
-            num_graph_channels=pl.col("channel").list.len().cast(pl.Int64),
-            graph_channels=pl.col("channel").cast(pl.List(pl.String)).list.join(","),
+            num_graph_channels=pl.col("channels").list.len().cast(pl.Int64),
+            graph_channels=pl.col("channels").cast(pl.List(pl.String)).list.join(","),
         )
-        .drop("channel")
+        .drop("channels")
         .sort("line_no", *_KEY)
     )
 
 
-def _with_communicator(lines: pl.DataFrame, init: pl.DataFrame, ranks: pl.DataFrame) -> pl.DataFrame:
+def _with_communicator(edges: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """`comm_index` and `nranks` of the communicator that the thread is bringing up at each line.
 
     The lines stand before Init COMPLETE of the same thread. Where that is missing, the communicator that the thread
     has begun is meant.
     """
-    thread = ["source", "host", "pid", "tid"]
-    told = init.select("line_no", *thread, "comm", "state").sort("line_no")
-    ready = told.filter(pl.col("state") == "complete").drop("state")
-    begun = told.filter(pl.col("state") == "started").drop("state").rename({"comm": "begun"})
+    thread, told = ["source", "host", "pid", "tid"], ["comm_index", "nranks"]
+    ready = events.filter("is_ready").select("line_no", *thread, *told)
+    begun = events.filter(~pl.col("is_ready")).select("line_no", *thread, pl.col(told).name.prefix("begun_"))
     placed = (
-        lines.sort("line_no")
+        edges.sort("line_no")
         .join_asof(ready, on="line_no", by=thread, strategy="forward", check_sortedness=False)
         .join_asof(begun, on="line_no", by=thread, strategy="backward", check_sortedness=False)
-        .with_columns(comm_pointer=pl.coalesce("comm", "begun"))
     )
-    # An address is used again: of several ranks that had it, the one that the line is nearest to.
-    owners = ranks.select("source", "line_no", "host", "pid", "comm_pointer", "comm_index", "nranks").sort("line_no")
-    by = ["source", "host", "pid", "comm_pointer"]
-    before = placed.join_asof(owners, on="line_no", by=by, strategy="backward", check_sortedness=False)
-    after = placed.join_asof(owners, on="line_no", by=by, strategy="forward", check_sortedness=False)
-    # With Init START the rank's row stands before the line; without, it is its COMPLETE line, behind.
-    has_start = before["begun"].is_not_null()
-    columns = ["comm_index", "nranks"]
-    chosen = before.with_columns(pl.when(has_start).then(before[name]).otherwise(after[name]) for name in columns)
-    return chosen.drop_nulls(columns).select("source", "line_no", "text", "is_cut", *columns)
+    chosen = placed.with_columns(pl.coalesce(name, f"begun_{name}").alias(name) for name in told)
+    return chosen.drop_nulls("comm_index")
 
 
-def _of_rings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Edges between neighbours of a printed order; it is closed only when it is whole."""
+def _of_rings(texts: pl.DataFrame) -> pl.DataFrame:
+    """Edges between neighbours of a printed order.
+
+    Only when it is whole is it closed and its last number no half of one: `of_ranks` is how many ranks the
+    communicator has then.
+    """
     rings = (
-        lines.with_columns(found=pl.col("text").str.extract_groups(_RING))
+        texts.with_columns(found=pl.col("text").str.extract_groups(_RING))
         .unnest("found")
         .drop_nulls("2")
         .with_columns(
             channel=pl.col("1").cast(pl.Int64, strict=False),
             order=pl.col("2").str.extract_all(r"\d+").cast(pl.List(pl.Int64), strict=False),
         )
-    )
-    is_whole = pl.col("order").list.unique().list.len() == pl.col("nranks")
-    known = pl.when(is_whole).then("order").otherwise(pl.col("order").list.head(pl.col("order").list.len() - 1))
-    paired = rings.with_columns(order=known).with_columns(
-        rank_to=pl.concat_list(
-            pl.col("order").list.slice(1),
-            pl.when(is_whole).then(pl.col("order").list.first()).otherwise(pl.lit(None, pl.Int64)),
+        .with_columns(
+            rank_to=pl.concat_list(pl.col("order").list.slice(1), pl.col("order").list.first()),
+            place=pl.int_ranges(pl.col("order").list.len()),
+            num_ranks=pl.col("order").list.len(),
+            of_ranks=pl.col("order").list.unique().list.len().cast(pl.Int64),
         )
+        .explode("order", "rank_to", "place", empty_as_null=False)
     )
-    edges = paired.filter(pl.col("order").list.len() == pl.col("rank_to").list.len()).explode("order", "rank_to")
-    return _edges(edges, "ring", rank_from="order", rank_to="rank_to")
+    is_sure = pl.col("place") + 2 < pl.col("num_ranks")
+    edges = rings.with_columns(of_ranks=pl.when(~is_sure).then("of_ranks"))
+    return _edges(edges, "ring", rank_from="order", rank_to="rank_to", of_ranks=pl.col("of_ranks"))
 
 
-def _of_places(lines: pl.DataFrame) -> pl.DataFrame:
+def _of_places(texts: pl.DataFrame) -> pl.DataFrame:
     """Edges from a rank to the next one of its rings."""
     found = (
-        lines.filter(~pl.col("is_cut"))
+        texts.filter(~pl.col("is_cut"))
         .with_columns(found=pl.col("text").str.extract_groups(_PLACE))
         .unnest("found")
         .drop_nulls("3")
@@ -145,10 +161,10 @@ def _of_places(lines: pl.DataFrame) -> pl.DataFrame:
     return _edges(found.rename({"1": "channel"}), "ring", rank_from="3", rank_to="4")
 
 
-def _of_trees(lines: pl.DataFrame) -> pl.DataFrame:
+def _of_trees(texts: pl.DataFrame) -> pl.DataFrame:
     """Edges from a rank to its parent."""
     branches = (
-        lines.filter(pl.col("text").str.starts_with("Trees "))
+        texts.filter(pl.col("text").str.starts_with("Trees "))
         .with_columns(branch=pl.col("text").str.extract_all(_BRANCH))
         .with_columns(
             branch=pl.when(pl.col("is_cut") & pl.col("text").str.ends_with(pl.col("branch").list.last()))
@@ -157,25 +173,29 @@ def _of_trees(lines: pl.DataFrame) -> pl.DataFrame:
         )
         .explode("branch", empty_as_null=False, keep_nulls=False)
     )
-    numbers = branches.with_columns(
-        up=pl.col("branch").str.extract_groups(_CHILDREN_FIRST), down=pl.col("branch").str.extract_groups(_PARENT_FIRST)
-    ).with_columns(
-        channel=pl.coalesce(pl.col("up").struct.field("1"), pl.col("down").struct.field("1")).cast(
-            pl.Int64, strict=False
-        ),
-        child=pl.coalesce(pl.col("up").struct.field("2"), pl.col("down").struct.field("3")).cast(
-            pl.Int64, strict=False
-        ),
-        parent=pl.coalesce(pl.col("up").struct.field("3"), pl.col("down").struct.field("2")).cast(
-            pl.Int64, strict=False
-        ),
+    up, down = pl.col("up").struct, pl.col("down").struct  # from child to parent, as printed from either side
+    numbers = (
+        branches.select(pl.col("branch").unique())
+        .with_columns(
+            up=pl.col("branch").str.extract_groups(_CHILDREN_FIRST),
+            down=pl.col("branch").str.extract_groups(_PARENT_FIRST),
+        )
+        .select(
+            "branch",
+            channel=pl.coalesce(up["1"], down["1"]).cast(pl.Int64, strict=False),
+            child=pl.coalesce(up["2"], down["3"]).cast(pl.Int64, strict=False),
+            parent=pl.coalesce(up["3"], down["2"]).cast(pl.Int64, strict=False),
+        )
     )
-    return _edges(numbers, "tree", rank_from="child", rank_to="parent")
+    return _edges(branches.join(numbers, on="branch"), "tree", rank_from="child", rank_to="parent")
 
 
-def _edges(found: pl.DataFrame, graph: str, *, rank_from: str, rank_to: str) -> pl.DataFrame:
-    return found.select(
-        "source", "line_no", "comm_index", "nranks", "channel",
-        pl.col(rank_from).cast(pl.Int64).alias("rank_from"), pl.col(rank_to).cast(pl.Int64).alias("rank_to"),
-        graph=pl.lit(graph),
-    ).filter(pl.col("channel").is_not_null() & (pl.col("rank_from") >= 0) & (pl.col("rank_to") >= 0))  # fmt: skip
+def _edges(
+    found: pl.DataFrame, graph: str, *, rank_from: str, rank_to: str, of_ranks: pl.Expr = _ANY_SIZE
+) -> pl.DataFrame:
+    told = found.select(
+        "text", "is_cut", "channel", pl.col(rank_from).cast(pl.Int64).alias("rank_from"),
+        pl.col(rank_to).cast(pl.Int64).alias("rank_to"), of_ranks=of_ranks, graph=pl.lit(graph),
+    )  # fmt: skip
+    is_edge = (pl.col("rank_from") >= 0) & (pl.col("rank_to") >= 0) & (pl.col("rank_from") != pl.col("rank_to"))
+    return told.filter(pl.col("channel").is_not_null() & is_edge)

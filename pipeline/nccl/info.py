@@ -35,6 +35,8 @@ _OF_INIT = {
 }  # fmt: skip
 _GRAPHS = "|".join(re.escape(word) for word in graphs.WORDS)
 _HANGS = "|".join(watchdog.LITERALS)
+_REST = "|".join((collectives.WORD, tuning.CHOICE, transports.CHANNEL, _GRAPHS, devices.WORD, _FEW))
+"""What lines other than links hold that tell something."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Info:
     """Regular INFO lines.
 
     Attributes:
-        rows: `at` (index in the block), `part`, `source`, `line_no`, `prefix` (index into `prefixes`), `text`.
+        rows: `at` (index in the block), `source`, `line_no`, `prefix` (index into `prefixes`), `text`.
         prefixes: `prefix`, `host`, `pid`, `tid`, `dev`, `is_first`, and dense numbers of its `thread` and `process`.
         odd: indices of the other lines, in order.
     """
@@ -56,7 +58,7 @@ class Info:
         """`at`: the lines of the block that hold NCCL."""
         lines = block.text.gather(at)
         is_short = lines.str.len_bytes() <= _MAX_LINE_BYTES
-        if lines.str.contains("\x1b", literal=True).any():
+        if block.has_escapes and lines.str.contains("\x1b", literal=True).any():
             lines = lines.str.replace_all(ESCAPES, "")
         pieces = lines.str.splitn(_MARK, 2).struct
         text = pieces["field_1"].str.strip_chars_end(BLANKS)
@@ -67,7 +69,6 @@ class Info:
         rows = pl.DataFrame({"at": at, "prefix": prefix, "text": text}).filter(is_regular)
         places = rows["at"].to_numpy()
         rows = rows.with_columns(
-            part=pl.Series(block.part[places], dtype=pl.Int64),
             source=pl.Series(block.source[places], dtype=pl.Int64),
             line_no=pl.Series(block.line_no[places], dtype=pl.Int64),
         )
@@ -76,54 +77,61 @@ class Info:
 
 def _prefixes(text: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
     """The distinct regular prefixes, and the index of each line's; NULL for another one."""
-    names = text.unique().drop_nulls()
-    codes = text.cast(pl.Enum(names)).to_physical().cast(pl.UInt32)
+    names, codes = _coded(text)
     parts = pl.DataFrame({"name": names}).with_row_index("prefix").with_columns(
         pl.col("name").str.extract_groups(_PREFIX).struct.rename_fields(["lead", "host", "pid", "tid", "dev"])
     ).unnest("name")  # fmt: skip
     lead = pl.col("lead")
     may_hold_row = (lead.str.len_chars() > LEAD_CHARS) & (lead.str.contains(bench.ROW) | lead.str.contains(bench.REST))
     is_regular = pl.col("host").is_not_null() & ~lead.str.contains(HEAD) & ~may_hold_row
-    parts = parts.filter(is_regular).with_columns(
-        pl.col("pid", "tid", "dev").cast(pl.Int64), is_first=lead.str.contains(r"(?:^|[ >:\t)\]])$")
-    )
+    parts = parts.filter(is_regular)
+    _, process = _coded(parts.select(pl.concat_str("host", "pid", separator=":")).to_series())
+    _, thread = _coded(parts.select(pl.concat_str("host", "pid", "tid", separator=":")).to_series())
     parts = parts.with_columns(
-        thread=pl.struct("host", "pid", "tid").rank("dense"), process=pl.struct("host", "pid").rank("dense")
-    )
+        pl.col("pid", "tid", "dev").cast(pl.Int64), is_first=lead.str.contains(r"(?:^|[ >:\t)\]])$"),
+        process=process, thread=thread,
+    )  # fmt: skip
     known = np.zeros(len(names) + 1, dtype=bool)
     known[parts["prefix"].to_numpy()] = True
     is_known = pl.Series(known[codes.fill_null(len(names)).to_numpy()])
     return parts.drop("lead"), pl.select(pl.when(is_known).then(codes)).to_series()
 
 
+def _coded(text: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The distinct values, and the index of each line's among them; NULL for none."""
+    names = text.unique().drop_nulls()
+    return names, text.cast(pl.Enum(names)).to_physical().cast(pl.UInt32)
+
+
 def read_info(info: Info, reader: LineReader) -> None:
     """Everything that regular INFO lines say. The odd lines of the block have been read by then."""
-    notes, other = reader.notes, info.rows
-    if other.is_empty():
+    notes = reader.notes
+    if info.rows.is_empty():
         return
     _count_processes(info, notes)
+    other, links = _divided(info.rows, transports.VIA)
+    mute, other = _divided(other, _REST)
     kinds = []
-    for pattern in (transports.VIA, collectives.WORD, tuning.CHOICE, transports.CHANNEL, _GRAPHS, devices.WORD):
+    for pattern in (collectives.WORD, tuning.CHOICE, transports.CHANNEL, _GRAPHS, devices.WORD):
         other, held = _divided(other, pattern)
         kinds.append(held)
-    links, calls, choices, rings, paths, network = kinds
-    mute, few = _divided(other, _FEW)
-    silent, lists = _divided(network, devices.TELLING)
+    calls, choices, rings, paths, network = kinds
     # What tells nothing is counted.
-    counts = [_counted(rows) for rows in (mute, silent, _read_few(few, lists, info, reader))]
-    if not rings.is_empty():
-        of_none = graphs.read_graphs(rings, info.prefixes, notes)
-        of_none = transports.read_rings(rings, info.prefixes, notes).join(of_none, on="at", how="semi")
-        counts.append(_counted(of_none))
-    if not paths.is_empty():
-        counts.append(_counted(graphs.read_graphs(paths, info.prefixes, notes)))
+    silent, ends = _read_few(other, info, reader)
+    silent += [mute, devices.read_lists(network, info.prefixes, notes)]
     if not choices.is_empty():
-        counts.append(_counted(tuning.read_choices(choices, notes)))
-    ends = _Ends(info.prefixes, reader.inits)
+        silent.append(tuning.read_choices(choices, notes))
+    if not rings.is_empty():
+        rings = ends.divide(rings, "thread")
+        of_none = graphs.read_graphs(rings, info.prefixes, notes)
+        silent.append(transports.read_rings(rings, info.prefixes, notes).join(of_none, on="at", how="semi"))
+    if not paths.is_empty():
+        silent.append(graphs.read_graphs(ends.divide(paths, "thread"), info.prefixes, notes))
+    if not calls.is_empty():
+        silent.append(collectives.read_calls(ends.divide(calls, "process"), info.prefixes, notes))
+    counts = [rows.select("source", lines=pl.lit(1, pl.UInt32)) for rows in silent]
     if not links.is_empty():
         counts.append(transports.read_links(ends.divide(links, "thread"), info.prefixes, notes))
-    if not calls.is_empty():
-        counts.append(_counted(collectives.read_calls(ends.divide(calls, "process"), info.prefixes, notes)))
     _tally(pl.concat(counts), "other", notes)
 
 
@@ -135,13 +143,9 @@ def _divided(rows: pl.DataFrame, pattern: str) -> tuple[pl.DataFrame, pl.DataFra
     return rows.filter(~holds), rows.filter(holds)
 
 
-def _counted(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.group_by("source").agg(lines=pl.len())
-
-
 def _count_processes(info: Info, notes: Notes) -> None:
-    _tally(_counted(info.rows), "lines", notes)
     counted = info.rows.group_by("source", "prefix").agg(lines=pl.len()).join(info.prefixes, on="prefix")
+    _tally(counted, "lines", notes)
     clean = pl.col("lines").filter("is_first").sum()
     notes.add_frame("process", counted.group_by("source", "host", "pid").agg(pl.col("lines").sum(), clean=clean))
 
@@ -150,21 +154,21 @@ def _tally(lines: pl.DataFrame, name: str, notes: Notes) -> None:
     notes.add_frame("tally", lines.group_by("source").agg(pl.col("lines").sum(), name=pl.lit(name)))
 
 
-def _read_few(few: pl.DataFrame, lists: pl.DataFrame, info: Info, reader: LineReader) -> pl.DataFrame:
-    """Lines of the kinds that are few, and `lists` of devices; returns those that tell nothing."""
-    mute = []
+def _read_few(few: pl.DataFrame, info: Info, reader: LineReader) -> tuple[list[pl.DataFrame], _Ends]:
+    """Lines of the kinds that are few; returns those that tell nothing, and where communicators begin and end."""
+    mute, begun = [], [pl.DataFrame(reader.inits, schema=_INITS, orient="row")]
     for words, kind in _OF_INIT.items():
         few, rows = _divided(few, words)
         if not rows.is_empty():
             told = init.read_columns(kind, rows, info.prefixes, reader.notes)
             mute.append(rows.join(told, on="at", how="anti"))
             if kind == "init":
-                reader.inits += told.select("at", "host", "pid", "tid").iter_rows()
+                begun.append(told.select(_INITS.names()).cast(_INITS))
     few, settings = _divided(few, SETTING)
     for source, text, line_no, lines in _alike(settings).iter_rows():
         if not read_setting(text, line_no, reader.notes.at(source), lines=lines):
             mute.append(settings.filter((pl.col("source") == source) & (pl.col("text") == text)))
-    return pl.concat([*mute, _read_singly(pl.concat([few, lists]), info.prefixes, reader)])
+    return [*mute, _read_singly(few, info.prefixes, reader)], _Ends(info.prefixes, pl.concat(begun))
 
 
 def _alike(rows: pl.DataFrame) -> pl.DataFrame:
@@ -184,25 +188,31 @@ def _read_singly(rows: pl.DataFrame, prefixes: pl.DataFrame, reader: LineReader)
     return rows.filter(pl.Series(is_mute, dtype=pl.Boolean))
 
 
+_INITS = pl.Schema({"at": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64})
+
+
 class _Ends:
     """Where communicators begin and end, by thread and by process."""
 
-    def __init__(self, prefixes: pl.DataFrame, inits: list[tuple[int, str, int, int]]) -> None:
-        self._prefixes = prefixes
-        self._inits = pl.DataFrame(
-            inits, schema={"at": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64}, orient="row"
-        )
+    def __init__(self, prefixes: pl.DataFrame, inits: pl.DataFrame) -> None:
+        """`inits`: the lines with which they do, as _INITS."""
+        self._prefixes, self._inits = prefixes, inits
 
     def divide(self, rows: pl.DataFrame, who: str) -> pl.DataFrame:
-        """`rows` with `segment`: how many such lines the thread or the process has before."""
+        """`rows` with the number of their thread or process (`who`) and `segment`: no communicator of it begins or
+        ends between lines of one segment."""
         names = ["host", "pid", "tid"] if who == "thread" else ["host", "pid"]
-        known = self._prefixes.unique(who)
-        ends = self._inits.join(known.select(*names, who), on=names).sort("at").select(
-            "at", who, segment=pl.int_range(1, pl.len() + 1).over(who)
-        )  # fmt: skip
-        if ends.is_empty():
-            return rows.with_columns(segment=pl.lit(0))
-        owners = dict(self._prefixes.select("prefix", who).iter_rows())
-        return rows.with_columns(pl.col("prefix").replace_strict(owners, return_dtype=pl.UInt32).alias(who)).join_asof(
-            ends.cast({who: pl.UInt32}), on="at", by=who, check_sortedness=False
-        ).drop(who)  # fmt: skip
+        ends = self._inits.join(self._prefixes.select(*names, who).unique(), on=names)
+        prefix = self._prefixes["prefix"].to_numpy()
+        of_prefix = np.zeros(prefix.max(initial=0) + 1, dtype=np.int64)
+        of_prefix[prefix] = self._prefixes[who].to_numpy()
+        owner = of_prefix[rows["prefix"].to_numpy()]
+        marks = np.sort(_place(ends[who].to_numpy(), ends["at"].to_numpy()))
+        segment = np.searchsorted(marks, _place(owner, rows["at"].to_numpy()))
+        return rows.with_columns(pl.Series(who, owner, dtype=pl.UInt32), segment=pl.Series(segment, dtype=pl.Int64))
+
+
+def _place(owner: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Lines in the order of their owners, one number each; a block has far fewer lines than 2^32."""
+    found: np.ndarray = (owner.astype(np.int64) << 32) + at
+    return found

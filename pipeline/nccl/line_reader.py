@@ -9,6 +9,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 
+import polars as pl
+
 from pipeline.nccl import bench, collectives, devices, graphs, init, transports, tuning, warnings, watchdog
 from pipeline.nccl.facts import Notes
 from pipeline.nccl.messages import Message, messages
@@ -37,6 +39,7 @@ class LineReader:
     def __init__(self, notes: Notes) -> None:
         self.notes = notes
         self.inits: list[tuple[int, str, int, int]] = []
+        self._graphs: list[tuple[object, ...]] = []
         self._tally: dict[tuple[int, str], int] = defaultdict(int)
         self._processes: dict[tuple[int, str, int], list[int]] = {}
 
@@ -71,7 +74,9 @@ class LineReader:
         return False
 
     def finish(self) -> None:
-        """Hand over what was counted."""
+        """Hand over what was counted, and what is read together."""
+        if self._graphs:
+            graphs.add_edges(pl.DataFrame(self._graphs, schema=graphs.LINES, orient="row"), self.notes)
         for (source, name), lines in self._tally.items():
             if lines:
                 self.notes.at(source).add("tally", name, lines)
@@ -103,10 +108,18 @@ class LineReader:
             self._count("other")
         self._count("damaged", message.is_cut)
 
-    def _ring(self, message: Message, line_no: int, _place: int) -> bool:
-        """The whole ring of a channel: kept as it stands; the first channel's tells the number of channels, too."""
-        is_kept = graphs.read_graph(message, line_no, self.notes)
-        return transports.read_ring(message, line_no, self.notes) or is_kept
+    def _graph(self, message: Message, line_no: int, _place: int) -> bool:
+        """A ring or trees. Each line is a group of its own, since nothing tells yet which communicator it is of."""
+        told = graphs.read_graph(message)
+        if told:
+            line = (self.notes.source, line_no, message.host, message.pid, message.tid, *told, 0, len(self._graphs))
+            self._graphs.append(line)
+        return told is not None
+
+    def _ring(self, message: Message, line_no: int, place: int) -> bool:
+        """The whole ring of a channel; the first channel's tells the number of channels, too."""
+        is_graph = self._graph(message, line_no, place)
+        return transports.read_ring(message, line_no, self.notes) or is_graph
 
     def _init(self, message: Message, line_no: int, place: int) -> bool:
         """A line of a communicator's life; the thread's links behind it are of the next one."""
@@ -152,7 +165,7 @@ _FREQUENT: tuple[tuple[str, _Reader], ...] = (
     (collectives.WORD, _plain(collectives.read_line)),
     (tuning.CHOICE, _plain(tuning.read_choice)),
     (transports.CHANNEL, LineReader._ring),
-    *((word, _plain(graphs.read_graph)) for word in graphs.WORDS),
+    *((word, LineReader._graph) for word in graphs.WORDS),
     (devices.WORD, _plain(devices.read_devices)),
 )
 _FEW: tuple[tuple[str, _Reader], ...] = (

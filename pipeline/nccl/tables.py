@@ -120,7 +120,7 @@ def _tables_of(facts: Facts) -> Rows:
         "nccl_links": link_rows,
         "nccl_collectives": traffic.collective_rows(calls),
         "nccl_tuning": _tuning(facts["tuning"]),
-        "nccl_graphs": graphs.graph_rows(facts["graph"], facts["init"], rank_rows),
+        "nccl_graphs": graphs.graph_rows(facts["graph"], comms.events),
         "nccl_devices": devices.device_rows(facts["device"]),
         "nccl_warnings": warnings.warning_rows(facts["warn"]),
         "nccl_bench": bench.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),

@@ -85,41 +85,46 @@ def read_links(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
     """Whole columns of `via` lines; returns how many `lines` of each `source` tell nothing.
 
     Args:
-        rows: `source`, `line_no`, `prefix`, `text`, and `segment`: what stands on both sides of a line with which a
-            communicator of the thread begins or ends is of two segments.
-        prefixes: `prefix`, `host`, `pid`, `tid`, `thread`.
+        rows: `source`, `line_no`, `prefix`, `text`, `thread`, and `segment`: what stands on both sides of a line with
+            which a communicator of the thread begins or ends is of two segments.
+        prefixes: `prefix`, `host`, `pid`, `tid`.
     """
     # Lines of one pair differ in the channel, which stands before the first " : ".
     pieces = rows["text"].str.splitn(" : ", 2).struct
     heads = pieces["field_0"].unique()
     known_heads = heads.filter(heads.str.contains(f"^{LINK_HEAD}$"))
-    links = pl.DataFrame({"ends": pieces["field_1"].unique().drop_nulls()}).with_columns(
-        pl.col("ends").str.extract_groups(f"^{LINK_ENDS}$").alias("found")
-    ).unnest("found").rename({"from": "rank_from", "to": "rank_to"})  # fmt: skip
-    transports = {via: told for via in links["via"].unique().drop_nulls() if (told := transport_of(via))}
-    via = pl.col("via")
-    links = links.filter(via.is_in(list(transports))).with_columns(
-        pl.col("rank_from", "rank_to").cast(pl.Int64),
-        transport=via.replace_strict({one: name for one, (name, _) in transports.items()}, return_dtype=pl.String),
-        device=via.replace_strict({one: device for one, (_, device) in transports.items()}, return_dtype=pl.String),
-    )
-    named = rows.select("source", "line_no", "prefix", "segment", ends=pieces["field_1"])
+    named = rows.select("source", "line_no", "prefix", "thread", "segment", ends=pieces["field_1"])
     if len(known_heads) < len(heads):
         is_known = pieces["field_0"].is_in(known_heads.to_list())
         strange, named = named.filter(~is_known), named.filter(is_known)
     else:
         strange = named.clear()
-    groups = named.group_by("source", "prefix", "segment", "ends").agg(pl.col("line_no").min(), lines=pl.len())
-    found = (
-        groups.join(prefixes, on="prefix")
-        .group_by("source", "thread", "segment", "ends")
-        .agg(pl.col("host", "pid", "tid").first(), pl.col("line_no").min(), pl.col("lines").sum())
-        .join(links, on="ends")
-        .with_columns(rank_to=pl.coalesce("rank_to", "rank_from"))
+    groups = named.group_by("source", "thread", "segment", "ends").agg(
+        pl.col("prefix").first(), pl.col("line_no").min(), lines=pl.len()
     )
+    links = _links(groups["ends"].unique().drop_nulls())
+    found = groups.join(links, on="ends").join(prefixes.select("prefix", "host", "pid", "tid"), on="prefix")
     notes.add_frame("link", found)
     mute = groups.join(links, on="ends", how="anti", nulls_equal=True).select("source", "lines")
-    return pl.concat([mute, strange.group_by("source").agg(lines=pl.len())])
+    return pl.concat([mute, strange.select("source", lines=pl.lit(1, pl.UInt32))])
+
+
+def _links(ends: pl.Series) -> pl.DataFrame:
+    """What the texts behind the channel say: ranks, direction, transport; those that say nothing are left out."""
+    links = (
+        pl.DataFrame({"ends": ends})
+        .with_columns(pl.col("ends").str.extract_groups(f"^{LINK_ENDS}$").alias("found"))
+        .unnest("found")
+        .rename({"from": "rank_from", "to": "rank_to"})
+    )
+    transports = {via: told for via in links["via"].unique().drop_nulls() if (told := transport_of(via))}
+    via = pl.col("via")
+    return links.filter(via.is_in(list(transports))).with_columns(
+        pl.col("rank_from").cast(pl.Int64),
+        rank_to=pl.coalesce("rank_to", "rank_from").cast(pl.Int64),
+        transport=via.replace_strict({one: name for one, (name, _) in transports.items()}, return_dtype=pl.String),
+        device=via.replace_strict({one: device for one, (_, device) in transports.items()}, return_dtype=pl.String),
+    )
 
 
 def read_rings(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
