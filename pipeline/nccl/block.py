@@ -61,6 +61,15 @@ def block_of(parts: Sequence[Part]) -> Block:
     return Block(_text(data, ends), index, source, line_no, has_escapes=b"\x1b" in data)
 
 
+def texts_of(parts: Sequence[bytes]) -> pl.Series:
+    """Each part as one text. Bytes that are not UTF-8 are replaced."""
+    data = parts[0] if len(parts) == 1 else b"".join(parts)
+    try:
+        return _views(data, np.cumsum([len(part) for part in parts], dtype=np.int64) - 1)
+    except pl.exceptions.ComputeError:  # not UTF-8 somewhere
+        return pl.Series([part.decode("utf-8", errors="replace") for part in parts], dtype=pl.String)
+
+
 def _text(data: bytes, ends: np.ndarray) -> pl.Series:
     try:
         return _views(data, ends)

@@ -124,8 +124,8 @@ def read_columns(kind: str, rows: pl.DataFrame, prefixes: pl.DataFrame, notes: N
         rows: `at`, `source`, `line_no`, `prefix`, `text`.
         prefixes: `prefix`, `host`, `pid`, `tid`.
     """
-    fields = pl.col("text").str.extract_groups(KINDS[kind]).alias("fields")
-    found = rows.with_columns(fields).unnest("fields")
+    texts = rows.select(pl.col("text").unique(maintain_order=True))  # ranks and channels say the same
+    found = texts.with_columns(pl.col("text").str.extract_groups(KINDS[kind]).alias("fields")).unnest("fields")
     found = found.filter(pl.col("rank" if "rank" in SCHEMAS[kind] else SCHEMAS[kind].names()[5]).is_not_null())
     if kind == "init":
         found = found.with_columns(
@@ -135,8 +135,10 @@ def read_columns(kind: str, rows: pl.DataFrame, prefixes: pl.DataFrame, notes: N
         ).unnest("split")
     if kind == "timing":
         found = found.with_columns(**{name: pl.col("parts").str.extract(part) for name, part in _PARTS.items()})
-    told = found.join(prefixes.select("prefix", "host", "pid", "tid"), on="prefix", maintain_order="left")
-    told = told.cast({name: of for name, of in SCHEMAS[kind].items() if name in told.columns}, strict=False)
+    found = found.cast({name: of for name, of in SCHEMAS[kind].items() if name in found.columns}, strict=False)
+    told = rows.join(found, on="text", maintain_order="left").join(
+        prefixes.select("prefix", "host", "pid", "tid"), on="prefix", maintain_order="left"
+    )
     notes.add_frame(kind, told)
     return told
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.nccl import bench, collectives, watchdog
-from pipeline.nccl.block import Block, Part, block_of
+from pipeline.nccl.block import Block, Part, block_of, texts_of
 from pipeline.nccl.facts import Facts, Notes
 from pipeline.nccl.info import MIN_LINES, Info, read_info
 from pipeline.nccl.line_reader import LineReader
@@ -60,24 +60,23 @@ def scan_parts(parts: Sequence[Part]) -> Facts:
 def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: LineReader) -> None:
     """Lines without NCCL, and irregular ones: tables of benchmarks, and what helps to judge a hang."""
     beside = np.sort(np.concatenate((plain, odd)))
-    watchdog.read_context(block.lines(_holding(block, watchdog.CONTEXT, beside)), reader.notes)
+    text = block.text.gather(beside)
+    context = beside[text.str.contains(watchdog.CONTEXT).to_numpy()]
+    watchdog.read_context(block.lines(context), reader.notes)
     has_table = np.zeros(block.part.max(initial=0) + 1, dtype=bool)
-    has_table[block.part[_holding(block, bench.TABULAR, np.arange(len(block.text)))]] = True
-    rows = _holding(block, bench.CANDIDATE, plain[has_table[block.part[plain]]])
-    for source, line_no, text in block.lines(rows):
+    has_table[block.part[beside[text.str.contains(bench.TABULAR).to_numpy()]]] = True
+    rows = plain[has_table[block.part[plain]]]
+    rows = rows[block.text.gather(rows).str.contains(bench.CANDIDATE).to_numpy()]
+    for source, line_no, line in block.lines(rows):
         reader.notes.source = source
-        reader.bench_line(text, line_no)
+        reader.bench_line(line, line_no)
 
 
 def _may_tell(parts: Sequence[Part]) -> list[bool]:
     """Whether NCCL or a table of its benchmarks may stand in each part: most logs have neither, and are done with."""
     told = [b"NCCL" in part.data[:_HEAD_BYTES] for part in parts]
-    rest = [part.data for part, is_told in zip(parts, told, strict=True) if not is_told]
-    try:
-        texts = pl.Series(rest, dtype=pl.Binary).cast(pl.String)
-    except pl.exceptions.ComputeError:  # not UTF-8 somewhere
-        texts = pl.Series([data.decode("utf-8", errors="replace") for data in rest], dtype=pl.String)
-    found = iter(texts.str.contains(f"NCCL|{bench.TABULAR}"))
+    rest = texts_of([part.data for part, is_told in zip(parts, told, strict=True) if not is_told])
+    found = iter(rest.str.contains(f"NCCL|{bench.TABULAR}"))
     return [is_told or next(found) for is_told in told]
 
 
@@ -86,12 +85,3 @@ def _without_calls(part: Part, notes: Notes) -> Part:
     rest = collectives.add_up(part.data, part.first_line, notes.at(part.source))
     data = b"".join(line + b"\n" for _, line in rest)
     return Part(part.source, data, part.first_line, np.array([number for number, _ in rest], dtype=np.int64))
-
-
-def _holding(block: Block, pattern: str, lines: np.ndarray) -> np.ndarray:
-    """Those of some lines that hold a pattern."""
-    if not len(lines):
-        return lines
-    text = block.text if len(lines) == len(block.text) else block.text.gather(lines)
-    holds: np.ndarray = lines[text.str.contains(pattern).to_numpy()]
-    return holds
