@@ -77,7 +77,7 @@ def add_edges(lines: pl.DataFrame, notes: Notes) -> None:
     texts = lines.select("text", "is_cut").unique()
     edges = pl.concat([_of_rings(texts), _of_places(texts), _of_trees(texts)])
     found = lines.join(edges, on=["text", "is_cut"]).group_by("source", "thread", "segment", *_EDGE).agg(
-        pl.col("host", "pid", "tid").first(), pl.col("line_no").min(), channels="channel"
+        pl.col("host", "pid", "tid").first(), pl.col("line_no").min(), channels=pl.col("channel").sort()
     )  # fmt: skip
     notes.add_frame("graph", found)
 
