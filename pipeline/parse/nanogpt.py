@@ -1,10 +1,12 @@
-"""nanoGPT, build-nanogpt, modded-nanogpt and llm.c.
+"""nanoGPT, build-nanogpt, nanochat, modded-nanogpt and llm.c.
 
 Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an iteration is an optimizer step) and
 configurator.py (`Overriding: name = value`); modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms
 step_avg:..ms`, later versions without the loss); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in main.log),
 train_gpt2.cu and train_gpt2.py (`step    1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | ..
-tok/s`); build-nanogpt train_gpt2.py (`step     0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`).
+tok/s`); build-nanogpt train_gpt2.py (`step     0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`); nanochat
+scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 | grad norm: .. | lrm: .. | dt: ..ms | tok/sec: 1,048,576
+| mfu: 48.12 | total time: 0.05m`, MFU in percent).
 modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits. Validation
 lines (`val_loss`, `tel:`, nanoGPT's `step 250: train loss .., val loss ..`) are not steps. `train_time` accumulates
 from the end of the warm-up; `step_avg` is its mean per step, "nan" during the warm-up. nanoGPT judges MFU against an
@@ -25,7 +27,7 @@ _VALUE = r"-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan"
 _NANOGPT = r"^iter (\d+): loss "
 _NANOGPT_COMPLETE = rf"^iter \d+: loss ({_VALUE}), time ([\d.]+)ms"
 _MODDED = r"^step:(\d+)/\d+ "
-_BARRED = r"^step +\d+(?:/\d+)? \| (?:train )?loss:? "
+_BARRED = r"^step +\d+(?:/\d+)?(?: \([\d.]+%\))? \| (?:train )?loss:? "
 _ANY = rf"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:)|{_BARRED}"
 
 
@@ -48,15 +50,16 @@ _FIELDS = {
     "llmc_loss": rf"^s:\d+ trl:({_VALUE})",
     "rate": rf"\blr:({_VALUE})",
     "norm": rf"\bnorm:({_VALUE})",
-    "barred_number": r"^step +(\d+)(?:/\d+)? \| (?:train )?loss",
-    "barred_planned": r"^step +\d+/(\d+) \| ",
-    "barred_loss": rf"^step +\d+(?:/\d+)? \| (?:train )?loss:? +({_VALUE})[ |(]",
+    "barred_number": r"^step +(\d+)(?:/\d+)?(?: \([\d.]+%\))? \| (?:train )?loss",
+    "barred_planned": r"^step +\d+/(\d+)(?: \([\d.]+%\))? \| ",
+    "barred_loss": rf"^step +\d+(?:/\d+)?(?: \([\d.]+%\))? \| (?:train )?loss:? +({_VALUE})[ |(]",
     "barred_ms": r"\| (?:dt: *|\()?([\d.]+) ?ms \|",
     "barred_rate": rf"\| lr ({_VALUE}) ?\|",
-    "barred_norm": rf"\| norm:? +({_VALUE})[ |(]",
+    "barred_norm": rf"\| (?:grad )?norm:? +({_VALUE})[ |(]",
     "barred_percent": r"\| ([\d.]+)% \w+ MFU \|",
+    "nanochat_percent": r"\| (?:bf16_)?mfu: ([\d.]+) \|",
     # The last field: the unit shows that the number is whole; build-nanogpt prints two decimals and none.
-    "tokens": r"\| (?:tok/sec: )?(\d+ tok/s|\d+\.\d\d$)",
+    "tokens": r"\| (?:tok/sec: )?(\d+ tok/s|\d+\.\d\d$|[\d,]+ \| (?:bf16_)?mfu: )",
 }
 
 
@@ -82,8 +85,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             steps_planned=pl.coalesce("modded_planned", "barred_planned").cast(pl.Int64, strict=False),
             loss=number(pl.coalesce("nanogpt_loss", "modded_loss", "llmc_loss", "barred_loss")),
             step_time_s=pl.coalesce(_seconds("nanogpt_ms"), _seconds("modded_ms"), _seconds("barred_ms")),
-            mfu_logged=_positive(divided(number(pl.coalesce("percent", "barred_percent")), 100)),
-            tokens_per_s=number(pl.col("tokens").str.extract(r"^([\d.]+)")),
+            mfu_logged=_positive(divided(number(pl.coalesce("percent", "barred_percent", "nanochat_percent")), 100)),
+            tokens_per_s=number(pl.col("tokens").str.extract(r"^([\d.,]+)")),
             learning_rate=number(pl.coalesce("rate", "barred_rate")),
             grad_norm=number(pl.coalesce("norm", "barred_norm")),
         ),
@@ -148,7 +151,7 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="nanogpt",
-    version=2,
+    version=3,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature=(
         "ms, mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",

@@ -1,4 +1,4 @@
-"""NVIDIA NeMo 1 and 2.
+"""NVIDIA NeMo 1 and 2, and its Automodel (see `nemo_automodel`).
 
 Formats: nemo/lightning/pytorch/callbacks/progress_printer.py ProgressPrinter (`Training epoch E, iteration I/N | name:
 value | ...`, NeMo 2), Lightning's bar with `name=value` behind the rate (NeMo 1 and the speech collections; see
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment, lightning, run_files
+from pipeline.parse import environment, lightning, nemo_automodel, run_files
 from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.lightning import field
@@ -62,9 +62,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     is_complete = pl.col("is_whole") & (pl.col("loss").is_not_null() | pl.col("step_time_s").is_not_null())
     step = pl.coalesce(pl.col("global_step").cast(pl.Int64, strict=False), "counted")
-    return conform(
-        rows.with_columns(step=pl.when(is_complete).then(step), steps_planned=step + pl.col("left")), STEP_FACTS
-    )
+    found = rows.with_columns(step=pl.when(is_complete).then(step), steps_planned=step + pl.col("left"))
+    return pl.concat([conform(found, STEP_FACTS), nemo_automodel.steps(lines)])
 
 
 def _steps_left(text: pl.Expr) -> pl.Expr:
@@ -146,7 +145,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=_LINE["num_gpus"], training_end=lightning.END)
 
 
-_STEP_ANCHORS = ("Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
+_STEP_ANCHORS = (nemo_automodel.ANCHOR, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
 _SETTING_ANCHORS = (
     "All distributed processes registered", "| global_batch_size: ", "parallel group", "Copying Trainer's 'max_steps'",
     *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
@@ -156,7 +155,8 @@ DIALECT = Dialect(
     name="nemo",
     version=3,
     signature=(
-        "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=", *lightning.SIGNS,
+        "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=",
+        nemo_automodel.ANCHOR, *lightning.SIGNS,
     ),
     anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
     steps=steps,

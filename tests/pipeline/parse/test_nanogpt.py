@@ -143,3 +143,13 @@ def test_a_script_of_ones_own_is_not_taken_for_nanogpt(tmp_path: Path, line: str
 def test_nanogpt_before_it_printed_mfu(tmp_path: Path) -> None:
     run = run_of(tmp_path, "iter 1630: loss 4.1863, time 560.94ms\niter 1631: loss 4.0863, time 561.94ms\n")
     assert (run["framework"], run["last_step"], run["last_loss"]) == ("nanogpt", 1631, 4.0863)
+
+
+@pytest.mark.parametrize("end", ["mfu: 48.25 | total time: 0.05m", "bf16_mfu: 48.25 | epoch: 1 | total time: 0.05m"])
+def test_line_of_nanochat(end: str, tmp_path: Path) -> None:
+    line = f"step 00011/21400 (0.05%) | loss: 9.0125 | grad norm: 0.125 | lrm: 1.00 | dt: 500.5ms | tok/sec: 1,048,576 | {end}"
+    step = step_of("nanogpt", line)
+    assert (step["step"], step["steps_planned"], step["loss"], step["step_time_s"]) == (11, 21400, 9.0125, 0.5005)
+    assert (step["tokens_per_s"], step["mfu_logged"], step["grad_norm"]) == (1048576.0, 0.4825, 0.125)
+    assert step_of("nanogpt", line[:90])["step"] is None
+    assert run_of(tmp_path, line + "\n")["framework"] == "nanogpt"

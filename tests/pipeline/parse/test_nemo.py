@@ -111,3 +111,19 @@ def test_the_total_of_the_run_holds_over_epochs(tmp_path: Path) -> None:
     text = "\n".join(PRINTED.format(n // 10, n % 10, 29, n) for n in (9, 19, 29))
     run = run_of(tmp_path, text + "\n")
     assert (run["status"], run["steps_planned"]) == ("completed", 29)
+
+
+AUTOMODEL = (
+    "2026-08-10 15:55:{:02d} | INFO | root | step {} | epoch 0 | loss 0.6875 | grad_norm 1.5 | lr 1.00e-05 | "
+    "mem 24.50 GiB | tps 11278.50(1409.75/gpu) | num_label_tokens 21541"
+)
+
+
+def test_line_of_automodel(tmp_path: Path) -> None:
+    step = step_of("nemo", AUTOMODEL.format(20, 9))
+    assert (step["step"], step["loss"], step["grad_norm"], step["learning_rate"]) == (9, 0.6875, 1.5, 1e-05)
+    assert (step["tokens_per_s"], step["tokens_per_s_per_gpu"]) == (11278.5, 1409.75)
+    assert (step["mem_allocated_bytes"], str(step["ts"])) == (26306674688, "2026-08-10 15:55:20")
+    assert step_of("nemo", AUTOMODEL.format(20, 9)[:110])["step"] is None
+    run = run_of(tmp_path, "\n".join(AUTOMODEL.format(n, n) for n in (9, 10)) + "\n")
+    assert (run["framework"], run["steps_logged"]) == ("nemo", 2)
