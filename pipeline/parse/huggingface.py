@@ -174,7 +174,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=r"\*{5} Running training \*{5}", training_end=_END)
 
 
-_MEMORY = r"GPU memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)GB cache)?"
+_MEMORY = r"(?:GPU|cuda) memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)GB cache)?"
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -199,13 +199,13 @@ _SIGNATURE = (
 )  # fmt: skip
 _ANCHORS = (
     "'loss': ", '"loss": ', "it/s", "s/it", "Running training", "train_runtime", "Training Completed",
-    "Training completed", "GPU memory usage while training", *_CONFIG_ANCHORS, *environment.ANCHORS,
+    "Training completed", "memory usage while training", *_CONFIG_ANCHORS, *environment.ANCHORS,
 )  # fmt: skip
 
 _NARROWED = {
     "steps": ("'loss': ", '"loss": ', "it/s", "s/it"),
     "settings": (*_CONFIG_ANCHORS, *environment.ANCHORS),
-    "gauges": ("GPU memory usage while training",),
+    "gauges": ("memory usage while training",),
     "events": ("Running training", "train_runtime", "Training Completed", "Training completed"),
 }
 

@@ -173,3 +173,13 @@ RunningAvgSamplesPerSec=220.5, CurrSamplesPerSec=222.5, MemAllocated=0.07GB, Max
     """
     run = run_of(tmp_path, text)
     assert (run["framework"], run["last_loss"], run["num_gpus"]) == ("hf-trainer", 2.5, 8)
+
+
+def test_memory_that_axolotl_of_2025_reports(tmp_path: Path) -> None:
+    text = """\
+        [2025-05-19 17:04:03,372] [INFO] [axolotl.utils.models.log_gpu_memory_usage:107] [PID:9] [RANK:0] \
+cuda memory usage while training: 2.500GB (+1.250GB cache, +0.794GB misc)
+        {'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.1}
+    """
+    run = run_of(tmp_path, text)
+    assert (run["framework"], run["mem_peak_reserved_bytes"]) == ("axolotl", int(3.75 * 2**30))
