@@ -26,3 +26,16 @@ ESTIMATOR_RESIDUALS = Table(
     ),
     layer="view",
 )  # fmt: skip
+
+RULE_SCORES = Table(
+    name="rule_scores",
+    description="How each rule of the documents on choosing layouts did on the runs of each origin (see `sweepscope "
+    "rules`): in how many cells that could tell the best layout that follows it was within 2 % of the fastest.",
+    grain="one row per rule and origin in which it applies to a cell",
+    primary_key=("rule_id", "origin"),
+    column_names=(
+        "rule_id", "origin", "rule_set", "document", "section", "recipe_step", "says", "rule_cells", "cells_tested",
+        "cells_held", "hit_rate", "selects", "winner_rate", "regret", "typical_regret", "other_regret",
+    ),
+    layer="view",
+)  # fmt: skip

@@ -89,4 +89,22 @@ RESIDUAL = (
     bool_column("is_penalised", "measured more than 1.5 times slower than estimated: the implementation's doing"),
 )
 
-COLUMNS = (*PREDICTION, *RESIDUAL)
+SCORE = (
+    text_column("rule_id", "name of a rule on choosing layouts, as in data/rules/rules.toml"),
+    text_column("rule_set", "rules that one document gives as one recipe"),
+    text_column("document", "title of the document that advises so"),
+    text_column("section", "where in the document"),
+    text_column("recipe_step", "step of the recipe that the rule belongs to: fit, batch or throughput"),
+    text_column("says", "the rule, in our words"),
+    int_column("rule_cells", "count", "cells in which the rule applies"),
+    int_column("cells_tested", "count", "of rule_cells, those with five layouts and more, some following it, some not"),
+    int_column("cells_held", "count", "of cells_tested, those whose best follower is within 2 % of the fastest"),
+    float_column("hit_rate", "fraction", "cells_held / cells_tested; NULL when nothing tested the rule", minimum=0),
+    float_column("selects", "fraction", "layouts that follow the rule: what one drawn at random would hit", minimum=0),
+    float_column("winner_rate", "fraction", "tested cells whose fastest layout follows the rule", minimum=0),
+    float_column("regret", "fraction", "throughput that the best follower loses to the fastest, mean", minimum=0),
+    float_column("typical_regret", "fraction", "the same of the median follower", minimum=0),
+    float_column("other_regret", "fraction", "the same of the median layout that does not follow", minimum=0),
+)
+
+COLUMNS = (*PREDICTION, *RESIDUAL, *SCORE)

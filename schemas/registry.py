@@ -42,6 +42,7 @@ VIEWS: dict[str, Table] = {
         *reliability.VIEWS,
         *nccl.VIEWS,
         estimates.ESTIMATOR_RESIDUALS,
+        estimates.RULE_SCORES,
         memory.RUN_GPU_MEMORY,
         *memory_views.VIEWS,
     )

@@ -118,7 +118,8 @@ NO_GRID = (
 
 HOW_TO_READ = (
     "**How to read it.** Each cell shows the fastest layout by tokens/s/GPU, the median over its repeats after "
-    "warm-up. Select a cell, or choose model and nodes above, for its ranking.",
+    "warm-up. Select a cell, or choose model and nodes above, for its ranking. A value in italics after a tilde was "
+    "never measured: the estimator expects it of the layout that should be fastest there.",
     "**What it hides.** The batch in tokens is fixed, so more nodes also mean fewer micro-batches each. "
     "A layout nobody tried cannot win, and one run says nothing about its noise.",
 )

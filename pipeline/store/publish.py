@@ -26,6 +26,7 @@ from pipeline.store.home import Home
 from pipeline.store.lake import Lake, Release
 from pipeline.store.lock import exclusive
 from pipeline.store.published import StoreInfo, connect, current, store_info, version_of, versions
+from pipeline.store.rules_in_sql import with_rules
 from schemas import ddl
 from schemas.registry import STORE, TABLES, VIEWS
 from schemas.tables import STORE_INFO
@@ -84,7 +85,7 @@ def load_views(folder: Path) -> dict[str, str]:
         path = folder / f"{name}.sql"
         if not path.is_file():
             raise StoreError(f"The view {name} has no definition: {path} is missing. Reinstall sweepscope.")
-        views[name] = path.read_text(encoding="utf-8")
+        views[name] = with_rules(path.read_text(encoding="utf-8"))
     return views
 
 
