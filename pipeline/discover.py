@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from fnmatch import fnmatch
+from fnmatch import fnmatchcase
 from functools import cache, partial
 from pathlib import PurePosixPath
 
@@ -151,12 +151,12 @@ def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: b
 
 def _kind_by_dialect(lower: str, dialects: Sequence[Dialect], *, histories: bool) -> str | None:
     for dialect in dialects:
-        if histories and any(fnmatch(lower, history.pattern) for history in dialect.histories):
+        if histories and any(fnmatchcase(lower, history.pattern) for history in dialect.histories):
             return "history"
         for sidecar in dialect.sidecars:
-            if fnmatch(lower, sidecar.pattern):
+            if fnmatchcase(lower, sidecar.pattern):
                 return sidecar.kind
-        if any(fnmatch(lower, pattern) for pattern in dialect.log_names):
+        if any(fnmatchcase(lower, pattern) for pattern in dialect.log_names):
             return "log"
     return None
 

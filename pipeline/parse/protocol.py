@@ -268,13 +268,10 @@ def said_settings(lines: pl.DataFrame, patterns: Iterable[tuple[str, str]]) -> p
     if near.is_empty():
         return pl.DataFrame(schema=SETTING_FACTS)
     texts = near.select("text").unique(maintain_order=True)
-    places = near.select("source", "line_no", "text")
-    found = [pl.DataFrame(schema=SETTING_FACTS)]
-    for name, pattern in pairs:
-        said = texts.with_columns(value=pl.col("text").str.extract(pattern)).drop_nulls("value")
-        if not said.is_empty():
-            rows = places.join(said, on="text", maintain_order="left")
-            found.append(
-                conform(rows.with_columns(name=pl.lit(name), setting_source=pl.lit("log_line")), SETTING_FACTS)
-            )
-    return pl.concat(found)
+    each = texts.with_columns(pl.col("text").str.extract(pattern).alias(str(n)) for n, (_, pattern) in enumerate(pairs))
+    said = each.unpivot(index="text", variable_name="pair").drop_nulls("value")
+    found = near.select("source", "line_no", "text").join(said, on="text", maintain_order="left_right")
+    names = {str(n): name for n, (name, _) in enumerate(pairs)}
+    return conform(
+        found.with_columns(name=pl.col("pair").replace_strict(names), setting_source=pl.lit("log_line")), SETTING_FACTS
+    )
