@@ -16,8 +16,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from pipeline.words import map_words
-
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "text": pl.String, "rank": pl.Int64, "host": pl.String})
 
 _NO_PREFIX = [
@@ -198,21 +196,12 @@ def _cleaned(lines: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     if "shared" in rows.columns:
         rows = rows.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
     # A log has few distinct prefixes: rank and host are read once from each.
-    rank, host = map_words(rows["prefix"], _rank, pl.Int64), map_words(rows["prefix"], _host, pl.String)
-    return rows.with_columns(rank=rank, host=host), is_other
-
-
-def _rank(prefix: str) -> int | None:
-    found = _first(_PREFIX_RANKS, prefix)
-    return None if found is None else int(found)
-
-
-def _host(prefix: str) -> str | None:
-    return _first(_PREFIX_HOSTS, prefix)
-
-
-def _first(patterns: Iterable[str], text: str) -> str | None:
-    return next((found[1] for pattern in patterns if (found := re.search(pattern, text))), None)
+    prefix = pl.col("prefix")
+    labels = rows.select(prefix.unique().drop_nulls()).with_columns(
+        rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
+        host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),
+    )
+    return rows.join(labels, on="prefix", how="left", maintain_order="left"), is_other
 
 
 def blocks(
