@@ -29,11 +29,10 @@ Result = TypeVar("Result")
 _SLOTS = 2
 """Tasks that a worker holds at most: the one it is at, and the next, lest it wait."""
 
-_AHEAD = 16
+_AHEAD = 8
 """Results that wait for an earlier one, per worker, before we wait for that one too: memory stays bounded."""
 
 _CHILD = "import sys; from pipeline.workers import serve; serve(*map(int, sys.argv[1:]))"
-
 
 MOST_BY_DEFAULT = 4
 """Each process takes memory of its own, and a disk feeds only so many."""
@@ -250,11 +249,15 @@ def _slot() -> IO[bytes]:
 
 
 def _environment(number: int) -> dict[str, str]:
-    """What this process can import, a worker can; together they take no more threads than there are cores."""
+    """What this process can import, a worker can; together they take no more threads than there are cores.
+
+    Threads of a linear algebra library, which no worker uses, would only make it begin later.
+    """
     threads = max(1, cores() // number)
     asked = os.environ.get("POLARS_MAX_THREADS", "")
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(os.path.abspath(place) for place in sys.path),
+        "OPENBLAS_NUM_THREADS": "1",
         "POLARS_MAX_THREADS": str(min(threads, int(asked)) if asked.isdecimal() else threads),
     }

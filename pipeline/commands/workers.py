@@ -7,6 +7,9 @@ import argparse
 from pipeline.errors import UsageError
 from pipeline.workers import MOST_BY_DEFAULT, default_workers
 
+MOST = 64
+"""More would wait for the one process that feeds them."""
+
 
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
     """How many processes read."""
@@ -17,7 +20,7 @@ def add_workers_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_workers(args: argparse.Namespace) -> int:
-    """The number of processes. Raises UsageError for none."""
-    if args.workers < 1:
-        raise UsageError(f"--workers must be at least 1, not {args.workers}.")
+    """The number of processes. Raises UsageError for none, or too many."""
+    if not 1 <= args.workers <= MOST:
+        raise UsageError(f"--workers must be between 1 and {MOST}, not {args.workers}.")
     return int(args.workers)

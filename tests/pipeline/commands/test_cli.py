@@ -202,9 +202,10 @@ def test_port_in_use(filled: Path) -> None:
     assert_one_line_error(done, str(port), "--port", code=2)
 
 
-def test_ingest_wants_at_least_one_worker(tmp_path: Path) -> None:
-    done = sweepscope("ingest", tmp_path, "--workers", "0", home=tmp_path / "home")
-    assert_one_line_error(done, "--workers must be at least 1, not 0", code=2)
+@pytest.mark.parametrize("workers", ["0", "1000"])
+def test_ingest_wants_a_number_of_workers_that_can_be(tmp_path: Path, workers: str) -> None:
+    done = sweepscope("ingest", tmp_path, "--workers", workers, home=tmp_path / "home")
+    assert_one_line_error(done, f"--workers must be between 1 and 64, not {workers}", code=2)
 
 
 @pytest.mark.parametrize("argv", [[], ["unknown"], ["ingest"], ["query", "select 1", "--format", "xml"]])
