@@ -26,7 +26,10 @@ class PickleRefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a stream may ask for. `nodes` counts a value each time a walk would meet it, shared ones again."""
+    """What a stream may ask for. `nodes` counts a value each time a walk would meet it, shared ones again.
+
+    `open_values`: values on the stack that no container took yet; Python's pickler leaves a thousand at most.
+    """
 
     string_bytes: int = 16 << 20
     int_bytes: int = 16
@@ -34,6 +37,7 @@ class Limits:
     depth: int = 64
     nodes: int = 50_000_000
     padding_bytes: int = 3
+    open_values: int = 1_000_000
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -134,6 +138,8 @@ class Machine:
 
     def refill(self, wanted: int) -> None:
         """Have `wanted` bytes behind `pos`, as far as the stream has them."""
+        if len(self.stack) > self.limits.open_values:
+            raise self.refusal(f"over {self.limits.open_values:,} values that belong to nothing")
         parts, have = [self.buffer[self.pos :]], len(self.buffer) - self.pos
         while have < wanted and (chunk := next(self.chunks, b"")):
             parts.append(chunk)

@@ -37,7 +37,8 @@ def peak_rows(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phas
         group["blocks"] += blocks
         group["bytes"] += blocks * use.block_bytes
         total += blocks * use.block_bytes
-    told = [part for row in groups.values() for part in _by_size(row, _gradients(groups.values()))]
+    gradients = _gradients(groups.values())
+    told = [part for row in groups.values() for part in _by_size(row, gradients)]
     rows = _limited(sorted(told, key=lambda row: -row["bytes"]))
     if (rest := int(replayed.active[peak]) - total) > 0:
         rows.append(_together("unattributed", "the level and the live blocks differ", blocks=0, size=rest))

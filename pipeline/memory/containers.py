@@ -19,6 +19,7 @@ NO_SNAPSHOT = "a page without an embedded snapshot"
 _PIECE_BYTES = 1 << 20
 _HEAD_BYTES = 1 << 16
 _ZIP = b"PK\x03\x04"
+_BOMB_BYTES, _BOMB_RATIO = 64 << 20, 200  # snapshots pack 10 to 40 times smaller; torch.save does not pack them at all
 # What torch/cuda/_memory_viz.py writes: const local_files = [{"name": "snapshot.pickle", "base64": "gASV..."}]
 _EMBEDDED = re.compile(rb'"base64"\s*:\s*"')
 _PICTURE = re.compile(rb"data:image/png;base64")
@@ -59,7 +60,10 @@ def _from_zip(chunks: Iterator[bytes]) -> Iterator[bytes]:
                 name = next((n for n in archive.namelist() if n == "data.pkl" or n.endswith("/data.pkl")), None)
                 if name is None:
                     raise RefusedError("a zip without the data.pkl of torch.save")
-                with archive.open(name) as member:
+                entry = archive.getinfo(name)
+                if entry.file_size > _BOMB_BYTES and entry.file_size > _BOMB_RATIO * entry.compress_size:
+                    raise RefusedError(f"a zip whose {name[-80:]} unpacks to {entry.file_size:,} bytes, a bomb")
+                with archive.open(entry) as member:
                     while piece := member.read(_PIECE_BYTES):
                         yield piece
         # zipfile raises each of these: an unknown method, a cut member, a bad offset, a member under a password.

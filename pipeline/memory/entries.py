@@ -18,12 +18,15 @@ _INT = (
 )
 _PUT = rb"(\x94|q.|r.{4}|)"  # before protocol 4 the slot of the memo is named
 _REF = rb"h.|j.{4}"
-_SHORT = rb"|".join(rb"(?:\x8c\x%02x|X\x%02x\0\0\0).{%d}" % (size, size, size) for size in range(16))
+# Up to the MEMOIZE behind it, as ASCII holds none: whether its length is right, `is_whole` says. Before protocol 4 it
+# takes a branch per length.
+_SHORT = rb"\x8c.[\0-\x7f]{0,255}+(?=\x94)|" + rb"|".join(rb"X\x%02x\0\0\0.{%d}" % (size, size) for size in range(16))
 _TEXT = rb"(" + _REF + rb"|" + _SHORT + rb")" + _PUT
 _PAIR = rb"(?:" + _REF + rb"|K.K.\x86" + _PUT + rb")"
 _OTHER = rb"(?:" + _REF + rb"|N|\x88|\x89|K.|M..|J.{4}|G.{8})"
 _STACK = rb"((?:" + _REF + rb")u|\](?:\x94|q.|r.{4}|)[(u])"
 
+_SHORT_BINUNICODE = 0x8C
 _INTEGERS = frozenset({"addr", "device_free", "size", "stream", "time_us"})
 _TEXTS = frozenset({"action", "category", "user_metadata"})
 _UNUSED_TEXTS = frozenset({"compile_context"})
@@ -47,6 +50,15 @@ class Template:
     def has_frames(self) -> bool:
         """Whether entries have a stack."""
         return "frames" in self.keys
+
+
+def is_whole(text: bytes) -> bool:
+    """Whether a text that matched, or a reference to one, is as long as it says itself.
+
+    >>> is_whole(b"\\x8c\\x03abc"), is_whole(b"\\x8c\\x03ab")
+    (True, False)
+    """
+    return text[0] != _SHORT_BINUNICODE or text[1] == len(text) - 2
 
 
 def templates(keys: tuple[str, ...], slots: Mapping[str, int]) -> Iterator[Template]:

@@ -26,6 +26,10 @@ from pipeline.memory.values import RefusedError, count_of, integer_of, text_of
 INACTIVE, ALLOCATED, PENDING = range(3)
 MAX_DEVICES: Final = 128  # what PyTorch is built for at most
 MAX_MARKS: Final = 100_000
+MAX_FRAMES: Final = 5_000
+"""Of one stack, from the innermost on; Python's own limit of calls is a thousand."""
+
+_TOLD_ACTIONS = 10
 
 # The docstring of torch.cuda.memory_snapshot says awaiting, the code says pending.
 _STATES = {
@@ -106,7 +110,7 @@ class Snapshot:
         if stack < 0:
             return ()
         if stack not in self._frames:
-            self._frames[stack] = tuple(_frame(entry) for entry in self.machine.frames(stack))
+            self._frames[stack] = tuple(_frame(entry) for entry in self.machine.frames(stack)[:MAX_FRAMES])
         return self._frames[stack]
 
 
@@ -139,8 +143,10 @@ def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
         budget -= len(blocks.size)
         devices.append(Device(number, segments, blocks, traces[number] if number < len(traces) else no_events()))
     if unknown := machine.sink.unknown_actions:
-        counted = ", ".join(f"{text_of(name)} ({count:,})" for name, count in unknown.items())
-        warnings.append(f"events of unknown actions were left out of the replay: {counted}")
+        counted = [f"{text_of(name)} ({count:,})" for name, count in unknown.most_common(_TOLD_ACTIONS)]
+        if len(unknown) > _TOLD_ACTIONS:
+            counted.append(f"{len(unknown) - _TOLD_ACTIONS} more")
+        warnings.append(f"events of unknown actions were left out of the replay: {', '.join(counted)}")
     snapshot = Snapshot(
         devices, _annotations(value.get("external_annotations")), _settings(value.get("allocator_settings")),
         [text_of(label) for label in machine.sink.labels], warnings, machine,

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.memory.entries import Template, templates
+from pipeline.memory.entries import Template, is_whole, templates
 from pipeline.memory.sink import EventSink
 from pipeline.memory.trace import NO_STACK
 from pipeline.safe_pickle import DEFAULT_LIMITS, UNSET, Limits, Machine
@@ -169,9 +169,12 @@ class SnapshotMachine(Machine):
                 memo.append(UNSET) if put == _MEMOIZE else self._put(put, UNSET)
             for at, text in puts:
                 if put := values[at]:
+                    if text is not None and not is_whole(values[text]):
+                        stack = None
+                        break
                     self._put(put, UNSET if text is None else self._text(values[text]))
                     has_text = has_text or text is not None
-            if has_frames:
+            if has_frames and stack:
                 opcodes = values[-1]
                 last = buffer.find(b"eu", end, end + _AHEAD_BYTES) if opcodes == _NEW_STACK else -1
                 if last > 0 and (stack := known_stack(buffer[end:last])):

@@ -68,7 +68,7 @@ def test_a_file_beyond_its_memory_is_told_and_the_next_is_whole() -> None:
     expected = events(read(snapshot()))
     pid = waiting()
     with pytest.raises(RefusedError, match=r"GiB"):
-        analyse_limited([b"\x80\x04](", *[b"}" * (1 << 20)] * 12, b"e."], WorkerLimits(memory_bytes=600 << 20))
+        analyse_limited([b"\x80\x04](", *[b"}" * 1_000 + b"e("] * 12_000, b"e."], WorkerLimits(memory_bytes=600 << 20))
     assert waiting() == pid
     assert events(read(snapshot())) == expected
 
