@@ -19,12 +19,14 @@ from typing import Any
 import polars as pl
 import zstandard
 
-from tests.benchmarks.logs import cpu_seconds
+from tests.benchmarks.logs import corpus, cpu_seconds, grown
 from tests.picotron_runs import picotron_run
 from tests.pipeline.nccl.nccl_logs import Job, render
 
 BIG_MB = 1_000
 INFO_MB = 200
+MOST_LINKS = 0.99
+"""Some connections of real logs are glued or cut, and some lines with ` via ` are of something else."""
 SMALL_FILES = 500
 RANKS = 8
 OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Send", "Recv")
@@ -85,13 +87,23 @@ def write_logs(scratch: Path, megabytes: int) -> tuple[Path, Path]:
 
 
 def info_log(scratch: Path, megabytes: int) -> Path:
-    """What 64 ranks print when they begin, again and again."""
-    path = scratch / "nccl.node0000.5000"
+    """What 64 ranks print when they begin, again and again: a rank and communicator per 1 kB, so half of it is rows."""
     text = "".join(render(Job(nodes=8, gpus=8, per_node=True, seed=seed)).text() for seed in range(8)).encode()
-    with path.open("wb") as out:
-        for _ in range(max(1, megabytes * 1_000_000 // len(text))):
-            out.write(text)
-    return path
+    return grown(text, megabytes * 1_000_000, scratch / "nccl.node0000.5000")
+
+
+def real_init_log(scratch: Path, megabytes: int) -> Path | None:
+    """Real logs that consist of NCCL's lines for a third or more, but not of COLL lines, again and again."""
+    root = corpus()
+    if root is None:
+        return None
+    logs = [path.read_bytes() for path in sorted((root.parent / "nccl").glob("*.log"))]
+    text = b"".join(
+        data if data.endswith(b"\n") else data + b"\n"
+        for data in logs
+        if 3 * data.count(b"NCCL INFO") > data.count(b"\n") > 4 * data.count(b": opCount ")
+    )
+    return grown(text, megabytes * 1_000_000, scratch / "nccl.node0000.6000") if text else None
 
 
 def measure(path: Path, *, workers: int, threads: int, calls: Path | None = None) -> dict[str, Any]:
@@ -132,17 +144,29 @@ def nccl_rates(scratch: Path, megabytes: int = BIG_MB) -> pl.DataFrame:
         rows.append((name, size / told["s"], size / told["cpu_s"], told["rss_mb"], gain))
     plain.unlink()
     packed.unlink()
-    info = info_log(scratch, min(megabytes, INFO_MB))
-    size = info.stat().st_size / 1e6
-    links = int(subprocess.run(["grep", "-c", " via ", info], capture_output=True, check=False).stdout)
-    rows.append(("initialisation, grep -c", None, size / cpu_seconds("grep", "-c", " via ", str(info)), None, None))
-    told = measure(info, workers=1, threads=1)
-    if told["links"] != links:
-        raise AssertionError(f"{told['links']:,} links read of {links:,}")
-    rows.append(("initialisation", size / told["s"], size / told["cpu_s"], told["rss_mb"], None))
-    info.unlink()
+    rows += init_rates(scratch, megabytes)
     columns = ["NCCL log", "MB/s", "MB per CPU s", "peak MB", "times as fast as one worker"]
     return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def init_rates(scratch: Path, megabytes: int) -> list[tuple[object, ...]]:
+    """Rows of logs without COLL lines, generated and real, each beside `grep -c` for its connections."""
+    rows: list[tuple[object, ...]] = []
+    for name, log in (
+        ("initialisation, 1 kB per rank", info_log(scratch, min(megabytes, INFO_MB))),
+        ("initialisation, real logs", real_init_log(scratch, megabytes)),
+    ):
+        if log is None:
+            continue
+        size = log.stat().st_size / 1e6
+        links = int(subprocess.run(["grep", "-c", " via ", log], capture_output=True, check=False).stdout)
+        rows.append((f"{name}, grep -c", None, size / cpu_seconds("grep", "-c", " via ", str(log)), None, None))
+        told = measure(log, workers=1, threads=1)
+        if not MOST_LINKS * links <= told["links"] <= links:
+            raise AssertionError(f"{name}: {told['links']:,} links read of {links:,}")
+        rows.append((name, size / told["s"], size / told["cpu_s"], told["rss_mb"], None))
+        log.unlink()
+    return rows
 
 
 def small_logs(scratch: Path) -> pl.DataFrame:
