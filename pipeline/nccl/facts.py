@@ -86,8 +86,12 @@ class Facts:
         return self._chosen(~pl.col("source").is_in(list(sources)))
 
     def _chosen(self, files: pl.Expr) -> Facts:
-        chosen = {kind: frame.filter(files) for kind, frame in self.frames.items()}
-        return Facts({kind: frame for kind, frame in chosen.items() if not frame.is_empty()})
+        chosen = {}
+        for kind, frame in self.frames.items():
+            rows = frame.select(files).to_series()
+            if rows.any():
+                chosen[kind] = frame if rows.all() else frame.filter(rows)  # of one large file: without a copy
+        return Facts(chosen)
 
     @classmethod
     def merge(cls, parts: Iterable[Facts]) -> Facts:

@@ -46,34 +46,36 @@ def transports(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _with_owner(links: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
     """`links` with `comm_index`: NULL where nothing tells it."""
-    events = comms.events.drop("is_open")
-    named = _after(links, comms.lives(), ["source", "host", "pid", "comm"], "named")
+    events, kept = comms.events.drop("is_open"), links.columns
+    rows = _after(links, comms.lives(), ["source", "host", "pid", "comm"], "named")
     is_alive = pl.col("named_ended_at").is_null() | (pl.col("named_ended_at") > pl.col("line_no"))
+    rows = rows.select(*kept, named=pl.when(is_alive).then("named_comm_index"))
     # The next line of the thread about a communicator: that it is ready, or that another one begins.
-    following = named.join_asof(
+    rows = rows.join_asof(
         _renamed(events, _THREAD, "next").with_columns(next_line=pl.col("line_no")),
         on="line_no", by=_THREAD, strategy="forward", check_sortedness=False,
     )  # fmt: skip
-    before = _after(following, events, _THREAD, "thread")
-    settled = before.with_columns(line_no=pl.col("next_line").fill_null(_END) - 1, place="line_no").sort("line_no")
-    told = _after(settled, events, _PROCESS, "process").with_columns(line_no="place")
-    owner = (
-        pl.when(is_alive & pl.col("named_comm_index").is_not_null()).then("named_comm_index")
-        .when(pl.col("next_is_ready")).then(pl.when(_may_be_of("next")).then("next_comm_index"))
-        .when(_may_be_of("thread")).then("thread_comm_index")
-        .when(_may_be_of("process")).then("process_comm_index")
-    )  # fmt: skip
-    return told.with_columns(comm_index=owner)
+    rows = rows.select(*kept, "named", "next_line", "next_is_ready", next=_index_of("next"))
+    rows = _after(rows, events, _THREAD, "thread").with_columns(thread=_index_of("thread"))
+    rows = rows.select(
+        *(name for name in kept if name != "line_no"), "named", "next_is_ready", "next", "thread",
+        line_no=pl.col("next_line").fill_null(_END) - 1, place="line_no",
+    ).sort("line_no")  # fmt: skip
+    rows = _after(rows, events, _PROCESS, "process").with_columns(process=_index_of("process"))
+    settled = pl.when("next_is_ready").then("next").otherwise(pl.coalesce("thread", "process"))
+    return rows.select(
+        *(name for name in kept if name != "line_no"), line_no="place", comm_index=pl.coalesce("named", settled)
+    )
 
 
 _END = 1 << 62
 
 
-def _may_be_of(whose: str) -> pl.Expr:
-    """Whether the rank is an end of the link and the communicator has both ends."""
+def _index_of(whose: str) -> pl.Expr:
+    """The communicator, if the rank is an end of the link and the communicator has both ends."""
     rank, ends = pl.col(f"{whose}_rank"), pl.max_horizontal("rank_from", "rank_to")
     is_end = (pl.col("rank_from") == rank) | (pl.col("rank_to") == rank)
-    return (is_end & (ends < pl.col(f"{whose}_nranks"))).fill_null(value=False)
+    return pl.when(is_end & (ends < pl.col(f"{whose}_nranks"))).then(f"{whose}_comm_index")
 
 
 def _after(rows: pl.DataFrame, events: pl.DataFrame, by: list[str], whose: str) -> pl.DataFrame:

@@ -59,15 +59,16 @@ def nccl_tables(
         table name -> conformed frame; tables without rows are left out.
     """
     told = with_content(facts)
+    facts = facts.of(told)
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     if told:
-        tables = _tables_of(mended(facts.of(told)))
+        tables = _tables_of(mended(facts))
         paths = dict(files.select("source", "path").iter_rows())
         tables["nccl_bench"] = bench_op.with_names(tables["nccl_bench"], paths, op=bench_operation)
         for name, frame in tables.items():
             rows[name].append(frame)
-    rows["nccl_hang_lines"] = _hang_lines(files, facts.of(told)["watchdog"])
-    rows["nccl_hangs"] = [_hangs(files, facts.of(told)["watchdog"], rows["nccl_files"], num_ranks)]
+    rows["nccl_hang_lines"] = _hang_lines(files, facts["watchdog"])
+    rows["nccl_hangs"] = [_hangs(files, facts["watchdog"], rows["nccl_files"], num_ranks)]
     rows["nccl_hangs"].append(_flight_hangs(files, dumps))
     rows["flight_records"] = [frame.with_columns(source=pl.lit(source, pl.Int64)) for source, frame in dumps.items()]
     places = files.select("source", "run_dir", "sweep", "origin", source_path="path").with_columns(
