@@ -13,7 +13,8 @@ from pipeline.memory.alive import Columns, alive_rows
 from pipeline.memory.at_peak import peak_rows
 from pipeline.memory.phases import Phases
 from pipeline.memory.replay import Replay, replay
-from pipeline.memory.snapshot import ALLOCATED, INACTIVE, Device, Snapshot, read_snapshot
+from pipeline.memory.segments import ALLOCATED, INACTIVE
+from pipeline.memory.snapshot import Device, Snapshot, read_snapshot
 from pipeline.memory.thin import kept_points
 
 Row = dict[str, Any]

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.memory import trace
-from pipeline.memory.snapshot import ALLOCATED, INACTIVE, PENDING, Device
+from pipeline.memory.segments import ALLOCATED, INACTIVE, PENDING
+from pipeline.memory.snapshot import Device
 from pipeline.memory.trace import Ints
 from pipeline.memory.values import RefusedError
 
