@@ -23,8 +23,11 @@ from pipeline.estimate.whatif import Choice, options
 
 NO_FRAMEWORK = "none"
 KNOBS = tuple(entry.name for entry in fields(Choice))
-_WORDS = {"recompute": RECOMPUTE_MODES, "pipeline_schedule": SCHEDULES}
-"""Knobs that are turned to a word."""
+_WORDS = {
+    "recompute": RECOMPUTE_MODES,
+    "pipeline_schedule": tuple(word for word in SCHEDULES if word != "interleaved"),
+}
+"""Knobs that are turned to a word. Interleaving is 1F1B with chunks."""
 
 
 def wanted_knobs() -> dict[str, Any]:

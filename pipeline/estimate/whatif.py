@@ -160,7 +160,9 @@ def resolve(request: Request, start: Choice, wanted: Mapping[str, Any]) -> tuple
     """
     together = settle(request, replace(start, **wanted))
     if together is not None and all(getattr(together, name) == wanted[name] for name in MESH if name in wanted):
-        return together, []
+        # Numbers follow to the nearest that can be launched; a schedule has no nearest one.
+        lost = "pipeline_schedule" in wanted and together.pipeline_schedule != wanted["pipeline_schedule"]
+        return together, ["pipeline_schedule"] if lost else []
     at, left_out = start, []
     for name, value in wanted.items():
         tried = settle(request, replace(at, **{name: value}))

@@ -153,3 +153,10 @@ def test_states_have_as_many_copies_as_divide_the_ranks() -> None:
     assert replicas_for(asked, Choice(tp=2, zero_stage=3)) == [1, 2, 4]  # 8 would shard over one rank
     assert replicas_for(asked, Choice(tp=2)) == [1]
     assert settle(asked, Choice(tp=2, zero_stage=3, dp_replicate=3)) == Choice(tp=2, zero_stage=3, dp_replicate=2)
+
+
+def test_a_schedule_that_cannot_be_launched_is_told() -> None:
+    asked = request(gpus=16, gbs=64)
+    assert resolve(asked, Choice(tp=4), {"pp": 4, "pipeline_schedule": "zb-v"})[1] == []
+    few = resolve(asked, Choice(tp=4), {"pp": 4, "mbs": 16, "pipeline_schedule": "dualpipe"})
+    assert few == (Choice(tp=4, pp=4, mbs=16), ["pipeline_schedule"])
