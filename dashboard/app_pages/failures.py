@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import polars as pl
 import streamlit as st
 
-from dashboard import failures, grid_widgets, labels, shell, url_state, widgets
+from dashboard import failures, grid_widgets, labels, page_head, shell, url_state, widgets
 from dashboard.charts import failures as charts
 from dashboard.failures import Pattern
 from dashboard.marks import OUTCOME, STATUS
@@ -21,7 +21,6 @@ from dashboard.words import failures as words
 from dashboard.words import run_network as run_network_words
 
 TITLE = "Failures & cost"
-_ALL = "*"
 _BY = ("sweep", "model", "num_nodes", "framework", "accelerator", "strategy", "day", "host")
 _RETRY = (
     "status", "reason", "model", "num_nodes", "layout", "attempts", "gpu_hours_lost", "last_step", "steps_planned",
@@ -47,9 +46,10 @@ def _page(view: View) -> None:
     if found.is_empty():
         widgets.head(TITLE, words.NOTHING)
         return
-    origin = _origin(view, found)
+    origins = offered_origins(found["origin"].to_list())
+    origin = page_head.origin(origins, view.filters.origin, view.chosen.origin if view.chosen else None)
     sweeps = queries.sweeps(origin).run(con)
-    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    head, controls = page_head.regions()
     with controls:
         scope = Scope(origin, _sweep(view, sweeps))
         by = _dimension(view, scope)
@@ -68,8 +68,7 @@ def _page(view: View) -> None:
             "Retry list": queries.retries(scope), "Stretched": queries.stretched(scope),
         })  # fmt: skip
     with head:
-        others = [name for name in offered_origins(found["origin"].to_list()) if name != origin]
-        links = [(f"{name} results", f"?origin={name}") for name in others]
+        links = page_head.other_origins(origins, origin)
         meta = words.meta(totals, scope.sweep, sweeps.height)
         widgets.head(TITLE, words.answer(totals, endings, patterns), meta, origins=(origin,), links=links)
     widgets.figures([widgets.Figure(*figure) for figure in words.figures(totals, search, price)])
@@ -90,25 +89,11 @@ def _page(view: View) -> None:
     _draw_tables(view, scope, rates, by)
 
 
-def _origin(view: View, found: pl.DataFrame) -> str:
-    """The origin that the address names, else that of the other pages, else the first that the store offers."""
-    offered = offered_origins(found["origin"].to_list())
-    wanted = (view.filters.origin, view.chosen.origin if view.chosen else None)
-    return next((name for name in wanted if name in offered), offered[0])
-
-
 def _sweep(view: View, sweeps: pl.DataFrame) -> str | None:
     """One sweep, or all. Of published runs one study at first: what others published does not add up."""
-    names = sweeps["sweep"].to_list()
+    sizes = dict(sweeps.iter_rows())
     chosen = view.chosen.sweep if view.chosen else None
-    default = chosen if chosen is not None and chosen in names and not view.filters.sweep else _ALL
-    bound = url_state.one("sweep", [_ALL, *names], default)
-    runs = dict(sweeps.iter_rows())
-    wanted = st.selectbox(
-        "Sweep", [_ALL, *names], key=bound.key, on_change=bound.on_change, width=300,
-        format_func=lambda name: f"{name} · {labels.count(runs[name], 'run')}" if name in runs else "all sweeps",
-    )  # fmt: skip
-    return None if wanted == _ALL else wanted
+    return page_head.choose_sweep(sizes, "run", default=None if view.filters.sweep or chosen not in sizes else chosen)
 
 
 def _dimension(view: View, scope: Scope) -> str:

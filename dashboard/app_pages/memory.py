@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import grid_widgets, labels, memory, shell, url_state, widgets
+from dashboard import grid_widgets, labels, memory, page_head, shell, url_state, widgets
 from dashboard.charts import memory_waterfall as charts
 from dashboard.queries import memory as queries
 from dashboard.queries.failures import Scope
@@ -16,7 +16,6 @@ from dashboard.slices import offered_origins
 from dashboard.words import memory as words
 
 TITLE = "Memory"
-_ALL = "*"
 _PEAKS_SHOWN = 10
 _LISTED = 400
 _SPREADS_SHOWN = 6
@@ -49,12 +48,12 @@ def _page(view: View) -> None:
             widgets.note(text)
         return
     origins = offered_origins(found["origin"].to_list())
-    origin = view.filters.origin if view.filters.origin in origins else origins[0]
+    origin = page_head.origin(origins, view.filters.origin)
     every, artefacts = queries.peaks(origin).run(con), queries.snapshots(origin).run(con)
     sweeps = memory.sweeps(every, artefacts)
-    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    head, controls = page_head.regions()
     with controls:
-        scope = Scope(origin, _sweep(sweeps))
+        scope = Scope(origin, page_head.choose_sweep(sweeps, "run"))
     peaks, snapshots = (
         frame if scope.sweep is None else frame.filter(pl.col("sweep") == scope.sweep) for frame in (every, artefacts)
     )
@@ -70,10 +69,9 @@ def _page(view: View) -> None:
             **({"Waterfall": queries.parts(picked)} if picked else {}),
         })  # fmt: skip
     with head:
-        links = [(f"{name} results", f"?origin={name}") for name in origins if name != origin]
         answer = words.answer(peaks, memory.verdicts(peaks), spread, snapshots.height)
         meta = words.meta(peaks.height, scope.sweep, len(sweeps), snapshots.height)
-        widgets.head(TITLE, answer, meta, origins=(origin,), links=links)
+        widgets.head(TITLE, answer, meta, origins=(origin,), links=page_head.other_origins(origins, origin))
     if rows:
         widgets.figures([widgets.Figure(*figure) for figure in words.figures(peaks, spread, terms)])
         with st.container(key="hero"):
@@ -86,16 +84,6 @@ def _page(view: View) -> None:
             _draw_run(view, next(row for row in rows if row["run_id"] == picked))
     _draw_snapshots(snapshots)
     _draw_tables(peaks, spread, terms)
-
-
-def _sweep(sweeps: dict[str, int]) -> str | None:
-    """One sweep, or all."""
-    bound = url_state.one("sweep", [_ALL, *sweeps], _ALL)
-    wanted = st.selectbox(
-        "Sweep", [_ALL, *sweeps], key=bound.key, on_change=bound.on_change, width=300,
-        format_func=lambda name: f"{name} · {labels.count(sweeps[name], 'run')}" if name in sweeps else "all sweeps",
-    )  # fmt: skip
-    return None if wanted == _ALL else wanted
 
 
 def _run(rows: list[dict[str, Any]], names: list[str]) -> str | None:

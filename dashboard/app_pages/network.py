@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import grid_widgets, labels, network, shell, topology_section, url_state, widgets
+from dashboard import grid_widgets, labels, network, page_head, shell, topology_section, url_state, widgets
 from dashboard.charts import network as charts
 from dashboard.network import Finding
 from dashboard.queries import network as queries
@@ -19,7 +19,6 @@ from dashboard.words import network as words
 from dashboard.words import topology as topology_words
 
 TITLE = "Network"
-_ALL = "*"
 _UNKNOWN = "?"
 _EVIDENCE_SHOWN = 3
 _FINDINGS = (
@@ -45,11 +44,11 @@ def _page(view: View) -> None:
             widgets.note(text)
         return
     origins = offered_origins(found["origin"].to_list())
-    origin = view.filters.origin if view.filters.origin in origins else origins[0]
+    origin = page_head.origin(origins, view.filters.origin)
     sweeps = queries.sweeps(origin).run(con)
-    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    head, controls = page_head.regions()
     with controls:
-        scope = Scope(origin, _sweep(sweeps))
+        scope = Scope(origin, page_head.choose_sweep(dict(sweeps.iter_rows()), "file"))
     totals = queries.totals(scope).run(con).row(0, named=True)
     rows = queries.findings(scope).run(con)
     findings = network.by_rule(rows)
@@ -65,7 +64,7 @@ def _page(view: View) -> None:
             "Hangs": queries.hangs(scope),
         })  # fmt: skip
     with head:
-        links = [(f"{name} results", f"?origin={name}") for name in origins if name != origin]
+        links = page_head.other_origins(origins, origin)
         meta = words.meta(totals, scope.sweep, sweeps.height)
         widgets.head(TITLE, words.answer(totals, findings, hangs), meta, origins=(origin,), links=links)
     widgets.figures([widgets.Figure(*figure) for figure in words.figures(totals, inits, best, hangs)])
@@ -79,18 +78,6 @@ def _page(view: View) -> None:
     _draw_topology(view, scope)
     _draw_hangs(view, hangs)
     _draw_tables(view, scope, rows)
-
-
-def _sweep(sweeps: pl.DataFrame) -> str | None:
-    """One sweep, or all."""
-    names = sweeps["sweep"].to_list()
-    bound = url_state.one("sweep", [_ALL, *names], _ALL)
-    files = dict(sweeps.iter_rows())
-    wanted = st.selectbox(
-        "Sweep", [_ALL, *names], key=bound.key, on_change=bound.on_change, width=300,
-        format_func=lambda name: f"{name} · {labels.count(files[name], 'file')}" if name in files else "all sweeps",
-    )  # fmt: skip
-    return None if wanted == _ALL else wanted
 
 
 def _operation(view: View, scope: Scope) -> str | None:

@@ -115,7 +115,7 @@ def figures(totals: Row, inits: pl.DataFrame, best: Row | None, hangs: pl.DataFr
         (
             "Largest communicator",
             count(totals["nranks_max"], "rank") if totals["nranks_max"] else "not logged",
-            f"{number(totals['files_with_communicators'])} of {count(totals['files'], 'file')} with debug output",
+            f"told by {number(totals['files_with_communicators'])} of {count(totals['files'], 'file')}",
         ),
         ("NCCL versions", number(versions) if versions else "not logged", version_range(totals["versions"] or [])),
         (
