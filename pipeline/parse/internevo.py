@@ -68,11 +68,9 @@ _SAID = {
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Parallel sizes, accumulation, and whether ZeRO splits the optimizer."""
     text = pl.col("text")
-    # Every step prints it; the first says it all.
     accumulated = lines.filter(text.str.contains(_RATE, literal=True)).with_columns(
         name=pl.lit("gas"), value=text.str.extract(r"[\s,]micro_num=(\d+)[\s,]"), setting_source=pl.lit("log_line")
     )
-    accumulated = accumulated.unique(["source", "value"], keep="first", maintain_order=True)
     # A list of one is a single rank's share: nothing is split, or ZeRO's group has one member.
     split = lines.filter(text.str.contains(r"Number of elements on ranks: \[\d+, ")).with_columns(
         name=pl.lit("zero_stage"), value=pl.lit("1"), setting_source=pl.lit("log_line")

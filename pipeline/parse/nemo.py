@@ -122,7 +122,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     batch = lines.select(
         "source", "line_no", name=pl.lit("gbs"), value=text.str.extract(r"\| global_batch_size: (\d+)\b")
     )
-    found.append(batch.unique(["source", "value"], keep="first", maintain_order=True))
+    found.append(batch)
     said = pl.concat(found).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
     yaml = named_settings(lines, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump")
     return pl.concat([conform(said, SETTING_FACTS), yaml, environment.settings(lines)])

@@ -49,8 +49,9 @@ _OTHERS = {
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; one that does not reach its last field is cut and stays unparsed. Validation lines are no steps."""
     text = pl.col("text")
-    if lines["text"].str.contains("[36mstep: ", literal=True).any():
-        lines = lines.with_columns(text.str.replace_all(_BARE_COLOUR, ""))
+    is_bare = text.str.contains("[36mstep: ", literal=True)
+    if lines.select(is_bare.any()).item():
+        lines = lines.with_columns(pl.when(is_bare).then(text.str.replace_all(_BARE_COLOUR, "")).otherwise(text))
     mine = lines.filter(text.str.contains(_STEP) & ~text.str.contains("validate step:", literal=True))
     printed = extract_each(mine, {**_NUMBERS, **_OTHERS}).with_columns(number(pl.col(name)) for name in _NUMBERS)
     return conform(

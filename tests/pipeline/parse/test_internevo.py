@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.parse import engine, lines
+from pipeline.parse.registry import DIALECTS
 from tests.pipeline.parse.logs import run_of, step_of, tables_of
 
 COMMAS = (
@@ -61,3 +63,14 @@ def test_a_single_share_of_the_optimizer_is_no_zero(tmp_path: Path) -> None:
     )
     runs = tables_of(tmp_path, f"{split}\n{BLANKS.format(0, 11.5)}\n")["runs"]
     assert runs["zero_stage"].to_list() == [None]
+
+
+def test_it_does_not_matter_where_a_file_is_cut() -> None:
+    rows = [f"{BLANKS.format(n, 11.5 - n)}\n" for n in range(4)]
+    whole = engine.extract(lines.split(0, "".join(rows).encode()), DIALECTS).facts
+    for cut in range(1, 4):
+        parts = [("".join(rows[:cut]), 1), ("".join(rows[cut:]), cut + 1)]
+        blocks = [engine.extract(lines.split(0, part.encode(), first), DIALECTS, partial=[0]) for part, first in parts]
+        facts = engine.merge(blocks, DIALECTS).facts
+        assert facts.steps.equals(whole.steps)
+        assert facts.settings.equals(whole.settings)
