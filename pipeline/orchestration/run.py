@@ -134,6 +134,8 @@ def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunC
     config = asked.to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
     try:
         result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT})
+    except dg.DagsterExecutionInterruptedError as error:
+        raise KeyboardInterrupt from error  # Dagster's own handler had the signal
     except Exception as error:
         raise _cause(error) or error from error
     tables: ingest.Tables = result.output_for_node("validated")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -243,3 +244,17 @@ def test_processes_give_the_same_store_as_one(tmp_path: Path, sweep: Path, monke
     one, many = content(alone), content(shared)
     assert {name: one[name] for name in tables} == {name: many[name] for name in tables}
     assert ingest_paths(shared, [str(sweep)], with_published=False, workers=2).files_new == 0
+
+
+def test_an_interrupt_is_one_and_nothing_is_stored(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline import ingest
+
+    def interrupted(*_: object, **__: object) -> dict[str, pl.DataFrame]:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(30)
+        raise AssertionError("the signal was lost")
+
+    monkeypatch.setattr(ingest, "parse", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ingest_paths(home, [str(sweep)], with_published=False)
+    assert Lake(home).release() is None
