@@ -113,7 +113,7 @@ def _sweep(sweeps: pl.DataFrame) -> str | None:
     bound = url_state.one("sweep", [_ALL, *names], _ALL)
     runs = dict(sweeps.iter_rows())
     wanted = st.selectbox(
-        "Sweep", [_ALL, *names], key=bound.key, on_change=bound.on_change, width=300,
+        "Sweep", [_ALL, *names], key=bound.key, on_change=bound.on_change, width=240,
         format_func=lambda name: f"{name} · {labels.count(runs[name], 'run')}" if name in runs else "all sweeps",
     )  # fmt: skip
     return None if wanted == _ALL else str(wanted)
@@ -127,7 +127,7 @@ def _picked(runs: pl.DataFrame) -> str | None:
     rows = {row["run_id"]: row for row in runs.filter(pl.col("run_id").is_in(list(offered))).iter_rows(named=True)}
     bound = url_state.one("picked", list(offered), next(iter(offered)))
     return st.selectbox(
-        "Run taken apart, or click a point", list(offered), key=bound.key, on_change=bound.on_change, width=470,
+        "Run taken apart, or click a point", list(offered), key=bound.key, on_change=bound.on_change, width=410,
         format_func=lambda run_id: words.option(rows[run_id], offered[run_id]),
     )  # fmt: skip
 
@@ -140,7 +140,7 @@ def _against(runs: pl.DataFrame) -> str:
     bound = url_state.one("against", offered, offered[0])
     return str(
         st.selectbox(
-            "Estimated", offered, key=bound.key, on_change=bound.on_change, width=210,
+            "Estimated", offered, key=bound.key, on_change=bound.on_change, width=200,
             format_func=words.AGAINST.__getitem__,
         )
     )  # fmt: skip
@@ -154,7 +154,7 @@ def _pick() -> None:
 
 
 def _draw_parity(view: View, runs: pl.DataFrame, hovers: list[str], *, picked: str, against: str) -> None:
-    how = "" if against == "estimate" else f" · estimated {words.AGAINST[against]}"
+    how = "" if against == "estimate" else f", {words.AGAINST[against]}"
     widgets.section("Measured against estimated MFU", f"each point a run{how}")
     outside, slow = runs.filter(pl.col("fit") != estimator.FITTED).height, runs.filter("is_penalised").height
     figure = charts.draw_mfu(runs, hovers, view.tokens, picked=picked)
