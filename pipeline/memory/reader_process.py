@@ -156,10 +156,11 @@ def _retire(server: _Server) -> None:
         server.close()
 
 
-def _retire_all() -> None:
+def retire_all() -> None:
+    """End the processes that wait."""
     for server in _idle:
         _retire(server)
 
 
-atexit.register(_retire_all)
+atexit.register(retire_all)
 os.register_at_fork(after_in_child=_idle.clear)  # they belong to the parent

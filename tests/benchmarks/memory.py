@@ -162,6 +162,29 @@ def measured(command: list[str], stdin: Path | None = None) -> tuple[float, floa
     return float(seconds), float(peak), int(exit_code) == 0
 
 
+# CPU seconds of all forks and their parent, for each of several files that one ingest reads.
+_MANY = """
+import resource, sys
+from pathlib import Path
+from pipeline.memory.limited import WorkerLimits, analyse_limited
+from pipeline.memory.reader_process import retire_all
+for _ in range(int(sys.argv[2])):
+    with Path(sys.argv[1]).open("rb") as file:
+        analyse_limited(iter(lambda: file.read(1 << 20), b""), WorkerLimits())
+retire_all()
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+print((usage.ru_utime + usage.ru_stime) / int(sys.argv[2]), usage.ru_maxrss / 1024)
+"""
+MANY_FILES = 10
+
+
+def measured_many(path: Path) -> tuple[float, float]:
+    """CPU seconds for each of MANY_FILES readings of a file in one process, and the peak of any fork in MB."""
+    command = [sys.executable, "-c", _MANY, str(path), str(MANY_FILES)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    return float(told[0]), float(told[1])
+
+
 def costs(scratch: Path, sizes: tuple[int, ...] = SIZES) -> pl.DataFrame:
     """CPU seconds and peak memory over the bare interpreter, ours and others', for each size."""
     bare_s, bare_mb, _ = measured([sys.executable, "-I", "-S", "-c", "pass"])
@@ -181,6 +204,10 @@ def costs(scratch: Path, sizes: tuple[int, ...] = SIZES) -> pl.DataFrame:
         for name, command, stdin in readers:
             best = min(measured(command, stdin) for _ in range(3 if events < 500_000 else 1))
             rows.append((f"{events:,}", round(size), name, best[0] - bare_s, round(best[1] - bare_mb), best[2]))
+        if events < 500_000:
+            each_s, peak_mb = measured_many(path)
+            name = f"sweepscope: each of {MANY_FILES} files"
+            rows.append((f"{events:,}", round(size), name, each_s, round(peak_mb - bare_mb), True))
         path.unlink()
     columns = ["events", "MB", "reader", "CPU s", "peak MB", "ended well"]
     frame = pl.DataFrame(rows, schema=columns, orient="row")

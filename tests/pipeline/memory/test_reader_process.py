@@ -38,9 +38,9 @@ def events(answer: Answer) -> int:
 
 @pytest.fixture(autouse=True)
 def own_process() -> Iterator[None]:
-    reader_process._retire_all()
+    reader_process.retire_all()
     yield
-    reader_process._retire_all()
+    reader_process.retire_all()
 
 
 def waiting() -> int:
