@@ -74,3 +74,12 @@ def test_each_communicator_of_a_thread_has_its_own() -> None:
 
 def test_ranks_beyond_the_communicator_are_damage() -> None:
     assert edges(log("Trees [0] -1/-1/-1->0->9"), "tree") == []
+
+
+def test_an_edge_that_two_blocks_tell_is_one_row_with_the_channels_of_both() -> None:
+    text = log("Channel 00/02 :    0   1   2   3", "Channel 01/02 :    0   1   2   3")
+    at = text.index("Channel 01")
+    rows = tables_of(text, block_bytes=at)["nccl_graphs"].sort("rank_from")
+    assert rows.select("rank_from", "rank_to", "graph_channels", "line_no").rows() == [
+        (0, 1, "0,1", 2), (1, 2, "0,1", 2), (2, 3, "0,1", 2), (3, 0, "0,1", 2),
+    ]  # fmt: skip
