@@ -144,7 +144,7 @@ def _signed(parts: Sequence[bytes], what: str) -> Ints:
 
 
 def decode_integers(opcodes: Sequence[bytes]) -> Addresses:
-    """Values of pickle opcodes for integers that are not negative: `K.`, `M..`, `J....`, `\x8a` with its length.
+    r"""Values of pickle opcodes for integers that are not negative: `K.`, `M..`, `J....`, `\x8a` with its length.
 
     An empty one gives 0.
 
