@@ -212,9 +212,10 @@ _TIME = {
     "elementwise": "Norms and launches", "optimizer": "Optimizer", "rest": "Fixed cost",
     "recompute": "Recomputation", "tp": "TP communication", "cp": "CP communication", "ep": "Expert exchange",
     "pp": "PP transfers", "dp": "DP communication", "stall": "Launch stalls", "bubble": "Pipeline bubble",
+    "stragglers": "Slowest node",
 }  # fmt: skip
 _USEFUL = ("linear", "attention", "head")
-_SELDOM = ("cp", "ep", "recompute", "stall")  # listed only where a layout has them
+_SELDOM = ("cp", "ep", "recompute", "stall", "stragglers")  # listed only where a layout has them
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ _TIME = {
     "bubble": "idle time of the pipeline",
     "optimizer": "optimizer and gradient accumulation",
     "rest": "fixed cost per step and micro-batch",
+    "stragglers": "waiting for the slowest node: larger clusters, where the profile has learned that",
 }
 
 _EXPECTED = (
@@ -48,6 +49,10 @@ _EXPECTED = (
     float_column("est_mfu_hi", "fraction", "MFU at est_step_time_lo_s", minimum=0),
     int_column("est_interval_runs", "runs", "comparable runs behind the time's interval; NULL: too few", minimum=1),
     text_column("est_interval_basis", "which runs those are: profile and pattern"),
+    float_column(
+        "expected_mem_bytes", "bytes", "est_mem_bytes times what comparable runs needed over it; NULL: none learned",
+        minimum=0,
+    ),
     float_column("est_mem_lo_bytes", "bytes", "lower end of the 80 % interval of peak allocated memory", minimum=0),
     float_column("est_mem_hi_bytes", "bytes", "upper end of the 80 % interval of peak allocated memory", minimum=0),
     int_column("est_mem_interval_runs", "runs", "comparable runs behind memory's interval; NULL: too few", minimum=1),

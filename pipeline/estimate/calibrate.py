@@ -132,6 +132,11 @@ def fit_recipe(rows: Rows, mask: NDArray[np.bool_] | None = None) -> dict[str, f
     return {**constants, **_fit(rows, everywhere, memory=True)}
 
 
+def fit_memory(rows: Rows, mask: NDArray[np.bool_]) -> dict[str, float]:
+    """Fitted constants of a recipe's memory from the rows of `mask`."""
+    return _fit(rows, mask, memory=True)
+
+
 @dataclass(frozen=True)
 class Unseen:
     """Predictions of each row by a fit that has not seen the row's group."""

@@ -29,6 +29,7 @@ EXPECTED: Final = pl.Schema(
         "est_mfu_hi": pl.Float64,
         "est_interval_runs": pl.Int64,
         "est_interval_basis": pl.String,
+        "expected_mem_bytes": pl.Float64,
         "est_mem_lo_bytes": pl.Float64,
         "est_mem_hi_bytes": pl.Float64,
         "est_mem_interval_runs": pl.Int64,
@@ -47,6 +48,14 @@ def slowdown(asked: Question, at: Layouts, predicted: Estimate, record: TrackRec
     if record is None or record.penalty is None:
         return np.full(size, np.nan)
     learned = record.penalty.slowdown(penalty_features(asked, at, predicted))
+    return np.where(has_unseen(at, record.choices), np.nan, learned)
+
+
+def memory_factor(asked: Question, at: Layouts, predicted: Estimate, record: TrackRecord) -> Array:
+    """What comparable runs needed over the estimated peak memory; NaN where nothing was learned, as for `slowdown`."""
+    if record.memory_factor is None:
+        return np.full(at.shape[0], np.nan)
+    learned = record.memory_factor.slowdown(penalty_features(asked, at, predicted))
     return np.where(has_unseen(at, record.choices), np.nan, learned)
 
 
@@ -69,13 +78,19 @@ def expect(asked: Question, at: Layouts, predicted: Estimate) -> dict[str, list[
     of_physics = {pattern: record.time.interval(pattern, name) for pattern in set(patterns)}
     of_both = {pattern: record.penalised.interval(pattern, name) for pattern in set(patterns)}
     of_memory = {pattern: record.memory.interval(pattern, name) for pattern in set(patterns)}
+    of_needed = {pattern: record.needed.interval(pattern, name) for pattern in set(patterns)}
+    factor = memory_factor(asked, at, predicted, record)
+    is_learned = np.isfinite(factor)
     known = np.isfinite(penalty)
     unseen = has_unseen(at, record.choices)
     found = [
         None if strange else (of_both if own else of_physics)[pattern]
         for own, strange, pattern in zip(known, unseen, patterns, strict=True)
     ]
-    held = [None if strange else of_memory[pattern] for strange, pattern in zip(unseen, patterns, strict=True)]
+    held = [
+        None if strange else (of_needed if own else of_memory)[pattern]
+        for own, strange, pattern in zip(is_learned, unseen, patterns, strict=True)
+    ]
     low, high = _factors(found)
     centre = np.where(known, penalty, 1.0)
     # The penalty's scatter is that of slowdowns: no run is to be promised more speed than any showed beside physics.
@@ -94,8 +109,9 @@ def expect(asked: Question, at: Layouts, predicted: Estimate) -> dict[str, list[
         "est_step_time_hi_s": centre * high * seconds,
         "est_mfu_lo": mfu / (centre * high),
         "est_mfu_hi": mfu / (centre * low),
-        "est_mem_lo_bytes": bytes_ * mem_low,
-        "est_mem_hi_bytes": bytes_ * mem_high,
+        "expected_mem_bytes": factor * bytes_,
+        "est_mem_lo_bytes": np.where(is_learned, factor, 1.0) * bytes_ * mem_low,
+        "est_mem_hi_bytes": np.where(is_learned, factor, 1.0) * bytes_ * mem_high,
     }
     columns: dict[str, list[Any]] = {
         name: [value if np.isfinite(value) else None for value in column.tolist()] for name, column in values.items()

@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.calibrate import Rows, Unseen
+from pipeline.estimate.calibrate import Rows, Unseen, allocated_bytes, fit_memory
 from pipeline.estimate.estimate import estimate
-from pipeline.estimate.fit import with_constants
+from pipeline.estimate.fit import predict, with_constants
 from pipeline.estimate.layouts import Array
 from pipeline.estimate.patterns import CHOICES, PATTERNS, has_choice, pattern_codes
-from pipeline.estimate.penalty import FEATURES, fit_penalty, penalty_features, unseen_slowdown
+from pipeline.estimate.penalty import FACTORS, FEATURES, fit_penalty, penalty_features, unseen_slowdown
 from pipeline.estimate.track_record import FEWEST, TrackRecord, learned_penalty, residuals_by_pattern
 
 FEWEST_ROWS = 60
 """Rows below which a penalty would follow single runs."""
 FEWEST_CELLS = 5
+FEWEST_GROUPS = 3
+"""Groups that a memory factor needs: one left out, and two more to choose its settings on."""
 MOST_FOLDS = 30
 """Cells are dealt into at most that many folds; each costs a fit of a fraction of a second per thousand rows."""
 WORTH = 0.9
@@ -75,6 +77,27 @@ def penalised_unseen(rows: Rows, seen: Seen, usable: NDArray[np.bool_], folds: N
     return out
 
 
+def needed_unseen(rows: Rows, features: Array) -> Array:
+    """Peak memory in bytes of each row by an estimate and a memory factor that have both not seen the row's group, nor
+    has the choice of the factor's settings. NaN for rows without measured memory."""
+    out = np.full(rows.table.height, np.nan)
+    groups = group_codes(rows)
+    for group in np.unique(groups):
+        physics = predict(rows.batches, fit_memory(rows, groups != group), rows.table.height, allocated_bytes)
+        known = np.isfinite(physics) & np.isfinite(rows.mem_bytes) & np.isfinite(features).all(axis=1)
+        others, own = known & (groups != group), known & (groups == group)
+        model = fit_penalty(
+            features[others], rows.mem_bytes[others] / physics[others], cells=groups[others], grid=FACTORS
+        )
+        out[own] = physics[own] * model.slowdown(features[own])
+    return out
+
+
+def group_codes(rows: Rows) -> NDArray[np.int64]:
+    """The group of each row that its recipe leaves out together, as a number."""
+    return np.unique(rows.table[rows.recipe.group].to_numpy(), return_inverse=True)[1].astype(np.int64)
+
+
 def coverage(codes: NDArray[np.int64], ratios: Array, folds: NDArray[np.int64]) -> tuple[float, int]:
     """(share, rows) of held-out log ratios that lie in the interval which the other folds' rows give for their pattern.
 
@@ -117,7 +140,7 @@ def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) 
     seen = look(rows, constants)
     time, memory = _ratios(rows.step_time_s, unseen.step_time_s), _ratios(rows.mem_bytes, unseen.mem_bytes)
     folds = cell_folds(rows)
-    groups = np.unique(rows.table[rows.recipe.group].to_numpy(), return_inverse=True)[1].astype(np.int64)
+    groups = group_codes(rows)
     about: dict[str, Any] = {
         "learned_on": rows.recipe.dataset, "learned_at": on.isoformat(), "physics_split": f"one {rows.recipe.group} out"
     }  # fmt: skip
@@ -140,12 +163,26 @@ def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) 
             model = fit_penalty(seen.features[usable], slowdown, cells=folds[usable])
             penalty = learned_penalty(model, seen.features[usable])
         about["penalty"]["kept"] = penalty is not None
+    needed, factor = np.full(rows.table.height, np.nan), None
+    held = np.isfinite(memory) & np.isfinite(seen.features).all(axis=1)
+    if held.sum() >= FEWEST_ROWS and len(np.unique(groups[held])) >= FEWEST_GROUPS:
+        tried = _ratios(rows.mem_bytes, needed_unseen(rows, seen.features))
+        about["memory_factor"] = {**_summary(seen.codes, tried, groups), "split": about["physics_split"]}
+        if about["memory_factor"]["mape"] < WORTH * about["memory"]["mape"]:
+            needed = tried
+            physics = predict(rows.batches, constants, rows.table.height, allocated_bytes)
+            beside = rows.mem_bytes[held] / physics[held]
+            model = fit_penalty(seen.features[held], beside, cells=groups[held], grid=FACTORS)
+            factor = learned_penalty(model, seen.features[held])
+        about["memory_factor"]["kept"] = factor is not None
     return TrackRecord(
         profile=rows.recipe.profile,
         about=about,
         time=residuals_by_pattern(seen.codes, time),
         memory=residuals_by_pattern(seen.codes, memory),
         penalised=residuals_by_pattern(seen.codes, penalised),
+        needed=residuals_by_pattern(seen.codes, needed),
         choices=seen.choices,
         penalty=penalty,
+        memory_factor=factor,
     )

@@ -53,6 +53,8 @@ class Settings:
 
 
 GRID: Final = tuple(Settings(*choice) for choice in product(REACHES, NOISES, (LOSS, FACTOR)))
+FACTORS: Final = tuple(settings for settings in GRID if settings.kind == FACTOR)
+"""For what is no loss of time and may lie on either side of the estimate, as memory."""
 
 
 def penalty_features(asked: Question, at: Layouts, predicted: Estimate) -> Array:
@@ -126,16 +128,18 @@ def _score(slowdown: Array, predicted: Array) -> float:
     return float(np.mean(np.abs(np.log(predicted / slowdown))))
 
 
-def unseen_slowdown(rows: Array, slowdown: Array, cells: NDArray[np.int64]) -> tuple[Array, list[Settings]]:
+def unseen_slowdown(
+    rows: Array, slowdown: Array, cells: NDArray[np.int64], grid: tuple[Settings, ...] = GRID
+) -> tuple[Array, list[Settings]]:
     """What the runs of all other cells say of each row, and the settings that each cell was predicted with.
 
-    Nested: a cell's settings are those of GRID that predict the other cells best, each of them without its own runs
+    Nested: a cell's settings are those of `grid` that predict the other cells best, each of them without its own runs
     and without the left-out cell's.
     """
     groups = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
     best = np.full(len(groups), np.inf)
-    found, chosen = np.ones(len(rows)), [GRID[0]] * len(groups)
-    for settings in GRID:
+    found, chosen = np.ones(len(rows)), [grid[0]] * len(groups)
+    for settings in grid:
         inverse, target = _inverse(rows, settings), _target(rows, slowdown, settings.kind)
         inner = np.full((len(groups), len(groups)), np.nan)
         for one, left in enumerate(groups):
@@ -153,8 +157,10 @@ def unseen_slowdown(rows: Array, slowdown: Array, cells: NDArray[np.int64]) -> t
     return found, chosen
 
 
-def choose_settings(rows: Array, slowdown: Array, cells: NDArray[np.int64]) -> Settings:
-    """The settings of GRID that predict cells best which they have not seen."""
+def choose_settings(
+    rows: Array, slowdown: Array, cells: NDArray[np.int64], grid: tuple[Settings, ...] = GRID
+) -> Settings:
+    """The settings of `grid` that predict cells best which they have not seen."""
     groups = [np.flatnonzero(cells == cell) for cell in np.unique(cells)]
 
     def score(settings: Settings) -> float:
@@ -164,20 +170,26 @@ def choose_settings(rows: Array, slowdown: Array, cells: NDArray[np.int64]) -> S
             told[left] = _slowdown(rows[left], _left_out(inverse, target, left), settings.kind)
         return _score(slowdown, told)
 
-    return min(GRID, key=score)
+    return min(grid, key=score)
 
 
 def fit_penalty(
-    rows: Array, slowdown: Array, *, cells: NDArray[np.int64] | None = None, settings: Settings | None = None
+    rows: Array,
+    slowdown: Array,
+    *,
+    cells: NDArray[np.int64] | None = None,
+    settings: Settings | None = None,
+    grid: tuple[Settings, ...] = GRID,
 ) -> Penalty:
     """Learn `slowdown` (measured over estimated) from feature rows.
 
-    `settings` are chosen on `cells` (the group of each row that a question would be about) where none are given.
+    `settings` are chosen from `grid` on `cells` (the group of each row that a question would be about) where none are
+    given.
     """
     if len(rows) > MOST_POINTS:
         drawn = np.linspace(0, len(rows) - 1, MOST_POINTS).astype(np.intp)
         rows, slowdown, cells = rows[drawn], slowdown[drawn], None if cells is None else cells[drawn]
     if settings is None:
-        settings = Settings() if cells is None else choose_settings(rows, slowdown, cells)
+        settings = Settings() if cells is None else choose_settings(rows, slowdown, cells, grid)
     weights = _inverse(rows, settings) @ _target(rows, slowdown, settings.kind)
     return Penalty(settings, rows[:, :_ALIKE], weights)

@@ -60,6 +60,8 @@ class Profile:
     expert_imbalance: float
     expert_efficiency: float
     fixed_step_s: float
+    slow_node_chance: float
+    slow_node_cost: float
     microbatch_s: float
     optimizer_passes: float
     weight_bytes: float
@@ -83,6 +85,7 @@ class Profile:
     has_dropout: bool = False
     is_flash: bool = True
     is_sequence_parallel: bool = True
+    hides_gather: bool = True
     shards_optimizer_at_zero3: bool = True
     placement: str = "even"
     keeps_gathered: str = "alone"

@@ -72,8 +72,9 @@ RECIPES: Final = (
             "attention_efficiency": 0.3, "elementwise_passes": 0.8, "head_bytes_per_logit": 24.0, "memory_share": 0.9,
             "link_share": 0.77, "network_share": 0.75, "network_decay": 0.12, "link_latency_s": 8e-6,
             "network_latency_s": 5e-5, "tp_hidden": 0.45, "dp_hidden": 0.67, "shard_contention": 0.3,
-            "fixed_step_s": 0.06, "microbatch_s": 4e-4, "optimizer_passes": 0.3, "kernel_launch_s": 4.65e-5,
-            "bucket_bytes": 6e8, "exchange_launch_s": 2.05e-3, "exchange_launch_growth": 0.021,
+            "fixed_step_s": 0.06, "microbatch_s": 4e-4, "optimizer_passes": 1.0, "kernel_launch_s": 4.65e-5,
+            "bucket_bytes": 6e8, "exchange_launch_s": 2.1e-3, "exchange_launch_growth": 0.23, "slow_node_chance": 5e-3,
+            "slow_node_cost": 0.3,
         },
         # Nanotron's tensors: norms' inputs, fp32 gradients and DDP's 16 bit buckets, fp32 logits that live on, the two
         # buffers of gathered inputs (`parallel/utils.py: MemoryBuffer`).
@@ -82,15 +83,14 @@ RECIPES: Final = (
             "rotary_copies": 1.5,
         },
         fixed={
-            "placement": "by_cost", "tp_network_share": 0.87, "grad_fresh_bytes": 0.0, "grad_held_bytes": 4.0,
-            "grad_bucket_bytes": 2.0, "logit_kept_bytes": 4.0, "exchange_buffer_bytes": 4.0,
+            "placement": "by_cost", "hides_gather": False, "tp_network_share": 0.87, "grad_fresh_bytes": 0.0,
+            "grad_held_bytes": 4.0, "grad_bucket_bytes": 2.0, "logit_kept_bytes": 4.0, "exchange_buffer_bytes": 4.0,
         },
-        pull=0.2,
         memory_pull=0.1,
         memory_unit=2.0**30,
         simple=((pl.col("pp") != "1") & (pl.col("num_gpus").cast(pl.Int64) <= 8))
         | ((pl.col("pp") == "1") & (pl.col("tp").cast(pl.Int64) <= 8) & (pl.col("num_gpus").cast(pl.Int64) <= 64)),
-        early=1.6,
+        early=2.0,
     ),
     Recipe(
         profile="hopper-torchtitan",

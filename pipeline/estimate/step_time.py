@@ -6,7 +6,7 @@ idle time, the optimizer. Overlap follows one rule per dimension, its share a co
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class StepTime:
     bubble: Array
     optimizer: Array
     rest: Array
+    stragglers: Array
 
     @property
     def total(self) -> Array:
@@ -103,7 +104,8 @@ def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> La
     ) * (at.tp > 1)
     reductions = 2.0 if not is_moe else np.where(at.etp > 1, 2.0, 1.0)
     tp_forward = reductions * exchange
-    tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, linear)
+    # The backward pass has two products per exchange to hide it behind.
+    tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, 2.0 * linear)
     cp = context_s(asked, at, tokens, forward + backward)
     ep = experts_exchange_s(asked, at, tokens) if is_moe else np.zeros_like(tokens)
     if is_moe and (dual := is_dual(at) & (at.pp > 1)).any():
@@ -145,11 +147,12 @@ def exchange_launch_s(asked: Question, at: Layouts) -> Array:
 
     Seen in nanotron's runs whose pipeline leaves the node: a layer never takes less than this, whatever the model's
     width and the micro-batch (1.3 to 8.9 B, 4 to 64 thousand tokens), and it grows with the tensor group: 8.5 ms at
-    tp 2, 13 at 4, 22 at 8, 47 at 16, 115 at 32. Hence a cost per rank, `exchange_launch_s`, that itself grows by
-    `exchange_launch_growth` per rank.
+    tp 2, 13 at 4, 21 at 8, 47 at 16, 115 at 32. Hence a cost per rank, `exchange_launch_s`, in proportion to the
+    group inside a node, that grows by `exchange_launch_growth` for every further node that the group spans.
     """
     profile = asked.profile
-    held = profile.exchange_launch_s * at.tp * (1.0 + profile.exchange_launch_growth * at.tp)
+    beyond = np.maximum(at.tp / asked.cluster.gpus_per_node - 1.0, 0.0)
+    held = profile.exchange_launch_s * at.tp * (1.0 + profile.exchange_launch_growth * beyond)
     is_beside = (at.pp > 1) & (at.tp > 1) & comm.leaves_node(asked, at.tp * at.cp * at.dp, at.pp)
     return np.where(is_beside, held, 0.0)
 
@@ -187,7 +190,8 @@ def data_parallel_s(
     around the ring (trees serve all-reduce only), one call per bucket. ZeRO-3: two gathers and a reduce-scatter for
     each layer and micro-batch (six bytes a parameter, 1910.02054 section 7.2.2), under its compute, costing
     `shard_contention` of the shorter of the two. Without a pipeline, `dp_hidden` of one micro-batch's compute hides
-    the exchange.
+    the exchange; the gather of ZeRO-1 and 2 only where the framework `hides_gather`: it follows the optimizer, and
+    hides in the next step's forward pass or not at all.
 
     With replicas these run inside the sharding group, whose ranks stand together, and once a step the replicas reduce
     their shards of the gradients among them (2304.11277 section 3.2.2; MiCS, 2205.00119 section 3.4: two hops).
@@ -205,7 +209,8 @@ def data_parallel_s(
         spent = comm.all_reduce_s(profile.grad_bytes * held, size, rate, calls * hop)
         return np.where((at.zero_stage >= 1) & (size > 1), spent, 0.0)
 
-    def exchange(params: Array, ranks: Array, stride: Array) -> Array:
+    def exchange(params: Array, ranks: Array, stride: Array) -> tuple[Array, Array]:
+        """(seconds, those of them that follow the optimizer)."""
         size = np.where(at.zero_stage >= 1, np.maximum(ranks / replicas, 1.0), ranks) if grouped else ranks
         rate = comm.ring_bytes_per_s(asked, stride, size)
         hop = comm.latency_s(asked, stride, size)
@@ -213,19 +218,27 @@ def data_parallel_s(
         share = (size - 1.0) / size * params / rate
         calls = np.maximum(profile.grad_bytes * params / profile.bucket_bytes, 1.0)
         plain = 2.0 * (profile.grad_bytes * share + calls * tree)
-        once = (profile.grad_bytes + profile.weight_bytes) * share + 2.0 * calls * ring
+        gather = profile.weight_bytes * share + calls * ring
+        once = gather + profile.grad_bytes * share + calls * ring
         # Sharded gradients cannot wait for the last micro-batch: ZeRO-2 reduces every one of them.
         reduced = (at.gas - 1.0) * (profile.grad_bytes * share + calls * ring)
         each = at.gas * 3.0 * (profile.weight_bytes * share + layers * tree)
         sliced = once + np.where(at.zero_stage >= 2, reduced, 0.0)
         spent: Array = np.where(at.zero_stage >= 3, each, np.where(at.zero_stage >= 1, sliced, plain))
-        return spent + between_replicas(params, ranks, stride) if grouped else spent
+        late = np.where((at.zero_stage == 1) | (at.zero_stage == 2), gather, 0.0)
+        return (spent + between_replicas(params, ranks, stride) if grouped else spent), late
 
-    spent = np.where(at.batch_shards > 1, exchange(dense, at.batch_shards, at.tp), 0.0)
+    def where_shared(shards: Array, of: tuple[Array, Array]) -> tuple[Array, Array]:
+        return np.where(shards > 1, of[0], 0.0), np.where(shards > 1, of[1], 0.0)
+
+    spent, late = where_shared(at.batch_shards, exchange(dense, at.batch_shards, at.tp))
     if asked.shape.num_experts:
-        spent = spent + np.where(at.expert_shards > 1, exchange(experts, at.expert_shards, at.ep * at.etp), 0.0)
+        more = where_shared(at.expert_shards, exchange(experts, at.expert_shards, at.ep * at.etp))
+        spent, late = spent + more[0], late + more[1]
+    late = np.zeros(1) if profile.hides_gather else late
+    early = spent - late
     hides = np.where(at.pp > 1, 0.0, profile.dp_hidden * micro_s)
-    once = np.maximum(spent - hides, 0.0) + profile.shard_contention * np.minimum(spent, hides)
+    once = late + np.maximum(early - hides, 0.0) + profile.shard_contention * np.minimum(early, hides)
     each = np.maximum(spent - compute_s, 0.0) + profile.shard_contention * np.minimum(spent, compute_s)
     return np.where(sharded, each, once)
 
@@ -290,7 +303,7 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
     accumulate = np.where(at.gas > 1, at.gas, 0.0) * (2.0 * profile.grad_bytes + 2.0) * met / speed
     own = np.where(at.zero_stage >= 1, dense_params / at.zero_shards + expert_params / at.expert_zero_shards, held)
     update = profile.optimizer_passes * (34.0 * own + 8.0 * held) / speed
-    return StepTime(
+    even = StepTime(
         linear=count * per_layer("linear"),
         attention=count * per_layer("attention"),
         elementwise=count * per_layer("elementwise"),
@@ -305,4 +318,18 @@ def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
         bubble=bubble,
         optimizer=accumulate + update,
         rest=profile.fixed_step_s + at.gas * profile.microbatch_s,
+        stragglers=np.zeros(1),
     )
+    return replace(even, stragglers=straggler_share(asked, at) * even.total)
+
+
+def straggler_share(asked: Question, at: Layouts) -> Array:
+    """What waiting for the slowest node adds to a step, as a share of it.
+
+    A step ends when the last rank has. If each node is slow with probability p (a throttled card, a bad link, a busy
+    fabric), independently, at least one of the further n - 1 is with 1 - (1-p)^(n-1), and the step takes
+    `slow_node_cost` longer. Seen in nanotron's runs, which take 1 to 2 % longer than the same work per accelerator on
+    16 nodes, 6 % on 32 and 20 % on 64, whatever the layout, the model and the length of a step.
+    """
+    nodes = np.maximum(at.num_gpus / asked.cluster.gpus_per_node, 1.0)
+    return asked.profile.slow_node_cost * (1.0 - (1.0 - asked.profile.slow_node_chance) ** (nodes - 1.0))

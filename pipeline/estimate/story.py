@@ -10,6 +10,7 @@ _SPENT = {
     "head": "output head", "recompute": "recomputation", "tp": "tensor-parallel exchange", "cp": "context exchange",
     "ep": "expert exchange", "pp": "pipeline transfers", "dp": "gradient and weight exchange",
     "stall": "waiting for launches", "bubble": "pipeline idle time", "optimizer": "optimizer", "rest": "fixed cost",
+    "stragglers": "waiting for the slowest node",
 }  # fmt: skip
 SCHEDULE_NAMES = {
     "afab": "AFAB", "1f1b": "1F1B", "interleaved": "interleaved 1F1B", "zb-h1": "ZB-H1", "zb-v": "ZB-V",

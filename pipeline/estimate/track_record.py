@@ -130,8 +130,9 @@ class LearnedPenalty:
 @dataclass(frozen=True)
 class TrackRecord:
     """What is known of a profile's runs. `time` and `memory` are residuals of the physics, `penalised` of the physics
-    times the penalty; `penalty` is None where learning one did not help. Layouts that make other `choices` (of
-    `patterns.CHOICES`) are not comparable to any run.
+    times the penalty; `penalty` is None where learning one did not help. `needed` and `memory_factor` are the same for
+    peak memory: what comparable runs needed beside the estimate, because of settings that no layout states. Layouts
+    that make other `choices` (of `patterns.CHOICES`) are not comparable to any run.
     """
 
     profile: str
@@ -139,8 +140,10 @@ class TrackRecord:
     time: Residuals = field(default_factory=lambda: Residuals({}))
     memory: Residuals = field(default_factory=lambda: Residuals({}))
     penalised: Residuals = field(default_factory=lambda: Residuals({}))
+    needed: Residuals = field(default_factory=lambda: Residuals({}))
     choices: frozenset[str] = frozenset()
     penalty: LearnedPenalty | None = None
+    memory_factor: LearnedPenalty | None = None
 
 
 def residuals_by_pattern(codes: NDArray[np.int64], ratios: Array) -> Residuals:
@@ -158,6 +161,29 @@ def learned_penalty(model: Penalty, rows: Array) -> LearnedPenalty:
     return LearnedPenalty(model, float(seen.min()), float(seen.max()), ranges)
 
 
+def _learned_value(learned: LearnedPenalty) -> dict[str, Any]:
+    return {
+        "features": list(FEATURES),
+        **asdict(learned.model.settings),
+        "lowest": learned.lowest,
+        "highest": learned.highest,
+        "ranges": {name: list(ends) for name, ends in learned.ranges.items()},
+        "points": np.round(learned.model.points, 4).tolist(),
+        "weights": [float(f"{weight:.5g}") for weight in learned.model.weights],
+    }
+
+
+def _read_learned(told: dict[str, Any] | None, path: Path, remedy: str) -> LearnedPenalty | None:
+    if told is None:
+        return None
+    if tuple(told["features"]) != FEATURES:
+        raise InputError(f"{path} was learned on other features than this version has. {remedy}")
+    settings = Settings(tuple(told["reach"]), float(told["noise"]), str(told["kind"]))
+    model = Penalty(settings, np.array(told["points"], np.float64), np.array(told["weights"], np.float64))
+    ranges = {name: (float(low), float(high)) for name, (low, high) in told["ranges"].items()}
+    return LearnedPenalty(model, float(told["lowest"]), float(told["highest"]), ranges)
+
+
 def render_record(record: TrackRecord) -> str:
     """Text of a record's file."""
 
@@ -169,18 +195,12 @@ def render_record(record: TrackRecord) -> str:
         "time": lists(record.time),
         "memory": lists(record.memory),
         "penalised": lists(record.penalised),
+        "needed": lists(record.needed),
         "choices": sorted(record.choices),
     }
-    if (learned := record.penalty) is not None:
-        value["penalty"] = {
-            "features": list(FEATURES),
-            **asdict(learned.model.settings),
-            "lowest": learned.lowest,
-            "highest": learned.highest,
-            "ranges": {name: list(ends) for name, ends in learned.ranges.items()},
-            "points": np.round(learned.model.points, 4).tolist(),
-            "weights": [float(f"{weight:.5g}") for weight in learned.model.weights],
-        }
+    for name, learned in (("penalty", record.penalty), ("memory_factor", record.memory_factor)):
+        if learned is not None:
+            value[name] = _learned_value(learned)
     entries = ",\n".join(
         f"{json.dumps(name)}: {json.dumps(part, separators=(',', ':'))}" for name, part in value.items()
     )
@@ -192,22 +212,21 @@ def read_record(path: Path) -> TrackRecord:
     remedy = "Fit it again: sweepscope calibrate."
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-        told = value.get("penalty")
-        penalty = None
-        if told is not None:
-            if tuple(told["features"]) != FEATURES:
-                raise InputError(f"{path} was learned on other features than this version has. {remedy}")
-            settings = Settings(tuple(told["reach"]), float(told["noise"]), str(told["kind"]))
-            model = Penalty(settings, np.array(told["points"], np.float64), np.array(told["weights"], np.float64))
-            ranges = {name: (float(low), float(high)) for name, (low, high) in told["ranges"].items()}
-            penalty = LearnedPenalty(model, float(told["lowest"]), float(told["highest"]), ranges)
+        penalty = _read_learned(value.get("penalty"), path, remedy)
+        factor = _read_learned(value.get("memory_factor"), path, remedy)
         parts = {
-            name: Residuals({pattern: np.array(values, np.float64) for pattern, values in value[name].items()})
-            for name in ("time", "memory", "penalised")
+            name: Residuals({pattern: np.array(values, np.float64) for pattern, values in held.items()})
+            for name, held in (
+                ("time", value["time"]),
+                ("memory", value["memory"]),
+                ("penalised", value["penalised"]),
+                ("needed", value.get("needed", {})),
+            )
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is no track record ({error}). {remedy}") from error
-    return TrackRecord(path.stem, value["about"], **parts, choices=frozenset(value["choices"]), penalty=penalty)
+    choices = frozenset(value["choices"])
+    return TrackRecord(path.stem, value["about"], **parts, choices=choices, penalty=penalty, memory_factor=factor)
 
 
 @lru_cache(maxsize=64)

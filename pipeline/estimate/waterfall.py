@@ -35,6 +35,7 @@ TERMS: Final = (
     Term("bubble", "Pipeline bubble", ("bubble",)),
     Term("optimizer", "Optimizer, accumulation", ("optimizer",)),
     Term("rest", "Fixed cost", ("rest",)),
+    Term("stragglers", "Slowest node", ("stragglers",)),
 )
 """Losses in the order in which they are told. Kernels lose what matrix products, attention and the head take beyond the
 time that the model's FLOPs need at peak; communication is what compute does not hide."""

@@ -103,7 +103,7 @@ def estimate_row(run_id: str = "a1", **changes: Any) -> Row:
     times = {
         "linear": 0.9, "attention": 0.2, "elementwise": 0.2, "head": 0.1, "recompute": 0.0, "tp": 0.1, "cp": 0.0,
         "ep": 0.0, "pp": 0.05, "dp": 0.2, "stall": 0.0, "bubble": 0.1, "optimizer": 0.1,
-        "rest": 0.05,
+        "rest": 0.05, "stragglers": 0.0,
     }  # fmt: skip
     return {
         "run_id": run_id, "origin": "measured", "est_status": "ok", "est_assumptions": None,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
+from tests.validation.elsewhere import elsewhere, fits
 from tests.validation.html import plots, write_report
 from tests.validation.report import (
     PLAYBOOK,
@@ -75,6 +76,8 @@ def main() -> None:
         found = validate_all()
         play = found[PLAYBOOK]
         show("Goals (each figure of rows whose group the fit had not seen)", goals(found))
+        show("Stand-in for held-back sweeps: tables under constants that were not fitted on them", elsewhere())
+        show("Stand-in for held-back OOM labels: does the estimate say what happened", fits())
         show("Every table; playbook: healthy runs only", tables(found))
         show("Beside other estimators", peers(found))
         show("Playbook: which runs are healthy, and how near they are (percent)", populations(play))

@@ -20,6 +20,7 @@ from pipeline.estimate.calibrate import (
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.fit import figures, predict, with_constants
 from pipeline.estimate.layouts import Array
+from pipeline.estimate.learn import look, needed_unseen
 from pipeline.estimate.penalty import FEATURES, penalty_features, unseen_slowdown
 from pipeline.estimate.published_tables import published_table
 from pipeline.estimate.recipes import RECIPES
@@ -97,7 +98,10 @@ def goals(found: dict[str, Unseen]) -> pl.DataFrame:
             cell,
             with_penalty.top5 >= 23,
         ),
-        _goal("playbook memory MAPE", "17 %", 0.08, mem(play)["mape"], model),
+        _goal("playbook memory, physics alone: MAPE", "17 %", 0.08, mem(play)["mape"], model),
+        _goal(
+            "playbook memory, with what comparable runs needed: MAPE", "17 %", 0.08, learned_memory(play.rows), model
+        ),
         _goal("B200 (EP, CP, MLA): step time MAPE", "-", 0.08, b200_time["mape"], kind),
         _goal("B200 (EP, CP, MLA): memory MAPE", "-", 0.03, b200_mem["mape"], kind),
     ]
@@ -239,6 +243,12 @@ def learned(rows: Rows) -> tuple[dict[str, float], Ranking]:
     told, _ = unseen_slowdown(features[usable], rows.step_time_s[usable] / physics[usable], cells[usable])
     predicted_s[usable] = physics[usable] * told
     return figures(predicted_s, rows.step_time_s), rank_cells(cells_of(rows), predicted_s, rows.step_time_s)
+
+
+def learned_memory(rows: Rows) -> float:
+    """MAPE of peak memory with the learned factor; constants, factor and its settings have not seen the model."""
+    features = look(rows, fit_recipe(rows)).features
+    return float(figures(needed_unseen(rows, features), rows.mem_bytes)["mape"])
 
 
 def tables(found: dict[str, Unseen]) -> pl.DataFrame:

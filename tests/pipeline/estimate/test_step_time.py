@@ -17,6 +17,7 @@ from pipeline.estimate.models import LLAMA_2_7B, find_model, shape_of
 from pipeline.estimate.profile import load_profiles
 from pipeline.estimate.question import Question
 from pipeline.estimate.schedule import bubble_share, in_flight
+from pipeline.estimate.step_time import exchange_launch_s
 
 DEFAULT = load_profiles()["default"]
 H100 = find_cluster("H100 SXM")
@@ -92,11 +93,11 @@ def test_sequence_parallel_exchanges_take_the_ring_and_no_tree() -> None:
 
 
 def test_exchanges_beside_a_pipeline_over_nodes_hold_the_processor() -> None:
-    held = replace(DEFAULT, exchange_launch_s=2e-3, exchange_launch_growth=0.02)
+    held = replace(DEFAULT, exchange_launch_s=2e-3, exchange_launch_growth=0.25)
     beside = Layouts.of(dp=4, tp=4, pp=4, gas=16, sequence_parallel=1)
     asked, free = (Question(LLAMA_2_7B, H100, profile, 4096) for profile in (held, DEFAULT))
     # 8 layers a stage: each takes what the processor needs, launches (3 x 30 x 8 us) and exchanges, whatever its work
-    per_layer = 3 * 30 * DEFAULT.kernel_launch_s + 4 * 2e-3 * (1 + 0.02 * 4)
+    per_layer = 3 * 30 * DEFAULT.kernel_launch_s + 4 * 2e-3
     step = estimate(asked, beside).time
     work = step.linear + step.attention + step.elementwise + step.tp + step.stall
     assert (step.stall > 0).all()
@@ -105,6 +106,36 @@ def test_exchanges_beside_a_pipeline_over_nodes_hold_the_processor() -> None:
     for apart in ({"pp": 1}, {"tp": 1}, {"dp": 1, "tp": 2}):  # no pipeline, no exchange, all in one node
         at = Layouts.of(**{"dp": 4, "tp": 4, "pp": 4, "gas": 16, "sequence_parallel": 1, **apart})
         assert estimate(asked, at).step_time_s == pytest.approx(estimate(free, at).step_time_s)
+
+
+def test_an_exchange_over_nodes_holds_the_processor_longer_per_rank() -> None:
+    asked = Question(LLAMA_2_7B, H100, replace(DEFAULT, exchange_launch_s=2e-3, exchange_launch_growth=0.25), 4096)
+    inside, over = (exchange_launch_s(asked, Layouts.of(dp=4, tp=tp, pp=4, gas=16)) for tp in (8, 32))
+    assert inside == pytest.approx(8 * 2e-3)
+    assert over == pytest.approx(32 * 2e-3 * (1 + 3 * 0.25))  # three nodes more
+
+
+def test_a_step_waits_for_the_slowest_node() -> None:
+    slow = replace(DEFAULT, slow_node_chance=0.01, slow_node_cost=0.5)
+    waits, free = (Question(LLAMA_2_7B, H100, profile, 4096) for profile in (slow, DEFAULT))
+    one, two, many = (Layouts.of(dp=dp, tp=8, gas=4, zero_stage=1) for dp in (1, 2, 4096))
+    assert estimate(waits, one).time.stragglers == pytest.approx(0.0)
+    step = estimate(free, two).step_time_s
+    assert estimate(waits, two).time.stragglers == pytest.approx(0.5 * 0.01 * step)
+    # However many nodes there are, no step waits for more than one slow one costs.
+    assert estimate(waits, many).time.stragglers == pytest.approx(0.5 * estimate(free, many).step_time_s)
+
+
+def test_a_gather_that_follows_the_optimizer_hides_behind_nothing() -> None:
+    hidden = replace(DEFAULT, dp_hidden=0.9, shard_contention=0.0)
+    after, under = (Question(LLAMA_2_7B, H100, replace(hidden, hides_gather=told), 4096) for told in (False, True))
+    at = Layouts.of(dp=16, tp=8, gas=16, mbs=4, zero_stage=1)
+    params = LLAMA_2_7B.params / 8 - 32 * 2 * 4096 * 7 / 8  # norms are held whole
+    rate = ring_bytes_per_s(after, np.array([8.0]), np.array([16.0]))
+    assert estimate(under, at).time.dp == pytest.approx(0.0)
+    gather = 15 / 16 * 2 * params / rate
+    assert estimate(after, at).time.dp == pytest.approx(gather, rel=0.05)
+    assert estimate(after, replace(at, zero_stage=np.array([0.0]))).time.dp == pytest.approx(0.0)
 
 
 def test_a_ring_across_nodes_shares_the_cards_of_its_ranks_in_a_node() -> None:

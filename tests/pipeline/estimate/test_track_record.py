@@ -20,7 +20,7 @@ from pipeline.estimate.layouts import Layouts
 from pipeline.estimate.learn import look
 from pipeline.estimate.models import LLAMA_2_7B
 from pipeline.estimate.patterns import PATTERNS, pattern_codes
-from pipeline.estimate.penalty import Settings, fit_penalty, penalty_features
+from pipeline.estimate.penalty import FACTORS, Settings, fit_penalty, penalty_features
 from pipeline.estimate.profile import CALIBRATION, constants_digest, load_profiles, read_profile, with_values
 from pipeline.estimate.published_tables import published_table
 from pipeline.estimate.question import Question
@@ -119,6 +119,8 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
         time=Residuals({"DP only · ZeRO-0": np.array([0.1, 0.2])}),
         choices=frozenset({"ZeRO-1"}),
         penalty=penalty,
+        needed=Residuals({"DP only · ZeRO-0": np.array([0.3])}),
+        memory_factor=learned_penalty(fit_penalty(rows, 1 / slow, grid=FACTORS, cells=np.arange(len(rows)) % 3), rows),
     )
     path = tmp_path / "hopper-own.json"
     path.write_text(render_record(given))
@@ -128,6 +130,11 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     assert got.penalty.slowdown(rows) == pytest.approx(penalty.slowdown(rows), rel=1e-3)
     assert got.time.by_pattern["DP only · ZeRO-0"].tolist() == [0.1, 0.2]
     assert got.choices == {"ZeRO-1"}
+    assert got.needed.by_pattern["DP only · ZeRO-0"].tolist() == [0.3]
+    assert given.memory_factor is not None
+    assert got.memory_factor is not None
+    assert got.memory_factor.model.settings.kind == "factor"
+    assert got.memory_factor.slowdown(rows) == pytest.approx(given.memory_factor.slowdown(rows), rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""Stand-ins for sweeps that are held back: tables judged by constants that were fitted on other tables only.
+
+Nothing here is fitted. A table whose rows have a profile of their own is estimated as a run of an unknown framework,
+with the constants of its card generation, which are published values.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from pipeline.estimate.frame import OK, estimate_frame
+from pipeline.estimate.profile import Profile, choose_profile
+from pipeline.estimate.published_tables import published_table
+from tests.validation.cells import rank_cells
+
+TABLES = (
+    "bigscience_sweeps", "other_sweeps", "llm_foundry", "selene_megatron", "torchtitan", "simumax_b200",
+    "ultrascale_playbook_all_runs",
+)  # fmt: skip
+_SWEEP = ("model", "accelerator", "num_gpus", "seq_len", "global_batch_tokens")
+
+
+def of_no_framework(generation: str, _framework: str | None) -> Profile:
+    """Constants of the generation alone."""
+    return choose_profile(generation, None)
+
+
+def _number(frame: pl.DataFrame, name: str) -> pl.Series:
+    if name not in frame.columns:
+        return pl.Series(name, [None] * frame.height, dtype=pl.Float64)
+    return frame[name].cast(pl.Float64, strict=False)
+
+
+def _estimated(table: str) -> pl.DataFrame:
+    frame = published_table(table)
+    kept = estimate_frame(frame, of_no_framework)
+    return kept.filter(pl.col("est_status") == OK)
+
+
+def elsewhere() -> pl.DataFrame:
+    """Per table: rank correlation and regret within its sweeps of at least eight runs, and the error of step times."""
+    rows = []
+    for table in TABLES:
+        frame = _estimated(table)
+        is_done = frame["status"].is_in(["success", "completed"]).fill_null(True) if "status" in frame.columns else True
+        frame = frame.with_columns(s=_number(frame, "step_time_s")).filter(is_done, pl.col("s") > 0)
+        measured, predicted = frame["s"].to_numpy(), frame["est_step_time_s"].to_numpy()
+        names = [name for name in _SWEEP if name in frame.columns]
+        sweeps = frame.select(names).rows()
+        sizes = frame.group_by(names).len().filter(pl.col("len") >= 8).height if frame.height else 0
+        error = np.abs(predicted / measured - 1)
+        found = rank_cells(sweeps, predicted, measured) if sizes else None
+        rows.append(
+            (table, frame.height, 100 * float(np.mean(error)) if frame.height else None,
+             100 * float(np.median(error)) if frame.height else None, sizes,
+             found.spearman if found else None, 100 * found.regret if found else None)
+        )  # fmt: skip
+    schema = ["table", "rows", "time MAPE %", "median %", "sweeps", "Spearman", "regret %"]
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def fits() -> pl.DataFrame:
+    """Runs that are known to have fitted or not: how often `est_fits` agrees."""
+    rows = []
+    for table in ("bigscience_sweeps", "ultrascale_playbook_all_runs", "simumax_b200", "torchtitan", "llm_foundry"):
+        frame = _estimated(table)
+        status = (
+            frame["status"].fill_null("success") if "status" in frame.columns else pl.Series(["success"] * frame.height)
+        )
+        for name, words in (("ran", ("success", "completed")), ("out of memory", ("oom",))):
+            told = frame.filter(status.is_in(words))
+            if told.height:
+                good = told["est_fits"] == (name == "ran")
+                rows.append((table, name, told.height, 100 * float(good.cast(pl.Float64).mean() or 0.0)))
+    total = sum(count for _, _, count, _ in rows)
+    right = sum(count * share for _, _, count, share in rows) / total
+    rows.append(("all", "either", total, right))
+    return pl.DataFrame(rows, schema=["table", "what happened", "runs", "said so, %"], orient="row")
