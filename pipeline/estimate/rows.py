@@ -38,7 +38,7 @@ _NUMBERS = (
 )  # fmt: skip
 _AT_LEAST_ONE = (
     "num_gpus", "num_nodes", "gpus_per_node", "dp", "tp", "pp", "mbs", "gas", "seq_len", "num_layers", "hidden_size",
-    "num_heads", "vocab_size",
+    "num_heads", "num_kv_heads", "vocab_size",
 )  # fmt: skip
 _MISSING = r"(?i)^(|nan|na|n/a|none|null|-|unknown|\?)$"
 SHAPE_TOLERANCE = 0.03
