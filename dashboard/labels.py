@@ -335,14 +335,14 @@ def gib(size_bytes: float | None, decimals: int = 1) -> str:
 
 
 def memory(size_bytes: float | None) -> str:
-    """Bytes in GiB, or in MiB where GiB would read as nearly nothing.
+    """Bytes in GiB, or in MiB where GiB would read as nearly nothing, with a real minus.
 
-    >>> memory(2**37).replace(NBSP, " "), memory(26_000_000).replace(NBSP, " ")
-    ('128.0 GiB', '24.8 MiB')
+    >>> [memory(size).replace(NBSP, " ") for size in (2**37, -(2**29), 26_000_000, 0)]
+    ['128.0 GiB', '−0.5 GiB', '24.8 MiB', '0 GiB']
     """
-    if size_bytes is None or size_bytes >= GIB / 10:
-        return gib(size_bytes)
-    return f"{number(size_bytes / 2**20, 1)}{NBSP}MiB"
+    if not size_bytes:
+        return gib(size_bytes, 0)
+    return gib(size_bytes) if abs(size_bytes) >= GIB / 10 else f"{number(size_bytes / 2**20, 1)}{NBSP}MiB"
 
 
 def significant(value: float | None, digits: int = 3) -> str:

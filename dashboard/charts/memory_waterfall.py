@@ -8,7 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.labels import GIB, NBSP, number, percent, plain
+from dashboard.labels import GIB, gib, memory, percent, plain
 from dashboard.marks import STATUS
 from dashboard.memory import Bar
 from dashboard.theme import Theme
@@ -33,7 +33,7 @@ def draw_waterfall(parts: Sequence[Bar], tokens: Theme) -> go.Figure:
         _bar(figure, place, left, abs(part.size), color, is_hatched=part.is_unexplained, tokens=tokens)
         sign = "+" if part.kind == "gap" and part.size > 0 else ""
         weight = ("<b>", "</b>") if part.kind == "level" else ("", "")
-        _say(figure, (left + abs(part.size)) / GIB, place, f"{weight[0]}{sign}{_gib(part.size)}{weight[1]}", tokens)
+        _say(figure, (left + abs(part.size)) / GIB, place, f"{weight[0]}{sign}{memory(part.size)}{weight[1]}", tokens)
     ends = [end / GIB for part in parts for end in (part.begin, part.begin + part.size)]
     low, high = min([0.0, *ends]), max([0.1, *ends])
     figure.update_layout(
@@ -69,8 +69,8 @@ def draw_peaks(
         known = outer or allocated
         estimate = row["est_mem_bytes"]
         # Beyond the track the mark would lie behind this text, which says it then.
-        far = f"~{number(estimate / GIB)}{NBSP}GiB" if estimate is not None and estimate > widest * GIB else ""
-        shown = "not logged" if known is None else _gib(known)
+        far = f"~{gib(estimate, 0)}" if estimate is not None and estimate > widest * GIB else ""
+        shown = "not logged" if known is None else memory(known)
         text = f"{mark.symbol} {far if far and known is None else shown}"
         _say(figure, (card or known or 0) / GIB, place, f"<b>{text}</b>" if row["status"] == "oom" else text, tokens)
     estimated = [(place, size) for place, size in enumerate(rows["est_mem_bytes"]) if size and size <= widest * GIB]
@@ -167,12 +167,6 @@ def _say(figure: go.Figure, x: float, place: int, text: str, tokens: Theme) -> N
         x=x, y=place, xanchor="left", xshift=4, showarrow=False, text=text, bgcolor=tokens.page, borderpad=1,
         font={"size": 12, "color": tokens.ink},
     )  # fmt: skip
-
-
-def _gib(size: float) -> str:
-    if abs(size) >= GIB / 20 or size == 0:
-        return f"{number(size / GIB, 1)}{NBSP}GiB" if size else "0"
-    return f"{number(size / 2**20, 1)}{NBSP}MiB"
 
 
 def _shortened(text: str) -> str:

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from dashboard.charts.network import within
-from dashboard.labels import GIB, NBSP, number, percent, plain
+from dashboard.labels import GIB, memory, number, percent, plain
 from dashboard.snapshot import CATEGORIES, Node, short_frame
 from dashboard.theme import Theme, category_colors, text_on
 
@@ -91,7 +91,7 @@ def draw_flame(nodes: Sequence[Node], tokens: Theme) -> go.Figure:
             textfont={"size": 12, "color": [tokens.ink if not node.parent else text_on(color)
                                             for node, color in zip(nodes, colors, strict=True)]},
             hovertext=[
-                f"<b>{plain(node.label)}</b><br>{_size(node.bytes)}, {percent(node.bytes / whole)} of what was alive"
+                f"<b>{plain(node.label)}</b><br>{memory(node.bytes)}, {percent(node.bytes / whole)} of what was alive"
                 for node in nodes
             ],
             hovertemplate="%{hovertext}<extra></extra>",
@@ -143,11 +143,7 @@ def _point_hover(row: Mapping[str, object]) -> str:
     lines = [f"<b>after {number(row['point'])} events</b>"]  # type: ignore[arg-type]  # an integer column
     levels = (("allocated", "requested_allocated_bytes"), ("allocated", "allocated_bytes"),
               ("active", "requested_active_bytes"), ("reserved", "reserved_bytes"))  # fmt: skip
-    lines += [f"{word} {_size(size)}" for word, column in levels if isinstance(size := row[column], int)]
+    lines += [f"{word} {memory(size)}" for word, column in levels if isinstance(size := row[column], int)]
     if row["phase"]:
         lines.append(plain(str(row["phase"])))
     return "<br>".join(lines)
-
-
-def _size(size: float) -> str:
-    return f"{number(size / GIB, 2)}{NBSP}GiB" if size >= GIB / 10 else f"{number(size / 2**20, 1)}{NBSP}MiB"

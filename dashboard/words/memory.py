@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import polars as pl
 
-from dashboard.labels import GIB, MINUS, NBSP, count, number, percent, plain, ratio
+from dashboard.labels import MINUS, count, memory, number, percent, plain, ratio
 from dashboard.memory import VERDICT, Bar
 from schemas.memory_view_columns import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
 
@@ -75,20 +75,7 @@ def snapshot_facts(row: Row) -> str:
     """Peak and failures of an artefact, short."""
     bound = "at least " if row["peak_is_lower_bound"] else ""
     failed = f"▲ {count(row['oom_events'], 'failed allocation')} · " if row["oom_events"] else ""
-    return f"{failed}{bound}{size(row['peak_bytes'])}" if row["peak_bytes"] is not None else f"{failed}no peak"
-
-
-def size(size_bytes: float | None) -> str:
-    """Bytes in GiB or MiB, with a real minus.
-
-    >>> size(3 * GIB).replace(NBSP, " "), size(-GIB / 2).replace(NBSP, " "), size(2**21).replace(NBSP, " ")
-    ('3.0 GiB', '−0.5 GiB', '2.0 MiB')
-    """
-    if size_bytes is None:
-        return "unknown"
-    if abs(size_bytes) >= GIB / 10 or size_bytes == 0:
-        return f"{number(size_bytes / GIB, 1)}{NBSP}GiB"
-    return f"{number(size_bytes / 2**20, 1)}{NBSP}MiB"
+    return f"{failed}{bound}{memory(row['peak_bytes'])}" if row["peak_bytes"] is not None else f"{failed}no peak"
 
 
 def answer(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]], spread: pl.DataFrame, snapshots: int) -> str:
@@ -151,7 +138,9 @@ def figures(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> l
         (
             "Fullest GPU",
             percent(fullest[0]["card_share"], 0) if fullest else "not logged",
-            f"of {size(fullest[0]['mem_total_bytes'])}, {fullest[0]['layout'] or 'layout unknown'}" if fullest else "",
+            f"of {memory(fullest[0]['mem_total_bytes'])}, {fullest[0]['layout'] or 'layout unknown'}"
+            if fullest
+            else "",
         ),
         (
             "Reserved beyond allocated",
@@ -160,7 +149,7 @@ def figures(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> l
         ),
         (
             "Outside the allocator",
-            size(median) if isinstance(median, float) else "not known",
+            memory(median) if isinstance(median, float) else "not known",
             f"median of {count(len(outside), 'run')}" if len(outside) else "needs nvidia-smi, DCGM or an OOM line",
         ),
         ("Estimate", *_off(terms)),
@@ -181,7 +170,7 @@ def _off(terms: pl.DataFrame) -> tuple[str, str]:
 def factor(row: Row) -> str:
     """The factor or constant that a term was fitted with."""
     if row["term"] == "constant":
-        return f"{'' if row['term_offset_bytes'] < 0 else '+'}{size(row['term_offset_bytes'])}"
+        return f"{'' if row['term_offset_bytes'] < 0 else '+'}{memory(row['term_offset_bytes'])}"
     return ratio(row["term_factor"]).replace("-", MINUS) if row["term_factor"] >= 0 else "no plausible factor"
 
 
@@ -190,9 +179,9 @@ def peak_hover(row: Row, name: str) -> str:
     lines = [f"<b>{plain(name)}</b>"]
     levels = (("allocated", "mem_peak_allocated_bytes"), ("reserved", "mem_peak_reserved_bytes"),
               ("in use", "mem_used_max_bytes"), ("card", "mem_total_bytes"))  # fmt: skip
-    lines.append(", ".join(f"{word} {size(row[column])}" for word, column in levels if row[column] is not None))
+    lines.append(", ".join(f"{word} {memory(row[column])}" for word, column in levels if row[column] is not None))
     if row["est_mem_bytes"] is not None:
-        lines.append(f"~{size(row['est_mem_bytes'])} estimated")
+        lines.append(f"~{memory(row['est_mem_bytes'])} estimated")
     if row["mem_verdict"]:
         lines.append(VERDICT[row["mem_verdict"]].text)
     return "<br>".join(lines)
@@ -235,7 +224,7 @@ def run_meta(fit: Row | None, row: Row, unknown: Sequence[str]) -> str:
 
 def waterfall_alt(parts: Sequence[Bar]) -> str:
     """The waterfall in one sentence."""
-    levels = [f"{part.name.lower()} {size(part.size)}" for part in parts if part.kind == "level"]
+    levels = [f"{part.name.lower()} {memory(part.size)}" for part in parts if part.kind == "level"]
     return f"Memory from the estimate to the card: {', '.join(levels)}." if levels else "No level is known."
 
 
@@ -256,7 +245,7 @@ def spread_hover(row: Row) -> str:
     spread = f"{percent(row['eps_frag_low'])} to {percent(row['eps_frag_high'])}"
     return (
         f"<b>{plain(spread_name(row))}</b><br>median {percent(row['eps_frag'])}, 10 to 90 % {spread}<br>"
-        f"{count(row['n'], 'run')}, at most {size(row['fragmentation_max_bytes'])}"
+        f"{count(row['n'], 'run')}, at most {memory(row['fragmentation_max_bytes'])}"
     )
 
 
@@ -265,14 +254,14 @@ def terms_qualifier(terms: pl.DataFrame) -> str:
     row = terms.row(0, named=True)
     missed = row["residual_median_bytes"]
     whose = f"{count(row['n'], 'run')} of {row['framework'] or 'all frameworks'}"
-    return f"{whose}, median {size(abs(missed))} {'more' if missed > 0 else 'less'} than estimated"
+    return f"{whose}, median {memory(abs(missed))} {'more' if missed > 0 else 'less'} than estimated"
 
 
 def measured_terms(terms: pl.DataFrame) -> str:
     """What snapshots measured of each term beside the estimate; empty without snapshots."""
     told = [
-        f"{TERM_NAME[row['term']].lower()} {size(row['measured_median_bytes'])} measured, "
-        f"~{size(row['est_beside_median_bytes'])} estimated"
+        f"{TERM_NAME[row['term']].lower()} {memory(row['measured_median_bytes'])} measured, "
+        f"~{memory(row['est_beside_median_bytes'])} estimated"
         for row in terms.iter_rows(named=True)
         if row["n_snapshots"] and row["est_beside_median_bytes"] is not None
     ]

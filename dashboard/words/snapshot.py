@@ -7,9 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.labels import NBSP, count, moment, number, percent
+from dashboard.labels import NBSP, count, memory, moment, number, percent
 from dashboard.snapshot import CATEGORIES
-from dashboard.words.memory import size
 from schemas.memory_columns import MEM_SOURCE
 
 Row = Mapping[str, Any]
@@ -56,9 +55,9 @@ def _peak(row: Row) -> str:
         return "**No peak is known.**"
     least = "At least " if row["peak_is_lower_bound"] else ""
     phase = f" in {row['peak_phase']}" if row["peak_phase"] else ""
-    text = f"**{least}{size(value)} at the peak**{phase}"
+    text = f"**{least}{memory(value)} at the peak**{phase}"
     if row["reserved_at_peak_bytes"] is not None:
-        text += f", {size(row['reserved_at_peak_bytes'])} reserved"
+        text += f", {memory(row['reserved_at_peak_bytes'])} reserved"
     return f"{text}."
 
 
@@ -67,10 +66,10 @@ def _failure(row: Row) -> str:
         return f"**{count(row['oom_events'], 'allocation')} failed.**"
     missing = row["oom_requested_bytes"] - row["oom_device_free_bytes"]
     pieces = row["oom_inactive_bytes"]
-    inside = f"; {size(pieces)} were free inside the allocator's segments" if pieces is not None else ""
+    inside = f"; {memory(pieces)} were free inside the allocator's segments" if pieces is not None else ""
     return (
-        f"**{count(row['oom_events'], 'allocation')} failed:** the last asked for {size(row['oom_requested_bytes'])}, "
-        f"{size(missing)} more than the GPU had free{inside}."
+        f"**{count(row['oom_events'], 'allocation')} failed:** the last asked for "
+        f"{memory(row['oom_requested_bytes'])}, {memory(missing)} more than the GPU had free{inside}."
     )
 
 
@@ -94,7 +93,7 @@ def figures(row: Row) -> list[tuple[str, str, str]]:
     frag = row["fragmentation_at_peak"]
     split = row["fragmentation_split"]
     return [
-        ("Reserved at most", size(row["peak_reserved_bytes"]),
+        ("Reserved at most", memory(row["peak_reserved_bytes"]),
          f"{count(row['segments'], 'segment')} at the end" if row["segments"] is not None else ""),
         ("Reserved beyond active, at the peak", percent(frag) if frag is not None else "not known",
          f"at the end {percent(row['fragmentation_releasable'])} cache, {percent(split)} split blocks"
@@ -109,12 +108,12 @@ def figures(row: Row) -> list[tuple[str, str, str]]:
 def alive_title(point: int | None, peak: int | None, rows: pl.DataFrame) -> str:
     """Which instant the table shows."""
     where = "at the peak" if point is None or point == peak else f"after {number(point)} events"
-    return f"{where}, {count(rows.height, 'site')}, {size(int(rows['bytes'].sum()))}"
+    return f"{where}, {count(rows.height, 'site')}, {memory(int(rows['bytes'].sum()))}"
 
 
 def stack_alt(levels: Mapping[str, Sequence[int]]) -> str:
     """The stack in one sentence."""
-    tops = ", ".join(f"{CATEGORIES[name]} up to {size(max(values))}" for name, values in levels.items())
+    tops = ", ".join(f"{CATEGORIES[name]} up to {memory(max(values))}" for name, values in levels.items())
     return f"What was alive over the record: {tops}." if tops else "Nothing is known by category."
 
 
@@ -127,6 +126,6 @@ def difference_note(rows: pl.DataFrame) -> str:
     word = "more" if first["difference_bytes"] > 0 else "less"
     direction = "more" if total > 0 else "less"
     return (
-        f"**{size(abs(total))} {direction} at its peak.** Most by {first['category'].replace('_', ' ')}: "
-        f"{size(abs(first['difference_bytes']))} {word} at {first['frame'] or 'blocks without a stack'}."
+        f"**{memory(abs(total))} {direction} at its peak.** Most by {first['category'].replace('_', ' ')}: "
+        f"{memory(abs(first['difference_bytes']))} {word} at {first['frame'] or 'blocks without a stack'}."
     )

@@ -41,7 +41,11 @@ def test_gaps_say_their_sign_and_a_zero_stays() -> None:
         Bar("Unexplained", "gap", "estimate_gap", 5 * GIB, -GIB),
     ]  # fmt: skip
     figure = draw_waterfall(bars, LIGHT)
-    assert [note.text.replace("\xa0", " ") for note in figure.layout.annotations] == ["<b>4.0 GiB</b>", "0", "−1.0 GiB"]
+    assert [note.text.replace("\xa0", " ") for note in figure.layout.annotations] == [
+        "<b>4.0 GiB</b>",
+        "0 GiB",
+        "−1.0 GiB",
+    ]
     assert figure.data[2].base[0] == 4.0
     assert figure.data[2].x[0] == 1.0
     assert figure.data[2].marker.pattern.shape == "/"
