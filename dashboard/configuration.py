@@ -11,8 +11,8 @@ from dashboard.labels import column_label, number, value_text
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Layout": (
-        "dp", "tp", "pp", "cp", "ep", "vpp", "zero_stage", "mbs", "gas", "gbs", "gbs_tokens", "recompute",
-        "sequence_parallel", "precision", "pipeline_schedule", "variant",
+        "dp", "tp", "pp", "cp", "ep", "vpp", "zero_stage", "dp_replicate", "mbs", "gas", "gbs", "gbs_tokens",
+        "recompute", "sequence_parallel", "precision", "pipeline_schedule", "variant",
     ),
     "Model": (
         "params", "active_params", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size",

@@ -169,6 +169,7 @@ _LABELS = {
     "mem_origin": "Known from",
     "fragmentation_max_bytes": "At most",
     "mem_error": "Memory error",
+    "dp_replicate": "Copies of what ZeRO shards",
     "predicted": "Predicted",
     "unseen_median_error": "Median error",
     "unseen_mean_error": "Mean error",

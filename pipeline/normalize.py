@@ -122,7 +122,8 @@ def _assume_place(runs: pl.DataFrame) -> pl.DataFrame:
 def layout_text() -> pl.Expr:
     """The layout in one text, e.g. `DP8 TP4 PP2 · GAS16 MBS2 · Z1`.
 
-    CP, EP and VPP appear when greater than 1; unknown parts are left out; NULL when nothing is known.
+    CP, EP and VPP appear when greater than 1, copies of what ZeRO shards ("Z3 in 2 copies") as well; unknown parts are
+    left out; NULL when nothing is known.
     """
 
     def part(label: str, name: str, *, above: int = 0) -> pl.Expr:
@@ -136,8 +137,10 @@ def layout_text() -> pl.Expr:
         part("DP", "dp"), part("TP", "tp"), part("PP", "pp"), part("VPP", "vpp", above=1),
         part("CP", "cp", above=1), part("EP", "ep", above=1),
     )  # fmt: skip
+    copies = pl.when(pl.col("dp_replicate") > 1).then(pl.format(" in {} copies", "dp_replicate")).otherwise(pl.lit(""))
+    sharding = part("Z", "zero_stage", above=-1) + copies
     text = pl.concat_str(
-        [ranks, words(part("GAS", "gas"), part("MBS", "mbs")), part("Z", "zero_stage", above=-1)],
+        [ranks, words(part("GAS", "gas"), part("MBS", "mbs")), sharding],
         separator=" · ",
         ignore_nulls=True,
     )

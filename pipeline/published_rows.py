@@ -14,7 +14,7 @@ from pipeline import words
 from schemas.tables import PUBLISHED_RUNS
 
 PARSER = "published"
-PARSER_VERSION = 2
+PARSER_VERSION = 3
 
 _FRAMEWORKS: dict[str, str] = {
     "ultrascale_playbook": "nanotron", "llm_foundry": "composer", "torchtitan": "torchtitan", "simumax": "megatron",
@@ -118,6 +118,13 @@ def _starts_with(prefixes: tuple[str, ...]) -> pl.Expr:
     return pl.any_horizontal(pl.col("source_id").str.starts_with(prefix) for prefix in prefixes)
 
 
+def _copies() -> pl.Expr:
+    """Copies of the sharded states, where the name of the sharding tells the ranks that share one ("groups of 8")."""
+    ranks = pl.col("dp") * pl.col("cp").fill_null(1)
+    group = pl.col("zero_stage_or_fsdp").str.extract(r"(?i)groups? of (\d+)").cast(pl.Int64)
+    return pl.when(ranks % group == 0).then(ranks // group)
+
+
 def as_runs(table: pl.DataFrame) -> pl.DataFrame:
     """Rows of `published_runs` as rows of `runs` in our units, before anything is derived."""
     gb = pl.when(_starts_with(_PLAYBOOK)).then(2.0**30).otherwise(1e9)
@@ -143,6 +150,7 @@ def as_runs(table: pl.DataFrame) -> pl.DataFrame:
         origin=pl.lit("published"),
         params=(pl.col("total_params_b") * 1e9).round().cast(pl.Int64),
         active_params=(pl.col("active_params_b") * 1e9).round().cast(pl.Int64),
+        dp_replicate=_copies(),
         mbs="micro_batch_size",
         gas="grad_accum",
         gbs="global_batch_size_seqs",

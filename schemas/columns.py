@@ -104,6 +104,7 @@ _LAYOUT = (
     _int("ep", "count", "expert-parallel degree (lives inside dp, as in Megatron)", minimum=1),
     _int("vpp", "count", "virtual pipeline stages per rank (interleaving)", minimum=1),
     _int("zero_stage", "count", "ZeRO stage 0-3; FSDP full shard is 3, distributed optimizer is 1"),
+    _int("dp_replicate", "count", "copies of what ZeRO shards (HSDP), within dp; 1 = sharded over all", minimum=1),
     _int("mbs", "sequences", "micro-batch size per replica", minimum=1),
     _int("gas", "count", "gradient accumulation steps = micro-batches per step and replica", minimum=1),
     _int("gbs", "sequences", "global batch = dp * gas * mbs", minimum=1),

@@ -174,6 +174,10 @@ COMBINED = (
     CombinedSetting(
         "zero_stage", pl.col("arg:sharding").replace_strict(_SHARDING, default=None, return_dtype=pl.String)
     ),
+    # PyTorch's HYBRID_SHARD shards inside a node.
+    CombinedSetting(
+        "dp_replicate", pl.when(pl.col("arg:sharding") == "HYBRID_SHARD").then(whole("num_nodes")), ("arg:sharding",)
+    ),
     CombinedSetting("gas", whole("arg:local_batch") // whole("mbs"), ("arg:local_batch",)),
     CombinedSetting("steps_planned", _DURATION),
 )
@@ -194,7 +198,7 @@ _STEP_ANCHORS = (
 
 DIALECT = Dialect(
     name="composer",
-    version=4,
+    version=5,
     signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
                "composer.trainer.trainer", "Train throughput/device/"),
     anchors=(

@@ -25,7 +25,7 @@ _DIRECT = {
     "expert_model_parallel_size": "ep", "virtual_pipeline_model_parallel_size": "vpp", "micro_batch_size": "mbs",
     "global_batch_size": "gbs", "seq_length": "seq_len", "num_layers": "num_layers", "hidden_size": "hidden_size",
     "num_attention_heads": "num_heads", "ffn_hidden_size": "ffn_hidden_size", "train_iters": "steps_planned",
-    "sequence_parallel": "sequence_parallel",
+    "sequence_parallel": "sequence_parallel", "num_distributed_optimizer_instances": "dp_replicate",
 }  # fmt: skip
 
 _FEEDING = (

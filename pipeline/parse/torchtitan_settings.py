@@ -172,6 +172,12 @@ def _zero_stage() -> pl.Expr:
     return pl.when(~is_sharded).then(0).when(is_kept & is_sharded).then(2).when(is_sharded).then(3)
 
 
+def _dp_replicate() -> pl.Expr:
+    """Copies of what FSDP shards; replicas of DDP share nothing that there could be copies of."""
+    is_sharded = _product(*_SHARDED, "cp") > 1
+    return pl.when(is_sharded).then(_dimension("dp_replicate"))
+
+
 def _precision() -> tuple[CombinedSetting, ...]:
     words = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
     names = ("arg:quantised", "arg:mixed_precision", "arg:dtype")
@@ -204,6 +210,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("dp", _dp_of_options(), ("arg:dp_shard",)),
     CombinedSetting("ep", _expert_parallel(), _TOLD),
     CombinedSetting("zero_stage", _zero_stage(), _TOLD),
+    CombinedSetting("dp_replicate", _dp_replicate(), _TOLD),
     *_precision(),
     CombinedSetting("pipeline_schedule", pl.when(_dimension("pp") > 1).then(pl.col("arg:schedule")), ("arg:schedule",)),
     CombinedSetting("model", _model_of_options(), ("arg:model",)),

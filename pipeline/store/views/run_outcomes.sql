@@ -29,7 +29,7 @@ SELECT
     strategy,
     -- what somebody would submit again; two runs of which the layout is not known in full are not the same
     md5(concat_ws('|', framework, coalesce(model, '?'), coalesce(accelerator, '?'), list_transform(
-        [num_nodes, num_gpus, seq_len, gbs_tokens, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas],
+        [num_nodes, num_gpus, seq_len, gbs_tokens, dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas],
         lambda number: coalesce(number::VARCHAR, '?')
     )::VARCHAR, coalesce(recompute, '?'), coalesce(precision, '?'), coalesce(sequence_parallel::VARCHAR, '?'),
         coalesce(pipeline_schedule, '?'), coalesce(variant, '?'),

@@ -89,6 +89,13 @@ def test_settings_and_end(tmp_path: Path) -> None:
     assert (run["precision"], run["zero_stage"], run["status"]) == ("bf16", 2, "completed")
 
 
+@pytest.mark.parametrize(("sharding", "copies"), [("HYBRID_SHARD", 4), ("FULL_SHARD", None)])
+def test_hybrid_sharding_keeps_a_copy_in_every_node(sharding: str, copies: int | None, tmp_path: Path) -> None:
+    text = f"sharding_strategy: {sharding}\nn_gpus: 32\nnum_nodes: 4\n"
+    run = run_of(tmp_path, text + block(1, 12.5))
+    assert (run["num_nodes"], run["zero_stage"], run.get("dp_replicate")) == (4, 3, copies)
+
+
 @pytest.mark.parametrize("batch", ["time/batch", "trainer/global_step"])
 @pytest.mark.parametrize("header", ["[epoch=1][batch={}/10]:", "[epoch=1][batch={}]:"])
 def test_a_run_measured_in_epochs(tmp_path: Path, header: str, batch: str) -> None:

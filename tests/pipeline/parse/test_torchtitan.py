@@ -89,8 +89,8 @@ def mesh(**sizes: int) -> str:
 
 def test_new_mesh(tmp_path: Path) -> None:
     run = run_of(tmp_path, mesh(pp=2, rep=2, shard=4, tp=2, ep=4) + NEW + "\n")
-    assert {name: run[name] for name in ("dp", "tp", "pp", "cp", "ep", "num_gpus")} == {
-        "dp": 8, "tp": 2, "pp": 2, "cp": 1, "ep": 4, "num_gpus": 32,
+    assert {name: run[name] for name in ("dp", "tp", "pp", "cp", "ep", "num_gpus", "dp_replicate")} == {
+        "dp": 8, "tp": 2, "pp": 2, "cp": 1, "ep": 4, "num_gpus": 32, "dp_replicate": 2,
     }  # fmt: skip
 
 
@@ -100,12 +100,12 @@ def test_new_mesh(tmp_path: Path) -> None:
         ("'tp'", "8", {"dp": 1, "tp": 8, "pp": 1, "cp": 1}),
         ("'pp', 'dp_shard', 'tp'", "2, 4, 2", {"dp": 4, "tp": 2, "pp": 2, "cp": 1}),
         ("'dp'", "8", {"dp": 8, "tp": 1, "pp": 1, "cp": 1, "zero_stage": 3}),
-        ("'dp_replicate', 'dp_shard'", "2, 4", {"dp": 8, "zero_stage": 3}),
-        ("'dp_replicate'", "8", {"dp": 8, "zero_stage": 0}),
+        ("'dp_replicate', 'dp_shard'", "2, 4", {"dp": 8, "zero_stage": 3, "dp_replicate": 2}),
+        ("'dp_replicate'", "8", {"dp": 8, "zero_stage": 0, "dp_replicate": None}),
         ("'dp_shard_mod_ep', 'dp_shard_in_ep'", "1, 8", {"dp": 8, "ep": 8, "zero_stage": 3}),
     ],
 )
-def test_old_mesh(names: str, sizes: str, wanted: dict[str, int], tmp_path: Path) -> None:
+def test_old_mesh(names: str, sizes: str, wanted: dict[str, int | None], tmp_path: Path) -> None:
     line = HEAD + f"Building {names.count(',') + 1}-D device mesh with [{names}], [{sizes}]\n"
     run = run_of(tmp_path, line + NEW + "\n")
     assert {name: run.get(name) for name in wanted} == wanted
