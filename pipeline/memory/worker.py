@@ -18,6 +18,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+# No linear algebra here: numpy's threads for it would cost a fresh process 0.05 s and address space of its limit.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
 _READ_BYTES = 1 << 20
 _REQUEST_BYTES = 4_096
 

@@ -199,10 +199,10 @@ def costs(scratch: Path, sizes: tuple[int, ...] = SIZES) -> pl.DataFrame:
         ]
         if has_torch:
             for what in ("segsum", "trace"):
-                command = [sys.executable, "-c", _VIEWER.format(what=what), str(path)]
-                readers.append((f"torch _memory_viz {what}", command, None))
-        for name, command, stdin in readers:
-            best = min(measured(command, stdin) for _ in range(3 if events < 500_000 else 1))
+                viewer = [sys.executable, "-c", _VIEWER.format(what=what), str(path)]
+                readers.append((f"torch _memory_viz {what}", viewer, None))
+        for name, reader, stdin in readers:
+            best = min(measured(reader, stdin) for _ in range(3 if events < 500_000 else 1))
             rows.append((f"{events:,}", round(size), name, best[0] - bare_s, round(best[1] - bare_mb), best[2]))
         if events < 500_000:
             each_s, peak_mb = measured_many(path)
