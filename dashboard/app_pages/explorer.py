@@ -178,7 +178,7 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
             bars.fall(told.memory, words.memory_value, limit=told.card_bytes,
                       limit_name=f"card {labels.gib(told.card_bytes)}")  # fmt: skip
         with time:
-            widgets.section("Step time that the hardware allows", "dark computes, light does not")
+            widgets.section("Step time that the hardware allows", "strong grey computes, faint does not")
             bars.fall(told.time, words.time_value(told.step_time_s))
     left, right = st.columns([0.47, 0.53], gap="large")
     with left:
