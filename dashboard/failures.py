@@ -17,7 +17,7 @@ MIN_JUDGED = 5
 """Fewer runs than this make an interval of more than half the scale: too wide to draw."""
 
 _COUNTS = tuple(name for name in OUTCOME if name not in ("completed", "undecided", "running"))
-_NAMES = {"zero_stage": "ZeRO-", "recompute": "recompute ", "strategy": "", "precision": ""}
+_NAMES = {"zero_stage": "ZeRO-", "recompute": "recompute ", "precision": ""}
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,11 @@ def pattern_name(dimension: str, value: str) -> str:
 
     >>> pattern_name("tp", "8"), pattern_name("zero_stage", "1"), pattern_name("strategy", "DP+TP")
     ('TP8', 'ZeRO-1', 'DP+TP')
+    >>> pattern_name("strategy", "DP"), pattern_name("strategy", "none")  # beside DP+TP, DP means nothing else
+    ('DP alone', 'one GPU')
     """
+    if dimension == "strategy":
+        return "one GPU" if value == "none" else value if "+" in value else f"{value} alone"
     return f"{_NAMES.get(dimension, dimension.upper())}{value}"
 
 
@@ -112,3 +116,10 @@ def hours_figure(hours: float) -> str:
 def overall_rate(totals: Mapping[str, Any]) -> float | None:
     """Failed over judged runs; None when nothing could be judged."""
     return totals["runs_failed"] / totals["runs_judged"] if totals["runs_judged"] else None
+
+
+def rate_without_cut_off(totals: Mapping[str, Any]) -> float | None:
+    """The rate if the logs that stop without a reason were only copied too early; None when nothing else is left."""
+    cut_off = totals["runs_cut_off"]
+    judged = totals["runs_judged"] - cut_off
+    return (totals["runs_failed"] - cut_off) / judged if judged else None

@@ -23,7 +23,7 @@ from dashboard.queries.slices import slices as slices_query
 from dashboard.slices import Slice, offered_origins, resolve_slice
 from dashboard.store import Store, adopt_latest, newer_version, open_store
 from dashboard.theme import Theme
-from pipeline.errors import SweepscopeError
+from pipeline.errors import NoStoreError, SweepscopeError
 
 _ASSETS = Path(__file__).parent / "assets"
 ICON = str(_ASSETS / "icon.svg")
@@ -64,7 +64,7 @@ def begin() -> View:
     try:
         store = open_store()
     except SweepscopeError as error:
-        _draw_no_store(str(error))
+        _draw_no_store(error)
         st.stop()
     newer = newer_version(store)
     if newer is not None:
@@ -144,12 +144,13 @@ def share_popover(view: View | None = None, selection: Mapping[str, str] | None 
     It names the grid and the `selection` even where they are defaults, because defaults may move with the next ingest.
     """
     with st.popover("Share", icon=":material/ios_share:"):
-        query = {**_slice_query(view.chosen if view else None), **url_query(), **(selection or {})}
+        query = {**slice_query(view.chosen if view else None), **url_query(), **(selection or {})}
         widgets.note("Opens this page with the same filters and selection.")
         st.code(f"{st.context.url or ''}{'?' if query else ''}{urlencode(query, doseq=True)}", language=None)
 
 
-def _slice_query(chosen: Slice | None) -> dict[str, str]:
+def slice_query(chosen: Slice | None) -> dict[str, str]:
+    """The address's parameters that name a grid in full."""
     if chosen is None:
         return {}
     values = {name: getattr(chosen, name) for name in filter_values.SLICE}
@@ -157,9 +158,22 @@ def _slice_query(chosen: Slice | None) -> dict[str, str]:
     return {**named, "sweep": chosen.sweep or filter_values.ALL}
 
 
-def _draw_no_store(reason: str) -> None:
+def say_unlike(error: Exception) -> None:
+    """The rest of a page whose store lacks a table or column, because another version of sweepscope published it."""
+    widgets.problem(
+        "This page needs something that the store does not have: another version of sweepscope published it.\n"
+        f"{str(error).splitlines()[0]}\n"
+        "Run `sweepscope ingest` with this version on any path: it publishes the store anew from the lake."
+    )
+
+
+def _draw_no_store(error: SweepscopeError) -> None:
+    if not isinstance(error, NoStoreError):
+        st.title("The store cannot be read", anchor=False)
+        widgets.problem(str(error))
+        return
     st.title("No results yet", anchor=False)
-    widgets.empty(reason)
+    widgets.empty(str(error).partition(" Run ")[0])
     widgets.note("Try the bundled data, or read a sweep of your own; then reload this page.")
     # Not as "bash": the colour that Streamlit gives to names such as PATH does not stand out from light grey.
     st.code("sweepscope demo\nsweepscope ingest PATH", language=None, width=520)

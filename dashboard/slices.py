@@ -99,6 +99,21 @@ def _fullest(slices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return counts.sort("runs_completed", "runs_tried", *keys, descending=[True, True, *[False] * len(keys)])
 
 
+def others(chosen: Slice, slices: pl.DataFrame, limit: int) -> list[tuple[Slice, int, int]]:
+    """Further grids of the same origin in which something completed: slice, runs completed, runs tried; fullest first.
+
+    Of published runs these are studies, as `resolve_slice` has it.
+    """
+    own = slices.filter(pl.col("origin") == chosen.origin)
+    keys = list(GRID if chosen.sweep is not None or chosen.origin == "published" else SLICE)
+    found = []
+    for row in _fullest(own, keys).filter(pl.col("runs_completed") > 0).iter_rows(named=True):
+        grid = Slice(**{name: row[name] for name in keys})
+        if grid != chosen:
+            found.append((grid, row["runs_completed"], row["runs_tried"]))
+    return found[:limit]
+
+
 def options(name: str, chosen: Slice, slices: pl.DataFrame) -> list[object]:
     """Values of `name` that exist given the choices before it in `GRID`, fullest first; NULL as UNKNOWN.
 

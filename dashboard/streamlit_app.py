@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import streamlit as st
 
 from dashboard import shell, widgets
@@ -34,5 +35,8 @@ st.set_page_config(
 widgets.style(widgets.tokens())
 st.logo(shell.logo(widgets.tokens()), size="large")
 shell.draw_sidebar()
-page.run()
+try:
+    page.run()
+except (duckdb.CatalogException, duckdb.BinderException) as error:  # published by a version with other tables
+    shell.say_unlike(error)
 shell.watch_scheme()

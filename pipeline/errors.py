@@ -27,6 +27,10 @@ class StoreError(SweepscopeError):
     """The lake or the published store is missing, locked, full or damaged."""
 
 
+class NoStoreError(StoreError):
+    """Nothing has been published yet: the state of a fresh home, rather than damage."""
+
+
 class QueryError(SweepscopeError):
     """A query was refused, failed or ran out of its limits."""
 

@@ -20,6 +20,7 @@ from dashboard.shell import View
 from dashboard.slices import Slice
 from dashboard.words import best as words
 from dashboard.words import cell as cell_words
+from dashboard.words.explorer import ranks
 
 TITLE = "Best configurations"
 _TABLE = (
@@ -63,7 +64,7 @@ def _page(view: View) -> None:
         _draw_grid(grid, metric, view, (model, scale), picks)
     with right, st.container(gap="xsmall"):
         _draw_panel(cell, ranked)
-        _draw_pick(predicted.pick_for(view.store, chosen, cell, cell["framework"] or usual), ranked)
+        _draw_pick(view, chosen, cell, ranked, usual)
     _draw_tables(chosen, view, ranked, cell)
 
 
@@ -136,6 +137,7 @@ def _draw_below(grid: pl.DataFrame, metric: Metric, view: View, estimated: str) 
     if metric.key != "memory" and any(grid["mem_peak_bytes"].drop_nulls()):
         widgets.section("Peak memory of the winner", words.track(grid))
         widgets.chart(memory.draw(grid, view.tokens), key="memory", alt=words.memory_alt(grid))
+    widgets.note(words.LAYOUT_KEY)
 
 
 def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
@@ -154,12 +156,15 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
     grid_widgets.ranking(ranked_rows(ranked, noise=cell["noise"]))
 
 
-def _draw_pick(pick: Pick | None, ranked: pl.DataFrame) -> None:
+def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataFrame, usual: str | None) -> None:
     """What the estimator would have run here, and what came of it if somebody did."""
+    pick = predicted.pick_for(view.store, chosen, cell, cell["framework"] or usual)
     if pick is None:
         return
+    layout = "" if pick.row is None else ranks(pick.row)
+    tries = queries.tries(chosen, cell, layout).run(view.store.con)
     st.html(f'<h2 class="ss-section">The estimator\'s pick {widgets.badge("estimated")}</h2>')
-    rows = [(widgets.rich(name), widgets.rich(text)) for name, text in words.pick_rows(pick, ranked)]
+    rows = [(widgets.rich(name), widgets.rich(text)) for name, text in words.pick_rows(pick, ranked, tries, cell)]
     widgets.rows([*rows, ("", widgets.link("Open in the Explorer", pick.url))])
 
 

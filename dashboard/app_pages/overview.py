@@ -14,14 +14,16 @@ from dashboard.filters import Filters, to_query
 from dashboard.metrics import METRICS, Metric
 from dashboard.queries import cells as cell_queries
 from dashboard.queries import overview as queries
+from dashboard.queries.failures import Scope, totals
 from dashboard.shell import View
-from dashboard.slices import Slice
+from dashboard.slices import Slice, others
 from dashboard.words import advisor as advisor_words
 from dashboard.words import best as grid_words
 from dashboard.words import cell as cell_words
 from dashboard.words import overview as words
 
 TITLE = "Overview"
+_GRIDS_LISTED = 4
 _TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per_gpu", "runs_completed", "runs_tried")
 
 
@@ -40,10 +42,13 @@ def _page(view: View) -> None:
     widgets.head(TITLE, words.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
     shell.say_ignored(view)
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
-    widgets.figures([widgets.Figure(*figure) for figure in words.figures(grid, counts["layouts"], counts["repeated"])])
+    wider = totals(Scope(chosen.origin, chosen.sweep)).run(view.store.con).row(0, named=True)
+    figures = words.figures(grid, counts["layouts"], counts["repeated"], wider)
+    widgets.figures([widgets.Figure(*figure) for figure in figures])
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):
         _draw_grid(grid, chosen, view)
+        _draw_other_grids(chosen, view)
     with right, st.container(gap="medium"):
         _draw_lists(grid, chosen, view)
 
@@ -67,6 +72,17 @@ def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
     grid_widgets.legend(grid, metric)
     widgets.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
+
+
+def _draw_other_grids(chosen: Slice, view: View) -> None:
+    """Ways to what this grid cannot hold: runs of another accelerator, sequence, batch or study."""
+    found = others(chosen, view.slices, _GRIDS_LISTED)
+    if found:
+        widgets.section("Other grids", "other accelerator, sequence, batch or study; fullest first")
+        grid_widgets.items([
+            (words.grid_name(grid), words.grid_size(completed, tried), f"overview?{urlencode(shell.slice_query(grid))}")
+            for grid, completed, tried in found
+        ])  # fmt: skip
 
 
 def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[words.Item]:

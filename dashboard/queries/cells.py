@@ -97,6 +97,20 @@ ORDER BY params, model, num_nodes, num_gpus, rank_in_cell""",
     )
 
 
+def tries(chosen: Slice, cell: Mapping[str, object], layout: str) -> Query:
+    """How the runs of one layout in a cell ended: one row per recomputation and status, with their number."""
+    where, params = in_slice(chosen, "runs")
+    within = "model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
+    return Query(
+        f"""SELECT recompute, status, count(*) AS runs
+FROM runs
+WHERE {all_of("duplicate_of IS NULL", where, within, "layout = $layout")}
+GROUP BY ALL
+ORDER BY ALL""",
+        {**params, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}, "layout": layout},
+    )
+
+
 def facets(chosen: Slice) -> Query:
     """One row of lists: the values that each layout filter can take within the slice."""
     where, params = in_slice(chosen, "runs")

@@ -52,10 +52,14 @@ ORDER BY runs_tried DESC, sweep""",
 
 
 def totals(scope: Scope) -> Query:
-    """One row: runs by ending, the failure rate with its interval, GPU-hours and of how many runs they are unknown."""
+    """One row: runs by ending, the failure rate with its interval, GPU-hours and of how many runs they are unknown.
+
+    `runs_cut_off` are failures of which one knows no more than that the log stops.
+    """
     return Query(
         f"""SELECT count(*) AS runs_tried, count(is_failure) AS runs_judged,
-  count(*) FILTER (is_failure) AS runs_failed, count(*) FILTER (outcome = 'running') AS runs_running,
+  count(*) FILTER (is_failure) AS runs_failed, count(*) FILTER (is_failure AND status = 'truncated') AS runs_cut_off,
+  count(*) FILTER (outcome = 'running') AS runs_running,
   wilson_low(runs_failed, runs_judged) AS failure_rate_low, wilson_high(runs_failed, runs_judged) AS failure_rate_high,
   sum(gpu_hours) AS gpu_hours, spent_on(gpu_hours, is_failure) AS gpu_hours_lost,
   count(*) FILTER (gpu_hours IS NULL) AS runs_without_gpu_hours,

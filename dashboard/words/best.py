@@ -8,6 +8,7 @@ from math import isnan
 import polars as pl
 
 from dashboard import labels
+from dashboard.cells import outcome_text
 from dashboard.explorer import Pick
 from dashboard.filters import GRID, Filters, chips
 from dashboard.labels import count, gib, number, percent
@@ -116,6 +117,11 @@ NO_GRID = (
     "the runs themselves are under Runs."
 )
 
+LAYOUT_KEY = (
+    "Layouts: DP, TP, PP, CP and EP are the degrees of data, tensor, pipeline, context and expert parallelism; GAS "
+    "micro-batches per step, of MBS sequences each; Z the ZeRO stage."
+)
+
 HOW_TO_READ = (
     "**How to read it.** Each cell shows the fastest layout by tokens/s/GPU, the median over its repeats after "
     "warm-up. Select a cell, or choose model and nodes above, for its ranking. A value in italics after a tilde was "
@@ -157,10 +163,10 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
     ]
 
 
-def pick_rows(pick: Pick, ranked: pl.DataFrame) -> list[tuple[str, str]]:
+def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell) -> list[tuple[str, str]]:
     """The estimator's pick for the cell, and its measured value and rank if somebody ran it.
 
-    `ranked` are the completed layouts of the cell in rank order.
+    `ranked` are the completed layouts of the cell in rank order, `tries` how runs of the pick's layout ended.
     """
     if pick.row is None or pick.mfu is None:
         none = "nothing can be launched"
@@ -168,13 +174,23 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame) -> list[tuple[str, str]]:
         return [("Pick", none if isnan(pick.need_bytes) else lean)]
     likely = f", {between(pick.interval)} likely" if pick.interval else ""
     rows = [("Pick", layout(pick.row)), ("Likely", f"~{percent(pick.mfu)}{likely}")]
-    is_it = (pl.col("layout") == ranks(pick.row)) & (pl.col("recompute").fill_null("none") == pick.row["recompute"])
-    run = ranked.filter(is_it).head(1)
+    is_alike = pl.col("recompute").fill_null("none") == pick.row["recompute"]
+    run = ranked.filter(is_alike, pl.col("layout") == ranks(pick.row)).head(1)
     if run.is_empty():
-        return [*rows, ("Measured", "not run" if ranked.height else "nothing completed here")]
+        return [*rows, ("Measured", _unranked(tries.filter(is_alike), cell))]
     row = run.row(0, named=True)
     reached = percent(row["mfu"]) if row["mfu"] is not None else f"{number(row['tokens_per_s_per_gpu'])} tokens/s/GPU"
     return [*rows, ("Measured", f"{reached}, rank {number(row['rank_in_cell'])} of {number(ranked.height)}")]
+
+
+def _unranked(tries: pl.DataFrame, cell: Cell) -> str:
+    """Of a layout without a rank: how its tries ended, or that nobody tried it, and what came of the others."""
+    by_status = dict(tries.group_by("status").agg(pl.col("runs").sum()).iter_rows())
+    if by_status:
+        return f"tried: {outcome_text(by_status)}"
+    if cell["run_id"] is None and cell["runs_tried"]:
+        return f"not tried; of {count(cell['runs_tried'], 'other try', 'other tries')} none completed"
+    return "not tried" if cell["runs_tried"] else "not tried, nor is any other layout"
 
 
 def estimated(grid: pl.DataFrame, values: Mapping[tuple[str, str], float]) -> str:

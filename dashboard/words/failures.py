@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.failures import Pattern, hours_figure, overall_rate, pattern_name
+from dashboard.failures import Pattern, hours_figure, overall_rate, pattern_name, rate_without_cut_off
 from dashboard.labels import column_label, count, number, percent
 from dashboard.marks import OUTCOME
 
@@ -15,7 +15,8 @@ Row = Mapping[str, Any]
 NOTHING = "**No run is in this store yet.** Run **sweepscope ingest PATH** on a sweep."
 HOW_TO_READ = (
     "**How to read it.** A rate is failed over completed and failed runs; its bar is the 95 % interval (Wilson), so a "
-    "short bar means many runs. Red: the whole interval lies above the rate of all runs.",
+    "short bar means many runs. Red: the whole interval lies above the rate of all runs. A log that stops without a "
+    "reason counts as failed, because a job that is killed leaves just that; so does a log that was copied too early.",
     "**What it hides.** Settings go together: large micro-batches may fail because they are tried with large models. "
     "Of forty settings one may stand out by chance. "
     "Runs that somebody stopped, that still run, or that leave no evidence stand in no rate. GPU-hours are what logs "
@@ -29,6 +30,8 @@ _CAUSE = {
     "crash": "crashed",
     "unexplained": "give no reason",
 }
+_CUT_OFF = "logs that stop without a reason"
+_ONE_CUT = "its log stops without a reason"
 _WORDING_CHARS = 110
 _STRETCH = {
     "slow_steps": "its steps are slow",
@@ -46,9 +49,8 @@ def answer(totals: Row, endings: Sequence[Row], patterns: Sequence[Pattern]) -> 
         whole = "The only run" if judged == 1 else f"All {number(judged)} runs that ended"
         return f"**{whole} completed.** {_took_nothing(totals)}".strip()
     first = f"**{number(failed)} of {count(judged, 'run')} failed ({percent(overall_rate(totals), 0)})**"
-    return " ".join(
-        part for part in (f"{first}{_main_cause(endings, failed)}.", _worst(patterns), _cost(totals)) if part
-    )
+    cause = _main_cause(endings, totals)
+    return " ".join(part for part in (f"{first}{cause}.", _worst(patterns), _cost(totals)) if part)
 
 
 def _took_nothing(totals: Row) -> str:
@@ -56,9 +58,14 @@ def _took_nothing(totals: Row) -> str:
     return f"{'It' if totals['runs_judged'] == 1 else 'They'} took {hours_text(hours)}." if hours else ""
 
 
-def _main_cause(endings: Sequence[Row], failed: int) -> str:
+def _main_cause(endings: Sequence[Row], totals: Row) -> str:
+    failed = totals["runs_failed"]
     causes = sorted((row for row in endings if row["outcome"] in _CAUSE), key=lambda row: -row["runs"])
     runs, words = causes[0]["runs"], _CAUSE[causes[0]["outcome"]]
+    if causes[0]["outcome"] == "unexplained" and totals["runs_cut_off"] == runs:
+        return (
+            f"; {'all' if runs == failed else number(runs)} of them are {_CUT_OFF}" if failed > 1 else f": {_ONE_CUT}"
+        )
     if failed == 1:
         words = words.replace("were ", "was ").replace("give ", "gives ")
         return f": it {words}"
@@ -109,7 +116,9 @@ def figures(totals: Row, search: Row, price: float | None) -> list[tuple[str, st
     """The four figures as label, value, note."""
     rate = overall_rate(totals)
     low, high = totals["failure_rate_low"], totals["failure_rate_high"]
-    interval = "" if rate is None else f"95 % interval {percent(low, 0)} to {percent(high, 0)}"
+    interval = (
+        "" if rate is None else f"95 % interval {percent(low, 0)} to {percent(high, 0)}{_without_cut_off(totals)}"
+    )
     return [
         ("Runs that failed", percent(rate, 0) if rate is not None else "unknown", interval),
         _spent("GPU-hours in all", totals["gpu_hours"], totals["runs_without_gpu_hours"], totals["runs_tried"], price),
@@ -119,6 +128,13 @@ def figures(totals: Row, search: Row, price: float | None) -> list[tuple[str, st
         ),
         _search(search, price),
     ]  # fmt: skip
+
+
+def _without_cut_off(totals: Row) -> str:
+    without, cut_off = rate_without_cut_off(totals), totals["runs_cut_off"]
+    if not cut_off or without is None:
+        return ""
+    return f"; {percent(without, 0)} without {count(cut_off, 'log that just stops', 'logs that just stop')}"
 
 
 def _spent(label: str, hours: float | None, dark: int, runs: int, price: float | None) -> tuple[str, str, str]:

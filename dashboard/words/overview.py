@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from dashboard import labels
+from dashboard.failures import overall_rate
 from dashboard.labels import count, number, percent, points
 from dashboard.marks import CELL_STATE
 from dashboard.slices import Slice
@@ -88,16 +89,16 @@ def _close_races(winners: pl.DataFrame) -> str:
     )
 
 
-def figures(cells: pl.DataFrame, layouts: int, repeated: int) -> list[tuple[str, str, str]]:
-    """The four figures as label, value, note."""
+def figures(cells: pl.DataFrame, layouts: int, repeated: int, wider: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The four figures as label, value, note. `wider` is the row of `queries.failures.totals` that Failures shows."""
     answered = cells.filter(pl.col("run_id").is_not_null())
     best = answered.filter(pl.col("mfu").is_not_null()).sort("mfu", descending=True)
     return [
         ("Cells answered", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
         ("Best MFU", percent(best["mfu"][0]), place(best.row(0, named=True)))
         if best.height
-        else ("Best MFU", "not computed", "no run has both throughput and a known peak"),
-        _failures(cells),
+        else ("Best MFU", "not computed", "no run tells throughput, parameters and a card of known peak"),
+        _failures(cells, wider),
         (
             "Layouts measured twice",
             number(repeated),
@@ -114,17 +115,16 @@ def _unanswered(cells: pl.DataFrame) -> str:
     return ", ".join(f"{number(n)} {CELL_STATE[state].word}" for state, n in states.iter_rows())
 
 
-def _failures(cells: pl.DataFrame) -> tuple[str, str, str]:
+def _failures(cells: pl.DataFrame, wider: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The share that failed in this grid, beside the share of all runs: that is the one that Failures begins with."""
     ended = cells.filter(pl.col("failure_rate").is_not_null())
     tried = int(ended["runs_judged"].sum())
     failed = int(ended["runs_failed"].sum())
     if tried == 0:
         return "Runs that failed", labels.MISSING, "no run completed or failed"
-    return (
-        "Runs that failed",
-        percent(failed / tried, 0),
-        f"{number(failed)} of {number(tried)} that completed or failed",
-    )
+    rate = overall_rate(wider)
+    all_runs = f"; {percent(rate, 0)} of all {number(wider['runs_judged'])}" if wider["runs_judged"] > tried else ""
+    return "Runs that failed", percent(failed / tried, 0), f"{number(failed)} of {number(tried)} in this grid{all_runs}"
 
 
 def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
@@ -184,7 +184,7 @@ _PROBLEMS = (
     ("lines_rejected", "line or row", "lines or rows", "could not be read", "rejects"),
     ("files_rejected", "file", "files", "could not be read at all", "files"),
     ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),
-    ("runs_without_end", "run ends", "runs end", "without a known reason", "status"),
+    ("runs_without_end", "run", "runs", "of which nothing says how it ended", "status"),
     ("runs_in_conflict", "run", "runs", "with sources that disagree on a setting", "conflicts"),
 )
 
@@ -208,6 +208,24 @@ def slice_words(chosen: Slice) -> str:
     batch = f", {labels.token_count(chosen.gbs_tokens)}-token batch" if chosen.gbs_tokens is not None else ""
     sequence = f", sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else ""
     return f"{chosen.accelerator or 'accelerator unknown'}{sequence}{batch}"
+
+
+def grid_name(grid: Slice) -> str:
+    """A grid in a list: its conditions, and its study where it is of one."""
+    return f"{grid.study}: {slice_words(grid)}" if grid.study else slice_words(grid)
+
+
+def grid_size(completed: int, tried: int) -> str:
+    """How much a grid holds.
+
+    >>> grid_size(2, 16), grid_size(1, 1)
+    ('2 of 16 runs completed', '1 run completed')
+    """
+    return (
+        f"{number(completed)} of {number(tried)} runs completed"
+        if tried > completed
+        else f"{count(tried, 'run')} completed"
+    )
 
 
 def in_sentence(label: str) -> str:

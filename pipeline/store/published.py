@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.errors import StoreError
+from pipeline.errors import NoStoreError, StoreError
 from pipeline.store.home import Home
 
 _NAME = re.compile(r"results-(\d+)\.duckdb")
@@ -59,11 +59,14 @@ def current(home: Path | str) -> Path:
     """The published file that counts, with links resolved.
 
     Raises:
-        StoreError: nothing has been published yet, or the file behind the link is gone.
+        NoStoreError: nothing has been published yet.
+        StoreError: the file behind the link is gone.
     """
     link = Home(Path(home)).link
     if not os.path.lexists(link):
-        raise StoreError(f"There is no store in {home} yet. Run `sweepscope ingest PATH` (or `sweepscope demo`) first.")
+        raise NoStoreError(
+            f"There is no store in {home} yet. Run `sweepscope ingest PATH` (or `sweepscope demo`) first."
+        )
     path = Path(os.path.realpath(link))
     if not path.is_file():
         raise StoreError(f"The store {path} is gone. Run `sweepscope ingest` again: it publishes from the lake.")

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from dashboard.filters import ALL, UNKNOWN, Filters
-from dashboard.slices import Slice, default_origin, options, resolve_slice
+from dashboard.slices import Slice, default_origin, options, others, resolve_slice
 
 _H100, _A100 = "H100-SXM-80GB", "A100-SXM-80GB"
 
@@ -106,3 +106,24 @@ def test_later_options_depend_on_earlier_choices() -> None:
 def test_an_empty_store_has_no_slice() -> None:
     assert resolve_slice(Filters(), slices()) == (None, ())
     assert default_origin(slices()) is None
+
+
+def test_other_grids_of_the_same_origin_are_offered_fullest_first() -> None:
+    frame = slices(
+        {}, {"seq_len": 8192, "runs_completed": 3}, {"sweep": "other", "runs_completed": 7}, {"origin": "measured"},
+        {"seq_len": 512, "runs_completed": 0},
+    )  # fmt: skip
+    chosen = Slice("published", _H100, 4096, 1_048_576, "playbook")
+    assert others(chosen, frame, 4) == [
+        (Slice("published", _H100, 4096, 1_048_576, "other"), 7, 20),
+        (Slice("published", _H100, 8192, 1_048_576, "playbook"), 3, 20),
+    ]
+    assert len(others(chosen, frame, 1)) == 1
+
+
+def test_sweeps_of_ones_own_belong_to_one_grid() -> None:
+    frame = slices(*({"origin": "measured", "sweep": name, "accelerator": card} for name, card in (
+        ("a", _H100), ("b", _H100), ("a", _A100)
+    )))  # fmt: skip
+    chosen = Slice("measured", _H100, 4096, 1_048_576)
+    assert others(chosen, frame, 4) == [(Slice("measured", _A100, 4096, 1_048_576), 10, 20)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import duckdb
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -57,6 +58,37 @@ def test_every_page_says_what_to_do_before_the_first_ingest(home: Path, entry: o
     app = opened(entry.file)  # type: ignore[attr-defined]
     assert app.title[0].value == "No results yet"
     assert "sweepscope ingest" in app.code[0].value
+
+
+def test_a_store_that_cannot_be_read_is_not_called_empty(home: Path) -> None:
+    make_home(home, small_sweep())
+    store = next((home / "store").glob("results-*.duckdb"))
+    store.chmod(0o644)
+    store.write_bytes(b"no database" * 1000)
+    app = opened("overview")
+    assert app.title[0].value == "The store cannot be read"
+    assert f"Cannot open the store {store}" in words(app)
+    assert "publishes from the lake" in words(app)
+
+
+def test_a_page_says_so_when_another_version_published_the_store(home: Path) -> None:
+    make_home(home, small_sweep())
+    store = next((home / "store").glob("results-*.duckdb"))
+    store.chmod(0o644)
+    with duckdb.connect(str(store)) as con:
+        con.execute("DROP VIEW sweep_cost")
+    text = words(opened("failures"))
+    assert "another version of sweepscope published it" in text
+    assert "sweep_cost" in text
+
+
+def test_the_first_screen_leads_to_the_other_grids(home: Path) -> None:
+    make_home(home, [*small_sweep(), run("long", seq_len=32_768, gbs_tokens=2**20, speed=900.0)])
+    text = words(opened("overview"))
+    assert "Other grids" in text
+    assert "overview?origin=measured" in text
+    assert "seq_len=32768" in text
+    assert "sequence 32,768" in words(opened("overview", seq_len="32768"))
 
 
 @pytest.mark.parametrize("page", _GRID_PAGES)

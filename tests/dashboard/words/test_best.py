@@ -105,6 +105,12 @@ def test_charts_can_be_heard() -> None:
     assert best.memory_alt(grid(empty())) == "No winner has a logged peak memory."
 
 
+def tries(*rows: tuple[str | None, str, int]) -> pl.DataFrame:
+    """How runs of one layout ended: recomputation, status, number."""
+    schema = {"recompute": pl.String, "status": pl.String, "runs": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
 def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
     row = {"dp": 16, "tp": 8, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
            "recompute": "none"}  # fmt: skip
@@ -114,14 +120,33 @@ def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
          "mfu": [0.37, 0.363], "tokens_per_s_per_gpu": [6100.0, 6028.0], "rank_in_cell": [1, 2]},
         schema_overrides={"recompute": pl.String},
     )  # fmt: skip
-    told = {name: value.replace("\xa0", " ") for name, value in best.pick_rows(pick, ranked)}
+    untried = tries()
+    told = {name: value.replace("\xa0", " ") for name, value in best.pick_rows(pick, ranked, untried, cell())}
     assert told == {
         "Pick": "DP16 TP8 PP1 · GAS2 MBS8 · Z0", "Likely": "~36.9 %, 31.6 to 38.6 % likely",
         "Measured": "36.3 %, rank 2 of 2",
     }  # fmt: skip
-    again = replace(pick, row={**row, "recompute": "full"}, interval=None)
-    assert dict(best.pick_rows(again, ranked))["Measured"] == "not run"
-    assert dict(best.pick_rows(pick, ranked.clear()))["Measured"] == "nothing completed here"
     tight = Pick(None, None, None, 196 * 2**30, "")
-    assert best.pick_rows(tight, ranked) == [("Pick", "nothing fits: the leanest needs ~196\xa0GiB")]
-    assert best.pick_rows(replace(tight, need_bytes=float("nan")), ranked) == [("Pick", "nothing can be launched")]
+    assert best.pick_rows(tight, ranked, untried, cell()) == [("Pick", "nothing fits: the leanest needs ~196\xa0GiB")]
+    assert best.pick_rows(replace(tight, need_bytes=float("nan")), ranked, untried, cell()) == [
+        ("Pick", "nothing can be launched")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found", "text"),
+    [
+        ([(None, "oom", 2), ("full", "completed", 1)], {"runs_tried": 9}, "tried: 2 OOM"),
+        ([("full", "oom", 2)], {"runs_tried": 9}, "not tried"),
+        ([], {"runs_tried": 57, "run_id": None}, "not tried; of 57 other tries none completed"),
+        ([], {"runs_tried": 0, "run_id": None}, "not tried, nor is any other layout"),
+    ],
+)
+def test_what_nobody_tried_is_told_apart_from_what_did_not_complete(
+    rows: list[tuple[str | None, str, int]], found: dict[str, object], text: str
+) -> None:
+    row = {"dp": 16, "tp": 8, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
+           "recompute": "none"}  # fmt: skip
+    pick = Pick(row, 0.369, None, 60 * 2**30, "explorer?nodes=16")
+    ranked = pl.DataFrame(schema={"layout": pl.String, "recompute": pl.String, "rank_in_cell": pl.Int64})
+    assert dict(best.pick_rows(pick, ranked, tries(*rows), cell(**found)))["Measured"] == text

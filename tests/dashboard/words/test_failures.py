@@ -15,9 +15,9 @@ _NBSP = "\xa0"
 
 def totals(**changes: Any) -> Row:
     return {
-        "runs_tried": 13, "runs_judged": 10, "runs_failed": 4, "runs_running": 1, "failure_rate_low": 0.168,
-        "failure_rate_high": 0.687, "gpu_hours": 50.0, "gpu_hours_lost": 12.5, "runs_without_gpu_hours": 2,
-        "failures_without_gpu_hours": 1,
+        "runs_tried": 13, "runs_judged": 10, "runs_failed": 4, "runs_cut_off": 0, "runs_running": 1,
+        "failure_rate_low": 0.168, "failure_rate_high": 0.687, "gpu_hours": 50.0, "gpu_hours_lost": 12.5,
+        "runs_without_gpu_hours": 2, "failures_without_gpu_hours": 1,
     } | changes  # fmt: skip
 
 
@@ -29,6 +29,8 @@ def pattern(*, is_above: bool = True) -> Pattern:
     return Pattern("mbs", "MBS8", judged=14, failed=8, rate=8 / 14, low=0.33, high=0.79, is_above=is_above)
 
 
+NO_SEARCH = {"gpu_hours_until_winner": None, "gpu_hours_of_cells_in_order": None, "cells_in_order": 0,
+             "cells_answered": 2}  # fmt: skip
 ENDINGS = [ending("completed", 6), ending("oom", 3), ending("hang", 1), ending("undecided", 3)]
 
 
@@ -92,3 +94,15 @@ def test_a_stretched_run_says_how_much_and_where() -> None:
 
 def test_stars_of_a_log_line_do_not_become_bold() -> None:
     assert words.wording("error: *** STEP # CANCELLED ***") == "error:  STEP # CANCELLED"
+
+
+def test_logs_that_just_stop_count_as_failed_and_the_page_says_what_they_weigh() -> None:
+    rows = [ending("unexplained", 3), ending("oom", 1)]
+    cut_off = totals(runs_cut_off=3)
+    assert "; 3 of them are logs that stop without a reason." in words.answer(cut_off, rows, [])
+    assert "; 3 of them give no reason." in words.answer(totals(runs_cut_off=1), rows, [])
+    note = words.figures(cut_off, NO_SEARCH, None)[0][2].replace(_NBSP, " ")
+    assert note == "95 % interval 17 % to 69 %; 14 % without 3 logs that just stop"
+    only = totals(runs_judged=1, runs_failed=1, runs_cut_off=1)
+    assert ": its log stops without a reason." in words.answer(only, [ending("unexplained", 1)], [])
+    assert "without" not in words.figures(only, NO_SEARCH, None)[0][2]

@@ -45,17 +45,23 @@ def test_too_few_rows_say_so(rows: list[Row], start: str) -> None:
 
 def test_the_four_figures() -> None:
     tries = [outcome(runs=30), outcome(status="oom", runs=10), outcome("80B", 1, status="failed", runs=10)]
-    values = overview.figures(grid(cell(), empty(), outcomes=tries), 28, 2)
-    assert [(label, value.replace("\xa0", " "), note) for label, value, note in values] == [
+    of_all = {"runs_judged": 120, "runs_failed": 90}
+    values = overview.figures(grid(cell(), empty(), outcomes=tries), 28, 2, of_all)
+    assert [(label, value.replace("\xa0", " "), note.replace("\xa0", " ")) for label, value, note in values] == [
         ("Cells answered", "1 of 2", "1 won't fit"),
         ("Best MFU", "36.3 %", "8.86B on 16 nodes"),
-        ("Runs that failed", "40 %", "20 of 50 that completed or failed"),
+        ("Runs that failed", "40 %", "20 of 50 in this grid; 75 % of all 120"),
         ("Layouts measured twice", "2", "of 28 completed; the rest are single runs"),
     ]
 
 
 def test_figures_of_a_store_without_results_say_so() -> None:
-    values = [value for _, value, _ in overview.figures(grid(empty(state="not_run"), outcomes=[]), 0, 0)]
+    values = [
+        value
+        for _, value, _ in overview.figures(
+            grid(empty(state="not_run"), outcomes=[]), 0, 0, {"runs_judged": 0, "runs_failed": 0}
+        )
+    ]
     assert values == ["0 of 1", "not computed", "–", "0"]
 
 
@@ -91,7 +97,8 @@ def test_only_problems_that_happened_are_listed() -> None:
         "runs_in_conflict": 0,
     }
     assert [item.text for item in overview.quiet_problems(row)] == [
-        "1 file could not be read at all", "26 runs kept out of every ranking", "1 run ends without a known reason",
+        "1 file could not be read at all", "26 runs kept out of every ranking",
+        "1 run of which nothing says how it ended",
     ]  # fmt: skip
 
 
