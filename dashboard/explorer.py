@@ -22,7 +22,8 @@ from pipeline.estimate.frame import ChooseProfile
 from pipeline.estimate.memory import Memory
 from pipeline.estimate.models import find_model, known_models, shape_of
 from pipeline.estimate.question import Question
-from pipeline.estimate.rows import complete_shape, read_rows
+from pipeline.estimate.row_shape import complete_shape
+from pipeline.estimate.rows import read_rows
 from pipeline.estimate.search import AUTO, PHYSICS, Found, search
 from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.step_time import StepTime

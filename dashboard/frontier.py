@@ -13,6 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from dashboard.labels import number, token_count
+from pipeline.estimate.ceiling import CEILING, ceilings
 
 COMPARABLE = "comparable"
 Kind = Literal["comparable", "other", "own"]
@@ -20,7 +21,9 @@ Kind = Literal["comparable", "other", "own"]
 
 @dataclass(frozen=True)
 class Dot:
-    """One row of the chart. `reason` says why an MFU is hollow; `mfu` is None where only HFU is known."""
+    """One row of the chart. `reason` says why an MFU is hollow; `mfu` is None where only HFU is known; `ceiling` is the
+    MFU that the estimator allows its layout, filled up where the source does not state all of it.
+    """
 
     run_id: str
     name: str
@@ -31,6 +34,8 @@ class Dot:
     reason: str | None
     num_gpus: int | None
     source: str | None = None
+    ceiling: float | None = None
+    ceiling_layout: str | None = None
 
     @property
     def value(self) -> float:
@@ -38,6 +43,21 @@ class Dot:
         figure = self.mfu if self.mfu is not None else self.hfu
         assert figure is not None, self.run_id  # noqa: S101 - `dots` makes no dot without a figure
         return figure
+
+
+def with_ceilings(published: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:
+    """`published` with the columns of the estimator's `ceilings`; `stated` holds rows of `queries.frontier.stated`."""
+    found = ceilings(stated).select("run_id", *CEILING)
+    return published.join(found, on="run_id", how="left", maintain_order="left")
+
+
+def reached(published: pl.DataFrame) -> tuple[float, int] | None:
+    """(median share of the ceiling that comparable rows reach, number of rows), or None where no row has both."""
+    both = published.filter(
+        (pl.col("comparability") == COMPARABLE) & ~pl.col("is_mfu_recomputed") & pl.col("ceiling_mfu").is_not_null()
+    ).drop_nulls("mfu")
+    median = both.select((pl.col("mfu") / pl.col("ceiling_mfu")).median()).item()
+    return None if median is None else (float(median), both.height)
 
 
 def dots(published: pl.DataFrame, own: pl.DataFrame, *, is_short: bool) -> list[Dot]:
@@ -105,6 +125,8 @@ def _published_dot(row: dict[str, Any], lengths: set[int | None]) -> Dot:
         reason=_reason(row) if row["mfu"] is not None and not is_comparable else None,
         num_gpus=row["num_gpus"],
         source=", ".join(part for part in (row["source_title"], row["table_or_figure"]) if part) or None,
+        ceiling=row.get("ceiling_mfu"),
+        ceiling_layout=row.get("ceiling_layout"),
     )
 
 
@@ -126,6 +148,8 @@ def _own_dot(row: dict[str, Any]) -> Dot:
         reason=None,
         num_gpus=row["num_gpus"],
         source=row["layout"],
+        ceiling=row.get("est_mfu"),
+        ceiling_layout=row["layout"],
     )
 
 

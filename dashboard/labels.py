@@ -175,6 +175,10 @@ _LABELS = {
     "unseen_mean_error": "Mean error",
     "interval_coverage": "In their 80 % interval",
     "age_days": "Age, days",
+    "ceiling_mfu": "Estimate allows",
+    "ceiling_layout": "With the layout",
+    "ceiling_chosen": "Chosen for it",
+    "ceiling_status": "Estimated",
 }
 _ACRONYMS = {
     "mfu",

@@ -10,19 +10,21 @@ from dashboard.charts import frontier as chart
 from dashboard.queries import frontier as queries
 from dashboard.shell import View
 from dashboard.slices import offered_origins
+from dashboard.store import Store
 from dashboard.words import frontier as words
 
 TITLE = "Frontier"
 _ROWS = {"short": "Best and largest of each", "all": "All rows"}
 _TABLE = (
-    "model", "num_gpus", "accelerator", "seq_len", "precision", "layout", "mfu", "hfu", "tflops_per_gpu",
-    "comparability", "verification", "table_or_figure", "source_url",
+    "model", "num_gpus", "accelerator", "seq_len", "precision", "layout", "mfu", "hfu", "tflops_per_gpu", "ceiling_mfu",
+    "ceiling_layout", "ceiling_chosen", "ceiling_status", "comparability", "verification", "table_or_figure",
+    "source_url",
 )  # fmt: skip
 
 
 def _page(view: View) -> None:
     found = queries.published()
-    published = found.run(view.store.con)
+    published = _bounded(view.store)
     origin = _origin(view)
     best = queries.own_best(origin or "")
     own = best.run(view.store.con)
@@ -46,10 +48,17 @@ def _page(view: View) -> None:
     with_figure = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null())).height
     drawn = sum(dot.kind != "own" for dot in dots)
     widgets.note(words.left_out(published.height - with_figure, with_figure - drawn))
+    widgets.note(words.bounded(frontier.reached(published)))
     table = frontier.table(published)
     widgets.table_twin("Table of all published configurations", table, _TABLE, csv=published, csv_name="frontier")
     for text in words.HOW_TO_READ:
         widgets.note(text)
+
+
+@st.cache_data(max_entries=4, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})
+def _bounded(store: Store) -> pl.DataFrame:
+    """The published configurations of one version of the store, each with what the estimator allows it."""
+    return frontier.with_ceilings(queries.published().run(store.con), queries.stated().run(store.con))
 
 
 def _origin(view: View) -> str | None:

@@ -14,6 +14,7 @@ _ROW_HEIGHT = 24
 _DENSE_ROW_HEIGHT = 20  # past this many rows the chart would leave the first screen
 _DENSE_FROM = 26
 _AXIS_HEIGHT = 46
+_LABEL_SPAN = 0.03  # of MFU that a value beside its dot covers
 
 
 def draw(dots: Sequence[Dot], tokens: Theme) -> go.Figure:
@@ -26,6 +27,8 @@ def draw(dots: Sequence[Dot], tokens: Theme) -> go.Figure:
                 type="line", x0=100 * dot.mfu, x1=100 * dot.hfu, y0=row, y1=row, layer="between",
                 line={"color": tokens.axis, "width": 1},
             )  # fmt: skip
+        if _has_tick(dot):
+            _draw_ceiling(figure, row, dot, tokens)
         if dot.hfu is not None:
             _draw_hfu(figure, row, dot, tokens)
         if dot.mfu is not None:
@@ -46,8 +49,18 @@ def draw(dots: Sequence[Dot], tokens: Theme) -> go.Figure:
     return figure
 
 
+def _has_tick(dot: Dot) -> bool:
+    """Beside a figure of another kind what the estimate allows would tell nothing."""
+    return dot.ceiling is not None and dot.kind != "other"
+
+
 def _limits(dots: Sequence[Dot]) -> tuple[float, float]:
-    values = [100 * value for dot in dots for value in (dot.mfu, dot.hfu) if value is not None]
+    values = [
+        100 * value
+        for dot in dots
+        for value in (dot.mfu, dot.hfu, dot.ceiling if dot.kind != "other" else None)
+        if value is not None
+    ]
     return max(0.0, (min(values) - 6) // 5 * 5), -(-(max(values) + 4) // 5) * 5
 
 
@@ -86,9 +99,10 @@ def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, at: float
 
 
 def _label_side(dot: Dot, at: float) -> str:
-    """Values stand left of their dot, reasons right, unless the edge is near or a square needs the right side."""
+    """Values stand left of their dot, reasons right, unless an edge, a tick or a square needs that side."""
     if dot.kind != "other":
-        return "right" if at < 0.06 else "left"
+        is_tick_there = dot.ceiling is not None and 0 < (dot.mfu or 0) - dot.ceiling < _LABEL_SPAN
+        return "right" if at < 0.06 or is_tick_there else "left"
     return "left" if at > 0.72 or (dot.hfu is not None and at > 0.3) else "right"
 
 
@@ -98,6 +112,16 @@ def _mfu_label(dot: Dot, side: str, tokens: Theme) -> str:
         return f"<b>{value}</b>"
     reason = f"<span style='color:{tokens.mute}'>{plain(dot.reason or '')}</span>"
     return f"{reason}{NBSP}{NBSP}{value}" if side == "left" else f"{value}{NBSP}{NBSP}{reason}"
+
+
+def _draw_ceiling(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:
+    """A tick across the row: no figure of the source, so it has neither the form nor the colour of one."""
+    says = f"<b>Estimate: at most {percent(dot.ceiling)} MFU</b><br>{plain(dot.ceiling_layout or '')}"
+    figure.add_scatter(
+        x=[100 * (dot.ceiling or 0)], y=[row], mode="markers", hovertext=[says],
+        hovertemplate="%{hovertext}<extra></extra>",
+        marker={"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": tokens.soft}},
+    )  # fmt: skip
 
 
 def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:

@@ -19,6 +19,11 @@ ORDER BY coalesce(mfu_logged, frontier.mfu, hfu) DESC NULLS LAST, model, num_gpu
     )
 
 
+def stated() -> Query:
+    """What the sources of the published configurations state, as the estimator reads it."""
+    return Query("SELECT * FROM published_runs WHERE run_id IN (SELECT run_id FROM frontier)")
+
+
 def own_best(origin: str) -> Query:
     """At most two rows of one origin: its highest MFU anywhere, and its highest at its largest GPU count.
 
@@ -27,8 +32,10 @@ def own_best(origin: str) -> Query:
     """
     return Query(
         """WITH own AS (
-  SELECT run_id, model, num_gpus, num_nodes, accelerator, seq_len, layout, precision, mfu, tokens_per_s_per_gpu
+  SELECT run_id, model, num_gpus, num_nodes, accelerator, seq_len, layout, precision, mfu, tokens_per_s_per_gpu,
+    est_mfu
   FROM best_configs
+  LEFT JOIN (SELECT run_id, est_mfu FROM estimates) USING (run_id)
   WHERE origin = $origin
     AND mfu <= 1
     AND num_gpus IS NOT NULL

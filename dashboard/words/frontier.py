@@ -9,7 +9,7 @@ from dashboard.labels import count, number, percent
 
 LEGEND = (
     "Filled: model FLOPs over the dense BF16 peak, as published. Hollow: another numerator or peak, or derived. "
-    "Square: HFU, which counts recomputation."
+    "Square: HFU, which counts recomputation. Tick: the most that our estimate allows that layout."
 )
 HOW_TO_READ = (
     "**How to read it.** MFU is a share of each chip's own dense BF16 peak, so A100, H100 and TPU stand on one axis; "
@@ -58,6 +58,19 @@ def _span_of(published: Sequence[Dot]) -> str:
 def _sizes(sizes: Sequence[int]) -> str:
     low, high = min(sizes), max(sizes)
     return count(low, "GPU") if low == high else f"{number(low)} to {count(high, 'GPU')}"
+
+
+def bounded(reached: tuple[float, int] | None) -> str:
+    """How near published runs come to what the estimator allows; empty where no row says enough."""
+    if reached is None:
+        return ""
+    share, rows = reached
+    return (
+        f"**Ticks.** Comparable published runs reach {percent(share)} of what the estimator allows them (median of "
+        f"{count(rows, 'row')}; none of them was fitted). What a source does not state, such as the micro-batch or the "
+        "sharding, is chosen to be fastest. A dot beyond its tick has a model or kernels that the estimate does not "
+        "know, or shows where it is wrong."
+    )
 
 
 def left_out(without_figure: int, hidden: int) -> str:

@@ -17,6 +17,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FILE", required=True, help="CSV or Parquet to write: the rows and est_ columns"
     )
+    parser.add_argument(
+        "--ceiling",
+        action="store_true",
+        help="also answer rows that do not state their whole layout: ceiling_ columns hold the fastest choice of what "
+        "is missing (micro-batch, sharding, recomputation, degrees)",
+    )
 
 
 def read_table(path: str) -> pl.DataFrame:
@@ -32,6 +38,7 @@ def read_table(path: str) -> pl.DataFrame:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from pipeline.estimate.ceiling import ceilings
     from pipeline.estimate.frame import OK, estimate_frame
     from pipeline.estimate.own_runs import with_own
     from pipeline.store.home import Home
@@ -40,7 +47,10 @@ def _run(args: argparse.Namespace) -> int:
     if out.suffix not in (".csv", ".parquet"):
         raise UsageError(f"--out must end in .csv or .parquet, not {out.name!r}.")
     home = Home.resolve(args.home, for_writing=False)
-    predicted = estimate_frame(read_table(args.file), with_own(home.path / "calibration"))
+    choose = with_own(home.path / "calibration")
+    predicted = estimate_frame(read_table(args.file), choose)
+    if args.ceiling:
+        predicted = ceilings(predicted, choose)
     if out.suffix == ".csv":
         predicted.write_csv(out)
     else:
@@ -51,6 +61,9 @@ def _run(args: argparse.Namespace) -> int:
     lines = [f"Estimated {estimated:,} of {predicted.height:,} rows into {out}"]
     lines += [f"  {row['rows']:>6,}  {row['est_status']}" for row in refused.iter_rows(named=True)]
     value = {"out": str(out), "rows": predicted.height, "estimated": estimated, "refused": refused.to_dicts()}
+    if args.ceiling:
+        value["with_ceiling"] = bounded = int((predicted["ceiling_status"] == OK).sum())
+        lines.append(f"Rows with a ceiling: {bounded:,}; why the others have none stands in ceiling_status")
     say_result(value, "\n".join(lines), as_json=args.json)
     return 0
 

@@ -21,7 +21,8 @@ from pipeline.estimate.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
 from pipeline.estimate.memory import Memory
 from pipeline.estimate.profile import Profile, choose_profile
 from pipeline.estimate.question import Question
-from pipeline.estimate.rows import HYBRID, complete_shape, read_rows
+from pipeline.estimate.row_shape import complete_shape
+from pipeline.estimate.rows import HYBRID, read_rows
 from pipeline.estimate.schedule import V_SHAPED
 from pipeline.estimate.step_time import StepTime
 from pipeline.hardware import EIGHT_BIT, SIXTEEN_BIT
@@ -81,6 +82,11 @@ _SCHEDULES = (
     ("afab", r"afab|gpipe|all.?forward"),
 )
 """Words of SCHEDULES by how frameworks and papers name them; anything else is 1F1B."""
+
+
+def schedule_of(said: str) -> str | None:
+    """Word of SCHEDULES in what a framework or paper calls its pipeline schedule, or None where it names none."""
+    return next((word for word, pattern in _SCHEDULES if re.search(pattern, said.casefold())), None)
 
 
 def same_question(rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -160,8 +166,7 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
     for row in rows:
         inside = row["dp"] * row["tp"] * row["pp"] * (row["cp"] or 1)
         dp = row["dp"] if inside == row["num_gpus"] else row["dp"] * (row["ep"] or 1)
-        schedule = (row["pipeline_schedule"] or profile.schedule).casefold()
-        word = next((word for word, pattern in _SCHEDULES if re.search(pattern, schedule)), "1f1b")
+        word = schedule_of(row["pipeline_schedule"] or profile.schedule) or "1f1b"
         mode = row["recompute"] or "none"
         sp = profile.is_sequence_parallel if row["sequence_parallel"] is None else row["sequence_parallel"]
         ep, chunks = row["ep"] or 1, 2 if word in V_SHAPED else 1

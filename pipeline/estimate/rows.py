@@ -5,13 +5,11 @@ the model's registry entry or family and then said so, or refused with a reason;
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import polars as pl
 
 from pipeline import words
-from pipeline.estimate.models import find_family, find_model, shape_of
-from pipeline.estimate.shape import ModelShape
+from pipeline.estimate.row_shape import SHAPE
 from pipeline.normalize import normalise_runs
 
 RENAMED = {
@@ -25,11 +23,6 @@ RENAMED = {
 }
 """Columns of the reference tables to those of `runs`."""
 
-SHAPE = (
-    "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "ffn_hidden_size", "gated_mlp", "vocab_size",
-    "tie_word_embeddings", "num_experts", "experts_per_token", "expert_ffn_hidden_size",
-    "shared_expert_ffn_hidden_size", "num_dense_layers", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "positions",
-)  # fmt: skip
 _BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel")
 _NUMBERS = (
     *(name for name in SHAPE if name not in _BOOLEANS), "seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs",
@@ -41,8 +34,8 @@ _AT_LEAST_ONE = (
     "num_heads", "num_kv_heads", "vocab_size",
 )  # fmt: skip
 _MISSING = r"(?i)^(|nan|na|n/a|none|null|-|unknown|\?)$"
-SHAPE_TOLERANCE = 0.03
-"""Published sizes are rounded; a shape whose parameters differ more is another model."""
+_UNSAID = r"(?i)not (stated|known|given)|unknown"
+"""A sharding that says of itself that its stage is not known: "ZeRO (stage not stated)"."""
 
 
 def _misread(name: str, values: pl.Series, number: pl.Series) -> pl.Series:
@@ -87,7 +80,7 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     zero = frame["zero_stage"] if "zero_stage" in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
     stage = _zero_stages(zero.cast(pl.String))
     said = zero.cast(pl.String).str.strip_chars()
-    is_lost = said.is_not_null() & ~said.str.contains(_MISSING) & stage.is_null()
+    is_lost = said.is_not_null() & ~said.str.contains(_MISSING) & ~said.str.contains(_UNSAID) & stage.is_null()
     misread.append(
         pl.DataFrame({"s": said, "l": is_lost.fill_null(False)})
         .select(pl.when("l").then(pl.lit("zero_stage = ") + pl.col("s")).otherwise(pl.lit("")))
@@ -178,71 +171,3 @@ def _replicas() -> pl.Expr:
     return pl.coalesce(
         "dp_replicate", over(pl.col("dp"), pl.col("dp_shard")), over(ranks, named), over(ranks, in_node)
     ).cast(pl.Int64)
-
-
-def complete_shape(row: dict[str, Any]) -> tuple[ModelShape | None, str, list[str]]:
-    """(shape, "", assumptions) of a row, or (None, reason, []).
-
-    A registry entry fills what is missing only if it contradicts nothing stated. Gate and tying come, in this order,
-    from the row, the registry, the only combination that gives the stated parameters, and the family's name.
-    """
-    told: dict[str, Any] = {name: row.get(name) for name in SHAPE}
-    name = row.get("model") or ""
-    assumed: list[str] = []
-    entry = find_model(name) if name else None
-    if entry is not None and not any(
-        told[key] is not None and entry.get(key) not in (None, told[key])
-        for key in ("num_layers", "hidden_size", "num_heads", "ffn_hidden_size", "num_experts")
-    ):
-        missing = [key for key in SHAPE if told[key] is None and entry.get(key) is not None]
-        told.update({key: entry[key] for key in missing})
-        if missing:
-            assumed.append(f"{', '.join(missing)} of {entry['model']}")
-    wanted = ["num_layers", "hidden_size", "num_heads", "vocab_size"]
-    if told["num_experts"]:
-        wanted += ["experts_per_token", "expert_ffn_hidden_size"]
-    if not told["num_experts"] or told["num_dense_layers"]:
-        wanted.append("ffn_hidden_size")
-    if absent := [key for key in wanted if not told[key]]:
-        return None, f"shape unknown: {', '.join(absent)} not stated, and the model is not in the registry", []
-    if not told["head_dim"] and int(told["hidden_size"]) % int(told["num_heads"]):
-        return None, f"hidden_size {told['hidden_size']} is not divisible by {told['num_heads']} heads", []
-    if told["num_kv_heads"] is None:
-        told["num_kv_heads"] = told["num_heads"]
-        assumed.append("num_kv_heads = num_heads")
-    if told["num_experts"]:
-        for key in ("shared_expert_ffn_hidden_size", "num_dense_layers"):
-            if told[key] is None:
-                told[key] = 0
-                assumed.append(f"{key} = 0")
-    if (row.get("attention") or "") == "mla" and not told["kv_lora_rank"]:
-        return None, "latent attention without kv_lora_rank", []
-    family = find_family(name)
-    if told["positions"] is None:
-        told["positions"] = row.get("seq_len") if family and family["learned_positions"] else 0
-    return _with_gate_and_tying(told, row.get("stated_params"), family, assumed)
-
-
-def _with_gate_and_tying(
-    told: dict[str, Any], stated: float | None, family: dict[str, Any] | None, assumed: list[str]
-) -> tuple[ModelShape | None, str, list[str]]:
-    open_keys = [key for key in ("gated_mlp", "tie_word_embeddings") if told[key] is None]
-    if not open_keys:
-        return shape_of(told), "", assumed
-    gates = [told["gated_mlp"]] if told["gated_mlp"] is not None else [True, False]
-    ties = [told["tie_word_embeddings"]] if told["tie_word_embeddings"] is not None else [True, False]
-    options = [{**told, "gated_mlp": gate, "tie_word_embeddings": tie} for gate in gates for tie in ties]
-    if stated:
-        errors = [abs(shape_of(option).params / stated - 1) for option in options]
-        order = sorted(range(len(options)), key=errors.__getitem__)
-        best, second = errors[order[0]], errors[order[1]]
-        if best < SHAPE_TOLERANCE and (second > 2 * best + 0.002):
-            chosen = options[order[0]]
-            told_words = ", ".join(f"{key}={str(chosen[key]).lower()}" for key in open_keys)
-            return shape_of(chosen), "", [*assumed, f"{told_words} from the stated parameters"]
-    if family is None:
-        return None, f"{' and '.join(open_keys)} not stated, and neither size nor name of the model tells", []
-    for key in open_keys:
-        told[key] = family[key]
-    told_words = ", ".join(f"{key}={str(told[key]).lower()}" for key in open_keys)
-    return shape_of(told), "", [*assumed, f"{told_words} from the family's name"]

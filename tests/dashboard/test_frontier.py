@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import pytest
 
-from dashboard.frontier import dots, table
+from dashboard.frontier import dots, reached, table, with_ceilings
 from dashboard.queries import frontier as queries
+from pipeline.estimate.published_tables import published_table
 from tests.dashboard.store_rows import Row, best_row, frontier_row, write_store
 
 
@@ -116,3 +118,31 @@ def test_own_best_leaves_out_what_cannot_stand_beside_others(tmp_path: Any) -> N
         assert queries.own_best("measured").run(con)["run_id"].to_list() == ["a", "b"]
         assert queries.own_best("published").run(con)["run_id"].to_list() == ["p"]
         assert queries.own_best("simulated").run(con).is_empty()
+
+
+def test_published_rows_carry_what_the_estimator_allows_them() -> None:
+    bundled = published_table("frontier_configs").filter(pl.col("model") == "Nemotron-4 340B").head(1)
+    stated = bundled.with_columns(run_id=pl.lit("f1"))
+    rows = published(frontier_row("f1", model="Nemotron-4 340B", mfu=0.42), frontier_row("f2", mfu=0.41))
+    bounded = with_ceilings(rows, stated)
+    assert bounded["run_id"].to_list() == ["f1", "f2"]
+    allowed = bounded["ceiling_mfu"][0]
+    assert 0.38 < allowed < 0.47
+    assert bounded["ceiling_mfu"][1] is None
+    assert reached(bounded) == (pytest.approx(0.42 / allowed), 1)
+    shown = {dot.name: dot for dot in dots(bounded, NO_OWN, is_short=False)}
+    assert shown["Nemotron-4 340B"].ceiling == allowed
+    assert str(shown["Nemotron-4 340B"].ceiling_layout).startswith("DP16 TP8 PP12 ")
+
+
+def test_only_comparable_figures_are_held_against_the_estimate() -> None:
+    bounds = {"ceiling_mfu": 0.5, "ceiling_layout": "DP8"}
+    rows = [
+        frontier_row("a", mfu=0.4),
+        frontier_row("b", mfu=0.1, comparability="FP8"),
+        frontier_row("c", mfu=0.2, is_mfu_recomputed=True),
+        frontier_row("d", mfu=None),
+    ]
+    bounded = published(*rows).with_columns(**{name: pl.lit(value) for name, value in bounds.items()})
+    assert reached(bounded) == (pytest.approx(0.8), 1)
+    assert reached(bounded.clear()) is None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from pipeline.estimate.ceiling import ceilings
 from pipeline.estimate.frame import OK, estimate_frame
 from pipeline.estimate.profile import Profile, choose_profile
 from pipeline.estimate.published_tables import published_table
@@ -77,3 +78,20 @@ def fits() -> pl.DataFrame:
     right = sum(count * share for _, _, count, share in rows) / total
     rows.append(("all", "either", total, right))
     return pl.DataFrame(rows, schema=["table", "what happened", "runs", "said so, %"], orient="row")
+
+
+def frontier() -> pl.DataFrame:
+    """Published runs of frontier models beside the fastest choice of what their sources leave open; nothing is fitted
+    on them. An MFU of another kind (FP8 peak, derived, read off a chart) is left out."""
+    found = ceilings(published_table("frontier_configs")).filter(pl.col("ceiling_status") == OK)
+    comparable = found.filter(
+        (pl.col("comparability") == "comparable") & (pl.col("verification") != "slides")
+    ).with_columns(pl.col("mfu_pct").cast(pl.Float64), allowed=100 * pl.col("ceiling_mfu"))
+    return (
+        comparable.drop_nulls("mfu_pct")
+        .select(
+            "model", pl.col("num_gpus").cast(pl.Int64), "mfu_pct", pl.col("allowed").alias("estimate allows %"),
+            (pl.col("mfu_pct") / pl.col("allowed")).alias("reached"), pl.col("ceiling_layout").alias("layout"),
+        )
+        .sort("reached", descending=True)
+    )  # fmt: skip

@@ -62,3 +62,18 @@ def test_every_point_lies_inside_the_axis() -> None:
     figure = draw([dot(mfu=0.005), dot("other", 0.66, 0.9, reason="x")], LIGHT)
     low, high = figure.layout.xaxis.range
     assert all(low <= x <= high for trace in figure.data for x in trace.x)
+
+
+def test_a_tick_shows_what_the_estimate_allows_beside_figures_that_it_may_be_held_against() -> None:
+    figure = draw([dot(ceiling=0.5, ceiling_layout="DP8 <b>"), dot("other", 0.3, ceiling=0.5), dot("own", 0.2)], LIGHT)
+    ticks = [trace for trace in figure.data if trace.marker.symbol == "line-ns"]
+    assert [(tick.x[0], tick.y[0]) for tick in ticks] == [(50.0, 0)]
+    assert "at most 50.0" in ticks[0].hovertext[0]
+    assert "&lt;b&gt;" in ticks[0].hovertext[0]
+
+
+@pytest.mark.parametrize(("ceiling", "side"), [(0.40, "left"), (0.42, "right"), (0.30, "right"), (None, "right")])
+def test_a_value_stands_where_no_tick_is(ceiling: float | None, side: str) -> None:
+    """`side`: the edge of the text that is nearest to the dot."""
+    (label,) = draw([dot(mfu=0.41, ceiling=ceiling)], LIGHT).layout.annotations
+    assert label.xanchor == side

@@ -113,3 +113,18 @@ def test_search_says_what_it_ranks_by(capsys: pytest.CaptureFixture[str]) -> Non
 def test_search_cannot_expect_what_was_never_measured(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(search_args(rank="expected")) == 2
     assert "Nothing was learned of an unnamed framework" in capsys.readouterr().err
+
+
+def test_ceiling_answers_rows_that_leave_part_of_their_layout_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    open_row = row(micro_batch_size=None, grad_accum=None, global_batch_size_seqs=128)
+    pl.DataFrame([open_row, {**open_row, "accelerator": "Cerebras"}]).write_csv(given)
+    assert main(["estimate", str(given), "--out", str(out), "--ceiling", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["with_ceiling"] == 1
+    told = pl.read_csv(out)
+    assert told["est_status"][0].startswith("layout incomplete: mbs, gas")
+    assert told["ceiling_status"][0] == "ok"
+    assert told["ceiling_status"][1].startswith("unknown accelerator")
+    assert 0.2 < told["ceiling_mfu"][0] < 0.75

@@ -116,6 +116,16 @@ def test_a_gate_is_told_by_the_stated_size() -> None:
     assert "gated_mlp=true, tie_word_embeddings=false from the stated parameters" in got["est_assumptions"]
 
 
+def test_the_usual_width_is_told_by_the_stated_parameters_alone() -> None:
+    plain = row(ffn_hidden_size=None, gated_mlp=None, total_params_b=6.7, tie_word_embeddings="false")
+    told = predict(plain, {**plain, "total_params_b": 8.0}, {**plain, "total_params_b": None}).to_dicts()
+    assert told[0]["est_status"] == OK
+    assert "ffn_hidden_size = 4 x hidden_size, not gated, from the stated parameters" in told[0]["est_assumptions"]
+    assert [entry["est_status"][:43] for entry in told[1:]] == ["shape unknown: ffn_hidden_size not stated, "[:43]] * 2
+    written_out = predict(row(ffn_hidden_size=16384, gated_mlp="false"))["est_step_time_s"].item()
+    assert told[0]["est_step_time_s"] == pytest.approx(written_out)
+
+
 def test_a_known_model_fills_its_shape_and_says_so() -> None:
     shape = ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "vocab_size")
     bare = dict.fromkeys((*shape, "gated_mlp", "tie_word_embeddings"))
