@@ -3,8 +3,9 @@
     size count type [redop] [root]  time algbw busbw #wrong  [time algbw busbw #wrong]
 
 Times in microseconds, bandwidths in GB/s (1e9). Old tables lack `root`; `-N` leaves a half out; per-iteration columns
-(min, max, p99, cv) and timestamps may follow. With NCCL_DEBUG, NCCL's own lines stand in the middle of rows: the first
-half is then glued to a prefix and the second half is a line of its own.
+(min, max, p99, cv) and timestamps may follow. Until 2019 the columns were called `bytes N type op time algbw busbw res`
+and times were in milliseconds. Pasted as Markdown, comments lose their `#`. With NCCL_DEBUG, NCCL's own lines stand in
+the middle of rows: the first half is then glued to a prefix and the second half is a line of its own.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ ROW = (
 REST = r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$"
 """What may be a row, and the rest of a torn one: in the syntax of both Python's `re` and polars, like those below."""
 _ROW, _REST = re.compile(ROW), re.compile(REST)
-TABULAR = rf"  (?:(?:{_TYPES}|size)  |Rank +[0-9])|Avg bus bandwidth|# nThread |-library=|_perf\n"
+_MARK = r"#|_perf|Avg bus bandwidth|nThread [0-9]|Rank +[0-9]|  (?:size|bytes)  "
+TABULAR = rf"  (?:(?:{_TYPES}|size)  |Rank +[0-9])|Avg bus bandwidth|nThread [0-9]|-library=|_perf\n"
 """Files with such a line may hold rows: types, the header, ranks, the average, the program."""
-CANDIDATE = rf"#|_perf|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |^[^0-9]*[0-9.]+\s+[0-9.]+\s+[0-9.]+\s"
+CANDIDATE = rf"{_MARK}|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |^[^0-9]*[0-9.]+\s+[0-9.]+\s+[0-9.]+\s"
 """Lines worth a look in such a file: comments, and columns set apart by blanks with a type or three numbers."""
 OPS = {
     "all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast",
@@ -41,12 +43,15 @@ OPS = {
 }  # fmt: skip
 _PROGRAM = re.compile(rf"(?<![A-Za-z])({'|'.join(sorted(OPS, key=len, reverse=True))})_perf\b")
 _LIBRARY = re.compile(r"nccl-library=(\d{5,6})")
-_THREADS = re.compile(r"# nThread (\d{1,9}) nGpus (\d{1,9}) ")
+_THREADS = re.compile(r"nThread (\d{1,9}) nGpus (\d{1,9}) ")
+# rccl-tests prints the function, too: [0000:2f:00.0].
 _RANK = re.compile(
-    r"#\s+Rank\s+(\d{1,9}) (?:Group\s+\d+ )?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[[0-9a-fA-Fx:]*\]?\s*(.*)"
+    r"Rank\s+(\d{1,9}) (?:Group\s+\d+ )?(?:Pid\s+\d+ )?on\s+(\S+) device\s+\d+ \[[0-9a-fA-Fx:.]*\]?\s*(.*)"
 )
-_AVERAGE = re.compile(r"# Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
-_COLUMNS = re.compile(r"#\s+size\s+count\s")
+_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
+_MAY_BE_MARK = re.compile(_MARK)
+_COLUMNS = re.compile(r"(?:^|[#\s])((?:size\s+count|bytes\s+N)\s+type\s.*)")
+_IN_MILLISECONDS = "bytes"
 
 
 def read_row(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
@@ -70,12 +75,14 @@ def read_rest(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
 
 def read_mark(text: str, line_no: int, notes: Notes) -> bool:
     """Headers, averages, the program's name, the library's version, the devices in use."""
+    if not _MAY_BE_MARK.search(text):
+        return False
     if found := _RANK.search(text):
         notes.add("bench_mark", line_no, "rank", f"{found[1]} {found[2]} {found[3].strip()[:80]}")
     elif found := _AVERAGE.search(text):
         notes.add("bench_mark", line_no, "average", found[1])
-    elif _COLUMNS.search(text):
-        notes.add("bench_mark", line_no, "header", text.split("#", 1)[1].strip())
+    elif found := _COLUMNS.search(text):
+        notes.add("bench_mark", line_no, "header", found[1].strip())
     else:
         marks = [("threads", _THREADS), ("library", _LIBRARY), ("program", _PROGRAM)]
         hits = [(mark, found) for mark, pattern in marks if (found := pattern.search(text))]
@@ -160,14 +167,17 @@ def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[in
     for half in halves or []:
         torn = [_number(word) for word in half.split()]
         first, then = (torn, then) if len(first) < 3 else (first, torn)
-    return int(words[0]) if is_root else None, *_four(first), *_four(then)
+    factor = 1000.0 if header and header.startswith(_IN_MILLISECONDS) else 1.0
+    return int(words[0]) if is_root else None, *_four(first, factor), *_four(then, factor)
 
 
 _STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.*")
 
 
-def _four(values: list[float | None]) -> list[float | None]:
-    return [*values[:4], None, None, None, None][:4]
+def _four(values: list[float | None], factor: float) -> list[float | None]:
+    """A half, its time in microseconds."""
+    time, *others = [*values[:4], None, None, None, None][:4]
+    return [None if time is None else time * factor, *others]
 
 
 def _number(word: str) -> float | None:

@@ -74,11 +74,14 @@ def with_columns_told(rows: pl.DataFrame) -> pl.DataFrame:
     # Two decimals: from 0.2 GB/s on the factor is within a few percent. Of two ranks it is 1 for AllReduce as well.
     is_exact = pl.col("busbw_bytes_per_s") > 2e8
     is_above, is_one = is_exact & (pl.col("factor") > 1.05), is_exact & ((pl.col("factor") - 1).abs() < 0.03)
+    of_two = is_whole & reduces & pl.col("has_root") & (pl.col("nranks") == 2)
     told = (
         pl.when(is_whole & is_above).then(pl.lit("AllReduce"))
         .when(is_whole & reduces & is_rooted).then(pl.lit("Reduce"))
-        # sendrecv_perf loops over reductions, too, and so prints "sum".
+        # sendrecv_perf loops over reductions, too, and so prints "sum"; it does not check itself in place.
         .when(is_whole & reduces & pl.col("has_root") & is_one & (pl.col("nranks") > 2)).then(pl.lit("SendRecv"))
+        .when(of_two & pl.col("is_checked_in_place")).then(pl.lit("AllReduce"))
+        .when(of_two & pl.col("is_checked")).then(pl.lit("SendRecv"))
         .when(is_whole & ~reduces & is_rooted).then(pl.lit("Broadcast"))
         .when(is_part & reduces).then(pl.lit("ReduceScatter"))
         .when(is_part & ~is_rooted & pl.col("is_checked_in_place")).then(pl.lit("AllGather"))

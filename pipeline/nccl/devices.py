@@ -2,7 +2,7 @@
 
     NET/IB : Using [0]mlx5_0:1/IB/SHARP [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>
     NET/IB : Using [0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE} [RO]; OOB ...      several ports as one device (2.21 on)
-    NET/Socket : Using [0]eth0:10.0.0.1<0> [1]eth1:10.0.1.1<0>
+    NET/Socket : Using [0]eth0:10.0.0.1<0> [1]eth1:10.0.1.1<0>        so Google's NET/FastSocket
     NET/IB : No device found.
     NET/OFI Selected Provider is efa (found 4 nics)
 
@@ -75,7 +75,7 @@ def devices_of(text: str, *, is_cut: bool) -> list[_Device] | None:
         return none
     # "[RO]" alone: no device. What follows the semicolon is the interface of the bootstrap.
     listed = found["devices"].split(";", 1)[0]
-    is_whole = not is_cut and (network == "Socket" or ";" in found["devices"])
+    is_whole = not is_cut and (network.endswith("Socket") or ";" in found["devices"])
     devices: list[_Device] = [(network, *_told(device)) for device in _DEVICE.finditer(listed)]
     if not devices and is_whole:
         return none

@@ -56,9 +56,7 @@ def _is_named(code: str, versions: list[str]) -> bool:
 
 def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     sizes = pl.concat([facts[kind].select("source", "nranks") for kind in ("init", "timing", "shape", "coll")])
-    comms = tables["nccl_communicators"].group_by("source").agg(
-        nodes_of_ranks=pl.col("num_nodes").max(), init_time_s=pl.col("init_time_s").max()
-    )  # fmt: skip
+    comms = tables["nccl_communicators"].group_by("source").agg(nodes_of_ranks=pl.col("num_nodes").max())
     # One that no rank got ready is counted by nobody.
     came_up = tables["nccl_ranks"].filter(pl.col("init_state") != "started").group_by("source").agg(
         num_communicators=pl.col("comm_index").n_unique().cast(pl.Int64)
@@ -69,6 +67,7 @@ def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         facts["shape"].group_by("source").agg(nodes_told=pl.col("nnodes").max()),
         facts["ring"].group_by("source").agg(num_channels=pl.col("channels").max()),
         begun.with_columns(pl.col("num_communicators").fill_null(0)),
+        facts["timing"].group_by("source").agg(init_time_s=pl.col("total").max()),
         comms,
     )
     return _joined(parts)

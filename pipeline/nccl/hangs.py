@@ -102,7 +102,32 @@ def _distinct(rows: list[dict[str, Any]], status: Mapping[tuple[str | None, int]
             hang.unnamed += 1
         else:
             hang.reporters.setdefault(row["rank"], row)
-    return list(found.values())
+    return _joined(list(found.values()))
+
+
+def _joined(hangs: list[Hang]) -> list[Hang]:
+    """Ranks whose group is not printed wait with those of the one group that waits in such a collective, if it is one.
+
+    A rank that is killed before its watchdog says more has no group.
+    """
+    named = defaultdict(list)
+    for hang in hangs:
+        if hang.group is not None:
+            named[_signature(hang)].append(hang)
+    kept = []
+    for hang in hangs:
+        alike = named[_signature(hang)]
+        if hang.group is not None or len(alike) != 1:
+            kept.append(hang)
+            continue
+        alike[0].first = min(alike[0].first, hang.first, key=lambda row: (row["source"], row["line_no"]))
+        alike[0].reporters = {**hang.reporters, **alike[0].reporters}
+        alike[0].unnamed += hang.unnamed
+    return kept
+
+
+def _signature(hang: Hang) -> tuple[object, ...]:
+    return (hang.op, hang.seq, hang.timeout_ms, hang.first["numel_in"], hang.first["numel_out"])
 
 
 def _members(hang: Hang, size: int | None, *, others: list[Hang]) -> set[int] | None:

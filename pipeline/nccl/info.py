@@ -18,7 +18,7 @@ from pipeline.nccl import bench, collectives, devices, graphs, init, transports,
 from pipeline.nccl.block import Block
 from pipeline.nccl.facts import Notes
 from pipeline.nccl.line_reader import ESCAPES, FEW, LEAD_CHARS, SETTING, LineReader, read_setting
-from pipeline.nccl.messages import BLANKS, HEAD, Message
+from pipeline.nccl.messages import BLANKS, HEAD, RAY_COUNT, Message
 
 MIN_LINES = 48
 """Fewer lines are read one by one: a column's fixed cost is that of some ten lines."""
@@ -34,7 +34,7 @@ _OF_INIT = {
     "Using network ": "network",
 }  # fmt: skip
 _GRAPHS = "|".join(re.escape(word) for word in graphs.WORDS)
-_HANGS = "|".join(watchdog.LITERALS)
+_SINGLY = "|".join((*watchdog.LITERALS, RAY_COUNT))
 _REST = "|".join((collectives.WORD, tuning.CHOICE, transports.CHANNEL, _GRAPHS, devices.WORD, _FEW))
 """What lines other than links hold that tell something."""
 
@@ -64,7 +64,7 @@ class Info:
         text = pieces["field_1"].str.strip_chars_end(BLANKS)
         prefixes, prefix = _prefixes(pieces["field_0"])
         is_regular = (
-            is_short & text.is_not_null() & prefix.is_not_null() & ~text.str.contains(f"{HEAD}|{_HANGS}")
+            is_short & text.is_not_null() & prefix.is_not_null() & ~text.str.contains(f"{HEAD}|{_SINGLY}")
         ).fill_null(value=False)
         rows = pl.DataFrame({"at": at, "prefix": prefix, "text": text}).filter(is_regular)
         places = rows["at"].to_numpy()

@@ -61,7 +61,7 @@ class LineReader:
     def bench_line(self, raw: str, line_no: int) -> None:
         """A line without NCCL in it that may be of a benchmark's table."""
         text = clean(raw)
-        if "#" in text and bench.read_mark(text, line_no, self.notes):
+        if bench.read_mark(text, line_no, self.notes):
             return
         if not bench.read_row(text, line_no, self.notes, is_torn=False):
             bench.read_rest(text, line_no, self.notes, is_torn=False)

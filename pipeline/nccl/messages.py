@@ -16,10 +16,17 @@ HEAD = r":[0-9]{1,10}:[0-9]{1,10} (?:\[-?[0-9]{1,4}\] |NCCL CALL )"
 """Where a message begins, but for its host; for polars."""
 BLANKS = " \t\r\n\x0b\x0c"
 _HOST = re.compile(r"[A-Za-z0-9_.-]+\Z")
+_MASKED_HOST = re.compile(r"(?:\[[A-Za-z0-9_. -]+\]|<[A-Za-z0-9_. -]+>|\*+)\Z")
+"""What people who publish a log write instead."""
 _HOST_CHARS = 255
+# Google's plugins print the whole signature of a function as its name (google/nccl-plugin-gpudirecttcpx).
 _BODY = re.compile(
-    r"(?:(?P<place>\S+:\d+) (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ )?NCCL (?P<level>INFO|WARN|TRACE|CALL) "
+    r"(?:(?P<place>\S+:\d+) (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ |[A-Za-z_][^\[\]]{0,300}?\):\d+ )?"
+    r"NCCL (?P<level>INFO|WARN|TRACE|CALL) "
 )
+RAY_COUNT = "x across cluster]"
+_RAY_COUNT = re.compile(r" ?(?:\[32m)? ?\[repeated \d+x across cluster\].*\Z")
+"""Ray prints a line once for alike ones of other processes and says how many there were (ray/_private/ray_logging)."""
 
 
 class Message(NamedTuple):
@@ -57,16 +64,21 @@ def messages(line: str) -> Iterator[Message]:
             tid=int(tid),
             dev=None if dev is None else int(dev),
             level=body["level"],
-            text=line[body.end() : stop].rstrip(BLANKS),
+            text=_text(line[body.end() : stop]),
             is_cut=place + 1 < len(heads),
             is_first=place == 0 and (start == 0 or line[start - 1] in " >:\t)]"),
             begin=start,
         )
 
 
+def _text(text: str) -> str:
+    """A message without what stands behind it."""
+    return (_RAY_COUNT.sub("", text) if RAY_COUNT in text else text).rstrip(BLANKS)
+
+
 def _head(line: str, match: re.Match[str]) -> tuple[int, int, str, tuple[str, str, str | None]] | None:
     begin = max(0, match.start() - _HOST_CHARS)
-    host = _HOST.search(line, begin, match.start())
+    host = _HOST.search(line, begin, match.start()) or _MASKED_HOST.search(line, begin, match.start())
     if host is None:
         return None
     pid, tid, dev = match.groups()

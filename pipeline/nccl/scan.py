@@ -42,14 +42,14 @@ def scan_parts(parts: Sequence[Part]) -> Facts:
     notes = Notes()
     told = [part for part, is_told in zip(parts, _may_tell(parts), strict=True) if is_told]
     block = block_of([_without_calls(part, notes) if collectives.is_worth_it(part.data) else part for part in told])
-    has_nccl = block.text.str.contains("NCCL", literal=True).to_numpy()
+    has_nccl = block.text.str.contains("CCL", literal=True).to_numpy()  # RCCL's banner, too
     lines = np.flatnonzero(has_nccl)
     info = Info.of(block, lines) if len(lines) >= MIN_LINES else None
     odd = lines if info is None else info.odd
     reader = LineReader(notes)
     for place, (source, line_no, text) in zip(odd.tolist(), block.lines(odd), strict=True):
         notes.source = source
-        reader.line(text, line_no, place)
+        reader.line(_unwrapped(block, place, text), line_no, place)
     if info is not None:
         read_info(info, reader)
     reader.finish()
@@ -70,6 +70,16 @@ def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: LineR
     for source, line_no, line in block.lines(rows):
         reader.notes.source = source
         reader.bench_line(line, line_no)
+
+
+def _unwrapped(block: Block, place: int, text: str) -> str:
+    """The line at `place`; that of a timeout which a terminal has wrapped with the rest of it, from the next line."""
+    if watchdog.CAUGHT not in text or watchdog.CAUGHT_END in text:
+        return text
+    is_last = place + 1 == len(block.text) or block.part[place + 1] != block.part[place]
+    rest = "" if is_last else str(block.text[place + 1])
+    is_rest = watchdog.CAUGHT_END in rest and watchdog.CAUGHT not in rest
+    return text.rstrip("\r\n") + rest if is_rest else text
 
 
 def _may_tell(parts: Sequence[Part]) -> list[bool]:

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 
 from pipeline.nccl.facts import Notes
 
-_INT = r"-?\d{1,18}"
+_INT = r"-?\d{1,20}"
+_MOST = (1 << 62) - 1  # coalesced work has 2^64 - 1 elements, and what was never written is garbage
 _GLOBAL = re.compile(r"\[rank(\d{1,7})\]:")
 _LABEL = re.compile(r"^\s*(\d{1,5}): |^\[\d+,(\d+)\]<std")
 _STAMP = re.compile(
@@ -54,7 +55,9 @@ _DIED_LINE, _WORLD_LINES = re.compile(_DIED), tuple(re.compile(pattern) for patt
 CONTEXT = "|".join((_DIED, *_WORLDS))
 """Lines that `read_context` looks at, as a pattern of polars."""
 _ENOUGH = 32
-LITERALS = ("Watchdog caught", "work: ", "got stuck", "Heartbeat monitor timed out")
+CAUGHT, CAUGHT_END = "Watchdog caught", "Timeout(ms)="
+"""What the line of a timeout begins and ends with. A terminal may have wrapped it in between."""
+LITERALS = (CAUGHT, "work: ", "got stuck", "Heartbeat monitor timed out")
 
 
 def read_watchdog(line: str, line_no: int, notes: Notes) -> bool:
@@ -110,7 +113,8 @@ def _rank(line: str, found: re.Match[str] | None) -> tuple[int | None, int | Non
 
 
 def _ints(found: re.Match[str], *names: str) -> list[int | None]:
-    return [None if found[name] is None else int(found[name]) for name in names]
+    values = [None if found[name] is None else int(found[name]) for name in names]
+    return [None if value is None or value > _MOST else value for value in values]
 
 
 def _stamp(line: str) -> str | None:

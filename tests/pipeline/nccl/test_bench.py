@@ -122,3 +122,41 @@ def test_out_of_place_only() -> None:
 @pytest.mark.parametrize("text", ["1 2 3\n", "step 4 10 float things\n", "[2026-01-01 10:00:00] 7 7 tokens\n"])
 def test_other_lines_are_no_rows(text: str) -> None:
     assert tables_of(text)["nccl_files"].is_empty()
+
+
+def test_tables_of_before_2019_are_in_milliseconds() -> None:
+    text = """\
+# NCCL Tests compiled with NCCL 2.4
+#   Rank  0 on     node-a device  0 [0x05] Quadro
+#   Rank  1 on     node-a device  1 [0x06] Quadro
+#                                                 out-of-place                    in-place
+#      bytes             N    type      op     time  algbw  busbw      res     time  algbw  busbw      res
+    16777216       4194304   float     sum    2.000   8.39   8.39    0e+00    4.000   4.19   4.19    0e+00
+"""
+    row = row_of(tables_of(text)["nccl_bench"])
+    assert (row["message_bytes"], row["nranks"], row["reduction"]) == (16777216, 2, "sum")
+    assert (row["time_s"], row["in_place_time_s"]) == (pytest.approx(2e-3), pytest.approx(4e-3))
+    assert row["busbw_bytes_per_s"] == pytest.approx(8.39e9)
+
+
+def test_pasted_as_markdown_a_table_has_no_comment_signs() -> None:
+    text = (HEADER + ROW + TAIL).replace("#wrong", "wrong").replace("# ", " ").replace("#", "")
+    tables = tables_of(text)
+    row = row_of(tables["nccl_bench"])
+    assert (row["nranks"], row["num_nodes"], row["root"], row["busbw_bytes_per_s"]) == (
+        2,
+        2,
+        -1,
+        pytest.approx(113.6e9),
+    )
+    assert row_of(tables["nccl_files"])["bench_avg_busbw"] == 113.265
+
+
+def test_rccl_tests_print_the_function_of_a_device() -> None:
+    text = "#   Rank  0 Pid  77 on node-a device  0 [0000:2f:00.0] AMD Instinct MI100\n"
+    row = row_of(
+        tables_of(text + "  1048576  262144  float  sum  -1  65.88  15.92  15.92  0  66.30  15.82  15.82  0\n")[
+            "nccl_bench"
+        ]
+    )
+    assert (row["nranks"], row["accelerator"]) == (1, "AMD Instinct MI100")

@@ -20,8 +20,8 @@ def operation(text: str, path: str = "/logs/out.log") -> tuple[str | None, str |
     return row["op"], row["op_source"], row["nranks"]
 
 
-def figures(factor: float, *, in_place: str = "0") -> str:
-    return f"  1000.0  268.44  {268.44 * factor:.2f}  0  1001.0  268.17  {268.17 * factor:.2f}  {in_place}"
+def figures(factor: float, *, wrong: str = "0", in_place: str = "0") -> str:
+    return f"  1000.0  268.44  {268.44 * factor:.2f}  {wrong}  1001.0  268.17  {268.17 * factor:.2f}  {in_place}"
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,14 @@ def test_the_programs_name_comes_first() -> None:
 
 def test_of_two_ranks_the_factor_says_nothing() -> None:
     two = "".join(DEVICES.splitlines(keepends=True)[:2])
-    row = f"268435456 67108864 float sum -1 {figures(1)}\n"
+    row = f"268435456 67108864 float sum -1 {figures(1, wrong='N/A', in_place='N/A')}\n"
     assert operation(HEADER + two + row) == (None, None, 2)
     assert operation(HEADER + two + row, "/sweep/all_reduce.log") == ("AllReduce", "file_name", 2)
+
+
+def test_of_two_ranks_the_check_in_place_tells_a_reduction_from_send_and_receive() -> None:
+    two = "".join(DEVICES.splitlines(keepends=True)[:2])
+    both = f"268435456 67108864 float sum -1 {figures(1)}\n"
+    one = f"268435456 67108864 float sum -1 {figures(1, in_place='N/A')}\n"
+    assert operation(HEADER + two + both) == ("AllReduce", "columns", 2)
+    assert operation(HEADER + two + one) == ("SendRecv", "columns", 2)

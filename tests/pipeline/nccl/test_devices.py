@@ -22,6 +22,10 @@ def devices(*texts: str) -> list[Device]:
             "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
             [("IB", 0, "mlx5_0", "1", "IB"), ("IB", 1, "mlx5_1", "1", "RoCE")],
         ),
+        (
+            "NET/FastSocket : Using [0]enp0s12:10.0.0.6<0> [1]enp6s0f0:10.0.1.4<0>",
+            [("FastSocket", 0, "enp0s12", "10.0.0.6", "Ethernet"), ("FastSocket", 1, "enp6s0f0", "10.0.1.4", "Ethernet")],
+        ),
         ("NET/IB : Using [0]hfi1_2:1/IB ; OOB ib0:10.148.8.41<0>", [("IB", 0, "hfi1_2", "1", "IB")]),
         (
             "NET/IB : Using [0]mlx5_ib0:1/IB/SHARP ; OOB eth0:10.35.4.13<0>",

@@ -104,6 +104,38 @@ def test_ranks_in_different_collectives_are_told_apart() -> None:
     assert "1 in BROADCAST seq 7; 4,5,6 in BROADCAST seq 1211" in rows["suspect_reason"][0]
 
 
+def test_a_rank_that_does_not_say_its_group_waits_with_those_of_the_only_one() -> None:
+    dumb = timeout(3).splitlines(keepends=True)[0]
+    row = hang(dumb + timeout(0) + timeout(1))
+    assert (row["ranks_reporting"], row["process_group"], row["line_no"]) == ("0,1,3", "0(default_pg)", 1)
+
+
+def test_of_several_groups_none_is_guessed() -> None:
+    other = timeout(1).replace("GUID 0(default_pg)", "GUID 5(tp)")
+    rows = tables_of(timeout(0) + other + timeout(3).splitlines(keepends=True)[0])["nccl_hangs"]
+    assert sorted(rows["ranks_reporting"]) == ["0", "1", "3"]
+
+
+def test_numbers_that_mean_nothing_do_not_hide_the_line() -> None:
+    none = (1 << 64) - 1
+    text = timeout(1, op="COALESCED", nin=none, nout=none).replace(
+        "completed work: 6", "completed work: 3904955349522264369"
+    )
+    tables = tables_of(text)
+    row = row_of(tables["nccl_hangs"])
+    assert (row["op"], row["seq"], row["process_group"]) == ("COALESCED", 7, "0(default_pg)")
+    assert not {"numel_in", "numel_out"} & set(row)
+    status = row_of(tables["nccl_hang_lines"].filter(hang_line_kind="status"))
+    assert (status["last_enqueued_seq"], status.get("last_completed_seq")) == (7, None)
+
+
+@pytest.mark.parametrize("at", [110, 137, 160])
+def test_a_terminal_may_have_wrapped_the_line(at: int) -> None:
+    line = timeout(4, op="BROADCAST").splitlines()[0]
+    row = hang(f"{line[:at]}\n{line[at:]}\nNCCL version 2.21.5\n")
+    assert (row["op"], row["seq"], row["timeout_ms"], row["ranks_reporting"]) == ("BROADCAST", 7, 600000, "4")
+
+
 def test_the_first_is_the_one_that_waited_longest() -> None:
     late = timeout(0, 9, stamp="E606 09:00:00.0", ran=1000)  # printed first, began last
     early = timeout(1, 5, stamp="E606 09:00:01.0", ran=600000)

@@ -25,6 +25,11 @@ def test_a_launchers_prefix_does_not_matter(before: str) -> None:
     [
         ("transport/net_ib.cc:1295 NCCL WARN NET/IB : error", "WARN", "NET/IB : error"),
         ("transport/net_ib.cc:1295 (ncclIbTest) NCCL WARN NET/IB : error", "WARN", "NET/IB : error"),
+        (
+            "tcpxResult_t tcpxCommProgress(tcpxComm*):1231 NCCL WARN 0xad: rx ctrl timeout",
+            "WARN",
+            "0xad: rx ctrl timeout",
+        ),
         ("117.724290 nccl_net_ofi_init:1396 NCCL TRACE NET/OFI Provider cxi", "TRACE", "NET/OFI Provider cxi"),
     ],
 )
@@ -56,3 +61,19 @@ def test_a_prefix_that_is_cut_in_half_ends_the_message_before_it() -> None:
 )
 def test_other_lines_have_no_message(line: str) -> None:
     assert list(messages(line)) == []
+
+
+@pytest.mark.parametrize("host", ["[pod-name]", "<hostname>", "****"])
+def test_a_host_may_be_masked(host: str) -> None:
+    (found,) = messages(f"[1,3]<stdout>: {host}:4711:4790 [3] NCCL INFO Connected all rings")
+    assert (found.host, found.pid, found.text) == (host, 4711, "Connected all rings")
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [" [repeated 15x across cluster]", " [32m [repeated 6x across cluster] [0m",
+     " [repeated 2x across cluster] (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable)"],
+)  # fmt: skip
+def test_what_ray_says_of_alike_lines_is_no_part_of_the_message(behind: str) -> None:
+    (found,) = messages(f"(Worker pid=77) {PREFIX}NCCL INFO Using network Socket{behind}")
+    assert found.text == "Using network Socket"

@@ -87,6 +87,7 @@ def test_calls_are_added_up_per_size(version: str) -> None:
         ),
         ("NCCL version 2.12.6azure3+cuda11.4\n", "2.12.6azure3+cuda11.4", "NCCL"),
         ("n:1:1 [0] NCCL INFO RCCL version : 2.22.3-HEAD:271856d\n", "2.22.3-HEAD:271856d", "RCCL"),
+        ("RCCL version 2.18.3+hip6.0 HEAD:2f6d59e+\nn:1:1 [0] NCCL INFO Using network IB\n", "2.18.3+hip6.0", "RCCL"),
         ("NCCL version 2.18.3+cuda12.2\nNCCL version 2.20.5+cuda12.4\n", "2.18.3+cuda12.2, 2.20.5+cuda12.4", "NCCL"),
         ("n:1:1 [0] NCCL INFO RCCL_MSCCL_ENABLE set by environment to 0.\n", None, "RCCL"),
     ],
@@ -179,6 +180,11 @@ def test_init_timings(
     monkeypatch.setattr("pipeline.nccl.scan.MIN_LINES", 0 if by_columns else 1 << 60)
     (row,) = tables_of(lines(READY, text))["nccl_ranks"].to_dicts()
     assert (row["init_time_s"], row["init_kernels_s"], row["init_alloc_s"], row["init_bootstrap_s"]) == parts
+
+
+def test_the_time_counts_for_the_file_when_the_communicators_lines_are_lost() -> None:
+    line = "n1:7:7 [0] NCCL INFO Init timings - ncclCommInitRank: rank 0 nranks 2 total {} (kernels 0.02, rest 0.00)\n"
+    assert row_of(tables_of(line.format(3.69) + line.format(3.7))["nccl_files"])["init_time_s"] == 3.7
 
 
 def test_rings_that_do_not_tell_their_number() -> None:
