@@ -8,14 +8,15 @@ DeepSpeedExamples applications/DeepSpeed-Chat (`saving the final model ...`, `Be
 `step=` is the optimizer step, and so is `global_step=`: the lines about one step are merged. The old timer form counts
 micro-batches: it gives the peak of memory and no step. "GB" are GiB. Several engines of one process (RLHF's actor and
 critic) report the same steps: the first counts. Samples per second say nothing without their length; the loss of
-DeepSpeed-Chat stands in lines that count generation batches, not optimizer steps. Neither becomes part of a step.
+DeepSpeed-Chat stands in lines that count generation batches, not optimizer steps. Neither becomes part of a step; see
+`deepspeed_chat` for a file that has only the latter.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import deepspeed_settings, environment, run_files
+from pipeline.parse import deepspeed_chat, deepspeed_settings, environment, run_files
 from pipeline.parse.combine import is_true, whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
@@ -59,7 +60,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         step=pl.coalesce(*_STEPS).cast(pl.Int64, strict=False),
         mem_allocated_bytes=_gib(pl.col("allocated")),
     )
-    return conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS)
+    return pl.concat([conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS), deepspeed_chat.steps(lines)])
 
 
 def _gib(text: pl.Expr) -> pl.Expr:
@@ -139,6 +140,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
     ),
 )
 
+_STEP_ANCHORS = ("] step=", "[timer.py:", "steps: ", *deepspeed_chat.ANCHORS)
 _SETTING_ANCHORS = (
     "Beginning of Epoch", "Instantaneous batch size per device", "Number of parameters:", "cmd = ", "deepspeed ",
     " STAGE=", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
@@ -146,23 +148,24 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=3,
+    version=4,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",
         "Total optimization steps", "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch",
-        "***** Evaluating reward, Epoch", "cmd = deepspeed ",
+        "***** Evaluating reward, Epoch", "cmd = deepspeed ", *deepspeed_settings.PIPE_SIGNS, *deepspeed_chat.SIGNS,
     ),
-    anchors=("] step=", "[timer.py:", "steps: ", "saving ", *_SETTING_ANCHORS),
+    anchors=(*_STEP_ANCHORS, "saving ", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,
     gauges=gauges,
     events=events,
     combined=COMBINED,
+    settle=deepspeed_chat.settle,
     sidecars=run_files.DEEPSPEED,
     steps_show_current_memory=True,
     narrowed={
-        "steps": ("] step=", "[timer.py:", "steps: "),
+        "steps": _STEP_ANCHORS,
         "settings": _SETTING_ANCHORS,
         "gauges": ("MaxMemAllocated=",),
         "events": ("saving ", *deepspeed_settings.EVENT_ANCHORS),

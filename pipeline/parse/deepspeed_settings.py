@@ -26,6 +26,9 @@ NAMES = {
 SIGNS = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:")
 """Printed by the engine whatever the trainer: a dialect on top of it counts them too, so that its own signs decide."""
 
+PIPE_SIGNS = ("] CONFIG: micro_batches=",)
+"""Printed by the pipeline engine, which transformers' Trainer does not use."""
+
 EVENT_ANCHORS = ("[runner.py:", "exits successfully")
 ANCHORS = (
     ":print]   train_", ":print]   gradient_accumulation_steps", ":print]   zero_optimization_stage",

@@ -61,23 +61,30 @@ PATTERNS: tuple[Pattern, ...] = (
         (
             "Watchdog caught collective operation timeout", "Timed out waiting", "failed to pass monitoredBarrier",
             "watchdog got stuck for", "timed out in blocking wait", "due to a collective timeout",
-            "ProcessGroupNCCL watchdog hang",
+            "ProcessGroupNCCL watchdog hang", "Heartbeat monitor timed out! Process", "Timeout at NCCL work: ",
+            "EI0002: ", "EE1002: ",
         ),
         # The heartbeat monitor and the dump that one rank asks of the others (TORCH_NCCL_DUMP_ON_TIMEOUT); gloo;
-        # torch.distributed.monitored_barrier; TORCH_NCCL_BLOCKING_WAIT.
+        # torch.distributed.monitored_barrier; TORCH_NCCL_BLOCKING_WAIT. Ascend's CANN: a task that waits for another
+        # rank's notification, and a stream that does not end.
         r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation|"
         r"Ranks? [\d, ]+ failed to pass monitoredBarrier|watchdog got stuck for \d+|"
         r"due to ProcessGroupNCCL watchdog hang|"
-        r"WorkNCCL\(.*timed out in blocking wait|Received a dump signal due to a collective timeout",
+        r"WorkNCCL\(.*timed out in blocking wait|Received a dump signal due to a collective timeout|"
+        r"Heartbeat monitor timed out! Process will be terminated|\] Timeout at NCCL work: \d|"
+        r"\bEI0002: .*Notify register times out|\bEE1002: .*Stream synchronize timeout",
     ),
-    # torch NCCLUtils.hpp / ProcessGroupNCCL.cpp: C10D_NCCL_CHECK; NCCL's own result names.
+    # torch NCCLUtils.hpp / ProcessGroupNCCL.cpp: C10D_NCCL_CHECK; torch/csrc/cuda/nccl.cpp; NCCL's own result names.
+    # torch_npu ProcessGroupHCCL.cpp; CANN: sockets between ranks that did not come up in time.
     Pattern(
         "nccl_error",
         (
             "NCCL error", "ncclSystemError", "ncclUnhandledCudaError", "ncclInternalError", "ncclRemoteError",
-            "ncclInvalidUsage", "NCCL communicator was aborted",
+            "ncclInvalidUsage", "NCCL communicator was aborted", "NCCL Error ", "HCCL error in", "error: Hccl",
+            "EI0006: ",
         ),
-        r"(?:DistBackendError|RuntimeError): NCCL (?:error in|communicator was aborted)|"
+        r"(?:DistBackendError|RuntimeError): NCCL (?:error in|communicator was aborted|Error \d+: )|"
+        r"\[ERROR\] HCCL error in|OPS function error: Hccl\w+, error code|\bEI0006: .*Getting socket times out|"
         r"watchdog thread terminated with exception: NCCL error|"
         r"(?:^|\s)nccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage): ",
     ),
@@ -123,11 +130,10 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "sigkill",
         (
-            "SIGKILL", "Signal 9", "return code = -9", "exitcode: -9", "exitcode  : -9", ": Killed",
-            "exited on signal 9", " Killed",
+            "SIGKILL", "Signal 9", "return code = -9", "exitcode: -9", "exitcode  : -9", "Killed", "exited on signal 9",
         ),
-        # bash about a command of its script
-        r": line \d+: +\d+ Killed\b|"
+        # bash about a command of its script, and about one that was typed in
+        r": line \d+: +\d+ Killed\b|^\s?Killed\s*$|"
         r"Signal 9 \(SIGKILL\)|\bsrun: error: .*tasks? [\d,-]+: Killed$|exited on signal 9 \(Killed\)|"
         r"exits with return code = -9|\(exitcode: -9\)|^\s*exitcode\s*: -9\b",
     ),

@@ -121,6 +121,7 @@ DIALECT = Dialect(
         "NeoXArgs.", "| approx flops per GPU:", "| lm_loss:", "global_num_gpus",
         "- arguments -", "| elapsed time per iteration (ms):", "model-parallel size:",
         "deepspeed_activation_checkpointing", "DeepSpeed general environment info:", *deepspeed_settings.SIGNS,
+        *deepspeed_settings.PIPE_SIGNS,
     ),
     anchors=(
         "samples/sec: ", "memory (MB)", "- arguments -", *_NAMES, "> total params:", "padded vocab (size:",

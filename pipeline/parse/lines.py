@@ -42,21 +42,30 @@ _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\
 # to the widest label), mpirun `[1,14]<stderr>:`, pdsh `vm-07-14: `, the bigcode launcher `[ip-26-0-147-189:0]:`,
 # nemo-run `task/0 `, Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the second
 # part), absl and torchrun's agent `I0811 21:54:55.531340 1383 metric_logger.py:226] `, and Ray `(Actor pid=1, ip=..) `.
+# SageMaker's mpirun prints `[1,mpirank:3,algo-1]<stdout>:`; kubectl logs --timestamps and docker logs -t the time in
+# UTC. A pdsh host without a hyphen counts if it is an address or begins as hosts do: `bf16: true` is a setting.
 _PREFIXES = (
     r"\[(?:default|rank)\d+\]:",
     r" *\d{1,5}: ",
-    r"\[\d+,\d+\]<std(?:out|err)>:",
+    r"\[\d+,(?:\d+|mpirank:\d+,algo-\d+)\]<std(?:out|err)>:",
     r"\[[A-Za-z][\w.-]*:\d+\]:",
     r"[A-Za-z][\w.]*(?:-[\w.]+)+: ",
+    r"(?:localhost|(?:node|worker|gpu|host|nid|dgx|compute)\d{1,6}|\d{1,3}(?:\.\d{1,3}){3}): ",
     r"[\w.-]+/\d+ ",
     r"\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *(?:\[[-\w.]+:\d+\] ?: ?)?",
     r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] ",
     r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\) ",
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z ",
 )
 _PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"
 # In the order of trust: the global rank, the task of the launcher, the rank within the node.
-_PREFIX_RANKS = (r"\[rank(\d+)\]", r"\[rank-(\d+)/", r"\[\d+,(\d+)\]<", r"^ *(\d{1,5}): ", r"\[default(\d+)\]")
-_PREFIX_HOSTS = (r"^\[([A-Za-z][\w.-]*):\d+\]:", r"^([A-Za-z][\w.]*(?:-[\w.]+)+): ")
+_PREFIX_RANKS = (
+    r"\[rank(\d+)\]", r"\[rank-(\d+)/", r"\[\d+,(?:mpirank:)?(\d+)[\],]", r"^ *(\d{1,5}): ", r"\[default(\d+)\]"
+)  # fmt: skip
+_PREFIX_HOSTS = (
+    r"^\[([A-Za-z][\w.-]*):\d+\]:", r"^([A-Za-z][\w.]*(?:-[\w.]+)+): ", r"^([a-z]+\d*|\d+(?:\.\d+){3}): ",
+    r"^\[\d+,mpirank:\d+,(algo-\d+)\]<",
+)  # fmt: skip
 
 
 def split(source: int, data: bytes, first_line: int = 1) -> pl.DataFrame:

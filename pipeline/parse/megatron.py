@@ -36,10 +36,10 @@ _NUMBERS = {
     "loss": _field(r"(?:lm[ _-])?loss"),
     "elapsed_ms": _field(r"elapsed time per iteration \(ms\)"),
     "tflops_per_gpu_logged": _field(r"(?:(?:throughput|compute) per GPU \(TFLOP/s/GPU\)|TFLOPs)"),
-    # Primus before and from 26.5; NVIDIA's and Swiss AI's forks
+    # Primus before and from 26.5; NVIDIA's and Swiss AI's forks, the latter twice
     "tokens_per_s_per_gpu": _field(
         r"(?:tokens? (?:throughput )?per GPU \(tokens/s/GPU\)|tokens/s/GPU inst/harmonic mean"
-        r"|Tokens per second per GPU \(Tok/s/GPU\))"
+        r"|Tokens per second per GPU \(Tok/s/GPU\)|tokens/sec/gpu)"
     ),
     "learning_rate": _field("learning rate"),
     "grad_norm": _field("grad norm"),
@@ -140,7 +140,7 @@ NARROWED = {
 
 DIALECT = Dialect(
     name="megatron",
-    version=3,
+    version=4,
     signature=(
         "| consumed samples:", "| elapsed time per iteration (ms):", "throughput per GPU (TFLOP/s/GPU):",
         "- arguments -", "[after training is done]", "model-parallel size:",

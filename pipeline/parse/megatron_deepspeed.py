@@ -143,13 +143,13 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 DIALECT = Dialect(
     name="megatron-deepspeed",
-    version=3,
+    version=4,
     # Megatron's signs count here too, so that one of this fork decides.
     signature=(
         *megatron.DIALECT.signature, "| consumed tokens:", "| samples per second:", "tokens per gpu per second (tgs):",
         "deepspeed_activation_checkpointing", "moe_expert_parallel_size", "zero_contigious_gradients",
         "tokens_per_gpu_per_second_tgs=", "| samples_per_second=", "| consumed_tokens=",
-        "DeepSpeed general environment info:", *deepspeed_settings.SIGNS,
+        "DeepSpeed general environment info:", *deepspeed_settings.SIGNS, *deepspeed_settings.PIPE_SIGNS,
     ),
     anchors=(*megatron.DIALECT.anchors, _EQUAL_ANCHOR, *_OWN, *deepspeed_settings.ANCHORS),
     steps=steps,

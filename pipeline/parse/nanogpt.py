@@ -1,4 +1,4 @@
-"""nanoGPT, build-nanogpt, nanochat, modded-nanogpt and llm.c.
+"""nanoGPT, build-nanogpt, nanochat, modded-nanogpt, llm.c and llama2.c.
 
 Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an iteration is an optimizer step) and
 configurator.py (`Overriding: name = value`); modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms
@@ -6,7 +6,8 @@ step_avg:..ms`, later versions without the loss); llm.c llmc/logger.h (`s:0 trl:
 train_gpt2.cu and train_gpt2.py (`step    1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | ..
 tok/s`); build-nanogpt train_gpt2.py (`step     0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`); nanochat
 scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 | grad norm: .. | lrm: .. | dt: ..ms | tok/sec: 1,048,576
-| mfu: 48.12 | total time: 0.05m`, MFU in percent).
+| mfu: 48.12 | total time: 0.05m`, MFU in percent); llama2.c train.py (`10 | loss 5.75 | lr 4.9e-05 | 870.53ms | mfu
+0.21%`).
 modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits. Validation
 lines (`val_loss`, `tel:`, nanoGPT's `step 250: train loss .., val loss ..`) are not steps. `train_time` accumulates
 from the end of the warm-up; `step_avg` is its mean per step, "nan" during the warm-up. nanoGPT judges MFU against an
@@ -28,7 +29,8 @@ _NANOGPT = r"^iter (\d+): loss "
 _NANOGPT_COMPLETE = rf"^iter \d+: loss ({_VALUE}), time ([\d.]+)ms"
 _MODDED = r"^step:(\d+)/\d+ "
 _BARRED = r"^step +\d+(?:/\d+)?(?: \([\d.]+%\))? \| (?:train )?loss:? "
-_ANY = rf"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:)|{_BARRED}"
+_LLAMA2C = r"^(\d+) \| loss "
+_ANY = rf"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:|\d+ \| loss )|{_BARRED}"
 
 
 def _positive(value: pl.Expr) -> pl.Expr:
@@ -39,7 +41,10 @@ _FIELDS = {
     "nanogpt_number": _NANOGPT,
     "nanogpt_loss": _NANOGPT_COMPLETE,
     "nanogpt_ms": r"^iter \d+: loss \S+, time ([\d.]+)ms",
-    "percent": r", mfu (-?[\d.]+)%",
+    "percent": r"[,|] mfu (-?[\d.]+)%",
+    "llama2c_number": _LLAMA2C,
+    "llama2c_loss": rf"^\d+ \| loss ({_VALUE}) \| lr \S+ \| [\d.]+ms \| mfu -?[\d.]+%",
+    "llama2c_ms": r" \| ([\d.]+)ms \| mfu ",
     "modded_number": _MODDED,
     "modded_planned": r"^step:\d+/(\d+) ",
     "modded_loss": rf"\btrain_loss:({_VALUE})",
@@ -68,7 +73,7 @@ def _seconds(printed: str) -> pl.Expr:
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Training lines of the three formats; one that stops before its time (or loss) ends is unparsed."""
+    """Training lines of any of the formats; one that stops before its time (or loss) ends is unparsed."""
     mine = extract_each(lines.filter(pl.col("text").str.contains(_ANY)), _FIELDS)
 
     def has(name: str) -> pl.Expr:
@@ -76,15 +81,17 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
     is_modded = has("modded_number") & ~has("validation")
     is_barred = has("barred_loss") & has("barred_ms") & has("tokens")
-    complete = (is_modded & has("modded_complete")) | has("nanogpt_loss") | has("llmc_loss") | is_barred
-    counter = pl.coalesce("nanogpt_number", "modded_number", "llmc_number", "barred_number")
-    is_mine = is_modded | has("nanogpt_number") | has("llmc_number") | has("barred_number")
+    is_plain = pl.any_horizontal(has(name) for name in ("nanogpt_loss", "llmc_loss", "llama2c_loss"))
+    complete = (is_modded & has("modded_complete")) | is_plain | is_barred
+    numbers = ("nanogpt_number", "llmc_number", "barred_number", "llama2c_number")
+    counter = pl.coalesce("modded_number", *numbers)
+    is_mine = is_modded | pl.any_horizontal(has(name) for name in numbers)
     return conform(
         mine.filter(is_mine).with_columns(
             step=pl.when(complete).then(counter.cast(pl.Int64, strict=False)),
             steps_planned=pl.coalesce("modded_planned", "barred_planned").cast(pl.Int64, strict=False),
-            loss=number(pl.coalesce("nanogpt_loss", "modded_loss", "llmc_loss", "barred_loss")),
-            step_time_s=pl.coalesce(_seconds("nanogpt_ms"), _seconds("modded_ms"), _seconds("barred_ms")),
+            loss=number(pl.coalesce("nanogpt_loss", "modded_loss", "llmc_loss", "barred_loss", "llama2c_loss")),
+            step_time_s=pl.coalesce(_seconds(f"{form}_ms") for form in ("nanogpt", "modded", "barred", "llama2c")),
             mfu_logged=_positive(divided(number(pl.coalesce("percent", "barred_percent", "nanochat_percent")), 100)),
             tokens_per_s=number(pl.col("tokens").str.extract(r"^([\d.,]+)")),
             learning_rate=number(pl.coalesce("rate", "barred_rate")),
@@ -151,10 +158,10 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="nanogpt",
-    version=3,
+    version=4,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature=(
-        "ms, mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",
+        "ms, mfu ", "ms | mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",
         "ms step_avg:", " train_time:", " trl:", " tel:", "ms | tok/sec: ", "% bf16 MFU | ", "% fp32 MFU | ",
         " | train loss ", *(f"{digit}, time " for digit in range(10)),
     ),

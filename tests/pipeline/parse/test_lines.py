@@ -136,6 +136,12 @@ PREFIXES = [
     ("3: [default1]:", 3, None),
     ("I0811 21:54:55.531340 138312345 metric_logger.py:226] ", None, None),
     ("W1120 23:30:08.820000 16891 torch/distributed/run.py:874] ", None, None),
+    ("[1,mpirank:3,algo-2]<stdout>:", 3, "algo-2"),
+    ("node07: ", None, "node07"),
+    ("localhost: ", None, "localhost"),
+    ("10.0.12.7: ", None, "10.0.12.7"),
+    ("2026-01-02T03:04:05.678901234Z ", None, None),
+    ("2026-01-02T03:04:05Z [rank2]:", 2, None),
 ]
 
 
@@ -155,6 +161,9 @@ class TestPrefixes:
             "10/17/2025 16:31:56 [INFO|DP=0|PP=0|TP=0]: iteration: 1 / 2",
             "123456: a number too long for a rank",
             "error: nothing",
+            "bf16: true",
+            "version 1.2.3.4: a number",
+            "2026-01-02T03:04:05Z",
             "",
         ],
     )

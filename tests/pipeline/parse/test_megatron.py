@@ -74,6 +74,7 @@ def test_nan_loss_is_a_value() -> None:
             57.6,
             2645.8,
         ),
+        ("eta: 1:02:03 | tokens/sec/gpu: 8125.5 | throughput per GPU (TFLOP/s/GPU): 412.5 |", 412.5, 8125.5),
     ],
 )
 def test_throughput_as_primus_and_other_forks_label_it(fields: str, tflops: float, rate: float) -> None:

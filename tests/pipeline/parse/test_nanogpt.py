@@ -153,3 +153,13 @@ def test_line_of_nanochat(end: str, tmp_path: Path) -> None:
     assert (step["tokens_per_s"], step["mfu_logged"], step["grad_norm"]) == (1048576.0, 0.4825, 0.125)
     assert step_of("nanogpt", line[:90])["step"] is None
     assert run_of(tmp_path, line + "\n")["framework"] == "nanogpt"
+
+
+def test_line_of_llama2_c(tmp_path: Path) -> None:
+    line = "30 | loss 4.2513 | lr 3.000000e-06 | 812.25ms | mfu 12.50%"
+    text = f"{line}\nstep 40: train loss 4.1, val loss 4.3\n{line.replace('30', '40')}\n{line[:-8]}\n"
+    tables = tables_of(tmp_path, text)
+    found = tables["steps"].select("step", "loss", "step_time_s", "mfu_logged")
+    assert found.rows() == [(30, 4.2513, 0.81225, 0.125), (40, 4.2513, 0.81225, 0.125)]
+    assert tables["rejects"]["line_no"].to_list() == [4]
+    assert tables["runs"]["framework"].to_list() == ["nanogpt"]
