@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ import pyarrow as pa
 
 CHUNK_BYTES = 12 << 20
 MARK_BYTES = 64 << 10
+_PIECE_BYTES = 1 << 20  # a decompressed piece is still in the processor's cache when it is put into its chunk
+_PROBE_BYTES = 64 << 10  # a line that ends a chunk is looked for so far back
 _REMEMBERED_BYTES = 8 << 20  # how far back a mark can lie: an unfinished line is rarely as long
 _CUT = "Truncated compressed stream"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -99,9 +102,19 @@ class Tape(io.RawIOBase):
         return len(data)
 
     def chunk(self) -> bytes:
-        """The next bytes, as many as one call to the system gives; none at the end."""
+        """The next bytes, as many as one call to the system gives, up to the end of a line if one is near; none at the
+        end."""
         data, self._peeked = self._peeked, memoryview(b"")
-        return bytes(data) if data else self._take(CHUNK_BYTES)
+        return bytes(data) if data else self._take(self._to_line_end(CHUNK_BYTES))
+
+    def _to_line_end(self, count: int) -> int:
+        """How many of the next `count` bytes end with a line: cutting them off later would copy them all."""
+        if not isinstance(self.raw, io.FileIO):
+            return count
+        width = min(_PROBE_BYTES, count)
+        probe = os.pread(self.raw.fileno(), width, self.position + count - width)
+        end = probe.rfind(b"\n") + 1
+        return count - width + end if end and len(probe) == width else count
 
     def drain(self) -> None:
         """Read what the decompressor left unread (bytes behind the end of its stream)."""
@@ -126,29 +139,40 @@ class Tape(io.RawIOBase):
 def decompressed(tape: Tape) -> Iterator[bytes]:
     """Chunks of the gzip or zstd stream on a tape. Raises DamagedStream, or what the decompressor of gzip does."""
     if tape.magic[:2] == _GZIP:
-        return _read_on(cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(tape))))
-    return _zstd(_buffered(tape))
+        return _chunks(_read_on(cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(tape)))))
+    return _chunks(_zstd(io.BufferedReader(tape, CHUNK_BYTES)))
 
 
-def _buffered(tape: Tape) -> io.BufferedReader:
-    return io.BufferedReader(tape, CHUNK_BYTES)
+def _chunks(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Pieces put together, to chunks that end with a line where they can."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= CHUNK_BYTES:
+            end = piece.rfind(b"\n") + 1 or len(piece)
+            yield b"".join([*held[:-1], memoryview(piece)[:end]])
+            held, size = [piece[end:]], len(piece) - end
+    if size:
+        yield b"".join(held)
 
 
-def _read_on(stream: IO[bytes] | io.BufferedReader) -> Iterator[bytes]:
-    while chunk := stream.read(CHUNK_BYTES):
-        yield chunk
+def _read_on(stream: IO[bytes]) -> Iterator[bytes]:
+    while piece := stream.read(_PIECE_BYTES):
+        yield piece
 
 
 def _zstd(raw: io.BufferedReader) -> Iterator[bytes]:
-    """Frames one after the other, as Arrow reads them: whole chunks at once, and never more, however far a hostile file
+    """Frames one after the other, as Arrow reads them: whole pieces at once, and never more, however far a hostile file
     expands. zstandard's own stream reader takes a cut frame for the end of the file.
 
     Raises DamagedStream for a damaged or cut frame.
     """
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     try:
-        while chunk := stream.read(CHUNK_BYTES):
-            yield chunk
+        while piece := stream.read(_PIECE_BYTES):
+            yield piece
     except OSError as error:
         if error.errno is None:  # Arrow's own; what the system says of the file has a number
             what = str(error) if _CUT not in str(error) else "the compressed file ends before its end-of-stream marker"

@@ -239,7 +239,9 @@ def blocks(
             open_line, start, line = [], end + 1, line + 1
         cut = piece.rfind(b"\n") + 1
         if cut > start:
-            data = b"".join([*open_line, memoryview(piece)[start:cut]])
+            # A piece of whole lines is handed on as it is: bytes joined with nothing else are not copied.
+            whole = piece if cut - start == len(piece) else memoryview(piece)[start:cut]
+            data = b"".join([*open_line, whole])
             yield data, line, 0
             line += count(data)
         open_line = [piece[cut:]] if cut < len(piece) else []
