@@ -1,4 +1,4 @@
-"""The option `--workers` of verbs that read in several processes."""
+"""The option `--workers` of verbs that read with several processor cores."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pipeline.errors import UsageError
 from pipeline.workers import MOST_BY_DEFAULT, default_workers
 
 MOST = 64
-"""More would wait for the one process that feeds them."""
+"""More would wait for the one that feeds them."""
 
 
 def add_workers_argument(parser: argparse.ArgumentParser) -> None:
-    """How many processes read."""
+    """How many read at once."""
     parser.add_argument(
         "--workers", type=int, default=default_workers(), metavar="N",
-        help=f"processes that read; small inputs need one only (default: one per core, at most {MOST_BY_DEFAULT})",
+        help=f"how many read at once; small inputs need one only (default: one per core, at most {MOST_BY_DEFAULT})",
     )  # fmt: skip
 
 
 def asked_workers(args: argparse.Namespace) -> int:
-    """The number of processes. Raises UsageError for none, or too many."""
+    """The number of them. Raises UsageError for none, or too many."""
     if not 1 <= args.workers <= MOST:
         raise UsageError(f"--workers must be between 1 and {MOST}, not {args.workers}.")
     return int(args.workers)

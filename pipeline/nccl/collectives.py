@@ -2,21 +2,19 @@
 
     AllReduce: opCount 1f sendbuff 0x.. recvbuff 0x.. count 1 datatype 7 op 0 root 0 comm 0x.. [nranks=16] stream 0x..
 
-They are added up per process, communicator, operation, type, count and root, whole blocks at a time: the CSV reader of
-polars cuts the lines at blanks several times faster than any pattern would. Lines that it cannot place (glued, damaged,
-with another number of words before them) come back to be read one by one.
+They are added up per process, communicator, operation, type, count and root, whole blocks at a time (see `call_words`).
+Lines that are not of one layout (glued, damaged, with another number of words before them) come back to be read singly.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
+from pipeline.nccl.call_words import CALL, TAIL, Layout, counted
 from pipeline.nccl.facts import Notes
 from pipeline.nccl.messages import Message
 
@@ -25,26 +23,7 @@ WORD = " opCount "
 _MIN_LINES = 200
 """Fewer COLL lines of one layout than that are read one by one."""
 
-# In the syntax of both Python's `re` and polars. RCCL has `acc`, and words behind the stream.
-_HEAD = (
-    r"(?P<op>[A-Z][A-Za-z0-9_]{2,30}): opCount (?P<opcount>[0-9a-f]{1,15}) sendbuff (?P<sendbuff>[!-~]+) "
-    r"recvbuff (?P<recvbuff>[!-~]+) "
-    r"(?:acc [!-~]+ )?"
-)
-_TAIL = (
-    r"(?P<count>[0-9]{1,18}) datatype (?P<datatype>[0-9]{1,3}) op (?P<redop>[0-9]{1,6}) root (?P<root>-?[0-9]{1,9}) "
-    r"comm (?P<comm>0x[0-9a-f]{1,16})(?: \[nranks=(?P<nranks>[0-9]{1,9})\])?"
-)
-CALL = rf"{_HEAD}count {_TAIL}"
 _LINE = re.compile(rf"{CALL}(?: |\Z)")
-_PROCESS = r"([A-Za-z0-9_.-]+):([0-9]{1,10}):[0-9]{1,10}$"
-# What a word of a line must be for the line to count.
-_SHAPES = {
-    "process": _PROCESS, "op": r"^[A-Z][A-Za-z0-9_]{2,30}:$", "last_op": r"^[0-9a-f]{1,15}$", "count": r"^[0-9]{1,18}$",
-    "datatype": r"^[0-9]{1,3}$", "redop": r"^[0-9]{1,6}$", "root": r"^-?[0-9]{1,9}$", "comm": r"^0x[0-9a-f]{1,16}$",
-}  # fmt: skip
-_WORDS = {b"count": "count", b"datatype": "datatype", b"op": "redop", b"root": "root", b"comm": "comm"}
-_KEY = ["process", "op", "count", "datatype", "redop", "root", "comm"]
 
 
 def read_line(message: Message, line_no: int, notes: Notes) -> bool:
@@ -79,7 +58,7 @@ def read_calls(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
         .group_by("source", "process", "segment", "op", "tail", maintain_order=True)
         .agg(pl.col("line_no").first(), pl.col("head").last(), last_line=pl.col("line_no").last(), lines=pl.len())
         .join(prefixes.unique("process"), on="process")
-        .with_columns(pl.col("tail").str.extract_groups(f"^{_TAIL}(?: |$)").alias("found"))
+        .with_columns(pl.col("tail").str.extract_groups(f"^{TAIL}(?: |$)").alias("found"))
         .unnest("found")
         .with_columns(
             pl.col("count", "datatype", "redop", "root", "nranks").cast(pl.Int64),
@@ -88,39 +67,6 @@ def read_calls(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
     )
     notes.add_frame("coll", found)
     return rows.filter(~is_whole)
-
-
-class _Layout:
-    """Which word of a line holds what, learnt from one intact COLL line. Raises ValueError for any other line."""
-
-    def __init__(self, line: bytes) -> None:
-        words = line.rstrip(b"\r\n").split(b" ")
-        mark = words.index(b"opCount")
-        place = {"mark": mark, "last_op": mark + 1, "op": mark - 1}
-        # Between the process and the operation stand [dev] NCCL INFO, before it whatever a launcher prints.
-        place["process"] = next((at for at in range(mark - 1, -1, -1) if words[at].count(b":") >= 2), -1)
-        for at in range(mark + 2, len(words) - 1):
-            if words[at] in _WORDS:
-                place.setdefault(_WORDS[words[at]], at + 1)
-            elif words[at].startswith(b"[nranks="):
-                place["nranks"] = at
-        is_whole = set(_KEY) <= set(place) and len(set(place.values())) == len(place) and place["process"] >= 0
-        if not is_whole or not _LINE.search(line.decode("ascii", "replace")):
-            raise ValueError("not an intact COLL line")
-        names = [f"w{at}" for at in range(len(words) + 1)]
-        for name, at in place.items():
-            names[at] = name
-        names[-1] = "more"  # a word behind the last one: something is glued to the line
-        self.has_nranks = "nranks" in place
-        self.schema = pl.Schema(dict.fromkeys(names, pl.String))
-
-    def scan(self, data: bytes) -> pl.LazyFrame:
-        """One row per line, blank lines included; `line` counts from 0."""
-        encoding: Literal["utf8", "utf8-lossy"] = "utf8" if data.isascii() else "utf8-lossy"
-        return pl.scan_csv(
-            data, separator=" ", has_header=False, schema=self.schema, quote_char=None, truncate_ragged_lines=True,
-            missing_columns="insert", extra_columns="ignore", row_index_name="line", encoding=encoding,
-        )  # fmt: skip
 
 
 def is_worth_it(data: bytes) -> bool:
@@ -139,7 +85,7 @@ def _add_up(data: bytes, numbers: np.ndarray, notes: Notes, first_line: int, *, 
     layout = _layout(data)
     if layout is None:
         return _numbered(data, numbers, first_line, None)
-    summed, left = _summed(layout, data)
+    summed, left = counted(layout, data)
     rest = _numbered(data, numbers, first_line, left) if len(left) else []
     cuts = _reused(summed, rest, numbers, first_line)
     if cuts:
@@ -149,8 +95,7 @@ def _add_up(data: bytes, numbers: np.ndarray, notes: Notes, first_line: int, *, 
             part = data[ends[begin] : ends[end]]
             rest += _add_up(part, numbers[begin:end], notes, first_line + begin, tries=tries)
         return rest
-    sizes = _sizes(data, summed) if layout.has_nranks else {}
-    notes.add_frame("coll", _facts(summed, sizes, numbers, first_line, notes.source))
+    notes.add_frame("coll", _facts(summed, numbers, first_line, notes.source))
     notes.add("tally", "summed", int(summed["lines"].sum()))
     again = [pair for pair in rest if MARK in pair[1]] if tries else []
     if len(again) < _MIN_LINES:
@@ -161,7 +106,7 @@ def _add_up(data: bytes, numbers: np.ndarray, notes: Notes, first_line: int, *, 
     return sorted(others + _add_up(lines, places, notes, 0, tries=tries - 1))
 
 
-def _layout(data: bytes) -> _Layout | None:
+def _layout(data: bytes) -> Layout | None:
     """The layout of the first intact COLL line among the first few."""
     at = 0
     for _ in range(20):
@@ -171,78 +116,21 @@ def _layout(data: bytes) -> _Layout | None:
         begin, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
         end = end if end >= 0 else len(data)
         try:
-            return _Layout(data[begin:end])
+            return Layout.of(data[begin:end])
         except ValueError:
             at = end
     return None
 
 
-def _summed(layout: _Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:
-    """COLL lines of one layout added up, and the indices of all other lines."""
-    # Lines of another layout, and those with words behind the last one, are groups of their own.
-    is_other = pl.col("mark").ne_missing(pl.lit("opCount")) | pl.col("more").is_not_null()
-    key = [*_KEY, "is_other"]
-    lines = layout.scan(data).with_columns(is_other=is_other)
-    rows = (
-        lines.group_by(key)
-        .agg(
-            pl.len().alias("lines"),
-            pl.col("last_op").last(),
-            pl.col("line").first().alias("first"),
-            pl.col("line").last().alias("last"),
-        )
-        .collect()
-    )
-    is_whole = pl.all_horizontal(~pl.col("is_other"), *(pl.col(name).str.contains(_SHAPES[name]) for name in _KEY))
-    is_good = rows.select(is_whole.fill_null(value=False)).to_series()
-    if is_good.all():
-        return rows, np.empty(0, dtype=np.int64)
-    odd = rows.filter(~is_good).lazy().select(key)
-    left = lines.select("line", *key).join(odd, on=key, how="semi", nulls_equal=True).select("line").collect()
-    return rows.filter(is_good), np.sort(left["line"].to_numpy().astype(np.int64))
-
-
-_SIZE_WITHIN = 1 << 20
-
-
-def _sizes(data: bytes, summed: pl.DataFrame) -> dict[str, int]:
-    """Size of each communicator from its first call in the beginning of the block, if one is there. Taking it from
-    every line would cost a tenth of the time; what one block lacks another has (see `traffic.with_ranks`).
-
-    Processes of two hosts can have the same address by chance: then it tells nothing.
-    """
-    processes = Counter(pointer for pointer, _ in dict.fromkeys(zip(summed["comm"], summed["process"], strict=True)))
-    found = {}
-    for pointer in [pointer for pointer, count in processes.items() if count == 1][:256]:
-        mark = f"comm {pointer} [nranks=".encode()
-        at = data.find(mark, 0, _SIZE_WITHIN)
-        digits = re.match(rb"(\d{1,9})\] ", data[at + len(mark) : at + len(mark) + 12]) if at >= 0 else None
-        if digits:
-            found[pointer] = int(digits[1])
-    return found
-
-
-def _facts(
-    summed: pl.DataFrame, sizes: Mapping[str, int], numbers: np.ndarray, first_line: int, source: int
-) -> pl.DataFrame:
+def _facts(summed: pl.DataFrame, numbers: np.ndarray, first_line: int, source: int) -> pl.DataFrame:
     def number(name: str) -> pl.Series:
-        at = summed[name].to_numpy().astype(np.int64)
+        at = summed[name].to_numpy()
         return pl.Series(name, numbers[at] if len(numbers) else at + first_line, dtype=pl.Int64)
 
-    return summed.select(
+    return summed.with_columns(
+        pl.col("last_op").str.to_integer(base=16, strict=False),
         source=pl.lit(source, pl.Int64),
         line_no=number("first"),
-        host=pl.col("process").str.extract(_PROCESS, 1),
-        pid=pl.col("process").str.extract(_PROCESS, 2).cast(pl.Int64),
-        comm="comm",
-        op=pl.col("op").str.strip_suffix(":"),
-        datatype=pl.col("datatype").cast(pl.Int64),
-        count=pl.col("count").cast(pl.Int64),
-        redop=pl.col("redop").cast(pl.Int64),
-        root=pl.col("root").cast(pl.Int64),
-        nranks=pl.col("comm").replace_strict(sizes, default=None, return_dtype=pl.Int64),
-        lines=pl.col("lines").cast(pl.Int64),
-        last_op=pl.col("last_op").str.extract(r"^([0-9a-f]{1,15})$").str.to_integer(base=16, strict=False),
         last_line=number("last"),
     )
 

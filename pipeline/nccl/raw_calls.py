@@ -7,7 +7,7 @@ import re
 import numpy as np
 import polars as pl
 
-from pipeline.nccl import collectives, traffic
+from pipeline.nccl import call_words, collectives, traffic
 from pipeline.nccl.block import Block, Part, block_of
 from pipeline.nccl.info import Info
 from pipeline.nccl.line_reader import clean
@@ -26,7 +26,7 @@ CALLS = pl.Schema(
 `element_count` is as printed (see `traffic`); `reduction` is NULL where none takes place, `root` where there is none.
 """
 
-_CALL = rf"^{collectives.CALL}(?: stream (?P<stream>[!-~]+))?"
+_CALL = rf"^{call_words.CALL}(?: stream (?P<stream>[!-~]+))?"
 _CALL_TEXT = re.compile(_CALL)
 
 

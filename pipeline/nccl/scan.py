@@ -18,15 +18,18 @@ from pipeline.nccl.raw_calls import raw_calls
 _HEAD_BYTES = 1 << 16
 
 
+Scanned = tuple[Facts, pl.DataFrame | None]
+
+
 @dataclass(frozen=True)
 class Scan:
-    """Blocks to scan in whatever process. `calls_of` are the files of which every call is wanted, by number."""
+    """Blocks to scan in whatever thread. `calls_of` are the files of which every call is wanted, by number."""
 
     parts: Sequence[Part]
     calls_of: Mapping[int, str]
 
 
-def scan_task(task: Scan) -> tuple[Facts, pl.DataFrame | None]:
+def scan_task(task: Scan) -> Scanned:
     """Facts of some blocks; and their calls, as raw_calls.CALLS, where they are wanted."""
     calls = [raw_calls(part, task.calls_of[part.source]) for part in task.parts if part.source in task.calls_of]
     return scan_parts(task.parts), pl.concat(calls) if calls else None
@@ -42,6 +45,8 @@ def scan_parts(parts: Sequence[Part]) -> Facts:
     notes = Notes()
     told = [part for part, is_told in zip(parts, _may_tell(parts), strict=True) if is_told]
     block = block_of([_without_calls(part, notes) if collectives.is_worth_it(part.data) else part for part in told])
+    if not len(block.part):
+        return notes.facts()  # nothing but calls
     has_nccl = block.text.str.contains("CCL", literal=True).to_numpy()  # RCCL's banner, too
     lines = np.flatnonzero(has_nccl)
     info = Info.of(block, lines) if len(lines) >= MIN_LINES else None

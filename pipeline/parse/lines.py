@@ -106,8 +106,11 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
 
 
 def count(data: bytes) -> int:
-    """How many lines end in a block. With numpy, which compares many bytes at a time."""
-    return sum(int(np.count_nonzero(found)) for found in _line_end_masks(data))
+    """How many lines end in a block."""
+    if len(data) < _WINDOW_BYTES:
+        return data.count(b"\n")
+    # In one go, beside other threads.
+    return int((pl.Series(np.frombuffer(data, dtype=np.uint8)) == ord("\n")).sum())
 
 
 def _line_ends(data: bytes) -> np.ndarray:

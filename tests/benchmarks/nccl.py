@@ -1,9 +1,9 @@
 """How fast NCCL output is read, beside `grep -c`: COLL lines, the lines of initialisation, and many small logs.
 
 One core, two workers, compressed, every call written out; and in how much memory. Each figure is of a process of its
-own and those that it starts, so that their memory and processor time are nobody else's; memory is that of the largest.
-Threads of polars are set to one where a rate per core is meant. A rate by processor time holds on a busy machine, too;
-what two workers gain is told by the clock only, which takes two free cores.
+own, so that its memory and processor time are nobody else's. Polars has as many threads as there are workers: one
+where a rate per core is meant. A rate by processor time holds on a busy machine, too; what two workers gain is told by
+the clock only, which takes two free cores.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ from pipeline.read_network import read_network
 begin, cpu = time.perf_counter(), time.process_time()
 with CallsFile(sys.argv[3]) if len(sys.argv) > 3 else contextlib.nullcontext() as calls:
     tables, _ = read_network([sys.argv[1]], workers=int(sys.argv[2]), calls=calls)
-own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
 print(json.dumps({
-    "s": time.perf_counter() - begin, "cpu_s": time.process_time() - cpu + others.ru_utime + others.ru_stime,
-    "rss_mb": max(own.ru_maxrss, others.ru_maxrss) / 1024,
+    "s": time.perf_counter() - begin, "cpu_s": time.process_time() - cpu,
+    "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     "calls": int(tables["nccl_collectives"]["calls"].sum()), "links": int(tables["nccl_links"]["link_channels"].sum()),
 }))
 """
@@ -136,7 +135,7 @@ def nccl_rates(scratch: Path, megabytes: int = BIG_MB) -> pl.DataFrame:
         ("COLL, .zst, 2 workers", packed, 2, None),
         ("COLL, every call to Parquet", plain, 1, scratch / "calls.parquet"),
     ):
-        told = measure(path, workers=workers, threads=1, calls=calls)
+        told = measure(path, workers=workers, threads=workers, calls=calls)
         if told["calls"] != counted:
             raise AssertionError(f"{name}: {told['calls']:,} calls read of {counted:,}")
         alone_s.setdefault(path, told["s"])

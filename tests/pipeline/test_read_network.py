@@ -1,21 +1,20 @@
-"""One process or several: the same tables of whatever logs, in whatever state they are."""
+"""One thread or several: the same tables of whatever logs, in whatever state they are."""
 
 from __future__ import annotations
 
 import gzip
 import random
-from collections.abc import Callable
+import threading
 from pathlib import Path
 
 import polars as pl
 import pytest
 import zstandard
 
-from pipeline import read_nccl, read_network, tape, workers
+from pipeline import read_nccl, read_network, tape
 from pipeline.calls_file import CallsFile
-from pipeline.errors import WorkerError
 from pipeline.nccl.block import Part
-from pipeline.nccl.scan import Scan, scan_task
+from pipeline.nccl.scan import Scan, Scanned, scan_task
 from tests.benchmarks.nccl import coll_block
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
@@ -25,28 +24,18 @@ Tables = dict[str, pl.DataFrame]
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Small blocks, and other processes however little there is to read; counts what each of those was given."""
-    counts: list[int] = []
-    enter, give = workers.Workers.__enter__, workers._Worker.give
+def scanned_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Small blocks; the thread in which each was scanned."""
+    names: list[str] = []
 
-    def entered(pool: workers.Workers[object, object]) -> workers.Workers[object, object]:
-        enter(pool)
-        while not all(worker.is_ready for worker in pool._workers):
-            pool._take(timeout_s=None)
-        counts[:] = [0] * len(pool._workers)
-        return pool
+    def told(task: Scan) -> Scanned:
+        names.append(threading.current_thread().name)
+        return scan_task(task)
 
-    def counted(worker: workers._Worker, task: object, place: workers._Place) -> None:
-        counts[0] += 1
-        give(worker, task, place)
-
-    monkeypatch.setattr(workers.Workers, "__enter__", entered)
-    monkeypatch.setattr(workers._Worker, "give", counted)
-    monkeypatch.setattr(read_network, "_SHARED_BYTES", 0)
+    monkeypatch.setattr(read_network, "scan_task", told)
     monkeypatch.setattr(read_nccl, "_SCAN_BYTES", 20_000)
     monkeypatch.setattr(tape, "CHUNK_BYTES", 30_000)
-    return counts
+    return names
 
 
 def job(seed: int, **how: object) -> bytes:
@@ -88,60 +77,46 @@ def read(place: Path, count: int, calls: Path | None = None) -> tuple[Tables, li
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_tables_are_the_same_whoever_reads(tmp_path: Path, given: list[int], seed: int) -> None:
+def test_the_tables_are_the_same_whoever_reads(tmp_path: Path, scanned_in: list[str], seed: int) -> None:
     write_logs(tmp_path, seed)
     alone, errors = read(tmp_path, 1)
     assert alone["nccl_collectives"]["calls"].sum() > 2_000
     assert alone["nccl_hangs"].height > 0
     assert len(errors) == 1
     assert "nccl.node-5.6.zst" in errors[0]
+    assert set(scanned_in) == {threading.main_thread().name}
     for count in (2, 3):
+        scanned_in.clear()
         shared, same_errors = read(tmp_path, count)
-        assert len(given) == count - 1
-        assert sum(given) >= 2 * len(given)  # that many before any has answered
+        assert 2 <= len(set(scanned_in)) <= count
         assert same_errors == errors
         for name, frame in alone.items():
             assert shared[name].sort(pl.all()).equals(frame.sort(pl.all())), name
 
 
-def test_calls_are_written_in_order_whoever_reads(tmp_path: Path, given: list[int]) -> None:
+def test_calls_are_written_in_order_whoever_reads(tmp_path: Path, scanned_in: list[str]) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     (logs / "nccl.node-0.1").write_bytes(coll_block(300_000, 5))
     (logs / "nccl.node-1.2").write_bytes(coll_block(300_000, 6))
     read(logs, 1, tmp_path / "one.parquet")
     read(logs, 3, tmp_path / "three.parquet")
-    assert sum(given) >= 4
+    assert len(set(scanned_in)) >= 2
     alone = pl.read_parquet(tmp_path / "one.parquet")
     assert alone.height > 3_000
     assert pl.read_parquet(tmp_path / "three.parquet").equals(alone)
 
 
-def test_little_is_read_by_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_in_another_thread_fails_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_task: Scan) -> Scanned:
+        if threading.current_thread() is threading.main_thread():
+            return scan_task(Scan([], {}))
+        raise MemoryError("no room for a block")
+
+    monkeypatch.setattr(read_network, "scan_task", fails)
     (tmp_path / "nccl.node-0.1").write_bytes(coll_block(20_000))
-    monkeypatch.setattr(workers._Worker, "start", _never)
-    tables, _ = read(tmp_path, 8)
-    assert tables["nccl_collectives"]["calls"].sum() > 100
-    monkeypatch.setattr(read_network, "_SHARED_BYTES", 20_000)
-    with pytest.raises(AssertionError, match="started"):
+    with pytest.raises(MemoryError, match="no room"):
         read(tmp_path, 2)
-
-
-def test_a_worker_that_dies_ends_the_reading(tmp_path: Path, given: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    write_logs(tmp_path, 4)
-    give: Callable[..., None] = workers._Worker.give
-
-    def killed(worker: workers._Worker, task: object, place: workers._Place) -> None:
-        give(worker, task, place)
-        worker.process.kill()
-
-    monkeypatch.setattr(workers._Worker, "give", killed)
-    with pytest.raises(WorkerError, match="SIGKILL"):
-        read(tmp_path, 2)
-
-
-def _never(*_: object) -> None:
-    raise AssertionError("a process was started")
 
 
 def test_a_scan_tells_the_calls_of_the_files_that_are_asked_for() -> None:
