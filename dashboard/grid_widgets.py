@@ -16,11 +16,14 @@ from dashboard.theme import MFU_SCALE, MFU_SCALE_TOP
 from dashboard.widgets import link, rich, run_url
 
 
-def keep_cells_readable(grid: Grid) -> None:
-    """Lets a wide grid scroll sideways rather than squeeze its cells, and keeps a narrow one from stretching them."""
-    narrow, wide = (left_margin(grid.models) + width * len(grid.scales) for width in (MIN_CELL_WIDTH, MAX_CELL_WIDTH))
-    charts = ".st-key-heat,.st-key-memory"
-    st.html(f"<style>{charts}{{min-width:{narrow}px;max-width:{wide}px}}</style>")
+def keep_cells_readable(grid: Grid, *charts: str, narrowest: int = MIN_CELL_WIDTH) -> None:
+    """Lets a wide grid scroll sideways rather than squeeze its cells, and keeps a narrow one from stretching them.
+
+    `charts` are the keys of the figures that share the grid's columns, `narrowest` the least width of a cell in pixels.
+    """
+    narrow, wide = (left_margin(grid.models) + width * len(grid.scales) for width in (narrowest, MAX_CELL_WIDTH))
+    chosen = ",".join(f".st-key-{key}" for key in charts)
+    st.html(f"<style>{chosen}{{min-width:{narrow}px;max-width:{wide}px}}</style>")
 
 
 def legend(cells: pl.DataFrame, metric: Metric, *, estimated: str = "") -> None:
@@ -62,8 +65,23 @@ def _bar(row: RankedRow) -> str:
 
 def items(lines: Sequence[tuple[str, str, str | None]]) -> None:
     """A list of (text, value, address or None), one line each."""
+    st.html(_list(lines))
+
+
+def _list(lines: Sequence[tuple[str, str, str | None]]) -> str:
     entries = "".join(
         f"<li><span>{link(text, url) if url else rich(text)}</span><span>{rich(value)}</span></li>"
         for text, value, url in lines
     )
-    st.html(f'<ul class="ss-list">{entries}</ul>')
+    return f'<ul class="ss-list">{entries}</ul>'
+
+
+def folded(
+    title: str, qualifier: str, lines: Sequence[tuple[str, str, str | None]], remark: str, *, is_open: bool
+) -> None:
+    """A list as of `items` with a remark below, behind its heading; a click or Enter on that opens it."""
+    st.html(
+        f'<details class="ss-fold"{" open" if is_open else ""}>'
+        f'<summary><h3 class="ss-section">{rich(title)} <span>{rich(qualifier)}</span></h3></summary>'
+        f'{_list(lines)}<p class="ss-note">{rich(remark)}</p></details>'
+    )

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import labels, url_state
+from dashboard import labels, url_state, widgets
 
 _ALL = "*"
 
@@ -18,6 +18,13 @@ _ALL = "*"
 def regions() -> tuple[DeltaGenerator, DeltaGenerator]:
     """Places of the head and of the controls below it: what the head says depends on what the controls chose."""
     return st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+
+
+def nothing(title: str, answer: str, ways: Sequence[str] = ()) -> None:
+    """A page of which the store holds nothing: what is missing, and the ways to get it."""
+    widgets.head(title, answer)
+    for text in ways:
+        widgets.note(text)
 
 
 def origin(offered: Sequence[str], *wanted: str | None) -> str:

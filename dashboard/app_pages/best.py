@@ -126,7 +126,7 @@ def _draw_grid(
     values = {key: value for key, pick in picks.items() if (value := pick.value(metric.column)) is not None}
     figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, selected=selected, estimates=values)
     with st.container(key="grid", gap="xsmall"):
-        grid_widgets.keep_cells_readable(Grid.of(grid))
+        grid_widgets.keep_cells_readable(Grid.of(grid), "heat", "memory")
         widgets.chart(figure, key="heat", alt=words.grid_alt(grid, metric), on_select=_pick)
         _draw_below(grid, metric, view, words.estimated(grid, values))
 

@@ -44,7 +44,7 @@ def _page(view: View) -> None:
     con = view.store.con
     found = queries.origins().run(con)
     if found.is_empty():
-        widgets.head(TITLE, words.NOTHING)
+        page_head.nothing(TITLE, words.NOTHING)
         return
     origins = offered_origins(found["origin"].to_list())
     origin = page_head.origin(origins, view.filters.origin, view.chosen.origin if view.chosen else None)

@@ -44,7 +44,8 @@ def _page(view: View) -> None:
         widgets.head(TITLE, words.answer(dots, origin), words.LEGEND if dots else "", origins=origins)
     if not dots:
         return
-    widgets.chart(chart.draw(dots, view.tokens), key="frontier", alt=words.alt(dots))
+    with st.container(key="wide_frontier"):
+        widgets.chart(chart.draw(dots, view.tokens), key="frontier", alt=words.alt(dots))
     with_figure = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null())).height
     drawn = sum(dot.kind != "own" for dot in dots)
     widgets.note(words.left_out(published.height - with_figure, with_figure - drawn))

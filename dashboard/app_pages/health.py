@@ -24,6 +24,9 @@ def _page(view: View) -> None:
     con = view.store.con
     summary = queries.summary().run(con).row(0, named=True)
     widgets.head(TITLE, words.answer(summary), _store_line(view, summary))
+    with st.container(horizontal=True):
+        shell.share_popover()
+        widgets.sql_popover({"Files": queries.files(), "Rejects": queries.reject_reasons()})
     _draw_files(view)
     _draw_rejects(view)
     left, middle, right = st.columns(3, gap="large")
@@ -33,9 +36,6 @@ def _page(view: View) -> None:
         _draw_parsers(view)
     with right, st.container(gap="xsmall"):
         _draw_store(view)
-    with st.container(horizontal=True):
-        widgets.sql_popover({"Files": queries.files(), "Rejects": queries.reject_reasons()})
-        shell.share_popover()
 
 
 def _store_line(view: View, summary: dict[str, object]) -> str:
@@ -112,9 +112,11 @@ def _draw_parsers(view: View) -> None:
 def _draw_store(view: View) -> None:
     widgets.section("Store", "rows per table")
     counts = queries.row_counts().run(view.store.con)
+    filled = counts.filter(pl.col("rows") > 0)
     widgets.rows(
-        [(widgets.rich(row["table_name"]), labels.number(row["rows"])) for row in counts.iter_rows(named=True)]
+        [(widgets.rich(row["table_name"]), labels.number(row["rows"])) for row in filled.iter_rows(named=True)]
     )
+    widgets.note(words.empty_tables(counts.filter(pl.col("rows") == 0)["table_name"].to_list()))
     kept = store_versions.versions(view.store.path.parent.parent)
     widgets.note(words.versions([(one.version, one.bytes, one.is_current) for one in kept]))
     widgets.note(str(view.store.path))

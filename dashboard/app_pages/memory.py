@@ -43,9 +43,7 @@ def _page(view: View) -> None:
     con = view.store.con
     found = queries.origins().run(con)
     if found.is_empty():
-        widgets.head(TITLE, words.NOTHING)
-        for text in words.HOW_TO_GET:
-            widgets.note(text)
+        page_head.nothing(TITLE, words.NOTHING, words.HOW_TO_GET)
         return
     origins = offered_origins(found["origin"].to_list())
     origin = page_head.origin(origins, view.filters.origin)
@@ -103,7 +101,7 @@ def _run(rows: list[dict[str, Any]], names: list[str]) -> str | None:
 
 def _draw_peaks(view: View, peaks: pl.DataFrame, names: list[str], picked: str | None) -> None:
     drawn = peaks.head(_PEAKS_SHOWN)
-    widgets.section("Peak by run", "runs out of memory first, then the fullest; click one")
+    widgets.section("Peak by run", "out of memory first, then the fullest; ◇ = estimated; click one")
     hovers = [words.peak_hover(row, name) for row, name in zip(drawn.iter_rows(named=True), names, strict=False)]
     widgets.chart(
         charts.draw_peaks(drawn, names[: drawn.height], hovers, view.tokens, picked),
@@ -136,7 +134,7 @@ def _draw_run(view: View, row: dict[str, Any]) -> None:
 
 
 def _draw_fragmentation(view: View, spread: pl.DataFrame) -> None:
-    widgets.section("Fragmentation", "median and 10 to 90 %, completed runs")
+    widgets.section("Fragmentation", "median and 10 to 90 %, completed runs; ◇ = allowed for in estimates")
     if spread.is_empty():
         widgets.note(words.NO_FRAGMENTATION)
         return

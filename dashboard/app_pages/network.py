@@ -39,9 +39,7 @@ def _page(view: View) -> None:
     con = view.store.con
     found = queries.origins().run(con)
     if found.is_empty():
-        widgets.head(TITLE, words.NOTHING)
-        for text in words.HOW_TO_GET:
-            widgets.note(text)
+        page_head.nothing(TITLE, words.NOTHING, words.HOW_TO_GET)
         return
     origins = offered_origins(found["origin"].to_list())
     origin = page_head.origin(origins, view.filters.origin)
@@ -72,11 +70,11 @@ def _page(view: View) -> None:
         left, right = st.columns([0.52, 0.48], gap="large")
     with left, st.container(gap="small"):
         _draw_findings(findings)
+        _draw_init(view, inits)
     with right, st.container(gap="xsmall"):
         _draw_bandwidth(view, scope, op)
-        _draw_init(view, inits)
-    _draw_topology(view, scope)
     _draw_hangs(view, hangs)
+    _draw_topology(view, scope)
     _draw_tables(view, scope, rows)
 
 
@@ -94,20 +92,19 @@ def _operation(view: View, scope: Scope) -> str | None:
 
 
 def _draw_findings(findings: list[Finding]) -> None:
-    widgets.section("Findings", "the costly ones first; each names the first line that shows it")
+    widgets.section("Findings", "the costly ones first; each opens on its lines and what to do" if findings else "")
     if not findings:
         widgets.note(words.NO_FINDING)
-    for finding in findings:
-        title, files = words.rule_title(finding)
-        with st.container(gap=None):
-            st.html(f'<h3 class="ss-section">{widgets.rich(title)} <span>{widgets.rich(files)}</span></h3>')
-            grid_widgets.items([
+    with st.container(gap=None):
+        for finding in findings:
+            lines = [
                 (row["evidence"], words.place(row), widgets.run_url(row["run_id"]) if row["run_id"] else None)
                 for row in finding.rows[:_EVIDENCE_SHOWN]
-            ])  # fmt: skip
+            ]
             more = len(finding.rows) - _EVIDENCE_SHOWN
             rest = f"{labels.number(more)} more in the table below. " if more > 0 else ""
-            widgets.note(f"{rest}{words.advice(finding)}")
+            remark = f"{rest}{words.advice(finding)}"
+            grid_widgets.folded(*words.rule_title(finding), lines, remark, is_open=finding is findings[0])
 
 
 def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:
@@ -211,8 +208,9 @@ def _draw_hang(view: View, hang: dict[str, Any]) -> None:
 
 def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
     con = view.store.con
-    widgets.section("Versions, transports and channels", "one row per file with NCCL debug output")
     files = queries.files(scope).run(con)
+    debug_files = f"{labels.count(files.height, 'file')} with NCCL debug output"
+    widgets.section("Versions, transports and channels", debug_files if files.height else "")
     if files.is_empty():
         widgets.note("No file here holds NCCL debug output. Set NCCL_DEBUG=INFO in the job.")
     else:

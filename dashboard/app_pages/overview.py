@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import cells, grid_widgets, labels, predicted, shell, widgets
 from dashboard.charts import heatmap
+from dashboard.charts.grid import Grid
 from dashboard.filters import Filters, to_query
 from dashboard.metrics import METRICS, Metric
 from dashboard.queries import cells as cell_queries
@@ -24,6 +25,7 @@ from dashboard.words import overview as words
 
 TITLE = "Overview"
 _GRIDS_LISTED = 4
+_NARROWEST_CELL = 84  # px: one line, a value or the word of an empty cell
 _TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per_gpu", "runs_completed", "runs_tried")
 
 
@@ -69,7 +71,9 @@ def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     widgets.section(f"Best {words.in_sentence(metric.label)} by model and nodes", words.slice_words(chosen))
     hovers = [cell_words.hover(row, metric) for row in grid.iter_rows(named=True)]
     figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False)
-    widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
+    with st.container(key="grid"):
+        grid_widgets.keep_cells_readable(Grid.of(grid), "overview_heat", narrowest=_NARROWEST_CELL)
+        widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
     grid_widgets.legend(grid, metric)
     widgets.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
 

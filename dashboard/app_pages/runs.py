@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 import streamlit as st
 
-from dashboard import filter_panel, shell, url_state, widgets
+from dashboard import filter_panel, page_head, shell, url_state, widgets
 from dashboard.filters import UNKNOWN, Filters
 from dashboard.marks import CELL_STATE, STATUS
 from dashboard.queries import runs as queries
@@ -46,7 +46,8 @@ _TABLE = (
 def _page(view: View) -> None:
     con = view.store.con
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    base = Search(facets=_default_origins(con), filters=view.filters)
+    offered = offered_origins([str(value) for value in queries.facet(Search(), "origin").run(con)["value"]])
+    base = Search(facets=_default_origin(offered, view.filters.origin), filters=view.filters)
     with controls:
         text = st.text_input(
             "Search", key="q", type="search", bind="query-params", width=300, on_change=_first_page,
@@ -74,7 +75,9 @@ def _page(view: View) -> None:
         answer = words.answer(matching, everything, is_narrowed=is_narrowed)
         duplicates = int(queries.duplicates().run(con).item())
         meta = words.page_line(offset=offset, shown=rows.height, runs=matching["runs"], duplicates=duplicates)
-        widgets.head(TITLE, answer, meta, origins=matching["origins"] or ())
+        shown = matching["origins"] or ()
+        links = [(f"{name} results", f"?origins={name}") for name in offered if name not in shown]
+        widgets.head(TITLE, answer, meta, origins=shown, links=links)
         shell.say_ignored(view)
     if rows.height:
         _draw_table(rows)
@@ -86,11 +89,9 @@ def _page(view: View) -> None:
     widgets.note(words.HIDES)
 
 
-def _default_origins(con: duckdb.DuckDBPyConnection) -> dict[str, list[object]]:
-    """Simulated runs stay out once there are measured ones, until somebody asks for them."""
-    found = [str(value) for value in queries.facet(Search(), "origin").run(con)["value"]]
-    offered = offered_origins(found)
-    return {"origin": list(offered)} if len(offered) < len(found) else {}
+def _default_origin(offered: list[str], wanted: str | None) -> dict[str, list[object]]:
+    """Own runs first, and the others a click away, as on every page; the filters add origins to each other."""
+    return {"origin": [page_head.origin(offered, wanted)]} if offered else {}
 
 
 def _chosen_facets() -> dict[str, list[object]]:

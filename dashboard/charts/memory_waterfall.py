@@ -90,7 +90,7 @@ def draw_peaks(
         hoverdistance=-1,
         clickmode="event+select",
         margin={"t": 4, "b": _AXIS},
-        xaxis={"range": [0, top], "title": {"text": "GiB; track = card, ◇ = estimate of allocated"}, "showgrid": True},
+        xaxis={"range": [0, top], "title": {"text": "GiB allocated; track = card"}, "showgrid": True},
         yaxis=_rows([_shortened(name) for name in names], tokens),
     )
     return figure
@@ -121,7 +121,7 @@ def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequenc
         margin={"t": 4, "b": _AXIS},
         xaxis={
             "range": [min(0.0, *(100 * share for share in rows["eps_frag_low"])) * 1.1, top * 1.08],
-            "title": {"text": "Reserved beyond allocated, %; ◇ = allowed for in estimates"},
+            "title": {"text": "Reserved beyond allocated, %"},
             "showgrid": True,
         },
         yaxis=_rows([_shortened(name) for name in names], tokens),

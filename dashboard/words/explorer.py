@@ -89,11 +89,27 @@ def answer(setup: Setup, request: Request, found: Found, measured: pl.DataFrame)
     likely = likely_mfu(found.layouts, found.ranked_by)[0]
     ends = (best["est_mfu_lo"], best["est_mfu_hi"])
     interval = f" ({between(ends)} in 80{NBSP}% of comparable runs)" if None not in ends else ""
+    expected = f"{ABOUT}{percent(likely)} MFU"
+    same = _of_this_question(setup, request, measured)
+    if same.height and same["mfu"][0] > likely:
+        return _measured_is_faster(setup, same, layout(best), f"{expected}{interval}")
     first = (
         f"On {count(setup.nodes, 'node')}, {setup.model} should train fastest with **{_unbroken(layout(best))}: "
-        f"{ABOUT}{percent(likely)} MFU**{interval}."
+        f"{expected}**{interval}."
     )
-    return f"{first} {_measured(setup, request, measured)}"
+    return f"{first} {_measured(measured, same)}"
+
+
+def _measured_is_faster(setup: Setup, same: pl.DataFrame, pick: str, expected: str) -> str:
+    """A run beats all that the estimate expects: then that run is the answer, and the estimate the second opinion."""
+    top = same.row(0, named=True)
+    most_of = "it, too" if pick == top["layout"] else _unbroken(pick)
+    among = "the only" if same.height == 1 else f"the best of {number(same.height)}"
+    return (
+        f"On {count(setup.nodes, 'node')}, {setup.model} trained fastest with **{_top_layout(top)}: "
+        f"{percent(top['mfu'])} MFU**, {among} {top['origin']} run{'' if same.height == 1 else 's'}. "
+        f"The estimate expects most of {most_of}: {expected}."
+    )
 
 
 def between(ends: Sequence[float]) -> str:
@@ -109,17 +125,25 @@ def _why(found: Found) -> str:
     return next(iter(found.pruned), "there is nothing to try")
 
 
-def _measured(setup: Setup, request: Request, runs: pl.DataFrame) -> str:
-    if runs.is_empty():
-        return "No run of it on this accelerator is in the store."
-    same = runs.filter(
+def _of_this_question(setup: Setup, request: Request, runs: pl.DataFrame) -> pl.DataFrame:
+    """The runs with these nodes, sequence and batch of which the MFU is known, best first."""
+    return runs.filter(
         pl.col("num_gpus") == request.num_gpus, pl.col("seq_len") == setup.seq_len,
         pl.col("gbs_tokens") == setup.gbs_tokens, pl.col("mfu").is_not_null(),
-    )  # fmt: skip
+    ).sort("mfu", descending=True, maintain_order=True)  # fmt: skip
+
+
+def _top_layout(run: Row) -> str:
+    return _unbroken(run["layout"] or "an unknown layout")
+
+
+def _measured(runs: pl.DataFrame, same: pl.DataFrame) -> str:
+    if runs.is_empty():
+        return "No run of it on this accelerator is in the store."
     if same.is_empty():
         return f"None of its {count(runs.height, 'run')} in the store had these nodes, sequence and batch."
-    top = same.sort("mfu", descending=True).row(0, named=True)
-    reached = f"{percent(top['mfu'])} with {_unbroken(top['layout'] or 'an unknown layout')}"
+    top = same.row(0, named=True)
+    reached = f"{percent(top['mfu'])} with {_top_layout(top)}"
     if same.height == 1:
         return f"The one {same['origin'][0]} run reached {reached}."
     return f"The best of {number(same.height)} {same['origin'][0]} runs reached {reached}."

@@ -80,6 +80,15 @@ def parser_note(row: Row) -> str:
     return f" · version {number(row['newest_version'])} exists, so the next ingest reads them again"
 
 
+def empty_tables(names: Sequence[str]) -> str:
+    """The tables that hold nothing, in one line rather than a row each.
+
+    >>> empty_tables(["nccl_bench", "rejects"]), empty_tables([])
+    ('Without rows: nccl_bench, rejects.', 'Every table has rows.')
+    """
+    return f"Without rows: {', '.join(names)}." if names else "Every table has rows."
+
+
 def versions(kept: Sequence[tuple[int, int, bool]]) -> str:
     """The published files on disk: version, bytes and which one counts.
 

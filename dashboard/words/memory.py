@@ -107,7 +107,7 @@ def _needs(verdict: str, runs: int) -> str:
         "recompute": f"need{s} recompute",
         "micro_batch": f"need{s} a smaller micro-batch",
         "sharding": f"need{s} sharding",
-    }.get(verdict, "without a figure")
+    }.get(verdict, f"tell{s} no sizes")
 
 
 def _held(spread: pl.DataFrame) -> str:

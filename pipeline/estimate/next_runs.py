@@ -135,7 +135,7 @@ def next_runs(
     told = ranked.with_columns(
         why=pl.Series([_why(row, best, done, basis) for row in ranked.iter_rows(named=True)], dtype=pl.String)
     )
-    return NextRuns(told, best, done.height, excluded, basis, startup)
+    return NextRuns(told, best, sound.height, excluded, basis, startup)
 
 
 def _estimated(request: Request, runs: pl.DataFrame) -> pl.DataFrame:

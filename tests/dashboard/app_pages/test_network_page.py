@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,12 @@ def test_a_finding_has_its_line_its_run_its_remedy_and_its_source(home: Path, mo
     assert "run?run=rb" in text
     assert "Unset NCCL_IB_DISABLE" in text
     assert "src/transport/net_ib.cc" in text
+
+
+def test_only_the_costliest_finding_is_unfolded(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = bare_text(open_page(home, monkeypatch, "network"))
+    first, second = re.findall(r'<details class="ss-fold"( open|)><summary>.*?</summary>(?:.*?)</details>', text)
+    assert (first, second) == (" open", "")
 
 
 def test_a_hang_shows_suspect_reason_and_ranks_and_is_escaped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

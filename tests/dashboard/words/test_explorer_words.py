@@ -33,6 +33,18 @@ def test_the_answer_names_the_fastest_layout_and_what_was_reached() -> None:
     assert text.endswith("The best of 2 measured runs reached 41.0 % with DP16 TP1 PP1.")
 
 
+def test_a_run_that_beats_every_estimate_is_the_answer() -> None:
+    best = FOUND.layouts.row(0, named=True)
+    fast = RUN | {"mfu": 0.66}
+    text = plain(words.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, fast, RUN])))
+    assert text.startswith(
+        "On 2 nodes, Llama 3 8B trained fastest with **DP16 TP1 PP1: 66.0 % MFU**, the best of 3 measured runs. "
+        f"The estimate expects most of {words.layout(best)}: ~"
+    )
+    same = plain(words.answer(SETUP, REQUEST, FOUND, pl.DataFrame([fast | {"layout": words.layout(best)}])))
+    assert ", the only measured run. The estimate expects most of it, too: ~" in same
+
+
 def test_runs_of_other_questions_are_counted_and_not_quoted() -> None:
     runs = pl.DataFrame([RUN | {"num_gpus": 64}])
     assert "None of its 1 run in the store had these nodes" in words.answer(SETUP, REQUEST, FOUND, runs)
