@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import polars as pl
 import streamlit as st
 
-from dashboard import labels, url_state, widgets
+from dashboard import addresses, labels, tables, url_state, widgets
 from dashboard.explorer import Setup, found_for
 from dashboard.queries import explorer as queries
 from dashboard.queries.query import Query
@@ -69,7 +69,7 @@ def draw_next(store: Store, request: Request, cell: Query, *, on_select: Callabl
     widgets.note(words.next_answer(proposed, rows))
     if rows.height:
         shown = [name for name in _NEXT if rows[name].count()]
-        widgets.picking_table(rows, shown, key="next_runs", on_select=on_select, wide=("why",))
+        tables.picking_table(rows, shown, key="next_runs", on_select=on_select, wide=("why",))
     widgets.note(words.next_notes(proposed))
     return rows
 
@@ -117,7 +117,7 @@ def _rule(advice: Advice, book: Book, scores: pl.DataFrame | None, here: Mapping
     state, symbol, followed = words.followed(advice)
     record = widgets.rich(words.record(advice, chance, here.get(advice.rule.id)))
     runs = "".join(
-        f"<p>{widgets.rich(name)}: {', '.join(widgets.link(run, widgets.run_url(run)) for run in ids[:RUNS])}"
+        f"<p>{widgets.rich(name)}: {', '.join(widgets.link(run, addresses.run_url(run)) for run in ids[:RUNS])}"
         f"{f' and {len(ids) - RUNS} more' if len(ids) > RUNS else ''}</p>"
         for name, ids in (("Runs for it", advice.runs_for), ("Runs against it", advice.runs_against))
         if ids
@@ -133,4 +133,4 @@ def _rule(advice: Advice, book: Book, scores: pl.DataFrame | None, here: Mapping
 def _draw_scoreboard(scores: pl.DataFrame) -> None:
     tested = scores.filter(pl.col("tested") > 0).sort("hit_rate", "tested", descending=True)
     title = f"How every rule did on this store's cells, {labels.count(tested.height, 'rule')} tested"
-    widgets.table_twin(title, tested, _SCORES, csv=scores.drop("runs_for", "runs_against"), csv_name="rule_scores")
+    tables.table_twin(title, tested, _SCORES, csv=scores.drop("runs_for", "runs_against"), csv_name="rule_scores")

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import polars as pl
 import streamlit as st
 
+from dashboard.addresses import run_url
 from dashboard.charts.grid import MAX_CELL_WIDTH, MIN_CELL_WIDTH, Grid, left_margin
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.ranking import RankedRow
 from dashboard.theme import MFU_SCALE, MFU_SCALE_TOP
-from dashboard.widgets import link, rich, run_url
+from dashboard.widgets import rich
 
 
 def keep_cells_readable(grid: Grid, *charts: str, narrowest: int = MIN_CELL_WIDTH) -> None:
@@ -61,27 +62,3 @@ def _bar(row: RankedRow) -> str:
     run = f'<a href="{html.escape(run_url(row.run_id))}" target="_self">{html.escape(row.layout)}</a>'
     figures = f"<span>{html.escape(row.value)} <small>{html.escape(row.gap)}</small></span>"
     return f'<li class="{classes}"><div>{run}{tie}{figures}</div><i style="width:{row.share * 100:.1f}%"></i></li>'
-
-
-def items(lines: Sequence[tuple[str, str, str | None]]) -> None:
-    """A list of (text, value, address or None), one line each."""
-    st.html(_list(lines))
-
-
-def _list(lines: Sequence[tuple[str, str, str | None]]) -> str:
-    entries = "".join(
-        f"<li><span>{link(text, url) if url else rich(text)}</span><span>{rich(value)}</span></li>"
-        for text, value, url in lines
-    )
-    return f'<ul class="ss-list">{entries}</ul>'
-
-
-def folded(
-    title: str, qualifier: str, lines: Sequence[tuple[str, str, str | None]], remark: str, *, is_open: bool
-) -> None:
-    """A list as of `items` with a remark below, behind its heading; a click or Enter on that opens it."""
-    st.html(
-        f'<details class="ss-fold"{" open" if is_open else ""}>'
-        f'<summary><h3 class="ss-section">{rich(title)} <span>{rich(qualifier)}</span></h3></summary>'
-        f'{_list(lines)}<p class="ss-note">{rich(remark)}</p></details>'
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import streamlit as st
 
-from dashboard import grid_widgets, labels, widgets
+from dashboard import addresses, labels, lists, tables, widgets
 from dashboard.queries import hang as hang_queries
 from dashboard.queries import run_network as queries
 from dashboard.words import run_network as words
@@ -31,23 +31,23 @@ def draw(con: duckdb.DuckDBPyConnection, run_id: str) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         if files.height:
-            widgets.facts(words.facts(files, comms, calls))
+            lists.facts(words.facts(files, comms, calls))
     with right, st.container(gap="xsmall"):
         found = [
-            (*words.hang_line(row), widgets.hang_url(row["source_path"], row["line_no"]))
+            (*words.hang_line(row), addresses.hang_url(row["source_path"], row["line_no"]))
             for row in hangs.head(_HANGS_SHOWN).iter_rows(named=True)
         ]
         if found or findings.height:
-            grid_widgets.items([*found, *((*line, "network") for line in words.finding_lines(findings))])
+            lists.items([*found, *((*line, "network") for line in words.finding_lines(findings))])
         if more := words.more_findings(findings):
             widgets.note(more)
-    tables = [
+    told = [
         ("communicators", comms, _COMMUNICATORS), ("collectives", calls, _COLLECTIVES),
         ("warnings", warnings, _WARNINGS),
     ]  # fmt: skip
-    shown = [(name, frame, columns) for name, frame, columns in tables if frame.height]
+    shown = [(name, frame, columns) for name, frame, columns in told if frame.height]
     if shown:
         named = ", ".join(f"{labels.count(frame.height, 'row')} of {name}" for name, frame, _ in shown)
         with st.expander(f"NCCL in tables · {named}"):
             for _, frame, columns in shown:
-                widgets.table(frame, [name for name in columns if frame[name].count()])
+                tables.table(frame, [name for name in columns if frame[name].count()])

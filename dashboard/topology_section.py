@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import streamlit as st
 
-from dashboard import labels, network, topology, url_state, widgets
+from dashboard import labels, network, tables, topology, url_state, widgets
 from dashboard.charts import topology as charts
 from dashboard.queries import topology as queries
 from dashboard.theme import Theme
@@ -59,7 +59,7 @@ def draw(con: duckdb.DuckDBPyConnection, tokens: Theme, offered: Sequence[dict[s
         _draw_traffic(con, at[0])
     if links.height:
         title = f"Links as a table, {labels.count(links.height, 'row')}"
-        widgets.table_twin(title, links.head(_MOST_ROWS), _LINKS, csv=links, csv_name="nccl_links")
+        tables.table_twin(title, links.head(_MOST_ROWS), _LINKS, csv=links, csv_name="nccl_links")
 
 
 def _draw_traffic(con: duckdb.DuckDBPyConnection, source_path: str) -> None:
@@ -75,12 +75,12 @@ def _draw_traffic(con: duckdb.DuckDBPyConnection, source_path: str) -> None:
         _sizes(rows, "largest_message_bytes").alias("largest_message"),
         _sizes(rows, "total_bytes").alias("moved"),
     )
-    widgets.table(sized, _TRAFFIC)
+    tables.table(sized, _TRAFFIC)
     between = queries.between_nodes(source_path).run(con)
     if between.height:
         widgets.section("Between nodes", "derived, most first")
-        widgets.table(between.with_columns(_sizes(between, "total_bytes").alias("moved")).head(12), _BETWEEN)
-        widgets.csv_button(between, "nccl_between_nodes")
+        tables.table(between.with_columns(_sizes(between, "total_bytes").alias("moved")).head(12), _BETWEEN)
+        tables.csv_button(between, "nccl_between_nodes")
         widgets.note(words.DERIVED)
 
 

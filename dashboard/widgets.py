@@ -1,4 +1,4 @@
-"""Pieces that every page is built from: head, badges, figures, fact rows, charts, tables, SQL. Thin over streamlit.
+"""Pieces that every page is built from: head, badges, figures, notes, links, charts, SQL. Thin over streamlit.
 
 Sentences come from `words`, with `**bold**` around the fact; everything that reaches HTML is escaped here, because
 names and log lines are other people's text.
@@ -11,21 +11,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
-import duckdb
 import plotly.graph_objects as go
-import polars as pl
 import streamlit as st
 
-from dashboard import labels, theme
-from dashboard.charts.memory import NEAR_LIMIT
+from dashboard import addresses, theme
 from dashboard.queries.query import Query
 from dashboard.theme import Theme
 
 _STYLE = (Path(__file__).parent / "assets" / "style.css").read_text()
-_ROW_HEIGHT = 32  # of tables, in pixels
 _CHART_CONFIG = {"displayModeBar": False, "doubleClick": False}
 
 
@@ -131,52 +125,6 @@ def outside_link(text: str, url: str) -> str:
     return f'<a href="{html.escape(url)}" target="_blank" rel="noopener noreferrer">{rich(text)}</a>'
 
 
-def sql_url(query: Query) -> str:
-    """Address of the SQL page with `query` filled in, its values written out."""
-    return f"sql?{urlencode({'sql': query.runnable()})}"
-
-
-def run_url(run_id: str) -> str:
-    """Address of a run's page, relative so that it works behind any base path."""
-    return f"run?run={run_id}"
-
-
-def hang_url(source_path: str, line_no: int) -> str:
-    """Address of a hang: the line, or the record of a dump, that tells of it."""
-    return f"hang?{urlencode({'at': f'{source_path}:{line_no}'})}"
-
-
-def rows(pairs: Sequence[tuple[str, str]], *, is_quiet_value: bool = False) -> None:
-    """Rows of name and value. Both are HTML: pass them through `rich` or `link`."""
-    left, right = ("", "value quiet") if is_quiet_value else ("quiet", "value")
-    lines = "".join(
-        f'<div><span class="{left}">{name}</span><span class="{right}">{value}</span></div>' for name, value in pairs
-    )
-    st.html(f'<div class="ss-rows">{lines}</div>')
-
-
-def facts(items: Sequence[tuple[str, str, str]]) -> None:
-    """Name, value and a note on each, in two columns."""
-    cells = "".join(
-        f'<div><span class="label">{rich(name)}</span><span class="value">{rich(value)}'
-        + (f'<span class="note">{rich(remark)}</span>' if remark else "")
-        + "</span></div>"
-        for name, value, remark in items
-    )
-    st.html(f'<div class="ss-facts">{cells}</div>')
-
-
-def tracks(items: Sequence[tuple[str, str, float | None]]) -> None:
-    """Name, size and share of a whole as grey bars; above 90 % the size says so. A share of None draws no bar."""
-    lines = []
-    for name, size, share in items:
-        is_near = share is not None and share > NEAR_LIMIT
-        bar = "" if share is None else f'<i style="width:{min(share, 1):.1%}"></i>'
-        text = f"<b>{rich(size)}</b> near limit" if is_near else rich(size)
-        lines.append(f'<div><span>{rich(name)}</span><span class="track">{bar}</span><span>{text}</span></div>')
-    st.html(f'<div class="ss-tracks">{"".join(lines)}</div>')
-
-
 _DASHES = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
 
 
@@ -208,18 +156,6 @@ def problem(text: str) -> None:
     st.html(f'<div class="ss-code ss-problem" role="alert">{html.escape(text, quote=False)}</div>')
 
 
-def definitions(items: Sequence[tuple[str, str, str]], *, height: int) -> None:
-    """Terms with type and meaning, in a box that scrolls."""
-    entries = "".join(
-        f"<dt><code>{html.escape(name)}</code> <span>{html.escape(kind)}</span></dt><dd>{html.escape(meaning)}</dd>"
-        for name, kind, meaning in items
-    )
-    # a box that scrolls has to be reachable by keyboard
-    st.html(
-        f'<dl class="ss-definitions" style="max-height:{height}px" tabindex="0" aria-label="Columns">{entries}</dl>'
-    )
-
-
 def chart(
     figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None, is_zoomable: bool = False
 ) -> None:
@@ -237,105 +173,13 @@ def chart(
         )
 
 
-def table(
-    frame: pl.DataFrame, columns: Sequence[str] | None = None, *, key: str | None = None, wide: Sequence[str] = ()
-) -> None:
-    """A table in shown units and headings; an unknown value is a dash. `wide` columns hold sentences or paths."""
-    display, config = _shown(frame, columns)
-    config |= {labels.heading(name): st.column_config.TextColumn(width="large") for name in wide}
-    st.dataframe(display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key)
-
-
-def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, height: int = 520) -> int | None:
-    """A table whose rows can be picked, by mouse or keyboard. Returns the picked row's position, or None.
-
-    `height` is the most it takes, in pixels.
-    """
-    display, config = _shown(frame, columns)
-    state = st.dataframe(
-        display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key,
-        height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),
-        row_height=_ROW_HEIGHT, on_select="rerun", selection_mode=["single-row", "single-cell"],
-    )  # fmt: skip
-    picked = state["selection"]
-    rows, cells = picked.get("rows", []), picked.get("cells", [])
-    return rows[0] if rows else cells[0][0] if cells else None
-
-
-def picking_table(
-    frame: pl.DataFrame,
-    columns: Sequence[str],
-    *,
-    key: str,
-    on_select: Callable[[], None],
-    height: int = 330,
-    wide: Sequence[str] = (),
-) -> None:
-    """A table whose rows can be picked; `on_select` runs once per pick and finds it under `key`."""
-    display, config = _shown(frame, columns)
-    config |= {labels.heading(name): st.column_config.TextColumn(width="large") for name in wide}
-    st.dataframe(
-        display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key,
-        height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),
-        row_height=_ROW_HEIGHT, on_select=on_select, selection_mode="single-row",
-    )  # fmt: skip
-
-
-def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataFrame, dict[str, Any]]:
-    display = labels.display_frame(frame, columns)
-    config: dict[str, Any] = {
-        labels.heading(name): st.column_config.NumberColumn(format=f"%,.{how.decimals}f")
-        for name in columns or frame.columns
-        if (how := labels.shown(name)) and frame.schema[name].is_numeric()
-    }
-    for name in columns or frame.columns:
-        if name.endswith("_url"):
-            config[labels.heading(name)] = st.column_config.LinkColumn(display_text=r"^https?://(?:www\.)?([^/]+)")
-        if name == "run_id":
-            heading = labels.heading(name)
-            display = display.with_columns(pl.col(heading).map_elements(run_url, pl.String))
-            config[heading] = st.column_config.LinkColumn(display_text=r"run=(.+)$")
-    return display, config
-
-
-def table_twin(title: str, frame: pl.DataFrame, columns: Sequence[str], *, csv: pl.DataFrame, csv_name: str) -> None:
-    """The chart as a table, closed at first, with the full filtered set as CSV in base units.
-
-    Columns that hold nothing are left out here; the CSV has them.
-    """
-    with st.expander(title):
-        table(frame, [name for name in columns if frame.is_empty() or frame[name].count()])
-        csv_button(csv, csv_name)
-
-
-def csv_button(frame: pl.DataFrame, name: str) -> None:
-    """Download of `frame` in the store's own column names and base units."""
-    st.download_button(
-        f"CSV · {labels.count(frame.height, 'row')}",
-        frame.write_csv(),
-        file_name=f"{name}.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        key=f"csv_{name}",
-    )
-
-
-def csv_later(query: Query, con: duckdb.DuckDBPyConnection, name: str, *, rows: int) -> None:
-    """Download of a whole query, run only when somebody asks for it; `rows` is how many there are."""
-    cursor = con.cursor()
-    st.download_button(
-        f"CSV · {labels.count(rows, 'row')}", lambda: query.run(cursor).write_csv(), file_name=f"{name}.csv",
-        mime="text/csv", icon=":material/download:", key=f"csv_{name}", on_click="ignore",
-    )  # fmt: skip
-
-
 def sql_popover(queries: Mapping[str, Query]) -> None:
     """The exact queries behind the page, values written out, ready to copy."""
     with st.popover("SQL", icon=":material/code:"):
         for name, query in queries.items():
             st.html(f'<p class="ss-note"><b>{rich(name)}</b></p>')
             st.code(query.runnable(), language="sql")
-            st.html(f'<p class="ss-note">{link("Open in SQL", sql_url(query))}</p>')
+            st.html(f'<p class="ss-note">{link("Open in SQL", addresses.sql_url(query))}</p>')
 
 
 def legend(items: Sequence[tuple[str, str]]) -> None:

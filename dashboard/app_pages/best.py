@@ -9,7 +9,19 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import cells, filter_panel, grid_widgets, metrics, predicted, shell, url_state, widgets
+from dashboard import (
+    addresses,
+    cells,
+    filter_panel,
+    grid_widgets,
+    lists,
+    metrics,
+    predicted,
+    shell,
+    tables,
+    url_state,
+    widgets,
+)
 from dashboard.charts import heatmap, memory
 from dashboard.charts.grid import Grid
 from dashboard.explorer import Pick
@@ -144,14 +156,14 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
     widgets.section(cell_words.place(cell), cell_words.gpus_aside(cell))
     if cell["run_id"] is None:
         widgets.note(words.panel_reason(cell))
-        widgets.rows([("Outcomes", widgets.rich(cell["outcome"]))])
+        lists.rows([("Outcomes", widgets.rich(cell["outcome"]))])
         return
     value, unit = words.big_number(cell)
+    run = widgets.link(cell["layout"] or "layout unknown", addresses.run_url(cell["run_id"]))
     st.html(
-        f'<p class="ss-big">{widgets.rich(value)} <small>{widgets.rich(unit)}</small></p>'
-        f'<p class="ss-layout">{widgets.link(cell["layout"] or "layout unknown", widgets.run_url(cell["run_id"]))}</p>'
+        f'<p class="ss-big">{widgets.rich(value)} <small>{widgets.rich(unit)}</small></p><p class="ss-layout">{run}</p>'
     )
-    widgets.rows([(widgets.rich(name), widgets.rich(text)) for name, text in words.facts(cell)])
+    lists.rows([(widgets.rich(name), widgets.rich(text)) for name, text in words.facts(cell)])
     widgets.section("Ranking", words.ranking_qualifier(ranked))
     grid_widgets.ranking(ranked_rows(ranked, noise=cell["noise"]))
 
@@ -165,12 +177,12 @@ def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataF
     tries = queries.tries(chosen, cell, layout).run(view.store.con)
     st.html(f'<h2 class="ss-section">The estimator\'s pick {widgets.badge("estimated")}</h2>')
     rows = [(widgets.rich(name), widgets.rich(text)) for name, text in words.pick_rows(pick, ranked, tries, cell)]
-    widgets.rows([*rows, ("", widgets.link("Open in the Explorer", pick.url))])
+    lists.rows([*rows, ("", widgets.link("Open in the Explorer", pick.url))])
 
 
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
     everything = queries.ranking(chosen, view.filters).run(view.store.con)
-    widgets.table_twin(
+    tables.table_twin(
         f"All completed layouts, {cell_words.place(cell)}",
         with_gap(ranked),
         _TABLE,

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import estimator, grid_widgets, labels, shell, url_state, widgets
+from dashboard import addresses, estimator, labels, lists, shell, tables, url_state, widgets
 from dashboard.charts import estimator as charts
 from dashboard.queries import estimator as queries
 from dashboard.queries.failures import Scope
@@ -176,7 +176,7 @@ def _draw_waterfall(view: View, picked: str) -> None:
         alt=words.waterfall_alt(row, losses),
     )  # fmt: skip
     assumed = f" Assumed: {row['est_assumptions']}." if row["est_assumptions"] else ""
-    run = widgets.link("Open this run", widgets.run_url(picked))
+    run = widgets.link("Open this run", addresses.run_url(picked))
     st.html(f'<p class="ss-note">{widgets.rich(words.unexplained(losses) + assumed)} {run}</p>')
 
 
@@ -204,15 +204,15 @@ def _draw_patterns(view: View, patterns: pl.DataFrame, against: str) -> None:
 def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, unseen: pl.DataFrame) -> None:
     widgets.section("How accurate, by framework, accelerator and size", "ratios are measured over estimated")
     accuracy = queries.accuracy(scope).run(view.store.con)
-    widgets.table(accuracy, _ACCURACY)
+    tables.table(accuracy, _ACCURACY)
     widgets.section(
         "Constants, and how far off they were on rows that their fit had not seen",
         "each fit was repeated without one group of its rows, which it then had to predict",
     )
-    widgets.table(unseen, _PROFILES)
+    tables.table(unseen, _PROFILES)
     slowest = runs.sort("time_ratio", descending=True).head(_TABLE_ROWS)
     shown = f"the {labels.number(_TABLE_ROWS)} slowest of " if runs.height > _TABLE_ROWS else ""
-    widgets.table_twin(
+    tables.table_twin(
         f"Runs as a table, {shown}{labels.count(runs.height, 'row')}", slowest, _RUNS, csv=runs,
         csv_name="estimator_residuals",
     )  # fmt: skip
@@ -221,13 +221,13 @@ def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, unseen: pl.DataFr
 def _draw_account(view: View, scope: Scope) -> None:
     rows = queries.account(scope).run(view.store.con).to_dicts()
     widgets.section("What is compared, and what is not", words.account(rows))
-    grid_widgets.items([(text, value, None) for text, value in words.reasons(rows)])
+    lists.items([(text, value, None) for text, value in words.reasons(rows)])
     refused = pl.DataFrame(
         [row for row in rows if row["fate"] == "not estimated"],
         schema={"fate": pl.String, "reason": pl.String, "runs": pl.Int64},
     )
     if refused.height:
-        widgets.table_twin(
+        tables.table_twin(
             f"Every reason in full, {labels.count(refused.height, 'row')}", refused, ("reason", "runs"), csv=refused,
             csv_name="not_estimated",
         )  # fmt: skip

@@ -8,14 +8,16 @@ import polars as pl
 import streamlit as st
 
 from dashboard import (
+    addresses,
     advisor,
     bars,
     explorer,
     explorer_widgets,
-    grid_widgets,
     labels,
+    lists,
     predicted,
     shell,
+    tables,
     url_state,
     widgets,
 )
@@ -243,8 +245,8 @@ def _draw_neighbours(view: View, runs: pl.DataFrame, told: Answer, setup: Setup,
     origin = view.chosen.origin if view.chosen else "measured"
     widgets.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ the hardware allows")
     widgets.note(words.like_this(near, runs.height))
-    lines = [(*words.neighbour(row), widgets.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
-    grid_widgets.items(lines)
+    lines = [(*words.neighbour(row), addresses.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
+    lists.items(lines)
 
 
 def _draw_search(found: Found) -> None:
@@ -257,10 +259,10 @@ def _draw_search(found: Found) -> None:
         )
         widgets.section("The fastest layouts that fit", words.ranked(found))
         shown = [name for name in _TABLE if named[name].count()]
-        widgets.picking_table(named, shown, key="top_layouts", on_select=_take_row)
-        widgets.csv_button(named, "layouts")
+        tables.picking_table(named, shown, key="top_layouts", on_select=_take_row)
+        tables.csv_button(named, "layouts")
     with st.expander("Layouts left out, and why"):
-        grid_widgets.items([(text, value, None) for text, value in words.pruned(found)])
+        lists.items([(text, value, None) for text, value in words.pruned(found)])
 
 
 _page(shell.begin())

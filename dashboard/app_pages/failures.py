@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import polars as pl
 import streamlit as st
 
-from dashboard import failures, grid_widgets, labels, page_head, shell, url_state, widgets
+from dashboard import addresses, failures, labels, lists, page_head, shell, tables, url_state, widgets
 from dashboard.charts import failures as charts
 from dashboard.failures import Pattern
 from dashboard.marks import OUTCOME, STATUS
@@ -169,8 +169,8 @@ def _draw_stretched(view: View, scope: Scope) -> None:
     if rows.is_empty():
         return
     widgets.section("Runs that took many times the usual", labels.count(rows.height, "run"))
-    grid_widgets.items([
-        (*words.stretched_line(row), widgets.run_url(row["run_id"]))
+    lists.items([
+        (*words.stretched_line(row), addresses.run_url(row["run_id"]))
         for row in rows.head(_STRETCHED_SHOWN).iter_rows(named=True)
     ])  # fmt: skip
 
@@ -180,11 +180,11 @@ def _draw_reasons(view: View, scope: Scope) -> None:
     if rows.is_empty():
         return
     widgets.section("Why runs failed", "the lines that decided, numbers taken out; each leads to a run")
-    grid_widgets.items([
+    lists.items([
         (
             f"{STATUS[row['status']].text}: {words.wording(row['wording'])}",
             labels.count(row["runs"], "run"),
-            widgets.run_url(row["run_id"]),
+            addresses.run_url(row["run_id"]),
         )
         for row in rows.iter_rows(named=True)
     ])  # fmt: skip
@@ -197,8 +197,8 @@ def _draw_hangs(view: View, scope: Scope) -> None:
     if rows.is_empty():
         return
     widgets.section("Hangs", f"{labels.count(rows.height, 'incident')}; each leads to its ranks")
-    grid_widgets.items([
-        (*run_network_words.hang_line(row), widgets.hang_url(row["source_path"], row["line_no"]))
+    lists.items([
+        (*run_network_words.hang_line(row), addresses.hang_url(row["source_path"], row["line_no"]))
         for row in rows.head(_HANGS_SHOWN).iter_rows(named=True)
     ])  # fmt: skip
     st.html(f'<p class="ss-note">{widgets.link("All hangs", "hang")}</p>')
@@ -231,19 +231,19 @@ def _draw_retries(view: View, scope: Scope) -> None:
         return
     symbols = {word: mark.text for word, mark in STATUS.items()}
     shown = rows.with_columns(status=pl.col("status").replace_strict(symbols, default=pl.col("status")))
-    widgets.table(shown, _RETRY, wide=("status_evidence", "run_dir"))
-    widgets.csv_button(rows, "retry_list")
+    tables.table(shown, _RETRY, wide=("status_evidence", "run_dir"))
+    tables.csv_button(rows, "retry_list")
 
 
 def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, by: str) -> None:
     con = view.store.con
     everything = pl.concat([queries.rates(scope, by).run(con), rates]).unique(maintain_order=True)
-    widgets.table_twin(
+    tables.table_twin(
         f"Failure rates as a table, {labels.count(everything.height, 'row')}", everything, _RATES, csv=everything,
         csv_name="failure_rates",
     )  # fmt: skip
     costs = queries.costs(scope).run(con)
-    widgets.table_twin(
+    tables.table_twin(
         f"Cost of each sweep as a table, {labels.count(costs.height, 'row')}", costs, _COSTS, csv=costs,
         csv_name="sweep_cost",
     )  # fmt: skip

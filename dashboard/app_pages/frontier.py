@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import streamlit as st
 
-from dashboard import frontier, shell, url_state, widgets
+from dashboard import frontier, shell, tables, url_state, widgets
 from dashboard.charts import frontier as chart
 from dashboard.queries import frontier as queries
 from dashboard.shell import View
@@ -51,7 +51,7 @@ def _page(view: View) -> None:
     widgets.note(words.left_out(published.height - with_figure, with_figure - drawn))
     widgets.note(words.bounded(frontier.reached(published)))
     table = frontier.table(published)
-    widgets.table_twin("Table of all published configurations", table, _TABLE, csv=published, csv_name="frontier")
+    tables.table_twin("Table of all published configurations", table, _TABLE, csv=published, csv_name="frontier")
     for text in words.HOW_TO_READ:
         widgets.note(text)
 

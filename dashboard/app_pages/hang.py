@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
+from dashboard import addresses, labels, shell, tables, url_state, widgets
 from dashboard import hang as hangs
-from dashboard import labels, shell, url_state, widgets
 from dashboard.charts import hang as charts
 from dashboard.charts import network as network_charts
 from dashboard.marks import STATUS
@@ -73,10 +73,10 @@ def _draw_choice(view: View, *, is_lost: bool) -> None:
         hang=pl.Series([network_words.hang_title(row) for row in found.iter_rows(named=True)], dtype=pl.String),
         file=pl.Series([network_words.place(row) for row in found.iter_rows(named=True)], dtype=pl.String),
     )
-    picked = widgets.selectable_table(named, _INCIDENTS, key="incidents")
+    picked = tables.selectable_table(named, _INCIDENTS, key="incidents")
     if picked is not None:
         row = named.row(picked, named=True)
-        shell.follow(widgets.hang_url(row["source_path"], row["line_no"]))
+        shell.follow(addresses.hang_url(row["source_path"], row["line_no"]))
 
 
 def _origins(view: View) -> list[str]:
@@ -109,7 +109,7 @@ def _draw_popovers(hang: dict[str, Any]) -> None:
 def _runs(view: View, hang: dict[str, Any]) -> list[tuple[str, str]]:
     found = queries.runs(hang).run(view.store.con)
     return [
-        (f"Run {row['run_id']} {STATUS[row['status']].text}", widgets.run_url(row["run_id"]))
+        (f"Run {row['run_id']} {STATUS[row['status']].text}", addresses.run_url(row["run_id"]))
         for row in found.head(2).iter_rows(named=True)
     ]
 
@@ -142,10 +142,10 @@ def _draw_ranks(view: View, told: pl.DataFrame, *, spans: list[hangs.Span], done
     )
     used = [name for name in _STATES if shown[name].count()]
     widgets.section("Each rank", "how far it had come in the group")
-    widgets.table(shown.head(64), used)
+    tables.table(shown.head(64), used)
     if shown.height > 64:
         widgets.note(f"The first 64 of {labels.number(shown.height)} ranks; the CSV has all.")
-    widgets.csv_button(told, "hang_ranks")
+    tables.csv_button(told, "hang_ranks")
 
 
 def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> None:
@@ -170,7 +170,7 @@ def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> N
     brought = hangs.variants(records, hang["seq"])
     if brought.height:
         widgets.section(f"What ranks brought to seq {hang['seq']}", "operation, sizes and types")
-        widgets.table(brought, _VARIANTS)
+        tables.table(brought, _VARIANTS)
     suspects = ranks_of(hang["suspect"]) or ranks_of(hang["ranks_reporting"])
     stacks = hangs.last_stacks(records, suspects[:_STACKS_SHOWN])
     if stacks:
@@ -191,12 +191,12 @@ def _draw_lines(hang: dict[str, Any], lines: pl.DataFrame) -> None:
     widgets.log_lines([words.evidence_line(row) for row in ordered[:_LINES_SHOWN]])
     if len(ordered) > _LINES_SHOWN:
         with st.expander(f"All {labels.count(len(ordered), 'line')}"):
-            widgets.table(
+            tables.table(
                 lines,
                 ("source_path", "line_no", "hang_line_kind", "rank", "op", "seq", "printed_at", "text"),
                 wide=("text",),
             )
-    widgets.csv_button(lines, "hang_lines")
+    tables.csv_button(lines, "hang_lines")
 
 
 _page(shell.begin())

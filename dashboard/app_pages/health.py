@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import polars as pl
 import streamlit as st
 
-from dashboard import labels, shell, widgets
+from dashboard import labels, lists, shell, tables, widgets
 from dashboard.marks import FILE_STATUS, STATUS
 from dashboard.queries import health as queries
 from dashboard.shell import View
@@ -60,8 +60,8 @@ def _draw_files(view: View) -> None:
         size=pl.Series([words.size(size) for size in files["bytes"]], dtype=pl.String),
         advice=pl.Series([words.file_remedy(row) or None for row in files.iter_rows(named=True)], dtype=pl.String),
     )
-    widgets.table(shown, _FILES, wide=("advice", "example"))
-    widgets.csv_later(queries.file_list(), view.store.con, "files", rows=int(files["files"].sum()))
+    tables.table(shown, _FILES, wide=("advice", "example"))
+    tables.csv_later(queries.file_list(), view.store.con, "files", rows=int(files["files"].sum()))
 
 
 def _draw_rejects(view: View) -> None:
@@ -71,7 +71,7 @@ def _draw_rejects(view: View) -> None:
     if reasons.is_empty():
         return
     advice = [words.reject_remedy(row["reason"], row["table"]) for row in reasons.iter_rows(named=True)]
-    widgets.table(
+    tables.table(
         reasons.with_columns(advice=pl.Series(advice, dtype=pl.String)),
         ("reason", "table", "column", "rejects", "files", "advice"),
         wide=("reason", "advice"),
@@ -79,9 +79,9 @@ def _draw_rejects(view: View) -> None:
     names = list(dict.fromkeys(reasons["reason"]))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         reason = st.selectbox("Lines rejected because", names, key="reason", width=520)
-        widgets.csv_later(queries.all_rejects(), view.store.con, "rejects", rows=total)
+        tables.csv_later(queries.all_rejects(), view.store.con, "rejects", rows=total)
     lines = queries.rejects(reason or names[0]).run(view.store.con)
-    widgets.table(lines, ("file", "line_no", "column", "raw", "reason"), wide=("raw",))
+    tables.table(lines, ("file", "line_no", "column", "raw", "reason"), wide=("raw",))
     if lines.height == queries.REJECTS_SHOWN:
         widgets.note(f"The first {labels.number(lines.height)}; the CSV holds all.")
 
@@ -93,7 +93,7 @@ def _draw_origins(view: View) -> None:
         outcomes = ", ".join(
             f"{labels.number(row['runs'])} {STATUS[row['status']].word}" for row in rows.iter_rows(named=True)
         )  # fmt: skip
-        widgets.rows([(widgets.badge(str(origin)) + widgets.rich(total), widgets.rich(outcomes))])
+        lists.rows([(widgets.badge(str(origin)) + widgets.rich(total), widgets.rich(outcomes))])
 
 
 def _draw_parsers(view: View) -> None:
@@ -106,16 +106,14 @@ def _draw_parsers(view: View) -> None:
         )
         for row in parsers.iter_rows(named=True)
     ]
-    widgets.rows(rows)
+    lists.rows(rows)
 
 
 def _draw_store(view: View) -> None:
     widgets.section("Store", "rows per table")
     counts = queries.row_counts().run(view.store.con)
     filled = counts.filter(pl.col("rows") > 0)
-    widgets.rows(
-        [(widgets.rich(row["table_name"]), labels.number(row["rows"])) for row in filled.iter_rows(named=True)]
-    )
+    lists.rows([(widgets.rich(row["table_name"]), labels.number(row["rows"])) for row in filled.iter_rows(named=True)])
     widgets.note(words.empty_tables(counts.filter(pl.col("rows") == 0)["table_name"].to_list()))
     kept = store_versions.versions(view.store.path.parent.parent)
     widgets.note(words.versions([(one.version, one.bytes, one.is_current) for one in kept]))

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import grid_widgets, labels, memory, page_head, shell, url_state, widgets
+from dashboard import addresses, labels, lists, memory, page_head, shell, tables, url_state, widgets
 from dashboard.charts import memory_waterfall as charts
 from dashboard.queries import memory as queries
 from dashboard.queries.failures import Scope
@@ -125,7 +125,7 @@ def _draw_run(view: View, row: dict[str, Any]) -> None:
     bars = memory.bars(parts)
     widgets.section("From the estimate to the card", "the picked run")
     st.html(f'<p class="ss-plain">{widgets.rich(words.run_answer(fit, row))}</p>')
-    st.html(f'<p class="ss-plain">{widgets.link("Page of this run", widgets.run_url(run_id))}</p>')
+    st.html(f'<p class="ss-plain">{widgets.link("Page of this run", addresses.run_url(run_id))}</p>')
     if bars:
         widgets.chart(charts.draw_waterfall(bars, view.tokens), key="waterfall", alt=words.waterfall_alt(bars))
         widgets.note(words.run_meta(fit, row, memory.unknown_parts(parts)))
@@ -173,13 +173,13 @@ def _draw_snapshots(snapshots: pl.DataFrame) -> None:
     if snapshots.is_empty():
         widgets.note(words.NO_SNAPSHOT)
         return
-    grid_widgets.items([
-        (words.snapshot_name(row), words.snapshot_facts(row), words.snapshot_url(row["source_path"], row["device"]))
+    lists.items([
+        (words.snapshot_name(row), words.snapshot_facts(row), addresses.snapshot_url(row["source_path"], row["device"]))
         for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True)
     ])  # fmt: skip
     with st.expander(f"All {labels.count(snapshots.height, 'artefact')}"):
-        widgets.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
-        widgets.csv_button(snapshots, "memory_snapshots")
+        tables.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
+        tables.csv_button(snapshots, "memory_snapshots")
 
 
 def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> None:
@@ -189,11 +189,11 @@ def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame)
         )
         shown = peaks.head(_LISTED).with_columns(needs=needs)
         title = f"Runs as a table, {labels.count(shown.height, 'row')}"
-        widgets.table_twin(title, shown, _PEAKS, csv=peaks, csv_name="memory_peaks")
+        tables.table_twin(title, shown, _PEAKS, csv=peaks, csv_name="memory_peaks")
     if spread.height:
-        widgets.table_twin("Fragmentation as a table", spread, _SPREAD, csv=spread, csv_name="memory_fragmentation")
+        tables.table_twin("Fragmentation as a table", spread, _SPREAD, csv=spread, csv_name="memory_fragmentation")
     if terms.height:
-        widgets.table_twin("Terms as a table", terms, _TERMS, csv=terms, csv_name="memory_terms")
+        tables.table_twin("Terms as a table", terms, _TERMS, csv=terms, csv_name="memory_terms")
     for text in words.HOW_TO_READ:
         widgets.note(text)
 

@@ -7,7 +7,18 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import grid_widgets, labels, network, page_head, shell, topology_section, url_state, widgets
+from dashboard import (
+    addresses,
+    labels,
+    lists,
+    network,
+    page_head,
+    shell,
+    tables,
+    topology_section,
+    url_state,
+    widgets,
+)
 from dashboard.charts import network as charts
 from dashboard.network import Finding
 from dashboard.queries import network as queries
@@ -98,13 +109,13 @@ def _draw_findings(findings: list[Finding]) -> None:
     with st.container(gap=None):
         for finding in findings:
             lines = [
-                (row["evidence"], words.place(row), widgets.run_url(row["run_id"]) if row["run_id"] else None)
+                (row["evidence"], words.place(row), addresses.run_url(row["run_id"]) if row["run_id"] else None)
                 for row in finding.rows[:_EVIDENCE_SHOWN]
             ]
             more = len(finding.rows) - _EVIDENCE_SHOWN
             rest = f"{labels.number(more)} more in the table below. " if more > 0 else ""
             remark = f"{rest}{words.advice(finding)}"
-            grid_widgets.folded(*words.rule_title(finding), lines, remark, is_open=finding is findings[0])
+            lists.folded(*words.rule_title(finding), lines, remark, is_open=finding is findings[0])
 
 
 def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:
@@ -182,7 +193,7 @@ def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
     with st.container(key="hang_panel"):
         left, right = st.columns([0.6, 0.4], gap="large")
     with left:
-        picked = widgets.selectable_table(shown, _HANGS, key="hangs", height=420)
+        picked = tables.selectable_table(shown, _HANGS, key="hangs", height=420)
     with right, st.container(gap="xsmall"):
         _draw_hang(view, hangs.row(min(picked or 0, hangs.height - 1), named=True))
 
@@ -193,7 +204,7 @@ def _draw_hang(view: View, hang: dict[str, Any]) -> None:
         f'<h3 class="ss-section">{widgets.rich(words.hang_title(hang))}</h3>'
         f'<p class="ss-plain">{widgets.rich(words.hang_answer(hang))}</p>'
         f'<p class="ss-note">{widgets.rich(words.hang_meta(hang))} · '
-        f"{widgets.link('Open this hang', widgets.hang_url(hang['source_path'], hang['line_no']))}</p>"
+        f"{widgets.link('Open this hang', addresses.hang_url(hang['source_path'], hang['line_no']))}</p>"
     )
     states = network.rank_states(hang, queries.recorded(hang).run(view.store.con))
     if states.is_empty():
@@ -203,7 +214,7 @@ def _draw_hang(view: View, hang: dict[str, Any]) -> None:
     widgets.chart(charts.draw_ranks(states, view.tokens), key="ranks", alt=f"State of each rank. {text}.")
     widgets.note(text)
     in_words = states.with_columns(state=pl.col("detail"))
-    widgets.table_twin("Ranks as a table", in_words, _STATES, csv=in_words, csv_name="hang_ranks")
+    tables.table_twin("Ranks as a table", in_words, _STATES, csv=in_words, csv_name="hang_ranks")
 
 
 def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
@@ -215,10 +226,10 @@ def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
         widgets.note("No file here holds NCCL debug output. Set NCCL_DEBUG=INFO in the job.")
     else:
         named = files.with_columns(file=pl.col("source_path").str.split("/").list.last())
-        widgets.table(named, [name for name in _FILES if named[name].count()], wide=("transports", "nccl_env"))
-        widgets.csv_button(files, "nccl_files")
+        tables.table(named, [name for name in _FILES if named[name].count()], wide=("transports", "nccl_env"))
+        tables.csv_button(files, "nccl_files")
     if findings.height:
-        widgets.table_twin(
+        tables.table_twin(
             f"Findings as a table, {labels.count(findings.height, 'row')}", findings, _FINDINGS, csv=findings,
             csv_name="nccl_findings",
         )  # fmt: skip
@@ -226,7 +237,7 @@ def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
     if bench:
         rows = pl.concat(bench, how="vertical_relaxed")
         sized = rows.with_columns(message=pl.col("message_bytes").map_elements(network.size_text, pl.String))
-        widgets.table_twin(
+        tables.table_twin(
             f"Bandwidths as a table, {labels.count(rows.height, 'row')}", sized, _BENCH, csv=rows,
             csv_name="nccl_bandwidths",
         )  # fmt: skip

@@ -8,7 +8,7 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import cells, grid_widgets, labels, predicted, shell, widgets
+from dashboard import addresses, cells, grid_widgets, labels, lists, predicted, shell, tables, widgets
 from dashboard.charts import heatmap
 from dashboard.charts.grid import Grid
 from dashboard.filters import Filters, to_query
@@ -75,7 +75,7 @@ def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
         grid_widgets.keep_cells_readable(Grid.of(grid), "overview_heat", narrowest=_NARROWEST_CELL)
         widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
     grid_widgets.legend(grid, metric)
-    widgets.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
+    tables.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
 
 
 def _draw_other_grids(chosen: Slice, view: View) -> None:
@@ -83,7 +83,7 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
     found = others(chosen, view.slices, _GRIDS_LISTED)
     if found:
         widgets.section("Other grids", "other accelerator, sequence, batch or study; fullest first")
-        grid_widgets.items([
+        lists.items([
             (words.grid_name(grid), words.grid_size(completed, tried), f"overview?{urlencode(shell.slice_query(grid))}")
             for grid, completed, tried in found
         ])  # fmt: skip
@@ -114,7 +114,7 @@ def _draw_list(place: DeltaGenerator, title: str, items: list[words.Item], chose
         return
     with place:
         widgets.section(title)
-        grid_widgets.items([
+        lists.items([
             (item.text, item.value, item.url or _url(item, chosen.origin, view.filters)) for item in items
         ])  # fmt: skip
 
@@ -128,10 +128,10 @@ def _url(item: words.Item, origin: str, filters: Filters) -> str:
     if item.key == "runs_without_end":
         return f"runs?{urlencode({'origins': origin, 'statuses': ['unknown', 'truncated']}, doseq=True)}"
     if item.key == "runs_quarantined":
-        return widgets.sql_url(queries.quarantined(origin))
+        return addresses.sql_url(queries.quarantined(origin))
     if item.key == "runs_in_conflict":
-        return widgets.sql_url(queries.conflicts(origin))
-    return widgets.sql_url(queries.finding(origin, item.key or ""))
+        return addresses.sql_url(queries.conflicts(origin))
+    return addresses.sql_url(queries.finding(origin, item.key or ""))
 
 
 _page(shell.begin())

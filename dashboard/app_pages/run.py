@@ -7,7 +7,19 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import configuration, curves, labels, memory, run_network_section, shell, url_state, widgets
+from dashboard import (
+    addresses,
+    configuration,
+    curves,
+    labels,
+    lists,
+    memory,
+    run_network_section,
+    shell,
+    tables,
+    url_state,
+    widgets,
+)
 from dashboard.charts import memory_waterfall as memory_chart
 from dashboard.charts import steps as steps_chart
 from dashboard.curves import MEASURES
@@ -18,6 +30,7 @@ from dashboard.shell import View
 from dashboard.widgets import Figure, link, rich
 from dashboard.words import memory as memory_words
 from dashboard.words import run as words
+from dashboard.words import run_sections as section_words
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
 _STEPS = (
@@ -77,7 +90,7 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
     offered = curves.offered(points) if points.height else []
     if not offered:
         widgets.section("Steps")
-        widgets.note(words.no_curve(points.height))
+        widgets.note(section_words.no_curve(points.height))
         return
     top = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     title = top.container(width="content")
@@ -93,20 +106,20 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
         points, measure, warmup_steps=run["warmup_steps_dropped"] or 0, median=run.get(measure.column)
     )  # fmt: skip
     with title:
-        widgets.section(measure.title, words.curve_qualifier(curve))
-    widgets.chart(steps_chart.draw(curve, view.tokens), key="curve", alt=words.curve_alt(curve))
+        widgets.section(measure.title, section_words.curve_qualifier(curve))
+    widgets.chart(steps_chart.draw(curve, view.tokens), key="curve", alt=section_words.curve_alt(curve))
 
 
 def _draw_evidence(run: dict[str, Any], evidence: pl.DataFrame) -> None:
-    rows = words.telling(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
+    rows = section_words.telling(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
     widgets.section(STATUS[run["status"]].text, words.evidence_line(run, [row for row, _ in rows]))
     if rows:
-        widgets.log_lines([(row["line_no"], row["text"], words.alike(more)) for row, more in rows])
+        widgets.log_lines([(row["line_no"], row["text"], section_words.alike(more)) for row, more in rows])
     found = int(evidence["found"][0]) if evidence.height else 0
-    widgets.note(words.source_note(run, found=found))
+    widgets.note(section_words.source_note(run, found=found))
     if found > len(rows):
         with st.expander(f"All {labels.count(found, 'evidence line')}"):
-            widgets.table(evidence, ("line_no", "kind", "rank", "host", "text", "source_path"))
+            tables.table(evidence, ("line_no", "kind", "rank", "host", "text", "source_path"))
 
 
 def _draw_publication(published: pl.DataFrame) -> None:
@@ -115,7 +128,7 @@ def _draw_publication(published: pl.DataFrame) -> None:
         widgets.note("The published table that this row comes from is not in this store.")
         return
     row = published.row(0, named=True)
-    widgets.rows([(rich(name), value) for name, value in _publication_facts(row)])
+    lists.rows([(rich(name), value) for name, value in _publication_facts(row)])
     if row["notes"]:
         widgets.note(f"**Notes.** {row['notes']}")
 
@@ -124,18 +137,22 @@ def _publication_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
     title = row["source_title"] or row["source_id"] or "source"
     source = widgets.outside_link(title, row["source_url"]) if row["source_url"] else rich(title)
     place = f"{row['source_path']}, line {labels.number(row['line_no'])}"
-    return [("Source", source), *((name, rich(value)) for name, value in words.publication(row)), ("File", rich(place))]
+    return [
+        ("Source", source),
+        *((name, rich(value)) for name, value in section_words.publication(row)),
+        ("File", rich(place)),
+    ]
 
 
 def _draw_memory(view: View, run: dict[str, Any]) -> None:
-    tracks = words.memory_tracks(run)
+    tracks = section_words.memory_tracks(run)
     con, run_id = view.store.con, run["run_id"]
     fit = next(iter(memory_queries.fit(run_id).run(con).to_dicts()), None)
     bars = memory.bars(memory_queries.parts(run_id).run(con))
     if tracks or fit or bars:
-        widgets.section("Peak memory", words.memory_qualifier(run) if tracks else "")
+        widgets.section("Peak memory", section_words.memory_qualifier(run) if tracks else "")
     if tracks:
-        widgets.tracks(tracks)
+        lists.tracks(tracks)
     if fit:
         st.html(f'<p class="ss-plain">{rich(memory_words.verdict_text(fit))}</p>')
     if len(bars) > 1:
@@ -144,8 +161,8 @@ def _draw_memory(view: View, run: dict[str, Any]) -> None:
             widgets.chart(chart, key="waterfall", alt=memory_words.waterfall_alt(bars))
     artefacts = memory_queries.of_run(run_id).run(con).to_dicts()
     if artefacts:
-        widgets.rows([
-            (link(memory_words.snapshot_name(row), memory_words.snapshot_url(row["source_path"], row["device"])),
+        lists.rows([
+            (link(memory_words.snapshot_name(row), addresses.snapshot_url(row["source_path"], row["device"])),
              rich(memory_words.snapshot_facts(row)))
             for row in artefacts[:_ARTEFACTS_SHOWN]
         ])  # fmt: skip
@@ -155,7 +172,7 @@ def _draw_facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> None
     facts = configuration.facts(run, settings, group)
     if facts:
         widgets.section(group)
-        widgets.facts([(fact.label, fact.value, words.fact_note(fact)) for fact in facts])
+        lists.facts([(fact.label, fact.value, section_words.fact_note(fact)) for fact in facts])
 
 
 def _draw_relations(view: View, run: dict[str, Any]) -> None:
@@ -169,19 +186,19 @@ def _draw_relations(view: View, run: dict[str, Any]) -> None:
         winner = standing["winner_run_id"]
         is_other = winner is not None and standing["rank_in_cell"] != 1
         rows.append(
-            ("Rank", f"{words_of_place} {link('(run)', widgets.run_url(winner))}" if is_other else words_of_place)
+            ("Rank", f"{words_of_place} {link('(run)', addresses.run_url(winner))}" if is_other else words_of_place)
         )
     if attempts.height > 1:
         links = [
             f"<b>{row['attempt']}</b>" if row["run_id"] == run["run_id"]
-            else link(f"{row['attempt']} {STATUS[row['status']].symbol}", widgets.run_url(row["run_id"]))
+            else link(f"{row['attempt']} {STATUS[row['status']].symbol}", addresses.run_url(row["run_id"]))
             for row in attempts.head(20).iter_rows(named=True)
         ]  # fmt: skip
         rows.append(("Attempts", " · ".join(links)))
     rows += [(rich(labels.column_label(row["finding"])), rich(row["detail"])) for row in audit.iter_rows(named=True)]
     if rows:
         widgets.section("In this store")
-        widgets.rows(rows)
+        lists.rows(rows)
 
 
 def _draw_cost(view: View, run: dict[str, Any]) -> None:
@@ -189,35 +206,35 @@ def _draw_cost(view: View, run: dict[str, Any]) -> None:
     found = queries.cost(run_id).run(con)
     if found.is_empty():
         return
-    rows = [(rich(name), rich(value)) for name, value in words.cost(found.row(0, named=True))]
+    rows = [(rich(name), rich(value)) for name, value in section_words.cost(found.row(0, named=True))]
     tries = queries.same_configuration(run_id).run(con)
     if tries.height > 1:
         links = [
             f"<b>{STATUS[row['status']].text}</b>" if row["run_id"] == run_id
-            else link(STATUS[row["status"]].text, widgets.run_url(row["run_id"]))
+            else link(STATUS[row["status"]].text, addresses.run_url(row["run_id"]))
             for row in tries.head(_TRIES_SHOWN).iter_rows(named=True)
         ]  # fmt: skip
         rows.append(("Tries of this configuration", " · ".join(links)))
     alike = queries.failed_alike(run_id)
     others = alike.run(con).height
     if others:
-        rows.append(("Failed alike", link(words.alike_failures(others), widgets.sql_url(alike))))
+        rows.append(("Failed alike", link(section_words.alike_failures(others), addresses.sql_url(alike))))
     widgets.section("Cost and other tries")
-    widgets.rows(rows)
+    lists.rows(rows)
 
 
 def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points: pl.DataFrame) -> None:
     run_id = run["run_id"]
     if settings.height:
-        with st.expander(words.settings_title(settings.height, configuration.conflicts(settings))):
-            widgets.table(settings, _SETTINGS)
+        with st.expander(section_words.settings_title(settings.height, configuration.conflicts(settings))):
+            tables.table(settings, _SETTINGS)
     if points.height:
         logged = queries.all_steps(run_id)
         steps = int(points["steps_in_row"].sum())
         with st.expander(f"Steps · {labels.number(steps)}"):
-            widgets.note(words.step_table_note(steps, points.height))
-            widgets.table(points, _STEPS)
-            widgets.csv_later(logged, view.store.con, f"steps_{run_id}", rows=steps)
+            widgets.note(section_words.step_table_note(steps, points.height))
+            tables.table(points, _STEPS)
+            tables.csv_later(logged, view.store.con, f"steps_{run_id}", rows=steps)
     with st.container(horizontal=True):
         widgets.sql_popover(
             {"Run": queries.run(run_id), "Evidence": queries.evidence(run_id), "Settings": queries.settings(run_id)}

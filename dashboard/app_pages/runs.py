@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import Literal
+from urllib.parse import urlencode
 
 import duckdb
 import polars as pl
 import streamlit as st
 
-from dashboard import filter_panel, page_head, shell, url_state, widgets
+from dashboard import addresses, filter_panel, page_head, shell, tables, url_state, widgets
 from dashboard.filters import UNKNOWN, Filters
 from dashboard.marks import CELL_STATE, STATUS
 from dashboard.queries import runs as queries
@@ -63,7 +64,8 @@ def _page(view: View) -> None:
         shell.share_popover()
         filter_panel.draw_chips(view.filters)
     matching = queries.total(search).run(con).row(0, named=True)
-    everything = queries.total(Search(facets=base.facets)).run(con).row(0, named=True)
+    of_origins = {name: values for name, values in search.facets.items() if name == "origin"}
+    everything = queries.total(Search(facets=of_origins)).run(con).row(0, named=True)
     number, pages = _page_number(matching["runs"])
     offset = (number - 1) * ROWS_PER_PAGE
     listed = queries.page(search, sort=sort, rows=ROWS_PER_PAGE, offset=offset)
@@ -76,14 +78,18 @@ def _page(view: View) -> None:
         duplicates = int(queries.duplicates().run(con).item())
         meta = words.page_line(offset=offset, shown=rows.height, runs=matching["runs"], duplicates=duplicates)
         shown = matching["origins"] or ()
-        links = [(f"{name} results", f"?origins={name}") for name in offered if name not in shown]
+        links = [
+            (f"{name} results", f"?{urlencode({**shell.url_query(), 'origins': name, 'page': []}, doseq=True)}")
+            for name in offered
+            if name not in of_origins["origin"]
+        ]
         widgets.head(TITLE, answer, meta, origins=shown, links=links)
         shell.say_ignored(view)
     if rows.height:
         _draw_table(rows)
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             _draw_pages(number, pages)
-            widgets.csv_later(queries.full(search, sort=sort), con, "runs", rows=matching["runs"])
+            tables.csv_later(queries.full(search, sort=sort), con, "runs", rows=matching["runs"])
     elif everything["runs"]:
         st.button("Clear search and filters", on_click=_clear)
     widgets.note(words.HIDES)
@@ -154,9 +160,9 @@ def _draw_table(rows: pl.DataFrame) -> None:
         .then(pl.lit(CELL_STATE["quarantined"].text))
         .otherwise(pl.col("status").replace_strict(symbols, default="?"))
     )
-    event = widgets.selectable_table(shown, _TABLE, key="runs_table")
+    event = tables.selectable_table(shown, _TABLE, key="runs_table")
     if event is not None:
-        shell.follow(widgets.run_url(rows["run_id"][event]))
+        shell.follow(addresses.run_url(rows["run_id"][event]))
 
 
 def _draw_pages(number: int, pages: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 import streamlit as st
 
-from dashboard import filter_panel, scaling, shell, url_state, widgets
+from dashboard import filter_panel, scaling, shell, tables, url_state, widgets
 from dashboard.charts import scaling as charts
 from dashboard.labels import count
 from dashboard.queries import cells as cell_queries
@@ -55,7 +55,7 @@ def _page(view: View) -> None:
         _draw_charts(points, lines, column, noun, view.tokens)
     if points.is_empty():
         return
-    widgets.table_twin(
+    tables.table_twin(
         f"All points as a table, {count(points.height, 'row')}", points, _TABLE, csv=points, csv_name="scaling"
     )
     for text in words.HOW_TO_READ:

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import shell, snapshot, url_state, widgets
+from dashboard import addresses, shell, snapshot, tables, url_state, widgets
 from dashboard.charts import snapshot as charts
 from dashboard.queries import snapshot as queries
 from dashboard.shell import View
@@ -47,7 +47,7 @@ def _page(view: View) -> None:
         peak = row["peak_after_events"]
         at_peak = alive if point == peak else _alive(view, chosen, peak)
         answer = words.answer(row, snapshot.by_category(at_peak))
-        links = [("its run", widgets.run_url(row["run_id"]))] if row["run_id"] else []
+        links = [("its run", addresses.run_url(row["run_id"]))] if row["run_id"] else []
         links.append(("all artefacts", "memory"))
         widgets.head(words.title(row), answer, words.meta(row), origins=(row["origin"] or "measured",), links=links)
     widgets.figures([widgets.Figure(*figure) for figure in words.figures(row)])
@@ -167,11 +167,11 @@ def _draw_alive(view: View, alive: pl.DataFrame, point: int | None, peak: int | 
         widgets.note("Outer frames above inner ones; a click opens a branch, a click on the top closes it.")
     with right, st.container(gap="xsmall"):
         shown = snapshot.in_mib(alive)
-        widgets.table(
+        tables.table(
             shown, [name for name in _ALIVE if name in shown.columns and shown[name].count()],
             wide=("frame", "rule", "stack"),
         )  # fmt: skip
-        widgets.csv_button(alive, "memory_alive")
+        tables.csv_button(alive, "memory_alive")
 
 
 def _draw_differences(view: View, chosen: Artefact, against: Artefact | None) -> None:
@@ -181,8 +181,8 @@ def _draw_differences(view: View, chosen: Artefact, against: Artefact | None) ->
     widgets.section("Difference at the peak", f"this less {against[0].rsplit('/', 1)[-1]}")
     widgets.note(words.difference_note(rows))
     if rows.height:
-        widgets.table(snapshot.in_mib(rows.head(_DIFFERENCES_SHOWN)), _DIFFERENCES, wide=("frame", "stack"))
-        widgets.csv_button(rows, "memory_differences")
+        tables.table(snapshot.in_mib(rows.head(_DIFFERENCES_SHOWN)), _DIFFERENCES, wide=("frame", "stack"))
+        tables.csv_button(rows, "memory_differences")
 
 
 _page(shell.begin())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 import streamlit as st
 
-from dashboard import shell, url_state, widgets
+from dashboard import lists, shell, url_state, widgets
 from dashboard.queries import canned, dictionary
 from dashboard.queries import runs as runs_queries
 from dashboard.queries.runs import Search
@@ -147,7 +147,7 @@ def _draw_dictionary(tables: pl.DataFrame, columns: pl.DataFrame) -> None:
     )  # fmt: skip
     comment = tables.filter(pl.col("table_name") == name)["comment"][0]
     widgets.note(comment or "No description.")
-    widgets.definitions(
+    lists.definitions(
         [
             (row["column_name"], row["data_type"], row["comment"] or "")
             for row in columns.filter(pl.col("table_name") == name).iter_rows(named=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 import polars as pl
 
@@ -49,15 +48,6 @@ TERM_NAME = {
     "buffers": "Buffers, context",
     "constant": "A constant on every run",
 }
-
-
-def snapshot_url(path: str, device: int | None) -> str:
-    """Address of the page of one artefact, relative so that it works behind any base path.
-
-    >>> snapshot_url("/runs/a b/r0.pickle", 0), snapshot_url("/m.json", None)
-    ('snapshot?file=%2Fruns%2Fa+b%2Fr0.pickle&device=0', 'snapshot?file=%2Fm.json')
-    """
-    return f"snapshot?{urlencode({'file': path, **({} if device is None else {'device': device})})}"
 
 
 def snapshot_name(row: Row) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,10 +106,23 @@ def test_frontier_ranks_the_best_run_and_says_which_origin_it_is(visit: Opener) 
     assert 'class="ss-badge measured"' in shown
 
 
-def test_runs_leave_simulated_rows_out_once_measured_ones_exist(visit: Opener) -> None:
-    app = visit("runs")
+def test_runs_list_ones_own_and_lead_to_the_published_ones_but_not_to_simulated(visit: Opener) -> None:
+    app = visit("runs", q="llama", page="2")
+    assert set(app.dataframe[0].value["Origin"]) == {"measured"}
+    shown = html.unescape(text_of(app))
+    assert 'href="?q=llama&origins=published"' in shown, "the search goes along, the page number does not"
+    assert "simulated results" not in shown
+
+
+def test_runs_of_several_origins_are_counted_together_by_choice(visit: Opener) -> None:
+    app = visit("runs", origins="published")
+    app.multiselect(key="url_origins").select("measured").run()
+    assert set(app.dataframe[0].value["Origin"]) == {"measured", "published"}
     assert "<b>2 of 3 runs completed.</b>" in text_of(app)
-    assert "s1" not in app.dataframe[0].value.to_string()
+
+
+def test_runs_follow_the_origin_that_other_pages_show(visit: Opener) -> None:
+    assert set(visit("runs", origin="published").dataframe[0].value["Origin"]) == {"published"}
 
 
 def test_runs_show_simulated_rows_to_whoever_asks_for_them(visit: Opener) -> None:
@@ -118,20 +132,20 @@ def test_runs_show_simulated_rows_to_whoever_asks_for_them(visit: Opener) -> Non
 def test_runs_are_searched_in_fields_and_in_evidence(visit: Opener) -> None:
     app = visit("runs", q="70b alert(1)")
     assert app.dataframe[0].value["Status"].to_list() == ["▲ OOM"]
-    assert "<b>1 of 3 runs matches</b>; it did not complete." in text_of(app)
+    assert "<b>1 of 2 runs matches</b>; it did not complete." in text_of(app)
 
 
 def test_runs_that_match_nothing_offer_to_clear_the_search(visit: Opener) -> None:
     app = visit("runs", q="nothing has this", statuses="oom")
     assert "<b>No run matches.</b>" in text_of(app)
     next(button for button in app.button if button.label == "Clear search and filters").click().run()
-    assert "<b>2 of 3 runs completed.</b>" in text_of(app)
+    assert "<b>1 of 2 runs completed.</b>" in text_of(app)
     assert "statuses" not in app.query_params
 
 
 @pytest.mark.parametrize("query", [{"page": "99"}, {"page": "x"}, {"node_counts": "many"}, {"sort": "nope"}])
 def test_runs_survive_an_address_that_means_nothing(visit: Opener, query: dict[str, str]) -> None:
-    assert len(visit("runs", **query).dataframe[0].value) == 3
+    assert len(visit("runs", **query).dataframe[0].value) == 2
 
 
 def test_a_status_facet_keeps_its_key_in_the_address(visit: Opener) -> None:

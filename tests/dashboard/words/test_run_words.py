@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dashboard.words import run as words
+from dashboard.words import run_sections
 from schemas.tables import RUNS
 from schemas.vocab import STATUS
 from tests.dashboard.store_rows import event_row, run_row
@@ -103,8 +104,8 @@ def test_a_printed_mfu_that_differs_stands_beside_the_recomputed_one() -> None:
 def test_reserved_memory_stands_in_where_allocated_was_not_logged() -> None:
     label, value, _ = words.figures(full_run(mem_peak_allocated_bytes=None))[3]
     assert (label, plain(value)) == ("Peak reserved", "133.1 GiB")
-    assert words.memory_tracks(full_run(memory_bytes=None)) == []
-    assert [name for name, _, _ in words.memory_tracks(full_run())] == ["Allocated", "Reserved"]
+    assert run_sections.memory_tracks(full_run(memory_bytes=None)) == []
+    assert [name for name, _, _ in run_sections.memory_tracks(full_run())] == ["Allocated", "Reserved"]
 
 
 def test_ranks_that_say_the_same_are_folded_and_the_deciding_kind_comes_first() -> None:
@@ -116,9 +117,9 @@ def test_ranks_that_say_the_same_are_folded_and_the_deciding_kind_comes_first() 
         event_row(kind="oom", line_no=4, text="CUDA out of memory on GPU 1"),
         event_row(kind="exit_code", line_no=5, text="exit code 1"),
     ]
-    shown = words.telling(lines, "oom", 2)
+    shown = run_sections.telling(lines, "oom", 2)
     assert [(row["line_no"], more) for row, more in shown] == [(3, 1), (5, 0)]
-    everything = words.telling(lines, "oom", 9)
+    everything = run_sections.telling(lines, "oom", 9)
     assert [row["line_no"] for row, _ in everything] == [1, 2, 3, 5]
 
 

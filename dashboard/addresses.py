@@ -1,0 +1,31 @@
+"""Addresses of pages with what they should show, relative so that they work behind any base path. Pure."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from dashboard.queries.query import Query
+
+
+def sql_url(query: Query) -> str:
+    """Address of the SQL page with `query` filled in, its values written out."""
+    return f"sql?{urlencode({'sql': query.runnable()})}"
+
+
+def run_url(run_id: str) -> str:
+    """Address of a run's page, relative so that it works behind any base path."""
+    return f"run?run={run_id}"
+
+
+def hang_url(source_path: str, line_no: int) -> str:
+    """Address of a hang: the line, or the record of a dump, that tells of it."""
+    return f"hang?{urlencode({'at': f'{source_path}:{line_no}'})}"
+
+
+def snapshot_url(path: str, device: int | None) -> str:
+    """Address of the page of one artefact, relative so that it works behind any base path.
+
+    >>> snapshot_url("/runs/a b/r0.pickle", 0), snapshot_url("/m.json", None)
+    ('snapshot?file=%2Fruns%2Fa+b%2Fr0.pickle&device=0', 'snapshot?file=%2Fm.json')
+    """
+    return f"snapshot?{urlencode({'file': path, **({} if device is None else {'device': device})})}"
