@@ -22,6 +22,8 @@ Record = dict[str, Any]
 # Where ranks may differ by design (torch/distributed/flight_recorder/components/types.py has the same exceptions).
 _UNEVEN_INPUT = ("alltoall", "all_to_all", "scatter")
 _UNEVEN_OUTPUT = ("alltoall", "all_to_all", "gather")
+_NEEDS_ALL = ("all_reduce", "allreduce", "all_gather", "allgather", "reduce_scatter", "barrier")
+"""No rank ends these before every rank has entered them."""
 _UNEVEN_TYPES = ("scatter", "gather", "broadcast")
 
 
@@ -102,7 +104,9 @@ def _missing(group: Group) -> _Verdict | None:
         behind = sorted(rank for rank, seq in last.items() if seq == lowest)
         # A rank without any record of the group is behind all; the others' first record is then what it lacks.
         seqs = sorted({seq for calls in group.calls.values() for seq in calls if seq > lowest})
-        waited = [seq for seq in seqs if any(_waits(c[seq]) for c in group.calls.values() if seq in c)]
+        waited = [
+            seq for seq in seqs if any(_waits(c[seq]) or _failed(c[seq]) for c in group.calls.values() if seq in c)
+        ]
         if not waited:
             return None  # who is ahead has all it wanted: nobody hangs here
         seq = waited[0]
@@ -168,6 +172,14 @@ def _waits(row: Record) -> bool:
     if str(row["profiling_name"]).startswith("gloo:"):
         return not row["is_retired"]
     return bool(row["op_state"] != "completed")
+
+
+def _failed(row: Record) -> bool:
+    """Whether a collective that not all ranks joined cannot have succeeded, although its record is closed.
+
+    Gloo retires a record when its timeout is caught, too. A broadcast's root, or a reduction's leaf, may well be done.
+    """
+    return str(row["profiling_name"]).startswith("gloo:") and _op(row).startswith(_NEEDS_ALL)
 
 
 def _op(row: Record) -> str:

@@ -235,3 +235,36 @@ def test_generated_dumps_name_rank_2_also_when_one_is_missing(name: str, without
     ]
     (row,) = flight_hangs(pl.concat(frames))
     assert (row["op"], row["seq"], row["suspect"]) == ("all_reduce", 61, "2")
+
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def recorded(*ranks: int) -> pl.DataFrame:
+    frames = [
+        records((RECORDED / f"nccl_trace_rank_{rank}.json").read_bytes(), rank=rank)[0].with_columns(
+            source=pl.lit(rank, pl.Int64)
+        )
+        for rank in ranks
+    ]
+    return pl.concat(frames)
+
+
+@pytest.mark.parametrize("ranks", [(0, 1, 2, 3), (0, 2, 3), (2, 3)])
+def test_recorded_dumps_name_the_rank_that_slept_though_all_records_are_closed(ranks: tuple[int, ...]) -> None:
+    (hang,) = flight_hangs(recorded(*ranks))
+    assert (hang["op"], hang["seq"], hang["suspect"]) == ("all_reduce", 7, "2")
+    assert hang["process_group"] == "0(default_pg)"
+    assert "its last is 6" in hang["suspect_reason"]
+
+
+def test_recorded_dumps_without_the_one_that_slept_show_no_hang() -> None:
+    assert [hang["suspect"] for hang in flight_hangs(recorded(0, 1))] == []
+
+
+def test_a_root_that_is_ahead_in_broadcasts_hangs_nowhere() -> None:
+    closed = {"state": "scheduled", "retired": True, "profiling_name": "gloo:broadcast"}
+    calls = {rank: [entry(seq, **closed) for seq in range(1, 4 + (rank == 0))] for rank in range(4)}
+    assert judged(calls) == []
+    needs_all = {0: [*calls[0][:3], entry(4, **{**closed, "profiling_name": "gloo:barrier"})]}
+    assert [hang["suspect"] for hang in judged({**calls, **needs_all})] == ["1,2,3"]
