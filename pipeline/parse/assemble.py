@@ -123,8 +123,11 @@ def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -
     """The log that leads each job: most steps, then most settings, then a recognised dialect, then its name.
 
     A unit whose logs hold no dialect and no sign of a failure, and that has no configuration beside them, is not a run.
+    What any program may print is such a sign in the output of a scheduler's job only: it died before its trainer spoke.
     """
-    telling = facts.events.filter(~pl.col("kind").is_in(["traceback", "exception", "exit_code", *symptoms.KINDS]))
+    is_common = pl.col("kind").is_in(["exception", "exit_code"])
+    failures = facts.events.filter(~pl.col("kind").is_in(["traceback", *symptoms.KINDS]))
+    telling, common = failures.filter(~is_common), failures.filter(is_common)
     beside = sources.filter(
         ~pl.col("kind").is_in(["log", "history", "scheduler", "nccl", "flight_record"])
         & pl.col("dialect").is_not_null()
@@ -142,14 +145,13 @@ def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -
     )
     # Settings by name: how often a log repeats one says nothing.
     said = facts.settings.unique(["source", "name"])
-    for frame, name in ((facts.steps, "n_steps"), (said, "n_settings"), (telling, "n_events")):
+    numbers = {"n_steps": facts.steps, "n_settings": said, "n_events": telling, "n_common": common}
+    for name, frame in numbers.items():
         counted = counted.join(frame.group_by("source").agg(pl.len().alias(name)), on="source", how="left")
-    numbers = ["n_steps", "n_settings", "n_events"]
-    counted = counted.with_columns(pl.col(numbers).fill_null(0), known=pl.col("dialect").is_not_null())
-    is_log = pl.col("kind") == "log"
-    counted = counted.filter(
-        pl.when(is_log).then(pl.col("known") | (pl.col("n_events") > 0)).otherwise(pl.col("n_steps") > 0)
-    )
+    counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
+    is_log, of_a_job = pl.col("kind") == "log", pl.col("job").ne_missing("")
+    failed = (pl.col("n_events") > 0) | ((pl.col("n_common") > 0) & of_a_job)
+    counted = counted.filter(pl.when(is_log).then(pl.col("known") | failed).otherwise(pl.col("n_steps") > 0))
     counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
     order = ["unit", "job", "n_steps", "is_log", "known", "n_settings", "n_events", "path"]
     leaders = counted.sort(order, descending=[False, False, *[True] * 5, False])

@@ -3,11 +3,13 @@
 Formats: colossalai/logging/logger.py (`INFO colossalai - colossalai - INFO: message`, by rich, which wraps a message at
 any blank once the console's width is reached), examples/language/gpt/gemini/train_gpt_demo.py (`[1/10] Loss:10.9,
 Step time: 0.9s, TFLOPS: 40.1, FWD time: ..`), examples/language/performance_evaluator.py (summary of a benchmark),
-colossalai/initialize.py and context/parallel_context.py (world size, parallel sizes).
+colossalai/initialize.py and context/parallel_context.py (world size, parallel sizes); before 0.3 trainer/_trainer.py
+(`[Epoch 0 / Train]:  50%|#####     | 5/10 [00:05<00:05,  1.00s/it, loss=10.9, lr=0.00015, throughput=4.1 ..]`).
 
 A message stands on several lines, so a line decides nothing here: `steps` hands on every line that may be part of one,
 and `settle` joins them when the whole file is known. A message needs its own first line and those that follow within
-MAX_MESSAGE_LINES; indented lines continue it.
+MAX_MESSAGE_LINES; indented lines continue it. The trainer's bar counts a batch before it is given the values of the
+next: the first drawing of a count shows its own.
 """
 
 from __future__ import annotations
@@ -38,21 +40,41 @@ _COUNTER = r"\[(\d+)/(\d+)\]"
 _STEP_TIME = r"\b[Ss]tep time: *(\d+\.\d{3,})s?(?:,|\s|$)"
 
 
+_BAR = r"^\s*\[Epoch (\d+) / Train\]: +\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[[^\]]*\]"
+
+
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Every line of the logger that may belong to a step's message, unparsed; `settle` reads them."""
+    """Bars, and every line of the logger that may belong to a step's message, unparsed; `settle` reads them."""
     text = pl.col("text")
     is_part = text.str.contains(_CONTINUED) & text.str.contains_any(["Loss:", " time: ", " TFLOPS: "])
-    return conform(
-        lines.filter(text.str.contains(_HEAD) | is_part).with_columns(ts=timestamp(text), step=pl.lit(None, pl.Int64)),
-        STEP_FACTS,
+    parts = lines.filter(text.str.contains(_HEAD) | is_part).with_columns(
+        ts=timestamp(text), step=pl.lit(None, pl.Int64)
     )
+    return pl.concat([conform(parts, STEP_FACTS), _bars(lines)])
+
+
+def _bars(lines: pl.DataFrame) -> pl.DataFrame:
+    """Bars of the training with a loss, whatever the epoch; those of no batch yet show the epoch before."""
+    text = pl.col("text")
+    epoch, done, total = (text.str.extract(_BAR, group).cast(pl.Int64, strict=False) for group in (1, 2, 3))
+    loss = number(text.str.extract(rf"[ ,]loss=({NUMBER})[,\]]"))
+    found = lines.filter(text.str.contains(_BAR) & (done > 0)).with_columns(
+        step=epoch * total + done, loss=loss, learning_rate=number(text.str.extract(rf", lr=({NUMBER})[,\]]"))
+    )
+    return conform(found.drop_nulls("loss"), STEP_FACTS)
 
 
 def settle(facts: Facts) -> Facts:
+    """The first drawing of each bar, and messages of several lines to steps."""
+    order = ["source", "line_no"]
+    bars = facts.steps.drop_nulls("step").sort(order, maintain_order=True)
+    is_first = pl.col("step").ne_missing(pl.col("step").shift(1).over("source"))
+    steps = pl.concat([bars.filter(is_first), _messages(facts.steps.filter(pl.col("step").is_null()))])
+    return Facts(steps.sort(order, maintain_order=True), facts.settings, facts.gauges, facts.events)
+
+
+def _messages(parts: pl.DataFrame) -> pl.DataFrame:
     """Messages of several lines to steps. One with a step time but no counter is numbered by its place."""
-    parts = facts.steps
-    if parts.is_empty():
-        return facts
     is_head = pl.col("text").str.contains(_HEAD)
     messages = (
         parts.sort("source", "line_no", maintain_order=True)
@@ -78,7 +100,7 @@ def settle(facts: Facts) -> Facts:
         step_time_s=pl.when(seconds > 0).then(seconds),
         tflops_per_gpu_logged=number(text.str.extract(rf"\bTFLOPS: *({NUMBER})(?:,|\s|$)")),
     ).with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
-    return Facts(conform(settled, STEP_FACTS), facts.settings, facts.gauges, facts.events)
+    return conform(settled, STEP_FACTS)
 
 
 _SAID = {
@@ -111,21 +133,23 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     return conform(found, GAUGE_FACTS).drop_nulls("value")
 
 
-# examples/language/*/benchmark.py: what they print behind the training loop; before it stands `Booster init max ..`
-_END = r"^\s*Max (?:CUDA|device) memory usage: "
+# examples/language/*/benchmark.py: what they print behind the training loop; before it stands `Booster init max ..`.
+# The trainer of 2022, if its limit comes before the end of the epochs.
+_END = r"^\s*Max (?:CUDA|device) memory usage: |\bMax number of steps \d+ has been reached, training is stopped"
 
 COMBINED = (CombinedSetting("num_gpus", whole("dp") * whole("pp") * whole("tp"), ("dp",)),)
 
 DIALECT = Dialect(
     name="colossalai",
-    version=2,
+    version=3,
     signature=(
         "colossalai - colossalai - ", "INFO     colossalai - ", "colossalai run ", "TFLOPS per GPU by Megatron:",
         "colossalai/initialize.py", "colossalai/booster", "colossalai/zero",
+        " / Train]: ",
     ),
     anchors=(
         "colossalai - ", "Loss:", " time: ", " TFLOPS: ", "world size: ", "dp_world_size: ", "parallel size: ",
-        "Model params", "memory usage: ", *environment.ANCHORS,
+        "Model params", "memory usage: ", " / Train]: ", "Max number of steps ", *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,

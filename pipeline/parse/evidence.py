@@ -113,19 +113,20 @@ PATTERNS: tuple[Pattern, ...] = (
     # torchrun prints the enum's name or, from Python 3.11 on, its number.
     Pattern(
         "sigterm",
-        ("SIGTERM", "Terminated", "signal: 15", "signal: 1", "signal 15", "15 death signal"),
-        # Megatron's --exit-signal-handler; bash about a command of its script; a terminal that was closed (1)
+        ("SIGTERM", "Terminated", "signal: 15", "signal: 1", "signal 15", "15 death signal", "return code = -15"),
+        # Megatron's --exit-signal-handler; bash about a command of its script; a terminal that was closed (1);
+        # DeepSpeed's launcher (a negative code is a signal's number)
         r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|"
         r"Received (?:Signals\.SIGTERM|15) death signal|^\s?Terminated$|SignalException: .* got signal: 15?\b|"
-        r"exiting program after receiving SIGTERM|: line \d+: +\d+ Terminated\b|"
+        r"exiting program after receiving SIGTERM|: line \d+: +\d+ Terminated\b|exits with return code = -15\b|"
         r"\bsrun: error: .*tasks? [\d,-]+: Terminated$",
     ),
     Pattern(
         "interrupted",
-        ("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal", "srun: sending Ctrl-C"),
+        ("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal", "srun: sending Ctrl-C", "return code = -2"),
         r"^\s?(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT|"
         r"Received (?:Signals\.SIGINT|2) death signal|^\s?Detected KeyboardInterrupt, attempting graceful shutdown|"
-        r"srun: sending Ctrl-C to",
+        r"srun: sending Ctrl-C to|exits with return code = -2\b",
     ),
     Pattern(
         "sigkill",
@@ -150,7 +151,8 @@ PATTERNS: tuple[Pattern, ...] = (
             "corrupted size vs. prev_size",
         ),
         # abort() and what the C library says before it; Slurm from 23.11 about the rest of a step with a failed task
-        r"Exited with exit code -?[1-9]\d*|exits with return code = -?[1-9]\d*|exited with code -?[1-9]\d*|"
+        r"Exited with exit code -?[1-9]\d*|exited with code -?[1-9]\d*|"
+        r"exits with return code = (?:[1-9]\d*|-(?:[13-9]|1[0-46-9]|[2-9]\d))\b|"
         r"\bAborted +\(core dumped\)|CANCELLED AT \S+ DUE TO TASK FAILURE|"
         r"^\s?(?:double free or corruption|free\(\): invalid|malloc\(\): |corrupted size vs\. prev_size)",
     ),

@@ -41,11 +41,12 @@ def _field(label: str) -> str:
     return rf"(?i){_Q}{label}{_Q}: '?({NUMBER})'?[,}}]"
 
 
-# Versions 2 and 3 (trainer.py log), and ms-swift's `'global_step/max_steps': '5/100'`.
+# Versions 2 and 3 (trainer.py log), and ms-swift's `'global_step/max_steps': '5/100'` (trainers/callback.py), which it
+# prints as JSON, too.
 _COUNTERS = {
     "own_step": rf"{_Q}step{_Q}: (\d+)[,}}]",
-    "shared_step": r"'global_step/max_steps': '(\d+)/\d+'",
-    "own_total": r"'global_step/max_steps': '\d+/(\d+)'",
+    "shared_step": rf"{_Q}global_step/max_steps{_Q}: {_Q}(\d+)/\d+{_Q}",
+    "own_total": rf"{_Q}global_step/max_steps{_Q}: {_Q}\d+/(\d+){_Q}",
 }
 
 
@@ -56,7 +57,7 @@ _NUMBERS = {
     "consumed_tokens": _field("num_input_tokens_seen"),
     "tokens_per_s_per_gpu": _field("(?:tokens_per_second_per_gpu|tokens/train_per_sec_per_gpu)"),
     "mem_allocated_bytes": _field(r"memory/max_(?:mem_)?allocated ?\(gib\)"),
-    "mem_reserved_bytes": _field(r"memory/device_(?:mem_)?reserved ?\(gib\)"),
+    "mem_reserved_bytes": _field(r"(?:memory/device_(?:mem_)?reserved ?|memory)\(gib\)"),  # ms-swift's is the peak
     "step_time_s": _field("train_runtime"),  # since the beginning: `settle` takes the differences
 }
 _MEMORY_FIELDS = ("mem_allocated_bytes", "mem_reserved_bytes")
@@ -195,7 +196,7 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 _SIGNATURE = (
     "{'loss': ", '{"loss": ', ", 'epoch': ", "'train_samples_per_second': ", "Instantaneous batch size per device",
-    "Total optimization steps", "Training/evaluation parameters", *deepspeed_settings.SIGNS,
+    "Total optimization steps", "Training/evaluation parameters", "[INFO:swift]", *deepspeed_settings.SIGNS,
 )  # fmt: skip
 _ANCHORS = (
     "'loss': ", '"loss": ', "it/s", "s/it", "Running training", "train_runtime", "Training Completed",
@@ -211,7 +212,7 @@ _NARROWED = {
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=3,
+    version=4,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -226,7 +227,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=3,
+    version=4,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

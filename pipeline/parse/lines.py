@@ -38,6 +38,9 @@ EDGE_LINES = 20
 # CSI sequences (16 colours, 256 colours, 24 bit, clear screen), OSC titles, and lone two-byte escapes.
 _ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]"
 
+_CARETS = {"^M": "\r", "^[[": "\x1b["}
+"""How `cat -v` and pagers write control characters."""
+
 # One launcher prefix. torchrun --tee prints [default3]: or [rank0]: (twice in error text), srun --label `16: ` (padded
 # to the widest label), mpirun `[1,14]<stderr>:`, pdsh `vm-07-14: `, the bigcode launcher `[ip-26-0-147-189:0]:`,
 # nemo-run `task/0 `, Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the second
@@ -188,10 +191,12 @@ def _cleaned(lines: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
     text = pl.col("text")
     rows = lines.with_columns(text.str.strip_chars_end("\r\n"))
     is_odd, is_long, is_prefixed = rows.select(
-        odd=text.str.contains("[\r\x1b]").any(),
+        odd=text.str.contains(r"[\r\x1b]|\^M|\^\[\[").any(),
         long=(text.str.len_bytes() > MAX_LINE_CHARS).any(),
         prefixed=text.str.contains(_PREFIX).any(),
     ).row(0)
+    if is_odd:
+        rows = rows.with_columns(text.str.replace_many(_CARETS).str.strip_chars_end("\r"))
     is_redrawn, is_coloured = (is_odd and rows["text"].str.contains(mark, literal=True).any() for mark in "\r\x1b")
     if is_redrawn:
         # A launcher puts its prefix in front of the physical line, so it stands for every redraw.

@@ -79,6 +79,11 @@ class TestUnits:
         runs = tables_of({"job.out": OOM})["runs"]
         assert runs.select("framework", "status", "parser").rows() == [("other", "oom", "evidence")]
 
+    @pytest.mark.parametrize(("name", "runs"), [("slurm-4711.out", 1), ("notes.log", 0)])
+    def test_a_job_that_died_before_its_trainer_spoke_is_a_run(self, name: str, runs: int) -> None:
+        text = "python: can't open file 'train.py': [Errno 2] No such file or directory\n"
+        assert tables_of({name: text})["runs"]["status"].to_list() == ["crash"] * runs
+
     def test_a_run_directory_is_one_run_with_its_config_status_and_stderr(self) -> None:
         files = {
             "dp4/config.json": config(dp=4),

@@ -73,3 +73,24 @@ def test_a_benchmark_ends_with_its_peak_memory(tmp_path: Path) -> None:
     text = "Throughput: 20.10 samples/sec, TFLOPS per GPU by Megatron: 150.1, TFLOPS per GPU: 140.1\n"
     assert run_of(tmp_path, f"Booster init max CUDA memory: 9.00 MB\n{text}")["status"] == "unknown"
     assert run_of(tmp_path, f"{text}Max CUDA memory usage: 30000.10 MB\n")["status"] == "completed"
+
+
+BAR = "[Epoch {}  / Train]: {:3d}%|###    | {}/4 [00:0{}<00:01,  1.20s/it, loss={}, lr=0.0005, throughput=6.5 sample_per_sec]"
+
+
+def bar(epoch: int, done: int, loss: float) -> str:
+    return BAR.replace("{}  /", f"{epoch} /").format(25 * done, done, done, loss)
+
+
+def test_bars_of_the_trainer_of_2022(tmp_path: Path) -> None:
+    drawn = [(0, 0, 11.0), (0, 1, 11.0), (0, 1, 10.5), (0, 2, 10.5), (1, 0, 9.0), (1, 1, 8.5), (1, 1, 8.0)]
+    text = "\r" + "\r".join(bar(*one) for one in drawn) + "\n[Epoch 1 / Test]: 100%|##| 4/4 [00:04<00:00, loss=1.0]\n"
+    tables = tables_of(tmp_path, text)
+    found = tables["steps"].select("step", "loss", "learning_rate")
+    assert found.rows() == [(1, 11.0, 5e-4), (2, 10.5, 5e-4), (5, 8.5, 5e-4)]
+    assert tables["runs"].select("framework", "status").rows() == [("colossalai", "truncated")]
+
+
+def test_the_trainers_limit_is_an_end(tmp_path: Path) -> None:
+    end = "INFO     colossalai - colossalai - INFO: Max number of steps 2 has been reached, training is stopped automatically"
+    assert run_of(tmp_path, f"{bar(0, 2, 9.5)}\n{end}\n")["status"] == "completed"

@@ -53,6 +53,9 @@ SIGNS = [
     ("  traceback : Signal 9 (SIGKILL) received by PID 47", "sigkill"),
     ("  exitcode  : -9 (pid: 47)", "sigkill"),
     ("[2026-01-01 00:00:00,000] [INFO] [launch.py:319] Process 47 exits with return code = -9", "sigkill"),
+    ("[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = -2", "interrupted"),
+    ("[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = -15", "sigterm"),
+    ("[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = -11", "exit_code"),
     ("slurmstepd: error: Some of the step tasks have been OOM Killed.", "host_oom"),
     ("slurmstepd: error: Detected 2 oom-kill event(s) in step 9.0 cgroup.", "host_oom"),
     ("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=step_0", "host_oom"),
@@ -225,6 +228,14 @@ def test_torchruns_summary_is_no_exception_of_its_own() -> None:
         ("torch.distributed.DistNetworkError: Connection reset by peer", "exception"),
         ("torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients.", "exception"),
         ("slurmstepd: error: *** STEP 5.0 ON n CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***", "cancelled"),
+        (
+            "[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = -2",
+            "exit_code",
+        ),
+        (
+            "[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = 2",
+            "interrupted",
+        ),
     ],
 )
 def test_a_sign_is_not_another(text: str, kind: str) -> None:

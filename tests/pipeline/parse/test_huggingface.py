@@ -183,3 +183,10 @@ cuda memory usage while training: 2.500GB (+1.250GB cache, +0.794GB misc)
     """
     run = run_of(tmp_path, text)
     assert (run["framework"], run["mem_peak_reserved_bytes"]) == ("axolotl", int(3.75 * 2**30))
+
+
+def test_ms_swift_states_step_and_peak_in_either_spelling(tmp_path: Path) -> None:
+    line = "{'loss': 0.5, 'epoch': 0.1, 'global_step/max_steps': '7/90', 'memory(GiB)': 2.5}\n"
+    text = line + line.replace("7/", "8/").replace("'", '"')
+    steps = tables_of(tmp_path, text)["steps"].select("step", "mem_reserved_bytes")
+    assert steps.rows() == [(7, 5 * 2**29), (8, 5 * 2**29)]

@@ -76,6 +76,10 @@ class TestCarriageReturns:
         rows = lines.clean(lines.split(0, b"[rank3]: 10%\r 50%\r[rank4]: done\n"))
         assert rows.select("text", "rank").rows() == [(" 10%", 3), (" 50%", 3), (" done", 4)]
 
+    def test_control_characters_written_out_are_those_characters(self) -> None:
+        found = lines.clean(lines.split(0, b"^M 10%|# | 1/10^M^[[32m20%|##| 2/10^[[0m^M\n"))
+        assert found["text"].to_list() == ["", " 10%|# | 1/10", "20%|##| 2/10"]
+
     def test_an_error_right_behind_a_bar_is_found(self) -> None:
         rows = lines.candidates(
             lines.split(0, b"\r 3%|1/30 [00:01]\rTraceback (most recent call last):\n"), ["Traceback"]
