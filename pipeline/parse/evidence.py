@@ -88,11 +88,12 @@ PATTERNS: tuple[Pattern, ...] = (
         r"watchdog thread terminated with exception: NCCL error|"
         r"(?:^|\s)nccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage): ",
     ),
-    # slurmstepd: the reason follows the time; without one it is scancel.
+    # slurmstepd: the reason follows the time, perhaps on a line of its own; without one it is scancel.
     Pattern(
         "timeout",
         ("DUE TO TIME LIMIT", "TERM_RUNLIMIT", "PBS: job killed: walltime"),
-        r"CANCELLED (?:AT \S+ )?DUE TO TIME LIMIT|^\s?TERM_RUNLIMIT: |PBS: job killed: walltime \S+ exceeded limit",
+        r"CANCELLED (?:AT \S+ )?DUE TO TIME LIMIT|^\s?DUE TO TIME LIMIT \*\*\*|"
+        r"^\s?TERM_RUNLIMIT: |PBS: job killed: walltime \S+ exceeded limit",
     ),
     Pattern(
         "node_fail",

@@ -29,8 +29,11 @@ SIGNS = (
 """Printed whatever the script: a dialect on top of Lightning counts them too, so that its own signs decide."""
 
 _LOSS = r"(?:reduced_)?(?:train[_/])?loss(?:_step)?"
-_BAR = rf"(?:^|\s)Epoch (\d+):+ *:? *\d{{1,3}}%\|[^|]*\| *(\d+)/(\d+) \[[^\]]*[ ,](?:{_LOSS}|train_step_timing in s)="
-_BAR_CLOSED = r"\d+/\d+ \[[^\]]*\]"
+_METRIC = rf"\[[^\]]*[ ,](?:{_LOSS}|train_step_timing in s)="
+_BAR = rf"(?:^|\s)Epoch (\d+):+ *:? *\d{{1,3}}%\|[^|]*\| *(\d+)/(\d+) {_METRIC}"
+_ENDLESS = rf"(?:^|\s)Epoch (\d+):+ *:? *(\d+)it {_METRIC}"
+"""tqdm's bar of a dataset that does not know its length: only in the first epoch does its count say the step."""
+_BAR_CLOSED = r"(?:\d+/\d+|\d+it) \[[^\]]*\]"
 
 
 def field(label: str) -> str:
@@ -56,10 +59,12 @@ def bars(lines: pl.DataFrame) -> pl.DataFrame:
     """Lines with a bar that carries a metric, with its step `counted` and whether the bar `is_whole`."""
     text = pl.col("text")
     epoch, done, total = (text.str.extract(_BAR, group).cast(pl.Int64, strict=False) for group in (1, 2, 3))
-    found = lines.filter(text.str.contains(_BAR)).with_columns(
-        counted=epoch * total + done - 1, is_whole=text.str.contains(_BAR_CLOSED)
+    part, batches = (text.str.extract(_ENDLESS, group).cast(pl.Int64, strict=False) for group in (1, 2))
+    found = lines.filter(text.str.contains(f"{_BAR}|{_ENDLESS}")).with_columns(
+        counted=pl.coalesce(epoch * total + done - 1, pl.when(part == 0).then(batches - 1)),
+        is_whole=text.str.contains(_BAR_CLOSED),
     )
-    return found.filter(pl.col("counted") >= 0)
+    return found.filter(pl.col("counted").fill_null(0) >= 0)
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -148,7 +153,7 @@ _SETTING_ANCHORS = ("All distributed processes registered", *environment.ANCHORS
 
 DIALECT = Dialect(
     name="lightning",
-    version=1,
+    version=2,
     signature=SIGNS,
     anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
     steps=steps,

@@ -5,8 +5,9 @@ value | ...`, NeMo 2), Lightning's bar with `name=value` behind the rate (NeMo 1
 `lightning`), nemo/utils/timers.py (train_step_timing in s), lightning/fabric/utilities/distributed.py and nemo's
 megatron_init (ranks and process groups), nemo/utils/exp_manager.py (`cmd-args.log`).
 
-Steps count from 0: `iteration 19/19` is the last of 20, and so is `global_step: 19`. A bar counts steps done. The total
-behind the slash is that of max_steps, or of the epoch in a run that is measured in epochs.
+Steps count from 0: `iteration 19/19` is the last of 20, and so is `global_step: 19`. A bar counts steps done and rounds
+some numbers to three digits (tqdm's format_num: `global_step=2e+3` from 1995 on). The total behind the slash is that of
+max_steps, or of the epoch in a run that is measured in epochs.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from pipeline.parse.redraw import last_of_each_step
 from pipeline.parse.timestamps import timestamp
 
 _PRINTED = r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\s*\|"
+
+_ROUNDING = 0.005
 
 _NUMBERS = {
     **lightning.LOSSES,
@@ -61,9 +64,19 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)), loss=pl.coalesce(*lightning.LOSSES),
     )  # fmt: skip
     is_complete = pl.col("is_whole") & (pl.col("loss").is_not_null() | pl.col("step_time_s").is_not_null())
-    step = pl.coalesce(pl.col("global_step").cast(pl.Int64, strict=False), "counted")
+    step = (
+        pl.when(_is_rounded())
+        .then("counted")
+        .otherwise(pl.coalesce(pl.col("global_step").cast(pl.Int64, strict=False), "counted"))
+    )
     found = rows.with_columns(step=pl.when(is_complete).then(step), steps_planned=step + pl.col("left"))
     return pl.concat([conform(found, STEP_FACTS), nemo_automodel.steps(lines)])
+
+
+def _is_rounded() -> pl.Expr:
+    """Whether a bar shows `global_step` with an exponent, which is three digits of it, and counts about as many."""
+    has_exponent = pl.col("text").str.contains(r"global_step=[\d.]+e\+")
+    return has_exponent & ((pl.col("global_step") - pl.col("counted")).abs() <= _ROUNDING * pl.col("global_step") + 1)
 
 
 def _steps_left(text: pl.Expr) -> pl.Expr:
@@ -153,7 +166,7 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="nemo",
-    version=3,
+    version=4,
     signature=(
         "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=",
         nemo_automodel.ANCHOR, *lightning.SIGNS,

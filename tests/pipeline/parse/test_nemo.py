@@ -50,6 +50,31 @@ def test_a_bar_with_its_global_step() -> None:
     assert (step["step"], step["loss"], step["step_time_s"]) == (9, 9.11, 5.2)
 
 
+@pytest.mark.parametrize(
+    ("done", "total", "shown", "step"),
+    [
+        (1995, 4000, "1994.0", 1994), (1996, 4000, "2e+3", 1995), (123457, 200000, "1.23e+5", 123456),
+        (17, 40, "2e+3", 2000),  # of a run that was resumed: nothing tells more than the rounded number
+    ],
+)  # fmt: skip
+def test_a_rounded_global_step_is_counted(done: int, total: int, shown: str, step: int) -> None:
+    line = f"Epoch 0: :  49%|####      | {done}/{total} [01:02<9:00, reduced_train_loss=9.110, global_step={shown}, train_step_timing in s=5.200]"
+    assert step_of("nemo", line)["step"] == step
+
+
+@pytest.mark.parametrize(
+    ("epoch", "fields", "step"),
+    [
+        (0, "reduced_train_loss=0.674", 6),
+        (1, "reduced_train_loss=0.674, global_step=31.00", 31),
+        (1, "reduced_train_loss=0.674", None),
+    ],
+)
+def test_a_bar_without_a_total(epoch: int, fields: str, step: int | None) -> None:
+    line = f"[2026-01-02 03:04:05,678] [INFO] Epoch {epoch}: : 7it [00:04,  4.36s/it, v_num=1, {fields}]"
+    assert step_of("nemo", line)["step"] == step
+
+
 def test_an_open_bar_is_no_step() -> None:
     assert step_of("nemo", BAR.format(9.5, 1.5)[:-3])["step"] is None
 
