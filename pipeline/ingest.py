@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 
@@ -33,8 +34,20 @@ BATCH_BYTES = 512 << 20
 Tables = dict[str, pl.DataFrame]
 
 
-def find(paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
+def find(
+    paths: Sequence[str],
+    *,
+    dialects: Sequence[Dialect] = DIALECTS,
+    named: Collection[str] = (),
+    left_out: Collection[Path] = (),
+) -> pl.DataFrame:
     """Every file at the given paths as discover.FOUND rows.
+
+    Args:
+        paths: files, directories and URLs; they may overlap.
+        dialects: those whose file names are known.
+        named: files that were given one by one before; they stay logs whatever their name.
+        left_out: folders whose files are no input.
 
     Raises:
         UsageError: no path was given, one does not exist, or there is no file at any.
@@ -42,11 +55,12 @@ def find(paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.
     """
     if not paths:
         raise UsageError("Nothing to ingest. Give a run directory, a sweep directory, a log file or a URL.")
-    entries = {entry.path: entry for path in paths for entry in list_files(path)}  # paths may overlap
+    barred = tuple(f"{canonical(str(folder))}/" for folder in left_out)
+    listed = (entry for path in paths for entry in list_files(path) if not entry.path.startswith(barred))
     found = discover(
-        entries.values(),
+        {entry.path: entry for entry in listed}.values(),
         is_simulated=marker_above(MARKER_NAME),
-        named={canonical(path) for path in paths},
+        named={canonical(path) for path in paths} | set(named),
         dialects=dialects,
     )
     if found.is_empty():
@@ -128,9 +142,15 @@ def parse(
     }
 
 
+def find_for(lake: Lake, paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
+    """What `find` finds, without the home's own files; what was read as a log before is one still. Raises as `find`."""
+    read_as_log = lake.read("files", ["path"], pl.col("kind").is_in(["log", "nccl", "scheduler"]))
+    return find(paths, dialects=dialects, named=read_as_log["path"], left_out=lake.home.own_folders)
+
+
 def pending(lake: Lake, paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
     """Files under `paths` that need reading, judged by the ledger of the latest release. Raises as `find` does."""
-    return pending_of(lake, find(paths, dialects=dialects), dialects=dialects)
+    return pending_of(lake, find_for(lake, paths, dialects=dialects), dialects=dialects)
 
 
 def pending_of(lake: Lake, found: pl.DataFrame, *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:

@@ -97,7 +97,7 @@ def ingest_paths(
     remember(home, dialect_files)
     own = in_force(home)
     lake = Lake(home)
-    found = ingest.find(paths, dialects=own.dialects) if paths else pl.DataFrame(schema=FOUND)
+    found = ingest.find_for(lake, paths, dialects=own.dialects) if paths else pl.DataFrame(schema=FOUND)
     pending = ingest.pending_of(lake, found, dialects=own.dialects)
     summary = Summary(files_seen=found.height, files_new=pending.height, bytes=int(pending["bytes"].sum() or 0))
     summary.dialects = [one.name for one in own.remembered]

@@ -9,8 +9,9 @@ from pathlib import Path
 from pipeline.errors import StoreError, UsageError
 
 _REMEDY = "Give another directory with --home, or set SWEEPSCOPE_HOME."
-# delta-rs takes paths for URLs and panics on the first two or loses its way at the third; DuckDB expands the others.
-_UNUSABLE = "[]%*?"
+# delta-rs takes paths for URLs: it panics on the first two, loses its way at the third, takes the fourth for a slash
+# and refuses control characters. DuckDB expands the others.
+_UNUSABLE = "[]%\\*?"
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class Home:
         if "://" in given:
             raise UsageError(f"The home {given} is a URL; it has to be a local directory. {_REMEDY}")
         path = Path(given).expanduser().absolute()
-        if unusable := sorted(set(_UNUSABLE) & set(str(path))):
-            raise UsageError(f"The home {path} cannot have {' or '.join(unusable)} in its path. {_REMEDY}")
+        if unusable := sorted(mark for mark in set(str(path)) if mark in _UNUSABLE or not mark.isprintable()):
+            shown = " or ".join(mark if mark.isprintable() else repr(mark) for mark in unusable)
+            raise UsageError(f"The home {str(path)!r} cannot have {shown} in its path. {_REMEDY}")
         try:
             if for_writing:
                 path.mkdir(parents=True, exist_ok=True)
@@ -105,6 +107,11 @@ class Home:
     def dagster(self) -> Path:
         """DAGSTER_HOME of our instance."""
         return self.path / "dagster"
+
+    @property
+    def own_folders(self) -> tuple[Path, ...]:
+        """What we write: never input, even where the home lies in a directory that is ingested."""
+        return self.lake, self.store, self.batches, self.dialects, self.records, self.dagster
 
 
 def _data_directory() -> Path:

@@ -31,11 +31,11 @@ class Lake:
     """The lake of one home. Reading needs no lock; one process at a time writes."""
 
     def __init__(self, home: Home) -> None:
-        self._home = home
+        self.home = home
 
     def release(self) -> Release | None:
         """The newest release, or None before the first commit. Raises StoreError when its file is damaged."""
-        return releases.latest(self._home.releases)
+        return releases.latest(self.home.releases)
 
     def read(
         self,
@@ -125,8 +125,8 @@ class Lake:
             StoreError: as `commit`.
         """
         # Publishing reads the files of a release that may by then not be among the last ones: wait for its end.
-        with exclusive(self._home.store_lock, "removing old files"), self._writing("removing old files"):
-            keep = releases.kept(self._home.releases)
+        with exclusive(self.home.store_lock, "removing old files"), self._writing("removing old files"):
+            keep = releases.kept(self.home.releases)
             files = size = 0
             for table in TABLES.values():
                 delta = self._table(table)
@@ -134,8 +134,8 @@ class Lake:
                     versions = {release.versions[table.name] for release in keep if table.name in release.versions}
                     count, freed = delta.prune(versions)
                     files, size = files + count, size + freed
-            for number in releases.numbers(self._home.releases)[: -releases.KEPT]:
-                releases.path_of(self._home.releases, number).unlink()
+            for number in releases.numbers(self.home.releases)[: -releases.KEPT]:
+                releases.path_of(self.home.releases, number).unlink()
             return files, size
 
     def verify(self) -> list[str]:
@@ -161,12 +161,12 @@ class Lake:
                 yield f"{table.name}: {empty} rows without {name}"
 
     def _table(self, table: Table) -> LakeTable:
-        return LakeTable(self._home.table(table.name), table)
+        return LakeTable(self.home.table(table.name), table)
 
     @contextmanager
     def _writing(self, doing: str) -> Iterator[Release | None]:
         """Lock the lake, undo what a writer left that died before its release, hand over the newest release."""
-        with exclusive(self._home.lake_lock, doing), storing(self._home.lake, "write to", DeltaError):
+        with exclusive(self.home.lake_lock, doing), storing(self.home.lake, "write to", DeltaError):
             release = self.release()
             for table in TABLES.values():
                 delta = self._table(table)
@@ -175,7 +175,7 @@ class Lake:
                 if release is None and newest:
                     # A first commit that died leaves version 0; more than that was released once.
                     raise StoreError(
-                        f"{self._home.releases} has no release, but {delta.folder} has rows of several. "
+                        f"{self.home.releases} has no release, but {delta.folder} has rows of several. "
                         "Put the release files back, or move the lake folder away and ingest again."
                     )
                 if newest is not None and (pinned is None or newest > pinned):
@@ -221,6 +221,6 @@ class Lake:
     def _pin(self, versions: Mapping[str, int], before: Release | None, *, batch_ids: tuple[str, ...]) -> Release:
         number = before.number + 1 if before else 1
         release = Release(number, versions, datetime.now(UTC), batch_ids)
-        sync(self._home.lake)
-        releases.write(self._home.releases, release)
+        sync(self.home.lake)
+        releases.write(self.home.releases, release)
         return release

@@ -20,6 +20,8 @@ from pipeline.store.published import connect, current
 from schemas.registry import TABLES
 from tests.picotron_runs import OOM_TAIL, picotron_run
 
+pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
@@ -72,6 +74,28 @@ def test_ingesting_twice_changes_nothing(home: Home, sweep: Path) -> None:
     assert again.files_new == 0
     assert current(home.path) == path
     assert content(home) == first
+
+
+def test_a_home_inside_the_sweep_is_not_read(tmp_path: Path) -> None:
+    picotron_run(tmp_path)
+    home = Home.resolve(str(tmp_path / "results"))
+    assert ingest_paths(home, [str(tmp_path)], with_published=False).files_seen == 3
+    logs = home.dagster / "storage" / "a-run" / "compute_logs"  # where Dagster keeps what its steps print
+    logs.mkdir(parents=True)
+    (logs / "abc.err").write_text("2024-05-27 11:00:00 dagster started\n")
+    again = ingest_paths(home, [str(tmp_path)], with_published=False)
+    assert (again.files_seen, again.files_new) == (3, 0)
+
+
+def test_a_log_that_was_named_once_stays_one_as_it_grows(home: Home, tmp_path: Path) -> None:
+    text = (picotron_run(tmp_path / "elsewhere") / "log_1001.out").read_text()
+    log = tmp_path / "lone" / "train.dat"
+    log.parent.mkdir()
+    log.write_text("".join(text.splitlines(keepends=True)[:4]))
+    ingest_paths(home, [str(log)], with_published=False)
+    log.write_text(text)
+    ingest_paths(home, [str(log.parent)], with_published=False)
+    assert rows(home, "select last_step from runs") == [(6,)]
 
 
 def test_a_changed_run_directory_replaces_its_own_rows_only(home: Home, sweep: Path) -> None:

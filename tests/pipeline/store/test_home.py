@@ -51,10 +51,12 @@ def test_a_url_is_no_home() -> None:
         Home.resolve("s3://bucket/home")
 
 
-@pytest.mark.parametrize("name", ["my [lab]", "50%25", "star*"])
+@pytest.mark.parametrize("name", ["my [lab]", "50%25", "star*", "back\\slash", "two\nlines"])
 def test_refuses_what_the_lake_cannot_hold(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="cannot have"):
+    with pytest.raises(UsageError, match="cannot have") as refused:
         Home.resolve(str(tmp_path / name))
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / name).exists()
 
 
 def test_says_when_it_cannot_be_created() -> None:
