@@ -21,23 +21,20 @@ from pipeline.store.care import verify
 from pipeline.store.home import Home
 from pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
+from tests.pipeline.commands.calls import Done, started
 
 _COMMAND = (sys.executable, "-m", "pipeline")
 # Root may read everything unless it gives that up.
 _UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
 
-
-def sweepscope(*args: str | Path, home: Path, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "SWEEPSCOPE_HOME": str(home), "RUST_BACKTRACE": "0"}
-    command = [*prefix, *_COMMAND, *map(str, args)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+pytestmark = pytest.mark.usefixtures("dagster_in_memory")
 
 
-def ingest(*paths: Path | str, home: Path, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    return sweepscope("ingest", *paths, "--no-published", "--json", home=home, prefix=prefix)
+def ingest(*paths: Path | str, home: Path, prefix: tuple[str, ...] = ()) -> Done:
+    return started("ingest", *paths, "--no-published", "--json", home=home, prefix=prefix)
 
 
-def assert_refused(done: subprocess.CompletedProcess[str], *parts: str, code: int = 1) -> None:
+def assert_refused(done: Done, *parts: str, code: int = 1) -> None:
     assert done.returncode == code, done.stderr
     assert not done.stdout
     (line,) = done.stderr.splitlines()
@@ -74,7 +71,7 @@ def home(tmp_path: Path) -> Path:
 def _one_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.mktemp("bad")
     picotron_run(base / "first")
-    settle(base / "first", home=base / "home")
+    assert ingest(base / "first", home=base / "home").returncode == 0  # whose Dagster keeps its records on disk
     return base / "home"
 
 
@@ -116,7 +113,7 @@ def test_a_wrong_argument_is_one_line_with_the_remedy(
 
 
 def test_reading_creates_no_home(home: Path) -> None:
-    assert_refused(sweepscope("store", "versions", home=home), str(home), "sweepscope ingest")
+    assert_refused(started("store", "versions", home=home), str(home), "sweepscope ingest")
     assert not home.exists()
 
 
@@ -215,8 +212,10 @@ def test_an_interrupted_ingest_is_finished_by_the_next(tmp_path: Path, filled: P
 
 def test_an_interrupt_that_falls_into_a_finaliser_is_not_lost() -> None:
     script = """
-import sys, time
+import signal, sys, time
 from pipeline.__main__ import interrupt_again
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts the tests may have it ignored
 
 class Finalised:
     def __del__(self):
@@ -246,7 +245,7 @@ def test_two_ingests_at_once_into_a_new_home_both_arrive(tmp_path: Path, home: P
 def test_a_damaged_store_is_told_and_published_anew(tmp_path: Path, filled: Path) -> None:
     path = filled / "store" / os.readlink(filled / "store" / "results.duckdb")
     path.write_bytes(b"not a database")
-    assert_refused(sweepscope("store", "verify", home=filled), str(path), "sweepscope ingest")
+    assert_refused(started("store", "verify", home=filled), str(path), "sweepscope ingest")
     picotron_run(tmp_path / "more", dp=4)
     settle(tmp_path / "more", home=filled)
     assert_sound(filled, runs=2)
@@ -267,7 +266,7 @@ def test_a_damaged_release_is_told_and_its_remedy_works(tmp_path: Path, filled: 
 def test_a_lost_file_of_the_lake_is_named(filled: Path) -> None:
     lost = next((filled / "lake" / "steps").glob("*.parquet"))
     lost.unlink()
-    assert_refused(sweepscope("store", "verify", home=filled), lost.name)
+    assert_refused(started("store", "verify", home=filled), lost.name)
     assert rows(filled, "select count(*) from steps") == [(6,)]
 
 
@@ -299,4 +298,4 @@ def test_the_dashboard_refuses_a_port_in_use(filled: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert_refused(sweepscope("dashboard", "--port", port, home=filled), port, "--port", code=2)
+        assert_refused(started("dashboard", "--port", port, home=filled), port, "--port", code=2)

@@ -16,6 +16,8 @@ from pipeline.parse.declared.document import read_document
 from pipeline.parse.declared.explain import explain
 from tests.acme import CONFIG, DIALECT, LOG
 
+pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+
 PAGE = (Path(__file__).parents[3] / "docs" / "dialects.md").read_text(encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.__main__ import main
-from tests.pipeline.commands.test_cli import assert_one_line_error, sweepscope
+from tests.pipeline.commands.calls import assert_one_line_error, called
 from tests.pipeline.memory.allocator import Allocator, train
 
 SAMPLES = (
@@ -74,7 +74,7 @@ def test_what_cannot_be_read_is_said_in_one_line(
     path, content = tmp_path / file[0], file[1]
     if content is not None:
         path.write_bytes(content)
-    done = sweepscope("memory", path, *arguments)
+    done = called("memory", path, *arguments)
     assert_one_line_error(done, said, code=code)
 
 

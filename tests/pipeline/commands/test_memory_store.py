@@ -11,8 +11,10 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.commands.memory_store import file_verdict
 from tests.picotron_runs import picotron_run
-from tests.pipeline.commands.test_cli import assert_one_line_error, sweepscope
+from tests.pipeline.commands.calls import assert_one_line_error, called
 from tests.pipeline.memory.allocator import Allocator, OutOfMemory
+
+pytestmark = pytest.mark.usefixtures("dagster_in_memory")
 
 GIB, MIB = 1 << 30, 1 << 20
 TAIL = (
@@ -117,4 +119,4 @@ def test_activations_that_are_large_enough_ask_for_recompute() -> None:
     ],
 )
 def test_wrong_questions_are_told_in_one_line(filled: Path, args: tuple[str, ...], parts: tuple[str, ...]) -> None:
-    assert_one_line_error(sweepscope("memory", *args, home=filled), *parts, code=2)
+    assert_one_line_error(called("memory", *args, home=filled), *parts, code=2)

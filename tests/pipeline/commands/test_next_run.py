@@ -13,6 +13,8 @@ from pipeline.commands.next_run import entries
 from pipeline.estimate.cell import Cell
 from pipeline.estimate.next_runs import NextRuns
 
+pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

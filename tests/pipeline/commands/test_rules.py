@@ -10,6 +10,8 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.simulate.sweep import write_sweep
 
+pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -20,6 +20,8 @@ from pipeline.store.published import connect, current
 from tests.acme import CONFIG, DIALECT, LOG
 from tests.picotron_runs import picotron_run
 
+pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:

@@ -14,6 +14,8 @@ from pipeline.store.home import Home
 from pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
 
+pytestmark = pytest.mark.usefixtures("dagster_in_memory")
+
 HEADER = "JobID|State|ExitCode|Submit|Start|End|Elapsed|NNodes|NodeList|AllocTRES|MaxRSS\n"
 TIMEOUT = (
     "1001|TIMEOUT|0:0|2024-05-27T10:00:00|2024-05-27T11:00:00|2024-05-27T13:00:00|02:00:00|2|gpu[01-02]|"
