@@ -238,7 +238,7 @@ def test_two_ingests_at_once_into_a_new_home_both_arrive(tmp_path: Path, home: P
     picotron_run(sweeps[1], dp=4)
     common = ["--no-published", "--home", str(home)]
     both = [subprocess.Popen([*_COMMAND, "ingest", str(sweep), *common]) for sweep in sweeps]
-    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert [process.wait(timeout=240) for process in both] == [0, 0]
     assert_sound(home, runs=2)
 
 
