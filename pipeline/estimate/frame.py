@@ -126,10 +126,15 @@ def ask(row: dict[str, Any], choose: ChooseProfile = choose_profile) -> tuple[Qu
     return asked, "", assumed
 
 
+def _not_understood(row: dict[str, Any]) -> str:
+    """The cells of a row that hold no such number as they should, or an empty text."""
+    return f"not understood: {row['misread']}" if row["misread"] else ""
+
+
 def _missing(row: dict[str, Any]) -> str:
     """Why a row has no layout, or an empty text."""
-    if row["misread"]:
-        return f"not understood: {row['misread']}"
+    if wrong := _not_understood(row):
+        return wrong
     unknown = [name for name in ("num_gpus", "dp", "tp", "pp", "mbs", "gas") if not row[name]]
     if unknown:
         return f"layout incomplete: {', '.join(unknown)} not stated and not derivable"
@@ -208,7 +213,7 @@ def _group(group: pl.DataFrame, choose: ChooseProfile) -> list[dict[str, Any]]:
     rows = group.to_dicts()
     asked, reason, assumed = ask(rows[0], choose)
     if asked is None:
-        return [{"est_status": reason} for _ in rows]
+        return [{"est_status": _not_understood(row) or reason} for row in rows]
     refusals = reasons_against(asked, rows)
     usable = [row for row, refusal in zip(rows, refusals, strict=True) if not refusal]
     results: list[dict[str, Any]] = []

@@ -38,17 +38,20 @@ _UNSAID = r"(?i)not (stated|known|given)|unknown"
 """A sharding that says of itself that its stage is not known: "ZeRO (stage not stated)"."""
 
 
-def _misread(name: str, values: pl.Series, number: pl.Series) -> pl.Series:
-    """ "name = cell" for cells that hold something other than the whole number they should, else an empty text."""
+def _misread(name: str, values: pl.Series, is_good: pl.Series) -> pl.Series:
+    """ "name = cell" for cells that hold something, and not what they should, else an empty text."""
     text = values.cast(pl.String).str.strip_chars()
-    least = 1.0 if name in _AT_LEAST_ONE else 0.0
-    is_whole = (number - number.round()).abs() <= 1e-6
-    is_good = number.is_finite() & is_whole & (number >= least)
     # "64-1024" in a table of ranges states no number, and is no mistake either: only what cannot be one is told.
     is_told = text.is_not_null() & ~text.str.contains(_MISSING)
     shown = pl.lit(f"{name} = ") + pl.col("text")
     frame = pl.DataFrame({"text": text, "bad": is_told.fill_null(False) & ~is_good.fill_null(False)})
     return frame.select(pl.when("bad").then(shown).otherwise(pl.lit(""))).to_series()
+
+
+def _is_whole(name: str, number: pl.Series) -> pl.Series:
+    """Whether cells hold a whole number that such a column can have."""
+    least = 1.0 if name in _AT_LEAST_ONE else 0.0
+    return number.is_finite() & ((number - number.round()).abs() <= 1e-6) & (number >= least)
 
 
 def _typed(frame: pl.DataFrame) -> pl.DataFrame:
@@ -59,7 +62,7 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     for name in _NUMBERS:
         values = frame[name] if name in frame.columns else pl.Series(name, [None] * frame.height, dtype=pl.Float64)
         number = values.cast(pl.Float64, strict=False)
-        wrong = _misread(name, values, number)
+        wrong = _misread(name, values, _is_whole(name, number))
         misread.append(wrong)
         columns.append(
             pl.DataFrame({"n": number.round(), "w": wrong})
@@ -80,18 +83,16 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     zero = frame["zero_stage"] if "zero_stage" in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
     stage = _zero_stages(zero.cast(pl.String))
     said = zero.cast(pl.String).str.strip_chars()
-    is_lost = said.is_not_null() & ~said.str.contains(_MISSING) & ~said.str.contains(_UNSAID) & stage.is_null()
-    misread.append(
-        pl.DataFrame({"s": said, "l": is_lost.fill_null(False)})
-        .select(pl.when("l").then(pl.lit("zero_stage = ") + pl.col("s")).otherwise(pl.lit("")))
-        .to_series()
-    )
+    misread.append(_misread("zero_stage", zero, stage.is_not_null() | said.str.contains(_UNSAID)))
+    size = next((name for name in ("total_params_b", "params") if name in frame.columns), None)
+    params = pl.Series([None] * frame.height, dtype=pl.Float64)
+    if size is not None:
+        params = frame[size].cast(pl.Float64, strict=False)
+        misread.append(_misread(size, frame[size], params.is_finite() & (params > 0)))
+        params = params * 1e9 if size == "total_params_b" else params
     told = pl.DataFrame({f"{place}": part for place, part in enumerate(misread)})
     kept = [pl.when(pl.col(name) != "").then(pl.col(name)) for name in told.columns]
     joined = told.select(pl.concat_str(kept, separator=", ", ignore_nulls=True)).to_series()
-    params = frame["total_params_b"].cast(pl.Float64, strict=False) * 1e9 if "total_params_b" in frame.columns else (
-        frame["params"].cast(pl.Float64, strict=False) if "params" in frame.columns else
-        pl.Series([None] * frame.height, dtype=pl.Float64))  # fmt: skip
     return pl.DataFrame(
         [*columns, stage.alias("zero_stage"), said.alias("stated_sharding"), params.alias("stated_params"),
          joined.alias("misread")]

@@ -90,7 +90,10 @@ def test_an_empty_table_stays_empty() -> None:
         ({"num_gpus": 0}, "not understood: num_gpus = 0"),
         ({"zero_stage_or_fsdp": "zero9"}, "not understood: zero_stage = zero9"),
         ({"zero_stage_or_fsdp": 7}, "not understood: zero_stage = 7"),
-        ({"seq_len": float("inf")}, "sequence length not stated"),
+        ({"hidden_size": -5}, "not understood: hidden_size = -5"),
+        ({"total_params_b": "some"}, "not understood: total_params_b = some"),
+        ({"total_params_b": -7}, "not understood: total_params_b = -7"),
+        ({"seq_len": float("inf")}, "not understood: seq_len = inf"),
     ],
 )
 def test_a_row_that_cannot_be_estimated_says_why(change: dict[str, Any], reason: str) -> None:
