@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
     """Fit one recipe, write its profile, and return what it says of itself."""
-    from pipeline.estimate.calibrate import cross_validate, fit_recipe, gather_rows
+    from pipeline.estimate.calibrate import choose_weights, cross_validate, fit_recipe, gather_rows
     from pipeline.estimate.learn import learn
     from pipeline.estimate.profile import constants_digest
     from pipeline.estimate.profile_file import accuracy, render_profile
@@ -36,8 +37,8 @@ def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str
 
     rows = gather_rows(recipe, table)
     constants, today = fit_recipe(rows), datetime.now(UTC).date()
-    unseen = cross_validate(rows)
-    told = accuracy(unseen)
+    unseen = cross_validate(rows, note)
+    told = {**accuracy(unseen), **asdict(choose_weights(rows, rows.everywhere))}
     path = folder / f"{recipe.profile}.toml"
     path.write_text(render_profile(recipe, constants, told, on=today), encoding="utf-8")
     record = learn(rows, constants, unseen, on=today)

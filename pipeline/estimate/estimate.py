@@ -64,6 +64,16 @@ def estimate(asked: Question, at: Layouts) -> Estimate:
     return _compute(asked, at) if grid is None else _listed(_compute(asked, grid.at), grid)
 
 
+def step_seconds(asked: Question, at: Layouts) -> Array:
+    """`step_time_s` of a list of layouts alone, for who asks again and again, as a fit does."""
+    return step_time(asked, at, stage_layers(asked.shape, at.pp, placement=asked.profile.placement)).total
+
+
+def allocated_bytes(asked: Question, at: Layouts) -> Array:
+    """`mem_bytes` of a list of layouts alone."""
+    return stage_memory(asked, at, stage_layers(asked.shape, at.pp, placement=asked.profile.placement)).total
+
+
 def _compute(asked: Question, at: Layouts) -> Estimate:
     stages = stage_layers(asked.shape, at.pp, placement=asked.profile.placement)
     held = stage_memory(asked, at, stages)

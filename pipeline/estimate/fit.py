@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.estimate.estimate import Estimate, estimate
 from pipeline.estimate.frame import ChooseProfile, ask, layouts_of, reasons_against, same_question
 from pipeline.estimate.layouts import Array, Layouts
 from pipeline.estimate.profile import choose_profile, with_values
@@ -61,11 +60,15 @@ def with_constants(asked: Question, constants: Mapping[str, float]) -> Question:
     return replace(asked, profile=with_values(asked.profile, constants))
 
 
-def predict(rows: Sequence[Batch], constants: dict[str, float], size: int, read: Callable[[Estimate], Array]) -> Array:
-    """What `read` takes from the estimates, at the rows' places of an array of `size`; NaN elsewhere."""
+Figure = Callable[[Question, Layouts], Array]
+"""One figure per layout of a question."""
+
+
+def predict(rows: Sequence[Batch], constants: dict[str, float], size: int, figure: Figure) -> Array:
+    """What `figure` says of the rows under `constants`, at their places of an array of `size`; NaN elsewhere."""
     out = np.full(size, np.nan)
     for batch in rows:
-        out[batch.places] = read(estimate(with_constants(batch.asked, constants), batch.at))
+        out[batch.places] = figure(with_constants(batch.asked, constants), batch.at)
     return out
 
 
@@ -84,13 +87,15 @@ def fit(
     residuals: Callable[[dict[str, float]], Array],
     start: dict[str, float],
     *,
+    begin: dict[str, float] | None = None,
     pull: float = 0.02,
     huber: float = 0.1,
     rounds: int = 25,
 ) -> dict[str, float]:
     """Constants that minimise the Huber loss of `residuals` plus `pull` x squared distance from `start`.
 
-    Levenberg-Marquardt with a numerical Jacobian and reweighting; deterministic.
+    Levenberg-Marquardt with a numerical Jacobian and reweighting; deterministic. The search begins at `start`, or at
+    `begin` where a neighbouring fit has already told about where the minimum lies.
     """
     names = list(start)
     origin = np.array([_forward(name, start[name]) for name in names])
@@ -103,7 +108,8 @@ def fit(
         parts = np.where(size <= huber, 0.5 * errors**2, huber * (size - 0.5 * huber))
         return float(np.mean(parts) + 0.5 * pull**2 * np.mean((x - origin) ** 2))
 
-    x, damping = origin.copy(), 1e-2
+    x = origin.copy() if begin is None else np.array([_forward(name, begin[name]) for name in names])
+    damping = 1e-2
     errors = residuals(constants(x))
     best = loss(errors, x)
     for _ in range(rounds):

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.calibrate import Rows, Unseen, allocated_bytes, fit_memory
-from pipeline.estimate.estimate import estimate
+from pipeline.estimate.calibrate import Rows, Unseen, fit_memory
+from pipeline.estimate.estimate import allocated_bytes, estimate
 from pipeline.estimate.fit import predict, with_constants
 from pipeline.estimate.layouts import Array
 from pipeline.estimate.patterns import CHOICES, PATTERNS, has_choice, pattern_codes
@@ -30,7 +30,6 @@ MOST_FOLDS = 30
 """Cells are dealt into at most that many folds; each costs a fit of a fraction of a second per thousand rows."""
 WORTH = 0.9
 """A penalty is kept when its median error on unseen cells is below this share of the physics', its mean below it."""
-_CELL = ("model", "accelerator", "num_gpus", "seq_len", "gbs_tokens", "global_batch_tokens")
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,7 @@ def look(rows: Rows, constants: dict[str, float]) -> Seen:
 
 def cell_folds(rows: Rows) -> NDArray[np.int64]:
     """The fold of each row: its cell, or its cell's place among MOST_FOLDS when there are more."""
-    names = [name for name in _CELL if name in rows.table.columns]
-    cells = rows.table.select(names).rows()
+    cells = rows.cells
     places = {cell: place for place, cell in enumerate(sorted(set(cells), key=str))}
     return np.array([places[cell] % MOST_FOLDS for cell in cells], np.int64)
 
@@ -147,6 +145,8 @@ def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) 
     for name, ratios in (("time", time), ("memory", memory)):
         if np.isfinite(ratios).any():
             about[name] = _summary(seen.codes, ratios, groups)
+    if "time" in about and len(rows.recipe.weights) > 1:
+        about["time"]["split"] = f"{about['physics_split']}, nested"
     usable = np.isfinite(seen.step_time_s) & np.isfinite(rows.step_time_s)
     penalised, penalty = np.full(rows.table.height, np.nan), None
     cells = len(np.unique(folds[usable]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.estimate.calibrate import Recipe
+from pipeline.estimate.calibrate import Recipe, Weights
 from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.frame import ChooseProfile
 from pipeline.estimate.profile import CONSTANTS, Profile, choose_profile, load_profiles, read_profile
@@ -57,7 +57,7 @@ def own_recipes(usable: pl.DataFrame) -> list[Recipe]:
                 time={name: getattr(start, name) for name in TIME},
                 memory={name: getattr(start, name) for name in MEMORY},
                 fixed=fixed,
-                pull=0.3,
+                weights=(Weights(pull=0.3),),
                 memory_pull=0.3,
             )
         )

@@ -11,7 +11,7 @@ from typing import Final
 
 import polars as pl
 
-from pipeline.estimate.calibrate import Recipe
+from pipeline.estimate.calibrate import Recipe, Weights
 
 _bf16 = ~pl.col("precision").fill_null("bf16").str.contains("(?i)fp8|float8")
 _SHAPE_OF_GEMM: Final = {"gemm_wave_loss": 0.35, "gemm_half_waves": 0.1, "gemm_half_depth": 300.0}
@@ -27,7 +27,7 @@ RECIPES: Final = (
         rows=pl.col("accelerator").str.contains("A100"),
         group="fold",
         time={"gemm_peak_share": 0.8, "attention_efficiency": 0.35, **_FSDP},
-        pull=0.02,
+        weights=(Weights(pull=0.02),),
     ),
     Recipe(
         profile="hopper-composer",
@@ -35,7 +35,7 @@ RECIPES: Final = (
         rows=pl.col("accelerator").str.contains("H100"),
         group="fold",
         time={"gemm_peak_share": 0.7, "attention_efficiency": 0.2, "fp8_gain": 0.5, **_FSDP},
-        pull=0.02,
+        weights=(Weights(pull=0.02),),
     ),
     Recipe(
         profile="ampere-megatron",
@@ -57,9 +57,9 @@ RECIPES: Final = (
         },
         memory={"logit_bytes": 4.5, "context_bytes": 1e8, "norm_bytes": 4.0},
         fixed={"tp_hidden": 0.0, "dp_hidden": 0.0, "kernel_launch_s": 1e-5},
-        pull=0.1,
+        weights=(Weights(pull=0.1),),
     ),
-    # The starts below were read off the whole sweep's residual map: the split by model guards the fit, not the starts.
+    # Starts are those of `hopper.toml` and `default.toml`; of terms that are zero there, round numbers.
     Recipe(
         profile="hopper-nanotron",
         dataset="ultrascale_playbook_all_runs",
@@ -68,13 +68,12 @@ RECIPES: Final = (
         & ~(pl.col("model").str.contains("80B") & (pl.col("num_kv_heads") == "8")),
         group="model",
         time={
-            "gemm_peak_share": 0.66, "gemm_wave_loss": 0.35, "gemm_half_waves": 0.25, "gemm_half_depth": 600.0,
-            "attention_efficiency": 0.3, "elementwise_passes": 0.8, "head_bytes_per_logit": 24.0, "memory_share": 0.9,
-            "link_share": 0.77, "network_share": 0.75, "network_decay": 0.12, "link_latency_s": 8e-6,
-            "network_latency_s": 5e-5, "tp_hidden": 0.45, "dp_hidden": 0.67, "shard_contention": 0.3,
-            "fixed_step_s": 0.06, "microbatch_s": 4e-4, "optimizer_passes": 1.0, "kernel_launch_s": 4.65e-5,
-            "bucket_bytes": 6e8, "exchange_launch_s": 2.1e-3, "exchange_launch_growth": 0.23, "slow_node_chance": 5e-3,
-            "slow_node_cost": 0.3,
+            **_SHAPE_OF_GEMM, "gemm_peak_share": 0.7, "attention_efficiency": 0.38, "elementwise_passes": 1.2,
+            "head_bytes_per_logit": 24.0, "memory_share": 0.8, "link_share": 0.77, "network_share": 0.87,
+            "network_decay": 0.05, "link_latency_s": 1.1e-5, "network_latency_s": 1.9e-5, "tp_hidden": 0.45,
+            "dp_hidden": 0.67, "shard_contention": 0.2, "fixed_step_s": 0.002, "microbatch_s": 1e-3,
+            "optimizer_passes": 1.0, "kernel_launch_s": 8e-6, "bucket_bytes": 1e9, "exchange_launch_s": 1e-3,
+            "exchange_launch_growth": 0.1, "slow_node_chance": 0.01, "slow_node_cost": 0.1,
         },
         # Nanotron's tensors: norms' inputs, fp32 gradients and DDP's 16 bit buckets, fp32 logits that live on, the two
         # buffers of gathered inputs (`parallel/utils.py: MemoryBuffer`).
@@ -88,9 +87,8 @@ RECIPES: Final = (
         },
         memory_pull=0.1,
         memory_unit=2.0**30,
-        simple=((pl.col("pp") != "1") & (pl.col("num_gpus").cast(pl.Int64) <= 8))
-        | ((pl.col("pp") == "1") & (pl.col("tp").cast(pl.Int64) <= 8) & (pl.col("num_gpus").cast(pl.Int64) <= 64)),
-        early=2.0,
+        is_bound=True,
+        weights=tuple(Weights(pull, early) for pull in (0.02, 0.05) for early in (1.0, 1.6, 2.0, 2.5)),
     ),
     Recipe(
         profile="hopper-torchtitan",
@@ -102,7 +100,7 @@ RECIPES: Final = (
             "tp_hidden": 0.3, "shard_contention": 0.2,
         },
         memory={"norm_bytes": 4.0, "mlp_bytes_gated": 4.0, "logit_bytes": 12.0},
-        pull=0.1,
+        weights=(Weights(pull=0.1),),
     ),
     Recipe(
         profile="ampere-internevo",
@@ -113,7 +111,7 @@ RECIPES: Final = (
             "gemm_peak_share": 0.75, "attention_efficiency": 0.43, "elementwise_passes": 1.2, "network_share": 0.87,
             "network_latency_s": 2e-5, "bucket_bytes": 1e9, "dp_hidden": 0.67, "tp_hidden": 0.45, "microbatch_s": 1e-3,
         },
-        pull=0.05,
+        weights=(Weights(pull=0.05),),
     ),
     Recipe(
         profile="ampere-megatron-deepspeed",

@@ -57,7 +57,7 @@ def against(unseen: Unseen, pair: tuple[Array, Array], *, title: str, unit: str,
         )
     ends = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
     figure.add_scatter(x=ends, y=ends, mode="lines", name="as estimated", line={"color": "#444", "width": 1})
-    if unseen.rows.recipe.simple is not None and unit == "s":
+    if unseen.rows.recipe.is_bound and unit == "s":
         figure.add_scatter(
             x=ends, y=HEALTHY * ends, mode="lines", name=f"{HEALTHY} times", line={"color": "#444", "dash": "dot"}
         )

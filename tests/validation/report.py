@@ -7,25 +7,25 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from pipeline.commands.output import note
 from pipeline.estimate.calibrate import (
     HEALTHY,
     Rows,
     Unseen,
-    allocated_bytes,
     cross_validate,
     fit_recipe,
     gather_rows,
-    step_seconds,
 )
-from pipeline.estimate.estimate import estimate
+from pipeline.estimate.estimate import allocated_bytes, estimate, step_seconds
 from pipeline.estimate.fit import figures, predict, with_constants
-from pipeline.estimate.layouts import Array
-from pipeline.estimate.learn import look, needed_unseen
-from pipeline.estimate.penalty import FEATURES, penalty_features, unseen_slowdown
+from pipeline.estimate.layouts import Array, Layouts
+from pipeline.estimate.learn import cell_folds, look, needed_unseen, penalised_unseen
 from pipeline.estimate.published_tables import published_table
+from pipeline.estimate.question import Question
 from pipeline.estimate.recipes import RECIPES
 from tests.validation.cells import Ranking, rank_cells
 from tests.validation.naive import naive_memory_bytes, naive_step_s
+from tests.validation.nested import beaten, near_runs
 
 PLAYBOOK = "hopper-nanotron"
 
@@ -34,7 +34,7 @@ def validate_all() -> dict[str, Unseen]:
     """Cross-validated predictions of every recipe, by profile."""
     found = {}
     for recipe in RECIPES:
-        found[recipe.profile] = cross_validate(gather_rows(recipe, published_table(recipe.dataset)))
+        found[recipe.profile] = cross_validate(gather_rows(recipe, published_table(recipe.dataset)), note)
     return found
 
 
@@ -46,15 +46,9 @@ def _goal(what: str, prototype: str, limit: float, reached: float, split: str) -
     return what, prototype, f"<= {100 * limit:.1f} %", _percent(reached), split, reached <= limit
 
 
-def cells_of(rows: Rows) -> list[tuple[str, str]]:
-    """The cell of each row: model and accelerators (sequence and batch are fixed in the playbook)."""
-    return list(rows.table.select("model", "num_gpus").iter_rows())
-
-
 def healthy(unseen: Unseen) -> Array:
     """Predictions of runs at most HEALTHY times slower than predicted; NaN for the others."""
-    near = unseen.rows.step_time_s <= HEALTHY * unseen.step_time_s
-    return np.where(near, unseen.step_time_s, np.nan)
+    return near_runs(unseen.rows, unseen.step_time_s)
 
 
 def goals(found: dict[str, Unseen]) -> pl.DataFrame:
@@ -66,21 +60,20 @@ def goals(found: dict[str, Unseen]) -> pl.DataFrame:
     )
     selene, b200, play = found["ampere-megatron"], found["blackwell-megatron"], found[PLAYBOOK]
     near = figures(healthy(play), play.rows.step_time_s)
-    ratio = play.rows.step_time_s / play.step_time_s
-    early = float(np.mean(ratio[np.isfinite(ratio)] < 0.9))
-    ranking = ranked(play)
+    ranking, early = ranked(play), beaten(play.rows, play.step_time_s)
     b200_time, b200_mem = figures(b200.step_time_s, b200.rows.step_time_s), figures(b200.mem_bytes, b200.rows.mem_bytes)
     model, kind, cell = "leave one model out", "leave one kind out", "leave one cell out"
+    nested = "leave one model out, nested"
     errors, with_penalty = learned(play.rows)
     top5 = f"{ranking.top5} of {ranking.cells}"
     entries = [
         _goal("llm-foundry: MFU MAPE", "3.8 %", 0.035, rates["mape"], "5 folds of rows"),
         _goal("Selene table 5: step time MAPE", "4.5 %", 0.035, mape(selene), model),
-        _goal("playbook, healthy runs: median APE", "5.9 %", 0.045, near["median"], model),
-        _goal("playbook, healthy runs: MAPE", "9.7 %", 0.075, near["mape"], model),
-        _goal("playbook, best quarter of each cell: median APE", "7.7 %", 0.05, ranking.best_quarter_median, model),
-        _goal("playbook: more than 10 % faster than estimated", "3.7 %", 0.03, early, model),
-        ("playbook: cells with the best in the top 5", "15 of 25", ">= 20", top5, model, ranking.top5 >= 20),
+        _goal("playbook, healthy runs: median APE", "5.9 %", 0.045, near["median"], nested),
+        _goal("playbook, healthy runs: MAPE", "9.7 %", 0.075, near["mape"], nested),
+        _goal("playbook, best quarter of each cell: median APE", "7.7 %", 0.05, ranking.best_quarter_median, nested),
+        _goal("playbook: more than 10 % faster than estimated", "3.7 %", 0.03, early, nested),
+        ("playbook: cells with the best in the top 5", "15 of 25", ">= 20", top5, nested, ranking.top5 >= 20),
         _goal("playbook, learned penalty, all runs: median APE", "-", 0.15, errors["median"], cell),
         (
             "playbook, learned penalty: Spearman per cell",
@@ -220,7 +213,7 @@ def mem(unseen: Unseen) -> dict[str, float]:
 
 def ranked(unseen: Unseen) -> Ranking:
     """Ranking of the layouts within each cell."""
-    return rank_cells(cells_of(unseen.rows), unseen.step_time_s, unseen.rows.step_time_s)
+    return rank_cells(unseen.rows.cells, unseen.step_time_s, unseen.rows.step_time_s)
 
 
 def learned(rows: Rows) -> tuple[dict[str, float], Ranking]:
@@ -229,20 +222,10 @@ def learned(rows: Rows) -> tuple[dict[str, float], Ranking]:
     The physics' constants are those fitted on all rows; neither the penalty nor the choice of its settings has seen the
     cell (nested cross-validation).
     """
-    constants = fit_recipe(rows)
-    size = rows.table.height
-    features, physics = np.full((size, len(FEATURES)), np.nan), np.full(size, np.nan)
-    for batch in rows.batches:
-        asked = with_constants(batch.asked, constants)
-        predicted = estimate(asked, batch.at)
-        features[batch.places] = penalty_features(asked, batch.at, predicted)
-        physics[batch.places] = predicted.step_time_s
-    usable = np.isfinite(physics) & np.isfinite(rows.step_time_s)
-    cells = np.unique([f"{model} {gpus}" for model, gpus in cells_of(rows)], return_inverse=True)[1]
-    predicted_s = np.full(size, np.nan)
-    told, _ = unseen_slowdown(features[usable], rows.step_time_s[usable] / physics[usable], cells[usable])
-    predicted_s[usable] = physics[usable] * told
-    return figures(predicted_s, rows.step_time_s), rank_cells(cells_of(rows), predicted_s, rows.step_time_s)
+    seen = look(rows, fit_recipe(rows))
+    usable = np.isfinite(seen.step_time_s) & np.isfinite(rows.step_time_s)
+    predicted_s = penalised_unseen(rows, seen, usable, cell_folds(rows))
+    return figures(predicted_s, rows.step_time_s), rank_cells(rows.cells, predicted_s, rows.step_time_s)
 
 
 def learned_memory(rows: Rows) -> float:
@@ -256,7 +239,7 @@ def tables(found: dict[str, Unseen]) -> pl.DataFrame:
     rows = []
     for name, unseen in found.items():
         given = unseen.rows
-        is_bound = given.recipe.simple is not None
+        is_bound = given.recipe.is_bound
         measured = np.where(np.isfinite(healthy(unseen)), given.step_time_s, np.nan) if is_bound else given.step_time_s
         naive_time, naive_mem = np.full(given.table.height, np.nan), np.full(given.table.height, np.nan)
         for batch in given.batches:
@@ -331,7 +314,11 @@ def ablation(rows: Rows) -> pl.DataFrame:
         return predict(batches, {}, rows.table.height, step_seconds)
 
     def less(part: str) -> Array:
-        return predict(rows.batches, constants, rows.table.height, lambda e: e.step_time_s - getattr(e.time, part))
+        def rest_s(asked: Question, at: Layouts) -> Array:
+            predicted = estimate(asked, at)
+            return predicted.step_time_s - getattr(predicted.time, part)
+
+        return predict(rows.batches, constants, rows.table.height, rest_s)
 
     variants = {
         "everything": full,
@@ -345,7 +332,7 @@ def ablation(rows: Rows) -> pl.DataFrame:
         "even placement of layers": without(placement="even"),
         **{f"no {part}": less(part) for part in ("head", "tp", "dp", "bubble", "pp", "optimizer", "rest")},
     }
-    cells = cells_of(rows)
+    cells = rows.cells
     entries = []
     for name, predicted in variants.items():
         found, ranking = figures(predicted, near), rank_cells(cells, predicted, rows.step_time_s)
@@ -364,6 +351,6 @@ def worst(unseen: Unseen, guess: pl.Expr, count: int = 10) -> pl.DataFrame:
         measured_over_estimate=pl.Series((unseen.rows.step_time_s / unseen.step_time_s).round(2)),
         error=pl.Series(error),
     )
-    limit = HEALTHY if unseen.rows.recipe.simple is not None else np.inf
+    limit = HEALTHY if unseen.rows.recipe.is_bound else np.inf
     near = frame.filter(pl.col("error").is_finite() & (pl.col("measured_over_estimate") <= limit))
     return near.sort("error", descending=True).head(count).drop("error")

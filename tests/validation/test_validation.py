@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.estimate.calibrate import Recipe, Unseen, gather_rows
+from pipeline.estimate.calibrate import Recipe, Rows, Unseen, Weights, gather_rows
 from pipeline.estimate.published_tables import FOLDS, published_table
 from tests.pipeline.estimate.test_frame import row
 from tests.validation.cells import rank_cells
 from tests.validation.html import against, write_report
 from tests.validation.naive import naive_memory_bytes, naive_step_s
+from tests.validation.nested import beaten, capped_error, choices, healthy_error, measured_sets, on_measured_sets
 
 
 def test_ranks_within_cells_only() -> None:
@@ -68,3 +69,41 @@ def test_the_report_is_one_file_that_needs_no_network(tmp_path: Path) -> None:
     assert "<td>&lt;i&gt;</td>" in text
     assert "<p>a &amp; b</p>" in text
     assert 'src="http' not in text
+
+
+def rows_of(seconds: list[float], **settings: object) -> Rows:
+    """Runs of two models, each one cell, that took `seconds`."""
+    runs = [
+        {k: str(v) for k, v in {**row(), "step_time_s": s, "model": "ab"[at % 2]}.items()}
+        for at, s in enumerate(seconds)
+    ]
+    recipe = Recipe(profile="x", dataset="x", rows=pl.lit(True), group="model", **settings)  # type: ignore[arg-type]
+    return gather_rows(recipe, pl.DataFrame(runs))
+
+
+def test_errors_on_sets_that_no_estimate_selects() -> None:
+    rows = rows_of([1.0, 10.0, 2.0, 20.0, 4.0, 40.0, 8.0, 80.0])
+    sizes = {name: int(chosen.sum()) for name, chosen in measured_sets(rows).items()}
+    assert list(sizes.values()) == [2, 2, 4, 2, 4, 8]
+    told = Unseen(rows, rows.step_time_s * np.array([1.2, 1.2, 1, 1, 0.1, 0.1, 0.1, 0.1]), np.full(8, np.nan))
+    found = on_measured_sets(told).rows_by_key("runs", named=True, unique=True)
+    assert found["fastest quarter of each cell"]["MAPE %"] == pytest.approx(20)
+    assert found["fastest quarter of each cell"]["beaten by 10 % %"] == pytest.approx(100)
+    assert found["fastest half of each cell"]["MAPE %"] == pytest.approx(10)
+    assert found["all runs"]["capped error, log %"] == pytest.approx(100 * (2 * np.log(1.2) + 4 * np.log(1.5)) / 8)
+    assert beaten(rows, told.step_time_s) == pytest.approx(0.25)
+    # The runs that the estimate calls slow are not in its own figure, but cost their most in the other.
+    assert healthy_error(rows, told.step_time_s) == pytest.approx(0.1)
+    assert capped_error(rows, rows.step_time_s / 100) == pytest.approx(np.log(1.5))
+
+
+def test_every_choice_of_weights_is_shown_beside_the_nested_one() -> None:
+    options = (Weights(pull=0.1), Weights(pull=10.0))
+    rows = rows_of([1.0 + at for at in range(16)], time={"gemm_peak_share": 0.5}, weights=options)
+    found = choices(rows)
+    assert found["how errors weigh"].to_list()[0] == "chosen in each fold, as published"
+    assert found.filter(pl.col("how errors weigh") == "the same in all folds")["pull/early"].to_list() == [
+        "0.1/1",
+        "10/1",
+    ]
+    assert found["top 5"].max() <= 2
