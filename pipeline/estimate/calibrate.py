@@ -63,6 +63,11 @@ class Recipe:
     memory_unit: float = 1e9
     is_bound: bool = False
 
+    @property
+    def split(self) -> str:
+        """What is left out together; nested where each fold chooses how errors weigh, too."""
+        return f"one {self.group} out" + (", nested" if len(self.weights) > 1 else "")
+
 
 @dataclass(frozen=True)
 class Rows:

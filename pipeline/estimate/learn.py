@@ -145,8 +145,8 @@ def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) 
     for name, ratios in (("time", time), ("memory", memory)):
         if np.isfinite(ratios).any():
             about[name] = _summary(seen.codes, ratios, groups)
-    if "time" in about and len(rows.recipe.weights) > 1:
-        about["time"]["split"] = f"{about['physics_split']}, nested"
+    if "time" in about and rows.recipe.split != about["physics_split"]:
+        about["time"]["split"] = rows.recipe.split
     usable = np.isfinite(seen.step_time_s) & np.isfinite(rows.step_time_s)
     penalised, penalty = np.full(rows.table.height, np.nan), None
     cells = len(np.unique(folds[usable]))

@@ -22,9 +22,7 @@ def _ratio(measured: Array, predicted: Array) -> Array:
 
 def accuracy(unseen: Unseen) -> dict[str, Any]:
     """Residuals of rows whose group the fit had not seen; `time_p10`, `time_p90` are of measured over predicted."""
-    recipe = unseen.rows.recipe
-    nested = ", how errors weigh chosen on the others" if len(recipe.weights) > 1 else ""
-    told: dict[str, Any] = {"split": f"leave one {recipe.group} out{nested}"}
+    told: dict[str, Any] = {"split": f"leave {unseen.rows.recipe.split}"}
     for what, predicted, measured in (
         ("time", unseen.step_time_s, unseen.rows.step_time_s),
         ("memory", unseen.mem_bytes, unseen.rows.mem_bytes),

@@ -247,7 +247,7 @@ def tables(found: dict[str, Unseen]) -> pl.DataFrame:
             naive_mem[batch.places] = naive_memory_bytes(batch)
         ours, theirs = figures(unseen.step_time_s, measured), figures(naive_time, measured)
         entry = {
-            "profile": name, "table": given.recipe.dataset, "split": f"leave one {given.recipe.group} out",
+            "profile": name, "table": given.recipe.dataset, "split": f"leave {given.recipe.split}",
             "rows": ours["rows"], "time MAPE": _percent(ours["mape"]), "median": _percent(ours["median"]),
             "002 as written": _percent(theirs["mape"]), "memory MAPE": "", "002 memory": "",
         }  # fmt: skip

@@ -32,7 +32,7 @@ def intervals(found: dict[str, Unseen]) -> pl.DataFrame:
             told = about.get(what, {})
             if "interval_coverage" in told:
                 shown = "time with penalty" if what == "penalty" else what
-                split = about["penalty"]["split"] if what == "penalty" else about["physics_split"]
+                split = told.get("split", about["physics_split"])
                 rows.append((name, shown, told["interval_rows"], 100 * told["interval_coverage"], split))
     return pl.DataFrame(rows, schema=["profile", "what", "rows", "inside, % (80)", "split"], orient="row")
 
