@@ -30,7 +30,7 @@ ROW = (
 REST = r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$"
 """What may be a row, and the rest of a torn one: in the syntax of both Python's `re` and polars, like those below."""
 _ROW, _REST = re.compile(ROW), re.compile(REST)
-_MARK = r"#|_perf|Avg bus bandwidth|nThread [0-9]|Rank +[0-9]|  (?:size|bytes)  "
+_MARK = r"#|_perf|rccl-tests|Avg bus bandwidth|nThread [0-9]|Rank +[0-9]|  (?:size|bytes)  "
 TABULAR = rf"  (?:(?:{_TYPES}|size)  |Rank +[0-9])|Avg bus bandwidth|nThread [0-9]|-library=|_perf\n"
 """Files with such a line may hold rows: types, the header, ranks, the average, the program."""
 CANDIDATE = rf"{_MARK}|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |^[^0-9]*[0-9.]+\s+[0-9.]+\s+[0-9.]+\s"
@@ -42,7 +42,8 @@ OPS = {
     "reduce_scatter_bias": "ReduceScatter",
 }  # fmt: skip
 _PROGRAM = re.compile(rf"(?<![A-Za-z])({'|'.join(sorted(OPS, key=len, reverse=True))})_perf\b")
-_LIBRARY = re.compile(r"nccl-library=(\d{5,6})")
+_LIBRARY = re.compile(r"[nr]ccl-library=(\d{5,6})")
+_RCCL = re.compile(r"(rccl)-(?:library=|tests[ :])")
 _THREADS = re.compile(r"nThread (\d{1,9}) nGpus (\d{1,9}) ")
 # rccl-tests prints the function, too: [0000:2f:00.0].
 _RANK = re.compile(
@@ -84,7 +85,7 @@ def read_mark(text: str, line_no: int, notes: Notes) -> bool:
     elif found := _COLUMNS.search(text):
         notes.add("bench_mark", line_no, "header", found[1].strip())
     else:
-        marks = [("threads", _THREADS), ("library", _LIBRARY), ("program", _PROGRAM)]
+        marks = [("threads", _THREADS), ("library", _LIBRARY), ("rccl", _RCCL), ("program", _PROGRAM)]
         hits = [(mark, found) for mark, pattern in marks if (found := pattern.search(text))]
         for mark, hit in hits:
             notes.add("bench_mark", line_no, mark, hit[1])

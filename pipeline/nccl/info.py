@@ -18,7 +18,7 @@ from pipeline.nccl import bench, collectives, devices, graphs, init, transports,
 from pipeline.nccl.block import Block
 from pipeline.nccl.facts import Notes
 from pipeline.nccl.line_reader import ESCAPES, FEW, LEAD_CHARS, SETTING, LineReader, read_setting
-from pipeline.nccl.messages import BLANKS, HEAD, RAY_COUNT, Message
+from pipeline.nccl.messages import BLANKS, HEAD, RAY_COUNT, VIA, Message
 
 MIN_LINES = 48
 """Fewer lines are read one by one: a column's fixed cost is that of some ten lines."""
@@ -109,7 +109,7 @@ def read_info(info: Info, reader: LineReader) -> None:
     if info.rows.is_empty():
         return
     _count_processes(info, notes)
-    other, links = _divided(info.rows, transports.VIA)
+    other, links = _divided(info.rows, VIA)
     mute, other = _divided(other, _REST)
     kinds = []
     for pattern in (collectives.WORD, tuning.CHOICE, transports.CHANNEL, _GRAPHS, devices.WORD):

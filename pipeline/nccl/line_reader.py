@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline.nccl import bench, collectives, devices, graphs, init, transports, tuning, warnings, watchdog
 from pipeline.nccl.facts import Notes
-from pipeline.nccl.messages import Message, messages
+from pipeline.nccl.messages import VIA, Message, messages
 
 MAX_LINE_CHARS = 16_384
 """NCCL cuts its messages at 1,024 bytes; glued lines are longer. What stands behind is not looked at."""
@@ -161,7 +161,7 @@ def _plain(read: Callable[[Message, int, Notes], bool]) -> _Reader:
 
 # The first literal that a text holds decides who reads it; the frequent ones, which `info` has columns for, first.
 _FREQUENT: tuple[tuple[str, _Reader], ...] = (
-    (transports.VIA, _plain(transports.read_link)),
+    (VIA, _plain(transports.read_link)),
     (collectives.WORD, _plain(collectives.read_line)),
     (tuning.CHOICE, _plain(tuning.read_choice)),
     (transports.CHANNEL, LineReader._ring),

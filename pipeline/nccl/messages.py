@@ -24,6 +24,7 @@ _BODY = re.compile(
     r"(?:(?P<place>\S+:\d+) (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ |[A-Za-z_][^\[\]]{0,300}?\):\d+ )?"
     r"NCCL (?P<level>INFO|WARN|TRACE|CALL) "
 )
+VIA = " via "
 RAY_COUNT = "x across cluster]"
 _RAY_COUNT = re.compile(r" ?(?:\[32m)? ?\[repeated \d+x across cluster\].*\Z")
 """Ray prints a line once for alike ones of other processes and says how many there were (ray/_private/ray_logging)."""
@@ -58,14 +59,17 @@ def messages(line: str) -> Iterator[Message]:
         if body is None:
             continue
         pid, tid, dev = groups
+        text = _text(line[body.end() : stop])
+        # Lines pasted as one have a blank between them; a link that was cut before a blank names no whole transport.
+        is_joined = line[stop - 1] == " " and VIA in text
         yield Message(
             host=host,
             pid=int(pid),
             tid=int(tid),
             dev=None if dev is None else int(dev),
             level=body["level"],
-            text=_text(line[body.end() : stop]),
-            is_cut=place + 1 < len(heads),
+            text=text,
+            is_cut=place + 1 < len(heads) and not is_joined,
             is_first=place == 0 and (start == 0 or line[start - 1] in " >:\t)]"),
             begin=start,
         )

@@ -23,7 +23,7 @@ Rows = dict[str, pl.DataFrame]
 
 _TELLING = {
     "watchdog": ~pl.col("kind").is_in(["died", "world"]),
-    "bench_mark": pl.col("mark") != "program",
+    "bench_mark": ~pl.col("mark").is_in(["program", "rccl"]),
     "bench_rest": pl.lit(value=False),
 }
 

@@ -9,7 +9,6 @@ import polars as pl
 from pipeline.nccl.facts import Notes
 from pipeline.nccl.messages import Message
 
-VIA = " via "
 CHANNEL = "Channel "
 # In the syntax of both Python's `re` and polars. The slash has connIndex (2.11+). It was "Ring" until 2.4 and "Coll"
 # until 2.9, and until 2.4 a rank beyond the network had no bracket.

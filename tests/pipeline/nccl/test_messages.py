@@ -50,6 +50,17 @@ def test_glued_lines_are_cut_apart_and_the_first_is_marked() -> None:
     assert (second.host, second.text, second.is_cut) == ("regpu-17", "Connected all trees", False)
 
 
+def test_links_that_were_pasted_as_one_line_are_whole() -> None:
+    link = f"{PREFIX}NCCL INFO Channel 13/0 : 0[0] -> 8[0] [send] via NET/IBext/0/GDRDMA"
+    assert [found.is_cut for found in messages(f"{link} {link} {PREFIX}NCCL INFO Channel 00/08 : 0 1 2")] == [False] * 3
+    assert [found.is_cut for found in messages(f"{link}{link} {PREFIX}NCCL INFO Connected all rings")] == [
+        True,
+        False,
+        False,
+    ]
+    assert [found.is_cut for found in messages(f"{PREFIX}NCCL INFO Channel 00/08 : 0 1 2 {link}")] == [True, False]
+
+
 def test_a_prefix_that_is_cut_in_half_ends_the_message_before_it() -> None:
     line = f"{PREFIX}NCCL INFO NVLS multicast supp n2:7:7 [2] NC[rank2]:[E ProcessGroupNCCL.cpp:563] x"
     (found,) = messages(line)

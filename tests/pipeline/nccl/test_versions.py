@@ -88,6 +88,12 @@ def test_calls_are_added_up_per_size(version: str) -> None:
         ("NCCL version 2.12.6azure3+cuda11.4\n", "2.12.6azure3+cuda11.4", "NCCL"),
         ("n:1:1 [0] NCCL INFO RCCL version : 2.22.3-HEAD:271856d\n", "2.22.3-HEAD:271856d", "RCCL"),
         ("RCCL version 2.18.3+hip6.0 HEAD:2f6d59e+\nn:1:1 [0] NCCL INFO Using network IB\n", "2.18.3+hip6.0", "RCCL"),
+        ("# rccl-tests version 2.17.9 rccl-headers=22803 rccl-library=22803\n", "2.28.3", "RCCL"),
+        (
+            "# rccl-tests version 2.17.9 rccl-library=22803\nRCCL version : 2.28.3-gfx1151:a1\n",
+            "2.28.3-gfx1151:a1",
+            "RCCL",
+        ),
         ("NCCL version 2.18.3+cuda12.2\nNCCL version 2.20.5+cuda12.4\n", "2.18.3+cuda12.2, 2.20.5+cuda12.4", "NCCL"),
         ("n:1:1 [0] NCCL INFO RCCL_MSCCL_ENABLE set by environment to 0.\n", None, "RCCL"),
     ],
