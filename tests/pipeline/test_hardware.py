@@ -21,6 +21,13 @@ from schemas.tables import ACCELERATORS
         ("Intel(R) Gaudi(R) 2 AI Accelerator", "Gaudi2"),
         ("TPU v5p", "TPU-v5p"),
         ("NVIDIA GeForce RTX 4090", "RTX-4090"),
+        ("NVIDIA GH200 480GB", "GH200-96GB"),
+        ("H800-SXM-80GB", "H800-80GB"),
+        ("NVIDIA H20-3e", "H20-141GB"),
+        ("MI250X-64GB", "MI250X-GCD"),
+        ("AMD Instinct MI300X-192GB", "MI300X"),
+        ("NVIDIA RTX A6000", "RTX-A6000"),
+        ("Tesla T4", "T4"),
         ("cpu", "CPU"),
     ],
 )
