@@ -198,9 +198,9 @@ _STEP_ANCHORS = (
 
 DIALECT = Dialect(
     name="composer",
-    version=5,
+    version=6,
     signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
-               "composer.trainer.trainer", "Train throughput/device/"),
+               "composer.trainer.trainer", "Train throughput/device/", "composer.cli.launcher", "composer/callbacks/"),
     anchors=(
         *_STEP_ANCHORS, "Train trainer/device_train_microbatch_size:", "Starting training...", "Done.",
         "composer.trainer.trainer",

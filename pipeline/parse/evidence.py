@@ -148,11 +148,13 @@ PATTERNS: tuple[Pattern, ...] = (
         "exit_code",
         (
             "xited with exit code", "exits with return code", "exited with code", "(core dumped)",
+            "crashed with exit code",
             " TASK FAILURE", "double free or corruption", "free(): invalid", "malloc(): ",
             "corrupted size vs. prev_size",
         ),
-        # abort() and what the C library says before it; Slurm from 23.11 about the rest of a step with a failed task
-        r"Exited with exit code -?[1-9]\d*|exited with code -?[1-9]\d*|"
+        # abort() and what the C library says before it; Slurm from 23.11 about the rest of a step with a failed task;
+        # composer/cli/launcher.py
+        r"Exited with exit code -?[1-9]\d*|exited with code -?[1-9]\d*|\bRank \d+ crashed with exit code -?[1-9]|"
         r"exits with return code = (?:[1-9]\d*|-(?:[13-9]|1[0-46-9]|[2-9]\d))\b|"
         r"\bAborted +\(core dumped\)|CANCELLED AT \S+ DUE TO TASK FAILURE|"
         r"^\s?(?:double free or corruption|free\(\): invalid|malloc\(\): |corrupted size vs\. prev_size)",

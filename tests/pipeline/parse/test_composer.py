@@ -113,3 +113,8 @@ def test_memory_of_early_2023_is_in_bytes(tmp_path: Path) -> None:
     )
     step = tables_of(tmp_path, text)["steps"].row(0, named=True)
     assert (step["mem_reserved_bytes"], step["mem_allocated_bytes"]) == (40017854464, None)
+
+
+def test_a_rank_that_crashed_before_its_first_batch(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -11.\n")
+    assert (run["framework"], run["status"]) == ("composer", "crash")

@@ -62,6 +62,7 @@ SIGNS = [
     ("E1014 12:00:01.0 140 torch/distributed/elastic/multiprocessing/api.py:833] failed (exitcode: 1) local_rank: 3", "child_failed"),
     ("Terminated", "sigterm"),
     ("Killed", "sigkill"),
+    ("ERROR:composer.cli.launcher:Rank 2 crashed with exit code -11.", "exit_code"),
     ("DUE TO TIME LIMIT ***", "timeout"),
     ("[E ProcessGroupNCCL.cpp:1316] [PG 0 Rank 1] Heartbeat monitor timed out! Process will be terminated after dumping", "hang"),
     ("[E101 01:02:03.4 ProcessGroupNCCL.cpp:1709] [PG 0 Rank 1] Timeout at NCCL work: 7, last enqueued NCCL work: 9.", "hang"),
