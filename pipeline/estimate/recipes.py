@@ -20,6 +20,10 @@ _FSDP: Final = {
     "shard_contention": 0.5, "optimizer_passes": 1.0, "fixed_step_s": 0.002, "memory_share": 0.8,
 }  # fmt: skip
 
+# llm-foundry's loss is flash-attention's by default, which keeps 16 bit logits and their 16 bit gradients, and nothing
+# in fp32 (`models/mpt/modeling_mpt.py`: fused_crossentropy, not in place; Dao-AILab/flash-attention, csrc/xentropy).
+_FUSED_LOSS: Final = {"logit_bytes": 4.0}
+
 RECIPES: Final = (
     Recipe(
         profile="ampere-composer",
@@ -27,6 +31,7 @@ RECIPES: Final = (
         rows=pl.col("accelerator").str.contains("A100"),
         group="fold",
         time={"gemm_peak_share": 0.8, "attention_efficiency": 0.35, **_FSDP},
+        fixed=_FUSED_LOSS,
         weights=(Weights(pull=0.02),),
     ),
     Recipe(
@@ -35,6 +40,7 @@ RECIPES: Final = (
         rows=pl.col("accelerator").str.contains("H100"),
         group="fold",
         time={"gemm_peak_share": 0.7, "attention_efficiency": 0.2, "fp8_gain": 0.5, **_FSDP},
+        fixed=_FUSED_LOSS,
         weights=(Weights(pull=0.02),),
     ),
     Recipe(
