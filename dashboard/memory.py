@@ -90,7 +90,7 @@ def bars(parts: pl.DataFrame) -> list[Bar]:
 def unknown_parts(parts: pl.DataFrame) -> list[str]:
     """Names of the levels that nothing says, measured parts left out."""
     return [
-        _NAMES[row["part_kind"], row["part"]]
+        _NAMES[row["part_kind"], row["part"]].removeprefix("~ ")
         for row in parts.iter_rows(named=True)
         if row["bytes"] is None and row["part_kind"] == "level"
     ]

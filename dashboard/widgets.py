@@ -139,11 +139,26 @@ def line_legend(items: Sequence[tuple[str, str, str]]) -> None:
         st.html(f'<div class="ss-legend ss-lines">{entries}</div>')
 
 
+_LINE_CHARS = 600
+
+
+def shortened(line: str) -> str:
+    """A line of a log as far as somebody reads it: launchers print settings of thousands of letters in one.
+
+    >>> shortened("x" * 600) == "x" * 600, shortened("a" * 300 + "x" * 900 + "b" * 100).replace("a" * 300, "A")[:20]
+    (True, 'A […900 letters…] bb')
+    """
+    if len(line) <= _LINE_CHARS:
+        return line
+    head, tail = line[: _LINE_CHARS // 2], line[-_LINE_CHARS // 6 :]
+    return f"{head} […{len(line) - len(head) - len(tail):,} letters…] {tail}"
+
+
 def log_lines(lines: Sequence[tuple[int | None, str, str]]) -> None:
-    """Lines of a log with number and a remark, exactly as they stand there: escaped, never read as HTML."""
+    """Lines of a log with number and a remark as they stand there, long ones shortened: escaped, never read as HTML."""
     blocks = (
         f'<div class="ss-code"><span class="line">{"" if line_no is None else line_no}</span>'
-        f"{html.escape(text.strip(), quote=False)}"
+        f"{html.escape(shortened(text.strip()), quote=False)}"
         + (f' <span class="remark">{rich(remark)}</span>' if remark else "")
         + "</div>"
         for line_no, text, remark in lines

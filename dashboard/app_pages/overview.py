@@ -38,7 +38,7 @@ def _page(view: View) -> None:
     found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
     grid = cells.settle(found.run(view.store.con), ended.run(view.store.con), Filters())
     if "open_cell" in st.session_state:
-        st.switch_page("app_pages/best.py", query_params=_cell_query(view.filters, st.session_state.pop("open_cell")))
+        shell.follow(_cell_url(view.filters, st.session_state.pop("open_cell")))
     scope = grid_words.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
     meta = words.meta(scope, chosen.study, view.store.version, labels.moment(view.store.published_at))
     widgets.head(TITLE, words.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
@@ -55,8 +55,8 @@ def _page(view: View) -> None:
         _draw_lists(grid, chosen, view)
 
 
-def _cell_query(filters: Filters, cell: tuple[str, str]) -> dict[str, list[str]]:
-    return {**to_query(filters), "model": [cell[0]], "nodes": [cell[1]]}
+def _cell_url(filters: Filters, cell: tuple[str, str]) -> str:
+    return f"best?{urlencode({**to_query(filters), 'model': [cell[0]], 'nodes': [cell[1]]}, doseq=True)}"
 
 
 def _open() -> None:
@@ -84,7 +84,7 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
     if found:
         widgets.section("Other grids", "other accelerator, sequence, batch or study; fullest first")
         lists.items([
-            (words.grid_name(grid), words.grid_size(completed, tried), f"overview?{urlencode(shell.slice_query(grid))}")
+            (words.grid_name(grid), words.grid_size(completed, tried), f"./?{urlencode(shell.slice_query(grid))}")
             for grid, completed, tried in found
         ])  # fmt: skip
 
@@ -122,7 +122,7 @@ def _draw_list(place: DeltaGenerator, title: str, items: list[words.Item], chose
 def _url(item: words.Item, origin: str, filters: Filters) -> str:
     """Where a line of a list leads: to its cell, or to the rows behind it."""
     if item.cell is not None:
-        return f"best?{urlencode(_cell_query(filters, item.cell), doseq=True)}"
+        return _cell_url(filters, item.cell)
     if item.key in ("lines_rejected", "files_rejected"):
         return "health"
     if item.key == "runs_without_end":

@@ -75,7 +75,8 @@ def _page(view: View) -> None:
     with head:
         is_narrowed = matching["runs"] != everything["runs"]
         answer = words.answer(matching, everything, is_narrowed=is_narrowed)
-        duplicates = int(queries.duplicates().run(con).item())
+        # only published tables repeat each other, so own runs alone leave nothing out
+        duplicates = int(queries.duplicates().run(con).item()) if "published" in (matching["origins"] or ()) else 0
         meta = words.page_line(offset=offset, shown=rows.height, runs=matching["runs"], duplicates=duplicates)
         shown = matching["origins"] or ()
         links = [
@@ -169,7 +170,7 @@ def _draw_pages(number: int, pages: int) -> None:
     if pages > 1:
         # the address keeps the page: a widget that remembered its own would not follow a new search to page 1
         key = f"page_{number}_of_{pages}"
-        st.pagination(pages, default=number, key=key, on_change=_turn_page, args=(key,))
+        st.pagination(pages, default=number, key=key, on_change=_turn_page, args=(key,), width=420)
 
 
 def _turn_page(key: str) -> None:

@@ -227,7 +227,8 @@ def peaks_alt(rows: pl.DataFrame) -> str:
 def spread_name(row: Row) -> str:
     """Name of a row of `memory_fragmentation`."""
     place = row["sweep"] or "all sweeps"
-    return f"{place} · {row['framework']}" if row["framework"] else place
+    # a folder is often named after the framework whose logs it holds
+    return place if row["framework"] in (None, row["sweep"]) else f"{place} · {row['framework']}"
 
 
 def spread_hover(row: Row) -> str:

@@ -49,6 +49,25 @@ def test_picking_a_cell_fills_the_panel_and_the_url_and_leads_to_its_run(browser
         page.get_by_text("80B on 16 nodes").first.wait_for()
 
 
+def test_one_step_back_leads_from_a_cell_and_from_another_grid_to_the_overview(browser: Any, demo: str) -> None:
+    with opened(browser, f"{demo}/") as page:
+        first = page.locator(".ss-answer").inner_text()
+        page.locator(".st-key-overview_heat .annotation-text", has_text="34.3 %").first.click(force=True)
+        page.wait_for_url("**/best?model=*")
+        settled(page)
+        page.go_back()
+        page.get_by_text("Other grids").first.wait_for()
+        settled(page)
+        page.get_by_text("bigscience sweeps").first.click()
+        page.wait_for_url("**/?origin=published*")
+        settled(page)
+        assert page.locator(".ss-answer").inner_text() != first
+        page.go_back()
+        page.wait_for_url(f"{demo}/")
+        settled(page)
+        assert page.locator(".ss-answer").inner_text() == first
+
+
 def test_the_keyboard_path_chooses_a_cell_too(browser: Any, demo: str) -> None:
     with opened(browser, f"{demo}/best") as page:
         page.get_by_role("combobox", name=re.compile("Nodes")).first.focus()

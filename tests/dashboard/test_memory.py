@@ -56,7 +56,7 @@ def test_a_process_alone_on_its_gpu_is_not_told_apart_from_the_gpu() -> None:
 def test_a_gap_that_may_hold_other_processes_does_not_name_libraries() -> None:
     frame = parts(mem_peak_reserved_bytes=6, outside_allocator_bytes=2, mem_used_max_bytes=8)
     assert [bar.name for bar in memory.bars(frame)] == ["Reserved", "Outside the allocator", "GPU in use"]
-    assert memory.unknown_parts(frame) == ["~ Estimated", "Allocated", "Process", "Card"]
+    assert memory.unknown_parts(frame) == ["Estimated", "Allocated", "Process", "Card"]
 
 
 def test_every_part_and_verdict_has_a_name() -> None:

@@ -121,6 +121,22 @@ def test_runs_of_several_origins_are_counted_together_by_choice(visit: Opener) -
     assert "<b>2 of 3 runs completed.</b>" in text_of(app)
 
 
+def test_only_a_list_with_published_rows_speaks_of_repeated_ones(visit: Opener) -> None:
+    assert "left out" not in text_of(visit("runs"))
+
+
+def test_run_page_shortens_lines_that_nobody_reads_to_their_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = f"launcher --config {'x' * 5000} --end"
+    home = make_home(tmp_path / "home", runs=[run_row("r")], events=[event_row("r", kind="launch", text=line)])
+    shown = text_of(open_page(home, monkeypatch, "run", run="r"))
+    assert "launcher --config" in shown
+    assert "--end" in shown
+    assert "letters…" in shown
+    assert "x" * 1000 not in shown
+
+
 def test_runs_follow_the_origin_that_other_pages_show(visit: Opener) -> None:
     assert set(visit("runs", origin="published").dataframe[0].value["Origin"]) == {"published"}
 

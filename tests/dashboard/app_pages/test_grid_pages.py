@@ -86,7 +86,7 @@ def test_the_first_screen_leads_to_the_other_grids(home: Path) -> None:
     make_home(home, [*small_sweep(), run("long", seq_len=32_768, gbs_tokens=2**20, speed=900.0)])
     text = words(opened("overview"))
     assert "Other grids" in text
-    assert "overview?origin=measured" in text
+    assert "./?origin=measured" in text
     assert "seq_len=32768" in text
     assert "sequence 32,768" in words(opened("overview", seq_len="32768"))
 
