@@ -13,7 +13,7 @@ from pipeline.nccl.compact import compact
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight import records
 from pipeline.nccl.names import dump_rank
-from pipeline.nccl.scan import scan_parts
+from pipeline.nccl.scan import scan_parts, sift
 from pipeline.nccl.tables import nccl_tables, with_content
 from pipeline.parse import engine
 from pipeline.parse.protocol import Facts as RunFacts
@@ -23,6 +23,9 @@ _MERGE_AT = 16
 
 _SCAN_BYTES = 8 << 20
 """Blocks of many small files are scanned together up to this size."""
+
+_READ_BYTES = 8 << 20
+"""Lines that tell something are read together from this size on: a pass has a price, however few they are."""
 
 
 class Scanner(Protocol):
@@ -34,13 +37,25 @@ class Scanner(Protocol):
 
 
 class _Here:
-    """Scans in this process."""
+    """Scans in this process. Lines that tell something wait until there are enough of them for a pass, and what was
+    said of calls waits with them: it is put together with what is said of their communicators."""
+
+    def __init__(self) -> None:
+        self._facts: list[Facts] = []
+        self._parts: list[Part] = []
+        self._bytes = 0
 
     def give(self, parts: Sequence[Part]) -> Iterable[Facts]:
-        return (scan_parts(parts),)
+        facts, told = sift(parts)
+        self._facts.append(facts)
+        self._parts += told
+        self._bytes += sum(len(part.data) for part in told)
+        return self.rest() if self._bytes >= _READ_BYTES or len(self._facts) >= _MERGE_AT else ()
 
     def rest(self) -> Iterable[Facts]:
-        return ()
+        facts, parts = self._facts, self._parts
+        self._facts, self._parts, self._bytes = [], [], 0
+        return (Facts.merge([*facts, scan_parts(parts)]),) if facts else ()
 
 
 class NcclReader:

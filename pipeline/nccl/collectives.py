@@ -75,9 +75,10 @@ def is_worth_it(data: bytes) -> bool:
     return sample.count(MARK) >= _MIN_LINES and sample.count(MARK) * 4 > sample.count(b"\n")
 
 
-def add_up(data: bytes, first_line: int, notes: Notes) -> list[tuple[int, bytes]]:
-    """Add up the COLL lines of a block of whole lines; returns the lines that are left, with their numbers."""
-    return _add_up(data, np.empty(0, dtype=np.int64), notes, first_line, tries=4)
+def add_up(data: bytes, first_line: int, notes: Notes, numbers: np.ndarray | None = None) -> list[tuple[int, bytes]]:
+    """Add up the COLL lines of a block of whole lines, numbered from the first or each by `numbers`; returns the lines
+    that are left, with their numbers."""
+    return _add_up(data, np.empty(0, dtype=np.int64) if numbers is None else numbers, notes, first_line, tries=4)
 
 
 def _add_up(data: bytes, numbers: np.ndarray, notes: Notes, first_line: int, *, tries: int) -> list[tuple[int, bytes]]:

@@ -13,6 +13,7 @@ from pipeline.nccl.communicators import Communicators
 
 _THREAD, _PROCESS = ["source", "host", "pid", "tid"], ["source", "host", "pid"]
 _KEY = ["source", "comm_index", "rank_from", "rank_to", "direction", "transport"]
+_TOGETHER = 100_000
 
 
 def link_rows(links: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
@@ -22,7 +23,9 @@ def link_rows(links: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
         links: `link` facts of files.
         comms: the communicators of the files.
     """
-    owned = _with_owner(links.sort("line_no"), comms)
+    # Each line is judged by itself, at the cost of several times its size.
+    pieces = links.sort("line_no").iter_slices(_TOGETHER)
+    owned = pl.concat([_with_owner(links.clear(), comms), *(_with_owner(piece, comms) for piece in pieces)])
     return (
         owned.sort("source", "line_no")
         .group_by(_KEY, maintain_order=True)

@@ -43,8 +43,7 @@ def scan(data: bytes, first_line: int, *, source: int = 0) -> Facts:
 def scan_parts(parts: Sequence[Part]) -> Facts:
     """Facts of blocks of whole lines of any files. Many small ones at once cost little more than one."""
     notes = Notes()
-    told = [part for part, is_told in zip(parts, _may_tell(parts), strict=True) if is_told]
-    block = block_of([_without_calls(part, notes) if collectives.is_worth_it(part.data) else part for part in told])
+    block = block_of(_of_interest(parts, notes))
     if not len(block.part):
         return notes.facts()  # nothing but calls
     has_nccl = block.text.str.contains("CCL", literal=True).to_numpy()  # RCCL's banner, too
@@ -62,15 +61,59 @@ def scan_parts(parts: Sequence[Part]) -> Facts:
     return notes.facts()
 
 
+def sift(parts: Sequence[Part]) -> tuple[Facts, list[Part]]:
+    """Facts of the calls in some blocks, and their lines that `scan_parts` looks at: of most training logs, few."""
+    notes = Notes()
+    told = _of_interest(parts, notes)
+    dense = [_is_dense(part.data) for part in told]
+    sparse = [part for part, is_dense in zip(told, dense, strict=True) if not is_dense]
+    sifted = iter(_sifted(sparse))
+    return notes.facts(), [part if is_dense else next(sifted) for part, is_dense in zip(told, dense, strict=True)]
+
+
+def _is_dense(data: bytes) -> bool:
+    """Whether NCCL's lines seem to be so many that looking for them would cost more than it saves."""
+    sample = data[:_HEAD_BYTES]
+    return sample.count(b"CCL") * 2 > sample.count(b"\n")
+
+
+def _sifted(parts: Sequence[Part]) -> list[Part]:
+    block = block_of(parts)
+    text = block.text
+    is_kept = text.str.contains(f"CCL|{watchdog.CONTEXT}").to_numpy().copy()
+    is_wrapped = text.str.contains(watchdog.CAUGHT, literal=True) & ~text.str.contains(
+        watchdog.CAUGHT_END, literal=True
+    )
+    is_kept[1:] |= is_wrapped.to_numpy()[:-1]
+    rows = np.flatnonzero(_of_tables(block, np.flatnonzero(text.str.contains(bench.TABULAR).to_numpy())))
+    is_kept[rows] |= text.gather(rows).str.contains(f"{bench.TABULAR}|{bench.CANDIDATE}").to_numpy()
+    kept = np.flatnonzero(is_kept)
+    of_part = (kept[block.part[kept] == number] for number in range(len(parts)))
+    return [
+        Part(part.source, _joined(text.gather(chosen)), part.first_line, block.line_no[chosen])
+        for part, chosen in zip(parts, of_part, strict=True)
+    ]
+
+
+def _joined(text: pl.Series) -> bytes:
+    return str(text.str.join("").item()).encode()
+
+
+def _of_tables(block: Block, tabular: np.ndarray) -> np.ndarray:
+    """Whether each line is of a part that has lines of a table, whose indices are given."""
+    has_table = np.zeros(block.part.max(initial=0) + 1, dtype=bool)
+    has_table[block.part[tabular]] = True
+    found: np.ndarray = has_table[block.part]
+    return found
+
+
 def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: LineReader) -> None:
     """Lines without NCCL, and irregular ones: tables of benchmarks, and what helps to judge a hang."""
     beside = np.sort(np.concatenate((plain, odd)))
     text = block.text.gather(beside)
     context = beside[text.str.contains(watchdog.CONTEXT).to_numpy()]
     watchdog.read_context(block.lines(context), reader.notes)
-    has_table = np.zeros(block.part.max(initial=0) + 1, dtype=bool)
-    has_table[block.part[beside[text.str.contains(bench.TABULAR).to_numpy()]]] = True
-    rows = plain[has_table[block.part[plain]]]
+    rows = plain[_of_tables(block, beside[text.str.contains(bench.TABULAR).to_numpy()])[plain]]
     rows = rows[block.text.gather(rows).str.contains(bench.CANDIDATE).to_numpy()]
     for source, line_no, line in block.lines(rows):
         reader.notes.source = source
@@ -95,8 +138,14 @@ def _may_tell(parts: Sequence[Part]) -> list[bool]:
     return [is_told or next(found) for is_told in told]
 
 
+def _of_interest(parts: Sequence[Part], notes: Notes) -> list[Part]:
+    """The parts that may tell something, without the COLL lines of those that are full of them: these are added up."""
+    told = (part for part, is_told in zip(parts, _may_tell(parts), strict=True) if is_told)
+    return [_without_calls(part, notes) if collectives.is_worth_it(part.data) else part for part in told]
+
+
 def _without_calls(part: Part, notes: Notes) -> Part:
     """Adds up the COLL lines of a part that is full of them; returns what is left."""
-    rest = collectives.add_up(part.data, part.first_line, notes.at(part.source))
+    rest = collectives.add_up(part.data, part.first_line, notes.at(part.source), part.numbers)
     data = b"".join(line + b"\n" for _, line in rest)
     return Part(part.source, data, part.first_line, np.array([number for number, _ in rest], dtype=np.int64))

@@ -93,12 +93,14 @@ def mended(facts: Facts) -> Facts:
         schema={"source": pl.Int64, "host": pl.String, "pid": pl.Int64, "true": pl.String},
         orient="row",
     )
+    key = ["source", "host", "pid"]
+
+    def mended_host(frame: pl.DataFrame) -> pl.Series:
+        found = frame.select(key).join(names, on=key, how="left", maintain_order="left")
+        return found.select(host=pl.coalesce("true", "host")).to_series()
+
     changed = {
-        kind: frame.join(names, on=["source", "host", "pid"], how="left", maintain_order="left")
-        .with_columns(host=pl.coalesce("true", "host"))
-        .drop("true")
-        if {"host", "pid"} <= set(frame.columns)
-        else frame
+        kind: frame.with_columns(mended_host(frame)) if {"host", "pid"} <= set(frame.columns) else frame
         for kind, frame in facts.frames.items()
     }
     return Facts(changed)
