@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from pipeline.nccl.block import texts_of
+from pipeline.nccl.block import column_of, texts_of
 
 _OP = r"(?P<op>[A-Z][A-Za-z0-9_]{2,30})"
 # In the syntax of both Python's `re` and polars.
@@ -105,7 +105,7 @@ def _cut(layout: Layout, data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
     """The indices of the lines with as many words as the layout has; where the stretches of each begin, a row per line:
     who called what, the buffers, what the call was, the rest; and the number of all lines."""
     byte = pl.Series(np.frombuffer(data, dtype=np.uint8))
-    places = _places()
+    places = _places(_WINDOW_BYTES)
     all_rows, all_offsets, num_lines = [np.empty(0, dtype=np.int64)], [np.empty((0, _STRETCHES), dtype=np.int64)], 0
     for begin, size in _windows(data):
         if size > _WINDOW_BYTES:  # one line, and none of ours
@@ -131,8 +131,8 @@ def _cut(layout: Layout, data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 @cache
-def _places() -> pl.Series:
-    return pl.Series(np.arange(_WINDOW_BYTES, dtype=np.uint32))
+def _places(size: int) -> pl.Series:
+    return pl.Series(np.arange(size, dtype=np.uint32))
 
 
 def _windows(data: bytes) -> Iterator[tuple[int, int]]:
@@ -148,5 +148,5 @@ def _stretches(data: bytes, offsets: np.ndarray) -> tuple[pl.Series, pl.Series]:
     """The first and the third stretch of each line, from one offset to the next; they share the bytes of `data`."""
     bounds = np.append(offsets.ravel(), len(data))
     raw = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
-    pieces = pl.DataFrame(pa.record_batch([raw], names=["stretch"])).to_series()  # a lone array imports pyarrow.compute
+    pieces = column_of(raw)
     return pieces.gather_every(_STRETCHES), pieces.gather_every(_STRETCHES, 2)

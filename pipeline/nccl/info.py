@@ -121,12 +121,11 @@ def read_info(info: Info, reader: LineReader) -> None:
     silent += [mute, devices.read_lists(network, info.prefixes, notes)]
     if not choices.is_empty():
         silent.append(tuning.read_choices(choices, notes))
-    if not rings.is_empty():
-        rings = ends.divide(rings, "thread")
-        of_none = graphs.read_graphs(rings, info.prefixes, notes)
+    if not (rings.is_empty() and paths.is_empty()):
+        drawn = ends.divide(pl.concat([rings, paths]), "thread")
+        of_none = graphs.read_graphs(drawn, info.prefixes, notes)
+        silent.append(of_none.join(rings, on="at", how="anti"))
         silent.append(transports.read_rings(rings, info.prefixes, notes).join(of_none, on="at", how="semi"))
-    if not paths.is_empty():
-        silent.append(graphs.read_graphs(ends.divide(paths, "thread"), info.prefixes, notes))
     if not calls.is_empty():
         silent.append(collectives.read_calls(ends.divide(calls, "process"), info.prefixes, notes))
     counts = [rows.select("source", lines=pl.lit(1, pl.UInt32)) for rows in silent]

@@ -124,7 +124,7 @@ def read_columns(kind: str, rows: pl.DataFrame, prefixes: pl.DataFrame, notes: N
         rows: `at`, `source`, `line_no`, `prefix`, `text`.
         prefixes: `prefix`, `host`, `pid`, `tid`.
     """
-    texts = rows.select(pl.col("text").unique(maintain_order=True))  # ranks and channels say the same
+    texts = rows.lazy().select(pl.col("text").unique(maintain_order=True))  # ranks and channels say the same
     found = texts.with_columns(pl.col("text").str.extract_groups(KINDS[kind]).alias("fields")).unnest("fields")
     found = found.filter(pl.col("rank" if "rank" in SCHEMAS[kind] else SCHEMAS[kind].names()[5]).is_not_null())
     if kind == "init":
@@ -135,8 +135,11 @@ def read_columns(kind: str, rows: pl.DataFrame, prefixes: pl.DataFrame, notes: N
         ).unnest("split")
     if kind == "timing":
         found = found.with_columns(**{name: pl.col("parts").str.extract(part) for name, part in _PARTS.items()})
-    found = found.cast({name: of for name, of in SCHEMAS[kind].items() if name in found.columns}, strict=False)
-    told = rows.join(found, on="text", maintain_order="left").join(
+    told_texts = found.collect()
+    told_texts = told_texts.cast(
+        {name: of for name, of in SCHEMAS[kind].items() if name in told_texts.columns}, strict=False
+    )
+    told = rows.join(told_texts, on="text", maintain_order="left").join(
         prefixes.select("prefix", "host", "pid", "tid"), on="prefix", maintain_order="left"
     )
     notes.add_frame(kind, told)

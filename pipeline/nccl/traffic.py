@@ -71,10 +71,13 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
         sizes, default=None, return_dtype=pl.Float64
     )
     shares = pl.when(pl.col("op").is_in(list(_WHOLE_BUFFER_FACTOR))).then("nranks").otherwise(1)
-    rows = rows.rename({"count": "element_count"}).with_columns(size=buffer * shares)
+    # Glued lines share their number.
+    rows = (
+        rows.sort("source", "line_no", *key[1:]).rename({"count": "element_count"}).with_columns(size=buffer * shares)
+    )
     # In floats, since a damaged count may be of any size; what a file can hold is far below.
     sane = pl.when(pl.col("size") < _MOST_BYTES)
-    return rows.sort("source", "line_no").with_columns(
+    return rows.with_columns(
         message_bytes=sane.then("size").cast(pl.Int64),
         total_bytes=sane.then(pl.col("size") * pl.col("collectives")).cast(pl.Int64, strict=False),
         **_words(),
