@@ -30,14 +30,20 @@ def tables_of(
     """Every NCCL table of some files of one unit, empty ones included."""
     named = files if isinstance(files, Mapping) else {"train.log": files}
     facts = [facts_of(text, source=at, block_bytes=block_bytes) for at, text in enumerate(named.values())]
+    return tables_from(Facts.merge(facts), list(named), num_ranks=num_ranks)
+
+
+def tables_from(facts: Facts, names: list[str], *, num_ranks: int | None = None) -> Tables:
+    """Every NCCL table of the files of those names, of one unit."""
+    count = len(names)
     frame = pl.DataFrame(
         {
-            "source": list(range(len(facts))), "path": list(named), "unit": ["unit"] * len(facts),
-            "run_dir": ["/run"] * len(facts), "sweep": ["sweep"] * len(facts), "origin": ["measured"] * len(facts),
+            "source": list(range(count)), "path": names, "unit": ["unit"] * count, "run_dir": ["/run"] * count,
+            "sweep": ["sweep"] * count, "origin": ["measured"] * count,
         }
     )  # fmt: skip
-    sizes = dict.fromkeys(range(len(facts)), num_ranks) if num_ranks else {}
-    found = nccl_tables(frame, Facts.merge(facts), num_ranks=sizes)  # type: ignore[arg-type]  # None is left out above
+    sizes = dict.fromkeys(range(count), num_ranks) if num_ranks else {}
+    found = nccl_tables(frame, facts, num_ranks=sizes)  # type: ignore[arg-type]  # None is left out above
     return {table.name: found.get(table.name, table.empty()) for table in ALL}
 
 

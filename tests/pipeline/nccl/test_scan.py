@@ -1,0 +1,53 @@
+"""Lines that tell something, looked for first and read later with those of other blocks: nothing is lost or added."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pytest
+
+from pipeline.nccl.block import Part
+from pipeline.nccl.facts import Facts
+from pipeline.nccl.scan import scan_parts, sift
+from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
+from tests.pipeline.nccl.reading import tables_from
+from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
+from tests.pipeline.nccl.test_hangs import timeout
+
+ERROR = "[rank1]: torch.distributed.DistBackendError: NCCL error\n[rank2]: ValueError: no data\nworld_size: 4\n"
+
+
+def among_steps(text: str, rng: random.Random, most: int) -> bytes:
+    """A log in which most lines are of the training."""
+    lines = []
+    for line in text.splitlines(keepends=True):
+        lines += [f"step {rng.random()} loss 1.0 12 13\n"] * rng.randrange(most)
+        lines.append(line)
+    return "".join(lines).encode()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311
+    job = render(
+        Job(VERSIONS[seed % len(VERSIONS)], nodes=2, gpus=2, per_node=True, calls=300, warns=5, seed=seed)
+    ).text()
+    hang = "".join(timeout(rank) for rank in range(3))
+    wrapped = timeout(3)[:120] + "\n" + timeout(3)[120:]
+    table = (HEADER + ROW * 3 + TAIL).encode()
+    texts = [
+        among_steps(job + ERROR, rng, 9), among_steps(hang + wrapped, rng, 4), table, b"loss 1.0\n" * 50,
+        among_steps(job, rng, 2), job.encode(), among_steps("NCCL\n", rng, 9) + table, b"",
+        among_steps(job, rng, 9).replace(b"opCount", b"op\xffCount", 3),
+    ]  # fmt: skip
+    parts = [Part(at, text, 1) for at, text in enumerate(texts)]
+    names = [f"log-{at}" for at in range(len(texts))]
+    told, sifted = sift(parts)
+    assert sum(len(part.data) for part in sifted) < sum(map(len, texts)) / 2
+    mine, whole = tables_from(Facts.merge([told, scan_parts(sifted)]), names), tables_from(scan_parts(parts), names)
+    assert whole["nccl_hangs"].height > 0
+    assert whole["nccl_collectives"].height > 0
+    assert whole["nccl_bench"].height == 6
+    for name, frame in whole.items():
+        assert mine[name].sort(pl.all()).equals(frame.sort(pl.all())), name
