@@ -11,9 +11,10 @@ UV := $(shell command -v uv 2>/dev/null)
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
 
-# A file stays on one worker: what a module or a worker sets up (stores, servers, a browser) is set up once.
+# A file stays on one worker: what a module or a worker sets up (stores, servers, a browser) is set up once. In our order:
+# xdist would begin with the files that have most tests, which are not those that take longest.
 test: install
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 install: $(STAMP)
 

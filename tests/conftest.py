@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # No deadline: how long one example takes says more about the machine's other users than about the code. By hand every
 # run tries new examples; in continuous integration the same ones, so that a failure is the change's own.
 settings.register_profile("default", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("default")
+
+# Where single tests take seconds: they start processes, ingest whole sweeps, or drive a browser.
+_LONG = {"browser", "commands", "orchestration", "simulate", "validation"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules that take long go first, so that no worker has one of them left when the others are done."""
+    items.sort(key=lambda item: _LONG.isdisjoint(item.path.parts))

@@ -6,7 +6,7 @@ import argparse
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from pipeline.commands.output import say_result, table
+from pipeline.commands.output import note, say_result, table
 from pipeline.commands.protocol import Verb
 from pipeline.errors import StoreError, UsageError
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WORTH_A_TEST = 0.001
 """Expected gain below which a test run is not worth its GPU-hours."""
 NOTHING = "Nothing to propose: what fits was measured, or promises less than 0.1 % over the best."
+_MANY_CELLS = 20
+"""More are told before they are searched: each takes some tenths of a second."""
 _ORIGINS = ("measured", "published", "simulated")
 
 
@@ -118,6 +120,8 @@ def _run(args: argparse.Namespace) -> int:
         raise StoreError(
             f"None of {len(possible)} cells has {args.min_runs} measured runs. Ingest more, or lower --min-runs."
         )
+    if len(asked) > _MANY_CELLS:
+        note(f"Searching the layouts of {len(asked):,} cells; --model, --nodes and --framework narrow it ...")
     done = [
         (cell, next_runs(cell.request, cell.runs, top=args.top, margin=args.margin, test_steps=args.test_steps,
                          startup_s=args.startup_s))

@@ -133,11 +133,6 @@ def _failure(row: Row) -> str:
     )
 
 
-def category_lines(rows: Sequence[Row]) -> list[str]:
-    """Categories as lines: share, bytes, name."""
-    return [f"{row['share']:6.1%} {size(row['bytes']):>10}  {row['category']}" for row in rows]
-
-
 def group_lines(rows: Sequence[Row], whole: int) -> list[str]:
     """The top groups as lines: share, bytes, category, blocks, place and rule."""
     return [

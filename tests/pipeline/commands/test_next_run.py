@@ -27,17 +27,21 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "home"
 
 
-def test_proposals_are_ranked_and_say_why(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_proposals_are_ranked_and_say_why(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["next", "--home", str(home), "--min-runs", "1", "--top", "3", "--json"]) == 0
     value = json.loads(capsys.readouterr().out)
     assert len(value["next"]) == 3
     gains = [entry["gain_per_gpu_hour"] for entry in value["next"]]
     assert gains == sorted(gains, reverse=True)
     assert all(entry["why"].endswith(".") and entry["best"]["run_id"] for entry in value["next"])
+    monkeypatch.setattr("pipeline.commands.next_run._MANY_CELLS", 0)
     assert main(["next", "--home", str(home), "--min-runs", "1", "--top", "1"]) == 0
-    said = capsys.readouterr().out
-    assert value["next"][0]["layout"] in said
-    assert "left out: already measured" in said
+    told = capsys.readouterr()
+    assert value["next"][0]["layout"] in told.out
+    assert "left out: already measured" in told.out
+    assert f"{len(value['cells'])} cells" in told.err, "a long search is announced"
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def _unfinished(run: SimulatedRun) -> list[SimulatedStep]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@_PROFILE
+@settings(_PROFILE, max_examples=8)  # each is read by every dialect, block by block: ten times the work of the others
 @given(data=st.data(), shares=st.lists(st.floats(0, 1), min_size=1, max_size=3))
 def test_facts_do_not_depend_on_where_blocks_are_cut(framework: str, data: st.DataObject, shares: list[float]) -> None:
     run = data.draw(runs(framework))
