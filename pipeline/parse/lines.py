@@ -50,15 +50,15 @@ _CARETS = {"^M": "\r", "^[[": "\x1b["}
 _PREFIXES = (
     r"\[(?:default|rank)\d+\]:",
     r" *\d{1,5}: ",
-    r"\[\d+,(?:\d+|mpirank:\d+,algo-\d+)\]<std(?:out|err)>:",
+    r"\[\d+,(?:\d+|mpirank:[0-9]+,algo-[0-9]+)\]<std(?:out|err)>:",
     r"\[[A-Za-z][\w.-]*:\d+\]:",
     r"[A-Za-z][\w.]*(?:-[\w.]+)+: ",
-    r"(?:localhost|(?:node|worker|gpu|host|nid|dgx|compute)\d{1,6}|\d{1,3}(?:\.\d{1,3}){3}): ",
+    r"(?:localhost|(?:node|worker|gpu|host|nid|dgx|compute)[0-9]{1,6}|[0-9]{1,3}(?:\.[0-9]{1,3}){3}): ",
     r"[\w.-]+/\d+ ",
     r"\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *(?:\[[-\w.]+:\d+\] ?: ?)?",
     r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] ",
     r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\) ",
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z ",
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z ",
 )
 _PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"
 # In the order of trust: the global rank, the task of the launcher, the rank within the node.
