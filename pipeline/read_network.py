@@ -31,8 +31,8 @@ from pipeline.sniff import text_chunks
 KINDS = ("log", "nccl", "flight_record")
 OnFile = Callable[[str, int], None]
 
-_HELD = 2
-"""Blocks that another thread is given: the one it is at, and the next, lest it wait."""
+_HELD = 3
+"""Blocks that another thread is given: the one it is at, and the next ones, lest it wait while this one scans."""
 
 
 def read_network(
