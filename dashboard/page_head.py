@@ -47,12 +47,12 @@ def other_origins(offered: Sequence[str], shown: str) -> list[tuple[str, str]]:
     return [(f"{name} results", f"?origin={name}") for name in offered if name != shown]
 
 
-def choose_sweep(sizes: Mapping[str, int], noun: str, *, default: str | None = None) -> str | None:
+def choose_sweep(sizes: Mapping[str, int], noun: str, *, default: str | None = None, width: int = 300) -> str | None:
     """A selectbox of one sweep, or all (None). `sizes` says how many of the `noun` each holds."""
     options = [_ALL, *sizes]
     bound = url_state.one("sweep", options, default or _ALL)
     wanted = st.selectbox(
-        "Sweep", options, key=bound.key, on_change=bound.on_change, width=300,
+        "Sweep", options, key=bound.key, on_change=bound.on_change, width=width,
         format_func=lambda name: f"{name} · {labels.count(sizes[name], noun)}" if name in sizes else "all sweeps",
     )  # fmt: skip
     return None if wanted == _ALL else wanted

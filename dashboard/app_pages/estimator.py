@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import addresses, estimator, labels, lists, shell, tables, url_state, widgets
+from dashboard import addresses, estimator, labels, lists, page_head, shell, tables, url_state, widgets
 from dashboard.charts import estimator as charts
 from dashboard.queries import estimator as queries
 from dashboard.queries.failures import Scope
@@ -19,7 +19,6 @@ from dashboard.store import known_profiles
 from dashboard.words import estimator as words
 
 TITLE = "Estimator"
-_ALL = "*"
 _ACCURACY = (
     "framework", "accelerator", "model_size", "runs", "time_ratio", "time_ratio_p10", "time_ratio_p90", "time_error",
     "penalised", "mem_runs", "mem_ratio", "mem_error",
@@ -39,17 +38,22 @@ _TABLE_ROWS = 500
 def _page(view: View) -> None:
     con = view.store.con
     if not view.store.has("estimates", "estimator_residuals"):
-        widgets.head(TITLE, words.BEFORE_ESTIMATES)
+        page_head.nothing(TITLE, words.BEFORE_ESTIMATES)
         return
     found = queries.origins().run(con)
     if found.is_empty():
-        widgets.head(TITLE, words.NOTHING)
+        page_head.nothing(TITLE, words.NOTHING)
         return
-    origin = _origin(view, found)
+    offered = offered_origins(found["origin"].to_list())
+    # Without a wish: the first whose runs can be set beside estimates.
+    compared = dict(found.select("origin", "compared").iter_rows())
+    origin = page_head.origin(offered, view.filters.origin, next((name for name in offered if compared[name]), None))
     sweeps = queries.sweeps(origin).run(con)
-    head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    head, controls = page_head.regions()
     with controls:
-        scope = Scope(origin, _sweep(sweeps))
+        scope = Scope(
+            origin, page_head.choose_sweep(dict(sweeps.iter_rows()), "run", width=240) if sweeps.height else None
+        )
     totals = queries.totals(scope).run(con).row(0, named=True)
     runs = estimator.with_fit(queries.runs(scope).run(con)).with_columns(
         measured_mfu=pl.col("est_mfu") / pl.col("time_ratio")
@@ -68,8 +72,7 @@ def _page(view: View) -> None:
             **({"Run taken apart": queries.breakdown(picked)} if picked else {}),
         })  # fmt: skip
     with head:
-        others = [name for name in offered_origins(found["origin"].to_list()) if name != origin]
-        links = [(f"{name} results", f"?origin={name}") for name in others]
+        links = page_head.other_origins(offered, origin)
         tried = found.filter(pl.col("origin") == origin)["runs"].item()
         meta = words.meta(fits, unseen, scope.sweep, sweeps.height) if totals["runs"] else labels.count(tried, "run")
         widgets.head(TITLE, words.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
@@ -95,28 +98,6 @@ def _page(view: View) -> None:
     if picked is not None:
         for text in words.HOW_TO_READ:
             widgets.note(text)
-
-
-def _origin(view: View, found: pl.DataFrame) -> str:
-    """The origin that the address names, else the first whose runs can be set beside estimates."""
-    offered = offered_origins(found["origin"].to_list())
-    if view.filters.origin in offered:
-        return str(view.filters.origin)
-    compared = dict(found.select("origin", "compared").iter_rows())
-    return next((name for name in offered if compared[name]), offered[0])
-
-
-def _sweep(sweeps: pl.DataFrame) -> str | None:
-    names = sweeps["sweep"].to_list()
-    if not names:
-        return None
-    bound = url_state.one("sweep", [_ALL, *names], _ALL)
-    runs = dict(sweeps.iter_rows())
-    wanted = st.selectbox(
-        "Sweep", [_ALL, *names], key=bound.key, on_change=bound.on_change, width=240,
-        format_func=lambda name: f"{name} · {labels.count(runs[name], 'run')}" if name in runs else "all sweeps",
-    )  # fmt: skip
-    return None if wanted == _ALL else str(wanted)
 
 
 def _picked(runs: pl.DataFrame) -> str | None:
