@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import dagster as dg
 from sqlalchemy.exc import SQLAlchemyError
 
-from pipeline.store.disk import storing
+from pipeline.store.disk import storing, write_new
 from pipeline.store.home import Home
 from pipeline.store.lock import exclusive
 
@@ -23,11 +24,15 @@ run_monitoring:
 
 
 def prepare(home: Home) -> dict[str, str]:
-    """Write the instance's settings and return the environment in which Dagster's own processes find it."""
+    """Write the instance's settings and return the environment in which Dagster's own processes find it.
+
+    Raises OSError, and leaves no part of a file then: Dagster would take it for one that allows telemetry.
+    """
     home.dagster.mkdir(parents=True, exist_ok=True)
     settings = home.dagster / "dagster.yaml"
     if not settings.exists():
-        settings.write_text(_SETTINGS, encoding="utf-8")
+        with suppress(FileExistsError):  # another process was faster
+            write_new(settings, _SETTINGS)
     return {"DAGSTER_HOME": str(home.dagster), "SWEEPSCOPE_HOME": str(home.path)}
 
 
