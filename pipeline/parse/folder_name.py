@@ -12,6 +12,8 @@ _TOKENS: Mapping[str, str] = {
     "ga": "gas", "gas": "gas", "acc": "gas", "gradacc": "gas", "sl": "seq_len", "seq": "seq_len", "seqlen": "seq_len",
     "gbs": "gbs", "zero": "zero_stage", "z": "zero_stage", "nodes": "num_nodes", "gpus": "num_gpus",
 }  # fmt: skip
+_AMBIGUOUS = frozenset({"ep", "acc"})
+"""Alone they may be an epoch (`ep1055.log`) or an accuracy; beside another degree or size they are not."""
 _TOKEN = re.compile(
     r"(?:^|[_\-.,/])(" + "|".join(sorted(_TOKENS, key=len, reverse=True)) + r")[=\-]?(\d{1,7})(?=$|[_\-.,/])",
     re.IGNORECASE,
@@ -23,12 +25,16 @@ def read_folder_name(name: str) -> dict[str, str]:
 
     >>> read_folder_name("dp2_tp1_pp1_cp1_mbs8_ga4_sl256")["seq_len"]
     '256'
-    >>> read_folder_name("checkpoints-2026")
-    {}
+    >>> read_folder_name("checkpoints-2026"), read_folder_name("ep1055.log"), read_folder_name("tp8_ep4")
+    ({}, {}, {'tp': '8', 'ep': '4'})
     """
     found: dict[str, set[str]] = {}
+    tokens: set[str] = set()
     start = 0
     while match := _TOKEN.search(name, start):
         found.setdefault(_TOKENS[match[1].lower()], set()).add(str(int(match[2])))
+        tokens.add(match[1].lower())
         start = match.end()
+    if tokens <= _AMBIGUOUS and len(tokens) < 2:
+        return {}
     return {key: values.pop() for key, values in found.items() if len(values) == 1}
