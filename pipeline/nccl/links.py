@@ -13,7 +13,7 @@ from pipeline.nccl.communicators import Communicators
 
 _THREAD, _PROCESS = ["source", "host", "pid", "tid"], ["source", "host", "pid"]
 _KEY = ["source", "comm_index", "rank_from", "rank_to", "direction", "transport"]
-_TOGETHER = 100_000
+_TOGETHER = 250_000
 
 
 def link_rows(links: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
@@ -24,8 +24,8 @@ def link_rows(links: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
         comms: the communicators of the files.
     """
     # Each line is judged by itself, at the cost of several times its size.
-    pieces = links.sort("line_no").iter_slices(_TOGETHER)
-    owned = pl.concat([_with_owner(links.clear(), comms), *(_with_owner(piece, comms) for piece in pieces)])
+    ordered = links.sort("line_no")
+    owned = pl.concat(_with_owner(piece, comms) for piece in list(ordered.iter_slices(_TOGETHER)) or [ordered])
     return (
         owned.sort("source", "line_no")
         .group_by(_KEY, maintain_order=True)

@@ -1,0 +1,19 @@
+"""Whose connections they are does not depend on how many are placed at once."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from pipeline.nccl import links
+from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
+from tests.pipeline.nccl.reading import tables_of
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_few_at_a_time_or_all_at_once(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = render(Job(version, nodes=2, gpus=2, per_node=True)).text()
+    whole = tables_of(text)["nccl_links"]
+    assert whole.drop_nulls("comm_index").height > 7
+    monkeypatch.setattr(links, "_TOGETHER", 7)
+    assert tables_of(text)["nccl_links"].sort(pl.all()).equals(whole.sort(pl.all()))
