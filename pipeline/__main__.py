@@ -14,6 +14,7 @@ from pipeline.commands import (
     dashboard,
     demo,
     dialect,
+    doctor,
     estimate,
     ingest,
     memory,
@@ -47,6 +48,7 @@ VERBS: tuple[Verb, ...] = (
     watch.VERB,
     serve.VERB,
     store.VERB,
+    doctor.VERB,
     simulate.VERB,
 )
 

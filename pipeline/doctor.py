@@ -1,0 +1,219 @@
+"""What keeps an installation or a home from working: one finding per thing looked at, each with its remedy.
+
+Nothing is changed but a probe file, which is removed again. A check that meets an error reports it as its finding, so
+that one broken thing does not hide the others.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from packaging.requirements import Requirement
+
+from pipeline.errors import NoStoreError, SweepscopeError
+from pipeline.estimate.profile import load_profiles, read_profile
+from pipeline.store import dialects, published, release
+from pipeline.store.home import Home
+from pipeline.workers import cores
+
+State = Literal["ok", "note", "fault"]
+"""`note`: works, and may not do what is expected."""
+
+FEW_BYTES, LOW_BYTES = 500 << 20, 5 << 30
+"""Free room below which an ingest is likely to fail, and below which a large one may."""
+_LITTLE_MEMORY_BYTES = 2 << 30
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at (`check`), how it stands, what was seen, and what to do about it where it is not ok."""
+
+    check: str
+    state: State
+    says: str
+    remedy: str | None = None
+
+
+def examine(given_home: str | None) -> list[Finding]:
+    """Findings on the installation and on the home that `given_home` or the environment names, in a fixed order."""
+    findings = [*_packages(), *_machine()]
+    try:
+        home = Home.resolve(given_home, for_writing=False)
+    except SweepscopeError as error:
+        return [*findings, Finding("home", "fault", str(error))]
+    for check, look in _OF_HOME.items():
+        try:
+            findings += look(home)
+        except SweepscopeError as error:
+            findings.append(Finding(check, "fault", str(error)))
+        except (OSError, yaml.YAMLError) as error:
+            findings.append(Finding(check, "fault", str(error).split("\n", 1)[0], f"Look at {home.path}."))
+    return findings
+
+
+def _packages() -> Iterator[Finding]:
+    yield Finding("python", "ok", platform.python_version())
+    wanted = [Requirement(text) for text in requires("sweepscope") or []]
+    needed = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})]
+    wrong = []
+    for one in needed:
+        try:
+            found = version(one.name)
+        except PackageNotFoundError:
+            wrong.append(f"{one.name} is missing")
+            continue
+        if not one.specifier.contains(found, prereleases=True):
+            wrong.append(f"{one.name} {found} is not {one.specifier}")
+    if wrong:
+        yield Finding(
+            "packages", "fault", "; ".join(wrong), "Install them again: `make install`, or pip with the pins."
+        )
+    else:
+        yield Finding("packages", "ok", f"{len(needed)} packages as required, sweepscope {version('sweepscope')}")
+
+
+def _machine() -> Iterator[Finding]:
+    free = _available_bytes()
+    says = f"{cores()} processor cores" + (f", {free / 2**30:.1f} GiB of memory available" if free else "")
+    if free is not None and free < _LITTLE_MEMORY_BYTES:
+        yield Finding("machine", "note", says, "Ingest with --workers 1: each process takes up to half a gigabyte.")
+    else:
+        yield Finding("machine", "ok", says)
+
+
+def _available_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return None
+
+
+def _place(home: Home) -> Iterator[Finding]:
+    path = home.path
+    if not path.exists():
+        above = next(parent for parent in path.parents if parent.exists())
+        yield (
+            Finding("home", "note", f"{path} does not exist yet", "The first `sweepscope ingest PATH` makes it.")
+            if os.access(above, os.W_OK | os.X_OK)
+            else Finding("home", "fault", f"{path} does not exist, and {above} is not writable for you",
+                         "Give another directory with --home, or set SWEEPSCOPE_HOME.")
+        )  # fmt: skip
+        return
+    try:
+        with tempfile.TemporaryFile(dir=path) as probe:
+            probe.write(b"x")
+            probe.flush()
+    except OSError as error:
+        remedy = "Reading works; to ingest, make it writable, free room, or give another directory with --home."
+        yield Finding("home", "fault", f"{path} cannot be written to: {error.strerror}", remedy)
+    else:
+        yield Finding("home", "ok", str(path))
+
+
+def _disk(home: Home) -> Iterator[Finding]:
+    place = home.path if home.path.exists() else next(parent for parent in home.path.parents if parent.exists())
+    free = shutil.disk_usage(place).free
+    says = f"{free / 2**30:.1f} GiB free"
+    if free < LOW_BYTES:
+        state: State = "fault" if free < FEW_BYTES else "note"
+        yield Finding("disk", state, says, "Free room, or run `sweepscope store compact`, which drops what is unused.")
+    else:
+        yield Finding("disk", "ok", says)
+
+
+def _locks(home: Home) -> Iterator[Finding]:
+    holders = [told for lock in (home.lake_lock, home.store_lock) if (told := _holder(lock))]
+    if holders:
+        yield Finding("writers", "note", f"being written by {'; '.join(holders)}", "Wait until it ends, or stop it.")
+    else:
+        yield Finding("writers", "ok", "nobody writes to it now")
+
+
+def _holder(lock: Path) -> str | None:
+    """Who holds a lock file, as it says there; None where nobody does."""
+    try:
+        handle = os.open(lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.pread(handle, 500, 0).decode(errors="replace") or "another process"
+    finally:
+        os.close(handle)
+    return None
+
+
+def _store(home: Home) -> Iterator[Finding]:
+    try:
+        path = published.current(home.path)
+    except NoStoreError as error:
+        yield Finding("store", "note", "nothing has been ingested yet", str(error).split(". ", 1)[-1])
+        return
+    with closing(published.connect(path)) as con:
+        info = published.store_info(con)
+        runs, failed, rejected = con.execute(
+            "SELECT (SELECT count(*) FROM runs), (SELECT count(*) FROM files WHERE status = 'rejected'), "
+            "(SELECT count(*) FROM rejects)"
+        ).fetchall()[0]
+    yield Finding("store", "ok", f"version {info.version} of {info.published_at:%Y-%m-%d %H:%M} UTC, {runs:,} runs")
+    newest = release.latest(home.releases)
+    if newest is not None and newest.number != info.release:
+        says = f"the lake is at release {newest.number:,}, the store shows {info.release:,}"
+        yield Finding("release", "note", says, "Run `sweepscope ingest` on any path: it publishes what is there.")
+    if info.package_version != version("sweepscope"):
+        says = f"published by sweepscope {info.package_version}, this is {version('sweepscope')}"
+        yield Finding("release", "note", says, "Ingest once more, so that the views are those of this version.")
+    if failed or rejected:
+        says = f"{failed:,} files could not be read, {rejected:,} lines did not parse"
+        yield Finding("inputs", "note", says, "The page Data health says which and why; so do `files` and `rejects`.")
+    else:
+        yield Finding("inputs", "ok", "every file and line was read")
+
+
+def _dialects(home: Home) -> Iterator[Finding]:
+    found = dialects.remembered(home) if home.dialects.is_dir() else []
+    names = ", ".join(one.name for one in found)
+    yield Finding("dialects", "ok", f"of this home: {names}" if names else "the built-in ones")
+
+
+def _calibration(home: Home) -> Iterator[Finding]:
+    files = sorted((home.path / "calibration").glob("*.toml"))
+    base = load_profiles()["default"]
+    names = ", ".join(read_profile(path, base=base).name for path in files)
+    yield Finding("calibration", "ok", f"of this home's runs: {names}" if names else "the bundled profiles")
+
+
+def _dagster(home: Home) -> Iterator[Finding]:
+    settings = home.dagster / "dagster.yaml"
+    if not settings.exists():
+        yield Finding("dagster", "ok", "made at the first ingest")
+        return
+    told = yaml.safe_load(settings.read_text(encoding="utf-8"))
+    if isinstance(told, dict):
+        yield Finding("dagster", "ok", str(settings))
+    else:
+        remedy = "Remove it: the next ingest writes it anew."
+        yield Finding("dagster", "fault", f"{settings} holds no settings", remedy)
+
+
+_OF_HOME: dict[str, Callable[[Home], Iterator[Finding]]] = {
+    "home": _place,
+    "disk": _disk,
+    "writers": _locks,
+    "store": _store,
+    "dialects": _dialects,
+    "calibration": _calibration,
+    "dagster": _dagster,
+}
