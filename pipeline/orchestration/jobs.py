@@ -77,10 +77,18 @@ def write_batch(home: Home, batch: pl.DataFrame, dialects: Mapping[str, str] | N
 
 @dg.sensor(job=ingest_job, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.RUNNING)
 def new_runs(context: dg.SensorEvaluationContext, store_home: HomeResource) -> Iterator[dg.RunRequest | dg.SkipReason]:
-    """One run per batch of new or changed run directories under the watched paths.
+    """One run per batch of new or changed run directories under the watched paths."""
+    yield from _requests(context, store_home, are_keyed=False)
 
-    No run key: Dagster would never ask again for a batch whose run was interrupted, failed on a full disk, or met a
-    file that it was not allowed to read. Such a batch is asked for again after a while. What a run is reading, or waits
+
+def _requests(
+    context: dg.SensorEvaluationContext | dg.ScheduleEvaluationContext, store_home: HomeResource, *, are_keyed: bool
+) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """One run per batch of what is new, or why there is none.
+
+    The requests of a schedule need run keys (`are_keyed`), which count within one tick. Those of a sensor have none:
+    Dagster would never ask again for a batch whose run was interrupted, failed on a full disk, or met a file that it
+    was not allowed to read. Such a batch is asked for again after a while. What a run is reading, or waits
     to read, is left to it though it has grown since: runs that take longer than a tick would pile up.
     """
     paths = landing_paths()
@@ -106,7 +114,8 @@ def new_runs(context: dg.SensorEvaluationContext, store_home: HomeResource) -> I
         yield dg.SkipReason(f"All that is new was asked for; again in {min(waits_s.values()):.0f} s if it stays so.")
     for batch_id, wait_s in waits_s.items():
         if not wait_s:
-            yield dg.RunRequest(run_config=run_config(own, batch_id=batch_id), tags={BATCH_TAG: batch_id})
+            key = batch_id if are_keyed else None
+            yield dg.RunRequest(run_key=key, run_config=run_config(own, batch_id=batch_id), tags={BATCH_TAG: batch_id})
 
 
 def _being_read(instance: dg.DagsterInstance, home: Home) -> list[str]:
@@ -128,12 +137,9 @@ def _wait_s(instance: dg.DagsterInstance, batch_id: str) -> float:
 
 
 @dg.schedule(job=ingest_job, cron_schedule="17 * * * *", default_status=dg.DefaultScheduleStatus.STOPPED)
-def hourly() -> dg.RunRequest | dg.SkipReason:
-    """The fallback where sensors are switched off: everything new, once an hour."""
-    paths = landing_paths()
-    if not paths:
-        return dg.SkipReason(f"No paths to watch: {LANDING_VARIABLE} is not set.")
-    return dg.RunRequest(run_config=run_config(paths=paths))
+def hourly(context: dg.ScheduleEvaluationContext, store_home: HomeResource) -> Iterator[dg.RunRequest | dg.SkipReason]:
+    """The fallback where sensors are switched off: what the sensor would ask for, once an hour."""
+    yield from _requests(context, store_home, are_keyed=True)
 
 
 def run_config(

@@ -3,14 +3,16 @@ from __future__ import annotations
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import dagster as dg
 import polars as pl
 import pytest
 
+from pipeline.ingest import batches
 from pipeline.orchestration.build import build
-from pipeline.orchestration.jobs import LANDING_VARIABLE, landing_paths, new_runs, write_batch
+from pipeline.orchestration.jobs import LANDING_VARIABLE, hourly, landing_paths, new_runs, write_batch
 from pipeline.orchestration.resources import HomeResource
 from pipeline.orchestration.run import ingest_paths
 from pipeline.store.content_hash import Digest, digests
@@ -146,6 +148,21 @@ def test_the_sensor_asks_for_new_runs_once(home: Home, sweep: Path, monkeypatch:
         assert job.execute_in_process(run_config=requests[0].run_config, instance=instance).success
     assert not tick().run_requests
     assert Lake(home).read("runs").filter(pl.col("origin") == "measured").height == 3
+
+
+def test_the_schedule_asks_for_the_same_batches_as_the_sensor(
+    home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    monkeypatch.setattr("pipeline.ingest.batches", partial(batches, units=1))
+    resources = {"store_home": HomeResource(path=str(home.path))}
+    with dg.instance_for_test() as instance:  # a schedule's context wants one that stands on disk
+        with dg.build_schedule_context(instance=instance, resources=resources) as context:
+            scheduled = hourly.evaluate_tick(context).run_requests or []
+        with dg.build_sensor_context(instance=instance, resources=resources) as context:
+            sensed = new_runs.evaluate_tick(context).run_requests or []
+    assert len(scheduled) == 3
+    assert [one.run_config for one in scheduled] == [one.run_config for one in sensed]
 
 
 def test_the_sensor_asks_again_for_a_batch_whose_run_failed_but_not_at_once(
