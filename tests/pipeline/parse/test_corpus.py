@@ -35,7 +35,8 @@ _MEDIANS = {
 def _corpora() -> list[Path]:
     named = os.environ.get("SWEEPSCOPE_CORPUS")
     candidates = [Path(named)] if named else [_BESIDE / "logs", _BESIDE / "picotron_sweep"]
-    return [path for path in candidates if (path / "manifest.csv").exists()]
+    # Paths in the tables have no links in them.
+    return [path.resolve() for path in candidates if (path / "manifest.csv").exists()]
 
 
 def _facts() -> Iterator[tuple[Path, dict[str, str]]]:
