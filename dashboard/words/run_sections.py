@@ -27,7 +27,7 @@ def curve_qualifier(curve: Curve) -> str:
 def curve_alt(curve: Curve) -> str:
     """What the curve shows, for those who cannot see it."""
     steps = curve.points["step"]
-    span = f"steps {number(steps.min())} to {number(steps.max())}" if steps.len() else "no step"  # type: ignore[arg-type]
+    span = f"steps {number(steps.min())} to {number(steps.max())}" if steps.len() else "no step"  # type: ignore[arg-type]  # of whole numbers
     median = f", steady median {curve.measure.text(curve.median / curve.measure.factor)}" if curve.median else ""
     beyond = beyond_in_words(curve)
     return f"{curve.measure.title} over {span}{median}{f'; off the axis: {beyond}' if beyond else ''}."

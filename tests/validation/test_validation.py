@@ -77,7 +77,7 @@ def rows_of(seconds: list[float], **settings: object) -> Rows:
         {k: str(v) for k, v in {**row(), "step_time_s": s, "model": "ab"[at % 2]}.items()}
         for at, s in enumerate(seconds)
     ]
-    recipe = Recipe(profile="x", dataset="x", rows=pl.lit(True), group="model", **settings)  # type: ignore[arg-type]
+    recipe = Recipe(profile="x", dataset="x", rows=pl.lit(True), group="model", **settings)  # type: ignore[arg-type]  # of several types
     return gather_rows(recipe, pl.DataFrame(runs))
 
 
