@@ -34,6 +34,7 @@ _LABELS = {
     "tokens_per_s_per_gpu": "Tokens/s/GPU",
     "tokens_per_s": "Tokens/s",
     "model_tflops_per_gpu": "Model TFLOP/s/GPU",
+    "tflops_per_gpu": "TFLOP/s/GPU",
     "tflops_per_gpu_logged": "TFLOP/s/GPU as logged",
     "mfu_logged": "MFU as logged",
     "mfu_basis": "MFU basis",
@@ -246,6 +247,7 @@ _BY_UNIT = {
 _QUERY_UNITS = {
     "measured_mfu": "fraction",
     "likely_mfu": "fraction",
+    "ceiling_mfu": "fraction",
     "gain": "fraction",
     **dict.fromkeys(
         ("hit_rate", "selects", "winner_rate", "regret", "typical_regret", "other_regret"),

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from dashboard.frontier import dots, reached, table, with_ceilings
+from dashboard.labels import display_frame
 from dashboard.queries import frontier as queries
 from pipeline.estimate.published_tables import published_table
 from tests.dashboard.store_rows import Row, best_row, frontier_row, write_store
@@ -146,3 +147,9 @@ def test_only_comparable_figures_are_held_against_the_estimate() -> None:
     bounded = published(*rows).with_columns(**{name: pl.lit(value) for name, value in bounds.items()})
     assert reached(bounded) == (pytest.approx(0.8), 1)
     assert reached(bounded.clear()) is None
+
+
+def test_the_table_shows_what_the_estimator_allows_in_the_unit_of_the_mfu_beside_it() -> None:
+    shown = display_frame(pl.DataFrame({"mfu": [0.41], "ceiling_mfu": [0.5], "tflops_per_gpu": [400.0]}))
+    assert shown.columns == ["MFU, %", "Estimate allows, %", "TFLOP/s/GPU"]
+    assert shown.row(0) == pytest.approx((41.0, 50.0, 400.0))
