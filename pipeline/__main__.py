@@ -7,77 +7,55 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 
-from pipeline.commands import (
-    calibrate,
-    dashboard,
-    demo,
-    dialect,
-    doctor,
-    estimate,
-    ingest,
-    memory,
-    nccl,
-    next_run,
-    query,
-    rules,
-    search,
-    serve,
-    simulate,
-    store,
-    watch,
-)
 from pipeline.commands.output import note
 from pipeline.commands.protocol import Verb
 from pipeline.errors import SweepscopeError
 
-VERBS: tuple[Verb, ...] = (
-    demo.VERB,
-    ingest.VERB,
-    dialect.VERB,
-    query.VERB,
-    nccl.VERB,
-    memory.VERB,
-    estimate.VERB,
-    calibrate.VERB,
-    search.VERB,
-    next_run.VERB,
-    rules.VERB,
-    dashboard.VERB,
-    watch.VERB,
-    serve.VERB,
-    store.VERB,
-    doctor.VERB,
-    simulate.VERB,
-)
+VERBS = (
+    "demo", "ingest", "dialect", "query", "nccl", "memory", "estimate", "calibrate", "search", "next", "rules",
+    "dashboard", "watch", "serve", "store", "doctor", "simulate",
+)  # fmt: skip
+"""In the order of the help."""
+
+_MODULES = {"next": "next_run"}
+"""Verbs whose module has another name."""
 
 DEBUG_VARIABLE = "SWEEPSCOPE_DEBUG"
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def verb(name: str) -> Verb:
+    """The verb of that name. A command imports its own only: all of them together take a second."""
+    found: Verb = import_module(f"pipeline.commands.{_MODULES.get(name, name)}").VERB
+    return found
+
+
+def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
+    """The command line with those verbs."""
     parser = argparse.ArgumentParser(
         prog="sweepscope",
         description="Which parallel layout is best for a model on these nodes, how sure is that, why do others lose?",
         epilog="Exit codes: 0 done, 1 failed, 2 wrong usage.",
     )
     parser.add_argument("--version", action="version", version=f"sweepscope {version('sweepscope')}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for verb in VERBS:
-        sub = verbs.add_parser(verb.name, help=verb.help, description=verb.description)
+    added = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for one in map(verb, names):
+        sub = added.add_parser(one.name, help=one.help, description=one.description)
         sub.add_argument(
             "--home", metavar="DIR", help="where lake and store live (default: $SWEEPSCOPE_HOME, else XDG data)"
         )
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
-        verb.add_arguments(sub)
-        sub.set_defaults(run=verb.run)
+        one.add_arguments(sub)
+        sub.set_defaults(run=one.run)
     return parser
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. Returns the exit code."""
-    args = build_parser().parse_args(argv)
+    args = _parsed(sys.argv[1:] if argv is None else argv)
     sys.unraisablehook = interrupt_again
     try:
         return int(args.run(args))
@@ -101,6 +79,13 @@ def main(argv: list[str] | None = None) -> int:
         note(f"sweepscope: internal error: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         note(f"sweepscope: run again with {DEBUG_VARIABLE}=1 for the traceback, and report it")
         return 1
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    """The arguments. Help and errors are about all verbs, the version is about none."""
+    first = words[:1]
+    names = () if first == ["--version"] else first if first and first[0] in VERBS else VERBS
+    return build_parser(names).parse_args(words)
 
 
 def interrupt_again(ignored: sys.UnraisableHookArgs) -> None:

@@ -1,15 +1,8 @@
-"""What `sweepscope nccl` reads: logs and dumps straight to the NCCL tables, with one processor core or several.
-
-Threads share the work: they begin at once, pass nothing on, and what takes the time (reading, decompressing, columns of
-polars and numpy) does not hold Python's lock.
-"""
+"""What `sweepscope nccl` reads: logs and dumps straight to the NCCL tables, with one processor core or several."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
 from typing import Any
 
 import polars as pl
@@ -27,18 +20,16 @@ from pipeline.parse import lines
 from pipeline.parse.protocol import Facts as RunFacts
 from pipeline.read_nccl import NcclReader, limited
 from pipeline.sniff import text_chunks
+from pipeline.workers import Workers
 
 KINDS = ("log", "nccl", "flight_record")
 OnFile = Callable[[str, int], None]
-
-_HELD = 3
-"""Blocks that another thread is given: the one it is at, and the next ones, lest it wait while this one scans."""
 
 
 def read_network(
     paths: Sequence[str],
     *,
-    workers: int = 1,
+    scanners: Workers[Scan, Scanned] | None = None,
     bench_op: str | None = None,
     calls: CallsFile | None = None,
     on_plan: OnFile = lambda _what, _size: None,
@@ -47,7 +38,7 @@ def read_network(
     """Every NCCL table of the files under `paths`, empty ones included, and what could not be read.
 
     Args:
-        workers: threads that scan the blocks of logs, this one included, which reads them, too.
+        scanners: processes that share the work of `scan_task`, this one included; without them it is alone.
         bench_op: operation of benchmarks that do not print theirs.
         calls: where every COLL line is to be written beside.
         on_plan: told ("bytes", size). on_file: told each file and its size.
@@ -61,17 +52,16 @@ def read_network(
     on_plan("bytes", int(found["bytes"].sum() or 0))
     names = dict(found.select("source", "path").iter_rows())
     errors = []
-    with _Scanners(workers, names, calls) as scanners:
-        reader = NcclReader(scanners)
-        for row in found.iter_rows(named=True):
-            try:
-                _read_one(row, reader)
-            except (InputError, ValueError, RecursionError) as error:
-                reader.discard(row["source"])
-                reason = str(error) if isinstance(error, InputError) else f"{row['path']} is no dump: {error}"
-                errors.append(reason.split("\n", 1)[0])
-            on_file(row["path"], row["bytes"])
-        tables = reader.tables(found, RunFacts.empty(), bench_op=bench_op)
+    reader = NcclReader(_Scanners(scanners or Workers(scan_task, 1), names, calls))
+    for row in found.iter_rows(named=True):
+        try:
+            _read_one(row, reader)
+        except (InputError, ValueError, RecursionError) as error:
+            reader.discard(row["source"])
+            reason = str(error) if isinstance(error, InputError) else f"{row['path']} is no dump: {error}"
+            errors.append(reason.split("\n", 1)[0])
+        on_file(row["path"], row["bytes"])
+    tables = reader.tables(found, RunFacts.empty(), bench_op=bench_op)
     return {name: tables.get(name, table.empty()) for name, table in TABLES.items()}, errors
 
 
@@ -85,41 +75,21 @@ def _read_one(row: dict[str, Any], reader: NcclReader) -> None:
 
 
 class _Scanners:
-    """Threads that scan blocks, this one included; writes the calls that they found, in order."""
+    """Has blocks scanned, and writes the calls that were found in them, in order."""
 
-    def __init__(self, number: int, names: dict[int, str], calls: CallsFile | None) -> None:
+    def __init__(self, pool: Workers[Scan, Scanned], names: dict[int, str], calls: CallsFile | None) -> None:
         """`names` are the paths of the files."""
-        self._names, self._calls = names, calls
-        self._others = number - 1
-        self._pool = ThreadPoolExecutor(max(1, self._others))
-        self._begun: deque[Future[Scanned]] = deque()
-
-    def __enter__(self) -> _Scanners:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        self._pool, self._names, self._calls = pool, names, calls
 
     def give(self, parts: Sequence[Part]) -> Iterable[Facts]:
         wanted = {part.source: self._names[part.source] for part in parts} if self._calls else {}
-        task = Scan(parts, wanted)
-        if sum(not one.done() for one in self._begun) < self._others * _HELD:
-            self._begun.append(self._pool.submit(scan_task, task))
-        else:
-            own: Future[Scanned] = Future()
-            own.set_result(scan_task(task))
-            self._begun.append(own)
-        return self._told(lambda one: one.done())
+        return self._told(self._pool.give(Scan(parts, wanted)))
 
     def rest(self) -> Iterable[Facts]:
-        return self._told(lambda _one: True)
+        return self._told(self._pool.rest())
 
-    def _told(self, is_next: Callable[[Future[Scanned]], bool]) -> Iterator[Facts]:
-        """Facts in the order of the blocks."""
-        while self._begun and is_next(self._begun[0]):
-            facts, calls = self._begun.popleft().result()
+    def _told(self, scanned: Iterable[Scanned]) -> Iterator[Facts]:
+        for facts, calls in scanned:
             if self._calls is not None and calls is not None:
                 self._calls.write(calls)
             yield facts

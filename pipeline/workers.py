@@ -2,7 +2,8 @@
 
 Threads would wait for one another: half of what is done to a block of lines holds Python's lock. The processes are
 started afresh (polars does not survive a fork), know nothing but one function, and end when this process does, however
-it does: nothing reaches them but the connection on which they wait.
+it does: nothing reaches them but the connection on which they wait. This module imports the standard library only, so
+that they can be started first and import the rest while this process does.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from multiprocessing.connection import Connection, Pipe, wait
+from pkgutil import resolve_name
 from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
@@ -52,22 +55,23 @@ class Workers(Generic[Task, Result]):
     """Does tasks in `number` processes, this one included. To be used in a `with` statement, which stops the others.
 
     Args:
-        work: a function of a module, so that the others can import it. Tasks and results must be picklable.
+        work: a function of a module, so that the others can import it; `module:function` where this process is to
+            import it only when it does a task itself. Tasks and results must be picklable.
         number: 1 starts no process.
 
     Raises:
         WorkerError: a process could not be started, or ended before its work was done.
     """
 
-    def __init__(self, work: Callable[[Task], Result], number: int) -> None:
-        self._work, self._number = work, number
+    def __init__(self, work: Callable[[Task], Result] | str, number: int) -> None:
+        self._named, self._number = work, number
         self._workers: list[_Worker] = []
         self._places: deque[_Place] = deque()
 
     def __enter__(self) -> Workers[Task, Result]:
         try:
             for _ in range(self._number - 1):
-                self._workers.append(_Worker.start(self._work, self._number))
+                self._workers.append(_Worker.start(self._named, self._number))
         except BaseException:
             self._stop()
             raise
@@ -77,6 +81,10 @@ class Workers(Generic[Task, Result]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stop()
+
+    @cached_property
+    def _work(self) -> Callable[[Task], Result]:
+        return _function(self._named)
 
     def give(self, task: Task) -> Iterator[Result]:
         """Hand out a task, or do it here; then whatever is done, in the order of the tasks.
@@ -142,7 +150,7 @@ class _Worker:
     is_ready: bool = False
 
     @classmethod
-    def start(cls, work: Callable[..., object], number: int) -> _Worker:
+    def start(cls, work: Callable[..., object] | str, number: int) -> _Worker:
         """Start a process that imports `work`, and is ready some tenths of a second later. Raises WorkerError."""
         ours, its = Pipe()
         try:
@@ -222,7 +230,7 @@ def serve(connection_fd: int, *slot_fds: int) -> None:
     slots = deque(open(fd, "rb", buffering=0) for fd in slot_fds)  # noqa: SIM115  # for as long as the process lives
     with Connection(connection_fd) as connection:
         try:
-            work = connection.recv()
+            work = _function(connection.recv())
             connection.send((True, None))
             while True:
                 connection.recv()
@@ -230,6 +238,11 @@ def serve(connection_fd: int, *slot_fds: int) -> None:
                 slots.rotate(-1)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return
+
+
+def _function(named: Callable[..., Any] | str) -> Callable[..., Any]:
+    found: Callable[..., Any] = resolve_name(named) if isinstance(named, str) else named
+    return found
 
 
 def _answer(work: Callable[[object], object], slot: IO[bytes]) -> tuple[bool, object]:

@@ -17,9 +17,9 @@ END = "<!-- end: command line -->"
 def command_line() -> str:
     """The README's section on the command line, from the parser itself."""
     os.environ["COLUMNS"] = "100"  # argparse folds to the terminal's width
-    from pipeline.__main__ import VERBS, build_parser
+    from pipeline.__main__ import VERBS, build_parser, verb
 
-    rows = [f"| `sweepscope {verb.name}` | {verb.help} |" for verb in VERBS]
+    rows = [f"| `sweepscope {one.name}` | {one.help} |" for one in map(verb, VERBS)]
     usage = build_parser().format_help().strip()
     table = "\n".join(["| command | what it does |", "|---|---|", *rows])
     options = "Every verb takes `--home DIR`, `--json` and `--help`."

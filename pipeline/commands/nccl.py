@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import nullcontext
+import os
+from collections.abc import Iterable
+from contextlib import nullcontext, suppress
 
-from pipeline.calls_file import CallsFile
 from pipeline.commands.output import note, say_result
 from pipeline.commands.progress import file_progress
 from pipeline.commands.protocol import Verb
 from pipeline.commands.workers import add_workers_argument, asked_workers
 from pipeline.errors import InputError
-from pipeline.nccl.bench_op import OPERATIONS
-from pipeline.nccl.summary import as_text, as_values
-from pipeline.nccl_rules import nccl_findings
-from pipeline.read_network import read_network
+from pipeline.nccl.operations import OPERATIONS
+from pipeline.workers import Workers
+
+_SCAN = "pipeline.nccl.scan:scan_task"
+_WORTH_BYTES = 64 << 20
+"""Less is read before another process has begun."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,12 +40,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     workers = asked_workers(args)
-    calls = CallsFile(args.raw_collectives) if args.raw_collectives else None
-    with calls or nullcontext(), file_progress("reading") as progress:
-        tables, errors = read_network(
-            args.paths, workers=workers, bench_op=args.op, calls=calls, on_plan=progress.plan,
-            on_file=progress.advance,
-        )  # fmt: skip
+    # Other processes begin first: they import what they need while this one does.
+    with Workers(_SCAN, workers if _is_large(args.paths) else 1) as scanners:
+        from pipeline.calls_file import CallsFile
+        from pipeline.nccl.summary import as_text, as_values
+        from pipeline.nccl_rules import nccl_findings
+        from pipeline.read_network import read_network
+
+        calls = CallsFile(args.raw_collectives) if args.raw_collectives else None
+        with calls or nullcontext(), file_progress("reading") as progress:
+            tables, errors = read_network(
+                args.paths, scanners=scanners, bench_op=args.op, calls=calls, on_plan=progress.plan,
+                on_file=progress.advance,
+            )  # fmt: skip
     if calls:
         note(f"{calls.rows:,} calls written to {args.raw_collectives}")
     for error in errors:
@@ -56,6 +66,19 @@ def _run(args: argparse.Namespace) -> int:
         )
     say_result(told, as_text(tables), as_json=args.json)
     return 0
+
+
+def _is_large(paths: Iterable[str]) -> bool:
+    """Whether these files are worth several processes; what is not on this machine is taken to be."""
+    total = 0
+    for path in paths:
+        inside = (os.path.join(place, name) for place, _, names in os.walk(path) for name in names)
+        for file in inside if os.path.isdir(path) else [path]:
+            with suppress(OSError):
+                total += os.path.getsize(file)
+            if total >= _WORTH_BYTES:
+                return True
+    return any("://" in path for path in paths)
 
 
 VERB = Verb(

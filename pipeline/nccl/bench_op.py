@@ -7,10 +7,11 @@ bandwidth above its algorithm bandwidth. What they leave open, a file's name may
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import polars as pl
+
+from pipeline.nccl.operations import NAME, NAMES
 
 PRINTED, COLUMNS, FILE_NAME, OPTION = "printed", "columns", "file_name", "option"
 
@@ -19,15 +20,6 @@ _TYPE_BYTES = {
     "float16": 2, "bfloat16": 2, "float": 4, "float32": 4, "double": 8, "float64": 8, "f8e4m3": 1, "f8e5m2": 1,
     "fp8_e4m3": 1, "fp8_e5m2": 1,
 }  # fmt: skip
-# Longer names first: reduce_scatter is no reduce.
-_NAMES = (
-    ("ReduceScatter", r"reduce[_-]?scatter"), ("AllReduce", r"all[_-]?reduce"), ("AllGather", r"all[_-]?gather"),
-    ("AlltoAllv", r"all[_-]?to[_-]?all[_-]?v"), ("AlltoAll", r"all[_-]?(?:to|2)[_-]?all"),
-    ("SendRecv", r"send[_-]?recv"), ("Broadcast", r"broadcast|bcast"), ("Hypercube", "hypercube"),
-    ("Scatter", "scatter"), ("Gather", "gather"), ("Reduce", "reduce"),
-)  # fmt: skip
-_NAME = re.compile("|".join(f"(?P<o{place}>{pattern})" for place, (_, pattern) in enumerate(_NAMES)), re.IGNORECASE)
-OPERATIONS = tuple(sorted(name for name, _ in _NAMES))
 
 
 def named_in(path: str) -> str | None:
@@ -37,7 +29,7 @@ def named_in(path: str) -> str | None:
     ('AllReduce', 'ReduceScatter', None)
     """
     for part in reversed(path.split("/")[-2:]):
-        found = {_NAMES[int(str(hit.lastgroup)[1:])][0] for hit in _NAME.finditer(part)}
+        found = {NAMES[int(str(hit.lastgroup)[1:])][0] for hit in NAME.finditer(part)}
         if found:
             return found.pop() if len(found) == 1 else None
     return None

@@ -32,14 +32,18 @@ RANKS = 8
 OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Send", "Recv")
 _CHILD = """
 import contextlib, json, resource, sys, time
-from pipeline.calls_file import CallsFile
-from pipeline.read_network import read_network
-begin, cpu = time.perf_counter(), time.process_time()
-with CallsFile(sys.argv[3]) if len(sys.argv) > 3 else contextlib.nullcontext() as calls:
-    tables, _ = read_network([sys.argv[1]], workers=int(sys.argv[2]), calls=calls)
+from pipeline.workers import Workers
+workers = int(sys.argv[2])
+with Workers("pipeline.nccl.scan:scan_task", workers) as scanners:
+    from pipeline.calls_file import CallsFile
+    from pipeline.read_network import read_network
+    begin, cpu = time.perf_counter(), time.process_time()
+    with CallsFile(sys.argv[3]) if len(sys.argv) > 3 else contextlib.nullcontext() as calls:
+        tables, _ = read_network([sys.argv[1]], scanners=scanners, calls=calls)
+    s, cpu_s = time.perf_counter() - begin, time.process_time() - cpu
+own, others = (resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 print(json.dumps({
-    "s": time.perf_counter() - begin, "cpu_s": time.process_time() - cpu,
-    "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    "s": s, "cpu_s": cpu_s, "rss_mb": own + (workers - 1) * others,
     "calls": int(tables["nccl_collectives"]["calls"].sum()), "links": int(tables["nccl_links"]["link_channels"].sum()),
 }))
 """

@@ -1,10 +1,10 @@
-"""One thread or several: the same tables of whatever logs, in whatever state they are."""
+"""One process or several: the same tables of whatever logs, in whatever state they are."""
 
 from __future__ import annotations
 
 import gzip
+import os
 import random
-import threading
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +15,7 @@ from pipeline import read_nccl, read_network, tape
 from pipeline.calls_file import CallsFile
 from pipeline.nccl.block import Part
 from pipeline.nccl.scan import Scan, Scanned, scan_task
+from pipeline.workers import Workers
 from tests.benchmarks.nccl import coll_block
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
@@ -24,18 +25,24 @@ Tables = dict[str, pl.DataFrame]
 
 
 @pytest.fixture
-def scanned_in(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Small blocks; the thread in which each was scanned."""
-    names: list[str] = []
-
-    def told(task: Scan) -> Scanned:
-        names.append(threading.current_thread().name)
-        return scan_task(task)
-
-    monkeypatch.setattr(read_network, "scan_task", told)
+def scanned_by(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Small blocks; a directory with a file for every process that scanned one."""
+    place = tmp_path_factory.mktemp("scanned")
+    monkeypatch.setenv("SWEEPSCOPE_TEST_SCANNED", str(place))
     monkeypatch.setattr(read_nccl, "_SCAN_BYTES", 20_000)
     monkeypatch.setattr(tape, "CHUNK_BYTES", 30_000)
-    return names
+    return place
+
+
+def scan_noted(task: Scan) -> Scanned:
+    Path(os.environ["SWEEPSCOPE_TEST_SCANNED"], str(os.getpid())).touch()
+    return scan_task(task)
+
+
+def scan_elsewhere(task: Scan) -> Scanned:
+    if os.environ["SWEEPSCOPE_TEST_PARENT"] == str(os.getpid()):
+        return scan_task(Scan([], {}))
+    raise MemoryError(f"no room for {len(task.parts)} blocks")
 
 
 def job(seed: int, **how: object) -> bytes:
@@ -69,54 +76,55 @@ def write_logs(place: Path, seed: int) -> None:
     (place / "nccl.node-5.6.zst").write_bytes(zstandard.compress(flipped(calls, rng))[:-9])
 
 
-def read(place: Path, count: int, calls: Path | None = None) -> tuple[Tables, list[str]]:
+def read(place: Path, pool: Workers[Scan, Scanned], calls: Path | None = None) -> tuple[Tables, list[str]]:
+    for worker in pool._workers:
+        worker.take()  # that it is ready: else small logs are read before the others have begun
     if calls is None:
-        return read_network.read_network([str(place)], workers=count)
+        return read_network.read_network([str(place)], scanners=pool)
     with CallsFile(str(calls)) as file:
-        return read_network.read_network([str(place)], workers=count, calls=file)
+        return read_network.read_network([str(place)], scanners=pool, calls=file)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_tables_are_the_same_whoever_reads(tmp_path: Path, scanned_in: list[str], seed: int) -> None:
+def test_the_tables_are_the_same_whoever_reads(tmp_path: Path, scanned_by: Path, seed: int) -> None:
     write_logs(tmp_path, seed)
-    alone, errors = read(tmp_path, 1)
+    alone, errors = read(tmp_path, Workers(scan_noted, 1))
     assert alone["nccl_collectives"]["calls"].sum() > 2_000
     assert alone["nccl_hangs"].height > 0
     assert len(errors) == 1
     assert "nccl.node-5.6.zst" in errors[0]
-    assert set(scanned_in) == {threading.main_thread().name}
+    assert os.listdir(scanned_by) == [str(os.getpid())]
     for count in (2, 3):
-        scanned_in.clear()
-        shared, same_errors = read(tmp_path, count)
-        assert 2 <= len(set(scanned_in)) <= count
+        with Workers(scan_noted, count) as pool:
+            shared, same_errors = read(tmp_path, pool)
+            others = {str(worker.process.pid) for worker in pool._workers}
+        assert others & set(os.listdir(scanned_by))
         assert same_errors == errors
         for name, frame in alone.items():
             assert shared[name].sort(pl.all()).equals(frame.sort(pl.all())), name
 
 
-def test_calls_are_written_in_order_whoever_reads(tmp_path: Path, scanned_in: list[str]) -> None:
+def test_calls_are_written_in_order_whoever_reads(tmp_path: Path, scanned_by: Path) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     (logs / "nccl.node-0.1").write_bytes(coll_block(300_000, 5))
     (logs / "nccl.node-1.2").write_bytes(coll_block(300_000, 6))
-    read(logs, 1, tmp_path / "one.parquet")
-    read(logs, 3, tmp_path / "three.parquet")
-    assert len(set(scanned_in)) >= 2
+    read(logs, Workers(scan_noted, 1), tmp_path / "one.parquet")
+    with Workers(scan_noted, 3) as pool:
+        read(logs, pool, tmp_path / "three.parquet")
+    assert len(os.listdir(scanned_by)) >= 2
     alone = pl.read_parquet(tmp_path / "one.parquet")
     assert alone.height > 3_000
     assert pl.read_parquet(tmp_path / "three.parquet").equals(alone)
 
 
-def test_what_fails_in_another_thread_fails_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(_task: Scan) -> Scanned:
-        if threading.current_thread() is threading.main_thread():
-            return scan_task(Scan([], {}))
-        raise MemoryError("no room for a block")
-
-    monkeypatch.setattr(read_network, "scan_task", fails)
-    (tmp_path / "nccl.node-0.1").write_bytes(coll_block(20_000))
-    with pytest.raises(MemoryError, match="no room"):
-        read(tmp_path, 2)
+def test_what_fails_in_another_process_fails_here(
+    tmp_path: Path, scanned_by: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWEEPSCOPE_TEST_PARENT", str(os.getpid()))
+    (tmp_path / "nccl.node-0.1").write_bytes(coll_block(200_000))
+    with pytest.raises(MemoryError, match="no room"), Workers(scan_elsewhere, 2) as pool:
+        read(tmp_path, pool)
 
 
 def test_a_scan_tells_the_calls_of_the_files_that_are_asked_for() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import socket
+import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
@@ -31,7 +34,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base / "home"
 
 
-@pytest.mark.parametrize("verb", [verb.name for verb in VERBS])
+@pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_explains_itself_and_takes_home_and_json(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         build_parser().parse_args([verb, "--help"])
@@ -39,6 +42,28 @@ def test_every_verb_explains_itself_and_takes_home_and_json(verb: str, capsys: p
     text = capsys.readouterr().out
     assert "--home" in text
     assert "--json" in text
+
+
+def test_a_command_imports_no_more_than_it_needs() -> None:
+    """What `--version` and the arguments of `nccl`, whose helpers begin first, may not wait for."""
+    program = "import sys; from pipeline.__main__ import build_parser; build_parser(['nccl']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {"polars", "numpy", "duckdb", "pyarrow", "dagster"} & set(done.stdout.split())
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out == f"sweepscope {version('sweepscope')}\n"
+
+
+@pytest.mark.parametrize("argv", [["--help"], []])
+def test_help_and_errors_name_every_verb(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    told = capsys.readouterr()
+    assert stop.value.code == (0 if argv else 2)
+    assert all(verb in told.out for verb in VERBS) if argv else "VERB" in told.err
 
 
 def test_query_formats(filled: Path, tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ import pytest
 import zstandard
 
 from pipeline.__main__ import main
+from pipeline.commands import nccl
+from pipeline.nccl.scan import Scan, Scanned
+from pipeline.workers import Workers
 from tests.pipeline.nccl.nccl_logs import Job, render
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
 from tests.pipeline.nccl.test_flight import WAITING, dump, history
@@ -46,8 +49,24 @@ def test_values_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert [hang["suspect"] for one in told for hang in one["nccl_hangs"]] == ["2"]
 
 
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many processes each command had."""
+    numbers: list[int] = []
+
+    def told(work: str, number: int) -> Workers[Scan, Scanned]:
+        numbers.append(number)
+        return Workers(work, number)
+
+    monkeypatch.setattr(nccl, "Workers", told)
+    monkeypatch.setattr(nccl, "_WORTH_BYTES", 10_000)
+    return numbers
+
+
 @pytest.mark.parametrize("workers", ["1", "3"])
-def test_compressed_and_with_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str], workers: str) -> None:
+def test_compressed_and_with_workers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], started: list[int], workers: str
+) -> None:
     job = render(Job(nodes=1, gpus=4, calls=400))
     path = tmp_path / "nccl.node-0.4000.zst"
     path.write_bytes(zstandard.compress(job.text().encode()))
@@ -55,6 +74,18 @@ def test_compressed_and_with_workers(tmp_path: Path, capsys: pytest.CaptureFixtu
     (told,) = json.loads(capsys.readouterr().out)
     assert told["file"]["coll_calls"] == 1600
     assert sum(row["calls"] for row in told["nccl_collectives"]) == 1600
+    assert started == [int(workers)]
+
+
+def test_small_files_are_read_alone_and_large_directories_are_not(tmp_path: Path, started: list[int]) -> None:
+    text = render(Job(nodes=1, gpus=2, calls=1)).text()
+    (tmp_path / "nccl.node-0.1").write_text(text)
+    assert main(["nccl", "--workers", "2", str(tmp_path)]) == 0
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "nccl.node-0.2").write_text(text * (10_000 // len(text)))
+    assert main(["nccl", "--workers", "2", str(tmp_path)]) == 0
+    assert main(["nccl", "--workers", "2", "s3://"]) != 0
+    assert started == [1, 2, 2]
 
 
 def test_what_cannot_be_read_is_said_and_the_rest_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
