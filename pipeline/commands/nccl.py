@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING
 
 from pipeline.commands.output import note, say_result
 from pipeline.commands.progress import file_progress
@@ -14,6 +15,9 @@ from pipeline.commands.workers import add_workers_argument, asked_workers
 from pipeline.errors import InputError
 from pipeline.nccl.operations import OPERATIONS
 from pipeline.workers import Workers
+
+if TYPE_CHECKING:
+    from pipeline.nccl.scan import Scan, Scanned
 
 _SCAN = "pipeline.nccl.scan:scan_task"
 _WORTH_BYTES = 64 << 20
@@ -41,7 +45,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     workers = asked_workers(args)
     # Other processes begin first: they import what they need while this one does.
-    with Workers(_SCAN, workers if _is_large(args.paths) else 1) as scanners:
+    scanners: Workers[Scan, Scanned] = Workers(_SCAN, workers if _is_large(args.paths) else 1)
+    with scanners:
         from pipeline.calls_file import CallsFile
         from pipeline.nccl.summary import as_text, as_values
         from pipeline.nccl_rules import nccl_findings
