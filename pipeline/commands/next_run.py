@@ -20,7 +20,7 @@ WORTH_A_TEST = 0.001
 """Expected gain below which a test run is not worth its GPU-hours."""
 NOTHING = "Nothing to propose: what fits was measured, or promises less than 0.1 % over the best."
 _MANY_CELLS = 20
-"""More are told before they are searched: each takes some tenths of a second."""
+"""More are told before they are searched: each takes about a tenth of a second."""
 _ORIGINS = ("measured", "published", "simulated")
 
 

@@ -43,11 +43,14 @@ def cells(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> Iterato
     whole = runs.filter(
         pl.all_horizontal(pl.col("model", "num_gpus", "seq_len", "gbs_tokens", "accelerator").is_not_null())
     )
-    for key, group in whole.sort(*KEY, nulls_last=True).group_by(*KEY, maintain_order=True):
-        # The shape of a run that is ranked, where there is one: a mislabelled run does not speak for its cell.
-        first = group.sort(is_sound(), descending=True, maintain_order=True).head(1)
+    groups = list(whole.sort(*KEY, nulls_last=True).group_by(*KEY, maintain_order=True))
+    # The shape of a run that is ranked, where there is one: a mislabelled run does not speak for its cell.
+    firsts = [group.sort(is_sound(), descending=True, maintain_order=True).head(1) for _, group in groups]
+    # All at once, because reading one row costs as much as reading a thousand.
+    stated = read_rows(pl.concat([whole.clear(), *firsts])).to_dicts()
+    for (key, group), row in zip(groups, stated, strict=True):
         named = dict(zip(KEY, key, strict=True))
-        asked, reason, _ = ask(read_rows(first).row(0, named=True), choose)
+        asked, reason, _ = ask(row, choose)
         if asked is None:
             yield Cell(named, group, None, reason)
         elif named["gbs_tokens"] % named["seq_len"]:
@@ -57,17 +60,19 @@ def cells(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> Iterato
             yield Cell(named, group, Request(asked, num_gpus=named["num_gpus"], gbs=gbs), "")
 
 
-def layout_keys(runs: pl.DataFrame) -> list[tuple[Any, ...]]:
-    """The LAYOUT of each run as a search names it: degrees not stated are 1, ZeRO over one rank is none."""
+def layout_keys(rows: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """The LAYOUT of each row of `read_rows` as a search names it: degrees not stated are 1, ZeRO over one rank is
+    none.
+    """
     cp = pl.col("cp").fill_null(1)
-    rows = read_rows(runs).with_columns(
+    named = rows.with_columns(
         cp=cp,
         ep=pl.col("ep").fill_null(1),
         vpp=pl.col("vpp").fill_null(1),
         zero_stage=pl.when(pl.col("dp") * cp == 1).then(0).otherwise("zero_stage"),
         recompute=pl.col("recompute").fill_null("none"),
     )
-    return rows.select(LAYOUT).rows()
+    return named.select(LAYOUT).rows()
 
 
 def startup_of(runs: pl.DataFrame) -> float | None:

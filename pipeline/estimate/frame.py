@@ -64,13 +64,17 @@ def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) 
 
     `choose` finds the constants for a card generation and a framework.
     """
-    rows = read_rows(frame)
+    kept = frame.drop([name for name in PREDICTED if name in frame.columns])
+    return pl.concat([kept, predict(read_rows(frame), choose)], how="horizontal")
+
+
+def predict(rows: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
+    """PREDICTED of rows that `read_rows` has read, in their order."""
     out: list[dict[str, Any]] = [{"est_status": "not estimated"} for _ in range(rows.height)]
     for group in same_question(rows):
         for index, predicted in zip(group["row"], _group(group, choose), strict=True):
             out[index] = predicted
-    kept = frame.drop([name for name in PREDICTED if name in frame.columns])
-    return pl.concat([kept, pl.DataFrame(out, schema=PREDICTED, orient="row")], how="horizontal")
+    return pl.DataFrame(out, schema=PREDICTED, orient="row")
 
 
 _SCHEDULES = (

@@ -16,11 +16,12 @@ import polars as pl
 
 from pipeline.estimate.cell import LAYOUT, is_sound, layout_keys, startup_of
 from pipeline.estimate.enumerate import Request
-from pipeline.estimate.frame import OK, estimate_frame
+from pipeline.estimate.frame import OK, PREDICTED, predict
 from pipeline.estimate.layouts import RECOMPUTE_MODES, Array
 from pipeline.estimate.memory import Memory
 from pipeline.estimate.profile import Profile
 from pipeline.estimate.propose import Belief, believe, improvement
+from pipeline.estimate.rows import read_rows
 from pipeline.estimate.search import MARGIN, Found, search
 from pipeline.estimate.story import layout_name
 from pipeline.estimate.track_record import conformal_interval
@@ -107,10 +108,12 @@ def next_runs(
     never as best. An empty `candidates` is possible: everything that fits was measured, or nothing fits.
     """
     pool = (found or search(request, top=POOL, margin=margin)).layouts
-    outcomes = dict(zip(layout_keys(runs), runs["status"], strict=True)) if runs.height else {}
+    rows = read_rows(runs)
+    outcomes = list(zip(layout_keys(rows), runs["status"], strict=True))
     sound = runs.filter(is_sound())
-    done = _estimated(request, sound)
-    excluded, kept = _exclude(request, pool, runs)
+    done = _estimated(request, runs, rows, is_sound())
+    ran_out = _estimated(request, runs, rows, pl.col("status") == "oom")
+    excluded, kept = _exclude(pool, outcomes, ran_out)
     left = pool.filter(pl.Series(kept, dtype=pl.Boolean))
     best = None
     if sound.height:
@@ -127,7 +130,7 @@ def next_runs(
         belief = Belief(prior.centre_s * float(np.median(done["step_time_s"].to_numpy() / seen.centre_s)), prior.spread)
     startup = startup_s if startup_s is not None else startup_of(runs)
     table = _proposed(left, belief, best, _hours(request, belief, test_steps, startup))
-    tried = {key: status for key, status in outcomes.items() if status != "completed"}
+    tried = {key: status for key, status in dict(outcomes).items() if status != "completed"}
     keys = left.select(LAYOUT).rows()
     table = table.with_columns(tried=pl.Series([tried.get(key) for key in keys], dtype=pl.String))
     order = "gain_per_gpu_hour" if best is not None else "believed_step_time_s"
@@ -138,23 +141,33 @@ def next_runs(
     return NextRuns(told, best, sound.height, excluded, basis, startup)
 
 
-def _estimated(request: Request, runs: pl.DataFrame) -> pl.DataFrame:
-    """Runs with their estimate by the request's own constants; those that cannot be estimated are left out."""
+def _estimated(request: Request, runs: pl.DataFrame, rows: pl.DataFrame, which: pl.Expr) -> pl.DataFrame:
+    """`which` of the runs with their estimate by the request's own constants; those that cannot be estimated are left
+    out. `rows` are the runs as `read_rows` reads them.
+    """
 
     def always(_generation: str, _framework: str | None) -> Profile:
         return request.asked.profile
 
-    return estimate_frame(runs, always).filter(pl.col("est_status") == OK)
+    chosen = runs.select(which.fill_null(False)).to_series()
+    kept = runs.filter(chosen).drop(PREDICTED, strict=False)
+    told = pl.concat([kept, predict(rows.filter(chosen), always)], how="horizontal")
+    return told.filter(pl.col("est_status") == OK)
 
 
-def _exclude(request: Request, pool: pl.DataFrame, runs: pl.DataFrame) -> tuple[dict[str, int], list[bool]]:
-    """(reason to count, whether each layout of the pool is still a candidate)."""
+def _exclude(
+    pool: pl.DataFrame, tried: list[tuple[tuple[Any, ...], str]], ran_out: pl.DataFrame
+) -> tuple[dict[str, int], list[bool]]:
+    """(reason to count, whether each layout of the pool is still a candidate).
+
+    `tried` names layout and status of every run; `ran_out` holds estimates of those that ran out of memory.
+    """
     outcomes: dict[tuple[Any, ...], set[str]] = {}
-    for key, status in zip(layout_keys(runs), runs["status"], strict=True):
+    for key, status in tried:
         outcomes.setdefault(key, set()).add(status)
-    ran_out = _estimated(request, runs.filter(pl.col("status") == "oom")).select(_PARTS).to_numpy()
+    needed = ran_out.select(_PARTS).to_numpy()
     parts = pool.select(_PARTS).to_numpy()
-    as_large: list[bool] = [bool((part >= ran_out * (1.0 - 1e-9)).all(axis=1).any()) for part in parts]
+    as_large: list[bool] = [bool((part >= needed * (1.0 - 1e-9)).all(axis=1).any()) for part in parts]
     counts: Counter[str] = Counter()
     kept = []
     for key, large in zip(pool.select(LAYOUT).rows(), as_large, strict=True):

@@ -29,6 +29,10 @@ _NUMBERS = (
     "gas", "gbs", "gbs_tokens", "num_nodes", "gpus_per_node", "num_gpus", "local_batch_size", "dp_replicate",
     "dp_shard",
 )  # fmt: skip
+_TEXTS = (
+    "model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id", "flash_attention",
+    "attention", "cluster",
+)  # fmt: skip
 _AT_LEAST_ONE = (
     "num_gpus", "num_nodes", "gpus_per_node", "dp", "tp", "pp", "mbs", "gas", "seq_len", "num_layers", "hidden_size",
     "num_heads", "num_kv_heads", "vocab_size",
@@ -38,65 +42,75 @@ _UNSAID = r"(?i)not (stated|known|given)|unknown"
 """A sharding that says of itself that its stage is not known: "ZeRO (stage not stated)"."""
 
 
-def _misread(name: str, values: pl.Series, is_good: pl.Series) -> pl.Series:
-    """ "name = cell" for cells that hold something, and not what they should, else an empty text."""
-    text = values.cast(pl.String).str.strip_chars()
+def _misread(name: str, cell: pl.Expr, is_good: pl.Expr) -> pl.Expr:
+    """ "name = cell" for cells that hold something, and not what they should, else NULL."""
+    text = cell.cast(pl.String).str.strip_chars()
     # "64-1024" in a table of ranges states no number, and is no mistake either: only what cannot be one is told.
     is_told = text.is_not_null() & ~text.str.contains(_MISSING)
-    shown = pl.lit(f"{name} = ") + pl.col("text")
-    frame = pl.DataFrame({"text": text, "bad": is_told.fill_null(False) & ~is_good.fill_null(False)})
-    return frame.select(pl.when("bad").then(shown).otherwise(pl.lit(""))).to_series()
+    return pl.when(is_told.fill_null(False) & ~is_good.fill_null(False)).then(pl.lit(f"{name} = ") + text)
 
 
-def _is_whole(name: str, number: pl.Series) -> pl.Series:
+def _number(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Float64, strict=False)
+
+
+def _is_whole(name: str) -> pl.Expr:
     """Whether cells hold a whole number that such a column can have."""
+    number = _number(name)
     least = 1.0 if name in _AT_LEAST_ONE else 0.0
     return number.is_finite() & ((number - number.round()).abs() <= 1e-6) & (number >= least)
 
 
-def _typed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Known columns under our names and in our types; cells that do not parse become NULL."""
+def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
+    """`frame` under our names, with a column of NULL for each that it lacks."""
     renames = {old: new for old, new in RENAMED.items() if old in frame.columns and new not in frame.columns}
     frame = frame.rename(renames)
-    columns, misread = [], []
-    for name in _NUMBERS:
-        values = frame[name] if name in frame.columns else pl.Series(name, [None] * frame.height, dtype=pl.Float64)
-        number = values.cast(pl.Float64, strict=False)
-        wrong = _misread(name, values, _is_whole(name, number))
-        misread.append(wrong)
-        columns.append(
-            pl.DataFrame({"n": number.round(), "w": wrong})
-            .select(pl.when(pl.col("w") == "").then(pl.col("n")).cast(pl.Int64, strict=False).alias(name))
-            .to_series()
-        )
-    for name in ("model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id",
-                 "flash_attention", "attention", "cluster"):  # fmt: skip
-        values = frame[name] if name in frame.columns else pl.Series(name, [None] * frame.height, dtype=pl.String)
-        columns.append(values.cast(pl.String).alias(name))
-    for name in _BOOLEANS:
-        values = frame[name] if name in frame.columns else pl.Series(name, [None] * frame.height, dtype=pl.Boolean)
-        columns.append(
-            values
-            if values.dtype == pl.Boolean
-            else words.map_words(values.cast(pl.String), words.canonical_bool, pl.Boolean).alias(name)
-        )
-    zero = frame["zero_stage"] if "zero_stage" in frame.columns else pl.Series([None] * frame.height, dtype=pl.String)
-    stage = _zero_stages(zero.cast(pl.String))
-    said = zero.cast(pl.String).str.strip_chars()
-    misread.append(_misread("zero_stage", zero, stage.is_not_null() | said.str.contains(_UNSAID)))
+    wanted = {
+        **dict.fromkeys(_NUMBERS, pl.Float64), **dict.fromkeys((*_TEXTS, "zero_stage"), pl.String),
+        **dict.fromkeys(_BOOLEANS, pl.Boolean),
+    }  # fmt: skip
+    # As series, because a literal beside no column would be one row.
+    absent = [
+        pl.Series(name, [None] * frame.height, dtype) for name, dtype in wanted.items() if name not in frame.columns
+    ]
+    return frame.with_columns(absent)
+
+
+def _booleans(values: pl.Series) -> pl.Series:
+    if values.dtype == pl.Boolean:
+        return values
+    return words.map_words(values.cast(pl.String), words.canonical_bool, pl.Boolean).alias(values.name)
+
+
+def _typed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Known columns under our names and in our types; cells that do not parse become NULL.
+
+    One query per step over all columns: a frame of a few rows costs what its queries cost, not what its cells do.
+    """
+    frame = _with_all(frame)
+    said = frame["zero_stage"].cast(pl.String)
+    stage = _zero_stages(said).alias("stage")
+    frame = frame.with_columns(stage)
     size = next((name for name in ("total_params_b", "params") if name in frame.columns), None)
-    params = pl.Series([None] * frame.height, dtype=pl.Float64)
+    stage_is_told = pl.col("stage").is_not_null() | pl.col("zero_stage").cast(pl.String).str.contains(_UNSAID)
+    misread = {name: _misread(name, pl.col(name), _is_whole(name)) for name in _NUMBERS}
+    misread["zero_stage"] = _misread("zero_stage", pl.col("zero_stage"), stage_is_told)
+    params = pl.lit(None, pl.Float64)
     if size is not None:
-        params = frame[size].cast(pl.Float64, strict=False)
-        misread.append(_misread(size, frame[size], params.is_finite() & (params > 0)))
+        params = _number(size)
+        misread[size] = _misread(size, pl.col(size), params.is_finite() & (params > 0))
         params = params * 1e9 if size == "total_params_b" else params
-    told = pl.DataFrame({f"{place}": part for place, part in enumerate(misread)})
-    kept = [pl.when(pl.col(name) != "").then(pl.col(name)) for name in told.columns]
-    joined = told.select(pl.concat_str(kept, separator=", ", ignore_nulls=True)).to_series()
-    return pl.DataFrame(
-        [*columns, stage.alias("zero_stage"), said.alias("stated_sharding"), params.alias("stated_params"),
-         joined.alias("misread")]
+    wrong = {name: f"{name} misread" for name in misread}
+    told = frame.with_columns(cell.alias(wrong[name]) for name, cell in misread.items())
+    typed = told.select(
+        *(pl.when(pl.col(wrong[name]).is_null()).then(_number(name).round()).cast(pl.Int64, strict=False).alias(name)
+          for name in _NUMBERS),
+        *(pl.col(name).cast(pl.String) for name in _TEXTS),
+        stated_sharding=pl.col("zero_stage").cast(pl.String).str.strip_chars(),
+        stated_params=params,
+        misread=pl.concat_str(list(wrong.values()), separator=", ", ignore_nulls=True),
     )  # fmt: skip
+    return typed.with_columns(*(_booleans(frame[name]) for name in _BOOLEANS), stage.alias("zero_stage"))
 
 
 def recompute_mode(text: str) -> str | None:
