@@ -3,7 +3,9 @@
 Formats: src/maxtext/common/metric_logger.py (step line), configs/pyconfig.py (`Config param name: value`),
 utils/max_utils.py (system information, parameter count), maxtext_utils.py (device mesh). Steps count from 0. Step 0
 holds compilation and step 1 is often impossibly fast, because JAX dispatches without waiting; both are kept as logged.
-Old lines say `TFLOP/s:` and lack the tokens. The dump prints names in the order default, model, command line.
+Old lines say `TFLOP/s:` and lack the tokens. With multi-token prediction the line ends with `main_model_loss` and
+`mtp_loss`, the parts of its `loss`; forks print the parts alone. Steps at which a profile begins or ends may be told
+without their time (hide_profiler_step_metric). The dump prints names in the order default, model, command line.
 """
 
 from __future__ import annotations
@@ -28,13 +30,18 @@ from pipeline.parse.protocol import (
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.timestamps import timestamp
 
-_STEP = r"completed step: *(\d+),"
-# Three decimals end the loss: a line cut inside it holds fewer.
-_COMPLETE = r"\bseconds: *[0-9.]+,.*\bloss: *(-?\d+\.\d{3,}|-?inf|nan)"
+_PROFILED = "profiler activation/deactivation step: "
+_STEP = rf"completed (?:{_PROFILED}|step:) *(\d+),"
+
+
+def _loss(name: str) -> str:
+    """Three decimals end a loss: a line cut inside it holds fewer."""
+    return rf"(?:\bseconds: *[0-9.]+|{_PROFILED}\d+),.*\b{name}: *(-?\d+\.\d{{3,}}|-?inf|nan)"
 
 
 _NUMBERS = {
-    "loss": _COMPLETE,
+    "loss": _loss("loss"),
+    "main_loss": _loss("main_model_loss"),
     "step_time_s": rf"\bseconds: *({NUMBER})",
     "tflops_per_gpu_logged": rf"\bTFLOP/s(?:/device)?: *({NUMBER})",
     "tokens_per_s_per_gpu": rf"\bTokens/s/device: *({NUMBER})",
@@ -46,10 +53,16 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP))
     return conform(
-        extract_each(mine, {**_NUMBERS, "number": _STEP}).with_columns(
+        extract_each(mine, {**_NUMBERS, "number": _STEP})
+        .with_columns(
             *(number(pl.col(name)) for name in _NUMBERS),
             ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
-            step=pl.when(pl.col("loss").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False)),
+        )
+        .with_columns(
+            loss=pl.coalesce("loss", "main_loss"),
+            step=pl.when(pl.any_horizontal(pl.col("loss", "main_loss").is_not_null())).then(
+                pl.col("number").cast(pl.Int64, strict=False)
+            ),
         ),
         STEP_FACTS,
     )
@@ -178,13 +191,13 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="maxtext",
-    version=3,
+    version=4,
     signature=(
         "completed step: ", "TFLOP/s/device: ", "Tokens/s/device: ", "Config param ", "System Information: Jax",
         "MaxText.train", "maxtext.trainers",
     ),
     anchors=(
-        "completed step: ", "EXIT_CODE=0", "Config param ", "Num_devices: ", "System Information: Jax Version:",
+        "completed step: ", _PROFILED, "EXIT_CODE=0", "Config param ", "Num_devices: ", "System Information: Jax Version:",
         "TFRT TPU",
         "number parameters: ", *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
     ),
@@ -193,7 +206,7 @@ DIALECT = Dialect(
     events=events,
     combined=COMBINED,
     narrowed={
-        "steps": ("completed step: ",),
+        "steps": ("completed step: ", _PROFILED),
         "settings": (
             "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
             *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,30 @@ def test_a_cut_line_is_unparsed(end: str) -> None:
     row = step_of("maxtext", text)
     assert row["step"] is None
     assert text.endswith(row["text"])
+
+
+@pytest.mark.parametrize(
+    ("losses", "loss"),
+    [
+        ("loss: 9.871, main_model_loss: 8.974, mtp_loss: 0.897", 9.871),
+        ("loss: 9.871, lm_loss: 8.974, perplexity: 7895.125, moe_lb_loss: 0.010", 9.871),
+        ("main_model_loss: 8.974, mtp_loss: 0.897", 8.974),
+        ("mtp_loss: 0.897, main_model_loss: 8.974", 8.974),
+        ("loss: inf, main_model_loss: 8.974", math.inf),
+    ],
+)
+def test_losses_of_multi_token_prediction(losses: str, loss: float) -> None:
+    row = step_of("maxtext", NEW.replace("loss: 9.871", losses))
+    assert (row["step"], row["loss"]) == (7, loss)
+
+
+def test_a_line_cut_in_the_only_loss_is_unparsed() -> None:
+    assert step_of("maxtext", NEW.replace("loss: 9.871", "main_model_loss: 8.9"))["step"] is None
+
+
+def test_a_step_whose_time_the_profiler_spoils() -> None:
+    row = step_of("maxtext", "completed profiler activation/deactivation step: 6, total_weights: 196608, loss: 9.871")
+    assert (row["step"], row["loss"], row["step_time_s"]) == (6, 9.871, None)
 
 
 DUMP = """\
