@@ -197,9 +197,8 @@ DIALECT = Dialect(
         "MaxText.train", "maxtext.trainers",
     ),
     anchors=(
-        "completed step: ", _PROFILED, "EXIT_CODE=0", "Config param ", "Num_devices: ", "System Information: Jax Version:",
-        "TFRT TPU",
-        "number parameters: ", *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
+        "completed step: ", _PROFILED, "EXIT_CODE=0", "Config param ", "Num_devices: ",
+        "System Information: Jax Version:", "TFRT TPU", "number parameters: ", *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,

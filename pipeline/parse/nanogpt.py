@@ -8,10 +8,11 @@ tok/s`); build-nanogpt train_gpt2.py (`step     0 | loss: 10.9 | lr .. | norm: .
 scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 | grad norm: .. | lrm: .. | dt: ..ms | tok/sec: 1,048,576
 | mfu: 48.12 | total time: 0.05m`, MFU in percent); llama2.c train.py (`10 | loss 5.75 | lr 4.9e-05 | 870.53ms | mfu
 0.21%`).
-modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits. Validation
-lines (`val_loss`, `tel:`, nanoGPT's `step 250: train loss .., val loss ..`) are not steps. `train_time` accumulates
-from the end of the warm-up; `step_avg` is its mean per step, "nan" during the warm-up. nanoGPT judges MFU against an
-A100's 312 TFLOP/s whatever the GPU, and prints -100% before it is known.
+modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits. Any of
+them may stand behind a logger of one's own. Validation lines (`val_loss`, `tel:`, nanoGPT's `step 250: train loss ..,
+val loss ..`) are not steps. `train_time` accumulates from the end of the warm-up; `step_avg` is its mean per step,
+"nan" during the warm-up. nanoGPT judges MFU against an A100's 312 TFLOP/s whatever the GPU, and prints -100% before it
+is known.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.layouts import extract_each
+from pipeline.parse.logger import without_logger
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
 from pipeline.parse.quantities import divided, human, number
+from pipeline.parse.timestamps import timestamp
 
 _VALUE = r"-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan"
 _NANOGPT = r"^iter (\d+): loss "
@@ -31,6 +34,10 @@ _MODDED = r"^step:(\d+)/\d+ "
 _BARRED = r"^step +\d+(?:/\d+)?(?: \([\d.]+%\))? \| (?:train )?loss:? "
 _LLAMA2C = r"^(\d+) \| loss "
 _ANY = rf"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:|\d+ \| loss )|{_BARRED}"
+_BEGINNINGS = (
+    r"iter [0-9]+: loss |step:[0-9]+/[0-9]+ |s:[0-9]+ trl:|[0-9]+ \| loss |step +[0-9]+[ /]|Overriding: |"
+    r"number of parameters: |tokens per iteration will be: |peak memory "
+)
 
 
 def _positive(value: pl.Expr) -> pl.Expr:
@@ -74,7 +81,8 @@ def _seconds(printed: str) -> pl.Expr:
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Training lines of any of the formats; one that stops before its time (or loss) ends is unparsed."""
-    mine = extract_each(lines.filter(pl.col("text").str.contains(_ANY)), _FIELDS)
+    bare = without_logger(lines, _BEGINNINGS)
+    mine = extract_each(bare.filter(pl.col("text").str.contains(_ANY)), _FIELDS)
 
     def has(name: str) -> pl.Expr:
         return pl.col(name).is_not_null()
@@ -96,6 +104,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             tokens_per_s=number(pl.col("tokens").str.extract(r"^([\d.,]+)")),
             learning_rate=number(pl.coalesce("rate", "barred_rate")),
             grad_norm=number(pl.coalesce("norm", "barred_norm")),
+            ts=timestamp(pl.concat_str("prefix", "logged", ignore_nulls=True)),
+            text="logged",
         ),
         STEP_FACTS,
     )
@@ -112,6 +122,7 @@ _TOKENS_PER_STEP = r"^tokens per iteration will be: ([\d,]+)"
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """nanoGPT's overrides, its parameter count and its tokens per step."""
+    lines = without_logger(lines, _BEGINNINGS)
     text = pl.col("text")
     sized = {"params": human(text.str.extract(_PARAMETERS)), "gbs_tokens": number(text.str.extract(_TOKENS_PER_STEP))}
     said = pl.concat(
@@ -134,6 +145,7 @@ _VALIDATED = r"^step:(\d+)/(\d+) val_loss:\d"
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """The validation behind the last step, with which modded-nanogpt's scripts end."""
+    lines = without_logger(lines, _BEGINNINGS)
     done, planned = (pl.col("text").str.extract(_VALIDATED, group) for group in (1, 2))
     last = lines.filter((done == planned).fill_null(value=False))
     return milestones(last, training_end=_VALIDATED)
@@ -147,6 +159,7 @@ _PEAKS = {
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory, which modded-nanogpt prints at the end."""
+    lines = without_logger(lines, _BEGINNINGS)
     return pl.concat(
         conform(
             lines.with_columns(name=pl.lit(name), value=number(pl.col("text").str.extract(pattern)) * 2**20),
@@ -158,7 +171,7 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="nanogpt",
-    version=4,
+    version=5,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature=(
         "ms, mfu ", "ms | mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",

@@ -163,3 +163,71 @@ def test_line_of_llama2_c(tmp_path: Path) -> None:
     assert found.rows() == [(30, 4.2513, 0.81225, 0.125), (40, 4.2513, 0.81225, 0.125)]
     assert tables["rejects"]["line_no"].to_list() == [4]
     assert tables["runs"]["framework"].to_list() == ["nanogpt"]
+
+
+LOGGERS = [
+    "2024-05-01 12:00:00,123 - INFO - ",
+    "2024-05-01 12:00:00,123 - nano.train - INFO - ",
+    "2024-05-01 12:00:00,123 INFO train.py:45: ",
+    "[2024-05-01 12:00:00] ",
+    "[2024-05-01 12:00:00,123][__main__][INFO] - ",
+    "2024-05-01 12:00:00.123 | INFO     | __main__:<module>:45 - ",
+    "2024-05-01T12:00:00.123456+00:00 ",
+    "INFO:root:",
+    "INFO:__main__:",
+    "root - INFO - ",
+    "12:00:00 ",
+    "[rank 0] 2024-05-01 12:00:00 [INFO] [4711] ",
+]
+
+
+@pytest.mark.parametrize("logger", LOGGERS)
+def test_lines_behind_a_logger_of_ones_own(tmp_path: Path, logger: str) -> None:
+    said = [
+        "tokens per iteration will be: 491,520",
+        "number of parameters: 123.59M",
+        "step 40: train loss 4.2107, val loss 4.2504",
+        "iter 40: loss 3.9871, time 251.50ms, mfu 17.25%",
+        "iter 50: loss 3.8871, time 251.50ms, mfu 17.25%",
+        "iter 60: loss 3.7",
+    ]
+    tables = tables_of(tmp_path, "".join(f"{logger}{line}\n" for line in said))
+    run = tables["runs"].row(0, named=True)
+    assert (run["framework"], run["params"], run["gbs_tokens"]) == ("nanogpt", 123590000, 491520)
+    assert tables["steps"].select("step", "loss", "step_time_s").rows() == [(40, 3.9871, 0.2515), (50, 3.8871, 0.2515)]
+    assert tables["rejects"]["raw"].to_list() == [logger + said[-1]]
+    if "2024-05" in logger:
+        assert str(run["started_at"])[:19] == "2024-05-01 12:00:00"
+
+
+@pytest.mark.parametrize("logger", LOGGERS)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step     7 | loss: 9.955029 | lr 6.0000e-04 | norm: 15.3366 | dt: 281.00ms | tok/sec: 1863800.85",
+        "step    7/18865 | loss 10.909 (-1.20z)| norm 15.22 (+nanz)| lr 8.57e-07 | 340.12 ms | 60.5% bf16 MFU | 15974 tok/s",
+        "step:7/9 train_loss:8.6000 train_time:300ms step_avg:150.50ms",
+        "step:7/9 train_time:300ms step_avg:150.50ms",
+        "s:7 trl:9.8765 lr:0.000120 norm:1.25",
+        "7 | loss 4.2513 | lr 3.000000e-06 | 812.25ms | mfu 12.50%",
+        "step 00007/21400 (0.05%) | loss: 9.0125 | grad norm: 0.125 | lrm: 1.00 | dt: 500.5ms | tok/sec: 1,048,576 | mfu: 48.25 | total time: 0.05m",
+    ],
+)
+def test_each_format_says_the_same_behind_a_logger(logger: str, line: str) -> None:
+    told, bare = step_of("nanogpt", logger + line), step_of("nanogpt", line)
+    assert told["step"] == 7
+    assert {**told, "ts": None, "rank": None} == bare
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2024-05-01 12:00:00 epoch 3 iter 40: loss 3.9871, time 251.50ms",
+        "2024-05-01 12:00:00 [epoch 3] iter 40: loss 3.9871, time 251.50ms",
+        "2024-05-01 12:00:00 [3/9] iter 40: loss 3.9871, time 251.50ms",
+        "Epoch: iter 40: loss 3.9871, time 251.50ms",
+        'print(f"iter 40: loss 3.9871, time 251.50ms, mfu 17.25%")',
+    ],
+)
+def test_a_prefix_that_is_no_loggers_is_not_taken_off(line: str) -> None:
+    assert facts_of("nanogpt", line).steps.is_empty()
