@@ -114,13 +114,17 @@ PATTERNS: tuple[Pattern, ...] = (
     # torchrun prints the enum's name or, from Python 3.11 on, its number.
     Pattern(
         "sigterm",
-        ("SIGTERM", "Terminated", "signal: 15", "signal: 1", "signal 15", "15 death signal", "return code = -15"),
+        (
+            "SIGTERM", "Terminated", "signal: 15", "signal: 1", "signal 15", "15 death signal", "return code = -15",
+            "failed (exitcode: -15)",
+        ),
         # Megatron's --exit-signal-handler; bash about a command of its script; a terminal that was closed (1);
-        # DeepSpeed's launcher (a negative code is a signal's number)
+        # DeepSpeed's launcher (a negative code is a signal's number); torchrun's agent about a worker
         r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|"
         r"Received (?:Signals\.SIGTERM|15) death signal|^\s?Terminated$|SignalException: .* got signal: 15?\b|"
         r"exiting program after receiving SIGTERM|: line \d+: +\d+ Terminated\b|exits with return code = -15\b|"
-        r"\bsrun: error: .*tasks? [\d,-]+: Terminated$",
+        r"\bsrun: error: .*tasks? [\d,-]+: Terminated$|(?:^|\] |api:)failed \(exitcode: -15\)|"
+        r"\bSignal 15 \(SIGTERM\) received by PID \d",
     ),
     Pattern(
         "interrupted",
@@ -142,7 +146,7 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "child_failed",
         ("ChildFailedError", "failed (exitcode"),
-        r"ChildFailedError:|(?:^|\] |api:)failed \(exitcode: -?\d+\)",
+        r"ChildFailedError:|(?:^|\] |api:)failed \(exitcode: (?:\d+|-(?:\d|1[0-46-9]|[2-9]\d+))\)",
     ),
     Pattern(
         "exit_code",

@@ -198,7 +198,8 @@ DIALECT = Dialect(
     ),
     anchors=(
         "completed step: ", _PROFILED, "EXIT_CODE=0", "Config param ", "Num_devices: ",
-        "System Information: Jax Version:", "TFRT TPU", "number parameters: ", *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
+        "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
+        *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,

@@ -10,7 +10,8 @@ The order of the rules is the knowledge:
    the ranks that go on wait in vain for the one that raised it.
 4. An exception.
    Nodes that did not find each other (torchrun's rendezvous) come next: one that has died is not found either.
-5. Processes that died, without a reason. One that was survived explains it after all: a buffered stdout may reach the
+5. Processes that died, without a reason. Workers that were all terminated (SIGTERM) were so from outside: `cancelled`;
+   see `pipeline.parse.terminated`. One that was survived explains it after all: a buffered stdout may reach the
    file later than the traceback.
 6. A status file's word, which may be wrong (picotron greps it together) and so never beats the log.
 7. No step for many times the usual pause between steps, though the log went on or was written live: `hang`, which a
@@ -24,6 +25,8 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 import polars as pl
+
+from pipeline.parse.terminated import weigh
 
 STALE_AFTER = timedelta(minutes=15)
 """A log without an end that was written to within this time, or PAUSES of its own longest pauses, is `running`."""
@@ -66,7 +69,7 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
         `key` plus OUTCOME columns, one row per attempt, in the order given.
     """
     seen = events.join(attempts.select("key", "last_step_line", "previous_step_line"), on="key", maintain_order="left")
-    at_end = seen.filter(_is_behind("last_step_line"))
+    at_end = weigh(seen.filter(_is_behind("last_step_line")))
     signs = {
         "launch": _earliest(seen, ("launch",)),
         "end": _earliest(seen, ("training_end",)),

@@ -71,6 +71,56 @@ class TestTable:
         assert first_failure("\n".join(f"0: {line}" for line in lines)) == (3, "n1")
 
 
+EARLY, LATE = "2024-05-27_11:00:05", "2024-05-27_11:00:09"
+AGENT = (
+    "E0527 11:00:06.000000 140 torch/distributed/elastic/multiprocessing/api.py:833] failed (exitcode: {}) "
+    "local_rank: 3 (pid: 4003) of binary: /opt/env/bin/python\n"
+)
+SIGNAL = "  traceback : Signal 15 (SIGTERM) received by PID 4003\n"
+TERMINATED = table(worker(0, EARLY, "n1", 3, -15)).replace(
+    "  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html\n", SIGNAL
+)
+STEP = "step:{}/9 train_loss:8.6000 train_time:300ms step_avg:150.50ms\n"
+STEPS = STEP.format(2) + STEP.format(3)
+AGENT_TOLD = "W0527 11:00:02.000000 140 torch/distributed/elastic/agent/server/api.py:704] Received 15 death signal\n"
+LIMIT = "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2024-05-27T11:00:04 DUE TO TIME LIMIT ***\n"
+CLEANUP = "slurmstepd: error: *** STEP 17.0 ON n1 CANCELLED AT 2024-05-27T11:00:10 ***\n"
+OOM = "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+
+
+class TestTerminatedWorkers:
+    @pytest.mark.parametrize(
+        ("text", "status"),
+        [
+            (AGENT.format(-15) + TERMINATED, "cancelled"),
+            (TERMINATED, "cancelled"),
+            (AGENT.format(-15), "cancelled"),
+            (table(worker(0, EARLY, "n1", 3, 143)), "cancelled"),
+            (table(worker(0, EARLY, "n1", 3, -15), worker(1, EARLY, "n1", 4, -15)), "cancelled"),
+            # Slurm, whose line may come before or behind the table.
+            (LIMIT + AGENT.format(-15) + TERMINATED, "timeout"),
+            (AGENT.format(-15) + TERMINATED + LIMIT, "timeout"),
+            (AGENT.format(-15) + TERMINATED + CLEANUP, "cancelled"),
+            # The agent, after another worker had failed: in the same second that one may not be the root cause.
+            (AGENT.format(1) + table(worker(0, EARLY, "n1", 3), worker(1, LATE, "n1", 4, -15)), "crash"),
+            (AGENT.format(-15) + table(worker(0, EARLY, "n1", 3, -15), worker(1, EARLY, "n1", 4)), "crash"),
+            (AGENT.format(-15) + TERMINATED + table(worker(0, EARLY, "n2", 9)), "crash"),
+            (AGENT.format(-15) + TERMINATED + OOM, "oom"),
+            # The agent itself was told to stop.
+            (AGENT_TOLD + table(worker(0, LATE, "n1", 3), worker(1, LATE, "n1", 4, -15)), "cancelled"),
+            (AGENT.format(-6) + table(worker(0, EARLY, "n1", 3, -6)), "crash"),
+        ],
+    )
+    def test_whether_that_was_the_end(self, text: str, status: str) -> None:
+        run = run_of(STEPS + text)
+        assert run["status"] == status, run["status_evidence"]
+
+    def test_an_attempt_before_is_another_story(self) -> None:
+        first = STEPS + AGENT.format(1) + table(worker(0, EARLY, "n1", 3))
+        runs = tables_of({"train.log": first + STEPS + AGENT.format(-15) + TERMINATED})["runs"].sort("attempt")
+        assert runs["status"].to_list() == ["crash", "cancelled"]
+
+
 class TestOtherLaunchers:
     @pytest.mark.parametrize(
         ("line", "rank", "host"),
