@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipeline.parse import environment
+from pipeline.parse import environment, hparams
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import STEP_FACTS, Dialect, History, conform, said_settings
@@ -160,6 +160,7 @@ DIALECT = Dialect(
     settings=settings,
     events=events,
     settle=last_of_each_step,
+    sidecars=hparams.LIGHTNING,
     histories=(History("metrics.csv", read_metrics),),
     narrowed={
         "steps": _STEP_ANCHORS,

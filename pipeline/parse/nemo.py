@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment, lightning, nemo_automodel, run_files
+from pipeline.parse import environment, hparams, lightning, nemo_automodel, run_files
 from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.lightning import field
@@ -177,7 +177,7 @@ DIALECT = Dialect(
     events=events,
     combined=COMBINED,
     settle=settle,
-    sidecars=run_files.NEMO,
+    sidecars=(*hparams.NEMO, *run_files.NEMO),
     histories=(History("metrics.csv", lightning.read_nemo_metrics),),
     narrowed={
         "steps": _STEP_ANCHORS,

@@ -3,8 +3,8 @@
 Formats: transformers trainer_callback.py TrainerState.save_to_json (`trainer_state.json`), trainer_pt_utils.py
 save_metrics (`train_results.json`) and configuration_utils.py (`config.json`, the model's shape: see `model_file`);
 accelerate's YAML (commands/config/config_args.py); DeepSpeed's configuration (docs/config-json); axolotl's YAML
-(utils/schemas); Lightning's `hparams.yaml` (core/saving.py), which holds NeMo's model section; NeMo's `cmd-args.log`
-(utils/exp_manager.py: the command line, with Hydra's overrides); litgpt's `hyperparameters.yaml` (utils.py
+(utils/schemas); NeMo's `cmd-args.log` (utils/exp_manager.py: the command line, with Hydra's overrides; its
+`hparams.yaml` is Lightning's, see `hparams`); litgpt's `hyperparameters.yaml` (utils.py
 save_hyperparameters); torchtitan's TOML (config/job_config.py). Pickles such as `training_args.bin` are left alone. Of
 these files only `cmd-args.log` marks a run directory: several runs may share a configuration.
 """
@@ -24,6 +24,8 @@ from pipeline.parse.protocol import Sidecar
 
 _Node = Mapping[str, Any]
 
+_DEEPEST = 8
+
 _TRAINER_STATE = {"max_steps": "steps_planned", "train_batch_size": "mbs"}
 _DEEPSPEED = {
     "train_batch_size": "gbs", "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
@@ -34,7 +36,7 @@ _AXOLOTL = {
     "max_steps": "steps_planned", "tensor_parallel_size": "tp",
     "context_parallel_size": "cp", "sequence_parallel_degree": "cp",
 }  # fmt: skip
-_NEMO = {
+NEMO_NAMES = {
     "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
     "expert_model_parallel_size": "ep", "virtual_pipeline_model_parallel_size": "vpp", "micro_batch_size": "mbs",
     "global_batch_size": "gbs", "encoder_seq_length": "seq_len", "num_layers": "num_layers",
@@ -53,7 +55,7 @@ _SHARDING = {
     "FULL_SHARD": "3", "SHARD_GRAD_OP": "2", "NO_SHARD": "0", "HYBRID_SHARD": "3", "HYBRID_SHARD_ZERO2": "2",
     "1": "3", "2": "2", "3": "0", "4": "3", "5": "2",
 }  # fmt: skip
-_NEMO_COMMAND = _NEMO | {
+_NEMO_COMMAND = NEMO_NAMES | {
     "devices": "gpus_per_node", "num_nodes": "num_nodes", "max_steps": "arg:max_steps", "seq_length": "seq_len",
 }  # fmt: skip
 _PRECISION = {"bf16": "bf16", "bf16-mixed": "bf16", "bf16-true": "bf16", "fp16": "fp16", "16": "fp16",
@@ -74,41 +76,51 @@ _TORCHTITAN = {
 }  # fmt: skip
 
 
-def _leaves(node: _Node, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Every value with its dotted path; what nests deeper than any of these files is left out."""
+def leaves(node: _Node) -> Iterator[tuple[str, Any]]:
+    """Every value with its dotted path; what nests deeper than any of these files is left out.
+
+    A section that YAML's aliases put into several places is read at the first: ten lines of them can mean billions.
+    """
+    return _leaves(node, "", 0, set())
+
+
+def _leaves(node: _Node, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    seen.add(id(node))
     for key, value in node.items():
         at = f"{path}.{key}" if path else str(key)
-        if isinstance(value, Mapping) and depth < 8:
-            yield from _leaves(value, at, depth + 1)
-        else:
+        if not isinstance(value, Mapping) or depth >= _DEEPEST:
             yield at, value
+        elif id(value) not in seen:
+            yield from _leaves(value, at, depth + 1, seen)
 
 
 def _stated(node: _Node, names: Mapping[str, str]) -> dict[str, str]:
     """Values at dotted paths, by column; null, "auto" and -1 (fill what is left, no limit) state nothing."""
-    at = dict(_leaves(node))
+    at = dict(leaves(node))
     said = {column: at[path] for path, column in names.items() if isinstance(at.get(path), str | int | float)}
     return {column: str(value) for column, value in said.items() if str(value) not in ("", "auto", "-1")}
 
 
 def _json(text: str) -> _Node:
-    return _mapping(json.loads(text))
+    return mapping(json.loads(text))
 
 
 def _yaml(text: str) -> _Node:
     try:
-        return _mapping(yaml.safe_load(text))
+        return mapping(yaml.safe_load(text))
     except yaml.YAMLError as error:  # a tag of the trainer's own classes, too
         raise ValueError(f"no plain YAML: {str(error).splitlines()[0]}") from error
 
 
-def _mapping(found: object) -> _Node:
+def mapping(found: object) -> _Node:
+    """`found`, if it is a mapping. Raises ValueError else."""
     if not isinstance(found, dict):
         raise ValueError("not a mapping of names to values")
     return found
 
 
-def _known(said: dict[str, str], what: str) -> dict[str, str]:
+def known(said: dict[str, str], what: str) -> dict[str, str]:
+    """`said`, if it says anything. Raises ValueError else."""
     if not said:
         raise ValueError(f"no {what} in it")
     return said
@@ -134,7 +146,7 @@ def read_deepspeed(text: str) -> Mapping[str, str]:
     """DeepSpeed's JSON configuration. Raises ValueError for other JSON."""
     config = _json(text)
     said = _stated(config, _DEEPSPEED)
-    at = dict(_leaves(config))
+    at = dict(leaves(config))
     for section, word in (("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16")):
         if at.get(f"{section}.enabled") is True:
             said["precision"] = word
@@ -186,19 +198,9 @@ def read_nemo_command(text: str) -> Mapping[str, str]:
     return found
 
 
-def read_hparams(text: str) -> Mapping[str, str]:
-    """Lightning's `hparams.yaml`: NeMo's names wherever they stand in it. Raises ValueError where it has none."""
-    found: dict[str, str] = {}
-    for path, value in _leaves(_yaml(text)):
-        column = _NEMO.get(path.rsplit(".", 1)[-1])
-        if column and isinstance(value, str | int | float):
-            found.setdefault(column, str(value))
-    return _known(found, "name of NeMo's configuration")
-
-
 def read_litgpt(text: str) -> Mapping[str, str]:
     """litgpt's `hyperparameters.yaml`. Raises ValueError for other YAML."""
-    return _known(_stated(_yaml(text), _LITGPT), "hyperparameter of litgpt")
+    return known(_stated(_yaml(text), _LITGPT), "hyperparameter of litgpt")
 
 
 def read_torchtitan(text: str) -> Mapping[str, str]:
@@ -209,18 +211,19 @@ def read_torchtitan(text: str) -> Mapping[str, str]:
     return _stated(config, _TORCHTITAN)
 
 
-def _beside(read: Callable[[str], Mapping[str, str]], *patterns: str) -> tuple[Sidecar, ...]:
+def beside(read: Callable[[str], Mapping[str, str]], *patterns: str) -> tuple[Sidecar, ...]:
+    """Configurations that several runs may share."""
     return tuple(Sidecar(pattern, "config", read, marks_run=False) for pattern in patterns)
 
 
 HUGGINGFACE = (
-    *_beside(read_model_config, "config.json"),
-    *_beside(read_accelerate, "*accelerate*.yaml", "*accelerate*.yml", "default_config.yaml", "fsdp*.yaml"),
-    *_beside(read_trainer_state, "trainer_state.json"),
-    *_beside(read_train_results, "train_results.json"),
+    *beside(read_model_config, "config.json"),
+    *beside(read_accelerate, "*accelerate*.yaml", "*accelerate*.yml", "default_config.yaml", "fsdp*.yaml"),
+    *beside(read_trainer_state, "trainer_state.json"),
+    *beside(read_train_results, "train_results.json"),
 )
-DEEPSPEED = _beside(read_deepspeed, "ds_config*.json", "deepspeed*.json")
-AXOLOTL = _beside(read_axolotl, "axolotl*.yaml", "axolotl*.yml")
-NEMO = (*_beside(read_hparams, "hparams.yaml"), Sidecar("cmd-args.log", "config", read_nemo_command))
-LITGPT = _beside(read_litgpt, "hyperparameters.yaml")
-TORCHTITAN = _beside(read_torchtitan, "job_config*.toml", "train_config*.toml", "config.toml")
+DEEPSPEED = beside(read_deepspeed, "ds_config*.json", "deepspeed*.json")
+AXOLOTL = beside(read_axolotl, "axolotl*.yaml", "axolotl*.yml")
+NEMO = (Sidecar("cmd-args.log", "config", read_nemo_command),)
+LITGPT = beside(read_litgpt, "hyperparameters.yaml")
+TORCHTITAN = beside(read_torchtitan, "job_config*.toml", "train_config*.toml", "config.toml")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.parse import run_files
+from pipeline.parse import hparams, run_files
 from tests.pipeline.parse.logs import tables_of
 
 DICT = "***** Running training *****\n{'loss': 2.5, 'grad_norm': 1.2, 'learning_rate': 1e-05, 'epoch': 0.01}\n"
@@ -22,6 +22,18 @@ DS_CONFIG = {
 AXOLOTL = (
     "base_model: org/Tiny-1B\nmicro_batch_size: 2\ngradient_accumulation_steps: 4\nsequence_len: 4096\nbf16: true\n"
 )
+OBJECTS = """
+cfg: !!python/object:nemo.collections.llm.gpt.model.llama.Config
+  state: !!python/object/new:own.Parallel
+    args: !!python/tuple [1, 2]
+    tensor_model_parallel_size: 2
+  micro_batch_size: 4
+  activation: !!python/name:torch.nn.functional.silu ''
+  model: !own
+    encoder_seq_length: 4096
+num_layers: !!python/object/apply:os.system [exit 3]
+other: {num_layers: 32}
+"""
 HPARAMS = "cfg:\n  micro_batch_size: 4\n  tensor_model_parallel_size: 2\n  model:\n    encoder_seq_length: 4096\n"
 ACCELERATE = """
 compute_environment: LOCAL_MACHINE
@@ -66,7 +78,11 @@ data_parallel_shard_degree = -1
         (run_files.read_deepspeed, json.dumps(DS_CONFIG), {"gas": "2", "zero_stage": "3", "precision": "bf16"}),
         (run_files.read_axolotl, AXOLOTL,
          {"model": "org/Tiny-1B", "mbs": "2", "gas": "4", "seq_len": "4096", "precision": "bf16"}),
-        (run_files.read_hparams, HPARAMS, {"mbs": "4", "tp": "2", "seq_len": "4096"}),
+        (hparams.read_nemo, HPARAMS, {"mbs": "4", "tp": "2", "seq_len": "4096"}),
+        (hparams.read_nemo, OBJECTS, {"mbs": "4", "tp": "2", "seq_len": "4096", "num_layers": "32"}),
+        (hparams.read_own, "lr: 0.1\nbetas: !!python/tuple [0.9, 0.95]\n", {}),
+        (hparams.read_own, "cfg: !!python/object:os.system {}", {}),
+        (hparams.read_own, "me: &a !!python/object:own.Model {self: *a, loss: !!python/name:torch.nn.MSELoss ''}", {}),
         (run_files.read_litgpt, LITGPT, {"model": "pythia-160m", "gpus_per_node": "8", "mbs": "4", "gbs": "512"}),
         (run_files.read_accelerate, ACCELERATE, {"num_gpus": "8", "num_nodes": "1", "precision": "bf16", "zero_stage": "3"}),
         (run_files.read_accelerate, "distributed_type: DEEPSPEED\nmixed_precision: fp16\ndeepspeed_config:\n  zero_stage: 2\n",
@@ -93,8 +109,11 @@ def test_what_a_file_says(read: Callable[[str], Mapping[str, str]], text: str, s
         (run_files.read_deepspeed, '{"name": "x"}'),
         (run_files.read_axolotl, "a: 1"),
         (run_files.read_axolotl, "a: [1"),
-        (run_files.read_hparams, "lr: 0.1"),
-        (run_files.read_hparams, "cfg: !!python/object:os.system {}"),
+        (hparams.read_nemo, "lr: 0.1"),
+        (hparams.read_nemo, "cfg: !!python/object:os.system {}"),
+        (hparams.read_own, HPARAMS),
+        (hparams.read_own, "a: [1"),
+        (hparams.read_own, "- a"),
         (run_files.read_litgpt, "lr: 0.1"),
         (run_files.read_torchtitan, "[tool]\nx = 1"),
         (run_files.read_torchtitan, "not toml"),
@@ -137,3 +156,25 @@ def test_nemos_command_marks_the_directory_of_one_run(tmp_path: Path) -> None:
     assert run.select("framework", "steps_planned", "mbs", "num_gpus", "status").rows() == [
         ("nemo", 99, 4, 32, "completed")
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lr: 0.1\nbatch_size: 32\n",
+        "lr: 0.1\nargs: !!python/object:argparse.Namespace {gpus: 8}\nact: !!python/name:torch.nn.GELU ''\n",
+    ],
+)
+def test_hyperparameters_of_a_script_of_ones_own_are_no_error(tmp_path: Path, text: str) -> None:
+    (tmp_path / "hparams.yaml").write_text(text)
+    bar = "Epoch 0:  50%|#####     | 5/10 [00:05<00:05,  1.00it/s, v_num=0, train_loss=2.50]\n"
+    tables = tables_of(tmp_path, bar)
+    assert tables["files"]["status"].to_list() == ["parsed", "parsed"]
+    assert tables["files"]["error"].null_count() == 2
+    assert tables["runs"]["framework"].to_list() == ["lightning"]
+
+
+def test_aliases_that_mean_billions_of_values_are_read_at_once() -> None:
+    levels = [f"l{n}: &l{n} {{{', '.join(f'k{k}: *l{n - 1}' for k in range(40))}}}" for n in range(1, 9)]
+    found = hparams.read_nemo("\n".join(["l0: &l0 {micro_batch_size: 4}", *levels]))
+    assert found == {"mbs": "4"}
