@@ -44,6 +44,9 @@ SIDECAR_SETTINGS = pl.Schema(
 STATUS_FILE = "status_file"
 """Name under which a sidecar reports the word of a status file."""
 
+GUESSED_PLAN = "is_plan_guessed"
+"""Name under which a dialect concludes that the steps planned may be those of an epoch."""
+
 
 def assemble(
     sources: pl.DataFrame,
@@ -205,17 +208,19 @@ def _outcomes(
     words = chosen.filter((pl.col("name") == STATUS_FILE) & pl.col("is_used")).select(
         "run_id", pl.col("value").alias("status_file")
     )
+    guessed = chosen.filter((pl.col("name") == GUESSED_PLAN) & pl.col("is_used")).select("run_id").unique()
     configured = chosen.filter(pl.col("setting_source") != "folder_name").select("run_id").unique()
     # A unit's status file and freshness speak of its newest attempt only.
     newest = pl.col("attempt") == pl.col("attempt").max().over("unit")
     attempts = (
         rows.join(last_line, on="run_id", how="left", maintain_order="left")
         .join(words, on="run_id", how="left", maintain_order="left")
+        .join(guessed.with_columns(is_plan_guessed=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
         .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
         .join(silences.drop("source_path", "line_no", "ts"), on="run_id", how="left", maintain_order="left")
         .select(
             pl.col("run_id").alias("key"), "last_step", "steps_planned", "last_step_line", "previous_step_line",
-            pl.col("has_settings").fill_null(value=False), "longest_pause_s",
+            pl.col("has_settings", "is_plan_guessed").fill_null(value=False), "longest_pause_s",
             silence=pl.when("is_hang").then("silence"),
             modified_at=pl.when(newest).then("modified_at"),
             status_file=pl.when(newest).then("status_file"),

@@ -7,7 +7,8 @@ megatron_init (ranks and process groups), nemo/utils/exp_manager.py (`cmd-args.l
 
 Steps count from 0: `iteration 19/19` is the last of 20, and so is `global_step: 19`. A bar counts steps done and rounds
 some numbers to three digits (tqdm's format_num: `global_step=2e+3` from 1995 on). The total behind the slash is that of
-max_steps, or of the epoch in a run that is measured in epochs.
+max_steps, or of the epoch in a run that is measured in epochs: until the second epoch begins, only the configuration
+tells them apart.
 """
 
 from __future__ import annotations
@@ -136,15 +137,24 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         "source", "line_no", name=pl.lit("gbs"), value=text.str.extract(r"\| global_batch_size: (\d+)\b")
     )
     found.append(batch)
+    counted = lines.filter(text.str.contains(_PRINTED))
+    for name, group in (("arg:epoch", 1), ("arg:total", 3)):
+        found.append(counted.select("source", "line_no", name=pl.lit(name), value=text.str.extract(_PRINTED, group)))
     said = pl.concat(found).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
     yaml = named_settings(lines, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump")
     return pl.concat([conform(said, SETTING_FACTS), yaml, environment.settings(lines)])
 
 
+# Iterations count from 0; in old versions from 1.
+_IS_MAX_STEPS = (whole("arg:max_steps") - whole("arg:total")).is_in([0, 1]).fill_null(value=False)
+
 # Steps count from 0. The trainer's own limit may be set aside by -1.
 COMBINED = (
     CombinedSetting(
         "steps_planned", pl.when(whole("arg:max_steps") > 1).then(whole("arg:max_steps") - 1), ("arg:max_steps",)
+    ),
+    CombinedSetting(
+        "is_plan_guessed", pl.when((whole("arg:epoch") == 0) & ~_IS_MAX_STEPS).then(pl.lit("true")), ("arg:epoch",)
     ),
 )
 
@@ -160,13 +170,14 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 _STEP_ANCHORS = (nemo_automodel.ANCHOR, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
 _SETTING_ANCHORS = (
-    "All distributed processes registered", "| global_batch_size: ", "parallel group", "Copying Trainer's 'max_steps'",
+    "All distributed processes registered", "| global_batch_size: ", "Training epoch ", "parallel group",
+    "Copying Trainer's 'max_steps'",
     *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="nemo",
-    version=4,
+    version=5,
     signature=(
         "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=",
         nemo_automodel.ANCHOR, *lightning.SIGNS,

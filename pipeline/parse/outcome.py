@@ -2,7 +2,8 @@
 
 The order of the rules is the knowledge:
 
-1. The trainer reached its last step or said that it finished: `completed`, whatever came after.
+1. The trainer reached its last step or said that it finished: `completed`, whatever came after. What may be the last
+   step of an epoch only counts where nothing says how the run failed.
 2. GPU or host memory that ran out and a failed node are never the consequence of something else. They explain what
    else stands at the end, before or behind it. One after which two more steps were logged was survived.
 3. Else the earliest of: a collective that hung, an NCCL error, and what the scheduler or the user did. The others are
@@ -59,9 +60,10 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
     """Status of each attempt.
 
     Args:
-        attempts: one row per attempt with `key`, `last_step`, `steps_planned`, `last_step_line`, `previous_step_line`
-            (the one before), `has_settings`, `modified_at` (newest modification time of its files), `status_file` (its
-            word or NULL), `longest_pause_s` between two logged steps and `silence` (a hang's sign in words, or NULL).
+        attempts: one row per attempt with `key`, `last_step`, `steps_planned`, `is_plan_guessed` (those may be an
+            epoch's), `last_step_line`, `previous_step_line` (the one before), `has_settings`, `modified_at` (newest
+            modification time of its files), `status_file` (its word or NULL), `longest_pause_s` between two logged
+            steps and `silence` (a hang's sign in words, or NULL).
         events: `key`, `line_no`, `kind`, `text`, and `is_secondary` (from another file than the steps).
         now: the moment of reading, for `running`.
 
@@ -109,8 +111,9 @@ def _ladder(now: datetime) -> list[_Rung]:
     # Slurm cancels the rest of a step itself when one of its tasks fails.
     is_cleanup = pl.col("ending.kind") == "cancelled"
     is_lost = pl.col("ending.kind").is_in(_LOST)
+    last = pl.format("step {} of {} was logged", "last_step", "steps_planned")
     return [
-        (reached, pl.lit("completed"), "high", pl.format("step {} of {} was logged", "last_step", "steps_planned")),
+        (reached & ~pl.col("is_plan_guessed"), pl.lit("completed"), "high", last),
         (_is_there("end"), pl.lit("completed"), "high", pl.col("end.text")),
         _rung("certain", "high"),
         _rung("raised", "high", is_stop & _is_before("raised", "ending")),
@@ -121,6 +124,7 @@ def _ladder(now: datetime) -> list[_Rung]:
         _rung("lonely", "medium"),
         _rung("survived", "low", _is_there("dead")),
         _rung("dead", "medium"),
+        (reached, pl.lit("completed"), "medium", pl.format("{}; they may be those of an epoch", last)),
         (filed.is_not_null(), filed, "medium", pl.format("the status file says {}", "status_file")),
         (pl.col("silence").is_not_null(), pl.lit("hang"), "low", pl.col("silence")),
         (fresh, pl.lit("running"), "medium", pl.lit("the log has no end and was written to a short while ago")),

@@ -138,6 +138,30 @@ def test_the_total_of_the_run_holds_over_epochs(tmp_path: Path) -> None:
     assert (run["status"], run["steps_planned"]) == ("completed", 29)
 
 
+FAILED = "[rank2]: Traceback (most recent call last):\n[rank2]: ValueError: the validation set is empty\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        ("", FAILED, "crash"),  # measured in epochs, as far as the log tells
+        ("max_steps: 20\n", FAILED, "completed"),
+        ("Copying Trainer's 'max_steps' (20) to LR scheduler's 'max_steps'.\n", FAILED, "completed"),
+        ("max_steps: 60\n", FAILED, "crash"),
+        ("", "", "completed"),
+        ("", "`Trainer.fit` stopped: `max_epochs=1` reached.\n" + FAILED, "completed"),
+    ],
+)
+def test_a_death_at_the_end_of_the_first_epoch(tmp_path: Path, before: str, after: str, status: str) -> None:
+    printed = "\n".join(PRINTED.format(0, n, 19, n) for n in (9, 19))
+    assert run_of(tmp_path, before + printed + "\n" + after)["status"] == status
+
+
+def test_a_total_that_holds_over_epochs_is_the_runs(tmp_path: Path) -> None:
+    printed = "\n".join(PRINTED.format(n // 10, n % 10, 29, n) for n in (9, 19, 29))
+    assert run_of(tmp_path, printed + "\n" + FAILED)["status"] == "completed"
+
+
 AUTOMODEL = (
     "2026-08-10 15:55:{:02d} | INFO | root | step {} | epoch 0 | loss 0.6875 | grad_norm 1.5 | lr 1.00e-05 | "
     "mem 24.50 GiB | tps 11278.50(1409.75/gpu) | num_label_tokens 21541"

@@ -194,11 +194,13 @@ def attempt(**values: object) -> pl.DataFrame:
     """One attempt as `classify` takes it; unknown unless overridden."""
     row: dict[str, object] = {
         "key": "a", "last_step": None, "steps_planned": None, "last_step_line": None, "previous_step_line": None,
-        "has_settings": False, "modified_at": None, "status_file": None, "longest_pause_s": None, "silence": None,
+        "is_plan_guessed": False, "has_settings": False, "modified_at": None, "status_file": None,
+        "longest_pause_s": None, "silence": None,
     }  # fmt: skip
     schema = {
         "key": pl.String(), "last_step": pl.Int64(), "steps_planned": pl.Int64(), "last_step_line": pl.Int64(),
-        "previous_step_line": pl.Int64(), "has_settings": pl.Boolean(), "modified_at": pl.Datetime("us"),
+        "previous_step_line": pl.Int64(), "is_plan_guessed": pl.Boolean(), "has_settings": pl.Boolean(),
+        "modified_at": pl.Datetime("us"),
         "status_file": pl.String(), "longest_pause_s": pl.Float64(), "silence": pl.String(),
     }  # fmt: skip
     return pl.DataFrame([row | values], schema=schema)
@@ -220,6 +222,12 @@ class TestClassify:
 
     def test_no_attempts(self) -> None:
         assert judged(attempt().clear()) == []
+
+    def test_a_last_step_that_may_be_an_epochs_counts_where_nothing_failed(self) -> None:
+        guessed = attempt(last_step=9, steps_planned=9, is_plan_guessed=True, last_step_line=1)
+        assert judged(guessed) == [("completed", "medium")]
+        assert judged(guessed, ("a", 2, "exception", False)) == [("crash", "high")]
+        assert judged(attempt(last_step=9, steps_planned=9), ("a", 2, "exception", False)) == [("completed", "high")]
 
     def test_a_status_file_alone_is_believed_a_little(self) -> None:
         assert judged(attempt(status_file="completed")) == [("completed", "medium")]
