@@ -17,11 +17,7 @@ from pipeline.parse.run_files import NEMO_NAMES, beside, known, leaves, mapping
 _TEXTS = ("str", "unicode")
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """Builds mappings, lists, texts and numbers, whatever the tags say."""
-
-
-def _untagged(loader: _PlainLoader, name: str, node: yaml.Node) -> Iterator[Any]:
+def _untagged(loader: yaml.SafeLoader, name: str, node: yaml.Node) -> Iterator[Any]:
     # In two steps, as yaml's own constructors do: an object may hold itself.
     if isinstance(node, yaml.MappingNode):
         named: dict[Any, Any] = {}
@@ -35,14 +31,20 @@ def _untagged(loader: _PlainLoader, name: str, node: yaml.Node) -> Iterator[Any]
         yield node.value if name in _TEXTS else None  # else a class or a function by its name
 
 
-_PlainLoader.add_multi_constructor("tag:yaml.org,2002:python/", _untagged)
-_PlainLoader.add_multi_constructor("!", _untagged)
+def _plain(text: str) -> object:
+    """Mappings, lists, texts and numbers, whatever the tags say."""
+    loader = yaml.SafeLoader(text)
+    loader.yaml_multi_constructors = {"tag:yaml.org,2002:python/": _untagged, "!": _untagged}
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
 
 
 def _read(text: str) -> Mapping[str, str]:
     """NeMo's names wherever they stand in it, by column. Raises ValueError for what is no YAML or no mapping."""
     try:
-        config = mapping(_PlainLoader(text).get_single_data())
+        config = mapping(_plain(text))
     except yaml.YAMLError as error:
         raise ValueError(f"no YAML: {str(error).splitlines()[0]}") from error
     found: dict[str, str] = {}
