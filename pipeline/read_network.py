@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,11 +15,12 @@ from pipeline.landing import Reader, canonical, list_files
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight import MAX_BYTES
-from pipeline.nccl.scan import Scan, Scanned, scan_task
+from pipeline.nccl.scan import Scan, Scanned
 from pipeline.nccl.tables import TABLES
 from pipeline.parse import lines
 from pipeline.parse.protocol import Facts as RunFacts
 from pipeline.read_nccl import NcclReader, limited
+from pipeline.regions import Region, regions_of, scan_any
 from pipeline.sniff import text_chunks
 from pipeline.workers import Workers
 
@@ -29,7 +31,7 @@ OnFile = Callable[[str, int], None]
 def read_network(
     paths: Sequence[str],
     *,
-    scanners: Workers[Scan, Scanned] | None = None,
+    scanners: Workers[Scan | Region, Scanned] | None = None,
     bench_op: str | None = None,
     calls: CallsFile | None = None,
     on_plan: OnFile = lambda _what, _size: None,
@@ -38,7 +40,7 @@ def read_network(
     """Every NCCL table of the files under `paths`, empty ones included, and what could not be read.
 
     Args:
-        scanners: processes that share the work of `scan_task`, this one included; without them it is alone.
+        scanners: processes that share the work of `scan_any`, this one included; without them it is alone.
         bench_op: operation of benchmarks that do not print theirs.
         calls: where every COLL line is to be written beside.
         on_plan: told ("bytes", size). on_file: told each file and its size.
@@ -52,10 +54,11 @@ def read_network(
     on_plan("bytes", int(found["bytes"].sum() or 0))
     names = dict(found.select("source", "path").iter_rows())
     errors = []
-    reader = NcclReader(_Scanners(scanners or Workers(scan_task, 1), names, calls))
+    shared = _Scanners(scanners or Workers(scan_any, 1), names, calls)
+    reader = NcclReader(shared)
     for row in found.iter_rows(named=True):
         try:
-            _read_one(row, reader)
+            _read_one(row, reader, shared)
         except (InputError, ValueError, RecursionError) as error:
             reader.discard(row["source"])
             reason = str(error) if isinstance(error, InputError) else f"{row['path']} is no dump: {error}"
@@ -65,10 +68,14 @@ def read_network(
     return {name: tables.get(name, table.empty()) for name, table in TABLES.items()}, errors
 
 
-def _read_one(row: dict[str, Any], reader: NcclReader) -> None:
+def _read_one(row: dict[str, Any], reader: NcclReader, scanners: _Scanners) -> None:
     source, path, chunks = row["source"], row["path"], Reader(row["path"], is_hashed=False).chunks()
     if row["kind"] == "flight_record":
         reader.add_dump(source, path, limited(chunks, path, MAX_BYTES))
+        return
+    if regions := scanners.regions(source):
+        for facts in scanners.read(regions):
+            reader.add_facts(facts)
         return
     for data, first_line, _ in lines.blocks(text_chunks(path, chunks)):
         reader.add(source, data, first_line)
@@ -77,19 +84,32 @@ def _read_one(row: dict[str, Any], reader: NcclReader) -> None:
 class _Scanners:
     """Has blocks scanned, and writes the calls that were found in them, in order."""
 
-    def __init__(self, pool: Workers[Scan, Scanned], names: dict[int, str], calls: CallsFile | None) -> None:
-        """`names` are the paths of the files."""
-        self._pool, self._names, self._calls = pool, names, calls
+    def __init__(self, pool: Workers[Scan | Region, Scanned], paths: dict[int, str], calls: CallsFile | None) -> None:
+        self._pool, self._paths, self._calls = pool, paths, calls
+        self._lines: dict[int, int] = defaultdict(int)
+
+    def regions(self, source: int) -> list[Region]:
+        """Regions of a file that several processes are to read; none where one reads it."""
+        is_shared = self._pool.number > 1
+        return regions_of(source, self._paths[source], with_calls=self._calls is not None) if is_shared else []
+
+    def read(self, regions: Iterable[Region]) -> Iterator[Facts]:
+        for region in regions:
+            yield from self._told(self._pool.give(region))
 
     def give(self, parts: Sequence[Part]) -> Iterable[Facts]:
-        wanted = {part.source: self._names[part.source] for part in parts} if self._calls else {}
+        wanted = {part.source: self._paths[part.source] for part in parts} if self._calls else {}
         return self._told(self._pool.give(Scan(parts, wanted)))
 
     def rest(self) -> Iterable[Facts]:
         return self._told(self._pool.rest())
 
     def _told(self, scanned: Iterable[Scanned]) -> Iterator[Facts]:
-        for facts, calls in scanned:
-            if self._calls is not None and calls is not None:
-                self._calls.write(calls)
-            yield facts
+        for one in scanned:
+            told = one
+            if one.source is not None:
+                told = one.behind(self._lines[one.source])
+                self._lines[one.source] += one.lines
+            if self._calls is not None and told.calls is not None:
+                self._calls.write(told.calls)
+            yield told.facts

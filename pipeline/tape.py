@@ -26,6 +26,11 @@ class DamagedStream(Exception):
     """A compressed stream that is cut, or is none."""
 
 
+def is_packed(head: bytes) -> bool:
+    """Whether bytes begin a stream that we decompress."""
+    return head.startswith((_GZIP, _ZSTD))
+
+
 @dataclass(frozen=True)
 class Mark:
     """A place in a file, known again by the bytes before it.
@@ -74,8 +79,7 @@ class Tape(io.RawIOBase):
     @property
     def is_compressed(self) -> bool:
         """Whether a stream that we decompress begins here. Its size is no limit then: half a stream is damaged."""
-        magic = self.magic
-        found = magic[:2] == _GZIP or magic == _ZSTD
+        found = is_packed(self.magic)
         self._size = None if found else self._size
         return found
 

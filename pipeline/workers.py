@@ -29,8 +29,8 @@ from pipeline.errors import WorkerError
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-_SLOTS = 2
-"""Tasks that a worker holds at most: the one it is at, and the next, lest it wait."""
+_SLOTS = 3
+"""Tasks that a worker holds at most: the one it is at, and the next two, lest it wait while this process does one."""
 
 _AHEAD = 8
 """Results that wait for an earlier one, per worker, before we wait for that one too: memory stays bounded."""
@@ -64,14 +64,14 @@ class Workers(Generic[Task, Result]):
     """
 
     def __init__(self, work: Callable[[Task], Result] | str, number: int) -> None:
-        self._named, self._number = work, number
+        self._named, self.number = work, number
         self._workers: list[_Worker] = []
         self._places: deque[_Place] = deque()
 
     def __enter__(self) -> Workers[Task, Result]:
         try:
-            for _ in range(self._number - 1):
-                self._workers.append(_Worker.start(self._named, self._number))
+            for _ in range(self.number - 1):
+                self._workers.append(_Worker.start(self._named, self.number))
         except BaseException:
             self._stop()
             raise
@@ -99,7 +99,7 @@ class Workers(Generic[Task, Result]):
             place.result, place.is_done = self._work(task), True
         else:
             free.give(task, place)
-        while len(self._places) > _AHEAD * self._number and not self._places[0].is_done:
+        while len(self._places) > _AHEAD * self.number and not self._places[0].is_done:
             self._take(timeout_s=None)
         return self._done()
 

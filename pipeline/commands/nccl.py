@@ -18,8 +18,9 @@ from pipeline.workers import Workers
 
 if TYPE_CHECKING:
     from pipeline.nccl.scan import Scan, Scanned
+    from pipeline.regions import Region
 
-_SCAN = "pipeline.nccl.scan:scan_task"
+_SCAN = "pipeline.regions:scan_any"
 _WORTH_BYTES = 64 << 20
 """Less is read before another process has begun."""
 
@@ -45,7 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     workers = asked_workers(args)
     # Other processes begin first: they import what they need while this one does.
-    scanners: Workers[Scan, Scanned] = Workers(_SCAN, workers if _is_large(args.paths) else 1)
+    scanners: Workers[Scan | Region, Scanned] = Workers(_SCAN, workers if _is_large(args.paths) else 1)
     with scanners:
         from pipeline.calls_file import CallsFile
         from pipeline.nccl.summary import as_text, as_values

@@ -93,6 +93,11 @@ class Facts:
                 chosen[kind] = frame if rows.all() else frame.filter(rows)  # of one large file: without a copy
         return Facts(chosen)
 
+    def behind(self, lines: int) -> Facts:
+        """The same facts, as if they stood behind so many lines."""
+        numbers = pl.col("^line_no|last_line$") + lines
+        return Facts({kind: frame.with_columns(numbers) for kind, frame in self.frames.items()}) if lines else self
+
     @classmethod
     def merge(cls, parts: Iterable[Facts]) -> Facts:
         """Blocks as if they had been one. The order of the parts does not matter."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -18,9 +18,6 @@ from pipeline.nccl.raw_calls import raw_calls
 _HEAD_BYTES = 1 << 16
 
 
-Scanned = tuple[Facts, pl.DataFrame | None]
-
-
 @dataclass(frozen=True)
 class Scan:
     """Blocks to scan in whatever thread. `calls_of` are the files of which every call is wanted, by number."""
@@ -29,10 +26,28 @@ class Scan:
     calls_of: Mapping[int, str]
 
 
+@dataclass(frozen=True)
+class Scanned:
+    """Facts of what was scanned; and its calls, as raw_calls.CALLS, where they are wanted.
+
+    Of a `source` that is read in pieces whose first line is taken to be 1, `lines` says how many there were.
+    """
+
+    facts: Facts
+    calls: pl.DataFrame | None
+    source: int | None = None
+    lines: int = 0
+
+    def behind(self, lines: int) -> Scanned:
+        """The same, numbered as if it stood behind so many lines."""
+        calls = None if self.calls is None else self.calls.with_columns(pl.col("line_no") + lines)
+        return replace(self, facts=self.facts.behind(lines), calls=calls)
+
+
 def scan_task(task: Scan) -> Scanned:
-    """Facts of some blocks; and their calls, as raw_calls.CALLS, where they are wanted."""
+    """Scans some blocks."""
     calls = [raw_calls(part, task.calls_of[part.source]) for part in task.parts if part.source in task.calls_of]
-    return scan_parts(task.parts), pl.concat(calls) if calls else None
+    return Scanned(scan_parts(task.parts), pl.concat(calls) if calls else None)
 
 
 def scan(data: bytes, first_line: int, *, source: int = 0) -> Facts:

@@ -34,7 +34,7 @@ _CHILD = """
 import contextlib, json, resource, sys, time
 from pipeline.workers import Workers
 workers = int(sys.argv[2])
-with Workers("pipeline.nccl.scan:scan_task", workers) as scanners:
+with Workers("pipeline.regions:scan_any", workers) as scanners:
     from pipeline.calls_file import CallsFile
     from pipeline.read_network import read_network
     begin, cpu = time.perf_counter(), time.process_time()

@@ -14,7 +14,8 @@ import zstandard
 from pipeline import read_nccl, read_network, tape
 from pipeline.calls_file import CallsFile
 from pipeline.nccl.block import Part
-from pipeline.nccl.scan import Scan, Scanned, scan_task
+from pipeline.nccl.scan import Scan, Scanned
+from pipeline.regions import Region, scan_any
 from pipeline.workers import Workers
 from tests.benchmarks.nccl import coll_block
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
@@ -34,15 +35,15 @@ def scanned_by(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     return place
 
 
-def scan_noted(task: Scan) -> Scanned:
+def scan_noted(task: Scan | Region) -> Scanned:
     Path(os.environ["SWEEPSCOPE_TEST_SCANNED"], str(os.getpid())).touch()
-    return scan_task(task)
+    return scan_any(task)
 
 
-def scan_elsewhere(task: Scan) -> Scanned:
+def scan_elsewhere(task: Scan | Region) -> Scanned:
     if os.environ["SWEEPSCOPE_TEST_PARENT"] == str(os.getpid()):
-        return scan_task(Scan([], {}))
-    raise MemoryError(f"no room for {len(task.parts)} blocks")
+        return scan_any(Scan([], {}))
+    raise MemoryError(f"no room for {task}")
 
 
 def job(seed: int, **how: object) -> bytes:
@@ -76,7 +77,7 @@ def write_logs(place: Path, seed: int) -> None:
     (place / "nccl.node-5.6.zst").write_bytes(zstandard.compress(flipped(calls, rng))[:-9])
 
 
-def read(place: Path, pool: Workers[Scan, Scanned], calls: Path | None = None) -> tuple[Tables, list[str]]:
+def read(place: Path, pool: Workers[Scan | Region, Scanned], calls: Path | None = None) -> tuple[Tables, list[str]]:
     for worker in pool._workers:
         worker.take()  # that it is ready: else small logs are read before the others have begun
     if calls is None:
@@ -129,10 +130,10 @@ def test_what_fails_in_another_process_fails_here(
 
 def test_a_scan_tells_the_calls_of_the_files_that_are_asked_for() -> None:
     parts = [Part(0, coll_block(2_000), 1), Part(1, coll_block(2_000), 11)]
-    facts, none = scan_task(Scan(parts, {}))
-    assert none is None
-    assert set(facts["coll"]["source"]) == {0, 1}
-    _, calls = scan_task(Scan(parts, {1: "/logs/b"}))
+    found = scan_any(Scan(parts, {}))
+    assert found.calls is None
+    assert set(found.facts["coll"]["source"]) == {0, 1}
+    calls = scan_any(Scan(parts, {1: "/logs/b"})).calls
     assert calls is not None
     assert set(calls["source_path"]) == {"/logs/b"}
     assert calls["line_no"].min() == 11

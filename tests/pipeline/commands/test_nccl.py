@@ -13,6 +13,7 @@ import zstandard
 from pipeline.__main__ import main
 from pipeline.commands import nccl
 from pipeline.nccl.scan import Scan, Scanned
+from pipeline.regions import Region
 from pipeline.workers import Workers
 from tests.pipeline.nccl.nccl_logs import Job, render
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
@@ -54,7 +55,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many processes each command had."""
     numbers: list[int] = []
 
-    def told(work: str, number: int) -> Workers[Scan, Scanned]:
+    def told(work: str, number: int) -> Workers[Scan | Region, Scanned]:
         numbers.append(number)
         return Workers(work, number)
 

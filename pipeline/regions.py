@@ -1,0 +1,88 @@
+"""Plain files cut into regions of whole lines without being read: who scans a region reads it.
+
+Blocks that another process is handed are read here, copied twice and numbered here first, which is half of the work of
+the process that hands them out. How many lines a region has is known when it was scanned, and those behind it are
+numbered then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
+
+from pipeline import tape
+from pipeline.errors import UnreadableError
+from pipeline.nccl.block import Part
+from pipeline.nccl.facts import Facts
+from pipeline.nccl.scan import Scan, Scanned, scan_task
+from pipeline.parse import lines
+from pipeline.sniff import SNIFF_BYTES, is_binary, is_utf16
+
+_PROBE_BYTES = 64 << 10
+"""A line that ends a region is looked for so far back."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Whole lines of the file of that number. `with_calls`: every call is wanted."""
+
+    source: int
+    path: str
+    begin: int
+    end: int
+    with_calls: bool
+
+
+def scan_any(task: Scan | Region) -> Scanned:
+    """Facts of some blocks, or of a region whose first line is taken to be 1. Raises UnreadableError."""
+    if isinstance(task, Scan):
+        return scan_task(task)
+    parts, count = [], 0
+    for data, first_line, _ in lines.blocks(_chunks(task)):
+        wanted = {task.source: task.path} if task.with_calls else {}
+        parts.append(scan_task(Scan([Part(task.source, data, first_line)], wanted)))
+        count = first_line - 1 + lines.count(data)
+    calls = [part.calls for part in parts if part.calls is not None]
+    facts = Facts.merge(part.facts for part in parts)
+    return Scanned(facts, pl.concat(calls) if calls else None, source=task.source, lines=count)
+
+
+def regions_of(source: int, path: str, *, with_calls: bool) -> list[Region]:
+    """Regions of about `tape.CHUNK_BYTES` that cover a file; none where it has to be read in one go: it is compressed,
+    UTF-16, begins with a hole, is binary, small, or not on this machine."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            head = file.read(SNIFF_BYTES)
+            is_plain = not (head[:1] == b"\0" or tape.is_packed(head) or is_utf16(head) or is_binary(head))
+            if size < 2 * tape.CHUNK_BYTES or not is_plain:
+                return []
+            cuts = [0, *_cuts(file.fileno(), size), size]
+    except OSError:
+        return []
+    return [Region(source, path, begin, end, with_calls) for begin, end in pairwise(cuts) if begin < end]
+
+
+def _cuts(file: int, size: int) -> Iterator[int]:
+    """Places behind line feeds, about as far apart as a chunk is long; farther where a line is longer than a probe."""
+    at, width = tape.CHUNK_BYTES, min(_PROBE_BYTES, tape.CHUNK_BYTES)
+    while at < size:
+        probe = os.pread(file, width, at - width)
+        if end := probe.rfind(b"\n") + 1:
+            at += end - len(probe)
+            yield at
+        at += tape.CHUNK_BYTES
+
+
+def _chunks(region: Region) -> Iterator[bytes]:
+    try:
+        with open(region.path, "rb", buffering=0) as file:
+            file.seek(region.begin)
+            while (at := file.tell()) < region.end and (data := file.read(min(tape.CHUNK_BYTES, region.end - at))):
+                yield data
+    except OSError as error:
+        raise UnreadableError(f"Cannot read {region.path}: {error.strerror or error}. Try again later.") from error
