@@ -32,14 +32,18 @@ def _smaller(kind: str, frame: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 
 
 def _calls(calls: pl.DataFrame, init: pl.DataFrame) -> pl.DataFrame:
-    """Calls before and after a communicator of the same address was made anew stay apart."""
+    """Calls before and after a communicator of the same address was made anew stay apart.
+
+    Whatever the host: which of its names are one is known in the end only (see `hosts`).
+    """
+    address = [name for name in _CALLER if name != "host"]
     births = (
-        init.select("line_no", *_CALLER)
+        init.select("line_no", *address)
         .sort("line_no")
-        .with_columns(epoch=pl.int_range(1, pl.len() + 1).over(_CALLER).cast(pl.Int64))
+        .with_columns(epoch=pl.int_range(1, pl.len() + 1).over(address).cast(pl.Int64))
     )
     told = calls.sort("line_no").join_asof(
-        births, on="line_no", by=_CALLER, strategy="backward", check_sortedness=False
+        births, on="line_no", by=address, strategy="backward", check_sortedness=False
     )  # fmt: skip
     key = [*_CALLER, "op", "datatype", "count", "redop", "root", "epoch"]
     summed = told.sort("last_line").group_by(key, maintain_order=True).agg(

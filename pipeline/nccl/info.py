@@ -200,15 +200,25 @@ class _Ends:
     def divide(self, rows: pl.DataFrame, who: str) -> pl.DataFrame:
         """`rows` with the number of their thread or process (`who`) and `segment`: no communicator of it begins or
         ends between lines of one segment."""
-        names = ["host", "pid", "tid"] if who == "thread" else ["host", "pid"]
-        ends = self._inits.join(self._prefixes.select(*names, who).unique(), on=names)
-        prefix = self._prefixes["prefix"].to_numpy()
-        of_prefix = np.zeros(prefix.max(initial=0) + 1, dtype=np.int64)
-        of_prefix[prefix] = self._prefixes[who].to_numpy()
-        owner = of_prefix[rows["prefix"].to_numpy()]
-        marks = np.sort(_place(ends[who].to_numpy(), ends["at"].to_numpy()))
-        segment = np.searchsorted(marks, _place(owner, rows["at"].to_numpy()))
+        # A host's name may have swallowed the end of another text, and which names are one is known of the whole file
+        # only (see `hosts`): they have the same end, so what ends a segment of one ends those of all with that end.
+        names = ["end", "pid", "tid"] if who == "thread" else ["end", "pid"]
+        end = pl.col("host").str.tail(1).alias("end")
+        prefixes = self._prefixes.with_columns(end).with_columns(alike=pl.struct(names).rank("dense"))
+        ends = self._inits.with_columns(end).join(prefixes.select(*names, "alike").unique(), on=names)
+        owner, alike = (_of_prefix(prefixes, name, rows["prefix"]) for name in (who, "alike"))
+        marks = np.sort(_place(ends["alike"].to_numpy(), ends["at"].to_numpy()))
+        segment = np.searchsorted(marks, _place(alike, rows["at"].to_numpy()))
         return rows.with_columns(pl.Series(who, owner, dtype=pl.UInt32), segment=pl.Series(segment, dtype=pl.Int64))
+
+
+def _of_prefix(prefixes: pl.DataFrame, name: str, prefix: pl.Series) -> np.ndarray:
+    """A number that each prefix has, for each line's."""
+    place = prefixes["prefix"].to_numpy()
+    told = np.zeros(place.max(initial=0) + 1, dtype=np.int64)
+    told[place] = prefixes[name].to_numpy()
+    found: np.ndarray = told[prefix.to_numpy()]
+    return found
 
 
 def _place(owner: np.ndarray, at: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import random
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.nccl import collectives, scan
@@ -112,6 +112,8 @@ def assert_same(one: Tables, other: Tables) -> None:
         assert frame.sort(pl.all()).equals(other[name].sort(pl.all())), name
 
 
+A, B = "0xa0", "0xb0"
+CALL = "AllReduce: opCount 0 sendbuff 0x1 recvbuff 0x2 count 1 datatype 7 op 0 root 0 comm {} [nranks=2] stream 0x3"
 LAUNCHERS = (
     "", "{rank}: ", "{rank:3d}: ", "[1,{rank}]<stdout>:", "(Worker pid=7, ip=10.0.0.{rank}) ",
     "[2026-05-06 17:18:{rank:02d}] ", "2026-05-06T17:18:19.{rank:09d}Z stdout F ", "\x1b[36m(pid={rank})\x1b[0m ",
@@ -131,6 +133,7 @@ def test_columns_say_what_single_lines_say(version: str, launcher: str) -> None:
 
 
 @given(versions, versions, seeds, st.sampled_from(LAUNCHERS))
+@example("2.29.2", "2.29.2", 50000000, "{rank:3d}: ")
 @few
 def test_columns_say_what_single_lines_say_of_a_damaged_log(one: str, two: str, seed: int, launcher: str) -> None:
     rng = random.Random(seed)  # noqa: S311
@@ -145,6 +148,18 @@ def test_columns_say_what_single_lines_say_of_a_damaged_log(one: str, two: str, 
     for at in rng.sample(range(len(mixed)), len(mixed) // rng.choice((100, 1000))):
         mixed[at] = rng.choice(b" \r\t:[]0129afNCL-./\x00\xff")
     assert_same(*by_columns_and_by_lines(bytes(mixed)))
+
+
+def test_a_line_whose_host_swallowed_a_text_still_parts_communicators() -> None:
+    """Its host is mended when the whole file is known; what stands before and behind it was put together by then."""
+
+    about = "comm {} rank 0 nranks 2 cudaDev 0 busId 1b000 - Init COMPLETE"
+    link = "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC"
+    one = [f"n1:7:7 [0] NCCL INFO {link}", f"oopsn1:7:7 [0] NCCL INFO {about}", f"n1:7:7 [0] NCCL INFO {CALL}"]
+    text = "".join(f"{line}\n".format(address) for address in (A, B, A) for line in one)
+    for tables in (*by_columns_and_by_lines(text.encode()), tables_of(text, block_bytes=len(text) // 2)):
+        assert tables["nccl_links"].sort("comm_index")["link_channels"].to_list() == [1, 1, 1]
+        assert tables["nccl_communicators"].sort("comm_index")["coll_calls"].to_list() == [1, 1, 1]
 
 
 def test_files_scanned_together_say_what_each_says_alone() -> None:
