@@ -41,7 +41,7 @@ OPS = {
     "scatter": "Scatter", "hypercube": "Hypercube", "all_reduce_bias": "AllReduce",
     "reduce_scatter_bias": "ReduceScatter",
 }  # fmt: skip
-_PROGRAM = re.compile(rf"(?<![A-Za-z])({'|'.join(sorted(OPS, key=len, reverse=True))})_perf\b")
+_PROGRAM = re.compile(rf"(?<![A-Za-z])({'|'.join(sorted(OPS, key=len, reverse=True))})_perf(?:_mpi)?\b")
 _LIBRARY = re.compile(r"[nr]ccl-library=(\d{5,6})")
 _RCCL = re.compile(r"(rccl)-(?:library=|tests[ :])")
 _THREADS = re.compile(r"nThread (\d{1,9}) nGpus (\d{1,9}) ")

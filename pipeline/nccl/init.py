@@ -13,15 +13,16 @@ import polars as pl
 from pipeline.nccl.facts import PARTS, SCHEMAS, Notes
 from pipeline.nccl.messages import Message
 
-_STATES = {"Init START": "started", "Init COMPLETE": "complete", "Destroy COMPLETE": "destroyed",
-           "Abort COMPLETE": "aborted"}  # fmt: skip
+_STATES = {"Init START": "started", "Init COMPLETE": "complete", "COMPLETE": "complete",
+           "Destroy COMPLETE": "destroyed", "Abort COMPLETE": "aborted"}  # fmt: skip
 # 2.29+ begins START with [Rank R]; 2.21+ names the call; a split's START has no blank before the dash. Old versions
-# lack commId (until 2.15) and busId (2.4), and splits lack commId from 2.24 on. RCCL adds words behind commId.
+# lack commId (until 2.15), busId (2.4) and the devices and the word Init (2.3), and splits lack commId from 2.24 on.
+# RCCL adds words behind commId.
 _INIT = (
     r"^(?:\[Rank [0-9]+\] )?(?:(?P<api>nccl[A-Za-z0-9_]+) )?comm (?P<comm>0x[0-9a-f]+) rank (?P<rank>[0-9]{1,9}) "
     r"nranks (?P<nranks>[0-9]{1,9})(?: cudaDev (?P<cuda_dev>-?[0-9]{1,9}))?(?: nvmlDev (?P<nvml_dev>-?[0-9]{1,9}))?"
     r"(?: busId (?P<bus_id>[0-9a-f]+))?(?P<more>.*?) ?- "
-    r"(?P<state>Init START|Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)$"
+    r"(?P<state>Init START|(?:Init )?COMPLETE|Destroy COMPLETE|Abort COMPLETE)$"
 )
 _HASH = r" commId (0x[0-9a-f]+)"
 # The count that tells splits of one parent apart got another name with 2.30.

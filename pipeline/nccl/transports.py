@@ -25,7 +25,7 @@ _RING = re.compile(RING)
 # Whole texts only: what was cut must not become a transport of its own.
 _TRANSPORT = re.compile(
     r"(?P<p2p>P2P/(?:IPC|CUMEM|MNNVL|direct pointer|indirect/\d+\[[0-9a-f]+\])(?:/(?:read|CE))*)"
-    r"|(?P<shm>SHM(?:/\w+/\w+)?|direct shared memory)"
+    r"|(?P<shm>SHM(?:/(?:direct|CE)){0,2}|direct shared memory)"  # each end's copies; 2.30 knows one way only
     r"|(?P<net>(?:NET|COLLNET|GIN)/[A-Za-z][\w. -]*?)/(?P<device>-?\d{1,9})(?:\(\d+\))?(?P<gdr>/GDRDMA(?:\(PCI\))?)?"
     r"(?:/Shared)?"
 )

@@ -19,14 +19,18 @@ _LABEL = re.compile(r"^\s*(\d{1,5}): |^\[\d+,(\d+)\]<std")
 _STAMP = re.compile(
     r"\[[EWFI](\d{3,4} \d\d:\d\d:\d\d\.\d+) \S+\.(?:cpp|hpp)[: ]|^\[?(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)"
 )
-# Up to 1.13 without SeqNum, up to 2.0 without the sizes.
+# Up to 1.13 without SeqNum, up to 2.0 without the sizes. With NCCL_BLOCKING_WAIT the rank itself gives up, which reads
+# "Caught collective ..." up to 1.13 and "Work WorkNCCL(...) timed out in blocking wait" since.
 _WORK = re.compile(
-    rf"\[Rank (?P<printed>\d{{1,7}})\]\s+Watchdog caught collective operation timeout: Work\w*\("
-    rf"(?:SeqNum=(?P<seq>{_INT}), )?OpType=(?P<op>\w+)(?:, (?:TensorShape=\[[\d, ]*\]|NumelIn=(?P<nin>{_INT})))?"
+    r"\[Rank (?P<printed>\d{1,7})\]\s+(?:(?:Watchdog c|C)aught collective operation timeout: |"
+    r"Work (?=Work\w*\([^()]*\(ms\)=-?\d+\) timed out in blocking wait))"
+    rf"Work\w*\((?:SeqNum=(?P<seq>{_INT}), )?OpType=(?P<op>\w+)"
+    rf"(?:, (?:TensorShape=\[[\d, ]*\]|NumelIn=(?P<nin>{_INT})))?"
     rf"(?:, NumelOut=(?P<nout>{_INT}))?, Timeout\(ms\)=(?P<timeout>{_INT})\)(?: ran for (?P<ran>{_INT}) milliseconds)?"
 )
 # 2.1 "Exception", 2.2-2.3 "Timeout at NCCL work", 2.4 "Exception (either ..)", 2.5+ "failure detected by watchdog".
-# A rank that did not time out itself says how far it had come when another one asks for dumps.
+# A rank that did not time out itself says how far it had come when another one asks for dumps. Newer ones say what
+# started, too.
 _TOLD = (
     rf"Timeout at NCCL work: (?P<a>{_INT}), ",
     rf"Exception (?:\(either an error or timeout\) )?(?:detected by watchdog )?at (?:NCCL )?work: (?P<b>{_INT}), ",
@@ -37,7 +41,8 @@ _TOLD = (
 _STATUS = re.compile(
     r"\[(?:PG (?:ID )?(?P<group>\w+)(?: PG GUID (?P<guid>[^\]]*?))? )?Rank (?P<printed>\d{1,7})\]\s+"
     rf"(?:{'|'.join(_TOLD)})"
-    rf"[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>{_INT}), last completed (?:NCCL )?work: (?P<completed>{_INT})"
+    rf"[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>{_INT})(?:, last started .{{1,120}}?)?, "
+    rf"last completed (?:NCCL )?work: (?P<completed>{_INT})"
 )
 _STUCK = re.compile(
     r"(?:Heartbeat monitor timed out|watchdog (?:thread )?got stuck for (?P<s>\d+) seconds|"
@@ -57,7 +62,10 @@ CONTEXT = "|".join((_DIED, *_WORLDS))
 _ENOUGH = 32
 CAUGHT, CAUGHT_END = "Watchdog caught", "Timeout(ms)="
 """What the line of a timeout begins and ends with. A terminal may have wrapped it in between."""
-LITERALS = (CAUGHT, "work: ", "got stuck", "Heartbeat monitor timed out")
+LITERALS = (
+    CAUGHT, "Caught collective operation timeout", "in blocking wait", "work: ", "got stuck",
+    "Heartbeat monitor timed out",
+)  # fmt: skip
 
 
 def read_watchdog(line: str, line_no: int, notes: Notes) -> bool:

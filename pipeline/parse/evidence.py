@@ -62,12 +62,12 @@ PATTERNS: tuple[Pattern, ...] = (
             "Watchdog caught collective operation timeout", "Timed out waiting", "failed to pass monitoredBarrier",
             "watchdog got stuck for", "timed out in blocking wait", "due to a collective timeout",
             "ProcessGroupNCCL watchdog hang", "Heartbeat monitor timed out! Process", "Timeout at NCCL work: ",
-            "EI0002: ", "EE1002: ",
+            "] Caught collective operation timeout", "EI0002: ", "EE1002: ",
         ),
         # The heartbeat monitor and the dump that one rank asks of the others (TORCH_NCCL_DUMP_ON_TIMEOUT); gloo;
         # torch.distributed.monitored_barrier; TORCH_NCCL_BLOCKING_WAIT. Ascend's CANN: a task that waits for another
         # rank's notification, and a stream that does not end.
-        r"Watchdog caught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation|"
+        r"(?:Watchdog c|\] C)aught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation|"
         r"Ranks? [\d, ]+ failed to pass monitoredBarrier|watchdog got stuck for \d+|"
         r"due to ProcessGroupNCCL watchdog hang|"
         r"WorkNCCL\(.*timed out in blocking wait|Received a dump signal due to a collective timeout|"

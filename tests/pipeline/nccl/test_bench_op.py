@@ -62,9 +62,10 @@ def test_old_tables_without_a_root_are_told_by_the_factor() -> None:
     assert operation(OLD_HEADER + row)[:2] == ("AllReduce", "columns")
 
 
-def test_the_programs_name_comes_first() -> None:
+@pytest.mark.parametrize("name", ["reduce_perf", "reduce_perf_mpi", "./build/reduce_perf -b 8"])
+def test_the_programs_name_comes_first(name: str) -> None:
     row = f"268435456 67108864 float sum -1 {figures(1)}\n"
-    assert operation("# Collective test starting: reduce_perf\n" + HEADER + row)[:2] == ("Reduce", "printed")
+    assert operation(f"# Collective test starting: {name}\n" + HEADER + row)[:2] == ("Reduce", "printed")
 
 
 def test_of_two_ranks_the_factor_says_nothing() -> None:

@@ -165,3 +165,12 @@ def test_one_address_in_two_processes_is_two_communicators() -> None:
     # Without their initialisation only the size tells the two apart, and here not even that may be said.
     assert set(rows["nranks"].to_list()) <= {2, 4, None}
     assert rows["ranks_calling"].sum() == 2
+
+
+def test_nccl_2_3_says_complete_alone() -> None:
+    tables = tables_of(
+        log(*(P.format(pid=9, dev=rank) + f"comm 0x5{rank} rank {rank} nranks 2 - COMPLETE" for rank in (0, 1)))
+    )
+    comm = row_of(tables["nccl_communicators"])
+    assert (comm["nranks"], comm["ranks_seen"], comm["init_state"]) == (2, 2, "complete")
+    assert tables["nccl_files"]["num_communicators"].to_list() == [1]

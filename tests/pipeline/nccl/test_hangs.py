@@ -176,6 +176,24 @@ def test_every_wording_and_the_global_rank(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "RuntimeError: [Rank 5] Caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=BROADCAST, Timeout(ms)=1800000) ran for 1802710 milliseconds before timing out.",
+        "[rank5]:[E1002 18:16:40.711756918 ProcessGroupNCCL.cpp:756] [Rank 2] Work WorkNCCL(SeqNum=7, OpType=BROADCAST, NumelIn=8, NumelOut=8, Timeout(ms)=1800000) timed out in blocking wait.",
+        "[E ProcessGroupNCCL.cpp:488] [Rank 5] Work WorkNCCL(SeqNum=7, OpType=BROADCAST, NumelIn=8, NumelOut=8, Timeout(ms)=1800000) timed out in blocking wait (NCCL_BLOCKING_WAIT=1).",
+    ],
+)
+def test_a_rank_that_waits_itself_gives_up_in_other_words(line: str) -> None:
+    row = hang(line + "\n")
+    assert (row["op"], row["seq"], row["ranks_reporting"], row["timeout_ms"]) == ("BROADCAST", 7, "5", 1800000)
+
+
+def test_work_that_is_only_named_has_not_timed_out() -> None:
+    text = "[rank5]:[I ProcessGroupNCCL.cpp:756] [Rank 5] Work WorkNCCL(SeqNum=7, OpType=BROADCAST, NumelIn=8, NumelOut=8, Timeout(ms)=9) is queued\n"
+    assert tables_of(text)["nccl_hangs"].is_empty()
+
+
+@pytest.mark.parametrize(
     ("status", "group", "enqueued", "completed"),
     [
         ("[PG 0 Rank 1] Timeout at NCCL work: 7, last enqueued NCCL work: 8, last completed NCCL work: 6.", "0", 8, 6),
@@ -196,6 +214,12 @@ def test_every_wording_and_the_global_rank(line: str) -> None:
             "1(tp)",
             547,
             -1,
+        ),
+        (
+            "[PG ID 1 PG GUID 1(tp) Rank 1]  failure detected by watchdog at work sequence id: 7 PG status: last enqueued work: 9, last started work: 7 (nccl:all_reduce), last completed work: 6",
+            "1(tp)",
+            9,
+            6,
         ),
     ],
 )

@@ -42,6 +42,7 @@ SIGNS = [
     ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0. Some of the step tasks have been OOM Killed.", "host_oom"),
     ("[12345.6] Out of memory: Killed process 4711 (python) total-vm:1kB", "host_oom"),
     ("[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(", "hang"),
+    ("RuntimeError: [Rank 2] Caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=BROADCAST", "hang"),
     ("RuntimeError: NCCL communicator was aborted on rank 3.", "nccl_error"),
     ("ncclSystemError: System call (e.g. socket, malloc) or external library call failed", "nccl_error"),
     ("slurmstepd: error: *** JOB 9 ON n CANCELLED AT 2021-05-27T21:42:11 DUE TO TIME LIMIT ***", "timeout"),
