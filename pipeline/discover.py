@@ -21,10 +21,11 @@ from pipeline.parse.scheduler import is_named_so
 FOUND = pl.Schema(
     {
         "path": pl.String, "unit": pl.String, "job": pl.String, "kind": pl.String, "bytes": pl.Int64,
-        "mtime": pl.Float64, "run_dir": pl.String, "sweep": pl.String, "origin": pl.String,
+        "mtime": pl.Float64, "run_dir": pl.String, "sweep": pl.String, "origin": pl.String, "linked_path": pl.String,
     }
 )  # fmt: skip
-"""One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole."""
+"""One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole.
+`linked_path` is the file's own name where `path` is a link, or lies behind one."""
 
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
 _PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
@@ -90,7 +91,7 @@ def discover(
                 {
                     "path": entry.path, "unit": directory if is_run else _lone_unit(entry.path, kind), "job": job,
                     "kind": kind, "bytes": entry.bytes, "mtime": entry.mtime, "run_dir": directory, "sweep": sweep,
-                    "origin": origin,
+                    "origin": origin, "linked_path": entry.linked_path,
                 }
             )  # fmt: skip
     return pl.DataFrame(rows, schema=FOUND).unique("path").sort("path")

@@ -15,6 +15,7 @@ from pipeline.errors import UsageError
 from pipeline.estimate.runs import estimate_runs
 from pipeline.hardware import load_accelerators
 from pipeline.landing import canonical, list_files, marker_above
+from pipeline.one_name import KNOWN, one_name_each
 from pipeline.parse.assemble import assemble
 from pipeline.parse.outcome import STALE_AFTER
 from pipeline.parse.protocol import Dialect
@@ -40,14 +41,18 @@ def find(
     dialects: Sequence[Dialect] = DIALECTS,
     named: Collection[str] = (),
     left_out: Collection[Path] = (),
+    known: pl.DataFrame | None = None,
+    other_names: dict[str, str] | None = None,
 ) -> pl.DataFrame:
-    """Every file at the given paths as discover.FOUND rows.
+    """Every file at the given paths as discover.FOUND rows, once each.
 
     Args:
         paths: files, directories and URLs; they may overlap.
         dialects: those whose file names are known.
         named: files that were given one by one before; they stay logs whatever their name.
         left_out: folders whose files are no input.
+        known: one_name.KNOWN rows of the ledger: a file keeps the name by which the store knows it.
+        other_names: is told one more name of each file that has several, by its path.
 
     Raises:
         UsageError: no path was given, one does not exist, or there is no file at any.
@@ -56,9 +61,15 @@ def find(
     if not paths:
         raise UsageError("Nothing to ingest. Give a run directory, a sweep directory, a log file or a URL.")
     barred = tuple(f"{canonical(str(folder))}/" for folder in left_out)
-    listed = (entry for path in paths for entry in list_files(path) if not entry.path.startswith(barred))
+    listed = (
+        entry for path in paths for entry in list_files(path)
+        if not entry.path.startswith(barred) and not entry.own_path.startswith(barred)
+    )  # fmt: skip
+    named_once = one_name_each(listed, pl.DataFrame(schema=KNOWN) if known is None else known)
+    if other_names is not None:
+        other_names.update(named_once.other_names)
     found = discover(
-        {entry.path: entry for entry in listed}.values(),
+        named_once.entries,
         is_simulated=marker_above(MARKER_NAME),
         named={canonical(path) for path in paths} | set(named),
         dialects=dialects,
@@ -142,10 +153,20 @@ def parse(
     }
 
 
-def find_for(lake: Lake, paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:
+def find_for(
+    lake: Lake,
+    paths: Sequence[str],
+    *,
+    dialects: Sequence[Dialect] = DIALECTS,
+    other_names: dict[str, str] | None = None,
+) -> pl.DataFrame:
     """What `find` finds, without the home's own files; what was read as a log before is one still. Raises as `find`."""
-    read_as_log = lake.read("files", ["path"], pl.col("kind").is_in(["log", "nccl", "scheduler"]))
-    return find(paths, dialects=dialects, named=read_as_log["path"], left_out=lake.home.own_folders)
+    known = lake.read("files", [*KNOWN, "kind"])
+    read_as_log = known.filter(pl.col("kind").is_in(["log", "nccl", "scheduler"]))
+    return find(
+        paths, dialects=dialects, named=read_as_log["path"], left_out=lake.home.own_folders,
+        known=known.select(KNOWN.names()), other_names=other_names,
+    )  # fmt: skip
 
 
 def pending(lake: Lake, paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:

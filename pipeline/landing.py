@@ -22,12 +22,20 @@ class Entry:
     """One file: absolute path or URL, size in bytes, modification time in seconds since 1970.
 
     Or a directory that may not be looked into: it stands for the files that we cannot see.
+
+    `linked_path` is the file's own name where `path` leads to it through a link, else None.
     """
 
     path: str
     bytes: int
     mtime: float
     is_file: bool = True
+    linked_path: str | None = None
+
+    @property
+    def own_path(self) -> str:
+        """The one name that the file has without links."""
+        return self.linked_path or self.path
 
 
 def canonical(path: str) -> str:
@@ -46,7 +54,7 @@ def list_files(root: str) -> Iterator[Entry]:
     """Every regular file at or below `root`; hidden files and directories are left out.
 
     A `root` that is a link is listed under the name of what it leads to. Links below are followed where they lead out
-    of `root`, each directory once; what lies below `root` is listed under its own name only. A file that vanishes
+    of `root`; each file is listed once, what lies below `root` under its own name. A file that vanishes
     while the listing runs is left out; a directory that cannot be listed is an entry itself.
 
     Raises:
@@ -76,10 +84,13 @@ def list_files(root: str) -> Iterator[Entry]:
 
 
 def _list_directory(root: str) -> Iterator[Entry]:
-    roots = {os.path.realpath(root)}  # real directories whose contents are listed anyway
-    todo = [root]
+    met: set[str] = set()  # own names of directories, and of files that links lead to
+    todo = [(root, root)]
     while todo:
-        directory = todo.pop()
+        directory, own = todo.pop()
+        if own in met:
+            continue
+        met.add(own)
         try:
             children = _children(directory)
         except OSError as error:
@@ -89,21 +100,28 @@ def _list_directory(root: str) -> Iterator[Entry]:
                 ) from error
             yield _closed(directory)
             continue
+        below: list[tuple[str, str]] = []
         for child in children:
             try:
-                if child.is_symlink() and _is_listed(os.path.realpath(child.path), roots):
+                is_link = child.is_symlink()
+                child_own = os.path.realpath(child.path) if is_link else os.path.join(own, child.name)
+                if is_link and (_is_met_anyway(child_own, root) or child_own in met):
                     continue
                 if child.is_dir():
-                    if child.is_symlink():
-                        roots.add(os.path.realpath(child.path))
-                    todo.append(child.path)
+                    below.append((child.path, child_own))
                 elif child.is_file():
                     stat = child.stat()
-                    yield Entry(_storable(child.path), stat.st_size, stat.st_mtime)
+                    linked = None if child_own == child.path else _storable(child_own)
+                    if linked is not None:
+                        if linked in met:
+                            continue
+                        met.add(linked)
+                    yield Entry(_storable(child.path), stat.st_size, stat.st_mtime, linked_path=linked)
             except FileNotFoundError:
                 continue
             except OSError:
                 yield _closed(child.path)
+        todo += reversed(below)  # so that of two links the first by name is followed
 
 
 def _closed(path: str) -> Entry:
@@ -120,14 +138,12 @@ def _children(directory: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _is_listed(real: str, roots: set[str]) -> bool:
-    """Whether the place that a link leads to is met without it, or holds a root and so would be a loop."""
-    for root in roots:
-        if real == root or root.startswith(real + os.sep):
-            return True
-        if real.startswith(root + os.sep):
-            return not any(part.startswith(".") for part in real.removeprefix(root).split(os.sep))
-    return False
+def _is_met_anyway(own: str, root: str) -> bool:
+    """Whether the place that a link leads to is met below `root` without it, or holds `root` and so would be a loop."""
+    if own == root or root.startswith(own.rstrip(os.sep) + os.sep):
+        return True
+    below = own.removeprefix(root.rstrip(os.sep) + os.sep)
+    return below != own and not any(part.startswith(".") for part in below.split(os.sep))
 
 
 def _storable(path: str) -> str:

@@ -201,6 +201,7 @@ _FILE = (
         "bytes",
         "end of the last whole line, where reading goes on when the log grows; NULL where it would start anew",
     ),
+    _text("linked_path", "the file's own name where `path` leads to it through a link; NULL where `path` is that name"),
     _text("unit", "run directory or file that is ingested, and replaced, as a whole"),
     _text("batch_id", "ingest batch that read the file last"),
     _text("error", "why the file was skipped or rejected"),

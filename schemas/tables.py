@@ -22,7 +22,7 @@ FILES = Table(
     primary_key=("path",),
     column_names=(
         "path", "unit", "kind", "bytes", "mtime", "sha256", "read_bytes", "offset_bytes", "parser",
-        "parser_version", "status", "error", "rows_parsed", "lines_rejected", "batch_id",
+        "parser_version", "status", "error", "rows_parsed", "lines_rejected", "batch_id", "linked_path",
     ),
     replaced_by="path",
     overrides=(

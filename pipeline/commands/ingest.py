@@ -74,6 +74,7 @@ def as_dict(summary: Any) -> dict[str, Any]:
             "seen": summary.files_seen,
             "new": summary.files_new,
             "resumed": summary.files_resumed,
+            "linked": len(summary.other_names),
             **summary.files,
         },
         "runs": dict(summary.runs),
@@ -101,6 +102,11 @@ def as_text(summary: Any) -> str:
     if summary.files_resumed:
         read = f"{summary.bytes_read / 1e6:,.1f} of {summary.bytes / 1e6:,.1f} MB read"
         lines.append(("resumed", f"{summary.files_resumed:,} that had only grown: {read}"))
+    if summary.other_names:
+        path, other = next(iter(summary.other_names.items()))
+        have = "file has" if len(summary.other_names) == 1 else "files have"
+        links = f"{len(summary.other_names):,} {have} another name through a link and count once: {other} is {path}"
+        lines.append(("links", links))
     lines.append(("runs", f"{sum(summary.runs.values()):,}{': ' + runs if runs else ''}"))
     if summary.dialects:
         lines.append(("dialects", f"{', '.join(summary.dialects)} (remembered; see `sweepscope dialect list`)"))

@@ -33,12 +33,14 @@ class Summary:
     """What one ingest did. `runs` counts the parsed attempts by status, bundled results apart.
 
     `bytes` is the size of the files that were new or had changed, `bytes_read` what had to be read of them: logs that
-    had only grown (`files_resumed` of them) are read on from where they were left.
+    had only grown (`files_resumed` of them) are read on from where they were left. `other_names` holds, by path, one
+    more name of each file that links give several.
     """
 
     files_seen: int = 0
     files_new: int = 0
     files_resumed: int = 0
+    other_names: dict[str, str] = field(default_factory=dict)
     files: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
     published: int = 0
@@ -97,9 +99,13 @@ def ingest_paths(
     remember(home, dialect_files)
     own = in_force(home)
     lake = Lake(home)
-    found = ingest.find_for(lake, paths, dialects=own.dialects) if paths else pl.DataFrame(schema=FOUND)
+    other_names: dict[str, str] = {}
+    found = pl.DataFrame(schema=FOUND)
+    if paths:
+        found = ingest.find_for(lake, paths, dialects=own.dialects, other_names=other_names)
     pending = ingest.pending_of(lake, found, dialects=own.dialects)
     summary = Summary(files_seen=found.height, files_new=pending.height, bytes=int(pending["bytes"].sum() or 0))
+    summary.other_names = other_names
     summary.dialects = [one.name for one in own.remembered]
     on_plan("files", pending.height)
     on_plan("bytes", summary.bytes)

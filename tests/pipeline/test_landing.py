@@ -146,6 +146,26 @@ class TestLinks:
         (sweep / "lone.log").symlink_to(scratch / "lone.log")
         assert names(sweep) == ["lone.log", "run/x.log"]
 
+    def test_two_links_to_one_file_are_one(self, tmp_path: Path) -> None:
+        scratch, sweep = tmp_path / "scratch", tmp_path / "sweep"
+        (scratch / "run").mkdir(parents=True)
+        (scratch / "run" / "x.log").write_text("x")
+        sweep.mkdir()
+        for name in ("a.log", "b.log"):
+            (sweep / name).symlink_to(scratch / "run" / "x.log")
+        (entry,) = list_files(str(sweep))
+        assert (entry.path, entry.linked_path) == (str(sweep / "a.log"), str(scratch / "run" / "x.log"))
+
+    def test_a_link_to_what_holds_a_followed_one_brings_the_rest(self, tmp_path: Path) -> None:
+        scratch, sweep = tmp_path / "scratch", tmp_path / "sweep"
+        for run in ("one", "two"):
+            (scratch / run).mkdir(parents=True)
+            (scratch / run / "x.log").write_text("x")
+        sweep.mkdir()
+        (sweep / "best").symlink_to(scratch / "one")
+        (sweep / "rest").symlink_to(scratch)
+        assert names(sweep) == ["best/x.log", "rest/two/x.log"]
+
     def test_a_link_into_a_hidden_directory_is_the_only_name(self, tmp_path: Path) -> None:
         (tmp_path / ".store").mkdir()
         (tmp_path / ".store" / "blob").write_text("x")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.__main__ import main
+from pipeline.commands.ingest import as_text
 from pipeline.orchestration.run import Summary, ingest_paths
 from pipeline.store.care import verify
 from pipeline.store.home import Home
@@ -157,6 +158,21 @@ def test_every_spelling_of_a_path_is_the_same_run(tmp_path: Path, home: Path) ->
     assert settle(sweep, home=home).files_new == 3
     others = [f"{tmp_path}/sweep/../sweep", tmp_path / "link", f"{tmp_path}//sweep/."]
     assert settle(*others, home=home).files_new == 0
+    assert_sound(home, runs=1)
+
+
+def test_a_run_behind_a_link_counts_once_in_whatever_order_it_is_met(tmp_path: Path, home: Path) -> None:
+    run, best = picotron_run(tmp_path / "sweep"), tmp_path / "best"
+    best.mkdir()
+    (best / "winner").symlink_to(run)
+    assert settle(best, home=home).files_new == 3
+    again = settle(tmp_path / "sweep", best, home=home)
+    assert again.files_new == 0
+    assert again.other_names[str(best / "winner" / "log_1001.out")] == str(run / "log_1001.out")
+    assert "3 files have another name through a link and count once" in as_text(again)
+    with (run / "log_1001.out").open("a") as log:
+        log.write("\n")
+    assert settle(tmp_path / "sweep", home=home).files_new == 3
     assert_sound(home, runs=1)
 
 
