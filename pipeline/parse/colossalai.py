@@ -4,12 +4,15 @@ Formats: colossalai/logging/logger.py (`INFO colossalai - colossalai - INFO: mes
 any blank once the console's width is reached), examples/language/gpt/gemini/train_gpt_demo.py (`[1/10] Loss:10.9,
 Step time: 0.9s, TFLOPS: 40.1, FWD time: ..`), examples/language/performance_evaluator.py (summary of a benchmark),
 colossalai/initialize.py and context/parallel_context.py (world size, parallel sizes); before 0.3 trainer/_trainer.py
-(`[Epoch 0 / Train]:  50%|#####     | 5/10 [00:05<00:05,  1.00s/it, loss=10.9, lr=0.00015, throughput=4.1 ..]`).
+(`[Epoch 0 / Train]:  50%|#####     | 5/10 [00:05<00:05,  1.00s/it, loss=10.9, lr=0.00015, throughput=4.1 ..]`);
+bars of applications/Colossal-LLaMA/train.py and examples/language/llama2/pretrain.py (`Epoch 0: ..| 5/10 [..,
+Loss=1.8]`, from 0), of ColossalChat's coati/trainer/sft.py and examples/language/gpt (`Epoch 1/3`, `Epoch [1/3]`, from
+1).
 
 A message stands on several lines, so a line decides nothing here: `steps` hands on every line that may be part of one,
 and `settle` joins them when the whole file is known. A message needs its own first line and those that follow within
-MAX_MESSAGE_LINES; indented lines continue it. The trainer's bar counts a batch before it is given the values of the
-next: the first drawing of a count shows its own.
+MAX_MESSAGE_LINES; indented lines continue it. A bar counts a batch before it is given the values of the next: the
+first drawing of a count shows its own.
 """
 
 from __future__ import annotations
@@ -40,7 +43,11 @@ _COUNTER = r"\[(\d+)/(\d+)\]"
 _STEP_TIME = r"\b[Ss]tep time: *(\d+\.\d{3,})s?(?:,|\s|$)"
 
 
-_BAR = r"^\s*\[Epoch (\d+) / Train\]: +\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[[^\]]*\]"
+_BAR = (
+    r"^\s*(?:\[Epoch \d+ / Train\]|Epoch (?:\d+(?:/\d+)?|\[\d+(?:/\d+)?\])): +\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[[^\]]*\]"
+)
+_FROM_ZERO = r"^\s*(?:\[Epoch (\d+) / Train\]|Epoch (\d+)): "
+_FROM_ONE = r"^\s*Epoch (?:(\d+)/\d+|\[(\d+)(?:/\d+)?\]): "
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -56,8 +63,13 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 def _bars(lines: pl.DataFrame) -> pl.DataFrame:
     """Bars of the training with a loss, whatever the epoch; those of no batch yet show the epoch before."""
     text = pl.col("text")
-    epoch, done, total = (text.str.extract(_BAR, group).cast(pl.Int64, strict=False) for group in (1, 2, 3))
-    loss = number(text.str.extract(rf"[ ,]loss=({NUMBER})[,\]]"))
+    done, total = (text.str.extract(_BAR, group).cast(pl.Int64, strict=False) for group in (1, 2))
+    from_zero, from_one = (
+        pl.coalesce(text.str.extract(form, group) for group in (1, 2)).cast(pl.Int64, strict=False)
+        for form in (_FROM_ZERO, _FROM_ONE)
+    )
+    epoch = pl.coalesce(from_zero, from_one - 1)
+    loss = number(text.str.extract(rf"[ ,](?:train/)?[Ll]oss=({NUMBER})[,\]]"))
     found = lines.filter(text.str.contains(_BAR) & (done > 0)).with_columns(
         step=epoch * total + done, loss=loss, learning_rate=number(text.str.extract(rf", lr=({NUMBER})[,\]]"))
     )
@@ -141,7 +153,7 @@ COMBINED = (CombinedSetting("num_gpus", whole("dp") * whole("pp") * whole("tp"),
 
 DIALECT = Dialect(
     name="colossalai",
-    version=3,
+    version=4,
     signature=(
         "colossalai - colossalai - ", "INFO     colossalai - ", "colossalai run ", "TFLOPS per GPU by Megatron:",
         "colossalai/initialize.py", "colossalai/booster", "colossalai/zero",
@@ -149,7 +161,7 @@ DIALECT = Dialect(
     ),
     anchors=(
         "colossalai - ", "Loss:", " time: ", " TFLOPS: ", "world size: ", "dp_world_size: ", "parallel size: ",
-        "Model params", "memory usage: ", " / Train]: ", "Max number of steps ", *environment.ANCHORS,
+        "Model params", "memory usage: ", " / Train]: ", "oss=", "Max number of steps ", *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,

@@ -94,3 +94,16 @@ def test_bars_of_the_trainer_of_2022(tmp_path: Path) -> None:
 def test_the_trainers_limit_is_an_end(tmp_path: Path) -> None:
     end = "INFO     colossalai - colossalai - INFO: Max number of steps 2 has been reached, training is stopped automatically"
     assert run_of(tmp_path, f"{bar(0, 2, 9.5)}\n{end}\n")["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "name"),
+    [("Epoch 0", "Epoch 1", "Loss"), ("Epoch 1/2", "Epoch 2/2", "train/loss"), ("Epoch [1/2]", "Epoch [2/2]", "loss")],
+)
+def test_bars_of_the_example_scripts(tmp_path: Path, first: str, second: str, name: str) -> None:
+    drawn = [(first, 0, 2.5), (first, 1, 2.5), (first, 1, 2.25), (first, 2, 2.25), (second, 0, 2.0), (second, 1, 2.0)]
+    bars = [f"{epoch}:  50%|###   | {done}/2 [00:05<00:05,  5.00s/it, {name}={loss}]" for epoch, done, loss in drawn]
+    text = "INFO     colossalai - colossalai - INFO: Distributed environment is initialized, world size: 4\n"
+    tables = tables_of(tmp_path, text + "\r".join(bars) + "\n")
+    assert tables["steps"].select("step", "loss").rows() == [(1, 2.5), (2, 2.25), (3, 2.0)]
+    assert tables["runs"]["framework"].to_list() == ["colossalai"]
