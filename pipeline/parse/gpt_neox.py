@@ -59,7 +59,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 _NAMES = {
     "global_num_gpus": "num_gpus", "model_parallel_size": "tp", "pipe_parallel_size": "arg:pipe_parallel_size",
-    "context_parallel_size": "cp", "train_micro_batch_size_per_gpu": "mbs", "train_batch_size": "gbs",
+    "context_parallel_size": "cp", "moe_expert_parallel_size": "ep", "moe_num_experts": "arg:moe_num_experts",
+    "moe_top_k": "arg:moe_top_k", "train_micro_batch_size_per_gpu": "mbs", "train_batch_size": "gbs",
     "gradient_accumulation_steps": "gas", "zero_stage": "zero_stage", "seq_length": "seq_len",
     "train_iters": "steps_planned", "num_layers": "num_layers", "hidden_size": "hidden_size",
     "num_attention_heads": "num_heads", "num_kv_heads": "arg:num_kv_heads", "intermediate_size": "ffn_hidden_size",
@@ -110,12 +111,15 @@ COMBINED: tuple[CombinedSetting, ...] = (
         .when(~is_true("arg:checkpoint_activations")).then(pl.lit("none")),
     ),
     CombinedSetting("gated_mlp", _gated(), ("arg:activation", "arg:mlp_type")),
+    # 1 expert is a dense model.
+    CombinedSetting("num_experts", pl.when(whole("arg:moe_num_experts") > 1).then(whole("arg:moe_num_experts"))),
+    CombinedSetting("experts_per_token", pl.when(whole("arg:moe_num_experts") > 1).then(whole("arg:moe_top_k"))),
     CombinedSetting("num_kv_heads", _kv_heads(), ("arg:num_kv_heads", "num_heads")),
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="gpt-neox",
-    version=2,
+    version=3,
     # Megatron's and DeepSpeed's signs count here too, so that one of NeoX decides.
     signature=(
         "NeoXArgs.", "| approx flops per GPU:", "| lm_loss:", "global_num_gpus",

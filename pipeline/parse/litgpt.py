@@ -13,9 +13,18 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment, run_files
+from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
-from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.protocol import (
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+    said_settings,
+)
 from pipeline.parse.quantities import NUMBER, divided, number
 from pipeline.parse.redraw import last_of_each_step
 
@@ -58,7 +67,7 @@ _NAMES = {
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """Hyperparameters, and the parameter count where the model is trained whole."""
+    """Hyperparameters, the parameter count where the model is trained whole, and how many processes there are."""
     dumped = named_settings(
         lines, r"(?:^|[ {(,])'?(\w+)'?(?:=|: )(\d+)(?:[,)}]|\s|$)", _NAMES, setting_source="argument_dump"
     )
@@ -66,8 +75,20 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         "source", "line_no", name=pl.lit("params"), setting_source=pl.lit("log_line"),
         value=pl.col("text").str.extract(r"^\s*Total parameters:? ([\d,]+)").str.replace_all(",", "", literal=True),
     ).drop_nulls("value")  # fmt: skip
-    return pl.concat([dumped, conform(counted, SETTING_FACTS), environment.settings(lines)])
+    started = said_settings(lines, [("num_gpus", r"\bStarting with (\d+) processes")])  # Lightning's Fabric
+    return pl.concat([dumped, conform(counted, SETTING_FACTS), started, environment.settings(lines)])
 
+
+# The training scripts know DDP and FSDP only: every device has its own micro batch.
+COMBINED = (
+    CombinedSetting("num_gpus", whole("gpus_per_node") * whole("num_nodes").fill_null(1), ("gpus_per_node",)),
+    CombinedSetting(
+        "dp",
+        pl.coalesce(whole("num_gpus"), whole("gpus_per_node") * whole("num_nodes").fill_null(1)),
+        ("num_gpus", "gpus_per_node"),
+        setting_source="derived",
+    ),
+)
 
 _END = r"^\s*Training time: [\d.]+ ?s|^\s*\| *- Training Time *:"
 
@@ -79,16 +100,16 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="litgpt",
-    version=2,
+    version=3,
     signature=("| loss train: ", "| iter time: ", ", iter time: ", "litgpt pretrain", "litgpt finetune", "litgpt/"),
     anchors=(
-        "iter ", "Training time: ", "Training Time", "Total parameters", "micro_batch_size", "max_seq_length",
-        "n_embd", "n_layer",
+        "iter ", "Training time: ", "Training Time", "Total parameters", "Starting with ", *_NAMES,
         *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
     events=events,
+    combined=COMBINED,
     sidecars=run_files.LITGPT,
     settle=last_of_each_step,
 )  # fmt: skip

@@ -7,7 +7,8 @@ submission's custom_callbacks.py (what it tracks), mlcommons/training_policies (
 Training values come as `tracked_stats` events with a step time, a loss or both, or as `train_loss` events. Their
 counter is in samples, in tokens, or in steps, and nothing says which: see `settle`. `tracked_stats` with a throughput
 sum up the block before an evaluation, which is no step, and its unit (samples or tokens per second) differs too.
-`eval_accuracy` is a quality, not a training loss. GPUs and layout are rarely said; `:::SYSJSON` or NeMo's output may.
+`eval_accuracy` is a quality, not a training loss. GPUs and layout are rarely said: `:::SYSJSON` or NeMo's output may,
+and newer submissions log their parallel sizes as events.
 """
 
 from __future__ import annotations
@@ -77,6 +78,9 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 _NAMES = {
     "submission_benchmark": "model", "global_batch_size": "gbs", "gradient_accumulation_steps": "gas",
     "max_sequence_length": "seq_len",
+    # Primus backends/megatron/mlperf/mlperf_pretrain_trainer.py
+    "tensor_parallelism": "tp", "pipeline_parallelism": "pp", "context_parallelism": "cp", "expert_parallelism": "ep",
+    "micro_batch_size": "mbs",
 }  # fmt: skip
 _SYSTEM = {
     "number_of_nodes": "num_nodes", "accelerators_per_node": "gpus_per_node", "accelerator_model_name": "accelerator",
@@ -181,7 +185,7 @@ def _divides(unit: pl.Expr) -> pl.Expr:
 
 DIALECT = Dialect(
     name="mlperf",
-    version=1,
+    version=2,
     signature=(
         ":::MLLOG", ":::SYSJSON", '"event_type": "POINT_IN_TIME"', '"event_type": "INTERVAL_START"',
         '"event_type": "INTERVAL_END"', '"key": "init_start"', '"key": "run_start"', '"key": "run_stop"',

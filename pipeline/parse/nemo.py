@@ -96,13 +96,14 @@ def settle(facts: Facts) -> Facts:
 
 _CONFIG = {
     "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep", "micro_batch_size": "mbs", "seq_length": "seq_len",
+    "expert_model_parallel_size": "ep", "micro_batch_size": "mbs", "global_batch_size": "gbs", "seq_length": "seq_len",
     "sequence_length": "seq_len", "max_steps": "arg:max_steps", "num_layers": "num_layers",
     "hidden_size": "hidden_size", "num_attention_heads": "num_heads", "ffn_hidden_size": "ffn_hidden_size",
-    "num_nodes": "num_nodes",
+    "encoder_seq_length": "seq_len", "num_nodes": "num_nodes", "devices": "gpus_per_node",
 }  # fmt: skip
+_REGISTERED = r"All distributed processes registered\. Starting with (\d+) processes"
 _LINE = {
-    "num_gpus": r"All distributed processes registered\. Starting with (\d+) processes",
+    "num_gpus": rf"{_REGISTERED}|GLOBAL_RANK: \d+, MEMBER: \d+/(\d+)",
     "arg:max_steps": r"`max_steps=(\d+)` reached|Copying Trainer's 'max_steps' \((\d+)\)",
 }
 # The first of the groups, of which rank 0 is always a member: its length is the degree.
@@ -132,7 +133,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             for name, pattern in _GROUPS.items()
         ),
     ]
-    # Every step line prints it; a batch that grows is that of the last step.
+    # Every step line of NeMo 2 prints it; a batch that grows is that of the last step.
     batch = lines.select(
         "source", "line_no", name=pl.lit("gbs"), value=text.str.extract(r"\| global_batch_size: (\d+)\b")
     )
@@ -141,8 +142,11 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     for name, group in (("arg:epoch", 1), ("arg:total", 3)):
         found.append(counted.select("source", "line_no", name=pl.lit(name), value=text.str.extract(_PRINTED, group)))
     said = pl.concat(found).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
-    yaml = named_settings(lines, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump")
-    return pl.concat([conform(said, SETTING_FACTS), yaml, environment.settings(lines)])
+    rest = lines.filter(~text.str.contains("| global_batch_size: ", literal=True))
+    dumped = named_settings(
+        rest, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump"
+    )
+    return pl.concat([conform(said, SETTING_FACTS), dumped, environment.settings(lines)])
 
 
 # Iterations count from 0; in old versions from 1.
@@ -165,19 +169,19 @@ def _first_group(pattern: str) -> pl.Expr:
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Processes that registered (again, after a restart), and a training that reached its limit."""
-    return milestones(lines, launch=_LINE["num_gpus"], training_end=lightning.END)
+    return milestones(lines, launch=_REGISTERED, training_end=lightning.END)
 
 
 _STEP_ANCHORS = (nemo_automodel.ANCHOR, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
 _SETTING_ANCHORS = (
-    "All distributed processes registered", "| global_batch_size: ", "Training epoch ", "parallel group",
+    "All distributed processes registered", ", MEMBER: ", "Training epoch ", "parallel group",
     "Copying Trainer's 'max_steps'",
     *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="nemo",
-    version=5,
+    version=6,
     signature=(
         "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=",
         nemo_automodel.ANCHOR, *lightning.SIGNS,

@@ -92,3 +92,22 @@ STAGE_PARAMS=2646199296 (2646.199M) TOTAL_PARAMS=20553056256 (20553.056M) UNIQUE
     """
     run = run_of(tmp_path, text)
     assert (run["framework"], run["params"], run["mbs"], run["gas"]) == ("gpt-neox", 20553056256, 1, 6)
+
+
+def test_expert_parallelism() -> None:
+    text = """\
+  moe_expert_parallel_size ........ 4...........................updated
+  moe_num_experts ................. 8...........................updated
+"""
+    assert settings_of("gpt-neox", text) == {"ep": "4", "arg:moe_num_experts": "8"}
+
+
+@pytest.mark.parametrize(("count", "experts"), [("8", 8), ("1", None)])
+def test_one_expert_is_a_dense_model(tmp_path: Path, count: str, experts: int | None) -> None:
+    text = f"""\
+        NeoXArgs.from_ymls() ['configs/moe.yml']
+          moe_num_experts ................. {count}...........................updated
+          moe_top_k ....................... 2...........................updated
+    """
+    run = run_of(tmp_path, text)
+    assert (run.get("num_experts"), run.get("experts_per_token")) == (experts, experts and 2)

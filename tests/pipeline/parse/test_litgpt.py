@@ -58,3 +58,26 @@ def test_shape_and_parameters_of_2023(tmp_path: Path) -> None:
     assert (run["num_layers"], run["hidden_size"], run["num_heads"], run["num_kv_heads"]) == (6, 512, 8, 8)
     assert (run["vocab_size"], run["ffn_hidden_size"], run["params"]) == (50304, 2048, 70426624)
     assert (run["mbs"], run["gas"]) == (4, 2)
+
+
+def test_settings_of_a_dict_with_a_name_a_line(tmp_path: Path) -> None:
+    text = """\
+        {'data': TinyLlama(num_workers=8),
+         'devices': 4,
+         'model_config': {'n_embd': 2048,
+                          'n_head': 32},
+         'num_nodes': 2,
+         'train': TrainArgs(log_interval=1,
+                            global_batch_size=512,
+                            micro_batch_size=4,
+                            max_seq_length=2048)}
+        Epoch 1 | iter 16 step 1 | loss train: 10.5, val: n/a | iter time: 310.25 ms (step)
+    """
+    run = run_of(tmp_path, text)
+    assert [run[name] for name in ("num_gpus", "dp", "mbs", "gas", "seq_len", "num_heads")] == [8, 8, 4, 16, 2048, 32]
+
+
+def test_the_processes_that_fabric_starts(tmp_path: Path) -> None:
+    line = "All distributed processes registered. Starting with 2 processes"
+    run = run_of(tmp_path, line + "\n" + LINE.format(2, 1, 2.5, " (step)") + "\n")
+    assert (run["framework"], run["num_gpus"], run["dp"]) == ("litgpt", 2, 2)

@@ -130,3 +130,16 @@ def test_settling_keeps_files_apart() -> None:
     small = other.settings.with_columns(value=other.settings["value"].replace("16", "32"))
     both = type(one).concat([one, type(one)(other.steps, small, other.gauges, other.events)])
     assert settle(both).steps["step"].to_list() == [2, 1]
+
+
+def test_layout_that_the_events_state(tmp_path: Path) -> None:
+    names = ("tensor_parallelism", "pipeline_parallelism", "context_parallelism", "expert_parallelism")
+    stated = zip((*names, "micro_batch_size", "global_batch_size"), (4, 2, 1, 8, 2, 64), strict=True)
+    events = [
+        f':::MLLOG {{"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key": "{key}", "value": {value}, '
+        '"metadata": {"file": "trainer.py", "lineno": 165}}'
+        for key, value in stated
+    ]
+    run = run_of(tmp_path, "\n".join(["NNODES=4", "GPUS_PER_NODE=8", *events]) + "\n")
+    assert [run[name] for name in ("tp", "pp", "cp", "ep", "mbs", "gbs")] == [4, 2, 1, 8, 2, 64]
+    assert (run["dp"], run["gas"]) == (4, 8)

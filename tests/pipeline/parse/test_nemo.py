@@ -176,3 +176,25 @@ def test_line_of_automodel(tmp_path: Path) -> None:
     assert step_of("nemo", AUTOMODEL.format(20, 9)[:110])["step"] is None
     run = run_of(tmp_path, "\n".join(AUTOMODEL.format(n, n) for n in (9, 10)) + "\n")
     assert (run["framework"], run["steps_logged"]) == ("nemo", 2)
+
+
+def test_configuration_of_nemo_1(tmp_path: Path) -> None:
+    text = """\
+        [NeMo I 2024-05-01 10:00:00 megatron_gpt_pretraining:35]
+            trainer:
+              devices: 8
+              num_nodes: 2
+            model:
+              micro_batch_size: 4
+              global_batch_size: 256
+              tensor_model_parallel_size: 2
+              pipeline_model_parallel_size: 1
+              context_parallel_size: 1
+              encoder_seq_length: 4096
+    """
+    run = run_of(tmp_path, text)
+    assert [run[name] for name in ("num_gpus", "dp", "tp", "mbs", "gas", "seq_len")] == [16, 8, 2, 4, 8, 4096]
+
+
+def test_processes_that_did_not_all_register() -> None:
+    assert settings_of("nemo", "Initializing distributed: GLOBAL_RANK: 3, MEMBER: 4/16")["num_gpus"] == "16"
