@@ -79,7 +79,9 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 _OPTIONS = {
     "per_device_train_batch_size": "mbs", "per_device_training_batch_size": "mbs",
     "gradient_accumulation_steps": "gas", "zero_stage": "zero_stage", "actor_zero_stage": "zero_stage",
-    "max_seq_len": "seq_len", "max_prompt_seq_len": "arg:max_prompt_seq_len",
+    "max_seq_len": "seq_len", "max_seq_length": "seq_len", "model_max_length": "seq_len", "block_size": "seq_len",
+    "seq_len": "seq_len", "seq_length": "seq_len",
+    "max_prompt_seq_len": "arg:max_prompt_seq_len",
     "max_answer_seq_len": "arg:max_answer_seq_len", "model_name_or_path": "model",
     "actor_model_name_or_path": "model",
 }  # fmt: skip
@@ -148,7 +150,7 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=4,
+    version=5,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",

@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.parse import slurm_values
 from pipeline.parse.lines import holding
-from pipeline.parse.protocol import SETTING_FACTS, named_settings, said_settings
+from pipeline.parse.protocol import SETTING_FACTS, conform, named_settings, said_settings
 from pipeline.words import map_words
 
 ANCHORS = (
@@ -29,6 +29,8 @@ _LAUNCH = {
 }  # fmt: skip
 # torchrun's options, and the variables that launch scripts export or print (Primus: `NNODES: 1`, `NNODES=1`).
 _LAUNCH_OPTION = r"--(nproc[-_]per[-_]node|nnodes)[= ](\d+)(?:\s|$)"
+# torchrun without --nnodes: one node (torch/distributed/run.py). A command that goes on in the next line says nothing.
+_ALONE = r"\b(?:torchrun|torch\.distributed\.(?:run|launch))\b.*--nproc[-_]per[-_]node[= ]\d+(?:\s.*[^\\\s])?\s*$"
 _LAUNCH_VARIABLE = r"\b(NNODES|GPUS_PER_NODE)(?:=|:\s*)(\d+)\s*$"
 
 _LINE = (
@@ -49,7 +51,14 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(near, pattern, _LAUNCH, setting_source="command_line")
         for pattern in (_LAUNCH_OPTION, _LAUNCH_VARIABLE)
     ]
-    return pl.concat([said_settings(near, _LINE), *launched, _scheduled(near)])
+    return pl.concat([said_settings(near, _LINE), *launched, _alone(near), _scheduled(near)])
+
+
+def _alone(lines: pl.DataFrame) -> pl.DataFrame:
+    text = pl.col("text")
+    alone = lines.filter(text.str.contains(_ALONE) & ~text.str.contains("nnodes", literal=True))
+    found = alone.with_columns(name=pl.lit("num_nodes"), value=pl.lit("1"), setting_source=pl.lit("command_line"))
+    return conform(found, SETTING_FACTS)
 
 
 def _scheduled(lines: pl.DataFrame) -> pl.DataFrame:

@@ -115,9 +115,16 @@ _DEEPSPEED = {  # deepspeed/runtime/config.py print
     "world_size": "num_gpus", "zero_optimization_stage": "zero_stage",
     "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
 }  # fmt: skip
-_OPTIONS = {"block_size": "seq_len", "max_seq_length": "seq_len", "model_name_or_path": "model"}
+_OPTIONS = {  # of transformers', TRL's, FastChat's and LLaMA-Factory's scripts
+    "block_size": "seq_len", "max_seq_length": "seq_len", "model_max_length": "seq_len", "cutoff_len": "seq_len",
+    "max_length": "seq_len", "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas",
+}  # fmt: skip
 _LINE = {
-    "num_gpus": r"\b(?:dist_)?world_size=(\d+)",
+    # accelerate's state, as its scripts print it; LLaMA-Factory hparams/parser.py; accelerate launch
+    "num_gpus": (
+        r"(?:\b(?:dist_)?world_size=|^Num processes: |>> Process rank: \d+, world size: "
+        r"|\baccelerate launch\b.* --num_processes[= ])(\d+)"
+    ),
     "zero_stage": r"Detected DeepSpeed ZeRO-(\d)",
     "steps_planned": r"Maximum number of steps set at (\d+)",  # axolotl
     "params": r"\|\| all params: ([\d,]+) \|\|",  # peft print_trainable_parameters
@@ -126,8 +133,9 @@ _LINE = {
 _CONFIG_ANCHORS = (
     *_BANNER, "per_device_train_batch_size", "gradient_accumulation_steps", "max_steps=", "logging_steps",
     "bf16=", "fp16=", "gradient_checkpointing=", "micro_batch_size", "sequence_len", "base_model",
-    "world_size", "zero_optimization_stage", "train_micro_batch_size_per_gpu", "--block_size", "--max_seq_length",
-    "--model_name_or_path", "Detected DeepSpeed ZeRO-", "Maximum number of steps set at", "|| all params:",
+    "world_size", "Num processes: ", ", world size: ", "accelerate launch", "zero_optimization_stage",
+    "train_micro_batch_size_per_gpu", *(f"--{name}" for name in _OPTIONS), "--model_name_or_path",
+    "Detected DeepSpeed ZeRO-", "Maximum number of steps set at", "|| all params:",
 )  # fmt: skip
 
 
@@ -141,7 +149,10 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(lines, yaml, _AXOLOTL, setting_source="argument_dump"),
         named_settings(lines, r"\]   (\w+) \.* +(\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
         named_settings(lines, r"\]   (\w+)  (\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
-        named_settings(lines, r"--(\w+)[= ]+([\w./-]+)", _OPTIONS, setting_source="command_line"),
+        named_settings(lines, r"--(\w+)[= ]+(\d+)(?:\s|$)", _OPTIONS, setting_source="command_line"),
+        named_settings(
+            lines, r"--(\w+)[= ]+([\w./-]+)", {"model_name_or_path": "model"}, setting_source="command_line"
+        ),
         said_settings(lines, _LINE.items()),
         environment.settings(lines),
     ]
@@ -212,7 +223,7 @@ _NARROWED = {
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=4,
+    version=5,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -227,7 +238,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=4,
+    version=5,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

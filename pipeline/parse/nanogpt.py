@@ -1,13 +1,13 @@
 """nanoGPT, build-nanogpt, nanochat, modded-nanogpt, llm.c and llama2.c.
 
 Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an iteration is an optimizer step) and
-configurator.py (`Overriding: name = value`); modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms
-step_avg:..ms`, later versions without the loss); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in main.log),
-train_gpt2.cu and train_gpt2.py (`step    1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | ..
-tok/s`); build-nanogpt train_gpt2.py (`step     0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`); nanochat
-scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 | grad norm: .. | lrm: .. | dt: ..ms | tok/sec: 1,048,576
-| mfu: 48.12 | total time: 0.05m`, MFU in percent); llama2.c train.py (`10 | loss 5.75 | lr 4.9e-05 | 870.53ms | mfu
-0.21%`).
+configurator.py (`Overriding: name = value`, and the config file's own lines behind `Overriding config with`);
+modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms step_avg:..ms`, later without the loss); llm.c
+llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in main.log), train_gpt2.cu and train_gpt2.py (`step    1/18865 | loss 11.0
+(+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | .. tok/s`); build-nanogpt train_gpt2.py (`step     0 | loss: 10.9
+| lr .. | norm: .. | dt: ..ms | tok/sec: ..`); nanochat scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 |
+grad norm: .. | lrm: .. | dt: ..ms | tok/sec: 1,048,576 | mfu: 48.12 | total time: 0.05m`, MFU in percent); llama2.c
+train.py (`10 | loss 5.75 | lr 4.9e-05 | 870.53ms | mfu 0.21%`).
 modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits. Any of
 them may stand behind a logger of one's own. Validation lines (`val_loss`, `tel:`, nanoGPT's `step 250: train loss ..,
 val loss ..`) are not steps. `train_time` accumulates from the end of the warm-up; `step_avg` is its mean per step,
@@ -112,6 +112,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _OVERRIDE = r"^Overriding: (\w+) = (.*)$"
+_CONFIG_LINE = r"^(\w+) = (\d+)\s*(?:#.*)?$"
 _NAMES = {
     "batch_size": "mbs", "block_size": "seq_len", "max_iters": "steps_planned", "n_layer": "num_layers",
     "n_head": "num_heads", "n_embd": "hidden_size",
@@ -132,6 +133,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             named_settings(lines, _OVERRIDE, _NAMES, setting_source="command_line"),
+            # The command line comes behind the file, and wins.
+            named_settings(lines, _CONFIG_LINE, _NAMES, setting_source="command_line"),
             conform(
                 said.with_columns(pl.col("value").cast(pl.String), setting_source=pl.lit("log_line")), SETTING_FACTS
             ),
@@ -171,7 +174,7 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="nanogpt",
-    version=5,
+    version=6,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature=(
         "ms, mfu ", "ms | mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",
@@ -179,7 +182,7 @@ DIALECT = Dialect(
         " | train loss ", *(f"{digit}, time " for digit in range(10)),
     ),
     anchors=(
-        "iter ", "step:", " trl:", "| loss", "| train loss", "Overriding: ",
+        "iter ", "step:", " trl:", "| loss", "| train loss", "Overriding: ", *(f"{name} = " for name in _NAMES),
         "number of parameters: ", "tokens per iteration will be:",
         "peak memory ", *environment.ANCHORS,
     ),
@@ -191,7 +194,8 @@ DIALECT = Dialect(
         "steps": ("iter ", "step:", " trl:", "| loss", "| train loss"),
         "events": (" val_loss:",),
         "settings": (
-            "Overriding: ", "number of parameters: ", "tokens per iteration will be:", *environment.ANCHORS,
+            "Overriding: ", *(f"{name} = " for name in _NAMES), "number of parameters: ",
+            "tokens per iteration will be:", *environment.ANCHORS,
         ),
         "gauges": ("peak memory ",),
     },

@@ -107,3 +107,8 @@ def test_precision_of_the_newest_dump() -> None:
     line = "[2025-04-18 01:46:59,171] [INFO] [config.py:1004:print]   {}_config .............. enabled={} x=False\n"
     text = line.format("bfloat16", True) + line.format("float16", False)
     assert settings_of("deepspeed", text) == {"arg:ds_bf16": "True", "arg:ds_fp16": "False"}
+
+
+def test_length_of_other_scripts() -> None:
+    launch = "[2025-01-01 10:00:00,001] [INFO] [runner.py:540:main] cmd = python -u train.py --model_max_length 1024"
+    assert settings_of("deepspeed", launch)["seq_len"] == "1024"

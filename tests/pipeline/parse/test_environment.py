@@ -30,3 +30,18 @@ from tests.pipeline.parse.logs import settings_of
 )  # fmt: skip
 def test_line(line: str, wanted: dict[str, str]) -> None:
     assert settings_of("megatron", line) == wanted
+
+
+@pytest.mark.parametrize(
+    ("command", "nodes"),
+    [
+        ("torchrun --nproc_per_node=8 train.py --lr 1e-4", "1"),
+        ("+ python -m torch.distributed.launch --nproc_per_node 8 train.py", "1"),
+        ("torchrun --nproc-per-node 8", "1"),
+        ("torchrun --nproc_per_node=8 --nnodes=$NNODES train.py", None),
+        ("torchrun --nproc_per_node=8 \\", None),
+        ("deepspeed --nproc_per_node=8 train.py", None),
+    ],
+)
+def test_torchrun_without_nodes_starts_one(command: str, nodes: str | None) -> None:
+    assert settings_of("megatron", command).get("num_nodes") == nodes

@@ -190,3 +190,21 @@ def test_ms_swift_states_step_and_peak_in_either_spelling(tmp_path: Path) -> Non
     text = line + line.replace("7/", "8/").replace("'", '"')
     steps = tables_of(tmp_path, text)["steps"].select("step", "mem_reserved_bytes")
     assert steps.rows() == [(7, 5 * 2**29), (8, 5 * 2**29)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[INFO|2025-06-01 10:00:00] llamafactory.hparams.parser:401 >> Process rank: 0, world size: 8, device: cuda:0, x",
+        "Num processes: 8",
+        "+ accelerate launch --config_file fsdp.yaml --num_processes 8 sft.py",
+    ],
+)
+def test_number_of_processes(line: str) -> None:
+    assert settings_of("hf-trainer", line)["num_gpus"] == "8"
+
+
+def test_settings_of_a_command_that_fails_early() -> None:
+    line = "+ torchrun sft.py --model_max_length 2048 --per_device_train_batch_size 2 --gradient_accumulation_steps=4"
+    assert settings_of("hf-trainer", line) == {"seq_len": "2048", "mbs": "2", "gas": "4"}
+    assert settings_of("hf-trainer", "usage: sft.py [--per_device_train_batch_size PER_DEVICE_BATCH]") == {}

@@ -231,3 +231,18 @@ def test_each_format_says_the_same_behind_a_logger(logger: str, line: str) -> No
 )
 def test_a_prefix_that_is_no_loggers_is_not_taken_off(line: str) -> None:
     assert facts_of("nanogpt", line).steps.is_empty()
+
+
+def test_config_file_that_is_printed(tmp_path: Path) -> None:
+    text = """\
+        Overriding config with config/train_shakespeare_char.py:
+        batch_size = 64
+        block_size = 256 # context of up to 256 previous characters
+        n_layer = 6
+        learning_rate = 1e-3
+
+        Overriding: batch_size = 32
+        iter 0: loss 4.2140, time 500.25ms, mfu -100.00%
+    """
+    run = run_of(tmp_path, text)
+    assert (run["mbs"], run["seq_len"], run["num_layers"]) == (32, 256, 6)
