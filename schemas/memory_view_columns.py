@@ -123,7 +123,7 @@ COLUMNS = (
     _text("mem_verdict", "what the run needs", MEM_FIT),
     _text("verdict_basis", "what the verdict rests on", VERDICT_BASIS),
     _text("verdict_evidence", "the bytes that show it, in words"),
-    _int("oom_missing_bytes", "bytes", "asked for less free on the device, at the failure", minimum=None),
+    _int("oom_missing_bytes", "bytes", "asked for less what the device, or a share of it, had left", minimum=None),
     _int("held_bytes", "bytes", "most bytes in use on the GPU, by what is known best"),
     _float("states_bytes", "bytes", "weights, gradients and optimizer states per GPU"),
     _float("activations_bytes", "bytes", "activations per GPU"),

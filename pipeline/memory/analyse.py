@@ -29,6 +29,11 @@ _DEFAULTS = {
 
 ROUND_BYTES = 512
 
+_OF_SEGMENTS = (
+    "segments", "blocks", "reserved_bytes", "peak_reserved_bytes", "reserved_at_peak_bytes", "releasable_bytes",
+    "largest_free_block_bytes", "is_expandable",
+)  # fmt: skip
+
 
 def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row] | Columns]:
     """Rows of the tables on snapshots, those of `memory_alive` as columns, without the columns that name the file.
@@ -60,7 +65,7 @@ def _summary(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phase
     known = events.time_us[events.time_us != trace.NO_TIME]
     at_peak = int(replayed.active[peak])
     odd = [*snapshot.warnings, *(f"{count:,} {what}" for what, count in replayed.violations.items()), *replayed.notes]
-    return {
+    row: Row = {
         "device": device.number,
         "mem_source": "snapshot",
         "events": len(events),
@@ -82,6 +87,18 @@ def _summary(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phase
         "allocator_settings": _settings(snapshot.settings),
         "violations": sum(replayed.violations.values()),
         "warnings": "; ".join(odd) or None,
+    }
+    return row | _without_allocator(row) if device.is_profile else row
+
+
+def _without_allocator(row: Row) -> Row:
+    """What a snapshot made from a profile cannot say: everything about segments."""
+    unknown = [name for name in row if name.startswith(("fragmentation", "inactive_split"))]
+    warnings = [row["warnings"]] if row["warnings"] else []
+    return {
+        **dict.fromkeys([*_OF_SEGMENTS, *unknown]),
+        "peak_is_lower_bound": row["start_requested_active_bytes"] > 0,
+        "warnings": "; ".join([*warnings, "made from a profile, which does not know what was reserved"]),
     }
 
 
@@ -168,7 +185,7 @@ def _timeline(device: Device, replayed: Replay, phases: Phases, kept: npt.NDArra
             "ts": _time(device.events.time_us[point - 1]) if point else None,
             "requested_allocated_bytes": max(int(replayed.allocated[point]), 0),
             "requested_active_bytes": max(int(replayed.active[point]), 0),
-            "reserved_bytes": max(int(replayed.reserved[point]), 0),
+            "reserved_bytes": None if device.is_profile else max(int(replayed.reserved[point]), 0),
             "phase": phases.at(point),
         }
         for point in kept.tolist()

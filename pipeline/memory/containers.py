@@ -1,4 +1,4 @@
-"""Where the pickle of a snapshot begins: bare, in a zip of torch.save, or as base64 in the viewer's HTML.
+"""Where a snapshot begins: bare as a pickle or JSON, in a zip of torch.save, or as base64 in the viewer's HTML.
 
 Runs in the worker: archives and pages are as little trusted as what they hold.
 """
@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from pipeline.memory.json_snapshot import is_json_snapshot
 from pipeline.memory.values import RefusedError
 from pipeline.safe_pickle import is_pickle
 
@@ -25,18 +26,18 @@ _EMBEDDED = re.compile(rb'"base64"\s*:\s*"')
 _PICTURE = re.compile(rb"data:image/png;base64")
 
 
-def pickle_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The bytes of the pickle that a file holds, in pieces.
+def snapshot_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes of the snapshot that a file holds, in pieces.
 
     Raises:
-        RefusedError: none of the three containers, or a damaged one.
+        RefusedError: none of the containers, or a damaged one.
     """
     stream = iter(chunks)
     head = b""
     while len(head) < _HEAD_BYTES and (chunk := next(stream, b"")):
         head += chunk
     whole = itertools.chain([head], stream)
-    if is_pickle(head):
+    if is_pickle(head) or is_json_snapshot(head):
         return whole
     if head.startswith(_ZIP):
         return _from_zip(whole)

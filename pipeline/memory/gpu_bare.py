@@ -32,7 +32,7 @@ _SEEN_ROWS = 5_000
 
 
 def is_bare(line: str) -> bool:
-    """Whether a line is a row of nvidia-smi by itself: a time or a UUID, and memory with its unit.
+    """Whether a line is a row of nvidia-smi by itself: memory with its unit, beside nothing but what nvidia-smi prints.
 
     >>> is_bare("2026/01/03 15:36:56.518, 0, 17304 MiB, 24564 MiB"), is_bare("step 1, 17304 MiB")
     (True, False)
@@ -42,7 +42,8 @@ def is_bare(line: str) -> bool:
         return False
     forms = [_form(cell) for cell in cells]
     if not {"ts", "gpu_uuid"} & set(forms):
-        return False
+        is_known = all(form or _MISSING.fullmatch(cell) for form, cell in zip(forms, cells, strict=True))
+        return "memory" in forms and is_known
     # Without units only nvidia-smi's own spelling of a time, or a UUID, tells its numbers from anybody's.
     is_own = "gpu_uuid" in forms or any(_OWN_TIME.fullmatch(cell) for cell in cells)
     return "memory" in forms or (is_own and "number" in forms)

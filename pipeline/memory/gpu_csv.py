@@ -2,8 +2,8 @@
 
 nvidia-smi (https://docs.nvidia.com/deploy/nvidia-smi, names by `--help-query-gpu` and `--help-query-compute-apps`):
 the header names columns and units, values carry them again unless `nounits` was asked for. rocm-smi `--csv`
-(rocm_smi_lib, python_smi_tools/rocm_smi.py): units in parentheses, cards by name, no time. amd-smi `monitor --csv`: MB
-without saying so. Spreadsheets save them with semicolons, tabs and decimal commas.
+(rocm_smi_lib, python_smi_tools/rocm_smi.py): units in parentheses, cards by name, no time. amd-smi `--csv` of `monitor`
+and `metric`: MB without saying so. Spreadsheets save them with semicolons, tabs and decimal commas.
 """
 
 from __future__ import annotations
@@ -11,11 +11,23 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from datetime import datetime
 
 import polars as pl
 
 from pipeline.memory.gpu_exporter import FIELDS
-from pipeline.memory.gpu_values import BYTES, FACTORS, INDICES, MIB, MISSING, NUMBERS, RAW_LIMIT, SHARES, Rejects
+from pipeline.memory.gpu_values import (
+    BYTES,
+    FACTORS,
+    INDICES,
+    MIB,
+    MISSING,
+    NUMBERS,
+    RAW_LIMIT,
+    SHARES,
+    TELLING,
+    Rejects,
+)
 
 # Name in small letters, blanks as underscores -> column.
 _COLUMNS = {
@@ -27,6 +39,7 @@ _COLUMNS = {
     "hostname": "host", "host": "host", "node": "host",
     "memory.used": "mem_used_bytes", "memory_used": "mem_used_bytes", "mem_used": "mem_used_bytes",
     "vram_total_used_memory": "mem_used_bytes", "vram_used": "mem_used_bytes", "gpu_memory_used": "mem_used_bytes",
+    "used_vram": "mem_used_bytes", "free_vram": "mem_free_bytes", "total_vram": "mem_total_bytes",
     "memory.free": "mem_free_bytes", "memory_free": "mem_free_bytes", "mem_free": "mem_free_bytes",
     "vram_free": "mem_free_bytes",
     "memory.total": "mem_total_bytes", "memory_total": "mem_total_bytes", "mem_total": "mem_total_bytes",
@@ -36,16 +49,18 @@ _COLUMNS = {
     "utilization.gpu": "gpu_utilisation", "gpu_util": "gpu_utilisation", "utilization_gpu": "gpu_utilisation",
     "gpu_utilization": "gpu_utilisation", "gpu_use": "gpu_utilisation", "gfx": "gpu_utilisation",
     "utilization.memory": "mem_utilisation", "mem_util": "mem_utilisation", "utilization_memory": "mem_utilisation",
-    "gpu_memory_read/write_activity": "mem_utilisation",
+    "gpu_memory_read/write_activity": "mem_utilisation", "gfx_activity": "gpu_utilisation",
+    "umc_activity": "mem_utilisation",
     "power.draw": "power_w", "power_draw": "power_w", "power": "power_w", "power.draw.instant": "power_w",
     "power.draw.average": "power_w", "average_graphics_package_power": "power_w",
     "current_socket_graphics_package_power": "power_w", "power_usage": "power_w", "gpu_power": "power_w",
+    "socket_power": "power_w", "average_socket_power": "power_w", "current_socket_power": "power_w",
     "temperature.gpu": "temperature_c", "temperature_gpu": "temperature_c", "temperature": "temperature_c",
     "temp": "temperature_c", "temperature_(sensor_edge)": "temperature_c", "hotspot_temperature": "temperature_c",
+    "hotspot": "temperature_c",
     "gpu_core_temperature": "temperature_c",
     **{name.lower(): column for name, column in FIELDS.items()},
 }  # fmt: skip
-_TELLING = {"mem_used_bytes", "mem_free_bytes", "mem_process_bytes", "gpu_utilisation"}
 _CELL = re.compile(r"([A-Za-z][^\[\]\";]*?)\s*(?:[\[(]([^\])]*)[\])])?")
 _UNIT_IN_NAME = re.compile(r"_?(mib|gib|mb|gb)$")
 _TIMES = (
@@ -70,23 +85,42 @@ def header(line: str) -> tuple[str, Named] | None:
     return None
 
 
+def column_of(cell: str) -> tuple[str, float] | None:
+    """The column that a printed name stands for, and the factor to its unit; None for names that are not known.
+
+    >>> column_of("VRAM Total Used Memory (B)"), column_of("memory.used [MiB]"), column_of("loss")
+    (('mem_used_bytes', 1), ('mem_used_bytes', 1048576), None)
+    """
+    part = _name_and_unit(cell)
+    column, factor = _column(*part) if part else (None, 1.0)
+    return (column, factor) if column else None
+
+
+def _name_and_unit(cell: str) -> tuple[str, str] | None:
+    found = _CELL.fullmatch(cell) if len(cell) <= _MAX_CHARS else None
+    return (found[1].lower().replace(" ", "_").strip("_"), (found[2] or "").lower()) if found else None
+
+
+def _column(name: str, unit: str) -> tuple[str | None, float]:
+    # People put the unit into the name.
+    suffix = _UNIT_IN_NAME.search(name) if name not in _COLUMNS else None
+    column = _COLUMNS.get(name[: suffix.start()] if suffix else name)
+    return column, FACTORS.get(unit or (suffix[1] if suffix else ""), MIB) if column in BYTES else 1.0
+
+
 def _named(cells: Sequence[str]) -> Named | None:
-    found = [_CELL.fullmatch(cell) for cell in cells if len(cell) <= _MAX_CHARS]
-    parts = [(cell[1].lower().replace(" ", "_").strip("_"), (cell[2] or "").lower()) for cell in found if cell]
+    parts = [part for cell in cells if (part := _name_and_unit(cell))]
     if len(parts) < len(cells):
         return None
     lists_processes = any(name == "pid" for name, _ in parts)
     named: Named = []
     for name, unit in parts:
-        # People put the unit into the name.
-        suffix = _UNIT_IN_NAME.search(name) if name not in _COLUMNS else None
-        column = _COLUMNS.get(name[: suffix.start()] if suffix else name)
+        column, factor = _column(name, unit)
         is_another = name == "name" if lists_processes else name == "used_memory"
         if is_another or column in {known for known, _ in named}:  # the latter was asked for twice
             column = None
-        known_unit = unit or (suffix[1] if suffix else "")
-        named.append((column, FACTORS.get(known_unit, MIB) if column in BYTES else 1.0))
-    return named if _TELLING & {column for column, _ in named} else None
+        named.append((column, factor if column else 1.0))
+    return named if TELLING & {column for column, _ in named} else None
 
 
 def read_csv(lines: Sequence[str], headers: Sequence[Header]) -> tuple[pl.DataFrame, Rejects]:
@@ -116,6 +150,12 @@ def read_csv(lines: Sequence[str], headers: Sequence[Header]) -> tuple[pl.DataFr
         ]
         parts.append(body.filter(is_whole).select("line_no", *columns))
     return pl.concat(parts, how="diagonal_relaxed"), rejects
+
+
+def moment(text: str) -> datetime | None:
+    """A printed time, in any of the forms that tables have."""
+    found: datetime | None = pl.select(_typed(pl.lit(text), "ts", 1.0)).item()
+    return found
 
 
 def _cells(rows: pl.Series, separator: str) -> pl.Series:

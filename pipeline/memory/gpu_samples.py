@@ -1,6 +1,7 @@
 """Samples of the device itself: which of the recorders' formats a text has, and its rows of `gpu_samples`.
 
-Tables with a header (`gpu_csv`) or without (`gpu_bare`), tables that scroll (`gpu_monitors`), scrapes (`gpu_exporter`).
+Tables with a header (`gpu_csv`) or without (`gpu_bare`), tables that scroll (`gpu_monitors`), scrapes (`gpu_exporter`),
+JSON (`gpu_json`), what is printed for people (`gpu_text`).
 What a device does not know is `[N/A]`, `[Not Supported]` or the like. Times are local, without a zone.
 """
 
@@ -10,15 +11,17 @@ import polars as pl
 
 from pipeline.memory import gpu_csv, gpu_exporter, gpu_monitors
 from pipeline.memory.gpu_bare import bare_columns, is_bare
+from pipeline.memory.gpu_json import is_json_samples, read_json
+from pipeline.memory.gpu_text import is_printed, read_printed
 from pipeline.memory.gpu_values import BYTES, MIB, Rejects
 
-_HEAD_LINES = 2_000
+_HEAD_LINES, _HEAD_CHARS = 2_000, 16_384
 
 
 def is_samples(head: str) -> bool:
     """Whether a text begins with samples in one of the formats."""
-    kinds = (gpu_csv.header, gpu_monitors.is_dcgmi, gpu_monitors.is_smi, gpu_exporter.is_scrape, is_bare)
-    return any(kind(line) for line in head.splitlines() for kind in kinds)
+    kinds = (gpu_csv.header, gpu_monitors.is_dcgmi, gpu_monitors.is_smi, gpu_exporter.is_scrape, is_bare, is_printed)
+    return is_json_samples(head) or any(kind(line) for line in head.splitlines() for kind in kinds)
 
 
 def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
@@ -26,6 +29,8 @@ def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
 
     Raises ValueError where nothing says what the numbers are.
     """
+    if is_json_samples(text[:_HEAD_CHARS]):
+        return read_json(text)
     lines = text.splitlines()
     for is_kind, read in (
         (gpu_exporter.is_scrape, gpu_exporter.read_scrapes),
@@ -39,4 +44,6 @@ def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
     if any(is_bare(line) for line in lines):
         named = [(name, float(MIB) if name in BYTES else 1.0) for name in bare_columns(lines)]
         return gpu_csv.read_csv(lines, [(-1, ",", named)])
+    if any(is_printed(line) for line in lines):
+        return read_printed(lines)
     raise ValueError("no header that names the columns; record with `--format=csv`, which writes one")

@@ -19,6 +19,9 @@ SHARES: Final = frozenset({"gpu_utilisation", "mem_utilisation"})
 INDICES: Final = frozenset({"gpu_index", "pid"})
 NUMBERS: Final = BYTES | SHARES | INDICES | {"power_w", "temperature_c"}
 
+TELLING: Final = frozenset({"mem_used_bytes", "mem_free_bytes", "mem_process_bytes", "gpu_utilisation"})
+"""Columns without which a table says nothing about its GPUs."""
+
 MISSING: Final = re.compile(
     r"(?i)\[?(?:n/?a|not supported|unknown error|not found|insufficient permissions|gpu is lost|gpu requires reset"
     r"|nan)\]?|-?"
@@ -39,6 +42,30 @@ def number(column: str, text: str) -> float | int | None:
         return None
     if column in BYTES:
         return round(value * MIB)
+    if column in INDICES:
+        return int(value)
+    return value / 100 if column in SHARES else value
+
+
+_QUANTITY = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-z%\u00b0]*)")
+
+
+def quantity(column: str, text: str, factor: float) -> float | int | str | None:
+    """A printed value with or without its unit, in the unit of its column; `factor` holds where none is printed.
+
+    >>> quantity("mem_used_bytes", "285 MB", 1.0), quantity("power_w", "138 W", 1.0), quantity("power_w", "N/A", 1.0)
+    (298844160, 138.0, None)
+    """
+    if MISSING.fullmatch(text):
+        return None
+    if column not in NUMBERS:
+        return text
+    found = _QUANTITY.fullmatch(text)
+    if not found:
+        return None
+    value = float(found[1])
+    if column in BYTES:
+        return round(value * FACTORS.get(found[2].lower(), factor))
     if column in INDICES:
         return int(value)
     return value / 100 if column in SHARES else value

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 VERSIONS = {
-    "memory_snapshot": 3, "memory_stats": 1, "memory_summary": 1, "memory_timeline": 1, "kineto": 1, "gpu_samples": 3,
+    "memory_snapshot": 4, "memory_stats": 2, "memory_summary": 2, "memory_timeline": 1, "kineto": 2, "gpu_samples": 4,
 }  # fmt: skip
 """Version of each reader by the name that the ledger keeps; a higher one makes its files new again."""
 
 _PICKLE = re.compile(r"\.(?:pickle|pkl)$")
 _STATISTICS = re.compile(r"mem\w*[_.-]?(?:summary|stats?|statistics)\w*\.(?:txt|json|log)$")
-_TRACE = re.compile(r"(?:mem|trace|timeline|prof|kineto).*\.(?:json|raw)$|\.raw$")
-_SAMPLES = re.compile(r"(?:dcgm|dmon|nvidia[_-]?smi).*\.(?:txt|log|out|prom|dat)$|\.prom$")
+_TRACE = re.compile(r"(?:mem|trace|timeline|prof|kineto|snapshot).*\.(?:json|raw)$|\.raw$")
+_SAMPLES = re.compile(r"(?:dcgm|dmon|gpustat|(?:nvidia|rocm|amd)[_-]?smi).*\.(?:txt|log|out|prom|dat|jsonl?)$|\.prom$")
 # Files that may be anything else as well are taken when their name says memory.
 _NAMED = re.compile(r"\.html$|(?:mem|alloc|oom|snapshot).*\.(?:zip|pt|pth|bin|p)$")
 _RANK = re.compile(r"rank[_-]?(\d{1,6})|(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)")

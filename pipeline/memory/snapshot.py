@@ -11,15 +11,18 @@ stored in the file, so what is there decides. Which faults refuse a file and whi
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
+from pipeline.memory.json_snapshot import is_json_snapshot, load_json
 from pipeline.memory.segments import Blocks, Segments, read_segments
 from pipeline.memory.stream import EventRun, SnapshotMachine
-from pipeline.memory.trace import USER_DEFINED, Events, no_events
+from pipeline.memory.trace import NO_TIME, USER_DEFINED, Events, no_events
 from pipeline.memory.values import RefusedError, integer_of, text_of
 
 MAX_DEVICES: Final = 128  # what PyTorch is built for at most
@@ -28,6 +31,7 @@ MAX_FRAMES: Final = 5_000
 """Of one stack, from the innermost on; Python's own limit of calls is a thousand."""
 
 _TOLD_ACTIONS = 10
+_PROFILER_FRAME = re.compile(r"(.+\.py)\((\d{1,9})\): (.+)")  # in a snapshot made from a profile, all in the name
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,17 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Device:
-    """What the snapshot says about one device."""
+    """What the snapshot says about one device; -1 is the CPU.
+
+    `is_profile`: made from a profile (torch.cuda._memory_viz._profile_to_snapshot), not by an allocator: the one
+    segment spans the tensors that were seen, and its size says nothing.
+    """
 
     number: int
     segments: Segments
     blocks: Blocks
     events: Events
+    is_profile: bool = False
 
 
 @dataclass
@@ -81,19 +90,18 @@ class Snapshot:
 
 
 def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
-    """Read the pickle of a snapshot: the dict of `torch.cuda.memory._snapshot()` or a bare list of segments.
+    """Read a snapshot, pickle or JSON: the dict of `torch.cuda.memory._snapshot()` or a bare list of segments.
 
     Raises:
-        RefusedError: the pickle holds anything else, or something that no allocator writes.
+        RefusedError: it holds anything else, or something that no allocator writes.
     """
-    machine = SnapshotMachine(chunks)
-    value: Any = machine.load()
+    value, machine, size = _loaded(chunks)
     if type(value) is list:  # torch.cuda.memory_snapshot(), and everything before PyTorch 2.0
         value = {"segments": value}
     if type(value) is not dict or type(value.get("segments")) is not list:
         raise RefusedError("not an allocator snapshot: no list of segments")
     warnings: list[str] = []
-    traces = _traces(value.get("device_traces", []), machine)
+    traces = _traces(value.get("device_traces") or [], machine)
     by_device: dict[int, list[dict[str, Any]]] = {}
     for segment in value["segments"]:
         if type(segment) is not dict:
@@ -102,12 +110,15 @@ def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
         if number >= MAX_DEVICES:
             raise RefusedError(f"device {number}")
         by_device.setdefault(number, []).append(segment)
-    budget = machine.base + machine.pos  # no list is longer than the file, however often it is referred to
+    budget = size  # no list is longer than the file, however often it is referred to
     devices = []
     for number in sorted(by_device.keys() | {n for n, events in enumerate(traces) if len(events)}):
         segments, blocks = read_segments(by_device.get(number, []), machine, warnings, number=number, budget=budget)
         budget -= len(blocks.size)
-        devices.append(Device(number, segments, blocks, traces[number] if number < len(traces) else no_events()))
+        events = traces[number] if number < len(traces) else no_events()
+        is_profile = _is_profile(by_device.get(number, []), events)
+        is_cpu = is_profile and number == len(traces) - 1  # which is the last trace there
+        devices.append(Device(-1 if is_cpu else number, segments, blocks, events, is_profile))
     if unknown := machine.sink.unknown_actions:
         counted = [f"{text_of(name)} ({count:,})" for name, count in unknown.most_common(_TOLD_ACTIONS)]
         if len(unknown) > _TOLD_ACTIONS:
@@ -120,6 +131,25 @@ def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
     snapshot.annotations += [mark for device in devices for mark in _marks(snapshot, device)]
     snapshot.annotations.sort(key=lambda annotation: annotation.time_us)
     return snapshot
+
+
+def _loaded(chunks: Iterable[bytes]) -> tuple[Any, SnapshotMachine, int]:
+    """The value, the machine that holds its events and stacks, and the size in bytes."""
+    stream = iter(chunks)
+    head = next(stream, b"")
+    whole = itertools.chain([head], stream)
+    if is_json_snapshot(head):
+        value, size = load_json(whole)
+        return value, SnapshotMachine(()), size
+    machine = SnapshotMachine(whole)
+    value = machine.load()
+    return value, machine, machine.base + machine.pos
+
+
+def _is_profile(segments: list[dict[str, Any]], events: Events) -> bool:
+    """Whether a device comes from a profile: one segment without what an allocator says of it, events without times."""
+    is_bare = len(segments) == 1 and not {"segment_type", "allocated_size"} & segments[0].keys()
+    return is_bare and bool((events.label > 0).any()) and bool((events.time_us == NO_TIME).all())
 
 
 def _marks(snapshot: Snapshot, device: Device) -> Iterator[Annotation]:
@@ -191,8 +221,8 @@ def _frame(entry: object) -> Frame:
     if type(entry) is not dict:
         raise RefusedError("a frame is not a dict")
     line = entry.get("line")
-    return Frame(
-        text_of(entry.get("name")),
-        text_of(entry.get("filename")),
-        line if type(line) is int and 0 <= line < 1 << 31 else 0,
-    )
+    name, filename = text_of(entry.get("name")), text_of(entry.get("filename"))
+    if filename == "none":
+        place = _PROFILER_FRAME.fullmatch(name)
+        return Frame(place[3], place[1], int(place[2])) if place else Frame(name, "", 0)
+    return Frame(name, filename, line if type(line) is int and 0 <= line < 1 << 31 else 0)

@@ -15,6 +15,7 @@ import polars as pl
 from pipeline.memory import kineto, profiler, statistics
 from pipeline.memory.containers import NO_SNAPSHOT
 from pipeline.memory.gpu_samples import is_samples, read_samples
+from pipeline.memory.json_snapshot import is_json_snapshot
 from pipeline.memory.limited import analyse_limited
 from pipeline.memory.names import rank_of
 from pipeline.memory.values import RefusedError
@@ -63,6 +64,8 @@ def _snapshot(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -
         if str(error) == NO_SNAPSHOT:  # most pages are somebody's report
             return MemoryFile(None, skipped=NO_SNAPSHOT)
         raise
+    if not rows["memory_snapshots"]:
+        return MemoryFile("memory_snapshot", skipped="a snapshot with no segments and no events: nothing was allocated")
     return MemoryFile("memory_snapshot", _frames(rows, path, place))
 
 
@@ -93,8 +96,8 @@ def _statistics(path: str, chunks: Iterable[bytes], place: Mapping[str, object])
     if statistics.is_summary(text):
         rows = statistics.read_summaries(text)
         return MemoryFile("memory_summary", _frames({"memory_snapshots": rows}, path, place))
-    row = statistics.read_statistics(text)
-    return MemoryFile("memory_stats", _frames({"memory_snapshots": [row]}, path, place))
+    rows = statistics.read_statistics(text)
+    return MemoryFile("memory_stats", _frames({"memory_snapshots": rows}, path, place))
 
 
 def _limited(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -144,6 +147,7 @@ def _is_statistics(head: bytes) -> bool:
 # In this order: what is no text is for the worker, which says why it is no snapshot.
 _READERS: tuple[tuple[Callable[[bytes], bool], Callable[..., MemoryFile]], ...] = (
     (_is_binary, _snapshot),
+    (is_json_snapshot, _snapshot),
     (profiler.is_timeline, _timeline),
     (lambda head: kineto.is_trace(head[:SNIFF_BYTES]), _trace),
     (lambda head: is_samples(_start(head)), _samples),

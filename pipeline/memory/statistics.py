@@ -7,12 +7,15 @@ to K and M (1000-based); neither says more than the device, and the statistics n
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 Row = dict[str, Any]
 
 _PAIR = re.compile(r"""["']([a-z_]+(?:\.[a-z0-9_]+)*)["']\s*[:,]\s*(\d{1,19})\b""")
+_PEAK = re.compile(r"""["']allocated_bytes\.all\.peak["']""")
+_DEVICE = re.compile(r"(?:[a-z]+[:_ ]?)?(\d{1,3})")
 _FLAT = {
     "segment.all.current": "segments",
     "reserved_bytes.all.current": "reserved_bytes",
@@ -27,17 +30,20 @@ _FLAT = {
     "num_ooms": "oom_events",
     "num_alloc_retries": "alloc_retries",
 }
-_SUMMARY = "PyTorch CUDA memory summary"
+# CUDA, which ROCm says as well; other back ends have their own name, torch_npu/npu/memory.py for one.
+_CURRENT = ("allocated_bytes.all.current", "num_ooms")
+_SUMMARY = re.compile(r"PyTorch [A-Z]+ memory summary")
 _TITLE = re.compile(r"memory summary, device ID (\d{1,4})")
-_COUNTERS = re.compile(r"CUDA OOMs:\s*(\d+)\s*\|\s*cudaMalloc retries:\s*(\d+)")
+_COUNTERS = re.compile(r"[A-Z]+ OOMs:\s*(\d+)\s*\|\s*\w+ retries:\s*(\d+)")
+_RESERVED = re.compile(r"^[A-Z]+ (?=reserved )")
 # Row of the summary -> column for what is in use now, and for the peak.
 _ROWS = {
     "Allocated memory": ("allocated_bytes", "peak_allocated_bytes"),
     "Active memory": ("active_bytes", None),
     "Requested memory": ("requested_bytes", "peak_requested_active_bytes"),
-    "GPU reserved memory": ("reserved_bytes", "peak_reserved_bytes"),
+    "reserved memory": ("reserved_bytes", "peak_reserved_bytes"),
     "Non-releasable memory": ("inactive_split_bytes", None),
-    "GPU reserved segments": ("segments", None),
+    "reserved segments": ("segments", None),
     "Non-releasable allocs": ("inactive_split_blocks", None),
 }
 _QUANTITY = re.compile(r"(\d+)\s*(?:([KMGTPE])(i?B)?|B)?")
@@ -46,19 +52,39 @@ _POWER = {None: 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 def is_statistics(text: str) -> bool:
     """Whether a text holds allocator statistics as PyTorch names them."""
-    return ("allocated_bytes" in text and "reserved_bytes" in text) and "num_alloc_retries" in text
+    is_known = "num_alloc_retries" in text or _PEAK.search(text) is not None  # XPU counts no retries
+    return "allocated_bytes" in text and "reserved_bytes" in text and is_known
 
 
 def is_summary(text: str) -> bool:
     """Whether a text holds a memory summary."""
-    return _SUMMARY in text
+    return _SUMMARY.search(text) is not None
 
 
-def read_statistics(text: str) -> Row:
-    """Columns of `memory_snapshots` from a flat or nested dict, as JSON or as Python prints it.
+def read_statistics(text: str) -> list[Row]:
+    """Columns of `memory_snapshots` from a flat or nested dict, as JSON or as Python prints it; of several the last.
 
-    Raises ValueError where none of them is there.
+    A dict of such dicts by device, `{"cuda:0": {...}}`, is one row each. Raises ValueError where nothing is there.
     """
+    if by_device := _by_device(text):
+        return [{**_statistics(json.dumps(part)), "device": number} for number, part in by_device.items()]
+    row = _statistics(text)
+    count = max(len(re.findall(rf"""["']{re.escape(name)}["']""", text)) for name in _CURRENT)
+    return [row | {"warnings": f"the last of {count} records"}] if count > 1 else [row]
+
+
+def _by_device(text: str) -> dict[int, Any]:
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(told, dict):
+        return {}
+    found = [(_DEVICE.fullmatch(name), part) for name, part in told.items()]
+    return {int(name[1]): part for name, part in found if name and isinstance(part, dict) and "num_ooms" in part}
+
+
+def _statistics(text: str) -> Row:
     values = dict(_PAIR.findall(text)) or {}
     values |= _nested(text)
     row: Row = {column: int(values[name]) for name, column in _FLAT.items() if name in values}
@@ -104,8 +130,10 @@ def _summary(text: str) -> Row:
         row |= {"oom_events": int(counters[1]), "alloc_retries": int(counters[2])}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) >= 3 and cells[0] in _ROWS:
-            for column, cell in zip(_ROWS[cells[0]], cells[1:3], strict=True):
+        names = [_RESERVED.sub("", cell) for cell in cells]
+        at = next((place for place, name in enumerate(names) if name in _ROWS), None)  # behind a launcher's prefix
+        if at is not None and len(cells) >= at + 3:
+            for column, cell in zip(_ROWS[names[at]], cells[at + 1 : at + 3], strict=True):
                 if column and (value := _quantity(cell)) is not None:
                     row[column] = value
     return row | _fragmentation(row)

@@ -72,11 +72,11 @@ def _read_one(limits: dict[str, Any], given: int, answers: int) -> int:
 def _answer(limits: dict[str, Any], given: int) -> dict[str, Any]:
     """`{"rows": ...}` or `{"refused": reason}`."""
     from pipeline.memory.analyse import analyse
-    from pipeline.memory.containers import pickle_chunks
+    from pipeline.memory.containers import snapshot_chunks
     from pipeline.safe_pickle import PickleRefusedError
 
     try:
-        return {"rows": analyse(pickle_chunks(_chunks(given)))}
+        return {"rows": analyse(snapshot_chunks(_chunks(given)))}
     except PickleRefusedError as error:
         return {"refused": str(error)}
     except RecursionError:

@@ -1,17 +1,20 @@
 -- The figures of PyTorch's out-of-memory texts (c10/cuda/CUDACachingAllocator.cpp), one row per line that holds any.
 -- Until 2.0: "Tried to allocate A (GPU 0; B total capacity; C already allocated; D free; E reserved in total by
--- PyTorch)"; since: "GPU 0 has a total capacity of B of which D is free. Including non-PyTorch memory, this process has
--- F memory in use. Of the allocated memory C is allocated by PyTorch, and G is reserved by PyTorch but unallocated".
+-- PyTorch)", until 1.3 with "H cached)" at the end, which is what is not allocated; since: "GPU 0 has a total capacity of
+-- B of which D is free. Including non-PyTorch memory, this process has F memory in use. Of the allocated memory C is
+-- allocated by PyTorch, and G is reserved by PyTorch but unallocated". With a memory fraction: "I allowed;".
 CREATE VIEW gpu_oom_reports AS
 WITH said AS (
     SELECT
         run_id, source_path, line_no, rank, host, text,
-        CAST(nullif(regexp_extract(text, 'GPU (\d+)', 1), '') AS BIGINT) AS gpu_index,
+        CAST(nullif(regexp_extract(text, '\b[GN]PU (\d+)', 1), '') AS BIGINT) AS gpu_index,
         [nullif(regexp_extract(text, pattern || ' ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes))', 1), '') FOR pattern IN
             ['Tried to allocate', 'total capaci?ty of', 'of which', 'this process has',
              'Of the allocated memory', 'by PyTorch, and', 'CUDA Graphs\), and']] AS after_words,
         [nullif(regexp_extract(text, '[;(] ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes)) ' || pattern, 1), '') FOR pattern IN
-            ['total capacity', 'already allocated', 'free', 'reserved in total by PyTorch']] AS before_words
+            ['total capacity', 'already allocated', 'free', 'reserved in total by PyTorch', 'cached\b']] AS before_words,
+        -- A share of the device is all that the process may take (set_per_process_memory_fraction).
+        bytes_in(nullif(regexp_extract(text, '[;.] ([0-9.]+ (?:[KMGT]i?)?(?:B|bytes)) allowed;', 1), '')) AS allowed
     FROM events
     WHERE kind = 'oom' AND contains(text, 'ried to allocate')
 ),
@@ -23,15 +26,18 @@ sizes AS (
         bytes_in(coalesce(after_words[5], before_words[2])) AS allocated_bytes,
         coalesce(
             bytes_in(before_words[4]),
+            bytes_in(before_words[2]) + bytes_in(before_words[5]),
             bytes_in(after_words[5]) + bytes_in(coalesce(after_words[6], after_words[7]))
         ) AS reserved_bytes,
         bytes_in(after_words[4]) AS mem_process_bytes,
-        bytes_in(coalesce(after_words[2], before_words[1])) AS mem_total_bytes
+        bytes_in(coalesce(after_words[2], before_words[1])) AS mem_total_bytes, allowed
     FROM said
 )
 SELECT
     run_id, source_path, line_no, rank, host, gpu_index, oom_requested_bytes, oom_device_free_bytes,
-    oom_requested_bytes - oom_device_free_bytes AS oom_missing_bytes,
+    oom_requested_bytes - least(
+        oom_device_free_bytes, CASE WHEN allowed IS NOT NULL THEN greatest(allowed - reserved_bytes, 0) END
+    ) AS oom_missing_bytes,
     allocated_bytes, reserved_bytes, reserved_bytes - allocated_bytes AS oom_inactive_bytes,
     mem_process_bytes, mem_total_bytes - oom_device_free_bytes AS mem_used_bytes, mem_total_bytes
 FROM sizes;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
@@ -48,6 +49,46 @@ def test_what_lived_at_the_peak_adds_up_to_it_and_is_what_the_driver_made() -> N
     matrix = 256 * 256
     assert told["parameters"] == told["gradients"] == 48 * 2 * matrix
     assert told["optimizer_state"] == 96 * 4 * matrix
+
+
+def test_a_bare_list_of_segments_as_json_and_no_traces_at_all() -> None:
+    snapshot = trained(layers=1).snapshot()
+    (whole,) = rows_of({**snapshot, "device_traces": None})["memory_snapshots"]
+    bare = analyse([json.dumps(snapshot["segments"], indent=1, sort_keys=True).encode()])
+    assert bare["memory_snapshots"] == [{**whole, "allocator_settings": None}]
+
+
+def test_stacks_of_a_snapshot_as_json_are_those_of_the_pickle() -> None:
+    snapshot = trained(layers=2).snapshot()
+    told = analyse([json.dumps(snapshot).encode()])
+    assert told == rows_of(snapshot)
+
+
+def test_a_snapshot_made_from_a_profile_knows_no_segments() -> None:
+    """The shape of torch.cuda._memory_viz._profile_to_snapshot: one segment over all addresses, the CPU last."""
+    frames = [{"filename": "none", "line": 0, "name": "/run/model.py(12): forward"}]
+    made = {"action": "alloc", "addr": 8_192, "size": 100, "stream": 0, "frames": frames, "category": "parameter"}
+    gone = {"addr": 1 << 40, "size": 300, "stream": 0, "frames": []}
+    events = [
+        made, {**gone, "action": "alloc", "category": "activation"}, {**gone, "action": "free_requested"},
+        {**gone, "action": "free_completed"},
+    ]  # fmt: skip
+    blocks = [
+        {"size": 100, "state": "active_allocated", "requested_size": 100, "frames": frames},
+        {"size": 1 << 40, "state": "inactive"},
+    ]
+    segment = {"address": 8_192, "total_size": 100 + (1 << 40), "stream": 0, "blocks": blocks}
+    for device, number in ((0, 0), (1, -1)):
+        snapshot = {"device_traces": [[], []], "segments": [{"device": device, **segment}]}
+        snapshot["device_traces"][device] = events  # type: ignore[index]
+        rows = rows_of(snapshot)
+        (row,) = rows["memory_snapshots"]
+        assert (row["device"], row["allocated_bytes"], row["peak_requested_active_bytes"]) == (number, 100, 400)
+        assert (row["reserved_bytes"], row["peak_reserved_bytes"], row["fragmentation"]) == (None, None, None)
+        assert row["peak_is_lower_bound"] is False
+        assert "made from a profile" in row["warnings"]
+        assert {point["reserved_bytes"] for point in rows["memory_timeline"]} == {None}
+        assert {part["frame"] for part in rows["memory_at_peak"]} == {"/run/model.py:12 forward", None}
 
 
 def test_parts_of_fragmentation_add_up() -> None:

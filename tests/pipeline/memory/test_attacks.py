@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pipeline.memory.analyse import analyse
-from pipeline.memory.containers import pickle_chunks
+from pipeline.memory.containers import snapshot_chunks
 from pipeline.memory.snapshot import read_snapshot
 from pipeline.memory.values import RefusedError
 
@@ -42,7 +42,7 @@ def archive(*files: tuple[str, bytes]) -> bytes:
 
 
 def rows_of(data: bytes) -> dict[str, Any]:
-    return analyse(pickle_chunks(data[at : at + MEBI] for at in range(0, len(data), MEBI)))
+    return analyse(snapshot_chunks(data[at : at + MEBI] for at in range(0, len(data), MEBI)))
 
 
 REFUSED: dict[str, tuple[bytes, str]] = {

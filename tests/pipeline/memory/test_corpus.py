@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pipeline.memory.analyse import analyse
-from pipeline.memory.containers import pickle_chunks
+from pipeline.memory.containers import snapshot_chunks
 from pipeline.memory.values import RefusedError
 from pipeline.safe_pickle import load
 
@@ -54,7 +54,7 @@ def parametrize(kind: str) -> pytest.MarkDecorator:
 
 
 def rows_of(fact: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
-    return analyse(pickle_chunks([(CORPUS / fact["path"]).read_bytes()]))
+    return analyse(snapshot_chunks([(CORPUS / fact["path"]).read_bytes()]))
 
 
 @parametrize("snapshots")
@@ -102,7 +102,7 @@ def test_pytorchs_own_totals(fact: dict[str, str]) -> None:
     memory_viz = viewer()
     if fact["kind"] in ("snapshot_nonconforming", "snapshot_legacy_history"):
         pytest.skip("its totals need keys that this file does not have")
-    snapshot = load(pickle_chunks([(CORPUS / fact["path"]).read_bytes()]))
+    snapshot = load(snapshot_chunks([(CORPUS / fact["path"]).read_bytes()]))
     printed = memory_viz.segsum(snapshot)
     told = rows_of(fact)["memory_snapshots"]
     found = re.search(r"total_reserved: +([\d.]+)(\w+)", printed)

@@ -117,3 +117,14 @@ def test_a_trace_that_is_cut_off_and_one_that_is_no_json() -> None:
 def test_old_events_without_a_total_are_counted_as_unread() -> None:
     old = '{"ph": "i", "name": "[memory]", "ts": 5, "args": {"Device Type": 1, "Device Id": 0, "Bytes": 9}}'
     assert read_trace([trace(old)]) == ({"memory_snapshots": [], "memory_timeline": []}, 1)
+
+
+@pytest.mark.parametrize("size", [64, 1 << 20])
+def test_failed_allocations_of_a_trace(size: int) -> None:
+    failed = event(T + 2, 700).replace("[memory]", "[OutOfMemory]").replace('"Bytes": 5', '"Bytes": 4096')
+    rows, odd = read_trace(cut(trace(event(T, 300), event(T + 1, 700), failed, event(T + 3, 100, device=1)), size))
+    first, other = rows["memory_snapshots"]
+    assert odd == 0
+    assert (first["oom_events"], first["oom_requested_bytes"], first["oom_reserved_bytes"]) == (1, 4096, 8_000)
+    assert (first["events"], first["peak_allocated_bytes"]) == (3, 700)
+    assert "oom_events" not in other

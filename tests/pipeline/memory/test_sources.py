@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
+import json
 import pickle
 import zipfile
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,10 +19,10 @@ from tests.pipeline.landed import batch_of
 from tests.pipeline.memory.allocator import Allocator, train
 
 
-def snapshot() -> bytes:
+def snapshot() -> dict[str, Any]:
     allocator = Allocator()
     train(allocator, layers=1)
-    return pickle.dumps(allocator.snapshot())
+    return allocator.snapshot()
 
 
 def zipped(data: bytes) -> bytes:
@@ -36,23 +39,32 @@ def page(data: bytes) -> bytes:
 
 
 def test_the_same_snapshot_in_every_container_gives_the_same_rows() -> None:
-    data = snapshot()
+    value = snapshot()
+    data, as_json = pickle.dumps(value), json.dumps(value)
     batch = batch_of(
-        {"a.pickle": data, "b_snapshot.zip": zipped(data), "c.html": page(data), "d.pkl": data}, chunk_bytes=1000
-    )
+        {
+            "a.pickle": data, "b_snapshot.zip": zipped(data), "c.html": page(data), "d.pkl": data,
+            "e_snapshot.json": as_json.encode(), "f.json.gz": gzip.compress(as_json.encode()),
+        },
+        chunk_bytes=1000,
+    )  # fmt: skip
     assert set(batch.files["status"]) == {"parsed"}
     assert set(batch.files["parser"]) == {"memory_snapshot"}
     assert set(batch.files["parser_version"]) == {current_versions()["memory_snapshot"]}
     rows = batch.other["memory_snapshots"]
-    assert rows.height == 4
+    assert rows.height == 6
     assert rows.drop("source_path").n_unique() == 1
-    assert batch.other["memory_at_peak"].drop("source_path").n_unique() * 4 == batch.other["memory_at_peak"].height
+    assert batch.other["memory_at_peak"].drop("source_path").n_unique() * 6 == batch.other["memory_at_peak"].height
 
 
 @pytest.mark.parametrize(
     ("name", "content", "status", "reason"),
     [
         ("evil.pickle", b"\x80\x04cos\nsystem\n\x8c\x02id\x85R.", "rejected", "GLOBAL"),
+        ("cut_snapshot.json", b'{"segments": [], "device_traces": [[', "rejected", "not JSON to its end"),
+        ("long_snapshot.json", b'{"device_traces": ' + b"9" * 5_000 + b"}", "rejected", "not JSON to its end"),
+        ("deep_snapshot.json", b'{"device_traces": ' + b"[" * 90_000, "rejected", "nest too deep"),
+        ("none.pickle", pickle.dumps({"segments": [], "device_traces": [[]]}), "skipped", "no segments and no events"),
         ("empty.pickle", b"", "rejected", "the file is empty"),
         ("text.pickle", b"step 1 loss 2\n", "rejected", "not a pickle"),
         ("other.pkl", pickle.dumps({"weights": [1.0]}), "rejected", "no list of segments"),
@@ -74,7 +86,7 @@ def test_the_same_snapshot_in_every_container_gives_the_same_rows() -> None:
     ],
 )
 def test_what_is_no_snapshot_is_said_with_its_reason(name: str, content: bytes, status: str, reason: str) -> None:
-    batch = batch_of({name: content, "train_snapshot.pickle": snapshot()})
+    batch = batch_of({name: content, "train_snapshot.pickle": pickle.dumps(snapshot())})
     files = batch.files.with_columns(pl.col("path").str.split("/").list.last().alias("name"))
     row = files.row(by_predicate=pl.col("name") == name, named=True)
     assert row["status"] == status
@@ -103,8 +115,11 @@ def test_every_source_ends_in_its_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["snapshot.pickle", "rank0.PKL", "oom_dump.pt", "trace_plot.html", "memory.zip", "a.pt.trace.json.gz"]
-)
+    "name", [
+        "snapshot.pickle", "rank0.PKL", "oom_dump.pt", "trace_plot.html", "memory.zip", "a.pt.trace.json.gz",
+        "snapshot.json", "rocm_smi.json", "amd-smi.jsonl", "nvidia-smi.txt", "gpustat.json",
+    ],
+)  # fmt: skip
 def test_names_that_may_hold_memory(name: str) -> None:
     assert is_memory_file(name)
 

@@ -48,7 +48,7 @@ def as_printed(values: dict[str, int]) -> str:
 @pytest.mark.parametrize("text", [json.dumps(STATS), json.dumps(STATS, indent=1), str(STATS), as_printed(STATS)])
 def test_statistics_as_json_and_as_python_prints_them(text: str) -> None:
     assert is_statistics(text)
-    assert read_statistics(text) == EXPECTED
+    assert read_statistics(text) == [EXPECTED]
 
 
 def test_statistics_nested() -> None:
@@ -59,7 +59,25 @@ def test_statistics_nested() -> None:
         for part in outer:
             at = at.setdefault(part, {})  # type: ignore[assignment]
         at[last] = value
-    assert read_statistics(json.dumps(nested)) == EXPECTED
+    assert read_statistics(json.dumps(nested)) == [EXPECTED]
+
+
+def test_statistics_of_every_device_and_of_several_times() -> None:
+    text = json.dumps({"cuda:0": STATS, "cuda:3": {**STATS, "allocated_bytes.all.current": 7}})
+    assert is_statistics(text)
+    assert [(row["device"], row["allocated_bytes"]) for row in read_statistics(text)] == [
+        (0, EXPECTED["allocated_bytes"]), (3, 7),
+    ]  # fmt: skip
+    (row,) = read_statistics(f"{json.dumps(STATS)}\n{json.dumps({**STATS, 'num_ooms': 9})}\n")
+    assert (row["oom_events"], row["warnings"]) == (9, "the last of 2 records")
+
+
+def test_statistics_of_a_back_end_that_counts_no_retries() -> None:
+    told = {name: value for name, value in STATS.items() if not name.startswith("num_")}
+    assert is_statistics(json.dumps(told))
+    (row,) = read_statistics(json.dumps(told))
+    assert row["peak_allocated_bytes"] == EXPECTED["peak_allocated_bytes"]
+    assert "alloc_retries" not in row
 
 
 def test_statistics_of_a_process_without_cuda() -> None:
@@ -78,6 +96,15 @@ def test_a_summary_of_each_release() -> None:
     assert (row["reserved_bytes"], row["inactive_split_bytes"]) == (30_087 << 20, 98 << 10)
     assert (row["segments"], row["oom_events"], row["alloc_retries"]) == (829_000, 2, 4)
     assert "active_bytes" not in row
+
+
+def test_a_summary_of_another_back_end_and_behind_a_prefix() -> None:
+    text = SUMMARY.format(device=0, used=100, unit="MiB")
+    npu = text.replace("CUDA memory", "NPU memory").replace("CUDA OOMs", "NPU OOMs").replace("GPU res", "NPU res")
+    npu = npu.replace("cudaMalloc", "npuMalloc")
+    assert is_summary(npu)
+    assert read_summaries(npu) == read_summaries(text)
+    assert read_summaries("".join(f"[rank2]: {line}\n" for line in text.splitlines())) == read_summaries(text)
 
 
 def test_of_several_summaries_the_last_of_each_device_stands() -> None:

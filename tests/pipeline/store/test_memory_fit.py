@@ -96,6 +96,29 @@ def test_figures_of_the_text_until_2_0_and_of_half_a_text() -> None:
     assert (cut["allocated_bytes"], cut["oom_missing_bytes"]) == (None, None)
 
 
+def test_a_share_of_the_device_is_what_was_left() -> None:
+    old = OLD.replace("119.00 MiB free; ", "12.00 GiB free; 37.85 GiB allowed; ")
+    new = NEW.format(asked="2.50 GiB", allocated="30.00 GiB", kept="4.00 GiB").replace(
+        "is free. ", "is free. 35.00 GiB allowed; "
+    )
+    assert "allowed" in new
+    told = rows_of(
+        store(run_row(status="oom"), events=[oom(old), oom(new, line_no=91)]), "FROM gpu_oom_reports ORDER BY line_no"
+    )
+    assert [row["oom_missing_bytes"] for row in told] == [pytest.approx(0.025 * GIB, abs=2), 1.5 * GIB]
+
+
+def test_texts_until_1_3_and_of_another_back_end() -> None:
+    cached = OLD.replace("37.75 GiB reserved in total by PyTorch", "512.00 MiB cached")
+    npu = OLD.replace("CUDA", "NPU").replace("GPU 5", "NPU 6").replace("119", "37.50 GiB current active; 119")
+    told = rows_of(
+        store(run_row(status="oom"), events=[oom(cached), oom(npu, line_no=91)]),
+        "FROM gpu_oom_reports ORDER BY line_no",
+    )
+    assert [(row["gpu_index"], row["reserved_bytes"] / GIB) for row in told] == [(5, 38.0), (6, 37.75)]
+    assert [row["oom_device_free_bytes"] for row in told] == [119 * MIB] * 2
+
+
 def verdict(text: str, estimated: Row | None = None, *others: Row, **run: Any) -> Row:
     rows = [oom(text), *others]
     connection = store(run_row(status="oom", **run), events=rows, estimates=[estimated] if estimated else None)
