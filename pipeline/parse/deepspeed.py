@@ -85,7 +85,8 @@ _OPTIONS = {
     "max_answer_seq_len": "arg:max_answer_seq_len", "model_name_or_path": "model",
     "actor_model_name_or_path": "model",
 }  # fmt: skip
-_OPTION = r"--(\w+)[ =]([\w./~-]+)"
+# launch.py prints a process's command as a list. A switch has no value: the next option is none.
+_OPTION = r"--(\w+)(?:[ =]|', ')([\w./~][\w./~-]*)"
 # DeepSpeed-Chat main.py; transformers' summary, which its example scripts keep.
 _SAID = {
     "arg:epochs": r"^\s*Beginning of Epoch \d+/(\d+), Total Micro Batches",
@@ -98,7 +99,7 @@ _SAID = {
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The engine's configuration and what the script's command and messages say, as SETTING_FACTS."""
-    launch = lines.filter(pl.col("text").str.contains(r"cmd = |\bdeepspeed\s.*\.py\b"))
+    launch = lines.filter(pl.col("text").str.contains(r"cmd = |\bdeepspeed\s.*\.py\b|\] \[launch\.py:\d+:.* \['"))
     options = named_settings(launch, _OPTION, _OPTIONS, setting_source="command_line")
     return pl.concat(
         [options, said_settings(lines, _SAID.items()), deepspeed_settings.settings(lines), environment.settings(lines)]
@@ -145,12 +146,13 @@ COMBINED: tuple[CombinedSetting, ...] = (
 _STEP_ANCHORS = ("] step=", "[timer.py:", "steps: ", *deepspeed_chat.ANCHORS)
 _SETTING_ANCHORS = (
     "Beginning of Epoch", "Instantaneous batch size per device", "Number of parameters:", "cmd = ", "deepspeed ",
+    "] [launch.py:",
     " STAGE=", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=5,
+    version=6,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",

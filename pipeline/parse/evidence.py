@@ -128,7 +128,12 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "interrupted",
-        ("KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal", "srun: sending Ctrl-C", "return code = -2"),
+        (
+            "KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal", "srun: sending Ctrl-C",
+            "return code = -2", "^C",
+        ),
+        # Before the others: a terminal's echo of the key, alone or with what the program printed next behind it.
+        r"^\s*\^C(?:\s*$|Traceback|[WE]\d{4} )|"
         r"^\s?(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT|"
         r"Received (?:Signals\.SIGINT|2) death signal|^\s?Detected KeyboardInterrupt, attempting graceful shutdown|"
         r"srun: sending Ctrl-C to|exits with return code = -2\b",

@@ -151,7 +151,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(lines, r"\]   (\w+)  (\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
         named_settings(lines, r"--(\w+)[= ]+(\d+)(?:\s|$)", _OPTIONS, setting_source="command_line"),
         named_settings(
-            lines, r"--(\w+)[= ]+([\w./-]+)", {"model_name_or_path": "model"}, setting_source="command_line"
+            lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
         ),
         said_settings(lines, _LINE.items()),
         environment.settings(lines),

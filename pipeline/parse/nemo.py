@@ -104,8 +104,16 @@ _CONFIG = {
 _REGISTERED = r"All distributed processes registered\. Starting with (\d+) processes"
 _LINE = {
     "num_gpus": rf"{_REGISTERED}|GLOBAL_RANK: \d+, MEMBER: \d+/(\d+)",
+    # Megatron Core num_microbatches_calculator.py
+    "gas": r"setting number of micro-?batches to constant (\d+)",
     "arg:max_steps": r"`max_steps=(\d+)` reached|Copying Trainer's 'max_steps' \((\d+)\)",
 }
+# BioNeMo's train_evo2, train_esm2 and others, as a notebook shows them: an option a line.
+_OPTIONS = {
+    "micro-batch-size": "mbs", "seq-length": "seq_len", "tensor-parallel-size": "tp", "devices": "gpus_per_node",
+    "num-gpus": "gpus_per_node", "pipeline-model-parallel-size": "pp", "context-parallel-size": "cp",
+    "num-nodes": "num_nodes",
+}  # fmt: skip
 # The first of the groups, of which rank 0 is always a member: its length is the degree.
 _GROUPS = {
     "tp": r"All tensor model parallel group ranks: \[\[([\d, ]+)\]",
@@ -146,7 +154,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     dumped = named_settings(
         rest, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump"
     )
-    return pl.concat([conform(said, SETTING_FACTS), dumped, environment.settings(lines)])
+    options = named_settings(lines, r"--([a-z-]+)[ =](\d+)(?:\s|$)", _OPTIONS, setting_source="command_line")
+    return pl.concat([conform(said, SETTING_FACTS), dumped, options, environment.settings(lines)])
 
 
 # Iterations count from 0; in old versions from 1.
@@ -175,13 +184,13 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 _STEP_ANCHORS = (nemo_automodel.ANCHOR, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
 _SETTING_ANCHORS = (
     "All distributed processes registered", ", MEMBER: ", "Training epoch ", "parallel group",
-    "Copying Trainer's 'max_steps'",
+    "Copying Trainer's 'max_steps'", "setting number of micro", *(f"--{name}" for name in _OPTIONS),
     *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="nemo",
-    version=6,
+    version=7,
     signature=(
         "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=",
         nemo_automodel.ANCHOR, *lightning.SIGNS,

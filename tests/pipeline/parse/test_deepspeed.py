@@ -112,3 +112,17 @@ def test_precision_of_the_newest_dump() -> None:
 def test_length_of_other_scripts() -> None:
     launch = "[2025-01-01 10:00:00,001] [INFO] [runner.py:540:main] cmd = python -u train.py --model_max_length 1024"
     assert settings_of("deepspeed", launch)["seq_len"] == "1024"
+
+
+def test_a_switch_does_not_hide_the_option_behind_it() -> None:
+    launch = "[2025-01-01 10:00:00,001] [INFO] [runner.py:540:main] cmd = python -u main.py --offload --zero_stage 3"
+    assert settings_of("deepspeed", launch)["zero_stage"] == "3"
+
+
+def test_command_that_the_launcher_prints_as_a_list() -> None:
+    line = (
+        "[2025-01-01 10:00:00,001] [ERROR] [launch.py:320:sigkill_handler] ['python', '-u', 'main.py', '--local_rank=7', "
+        "'--per_device_train_batch_size', '4', '--max_seq_len', '512', '--offload', '--zero_stage', '3'] "
+        "exits with return code = 1"
+    )
+    assert settings_of("deepspeed", line) == {"mbs": "4", "seq_len": "512", "zero_stage": "3"}

@@ -51,6 +51,9 @@ SIGNS = [
     ("srun: error: Node failure on node-17", "node_fail"),
     ("W1120 23:30:08.8 16891 torch/distributed/elastic/agent/server/api.py:704] Received Signals.SIGTERM death signal", "sigterm"),
     ("KeyboardInterrupt", "interrupted"),
+    ("  ^C", "interrupted"),
+    ("^CTraceback (most recent call last):", "interrupted"),
+    ("^CW0301 10:35:04.000000 1234 torch/distributed/elastic/agent/server/api.py:704] closing", "interrupted"),
     ("  traceback : Signal 9 (SIGKILL) received by PID 47", "sigkill"),
     ("  exitcode  : -9 (pid: 47)", "sigkill"),
     ("[2026-01-01 00:00:00,000] [INFO] [launch.py:319] Process 47 exits with return code = -9", "sigkill"),
@@ -270,3 +273,8 @@ def test_no_lines_no_events() -> None:
 @pytest.mark.parametrize("prefix", ["(TaskRunner pid=892962) ", "(MegatronActor pid=12880, ip=33.207.59.232) "])
 def test_rays_prefix_stands_in_front_of_an_exception(prefix: str) -> None:
     assert kinds(prefix + "ray.exceptions.ActorDiedError: The actor died unexpectedly") == {"exception"}
+
+
+@pytest.mark.parametrize("line", ["press ^C to stop", "y = x^C", "^Category: 4"])
+def test_a_caret_and_a_c_are_not_always_a_key(line: str) -> None:
+    assert kinds(line) == set()

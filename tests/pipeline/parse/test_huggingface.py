@@ -208,3 +208,9 @@ def test_settings_of_a_command_that_fails_early() -> None:
     line = "+ torchrun sft.py --model_max_length 2048 --per_device_train_batch_size 2 --gradient_accumulation_steps=4"
     assert settings_of("hf-trainer", line) == {"seq_len": "2048", "mbs": "2", "gas": "4"}
     assert settings_of("hf-trainer", "usage: sft.py [--per_device_train_batch_size PER_DEVICE_BATCH]") == {}
+
+
+def test_a_switch_does_not_hide_the_model_behind_it() -> None:
+    assert settings_of("hf-trainer", "+ torchrun sft.py --bf16 --model_name_or_path Qwen/Qwen2.5-7B") == {
+        "model": "Qwen/Qwen2.5-7B"
+    }

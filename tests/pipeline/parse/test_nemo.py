@@ -198,3 +198,14 @@ def test_configuration_of_nemo_1(tmp_path: Path) -> None:
 
 def test_processes_that_did_not_all_register() -> None:
     assert settings_of("nemo", "Initializing distributed: GLOBAL_RANK: 3, MEMBER: 4/16")["num_gpus"] == "16"
+
+
+def test_micro_batches_and_options_of_a_notebook() -> None:
+    text = """\
+    !train_evo2 \\
+        --devices 2 \\
+        --seq-length 8192 \\
+        --micro-batch-size 1 \\
+        [NeMo I 2025-06-18 21:56:38 num_microbatches_calculator:228] setting number of microbatches to constant 4
+    """
+    assert settings_of("nemo", text) == {"gpus_per_node": "2", "seq_len": "8192", "mbs": "1", "gas": "4"}
