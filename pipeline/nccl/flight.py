@@ -1,8 +1,9 @@
 """Dumps of PyTorch's flight recorder, pickle or JSON, to rows (torch/csrc/distributed/c10d/FlightRecorderDetail.hpp).
 
 A dump from someone else's cluster is untrusted: pickles go through `pipeline.safe_pickle`, which knows plain values
-only, and every value is checked before it is used. Formats 2.0 to 2.10 differ in which fields there are, so each is
-looked up on its own. The global rank stands in the file's name and nowhere else.
+only, and every value is checked before it is used. Formats 1.1 (torch 2.2) to 2.10 differ in which fields there are, so
+each is looked up on its own. Until 1.4 a group has a number in place of a name, which each process counts for itself.
+The global rank stands in the file's name and nowhere else.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ MAX_BYTES = 256 << 20
 MAX_RECORDS = 200_000
 _LIMITS = Limits(string_bytes=1 << 20, depth=16, nodes=5_000_000)
 _RANKS = re.compile(r"\[\s*(?:\d{1,7}(?:\s*,\s*\d{1,7})*)?\s*\]")
+_TEXT_CHARS = 2_000
 _INT = 1 << 63
 STACK_FRAMES = 12
 
@@ -54,27 +56,36 @@ _PLACES = ("source_path", "run_dir")
 
 
 def _groups(config: object) -> dict[str, str | None]:
-    """Ranks of each process group by its name, separated by a comma; they are printed as "[0, 1]"."""
+    """Ranks of each process group by its name, separated by a comma; a list of them stands for the group in 1.4."""
     found = {}
     for name, group in config.items() if isinstance(config, dict) else ():
-        ranks = _text(group.get("ranks")) if isinstance(group, dict) else None
-        is_list = ranks is not None and _RANKS.fullmatch(ranks) is not None
-        found[str(name)] = ",".join(re.findall(r"\d+", ranks)) if is_list and ranks else None
+        found[str(name)] = _ranks(group.get("ranks") if isinstance(group, dict) else group)
     return found
+
+
+def _ranks(value: object) -> str | None:
+    """They are printed as "[0, 1]". Those of very large groups are unknown: each record would repeat them."""
+    if isinstance(value, list | tuple) and all(isinstance(rank, int) for rank in value):
+        value = str(list(value))
+    is_list = isinstance(value, str) and len(value) <= _TEXT_CHARS and _RANKS.fullmatch(value) is not None
+    return ",".join(re.findall(r"\d+", str(value))) or None if is_list else None
 
 
 def _record(entry: Mapping[Any, Any], groups: Mapping[str, str | None], status: object) -> dict[str, object]:
     pair = entry.get("process_group")
     name, desc = (pair[0], pair[1]) if isinstance(pair, list | tuple) and len(pair) == 2 else (None, None)
+    if pair is None and _int(entry.get("pg_id")) is not None:
+        name = str(entry["pg_id"])
     known = status.get(str(entry.get("pg_id"))) if isinstance(status, dict) else None
     told = known if isinstance(known, dict) else {}
     profiling = _text(entry.get("profiling_name"))
+    op = operation(profiling)
     return {
         "record_id": _int(entry.get("record_id")), "pg_name": _text(name), "pg_desc": _text(desc),
         "pg_ranks": groups.get(str(name)) or None,
         "seq": _int(entry.get("collective_seq_id", entry.get("seq_id"))), "p2p_seq": _int(entry.get("p2p_seq_id")),
-        "op_id": _int(entry.get("op_id")), "op": operation(profiling), "profiling_name": profiling,
-        "is_p2p": entry.get("is_p2p") is True, "op_state": _text(entry.get("state")),
+        "op_id": _int(entry.get("op_id")), "op": op, "profiling_name": profiling,
+        "is_p2p": entry.get("is_p2p") is True or op in ("send", "recv"), "op_state": _text(entry.get("state")),
         "is_retired": entry.get("retired") is True,
         "input_sizes": _sizes(entry.get("input_sizes")), "input_dtypes": _words(entry.get("input_dtypes")),
         "output_sizes": _sizes(entry.get("output_sizes")), "output_dtypes": _words(entry.get("output_dtypes")),
@@ -99,7 +110,7 @@ def operation(profiling: str | None) -> str | None:
 
 
 def _text(value: object) -> str | None:
-    return value[:2_000] if isinstance(value, str) and value else None
+    return value[:_TEXT_CHARS] if isinstance(value, str) and value else None
 
 
 def _int(value: object) -> int | None:

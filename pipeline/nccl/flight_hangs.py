@@ -1,49 +1,23 @@
 """Which collective hangs according to the dumps of a job's ranks, and who is the suspect.
 
-Ranks are aligned per process group by the sequence number of their collectives, not by their place in the dump, so
-that ring buffers that wrapped at different places do not matter. Three questions, in this order: who did not join the
-first collective that some joined; whose operation, sizes or types differ from the majority's; and, where all joined
-and nothing differs, who has not started what the others have. The first rank is not presumed innocent, several
-suspects may stand side by side, and a missing dump is a finding, not an error.
+Three questions per process group, in this order: who did not join the first collective that some joined; whose
+operation, sizes or types differ from the majority's; and, where all joined and nothing differs, who has not started
+what the others have. The first rank is not presumed innocent, several suspects may stand side by side, and a missing
+dump is a finding, not an error. Who did not join since it waits in another group's collective is no suspect: that one's
+are.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
-Record = dict[str, Any]
-
-# Where ranks may differ by design (torch/distributed/flight_recorder/components/types.py has the same exceptions).
-_UNEVEN_INPUT = ("alltoall", "all_to_all", "scatter")
-_UNEVEN_OUTPUT = ("alltoall", "all_to_all", "gather")
-_NEEDS_ALL = ("all_reduce", "allreduce", "all_gather", "allgather", "reduce_scatter", "barrier")
-"""No rank ends these before every rank has entered them."""
-_UNEVEN_TYPES = ("scatter", "gather", "broadcast")
-
-
-@dataclass(frozen=True)
-class Group:
-    """One process group: its collectives by rank and sequence number."""
-
-    name: str | None
-    desc: str | None
-    members: set[int]
-    are_members_known: bool
-    present: set[int]  # members whose dumps tell of the group
-    absent: set[int]  # members without a dump
-    calls: Mapping[int, Mapping[int, Record]]
-    enqueued: Mapping[int, int]  # by rank: last sequence number
-
-    @property
-    def title(self) -> str:
-        """Name and description, as the watchdog prints them."""
-        return f"{self.name}({self.desc})" if self.desc else str(self.name)
+from pipeline.nccl.flight_calls import failed, is_gloo, numel, op_of, sees_starts, shape, types, waits
+from pipeline.nccl.flight_groups import Group, Record, groups_of
 
 
 def flight_hangs(records: pl.DataFrame) -> list[dict[str, Any]]:
@@ -53,10 +27,11 @@ def flight_hangs(records: pl.DataFrame) -> list[dict[str, Any]]:
     """
     known = records.drop_nulls("rank").sort("rank", "line_no")
     dumps = dict(known.select("rank", "source").unique().iter_rows())
-    judged = ((_missing(group) or _mismatch(group) or _not_started(group), group) for group in _groups(known))
-    found = [(verdict, group) for verdict, group in judged if verdict]
-    first = min((_first_wait(verdict) for verdict, _ in found), default=0)
-    return [_row(verdict, group, dumps, is_first=_first_wait(verdict) == first) for verdict, group in found]
+    judged = ((_missing(group) or _mismatch(group) or _not_started(group), group) for group in groups_of(known))
+    found = _traced([(verdict, group) for verdict, group in judged if verdict])
+    # One whose suspects all wait elsewhere is not the first, although its wait may have begun before theirs.
+    first = min(((verdict.follows, _first_wait(verdict)) for verdict, _ in found), default=None)
+    return [_row(v, group, dumps, is_first=(v.follows, _first_wait(v)) == first) for v, group in found]
 
 
 @dataclass(frozen=True)
@@ -67,32 +42,42 @@ class _Verdict:
     silent: list[int]
     suspects: list[int]
     reason: str
+    elsewhere: Sequence[int] = ()  # suspects that wait in another group's collective
+
+    @property
+    def follows(self) -> bool:
+        """Whether whoever is missing waits elsewhere."""
+        return bool(self.elsewhere) and not self.suspects
 
 
-def _groups(records: pl.DataFrame) -> list[Group]:
-    every = set(records["rank"].to_list())
-    begins = records.group_by("rank").agg(pl.col("record_id").min())
-    wrapped = set(begins.filter(pl.col("record_id") > 0)["rank"].to_list())
-    rows: dict[tuple[str | None, str | None], list[Record]] = defaultdict(list)
-    for row in records.iter_rows(named=True):
-        rows[(row["pg_name"], row["pg_ranks"])].append(row)
-    groups = []
-    for (name, ranks), calls in rows.items():
-        by_rank: dict[int, dict[int, Record]] = defaultdict(dict)
-        enqueued: dict[int, int] = {}
-        for row in calls:
-            if not row["is_p2p"] and row["seq"] is not None:
-                by_rank[row["rank"]][row["seq"]] = row
-                enqueued[row["rank"]] = max(enqueued.get(row["rank"], -1), row["seq"])
-        desc = next((row["pg_desc"] for row in calls if row["pg_desc"]), None)
-        members = {int(rank) for rank in ranks.split(",")} if ranks else {row["rank"] for row in calls}
-        if not ranks and desc == "default_pg":
-            members = set(range(max(every) + 1))  # all ranks; how many there are above the highest dump is not told
-        if by_rank:
-            # A buffer that wrapped may have lost a quiet group's records: such a rank tells nothing about it.
-            present = {rank for rank in members & every if rank in by_rank or rank not in wrapped}
-            groups.append(Group(name, desc, members, bool(ranks), present, members - every, dict(by_rank), enqueued))
-    return groups
+def _traced(found: list[tuple[_Verdict, Group]]) -> list[tuple[_Verdict, Group]]:
+    """The verdicts, without suspects that wait in another group's collective themselves.
+
+    Where these wait for one another in a circle, the order of their collectives differs. Then the few that took
+    another way than most of the group stay suspects.
+    """
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, (verdict, _) in enumerate(found):
+        for rank in set(verdict.waiting) - set(verdict.suspects):
+            if waits(verdict.waiting[rank]) or failed(verdict.waiting[rank]):
+                places[rank].append(place)
+    traced = []
+    for place, (verdict, group) in enumerate(found):
+        others = {rank: [at for at in places[rank] if at != place] for rank in verdict.silent if rank in places}
+        elsewhere = {rank: found[at[0]] for rank, at in others.items() if at}
+        if not elsewhere:
+            traced.append((verdict, group))
+            continue
+        where = "; ".join(
+            f"{rank} waits in {_what(other.waiting)} of {its.title}" for rank, (other, its) in sorted(elsewhere.items())
+        )
+        is_circle = any(set(other.suspects) & set(verdict.waiting) for other, _ in elsewhere.values())
+        left = [rank for rank in verdict.suspects if rank not in elsewhere]
+        if is_circle and not left and len(verdict.waiting) > len(verdict.suspects):
+            left = verdict.suspects
+        reason = f"{verdict.reason}; {where}" if left else f"not determinable here: {where} and so {verdict.reason}"
+        traced.append((replace(verdict, suspects=left, reason=reason, elsewhere=sorted(elsewhere)), group))
+    return traced
 
 
 def _missing(group: Group) -> _Verdict | None:
@@ -104,9 +89,7 @@ def _missing(group: Group) -> _Verdict | None:
         behind = sorted(rank for rank, seq in last.items() if seq == lowest)
         # A rank without any record of the group is behind all; the others' first record is then what it lacks.
         seqs = sorted({seq for calls in group.calls.values() for seq in calls if seq > lowest})
-        waited = [
-            seq for seq in seqs if any(_waits(c[seq]) or _failed(c[seq]) for c in group.calls.values() if seq in c)
-        ]
+        waited = [seq for seq in seqs if any(waits(c[seq]) or failed(c[seq]) for c in group.calls.values() if seq in c)]
         if not waited:
             return None  # who is ahead has all it wanted: nobody hangs here
         seq = waited[0]
@@ -116,7 +99,7 @@ def _missing(group: Group) -> _Verdict | None:
         reason = f"did not join {_what(waiting)}, {at}; {_count(waiting)} of {len(group.members)} ranks joined"
         return _Verdict(waiting, behind, behind, reason + _without(absent))
     waiting = {rank: calls[highest] for rank, calls in group.calls.items() if highest in calls}
-    if absent and waiting and all(_waits(row) for row in waiting.values()):
+    if absent and waiting and all(waits(row) for row in waiting.values()):
         reason = f"no dump, while {_count(waiting)} of {len(group.members)} ranks wait in {_what(waiting)}"
         return _Verdict(waiting, absent, absent, f"{reason}; a rank that has died or is stuck writes none")
     return None
@@ -124,9 +107,12 @@ def _missing(group: Group) -> _Verdict | None:
 
 def _mismatch(group: Group) -> _Verdict | None:
     """The first collective on which the ranks differ; who is in the minority is the suspect."""
+    last = (calls[max(calls)] for calls in group.calls.values())
+    if not any(waits(row) or failed(row) for row in last):
+        return None  # nobody hangs
     for seq in sorted({seq for calls in group.calls.values() for seq in calls}):
         joined = {rank: calls[seq] for rank, calls in group.calls.items() if seq in calls}
-        for aspect, told in (("operation", _op), ("sizes", _shape), ("types", _types)):
+        for aspect, told in (("operation", op_of), ("sizes", shape), ("types", types)):
             values = {rank: told(row) for rank, row in joined.items()}
             counts = Counter(values.values()).most_common()
             if len(counts) < 2:
@@ -146,16 +132,14 @@ def _not_started(group: Group) -> _Verdict | None:
     last = max(group.enqueued.values())
     joined = {rank: calls[last] for rank, calls in group.calls.items() if last in calls}
     states = {rank: row["op_state"] for rank, row in joined.items()}
-    if not any(state in ("started", "completed") for state in states.values()):
-        return None  # Gloo, or nothing was ever seen to start: no evidence
-    if all(state == "completed" for state in states.values()):
-        return None
-    idle = sorted(rank for rank, state in states.items() if state == "scheduled")
+    running = sorted(rank for rank, state in states.items() if state != "completed")
+    if not running or any(is_gloo(row) for row in joined.values()):
+        return None  # Gloo's records never say that one has ended
+    idle = [rank for rank in running if states[rank] == "scheduled" and sees_starts(group.calls[rank])]
     if idle and len(idle) < len(states):
         reason = f"enqueued {_what(joined)} but its GPU has not started it; the others' have"
         return _Verdict(joined, [], idle, reason)
-    running = sorted(rank for rank, state in states.items() if state != "completed")
-    if not any(row["is_retired"] for row in joined.values()) and len(running) == len(states):
+    if not any(joined[rank]["is_retired"] for rank in running) and len(running) == len(states):
         return None  # under way, as in any dump of a healthy job
     reason = (
         f"not determinable: all ranks entered {_what(joined)} and {_listed(running)} did not complete it; "
@@ -164,43 +148,8 @@ def _not_started(group: Group) -> _Verdict | None:
     return _Verdict(joined, [], [], reason)
 
 
-def _waits(row: Record) -> bool:
-    """Whether the collective has not ended on this rank, as far as its record tells.
-
-    NCCL's records end completed; one that is retired without that has timed out. Gloo's never leave `scheduled`.
-    """
-    if str(row["profiling_name"]).startswith("gloo:"):
-        return not row["is_retired"]
-    return bool(row["op_state"] != "completed")
-
-
-def _failed(row: Record) -> bool:
-    """Whether a collective that not all ranks joined cannot have succeeded, although its record is closed.
-
-    Gloo retires a record when its timeout is caught, too. A broadcast's root, or a reduction's leaf, may well be done.
-    """
-    return str(row["profiling_name"]).startswith("gloo:") and _op(row).startswith(_NEEDS_ALL)
-
-
-def _op(row: Record) -> str:
-    return str(row["op"])
-
-
-def _shape(row: Record) -> str:
-    op = _op(row)
-    into = "any" if any(name in op for name in _UNEVEN_INPUT) and "reduce" not in op else row["input_sizes"]
-    uneven_output = any(name in op for name in _UNEVEN_OUTPUT) and "all_gather" not in op and "allgather" not in op
-    return f"{into} -> {'any' if uneven_output else row['output_sizes']}"
-
-
-def _types(row: Record) -> str:
-    op = _op(row)
-    is_uneven = op.startswith(_UNEVEN_TYPES) or not row["input_dtypes"]
-    return "any" if is_uneven else f"{row['input_dtypes']} -> {row['output_dtypes']}"
-
-
 def _what(joined: Mapping[int, Record]) -> str:
-    (op, _), *_others = Counter(_op(row) for row in joined.values()).most_common()
+    (op, _), *_others = Counter(op_of(row) for row in joined.values()).most_common()
     return f"{op} seq {next(iter(joined.values()))['seq']}"
 
 
@@ -221,27 +170,13 @@ def _row(verdict: _Verdict, group: Group, dumps: Mapping[int, int], *, is_first:
     row = verdict.waiting[rank]
     return {
         "source": dumps[rank], "line_no": row["line_no"], "op": row["op"], "seq": row["seq"],
-        "process_group": group.title, "numel_in": _numel(row["input_sizes"]), "numel_out": _numel(row["output_sizes"]),
+        "process_group": group.title, "numel_in": numel(row["input_sizes"]), "numel_out": numel(row["output_sizes"]),
         "timeout_ms": row["timeout_ms"], "ran_for_ms": None, "num_ranks": len(group.members),
-        "ranks_reporting": _listed(verdict.waiting), "ranks_silent": _listed(verdict.silent), "ranks_elsewhere": None,
+        "ranks_reporting": _listed(verdict.waiting), "ranks_silent": _listed(verdict.silent),
+        "ranks_elsewhere": _listed(verdict.elsewhere),
         "suspect": _listed(verdict.suspects), "suspect_reason": verdict.reason, "is_first": is_first,
         "evidence_source": "flight_recorder",
     }  # fmt: skip
-
-
-def _numel(sizes: str | None) -> int | None:
-    """Elements over all shapes."""
-    if sizes is None:
-        return None
-    total = 0
-    for shape in json.loads(sizes):
-        product = 1
-        for size in shape:
-            if size is None or product > 1 << 50:
-                return None
-            product *= size
-        total += product
-    return total
 
 
 def _listed(ranks: Iterable[int]) -> str | None:

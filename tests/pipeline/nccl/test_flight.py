@@ -56,6 +56,15 @@ def history(last: int, **of_last: Any) -> list[dict[str, Any]]:
     return [*(entry(seq) for seq in range(1, last)), entry(last, **of_last)]
 
 
+def of(group: str, seq: int, **changed: Any) -> dict[str, Any]:
+    """A record of a group."""
+    return entry(seq, process_group=(group, None), **changed)
+
+
+def groups(**ranks: str) -> dict[str, Any]:
+    return {name: {"name": name, "desc": None, "ranks": listed} for name, listed in ranks.items()}
+
+
 class TestReading:
     def test_a_record_becomes_a_row(self) -> None:
         frame, broken = records(pickle.dumps(dump([entry(7, duration_ms=1.5)]), protocol=2), rank=3)
@@ -161,6 +170,10 @@ class TestVerdict:
         assert row["suspect"] is None
         assert "no side has a majority" in row["suspect_reason"]
 
+    def test_a_difference_that_all_have_survived_is_no_hang(self) -> None:
+        odd = {"input_sizes": [[9]], "output_sizes": [[9]]}
+        assert judged({rank: [*history(5), entry(6, **(odd if rank == 2 else {}))] for rank in range(4)}) == []
+
     def test_uneven_sizes_of_an_all_to_all_are_no_mismatch(self) -> None:
         told = {
             rank: history(6, profiling_name="nccl:all_to_allv", input_sizes=[[rank + 1]], output_sizes=[[4 - rank]])
@@ -185,6 +198,68 @@ class TestVerdict:
         told = {rank: history(60, **WAITING)[-(10 + rank) :] for rank in range(3)}
         (row,) = judged({**told, 3: history(59)[-5:]})
         assert (row["seq"], row["suspect"]) == (60, "3")
+
+    def test_who_waits_in_another_group_is_no_suspect(self) -> None:
+        """A pipeline stage waits for a rank that waits for its own peer: that one has stopped."""
+        told = {0: [of("pp", 1, **WAITING)], 2: [of("tp", 1), of("tp", 2, **WAITING)], 3: [of("tp", 1)]}
+        rows = judged(told, pg_config=groups(pp="[0, 2]", tp="[2, 3]"))
+        assert [(row["process_group"], row["suspect"], row["ranks_elsewhere"], row["is_first"]) for row in rows] == [
+            ("pp", None, "2", False), ("tp", "3", None, True),
+        ]  # fmt: skip
+        assert rows[0]["suspect_reason"] == (
+            "not determinable here: 2 waits in all_reduce seq 2 of tp and so did not join all_reduce seq 1, "
+            "it has none; 1 of 2 ranks joined"
+        )
+
+    def test_in_a_circle_the_few_that_took_another_way_are_suspects(self) -> None:
+        whole = {rank: [of("dp", 1, **WAITING)] for rank in (0, 2, 3)}
+        rows = judged({**whole, 1: [of("tp", 1, **WAITING)]}, pg_config=groups(dp="[0, 1, 2, 3]", tp="[0, 1]"))
+        assert [(row["process_group"], row["suspect"], row["ranks_elsewhere"]) for row in rows] == [
+            ("dp", "1", "1"), ("tp", None, "0"),
+        ]  # fmt: skip
+
+    def test_in_a_circle_of_two_nobody_is_blamed(self) -> None:
+        told = {0: [of("a", 1, **WAITING)], 1: [of("b", 1, **WAITING)]}
+        rows = judged(told, pg_config=groups(a="[0, 1]", b="[0, 1]"))
+        assert [row["suspect"] for row in rows] == [None, None]
+
+    def test_the_end_of_a_batch_of_sends_is_no_collective(self) -> None:
+        """Its number is that of the collective before it, and older versions mark its parts only."""
+        batch = [
+            entry(5, profiling_name="nccl:send 1->2", is_p2p=True, p2p_seq_id=3),
+            entry(5, profiling_name="nccl:coalesced", p2p_seq_id=3, input_sizes=[], output_sizes=[]),
+        ]
+        assert judged({rank: [*history(5), *(batch if rank == 1 else [])] for rank in range(4)}) == []
+        told = {rank: [*history(5), *(batch if rank == 1 else []), entry(6, **WAITING)] for rank in (0, 1, 3)}
+        (row,) = judged({**told, 2: history(5)})
+        assert (row["op"], row["suspect"]) == ("all_reduce", "2")
+
+    def test_a_dump_that_does_not_list_the_ranks_of_a_group_is_of_the_others_group(self) -> None:
+        frames = [
+            records(pickle.dumps(dump(history(6, **WAITING), ranks="[0, 1]" if rank else None), protocol=2), rank=rank)[
+                0
+            ].with_columns(source=pl.lit(rank, pl.Int64))
+            for rank in (0, 1)
+        ]
+        assert flight_hangs(pl.concat(frames)) == []  # under way
+
+    def test_without_timing_nobody_knows_what_has_started(self) -> None:
+        """NCCL's events of the start exist with TORCH_NCCL_ENABLE_TIMING only."""
+        unseen = {"time_discovered_started_ns": None}
+        told = {
+            rank: [entry(seq, **unseen) for seq in range(1, 6)]
+            + [entry(6, **unseen, **({"state": "scheduled"} if rank == 1 else {}))]
+            for rank in range(4)
+        }
+        (row,) = judged(told)
+        assert row["suspect"] is None
+        assert row["suspect_reason"].startswith("not determinable: all ranks entered all_reduce seq 6 and 1 did not")
+
+    def test_a_record_that_was_closed_without_an_end_has_timed_out(self) -> None:
+        closed = {"state": "scheduled", "retired": True, "time_discovered_started_ns": None}
+        (row,) = judged({rank: history(6, **closed) for rank in range(4)})
+        assert (row["suspect"], row["seq"]) == (None, 6)
+        assert "0,1,2,3 did not complete it" in row["suspect_reason"]
 
     def test_groups_are_judged_on_their_own(self) -> None:
         def tp(seq: int, pair: int, **changed: Any) -> dict[str, Any]:
@@ -240,9 +315,9 @@ def test_generated_dumps_name_rank_2_also_when_one_is_missing(name: str, without
 RECORDED = Path(__file__).parent / "recorded"
 
 
-def recorded(*ranks: int) -> pl.DataFrame:
+def recorded(*ranks: int, kind: str = ".") -> pl.DataFrame:
     frames = [
-        records((RECORDED / f"nccl_trace_rank_{rank}.json").read_bytes(), rank=rank)[0].with_columns(
+        records((RECORDED / kind / f"nccl_trace_rank_{rank}.json").read_bytes(), rank=rank)[0].with_columns(
             source=pl.lit(rank, pl.Int64)
         )
         for rank in ranks
@@ -260,6 +335,17 @@ def test_recorded_dumps_name_the_rank_that_slept_though_all_records_are_closed(r
 
 def test_recorded_dumps_without_the_one_that_slept_show_no_hang() -> None:
     assert [hang["suspect"] for hang in flight_hangs(recorded(0, 1))] == []
+
+
+def test_recorded_dumps_of_two_orders_name_the_rank_that_went_another_way_than_most() -> None:
+    whole, pair = flight_hangs(recorded(0, 1, 2, 3, kind="order"))
+    assert (whole["process_group"], whole["seq"], whole["suspect"], whole["is_first"]) == (
+        "0(default_pg)",
+        7,
+        "1",
+        True,
+    )
+    assert (pair["num_ranks"], pair["seq"], pair["suspect"], pair["ranks_elsewhere"]) == (2, 4, None, "0")
 
 
 def test_a_root_that_is_ahead_in_broadcasts_hangs_nowhere() -> None:

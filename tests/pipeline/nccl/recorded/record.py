@@ -1,4 +1,7 @@
-"""Records the dumps beside it. Needs torch, no dependency: `TORCH_FR_BUFFER_SIZE=200 python record.py FOLDER`."""
+"""Records the dumps beside it. Needs torch, no dependency: `TORCH_FR_BUFFER_SIZE=200 python record.py FOLDER [order]`.
+
+With `order`, one rank enters its pair's collective before that of all ranks, and the others the other way round.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-RANKS, ABSENT = 4, 2
+RANKS, ABSENT, OTHER_WAY = 4, 2, 1
 
 
-def work(rank: int, folder: str) -> None:
+def work(rank: int, folder: str, kind: str) -> None:
     import torch
     import torch.distributed as dist
     from torch._C._distributed_c10d import _dump_fr_trace_json
@@ -25,7 +28,12 @@ def work(rank: int, folder: str) -> None:
         if rank < 2:
             dist.all_reduce(values[:16], group=pair)
     try:
-        time.sleep(3) if rank == ABSENT else dist.all_reduce(values)
+        if kind == "order":
+            two = [None, pair][:: -1 if rank == OTHER_WAY else 1]
+            for group in two[: 2 if rank < 2 else 1]:
+                dist.all_reduce(values, group=group)
+        else:
+            time.sleep(3) if rank == ABSENT else dist.all_reduce(values)
     except RuntimeError as error:
         sys.stderr.write(f"rank {rank}: {error}\n")
     told = _dump_fr_trace_json()
@@ -36,4 +44,4 @@ def work(rank: int, folder: str) -> None:
 if __name__ == "__main__":
     import torch.multiprocessing
 
-    torch.multiprocessing.spawn(work, (sys.argv[1],), nprocs=RANKS)
+    torch.multiprocessing.spawn(work, (sys.argv[1], "".join(sys.argv[2:])), nprocs=RANKS)

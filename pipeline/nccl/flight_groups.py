@@ -1,0 +1,114 @@
+"""Dumps of a job's ranks by process group: which collectives each rank has joined, by their sequence numbers.
+
+Ranks are aligned by these numbers, not by a record's place in the dump, so that ring buffers that wrapped at different
+places do not matter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+Record = dict[str, Any]
+"""A row of `flight_records` with `source`."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """One process group: its collectives by rank and sequence number."""
+
+    name: str | None
+    desc: str | None
+    members: set[int]
+    are_members_known: bool
+    present: set[int]  # members whose dumps tell of the group
+    absent: set[int]  # members without a dump
+    calls: Mapping[int, Mapping[int, Record]]
+    enqueued: Mapping[int, int]  # by rank: last sequence number
+
+    @property
+    def title(self) -> str:
+        """Name and description, as the watchdog prints them."""
+        return f"{self.name}({self.desc})" if self.desc else str(self.name)
+
+
+def groups_of(records: pl.DataFrame) -> list[Group]:
+    """The process groups of which a rank has recorded a collective. `records` have a rank and are in its order."""
+    every = set(records["rank"].to_list())
+    begins = records.group_by("rank").agg(pl.col("record_id").min())
+    wrapped = set(begins.filter(pl.col("record_id") > 0)["rank"].to_list())
+    groups = []
+    for (_, ranks), calls in _by_group(list(records.iter_rows(named=True))).items():
+        by_rank: dict[int, dict[int, Record]] = defaultdict(dict)
+        enqueued: dict[int, int] = {}
+        for row in _collectives(calls):
+            by_rank[row["rank"]][row["seq"]] = row
+            enqueued[row["rank"]] = max(enqueued.get(row["rank"], -1), row["seq"])
+        desc = next((row["pg_desc"] for row in calls if row["pg_desc"]), None)
+        members = {int(rank) for rank in ranks.split(",")} if ranks else {row["rank"] for row in calls}
+        if not ranks and (desc == "default_pg" or _is_early(calls[0])):
+            members = set(range(max(every) + 1))  # all ranks; how many there are above the highest dump is not told
+        if by_rank:
+            # A buffer that wrapped may have lost a quiet group's records: such a rank tells nothing about it.
+            present = {rank for rank in members & every if rank in by_rank or rank not in wrapped}
+            groups.append(
+                Group(
+                    calls[0]["pg_name"], desc, members, bool(ranks), present, members - every, dict(by_rank), enqueued
+                )
+            )
+    return groups
+
+
+def _by_group(rows: Sequence[Record]) -> dict[tuple[str | None, str | None], list[Record]]:
+    """Rows by the group's name and ranks, since groups that were split off may share a name.
+
+    A dump that does not list a group's ranks is taken for one of the others' group where that is the only one.
+    """
+    found: dict[tuple[str | None, str | None], list[Record]] = defaultdict(list)
+    for row in rows:
+        if not _is_early(row):
+            found[(row["pg_name"], row["pg_ranks"])].append(row)
+    for name in [name for name, ranks in found if ranks is None]:
+        listed = [ranks for other, ranks in found if other == name and ranks is not None]
+        unlisted = {str(row["rank"]) for row in found[(name, None)]}
+        fitting = [ranks for ranks in listed if unlisted <= set(ranks.split(","))]
+        if len(fitting) == 1:
+            found[(name, fitting[0])] += found.pop((name, None))
+    return found | _early_groups([row for row in rows if _is_early(row)])
+
+
+def _is_early(row: Record) -> bool:
+    return str(row["dump_version"]).startswith("1.")
+
+
+def _early_groups(rows: Sequence[Record]) -> dict[tuple[str | None, str | None], list[Record]]:
+    """The same for formats 1.x (torch 2.2 and 2.3), by the group's place among those of the same ranks.
+
+    Each process numbers its groups for itself, from the default group on, and sends count as collectives do: groups
+    with sends, and those whose ranks are not told, cannot be compared.
+    """
+    numbers: dict[tuple[int, str | None], list[int]] = defaultdict(list)
+    told = {(int(row["pg_name"] or 0), row["rank"], row["pg_ranks"]) for row in rows}
+    for number, rank, ranks in sorted(told, key=lambda one: one[0]):
+        numbers[rank, ranks].append(number)
+    found: dict[tuple[str | None, str | None], list[Record]] = defaultdict(list)
+    for row in rows:
+        place = numbers[row["rank"], row["pg_ranks"]].index(int(row["pg_name"] or 0))
+        if row["pg_ranks"] or row["pg_name"] == "0":
+            found[(str(place), row["pg_ranks"])].append(row)
+    unclear = {key for key, calls in found.items() if any(row["is_p2p"] or row["op"] == "coalesced" for row in calls)}
+    return {key: calls for key, calls in found.items() if key not in unclear}
+
+
+def _collectives(calls: Iterable[Record]) -> Iterable[Record]:
+    """The calls that are collectives. What closes a batch of sends and receives has the number of the collective before
+    it and is marked as point-to-point by newer versions only."""
+    batches = {(row["rank"], row["p2p_seq"], row["seq"]) for row in calls if row["is_p2p"]}
+    for row in calls:
+        is_batch = row["op"] == "coalesced" and (row["rank"], row["p2p_seq"], row["seq"]) in batches
+        if not (row["is_p2p"] or is_batch or row["seq"] is None):
+            yield row
