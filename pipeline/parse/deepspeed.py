@@ -152,7 +152,7 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=6,
+    version=7,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",

@@ -33,7 +33,8 @@ EVENT_ANCHORS = ("[runner.py:", "exits successfully")
 ANCHORS = (
     ":print]   train_", ":print]   gradient_accumulation_steps", ":print]   zero_optimization_stage",
     ":print]   world_size", ":print]   bfloat16_", ":print]   fp16_enabled", ":print]   float16_config",
-    "dist_world_size=", "nnodes=", "] CONFIG: micro_batches=", "] RANK=0 STAGE=0", *EVENT_ANCHORS,
+    "dist_world_size=", "Discovered MPI settings of ", "nnodes=", "] CONFIG: micro_batches=", "] RANK=0 STAGE=0",
+    *EVENT_ANCHORS,
 )  # fmt: skip
 
 _STAGES = whole("arg:pipe_parallel_size")
@@ -50,7 +51,10 @@ _ENABLED_NAMES = {"bfloat16": "arg:ds_bf16", "float16": "arg:ds_fp16"}
 # Names that fill their column leave no room for dots: two blanks stand between them and the value.
 _PRINTED = r"\[config\.py:\d+:print\]\s+(\w+)(?: \.+ |  )(\S+)\s*$"
 _LINE = {
-    "num_gpus": r"\[launch\.py:\d+:main\] dist_world_size=(\d+)",
+    # Its own launcher, or one of MPI (comm/comm.py mpi_discovery).
+    "num_gpus": (
+        r"(?:\[launch\.py:\d+:main\] dist_|\bMPI settings of world_rank=\d+, local_rank=\d+, )world_size=(\d+)"
+    ),
     "num_nodes": r"\[launch\.py:\d+:main\] nnodes=(\d+),",
     "gpus_per_node": r"\[launch\.py:\d+:main\] nnodes=\d+, num_local_procs=(\d+)",
     "gas": r"\] CONFIG: micro_batches=(\d+) micro_batch_size=\d+",

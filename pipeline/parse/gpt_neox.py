@@ -119,7 +119,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 DIALECT = Dialect(
     name="gpt-neox",
-    version=3,
+    version=4,
     # Megatron's and DeepSpeed's signs count here too, so that one of NeoX decides.
     signature=(
         "NeoXArgs.", "| approx flops per GPU:", "| lm_loss:", "global_num_gpus",

@@ -1,4 +1,4 @@
-"""nanoGPT, build-nanogpt, nanochat, modded-nanogpt, llm.c and llama2.c.
+"""nanoGPT, build-nanogpt, nanochat, modded-nanogpt, llm.c and llama2.c; and wordplay, see there.
 
 Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an iteration is an optimizer step) and
 configurator.py (`Overriding: name = value`, and the config file's own lines behind `Overriding config with`);
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment
+from pipeline.parse import environment, wordplay
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.logger import without_logger
 from pipeline.parse.milestones import milestones
@@ -36,7 +36,7 @@ _LLAMA2C = r"^(\d+) \| loss "
 _ANY = rf"^(?:iter \d+: loss |step:\d+/\d+ |s:\d+ trl:|\d+ \| loss )|{_BARRED}"
 _BEGINNINGS = (
     r"iter [0-9]+: loss |step:[0-9]+/[0-9]+ |s:[0-9]+ trl:|[0-9]+ \| loss |step +[0-9]+[ /]|Overriding: |"
-    r"number of parameters: |tokens per iteration will be: |peak memory "
+    rf"number of parameters: |tokens per iteration will be: |peak memory |{wordplay.BEGINNING}"
 )
 
 
@@ -94,7 +94,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     numbers = ("nanogpt_number", "llmc_number", "barred_number", "llama2c_number")
     counter = pl.coalesce("modded_number", *numbers)
     is_mine = is_modded | pl.any_horizontal(has(name) for name in numbers)
-    return conform(
+    found = conform(
         mine.filter(is_mine).with_columns(
             step=pl.when(complete).then(counter.cast(pl.Int64, strict=False)),
             steps_planned=pl.coalesce("modded_planned", "barred_planned").cast(pl.Int64, strict=False),
@@ -109,6 +109,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         ),
         STEP_FACTS,
     )
+    return pl.concat([found, wordplay.steps(bare)])
 
 
 _OVERRIDE = r"^Overriding: (\w+) = (.*)$"
@@ -138,6 +139,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             conform(
                 said.with_columns(pl.col("value").cast(pl.String), setting_source=pl.lit("log_line")), SETTING_FACTS
             ),
+            wordplay.settings(lines),
             environment.settings(lines),
         ]
     )
@@ -174,15 +176,16 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="nanogpt",
-    version=6,
+    version=7,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature=(
         "ms, mfu ", "ms | mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",
         "ms step_avg:", " train_time:", " trl:", " tel:", "ms | tok/sec: ", "% bf16 MFU | ", "% fp32 MFU | ",
-        " | train loss ", *(f"{digit}, time " for digit in range(10)),
+        " | train loss ", " tps_per_gpu=", *(f"{digit}, time " for digit in range(10)),
     ),
     anchors=(
-        "iter ", "step:", " trl:", "| loss", "| train loss", "Overriding: ", *(f"{name} = " for name in _NAMES),
+        "iter ", "step:", "step=", " trl:", "| loss", "| train loss", "Overriding: ",
+        *wordplay.SETTING_ANCHORS, *(f"{name} = " for name in _NAMES),
         "number of parameters: ", "tokens per iteration will be:",
         "peak memory ", *environment.ANCHORS,
     ),
@@ -191,11 +194,11 @@ DIALECT = Dialect(
     gauges=gauges,
     events=events,
     narrowed={
-        "steps": ("iter ", "step:", " trl:", "| loss", "| train loss"),
+        "steps": ("iter ", "step:", "step=", " trl:", "| loss", "| train loss"),
         "events": (" val_loss:",),
         "settings": (
             "Overriding: ", *(f"{name} = " for name in _NAMES), "number of parameters: ",
-            "tokens per iteration will be:", *environment.ANCHORS,
+            "tokens per iteration will be:", *wordplay.SETTING_ANCHORS, *environment.ANCHORS,
         ),
         "gauges": ("peak memory ",),
     },

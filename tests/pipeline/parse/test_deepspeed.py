@@ -126,3 +126,11 @@ def test_command_that_the_launcher_prints_as_a_list() -> None:
         "exits with return code = 1"
     )
     assert settings_of("deepspeed", line) == {"mbs": "4", "seq_len": "512", "zero_stage": "3"}
+
+
+def test_world_that_mpi_starts() -> None:
+    line = (
+        "[2023-01-11 13:26:55,976] [INFO] [comm.py:690:mpi_discovery] Discovered MPI settings of world_rank=2, "
+        "local_rank=2, world_size=32, master_addr=10.0.0.1, master_port=29500"
+    )
+    assert settings_of("deepspeed", line) == {"num_gpus": "32"}
