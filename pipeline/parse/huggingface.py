@@ -130,12 +130,20 @@ _LINE = {
     "params": r"\|\| all params: ([\d,]+) \|\|",  # peft print_trainable_parameters
 }
 
+_UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), from 2024 on
+    "num_gpus": r"(?:finetuning \| Num GPUs(?: used)? = |\bData Parallel GPUs = )(\d+)",
+    "mbs": r"\bBatch size per device = ([\d,]+) \| Grad",
+    "gas": r"\bBatch size per device = [\d,]+ \| Gradient [Aa]ccumulation steps = ([\d,]+)",
+    "steps_planned": r"\| Total steps = ([\d,]+)",
+}
+
 _CONFIG_ANCHORS = (
     *_BANNER, "per_device_train_batch_size", "gradient_accumulation_steps", "max_steps=", "logging_steps",
     "bf16=", "fp16=", "gradient_checkpointing=", "micro_batch_size", "sequence_len", "base_model",
     "world_size", "Num processes: ", ", world size: ", "accelerate launch", "zero_optimization_stage",
     "train_micro_batch_size_per_gpu", *(f"--{name}" for name in _OPTIONS), "--model_name_or_path",
     "Detected DeepSpeed ZeRO-", "Maximum number of steps set at", "|| all params:",
+    "finetuning | Num GPUs", "Data Parallel GPUs = ", "Batch size per device = ", "| Total steps = ",
 )  # fmt: skip
 
 
@@ -153,7 +161,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(
             lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
         ),
-        said_settings(lines, _LINE.items()),
+        said_settings(lines, [*_LINE.items(), *_UNSLOTH.items()]),
         environment.settings(lines),
     ]
     rows = pl.concat(found).with_columns(
@@ -223,7 +231,7 @@ _NARROWED = {
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=5,
+    version=6,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -238,7 +246,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=5,
+    version=6,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

@@ -45,6 +45,7 @@ _CARETS = {"^M": "\r", "^[[": "\x1b["}
 # to the widest label), mpirun `[1,14]<stderr>:`, pdsh `vm-07-14: `, the bigcode launcher `[ip-26-0-147-189:0]:`,
 # nemo-run `task/0 `, Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the second
 # part), absl and torchrun's agent `I0811 21:54:55.531340 1383 metric_logger.py:226] `, and Ray `(Actor pid=1, ip=..) `.
+# SkyPilot's `(head, rank=0, pid=4503) ` names nodes, not ranks; kubectl logs --prefix prints `[pod/name/container] `.
 # SageMaker's mpirun prints `[1,mpirank:3,algo-1]<stdout>:`; kubectl logs --timestamps and docker logs -t the time in
 # UTC. A pdsh host without a hyphen counts if it is an address or begins as hosts do: `bf16: true` is a setting.
 _PREFIXES = (
@@ -58,6 +59,8 @@ _PREFIXES = (
     r"\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *(?:\[[-\w.]+:\d+\] ?: ?)?",
     r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] ",
     r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\) ",
+    r"\([\w.-]+,(?: rank=[0-9]+,)? pid=[0-9]+(?:, ip=[\w.:-]+)?\) ",
+    r"\[pod/[\w.-]+/[\w.-]+\] ",
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z ",
 )
 _PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"

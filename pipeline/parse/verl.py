@@ -14,7 +14,7 @@ import polars as pl
 from pipeline.parse import environment
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
-from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform, named_settings
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.timestamps import timestamp
 
@@ -79,8 +79,8 @@ _OVERRIDES = {
     "actor_rollout_ref.actor.megatron.expert_model_parallel_size": "ep",
     "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu": "mbs", "data.micro_batch_size_per_gpu": "mbs",
 }  # fmt: skip
-_DUMPED = r"'(n_gpus_per_node|nnodes)': (\d+)"
-_DUMP = {"n_gpus_per_node": "gpus_per_node", "nnodes": "num_nodes"}
+_DUMPED = r"'(n_gpus_per_node|nnodes|ppo_micro_batch_size_per_gpu)': (\d+)"
+_DUMP = {"n_gpus_per_node": "gpus_per_node", "nnodes": "num_nodes", "ppo_micro_batch_size_per_gpu": "mbs"}
 _PLANNED = r"Total training steps: (\d+)|\bTraining Progress: +\d+%\|[^|]*\| *\d+/(\d+) "
 _END = r"\bFinal validation metrics: "
 """trainer/ppo/ray_trainer.py fit, behind the validation of the last step."""
@@ -103,9 +103,17 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def settle(facts: Facts) -> Facts:
+    """The actor's micro-batch of a dump: pprint sorts the names, so the critic's, of the same name, comes later."""
+    is_dumped = (pl.col("name") == "mbs") & (pl.col("setting_source") == "argument_dump")
+    rows = facts.settings.sort("source", "line_no", maintain_order=True)
+    is_first = pl.col("source").is_first_distinct().over(is_dumped)
+    return Facts(facts.steps, rows.filter(~is_dumped | is_first), facts.gauges, facts.events)
+
+
 DIALECT = Dialect(
     name="verl",
-    version=2,
+    version=3,
     signature=(
         " - training/global_step:", " - actor/", " - perf/throughput:", " - timing_s/", " - global_seqlen/",
         " - train/loss:", "verl.trainer.", "actor_rollout_ref.",
@@ -118,5 +126,6 @@ DIALECT = Dialect(
     steps=steps,
     settings=settings,
     events=lambda lines: milestones(lines, training_end=_END),
+    settle=settle,
     narrowed={"steps": ("step:",), "events": ("Final validation metrics: ",)},
 )  # fmt: skip

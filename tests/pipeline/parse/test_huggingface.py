@@ -214,3 +214,28 @@ def test_a_switch_does_not_hide_the_model_behind_it() -> None:
     assert settings_of("hf-trainer", "+ torchrun sft.py --bf16 --model_name_or_path Qwen/Qwen2.5-7B") == {
         "model": "Qwen/Qwen2.5-7B"
     }
+
+
+@pytest.mark.parametrize(
+    "banner",
+    [
+        """\
+==((====))==  Unsloth - 2x faster free finetuning | Num GPUs used = 2
+   \\\\   /|    Num examples = 1,000 | Num Epochs = 1 | Total steps = 1,060
+O^O/ \\_/ \\    Batch size per device = 2 | Gradient accumulation steps = 4
+\\        /    Data Parallel GPUs = 2 | Total batch size (2 x 4 x 2) = 16
+ "-____-"     Trainable parameters = 41,943,040 of 8,000,000,000 (0.52% trained)
+""",
+        """\
+==((====))==  Unsloth - 2x faster free finetuning | Num GPUs = 2
+   \\\\   /|    Num examples = 1,000 | Num Epochs = 1
+O^O/ \\_/ \\    Batch size per device = 2 | Gradient Accumulation steps = 4
+\\        /    Total batch size = 16 | Total steps = 1,060
+ "-____-"     Number of trainable parameters = 41,943,040
+""",
+    ],
+)
+def test_banner_of_unsloth(banner: str) -> None:
+    expected = {"num_gpus": "2", "mbs": "2", "gas": "4", "steps_planned": "1060"}
+    first = "   \\\\   /|    NVIDIA A100-SXM4-80GB. Num GPUs = 4. Max memory: 79.325 GB. Platform: Linux.\n"
+    assert settings_of("hf-trainer", first + banner).items() >= expected.items()

@@ -146,6 +146,11 @@ PREFIXES = [
     ("10.0.12.7: ", None, "10.0.12.7"),
     ("2026-01-02T03:04:05.678901234Z ", None, None),
     ("2026-01-02T03:04:05Z [rank2]:", 2, None),
+    ("(pretraining, pid=4112) ", None, None),
+    ("(head, rank=0, pid=4503) ", None, None),
+    ("(my-task.1, rank=1, pid=4503, ip=10.0.0.7) ", None, None),
+    ("[pod/llama-master-0/pytorch] ", None, None),
+    ("(head, rank=0, pid=4503) [rank3]:", 3, None),
 ]
 
 

@@ -65,3 +65,16 @@ def test_the_progress_bar_tells_the_last_step(tmp_path: Path) -> None:
 def test_the_final_validation_is_the_end(tmp_path: Path) -> None:
     text = f"{RL}\n(TaskRunner pid=2617) Final validation metrics: {{'val-core/x': 0.5}}\n"
     assert run_of(tmp_path, text)["status"] == "completed"
+
+
+def test_the_actors_micro_batch_of_a_dump(tmp_path: Path) -> None:
+    text = f"""\
+    (TaskRunner pid=2617) {{'actor_rollout_ref': {{'actor': {{'ppo_epochs': 1,
+    (TaskRunner pid=2617)                                  'ppo_micro_batch_size_per_gpu': 4,
+    (TaskRunner pid=2617)                                  'strategy': 'fsdp'}}}},
+    (TaskRunner pid=2617)  'critic': {{'ppo_micro_batch_size_per_gpu': 8}},
+    (TaskRunner pid=2617)  'trainer': {{'n_gpus_per_node': 8, 'nnodes': 2}}}}
+    {RL}
+    """
+    run = run_of(tmp_path, text)
+    assert (run["mbs"], run["num_gpus"]) == (4, 16)
