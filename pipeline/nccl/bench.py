@@ -33,8 +33,12 @@ _ROW, _REST = re.compile(ROW), re.compile(REST)
 _MARK = r"#|_perf|rccl-tests|Avg bus bandwidth|nThread [0-9]|Rank +[0-9]|  (?:size|bytes)  "
 TABULAR = rf"  (?:(?:{_TYPES}|size)  |Rank +[0-9])|Avg bus bandwidth|nThread [0-9]|-library=|_perf\n"
 """Files with such a line may hold rows: types, the header, ranks, the average, the program."""
-CANDIDATE = rf"{_MARK}|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |^[^0-9]*[0-9.]+\s+[0-9.]+\s+[0-9.]+\s"
-"""Lines worth a look in such a file: comments, and columns set apart by blanks with a type or three numbers."""
+CANDIDATE = (
+    rf"{_MARK}|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |[0-9]\s(?:{_TYPES})\s[a-z0-9-]|"
+    r"^[^0-9]*[0-9.]+\s+[0-9.]+\s+[0-9.]+\s"
+)
+"""Lines worth a look in such a file: comments, and columns with a type or three numbers, which a page where they were
+pasted may have set closer together."""
 OPS = {
     "all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast",
     "reduce": "Reduce", "alltoall": "AlltoAll", "alltoallv": "AlltoAllv", "sendrecv": "SendRecv", "gather": "Gather",

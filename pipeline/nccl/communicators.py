@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from pipeline.nccl.messages import NO_HOST
+
 _ADDRESS = ["source", "host", "pid", "comm"]
 _DEVICE = ["cuda_dev", "nvml_dev", "bus_id"]
 """What the line with which a rank is ready may know better than the one with which it began."""
@@ -149,7 +151,7 @@ def _communicators(ranks: pl.DataFrame) -> pl.DataFrame:
         .agg(
             pl.col("line_no", "nranks", "comm_hash", "api", "color", "parent_life", "is_exact").first(),
             ranks_seen=pl.len().cast(pl.Int64),
-            hosts=pl.col("host").n_unique().cast(pl.Int64),
+            hosts=pl.when(~pl.col("host").is_in([NO_HOST]).any()).then(pl.col("host").n_unique()).cast(pl.Int64),
             state=pl.col("state").cast(_LEAST).min().cast(pl.String),
         )
         .join(index_of, left_on="parent_life", right_on="at", how="left", maintain_order="left")

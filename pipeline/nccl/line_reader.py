@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline.nccl import bench, collectives, devices, graphs, init, transports, tuning, warnings, watchdog
 from pipeline.nccl.facts import Notes
-from pipeline.nccl.messages import VIA, Message, messages
+from pipeline.nccl.messages import VIA, Message, messages, stripped
 
 MAX_LINE_CHARS = 16_384
 """NCCL cuts its messages at 1,024 bytes; glued lines are longer. What stands behind is not looked at."""
@@ -49,6 +49,8 @@ class LineReader:
         found = list(messages(text))
         if not found:
             self._plain_line(text, line_no)
+            if bare := stripped(text):
+                self._told(bare, line_no, place)
             return
         lead = text[: found[0].begin]
         if len(lead) > LEAD_CHARS and not bench.read_row(lead, line_no, self.notes, is_torn=True):
@@ -99,14 +101,18 @@ class LineReader:
 
     def _message(self, message: Message, line_no: int, place: int) -> None:
         self._count("lines")
+        if not self._told(message, line_no, place):
+            self._count("other")
+        self._count("damaged", message.is_cut)
+
+    def _told(self, message: Message, line_no: int, place: int) -> bool:
+        """Whether a message told something, or is of a kind that is not looked into."""
         seen = self._processes.setdefault((self.notes.source, message.host, message.pid), [0, 0])
         seen[0] += 1
         seen[1] += message.is_first
         if message.level == "WARN":
             warnings.read_warning(message, line_no, self.notes)
-        elif message.level == "INFO" and not self.info(message, line_no, place):
-            self._count("other")
-        self._count("damaged", message.is_cut)
+        return message.level != "INFO" or self.info(message, line_no, place)
 
     def _graph(self, message: Message, line_no: int, _place: int) -> bool:
         """A ring or trees. Each line is a group of its own, since nothing tells yet which communicator it is of."""

@@ -24,6 +24,9 @@ _BODY = re.compile(
     r"(?:(?P<place>\S+:\d+) (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ |[A-Za-z_][^\[\]]{0,300}?\):\d+ )?"
     r"NCCL (?P<level>INFO|WARN|TRACE|CALL) "
 )
+_STRIPPED = re.compile(r"[ \t]*\[([0-9]{1,4})\] ")
+NO_HOST = "?"
+"""What stands for the host in facts where it was taken out of the log, process and all."""
 VIA = " via "
 RAY_COUNT = "x across cluster]"
 _RAY_COUNT = re.compile(r" ?(?:\[32m)? ?\[repeated \d+x across cluster\].*\Z")
@@ -73,6 +76,19 @@ def messages(line: str) -> Iterator[Message]:
             is_first=place == 0 and (start == 0 or line[start - 1] in " >:\t)]"),
             begin=start,
         )
+
+
+def stripped(line: str) -> Message | None:
+    """The message of a line from which host, process and thread were taken, as people do who publish a log.
+
+    What is left is the device, which stands for the process here.
+    """
+    head = _STRIPPED.match(line)
+    body = head and _BODY.match(line, head.end())
+    if head is None or body is None:
+        return None
+    dev = int(head[1])
+    return Message(NO_HOST, dev, dev, dev, body["level"], _text(line[body.end() :]), is_cut=False, is_first=False)
 
 
 def _text(text: str) -> str:

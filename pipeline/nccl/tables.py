@@ -13,6 +13,7 @@ from pipeline.nccl.file_rows import file_rows
 from pipeline.nccl.flight_hangs import flight_hangs
 from pipeline.nccl.hang_lines import hang_lines
 from pipeline.nccl.hangs import hang_rows
+from pipeline.nccl.messages import NO_HOST
 from pipeline.nccl.names import dump_set
 from schemas.nccl import ALL
 from schemas.table import Table
@@ -83,9 +84,25 @@ def nccl_tables(
     return _with_hang_counts(found)
 
 
+def _without_torn(facts: Facts) -> Facts:
+    """`facts` without those of lines that have no host in files where others have one: these were torn."""
+    torn = pl.col("host") == NO_HOST
+    processes = facts["process"]
+    if not processes.select(torn.any()).item():
+        return facts
+    whole = processes.filter(~torn)["source"].unique().implode()
+    kept = ~(torn & pl.col("source").is_in(whole))
+    return Facts(
+        {kind: frame.filter(kept) if "host" in frame.columns else frame for kind, frame in facts.frames.items()}
+    )
+
+
 def mended(facts: Facts) -> Facts:
     """`facts` with hosts as they are, where a cut text was glued to them."""
-    true = hosts.true_hosts(facts["process"]) if "process" in facts.frames else {}
+    if "process" not in facts.frames:
+        return facts
+    facts = _without_torn(facts)
+    true = hosts.true_hosts(facts["process"])
     if not true:
         return facts
     names = pl.DataFrame(
@@ -128,6 +145,8 @@ def _tables_of(facts: Facts) -> Rows:
         "nccl_warnings": warnings.warning_rows(facts["warn"]),
         "nccl_bench": bench.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
     }
+    for name in ("nccl_ranks", "nccl_warnings"):
+        tables[name] = tables[name].with_columns(pl.when(pl.col("host") != NO_HOST).then(pl.col("host", "pid")))
     return tables | {"nccl_files": file_rows(facts, tables)}
 
 

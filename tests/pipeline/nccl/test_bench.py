@@ -119,6 +119,14 @@ def test_out_of_place_only() -> None:
     assert figures("-1 1275.7 105.21 197.26 0", None, None) == (-1, 1275.7, 105.21, 197.26, 0.0, None, None, None, None)
 
 
+def test_a_table_whose_blanks_were_lost_where_it_was_pasted() -> None:
+    text = "\n".join(" ".join(line.split()) for line in (HEADER + ROW + TAIL).splitlines())
+    row = row_of(tables_of(text)["nccl_bench"])
+    assert (row["message_bytes"], row["root"], row["op"], row["wrong_elements"]) == (268435456, -1, "AllGather", 0)
+    assert row["in_place_busbw_bytes_per_s"] == pytest.approx(112.93e9)
+    assert tables_of("run 7 of 8\n3 4 float 5\n")["nccl_files"].is_empty()
+
+
 @pytest.mark.parametrize("text", ["1 2 3\n", "step 4 10 float things\n", "[2026-01-01 10:00:00] 7 7 tokens\n"])
 def test_other_lines_are_no_rows(text: str) -> None:
     assert tables_of(text)["nccl_files"].is_empty()
