@@ -14,14 +14,16 @@ from typing import NamedTuple
 _PROCESS = re.compile(r":([0-9]{1,10}):([0-9]{1,10}) (?:\[(-?[0-9]{1,4})\] |(?=NCCL CALL ))")
 HEAD = r":[0-9]{1,10}:[0-9]{1,10} (?:\[-?[0-9]{1,4}\] |NCCL CALL )"
 """Where a message begins, but for its host; for polars."""
-BLANKS = " \t\r\n\x0b\x0c"
+BLANKS = " \t\r\n\x0b\x0c│┃"
+"""What may stand behind a message: blanks, and the frame of a terminal's window that it was copied from."""
 _HOST = re.compile(r"[A-Za-z0-9_.-]+\Z")
 _MASKED_HOST = re.compile(r"(?:\[[A-Za-z0-9_. -]+\]|<[A-Za-z0-9_. -]+>|\*+)\Z")
 """What people who publish a log write instead."""
 _HOST_CHARS = 255
-# Google's plugins print the whole signature of a function as its name (google/nccl-plugin-gpudirecttcpx).
+# Google's plugins print the whole signature of a function as its name (google/nccl-plugin-gpudirecttcpx). Where a log
+# was pasted, its places may have become links: net_ib/[p2p.cc:7](https://p2p.cc:7/).
 _BODY = re.compile(
-    r"(?:(?P<place>\S+:\d+) (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ |[A-Za-z_][^\[\]]{0,300}?\):\d+ )?"
+    r"(?:(?P<place>\S+:\d+)(?:/?\))? (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ |[A-Za-z_][^\[\]]{0,300}?\):\d+ )?"
     r"NCCL (?P<level>INFO|WARN|TRACE|CALL) "
 )
 _STRIPPED = re.compile(r"[ \t]*\[([0-9]{1,4})\] ")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pipeline.nccl.messages import messages
+from tests.pipeline.nccl.nccl_logs import Job, render
+from tests.pipeline.nccl.reading import tables_of
 
 PREFIX = "gpu-17:4711:4790 [3] "
 
@@ -25,6 +27,7 @@ def test_a_launchers_prefix_does_not_matter(before: str) -> None:
     [
         ("transport/net_ib.cc:1295 NCCL WARN NET/IB : error", "WARN", "NET/IB : error"),
         ("transport/net_ib.cc:1295 (ncclIbTest) NCCL WARN NET/IB : error", "WARN", "NET/IB : error"),
+        ("transport/net_ib/[p2p.cc:783](https://p2p.cc:783/) NCCL WARN NET/IB : error", "WARN", "NET/IB : error"),
         (
             "tcpxResult_t tcpxCommProgress(tcpxComm*):1231 NCCL WARN 0xad: rx ctrl timeout",
             "WARN",
@@ -88,3 +91,12 @@ def test_a_host_may_be_masked(host: str) -> None:
 def test_what_ray_says_of_alike_lines_is_no_part_of_the_message(behind: str) -> None:
     (found,) = messages(f"(Worker pid=77) {PREFIX}NCCL INFO Using network Socket{behind}")
     assert found.text == "Using network Socket"
+
+
+def test_the_frame_of_a_terminals_window_is_no_part_of_it() -> None:
+    line = f"\u2502 {PREFIX}NCCL INFO Channel 00 : 0[1000] -> 4[cb000] [send] via NET/IB/2      \u2502"
+    (found,) = messages(line)
+    assert (found.host, found.text) == ("gpu-17", "Channel 00 : 0[1000] -> 4[cb000] [send] via NET/IB/2")
+    text = render(Job("2.14.3", nodes=2, gpus=2)).text()
+    framed = "".join(f"\u2502 {line:<200}\u2502\n" for line in text.splitlines())
+    assert tables_of(framed)["nccl_links"].drop("line_no").equals(tables_of(text)["nccl_links"].drop("line_no"))
