@@ -5,17 +5,23 @@ the step), trainer.py _inner_training_loop (`***** Running training *****` and t
 `num_input_tokens_seen`, in new versions `train_runtime` in every dict), trainer_utils.py speed_metrics (the final dict,
 which every rank may print). Version 5 quotes the numbers. axolotl: utils/callbacks (memory), utils/bench.py.
 
-The step comes from the progress bar: see `huggingface_steps`. Only whole files can say it, so a step fact is a bar (a
-counter and its total, no loss) or a dict (a loss, no step) until `settle`.
+The dict is read by `huggingface_dicts`. The step comes from the progress bar: see `huggingface_steps`. Only whole files
+can say it, so a step fact is a bar (a counter and its total, no loss) or a dict (a loss, no step) until `settle`.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import deepspeed_settings, environment, huggingface_histories, huggingface_steps, run_files
+from pipeline.parse import (
+    deepspeed_settings,
+    environment,
+    huggingface_dicts,
+    huggingface_histories,
+    huggingface_steps,
+    run_files,
+)
 from pipeline.parse.combine import whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     GAUGE_FACTS,
@@ -26,45 +32,15 @@ from pipeline.parse.protocol import (
     named_settings,
     said_settings,
 )  # fmt: skip
-from pipeline.parse.quantities import NUMBER, number
+from pipeline.parse.quantities import number
 from pipeline.parse.timestamps import timestamp
 
 _BAR = r"^\s*\d{1,3}%(?:\|[^|]*\|)? (?P<step>\d+)/(?P<steps_planned>\d+) \[[^\]]*(?:it/s|s/it)"
 """tqdm's bar without a description: the training's, or an evaluation's within it."""
 
-_Q = "['\"]"  # version 2 printed JSON
-_LOOKS_LIKE = rf"\{{{_Q}(?:[^{{}}]*, {_Q})?loss{_Q}: "
-_COMPLETE = rf"(\{{){_Q}[^{{}}]*\bloss{_Q}: '?{NUMBER}'?,[^{{}}]*{_Q}epoch{_Q}: '?[\d.eE+-]+'?(?:,[^{{}}]*)?\}}"
-
-
-def _field(label: str) -> str:
-    return rf"(?i){_Q}{label}{_Q}: '?({NUMBER})'?[,}}]"
-
-
-# Versions 2 and 3 (trainer.py log), and ms-swift's `'global_step/max_steps': '5/100'` (trainers/callback.py), which it
-# prints as JSON, too.
-_COUNTERS = {
-    "own_step": rf"{_Q}step{_Q}: (\d+)[,}}]",
-    "shared_step": rf"{_Q}global_step/max_steps{_Q}: {_Q}(\d+)/\d+{_Q}",
-    "own_total": rf"{_Q}global_step/max_steps{_Q}: {_Q}\d+/(\d+){_Q}",
-}
-
-
-_NUMBERS = {
-    "loss": _field("loss"),
-    "grad_norm": _field("grad_norm"),
-    "learning_rate": _field("learning_rate"),
-    "consumed_tokens": _field("num_input_tokens_seen"),
-    "tokens_per_s_per_gpu": _field("(?:tokens_per_second_per_gpu|tokens/train_per_sec_per_gpu)"),
-    "mem_allocated_bytes": _field(r"memory/max_(?:mem_)?allocated ?\(gib\)"),
-    "mem_reserved_bytes": _field(r"(?:memory/device_(?:mem_)?reserved ?|memory)\(gib\)"),  # ms-swift's is the peak
-    "step_time_s": _field("train_runtime"),  # since the beginning: `settle` takes the differences
-}
-_MEMORY_FIELDS = ("mem_allocated_bytes", "mem_reserved_bytes")
-
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Progress bars and log dicts, in the order printed; a dict that does not reach its brace stays unparsed."""
+    """Progress bars, log dicts and fragments of them, in the order printed; an open dict stays unparsed."""
     text = pl.col("text")
     placed = lines.with_row_index("place")
     bars = (
@@ -73,26 +49,12 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         .drop_nulls("step")
         .with_columns(pl.col("step", "steps_planned").cast(pl.Int64, strict=False), part=pl.lit(0))
     )
-    is_complete = pl.col("complete").is_not_null()
-    dicts = extract_each(
-        placed.filter(text.str.contains(_LOOKS_LIKE)), {**_NUMBERS, **_COUNTERS, "complete": _COMPLETE}
-    )
-    said = dicts.with_columns(number(pl.col(name)) for name in _NUMBERS).with_columns(
-        pl.col("consumed_tokens").cast(pl.Int64, strict=False),
-        *(_gibibytes(pl.col(name)) for name in _MEMORY_FIELDS),
-        part=pl.lit(1),
-        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
-        loss=pl.when(is_complete).then("loss"),
-        step=pl.when(is_complete).then(pl.coalesce("own_step", "shared_step").cast(pl.Int64, strict=False)),
-        steps_planned=pl.when(is_complete).then(pl.col("own_total").cast(pl.Int64, strict=False)),
-    )
+    dicts = huggingface_dicts.read(placed.filter(text.str.contains(huggingface_dicts.LOOKS_LIKE)))
+    ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
+    said = pl.concat([dicts, huggingface_dicts.fragments(placed)], how="diagonal").with_columns(part=pl.lit(1), ts=ts)
     # LLaMA-Factory's callback logs each dict once more, rounded.
     both = pl.concat([bars, said], how="diagonal").sort("place", "part")
     return conform(both, STEP_FACTS)
-
-
-def _gibibytes(value: pl.Expr) -> pl.Expr:
-    return (value * 2**30).round().cast(pl.Int64, strict=False)
 
 
 _BANNER = {  # trainer.py _inner_training_loop
@@ -182,9 +144,8 @@ COMBINED = (
     CombinedSetting("precision", _precision(), ("arg:bf16", "arg:fp16")),
 )
 
-_FINAL = r"\{'[^{}]*'?train_runtime': [^{}]*'train_samples_per_second': [^{}]*\}"
 _END = (
-    rf"{_FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
+    rf"{huggingface_dicts.FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
     r"|^\s*Training completed\. Do not forget to share your model"
 )
 
@@ -219,11 +180,12 @@ _SIGNATURE = (
 )  # fmt: skip
 _ANCHORS = (
     "'loss': ", '"loss": ', "it/s", "s/it", "Running training", "train_runtime", "Training Completed",
-    "Training completed", "memory usage while training", *_CONFIG_ANCHORS, *environment.ANCHORS,
+    "Training completed", "memory usage while training",
+    *huggingface_dicts.FRAGMENT_ANCHORS, *_CONFIG_ANCHORS, *environment.ANCHORS,
 )  # fmt: skip
 
 _NARROWED = {
-    "steps": ("'loss': ", '"loss": ', "it/s", "s/it"),
+    "steps": ("'loss': ", '"loss": ', "it/s", "s/it", *huggingface_dicts.FRAGMENT_ANCHORS),
     "settings": (*_CONFIG_ANCHORS, *environment.ANCHORS),
     "gauges": ("memory usage while training",),
     "events": ("Running training", "train_runtime", "Training Completed", "Training completed"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from pipeline.parse.huggingface_dicts import rejoined
 from pipeline.parse.protocol import STEP_FACTS, Facts, conform
 
 _RUN = ["source", "part"]
@@ -21,6 +22,7 @@ _ECHO = r">> \{'loss': "
 
 def settle(facts: Facts) -> Facts:
     """Dicts with their steps and without the bars; step times and throughput from the running totals they print."""
+    facts = rejoined(facts)
     rows = _without_echoes(_in_trainings(facts))
     is_said = pl.col("loss").is_not_null()
     rows = rows.with_columns(nth=is_said.cast(pl.Int64).cum_sum().over(_RUN), is_said=is_said)

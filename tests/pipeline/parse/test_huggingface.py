@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import pprint
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -239,3 +243,84 @@ def test_banner_of_unsloth(banner: str) -> None:
     expected = {"num_gpus": "2", "mbs": "2", "gas": "4", "steps_planned": "1060"}
     first = "   \\\\   /|    NVIDIA A100-SXM4-80GB. Num GPUs = 4. Max memory: 79.325 GB. Platform: Linux.\n"
     assert settings_of("hf-trainer", first + banner).items() >= expected.items()
+
+
+LONG = {
+    "loss": 2.5, "grad_norm": 1.4375, "learning_rate": 1.95e-05, "memory/max_allocated (GiB)": 1.5, "epoch": 0.125,
+}  # fmt: skip
+FINAL = {"train_runtime": 9.5, "train_samples_per_second": 1.5, "train_steps_per_second": 0.5, "train_loss": 2.5}
+
+
+def hard(width: int) -> Callable[[str], str]:
+    """As a terminal breaks a line."""
+    return lambda line: "\n".join(line[at : at + width] for at in range(0, len(line), width))
+
+
+def by_words(line: str) -> str:
+    return textwrap.fill(line, 50)
+
+
+def by_rich(line: str) -> str:
+    first, *more = textwrap.wrap(line, 48)
+    head = f"[05/01/24 12:00:00] INFO     {first:50} trainer.py:2341"
+    return "\n".join([head, *(" " * 29 + part for part in more)])
+
+
+def printed_pretty(line: str) -> str:
+    return pprint.pformat(ast.literal_eval(line), width=40)
+
+
+WRAPS = [*(hard(width) for width in (31, 40, 57, 80, 81, 82, 100, 120)), by_words, by_rich, printed_pretty]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_dict_that_was_wrapped_over_several_lines(tmp_path: Path, wrap: Callable[[str], str]) -> None:
+    text = BEGIN.format(9) + bar(0, 9)
+    for n in (3, 6, 9):
+        text += wrap(str({**LONG, "loss": n / 8})) + "\n" + bar(n, 9)
+    tables = tables_of(
+        tmp_path, text + wrap(str(FINAL)) + "\nTraceback (most recent call last):\nValueError: too late\n"
+    )
+    names = ("step", "loss", "grad_norm", "learning_rate", "mem_allocated_bytes")
+    same = (1.4375, 1.95e-05, 3 * 2**29)
+    assert tables["steps"].select(names).rows() == [(3, 0.375, *same), (6, 0.75, *same), (9, 1.125, *same)]
+    assert tables["rejects"].is_empty()
+    assert tables["runs"]["status"].to_list() == ["completed"]
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_the_final_dict_ends_a_run_however_it_was_wrapped(tmp_path: Path, wrap: Callable[[str], str]) -> None:
+    text = BEGIN.format(9) + dict_of(3.0) + bar(1, 9) + wrap(str(FINAL)) + "\n"
+    assert run_of(tmp_path, text)["status"] == "completed"
+
+
+def test_a_wrapped_dict_without_its_end_is_a_reject(tmp_path: Path) -> None:
+    head = "{'loss': 2.5, 'grad_norm': 1.5,"
+    for behind in (
+        "",
+        " 'learning_rate': 1e-05,",
+        " 'learning_rate': 1e-05,\nother\n 'epoch': 0.1}",
+        bar(1, 9) + " 'epoch': 0.1}",
+    ):
+        tables = tables_of(tmp_path, BEGIN.format(9) + f"{head}\n{behind}")
+        assert tables["steps"].is_empty()
+        assert tables["rejects"]["raw"].to_list() == [head]
+
+
+def test_other_dicts_are_neither_steps_nor_rejects(tmp_path: Path) -> None:
+    other = "config = {'a': 1,\n 'b': {'c': 2},\n 'd': 3}\n}\n{'eval_loss': 2.5,\n 'epoch': 0.1}\n"
+    tables = tables_of(tmp_path, BEGIN.format(9) + other + dict_of(3.0) + bar(3, 9) + other)
+    assert tables["steps"].select("step", "loss").rows() == [(3, 3.0)]
+    assert tables["rejects"].is_empty()
+
+
+def test_it_does_not_matter_where_a_wrapped_dict_is_cut() -> None:
+    text = BEGIN.format(9) + "".join(bar(n, 9) + hard(31)(str(LONG)) + "\n" + bar(n, 9) for n in (3, 6, 9))
+    rows = text.splitlines(keepends=True)
+    whole = engine.extract(lines.split(0, text.encode()), DIALECTS).facts.steps
+    assert whole["step"].to_list() == [3, 6, 9]
+    for cut in range(1, len(rows)):
+        parts = [("".join(rows[:cut]), 1), ("".join(rows[cut:]), cut + 1)]
+        blocks = [lines.split(0, part.encode(), first) for part, first in parts]
+        merged = engine.merge([engine.extract(block, DIALECTS, partial=[0]) for block in blocks], DIALECTS)
+        assert merged.facts.steps.equals(whole)
