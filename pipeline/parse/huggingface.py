@@ -16,6 +16,7 @@ import polars as pl
 from pipeline.parse import (
     deepspeed_settings,
     environment,
+    huggingface_bars,
     huggingface_dicts,
     huggingface_histories,
     huggingface_steps,
@@ -35,7 +36,7 @@ from pipeline.parse.protocol import (
 from pipeline.parse.quantities import number
 from pipeline.parse.timestamps import timestamp
 
-_BAR = r"^\s*\d{1,3}%(?:\|[^|]*\|)? (?P<step>\d+)/(?P<steps_planned>\d+) \[[^\]]*(?:it/s|s/it)"
+_BAR = r"^\s*\d{1,3}%(?:\|[^|]*\|)? (?P<step>\d+)/(?P<steps_planned>\d+) \[(?P<clock>[\d:]*)[^\]]*(?:it/s|s/it)"
 """tqdm's bar without a description: the training's, or an evaluation's within it."""
 
 
@@ -47,7 +48,11 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         placed.with_columns(bar=text.str.extract_groups(_BAR))
         .unnest("bar")
         .drop_nulls("step")
-        .with_columns(pl.col("step", "steps_planned").cast(pl.Int64, strict=False), part=pl.lit(0))
+        .with_columns(
+            pl.col("step", "steps_planned").cast(pl.Int64, strict=False),
+            step_time_s=huggingface_bars.elapsed_s(pl.col("clock")),  # so far: `settle` takes the differences
+            part=pl.lit(0),
+        )
     )
     dicts = huggingface_dicts.read(placed.filter(text.str.contains(huggingface_dicts.LOOKS_LIKE)))
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))

@@ -4,12 +4,15 @@ The dict is written over the progress bar, which is drawn again right behind it 
 (tqdm.write): the first bar behind a dict, before the next one, is its step. A terminal that overwrote those bars, or
 two streams that were joined later, leave dicts without one: they are `logging_steps` apart, or as far apart as the
 other dicts show. A file without any bar gives ordinal numbers times `logging_steps` (1 where it is not printed).
+
+A training without any dict has the steps of its bar (`huggingface_bars`), which is known by its total.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
+from pipeline.parse.huggingface_bars import steps_of
 from pipeline.parse.huggingface_dicts import rejoined
 from pipeline.parse.protocol import STEP_FACTS, Facts, conform
 
@@ -36,7 +39,9 @@ def settle(facts: Facts) -> Facts:
     said = said.join(moved, on=[*_RUN, "nth"], how="left", maintain_order="left")
     said = _numbered(said.with_columns(own=pl.col("step"), anchor=pl.coalesce("step", "behind", "before")))
     unread = rows.filter(~pl.col("is_bar") & ~pl.col("is_said"))
-    steps = pl.concat([conform(_rates(said), STEP_FACTS), conform(unread, STEP_FACTS)])
+    is_bare = pl.col("is_bar") & (pl.col("steps_planned") == pl.col("total")) & ~pl.col("is_said").any().over(_RUN)
+    drawn = steps_of(rows.filter(is_bare.fill_null(value=False)))
+    steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(said), drawn, unread))
     return Facts(steps.sort("source", "line_no", maintain_order=True), facts.settings, facts.gauges, facts.events)
 
 

@@ -324,3 +324,64 @@ def test_it_does_not_matter_where_a_wrapped_dict_is_cut() -> None:
         blocks = [lines.split(0, part.encode(), first) for part, first in parts]
         merged = engine.merge([engine.extract(block, DIALECTS, partial=[0]) for block in blocks], DIALECTS)
         assert merged.facts.steps.equals(whole)
+
+
+def drawn(done: int, total: int, seconds: int) -> str:
+    hours, minutes = divmod(seconds // 60, 60)
+    clock = f"{hours}:{minutes:02d}:{seconds % 60:02d}" if hours else f"{minutes:02d}:{seconds % 60:02d}"
+    return f"\r{100 * done // total:3d}%|##        | {done}/{total} [{clock}<32:20,  9.99s/it]"
+
+
+class TestOnlyBars:
+    def test_steps_and_their_time(self, tmp_path: Path) -> None:
+        bars = [drawn(0, 2000, 0), *(drawn(n, 2000, 40 + 2 * n) for n in range(1, 1001))]
+        tables = tables_of(tmp_path, BEGIN.format(2000) + "".join(bars) + "\n")
+        steps = tables["steps"]
+        assert steps["step"].to_list() == [*range(1, 1000, 15), 1000]
+        assert set(steps["step_time_s"].to_list()) == {None, 2.0}
+        assert steps["loss"].null_count() == steps.height
+        run = tables["runs"].row(0, named=True)
+        assert (run["status"], run["last_step"], run["steps_planned"], run["step_time_s"]) == (
+            "truncated",
+            1000,
+            2000,
+            2.0,
+        )
+
+    def test_the_last_redraw_completes_a_run(self, tmp_path: Path) -> None:
+        run = run_of(tmp_path, BEGIN.format(3) + "".join(drawn(n, 3, n) for n in (0, 1, 2, 3)) + "\n")
+        assert (run["status"], run["last_step"], run.get("step_time_s")) == ("completed", 3, None)
+
+    def test_a_failure_behind_the_last_redraw(self, tmp_path: Path) -> None:
+        oom = "\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+        run = run_of(tmp_path, BEGIN.format(9) + drawn(0, 9, 0) + drawn(1, 9, 30) + drawn(2, 9, 90) + oom)
+        assert (run["status"], run["last_step"], run["steps_logged"]) == ("oom", 2, 2)
+
+    def test_a_resumed_bar_jumps_and_that_takes_no_time(self, tmp_path: Path) -> None:
+        bars = [drawn(0, 2000, 0), *(drawn(500 + n, 2000, 40 + 40 * n) for n in range(1, 9))]
+        steps = tables_of(tmp_path, BEGIN.format(2000) + "".join(bars) + "\n")["steps"]
+        assert steps.select("step", "step_time_s").rows() == [(501, None), *((500 + n, 40.0) for n in range(2, 9))]
+
+    def test_days_and_hours(self, tmp_path: Path) -> None:
+        bars = drawn(1, 9, 3500) + drawn(2, 9, 3700) + drawn(3, 9, 100_000)
+        steps = tables_of(tmp_path, BEGIN.format(9) + bars + "\n")["steps"]
+        assert steps["step_time_s"].to_list() == [None, 200.0, 96_300.0]
+
+    def test_bars_of_other_lengths_and_names_are_others(self, tmp_path: Path) -> None:
+        others = "Map:  50%|#####     | 45/90 [01:00<01:00,  1.33s/it]\n" + drawn(9, 9, 90) + "\n"
+        steps = tables_of(tmp_path, others + BEGIN.format(90) + drawn(1, 90, 60) + "\n" + others)["steps"]
+        assert steps["step"].to_list() == [1]
+
+    def test_without_its_total_no_bar_is_known_to_be_the_trainings(self, tmp_path: Path) -> None:
+        text = "  Instantaneous batch size per device = 2\n" + drawn(1, 90, 60) + drawn(2, 90, 120) + "\n"
+        assert tables_of(tmp_path, text)["steps"].is_empty()
+
+    def test_dicts_are_worth_more(self, tmp_path: Path) -> None:
+        text = BEGIN.format(90) + drawn(10, 90, 60) + "\n" + dict_of(3.0) + drawn(20, 90, 120) + "\n"
+        assert steps_of(tmp_path, text) == [(20, 3.0)]
+
+    def test_each_training_of_a_file_for_itself(self, tmp_path: Path) -> None:
+        one = BEGIN.format(9) + drawn(1, 9, 60) + drawn(2, 9, 120) + "\n"
+        steps = tables_of(tmp_path, one + one)["steps"]
+        assert steps.select("step", "step_time_s").rows() == [(1, None), (2, 60.0)] * 2
+        assert steps["run_id"].n_unique() == 2

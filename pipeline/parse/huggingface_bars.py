@@ -1,0 +1,65 @@
+"""Steps of a training of which only the progress bar was kept: nothing was logged, or another stream took the dicts.
+
+tqdm's bar (std.py format_meter) counts optimizer steps, because the Trainer moves it once a step, and tells the whole
+seconds since it was drawn first. The rate behind them is smoothed over the last few redraws and is no step's time; the
+seconds between two redraws, over the steps between them, is. It is a second off at most, so redraws are taken at least
+APART_S from each other: 3 % in a single value, and nothing in the median of many.
+
+Until its first step the bar stands still, and a resumed one jumps to where the run was: the time before the first
+redraw with a step tells nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import polars as pl
+
+APART_S = 30
+
+_GROUP = ["source", "part"]
+
+
+def elapsed_s(clock: pl.Expr) -> pl.Expr:
+    """Seconds of tqdm's `01:05` or `26:01:05`.
+
+    >>> pl.select(elapsed_s(pl.lit("26:01:05"))).item(), pl.select(elapsed_s(pl.lit("01:05"))).item()
+    (93665.0, 65.0)
+    """
+    hours, minutes, seconds = (clock.str.extract(r"^(?:(\d+):)?(\d+):(\d+)$", group) for group in (1, 2, 3))
+    minutes, seconds = minutes.cast(pl.Float64, strict=False), seconds.cast(pl.Float64, strict=False)
+    return hours.cast(pl.Float64, strict=False).fill_null(0) * 3600 + minutes * 60 + seconds
+
+
+def steps_of(bars: pl.DataFrame) -> pl.DataFrame:
+    """Some redraws of each bar as steps, with the mean time of the steps since the one before; the last one always.
+
+    Args:
+        bars: redraws in the order printed: `source`, `part`, `step` (steps done) and `step_time_s` (seconds so far).
+    """
+    moved = bars.filter(pl.col("step") > 0)
+    moved = moved.filter(pl.col("step").ne_missing(pl.col("step").shift().over(_GROUP)))
+    if moved.is_empty():
+        return moved
+    thinned = (_thinned(part) for part in moved.partition_by(_GROUP, maintain_order=True))
+    return pl.concat(thinned)
+
+
+def _thinned(bar: pl.DataFrame) -> pl.DataFrame:
+    places, times = zip(*_apart(bar["step"], bar["step_time_s"]), strict=True)
+    return bar[list(places)].with_columns(pl.Series("step_time_s", times, dtype=pl.Float64))
+
+
+def _apart(steps: Iterable[int], seconds: Iterable[float | None]) -> Iterator[tuple[int, float | None]]:
+    """Place of each redraw that is kept, and the time of its steps."""
+    known = [(place, step, at) for place, (step, at) in enumerate(zip(steps, seconds, strict=True)) if at is not None]
+    if not known:
+        return
+    kept, step, at = known[0]
+    yield kept, None
+    for place, done, now in known[1:]:
+        if now - at >= APART_S and done > step:
+            yield place, (now - at) / (done - step)
+            step, at, kept = done, now, place
+    if known[-1][0] != kept:
+        yield known[-1][0], None
