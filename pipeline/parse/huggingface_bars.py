@@ -7,6 +7,9 @@ APART_S from each other: 3 % in a single value, and nothing in the median of man
 
 Until its first step the bar stands still, and a resumed one jumps to where the run was: the time before the first
 redraw with a step tells nothing.
+
+The first process of every node draws a bar of its own, and all may end in one log: of one launch, the redraws count
+that show more steps than any before.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import polars as pl
 
 APART_S = 30
 
-_GROUP = ["source", "part"]
+_LAUNCH = ["source", "launch"]
 
 
 def elapsed_s(clock: pl.Expr) -> pl.Expr:
@@ -32,16 +35,16 @@ def elapsed_s(clock: pl.Expr) -> pl.Expr:
 
 
 def steps_of(bars: pl.DataFrame) -> pl.DataFrame:
-    """Some redraws of each bar as steps, with the mean time of the steps since the one before; the last one always.
+    """Some redraws of each launch as steps, with the mean time of the steps since the one before; the last one always.
 
     Args:
-        bars: redraws in the order printed: `source`, `part`, `step` (steps done) and `step_time_s` (seconds so far).
+        bars: redraws in the order printed: `source`, `launch`, `step` (steps done) and `step_time_s` (seconds so far).
     """
-    moved = bars.filter(pl.col("step") > 0)
-    moved = moved.filter(pl.col("step").ne_missing(pl.col("step").shift().over(_GROUP)))
+    most = pl.col("step").cum_max().shift(fill_value=0).over(_LAUNCH)
+    moved = bars.filter(pl.col("step") > most)
     if moved.is_empty():
         return moved
-    thinned = (_thinned(part) for part in moved.partition_by(_GROUP, maintain_order=True))
+    thinned = (_thinned(part) for part in moved.partition_by(_LAUNCH, maintain_order=True))
     return pl.concat(thinned)
 
 

@@ -39,17 +39,21 @@ def settle(facts: Facts) -> Facts:
     said = said.join(moved, on=[*_RUN, "nth"], how="left", maintain_order="left")
     said = _numbered(said.with_columns(own=pl.col("step"), anchor=pl.coalesce("step", "behind", "before")))
     unread = rows.filter(~pl.col("is_bar") & ~pl.col("is_said"))
-    is_bare = pl.col("is_bar") & (pl.col("steps_planned") == pl.col("total")) & ~pl.col("is_said").any().over(_RUN)
+    is_told = pl.col("is_said").any().over("source", "launch")
+    is_bare = pl.col("is_bar") & (pl.col("steps_planned") == pl.col("total")) & ~is_told
     drawn = steps_of(rows.filter(is_bare.fill_null(value=False)))
     steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(said), drawn, unread))
     return Facts(steps.sort("source", "line_no", maintain_order=True), facts.settings, facts.gauges, facts.events)
 
 
 def _in_trainings(facts: Facts) -> pl.DataFrame:
-    """Step facts with `part` (a training within the file), `is_bar` and `every`; bars of evaluations are gone."""
+    """Step facts with `launch` (the line that told of it), `part` (a training within the file), `is_bar` and `every`.
+
+    Bars of evaluations are gone.
+    """
     order = ["source", "line_no"]
     rows = facts.steps.sort(order, maintain_order=True)
-    launches = facts.events.filter(pl.col("kind") == "launch").select(*order, part="line_no").unique().sort(order)
+    launches = facts.events.filter(pl.col("kind") == "launch").select(*order, launch="line_no").unique().sort(order)
 
     def latest(name: str, value: str) -> pl.DataFrame:
         said = facts.settings.filter(pl.col("name") == name)
@@ -59,12 +63,12 @@ def _in_trainings(facts: Facts) -> pl.DataFrame:
     for frame in known:
         rows = rows.join_asof(frame, on="line_no", by="source", strategy="backward", check_sortedness=False)
     rows = rows.with_columns(
-        pl.col("part").fill_null(0),
+        pl.col("launch").fill_null(0),
         # A share of the training below 1 is not a number of steps.
         every=pl.when(pl.col("every") >= 1).then(pl.col("every")),
         is_bar=pl.col("step").is_not_null() & pl.col("loss").is_null(),
     )
-    first_bar = pl.col("steps_planned").filter(pl.col("is_bar")).first().over(_RUN)
+    first_bar = pl.col("steps_planned").filter(pl.col("is_bar")).first().over("source", "launch")
     is_other = pl.col("is_bar") & (
         pl.col("steps_planned") != pl.coalesce(pl.col("total").cast(pl.Int64, strict=False), first_bar)
     )
@@ -72,7 +76,7 @@ def _in_trainings(facts: Facts) -> pl.DataFrame:
     shown = pl.col("step").forward_fill().over("source")
     is_back = pl.col("is_bar") & (pl.col("step") < shown.shift(1).over("source"))
     back = is_back.fill_null(value=False).cast(pl.Int64).cum_sum().over("source")
-    return rows.with_columns(part=pl.struct("part", back.alias("back")).rank("dense").cast(pl.Int64))
+    return rows.with_columns(part=pl.struct("launch", back.alias("back")).rank("dense").cast(pl.Int64))
 
 
 def _numbered(said: pl.DataFrame) -> pl.DataFrame:

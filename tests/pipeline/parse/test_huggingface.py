@@ -380,6 +380,15 @@ class TestOnlyBars:
         text = BEGIN.format(90) + drawn(10, 90, 60) + "\n" + dict_of(3.0) + drawn(20, 90, 120) + "\n"
         assert steps_of(tmp_path, text) == [(20, 3.0)]
 
+    @pytest.mark.parametrize("is_mixed", [False, True])
+    def test_the_bars_of_several_nodes_are_one_run(self, tmp_path: Path, is_mixed: bool) -> None:
+        shown = [(node, n) for n in range(10) for node in range(3)]
+        shown = shown if is_mixed else sorted(shown)
+        text = BEGIN.format(9) * 3 + "".join(drawn(n, 9, 60 * n) + "\n" * is_mixed for _, n in shown) + "\n"
+        tables = tables_of(tmp_path, text)
+        assert tables["steps"].select("step", "step_time_s").rows() == [(1, None), *((n, 60.0) for n in range(2, 10))]
+        assert tables["runs"]["status"].to_list() == ["completed"]
+
     def test_each_training_of_a_file_for_itself(self, tmp_path: Path) -> None:
         one = BEGIN.format(9) + drawn(1, 9, 60) + drawn(2, 9, 120) + "\n"
         steps = tables_of(tmp_path, one + one)["steps"]
