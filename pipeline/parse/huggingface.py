@@ -198,7 +198,7 @@ _NARROWED = {
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=6,
+    version=7,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -213,7 +213,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=6,
+    version=7,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,
