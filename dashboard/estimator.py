@@ -156,6 +156,11 @@ def measured_mfu(row: Mapping[str, Any]) -> float:
     return float(row["est_mfu"] / row["time_ratio"])
 
 
+def is_possible() -> pl.Expr:
+    """Runs of at most the peak. Beyond it what the log says of model, step or accelerators cannot be true."""
+    return pl.col("est_mfu") / pl.col("time_ratio") <= 1.0
+
+
 def waterfall(row: Mapping[str, Any]) -> list[Loss]:
     """From the peak down to the measured MFU, as shares of the measured step time.
 
@@ -175,11 +180,12 @@ def waterfall(row: Mapping[str, Any]) -> list[Loss]:
 def examples(runs: pl.DataFrame, picked: str | None) -> dict[str, str]:
     """Runs to take apart, as run_id to what they stand for: the picked one, the best MFU, the middle of each pattern.
 
-    `runs` are rows of `queries.estimator.runs`: the best MFU first.
+    `runs` are rows of `queries.estimator.runs`: the best MFU first. The best is one that can be: see `is_possible`.
     """
     if runs.is_empty():
         return {}
-    found = {runs["run_id"][0]: "best MFU"}
+    possible = runs.filter(is_possible())
+    found = {(runs if possible.is_empty() else possible)["run_id"][0]: "best MFU"}
     middles = (
         runs.sort("time_ratio", "run_id")
         .group_by("pattern", maintain_order=True)

@@ -16,6 +16,7 @@ import streamlit as st
 
 from dashboard import filters as filter_values
 from dashboard import widgets
+from dashboard.charts import narrow
 from dashboard.filters import Filters
 from dashboard.navigation import PAGES
 from dashboard.queries.slices import runs_of
@@ -31,6 +32,15 @@ ICON = str(_ASSETS / "icon.svg")
 _WATCH_SCHEME = """export default function (component) {
   const query = matchMedia("(prefers-color-scheme: dark)");
   const tell = () => setTimeout(() => component.setTriggerValue("changed", Date.now()), 200);
+  query.addEventListener("change", tell);
+  return () => query.removeEventListener("change", tell);
+}"""
+
+# A figure is drawn before the browser that shows it is known, so a narrow window has it drawn once more.
+_WATCH_WIDTH = """export default function (component) {
+  const query = matchMedia(`(max-width: ${component.data.widest}px)`);
+  const tell = () => component.setStateValue("narrow", query.matches);
+  if (query.matches !== component.data.narrow) tell();
   query.addEventListener("change", tell);
   return () => query.removeEventListener("change", tell);
 }"""
@@ -117,6 +127,19 @@ def watch_scheme() -> None:
     """Reruns the page when the system switches between light and dark: charts cannot restyle themselves."""
     component = st.components.v2.component("theme_watch", js=_WATCH_SCHEME)
     component(key="theme_watch", on_changed_change=lambda: None, height=1)
+
+
+def watch_width() -> None:
+    """Reruns the page when its window is, or becomes, as narrow as a phone's, or wide again."""
+    component = st.components.v2.component("width_watch", js=_WATCH_WIDTH)
+    component(
+        key="width_watch", on_narrow_change=_keep_width, height=1,
+        data={"narrow": widgets.is_narrow(), "widest": narrow.WIDEST},
+    )  # fmt: skip
+
+
+def _keep_width() -> None:
+    st.session_state[widgets.NARROW] = bool(st.session_state["width_watch"]["narrow"])
 
 
 def other_origins(view: View) -> list[tuple[str, str]]:

@@ -40,3 +40,4 @@ try:
 except (duckdb.CatalogException, duckdb.BinderException) as error:  # published by a version with other tables
     shell.say_unlike(error)
 shell.watch_scheme()
+shell.watch_width()

@@ -13,6 +13,8 @@ from dashboard import addresses, labels
 from dashboard.queries.query import Query
 
 _ROW_HEIGHT = 32  # of tables, in pixels
+_LETTER_WIDTH = 6.4  # of a table's text, in pixels, on average of a layout's letters
+_CELL_PADDING = 22
 
 
 def table(
@@ -67,6 +69,8 @@ def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataF
         if (how := labels.shown(name)) and frame.schema[name].is_numeric()
     }
     for name in columns or frame.columns:
+        if name == "layout" or name.endswith("_layout"):
+            config[labels.heading(name)] = st.column_config.TextColumn(width=_width(frame[name]))
         if name.endswith("_url"):
             config[labels.heading(name)] = st.column_config.LinkColumn(display_text=r"^https?://(?:www\.)?([^/]+)")
         if name == "run_id":
@@ -74,6 +78,12 @@ def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataF
             display = display.with_columns(pl.col(heading).map_elements(addresses.run_url, pl.String))
             config[heading] = st.column_config.LinkColumn(display_text=r"run=(.+)$")
     return display, config
+
+
+def _width(texts: pl.Series) -> int:
+    """Pixels that show each text whole: left alone, a table measures its first rows and cuts what is longer."""
+    longest = texts.cast(pl.String).str.len_chars().max()
+    return round(_LETTER_WIDTH * (longest if isinstance(longest, int) else 0)) + _CELL_PADDING
 
 
 def table_twin(title: str, frame: pl.DataFrame, columns: Sequence[str], *, csv: pl.DataFrame, csv_name: str) -> None:

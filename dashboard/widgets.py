@@ -16,11 +16,13 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from dashboard import addresses, theme
+from dashboard.charts import narrow
 from dashboard.queries.query import Query
 from dashboard.theme import Theme
 
 _STYLE = (Path(__file__).parent / "assets" / "style.css").read_text()
 _CHART_CONFIG = {"displayModeBar": False, "doubleClick": False}
+NARROW = "is_narrow"  # key of the session's state that the browser's width is kept under
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class Figure:
 def tokens() -> Theme:
     """Tokens of the theme that the reader's system prefers."""
     return theme.theme(st.context.theme.type)
+
+
+def is_narrow() -> bool:
+    """Whether the reader's window is as narrow as a phone's, as far as the browser has told."""
+    return bool(st.session_state.get(NARROW))
 
 
 def style(current: Theme) -> None:
@@ -179,6 +186,8 @@ def chart(
     In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it.
     """
     figure.update_layout(template=theme.template(tokens()))
+    if is_narrow():
+        narrow.fit(figure, tokens().page)
     if on_select is None:
         config = {**_CHART_CONFIG, "doubleClick": "reset"} if is_zoomable else _CHART_CONFIG
         st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)

@@ -137,6 +137,12 @@ def _pick() -> None:
 def _draw_parity(view: View, runs: pl.DataFrame, hovers: list[str], *, picked: str, against: str) -> None:
     how = "" if against == "estimate" else f", {words.AGAINST[against]}"
     widgets.section("Measured against estimated MFU", f"each point a run{how}")
+    possible = runs.filter(estimator.is_possible())
+    if picked in possible["run_id"]:
+        hovers = [hover for hover, kept in zip(hovers, runs["run_id"].is_in(possible["run_id"]), strict=True) if kept]
+        beyond, runs = runs.height - possible.height, possible
+    else:
+        beyond = 0
     outside, slow = runs.filter(pl.col("fit") != estimator.FITTED).height, runs.filter("is_penalised").height
     figure = charts.draw_mfu(runs, hovers, view.tokens, picked=picked)
     widgets.chart(figure, key="parity", alt=words.parity_alt(runs.height, slow, against), on_select=_pick)
@@ -146,6 +152,8 @@ def _draw_parity(view: View, runs: pl.DataFrame, hovers: list[str], *, picked: s
         for symbol, color, text in words.legend(runs.height, slow, outside)
     )
     st.html(f'<div class="ss-legend">{spans}</div>')
+    if beyond:
+        widgets.note(words.beyond_peak(beyond))
 
 
 def _draw_waterfall(view: View, picked: str) -> None:

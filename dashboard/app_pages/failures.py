@@ -23,8 +23,8 @@ from dashboard.words import run_network as run_network_words
 TITLE = "Failures & cost"
 _BY = ("sweep", "model", "num_nodes", "framework", "accelerator", "strategy", "day", "host")
 _RETRY = (
-    "status", "reason", "model", "num_nodes", "layout", "attempts", "gpu_hours_lost", "last_step", "steps_planned",
-    "evidence_line_no", "status_evidence", "run_dir", "job_id", "run_id",
+    "status", "reason", "model", "num_nodes", "num_gpus", "layout", "run_id", "attempts", "gpu_hours_lost", "last_step",
+    "steps_planned", "job_id", "run_dir", "evidence_line_no", "status_evidence",
 )  # fmt: skip
 _RATES = (
     "dimension", "value", "failure_rate", "failure_rate_low", "failure_rate_high", "runs_judged", "runs_failed",
@@ -230,8 +230,15 @@ def _draw_retries(view: View, scope: Scope) -> None:
         widgets.note(words.NO_RETRY)
         return
     symbols = {word: mark.text for word, mark in STATUS.items()}
-    shown = rows.with_columns(status=pl.col("status").replace_strict(symbols, default=pl.col("status")))
-    tables.table(shown, _RETRY, wide=("status_evidence", "run_dir"))
+    shown = rows.with_columns(
+        pl.col("model", "layout").fill_null(words.NOT_LOGGED),
+        status=pl.col("status").replace_strict(symbols, default=pl.col("status")),
+    )
+    # A column that nothing is known for would only push the others out of sight.
+    columns = [name for name in _RETRY if shown[name].count()]
+    tables.table(shown, columns, wide=("status_evidence", "run_dir"))
+    if unknown := words.retry_unknown(rows.to_dicts()):
+        widgets.note(unknown)
     tables.csv_button(rows, "retry_list")
 
 

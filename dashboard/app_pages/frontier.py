@@ -45,7 +45,8 @@ def _page(view: View) -> None:
     if not dots:
         return
     with st.container(key="wide_frontier"):
-        widgets.chart(chart.draw(dots, view.tokens), key="frontier", alt=words.alt(dots))
+        figure = chart.draw(dots, view.tokens, is_narrow=widgets.is_narrow())
+        widgets.chart(figure, key="frontier", alt=words.alt(dots))
     with_figure = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null())).height
     drawn = sum(dot.kind != "own" for dot in dots)
     widgets.note(words.left_out(published.height - with_figure, with_figure - drawn))

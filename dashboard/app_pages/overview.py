@@ -26,6 +26,7 @@ from dashboard.words import overview as words
 TITLE = "Overview"
 _GRIDS_LISTED = 4
 _NARROWEST_CELL = 84  # px: one line, a value or the word of an empty cell
+_NARROWEST_SHORT_CELL = 37  # px: a value without its unit
 _TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per_gpu", "runs_completed", "runs_tried")
 
 
@@ -70,9 +71,11 @@ def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     metric: Metric = METRICS["mfu"] if grid["mfu"].count() else METRICS["throughput"]
     widgets.section(f"Best {words.in_sentence(metric.label)} by model and nodes", words.slice_words(chosen))
     hovers = [cell_words.hover(row, metric) for row in grid.iter_rows(named=True)]
-    figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False)
+    is_narrow = widgets.is_narrow()
+    figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False, is_narrow=is_narrow)
     with st.container(key="grid"):
-        grid_widgets.keep_cells_readable(Grid.of(grid), "overview_heat", narrowest=_NARROWEST_CELL)
+        narrowest = _NARROWEST_SHORT_CELL if is_narrow else _NARROWEST_CELL
+        grid_widgets.keep_cells_readable(Grid.of(grid), "overview_heat", narrowest=narrowest)
         widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
     grid_widgets.legend(grid, metric)
     tables.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")

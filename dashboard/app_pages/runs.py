@@ -161,7 +161,9 @@ def _draw_table(rows: pl.DataFrame) -> None:
         .then(pl.lit(CELL_STATE["quarantined"].text))
         .otherwise(pl.col("status").replace_strict(symbols, default="?"))
     )
-    event = tables.selectable_table(shown, _TABLE, key="runs_table")
+    # Where all are of one origin the badge above the table says so.
+    columns = [name for name in _TABLE if name != "origin" or rows["origin"].n_unique() > 1]
+    event = tables.selectable_table(shown, columns, key="runs_table")
     if event is not None:
         shell.follow(addresses.run_url(rows["run_id"][event]))
 

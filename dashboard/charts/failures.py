@@ -16,7 +16,7 @@ from dashboard.theme import Theme, text_on
 _ROW_HEIGHT = 30
 _AXIS_HEIGHT = 48
 _MAX_LABEL = 30
-_RATE_AXIS_END = 124  # room for the counts right of 100 %
+_RATE_AXIS_END = 136  # room for the counts right of 100 %
 _MIN_LABELLED = 0.055  # share of the longest bar from which a segment holds its number
 _SEGMENTS = tuple(name for name in OUTCOME if name != "running")
 

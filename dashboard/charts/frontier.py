@@ -17,10 +17,13 @@ _AXIS_HEIGHT = 46
 _LABEL_SPAN = 0.03  # of MFU that a value beside its dot covers
 
 
-def draw(dots: Sequence[Dot], tokens: Theme) -> go.Figure:
-    """Rows from the highest value down, on one axis in percent of peak. `dots` come lowest first."""
+def draw(dots: Sequence[Dot], tokens: Theme, *, is_narrow: bool = False) -> go.Figure:
+    """Rows from the highest value down, on one axis in percent of peak. `dots` come lowest first.
+
+    Where it `is_narrow` the reason of a hollow dot stands below its name, because beside the dot it would be cut.
+    """
     figure = go.Figure()
-    low, high = _limits(dots)
+    high = _axis_end(dots)
     for row, dot in enumerate(dots):
         if dot.mfu is not None and dot.hfu is not None:
             figure.add_shape(
@@ -32,17 +35,17 @@ def draw(dots: Sequence[Dot], tokens: Theme) -> go.Figure:
         if dot.hfu is not None:
             _draw_hfu(figure, row, dot, tokens)
         if dot.mfu is not None:
-            _draw_mfu(figure, row, dot, tokens, at=(100 * dot.mfu - low) / (high - low))
+            _draw_mfu(figure, row, dot, tokens, at=100 * dot.mfu / high, has_reason=not is_narrow)
     _draw_best_line(figure, dots, tokens)
     figure.update_layout(
         height=(_ROW_HEIGHT if len(dots) < _DENSE_FROM else _DENSE_ROW_HEIGHT) * len(dots) + _AXIS_HEIGHT,
         hoverdistance=30,
-        xaxis={"range": [low, high], "title": {"text": "Utilisation, % of peak"}, "dtick": 10, "side": "bottom"},
+        xaxis={"range": [0, high], "title": {"text": "Utilisation, % of peak"}, "dtick": 10, "side": "bottom"},
         yaxis={
             "range": [-0.6, len(dots) - 0.4],
             "showgrid": True,
             "tickvals": list(range(len(dots))),
-            "ticktext": [_row_label(dot, tokens) for dot in dots],
+            "ticktext": [_row_label(dot, tokens, has_reason=is_narrow) for dot in dots],
             "tickfont": {"size": 13, "color": tokens.ink},
         },
     )
@@ -54,20 +57,23 @@ def _has_tick(dot: Dot) -> bool:
     return dot.ceiling is not None and dot.kind != "other"
 
 
-def _limits(dots: Sequence[Dot]) -> tuple[float, float]:
+def _axis_end(dots: Sequence[Dot]) -> float:
+    """In percent. The axis begins at 0: a dot's place shall show how large its share is, not only which is larger."""
     values = [
         100 * value
         for dot in dots
         for value in (dot.mfu, dot.hfu, dot.ceiling if dot.kind != "other" else None)
         if value is not None
     ]
-    return max(0.0, (min(values) - 6) // 5 * 5), -(-(max(values) + 4) // 5) * 5
+    return -(-(max(values) + 4) // 5) * 5
 
 
-def _row_label(dot: Dot, tokens: Theme) -> str:
+def _row_label(dot: Dot, tokens: Theme, *, has_reason: bool) -> str:
     name = plain(dot.name)
     name = f"<b>{name}</b>" if dot.kind == "own" else name
-    return f"{name}  <span style='font-size:11.5px;color:{tokens.mute}'>{plain(dot.hardware)}</span>  "
+    small = f"<span style='font-size:11.5px;color:{tokens.mute}'>"
+    reason = f"<br>{small}{plain(dot.reason)}</span>" if has_reason and dot.reason else ""
+    return f"{name}  {small}{plain(dot.hardware)}</span>  {reason}"
 
 
 def _hover(dot: Dot) -> str:
@@ -81,7 +87,7 @@ def _hover(dot: Dot) -> str:
     return "<br>".join(lines)
 
 
-def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, at: float) -> None:
+def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, at: float, has_reason: bool) -> None:
     """The dot of an MFU with its value beside it. `at` is its place on the axis, 0 to 1."""
     is_own, is_filled = dot.kind == "own", dot.kind != "other"
     color = tokens.completed if is_own else tokens.categories[0]
@@ -95,7 +101,8 @@ def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, at: float
         },
     )  # fmt: skip
     side = _label_side(dot, at)
-    _label(figure, (value, row), _mfu_label(dot, side, tokens), side=side, color=tokens.ink, page=tokens.page)
+    text = _mfu_label(dot, side, tokens, has_reason=has_reason)
+    _label(figure, (value, row), text, side=side, color=tokens.ink, page=tokens.page)
 
 
 def _label_side(dot: Dot, at: float) -> str:
@@ -106,10 +113,12 @@ def _label_side(dot: Dot, at: float) -> str:
     return "left" if at > 0.72 or (dot.hfu is not None and at > 0.3) else "right"
 
 
-def _mfu_label(dot: Dot, side: str, tokens: Theme) -> str:
+def _mfu_label(dot: Dot, side: str, tokens: Theme, *, has_reason: bool) -> str:
     value = number(100 * (dot.mfu or 0), 1)
     if dot.kind != "other":
         return f"<b>{value}</b>"
+    if not has_reason:
+        return value
     reason = f"<span style='color:{tokens.mute}'>{plain(dot.reason or '')}</span>"
     return f"{reason}{NBSP}{NBSP}{value}" if side == "left" else f"{value}{NBSP}{NBSP}{reason}"
 

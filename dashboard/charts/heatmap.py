@@ -14,7 +14,7 @@ import polars as pl
 
 from dashboard import metrics
 from dashboard.charts.grid import HALF, Grid, column_axis, left_margin, row_axis
-from dashboard.labels import plain
+from dashboard.labels import NBSP, plain
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.theme import MFU_SCALE, Theme, scale_color, text_on
@@ -33,11 +33,13 @@ def draw(
     has_layouts: bool = True,
     row_height: int | None = None,
     estimates: Mapping[tuple[str, str], float] | None = None,
+    is_narrow: bool = False,
 ) -> go.Figure:
     """The heatmap of `cells` (one row per cell, settled), with one hover text per cell.
 
     A point's `customdata` is [model, scale]. `has_layouts` adds the winner's layout and the GPU counts. `estimates` are
     values of cells without a result, by model and scale: in italics after a tilde, uncoloured, below what happened.
+    Where it `is_narrow`, cells without layouts show figures without unit and symbols without word; the legend has both.
     """
     grid = Grid.of(cells)
     row_height = row_height or min(max(360 // max(len(grid.models), 1), 66), 86)
@@ -47,6 +49,8 @@ def draw(
     for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
         column, row = grid.at(cell["model"], cell["scale"])
         text = _cell_text(cell, share, metric, tokens, has_layouts)
+        if is_narrow and not has_layouts:
+            text["text"] = _shortened(cell, metric)
         estimate = (estimates or {}).get((cell["model"], cell["scale"]))
         if estimate is not None and cell[metric.column] is None:
             text["text"] += f'<br><i><span style="font-size:13px">~{metric.text(estimate)}</span></i>'
@@ -147,6 +151,13 @@ def _cell_text(
         + (_small(cell["layout"]) if has_layouts else ""),
         "font": {"size": 13, "color": color},
     }
+
+
+def _shortened(cell: dict[str, Any], metric: Metric) -> str:
+    value = cell[metric.column]
+    if value is None:
+        return "?" if cell["cell_state"] == "measured" else f"<b>{CELL_STATE[cell['cell_state']].symbol}</b>"
+    return f"<b>{metric.text(value).split(NBSP)[0]}</b>"
 
 
 def _small(text: str | None) -> str:

@@ -135,12 +135,12 @@ LIMIT {REASONS_SHOWN}""",
 
 
 def retries(scope: Scope) -> Query:
-    """Rows of `retry_list`, the dearest loss first."""
+    """Rows of `retry_list`, the dearest loss first; last those of which neither model nor layout is known."""
     return Query(
         f"""SELECT *
 FROM retry_list
 WHERE {scope.condition}
-ORDER BY gpu_hours_lost DESC NULLS LAST, model, num_nodes, layout""",
+ORDER BY model IS NULL AND layout IS NULL, gpu_hours_lost DESC NULLS LAST, model, num_nodes, layout""",
         scope.params,
     )
 

@@ -120,6 +120,16 @@ def aside(kind: str, left_out: int) -> str:
     return f"{_ASIDE[kind]}{without}".strip()
 
 
+def beyond_peak(runs: int) -> str:
+    """Why runs of more than 100 % of peak are not drawn."""
+    verb, whose = ("is", "its") if runs == 1 else ("are", "their")
+    return (
+        f"{count(runs, 'run')} above 100 % of peak {verb} not drawn: what {whose} log says of model, step time or "
+        "accelerators cannot all be true. The table below and the errors above hold "
+        f"{'it' if runs == 1 else 'them'}; Overview lists {'it' if runs == 1 else 'them'} under Worth a look."
+    )
+
+
 def hover(row: Row) -> str:
     """Subject, layout, then measured beside estimated."""
     memory = (

@@ -30,7 +30,6 @@ _CAUSE = {
     "crash": "crashed",
     "unexplained": "give no reason",
 }
-_CUT_OFF = "logs that stop without a reason"
 _ONE_CUT = "its log stops without a reason"
 _WORDING_CHARS = 110
 _STRETCH = {
@@ -64,12 +63,19 @@ def _main_cause(endings: Sequence[Row], totals: Row) -> str:
     runs, words = causes[0]["runs"], _CAUSE[causes[0]["outcome"]]
     if causes[0]["outcome"] == "unexplained" and totals["runs_cut_off"] == runs:
         return (
-            f"; {'all' if runs == failed else number(runs)} of them are {_CUT_OFF}" if failed > 1 else f": {_ONE_CUT}"
+            f"; {_some(runs, failed)} {'is a log that stops' if runs == 1 else 'are logs that stop'} without a reason"
+            if failed > 1
+            else f": {_ONE_CUT}"
         )
-    if failed == 1:
+    if runs == 1:
         words = words.replace("were ", "was ").replace("give ", "gives ")
+    if failed == 1:
         return f": it {words}"
-    return f"; {'all' if runs == failed else number(runs)} of them {words}"
+    return f"; {_some(runs, failed)} {words}"
+
+
+def _some(runs: int, failed: int) -> str:
+    return f"{'all' if runs == failed else number(runs)} of them"
 
 
 def _worst(patterns: Sequence[Pattern]) -> str:
@@ -232,6 +238,24 @@ def _duration(seconds: float) -> str:
 def retry_title(configurations: int) -> str:
     """Qualifier of the retry list."""
     return f"{count(configurations, 'configuration')} without an answer because of the machines"
+
+
+NOT_LOGGED = "not logged"
+
+
+def retry_unknown(rows: Sequence[Row]) -> str:
+    """What to do with rows of the retry list that do not say what they were; empty where all do."""
+    bare = [row for row in rows if row["model"] is None and row["layout"] is None]
+    if not bare:
+        return ""
+    names = "names" if len(bare) == 1 else "name"
+    frameworks = sorted({row["framework"] for row in bare if row["framework"]})
+    known = f" Known is the framework: {', '.join(frameworks)}." if frameworks else ""
+    return (
+        f"**{count(len(bare), 'row')} at the end {names} neither model nor layout,** nor does what was ingested beside "
+        f"the log.{known} Directory and evidence line tell which run it was. Where the trainer wrote a configuration "
+        "file, put it beside the log and ingest again."
+    )
 
 
 NO_RETRY = (

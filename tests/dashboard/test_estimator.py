@@ -22,7 +22,8 @@ def compared(measured_s: float, **changes: Any) -> dict[str, Any]:
 
 
 def runs(*rows: tuple[str, str, float]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=["run_id", "pattern", "time_ratio"], orient="row")
+    frame = pl.DataFrame(rows, schema=["run_id", "pattern", "time_ratio"], orient="row")
+    return frame.with_columns(est_mfu=pl.lit(0.4))
 
 
 def test_a_waterfall_ends_at_the_measured_mfu() -> None:
@@ -125,3 +126,10 @@ def test_an_estimate_that_says_the_same_of_all_runs_is_not_offered() -> None:
     assert estimator.offered_against(runs) == ["estimate"]
     unknown = runs.with_columns(expected_time_ratio=pl.lit(None, pl.Float64))
     assert estimator.offered_against(unknown) == ["estimate"]
+
+
+def test_the_best_run_is_none_that_cannot_be() -> None:
+    impossible = ("wrong", "TP", 0.1)  # four times the peak
+    assert next(iter(estimator.examples(runs(impossible, ("fast", "TP", 0.9)), None))) == "fast"
+    assert list(estimator.examples(runs(impossible), None)) == ["wrong"]
+    assert next(iter(estimator.examples(runs(impossible, ("fast", "TP", 0.9)), "wrong"))) == "wrong"

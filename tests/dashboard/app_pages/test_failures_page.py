@@ -73,6 +73,24 @@ def test_the_retry_list_holds_what_the_machines_ended(home: Path, monkeypatch: p
     assert rows["Lost, GPU·h"].to_list() == [16.0]
 
 
+def test_a_retry_that_does_not_say_what_it_was_is_told_so_and_stands_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = dict.fromkeys(("model", "layout", "dp", "tp", "pp", "mbs", "gas"))
+    runs = [died("bare", "hang", "Watchdog caught", minutes=300, **bare), died("told", "node_fail", "DUE TO", at=40)]
+    app = open_page(make_real_home(tmp_path / "home", runs=runs), monkeypatch, "failures")
+    rows = table(app, "Attempts")
+    assert rows["Model"].to_list() == ["Llama 8B", "not logged"]
+    assert rows["Layout"].to_list()[1] == "not logged"
+    text = text_of(app)
+    assert "<b>1 row at the end names neither model nor layout,</b>" in text
+    assert "Known is the framework: megatron." in text
+
+
+def test_where_every_retry_says_what_it_was_no_note_stands_below(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "neither model nor layout" not in text_of(open_page(home, monkeypatch, "failures"))
+
+
 def test_a_price_and_a_dimension_come_from_the_address(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = open_page(home, monkeypatch, "failures", price="2", by="strategy")
     assert "$144" in text_of(app)

@@ -64,6 +64,10 @@ def test_every_point_lies_inside_the_axis() -> None:
     assert all(low <= x <= high for trace in figure.data for x in trace.x)
 
 
+def test_shares_begin_at_zero() -> None:
+    assert draw([dot(mfu=0.41), dot(mfu=0.6)], LIGHT).layout.xaxis.range[0] == 0
+
+
 def test_a_tick_shows_what_the_estimate_allows_beside_figures_that_it_may_be_held_against() -> None:
     figure = draw([dot(ceiling=0.5, ceiling_layout="DP8 <b>"), dot("other", 0.3, ceiling=0.5), dot("own", 0.2)], LIGHT)
     ticks = [trace for trace in figure.data if trace.marker.symbol == "line-ns"]

@@ -48,6 +48,7 @@ def test_the_answer_does_not_claim_more_than_the_rows_show() -> None:
     assert "No run says how long it took" in text
     assert "none of them says how long it took" in words.answer(totals(gpu_hours_lost=None), ENDINGS, [])
     assert "all of them hung" in words.answer(totals(), [ending("hang", 4)], [])
+    assert "; 1 of them was ended by a node" in words.answer(totals(), [ending("infra", 1)], [])
     one = words.answer(totals(runs_judged=2, runs_failed=1), [ending("infra", 1)], [])
     assert one.replace(_NBSP, " ").startswith(
         "**1 of 2 runs failed (50 %)**: it was ended by a node, the network or preemption."
