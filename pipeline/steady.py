@@ -19,22 +19,39 @@ def warmup_steps(logged: pl.Expr) -> pl.Expr:
     return pl.when(logged < 2).then(0).otherwise((logged // 5).clip(1, MAX_WARMUP_STEPS)).cast(pl.Int64)
 
 
+def in_runs(steps: pl.DataFrame) -> pl.DataFrame:
+    """The steps of each run in a row, by step, with a number `run`: to group by it costs a tenth of what a text costs.
+
+    Sorted only where they have to be: a sort copies every column.
+
+    >>> in_runs(pl.DataFrame({"run_id": ["b", "b", "a"], "step": [1, 2, 1]}))["run"].to_list()
+    [0, 0, 1]
+    >>> in_runs(pl.DataFrame({"run_id": ["b", "a", "b"], "step": [2, 1, 1]}))["step"].to_list()
+    [1, 1, 2]
+    """
+    numbered = steps.with_columns(run=pl.col("run_id").rle_id().set_sorted())
+    is_back = (pl.col("step").diff() < 0) & (pl.col("run").diff() == 0)
+    stretches = steps["run_id"].rle().struct.field("value")
+    if stretches.n_unique() < stretches.len() or numbered.select(is_back.any()).item():
+        return in_runs(steps.sort("run_id", "step"))
+    return numbered
+
+
 def summarise(steps: pl.DataFrame) -> pl.DataFrame:
     """One row per `run_id`: counts, first and last step, last finite loss, steady medians and spread.
 
     `steps` has the columns of the `steps` table. Medians ignore the warm-up steps and steps that did not log the
     quantity; the memory columns are the largest value of any step.
     """
-    ordered = steps.sort("run_id", "step").with_columns(
-        place=pl.int_range(pl.len()).over("run_id"), logged=pl.len().over("run_id")
-    )
+    ordered = in_runs(steps).with_columns(place=pl.int_range(pl.len()).over("run"), logged=pl.len().over("run"))
     steady = pl.col("place") >= warmup_steps(pl.col("logged"))
 
     def median(name: str) -> pl.Expr:
         return pl.col(name).filter(steady).drop_nans().median()
 
     time = pl.col("step_time_s").filter(steady).drop_nans()
-    return ordered.group_by("run_id").agg(
+    figures = ordered.group_by("run").agg(
+        pl.col("run_id").first(),
         steps_logged=pl.len().cast(pl.Int64),
         first_step=pl.col("step").min(),
         last_step=pl.col("step").max(),
@@ -51,3 +68,4 @@ def summarise(steps: pl.DataFrame) -> pl.DataFrame:
         mem_peak_allocated_bytes=pl.col("mem_allocated_bytes").max(),
         mem_peak_reserved_bytes=pl.col("mem_reserved_bytes").max(),
     )
+    return figures.drop("run")

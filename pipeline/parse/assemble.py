@@ -73,7 +73,7 @@ def assemble(
     leaders = _leaders(sources, facts, dialects)
     launches = facts.events.filter(pl.col("kind") == "launch")
     steps, attempts = number_attempts(
-        parsed.join(leaders, on="source", how="semi"),
+        parsed.filter(pl.col("source").is_in(leaders["source"].implode())),
         launches.join(leaders, on="source", how="semi"),
         leaders["source"],
     )
@@ -81,6 +81,7 @@ def assemble(
     steps = steps.join(
         runs.select("source", "attempt_in_source", "run_id", "source_path"),
         on=["source", "attempt_in_source"],
+        how="left",
         maintain_order="left",
     )
     events = place_events(facts.events, runs, sources)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse.protocol import STEP_FACTS
+from pipeline.parse.protocol import STEP_FACTS, in_order
 
 ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64})
 
@@ -12,10 +12,13 @@ ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_
 def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
     """Keep one rank's lines where several ranks print the same steps.
 
-    Within a launch (`launch` of each row) the rank with most losses wins, then the one with most lines, then the last:
-    in a pipeline the first stages report without a loss. Of the others only steps stay that the winner does not print,
-    outside of its lines: after a restart another rank may do the printing.
+    `steps` are in order. Within a launch (`launch` of each row) the rank with most losses wins, then the one with most
+    lines, then the last: in a pipeline the first stages report without a loss. Of the others only steps stay that the
+    winner does not print, outside of its lines: after a restart another rank may do the printing.
     """
+    is_same_rank = pl.col("rank").eq_missing(pl.col("rank").shift(1)) | (pl.col("source").diff() != 0)
+    if steps.select(is_same_rank.slice(1).all()).item():
+        return steps
     part = ["source", "launch"]
     counts = steps.group_by(*part, "rank").agg(
         losses=pl.col("loss").count(), n=pl.len(), low=pl.col("line_no").min(), high=pl.col("line_no").max()
@@ -55,7 +58,7 @@ def number_attempts(
         (steps with `attempt_in_source`, one row per attempt and step; ATTEMPTS rows).
     """
     # Redraws of a progress bar share a line number, so the order given is the order printed.
-    steps = steps.sort("source", "line_no", maintain_order=True)
+    steps = in_order(steps)
     launches = launches.select("source", "line_no").unique().sort("source", "line_no")
     marked = steps.join_asof(
         launches.with_columns(launch=pl.col("line_no")),
@@ -74,6 +77,7 @@ def number_attempts(
     marked = marked.with_columns(
         attempt_in_source=is_new.cast(pl.Int64).cum_sum().over("source"),
         previous_line=pl.col("line_no").shift(1).over("source"),
+        is_new=is_new,
     )
     starts = _starts(marked, launches)
     silent = sources.to_frame("source").join(starts, on="source", how="anti").with_columns(
@@ -85,9 +89,7 @@ def number_attempts(
 
 def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
     """First line of each attempt that has steps: its launch if one stands between it and the attempt before."""
-    first = marked.unique(["source", "attempt_in_source"], keep="first", maintain_order=True).sort(
-        "source", "previous_line"
-    )
+    first = marked.filter("is_new").sort("source", "previous_line")
     launch = launches.with_columns(previous_line=pl.col("line_no") - 1).select(
         "source", "previous_line", pl.col("line_no").alias("next_launch")
     )
@@ -118,10 +120,12 @@ def _trailing(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_row_per_step(marked: pl.DataFrame) -> pl.DataFrame:
-    """A step printed twice (two loggers, a redrawn bar) is one step: the first value of each column."""
+    """A step printed twice (two loggers, a redrawn bar) is one step: the first value of each column.
+
+    The steps of an attempt never fall back, so that one that is repeated stands behind itself.
+    """
     key = ["source", "attempt_in_source", "step"]
     values = [name for name in STEP_FACTS.names() if name not in key]
-    repeated = marked.select(pl.struct(key).is_duplicated().any()).item()
-    if repeated:
+    if marked.select(pl.all_horizontal(pl.col(key).diff() == 0).any()).item():
         marked = marked.group_by(key, maintain_order=True).agg(pl.col(values).drop_nulls().first())
     return marked.select(*key, *values)

@@ -18,8 +18,10 @@ nat, spikes that recover, and runs that stop within SUSTAINED logged steps.
 from __future__ import annotations
 
 import polars as pl
+import polars.selectors as cs
 
-from pipeline.parse.finding import at_line, finding
+from pipeline.parse.finding import FINDING, at_line, finding
+from pipeline.steady import in_runs
 
 SMOOTHED = 5
 SUSTAINED = 10
@@ -40,7 +42,7 @@ def divergence(steps: pl.DataFrame, said: pl.DataFrame) -> tuple[pl.DataFrame, p
         steps: `run_id`, `source_path`, `line_no`, `ts`, `step`, `loss`, `grad_norm`; one row per run and step.
         said: FINDING rows of kind `nan_loss`: lines that name a NaN.
     """
-    steps = steps.sort("run_id", "step")
+    steps = in_runs(steps.select(cs.by_name(*FINDING, "step", "loss", "grad_norm", require_all=False)))
     nan, rise = _not_finite(steps), _rising(steps)
     told = _told(said, steps)
     parts = [part.drop_nulls("diverged_at_step") for part in (nan, told, rise)]
@@ -58,6 +60,8 @@ def _not_finite(steps: pl.DataFrame) -> pl.DataFrame:
     is_bad_loss = pl.col("loss").is_not_null() & ~pl.col("loss").is_finite()
     is_bad_norm = pl.col("grad_norm").is_not_null() & ~pl.col("grad_norm").is_finite()
     marked = steps.with_columns(is_bad_loss=is_bad_loss, is_bad_norm=is_bad_norm)
+    bad = marked.filter(pl.col("is_bad_loss") | pl.col("is_bad_norm"))
+    marked = marked.filter(pl.col("run").is_in(bad["run"].unique().implode()))
     counted = marked.group_by("run_id").agg(
         losses=pl.col("is_bad_loss").sum(),
         norms=pl.col("is_bad_norm").sum(),
@@ -123,18 +127,18 @@ def _told(said: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 def _rising(steps: pl.DataFrame) -> pl.DataFrame:
     """One row per run that rose: the place where the rise began to last, `text` and `diverged_at_step`."""
     loss = pl.col("loss")
-    rows = steps.filter(loss.is_finite() & (pl.len().over("run_id") >= LOSSES))
+    rows = steps.filter(loss.is_finite() & (pl.len().over("run") >= LOSSES))
     rows = rows.with_columns(
-        y=loss.rolling_median(SMOOTHED, min_samples=1).over("run_id"),
-        sigma=(loss - loss.shift(1)).abs().median().over("run_id") * _TO_SIGMA,
-        row=pl.int_range(pl.len()).over("run_id"),
-        rows=pl.len().over("run_id"),
+        y=loss.rolling_median(SMOOTHED, min_samples=1).over("run"),
+        sigma=(loss - loss.shift(1)).abs().median().over("run") * _TO_SIGMA,
+        row=pl.int_range(pl.len()).over("run"),
+        rows=pl.len().over("run"),
     ).filter(pl.col("rows") >= LOSSES)
-    rows = rows.with_columns(best=pl.col("y").cum_min().over("run_id"))
+    rows = rows.with_columns(best=pl.col("y").cum_min().over("run"))
     rise = pl.max_horizontal(SIGMAS * pl.col("sigma"), pl.lit(RISE_NATS), RISE_SHARE * pl.col("best"))
     rows = rows.with_columns(line=pl.col("best") + rise)
     is_up = (pl.col("y") > pl.col("line")) & (pl.col("best") > 0)
-    up_from = pl.col("row").filter(~is_up).max().over("run_id") + 1
+    up_from = pl.col("row").filter(~is_up).max().over("run") + 1
     up = rows.with_columns(up_from=up_from).filter(
         (pl.col("row") >= pl.col("up_from")) & (pl.col("rows") - pl.col("up_from") >= SUSTAINED)
     )

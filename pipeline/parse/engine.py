@@ -16,7 +16,16 @@ import polars as pl
 
 from pipeline.parse import evidence, lines
 from pipeline.parse.detect import ENDS, SIGN_LINES, SIGNS, detect
-from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform
+from pipeline.parse.protocol import (
+    EVENT_FACTS,
+    GAUGE_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    Dialect,
+    Facts,
+    conform,
+    in_order,
+)
 from pipeline.parse.sift import Sifted, sift
 from pipeline.parse.timestamps import timestamp
 
@@ -61,7 +70,7 @@ class Extract:
             mine = facts.map(_of_sources({source for source, owner in self.dialect_of.items() if owner == name}))
             change = settle[name]
             owned.append(change(mine) if change else mine)
-        return Facts.concat([*owned, Facts.only_events(self.evidence)]).map(_in_order)
+        return Facts.concat([*owned, Facts.only_events(self.evidence)]).map(in_order)
 
     def without(self, sources: Collection[int]) -> Extract:
         """As if those files had never been read."""
@@ -191,13 +200,6 @@ def _of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.
         return frame if kept == present else frame.filter(pl.col("source").is_in(list(kept)))
 
     return chosen
-
-
-def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows in the order of their files and lines; without a copy where they are, as those of a single file."""
-    source, line_no = pl.col("source").diff(), pl.col("line_no").diff()
-    is_back = (source < 0) | ((source == 0) & (line_no < 0))
-    return frame.sort("source", "line_no", maintain_order=True) if frame.select(is_back.any()).item() else frame
 
 
 def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:

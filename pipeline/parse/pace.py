@@ -14,12 +14,13 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse.finding import FINDING, finding
-from pipeline.steady import warmup_steps
+from pipeline.steady import in_runs, warmup_steps
 
 SLOWER = 1.5
 P_MAX = 1e-3
 MIN_STEPS = 5
 STEPS = 20
+_QUANTITIES = ("tokens_per_s", "tokens_per_s_per_gpu", "step_time_s")
 _COVER = 0.8  # share of the steps that must log a quantity for it to count
 
 
@@ -32,9 +33,9 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     if rows.is_empty():
         return pl.DataFrame(schema=FINDING)
     place, n = pl.col("place"), pl.col("n")
-    rank = pl.col("cost").rank("average").over("run_id")
-    rows = rows.with_columns(u=(2 * rank.cum_sum().over("run_id") - place * (n + 1)))
-    rows = rows.with_columns(k=(-pl.col("u")).max().over("run_id"))
+    rank = pl.col("cost").rank("average").over("run")
+    rows = rows.with_columns(u=(2 * rank.cum_sum().over("run") - place * (n + 1)))
+    rows = rows.with_columns(k=(-pl.col("u")).max().over("run"))
     size = n.cast(pl.Float64)
     rows = rows.filter((-6 * pl.col("k") ** 2 / (size**3 + size**2)).exp() < P_MAX)
     if rows.is_empty():
@@ -43,22 +44,19 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     # Where: ranks see that costs rose, not how far apart they are. The split with the least squares of the logarithms,
     # after a running median that takes single slow steps away, does.
     level = pl.col("cost").rolling_median(MIN_STEPS, min_samples=1, center=True).log()
-    rows = rows.with_columns(level=(level - level.mean()).over("run_id"))
-    between = pl.col("level").cum_sum().over("run_id") / (place * (n - place)).sqrt()
-    rows = rows.with_columns(
-        split=place.sort_by(pl.when(is_inner).then(between), nulls_last=True).first().over("run_id")
-    )
+    rows = rows.with_columns(level=(level - level.mean()).over("run"))
+    between = pl.col("level").cum_sum().over("run") / (place * (n - place)).sqrt()
+    rows = rows.with_columns(split=place.sort_by(pl.when(is_inner).then(between), nulls_last=True).first().over("run"))
     is_after = place > pl.col("split")
     # And to the step: where fewest stand on the wrong side of the geometric mean of both medians.
-    medians = [pl.col("cost").filter(side).median().over("run_id") for side in (~is_after, is_after)]
+    medians = [pl.col("cost").filter(side).median().over("run") for side in (~is_after, is_after)]
     side = pl.when(pl.col("cost") <= (medians[0] * medians[1]).sqrt()).then(-1).otherwise(1)
-    rows = rows.with_columns(wrong=side.cum_sum().over("run_id"))
+    rows = rows.with_columns(wrong=side.cum_sum().over("run"))
     rows = rows.with_columns(
-        split=place.sort_by(pl.when(is_inner).then("wrong"), nulls_last=True, maintain_order=True)
-        .first()
-        .over("run_id")
+        split=place.sort_by(pl.when(is_inner).then("wrong"), nulls_last=True, maintain_order=True).first().over("run")
     )
-    changes = rows.group_by("run_id").agg(
+    changes = rows.group_by("run").agg(
+        pl.col("run_id").first(),
         n=n.first(),
         split=pl.col("split").first(),
         before=pl.col("cost").filter(~is_after).median(),
@@ -80,23 +78,20 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
 
 def _costs(steps: pl.DataFrame) -> pl.DataFrame:
     """Steady steps of runs long enough, with `cost`, `place` (from 1) and `n` of those that have one."""
-    inverse = [1 / pl.col(name) for name in ("tokens_per_s", "tokens_per_s_per_gpu")]
-    candidates = {"of_tokens": inverse[0], "of_gpu": inverse[1], "of_time": pl.col("step_time_s")}
-    rows = steps.sort("run_id", "step").with_columns(
-        place=pl.int_range(pl.len()).over("run_id"), logged=pl.len().over("run_id")
-    )
+    of_tokens, of_gpu, of_time = (pl.col(name) for name in _QUANTITIES)
+    candidates = {"of_tokens": 1 / of_tokens, "of_gpu": 1 / of_gpu, "of_time": of_time}
+    named = steps.select("run_id", "source_path", "line_no", "ts", "step", *_QUANTITIES)
+    rows = in_runs(named).with_columns(place=pl.int_range(pl.len()).over("run"), logged=pl.len().over("run"))
     rows = rows.filter((pl.col("place") >= warmup_steps(pl.col("logged"))) & (pl.col("logged") >= STEPS))
     rows = rows.with_columns(
         pl.when(cost.is_finite() & (cost > 0)).then(cost).alias(n) for n, cost in candidates.items()
     )
-    is_covered = {name: pl.col(name).count().over("run_id") >= _COVER * pl.col("logged") for name in candidates}
+    is_covered = {name: pl.col(name).count().over("run") >= _COVER * pl.col("logged") for name in candidates}
     chosen = pl.when(is_covered["of_tokens"]).then("of_tokens").when(is_covered["of_gpu"]).then("of_gpu")
     rows = rows.with_columns(
         cost=chosen.when(is_covered["of_time"]).then("of_time"),
     ).drop_nulls("cost")
-    return rows.with_columns(
-        place=pl.int_range(1, pl.len() + 1).over("run_id"), n=pl.len().cast(pl.Int64).over("run_id")
-    )
+    return rows.with_columns(place=pl.int_range(1, pl.len() + 1).over("run"), n=pl.len().cast(pl.Int64).over("run"))
 
 
 def _text() -> pl.Expr:

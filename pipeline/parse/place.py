@@ -5,15 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse.evidence import MAX_TEXT_CHARS
-from pipeline.parse.protocol import Facts
+from pipeline.parse.protocol import Facts, in_order
 
 
 def attempt_of(facts: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
     """Facts of leading logs with the `run_id` of the attempt in whose lines they stand."""
     starts = runs.select("source", pl.col("start_line").alias("line_no"), "run_id").sort("source", "line_no")
-    return facts.sort("source", "line_no").join_asof(
-        starts, on="line_no", by="source", strategy="backward", check_sortedness=False
-    )
+    return in_order(facts).join_asof(starts, on="line_no", by="source", strategy="backward", check_sortedness=False)
 
 
 def _last_runs(runs: pl.DataFrame, key: list[str]) -> pl.DataFrame:

@@ -232,6 +232,13 @@ def conform(frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
     )
 
 
+def in_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows in the order of their files and lines; without a copy where they are, as those of a single file."""
+    source, line_no = pl.col("source").diff(), pl.col("line_no").diff()
+    is_back = (source < 0) | ((source == 0) & (line_no < 0))
+    return frame.sort("source", "line_no", maintain_order=True) if frame.select(is_back.any()).item() else frame
+
+
 def named_settings(lines: pl.DataFrame, pattern: str, names: Mapping[str, str], *, setting_source: str) -> pl.DataFrame:
     """Settings from lines like `name ... value`.
 

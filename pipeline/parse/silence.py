@@ -18,6 +18,7 @@ from datetime import datetime
 import polars as pl
 
 from pipeline.parse.finding import FINDING, finding
+from pipeline.steady import in_runs
 
 SILENCE_S = 15 * 60.0
 MANY = 30
@@ -36,13 +37,14 @@ for none), and whether that silence is a sign of a hang where nothing else expla
 
 def pauses(steps: pl.DataFrame) -> pl.DataFrame:
     """Per run with timed steps: `usual_s` and `longest_s` between logged steps, and the last step's place and time."""
-    timed = steps.drop_nulls("ts").sort("run_id", "step")
+    timed = in_runs(steps.drop_nulls("ts"))
     pause_s = pl.col("ts").diff().dt.total_microseconds() / 1e6
-    return timed.group_by("run_id", maintain_order=True).agg(
-        n=pl.len(), usual_s=pause_s.median(), longest_s=pause_s.max(),
+    found = timed.group_by("run", maintain_order=True).agg(
+        pl.col("run_id").first(), n=pl.len(), usual_s=pause_s.median(), longest_s=pause_s.max(),
         last_step=pl.col("step").last(), last_ts=pl.col("ts").last(),
         source_path=pl.col("source_path").last(), line_no=pl.col("line_no").last(),
-    ).filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("usual_s") >= 0))  # fmt: skip
+    )  # fmt: skip
+    return found.filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("usual_s") >= 0)).drop("run")
 
 
 def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.DataFrame:
@@ -75,13 +77,13 @@ def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.Da
 
 def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
     """FINDING rows for the one pause that a run survived and that stands out among its pauses."""
-    timed = steps.drop_nulls("ts").sort("run_id", "step")
+    timed = in_runs(steps.select("run_id", "source_path", "line_no", "ts", "step").drop_nulls("ts"))
     rows = timed.with_columns(
-        pause_s=_seconds(pl.col("ts").diff()).over("run_id"), before=pl.col("step").shift(1).over("run_id")
+        pause_s=_seconds(pl.col("ts").diff()).over("run"), before=pl.col("step").shift(1).over("run")
     )
-    ranked = rows.drop_nulls("pause_s").sort("run_id", "pause_s", descending=[False, True])
-    widest = ranked.group_by("run_id", maintain_order=True).agg(
-        n=pl.len(), usual_s=pl.col("pause_s").median(), pause_s=pl.col("pause_s").first(),
+    ranked = rows.drop_nulls("pause_s").sort("run", "pause_s", descending=[False, True])
+    widest = ranked.group_by("run", maintain_order=True).agg(
+        pl.col("run_id").first(), n=pl.len(), usual_s=pl.col("pause_s").median(), pause_s=pl.col("pause_s").first(),
         next_s=pl.col("pause_s").get(1, null_on_oob=True),
         step=pl.col("step").first(), before=pl.col("before").first(), ts=pl.col("ts").first(),
         source_path=pl.col("source_path").first(), line_no=pl.col("line_no").first(),
