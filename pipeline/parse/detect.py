@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
-from pipeline.parse import lines
 from pipeline.parse.protocol import Dialect
 
 SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
@@ -19,19 +18,27 @@ SIGN_LINES = 2_000
 """Lines within which a framework has said who it is; only a file without any sign in them is searched further."""
 
 
-def signs_of(rows: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """How often each signature literal stands in each source, and whether early in it: SIGNS rows."""
-    if rows.is_empty():
-        return pl.DataFrame(schema=SIGNS)
-    literals = sorted({literal for dialect in dialects for literal in dialect.signature})
-    found = rows.filter(lines.holding(literals)).select(
+def held(rows: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
+    """Every place in the lines where one of the literals stands, also within another one: `row` (its index), `source`,
+    `is_early`, `literal`."""
+    found = rows.select(
         "source",
+        row=pl.int_range(pl.len()),
         is_early=pl.col("line_no") <= SIGN_LINES,
-        literal=pl.col("text").str.extract_many(literals, overlapping=True),
+        literal=pl.col("text").str.extract_many(sorted(literals), overlapping=True),
     )
-    return (
-        found.explode("literal").drop_nulls().group_by("source", "literal", "is_early").agg(hits=pl.len()).cast(SIGNS)
-    )
+    return found.filter(pl.col("literal").list.len() > 0).explode("literal")
+
+
+def signature_literals(dialects: Sequence[Dialect]) -> set[str]:
+    """The signatures of all dialects."""
+    return {literal for dialect in dialects for literal in dialect.signature}
+
+
+def signs_of(found: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """SIGNS rows of what `held` has found."""
+    is_sign = pl.col("literal").is_in(signature_literals(dialects))
+    return found.filter(is_sign).group_by("source", "literal", "is_early").agg(hits=pl.len()).cast(SIGNS)
 
 
 def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:

@@ -165,8 +165,7 @@ def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
     if lines.is_empty():
         return lines.with_columns(_NO_PREFIX)
     # A colour may stand inside a literal: such lines are judged once they are clean.
-    rows, is_other = _cleaned(lines.filter(holding([*literals, "\x1b"])))
-    return rows.filter(holding(literals)) if is_other else rows
+    return _cleaned(lines.filter(holding([*literals, "\x1b"])), wanted=holding(literals))
 
 
 def edges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -186,42 +185,54 @@ def edges(lines: pl.DataFrame) -> pl.DataFrame:
 
 def clean(lines: pl.DataFrame) -> pl.DataFrame:
     """Strip line ends, colours and launcher prefixes; a line of carriage returns becomes one row per redraw."""
-    return _cleaned(lines)[0]
+    return _cleaned(lines, wanted=pl.lit(value=True))
 
 
-def _cleaned(lines: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
-    """The lines cleaned, and whether some may hold other literals now: cut short, taken apart, or without colours."""
+def _cleaned(lines: pl.DataFrame, *, wanted: pl.Expr) -> pl.DataFrame:
+    """The lines cleaned: most hold nothing but text, also where a few others stand between them.
+
+    `wanted`: which of the lines are kept that may hold other literals now: cut short, taken apart, or without colours.
+    """
     text = pl.col("text")
-    rows = lines.with_columns(text.str.strip_chars_end("\r\n"))
-    is_odd, is_long, is_prefixed = rows.select(
-        odd=text.str.contains(r"[\r\x1b]|\^M|\^\[\[").any(),
-        long=(text.str.len_bytes() > MAX_LINE_CHARS).any(),
-        prefixed=text.str.contains(_PREFIX).any(),
-    ).row(0)
-    if is_odd:
-        rows = rows.with_columns(text.str.replace_many(_CARETS).str.strip_chars_end("\r"))
-    is_redrawn, is_coloured = (is_odd and rows["text"].str.contains(mark, literal=True).any() for mark in "\r\x1b")
-    if is_redrawn:
+    rows = lines.with_columns(text.str.strip_chars_end("\r\n")).with_row_index("place")
+    marks = rows.select(
+        odd=text.str.contains(r"[\r\x1b]|\^M|\^\[\[") | (text.str.len_bytes() > MAX_LINE_CHARS),
+        prefixed=text.str.contains(_PREFIX),
+    )
+    is_odd, is_prefixed = marks["odd"], marks["prefixed"]
+    is_plain = ~(is_odd | is_prefixed)
+    plain = rows.filter(is_plain).with_columns(_NO_PREFIX)
+    if is_plain.all():
+        return plain.drop("place")
+    odd = _unpainted(rows.filter(is_odd)).filter(wanted)
+    others = _without_prefix(pl.concat([rows.filter(is_prefixed & ~is_odd), odd], how="diagonal"))
+    return pl.concat([plain, others]).sort("place", maintain_order=True).drop("place")
+
+
+def _unpainted(rows: pl.DataFrame) -> pl.DataFrame:
+    """The lines without colours, a row per redraw, cut where they are long; with the prefix of the whole, `shared`."""
+    text = pl.col("text")
+    return (
+        rows.with_columns(text.str.replace_many(_CARETS).str.strip_chars_end("\r"))
         # A launcher puts its prefix in front of the physical line, so it stands for every redraw.
-        rows = rows.with_columns(text.str.split("\r"), shared=text.str.extract(f"({_PREFIX})")).explode("text")
-    if is_long:
-        rows = rows.with_columns(text.str.slice(0, MAX_LINE_CHARS))
-    if is_coloured:
-        rows = rows.with_columns(text.str.replace_all(_ANSI, ""))
-    if not (is_redrawn or is_coloured or is_prefixed):
-        return rows.with_columns(_NO_PREFIX), is_long
-    is_other = is_redrawn or is_coloured or is_long
-    rows = rows.with_columns(prefix=text.str.extract(f"({_PREFIX})"))
-    rows = rows.with_columns(pl.coalesce(text.str.strip_prefix(pl.col("prefix")), text))
-    if "shared" in rows.columns:
-        rows = rows.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
+        .with_columns(text.str.split("\r"), shared=text.str.extract(_PREFIX, 0))
+        .explode("text")
+        .with_columns(text.str.slice(0, MAX_LINE_CHARS).str.replace_all(_ANSI, ""))
+    )
+
+
+def _without_prefix(rows: pl.DataFrame) -> pl.DataFrame:
+    """The lines without a launcher's prefix, which stands in `prefix` now, with the `rank` and `host` that it names."""
+    text, prefix = pl.col("text"), pl.col("prefix")
+    rows = rows.with_columns(prefix=text.str.extract(_PREFIX, 0))
+    rows = rows.with_columns(pl.coalesce(text.str.strip_prefix(prefix), text))
+    rows = rows.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
     # A log has few distinct prefixes: rank and host are read once from each.
-    prefix = pl.col("prefix")
     labels = rows.select(prefix.unique().drop_nulls()).with_columns(
         rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
         host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),
     )
-    return rows.join(labels, on="prefix", how="left", maintain_order="left"), is_other
+    return rows.join(labels, on="prefix", how="left", maintain_order="left")
 
 
 def blocks(

@@ -85,6 +85,6 @@ def _scaled(text: pl.Series, units: Mapping[str, float]) -> pl.DataFrame:
     printed = pl.select(text=text.str.strip_chars())
     letters = "".join(sorted(set("".join(units))))
     parts = printed.with_columns(bare=pl.col("text").str.strip_chars_end(letters))
-    unit = pl.col("text").str.slice(pl.col("bare").str.len_chars())
+    unit = pl.col("text").str.strip_prefix(pl.col("bare"))
     factor = unit.replace_strict(units, default=None, return_dtype=pl.Float64)
     return parts.select(value=number(pl.col("bare").str.strip_chars_end()) * factor)

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.parse import evidence, lines
-from pipeline.parse.detect import ENDS, SIGN_LINES, detect, signs_of
+from pipeline.parse.detect import ENDS, SIGN_LINES, detect, held, signature_literals, signs_of
 from pipeline.parse.protocol import Dialect
 
 
@@ -81,24 +81,22 @@ def sift(
     present = set(reach["source"])
     settled = {source: name for source, name in known.items() if source in present}
     is_open = ~pl.col("source").is_in(list(settled)) & (pl.col("line_no") <= SIGN_LINES)
-    everyones = anchors_of(dialects)
     first, late = (
         (block.clear(), block) if settled.keys() == present else (block.filter(is_open), block.filter(~is_open))
     )
-    rows = lines.candidates(first, everyones)
-    signs = signs_of(rows, dialects)
+    rows, signs, proofs = _anyones(first, dialects)
     begun = _begun(reach, partial)
     told = {source: name for source, name in detect(signs, dialects).items() if source in begun}
     owners = settled | told
     there = set(late["source"].unique())
     if unowned := there - owners.keys():
-        rest = lines.candidates(_of(late, unowned, there), everyones)
-        rows, signs = pl.concat([rows, rest]), pl.concat([signs, signs_of(rest, dialects)])
+        of_rest = _anyones(_of(late, unowned, there), dialects)
+        rows, signs, proofs = (pl.concat(parts) for parts in zip((rows, signs, proofs), of_rest, strict=True))
     guessed = detect(signs, dialects)
     open_ended = (set(partial) & present) - owners.keys()
     is_proof = lines.holding(evidence.ANCHORS)
+    late_proofs: list[pl.DataFrame] = []
     parts: dict[str, list[pl.DataFrame]] = {}
-    proofs = [rows.filter(is_proof)]
     for dialect in dialects:
         if mine := {source for source, name in guessed.items() if name == dialect.name} | open_ended:
             parts.setdefault(dialect.name, []).append(_anchored(_of(rows, mine, present), dialect))
@@ -106,15 +104,23 @@ def sift(
             near = lines.candidates(_of(late, theirs, there), dialect.needed | set(evidence.ANCHORS))
             own = near.filter(lines.holding(dialect.needed))
             parts.setdefault(dialect.name, []).append(own if dialect.is_anchored else _anchored(own, dialect))
-            proofs.append(near.filter(is_proof))
+            late_proofs.append(near.filter(is_proof))
     found = {name: _in_order(frames) for name, frames in parts.items()}
     return Sifted(
         candidates={name: frame for name, frame in found.items() if not frame.is_empty()},
-        proofs=pl.concat(proofs),
+        proofs=pl.concat([proofs, *late_proofs]),
         edges=lines.edges(block),
         signs=signs,
         ends=reach.select("source", last_line="last").cast(ENDS),
     )
+
+
+def _anyones(block: pl.DataFrame, dialects: Sequence[Dialect]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Candidates of any dialect, the signs in them, and those that may be evidence: all are sought at once."""
+    rows = lines.candidates(block, anchors_of(dialects))
+    found = held(rows, signature_literals(dialects) | set(evidence.ANCHORS))
+    proofs = found.filter(pl.col("literal").is_in(evidence.ANCHORS))["row"].unique(maintain_order=True)
+    return rows, signs_of(found, dialects), rows[proofs]
 
 
 def _in_order(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from pipeline.parse.declared import template as templates
 from pipeline.parse.declared.compile import compile_document, holds, is_near, key_regex, with_values
 from pipeline.parse.declared.document import Arguments, Document, Rule, pair_regex
 from pipeline.parse.declared.template import Anything, Element, Field, Literal, Maybe, Template
-from pipeline.parse.detect import detect, signs_of
+from pipeline.parse.detect import detect, held, signature_literals, signs_of
 from pipeline.parse.registry import DIALECTS
 
 MAX_SHOWN = 5
@@ -80,8 +80,9 @@ class Explanation:
 def explain(rows: pl.DataFrame, document: Document) -> Explanation:
     """What `document` makes of the cleaned lines of a log (`lines.clean`)."""
     dialect = compile_document(document)
-    signs = signs_of(rows, [dialect, *DIALECTS])
-    owner = detect(signs, [dialect, *DIALECTS])
+    dialects = [dialect, *DIALECTS]
+    signs = signs_of(held(rows, signature_literals(dialects)), dialects)
+    owner = detect(signs, dialects)
     rows = rows.with_row_index("row")
     hits = {rule.label: is_found(rows, rule) for rule in (*document.steps, *document.settings, *document.events)}
     step_lines = _any([hits[rule.label] for rule in document.steps])

@@ -67,6 +67,21 @@ class TestSplitting:
         assert lines.split_many([]).is_empty()
 
 
+class TestCleaning:
+    def test_lines_of_all_kinds_stay_in_order_and_as_each_is_alone(self) -> None:
+        kinds = ["plain", "[rank3]: prefixed", "\x1b[1mpainted\x1b[0m", "gpu-1: a\rb", "x" * lines.MAX_LINE_CHARS + "y"]
+        data = "\n".join(kinds * 3).encode()
+        whole = lines.split(0, data)
+        assert lines.clean(whole).equals(pl.concat(lines.clean(line) for line in whole.iter_slices(1)))
+        assert lines.clean(whole)["line_no"].is_sorted()
+
+    def test_a_redraw_without_the_literal_is_left_out(self) -> None:
+        block = lines.split(0, b"step: 1\n[rank0]: 10%\rstep: 2\n[rank1]: step: 3\n")
+        assert lines.candidates(block, ["step: "]).select("line_no", "text", "rank").rows() == [
+            (1, "step: 1", None), (2, "step: 2", 0), (3, " step: 3", 1)
+        ]  # fmt: skip
+
+
 class TestCarriageReturns:
     def test_each_redraw_is_a_row_of_its_line(self) -> None:
         rows = lines.clean(lines.split(0, b"x\n 10%|#|\r 50%|##|\rdone\n"))
