@@ -76,7 +76,7 @@ _ARGUMENTS = {  # TrainingArguments, printed by the scripts on one line or one a
 }  # fmt: skip
 _AXOLOTL = {  # its configuration, as YAML or JSON
     "micro_batch_size": "mbs", "gradient_accumulation_steps": "gas", "sequence_len": "seq_len",
-    "logging_steps": "arg:logging_steps", "base_model": "model",
+    "logging_steps": "arg:logging_steps", "base_model": "model", "world_size": "num_gpus",
 }  # fmt: skip
 _DEEPSPEED = {  # deepspeed/runtime/config.py print
     "world_size": "num_gpus", "zero_optimization_stage": "zero_stage",
@@ -92,7 +92,8 @@ _LINE = {
         r"(?:\b(?:dist_)?world_size=|^Num processes: |>> Process rank: \d+, world size: "
         r"|\baccelerate launch\b.* --num_processes[= ])(\d+)"
     ),
-    "zero_stage": r"Detected DeepSpeed ZeRO-(\d)",
+    # axolotl names DeepSpeed's configuration file, and comes with deepspeed_configs/zero1.json to zero3_bf16.json
+    "zero_stage": r'(?:Detected DeepSpeed ZeRO-|^\s*"?deepspeed"?: "?(?:[\w.-]*/)*zero)([0-3])',
     "steps_planned": r"Maximum number of steps set at (\d+)",  # axolotl
     "params": r"\|\| all params: ([\d,]+) \|\|",  # peft print_trainable_parameters
 }
@@ -109,7 +110,7 @@ _CONFIG_ANCHORS = (
     "bf16=", "fp16=", "gradient_checkpointing=", "micro_batch_size", "sequence_len", "base_model",
     "world_size", "Num processes: ", ", world size: ", "accelerate launch", "zero_optimization_stage",
     "train_micro_batch_size_per_gpu", *(f"--{name}" for name in _OPTIONS), "--model_name_or_path",
-    "Detected DeepSpeed ZeRO-", "Maximum number of steps set at", "|| all params:",
+    "Detected DeepSpeed ZeRO-", "deepspeed: ", '"deepspeed": ', "Maximum number of steps set at", "|| all params:",
     "finetuning | Num GPUs", "Data Parallel GPUs = ", "Batch size per device = ", "| Total steps = ",
 )  # fmt: skip
 
@@ -198,7 +199,7 @@ _NARROWED = {
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=7,
+    version=8,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -213,7 +214,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=7,
+    version=8,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

@@ -394,3 +394,17 @@ class TestOnlyBars:
         steps = tables_of(tmp_path, one + one)["steps"]
         assert steps.select("step", "step_time_s").rows() == [(1, None), (2, 60.0)] * 2
         assert steps["run_id"].n_unique() == 2
+
+
+def test_axolotls_configuration_names_its_processes_and_its_stage() -> None:
+    text = """\
+        [2025-03-01 10:00:00,100] [INFO] [axolotl.cli.config.load_cfg:227] [PID:1] [RANK:0] config:
+        {
+          "base_model": "NousResearch/Meta-Llama-3-8B",
+          "deepspeed": "deepspeed_configs/zero3_bf16.json",
+          "micro_batch_size": 2,
+          "world_size": 8
+        }
+    """
+    settings = dict(facts_of("axolotl", text).settings.select("name", "value").iter_rows())
+    assert (settings["num_gpus"], settings["zero_stage"], settings["mbs"]) == ("8", "3", "2")
