@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
+from typing import NoReturn
 
 from pipeline.commands.output import note
 from pipeline.commands.protocol import Verb
@@ -27,6 +28,15 @@ _MODULES = {"next": "next_run"}
 DEBUG_VARIABLE = "SWEEPSCOPE_DEBUG"
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as every other error does; argparse prints the whole usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2."""
+        note(f"sweepscope: {message}. `{self.prog} --help` shows the usage.")
+        sys.exit(2)
+
+
 def verb(name: str) -> Verb:
     """The verb of that name. A command imports its own only: all of them together take a second."""
     found: Verb = import_module(f"pipeline.commands.{_MODULES.get(name, name)}").VERB
@@ -35,7 +45,7 @@ def verb(name: str) -> Verb:
 
 def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     """The command line with those verbs."""
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="sweepscope",
         description="Which parallel layout is best for a model on these nodes, how sure is that, why do others lose?",
         epilog="Exit codes: 0 done, 1 failed, 2 wrong usage.",
@@ -55,9 +65,9 @@ def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     """Run one verb. Returns the exit code."""
-    args = _parsed(sys.argv[1:] if argv is None else argv)
     sys.unraisablehook = interrupt_again
     try:
+        args = _parsed(sys.argv[1:] if argv is None else argv)  # imports the verb, which takes long enough for a Ctrl-C
         return int(args.run(args))
     except SweepscopeError as error:
         note(f"sweepscope: {error}")

@@ -176,7 +176,8 @@ def _store(home: Home) -> Iterator[Finding]:
         says = f"published by sweepscope {info.package_version}, this is {version('sweepscope')}"
         yield Finding("release", "note", says, "Ingest once more, so that the views are those of this version.")
     if failed or rejected:
-        says = f"{failed:,} files could not be read, {rejected:,} lines did not parse"
+        files, lines = "file" if failed == 1 else "files", "line" if rejected == 1 else "lines"
+        says = f"{failed:,} {files} could not be read, {rejected:,} {lines} did not parse"
         yield Finding("inputs", "note", says, "The page Data health says which and why; so do `files` and `rejects`.")
     else:
         yield Finding("inputs", "ok", "every file and line was read")

@@ -26,15 +26,21 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_table(path: str) -> pl.DataFrame:
-    """A CSV (also gzipped) with all columns as text, or a Parquet file as it is."""
+    """A CSV (also gzipped) with all columns as text, or a Parquet file as it is.
+
+    Raises UsageError or InputError where there is no table with rows.
+    """
+    if Path(path).is_dir():  # polars would read what lies in it
+        raise UsageError(f"{path} is a directory. Give a CSV or Parquet file.")
     try:
-        if path.endswith(".parquet"):
-            return pl.read_parquet(path)
-        return pl.read_csv(path, infer_schema=False)
+        table = pl.read_parquet(path) if path.endswith(".parquet") else pl.read_csv(path, infer_schema=False)
     except FileNotFoundError as error:
-        raise UsageError(f"No such file: {path}") from error
+        raise UsageError(f"No such file: {path}. Give a CSV or Parquet file.") from error
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"{path} is no readable table: {str(error).splitlines()[0]}") from error
+        raise InputError(f"{path} is no readable table: {str(error).splitlines()[0]}. Give CSV or Parquet.") from error
+    if table.is_empty():
+        raise InputError(f"{path} has no rows below its header. Give a table with a row per configuration.")
+    return table
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -49,7 +49,8 @@ def told_sweep(home: Home, sweep: str | None) -> dict[str, Any]:
     values = [] if sweep is None else [sweep]
     with _store(home) as con:
         if sweep is not None and not _rows(con, "SELECT 1 FROM runs WHERE sweep = $1 LIMIT 1", sweep):
-            raise UsageError(f"This store has no sweep {sweep}. `sweepscope query 'SELECT DISTINCT sweep FROM runs'`.")
+            listing = "`sweepscope query 'SELECT DISTINCT sweep FROM runs'` lists them"
+            raise UsageError(f"This store has no sweep {sweep}. {listing}.")
         return {
             "sweep": sweep,
             "fragmentation": _rows(con, _SPREAD.format(scope=scope), *values),

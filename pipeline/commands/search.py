@@ -153,14 +153,16 @@ RANKED_BY = {
 }
 
 
-def why_none(request: Request, found: Found) -> str:
+def why_none(request: Request, found: Found, *, margin: float) -> str:
     """One line for a search without an answer."""
     card = request.asked.cluster
     what = f"No layout on {request.num_gpus:,} accelerators with {request.gbs:,} sequences per step"
     if found.launchable:
+        need, room = found.leanest_bytes + request.asked.profile.outside_bytes, card.memory_bytes * (1 - margin)
         return (
-            f"{what} fits: the leanest needs {found.leanest_bytes / 1e9:.0f} GB, {card.accelerator} has "
-            f"{card.memory_bytes / 1e9:.0f} GB. Take more nodes."
+            f"{what} fits: the leanest needs {need / 1e9:.1f} GB, {card.accelerator} has "
+            f"{card.memory_bytes / 1e9:.1f} GB, {room / 1e9:.1f} with {100 * margin:.3g} % to spare. "
+            "Take more nodes, or a smaller --margin."
         )
     reason = next(iter(found.pruned), "nothing to try")
     return f"{what} can be launched; most often: {reason}."
@@ -214,7 +216,7 @@ def _run(args: argparse.Namespace) -> int:
             "layouts cannot be ranked by what runs reached. Use --rank physics, or calibrate on runs of your own."
         )
     if not found.fitting:
-        raise UsageError(why_none(request, found))
+        raise UsageError(why_none(request, found, margin=args.margin))
     if args.out:
         found.layouts.write_csv(args.out)
     story = tell(request, found)

@@ -7,7 +7,6 @@ import argparse
 from pipeline.commands.output import say_result, table
 from pipeline.commands.protocol import Verb
 from pipeline.errors import StoreError
-from pipeline.store import care
 from pipeline.store.home import Home
 from pipeline.store.published import current, versions
 
@@ -38,6 +37,8 @@ def _versions(home: Home, as_json: bool) -> int:
 
 
 def _verify(home: Home, as_json: bool) -> int:
+    from pipeline.store import care  # the lake and what reads it: for the verbs that look into it
+
     report = care.verify(home)
     lines = [(name, f"{rows:>10,} rows  {digest}") for name, rows, digest in report.tables]
     say_result(report.as_dict(), table(lines), as_json=as_json)
@@ -48,6 +49,8 @@ def _verify(home: Home, as_json: bool) -> int:
 
 
 def _compact(home: Home, as_json: bool) -> int:
+    from pipeline.store import care
+
     done = care.compact(home)
     say_result(done, table([(name, str(value)) for name, value in done.items()]), as_json=as_json)
     return 0

@@ -36,8 +36,12 @@ def read_config(path: Path) -> ModelShape:
     """Shape of a configuration. Raises InputError naming what is missing; nothing is guessed."""
     try:
         config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} is no JSON configuration: {error}") from error
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}. Give the config.json of a model.") from error
+    except ValueError as error:
+        raise InputError(f"{path} is no JSON configuration: {error}. Give the config.json of a model.") from error
+    if not isinstance(config, dict):
+        raise InputError(f"{path} is no JSON configuration: it holds no names. Give the config.json of a model.")
     row: dict[str, Any] = {
         name: next((config[key] for key in keys if config.get(key) is not None), None) for name, keys in _NAMES.items()
     }

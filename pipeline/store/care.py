@@ -14,7 +14,7 @@ from pipeline.store import release as releases
 from pipeline.store.content_hash import Digest, digest, digests
 from pipeline.store.disk import reading
 from pipeline.store.home import Home
-from pipeline.store.lake import Lake
+from pipeline.store.lake import Lake, remedy
 from pipeline.store.published import connect, current, store_info
 from pipeline.store.records import REST_AFTER, Records
 from schemas.registry import TABLES
@@ -53,6 +53,13 @@ def verify(home: Home) -> Report:
         info = store_info(connection)
         with reading(path, duckdb.Error):
             published = digests(connection)
+    except StoreError as error:
+        if isinstance(error.__cause__, (duckdb.BinderException, duckdb.CatalogException)):
+            raise StoreError(
+                f"The store {path} lacks columns of this version of sweepscope: an older one published it. "
+                "Run `sweepscope ingest PATH` on any path: it publishes anew."
+            ) from error
+        raise
     finally:
         connection.close()
     behind = _lake_digests(home, info.release)
@@ -109,7 +116,7 @@ def _lake_digests(home: Home, number: int) -> dict[str, Digest]:
         raise StoreError(f"There is no lake in {home.path} any more. Run `sweepscope ingest PATH` to build it again.")
     lake, pinned_release = Lake(home), kept.get(number) or kept[max(kept)]
     found = {}
-    with duckdb.connect(":memory:") as connection, reading(home.lake, duckdb.Error):
+    with duckdb.connect(":memory:") as connection, reading(home.lake, duckdb.Error, remedy=remedy(home.lake)):
         different = contents.changed(lake, pinned_release)
         for name, table in TABLES.items():
             query, parameters = contents.select(connection, name, lake, pinned_release, different)

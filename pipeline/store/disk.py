@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.errors import StoreError
 
+_BACKTRACE = re.compile(r" 0: \S+ 1: ")  # Rust's, which Delta's message ends with
 _CAUSES = (
     ("disk is full", "the disk is full", "Free space on it, or move the home to another disk (SWEEPSCOPE_HOME)"),
     ("disk i/o error", "the disk is full, or failing", "Free space on it, or move the home (SWEEPSCOPE_HOME)"),
@@ -38,17 +40,18 @@ def storing(path: Path, doing: str, *errors: type[Exception]) -> Iterator[None]:
 
 
 @contextmanager
-def reading(path: Path, *errors: type[Exception]) -> Iterator[None]:
-    """As `storing`, for reading."""
+def reading(path: Path, *errors: type[Exception], remedy: str = "Move it away and ingest again") -> Iterator[None]:
+    """As `storing`, for reading. `remedy`: what helps where it is damaged."""
     caught: tuple[type[Exception], ...] = (OSError, *errors)
     try:
         yield
     except caught as error:
-        raise StoreError(f"Cannot read {path}: {_cause(error)} Damaged? Move it away and ingest again.") from error
+        raise StoreError(f"Cannot read {path}: {_cause(error)} Damaged? {remedy}.") from error
 
 
 def _cause(error: Exception) -> str:
     text = " ".join(str(error).split()).split(" LINE 1:")[0]  # DuckDB quotes our own query below its message
+    text = _BACKTRACE.split(text)[0]
     for sign, cause, remedy in _CAUSES:
         if sign in text.lower():
             return f"{cause}. {remedy}, and run it again."

@@ -27,6 +27,11 @@ from schemas.table import Table
 __all__ = ["Lake", "Release"]
 
 
+def remedy(lake: Path) -> str:
+    """What helps when a part of a lake is damaged: its tables name each other's rows, so that none goes alone."""
+    return f"Put a copy back, or move all of {lake} away and ingest everything again"
+
+
 class Lake:
     """The lake of one home. Reading needs no lock; one process at a time writes."""
 
@@ -60,7 +65,7 @@ class Lake:
         delta = self._table(TABLES[table])
         if release is None or table not in release.versions:
             return TABLES[table].empty().select(list(columns) if columns is not None else pl.all())
-        with reading(delta.folder, DeltaError, pl.exceptions.PolarsError):
+        with reading(delta.folder, DeltaError, pl.exceptions.PolarsError, remedy=remedy(self.home.lake)):
             return delta.read(release.versions[table], columns, predicate)
 
     def files(self, table: str, release: Release) -> list[Path]:
@@ -68,7 +73,7 @@ class Lake:
         if table not in release.versions:
             return []
         delta = self._table(TABLES[table])
-        with reading(delta.folder, DeltaError):
+        with reading(delta.folder, DeltaError, remedy=remedy(self.home.lake)):
             return delta.files(release.versions[table])
 
     def commit(self, tables: Mapping[str, pl.DataFrame]) -> Release:

@@ -41,7 +41,7 @@ def test_what_could_not_be_read_is_counted(tmp_path: Path) -> None:
     rows = {"files": [file_row(), file_row("/logs/x.bin", status="rejected")], "rejects": [reject_row()]}
     seen = found(make_home(tmp_path / "home", runs=[run_row("a")], **rows))
     assert seen["inputs"].state == "note"
-    assert seen["inputs"].says == "1 files could not be read, 1 lines did not parse"
+    assert seen["inputs"].says == "1 file could not be read, 1 line did not parse"
 
 
 def test_a_damaged_store_is_a_fault_and_hides_nothing(tmp_path: Path) -> None:

@@ -45,10 +45,13 @@ def test_every_verb_explains_itself_and_takes_home_and_json(verb: str, capsys: p
 
 
 def test_a_command_imports_no_more_than_it_needs() -> None:
-    """What `--version` and the arguments of `nccl`, whose helpers begin first, may not wait for."""
-    program = "import sys; from pipeline.__main__ import build_parser; build_parser(['nccl']); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert not {"polars", "numpy", "duckdb", "pyarrow", "dagster"} & set(done.stdout.split())
+    """What `--version`, the arguments of `nccl`, whose helpers begin first, and `store path` may not wait for."""
+    program = "import sys; from pipeline.__main__ import build_parser; build_parser([{!r}]); print(*sys.modules)"
+    unneeded = {"nccl": {"polars", "numpy", "duckdb", "pyarrow", "dagster"}, "store": {"polars", "deltalake"}}
+    for verb, modules in unneeded.items():
+        command = [sys.executable, "-c", program.format(verb)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert not modules & set(done.stdout.split())
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,11 +218,37 @@ def test_ingest_wants_a_number_of_workers_that_can_be(tmp_path: Path, workers: s
     assert_one_line_error(done, f"--workers must be between 1 and 64, not {workers}", code=2)
 
 
-@pytest.mark.parametrize("argv", [[], ["unknown"], ["ingest"], ["query", "select 1", "--format", "xml"]])
-def test_wrong_usage_is_exit_code_2(argv: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("argv", "said", "helped"),
+    [
+        ([], "required: VERB", ""),
+        (["unknown"], "invalid choice: 'unknown'", ""),
+        (["ingest"], "required: PATH", "ingest "),
+        (["query", "select 1", "--format", "xml"], "invalid choice: 'xml'", "query "),
+        (["dialect", "test", "x.toml"], "required: LOG", "dialect test "),
+    ],
+)
+def test_wrong_usage_is_exit_code_2(
+    argv: list[str], said: str, helped: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stop:
         main(argv)
     assert stop.value.code == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert said in told[0]
+    assert told[0].endswith(f"`sweepscope {helped}--help` shows the usage.")
+
+
+def test_an_interrupt_while_a_verb_is_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pipeline.__main__.verb", interrupt)
+    assert main(["query", "select 1"]) == 130
+    assert capsys.readouterr().err == "sweepscope: interrupted\n"
 
 
 def test_an_internal_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,7 @@ def test_estimate_reads_and_writes_tables(tmp_path: Path, ending: str, capsys: p
         (search_args(gbs_tokens="4097"), "is no multiple of --seq-len"),
         (search_args(margin="1.5"), "--margin is a share between 0 and 1"),
         (search_args(model="Llama 3.1 405B"), "fits: the leanest needs"),
+        (search_args(model="Llama 3.1 405B"), "with 5 % to spare. Take more nodes, or a smaller --margin."),
         (search_args(nodes="13", gpus_per_node="7", gbs_tokens="4096"), "can be launched; most often"),
     ],
 )
@@ -55,6 +56,30 @@ def test_what_cannot_be_is_one_clear_line(args: list[str], line: str, capsys: py
     said = capsys.readouterr().err.strip()
     assert line in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("a.csv", None, "a.csv is a directory. Give a CSV or Parquet file."),
+        ("a.csv", "model,nodes\n", "a.csv has no rows below its header. Give a table with a row per configuration."),
+        ("a.csv", "", "a.csv is no readable table: empty CSV. Give CSV or Parquet."),
+        ("config.json", "[1]", "config.json is no JSON configuration: it holds no names."),
+        ("config.json", "{", "config.json is no JSON configuration: Expecting"),
+        ("gone.json", None, "gone.json: Is a directory. Give the config.json of a model."),
+    ],
+)
+def test_a_file_that_cannot_be_is_named_with_the_remedy(
+    tmp_path: Path, name: str, content: str | None, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text(content) if content is not None else path.mkdir()
+    args = ["estimate", str(path), "--out", str(tmp_path / "out.csv")]
+    assert main(search_args(model=str(path)) if path.suffix == ".json" else args) in (1, 2)
+    said = capsys.readouterr().err.strip()
+    assert line in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_search_prints_layouts_and_the_recipe(capsys: pytest.CaptureFixture[str]) -> None:

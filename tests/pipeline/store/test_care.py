@@ -65,6 +65,30 @@ def test_a_lost_lake_file_is_found(stocked: Home) -> None:
         care.verify(stocked)
 
 
+def test_a_store_of_an_older_version_is_not_called_damaged(stocked: Home) -> None:
+    with duckdb.connect(str(stocked.link.resolve())) as connection:
+        views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        for (view,) in views:
+            connection.execute(f'DROP VIEW IF EXISTS "{view}" CASCADE')
+        connection.execute("ALTER TABLE nccl_files DROP COLUMN num_channels")
+    with pytest.raises(StoreError, match=r"an older one published it\. Run `sweepscope ingest PATH` on any path"):
+        care.verify(stocked)
+
+
+def test_of_a_damaged_lake_everything_goes(stocked: Home) -> None:
+    """A table that is moved away alone leaves a release that names it, which nothing can read."""
+    next((stocked.table("runs") / "_delta_log").glob("*.json")).write_text("{\n")
+    with pytest.raises(StoreError) as raised:
+        care.verify(stocked)
+    said = str(raised.value)
+    assert said.endswith(f"Damaged? Put a copy back, or move all of {stocked.lake} away and ingest everything again.")
+    assert "unknown" not in said
+    stocked.lake.rename(stocked.path / "damaged")
+    Lake(stocked).commit(together([unit("a"), accelerators("H100")]))
+    publish(stocked)
+    assert care.verify(stocked).problems == ()
+
+
 def test_a_home_without_a_store_cannot_be_verified(home: Home) -> None:
     with pytest.raises(StoreError, match="There is no store"):
         care.verify(home)
