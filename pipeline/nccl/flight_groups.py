@@ -6,6 +6,7 @@ places do not matter.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ import polars as pl
 
 Record = dict[str, Any]
 """A row of `flight_records` with `source`."""
+UNENDED = ("scheduled", "started")
+_ENDS = re.compile(r"(?:send [0-9]{1,7}->|recv [0-9]{1,7}<-)([0-9]{1,7})$")
 
 
 @dataclass(frozen=True)
@@ -36,13 +39,27 @@ class Group:
         return f"{self.name}({self.desc})" if self.desc else str(self.name)
 
 
-def groups_of(records: pl.DataFrame) -> list[Group]:
-    """The process groups of which a rank has recorded a collective. `records` have a rank and are in its order."""
+@dataclass(frozen=True)
+class Pending:
+    """A call that cannot be compared with the other ranks' and has not ended; and the rank at its other end."""
+
+    call: str
+    peer: int | None
+
+
+def groups_of(records: pl.DataFrame) -> tuple[list[Group], dict[int, Pending]]:
+    """The process groups of which a rank has recorded a collective, and what else each rank waits in.
+
+    `records` have a rank and are in its order.
+    """
     every = set(records["rank"].to_list())
     begins = records.group_by("rank").agg(pl.col("record_id").min())
     wrapped = set(begins.filter(pl.col("record_id") > 0)["rank"].to_list())
+    rows = list(records.iter_rows(named=True))
+    by_group = _by_group(rows)
+    compared = {id(row) for calls in by_group.values() for row in _collectives(calls)}
     groups = []
-    for (_, ranks), calls in _by_group(list(records.iter_rows(named=True))).items():
+    for (_, ranks), calls in by_group.items():
         by_rank: dict[int, dict[int, Record]] = defaultdict(dict)
         enqueued: dict[int, int] = {}
         for row in _collectives(calls):
@@ -60,7 +77,29 @@ def groups_of(records: pl.DataFrame) -> list[Group]:
                     calls[0]["pg_name"], desc, members, bool(ranks), present, members - every, dict(by_rank), enqueued
                 )
             )
-    return groups
+    return groups, _pending(row for row in rows if id(row) not in compared)
+
+
+def _pending(rows: Iterable[Record]) -> dict[int, Pending]:
+    """By each rank's last record that has not ended; Gloo's do not tell that."""
+    found = {}
+    for row in rows:
+        call = str(row["profiling_name"])
+        if row["op_state"] in UNENDED and not call.startswith("gloo:"):
+            desc = f"({row['pg_desc']})" if row["pg_desc"] else ""
+            found[row["rank"]] = Pending(f"{call.split(':', 1)[-1]} of {row['pg_name']}{desc}", _peer(call, row))
+    return found
+
+
+def _peer(call: str, row: Record) -> int | None:
+    """The other end of a send or receive, which names ranks by their places in the group."""
+    ends = _ENDS.search(call)
+    if ends is None:
+        return None
+    place, ranks = int(ends[1]), (row["pg_ranks"] or "").split(",")
+    if row["pg_ranks"]:
+        return int(ranks[place]) if place < len(ranks) else None
+    return place if row["pg_desc"] == "default_pg" else None
 
 
 def _by_group(rows: Sequence[Record]) -> dict[tuple[str | None, str | None], list[Record]]:

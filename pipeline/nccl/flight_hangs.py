@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.nccl.flight_calls import failed, is_gloo, numel, op_of, sees_starts, shape, types, waits
-from pipeline.nccl.flight_groups import Group, Record, groups_of
+from pipeline.nccl.flight_groups import UNENDED, Group, Pending, Record, groups_of
 
 
 def flight_hangs(records: pl.DataFrame) -> list[dict[str, Any]]:
@@ -27,8 +27,10 @@ def flight_hangs(records: pl.DataFrame) -> list[dict[str, Any]]:
     """
     known = records.drop_nulls("rank").sort("rank", "line_no")
     dumps = dict(known.select("rank", "source").unique().iter_rows())
-    judged = ((_missing(group) or _mismatch(group) or _not_started(group), group) for group in groups_of(known))
-    found = _traced([(verdict, group) for verdict, group in judged if verdict])
+    groups, pending = groups_of(known)
+    judged = ((_missing(group) or _mismatch(group) or _not_started(group), group) for group in groups)
+    busy = set(known.filter(pl.col("op_state").is_in(UNENDED))["rank"])
+    found = _traced([(verdict, group) for verdict, group in judged if verdict], pending, busy)
     # One whose suspects all wait elsewhere is not the first, although its wait may have begun before theirs.
     first = min(((verdict.follows, _first_wait(verdict)) for verdict, _ in found), default=None)
     return [_row(v, group, dumps, is_first=(v.follows, _first_wait(v)) == first) for v, group in found]
@@ -50,11 +52,14 @@ class _Verdict:
         return bool(self.elsewhere) and not self.suspects
 
 
-def _traced(found: list[tuple[_Verdict, Group]]) -> list[tuple[_Verdict, Group]]:
-    """The verdicts, without suspects that wait in another group's collective themselves.
+def _traced(
+    found: list[tuple[_Verdict, Group]], pending: Mapping[int, Pending], busy: set[int]
+) -> list[tuple[_Verdict, Group]]:
+    """The verdicts, without suspects that wait in another group's collective, a send or a receive themselves.
 
     Where these wait for one another in a circle, the order of their collectives differs. Then the few that took
-    another way than most of the group stay suspects.
+    another way than most of the group stay suspects. Where they wait for a rank that waits in nothing (`busy` do), it
+    is that one.
     """
     places: dict[int, list[int]] = defaultdict(list)
     for place, (verdict, _) in enumerate(found):
@@ -63,20 +68,28 @@ def _traced(found: list[tuple[_Verdict, Group]]) -> list[tuple[_Verdict, Group]]
                 places[rank].append(place)
     traced = []
     for place, (verdict, group) in enumerate(found):
-        others = {rank: [at for at in places[rank] if at != place] for rank in verdict.silent if rank in places}
-        elsewhere = {rank: found[at[0]] for rank, at in others.items() if at}
-        if not elsewhere:
+        others = {rank: [found[at] for at in places.get(rank, ()) if at != place] for rank in verdict.silent}
+        where = {
+            rank: f"{_what(other[0][0].waiting)} of {other[0][1].title}" for rank, other in others.items() if other
+        }
+        calls = {rank: pending[rank] for rank in verdict.silent if rank in pending and rank not in where}
+        where |= {rank: one.call for rank, one in calls.items()}
+        if not where:
             traced.append((verdict, group))
             continue
-        where = "; ".join(
-            f"{rank} waits in {_what(other.waiting)} of {its.title}" for rank, (other, its) in sorted(elsewhere.items())
-        )
-        is_circle = any(set(other.suspects) & set(verdict.waiting) for other, _ in elsewhere.values())
-        left = [rank for rank in verdict.suspects if rank not in elsewhere]
+        told = "; ".join(f"{rank} waits in {call}" for rank, call in sorted(where.items()))
+        is_circle = any(set(v.suspects) & set(verdict.waiting) for other in others.values() for v, _ in other)
+        left = [rank for rank in verdict.suspects if rank not in where]
         if is_circle and not left and len(verdict.waiting) > len(verdict.suspects):
             left = verdict.suspects
-        reason = f"{verdict.reason}; {where}" if left else f"not determinable here: {where} and so {verdict.reason}"
-        traced.append((replace(verdict, suspects=left, reason=reason, elsewhere=sorted(elsewhere)), group))
+        idle = sorted({one.peer for one in calls.values() if one.peer is not None} - busy)
+        if left:
+            reason = f"{verdict.reason}; {told}"
+        elif idle:
+            reason = f"{told} and so {verdict.reason}; {_listed(idle)}, whom they wait for, waits in nothing"
+        else:
+            reason = f"not determinable here: {told} and so {verdict.reason}"
+        traced.append((replace(verdict, suspects=left or idle, reason=reason, elsewhere=sorted(where)), group))
     return traced
 
 
