@@ -44,6 +44,8 @@ def signs_of(found: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
 def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
     """Dialect per source: a declared one, then most distinct signature literals, most hits, the order of `dialects`.
 
+    One of last resort comes behind all others.
+
     The first SIGN_LINES decide where they hold any signature, so that a long file need not be searched for more. Who
     declares a dialect knows its logs: a script of one's own may well print lines like those of nanoGPT.
     """
@@ -51,14 +53,27 @@ def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
         return {}
     counted = signs.filter(pl.col("is_early") == pl.col("is_early").any().over("source"))
     claims = pl.DataFrame(
-        [(d.name, d.is_declared, place, sign) for place, d in enumerate(dialects) for sign in set(d.signature)],
-        schema={"dialect": pl.String, "is_declared": pl.Boolean, "place": pl.Int64, "literal": pl.String},
+        [
+            (d.name, d.is_declared, d.is_last_resort, place, sign)
+            for place, d in enumerate(dialects)
+            for sign in set(d.signature)
+        ],
+        schema={
+            "dialect": pl.String,
+            "is_declared": pl.Boolean,
+            "is_last": pl.Boolean,
+            "place": pl.Int64,
+            "literal": pl.String,
+        },
         orient="row",
     )
-    claimed = counted.join(claims, on="literal").group_by("source", "dialect", "is_declared", "place")
+    claimed = counted.join(claims, on="literal").group_by("source", "dialect", "is_declared", "is_last", "place")
     best = (
         claimed.agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
-        .sort("source", "is_declared", "distinct", "total", "place", descending=[False, True, True, True, False])
+        .sort(
+            ["source", "is_declared", "is_last", "distinct", "total", "place"],
+            descending=[False, True, False, True, True, False],
+        )
         .unique("source", keep="first", maintain_order=True)
     )
     return dict(zip(best["source"].to_list(), best["dialect"].to_list(), strict=True))

@@ -125,6 +125,7 @@ class Dialect:
             the files that this dialect owns, and keeps sources apart.
         log_names: patterns (fnmatch, small letters) of names that are logs although nothing else says so.
         is_declared: a user's dialect file describes it; where its signature stands, it comes before all others.
+        is_last_resort: its signature is printed under other frameworks, too; it reads what no other dialect knows.
         steps_show_current_memory: `mem_allocated_bytes` of its steps is what is in use when the line is printed, which
             after a step is far below the peak. It is then no peak of the run; a gauge may still tell one.
         claims: a number that grows whenever the signatures of the declared dialects change. Any file may then have
@@ -145,6 +146,7 @@ class Dialect:
     settle: Callable[[Facts], Facts] | None = None
     log_names: tuple[str, ...] = ()
     is_declared: bool = False
+    is_last_resort: bool = False
     steps_show_current_memory: bool = False
     claims: int = 0
     narrowed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
