@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,7 @@ class Group:
     are_members_known: bool
     present: set[int]  # members whose dumps tell of the group
     absent: set[int]  # members without a dump
+    unread: set[int]  # members whose dump cannot be read: cut, as a rule
     calls: Mapping[int, Mapping[int, Record]]
     enqueued: Mapping[int, int]  # by rank: last sequence number
 
@@ -47,12 +48,15 @@ class Pending:
     peer: int | None
 
 
-def groups_of(records: pl.DataFrame) -> tuple[list[Group], dict[int, Pending]]:
+def groups_of(
+    records: pl.DataFrame, *, empty: Collection[int] = (), unread: Collection[int] = ()
+) -> tuple[list[Group], dict[int, Pending]]:
     """The process groups of which a rank has recorded a collective, and what else each rank waits in.
 
-    `records` have a rank and are in its order.
+    `records` have a rank and are in its order; `empty` are ranks whose dumps hold none.
     """
-    every = set(records["rank"].to_list())
+    every = {*records["rank"], *empty}
+    unknown = set(unread) - every
     begins = records.group_by("rank").agg(pl.col("record_id").min())
     wrapped = set(begins.filter(pl.col("record_id") > 0)["rank"].to_list())
     rows = list(records.iter_rows(named=True))
@@ -68,15 +72,15 @@ def groups_of(records: pl.DataFrame) -> tuple[list[Group], dict[int, Pending]]:
         desc = next((row["pg_desc"] for row in calls if row["pg_desc"]), None)
         members = {int(rank) for rank in ranks.split(",")} if ranks else {row["rank"] for row in calls}
         if not ranks and (desc == "default_pg" or _is_early(calls[0])):
-            members = set(range(max(every) + 1))  # all ranks; how many there are above the highest dump is not told
+            members = set(
+                range(max(every | unknown) + 1)
+            )  # all ranks; how many there are above the highest dump is not told
         if by_rank:
             # A buffer that wrapped may have lost a quiet group's records: such a rank tells nothing about it.
             present = {rank for rank in members & every if rank in by_rank or rank not in wrapped}
-            groups.append(
-                Group(
-                    calls[0]["pg_name"], desc, members, bool(ranks), present, members - every, dict(by_rank), enqueued
-                )
-            )
+            lost, cut = members - every - unknown, members & unknown
+            name = calls[0]["pg_name"]
+            groups.append(Group(name, desc, members, bool(ranks), present, lost, cut, dict(by_rank), enqueued))
     return groups, _pending(row for row in rows if id(row) not in compared)
 
 

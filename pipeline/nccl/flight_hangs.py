@@ -10,7 +10,7 @@ are.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,17 +20,23 @@ from pipeline.nccl.flight_calls import failed, is_gloo, numel, op_of, sees_start
 from pipeline.nccl.flight_groups import UNENDED, Group, Pending, Record, groups_of
 
 
-def flight_hangs(records: pl.DataFrame) -> list[dict[str, Any]]:
+def flight_hangs(
+    records: pl.DataFrame, *, empty: Collection[int] = (), unread: Collection[int] = ()
+) -> list[dict[str, Any]]:
     """Rows of `nccl_hangs` for the dumps of one job: at most one per process group, none where nothing hangs.
 
-    `records` are rows of `flight_records` with `source`; dumps whose name tells no rank take no part.
+    Args:
+        records: rows of `flight_records` with `source`; dumps whose name tells no rank take no part.
+        empty: ranks whose dumps hold no record.
+        unread: ranks whose dumps cannot be read.
     """
     known = records.drop_nulls("rank").sort("rank", "line_no")
     dumps = dict(known.select("rank", "source").unique().iter_rows())
-    groups, pending = groups_of(known)
+    groups, pending = groups_of(known, empty=empty, unread=unread)
     judged = ((_missing(group) or _mismatch(group) or _not_started(group), group) for group in groups)
-    busy = set(known.filter(pl.col("op_state").is_in(UNENDED))["rank"])
-    found = _traced([(verdict, group) for verdict, group in judged if verdict], pending, busy)
+    told = dict.fromkeys((*dumps, *empty), "waits in nothing")
+    busy = {*known.filter(pl.col("op_state").is_in(UNENDED))["rank"], *(set(unread) - set(told))}
+    found = _traced([(verdict, group) for verdict, group in judged if verdict], pending, busy, told)
     # One whose suspects all wait elsewhere is not the first, although its wait may have begun before theirs.
     first = min(((verdict.follows, _first_wait(verdict)) for verdict, _ in found), default=None)
     return [_row(v, group, dumps, is_first=(v.follows, _first_wait(v)) == first) for v, group in found]
@@ -53,13 +59,13 @@ class _Verdict:
 
 
 def _traced(
-    found: list[tuple[_Verdict, Group]], pending: Mapping[int, Pending], busy: set[int]
+    found: list[tuple[_Verdict, Group]], pending: Mapping[int, Pending], busy: set[int], told_of: Mapping[int, str]
 ) -> list[tuple[_Verdict, Group]]:
     """The verdicts, without suspects that wait in another group's collective, a send or a receive themselves.
 
     Where these wait for one another in a circle, the order of their collectives differs. Then the few that took
-    another way than most of the group stay suspects. Where they wait for a rank that waits in nothing (`busy` do), it
-    is that one.
+    another way than most of the group stay suspects. Where they wait for a rank that waits in nothing (`busy` may), or
+    has no dump, it is that one.
     """
     places: dict[int, list[int]] = defaultdict(list)
     for place, (verdict, _) in enumerate(found):
@@ -86,7 +92,8 @@ def _traced(
         if left:
             reason = f"{verdict.reason}; {told}"
         elif idle:
-            reason = f"{told} and so {verdict.reason}; {_listed(idle)}, whom they wait for, waits in nothing"
+            ends = "; ".join(f"{rank}, whom they wait for, {told_of.get(rank, 'has no dump')}" for rank in idle)
+            reason = f"{told} and so {verdict.reason}; {ends}"
         else:
             reason = f"not determinable here: {told} and so {verdict.reason}"
         traced.append((replace(verdict, suspects=left or idle, reason=reason, elsewhere=sorted(where)), group))
@@ -97,7 +104,6 @@ def _missing(group: Group) -> _Verdict | None:
     """The first collective that some ranks joined and others did not."""
     last = {rank: group.enqueued.get(rank, -1) for rank in group.present}
     lowest, highest = min(last.values()), max(last.values())
-    absent = sorted(group.absent)
     if lowest < highest:
         behind = sorted(rank for rank, seq in last.items() if seq == lowest)
         # A rank without any record of the group is behind all; the others' first record is then what it lacks.
@@ -110,11 +116,16 @@ def _missing(group: Group) -> _Verdict | None:
         behind = sorted(rank for rank in group.present if last[rank] < seq) or behind
         at = f"their last is {lowest}" if len(behind) > 1 else f"its last is {lowest}" if lowest >= 0 else "it has none"
         reason = f"did not join {_what(waiting)}, {at}; {_count(waiting)} of {len(group.members)} ranks joined"
-        return _Verdict(waiting, behind, behind, reason + _without(absent))
+        return _Verdict(waiting, behind, behind, reason + _without(group))
     waiting = {rank: calls[highest] for rank, calls in group.calls.items() if highest in calls}
-    if absent and waiting and all(waits(row) for row in waiting.values()):
-        reason = f"no dump, while {_count(waiting)} of {len(group.members)} ranks wait in {_what(waiting)}"
-        return _Verdict(waiting, absent, absent, f"{reason}; a rank that has died or is stuck writes none")
+    if not (waiting and all(waits(row) for row in waiting.values())):
+        return None
+    here = f"{_count(waiting)} of {len(group.members)} ranks wait in {_what(waiting)}"
+    if absent := sorted(group.absent):
+        reason = f"no dump, while {here}; a rank that has died or is stuck writes none"
+        return _Verdict(waiting, absent, absent, reason)
+    if group.unread:
+        return _Verdict(waiting, [], [], f"not determinable: {here}{_without(group)}")
     return None
 
 
@@ -170,8 +181,9 @@ def _count(waiting: Mapping[int, Record]) -> int:
     return len(waiting)
 
 
-def _without(absent: list[int]) -> str:
-    return f"; there is no dump of {_listed(absent)}" if absent else ""
+def _without(group: Group) -> str:
+    lost = f"; there is no dump of {_listed(group.absent)}" if group.absent else ""
+    return lost + (f"; the dump of {_listed(group.unread)} cannot be read" if group.unread else "")
 
 
 def _first_wait(verdict: _Verdict) -> int:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import polars as pl
 
 from pipeline.nccl import bench, bench_op, communicators, devices, graphs, hosts, links, says, traffic, warnings
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.file_rows import file_rows
-from pipeline.nccl.flight_hangs import flight_hangs
+from pipeline.nccl.flight_sets import set_hangs
 from pipeline.nccl.hang_lines import hang_lines
 from pipeline.nccl.hangs import hang_rows
 from pipeline.nccl.messages import NO_HOST
-from pipeline.nccl.names import dump_set
 from schemas.nccl import ALL
 from schemas.table import Table
 
@@ -70,7 +70,7 @@ def nccl_tables(
             rows[name].append(frame)
     rows["nccl_hang_lines"] = _hang_lines(files, facts["watchdog"])
     rows["nccl_hangs"] = [_hangs(files, facts["watchdog"], rows["nccl_files"], num_ranks)]
-    rows["nccl_hangs"].append(_flight_hangs(files, dumps))
+    rows["nccl_hangs"].append(_hang_frame(set_hangs(files, dumps)))
     rows["flight_records"] = [frame.with_columns(source=pl.lit(source, pl.Int64)) for source, frame in dumps.items()]
     places = files.select("source", "run_dir", "sweep", "origin", source_path="path").with_columns(
         pl.col("source").cast(pl.Int64)
@@ -184,6 +184,10 @@ def _hangs(
         told = [num_ranks[source] for source in sources if source in num_ranks]
         seen = [size for source in sources if (size := sizes[source])]
         rows += hang_rows(of_unit, num_ranks=max(told or seen, default=None))
+    return _hang_frame(rows)
+
+
+def _hang_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**TABLES["nccl_hangs"].polars_schema, "source": pl.Int64}).drop(
         "source_path", "run_dir"
     )
@@ -194,18 +198,6 @@ def _hang_lines(files: pl.DataFrame, watchdog: pl.DataFrame) -> list[pl.DataFram
     units = files.select(pl.col("source").cast(pl.Int64), "unit")
     lines = watchdog.join(units, on="source", maintain_order="left")
     return [hang_lines(of_unit) for of_unit in lines.partition_by("unit", maintain_order=True)]
-
-
-def _flight_hangs(files: pl.DataFrame, dumps: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
-    """Hangs according to each set of dumps."""
-    sets: dict[str, list[pl.DataFrame]] = {}
-    for source, path in files.select("source", "path").iter_rows():
-        if source in dumps:
-            sets.setdefault(dump_set(path), []).append(dumps[source].with_columns(source=pl.lit(source, pl.Int64)))
-    rows = [row for one in sets.values() for row in flight_hangs(pl.concat(one))]
-    return pl.DataFrame(rows, schema={**TABLES["nccl_hangs"].polars_schema, "source": pl.Int64}).drop(
-        "source_path", "run_dir"
-    )
 
 
 def _with_hang_counts(tables: Rows) -> Rows:

@@ -288,6 +288,21 @@ def test_a_set_of_dumps_is_one_unit_through_the_ingest(tmp_path: Path) -> None:
     assert tables["runs"].is_empty()
 
 
+def test_a_rank_whose_dump_was_cut_is_no_suspect_for_that(tmp_path: Path) -> None:
+    for rank in range(3):
+        whole = pickle.dumps(dump(history(6, **WAITING)), protocol=2)
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(whole)
+        (tmp_path / "nccl_trace_rank_3").write_bytes(whole[:-100])
+    tables = parsed(tmp_path)
+    assert tables["nccl_hangs"].select("suspect", "suspect_reason").rows() == [
+        (None, "not determinable: 3 of 4 ranks wait in all_reduce seq 6; the dump of 3 cannot be read")
+    ]
+    (tmp_path / "nccl_trace_rank_3").write_bytes(pickle.dumps(dump([]), protocol=2))
+    assert parsed(tmp_path)["nccl_hangs"].select("suspect", "suspect_reason").rows() == [
+        ("3", "did not join all_reduce seq 6, it has none; 3 of 4 ranks joined")
+    ]
+
+
 def test_dumps_are_read_again_when_one_more_appears(tmp_path: Path) -> None:
     (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps(dump(history(6, **WAITING), ranks="[0, 1]"), protocol=2))
     first = parsed(tmp_path)
