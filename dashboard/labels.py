@@ -249,6 +249,7 @@ _QUERY_UNITS = {
     "likely_mfu": "fraction",
     "ceiling_mfu": "fraction",
     "gain": "fraction",
+    "rows": "count",
     **dict.fromkeys(
         ("hit_rate", "selects", "winner_rate", "regret", "typical_regret", "other_regret"),
         "fraction",

@@ -13,8 +13,11 @@ from dashboard import addresses, labels
 from dashboard.queries.query import Query
 
 _ROW_HEIGHT = 32  # of tables, in pixels
-_LETTER_WIDTH = 6.4  # of a table's text, in pixels, on average of a layout's letters
-_CELL_PADDING = 22
+_LETTER_WIDTH, _BLANK_WIDTH = 6.8, 3.4  # of a table's text, in pixels, on average
+_CELL_PADDING = 20
+_MEASURED_ROWS = 8  # rows by which a table sizes a column of which nothing is said
+_LONGEST_WHOLE = 64  # letters of texts that are shown whole; paths and sentences are longer
+_MOST_DECIMALS = 4
 
 
 def table(
@@ -64,13 +67,15 @@ def picking_table(
 def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataFrame, dict[str, Any]]:
     display = labels.display_frame(frame, columns)
     config: dict[str, Any] = {
-        labels.heading(name): st.column_config.NumberColumn(format=f"%,.{how.decimals}f")
+        labels.heading(name): st.column_config.NumberColumn(
+            format=f"%,.{_decimals(display[labels.heading(name)], how.decimals)}f"
+        )
         for name in columns or frame.columns
         if (how := labels.shown(name)) and frame.schema[name].is_numeric()
     }
     for name in columns or frame.columns:
-        if name == "layout" or name.endswith("_layout"):
-            config[labels.heading(name)] = st.column_config.TextColumn(width=_width(frame[name]))
+        if frame.schema[name] == pl.String and (width := _width(frame[name])) is not None:
+            config[labels.heading(name)] = st.column_config.TextColumn(width=width)
         if name.endswith("_url"):
             config[labels.heading(name)] = st.column_config.LinkColumn(display_text=r"^https?://(?:www\.)?([^/]+)")
         if name == "run_id":
@@ -80,10 +85,30 @@ def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataF
     return display, config
 
 
-def _width(texts: pl.Series) -> int:
-    """Pixels that show each text whole: left alone, a table measures its first rows and cuts what is longer."""
-    longest = texts.cast(pl.String).str.len_chars().max()
-    return round(_LETTER_WIDTH * (longest if isinstance(longest, int) else 0)) + _CELL_PADDING
+def _width(texts: pl.Series) -> int | None:
+    """Pixels that show each text of a column whole, where one further down is longer than the rows a table measures.
+
+    None where it measures enough, and for paths and sentences, which would push all others out of sight.
+    """
+    letters = texts.str.len_chars().fill_null(0)
+    blanks = texts.str.count_matches("[ ·]").fill_null(0)
+    pixels = (letters - blanks) * _LETTER_WIDTH + blanks * _BLANK_WIDTH
+    longest, widest = letters.max(), pixels.max()
+    is_short = isinstance(longest, int) and longest <= _LONGEST_WHOLE
+    if not is_short or not isinstance(widest, float) or widest == pixels.head(_MEASURED_ROWS).max():
+        return None
+    return round(max(widest, _LETTER_WIDTH * len(labels.heading(texts.name)))) + _CELL_PADDING
+
+
+def _decimals(shown: pl.Series, usual: int) -> int:
+    """Decimals of a column, more than usual where a value that is something would read as nothing: 0.04 GPU-hours."""
+    if usual == 0:
+        return 0
+    smallest = shown.abs().filter(shown.abs() > 0).min()
+    if not isinstance(smallest, float) or smallest >= 0.5 * 10.0**-usual:
+        return usual
+    needed = next((places for places in range(usual, _MOST_DECIMALS) if smallest >= 0.5 * 10.0**-places), None)
+    return _MOST_DECIMALS if needed is None else needed
 
 
 def table_twin(title: str, frame: pl.DataFrame, columns: Sequence[str], *, csv: pl.DataFrame, csv_name: str) -> None:

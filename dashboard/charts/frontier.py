@@ -14,6 +14,8 @@ _ROW_HEIGHT = 24
 _DENSE_ROW_HEIGHT = 20  # past this many rows the chart would leave the first screen
 _DENSE_FROM = 26
 _AXIS_HEIGHT = 46
+_LEAST_HEIGHT = 116  # below that a few rows leave the axis no room
+_HFU_SPAN = 0.08  # of the axis's 0 to 1 that "HFU 43.3" covers on a narrow plot
 _LABEL_SPAN = 0.03  # of MFU that a value beside its dot covers
 
 
@@ -38,7 +40,9 @@ def draw(dots: Sequence[Dot], tokens: Theme, *, is_narrow: bool = False) -> go.F
             _draw_mfu(figure, row, dot, tokens, at=100 * dot.mfu / high, has_reason=not is_narrow)
     _draw_best_line(figure, dots, tokens)
     figure.update_layout(
-        height=(_ROW_HEIGHT if len(dots) < _DENSE_FROM else _DENSE_ROW_HEIGHT) * len(dots) + _AXIS_HEIGHT,
+        height=max(
+            (_ROW_HEIGHT if len(dots) < _DENSE_FROM else _DENSE_ROW_HEIGHT) * len(dots) + _AXIS_HEIGHT, _LEAST_HEIGHT
+        ),
         hoverdistance=30,
         xaxis={"range": [0, high], "title": {"text": "Utilisation, % of peak"}, "dtick": 10, "side": "bottom"},
         yaxis={
@@ -139,9 +143,16 @@ def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:
         x=[value], y=[row], mode="markers", hovertext=[_hover(dot)], hovertemplate="%{hovertext}<extra></extra>",
         marker={"symbol": "square", "size": 10, "color": tokens.page, "line": {"width": 2, "color": tokens.mute}},
     )  # fmt: skip
-    _label(figure, (value, row), f"HFU {number(value, 1)}", side="right", color=tokens.mute, page=tokens.page)
+    _label(figure, (value, row), f"HFU {number(value, 1)}", side=_hfu_side(dot), color=tokens.mute, page=tokens.page)
     if dot.mfu is None:
         _label(figure, (value, row), "no MFU published", side="left", color=tokens.mute, page=tokens.page)
+
+
+def _hfu_side(dot: Dot) -> str:
+    """Right of its square, unless that would hide the tick and the line to its MFU is long enough to write on."""
+    if not _has_tick(dot) or dot.mfu is None or dot.hfu is None or dot.ceiling is None:
+        return "right"
+    return "left" if 0 < dot.ceiling - dot.hfu < _HFU_SPAN < dot.hfu - dot.mfu else "right"
 
 
 def _label(figure: go.Figure, at: tuple[float, int], text: str, *, side: str, color: str, page: str) -> None:

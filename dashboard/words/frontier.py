@@ -30,7 +30,10 @@ def answer(dots: Sequence[Dot], origin: str | None) -> str:
     published = [dot for dot in dots if dot.kind == "comparable"]
     own = [dot for dot in dots if dot.kind == "own"]
     if not any(dot.kind != "own" for dot in dots):
-        return "**No published configuration is in this store.** Ingest the bundled tables to compare with them."
+        return (
+            "**No published configuration is in this store.** The bundled tables come with **sweepscope ingest PATH**, "
+            "unless **--no-published** leaves them out."
+        )
     if not own or origin is None:
         lead = _span_of(published) if published else "No row on screen has a comparable MFU."
         return f"{lead} This store has no completed run of its own with an MFU yet."

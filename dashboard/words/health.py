@@ -23,6 +23,8 @@ def answer(summary: Row) -> str:
         trouble.append(f"{count(summary['rejected'], 'file')} could not be read")
     if summary["lines_rejected"]:
         trouble.append(f"{count(summary['lines_rejected'], 'line or row', 'lines or rows')} went to rejects")
+    if summary["skipped"]:
+        lead += f" {count(summary['skipped'], 'more holds', 'more hold')} nothing that a parser knows."
     if not trouble:
         return f"{lead} Nothing was rejected."
     return f"{lead} {_capital(' and '.join(trouble))}; the reasons stand below."

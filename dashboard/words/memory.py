@@ -28,7 +28,7 @@ HOW_TO_GET = (
 HOW_TO_READ = (
     "**How to read it.** Levels are peaks of a run's fullest GPU: estimated from first principles, allocated and "
     "reserved as PyTorch counts them, the GPU's use as its driver counts it. Each gap is the difference of the "
-    "levels beside it. eps_frag is reserved over allocated, minus 1, both of one source. A verdict compares what "
+    "levels beside it. Fragmentation is reserved over allocated, minus 1, both of one source. A verdict compares what "
     "the failed request lacked with the bytes that were free in pieces, the rest with activations and model states.",
     "**What it hides.** An OOM line says what the first request lacked, not what the rest of the step would have asked "
     "for; where the estimate says more, the estimate counts. The peak of a run that failed is a lower bound. Terms "

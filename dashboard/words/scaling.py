@@ -58,7 +58,8 @@ def answer(
     if drawn["size"].n_unique() < 2:
         return (
             f"**Nothing to compare yet.** {count(points['line'].n_unique(), 'line')} with results on "
-            f"{_sizes(points, noun)}; a curve needs one line with two {noun} counts."
+            f"{_sizes(points, noun)}; a curve needs one line with two {noun} counts. Run one of them on another "
+            f"{noun} count with the same batch, or choose another grid under Filters."
         )
     largest = max(drawn["size"].to_list())
     left = drawn.filter(pl.col("size") == largest).sort("scaling_efficiency", descending=True)

@@ -68,6 +68,17 @@ def test_shares_begin_at_zero() -> None:
     assert draw([dot(mfu=0.41), dot(mfu=0.6)], LIGHT).layout.xaxis.range[0] == 0
 
 
+def test_a_single_row_leaves_its_axis_room() -> None:
+    assert draw([dot("own")], LIGHT).layout.height > 100
+
+
+@pytest.mark.parametrize(("ceiling", "side"), [(0.47, "right"), (0.6, "left"), (None, "left")])
+def test_the_value_of_hfu_hides_no_tick(ceiling: float | None, side: str) -> None:
+    """`side`: the edge of the text that is nearest to the square."""
+    notes = draw([dot(mfu=0.32, hfu=0.43, ceiling=ceiling)], LIGHT).layout.annotations
+    assert [note.xanchor for note in notes if note.text.startswith("HFU")] == [side]
+
+
 def test_a_tick_shows_what_the_estimate_allows_beside_figures_that_it_may_be_held_against() -> None:
     figure = draw([dot(ceiling=0.5, ceiling_layout="DP8 <b>"), dot("other", 0.3, ceiling=0.5), dot("own", 0.2)], LIGHT)
     ticks = [trace for trace in figure.data if trace.marker.symbol == "line-ns"]

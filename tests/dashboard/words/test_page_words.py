@@ -100,9 +100,13 @@ def summary(**changes: int) -> dict[str, int]:
     ("row", "said"),
     [
         (summary(files=0, parsed=0, skipped=0), "**No file was read yet.**"),
-        (summary(), "**8 of 8 files were read to their end.** Nothing was rejected."),
         (
-            summary(parsed=6, rejected=2, lines_rejected=11),
+            summary(),
+            "**8 of 8 files were read to their end.** 1 more holds nothing that a parser knows. Nothing was rejected.",
+        ),
+        (summary(skipped=0, files=8), "**8 of 8 files were read to their end.** Nothing was rejected."),
+        (
+            summary(parsed=6, rejected=2, lines_rejected=11, skipped=0, files=8),
             "**6 of 8 files were read to their end.** 2 files could not be read and 11 lines or rows went to rejects",
         ),
         (summary(files=1, parsed=1, skipped=0), "**The one file was read to its end.**"),

@@ -61,7 +61,8 @@ def test_lines_without_mfu_compare_throughput() -> None:
 def test_a_single_size_is_not_a_curve() -> None:
     text = answer(*curve("8B", n4=0.4), *curve("80B", n4=0.3))
     assert text == (
-        "**Nothing to compare yet.** 2 lines with results on 4 nodes; a curve needs one line with two node counts."
+        "**Nothing to compare yet.** 2 lines with results on 4 nodes; a curve needs one line with two node counts. Run "
+        "one of them on another node count with the same batch, or choose another grid under Filters."
     )
 
 
