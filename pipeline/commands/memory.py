@@ -21,8 +21,9 @@ Rows = list[dict[str, Any]]
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "files", metavar="FILE", nargs="*",
-        help="allocator snapshot (pickle, torch.save, viewer's HTML), memory timeline, profiler trace, memory_stats, "
-        "memory_summary, nvidia-smi or DCGM samples; packed or not. None: ask the store",
+        help="allocator snapshot (pickle, JSON, torch.save, viewer's HTML), memory timeline, profiler trace, "
+        "memory_stats, memory_summary, samples of nvidia-smi, DCGM, rocm-smi and others; packed or not. None: ask the "
+        "store",
     )  # fmt: skip
     parser.add_argument("--against", metavar="FILE", help="rank what differs at the peak from that of this file")
     parser.add_argument(

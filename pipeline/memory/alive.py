@@ -6,24 +6,22 @@ to the next, so that a steady site is one row. Instants are points of the timeli
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.memory import trace
-from pipeline.memory.at_peak import AS_GRADIENTS, AS_STATES, BEFORE_RECORD, MIN_MATCHED_BYTES
-from pipeline.memory.phases import Phases
+from pipeline.memory.at_peak import AS_GRADIENTS, AS_STATES, BEFORE_RECORD, MAX_USES, MIN_MATCHED_BYTES
 from pipeline.memory.replay import RECORDED, Lives, Replay
-from pipeline.memory.snapshot import Device, Snapshot
+from pipeline.memory.snapshot import Device
 from pipeline.memory.thin import kept_points
 from pipeline.memory.trace import Ints
-from pipeline.memory.uses import Row, Words, uses_of
+from pipeline.memory.uses import Row, Use, Words
 
 MAX_INSTANTS = 400
 MAX_SITES = 200
-MAX_USES = 20_000
-"""Kinds of blocks that are put into words; only a file made for it has more."""
 _SITE = ("category", "rule", "mem_origin", "frame", "label")
 _MAX_FAILURES = 20
 
@@ -31,20 +29,27 @@ Columns = dict[str, list[Any]]
 
 
 def alive_rows(
-    snapshot: Snapshot, device: Device, replayed: Replay, phases: Phases, timeline: npt.NDArray[np.intp]
+    words: Words,
+    device: Device,
+    replayed: Replay,
+    kinds: tuple[list[Use], Ints],
+    *,
+    gradients: Mapping[int, int],
+    timeline: npt.NDArray[np.intp],
 ) -> tuple[list[Row], Columns]:
     """Rows of `memory_sites`, the largest first, and columns of `memory_alive`; `timeline` are points to choose from.
+
+    `kinds` are `uses_of` of all lives, `gradients` is the number of them by size.
 
     At every instant the sites' bytes add up to the active level, up to what the replay cannot explain.
     """
     lives = replayed.lives
-    rows = np.arange(len(lives.size))
-    if not len(rows):
+    if not len(lives.size):
         return [], {}
     instants = _instants(device, replayed, timeline)
-    uses, use_of = uses_of(device, lives, phases, rows, by_size=False)
-    sites, site_of_use = _sites(snapshot, uses)
-    site = _by_size(sites, site_of_use[use_of], lives, lives.at(int(replayed.active.argmax())))
+    uses, use_of = kinds
+    sites, site_of_use = _sites(words, uses)
+    site = _by_size(sites, site_of_use[use_of], lives, lives.at(int(replayed.active.argmax())), gradients)
     first = np.searchsorted(instants, lives.begin, side="right")
     last = np.searchsorted(instants, lives.end, side="right")  # alive at instants first to last - 1
     peak = int(np.searchsorted(instants, replayed.active.argmax()))
@@ -78,9 +83,8 @@ def _instants(device: Device, replayed: Replay, timeline: npt.NDArray[np.intp]) 
     return np.unique(np.concatenate([chosen, [int(replayed.active.argmax())], failed])).astype(np.int64)
 
 
-def _sites(snapshot: Snapshot, uses: list[Any]) -> tuple[list[Row], Ints]:
+def _sites(words: Words, uses: list[Use]) -> tuple[list[Row], Ints]:
     """Sites, and the site of each kind of blocks."""
-    words = Words(snapshot)
     sites: dict[tuple[Any, ...], int] = {}
     rows: list[Row] = []
     numbers = []
@@ -97,19 +101,19 @@ def _sites(snapshot: Snapshot, uses: list[Any]) -> tuple[list[Row], Ints]:
     return rows, np.array(numbers, np.int64)
 
 
-def _by_size(sites: list[Row], site: Ints, lives: Lives, live: npt.NDArray[np.intp]) -> Ints:
+def _by_size(
+    sites: list[Row], site: Ints, lives: Lives, live: npt.NDArray[np.intp], gradients: Mapping[int, int]
+) -> Ints:
     """`site` with blocks of no other sign told apart by size, as `memory_at_peak` does; appends to `sites`.
 
     Of k times as many blocks from before the record as there are gradients of the size, one share is parameters.
     """
-    is_gradient = np.array([row["category"] == "gradients" for row in sites])
     is_open = np.array([row["category"] == "unknown" and row["rule"].startswith(BEFORE_RECORD) for row in sites])
-    sizes, counts = np.unique(lives.size[live[is_gradient[site[live]]]], return_counts=True)
     site = site.copy()
     found: dict[tuple[int, str], int] = {}
     for at in np.flatnonzero(is_open).tolist():
         mine = live[site[live] == at]
-        for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+        for size, count in gradients.items():
             rows = mine[lives.size[mine] == size]
             if size < MIN_MATCHED_BYTES or not len(rows) or len(rows) % count:
                 continue

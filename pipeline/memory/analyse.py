@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from pipeline.memory import trace
 from pipeline.memory.alive import Columns, alive_rows
-from pipeline.memory.at_peak import peak_rows
+from pipeline.memory.at_peak import gradient_sizes, peak_rows
 from pipeline.memory.phases import Phases
 from pipeline.memory.replay import Replay, replay
 from pipeline.memory.segments import ALLOCATED, INACTIVE
 from pipeline.memory.snapshot import Device, Snapshot, read_snapshot
 from pipeline.memory.thin import kept_points
+from pipeline.memory.uses import Words, uses_of
 
 Row = dict[str, Any]
 
@@ -29,6 +30,7 @@ _DEFAULTS = {
 
 ROUND_BYTES = 512
 
+_GIVING_BACK = (trace.SEGMENT_FREE, trace.SEGMENT_UNMAP)
 _OF_SEGMENTS = (
     "segments", "blocks", "reserved_bytes", "peak_reserved_bytes", "reserved_at_peak_bytes", "releasable_bytes",
     "largest_free_block_bytes", "is_expandable",
@@ -52,8 +54,11 @@ def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row] | Columns]:
         rows["memory_snapshots"].append(_summary(snapshot, device, replayed, phases))
         kept = kept_points(replayed.active, replayed.allocated, replayed.reserved)
         rows["memory_timeline"] += _timeline(device, replayed, phases, kept)
-        rows["memory_at_peak"] += peak_rows(snapshot, device, replayed, phases)
-        sites, levels = alive_rows(snapshot, device, replayed, phases, kept)
+        lives, words = replayed.lives, Words(snapshot)
+        kinds = uses_of(device, lives, phases, np.arange(len(lives.size)), by_size=False)
+        gradients = gradient_sizes(*kinds, words, lives)
+        rows["memory_at_peak"] += peak_rows(words, device, replayed, phases, gradients)
+        sites, levels = alive_rows(words, device, replayed, kinds, gradients=gradients, timeline=kept)
         rows["memory_sites"] += sites
         for name, values in levels.items():
             alive.setdefault(name, []).extend(values)
@@ -139,7 +144,7 @@ def _failures(device: Device, replayed: Replay) -> Row:
         return row
     last = int(failed[-1])
     before = last
-    while before and events.action[before - 1] == trace.SEGMENT_FREE:
+    while before and events.action[before - 1] in _GIVING_BACK:
         before -= 1
     return {
         **row,

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from pipeline.memory.phases import Phases
-from pipeline.memory.replay import Replay
-from pipeline.memory.snapshot import Device, Snapshot
-from pipeline.memory.uses import Row, Words, uses_of
+from pipeline.memory.replay import Lives, Replay
+from pipeline.memory.snapshot import Device
+from pipeline.memory.trace import Ints
+from pipeline.memory.uses import Row, Use, Words, uses_of
 
 MAX_GROUPS = 1_000
+MAX_USES = 20_000
+"""Kinds of blocks that are put into words; only a file made for it has more."""
 BEFORE_RECORD = "allocated before recording"
 AS_GRADIENTS = "parameters", f"{BEFORE_RECORD}, as many and as large as the gradients"
 AS_STATES = "optimizer_state", f"{BEFORE_RECORD}, more of the size of each gradient"
@@ -20,14 +23,34 @@ MIN_MATCHED_BYTES = 1 << 20
 """Below, sizes are the same by chance."""
 
 
-def peak_rows(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phases) -> list[Row]:
-    """Rows of `memory_at_peak`, the largest first; their bytes add up to the active peak.
+def gradient_sizes(kinds: list[Use], kind: Ints, words: Words, lives: Lives) -> dict[int, int]:
+    """Number of gradients by size when most bytes of them were alive, which is seldom at the peak.
+
+    `kinds` and `kind` are `uses_of` of all lives.
+    """
+    is_gradient = np.array([words.row(use)["category"] == "gradients" for use in kinds[:MAX_USES]], np.bool_)
+    rows = np.flatnonzero(is_gradient[np.minimum(kind, len(is_gradient) - 1)] & (kind < MAX_USES))
+    if not len(rows):
+        return {}
+    at = np.concatenate([lives.begin[rows] + 1, lives.end[rows] + 1])  # alive after begin + 1 to end events
+    change = np.concatenate([lives.size[rows], -lives.size[rows]])
+    points, place = np.unique(at, return_inverse=True)
+    level = np.zeros(len(points), np.int64)
+    np.add.at(level, place, change)
+    most = points[int(np.cumsum(level).argmax())]
+    alive = rows[(lives.begin[rows] < most) & (lives.end[rows] >= most)]
+    return dict(zip(*(found.tolist() for found in np.unique(lives.size[alive], return_counts=True)), strict=True))
+
+
+def peak_rows(
+    words: Words, device: Device, replayed: Replay, phases: Phases, gradients: Mapping[int, int]
+) -> list[Row]:
+    """Rows of `memory_at_peak`, the largest first; their bytes add up to the active peak. `gradients`: number by size.
 
     Blocks of one category, rule, source line and size are one row. Beyond MAX_GROUPS, sizes and lines of one category
     are put together. Bytes of the level that no live block explains are a row of their own.
     """
     peak = int(replayed.active.argmax())
-    words = Words(snapshot)
     groups: dict[tuple[Any, ...], Row] = {}
     total = 0
     uses, use_of = uses_of(device, replayed.lives, phases, replayed.lives.at(peak), by_size=True)
@@ -37,21 +60,11 @@ def peak_rows(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phas
         group["blocks"] += blocks
         group["bytes"] += blocks * use.block_bytes
         total += blocks * use.block_bytes
-    gradients = _gradients(groups.values())
     told = [part for row in groups.values() for part in _by_size(row, gradients)]
     rows = _limited(sorted(told, key=lambda row: -row["bytes"]))
     if (rest := int(replayed.active[peak]) - total) > 0:
         rows.append(_together("unattributed", "the level and the live blocks differ", blocks=0, size=rest))
     return [{"device": device.number, "group_no": number, **row} for number, row in enumerate(rows, start=1)]
-
-
-def _gradients(rows: Iterable[Row]) -> dict[int, int]:
-    """Number of gradients by size."""
-    counts: dict[int, int] = {}
-    for row in rows:
-        if row["category"] == "gradients":
-            counts[row["block_bytes"]] = counts.get(row["block_bytes"], 0) + row["blocks"]
-    return counts
 
 
 def _by_size(row: Row, gradients: Mapping[int, int]) -> list[Row]:

@@ -56,11 +56,13 @@ _COLUMNS = {
     "current_socket_graphics_package_power": "power_w", "power_usage": "power_w", "gpu_power": "power_w",
     "socket_power": "power_w", "average_socket_power": "power_w", "current_socket_power": "power_w",
     "temperature.gpu": "temperature_c", "temperature_gpu": "temperature_c", "temperature": "temperature_c",
-    "temp": "temperature_c", "temperature_(sensor_edge)": "temperature_c", "hotspot_temperature": "temperature_c",
+    "temp": "temperature_c", "temperature_(sensor_edge)": "temperature_c",
+    "temperature_(sensor_junction)": "temperature_c", "hotspot_temperature": "temperature_c",
     "hotspot": "temperature_c",
     "gpu_core_temperature": "temperature_c",
     **{name.lower(): column for name, column in FIELDS.items()},
 }  # fmt: skip
+_ADDRESSES = frozenset({"pci.bus_id", "gpu_bus_id", "pci_bus_id", "bus_id", "gpu.pci.bus_id", "pci.bus"})
 _CELL = re.compile(r"([A-Za-z][^\[\]\";]*?)\s*(?:[\[(]([^\])]*)[\])])?")
 _UNIT_IN_NAME = re.compile(r"_?(mib|gib|mb|gb)$")
 _TIMES = (
@@ -120,6 +122,10 @@ def _named(cells: Sequence[str]) -> Named | None:
         if is_another or column in {known for known, _ in named}:  # the latter was asked for twice
             column = None
         named.append((column, factor if column else 1.0))
+    if not {"gpu_index", "gpu_uuid"} & {column for column, _ in named}:
+        address = next((at for at, (name, _) in enumerate(parts) if name in _ADDRESSES), None)
+        if address is not None:  # else samples of several GPUs could not be told apart
+            named[address] = "gpu_uuid", 1.0
     return named if TELLING & {column for column, _ in named} else None
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 VERSIONS = {
-    "memory_snapshot": 4, "memory_stats": 2, "memory_summary": 2, "memory_timeline": 1, "kineto": 2, "gpu_samples": 4,
+    "memory_snapshot": 5, "memory_stats": 2, "memory_summary": 2, "memory_timeline": 1, "kineto": 2, "gpu_samples": 5,
 }  # fmt: skip
 """Version of each reader by the name that the ledger keeps; a higher one makes its files new again."""
 
 _PICKLE = re.compile(r"\.(?:pickle|pkl)$")
-_STATISTICS = re.compile(r"mem\w*[_.-]?(?:summary|stats?|statistics)\w*\.(?:txt|json|log)$")
+_STATISTICS = re.compile(r"mem\w*[_.-]?(?:summary|stats?|statistics)\w*\.(?:txt|jsonl?|log)$")
 _TRACE = re.compile(r"(?:mem|trace|timeline|prof|kineto|snapshot).*\.(?:json|raw)$|\.raw$")
 _SAMPLES = re.compile(r"(?:dcgm|dmon|gpustat|(?:nvidia|rocm|amd)[_-]?smi).*\.(?:txt|log|out|prom|dat|jsonl?)$|\.prom$")
 # Files that may be anything else as well are taken when their name says memory.

@@ -91,6 +91,39 @@ def test_a_snapshot_made_from_a_profile_knows_no_segments() -> None:
         assert {part["frame"] for part in rows["memory_at_peak"]} == {"/run/model.py:12 forward", None}
 
 
+def test_gradients_name_the_parameters_also_where_none_is_alive_at_the_peak() -> None:
+    """With gradients set to None between steps, the peak is at the end of a forward pass."""
+    allocator = Allocator()
+    sizes = (2 * MIB, 2 * MIB, 3 * MIB)
+    for size in (*sizes, *sizes, *sizes):  # parameters, and two states of each, from before the record
+        allocator.alloc(size)
+    begun = len(allocator.trace)
+    for _ in range(2):
+        activations = [allocator.alloc(30 * MIB, stack("forward", "_call_impl")) for _ in range(2)]
+        gradients = []
+        for size, activation in zip(sizes, [*activations, None], strict=True):
+            if activation:
+                allocator.free(activation, stack("MulBackward0::apply", "autograd::Engine"))
+            gradients.append(allocator.alloc(size, stack("torch::autograd::AccumulateGrad::apply")))
+        for gradient in gradients:
+            allocator.free(gradient, stack("zero_grad"))
+    rows = rows_of(allocator.snapshot(last_events=len(allocator.trace) - begun))
+    told = by_category(rows)
+    assert told == {"activations": 60 * MIB, "parameters": 7 * MIB, "optimizer_state": 14 * MIB}
+    sites = {row["category"]: row["max_bytes"] for row in rows["memory_sites"]}
+    assert (sites["parameters"], sites["optimizer_state"]) == (7 * MIB, 14 * MIB)
+
+
+def test_pages_given_back_before_a_failure_are_counted() -> None:
+    made = {"addr": 8_192, "size": 100, "stream": 0, "frames": []}
+    events = [
+        {**made, "action": "segment_unmap", "size": 20 * MIB}, {**made, "action": "segment_free", "size": 20 * MIB},
+        {"action": "oom", "device_free": 5, "size": 100, "stream": 0, "frames": []},
+    ]  # fmt: skip
+    (row,) = rows_of({"segments": [], "device_traces": [events]})["memory_snapshots"]
+    assert (row["oom_events"], row["oom_segments_freed"], row["oom_device_free_bytes"]) == (1, 2, 5)
+
+
 def test_parts_of_fragmentation_add_up() -> None:
     allocator = trained(layers=2)
     (row,) = rows_of(allocator.snapshot())["memory_snapshots"]

@@ -232,6 +232,13 @@ def test_tables_that_a_spreadsheet_saved() -> None:
     assert (row["mem_used_bytes"], row["mem_total_bytes"]) == (None, 81559 * MIB)  # thousands, or a decimal comma?
 
 
+def test_a_pci_address_tells_gpus_apart_where_nothing_else_does() -> None:
+    told = rows("pci.bus_id, memory.used [MiB]\n00000000:07:00.0, 1 MiB\n00000000:0F:00.0, 2 MiB\n")
+    assert [row["gpu_uuid"] for row in told] == ["00000000:07:00.0", "00000000:0F:00.0"]
+    (row,) = rows("index, pci.bus_id, memory.used [MiB]\n3, 00000000:07:00.0, 1 MiB\n")
+    assert (row["gpu_index"], "gpu_uuid" in row) == (3, False)
+
+
 def test_instances_of_a_divided_gpu_are_no_samples_of_the_whole() -> None:
     text = (
         'DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-a",GPU_I_PROFILE="1g.5gb",GPU_I_ID="7"} 10\n'
