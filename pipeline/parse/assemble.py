@@ -21,7 +21,7 @@ from pipeline.parse.place import begun, place_events, printed, with_run
 from pipeline.parse.protocol import Dialect, Facts, marks_run
 from pipeline.parse.registry import DIALECTS
 from pipeline.parse.run_settings import configured_from, settings_of_runs, stepped
-from pipeline.parse.summary import begin_and_end, gauges, merge_peaks, planned, without_current_memory
+from pipeline.parse.summary import begin_and_end, gauges, measured, merge_peaks, planned, without_current_memory
 from pipeline.run_id import run_id
 from pipeline.steady import summarise
 from schemas.registry import TABLES
@@ -69,7 +69,7 @@ def assemble(
         table name -> frame. `runs` lacks the derived columns; the other tables are complete.
     """
     facts = replace(facts, events=launchers.fold_tables(facts.events))
-    parsed = facts.steps.filter(pl.col("step").is_not_null())
+    parsed = measured(facts.steps.filter(pl.col("step").is_not_null()))
     leaders = _leaders(sources, facts, dialects)
     launches = facts.events.filter(pl.col("kind") == "launch")
     steps, attempts = number_attempts(
@@ -89,7 +89,7 @@ def assemble(
     stated = pl.concat([stated, stepped(steps, stated)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
     chosen = configure.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
-    wide = configure.widen(chosen, TABLES["runs"].polars_schema)
+    wide = configure.widen(chosen, TABLES["runs"].columns)
     peaks = gauges(with_run(facts.gauges, runs, sources))
     current = [dialect.name for dialect in dialects if dialect.steps_show_current_memory]
     shown = without_current_memory(summarise(steps), runs, current)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
+
+from schemas.column import Column, DataType
 
 # What the process printed about itself is nearer to the truth than a file beside it; a folder name is only a name.
 PRECEDENCE = ("log_line", "argument_dump", "config_file", "command_line", "published_table", "folder_name")
@@ -67,30 +71,42 @@ def _same(left: str, right: str) -> pl.Expr:
     return (one == other) | numbers.fill_null(value=False)
 
 
-def widen(chosen: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """One row per run and one typed column per setting that `schema` knows.
+def widen(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFrame:
+    """One row per run and one typed column per setting that is one of `columns`.
 
-    A value that cannot be read as its column's type becomes NULL here; `unreadable` lists those.
+    A value that its column cannot hold becomes NULL here, so that it does not cost the run; `unreadable` lists those.
     """
-    used = chosen.filter(pl.col("is_used") & pl.col("name").is_in(schema.names()))
+    known = {column.name: column for column in columns}
+    used = chosen.filter(pl.col("is_used") & pl.col("name").is_in(list(known)))
     if used.is_empty():
         return used.select("run_id").unique()
     wide = used.pivot(on="name", index="run_id", values="value")
-    return wide.select("run_id", *(typed(name, schema[name]) for name in wide.columns if name != "run_id"))
+    return wide.select("run_id", *(held(name, known[name]) for name in wide.columns if name != "run_id"))
 
 
-def unreadable(chosen: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    """Chosen values that their column's type cannot hold: `source_path`, `line_no`, `name`, `value`."""
-    used = chosen.filter(pl.col("is_used") & pl.col("name").is_in(schema.names()) & pl.col("value").is_not_null())
+def unreadable(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFrame:
+    """Chosen values that their column cannot hold: `source_path`, `line_no`, `name`, `value`."""
+    known = {column.name: column for column in columns}
+    used = chosen.filter(pl.col("is_used") & pl.col("name").is_in(list(known)) & pl.col("value").is_not_null())
     parts = [
-        used.filter((pl.col("name") == name) & typed("value", schema[name]).is_null())
+        used.filter((pl.col("name") == name) & held("value", known[name]).is_null())
         for name in used["name"].unique().to_list()
     ]
-    columns = ["source_path", "line_no", "name", "value"]
-    return pl.concat(parts).select(columns) if parts else used.select(columns)
+    names = ["source_path", "line_no", "name", "value"]
+    return pl.concat(parts).select(names) if parts else used.select(names)
 
 
-def typed(name: str, dtype: pl.DataType) -> pl.Expr:
+def held(name: str, column: Column) -> pl.Expr:
+    """Text column `name` to what `column` holds; NULL for a number below its least (a batch of -1: not set)."""
+    value = typed(name, column.dtype)
+    if column.positive:
+        value = pl.when(value > 0).then(value)
+    if column.minimum is not None:
+        value = pl.when(value >= column.minimum).then(value)
+    return value.alias(name)
+
+
+def typed(name: str, dtype: DataType) -> pl.Expr:
     """Text column to a column of `dtype`; unreadable text is NULL."""
     text = pl.col(name)
     if dtype == pl.Boolean:

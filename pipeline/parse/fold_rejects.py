@@ -22,11 +22,11 @@ def unparsed(steps: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
 
 
 def unreadable(chosen: pl.DataFrame) -> pl.DataFrame:
-    bad = configure.unreadable(chosen, TABLES["runs"].polars_schema)
+    bad = configure.unreadable(chosen, TABLES["runs"].columns)
     return TABLES["rejects"].conform(
         bad.select(
             pl.col("source_path").alias("file"), "line_no",
-            table=pl.lit("runs"), column=pl.col("name"), reason=pl.lit("the value cannot be read as its type"),
+            table=pl.lit("runs"), column=pl.col("name"), reason=pl.lit("the value cannot be read as what its column holds"),
             raw=pl.col("value").str.slice(0, MAX_TEXT_CHARS),
         )
     )  # fmt: skip

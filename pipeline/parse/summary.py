@@ -6,6 +6,21 @@ from collections.abc import Iterable
 
 import polars as pl
 
+_RATES = ("tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu_logged", "mfu_logged")
+
+
+def measured(steps: pl.DataFrame) -> pl.DataFrame:
+    """`steps` without times and rates that measure nothing.
+
+    A time that was rounded to 0 is unknown, and so is the rate that a trainer makes of it (`inf`, `nan`). Kept as they
+    are, one of them would have the whole run refused (`validate`), or its means infinite.
+    """
+    time = pl.col("step_time_s")
+    return steps.with_columns(
+        pl.when(time.is_finite() & (time > 0)).then(time).alias("step_time_s"),
+        *(pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in _RATES),
+    )
+
 
 def gauges(gauges: pl.DataFrame) -> pl.DataFrame:
     """Largest observation per run, one column per gauge, suffixed so that it can be merged with the steps' own."""

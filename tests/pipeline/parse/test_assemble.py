@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from pipeline.run_id import run_id
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
+from pipeline.validate import validate
+from schemas.registry import TABLES
 from tests.pipeline.landed import Tables, assembled, batch_of, batches_of, tables_of
 
 
@@ -337,3 +339,32 @@ def test_every_row_points_to_a_line_that_is_there(seed: int) -> None:
     assert tables["runs"]["run_id"].is_unique().all()
     assert set(tables["steps"]["run_id"]) <= set(tables["runs"]["run_id"])
     assert not tables["steps"].select(pl.struct("run_id", "step").is_duplicated().any()).item()
+
+
+class TestImpossibleValues:
+    """One odd value costs itself, never its row."""
+
+    def check(self, text: str, **beside: str) -> Tables:
+        tables = tables_of({"run/train.log": text, **{f"run/{name}": body for name, body in beside.items()}})
+        for name in ("runs", "steps"):
+            assert validate(TABLES[name], TABLES[name].conform(tables[name])).rejects.is_empty()
+        return tables
+
+    def test_a_time_that_was_rounded_to_zero_is_unknown(self) -> None:
+        line = "completed step: {}, seconds: {}, TFLOP/s/device: {}, Tokens/s/device: {}, loss: 9.871\n"
+        text = line.format(0, "0.000", "inf", "inf") + "".join(
+            line.format(n, "2.000", "8.5", "100.0") for n in (1, 2, 3)
+        )
+        tables = self.check(text)
+        names = ("step_time_s", "tflops_per_gpu_logged", "tokens_per_s_per_gpu")
+        assert tables["steps"].sort("step").select(names).rows() == [(None, None, None), *[(2.0, 8.5, 100.0)] * 3]
+        run = tables["runs"].row(0, named=True)
+        assert (run["warmup_step_time_s"], run["step_time_s"]) == (None, 2.0)
+
+    def test_a_setting_below_its_least_is_not_set(self) -> None:
+        config = json.dumps({"zero_optimization": {"stage": 0}, "gradient_accumulation_steps": 0})
+        text = "TrainingArguments(\nper_device_train_batch_size=-1,\n)\n{'loss': 2.5, 'learning_rate': 1e-05, 'epoch': 0.01}\n"
+        tables = self.check(text, **{"ds_config.json": config})
+        run = tables["runs"].row(0, named=True)
+        assert (run["gas"], run["mbs"], run["zero_stage"]) == (None, None, 0)
+        assert tables["rejects"].sort("column").select("column", "raw").rows() == [("gas", "0"), ("mbs", "-1")]

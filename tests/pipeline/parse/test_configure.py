@@ -11,7 +11,7 @@ from pipeline.parse import configure
 from schemas.registry import TABLES
 from schemas.vocab import SETTING_SOURCE
 
-RUNS = TABLES["runs"].polars_schema
+RUNS = TABLES["runs"].columns
 
 
 def stated(*rows: tuple[str, str | None, str] | tuple[str, str | None, str, int]) -> pl.DataFrame:
@@ -106,6 +106,9 @@ def test_values_become_columns_of_their_type() -> None:
         ("tp", "1.5"),
         ("tp", "inf"),
         ("tp", "1e300"),
+        ("tp", "0"),
+        ("mbs", "-1"),
+        ("step_time_s", "0"),
         ("sequence_parallel", "maybe"),
         ("mfu_logged", "x"),
     ],
