@@ -26,7 +26,8 @@ def unreadable(chosen: pl.DataFrame) -> pl.DataFrame:
     return TABLES["rejects"].conform(
         bad.select(
             pl.col("source_path").alias("file"), "line_no",
-            table=pl.lit("runs"), column=pl.col("name"), reason=pl.lit("the value cannot be read as what its column holds"),
+            table=pl.lit("runs"), column=pl.col("name"),
+            reason=pl.lit("the value cannot be read as what its column holds"),
             raw=pl.col("value").str.slice(0, MAX_TEXT_CHARS),
         )
     )  # fmt: skip
