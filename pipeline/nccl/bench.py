@@ -34,7 +34,7 @@ _MARK = r"#|_perf|rccl-tests|Avg bus bandwidth|nThread [0-9]|Rank +[0-9]|  (?:si
 TABULAR = rf"  (?:(?:{_TYPES}|size)  |Rank +[0-9])|Avg bus bandwidth|nThread [0-9]|-library=|_perf\n"
 """Files with such a line may hold rows: types, the header, ranks, the average, the program."""
 CANDIDATE = (
-    rf"{_MARK}|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |[0-9]\s(?:{_TYPES})\s[a-z0-9-]|"
+    rf"{_MARK}|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |[0-9]\s[0-9]+\s(?:{_TYPES})\s[a-z0-9-]|"
     r"^[^0-9]*[0-9.]+\s+[0-9.]+\s+[0-9.]+\s"
 )
 """Lines worth a look in such a file: comments, and columns with a type or three numbers, which a page where they were
