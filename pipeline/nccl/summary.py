@@ -177,11 +177,15 @@ def _hangs(hangs: pl.DataFrame) -> Iterator[tuple[str, str]]:
     for place, row in enumerate(hangs.iter_rows(named=True)):
         what = row["op"] if row["seq"] is None else f"{row['op']} seq {row['seq']}"
         group = f" of group {row['process_group']}" if row["process_group"] else ""
-        reported = f"ranks {row['ranks_reporting']} waited" if row["ranks_reporting"] else "no rank is named"
-        silent = f", {row['ranks_silent']} silent" if row["ranks_silent"] else ""
+        reported = f"{_ranks(row['ranks_reporting'])} waited" if row["ranks_reporting"] else "no rank is named"
+        silent = f", {_ranks(row['ranks_silent'])} silent" if row["ranks_silent"] else ""
         yield "hang" if place == 0 else "", f"{what}{group}: {reported}{silent}"
         suspect = f"suspect: {row['suspect']}; " if row["suspect"] else ""
         yield "", f"  {suspect}{row['suspect_reason']}"
+
+
+def _ranks(listed: str) -> str:
+    return f"rank{'s' if ',' in listed else ''} {listed}"
 
 
 def _devices(devices: pl.DataFrame) -> Iterator[tuple[str, str]]:

@@ -33,6 +33,7 @@ def test_a_summary_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "  init         1.07 s for the slowest communicator (8 ranks, slowest is rank 7, 0.50 s of it" in out
     assert "  collectives  AllGather:" in out
     assert "  warnings     fatal: 2 x NET/IB : Got completion from peer" in out
+    assert "ALLREDUCE seq 7 of group 0(default_pg): ranks 0,1,2,3,4,5,6 waited, rank 7 silent\n" in out
     assert "suspect: 7; silent while 7 of 8 timed out on ALLREDUCE seq 7" in out
     assert (
         "  bandwidth    AllGather · 2 ranks · 113.6 GB/s bus bandwidth at 256 MiB · average 113.3 GB/s · 1 size\n"
