@@ -174,12 +174,17 @@ PATTERNS: tuple[Pattern, ...] = (
         (
             "Error", "Exception", "terminate called", "Segmentation fault", "Fatal Python error", "Signal 11",
             "Bus error", "bus error", "CUDA error: ", "HIP error: ", ".exc.", ".errors.", ".exceptions.",
+            "StopIteration", "BrokenProcessPool", "BadZipFile", "TimeoutExpired", "queue.Empty", "socket.timeout",
+            "socket.gaierror",
             ".py: error: ", "can't open file", "HW Exception by GPU", "Memory access fault by GPU", "Xid (PCI:",
         ),
-        # By name, or by the module of exceptions that call themselves otherwise (torch._dynamo.exc.Unsupported);
+        # By name (Python's own that end otherwise one by one), or by the module of exceptions that call themselves
+        # otherwise (torch._dynamo.exc.Unsupported);
         # argparse; the fault handler of ROCm's runtime; Xids after which the GPU is of no use (NVIDIA's Xid catalogue).
         # Before them: what remains of a kernel's failure when only the watchdog's thread gets to print it.
-        r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^\s?terminate called after throwing|"
+        r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^\s?Exception: |^\s?StopIteration(?:: .*)?$|"
+        r"^\s?(?:\w+\.)+(?:BrokenProcessPool|BadZipFile|TimeoutExpired): |^\s?_?queue\.Empty$|"
+        r"^\s?socket\.(?:timeout|gaierror): |^\s?terminate called after throwing|"
         r"Segmentation fault|^\s?Fatal Python error|Signal 11 \(SIGSEGV\)|\b[Bb]us error\b|"
         r"(?:CUDA|HIP) error: (?:an illegal (?:memory access|instruction)|device-side assert|misaligned address|"
         r"unspecified launch failure|uncorrectable ECC)|"
