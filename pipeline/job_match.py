@@ -28,7 +28,7 @@ def match(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     """PAIRS rows; a run that no job, or more than one, can have been is left out."""
     if runs.is_empty() or jobs.is_empty():
         return pl.DataFrame(schema=PAIRS)
-    jobs = _keyed(_with_whole_jobs(jobs))
+    jobs = _with_whole_jobs(_keyed(jobs))
     by_id = _by_id(runs, jobs)
     rest = runs.join(by_id, on="run_id", how="anti")
     pairs = pl.concat([by_id, _by_place(rest, jobs)])
@@ -45,8 +45,8 @@ def match(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_whole_jobs(jobs: pl.DataFrame) -> pl.DataFrame:
-    """A job of which only steps are listed is told by its batch step, else by its first."""
-    headless = jobs.join(jobs.filter(pl.col("job_step").is_null()), on=["source_path", "job_id"], how="anti")
+    """A job of which only steps are listed, in whatever table, is told by its batch step, else by its first."""
+    headless = jobs.join(jobs.filter(pl.col("job_step").is_null()), on="key", how="anti")
     order = pl.when(pl.col("job_step") == "batch").then(0).when(pl.col("job_step") == "extern").then(2).otherwise(1)
     told = headless.sort(order, "line_no").unique(["source_path", "job_id"], keep="first", maintain_order=True)
     return pl.concat([jobs, told.with_columns(job_step=pl.lit(None, pl.String))])
@@ -127,10 +127,16 @@ def _incarnations(whole: pl.DataFrame) -> pl.DataFrame:
     is_final = pl.col("is_done") == pl.col("is_done").max().over(life)
     fleeting = ("job_state", "job_reason", "exit_code", "exit_signal", "elapsed_s", "ended_at")
     rows = rows.with_columns(pl.when(is_final).then(name).alias(name) for name in fleeting)
-    names = [name for name in SCHEDULER_JOBS.column_names if name not in ("source_path", "line_no", "text")]
-    merged = rows.group_by(life, maintain_order=True).agg(
-        *(pl.col(name).drop_nulls().first() for name in names),
-        *(pl.col(name).first() for name in ("source_path", "line_no", "text")),
+    names = [name for name in SCHEDULER_JOBS.column_names if name not in _PLACE]
+    # `17` is the first part of `17+0` and `17+1` where another tool names it.
+    part = pl.col("job_id").str.extract(r"\+(\d+)$").fill_null("0").alias("part")
+    parts = rows.group_by(*life, part, maintain_order=True).agg(
+        *(pl.col(name).drop_nulls().first() for name in names), *(pl.col(name).first() for name in _PLACE)
+    )
+    merged = parts.group_by(life, maintain_order=True).agg(
+        *(pl.col(name).drop_nulls().first() for name in SCHEDULER_JOBS.column_names if name not in (*_PLACE, *_PARTS)),
+        *(_whole(name) for name in _PARTS),
+        *(pl.col(name).first() for name in _PLACE),
     )
     lasted_s = (pl.col("ended_at") - pl.col("started_at")).dt.total_seconds()
     return merged.with_columns(
@@ -139,13 +145,33 @@ def _incarnations(whole: pl.DataFrame) -> pl.DataFrame:
     ).drop("life_start")
 
 
+_PLACE = ("source_path", "line_no", "text")
+_PARTS = ("num_nodes", "num_gpus", "accelerator", "hosts")
+
+
+def _whole(name: str) -> pl.Expr:
+    """Of a heterogeneous job what its parts have together; NULL where one does not say, or says another accelerator."""
+    value = pl.col(name)
+    if name == "accelerator":
+        together = pl.when(value.n_unique() == 1).then(value.first())
+    elif name == "hosts":
+        together = pl.when(value.null_count() == 0).then(value.sort().str.join(","))
+    else:
+        together = pl.when(value.null_count() == 0).then(value.sum())
+    return together.alias(name)
+
+
 _GRAVE = ("out_of_memory", "failed", "timeout", "cancelled", "node_fail", "preempted")
 
 
 def _steps(steps: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
     """Largest memory and gravest end of the steps of each incarnation; Slurm's own extern step does not count."""
     spans = lives.select("key", "life", life_start="started_at", life_end="ended_at", lives=pl.len().over("key"))
-    is_of = (pl.col("lives") == 1) | pl.col("started_at").is_between("life_start", "life_end").fill_null(value=False)
+    # An incarnation that still runs has no end.
+    is_in = (pl.col("started_at") >= pl.col("life_start")) & ~(pl.col("started_at") > pl.col("life_end")).fill_null(
+        value=False
+    )
+    is_of = (pl.col("lives") == 1) | is_in.fill_null(value=False)
     own = steps.join(spans, on="key").filter(is_of)
     rank = pl.col("job_state").replace_strict(
         {word: n for n, word in enumerate(_GRAVE)}, default=9, return_dtype=pl.Int64

@@ -20,7 +20,7 @@ from pipeline.job_match import match
 from pipeline.parse.overtime import held_by_job
 from schemas.tables import EVENTS, RUNS, SETTINGS
 
-VERSION = 2
+VERSION = 3
 """Raise it when the same rows would be joined differently: stores are then published anew."""
 
 

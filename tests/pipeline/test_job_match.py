@@ -54,6 +54,23 @@ class TestById:
     def test_the_parts_of_a_heterogeneous_job_are_one_job(self) -> None:
         assert list(lines_of([run()], [job(2, job_id="17+0"), job(3, job_id="17+1")])) == ["a"]
 
+    def test_the_parts_of_a_heterogeneous_job_add_up(self) -> None:
+        parts = [
+            job(2, job_id="17+0", num_nodes=1, num_gpus=4, hosts="n1", accelerator="H100"),
+            job(3, job_id="17+1", num_nodes=4, num_gpus=32, hosts="n[2-5]", accelerator="H100"),
+        ]
+        again = [{**part, "source_path": "/s/later.txt"} for part in parts]  # the same parts, not further ones
+        names = ("num_nodes", "num_gpus", "hosts", "accelerator")
+        again.append({**parts[0], "source_path": "/s/squeue.txt", "job_id": "17"})
+        assert matched([run()], [*parts, *again]).select(names).rows() == [(5, 36, "n1,n[2-5]", "H100")]
+        odd = [parts[0], {**parts[1], "num_gpus": None, "accelerator": "A100"}]
+        assert matched([run()], odd).select(names).rows() == [(5, None, "n1,n[2-5]", None)]
+
+    def test_a_job_told_in_one_table_is_not_made_up_from_its_steps_in_another(self) -> None:
+        step = job(2, job_step="batch", job_state="completed", source_path="/s/a.txt")
+        assert matched([run()], [step, job(3)]).select("job_state", "line_no").rows() == [("failed", 3)]
+        assert matched([run()], [step])["job_state"].to_list() == ["completed"]
+
     def test_a_job_of_another_year_is_another_job(self) -> None:
         old = job(2, started_at=T, ended_at=T + HOUR)
         assert not lines_of([run(started_at=T + 400 * 24 * HOUR)], [old])
@@ -133,6 +150,17 @@ class TestFacts:
 
 
 class TestAttempts:
+    def test_the_steps_of_an_incarnation_that_still_runs_are_its_own(self) -> None:
+        jobs = [
+            job(2, job_state="requeued", started_at=T, ended_at=T + HOUR),
+            job(3, job_state="running", started_at=T + 2 * HOUR),
+            job(4, job_step="0", started_at=T, ended_at=T + HOUR, host_mem_peak_bytes=5),
+            job(5, job_step="0", started_at=T + 2 * HOUR, ended_at=T + 3 * HOUR, host_mem_peak_bytes=7),
+        ]
+        found = matched([run("a", started_at=T), run("b", started_at=T + 2 * HOUR, attempt=2)], jobs)
+        assert found["host_mem_peak_bytes"].to_list() == [5, 7]
+        assert found["step_state"].to_list() == ["failed", "failed"]
+
     def test_a_requeued_job_and_its_attempts_go_together(self) -> None:
         runs = [run("a", attempt=1), run("b", attempt=2, source_path="/s/a/train.out", run_dir="/s/a")]
         jobs = [job(2, job_state="requeued", started_at=T), job(3, job_state="completed", started_at=T + HOUR)]
