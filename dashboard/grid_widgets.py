@@ -14,7 +14,7 @@ from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
 from dashboard.ranking import RankedRow
 from dashboard.theme import MFU_SCALE, MFU_SCALE_TOP
-from dashboard.widgets import rich
+from dashboard.widgets import rich, scroll_hint
 
 
 def keep_cells_readable(grid: Grid, *charts: str, narrowest: int = MIN_CELL_WIDTH) -> None:
@@ -24,11 +24,8 @@ def keep_cells_readable(grid: Grid, *charts: str, narrowest: int = MIN_CELL_WIDT
     """
     narrow, wide = (left_margin(grid.models) + width * len(grid.scales) for width in (narrowest, MAX_CELL_WIDTH))
     chosen = ",".join(f".st-key-{key}" for key in charts)
-    # Nothing else tells on a touch screen that there is more to the right: it draws no scroll bar. By keyboard it is
-    # the only thing in there that takes the focus, from which the arrow keys scroll.
-    hint = f"@container ss-grid (max-width:{narrow - 1}px){{.ss-scrolls{{display:block}}}}"
-    st.html(f"<style>{chosen}{{min-width:{narrow}px;max-width:{wide}px}}{hint}</style>")
-    st.html('<p class="ss-note ss-scrolls" tabindex="0">More columns to the right: scroll the grid sideways.</p>')
+    st.html(f"<style>{chosen}{{min-width:{narrow}px;max-width:{wide}px}}</style>")
+    scroll_hint("More columns to the right: scroll the grid sideways.", narrow)
 
 
 def legend(cells: pl.DataFrame, metric: Metric, *, estimated: str = "") -> None:

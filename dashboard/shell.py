@@ -38,11 +38,13 @@ _WATCH_SCHEME = """export default function (component) {
 
 # A figure is drawn before the browser that shows it is known, so a narrow window has it drawn once more.
 _WATCH_WIDTH = """export default function (component) {
-  const query = matchMedia(`(max-width: ${component.data.widest}px)`);
-  const tell = () => component.setStateValue("narrow", query.matches);
-  if (query.matches !== component.data.narrow) tell();
-  query.addEventListener("change", tell);
-  return () => query.removeEventListener("change", tell);
+  const { widest, known } = component.data;
+  const queries = Object.entries(widest).map(([name, width]) => [name, matchMedia(`(max-width: ${width}px)`)]);
+  const width = () => (queries.find(([, query]) => query.matches) ?? ["wide"])[0];
+  const tell = () => component.setStateValue("width", width());
+  if (width() !== known) tell();
+  queries.forEach(([, query]) => query.addEventListener("change", tell));
+  return () => queries.forEach(([, query]) => query.removeEventListener("change", tell));
 }"""
 
 # A page change by `st.switch_page` with parameters leaves two steps in the browser's history, the first of them
@@ -130,16 +132,17 @@ def watch_scheme() -> None:
 
 
 def watch_width() -> None:
-    """Reruns the page when its window is, or becomes, as narrow as a phone's, or wide again."""
+    """Reruns the page when its window is, or becomes, of another width than it was drawn for."""
     component = st.components.v2.component("width_watch", js=_WATCH_WIDTH)
     component(
-        key="width_watch", on_narrow_change=_keep_width, height=1,
-        data={"narrow": widgets.is_narrow(), "widest": narrow.WIDEST},
+        key="width_watch", on_width_change=_keep_width, height=1,
+        data={"known": widgets.window_width(), "widest": narrow.WIDEST},
     )  # fmt: skip
 
 
 def _keep_width() -> None:
-    st.session_state[widgets.NARROW] = bool(st.session_state["width_watch"]["narrow"])
+    width = st.session_state["width_watch"]["width"]
+    st.session_state[widgets.WINDOW_WIDTH] = width if width in narrow.WIDEST else "wide"
 
 
 def other_origins(view: View) -> list[tuple[str, str]]:

@@ -22,7 +22,8 @@ from dashboard.theme import Theme
 
 _STYLE = (Path(__file__).parent / "assets" / "style.css").read_text()
 _CHART_CONFIG = {"displayModeBar": False, "doubleClick": False}
-NARROW = "is_narrow"  # key of the session's state that the browser's width is kept under
+_HARDLY_CUT = 24  # px beyond the edge that hide nothing anybody would look for
+WINDOW_WIDTH = "window_width"  # key of the session's state that it is kept under
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,14 @@ def tokens() -> Theme:
     return theme.theme(st.context.theme.type)
 
 
+def window_width() -> str:
+    """Whether the reader's window is "narrow" as a phone's, "medium" or "wide", as far as the browser has told."""
+    return str(st.session_state.get(WINDOW_WIDTH, "wide"))
+
+
 def is_narrow() -> bool:
-    """Whether the reader's window is as narrow as a phone's, as far as the browser has told."""
-    return bool(st.session_state.get(NARROW))
+    """Whether the reader's window is as narrow as a phone's."""
+    return window_width() == "narrow"
 
 
 def style(current: Theme) -> None:
@@ -179,14 +185,21 @@ def problem(text: str) -> None:
 
 
 def chart(
-    figure: go.Figure, *, key: str, alt: str, on_select: Callable[[], None] | None = None, is_zoomable: bool = False
+    figure: go.Figure,
+    *,
+    key: str,
+    alt: str,
+    on_select: Callable[[], None] | None = None,
+    is_zoomable: bool = False,
+    is_fitted: bool | None = None,
 ) -> None:
     """A figure in the theme's template. `alt` says what it shows in one sentence; `on_select` runs after a click.
 
-    In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it.
+    In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it. `is_fitted`: whether
+    it is drawn as for a narrow window; by default where the window is.
     """
     figure.update_layout(template=theme.template(tokens()))
-    if is_narrow():
+    if is_narrow() if is_fitted is None else is_fitted:
         narrow.fit(figure, tokens().page)
     if on_select is None:
         config = {**_CHART_CONFIG, "doubleClick": "reset"} if is_zoomable else _CHART_CONFIG
@@ -217,3 +230,13 @@ def legend(items: Sequence[tuple[str, str]]) -> None:
 def empty(text: str) -> None:
     """What to do when there is nothing to show."""
     st.html(f'<p class="ss-empty">{rich(text)}</p>')
+
+
+def scroll_hint(text: str, least: int) -> None:
+    """Says, in a container that scrolls sideways, that it does; only where it is clearly narrower than `least` pixels.
+
+    Nothing else tells on a touch screen, which draws no scroll bar. By keyboard it is the only thing in there that
+    takes the focus, from which the arrow keys scroll.
+    """
+    st.html(f"<style>@container ss-scroll (max-width:{least - _HARDLY_CUT}px){{.ss-scrolls{{display:block}}}}</style>")
+    st.html(f'<p class="ss-note ss-scrolls" tabindex="0">{rich(text)}</p>')

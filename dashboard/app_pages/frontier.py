@@ -44,9 +44,10 @@ def _page(view: View) -> None:
         widgets.head(TITLE, words.answer(dots, origin), words.LEGEND if dots else "", origins=origins)
     if not dots:
         return
-    with st.container(key="wide_frontier"):
-        figure = chart.draw(dots, view.tokens, is_narrow=widgets.is_narrow())
-        widgets.chart(figure, key="frontier", alt=words.alt(dots))
+    # Names on the left and reasons on the right need more room than other charts.
+    width = widgets.window_width()
+    figure = chart.draw(dots, view.tokens, width=width)
+    widgets.chart(figure, key="frontier", alt=words.alt(dots), is_fitted=width != "wide")
     with_figure = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null())).height
     drawn = sum(dot.kind != "own" for dot in dots)
     widgets.note(words.left_out(published.height - with_figure, with_figure - drawn))

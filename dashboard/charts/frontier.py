@@ -16,13 +16,14 @@ _DENSE_FROM = 26
 _AXIS_HEIGHT = 46
 _LEAST_HEIGHT = 116  # below that a few rows leave the axis no room
 _HFU_SPAN = 0.08  # of the axis's 0 to 1 that "HFU 43.3" covers on a narrow plot
-_LABEL_SPAN = 0.03  # of MFU that a value beside its dot covers
+_LABEL_SPAN = 0.05  # of MFU that a value beside its dot covers
 
 
-def draw(dots: Sequence[Dot], tokens: Theme, *, is_narrow: bool = False) -> go.Figure:
+def draw(dots: Sequence[Dot], tokens: Theme, *, width: str = "wide") -> go.Figure:
     """Rows from the highest value down, on one axis in percent of peak. `dots` come lowest first.
 
-    Where it `is_narrow` the reason of a hollow dot stands below its name, because beside the dot it would be cut.
+    The reason of a hollow dot stands beside it; where the window's `width` is "medium" or "narrow" it would be cut
+    there, and stands after the name, or below it.
     """
     figure = go.Figure()
     high = _axis_end(dots)
@@ -35,9 +36,9 @@ def draw(dots: Sequence[Dot], tokens: Theme, *, is_narrow: bool = False) -> go.F
         if _has_tick(dot):
             _draw_ceiling(figure, row, dot, tokens)
         if dot.hfu is not None:
-            _draw_hfu(figure, row, dot, tokens)
+            _draw_hfu(figure, row, dot, tokens, side="right" if width == "narrow" else _hfu_side(dot))
         if dot.mfu is not None:
-            _draw_mfu(figure, row, dot, tokens, at=100 * dot.mfu / high, has_reason=not is_narrow)
+            _draw_mfu(figure, row, dot, tokens, at=100 * dot.mfu / high, has_reason=width == "wide")
     _draw_best_line(figure, dots, tokens)
     figure.update_layout(
         height=max(
@@ -49,7 +50,7 @@ def draw(dots: Sequence[Dot], tokens: Theme, *, is_narrow: bool = False) -> go.F
             "range": [-0.6, len(dots) - 0.4],
             "showgrid": True,
             "tickvals": list(range(len(dots))),
-            "ticktext": [_row_label(dot, tokens, has_reason=is_narrow) for dot in dots],
+            "ticktext": [_row_label(dot, tokens, width) for dot in dots],
             "tickfont": {"size": 13, "color": tokens.ink},
         },
     )
@@ -72,11 +73,15 @@ def _axis_end(dots: Sequence[Dot]) -> float:
     return -(-(max(values) + 4) // 5) * 5
 
 
-def _row_label(dot: Dot, tokens: Theme, *, has_reason: bool) -> str:
+_BEFORE_REASON = {"medium": "·  ", "narrow": "<br>"}
+
+
+def _row_label(dot: Dot, tokens: Theme, width: str) -> str:
     name = plain(dot.name)
     name = f"<b>{name}</b>" if dot.kind == "own" else name
     small = f"<span style='font-size:11.5px;color:{tokens.mute}'>"
-    reason = f"<br>{small}{plain(dot.reason)}</span>" if has_reason and dot.reason else ""
+    is_here = width in _BEFORE_REASON and dot.reason
+    reason = f"{_BEFORE_REASON[width]}{small}{plain(dot.reason or '')}</span>" if is_here else ""
     return f"{name}  {small}{plain(dot.hardware)}</span>  {reason}"
 
 
@@ -137,13 +142,13 @@ def _draw_ceiling(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:
     )  # fmt: skip
 
 
-def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:
+def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, side: str) -> None:
     value = 100 * (dot.hfu or 0)
     figure.add_scatter(
         x=[value], y=[row], mode="markers", hovertext=[_hover(dot)], hovertemplate="%{hovertext}<extra></extra>",
         marker={"symbol": "square", "size": 10, "color": tokens.page, "line": {"width": 2, "color": tokens.mute}},
     )  # fmt: skip
-    _label(figure, (value, row), f"HFU {number(value, 1)}", side=_hfu_side(dot), color=tokens.mute, page=tokens.page)
+    _label(figure, (value, row), f"HFU {number(value, 1)}", side=side, color=tokens.mute, page=tokens.page)
     if dot.mfu is None:
         _label(figure, (value, row), "no MFU published", side="left", color=tokens.mute, page=tokens.page)
 

@@ -9,7 +9,8 @@ import re
 
 import plotly.graph_objects as go
 
-WIDEST = 640  # px of a window that counts as narrow
+WIDEST = {"narrow": 640, "medium": 1150}
+"""Pixels up to which a window counts as narrow (a phone's), or as medium; any other is wide."""
 _LONG_LABEL = 13  # letters; shorter ones leave the plot room enough
 _ROW = 44
 _LINE = 16

@@ -50,3 +50,14 @@ def test_a_grid_with_layouts_says_that_it_scrolls_and_only_there(browser: Any, d
     with opened(browser, f"{demo}/best") as page:
         page.wait_for_selector(".js-plotly-plot text")
         assert not page.get_by_text(hint).first.is_visible()
+
+
+def test_the_frontier_is_whole_beside_the_sidebar_of_a_small_laptop(browser: Any, demo: str) -> None:
+    with opened(browser, f"{demo}/frontier", width=1024) as page:
+        drawn_again(page)
+        page.locator(".st-key-frontier .annotation-text", has_text="derived from tokens/s/GPU").first.wait_for()
+        assert page.evaluate(_CUT) == []
+        assert page.evaluate(_WIDE) == []
+        assert page.evaluate("() => document.querySelector('.st-key-frontier').scrollHeight") > 1_200, (
+            "rows of two lines"
+        )

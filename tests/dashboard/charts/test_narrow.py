@@ -57,9 +57,10 @@ def test_the_small_grid_shows_figures_without_unit_and_symbols_without_word() ->
     assert [one.text for one in told[:2]] == ["<b>45.0</b>", "<b>△</b>"]
 
 
-@pytest.mark.parametrize("is_narrow", [False, True])
-def test_the_reason_of_a_hollow_dot_is_told_once(is_narrow: bool) -> None:
+@pytest.mark.parametrize("width", ["wide", "medium", "narrow"])
+def test_the_reason_of_a_hollow_dot_is_told_once(width: str) -> None:
     dot = Dot("a", "Llama", "8 × H100", "other", 0.4, None, "derived from GPU-hours", 8)
-    figure = frontier.draw([dot], LIGHT, is_narrow=is_narrow)
-    assert ("derived" in figure.layout.yaxis.ticktext[0]) == is_narrow
-    assert ("derived" in figure.layout.annotations[0].text) != is_narrow
+    figure = frontier.draw([dot], LIGHT, width=width)
+    assert ("derived" in figure.layout.yaxis.ticktext[0]) == (width != "wide")
+    assert ("derived" in figure.layout.annotations[0].text) == (width == "wide")
+    assert ("<br>" in figure.layout.yaxis.ticktext[0]) == (width == "narrow")
