@@ -90,7 +90,7 @@ _LINE = {
     # accelerate's state, as its scripts print it; LLaMA-Factory hparams/parser.py; accelerate launch
     "num_gpus": (
         r"(?:\b(?:dist_)?world_size=|^Num processes: |>> Process rank: \d+, world size: "
-        r"|\baccelerate launch\b.* --num_processes[= ])(\d+)"
+        r"|\baccelerate launch\b.* --num_processes[= ]|^\s*`--num_processes` was set to a value of `)(\d+)"
     ),
     # axolotl names DeepSpeed's configuration file, and comes with deepspeed_configs/zero1.json to zero3_bf16.json
     "zero_stage": r'(?:Detected DeepSpeed ZeRO-|^\s*"?deepspeed"?: "?(?:[\w.-]*/)*zero)([0-3])',
@@ -108,9 +108,10 @@ _UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), 
 _CONFIG_ANCHORS = (
     *_BANNER, "per_device_train_batch_size", "gradient_accumulation_steps", "max_steps=", "logging_steps",
     "bf16=", "fp16=", "gradient_checkpointing=", "micro_batch_size", "sequence_len", "base_model",
-    "world_size", "Num processes: ", ", world size: ", "accelerate launch", "zero_optimization_stage",
-    "train_micro_batch_size_per_gpu", *(f"--{name}" for name in _OPTIONS), "--model_name_or_path",
-    "Detected DeepSpeed ZeRO-", "deepspeed: ", '"deepspeed": ', "Maximum number of steps set at", "|| all params:",
+    "world_size", "Num processes: ", ", world size: ", "accelerate launch", "`--num_processes` was set",
+    "zero_optimization_stage", "train_micro_batch_size_per_gpu", *(f"--{name}" for name in _OPTIONS),
+    "--model_name_or_path", "Detected DeepSpeed ZeRO-", "deepspeed: ", '"deepspeed": ',
+    "Maximum number of steps set at", "|| all params:",
     "finetuning | Num GPUs", "Data Parallel GPUs = ", "Batch size per device = ", "| Total steps = ",
 )  # fmt: skip
 
@@ -199,7 +200,7 @@ _NARROWED = {
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=8,
+    version=9,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -214,7 +215,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=8,
+    version=9,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

@@ -408,3 +408,15 @@ def test_axolotls_configuration_names_its_processes_and_its_stage() -> None:
     """
     settings = dict(facts_of("axolotl", text).settings.select("name", "value").iter_rows())
     assert (settings["num_gpus"], settings["zero_stage"], settings["mbs"]) == ("8", "3", "2")
+
+
+def test_processes_that_accelerate_sets_by_itself() -> None:
+    text = """\
+        The following values were not passed to `accelerate launch` and had defaults used instead:
+        \t`--num_processes` was set to a value of `8`
+        \t\tIf this was unintended please pass in `--num_processes=1`.
+        \t`--num_machines` was set to a value of `1`
+        [2024-01-02 03:04:05,678] [INFO] [axolotl.train.train:128] [PID:1] [RANK:0] Starting trainer...
+        {'loss': 1.25, 'learning_rate': 1e-05, 'epoch': 0.5}
+    """
+    assert settings_of("axolotl", text)["num_gpus"] == "8"
