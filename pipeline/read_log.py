@@ -8,15 +8,16 @@ from collections.abc import Iterable
 from pipeline import read_scheduler
 from pipeline.growing import can_grow
 from pipeline.landing import Reader
+from pipeline.memory.gpu_samples import is_table
 from pipeline.parse import lines
-from pipeline.read_beside import read_jobs
+from pipeline.read_beside import read_jobs, read_memory
 from pipeline.read_state import State
-from pipeline.sniff import text_chunks
+from pipeline.sniff import SNIFF_BYTES, text_chunks
 from pipeline.store.records import Record
 
 
 def read_log(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
-    """A log, or a scheduler's table under the name of one."""
+    """A log, or a table of a scheduler or of GPU samples under the name of one."""
     if before := state.growing.resume(row, reader):
         return _read_lines(source, row, reader, reader.chunks(), state, before=before)
     chunks = text_chunks(reader.path, reader.chunks())
@@ -24,6 +25,8 @@ def read_log(source: int, row: dict[str, object], reader: Reader, state: State) 
     whole = itertools.chain([head], chunks)
     if jobs := read_scheduler.recognise(head):
         return read_jobs(jobs, row, whole, state)
+    if is_table(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
+        return read_memory(row, reader, whole, state)
     return _read_lines(source, row, reader, whole, state)
 
 

@@ -7,6 +7,10 @@ What a device does not know is `[N/A]`, `[Not Supported]` or the like. Times are
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import partial
+
 import polars as pl
 
 from pipeline.memory import gpu_csv, gpu_exporter, gpu_monitors
@@ -15,6 +19,8 @@ from pipeline.memory.gpu_json import is_json_samples, read_json
 from pipeline.memory.gpu_text import is_printed, read_printed
 from pipeline.memory.gpu_values import BYTES, MIB, Rejects
 
+_MIN_TABLE_LINES, _TABLE_SHARE = 2, 0.9
+_MONITOR_ROW = re.compile(r"#|\s*(?:GPU(?:-\w+)?\s+)?\d")
 _HEAD_LINES, _HEAD_CHARS = 2_000, 16_384
 
 
@@ -22,6 +28,30 @@ def is_samples(head: str) -> bool:
     """Whether a text begins with samples in one of the formats."""
     kinds = (gpu_csv.header, gpu_monitors.is_dcgmi, gpu_monitors.is_smi, gpu_exporter.is_scrape, is_bare, is_printed)
     return is_json_samples(head) or any(kind(line) for line in head.splitlines() for kind in kinds)
+
+
+def is_table(head: str) -> bool:
+    """Whether a text is samples from its first line on and hardly anything else, whatever its name.
+
+    A log that begins with a box of nvidia-smi, or has a monitor's rows between its own lines, is none.
+    """
+    first = head.lstrip("\r\n").split("\n", 1)[0]
+    is_row: Callable[[str], object]
+    if gpu_monitors.is_smi(first) or gpu_monitors.is_dcgmi(first):
+        is_row = _MONITOR_ROW.match
+    elif header := gpu_csv.header(first):
+        is_row = partial(_has_cells, separator=header[0], count=len(header[1]))
+    elif is_bare(first):
+        is_row = is_bare
+    else:
+        return False  # as for nearly every log, whose other lines are not looked at
+    lines = [line for line in head.splitlines()[:-1] or head.splitlines() if line.strip()]
+    rows = sum(1 for line in lines if is_row(line))
+    return len(lines) >= _MIN_TABLE_LINES and rows >= _TABLE_SHARE * len(lines)
+
+
+def _has_cells(line: str, *, separator: str, count: int) -> bool:
+    return line.count(separator) + 1 >= count
 
 
 def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:

@@ -12,6 +12,7 @@ VERSIONS = {
 _PICKLE = re.compile(r"\.(?:pickle|pkl)$")
 _STATISTICS = re.compile(r"mem\w*[_.-]?(?:summary|stats?|statistics)\w*\.(?:txt|jsonl?|log)$")
 _TRACE = re.compile(r"(?:mem|trace|timeline|prof|kineto|snapshot).*\.(?:json|raw)$|\.raw$")
+_DEVICES = re.compile(r"^(?:gpus?|vram|nvidia|rocm|amd)(?:[_.-].*)?\.jsonl?$")
 _SAMPLES = re.compile(r"(?:dcgm|dmon|gpustat|(?:nvidia|rocm|amd)[_-]?smi).*\.(?:txt|log|out|prom|dat|jsonl?)$|\.prom$")
 # Files that may be anything else as well are taken when their name says memory.
 _NAMED = re.compile(r"\.html$|(?:mem|alloc|oom|snapshot).*\.(?:zip|pt|pth|bin|p)$")
@@ -28,7 +29,7 @@ def is_memory_file(name: str) -> bool:
     plain = re.sub(r"\.(?:gz|zst)$", "", lower)
     if plain != lower and plain.endswith(".json"):
         return True
-    return any(kind.search(plain) for kind in (_PICKLE, _NAMED, _STATISTICS, _TRACE, _SAMPLES))
+    return any(kind.search(plain) for kind in (_PICKLE, _NAMED, _STATISTICS, _TRACE, _DEVICES, _SAMPLES))
 
 
 def rank_of(path: str) -> int | None:

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.memory.names import is_memory_file, rank_of
+from pipeline.memory.names import VERSIONS, is_memory_file, rank_of
 from pipeline.parse.registry import current_versions
 from tests.pipeline.landed import batch_of
 from tests.pipeline.memory.allocator import Allocator, train
@@ -117,7 +117,7 @@ def test_every_source_ends_in_its_tables() -> None:
 @pytest.mark.parametrize(
     "name", [
         "snapshot.pickle", "rank0.PKL", "oom_dump.pt", "trace_plot.html", "memory.zip", "a.pt.trace.json.gz",
-        "snapshot.json", "rocm_smi.json", "amd-smi.jsonl", "nvidia-smi.txt", "gpustat.json",
+        "snapshot.json", "rocm_smi.json", "amd-smi.jsonl", "nvidia-smi.txt", "gpustat.json", "rocm.json", "gpu_0.json",
     ],
 )  # fmt: skip
 def test_names_that_may_hold_memory(name: str) -> None:
@@ -141,3 +141,10 @@ def test_names_that_hold_something_else(name: str) -> None:
 )
 def test_the_rank_is_in_the_path(path: str, rank: int | None) -> None:
     assert rank_of(path) == rank
+
+
+def test_files_that_no_reader_knew_are_new_to_a_newer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = current_versions()
+    monkeypatch.setitem(VERSIONS, "gpu_samples", VERSIONS["gpu_samples"] + 1)
+    after = current_versions()
+    assert {name for name, version in after.items() if version != before[name]} == {"", "gpu_samples"}
