@@ -49,6 +49,9 @@ _SHAPE = {
     "moe_inter_dim": "expert_ffn_hidden_size", "n_dense_layers": "num_dense_layers",
     "enable_weight_tying": "tie_word_embeddings",
 }  # fmt: skip
+# Qwen3ModelArgs states the experts of its dense models, too: defaults that nothing is built from.
+_IS_DENSE = r"\bmoe_enabled=False\b"
+_DENSE_SHAPE = {name: column for name, column in _SHAPE.items() if "expert" not in column}
 
 _LINE = {
     "mbs": r"\blocal batch size (\d+)",
@@ -96,7 +99,13 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             said_settings(lines, [("arg:quantised", f"({'|'.join(signs)})")]).with_columns(value=pl.lit(word))
             for word, signs in _QUANTISED.items()
         ),
-        named_settings(shape, r"\b(\w+)=(\w+)", _SHAPE, setting_source="log_line"),
+        *(
+            named_settings(part, r"\b(\w+)=(\w+)", names, setting_source="log_line")
+            for part, names in (
+                (shape.filter(text.str.contains(_IS_DENSE)), _DENSE_SHAPE),
+                (shape.filter(~text.str.contains(_IS_DENSE)), _SHAPE),
+            )
+        ),
         _mesh(lines),
         named_settings(lines, r"--(\w+\.\w+)[= ]+(\w\S*)", _OPTIONS, setting_source="command_line"),
         named_settings(lines, r"^arguments (\w+\.\w+?)\.* (\S.*)$", _OPTIONS, setting_source="argument_dump"),

@@ -263,3 +263,26 @@ def test_a_process_group_that_was_given_back(end: str, status: str, tmp_path: Pa
     text += "[titan] 2025-07-31 14:13:32,845 - root - INFO - Building 2-D device mesh with ['dp_shard', 'tp'], [2, 2]\n"
     run = run_of(tmp_path, text + f"[titan] 2025-07-31 14:15:04,677 - root - INFO - Process group {end}\n")
     assert run["status"] == status
+
+
+QWEN3 = (
+    HEAD + "Building qwen3 {} with Qwen3ModelArgs(dim=1024, n_layers=28, hidden_dim=3072, enable_weight_tying=True, "
+    "moe_enabled={}, moe_inter_dim=768, moe_args=MoEArgs(num_experts={}, num_shared_experts=0, top_k={}))\n"
+)
+
+
+def test_a_dense_model_that_states_experts_has_none() -> None:
+    shape = {"hidden_size": "1024", "num_layers": "28", "ffn_hidden_size": "3072", "tie_word_embeddings": "True"}
+    assert settings_of("torchtitan", QWEN3.format("0.6B", False, 8, 1)) == shape
+    experts = {"num_experts": "128", "experts_per_token": "8", "expert_ffn_hidden_size": "768"}
+    assert settings_of("torchtitan", QWEN3.format("30B-A3B", True, 128, 8)) == shape | experts
+    # Other models lack the switch.
+    assert (
+        settings_of("torchtitan", QWEN3.format("x", True, 128, 8).replace("moe_enabled=True, ", "")) == shape | experts
+    )
+
+
+def test_a_dense_models_active_parameters_are_all(tmp_path: Path) -> None:
+    size = HEAD + "Model qwen3 0.6B size: 596,049,920 total parameters\n"
+    run = run_of(tmp_path, QWEN3.format("0.6B", False, 8, 1) + size + NEW + "\n")
+    assert (run["params"], run["active_params"]) == (596049920, 596049920)
