@@ -226,7 +226,13 @@ def test_command_line_and_primus_dump() -> None:
         source: dict(rows.select("name", "value").iter_rows())
         for (source,), rows in found.partition_by("setting_source", as_dict=True).items()
     }
-    assert by_source["command_line"] == {"seq_len": "128", "mbs": "160", "steps_planned": "10", "gpus_per_node": "8"}
+    assert by_source["command_line"] == {
+        "seq_len": "128",
+        "mbs": "160",
+        "steps_planned": "10",
+        "gpus_per_node": "8",
+        "num_nodes": "1",
+    }
     assert by_source["argument_dump"] == {"recompute": "full", "tp": "4"}
 
 
