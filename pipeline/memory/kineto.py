@@ -1,15 +1,16 @@
 """The `[memory]` events of a profiler trace (Chrome trace of Kineto), found without parsing the rest.
 
 Format: libkineto/src/output_json.cpp, torch/csrc/profiler/kineto_shim.cpp and collection.cpp; `[OutOfMemory]` has the
-same fields, its bytes are those that could not be had. Traces reach gigabytes and are not always valid JSON (unescaped
-names, cut off), so that events are looked for one by one. `Total Allocated` is the allocator's level behind the event;
-the bytes of the events alone would miss what was there before. `ts` is in microseconds, since 1970 or, where the file
-says so, since `baseTimeNanoseconds`.
+same fields; what the device had free then is not told, so that such events are counted only. Traces reach gigabytes and
+are not always valid JSON (unescaped names, cut off), so that events are looked for one by one. `Total Allocated` is the
+allocator's level behind the event; the bytes of the events alone would miss what was there before. `ts` is in
+microseconds, since 1970 or, where the file says so, since `baseTimeNanoseconds`.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -41,7 +42,7 @@ def is_trace(head: bytes) -> bool:
 def read_trace(chunks: Iterable[bytes]) -> tuple[dict[str, list[Row]], int]:
     """Rows of the memory tables, one device after the other, and the number of events that could not be read."""
     events: dict[tuple[int, int], list[tuple[float, int, int]]] = {}
-    failures: dict[tuple[int, int], list[tuple[float, int, int]]] = {}
+    failures: Counter[tuple[int, int]] = Counter()
     base_ns, odd = 0, 0
     for found in _objects(chunks):
         if isinstance(found, int):
@@ -51,30 +52,18 @@ def read_trace(chunks: Iterable[bytes]) -> tuple[dict[str, list[Row]], int]:
         try:
             key = int(fields[b"Device Type"]), int(fields[b"Device Id"])
             reserved = int(fields.get(b"Total Reserved", b"-1"))
-            ts = float(fields[b"ts"])
-            event = ts, int(fields[b"Total Allocated"]), reserved
-            failed = (ts, int(fields[b"Bytes"]), reserved) if _FAILED in (found or b"") else None
+            event = float(fields[b"ts"]), int(fields[b"Total Allocated"]), reserved
         except (KeyError, ValueError):
             odd += 1
             continue
         events.setdefault(key, []).append(event)
-        if failed:
-            failures.setdefault(key, []).append(failed)
+        failures[key] += _FAILED in (found or b"")
     rows: dict[str, list[Row]] = {"memory_snapshots": [], "memory_timeline": []}
     for (kind, number), mine in sorted(events.items()):
         summary, points = _device(mine, base_ns=base_ns, device=-1 if kind == _CPU else number, is_cpu=kind == _CPU)
-        rows["memory_snapshots"].append(summary | _failures(failures.get((kind, number), [])))
+        rows["memory_snapshots"].append(summary | {"oom_events": failures[kind, number] or None})
         rows["memory_timeline"] += points
     return rows, odd
-
-
-def _failures(failed: list[tuple[float, int, int]]) -> Row:
-    """The allocations that failed, and the last of them in detail; nothing where none is told."""
-    if not failed:
-        return {}
-    _, size, reserved = max(failed)
-    known = {"oom_reserved_bytes": reserved} if reserved >= 0 else {}
-    return {"oom_events": len(failed), "oom_requested_bytes": abs(size), **known}
 
 
 def _objects(chunks: Iterable[bytes]) -> Iterator[bytes | int | None]:

@@ -18,7 +18,7 @@ snapshots AS (
     ))
     FROM run_snapshots AS j
     JOIN memory_snapshots AS s ON s.source_path = j.source_path AND s.device IS NOT DISTINCT FROM j.device
-    WHERE s.oom_events > 0
+    WHERE s.oom_events > 0 AND s.oom_requested_bytes IS NOT NULL  -- statistics and traces count failures only
     GROUP BY j.run_id
 ),
 blamed AS (

@@ -81,3 +81,12 @@ def test_what_cannot_be_read_is_said_in_one_line(
 def test_a_device_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["memory", str(dumped(tmp_path / "a.pickle", layers=1)), "--device", "3"]) == 2
     assert "says nothing about device 3" in capsys.readouterr().err
+
+
+def test_a_trace_that_counts_failures_says_how_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    event = {"ph": "i", "name": "[OutOfMemory]", "ts": 1_700_000_000_000_000}
+    told = {"Device Type": 1, "Device Id": 0, "Bytes": 9, "Total Allocated": 1 << 30, "Total Reserved": 2 << 30}
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": [{**event, "args": told}]}))
+    assert main(["memory", str(path)]) == 0
+    assert "out of memory  1 failed allocation\n" in capsys.readouterr().out

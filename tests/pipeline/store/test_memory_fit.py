@@ -221,7 +221,11 @@ def test_a_snapshot_of_the_failure_comes_before_the_text() -> None:
         "oom_requested_active_bytes": 70 * GIB, "oom_reserved_bytes": 74 * GIB, "is_expandable": False,
         "peak_requested_active_bytes": 70 * GIB, "peak_reserved_bytes": 74 * GIB, "peak_is_lower_bound": True,
     }  # fmt: skip
-    connection.register("rows", MEMORY_SNAPSHOTS.conform(pl.DataFrame([snapshot])))
+    counted = {
+        "source_path": "/runs/a/trace.json", "run_dir": "/runs/a/oom", "device": 0, "mem_source": "kineto",
+        "oom_events": 1,
+    }  # fmt: skip
+    connection.register("rows", MEMORY_SNAPSHOTS.conform(pl.DataFrame([snapshot, counted], infer_schema_length=None)))
     connection.execute("INSERT INTO memory_snapshots SELECT * FROM rows")
     (row,) = rows_of(connection, "FROM memory_fit")
     assert (row["mem_verdict"], row["verdict_basis"]) == ("expandable_segments", "snapshot")
