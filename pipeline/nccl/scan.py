@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -103,15 +104,13 @@ def _sifted(parts: Sequence[Part]) -> list[Part]:
     rows = np.flatnonzero(_of_tables(block, np.flatnonzero(text.str.contains(bench.TABULAR).to_numpy())))
     is_kept[rows] |= text.gather(rows).str.contains(f"{bench.TABULAR}|{bench.CANDIDATE}").to_numpy()
     kept = np.flatnonzero(is_kept)
-    of_part = (kept[block.part[kept] == number] for number in range(len(parts)))
+    edges = np.searchsorted(block.part[kept], np.arange(len(parts) + 1))
+    of_part = [slice(first, last) for first, last in itertools.pairwise(edges.tolist())]
+    told, numbers = text.gather(kept).to_list(), block.line_no[kept]
     return [
-        Part(part.source, _joined(text.gather(chosen)), part.first_line, block.line_no[chosen])
+        Part(part.source, "".join(told[chosen]).encode(), part.first_line, numbers[chosen])
         for part, chosen in zip(parts, of_part, strict=True)
     ]
-
-
-def _joined(text: pl.Series) -> bytes:
-    return str(text.str.join("").item()).encode()
 
 
 def _of_tables(block: Block, tabular: np.ndarray) -> np.ndarray:

@@ -23,10 +23,12 @@ def with_combined(
         rules: by dialect.
     """
     parts = [settings]
+    present = set(dialect_of["dialect"])
     for dialect, combined in rules.items():
-        runs = dialect_of.filter(pl.col("dialect") == dialect)
-        mine = settings.join(runs, on="run_id", how="semi")
-        if combined and not mine.is_empty():
+        if not combined or dialect not in present:
+            continue
+        mine = settings.join(dialect_of.filter(pl.col("dialect") == dialect), on="run_id", how="semi")
+        if not mine.is_empty():
             parts.append(conclude(mine, combined).select(settings.columns))
     return pl.concat(parts)
 

@@ -42,8 +42,9 @@ def choose(settings: pl.DataFrame) -> pl.DataFrame:
         latest word is None says nothing.
     """
     said = ranked(settings).filter(~pl.col("value").is_in(NOTHING))
-    first = pl.int_range(pl.len()).over("run_id", "name") == 0
-    return said.with_columns(is_used=first)
+    # Those of each run and name stand in a row: to look at the one before costs a tenth of grouping by two texts.
+    is_as_before = pl.all_horizontal(pl.col(key).eq_missing(pl.col(key).shift(1)) for key in ("run_id", "name"))
+    return said.with_columns(is_used=~is_as_before)
 
 
 def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
@@ -89,8 +90,8 @@ def unreadable(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFram
     known = {column.name: column for column in columns}
     used = chosen.filter(pl.col("is_used") & pl.col("name").is_in(list(known)) & pl.col("value").is_not_null())
     parts = [
-        used.filter((pl.col("name") == name) & held("value", known[name]).is_null())
-        for name in used["name"].unique().to_list()
+        of_name.filter(held("value", known[of_name["name"][0]]).is_null())
+        for of_name in used.partition_by("name", maintain_order=True)
     ]
     names = ["source_path", "line_no", "name", "value"]
     return pl.concat(parts).select(names) if parts else used.select(names)

@@ -67,9 +67,9 @@ class Extract:
         settle = {dialect.name: dialect.settle for dialect in self.dialects}
         owned = []
         for name, facts in self.readings.items():
-            mine = facts.map(_of_sources({source for source, owner in self.dialect_of.items() if owner == name}))
-            change = settle[name]
-            owned.append(change(mine) if change else mine)
+            if sources := {source for source, owner in self.dialect_of.items() if owner == name}:
+                mine, change = facts.map(_of_sources(sources)), settle[name]
+                owned.append(change(mine) if change else mine)
         return Facts.concat([*owned, Facts.only_events(self.evidence)]).map(in_order)
 
     def without(self, sources: Collection[int]) -> Extract:

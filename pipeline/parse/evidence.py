@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipeline.parse import launchers, symptoms
-from pipeline.parse.lines import holding
 from pipeline.parse.protocol import EVENT_FACTS, conform
 from pipeline.parse.timestamps import timestamp
 
@@ -210,12 +209,9 @@ _ECHO = rf"ChildFailedError|SignalException|torch\.distributed\.elastic|{launche
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Evidence lines as EVENT_FACTS, one row per line and kind, in file order."""
-    near = lines.filter(holding(ANCHORS))
-    if near.is_empty():
-        return pl.DataFrame(schema=EVENT_FACTS)
     text = pl.col("text")
     # One search tells which patterns a line can match at all; each is then tried on those few lines only.
-    numbered = near.with_row_index("place")
+    numbered = lines.with_row_index("place")
     literals = numbered.select("place", literal=text.str.extract_many(list(ANCHORS), overlapping=True))
     possible = literals.explode("literal").join(_TRIED_FOR, on="literal").select("place", "pattern").unique()
     found = [
