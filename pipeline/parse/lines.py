@@ -30,6 +30,7 @@ MAX_LINE_BYTES = 16 << 20
 """A longer line is not even held: its head is kept and the rest is counted."""
 
 _WINDOW_BYTES = 256 << 10
+_FEW_LINES = 256
 _NOWHERE = np.empty(0, dtype=np.int64)
 
 EDGE_LINES = 20
@@ -93,11 +94,7 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
     kept = [(source, _whole_lines(data, first_line), first_line) for source, data, first_line in parts]
     data = kept[0][1] if len(kept) == 1 else b"".join(part for _, part, _ in kept)
     ends = _line_ends(data)
-    try:
-        text = _lines_of(data, ends)
-    except pl.exceptions.ComputeError:  # not UTF-8 somewhere
-        data = data.decode("utf-8", errors="replace").encode("utf-8")
-        text = _lines_of(data, _line_ends(data))
+    text = _lines_of(data, ends)
     stops = np.searchsorted(ends, np.cumsum([len(part) for _, part, _ in kept], dtype=np.int64))
     begin = np.concatenate(([0], stops[:-1]))
     counts = stops - begin
@@ -132,14 +129,25 @@ def _line_end_masks(data: bytes) -> Iterator[np.ndarray]:
 
 
 def _lines_of(data: bytes, ends: np.ndarray) -> pl.Series:
-    """One text per line, line feed included. Raises polars' ComputeError for bytes that are not UTF-8."""
+    """One text per line, line feed included; bytes that are not UTF-8 are replaced."""
     offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
     is_ascii = data.isascii()  # tenfold faster than to judge line by line whether the bytes are UTF-8
     kind = pa.large_string() if is_ascii else pa.large_binary()
     raw = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     # A lone array would have polars import all of pyarrow.compute.
-    text = pl.DataFrame(pa.record_batch([raw], names=["text"])).to_series()
-    return text if is_ascii else text.cast(pl.String)
+    found = pl.DataFrame(pa.record_batch([raw], names=["text"])).to_series()
+    return found if is_ascii else _decoded(found)
+
+
+def _decoded(raw: pl.Series) -> pl.Series:
+    """Bytes as text; what is not UTF-8 is sought by halves, for few lines of a block are broken."""
+    try:
+        return raw.cast(pl.String)
+    except pl.exceptions.ComputeError:
+        if raw.len() <= _FEW_LINES:
+            return pl.Series(raw.name, [line.decode("utf-8", errors="replace") for line in raw], pl.String)
+        half = raw.len() // 2
+        return pl.concat([_decoded(raw[:half]), _decoded(raw[half:])], rechunk=True)
 
 
 def holding(literals: Collection[str]) -> pl.Expr:

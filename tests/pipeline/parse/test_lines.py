@@ -63,6 +63,12 @@ class TestSplitting:
         assert lines.split_many(parts).equals(apart)
         assert lines.split_many(parts).select("source", "line_no").rows() == [(3, 1), (3, 2), (3, 3), (9, 8)]
 
+    def test_broken_bytes_of_a_few_lines_are_replaced_and_all_other_lines_stay(self) -> None:
+        printed = [b"loss \xce\xb1 %d\n" % number for number in range(2_000)]
+        printed[700], printed[1_999] = b"cut \xe2\x96\n", b"\xff\xfe\n"
+        data = b"".join(printed)
+        assert "".join(lines.split(0, data)["text"]) == data.decode("utf-8", errors="replace")
+
     def test_nothing_to_split(self) -> None:
         assert lines.split_many([]).is_empty()
 
