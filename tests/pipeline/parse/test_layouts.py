@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.parse import (
     deepspeed,
     gpt_neox,
-    huggingface,
+    huggingface_dicts,
     layouts,
     litgpt,
     maxtext,
@@ -66,7 +66,7 @@ FORMATS = {
         "step:7/1705 train_loss:6.1250 train_time:1234ms step_avg:176.29ms",
     ),
     "huggingface": (
-        huggingface._NUMBERS | {"complete": huggingface._COMPLETE},
+        huggingface_dicts._NUMBERS | {"complete": huggingface_dicts._COMPLETE},
         "{'loss': 1.2345, 'grad_norm': 0.512, 'learning_rate': 1.9e-05, 'epoch': 0.12}",
     ),
     "deepspeed": (
