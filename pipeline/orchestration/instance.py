@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from contextlib import suppress
 
 import dagster as dg
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from pipeline.store.disk import storing, write_new
 from pipeline.store.home import Home
@@ -39,9 +41,15 @@ def prepare(home: Home) -> dict[str, str]:
 def open_instance(home: Home) -> dg.DagsterInstance:
     """The instance, for runs in this process. Raises StoreError where its records cannot be opened."""
     os.environ.update(prepare(home))
+    # It logs a traceback of a Ctrl-C that falls into its closing a connection, and then raises it as well.
+    logging.getLogger(f"{NullPool.__module__}.{NullPool.__name__}").addFilter(_is_no_interrupt)
     # Two processes that create its tables at the same time get in each other's way.
     with (
         exclusive(home.dagster / "opening.lock", "opening Dagster's records"),
         storing(home.dagster, "open", SQLAlchemyError),
     ):
         return dg.DagsterInstance.get()
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))

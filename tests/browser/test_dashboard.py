@@ -38,8 +38,8 @@ def test_picking_a_cell_fills_the_panel_and_the_url_and_leads_to_its_run(browser
         # The cell is found by its text on the chart, as a person would.
         page.locator(".js-plotly-plot .annotation-text", has_text="34.3 %").first.click(force=True)
         page.wait_for_function("document.querySelector('.stMain').innerText.includes('80B on 16 nodes')")
+        page.wait_for_url("**/best?*nodes=*")
         settled(page)
-        assert "nodes" in page.url
         shared = page.url
         page.locator("a[href*='run?run=']").first.click()
         page.wait_for_url("**/run?run=*")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import resource
+import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import yaml
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
 
-from pipeline.orchestration.instance import prepare
+from pipeline.orchestration.instance import open_instance, prepare
 from pipeline.store.home import Home
 
 
@@ -25,3 +29,27 @@ def test_settings_that_a_full_disk_cut_are_written_whole_the_next_time(tmp_path:
     assert prepare(home)["DAGSTER_HOME"] == str(home.dagster)
     assert yaml.safe_load((home.dagster / "dagster.yaml").read_text())["telemetry"] == {"enabled": False}
     assert [path.name for path in home.dagster.iterdir()] == ["dagster.yaml"]
+
+
+@pytest.mark.parametrize(("raised", "is_told"), [(KeyboardInterrupt, False), (RuntimeError, True)])
+def test_a_ctrl_c_while_dagsters_records_are_closed_leaves_no_traceback(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    raised: type[BaseException],
+    is_told: bool,
+) -> None:
+    for name in ("DAGSTER_HOME", "SWEEPSCOPE_HOME"):
+        monkeypatch.setenv(name, "")  # opening sets them
+
+    class Interrupted(sqlite3.Connection):
+        def close(self) -> None:
+            raise raised
+
+    open_instance(Home.resolve(str(tmp_path / "home"))).dispose()
+    engine = create_engine(
+        "sqlite://", poolclass=NullPool, creator=lambda: sqlite3.connect(":memory:", factory=Interrupted)
+    )
+    with suppress(KeyboardInterrupt), engine.connect():
+        pass
+    assert ("Exception closing connection" in caplog.text) == is_told
