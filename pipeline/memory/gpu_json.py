@@ -68,11 +68,12 @@ def _next_document(text: str, begin: int) -> int:
 def _rows(document: Any) -> Iterator[Row]:
     listed = document.get("gpu_data", document.get("gpus", document)) if isinstance(document, dict) else document
     outer = _quantities(document) if isinstance(document, dict) and listed is not document else {}
+    cards: list[tuple[int | None, Any]]
     if isinstance(listed, dict):
         cards = [(int(card[1]), part) for name, part in listed.items() if (card := _CARD.fullmatch(name))]
-        cards = cards or [(None, listed)]  # type: ignore[list-item]  # one GPU, which says its number itself
+        cards = cards or [(None, listed)]  # one GPU, which says its number itself
     elif isinstance(listed, list):
-        cards = [(None, part) for part in listed]  # type: ignore[misc]
+        cards = [(None, part) for part in listed]
     else:
         return
     for number, part in cards:

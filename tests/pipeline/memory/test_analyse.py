@@ -80,7 +80,7 @@ def test_a_snapshot_made_from_a_profile_knows_no_segments() -> None:
     segment = {"address": 8_192, "total_size": 100 + (1 << 40), "stream": 0, "blocks": blocks}
     for device, number in ((0, 0), (1, -1)):
         snapshot = {"device_traces": [[], []], "segments": [{"device": device, **segment}]}
-        snapshot["device_traces"][device] = events  # type: ignore[index]
+        snapshot["device_traces"][device] = events  # type: ignore[index]  # a dict of anything
         rows = rows_of(snapshot)
         (row,) = rows["memory_snapshots"]
         assert (row["device"], row["allocated_bytes"], row["peak_requested_active_bytes"]) == (number, 100, 400)
