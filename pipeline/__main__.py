@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from pipeline.commands.output import note
 from pipeline.commands.protocol import Verb
-from pipeline.errors import SweepscopeError
+from pipeline.errors import SweepscopeError, UsageError
 
 VERBS = (
     "demo", "ingest", "dialect", "query", "nccl", "memory", "estimate", "calibrate", "search", "next", "rules",
@@ -92,10 +92,16 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _parsed(words: list[str]) -> argparse.Namespace:
-    """The arguments. Help and errors are about all verbs, the version is about none."""
+    """The arguments. Help and errors are about all verbs, the version is about none. Raises UsageError for one that the
+    verb does not know."""
     first = words[:1]
     names = () if first == ["--version"] else first if first and first[0] in VERBS else VERBS
-    return build_parser(names).parse_args(words)
+    known, unknown = build_parser(names).parse_known_args(words)
+    if unknown:
+        raise UsageError(
+            f"unrecognized arguments: {' '.join(unknown)}. `sweepscope {known.verb} --help` shows the usage."
+        )
+    return known
 
 
 def interrupt_again(ignored: sys.UnraisableHookArgs) -> None:

@@ -261,3 +261,9 @@ def test_an_internal_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr("pipeline.commands.query.current", fail)
     assert main(["query", "select 1"]) == 1
     assert "internal error: RuntimeError: boom" in capsys.readouterr().err
+
+
+def test_an_unknown_option_names_the_help_of_its_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["store", "path", "--no-such"]) == 2
+    told = capsys.readouterr().err
+    assert told == "sweepscope: unrecognized arguments: --no-such. `sweepscope store --help` shows the usage.\n"
