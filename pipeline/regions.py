@@ -15,7 +15,6 @@ from itertools import pairwise
 import polars as pl
 
 from pipeline import tape
-from pipeline.errors import UnreadableError
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.scan import Scan, Scanned, scan_task
@@ -38,7 +37,11 @@ class Region:
 
 
 def scan_any(task: Scan | Region) -> Scanned:
-    """Facts of some blocks, or of a region whose first line is taken to be 1. Raises UnreadableError."""
+    """Facts of some blocks, or of a region whose first line is taken to be 1.
+
+    Raises OSError where a file that had regions can no longer be read. It ends the whole reading: the file whose turn
+    it is by then is another one, and not at fault.
+    """
     if isinstance(task, Scan):
         return scan_task(task)
     parts, count = [], 0
@@ -79,10 +82,7 @@ def _cuts(file: int, size: int) -> Iterator[int]:
 
 
 def _chunks(region: Region) -> Iterator[bytes]:
-    try:
-        with open(region.path, "rb", buffering=0) as file:
-            file.seek(region.begin)
-            while (at := file.tell()) < region.end and (data := file.read(min(tape.CHUNK_BYTES, region.end - at))):
-                yield data
-    except OSError as error:
-        raise UnreadableError(f"Cannot read {region.path}: {error.strerror or error}. Try again later.") from error
+    with open(region.path, "rb", buffering=0) as file:
+        file.seek(region.begin)
+        while (at := file.tell()) < region.end and (data := file.read(min(tape.CHUNK_BYTES, region.end - at))):
+            yield data

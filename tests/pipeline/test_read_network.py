@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -15,7 +16,7 @@ from pipeline import read_nccl, read_network, tape
 from pipeline.calls_file import CallsFile
 from pipeline.nccl.block import Part
 from pipeline.nccl.scan import Scan, Scanned
-from pipeline.regions import Region, scan_any
+from pipeline.regions import Region, regions_of, scan_any
 from pipeline.workers import Workers
 from tests.benchmarks.nccl import coll_block
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
@@ -125,6 +126,22 @@ def test_what_fails_in_another_process_fails_here(
     monkeypatch.setenv("SWEEPSCOPE_TEST_PARENT", str(os.getpid()))
     (tmp_path / "nccl.node-0.1").write_bytes(coll_block(200_000))
     with pytest.raises(MemoryError, match="no room"), Workers(scan_elsewhere, 2) as pool:
+        read(tmp_path, pool)
+
+
+def test_a_file_that_goes_while_others_read_it_ends_all(
+    tmp_path: Path, scanned_by: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not noted as an error of the file whose turn it is."""
+    (tmp_path / "nccl.node-0.1").write_bytes(coll_block(200_000))
+    (tmp_path / "nccl.node-1.2").write_bytes(coll_block(200_000))
+    gone = tmp_path / "gone"
+
+    def renamed(source: int, path: str, *, with_calls: bool) -> list[Region]:
+        return [replace(region, path=str(gone)) for region in regions_of(source, path, with_calls=with_calls)]
+
+    monkeypatch.setattr(read_network, "regions_of", renamed)
+    with pytest.raises(FileNotFoundError, match=str(gone)), Workers(scan_noted, 2) as pool:
         read(tmp_path, pool)
 
 
