@@ -2,10 +2,11 @@
 
     size count type [redop] [root]  time algbw busbw #wrong  [time algbw busbw #wrong]
 
-Times in microseconds, bandwidths in GB/s (1e9). Old tables lack `root`; `-N` leaves a half out; per-iteration columns
-(min, max, p99, cv) and timestamps may follow. Until 2019 the columns were called `bytes N type op time algbw busbw res`
-and times were in milliseconds. Pasted as Markdown, comments lose their `#`. With NCCL_DEBUG, NCCL's own lines stand in
-the middle of rows: the first half is then glued to a prefix and the second half is a line of its own.
+Times in microseconds, bandwidths in GB/s (1e9). Old tables lack `root`; either half may be left out; per-iteration
+columns (min, max, p99, cv) and timestamps may follow. Until 2019 the columns were called
+`bytes N type op time algbw busbw res` and times were in milliseconds. Pasted as Markdown, comments lose their `#`.
+With NCCL_DEBUG, NCCL's own lines stand in the middle of rows: the first half is then glued to a prefix and the second
+half is a line of its own.
 """
 
 from __future__ import annotations
@@ -57,12 +58,14 @@ _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
 _MAY_BE_MARK = re.compile(_MARK)
 _COLUMNS = re.compile(r"(?:^|[#\s])((?:size\s+count|bytes\s+N)\s+type\s.*)")
 _IN_MILLISECONDS = "bytes"
+_FIGURES_OF_A_ROW = 3
+"""At least so many has a row that names no reduction; one that does may have been cut before its first."""
 
 
 def read_row(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
     """A row, or its first half. `is_torn`: an NCCL message begins where the row breaks off."""
     found = _ROW.search(text)
-    if found is None:
+    if found is None or not (found["redop"] or is_torn or len(found["rest"].split()) >= _FIGURES_OF_A_ROW):
         return False
     row = (int(found["size"]), int(found["count"]), found["type"], found["redop"], found["rest"].strip())
     notes.add("bench_row", line_no, *row, is_torn)
@@ -161,7 +164,7 @@ def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[in
     >>> figures("-1 1181.52 227.19 340.79 0 1188.52 225.86 338.78 0", None, None)[:5]
     (-1, 1181.52, 227.19, 340.79, 0.0)
     """
-    words = _STAMP.sub("", rest).split()
+    words = _LEFT_OUT.sub(" - - - - ", _STAMP.sub("", rest)).split()
     words = words[: words.index("|")] if "|" in words else words
     has_root = "root" in header if header else len(words) % 4 == 1
     is_root = bool(words) and re.fullmatch(r"-1|\d{1,9}", words[0]) is not None and (has_root or words[0] == "-1")
@@ -177,6 +180,10 @@ def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[in
 
 
 _STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.*")
+
+
+# What stands where nothing was measured out of place (writeBenchMarkLineNullBody); columns are 9 wide at most.
+_LEFT_OUT = re.compile(r"(?<=\d) {24,}(?=\d)")
 
 
 def _four(values: list[float | None], factor: float) -> list[float | None]:

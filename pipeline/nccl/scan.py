@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from pipeline.nccl import bench, collectives, watchdog
+from pipeline.nccl import bench, collectives, watchdog, wrapped
 from pipeline.nccl.block import Block, Part, block_of, texts_of
 from pipeline.nccl.facts import Facts, Notes
 from pipeline.nccl.info import MIN_LINES, Info, read_info
@@ -97,10 +97,8 @@ def _sifted(parts: Sequence[Part]) -> list[Part]:
     block = block_of(parts)
     text = block.text
     is_kept = text.str.contains(f"CCL|{watchdog.CONTEXT}").to_numpy().copy()
-    is_wrapped = text.str.contains(watchdog.CAUGHT, literal=True) & ~text.str.contains(
-        watchdog.CAUGHT_END, literal=True
-    )
-    is_kept[1:] |= is_wrapped.to_numpy()[:-1]
+    pieces = np.flatnonzero(wrapped.begin_here(text))[:, None] + np.arange(1, wrapped.MOST_PIECES)
+    is_kept[pieces[pieces < len(is_kept)]] = True
     rows = np.flatnonzero(_of_tables(block, np.flatnonzero(text.str.contains(bench.TABULAR).to_numpy())))
     is_kept[rows] |= text.gather(rows).str.contains(f"{bench.TABULAR}|{bench.CANDIDATE}").to_numpy()
     kept = np.flatnonzero(is_kept)
@@ -135,13 +133,13 @@ def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: LineR
 
 
 def _unwrapped(block: Block, place: int, text: str) -> str:
-    """The line at `place`; that of a timeout which a terminal has wrapped with the rest of it, from the next line."""
-    if watchdog.CAUGHT not in text or watchdog.CAUGHT_END in text:
+    """The line at `place`; one of the watchdog that a terminal has wrapped with the rest of it, from the next lines."""
+    if not wrapped.begins(text):
         return text
-    is_last = place + 1 == len(block.text) or block.part[place + 1] != block.part[place]
-    rest = "" if is_last else str(block.text[place + 1])
-    is_rest = watchdog.CAUGHT_END in rest and watchdog.CAUGHT not in rest
-    return text.rstrip("\r\n") + rest if is_rest else text
+    behind = range(place + 1, min(place + wrapped.MOST_PIECES, len(block.text)))
+    first = int(block.line_no[place]) - place
+    rest = [at for at in behind if block.part[at] == block.part[place] and block.line_no[at] - at == first]
+    return wrapped.whole(text, block.text.gather(rest).to_list())
 
 
 def _may_tell(parts: Sequence[Part]) -> list[bool]:

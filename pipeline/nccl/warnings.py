@@ -12,12 +12,14 @@ from pipeline.nccl.messages import Message
 TEXT_CHARS = 500
 
 # (class, severity, pattern), the first match counts. Texts as in src/: transport/net_ib.cc, transport/net_socket.cc,
-# misc/socket.cc, proxy.cc, init.cc, transport/coll_net.cc, misc/ibvwrap.cc; MSCCL++ is RCCL's.
+# misc/socket.cc, proxy.cc, init.cc, transport/coll_net.cc, misc/ibvwrap.cc; MSCCL++ is RCCL's. The status of a
+# completion was a number; since 2.28 its name stands before it (transport/net_ib/p2p.cc).
+_STATUS = r"Got completion .*?(?:error|status)[ =](?:\w+\()?"
 _RULES: tuple[tuple[str, str, str], ...] = (
-    ("ib_flushed", "follower", r"Got completion .*(?:with (?:error|status)[ =]5\b)"),
-    ("ib_retry_exceeded", "fatal", r"Got completion .*(?:with (?:error|status)[ =]12\b)"),
-    ("ib_rnr_retry_exceeded", "fatal", r"Got completion .*(?:with (?:error|status)[ =]13\b)"),
-    ("ib_completion_error", "fatal", r"Got completion .*(?:error|status)[ =]\d"),
+    ("ib_flushed", "follower", _STATUS + r"5\b"),
+    ("ib_retry_exceeded", "fatal", _STATUS + r"12\b"),
+    ("ib_rnr_retry_exceeded", "fatal", _STATUS + r"13\b"),
+    ("ib_completion_error", "fatal", _STATUS + r"\d"),
     ("ib_port_down", "fatal", r"Got async (?:fatal )?event ?: (?:port error|client reregistration)"),
     ("ib_async_event", "fatal", r"[Aa]sync (?:fatal )?event"),
     ("sharp_fallback", "fallback", r"SHARP coll init error|Cannot initialize CollNet|SHArP"),

@@ -60,8 +60,7 @@ _DIED_LINE, _WORLD_LINES = re.compile(_DIED), tuple(re.compile(pattern) for patt
 CONTEXT = "|".join((_DIED, *_WORLDS))
 """Lines that `read_context` looks at, as a pattern of polars."""
 _ENOUGH = 32
-CAUGHT, CAUGHT_END = "Watchdog caught", "Timeout(ms)="
-"""What the line of a timeout begins and ends with. A terminal may have wrapped it in between."""
+CAUGHT = "Watchdog caught"
 LITERALS = (
     CAUGHT, "Caught collective operation timeout", "in blocking wait", "work: ", "got stuck",
     "Heartbeat monitor timed out",
@@ -87,6 +86,12 @@ def read_watchdog(line: str, line_no: int, notes: Notes) -> bool:
                   None, _stamp(line), line.strip()[:500])  # fmt: skip
         hit = True
     return hit
+
+
+def matches(line: str) -> tuple[int, int]:
+    """How many facts a line tells, and how many of them to their last number."""
+    timeouts, status = list(_WORK.finditer(line)), sum(1 for _ in _STATUS.finditer(line))
+    return len(timeouts) + status, sum(found["ran"] is not None for found in timeouts)
 
 
 def read_context(lines: Iterable[tuple[int, int, str]], notes: Notes) -> None:

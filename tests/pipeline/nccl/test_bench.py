@@ -168,3 +168,23 @@ def test_rccl_tests_print_the_function_of_a_device() -> None:
         ]
     )
     assert (row["nranks"], row["accelerator"]) == (1, "AMD Instinct MI100")
+
+
+def test_a_row_may_have_its_half_in_place_only() -> None:
+    row = ROW[: ROW.index("1181.52")] + " " * 32 + "1188.52  225.86  112.93       0\n"
+    told = row_of(tables_of(HEADER + row)["nccl_bench"])
+    assert told["root"] == -1
+    assert not {"time_s", "algbw_bytes_per_s", "busbw_bytes_per_s"} & set(told)
+    assert told["in_place_time_s"] == pytest.approx(1188.52e-6)
+    assert told["in_place_busbw_bytes_per_s"] == pytest.approx(112.93e9)
+
+
+def test_a_table_of_layers_is_none() -> None:
+    text = "  name     size  count  type\n  embed    1024    256  float\n  1024  256  float  12 0.5\n 0: 7 3 half 4\n"
+    assert tables_of(HEADER + text)["nccl_bench"].is_empty()
+
+
+def test_a_row_at_which_the_job_ended_is_one() -> None:
+    row = row_of(tables_of(HEADER + ROW[: ROW.index("1181.52")].rstrip() + "\n")["nccl_bench"])
+    assert (row["message_bytes"], row["root"]) == (268435456, -1)
+    assert "time_s" not in row

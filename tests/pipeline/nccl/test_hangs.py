@@ -136,6 +136,38 @@ def test_a_terminal_may_have_wrapped_the_line(at: int) -> None:
     assert (row["op"], row["seq"], row["timeout_ms"], row["ranks_reporting"]) == ("BROADCAST", 7, 600000, "4")
 
 
+def cut(text: str, width: int, indent: str = "") -> str:
+    """What a window of so many columns leaves of a text."""
+    pieces = [line[at : at + width] for line in text.splitlines() for at in range(0, len(line), width)]
+    return "".join(f"{indent}{piece.rstrip()}\n" for piece in pieces)
+
+
+@pytest.mark.parametrize("width", [60, 69, 72, 80, 100, 132])
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_a_narrow_window_leaves_several_pieces_of_a_line(width: int, indent: str) -> None:
+    text = "".join(timeout(rank, enqueued=9) for rank in (0, 1, 3))
+    tables = tables_of(cut(text, width, indent), num_ranks=4)
+    row = row_of(tables["nccl_hangs"])
+    assert (row["op"], row["seq"], row["process_group"], row["timeout_ms"]) == (
+        "ALLREDUCE", 7, "0(default_pg)", 600000,
+    )  # fmt: skip
+    assert (row["ranks_reporting"], row["ran_for_ms"], row["suspect"]) == ("0,1,3", 600010, "2")
+    status = tables["nccl_hang_lines"].filter(hang_line_kind="status")
+    assert status["last_enqueued_seq"].to_list() == [9, 9, 9]
+
+
+def test_a_printer_may_break_the_line_between_words() -> None:
+    words = timeout(4).splitlines()[0].split(" ")
+    text = "".join(" ".join(words[at : at + 6]) + "\n" for at in range(0, len(words), 6))
+    assert hang(text)["ran_for_ms"] == 600010
+
+
+def test_lines_that_only_follow_are_not_put_together() -> None:
+    first, *_ = timeout(4, op="BROADCAST").splitlines()
+    text = f"{first[:120]}\nstep 7 loss 2.5\n{first[120:]}\n"
+    assert tables_of(text)["nccl_hangs"].is_empty()
+
+
 def test_the_first_is_the_one_that_waited_longest() -> None:
     late = timeout(0, 9, stamp="E606 09:00:00.0", ran=1000)  # printed first, began last
     early = timeout(1, 5, stamp="E606 09:00:01.0", ran=600000)

@@ -22,6 +22,17 @@ from tests.pipeline.nccl.reading import row_of, tables_of
             "ib_flushed",
             "follower",
         ),
+        (
+            "NET/IB: Got completion from peer 10.0.0.1<3> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) "
+            "vendor_err=129  hca mlx5_1",
+            "ib_retry_exceeded",
+            "fatal",
+        ),
+        (
+            "NET/IB: Got completion from peer 10.0.0.1<3> with status=IBV_WC_WR_FLUSH_ERR(5) opcode=IBV_WC_SEND(0)",
+            "ib_flushed",
+            "follower",
+        ),
         ("NET/IB : mlx5_2:1 Got async event : port error", "ib_port_down", "fatal"),
         ("NET/IB : mlx5_2:1 Got async fatal event on QP 0x7f: local catastrophic error", "ib_async_event", "fatal"),
         ("NET/IB :SHARP coll init error: Cannot create SHArP job(-11)", "sharp_fallback", "fallback"),

@@ -1,0 +1,57 @@
+"""Lines of the watchdog that a terminal has wrapped, put together again.
+
+A line of a timeout has some 230 characters: a window of 80 columns leaves three pieces of it, one of 120 two. Windows
+cut anywhere, and some leave out blanks at the end of a piece; what wraps at words drops the blank there and may indent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from pipeline.nccl.watchdog import CAUGHT, matches
+
+MOST_PIECES = 6
+_BEGINS = ("ProcessGroupNCCL.", CAUGHT)
+_ANOTHER = re.compile(r"ProcessGroupNCCL\.|\[Rank \d+\] +" + CAUGHT)
+_MAY_BEGIN = "ProcessGroupNCCL[.]|" + CAUGHT
+_ENDS = ("milliseconds", "last completed")
+"""What stands near the end of a line that is whole."""
+
+
+def begin_here(text: pl.Series) -> np.ndarray:
+    """Which lines may be the first piece of one."""
+    found: np.ndarray = (text.str.contains(_MAY_BEGIN) & ~text.str.contains("|".join(_ENDS))).to_numpy()
+    return found
+
+
+def begins(text: str) -> bool:
+    """Whether a line may be the first piece of one."""
+    return any(word in text for word in _BEGINS) and not any(word in text for word in _ENDS)
+
+
+def whole(text: str, behind: Sequence[str]) -> str:
+    """The line that begins with `text`, with as many of the lines behind it as make it tell most; `text` for none."""
+    pieces = [text.rstrip("\r\n")]
+    best, most = text, matches(text)
+    for line in behind:
+        if _ANOTHER.search(line):
+            break
+        pieces.append(line.rstrip("\r\n"))
+        for joined in _joined(pieces):
+            told = matches(joined)
+            if told > most:
+                best, most = joined, told
+    return best
+
+
+def _joined(pieces: Sequence[str]) -> Iterator[str]:
+    indent = min(len(piece) - len(piece.lstrip(" ")) for piece in pieces)
+    pieces = [piece[indent:] for piece in pieces]
+    width = max(map(len, pieces))
+    yield "".join(pieces)
+    yield "".join(piece.ljust(width) for piece in pieces)
+    yield " ".join(piece.strip() for piece in pieces)
