@@ -95,6 +95,7 @@ FRAMEWORK: dict[str, str] = {
     "axolotl": "axolotl",
     "litgpt": "Lightning-AI litgpt",
     "internevo": "InternLM InternEvo",
+    "torchtune": "pytorch/torchtune",
     "fms-fsdp": "IBM foundation-model-stack FSDP",
     "maxtext": "AI-Hypercomputer MaxText",
     "nanogpt": "karpathy/nanoGPT, modded-nanogpt and llm.c",

@@ -27,6 +27,7 @@ from pipeline.parse import (
     picotron,
     scheduler,
     torchtitan,
+    torchtune,
     verl,
 )
 from pipeline.parse.protocol import Dialect, ResultTable
@@ -38,7 +39,7 @@ DIALECTS: tuple[Dialect, ...] = (
     picotron.DIALECT, nanotron.DIALECT, megatron.DIALECT, torchtitan.DIALECT,
     mlperf.DIALECT, maxtext.DIALECT, nanogpt.DIALECT, verl.DIALECT, colossalai.DIALECT,
     huggingface.TRAINER, huggingface.AXOLOTL, deepspeed.DIALECT, megatron_deepspeed.DIALECT, gpt_neox.DIALECT,
-    composer.DIALECT, lightning.DIALECT, nemo.DIALECT, litgpt.DIALECT, internevo.DIALECT,
+    composer.DIALECT, lightning.DIALECT, nemo.DIALECT, litgpt.DIALECT, internevo.DIALECT, torchtune.DIALECT,
     own_bars.DIALECT,
 )  # fmt: skip
 
