@@ -69,9 +69,10 @@ _FIELDS = {
     "barred_rate": rf"\| lr ({_VALUE}) ?\|",
     "barred_norm": rf"\| (?:grad )?norm:? +({_VALUE})[ |(]",
     "barred_percent": r"\| ([\d.]+)% \w+ MFU \|",
-    "nanochat_percent": r"\| (?:bf16_)?mfu: ([\d.]+) \|",
+    # bf16, without naming a digit (see layouts)
+    "nanochat_percent": r"\| (?:bf\d\d_)?mfu: ([\d.]+) \|",
     # The last field: the unit shows that the number is whole; build-nanogpt prints two decimals and none.
-    "tokens": r"\| (?:tok/sec: )?(\d+ tok/s|\d+\.\d\d$|[\d,]+ \| (?:bf16_)?mfu: )",
+    "tokens": r"\| (?:tok/sec: )?(\d+ tok/s|\d+\.\d\d$|[\d,]+ \| (?:bf\d\d_)?mfu: )",
 }
 
 
