@@ -1,7 +1,7 @@
 """Samples of the device itself: which of the recorders' formats a text has, and its rows of `gpu_samples`.
 
 Tables with a header (`gpu_csv`) or without (`gpu_bare`), tables that scroll (`gpu_monitors`), scrapes (`gpu_exporter`),
-JSON (`gpu_json`), what is printed for people (`gpu_text`).
+JSON (`gpu_json`), what is printed for people (`gpu_query`, `gpu_text`, `gpu_tables`).
 What a device does not know is `[N/A]`, `[Not Supported]` or the like. Times are local, without a zone.
 """
 
@@ -13,7 +13,7 @@ from functools import partial
 
 import polars as pl
 
-from pipeline.memory import gpu_csv, gpu_exporter, gpu_monitors
+from pipeline.memory import gpu_csv, gpu_exporter, gpu_monitors, gpu_query, gpu_tables
 from pipeline.memory.gpu_bare import bare_columns, is_bare
 from pipeline.memory.gpu_json import is_json_samples, read_json
 from pipeline.memory.gpu_text import is_printed, read_printed
@@ -26,7 +26,10 @@ _HEAD_LINES, _HEAD_CHARS = 2_000, 16_384
 
 def is_samples(head: str) -> bool:
     """Whether a text begins with samples in one of the formats."""
-    kinds = (gpu_csv.header, gpu_monitors.is_dcgmi, gpu_monitors.is_smi, gpu_exporter.is_scrape, is_bare, is_printed)
+    kinds = (
+        gpu_csv.header, gpu_monitors.is_dcgmi, gpu_monitors.is_smi, gpu_exporter.is_scrape, gpu_query.is_query, is_bare,
+        is_printed, gpu_tables.is_table,
+    )  # fmt: skip
     return is_json_samples(head) or any(kind(line) for line in head.splitlines() for kind in kinds)
 
 
@@ -66,6 +69,7 @@ def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
         (gpu_exporter.is_scrape, gpu_exporter.read_scrapes),
         (gpu_monitors.is_smi, gpu_monitors.read_smi),
         (gpu_monitors.is_dcgmi, gpu_monitors.read_dcgmi),
+        (gpu_query.is_query, gpu_query.read_query),
     ):
         if any(is_kind(line) for line in lines[:_HEAD_LINES]):
             return read(lines)
@@ -76,4 +80,6 @@ def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
         return gpu_csv.read_csv(lines, [(-1, ",", named)])
     if any(is_printed(line) for line in lines):
         return read_printed(lines)
+    if any(gpu_tables.is_table(line) for line in lines):
+        return gpu_tables.read_tables(lines)
     raise ValueError("no header that names the columns; record with `--format=csv`, which writes one")

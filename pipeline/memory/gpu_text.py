@@ -1,7 +1,8 @@
 """Samples as tools print them for people: nvidia-smi's box, `rocm-smi --showmeminfo vram`, amd-smi's lists and tables.
 
-nvidia-smi: two lines per GPU, the second with `used / total`. rocm-smi: `GPU[0] : VRAM Total Memory (B): 1`.
-amd-smi (amdsmi, amdsmi_cli): `metric` lists `USED_VRAM: 285 MB` below `GPU: 0`, `monitor` has a table that scrolls.
+nvidia-smi: two lines per GPU, the second with `used / total`; Windows names the driver's model in the first. rocm-smi:
+`GPU[0] : VRAM Total Memory (B): 1`. amd-smi (amdsmi, amdsmi_cli): `metric` lists `USED_VRAM: 285 MB` below `GPU: 0`,
+`monitor` has a table that scrolls.
 Processes, which nvidia-smi lists below its box, are left to pmon.
 """
 
@@ -15,11 +16,11 @@ from typing import Any
 import polars as pl
 
 from pipeline.memory.gpu_csv import column_of
-from pipeline.memory.gpu_values import FACTORS, MIB, RAW_LIMIT, TELLING, Rejects, frame, quantity
+from pipeline.memory.gpu_values import FACTORS, MIB, RAW_LIMIT, TELLING, Rejects, frame, moment, quantity
 
 _BOX = re.compile(r"\|\s*NVIDIA-SMI \d")
 _BOX_DATE = re.compile(r"(\w{3}) (\w{3}) +(\d+) (\d\d:\d\d:\d\d) (\d{4})\s*$")
-_BOX_GPU = re.compile(r"\|\s+(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*[0-9A-Fa-f]{4,8}:")
+_BOX_GPU = re.compile(r"\|\s+(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-f]{4,8}:")
 _BOX_USE = re.compile(r"\|\s*(?:N/A|\d+%|ERR!)\s+(?:(\d+)C|\S+)\s.*?\|\s*(?:(\d+)MiB\s*/\s*(\d+)MiB|N/A[^|]*)\s*\|(.*)")
 _BOX_POWER = re.compile(r"(\d+(?:\.\d+)?)W\s*/")
 _ROCM = re.compile(r"GPU\[(\d{1,4})\]\s*: (.+): +(\S.*?)\s*$")
@@ -61,7 +62,7 @@ def _boxes(lines: Sequence[str]) -> list[Row]:
     gpu: tuple[int, str] | None = None
     for line_no, line in enumerate(lines, start=1):
         if date := _BOX_DATE.match(line):
-            when = _moment(date)
+            when = moment(" ".join(date.groups()))
         elif found := _BOX_GPU.match(line):
             gpu = int(found[1]), found[2]
         elif gpu and (use := _BOX_USE.match(line)):
@@ -79,13 +80,6 @@ def _boxes(lines: Sequence[str]) -> list[Row]:
             )  # fmt: skip
             gpu = None
     return rows
-
-
-def _moment(date: re.Match[str]) -> datetime | None:
-    try:
-        return datetime.strptime(" ".join(date.group(2, 3, 4, 5)), "%b %d %H:%M:%S %Y")
-    except ValueError:
-        return None
 
 
 def _listed(lines: Sequence[str]) -> list[Row]:

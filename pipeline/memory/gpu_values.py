@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 import polars as pl
@@ -27,6 +28,8 @@ MISSING: Final = re.compile(
     r"|nan)\]?|-?"
 )
 RAW_LIMIT: Final = 2_000
+MAX_LINE_CHARS: Final = 400
+"""What the tools print for people is narrower; the rest of a longer line is not looked at."""
 
 Rejects = list[tuple[int, str, str]]
 """Line number, reason and text of lines that look like a row and are none."""
@@ -69,6 +72,14 @@ def quantity(column: str, text: str, factor: float) -> float | int | str | None:
     if column in INDICES:
         return int(value)
     return value / 100 if column in SHARES else value
+
+
+def moment(text: str) -> datetime | None:
+    """The time that C's asctime prints, as nvidia-smi and gpustat do: `Sat Feb  7 11:17:58 2026`; None for another."""
+    try:
+        return datetime.strptime(" ".join(text.split()), "%a %b %d %H:%M:%S %Y")
+    except ValueError:
+        return None
 
 
 def frame(rows: Sequence[dict[str, object]]) -> pl.DataFrame:

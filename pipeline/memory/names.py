@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 VERSIONS = {
-    "memory_snapshot": 5, "memory_stats": 2, "memory_summary": 2, "memory_timeline": 1, "kineto": 3, "gpu_samples": 5,
+    "memory_snapshot": 5, "memory_stats": 2, "memory_summary": 2, "memory_timeline": 1, "kineto": 3, "gpu_samples": 6,
 }  # fmt: skip
 """Version of each reader by the name that the ledger keeps; a higher one makes its files new again."""
 
@@ -13,7 +13,9 @@ _PICKLE = re.compile(r"\.(?:pickle|pkl)$")
 _STATISTICS = re.compile(r"mem\w*[_.-]?(?:summary|stats?|statistics)\w*\.(?:txt|jsonl?|log)$")
 _TRACE = re.compile(r"(?:mem|trace|timeline|prof|kineto|snapshot).*\.(?:json|raw)$|\.raw$")
 _DEVICES = re.compile(r"^(?:gpus?|vram|nvidia|rocm|amd)(?:[_.-].*)?\.jsonl?$")
-_SAMPLES = re.compile(r"(?:dcgm|dmon|gpustat|(?:nvidia|rocm|amd)[_-]?smi).*\.(?:txt|log|out|prom|dat|jsonl?)$|\.prom$")
+_SAMPLES = re.compile(
+    r"(?:dcgm|dmon|gpustat|(?:nvidia|rocm|amd)[_-]?smi).*\.(?:txt|log|out|prom|dat|jsonl?|xml)$|\.prom$"
+)
 # Files that may be anything else as well are taken when their name says memory.
 _NAMED = re.compile(r"\.html$|(?:mem|alloc|oom|snapshot).*\.(?:zip|pt|pth|bin|p)$")
 _RANK = re.compile(r"rank[_-]?(\d{1,6})|(?:^|[_.-])r(\d{1,6})(?=[_.-]|$)")

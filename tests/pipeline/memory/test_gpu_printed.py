@@ -168,3 +168,78 @@ def test_rows_without_header_and_time_that_nvidia_smi_alone_prints() -> None:
     assert [(row["gpu_index"], row["mem_used_bytes"], row["mem_total_bytes"]) for row in told] == [
         (0, 5 * MIB, 64 * MIB), (1, 6 * MIB, 64 * MIB), (0, 7 * MIB, 64 * MIB), (1, 8 * MIB, 64 * MIB),
     ]  # fmt: skip
+
+
+AMD_BOX = """\
++------------------------------------------------------------------------------+
+| AMD-SMI 26.0.0+37d158ab      amdgpu version: 6.14.14  ROCm version: 7.0.0    |
+| BDF                        GPU-Name | Mem-Uti   Temp   UEC       Power-Usage |
+| GPU  HIP-ID  OAM-ID  Partition-Mode | GFX-Uti    Fan               Mem-Usage |
+|=====================================+========================================|
+| 0000:05:00.0    AMD Instinct MI325X | 2 %      36 °C   0          138/1000 W |
+|   0       0       3        SPX/NPS1 | 71 %       N/A           285/262128 MB |
+|-------------------------------------+----------------------------------------|
+| 0000:c5:00.0    AMD Radeon Graphics | N/A        N/A   0             N/A/0 W |
+|   1       1     N/A             N/A | N/A     29.8 %            161/98304 MB |
++-------------------------------------+----------------------------------------+
+| Processes:                                                                   |
+|  GPU        PID  Process Name          GTT_MEM  VRAM_MEM  MEM_USAGE     CU % |
+|    0      36750  python3.12             2.0 MB    9.3 GB     9.5 GB  N/A     |
++------------------------------------------------------------------------------+
+"""
+
+
+def test_amd_smis_box() -> None:
+    first, second = rows(AMD_BOX)
+    assert first == {
+        "line_no": 7, "gpu_index": 0, "accelerator": "AMD Instinct MI325X", "mem_utilisation": 0.02,
+        "temperature_c": 36.0, "power_w": 138.0, "gpu_utilisation": 0.71, "mem_used_bytes": 285 * MIB,
+        "mem_total_bytes": 262128 * MIB,
+    }  # fmt: skip
+    known = {name: value for name, value in second.items() if value is not None}
+    assert known == {
+        "line_no": 10, "gpu_index": 1, "accelerator": "AMD Radeon Graphics", "mem_used_bytes": 161 * MIB,
+        "mem_total_bytes": 98304 * MIB,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "GPU  Temp   AvgPwr  SCLK     MCLK     Fan   Perf  PwrCap  VRAM%  GPU%  \n"
+        "0    41.0c  90.0W   1700Mhz  1600Mhz  0.0%  auto  560.0W   57%   99%    \n"
+        "1    38.0c  N/A     800Mhz   1600Mhz  0.0%  auto  0.0W      0%   N/A    \n",
+        "Device  Node  IDs             Temp        Power     Partitions    SCLK    MCLK     PwrCap  VRAM%  GPU%  \n"
+        "              (DID,    GUID)  (Junction)  (Socket)  (Mem, Compute)                                      \n"
+        "0       2     0x74a1,  28851  41.0°C      90.0W     NPS1, SPX, 0  132Mhz  900Mhz   750.0W  57%    99%    \n"
+        "1       3     0x74a1,  51499  38.0°C      N/A       NPS1, SPX, 0  210Mhz  1300Mhz  750.0W  0%     N/A    \n",
+    ],
+)
+def test_rocm_smis_concise_table(table: str) -> None:
+    told = rows(f"====== ROCm System Management Interface ======\n{table}===== End of ROCm SMI Log =====\n")
+    assert [(r["gpu_index"], r["temperature_c"], r["power_w"], r["gpu_utilisation"]) for r in told] == [
+        (0, 41.0, 90.0, 0.99), (1, 38.0, None, None),
+    ]  # fmt: skip
+
+
+def test_gpustat() -> None:
+    told = rows(
+        "gpu01                  Mon Dec  2 10:11:12 2024  535.104.05\n"
+        "[0] NVIDIA A100-SXM4-80GB | 35'C,   0 % |  1234 / 81920 MB | alice(1200M)\n"
+        "[1] NVIDIA A100-SXM4-80GB | 65°C,  30 %,  97 %,  312 / 400 W | 80123 / 81920 MB | bob(80000M) eve(100M)\n"
+        "[2] NVIDIA A100-SXM4-80GB | ??°C,  ?? % |     3 / 81920 MB |\n"
+    )
+    assert {(row["host"], row["ts"]) for row in told} == {("gpu01", datetime(2024, 12, 2, 10, 11, 12))}
+    names = ("gpu_index", "temperature_c", "gpu_utilisation", "power_w", "mem_used_bytes")
+    assert [tuple(row[name] for name in names) for row in told] == [
+        (0, 35.0, 0.0, None, 1234 * MIB), (1, 65.0, 0.97, 312.0, 80123 * MIB), (2, None, None, None, 3 * MIB),
+    ]  # fmt: skip
+
+
+def test_the_box_on_windows_names_the_drivers_model() -> None:
+    (row,) = rows(
+        "| NVIDIA-SMI 560.94                 Driver Version: 560.94         CUDA Version: 12.6     |\n"
+        "|   0  NVIDIA GeForce RTX 4090      WDDM  |   00000000:01:00.0  On |                  Off |\n"
+        "|  0%   45C    P8             20W /  450W |    1087MiB /  24564MiB |      3%      Default |\n"
+    )
+    assert (row["accelerator"], row["mem_used_bytes"]) == ("NVIDIA GeForce RTX 4090", 1087 * MIB)
