@@ -13,6 +13,7 @@ from pipeline.errors import InputError
 from pipeline.landing import Reader
 from pipeline.memory.gpu_samples import is_samples
 from pipeline.memory.sources import read_memory_file
+from pipeline.nccl import bench_json
 from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import TABLES
@@ -31,6 +32,13 @@ def read_dump(source: int, reader: Reader, state: State) -> dict[str, object]:
     if broken := state.nccl.add_dump(source, path, b"".join(_limited(reader.chunks(), path))):
         state.reject(path, None, "not a record", f"{broken:,} entries", table="flight_records")
     return {"parser": "nccl"}
+
+
+def read_bench(source: int, reader: Reader, chunks: Iterable[bytes], state: State) -> dict[str, object]:
+    """The JSON of nccl-tests. Raises ValueError for a damaged one."""
+    text = b"".join(_limited(chunks, reader.path)).decode("utf-8-sig", "replace")
+    state.nccl.add_facts(bench_json.read_bench(text, source))
+    return {"kind": "nccl", "parser": "nccl"}
 
 
 def read_jobs(jobs: SchedulerTable, row: dict[str, object], chunks: Iterable[bytes], state: State) -> dict[str, object]:

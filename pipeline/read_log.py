@@ -9,15 +9,17 @@ from pipeline import read_scheduler
 from pipeline.growing import can_grow
 from pipeline.landing import Reader
 from pipeline.memory.gpu_samples import is_table
+from pipeline.nccl import bench_json
+from pipeline.nccl.names import is_bench_file
 from pipeline.parse import lines
-from pipeline.read_beside import read_jobs, read_memory
+from pipeline.read_beside import read_bench, read_jobs, read_memory
 from pipeline.read_state import State
 from pipeline.sniff import SNIFF_BYTES, text_chunks
 from pipeline.store.records import Record
 
 
 def read_log(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
-    """A log, or a table of a scheduler or of GPU samples under the name of one."""
+    """A log, or a table of a scheduler, of GPU samples or of nccl-tests under the name of one."""
     if before := state.growing.resume(row, reader):
         return _read_lines(source, row, reader, reader.chunks(), state, before=before)
     chunks = text_chunks(reader.path, reader.chunks())
@@ -25,8 +27,13 @@ def read_log(source: int, row: dict[str, object], reader: Reader, state: State) 
     whole = itertools.chain([head], chunks)
     if jobs := read_scheduler.recognise(head):
         return read_jobs(jobs, row, whole, state)
-    if is_table(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
+    start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
+    if is_table(start):
         return read_memory(row, reader, whole, state)
+    if bench_json.is_bench(start):
+        return read_bench(source, reader, whole, state)
+    if is_bench_file(reader.path):
+        return {"kind": "other", "status": "skipped", "error": "JSON, but not of nccl-tests"}
     return _read_lines(source, row, reader, whole, state)
 
 

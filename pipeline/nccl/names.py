@@ -6,6 +6,11 @@ import re
 
 # NCCL_DEBUG_FILE=nccl.%h.%p and the like: NCCL as a word, and a process id or nothing at the end.
 _DEBUG_FILE = re.compile(r"(?:.*[._-])?r?nccl(?:[._-][\w.-]*)?")
+# What people call the file that `-J` of nccl-tests names; a second one gets a number behind it.
+_BENCH = re.compile(
+    r"(?!.*(?:trace|mem|prof|config)).*(?:[nr]ccl[._-]?(?:tests?|bench|perf)|_perf|all[._-]?reduce|all[._-]?gather"
+    r"|reduce[._-]?scatter|all[._-]?to[._-]?all|send[._-]?recv).*\.json(?:\.\d{1,3})?"
+)
 _COMPRESSED = re.compile(r"\.(?:gz|zst)$")
 # TORCH_FR_DUMP_TEMP_FILE + rank: nccl_trace_rank_3, comm_lib_trace_rank_3; torchtitan's comm_traces/rank_3.
 _DUMP = re.compile(
@@ -25,7 +30,16 @@ def kind_of(path: str) -> str | None:
     name = _COMPRESSED.sub("", path.rsplit("/", 1)[-1].lower())
     suffix = name.rsplit(".", 1)[1] if "." in name else ""
     is_debug = _DEBUG_FILE.fullmatch(name) is not None and (not suffix or suffix.isdecimal())
-    return "nccl" if is_debug else None
+    return "nccl" if is_debug or is_bench_file(path) else None
+
+
+def is_bench_file(path: str) -> bool:
+    """Whether a name promises the JSON of nccl-tests.
+
+    >>> [is_bench_file(name) for name in ("run/all_reduce.json", "nccl-tests.json.0", "config.json", "nccl_trace.json")]
+    [True, True, False, False]
+    """
+    return _BENCH.fullmatch(_COMPRESSED.sub("", path.rsplit("/", 1)[-1].lower())) is not None
 
 
 def dump_set(path: str) -> str:
