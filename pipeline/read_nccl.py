@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
 import polars as pl
 
 from pipeline.errors import InputError
@@ -13,7 +14,7 @@ from pipeline.nccl.compact import compact
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight import records
 from pipeline.nccl.names import dump_rank
-from pipeline.nccl.scan import scan_parts, sift
+from pipeline.nccl.scan import scan_sifted, sift, without_calls
 from pipeline.nccl.tables import nccl_tables, with_content
 from pipeline.parse import engine
 from pipeline.parse.protocol import Facts as RunFacts
@@ -46,8 +47,10 @@ class _Here:
         self._bytes = 0
 
     def give(self, parts: Sequence[Part]) -> Iterable[Facts]:
-        facts, told = sift(parts)
-        self._facts.append(facts)
+        return self.take(*without_calls(parts))
+
+    def take(self, calls: Facts, told: Sequence[Part]) -> Iterable[Facts]:
+        self._facts.append(calls)
         self._parts += told
         self._bytes += sum(len(part.data) for part in told)
         return self.rest() if self._bytes >= _READ_BYTES or len(self._facts) >= _MERGE_AT else ()
@@ -55,14 +58,15 @@ class _Here:
     def rest(self) -> Iterable[Facts]:
         facts, parts = self._facts, self._parts
         self._facts, self._parts, self._bytes = [], [], 0
-        return (Facts.merge([*facts, scan_parts(parts)]),) if facts else ()
+        return (Facts.merge([*facts, scan_sifted(parts)]),) if facts else ()
 
 
 class NcclReader:
     """Collects the facts of every file of a batch, block by block."""
 
     def __init__(self, scanner: Scanner | None = None) -> None:
-        self._scanner = scanner or _Here()
+        self._here = _Here()
+        self._scanner = scanner or self._here
         self._facts: list[Facts] = []
         self._pending: list[Part] = []
         self._pending_bytes = 0
@@ -75,6 +79,11 @@ class NcclReader:
         self._pending_bytes += len(data)
         if self._pending_bytes >= _SCAN_BYTES:
             self._flush()
+
+    def add_lines(self, parts: Sequence[tuple[int, bytes, int]], lines: pl.DataFrame, counts: np.ndarray) -> None:
+        """Blocks of whole lines of any files and what `split_parts` makes of them: most have nothing to say."""
+        for facts in self._here.take(*sift([Part(*part) for part in parts], lines, counts)):
+            self.add_facts(facts)
 
     def add_facts(self, facts: Facts) -> None:
         """The facts of a block."""
@@ -140,8 +149,9 @@ class NcclReader:
     def _said(self) -> Facts:
         """The facts of all files so far."""
         self._flush()
-        for facts in self._scanner.rest():
-            self.add_facts(facts)
+        for scanner in dict.fromkeys((self._scanner, self._here)):
+            for facts in scanner.rest():
+                self.add_facts(facts)
         if len(self._facts) > 1:
             self._facts = [Facts.merge(self._facts)]
         facts = self._facts[0] if self._facts else Facts({})

@@ -45,8 +45,8 @@ class State:
     nccl: NcclReader = field(default_factory=NcclReader)
 
     def add(self, source: int, data: bytes, first_line: int, *, only_nccl: bool = False) -> None:
-        self.nccl.add(source, data, first_line)
         if only_nccl:
+            self.nccl.add(source, data, first_line)
             return
         if self.pending_bytes >= BLOCK_BYTES:
             if self.pending[-1][0] == source:
@@ -74,7 +74,8 @@ class State:
     def flush(self) -> None:
         """Sift the lines that are there, and read what is left of them once that is worth a reading."""
         if self.pending:
-            block = lines.split_many(self.pending)
+            block, counts = lines.split_parts(self.pending)
+            self.nccl.add_lines(self.pending, block, counts)
             self.pending, self.pending_bytes = [], 0
             self.sifted.append(sift(block, self.dialects, partial=self.partial, known=self.settled))
             if unsettled := self.partial - set(self.settled):

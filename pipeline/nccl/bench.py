@@ -32,8 +32,14 @@ REST = r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:
 """What may be a row, and the rest of a torn one: in the syntax of both Python's `re` and polars, like those below."""
 _ROW, _REST = re.compile(ROW), re.compile(REST)
 _MARK = r"#|_perf|rccl-tests|Avg bus bandwidth|nThread [0-9]|Rank +[0-9]|  (?:size|bytes)  "
-TABULAR = rf"  (?:(?:{_TYPES}|size)  |Rank +[0-9])|Avg bus bandwidth|nThread [0-9]|-library=|_perf\n"
-"""Files with such a line may hold rows: types, the header, ranks, the average, the program."""
+
+
+def _tabular(types: str) -> str:
+    return rf"  (?:(?:{types}|size)  |Rank +[0-9])|Avg bus bandwidth|nThread [0-9]|-library=|_perf\n"
+
+
+TABULAR, TABULAR_BUT_DIGITS = _tabular(_TYPES), _tabular(re.sub("[0-9]", "[0-9]", _TYPES))
+"""Files with such a line may hold rows: types, the header, ranks, the average, the program. The same of any digits."""
 CANDIDATE = (
     rf"{_MARK}|  .*\s(?:{_TYPES})\s|\s(?:{_TYPES})\s.*  |[0-9]\s[0-9]+\s(?:{_TYPES})\s[a-z0-9-]|"
     r"^[^0-9]*[0-9.]+\s+[0-9.]+\s+[0-9.]+\s"

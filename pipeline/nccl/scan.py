@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +14,7 @@ from pipeline.nccl.facts import Facts, Notes
 from pipeline.nccl.info import MIN_LINES, Info, read_info
 from pipeline.nccl.line_reader import LineReader
 from pipeline.nccl.raw_calls import raw_calls
+from pipeline.shapes import Shapes
 
 _HEAD_BYTES = 1 << 16
 
@@ -59,7 +59,16 @@ def scan(data: bytes, first_line: int, *, source: int = 0) -> Facts:
 def scan_parts(parts: Sequence[Part]) -> Facts:
     """Facts of blocks of whole lines of any files. Many small ones at once cost little more than one."""
     notes = Notes()
-    block = block_of(_of_interest(parts, notes))
+    return _scanned(_of_interest(parts, notes), notes)
+
+
+def scan_sifted(parts: Sequence[Part]) -> Facts:
+    """Facts of what `sift` has left: nothing but lines that may tell something."""
+    return _scanned(parts, Notes())
+
+
+def _scanned(parts: Sequence[Part], notes: Notes) -> Facts:
+    block = block_of(parts)
     if not len(block.part):
         return notes.facts()  # nothing but calls
     has_nccl = block.text.str.contains("CCL", literal=True).to_numpy()  # RCCL's banner, too
@@ -77,38 +86,40 @@ def scan_parts(parts: Sequence[Part]) -> Facts:
     return notes.facts()
 
 
-def sift(parts: Sequence[Part]) -> tuple[Facts, list[Part]]:
-    """Facts of the calls in some blocks, and their lines that `scan_parts` looks at: of most training logs, few."""
+def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tuple[Facts, list[Part]]:
+    """Facts of the calls in some blocks, and their lines that `scan_sifted` looks at: of most training logs, few.
+
+    Args:
+        lines: those of all parts together, as `pipeline.parse.lines.split_parts` gives them.
+        counts: how many each part has.
+    """
     notes = Notes()
-    told = _of_interest(parts, notes)
-    dense = [_is_dense(part.data) for part in told]
-    sparse = [part for part, is_dense in zip(told, dense, strict=True) if not is_dense]
-    sifted = iter(_sifted(sparse))
-    return notes.facts(), [part if is_dense else next(sifted) for part, is_dense in zip(told, dense, strict=True)]
-
-
-def _is_dense(data: bytes) -> bool:
-    """Whether NCCL's lines seem to be so many that looking for them would cost more than it saves."""
-    sample = data[:_HEAD_BYTES]
-    return sample.count(b"CCL") * 2 > sample.count(b"\n")
-
-
-def _sifted(parts: Sequence[Part]) -> list[Part]:
-    block = block_of(parts)
-    text = block.text
-    is_kept = text.str.contains(f"CCL|{watchdog.CONTEXT}").to_numpy().copy()
-    pieces = np.flatnonzero(wrapped.begin_here(text))[:, None] + np.arange(1, wrapped.MOST_PIECES)
+    shapes = Shapes.of(lines)
+    of_part = np.repeat(np.arange(len(parts)), counts)
+    tabular = shapes.matching(bench.TABULAR_BUT_DIGITS, exactly=bench.TABULAR)
+    told = np.unique(of_part[tabular | shapes.matching("NCCL")])
+    if not len(told):
+        return notes.facts(), []
+    named = shapes.matching("CCL")  # RCCL's banner, too
+    named_lines, tables = (np.bincount(of_part[mask], minlength=len(parts)) for mask in (named, tabular))
+    # Looking for NCCL's lines where they are many would cost more than it saves.
+    is_dense = named_lines * 2 > counts
+    is_kept = (named | shapes.matching(watchdog.CONTEXT)) & ~is_dense[of_part]
+    begun = np.flatnonzero(shapes.of_each(wrapped.begin_here(shapes.samples)))
+    pieces = begun[:, None] + np.arange(1, wrapped.MOST_PIECES)
     is_kept[pieces[pieces < len(is_kept)]] = True
-    rows = np.flatnonzero(_of_tables(block, np.flatnonzero(text.str.contains(bench.TABULAR).to_numpy())))
-    is_kept[rows] |= text.gather(rows).str.contains(f"{bench.TABULAR}|{bench.CANDIDATE}").to_numpy()
-    kept = np.flatnonzero(is_kept)
-    edges = np.searchsorted(block.part[kept], np.arange(len(parts) + 1))
-    of_part = [slice(first, last) for first, last in itertools.pairwise(edges.tolist())]
-    told, numbers = text.gather(kept).to_list(), block.line_no[kept]
-    return [
-        Part(part.source, "".join(told[chosen]).encode(), part.first_line, numbers[chosen])
-        for part, chosen in zip(parts, of_part, strict=True)
-    ]
+    rows = np.flatnonzero((tables > 0)[of_part] & ~is_kept)
+    is_kept[rows] = tabular[rows] | shapes.text.gather(rows).str.contains(bench.CANDIDATE).to_numpy()
+    left = []
+    begin = np.cumsum(counts) - counts
+    for at in told.tolist():
+        if is_dense[at]:
+            left.append(_without_calls(parts[at], notes))
+            continue
+        kept = begin[at] + np.flatnonzero(is_kept[begin[at] : begin[at] + counts[at]])
+        text, numbers = shapes.text.gather(kept).to_list(), lines["line_no"].gather(kept).to_numpy()
+        left.append(Part(parts[at].source, "".join(text).encode(), parts[at].first_line, numbers))
+    return notes.facts(), left
 
 
 def _of_tables(block: Block, tabular: np.ndarray) -> np.ndarray:
@@ -150,14 +161,23 @@ def _may_tell(parts: Sequence[Part]) -> list[bool]:
     return [is_told or next(found) for is_told in told]
 
 
+def without_calls(parts: Sequence[Part]) -> tuple[Facts, list[Part]]:
+    """Facts of the calls in some blocks, and what else stands in those that may tell something."""
+    notes = Notes()
+    left = _of_interest(parts, notes)
+    return notes.facts(), left
+
+
 def _of_interest(parts: Sequence[Part], notes: Notes) -> list[Part]:
     """The parts that may tell something, without the COLL lines of those that are full of them: these are added up."""
     told = (part for part, is_told in zip(parts, _may_tell(parts), strict=True) if is_told)
-    return [_without_calls(part, notes) if collectives.is_worth_it(part.data) else part for part in told]
+    return [_without_calls(part, notes) for part in told]
 
 
 def _without_calls(part: Part, notes: Notes) -> Part:
-    """Adds up the COLL lines of a part that is full of them; returns what is left."""
+    """Adds up the COLL lines of a part if it is full of them; returns what is left."""
+    if not collectives.is_worth_it(part.data):
+        return part
     rest = collectives.add_up(part.data, part.first_line, notes.at(part.source), part.numbers)
     data = b"".join(line + b"\n" for _, line in rest)
     return Part(part.source, data, part.first_line, np.array([number for number, _ in rest], dtype=np.int64))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from pipeline.parse.protocol import Dialect
+from pipeline.shapes import Literals, Shapes
 
 SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
 """How often a signature literal stands in a source."""
@@ -18,27 +20,31 @@ SIGN_LINES = 2_000
 """Lines within which a framework has said who it is; only a file without any sign in them is searched further."""
 
 
-def held(rows: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
-    """Every place in the lines where one of the literals stands, also within another one: `row` (its index), `source`,
-    `is_early`, `literal`."""
-    found = rows.select(
-        "source",
-        row=pl.int_range(pl.len()),
-        is_early=pl.col("line_no") <= SIGN_LINES,
-        literal=pl.col("text").str.extract_many(sorted(literals), overlapping=True),
-    )
-    return found.filter(pl.col("literal").list.len() > 0).explode("literal")
-
-
 def signature_literals(dialects: Sequence[Dialect]) -> set[str]:
     """The signatures of all dialects."""
     return {literal for dialect in dialects for literal in dialect.signature}
 
 
-def signs_of(found: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """SIGNS rows of what `held` has found."""
-    is_sign = pl.col("literal").is_in(signature_literals(dialects))
-    return found.filter(is_sign).group_by("source", "literal", "is_early").agg(hits=pl.len()).cast(SIGNS)
+def signs_of(rows: pl.DataFrame, shapes: Shapes, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """SIGNS rows of lines (`source`, `line_no`) of the given shapes; literals within one another count, too."""
+    asked = Literals.of(frozenset(signature_literals(dialects)))
+    places = rows.select("source", is_early=pl.col("line_no") <= SIGN_LINES, shape=pl.Series(shapes.number))
+    of_shapes = _held(shapes.samples, asked.plain).rename({"row": "shape"})
+    alike = places.group_by(pl.all()).agg(hits=pl.len()).join(of_shapes, on="shape")
+    numbered = np.flatnonzero(shapes.holding(asked.numbered))
+    of_lines = _held(shapes.text.gather(numbered), asked.numbered)
+    single = places[numbered[of_lines["row"].to_numpy()]].with_columns(of_lines["literal"], hits=pl.lit(1, pl.UInt32))
+    names = ["source", "literal", "is_early"]
+    found = pl.concat([frame.select(*names, "hits") for frame in (alike, single)])
+    return found.group_by(names).agg(pl.col("hits").sum()).cast(SIGNS)
+
+
+def _held(text: pl.Series, literals: Sequence[str]) -> pl.DataFrame:
+    """Every place where a literal stands, also within another one: `row` (index of the text) and `literal`."""
+    if not literals:
+        return pl.DataFrame(schema={"row": pl.Int64, "literal": pl.String})
+    found = pl.select(row=pl.int_range(text.len()), literal=text.str.extract_many(list(literals), overlapping=True))
+    return found.explode("literal").drop_nulls()
 
 
 def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:

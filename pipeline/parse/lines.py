@@ -8,13 +8,13 @@ a sweep is thousands of small logs, and a call per file costs more than the file
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+
+from pipeline.shapes import Literals, Shapes, without_digits
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "text": pl.String, "rank": pl.Int64, "host": pl.String})
 
@@ -30,6 +30,7 @@ MAX_LINE_BYTES = 16 << 20
 """A longer line is not even held: its head is kept and the rest is counted."""
 
 _WINDOW_BYTES = 256 << 10
+_NEXT_SHAPE = pl.lit(0x9E3779B97F4A7C15, pl.UInt64)  # odd and far from small multiples: redraws are no neighbours
 _FEW_LINES = 256
 _NOWHERE = np.empty(0, dtype=np.int64)
 
@@ -81,7 +82,12 @@ def split(source: int, data: bytes, first_line: int = 1) -> pl.DataFrame:
 
 
 def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
-    """Lines of blocks of many files, split at line feeds.
+    """Lines of blocks of many files; see `split_parts`."""
+    return split_parts(parts)[0]
+
+
+def split_parts(parts: Iterable[tuple[int, bytes, int]]) -> tuple[pl.DataFrame, np.ndarray]:
+    """Lines of blocks of many files, split at line feeds, and how many each block has.
 
     Args:
         parts: (id of the file within the batch, whole lines, line number of the first). A last line without its line
@@ -89,7 +95,8 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
 
     Returns:
         One row per line: `source`, `line_no`, `text` (undecodable bytes replaced; NULs and a byte order mark at the
-        beginning of a file removed). Line ends stay; `clean` takes them off the few lines that matter.
+        beginning of a file removed), `shape` (a hash that lines have in common which differ in digits only, see
+        `pipeline.shapes`). Line ends stay; `clean` takes them off the few lines that matter.
     """
     kept = [(source, _whole_lines(data, first_line), first_line) for source, data, first_line in parts]
     data = kept[0][1] if len(kept) == 1 else b"".join(part for _, part, _ in kept)
@@ -99,13 +106,15 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
     begin = np.concatenate(([0], stops[:-1]))
     counts = stops - begin
     first = np.array([first_line for _, _, first_line in kept], dtype=np.int64)
-    return pl.DataFrame(
+    rows = pl.DataFrame(
         {
             "source": np.repeat(np.array([source for source, _, _ in kept], dtype=np.int64), counts),
             "line_no": np.arange(len(text), dtype=np.int64) + np.repeat(first - begin, counts),
             "text": text,
+            "shape": _texts(without_digits(data), ends, pa.large_binary()).hash(),
         }
     )
+    return rows, counts
 
 
 def count(data: bytes) -> int:
@@ -130,13 +139,17 @@ def _line_end_masks(data: bytes) -> Iterator[np.ndarray]:
 
 def _lines_of(data: bytes, ends: np.ndarray) -> pl.Series:
     """One text per line, line feed included; bytes that are not UTF-8 are replaced."""
+    if data.isascii():  # tenfold faster than to judge line by line whether the bytes are UTF-8
+        return _texts(data, ends, pa.large_string())
+    return _decoded(_texts(data, ends, pa.large_binary()))
+
+
+def _texts(data: bytes, ends: np.ndarray, kind: pa.DataType) -> pl.Series:
+    """The lines as texts or bytes that share those of `data`."""
     offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
-    is_ascii = data.isascii()  # tenfold faster than to judge line by line whether the bytes are UTF-8
-    kind = pa.large_string() if is_ascii else pa.large_binary()
     raw = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
     # A lone array would have polars import all of pyarrow.compute.
-    found = pl.DataFrame(pa.record_batch([raw], names=["text"])).to_series()
-    return found if is_ascii else _decoded(found)
+    return pl.DataFrame(pa.record_batch([raw], names=["text"])).to_series()
 
 
 def _decoded(raw: pl.Series) -> pl.Series:
@@ -151,13 +164,8 @@ def _decoded(raw: pl.Series) -> pl.Series:
 
 
 def holding(literals: Collection[str]) -> pl.Expr:
-    """Whether `text` holds one of the literals. An alternation beats Aho-Corasick twofold: it stops at the first."""
-    return pl.col("text").str.contains(_alternation(frozenset(literals))) if literals else pl.lit(value=False)
-
-
-@lru_cache(maxsize=256)
-def _alternation(literals: frozenset[str]) -> str:
-    return "|".join(re.escape(one) for one in sorted(literals))
+    """Whether `text` holds one of the literals."""
+    return pl.col("text").str.contains(Literals.of(frozenset(literals)).any) if literals else pl.lit(value=False)
 
 
 def _whole_lines(data: bytes, first_line: int) -> bytes:
@@ -169,11 +177,10 @@ def _whole_lines(data: bytes, first_line: int) -> bytes:
 
 
 def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
-    """Lines that hold one of the literals, cleaned, in order: LINES columns and `prefix`."""
-    if lines.is_empty():
-        return lines.with_columns(_NO_PREFIX)
+    """Lines that hold one of the literals, cleaned, in order: LINES columns, `prefix` and `shape`."""
     # A colour may stand inside a literal: such lines are judged once they are clean.
-    return _cleaned(lines.filter(holding([*literals, "\x1b"])), wanted=holding(literals))
+    found = Shapes.of(lines).holding([*literals, "\x1b"])
+    return _cleaned(lines.filter(found), wanted=holding(literals))
 
 
 def edges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -201,41 +208,60 @@ def _cleaned(lines: pl.DataFrame, *, wanted: pl.Expr) -> pl.DataFrame:
 
     `wanted`: which of the lines are kept that may hold other literals now: cut short, taken apart, or without colours.
     """
-    text = pl.col("text")
-    rows = lines.with_columns(text.str.strip_chars_end("\r\n")).with_row_index("place")
-    marks = rows.select(
-        odd=text.str.contains(r"[\r\x1b]|\^M|\^\[\[") | (text.str.len_bytes() > MAX_LINE_CHARS),
-        prefixed=text.str.contains(_PREFIX),
-    )
-    is_odd, is_prefixed = marks["odd"], marks["prefixed"]
-    is_plain = ~(is_odd | is_prefixed)
-    plain = rows.filter(is_plain).with_columns(_NO_PREFIX)
-    if is_plain.all():
-        return plain.drop("place")
-    odd = _unpainted(rows.filter(is_odd)).filter(wanted)
-    others = _without_prefix(pl.concat([rows.filter(is_prefixed & ~is_odd), odd], how="diagonal"))
-    return pl.concat([plain, others]).sort("place", maintain_order=True).drop("place")
+    if lines.is_empty():
+        return lines.with_columns(_NO_PREFIX)
+    rows = lines.with_columns(pl.col("text").str.strip_chars_end("\r\n")).with_row_index("place")
+    shapes = Shapes.of(rows)
+    sample = shapes.samples
+    is_odd = shapes.of_each(sample.str.contains(r"[\r\x1b]|\^M|\^\[\[") | (sample.str.len_bytes() > MAX_LINE_CHARS))
+    prefix = shapes.of_each(sample.str.extract(_PREFIX, 0).str.len_chars().fill_null(0))
+    if not (is_odd.any() or prefix.any()):
+        return rows.with_columns(_NO_PREFIX).drop("place")
+    is_prefixed = (prefix > 0) & ~is_odd
+    plain = rows.filter(~is_odd & ~is_prefixed).with_columns(_NO_PREFIX)
+    cut = _cut(rows.filter(is_prefixed), prefix[is_prefixed])
+    others = _labelled(_merged(cut, _unpainted(rows.filter(is_odd), wanted)))
+    return _merged(plain, others).drop("place")
 
 
-def _unpainted(rows: pl.DataFrame) -> pl.DataFrame:
-    """The lines without colours, a row per redraw, cut where they are long; with the prefix of the whole, `shared`."""
+def _merged(lines: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
+    """The lines of both by their `place`, which is that of both."""
+    if lines.is_empty() or more.is_empty():
+        return more if lines.is_empty() else lines
+    return lines.merge_sorted(more, key="place")
+
+
+def _cut(rows: pl.DataFrame, length: np.ndarray) -> pl.DataFrame:
+    """The lines and, as `prefix`, so many characters of their beginning apart."""
+    text, cut = pl.col("text"), pl.lit(pl.Series(length))
+    return rows.with_columns(text.str.slice(cut), prefix=text.str.slice(0, cut))
+
+
+def _unpainted(rows: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
+    """The lines without colours, a row per redraw, cut where they are long; those `wanted`, without their `prefix`."""
     text = pl.col("text")
-    return (
+    drawn = (
         rows.with_columns(text.str.replace_many(_CARETS).str.strip_chars_end("\r"))
         # A launcher puts its prefix in front of the physical line, so it stands for every redraw.
         .with_columns(text.str.split("\r"), shared=text.str.extract(_PREFIX, 0))
-        .explode("text")
-        .with_columns(text.str.slice(0, MAX_LINE_CHARS).str.replace_all(_ANSI, ""))
+        .with_columns(redraw=pl.int_ranges(pl.col("text").list.len(), dtype=pl.UInt64))
+        .explode("text", "redraw")
+        # What is taken out of a line is of the same length in all lines of its shape.
+        .with_columns(
+            text.str.slice(0, MAX_LINE_CHARS).str.replace_all(_ANSI, ""),
+            shape=pl.col("shape") + pl.col("redraw") * _NEXT_SHAPE,
+        )
+        .filter(wanted)
     )
+    prefix = text.str.extract(_PREFIX, 0)
+    bare = drawn.with_columns(pl.coalesce(text.str.strip_prefix(prefix), text), prefix=pl.coalesce(prefix, "shared"))
+    return bare.select(*rows.columns, "prefix")
 
 
-def _without_prefix(rows: pl.DataFrame) -> pl.DataFrame:
-    """The lines without a launcher's prefix, which stands in `prefix` now, with the `rank` and `host` that it names."""
-    text, prefix = pl.col("text"), pl.col("prefix")
-    rows = rows.with_columns(prefix=text.str.extract(_PREFIX, 0))
-    rows = rows.with_columns(pl.coalesce(text.str.strip_prefix(prefix), text))
-    rows = rows.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
+def _labelled(rows: pl.DataFrame) -> pl.DataFrame:
+    """The lines with the `rank` and `host` that a launcher's prefix names."""
     # A log has few distinct prefixes: rank and host are read once from each.
+    prefix = pl.col("prefix")
     labels = rows.select(prefix.unique().drop_nulls()).with_columns(
         rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
         host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),

@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.parse import evidence, lines
-from pipeline.parse.detect import ENDS, SIGN_LINES, detect, held, signature_literals, signs_of
+from pipeline.parse.detect import ENDS, SIGN_LINES, detect, signs_of
 from pipeline.parse.protocol import Dialect
+from pipeline.shapes import Shapes
 
 
 @dataclass(frozen=True)
@@ -94,17 +95,16 @@ def sift(
         rows, signs, proofs = (pl.concat(parts) for parts in zip((rows, signs, proofs), of_rest, strict=True))
     guessed = detect(signs, dialects)
     open_ended = (set(partial) & present) - owners.keys()
-    is_proof = lines.holding(evidence.ANCHORS)
     late_proofs: list[pl.DataFrame] = []
     parts: dict[str, list[pl.DataFrame]] = {}
     for dialect in dialects:
         if mine := {source for source, name in guessed.items() if name == dialect.name} | open_ended:
-            parts.setdefault(dialect.name, []).append(_anchored(_of(rows, mine, present), dialect))
+            parts.setdefault(dialect.name, []).append(_holding(_of(rows, mine, present), dialect.anchors))
         if theirs := {source for source, name in owners.items() if name == dialect.name} & there:
             near = lines.candidates(_of(late, theirs, there), dialect.needed | set(evidence.ANCHORS))
-            own = near.filter(lines.holding(dialect.needed))
-            parts.setdefault(dialect.name, []).append(own if dialect.is_anchored else _anchored(own, dialect))
-            late_proofs.append(near.filter(is_proof))
+            own = _holding(near, dialect.needed)
+            parts.setdefault(dialect.name, []).append(own if dialect.is_anchored else _holding(own, dialect.anchors))
+            late_proofs.append(_holding(near, evidence.ANCHORS))
     found = {name: _in_order(frames) for name, frames in parts.items()}
     return Sifted(
         candidates={name: frame for name, frame in found.items() if not frame.is_empty()},
@@ -116,11 +116,10 @@ def sift(
 
 
 def _anyones(block: pl.DataFrame, dialects: Sequence[Dialect]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Candidates of any dialect, the signs in them, and those that may be evidence: all are sought at once."""
+    """Candidates of any dialect, the signs in them, and those that may be evidence."""
     rows = lines.candidates(block, anchors_of(dialects))
-    found = held(rows, signature_literals(dialects) | set(evidence.ANCHORS))
-    proofs = found.filter(pl.col("literal").is_in(evidence.ANCHORS))["row"].unique(maintain_order=True)
-    return rows, signs_of(found, dialects), rows[proofs]
+    shapes = Shapes.of(rows)
+    return rows, signs_of(rows, shapes, dialects), rows.filter(shapes.holding(evidence.ANCHORS))
 
 
 def _in_order(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -128,8 +127,8 @@ def _in_order(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return frames[0] if len(frames) == 1 else pl.concat(frames).sort("source", "line_no", maintain_order=True)
 
 
-def _anchored(rows: pl.DataFrame, dialect: Dialect) -> pl.DataFrame:
-    return rows.filter(lines.holding(dialect.anchors))
+def _holding(rows: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
+    return rows.filter(Shapes.of(rows).holding(literals))
 
 
 def _begun(reach: pl.DataFrame, partial: Collection[int]) -> set[int]:

@@ -13,8 +13,9 @@ from pipeline.parse.declared import template as templates
 from pipeline.parse.declared.compile import compile_document, holds, is_near, key_regex, with_values
 from pipeline.parse.declared.document import Arguments, Document, Rule, pair_regex
 from pipeline.parse.declared.template import Anything, Element, Field, Literal, Maybe, Template
-from pipeline.parse.detect import detect, held, signature_literals, signs_of
+from pipeline.parse.detect import detect, signs_of
 from pipeline.parse.registry import DIALECTS
+from pipeline.shapes import Shapes
 
 MAX_SHOWN = 5
 _SHAPES_SHOWN = 8
@@ -81,7 +82,7 @@ def explain(rows: pl.DataFrame, document: Document) -> Explanation:
     """What `document` makes of the cleaned lines of a log (`lines.clean`)."""
     dialect = compile_document(document)
     dialects = [dialect, *DIALECTS]
-    signs = signs_of(held(rows, signature_literals(dialects)), dialects)
+    signs = signs_of(rows, Shapes.of(rows), dialects)
     owner = detect(signs, dialects)
     rows = rows.with_row_index("row")
     hits = {rule.label: is_found(rows, rule) for rule in (*document.steps, *document.settings, *document.events)}

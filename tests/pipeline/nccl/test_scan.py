@@ -9,7 +9,8 @@ import pytest
 
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
-from pipeline.nccl.scan import scan_parts, sift
+from pipeline.nccl.scan import scan_parts, scan_sifted, sift
+from pipeline.parse.lines import split_parts
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import tables_from
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
@@ -43,9 +44,9 @@ def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
     ]  # fmt: skip
     parts = [Part(at, text, 1) for at, text in enumerate(texts)]
     names = [f"log-{at}" for at in range(len(texts))]
-    told, sifted = sift(parts)
+    told, sifted = sift(parts, *split_parts((part.source, part.data, part.first_line) for part in parts))
     assert sum(len(part.data) for part in sifted) < sum(map(len, texts)) / 2
-    mine, whole = tables_from(Facts.merge([told, scan_parts(sifted)]), names), tables_from(scan_parts(parts), names)
+    mine, whole = tables_from(Facts.merge([told, scan_sifted(sifted)]), names), tables_from(scan_parts(parts), names)
     assert whole["nccl_hangs"].height > 0
     assert whole["nccl_collectives"].height > 0
     assert whole["nccl_bench"].height == 6

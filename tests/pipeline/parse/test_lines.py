@@ -29,10 +29,18 @@ def only(data: bytes) -> dict[str, object]:
 class TestSplitting:
     def test_an_empty_file_has_no_lines(self) -> None:
         assert lines.split(0, b"").is_empty()
-        assert lines.split(0, b"").schema == pl.Schema({n: lines.LINES[n] for n in ("source", "line_no", "text")})
+        printed = {name: lines.LINES[name] for name in ("source", "line_no", "text")}
+        assert lines.split(0, b"").schema == pl.Schema({**printed, "shape": pl.UInt64})
 
     def test_a_single_line_without_its_end_is_a_line(self) -> None:
-        assert lines.split(7, b"step: 1", 42).rows() == [(7, 42, "step: 1\n")]
+        assert lines.split(7, b"step: 1", 42).drop("shape").rows() == [(7, 42, "step: 1\n")]
+
+    def test_lines_that_differ_in_digits_only_have_a_shape_in_common(self) -> None:
+        first, second, shorter, other = lines.split(0, b"caf\xc3\xa9 12\ncaf\xc3\xa9 90\ncaf\xc3\xa9 9\ncafe 12\n")[
+            "shape"
+        ]
+        assert first == second
+        assert len({first, shorter, other}) == 3
 
     def test_lines_are_counted_from_one_at_line_feeds(self) -> None:
         found = lines.split(0, b"a\n\nb\r\nc")

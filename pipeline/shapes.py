@@ -1,0 +1,129 @@
+"""Lines that differ in nothing but their digits have a shape in common: what is asked of text is asked once per shape.
+
+A log is printed from a few hundred format strings, so that few of its lines have a shape of their own. Where a pattern
+names no single digit (`[0-9]` and `\\d` stand for all ten), two lines of a shape give the same answer, at the same
+places. What does name one is asked in two steps: with any digit in its place, once per shape, and then as it is, of the
+lines that are left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+
+_ZEROS = bytes(ord("0") if ord("0") <= byte <= ord("9") else byte for byte in range(256))
+_SLOT_BITS = 16
+
+
+def without_digits(data: bytes) -> bytes:
+    """The bytes with a 0 in place of every digit."""
+    return data.translate(_ZEROS)
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Lines by their shapes.
+
+    Attributes:
+        text: every line.
+        number: the number of each line's shape, counted in the order in which they come.
+        samples: one line of each shape.
+    """
+
+    text: pl.Series
+    number: np.ndarray
+    samples: pl.Series
+
+    @classmethod
+    def of(cls, lines: pl.DataFrame) -> Shapes:
+        """`lines`: `text` and `shape`, a hash of 64 bits."""
+        first, number = _numbered(lines["shape"].to_numpy())
+        return cls(lines["text"], number, lines["text"].gather(first))
+
+    def matching(self, pattern: str, *, exactly: str | None = None) -> np.ndarray:
+        """Whether each line matches.
+
+        Args:
+            pattern: one that names no digit.
+            exactly: one that does, and matches only what `pattern` does, too.
+        """
+        found = self.of_each(self.samples.str.contains(pattern))
+        return found if exactly is None else self._verified(found, exactly)
+
+    def holding(self, literals: Collection[str]) -> np.ndarray:
+        """Whether each line holds one of the literals."""
+        asked = Literals.of(frozenset(literals))
+        found = self.matching(asked.any_plain) if asked.plain else np.zeros(self.text.len(), dtype=bool)
+        return (
+            found | self._verified(self.matching(asked.blind) & ~found, asked.any_numbered) if asked.numbered else found
+        )
+
+    def of_each(self, of_shape: pl.Series | np.ndarray) -> np.ndarray:
+        """What is known of each shape, for each line."""
+        told: np.ndarray = np.asarray(of_shape)[self.number]
+        return told
+
+    def _verified(self, maybe: np.ndarray, pattern: str) -> np.ndarray:
+        """Which of the lines that may match do."""
+        places = np.flatnonzero(maybe)
+        if len(places):
+            maybe[places] = self.text.gather(places).str.contains(pattern).to_numpy()
+        return maybe
+
+
+@dataclass(frozen=True)
+class Literals:
+    """Literals to look for.
+
+    Attributes:
+        plain, numbered: those without a digit and those with one.
+        any_plain, any_numbered: patterns of them.
+        blind: a pattern of the numbered ones with any other digits in place of theirs.
+    """
+
+    plain: tuple[str, ...]
+    numbered: tuple[str, ...]
+    any_plain: str
+    any_numbered: str
+    blind: str
+
+    @classmethod
+    @lru_cache(maxsize=256)
+    def of(cls, literals: frozenset[str]) -> Literals:
+        numbered = {literal for literal in literals if _DIGIT.search(literal)}
+        blind = _alternation({_DIGIT.sub("0", literal) for literal in numbered}).replace("0", "[0-9]")
+        plain = literals - numbered
+        return cls(tuple(sorted(plain)), tuple(sorted(numbered)), _alternation(plain), _alternation(numbered), blind)
+
+    @property
+    def any(self) -> str:
+        """A pattern of all of them; empty where there are none."""
+        return "|".join(pattern for pattern in (self.any_plain, self.any_numbered) if pattern)
+
+
+_DIGIT = re.compile("[0-9]")
+
+
+def _alternation(literals: Collection[str]) -> str:
+    """Any of the literals: it beats Aho-Corasick twofold, for it stops at the first."""
+    return "|".join(re.escape(one) for one in sorted(literals))
+
+
+def _numbered(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first place of each value, and for each value its number in the order of these."""
+    places = np.arange(len(hashes))
+    slots = (hashes >> np.uint64(64 - _SLOT_BITS)).astype(np.intp)
+    seen = np.empty(1 << _SLOT_BITS, dtype=np.intp)
+    seen[slots[::-1]] = places[::-1]  # of several, the last one that is written stays
+    first = seen[slots]
+    others = np.flatnonzero(hashes[first] != hashes)  # those whose slot is another's
+    if len(others):
+        _, begin, of_each = np.unique(hashes[others], return_index=True, return_inverse=True)
+        first[others] = others[begin][of_each]
+    is_first = first == places
+    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first]
