@@ -14,6 +14,10 @@ import polars as pl
 from dashboard.filters import ALL, GRID, SLICE, UNKNOWN, Filters
 
 _PREFERRED = ("measured", "published", "simulated")
+_ACCELERATED = pl.col("accelerator").ne_missing("CPU")
+"""False for grids of a CPU: runs there try a set-up, and say nothing of a layout's speed on accelerators."""
+
+_COUNTS = ("runs_tried", "runs_completed", "runs_with_mfu")
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ def offered_origins(origins: Sequence[str]) -> list[str]:
 def default_origin(slices: pl.DataFrame) -> str | None:
     """Measured if it has a grid with a completed run, else published, else simulated; None for an empty store.
 
-    `slices` has one row per sweep and slice: its keys, `runs_tried` and `runs_completed`.
+    `slices` are rows of `queries.slices.slices`, one per sweep and slice.
     """
     offered = offered_origins(slices["origin"].unique().to_list())
     answered = slices.filter(pl.col("runs_completed") > 0)["origin"].unique().to_list()
@@ -57,7 +61,7 @@ def default_origin(slices: pl.DataFrame) -> str | None:
 
 
 def resolve_slice(filters: Filters, slices: pl.DataFrame) -> tuple[Slice | None, tuple[str, ...]]:
-    """The slice that fits the chosen values and has most completed runs, and the filters that could not be honoured.
+    """The slice that fits the chosen values and answers most (`_ranked`), and the filters that could not be honoured.
 
     A choice that no slice has (an old link) is skipped and its name returned; the others still hold.
     """
@@ -81,8 +85,8 @@ def resolve_slice(filters: Filters, slices: pl.DataFrame) -> tuple[Slice | None,
         return None, tuple(ignored)
     is_one_study = filters.sweep != ALL and (_fixed_sweep(filters, ignored) or left["origin"][0] == "published")
     keys = list(GRID if is_one_study else SLICE)
-    fullest = _fullest(left, keys).row(0, named=True)
-    return Slice(**{name: fullest[name] for name in keys}), tuple(ignored)
+    first = _ranked(left, keys).row(0, named=True)
+    return Slice(**{name: first[name] for name in keys}), tuple(ignored)
 
 
 def _fixed_sweep(filters: Filters, ignored: Sequence[str]) -> bool:
@@ -93,29 +97,48 @@ def _equals(name: str, value: object) -> pl.Expr:
     return pl.col(name).is_null() if value is None else pl.col(name).eq(pl.lit(value))
 
 
-def _fullest(slices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Slices by `keys`, those with most completed runs first, in an order that does not change between runs."""
-    counts = slices.group_by(keys).agg(pl.col("runs_completed", "runs_tried").sum())
-    return counts.sort("runs_completed", "runs_tried", *keys, descending=[True, True, *[False] * len(keys)])
+def _ranked(slices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Slices by `keys` with sums of counts and their models, those that answer most first, in an order that is stable.
+
+    A completed run says which layout is fast, and where its MFU is known how far from the hardware it stays: it counts
+    twice then. Grids of accelerators come before those of a CPU.
+    """
+    models = pl.col("models").explode().unique().sort()
+    found = slices.group_by(keys).agg(pl.col(_COUNTS).sum(), models, _ACCELERATED.any().alias("is_accelerated"))
+    answers = pl.col("runs_completed") + pl.col("runs_with_mfu")
+    return found.sort(
+        "is_accelerated", answers, "runs_completed", "runs_tried", *keys,
+        descending=[True, True, True, True, *[False] * len(keys)],
+    )  # fmt: skip
 
 
-def others(chosen: Slice, slices: pl.DataFrame, limit: int) -> list[tuple[Slice, int, int]]:
-    """Further grids of the same origin in which something completed: slice, runs completed, runs tried; fullest first.
+@dataclass(frozen=True)
+class Other:
+    """A further grid in a list: what it is, its models, and how much it holds."""
+
+    slice: Slice
+    models: tuple[str, ...]
+    runs_completed: int
+    runs_tried: int
+
+
+def others(chosen: Slice, slices: pl.DataFrame) -> list[Other]:
+    """Further grids of the same origin in which something completed, those that answer most first.
 
     Of published runs these are studies, as `resolve_slice` has it.
     """
     own = slices.filter(pl.col("origin") == chosen.origin)
     keys = list(GRID if chosen.sweep is not None or chosen.origin == "published" else SLICE)
     found = []
-    for row in _fullest(own, keys).filter(pl.col("runs_completed") > 0).iter_rows(named=True):
+    for row in _ranked(own, keys).filter(pl.col("runs_completed") > 0).iter_rows(named=True):
         grid = Slice(**{name: row[name] for name in keys})
         if grid != chosen:
-            found.append((grid, row["runs_completed"], row["runs_tried"]))
-    return found[:limit]
+            found.append(Other(grid, tuple(row["models"]), row["runs_completed"], row["runs_tried"]))
+    return found
 
 
 def options(name: str, chosen: Slice, slices: pl.DataFrame) -> list[object]:
-    """Values of `name` that exist given the choices before it in `GRID`, fullest first; NULL as UNKNOWN.
+    """Values of `name` that exist given the choices before it in `GRID`, as `_ranked` has it; NULL as UNKNOWN.
 
     Sweeps begin with ALL.
     """
@@ -125,5 +148,5 @@ def options(name: str, chosen: Slice, slices: pl.DataFrame) -> list[object]:
     for earlier in GRID[: GRID.index(name)]:
         left = left.filter(_equals(earlier, getattr(chosen, earlier)))
     if name == "sweep":
-        return [ALL, *_fullest(left.drop_nulls("sweep"), ["sweep"])["sweep"]]
-    return [UNKNOWN if value is None else value for value in _fullest(left, [name])[name]]
+        return [ALL, *_ranked(left.drop_nulls("sweep"), ["sweep"])["sweep"]]
+    return [UNKNOWN if value is None else value for value in _ranked(left, [name])[name]]

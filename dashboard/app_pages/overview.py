@@ -27,6 +27,10 @@ TITLE = "Overview"
 _GRIDS_LISTED = 4
 _NARROWEST_CELL = 84  # px: one line, a value or the word of an empty cell
 _NARROWEST_SHORT_CELL = 37  # px: a value without its unit
+_ROWS_BEHIND = {
+    "runs_quarantined": queries.quarantined, "runs_without_cell": queries.without_cell,
+    "runs_in_conflict": queries.conflicts,
+}  # fmt: skip
 _TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per_gpu", "runs_completed", "runs_tried")
 
 
@@ -83,13 +87,22 @@ def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
 
 def _draw_other_grids(chosen: Slice, view: View) -> None:
     """Ways to what this grid cannot hold: runs of another accelerator, sequence, batch or study."""
-    found = others(chosen, view.slices, _GRIDS_LISTED)
-    if found:
-        widgets.section("Other grids", "other accelerator, sequence, batch or study; fullest first")
-        lists.items([
-            (words.grid_name(grid), words.grid_size(completed, tried), f"./?{urlencode(shell.slice_query(grid))}")
-            for grid, completed, tried in found
-        ])  # fmt: skip
+    found = others(chosen, view.slices)
+    if not found:
+        return
+    lines = [
+        (
+            words.grid_name(other),
+            words.grid_size(other.runs_completed, other.runs_tried),
+            f"./?{urlencode(shell.slice_query(other.slice))}",
+        )
+        for other in found
+    ]
+    widgets.section("Other grids", "other accelerator, sequence, batch or study; those that answer most first")
+    lists.items(lines[:_GRIDS_LISTED])
+    if lines[_GRIDS_LISTED:]:
+        with st.expander(labels.count(len(lines) - _GRIDS_LISTED, "more grid")):
+            lists.items(lines[_GRIDS_LISTED:])
 
 
 def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[words.Item]:
@@ -130,11 +143,8 @@ def _url(item: words.Item, origin: str, filters: Filters) -> str:
         return "health"
     if item.key == "runs_without_end":
         return f"runs?{urlencode({'origins': origin, 'statuses': ['unknown', 'truncated']}, doseq=True)}"
-    if item.key == "runs_quarantined":
-        return addresses.sql_url(queries.quarantined(origin))
-    if item.key == "runs_in_conflict":
-        return addresses.sql_url(queries.conflicts(origin))
-    return addresses.sql_url(queries.finding(origin, item.key or ""))
+    behind = _ROWS_BEHIND.get(item.key or "")
+    return addresses.sql_url(behind(origin) if behind else queries.finding(origin, item.key or ""))
 
 
 _page(shell.begin())

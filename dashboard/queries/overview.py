@@ -48,7 +48,8 @@ def problems(origin: str) -> Query:
   (SELECT count(*) FROM files WHERE status = 'rejected') AS files_rejected,
   count(*) FILTER (quarantine_reason IS NOT NULL) AS runs_quarantined,
   count(*) FILTER (status IN ('unknown', 'truncated')) AS runs_without_end,
-  count(*) FILTER (run_id IN (SELECT run_id FROM events WHERE kind = 'config_conflict')) AS runs_in_conflict
+  count(*) FILTER (run_id IN (SELECT run_id FROM events WHERE kind = 'config_conflict')) AS runs_in_conflict,
+  count(*) FILTER (model IS NULL OR num_nodes IS NULL OR seq_len IS NULL OR gbs_tokens IS NULL) AS runs_without_cell
 FROM runs
 WHERE origin = $origin AND duplicate_of IS NULL""",
         {"origin": origin},
@@ -73,6 +74,21 @@ def quarantined(origin: str) -> Query:
 FROM runs
 WHERE origin = $origin AND duplicate_of IS NULL AND quarantine_reason IS NOT NULL
 ORDER BY quarantine_reason, model, num_nodes""",
+        {"origin": origin},
+    )
+
+
+def without_cell(origin: str) -> Query:
+    """The runs that stand in no grid, and which of the values that name a cell their sources do not tell."""
+    return Query(
+        """SELECT run_id, status, framework,
+  concat_ws(', ', CASE WHEN model IS NULL THEN 'model' END, CASE WHEN num_nodes IS NULL THEN 'nodes' END,
+    CASE WHEN seq_len IS NULL THEN 'sequence' END, CASE WHEN gbs_tokens IS NULL THEN 'batch' END) AS not_told,
+  model, layout, source_path, line_no
+FROM runs
+WHERE origin = $origin AND duplicate_of IS NULL
+  AND (model IS NULL OR num_nodes IS NULL OR seq_len IS NULL OR gbs_tokens IS NULL)
+ORDER BY not_told, source_path, line_no""",
         {"origin": origin},
     )
 

@@ -12,13 +12,14 @@ from dashboard import labels
 from dashboard.failures import overall_rate
 from dashboard.labels import count, number, percent, points
 from dashboard.marks import CELL_STATE
-from dashboard.slices import Slice
+from dashboard.slices import Other, Slice
 from dashboard.words.cell import is_tie, performance, place
 
 # When a sentence is worth its place; our choices, which decide what is said first and never a figure.
 _MOST = 0.75  # share of winners from which one strategy is said to win "n of m cells"
 _CLEAR = 0.6  # share of winners, in each half, from which small and large scale are said to differ
 _HIGH_TP = 4  # half a node of 8: from there on tensor parallelism is more than a way to fit two cards
+_MODELS_NAMED = 2  # of a grid in a list; of more their number says enough
 _CLOSE = 0.01  # a point of MFU: what MFU is printed to on every page
 
 
@@ -185,6 +186,7 @@ _PROBLEMS = (
     ("files_rejected", "file", "files", "could not be read at all", "files"),
     ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),
     ("runs_without_end", "run", "runs", "of which nothing says how it ended", "status"),
+    ("runs_without_cell", "run", "runs", "without model, nodes, sequence or batch: in no grid", "not told"),
     ("runs_in_conflict", "run", "runs", "with sources that disagree on a setting", "conflicts"),
 )
 
@@ -210,9 +212,11 @@ def slice_words(chosen: Slice) -> str:
     return f"{chosen.accelerator or 'accelerator unknown'}{sequence}{batch}"
 
 
-def grid_name(grid: Slice) -> str:
-    """A grid in a list: its conditions, and its study where it is of one."""
-    return f"{grid.study}: {slice_words(grid)}" if grid.study else slice_words(grid)
+def grid_name(other: Other) -> str:
+    """A grid in a list: its models, its conditions, and its study where it is of one."""
+    names = " and ".join(other.models) if len(other.models) <= _MODELS_NAMED else count(len(other.models), "model")
+    study = f"{other.slice.study}: " if other.slice.study else ""
+    return f"{study}{names}, {slice_words(other.slice)}"
 
 
 def grid_size(completed: int, tried: int) -> str:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from dashboard.filters import ALL, UNKNOWN, Filters
-from dashboard.slices import Slice, default_origin, options, others, resolve_slice
+from dashboard.slices import Other, Slice, default_origin, options, others, resolve_slice
 
 _H100, _A100 = "H100-SXM-80GB", "A100-SXM-80GB"
 
@@ -14,11 +14,12 @@ _H100, _A100 = "H100-SXM-80GB", "A100-SXM-80GB"
 def slices(*rows: dict[str, Any]) -> pl.DataFrame:
     plain = {
         "origin": "published", "accelerator": _H100, "seq_len": 4096, "gbs_tokens": 1_048_576, "sweep": "playbook",
-        "runs_tried": 20, "runs_completed": 10,
+        "runs_tried": 20, "runs_completed": 10, "runs_with_mfu": 0, "models": ["8B"],
     }  # fmt: skip
     schema = {
         "origin": pl.String, "accelerator": pl.String, "seq_len": pl.Int64, "gbs_tokens": pl.Int64,
         "sweep": pl.String, "runs_tried": pl.Int64, "runs_completed": pl.Int64,
+        "runs_with_mfu": pl.Int64, "models": pl.List(pl.String),
     }  # fmt: skip
     return pl.DataFrame([plain | row for row in rows], schema=schema)
 
@@ -108,17 +109,37 @@ def test_an_empty_store_has_no_slice() -> None:
     assert default_origin(slices()) is None
 
 
-def test_other_grids_of_the_same_origin_are_offered_fullest_first() -> None:
+def test_a_result_whose_mfu_is_known_counts_twice() -> None:
+    frame = slices({"runs_completed": 3}, {"seq_len": 8192, "runs_completed": 2, "runs_with_mfu": 2})
+    found, _ = resolve_slice(Filters(), frame)
+    assert found is not None
+    assert options("seq_len", found, frame) == [8192, 4096]
+
+
+def test_trials_on_a_cpu_do_not_stand_before_results_of_accelerators() -> None:
+    frame = slices({"accelerator": "CPU", "runs_completed": 9}, {"runs_completed": 1, "runs_tried": 2})
+    found, _ = resolve_slice(Filters(), frame)
+    assert found == Slice("published", _H100, 4096, 1_048_576, "playbook")
+    assert resolve_slice(Filters(), frame[:1])[0] == Slice("published", "CPU", 4096, 1_048_576, "playbook")
+
+
+def test_runs_of_which_no_accelerator_is_known_are_no_trials_on_a_cpu() -> None:
+    frame = slices({"accelerator": None, "runs_completed": 9}, {"runs_completed": 4, "runs_with_mfu": 4})
+    found, _ = resolve_slice(Filters(), frame)
+    assert found is not None
+    assert found.accelerator is None
+
+
+def test_other_grids_of_the_same_origin_are_offered_those_that_answer_most_first() -> None:
     frame = slices(
         {}, {"seq_len": 8192, "runs_completed": 3}, {"sweep": "other", "runs_completed": 7}, {"origin": "measured"},
         {"seq_len": 512, "runs_completed": 0},
     )  # fmt: skip
     chosen = Slice("published", _H100, 4096, 1_048_576, "playbook")
-    assert others(chosen, frame, 4) == [
-        (Slice("published", _H100, 4096, 1_048_576, "other"), 7, 20),
-        (Slice("published", _H100, 8192, 1_048_576, "playbook"), 3, 20),
+    assert others(chosen, frame) == [
+        Other(Slice("published", _H100, 4096, 1_048_576, "other"), ("8B",), 7, 20),
+        Other(Slice("published", _H100, 8192, 1_048_576, "playbook"), ("8B",), 3, 20),
     ]
-    assert len(others(chosen, frame, 1)) == 1
 
 
 def test_sweeps_of_ones_own_belong_to_one_grid() -> None:
@@ -126,4 +147,13 @@ def test_sweeps_of_ones_own_belong_to_one_grid() -> None:
         ("a", _H100), ("b", _H100), ("a", _A100)
     )))  # fmt: skip
     chosen = Slice("measured", _H100, 4096, 1_048_576)
-    assert others(chosen, frame, 4) == [(Slice("measured", _A100, 4096, 1_048_576), 10, 20)]
+    assert others(chosen, frame) == [Other(Slice("measured", _A100, 4096, 1_048_576), ("8B",), 10, 20)]
+
+
+def test_the_models_of_several_sweeps_are_each_named_once() -> None:
+    frame = slices(
+        {"origin": "measured", "seq_len": 512},
+        {"origin": "measured", "sweep": "a", "models": ["8B", "70B"]}, {"origin": "measured", "sweep": "b"},
+    )  # fmt: skip
+    chosen = Slice("measured", _H100, 512, 1_048_576)
+    assert [other.models for other in others(chosen, frame)] == [("70B", "8B")]

@@ -138,6 +138,20 @@ def test_the_slices_of_a_store(con: duckdb.DuckDBPyConnection) -> None:
     assert slices.runs_of("measured").run(con)["runs"].item() == 9
 
 
+def test_slices_count_results_with_an_mfu_and_name_their_models(con: duckdb.DuckDBPyConnection) -> None:
+    monday = slices.slices().run(con).filter(sweep="monday").row(0, named=True)
+    assert (monday["runs_tried"], monday["runs_completed"], monday["runs_with_mfu"]) == (5, 3, 3)
+    assert monday["models"] == ["Llama 1.34B"]
+
+
+def test_runs_that_stand_in_no_grid_say_what_is_missing() -> None:
+    rows = [_run("a"), _run("b", seq_len=None, gbs_tokens=None), _run("c", gbs=None, gbs_tokens=None, mbs=None)]
+    with open_store(completed_frame(*rows)) as con:
+        found = overview.without_cell("measured").run(con)
+        assert dict(found.select("run_id", "not_told").rows()) == {"b": "sequence, batch", "c": "batch"}
+        assert overview.problems("measured").run(con)["runs_without_cell"].item() == 2
+
+
 def test_scaling_points_agree_with_the_view(con: duckdb.DuckDBPyConnection) -> None:
     best = scaling.best_layouts(_ALL, Filters()).run(con)
     view = con.sql(
@@ -175,6 +189,7 @@ def test_layout_filters_reach_the_curves(con: duckdb.DuckDBPyConnection) -> None
         overview.finding("measured", "logged_mfu_differs"),
         overview.quarantined("measured"),
         overview.conflicts("measured"),
+        overview.without_cell("measured"),
     ],
 )
 def test_the_sql_shown_to_readers_gives_the_same_rows(con: duckdb.DuckDBPyConnection, query: Query) -> None:

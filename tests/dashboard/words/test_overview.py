@@ -3,6 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from dashboard.slices import Other, Slice
 from dashboard.words import overview
 from schemas.vocab import FINDING
 from tests.dashboard.grid_rows import Row, cell, empty, grid, outcome
@@ -41,6 +42,18 @@ def test_close_races_are_counted() -> None:
 )
 def test_too_few_rows_say_so(rows: list[Row], start: str) -> None:
     assert overview.answer(grid(*rows)).startswith(start)
+
+
+def test_a_grid_in_a_list_names_its_models_or_how_many_they_are() -> None:
+    conditions = Slice("measured", "H100", 4096, 1_048_576)
+    assert (
+        overview.grid_name(Other(conditions, ("70B", "8B"), 1, 1)) == "70B and 8B, H100, sequence 4,096, 1M-token batch"
+    )
+    study = Slice("published", None, 2048, None, "big_sweep")
+    assert (
+        overview.grid_name(Other(study, ("1B", "3B", "7B"), 1, 1))
+        == "big sweep: 3 models, accelerator unknown, sequence 2,048"
+    )
 
 
 def test_the_four_figures() -> None:
@@ -94,11 +107,13 @@ def test_only_problems_that_happened_are_listed() -> None:
         "files_rejected": 1,
         "runs_quarantined": 26,
         "runs_without_end": 1,
+        "runs_without_cell": 72,
         "runs_in_conflict": 0,
     }
     assert [item.text for item in overview.quiet_problems(row)] == [
         "1 file could not be read at all", "26 runs kept out of every ranking",
         "1 run of which nothing says how it ended",
+        "72 runs without model, nodes, sequence or batch: in no grid",
     ]  # fmt: skip
 
 
