@@ -15,22 +15,23 @@ import polars as pl
 from pipeline.nccl.watchdog import CAUGHT, matches
 
 MOST_PIECES = 6
-_BEGINS = ("ProcessGroupNCCL.", CAUGHT)
+# Behind the name of its file, PyTorch tells a rank or group in brackets; warnings go on in words.
+_BEGINS = r"ProcessGroupNCCL[.](?:c|cp|cpp(?::[0-9]*\]?)?)?\s*(?:\[|$)|" + CAUGHT
+_BEGIN = re.compile(_BEGINS)
 _ANOTHER = re.compile(r"ProcessGroupNCCL\.|\[Rank \d+\] +" + CAUGHT)
-_MAY_BEGIN = "ProcessGroupNCCL[.]|" + CAUGHT
 _ENDS = ("milliseconds", "last completed")
 """What stands near the end of a line that is whole."""
 
 
 def begin_here(text: pl.Series) -> np.ndarray:
     """Which lines may be the first piece of one."""
-    found: np.ndarray = (text.str.contains(_MAY_BEGIN) & ~text.str.contains("|".join(_ENDS))).to_numpy()
+    found: np.ndarray = (text.str.contains(_BEGINS) & ~text.str.contains("|".join(_ENDS))).to_numpy()
     return found
 
 
 def begins(text: str) -> bool:
     """Whether a line may be the first piece of one."""
-    return any(word in text for word in _BEGINS) and not any(word in text for word in _ENDS)
+    return _BEGIN.search(text) is not None and not any(word in text for word in _ENDS)
 
 
 def whole(text: str, behind: Sequence[str]) -> str:
