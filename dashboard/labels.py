@@ -38,6 +38,7 @@ _LABELS = {
     "tflops_per_gpu_logged": "TFLOP/s/GPU as logged",
     "mfu_logged": "MFU as logged",
     "mfu_basis": "MFU basis",
+    "mfu_note": "Note on MFU",
     "mfu_ratio": "Logged over recomputed MFU",
     "mem_peak_allocated_bytes": "Peak allocated",
     "mem_peak_reserved_bytes": "Peak reserved",
@@ -433,6 +434,15 @@ def value_text(name: str, value: object) -> str:
         return str(value)
     text = significant(value) if how.unit == "s" else number(value * how.factor, how.decimals)
     return f"{text}{NBSP}{how.unit}" if how.unit else text
+
+
+def in_sentence(label: str) -> str:
+    """A label inside a sentence: abbreviations keep their capitals.
+
+    >>> in_sentence("MFU"), in_sentence("Tokens/s/GPU")
+    ('MFU', 'tokens/s/GPU')
+    """
+    return label if label[:2].isupper() else label[:1].lower() + label[1:]
 
 
 def plain(text: str) -> str:

@@ -139,7 +139,8 @@ def _draw_parity(view: View, runs: pl.DataFrame, hovers: list[str], *, picked: s
     widgets.section("Measured against estimated MFU", f"each point a run{how}")
     possible = runs.filter(estimator.is_possible())
     if picked in possible["run_id"]:
-        hovers = [hover for hover, kept in zip(hovers, runs["run_id"].is_in(possible["run_id"]), strict=True) if kept]
+        drawn = set(possible["run_id"])
+        hovers = [hover for hover, run_id in zip(hovers, runs["run_id"], strict=True) if run_id in drawn]
         beyond, runs = runs.height - possible.height, possible
     else:
         beyond = 0
@@ -164,9 +165,9 @@ def _draw_waterfall(view: View, picked: str) -> None:
         charts.draw_waterfall(losses, estimator.measured_mfu(row), view.tokens), key="waterfall",
         alt=words.waterfall_alt(row, losses),
     )  # fmt: skip
-    assumed = f" Assumed: {row['est_assumptions']}." if row["est_assumptions"] else ""
     run = widgets.link("Open this run", addresses.run_url(picked))
-    st.html(f'<p class="ss-note">{widgets.rich(words.unexplained(losses) + assumed)} {run}</p>')
+    remarks = words.unexplained(losses) + words.recount(row) + words.assumed(row["est_assumptions"])
+    st.html(f'<p class="ss-note">{widgets.rich(remarks)} {run}</p>')
 
 
 def _draw_memory(view: View, runs: pl.DataFrame, hovers: list[str], totals: dict[str, Any]) -> None:

@@ -73,7 +73,7 @@ def _open() -> None:
 
 def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     metric: Metric = METRICS["mfu"] if grid["mfu"].count() else METRICS["throughput"]
-    widgets.section(f"Best {words.in_sentence(metric.label)} by model and nodes", words.slice_words(chosen))
+    widgets.section(f"Best {labels.in_sentence(metric.label)} by model and nodes", words.slice_words(chosen))
     hovers = [cell_words.hover(row, metric) for row in grid.iter_rows(named=True)]
     is_narrow = widgets.is_narrow()
     figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False, is_narrow=is_narrow)

@@ -39,7 +39,7 @@ _FACETS = {
     "sweep": ("sweeps", "Sweep"),
 }
 _TABLE = (
-    "status", "model", "num_gpus", "accelerator", "layout", "mfu", "tokens_per_s_per_gpu", "step_time_s",
+    "status", "model", "num_gpus", "accelerator", "layout", "mfu", "mfu_note", "tokens_per_s_per_gpu", "step_time_s",
     "mem_peak_allocated_bytes", "framework", "origin", "sweep",
 )  # fmt: skip
 
@@ -159,10 +159,12 @@ def _draw_table(rows: pl.DataFrame) -> None:
     shown = rows.with_columns(
         status=pl.when(pl.col("quarantine_reason").is_not_null())
         .then(pl.lit(CELL_STATE["quarantined"].text))
-        .otherwise(pl.col("status").replace_strict(symbols, default="?"))
+        .otherwise(pl.col("status").replace_strict(symbols, default="?")),
+        mfu_note=pl.Series([words.mfu_note(row) for row in rows.iter_rows(named=True)], dtype=pl.String),
     )
-    # Where all are of one origin the badge above the table says so.
-    columns = [name for name in _TABLE if name != "origin" or rows["origin"].n_unique() > 1]
+    # Where all are of one origin the badge above the table says so, and most pages have no note.
+    is_told = {"origin": rows["origin"].n_unique() > 1, "mfu_note": shown["mfu_note"].count() > 0}
+    columns = [name for name in _TABLE if is_told.get(name, True)]
     event = tables.selectable_table(shown, columns, key="runs_table")
     if event is not None:
         shell.follow(addresses.run_url(rows["run_id"][event]))

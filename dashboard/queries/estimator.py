@@ -102,9 +102,10 @@ def breakdown(run_id: str) -> Query:
     """The estimate of one run with its parts, beside what was measured; no row when the two cannot be compared."""
     return Query(
         """SELECT estimates.*, residual.* EXCLUDE (run_id, origin, est_profile, est_step_time_s, est_mfu, est_mem_bytes,
-  source_path)
+  source_path), runs.mfu_basis
 FROM estimates
 JOIN estimator_residuals AS residual USING (run_id)
+JOIN runs USING (run_id)
 WHERE run_id = $run_id""",
         {"run_id": run_id},
     )

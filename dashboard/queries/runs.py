@@ -28,8 +28,9 @@ SORTS: dict[str, str] = {
 LISTED = (
     "run_id", "status", "origin", "framework", "model", "num_nodes", "num_gpus", "accelerator", "layout", "seq_len",
     "gbs_tokens", "mfu", "tokens_per_s_per_gpu", "step_time_s", "mem_peak_allocated_bytes", "mem_peak_reserved_bytes",
-    "steps_logged", "sweep", "started_at", "quarantine_reason",
+    "steps_logged", "sweep", "started_at", "quarantine_reason", "mfu_basis",
 )  # fmt: skip
+_STATED = "(SELECT any_value(comparability) FROM published_runs AS p WHERE p.run_id = runs.run_id) AS comparability"
 
 
 @dataclass(frozen=True)
@@ -98,10 +99,14 @@ def duplicates() -> Query:
 
 
 def page(search: Search, *, sort: str, rows: int, offset: int) -> Query:
-    """One page of matching runs. `sort` is a key of SORTS; ties are broken by run_id, so pages never overlap."""
+    """One page of matching runs. `sort` is a key of SORTS; ties are broken by run_id, so pages never overlap.
+
+    `comparability` is what a published table says of its MFU, NULL for other runs.
+    """
     where, params = _condition(search)
     return Query(
-        f"""SELECT {", ".join(LISTED)}
+        f"""SELECT {", ".join(LISTED)},
+  {_STATED}
 FROM runs
 WHERE {where}
 ORDER BY {SORTS[sort]}, run_id

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.estimator import FITTED, MIN_RUNS, OTHER_STUDY, SLOW, UNEXPLAINED, UNFITTED, Loss, measured_mfu, times
-from dashboard.labels import NBSP, count, gib, number, percent, plain, points, seconds
+from dashboard.labels import (
+    NBSP,
+    column_label,
+    count,
+    gib,
+    in_sentence,
+    number,
+    percent,
+    plain,
+    points,
+    seconds,
+)
+from schemas.columns import COLUMNS
 
 Row = Mapping[str, Any]
 
@@ -210,6 +223,27 @@ def unexplained(losses: Sequence[Loss]) -> str:
     if share < 0:
         return "Unexplained is negative: the run is faster than its estimate."
     return f"Unexplained, {percent(share, 0)} of the step, is time beyond what the estimate accounts for."
+
+
+def recount(row: Row) -> str:
+    """Why other pages show another MFU of this run, where they do: theirs counts FLOPs of its own; else ""."""
+    if row["mfu"] is None or percent(row["mfu"]) == percent(measured_mfu(row)):
+        return ""
+    formula = str(row["mfu_basis"] or "other FLOPs").partition(";")[0]
+    return f" Other pages say {percent(row['mfu'])}, by {formula}; here MFU counts the FLOPs of the estimate."
+
+
+def assumed(assumptions: str | None) -> str:
+    """What the estimate assumed, columns by the names that tables have for them.
+
+    >>> assumed("num_layers, num_kv_heads of Llama 3 8B; no recomputation")
+    ' Assumed: layers, KV heads of Llama 3 8B; no recomputation.'
+    """
+    if not assumptions:
+        return ""
+    names = re.compile(r"\b(?:" + "|".join(sorted(COLUMNS, key=len, reverse=True)) + r")\b")
+    told = names.sub(lambda found: in_sentence(column_label(found[0])) if "_" in found[0] else found[0], assumptions)
+    return f" Assumed: {told}."
 
 
 def account(rows: Sequence[Row]) -> str:

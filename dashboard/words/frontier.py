@@ -9,12 +9,13 @@ from dashboard.labels import count, number, percent
 
 LEGEND = (
     "Filled: model FLOPs over the dense BF16 peak, as published. Hollow: another numerator or peak, or derived. "
-    "Square: HFU, which counts recomputation. Tick: the most that our estimate allows that layout."
+    "Square: HFU, which counts recomputation. Tick: what our estimate expects of that layout at best."
 )
 HOW_TO_READ = (
     "**How to read it.** MFU is a share of each chip's own dense BF16 peak, so A100, H100 and TPU stand on one axis; "
     "it says nothing about price or tokens/s. A hollow dot names why it cannot be set beside the filled ones. Ranks "
-    "count filled dots only.",
+    "count filled dots only. Figures are as published; Runs computes them anew from tokens/s, and says of which models "
+    "that cannot be set beside others.",
     "**What it hides.** Model size, sequence length and batch differ from row to row, and labs publish their good "
     "runs. Small jobs reach a high MFU more easily: compare with rows of your GPU count.",
 )

@@ -230,12 +230,3 @@ def grid_size(completed: int, tried: int) -> str:
         if tried > completed
         else f"{count(tried, 'run')} completed"
     )
-
-
-def in_sentence(label: str) -> str:
-    """A label inside a sentence: abbreviations keep their capitals.
-
-    >>> in_sentence("MFU"), in_sentence("Tokens/s/GPU")
-    ('MFU', 'tokens/s/GPU')
-    """
-    return label if label[:2].isupper() else label[:1].lower() + label[1:]

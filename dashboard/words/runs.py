@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from dashboard.labels import count, number
 
 HIDES = (
     "A run is one attempt: a restarted job stands here once per launch. Medians leave the warm-up steps out; a dash "
-    "means not logged or not published."
+    "means not logged or not published. MFU is computed from tokens/s and the model's shape, whatever was printed or "
+    "published: its note says where that is missing, too low, or not to be set beside others."
 )
+_ATTENTION_LEFT_OUT = "attention left out"  # stands in `mfu_basis` where the shape is unknown
+_OTHER_MODEL = "model "  # `comparability` of a model that the formula of MFU is not made for begins so
 
 
 def answer(matching: Mapping[str, int], everything: Mapping[str, int], *, is_narrowed: bool) -> str:
@@ -29,6 +33,25 @@ def answer(matching: Mapping[str, int], everything: Mapping[str, int], *, is_nar
     if runs == 1:
         return f"{lead}; {'it completed' if completed else 'it did not complete'}.{still}"
     return f"{lead}; {number(completed)} of them completed.{still}"
+
+
+def mfu_note(row: Mapping[str, Any]) -> str | None:
+    """Why a run has no MFU, or what keeps it from being set beside another; None where nothing does.
+
+    >>> mfu_note({"mfu": None, "mfu_basis": "not computed: no throughput", "comparability": None})
+    'no throughput'
+    >>> mfu_note({"mfu": 0.4, "mfu_basis": "6N, attention left out; peak 989", "comparability": None})
+    'at least: attention not counted'
+    """
+    basis, stated = row["mfu_basis"] or "", row["comparability"] or ""
+    if row["mfu"] is None:
+        return basis.removeprefix("not computed: ") or None
+    notes = [
+        "impossible: above the peak" if row["mfu"] > 1 else "",
+        f"not comparable: {stated}" if stated.startswith(_OTHER_MODEL) else "",
+        "at least: attention not counted" if _ATTENTION_LEFT_OUT in basis else "",
+    ]
+    return "; ".join(note for note in notes if note) or None
 
 
 def page_line(*, offset: int, shown: int, runs: int, duplicates: int) -> str:

@@ -143,6 +143,16 @@ def test_a_list_of_one_origin_leaves_the_column_out_because_the_badge_says_it(vi
     assert badges(app) == ["measured"]
 
 
+def test_a_list_notes_what_keeps_an_mfu_from_being_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = run_row("b", mfu=None, mfu_basis="not computed: accelerator unknown")
+    home = make_home(tmp_path / "noted", runs=[run_row("a"), missing])
+    (shown,) = open_page(home, monkeypatch, "runs").dataframe
+    assert shown.value["Note on MFU"].dropna().to_list() == ["accelerator unknown"]
+    plain = make_home(tmp_path / "plain", runs=[run_row("a")])
+    (shown,) = open_page(plain, monkeypatch, "runs").dataframe
+    assert "Note on MFU" not in shown.value.columns
+
+
 def test_only_a_list_with_published_rows_speaks_of_repeated_ones(visit: Opener) -> None:
     assert "left out" not in text_of(visit("runs"))
 

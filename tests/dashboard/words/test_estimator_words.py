@@ -75,6 +75,20 @@ def test_reasons_alike_stand_together_and_single_ones_in_full() -> None:
     )
 
 
+def test_an_mfu_that_other_pages_show_otherwise_is_explained() -> None:
+    row = {"mfu": 0.398, "mfu_basis": "6N, attention left out; peak 2250", "est_mfu": 0.5, "time_ratio": 1.25}
+    assert words.recount(row).replace("\xa0", " ") == (
+        " Other pages say 39.8 %, by 6N, attention left out; here MFU counts the FLOPs of the estimate."
+    )
+    assert words.recount({**row, "mfu": 0.4004}) == words.recount({**row, "mfu": None}) == ""
+
+
+def test_assumptions_name_no_columns() -> None:
+    text = words.assumed("num_layers, tie_word_embeddings of Qwen3 14B; num_kv_heads = num_heads")
+    assert text == " Assumed: layers, tied embeddings of Qwen3 14B; KV heads = heads."
+    assert words.assumed(None) == ""
+
+
 def test_unexplained_is_told_by_its_sign() -> None:
     assert "faster than its estimate" in words.unexplained([Loss("Unexplained", -0.1, 0.3)])
     assert "67\xa0% of the step" in words.unexplained([Loss("Unexplained", 0.668, 0.78)])

@@ -50,6 +50,25 @@ def test_frontier_without_one_side_says_so(dots: list[Dot], start: str) -> None:
     assert plain(frontier.answer(dots, "measured")).startswith(start)
 
 
+@pytest.mark.parametrize(
+    ("mfu", "basis", "comparability", "note"),
+    [
+        (0.4, "6N + 12Lhs; peak 989", None, None),
+        (0.4, "6N + 12Lhs; peak 989", "HFU, counts recomputation", None),
+        (0.662, "6N + 12Lhs; peak 312", "model has sliding-window attention",
+         "not comparable: model has sliding-window attention"),
+        (0.3, "6N, attention left out; peak 989", None, "at least: attention not counted"),
+        (1.5, "6N + 12Lhs; peak 989", None, "impossible: above the peak"),
+        (None, "not computed: accelerator unknown", None, "accelerator unknown"),
+        (None, None, None, None),
+    ],
+)  # fmt: skip
+def test_runs_say_what_keeps_an_mfu_from_being_compared(
+    mfu: float | None, basis: str | None, comparability: str | None, note: str | None
+) -> None:
+    assert runs.mfu_note({"mfu": mfu, "mfu_basis": basis, "comparability": comparability}) == note
+
+
 def test_frontier_names_what_it_does_not_draw() -> None:
     assert frontier.left_out(0, 0) == ""
     assert frontier.left_out(1, 23) == (
