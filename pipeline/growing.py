@@ -16,7 +16,7 @@ from pipeline.nccl.facts import SCHEMAS as NCCL_SCHEMAS
 from pipeline.parse import extract_frames
 from pipeline.parse.engine import Extract
 from pipeline.parse.protocol import Dialect
-from pipeline.sniff import SNIFF_BYTES, is_utf16
+from pipeline.sniff import SNIFF_BYTES, may_be_transcoded
 from pipeline.store.records import Record, Records
 
 
@@ -86,7 +86,7 @@ def can_grow(reader: Reader) -> bool:
 
     Nor does it begin with a hole, behind which the text begins that tells a log from a binary file.
     """
-    return not (reader.is_compressed or reader.head.startswith(b"\0") or is_utf16(reader.head[:SNIFF_BYTES]))
+    return not (reader.is_compressed or reader.head.startswith(b"\0") or may_be_transcoded(reader.head[:SNIFF_BYTES]))
 
 
 def facts_of(record: Record, source: int, dialects: Sequence[Dialect]) -> Extract:

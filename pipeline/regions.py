@@ -19,7 +19,7 @@ from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.scan import Scan, Scanned, scan_task
 from pipeline.parse import lines
-from pipeline.sniff import SNIFF_BYTES, is_binary, is_utf16
+from pipeline.sniff import SNIFF_BYTES, is_binary, may_be_transcoded
 
 _PROBE_BYTES = 64 << 10
 """A line that ends a region is looked for so far back."""
@@ -56,12 +56,12 @@ def scan_any(task: Scan | Region) -> Scanned:
 
 def regions_of(source: int, path: str, *, with_calls: bool) -> list[Region]:
     """Regions of about `tape.CHUNK_BYTES` that cover a file; none where it has to be read in one go: it is compressed,
-    UTF-16, begins with a hole, is binary, small, or not on this machine."""
+    UTF-16, a container's, begins with a hole, is binary, small, or not on this machine."""
     try:
         with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
             head = file.read(SNIFF_BYTES)
-            is_plain = not (head[:1] == b"\0" or tape.is_packed(head) or is_utf16(head) or is_binary(head))
+            is_plain = not (head[:1] == b"\0" or tape.is_packed(head) or may_be_transcoded(head) or is_binary(head))
             if size < 2 * tape.CHUNK_BYTES or not is_plain:
                 return []
             cuts = [0, *_cuts(file.fileno(), size), size]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import itertools
+import json
+import re
 from collections.abc import Iterable, Iterator
 
 from pipeline.errors import InputError
@@ -15,6 +18,9 @@ _MAGIC = (
 )  # fmt: skip
 # Control bytes apart from tab, line ends, form feed, backspace, bell, escape; NULs are counted apart.
 _STRANGE = bytes(set(range(1, 0x20)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
+# Docker's json-file driver (daemon/logger/jsonfilelog): one object per line that a container wrote, its text first.
+_CONTAINER = re.compile(rb'\{"log": ?"')
+_CONTAINER_KEYS = (b'"stream":', b'"time":')
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -22,7 +28,8 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The chunks of a log as UTF-8 or something that is mostly so.
 
     A hole of NULs at the beginning is left out: a log that was rotated by copy-and-truncate under an open writer starts
-    with one. UTF-16 with its byte order mark (what PowerShell's `>` writes) is transcoded.
+    with one. UTF-16 with its byte order mark (what PowerShell's `>` writes) is transcoded, and of what Docker keeps of
+    a container's output (`<id>-json.log`) the lines are what the container wrote.
 
     Raises:
         InputError: the file is binary; nothing has been yielded then.
@@ -35,6 +42,8 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield from _utf8(_UTF16[first[:2]], first[2:], stream)
     elif is_binary(first[:SNIFF_BYTES]):
         raise InputError(f"{path} is a binary file, not a log. Leave it out, or give the text log.")
+    elif is_container_log(first[:SNIFF_BYTES]):
+        yield from _unpacked(itertools.chain([first], stream))
     elif first:
         yield first
         yield from stream
@@ -46,6 +55,20 @@ def is_utf16(head: bytes) -> bool:
     A binary file may begin with the mark by chance.
     """
     return head[:2] in _UTF16 and head.count(0) > 0.2 * len(head)
+
+
+def is_container_log(head: bytes) -> bool:
+    """Whether a text is what Docker keeps of a container's output.
+
+    >>> is_container_log(b'{"log":"step 1\\\\n","stream":"stdout","time":"2025-05-16T16:39:51.2Z"}')
+    True
+    """
+    return _CONTAINER.match(head) is not None and any(key in head for key in _CONTAINER_KEYS)
+
+
+def may_be_transcoded(head: bytes) -> bool:
+    """Whether `text_chunks` may yield other bytes than the file's, so that no place in them is one in the file."""
+    return is_utf16(head) or _CONTAINER.match(head) is not None
 
 
 def is_binary(head: bytes) -> bool:
@@ -62,6 +85,26 @@ def is_binary(head: bytes) -> bool:
     undecodable = head.decode("utf-8", errors="replace").count("\ufffd")
     size = len(head)
     return strange > size / 10 or head.count(0) > size / 2 or undecodable > size * 0.3
+
+
+def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The texts of a container's lines. One that Docker cut, as it does after 16 KiB, is whole again; any other line
+    stays as it is."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield b"".join(map(_text_of, whole))
+    if rest:
+        yield _text_of(rest)
+
+
+def _text_of(line: bytes) -> bytes:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return line + b"\n"
+    text = found.get("log") if isinstance(found, dict) else None
+    return text.encode("utf-8", errors="replace") if isinstance(text, str) else line + b"\n"
 
 
 def _utf8(encoding: str, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

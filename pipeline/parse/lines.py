@@ -48,8 +48,9 @@ _CARETS = {"^M": "\r", "^[[": "\x1b["}
 # nemo-run `task/0 `, Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the second
 # part), absl and torchrun's agent `I0811 21:54:55.531340 1383 metric_logger.py:226] `, and Ray `(Actor pid=1, ip=..) `.
 # SkyPilot's `(head, rank=0, pid=4503) ` names nodes, not ranks; kubectl logs --prefix prints `[pod/name/container] `.
-# SageMaker's mpirun prints `[1,mpirank:3,algo-1]<stdout>:`; kubectl logs --timestamps and docker logs -t the time in
-# UTC. A pdsh host without a hyphen counts if it is an address or begins as hosts do: `bf16: true` is a setting.
+# SageMaker's mpirun prints `[1,mpirank:3,algo-1]<stdout>:`; kubectl logs --timestamps and docker logs -t the time, to
+# which the files of a node (/var/log/pods) add the stream and whether the line is whole. A pdsh host without a hyphen
+# counts if it is an address or begins as hosts do: `bf16: true` is a setting.
 _PREFIXES = (
     r"\[(?:default|rank)\d+\]:",
     r" *\d{1,5}: ",
@@ -63,7 +64,8 @@ _PREFIXES = (
     r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\) ",
     r"\([\w.-]+,(?: rank=[0-9]+,)? pid=[0-9]+(?:, ip=[\w.:-]+)?\) ",
     r"\[pod/[\w.-]+/[\w.-]+\] ",
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?Z ",
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2}) "
+    r"(?:std(?:out|err) [FP] )?",
 )
 _PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"
 # In the order of trust: the global rank, the task of the launcher, the rank within the node.

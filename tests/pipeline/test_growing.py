@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -287,6 +288,20 @@ class TestReadingAnew:
         assert place.read_on()["steps"]["step"].to_list() == [41]
         place.append("a.log", log(42, 42))
         assert place.read_on()["steps"]["step"].to_list() == [41, 42]
+
+    def test_what_docker_keeps_of_a_container(self, place: Place) -> None:
+        def kept(text: bytes) -> bytes:
+            return b"".join(
+                json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "2025-05-16T16:39:51.2Z"}).encode() + b"\n"
+                for line in text.decode().splitlines()
+            )
+
+        place.write("a.log", kept(log(1, 3).encode()))
+        place.read_on()
+        place.append("a.log", kept(log(4, 5).encode()))
+        tables = place.read_on()
+        assert tables["steps"]["step"].to_list() == [1, 2, 3, 4, 5]
+        assert place.file(tables, "a.log")["read_bytes"] == place.file(tables, "a.log")["bytes"]
 
     def test_utf16_and_what_is_damaged(self, place: Place) -> None:
         place.write("a.log", log(1, 3).encode("utf-16"))

@@ -89,9 +89,10 @@ def test_what_regions_say_is_what_the_file_says(tmp_path: Path) -> None:
         zstandard.compress(os.urandom(20_000)),
         b"\0" * 9_000 + coll_block(9_000),
         codecs.BOM_UTF16_LE + coll_block(20_000).decode().encode("utf-16-le"),
+        b'{"log":"step 1\\n","stream":"stdout","time":"2025-05-16T16:39:51.2Z"}\n' * 2_000,
         b"\x7fELF" + bytes(20_000),
     ],
-    ids=["small", "gzip", "zstd", "hole", "utf-16", "binary"],
+    ids=["small", "gzip", "zstd", "hole", "utf-16", "container", "binary"],
 )
 def test_what_must_be_read_in_one_go_has_no_regions(tmp_path: Path, data: bytes) -> None:
     assert cut(log(tmp_path, data)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
 
@@ -70,6 +71,27 @@ def test_utf_16_with_its_mark_is_transcoded_wherever_it_is_cut(encoding: str, si
 def test_a_hole_at_the_beginning_is_left_out() -> None:
     assert read(b"\0" * 9000, b"\0" * 9000 + STEP.encode(), b"more\n") == STEP.encode() + b"more\n"
     assert read(b"\0" * 9000) == b""
+
+
+def kept_by_docker(*texts: str) -> bytes:
+    return "".join(
+        json.dumps({"log": text, "stream": "stderr", "time": "2025-05-16T16:39:51.2Z"}, separators=(",", ":")) + "\n"
+        for text in texts
+    ).encode()
+
+
+@pytest.mark.parametrize("size", [1, 7, 8192])
+def test_what_docker_keeps_of_a_container_is_what_it_wrote(size: int) -> None:
+    data = kept_by_docker(STEP, '\u001b[32ma "quote"\r100%\n', "half ", "of a line\n", "\ud83d\n")
+    data += b'not JSON\n{"other": 1}\n' + kept_by_docker("at the end")
+    chunks = [data[at : at + size] for at in range(0, len(data), size)]
+    wanted = STEP + '\x1b[32ma "quote"\r100%\nhalf of a line\n?\nnot JSON\n{"other": 1}\nat the end'
+    assert read(*chunks) == wanted.encode()
+
+
+def test_a_log_of_objects_is_none_of_docker() -> None:
+    data = b'{"log": "a", "loss": 1.5}\n{"loss": 1.25}\n'
+    assert read(data) == data
 
 
 def test_only_the_beginning_decides() -> None:

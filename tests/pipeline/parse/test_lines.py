@@ -175,6 +175,8 @@ PREFIXES = [
     ("10.0.12.7: ", None, "10.0.12.7"),
     ("2026-01-02T03:04:05.678901234Z ", None, None),
     ("2026-01-02T03:04:05Z [rank2]:", 2, None),
+    ("2026-01-02T03:04:05.678901234Z stdout F ", None, None),
+    ("2026-01-02T03:04:05.678901234+02:00 stderr P [rank2]:", 2, None),
     ("(pretraining, pid=4112) ", None, None),
     ("(head, rank=0, pid=4503) ", None, None),
     ("(my-task.1, rank=1, pid=4503, ip=10.0.0.7) ", None, None),
@@ -202,6 +204,7 @@ class TestPrefixes:
             "bf16: true",
             "version 1.2.3.4: a number",
             "2026-01-02T03:04:05Z",
+            "2026-01-02T03:04:05+00:00",
             "",
         ],
     )
