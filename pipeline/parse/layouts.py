@@ -22,6 +22,9 @@ import pyarrow as pa
 from pipeline.parse.cutting import MAX_BYTES, PAD, cut
 from pipeline.parse.digit_blind import is_blind
 
+_FEW_LINES = 256
+"""They are searched one by one, which costs less than to find out which are alike."""
+
 _FEW_LAYOUTS = 256
 _SHARED = 8
 """Lines that cost about as much, searched one by one in Rust, as their layout in Python."""
@@ -42,11 +45,18 @@ def extract_each(lines: pl.DataFrame, patterns: Mapping[str, str]) -> pl.DataFra
 
     As `text.str.extract(pattern)` for each of them, faster where many lines share a layout.
     """
-    blind = {name: pattern for name, pattern in patterns.items() if is_blind(pattern)}
-    found = _captures(lines["text"], blind) if blind and not lines["text"].null_count() else {}
-    text = pl.col("text")
-    return lines.with_columns(
-        found[name] if name in found else text.str.extract(pattern).alias(name) for name, pattern in patterns.items()
+    return lines.with_columns(captures(lines["text"], patterns))
+
+
+def captures(text: pl.Series, patterns: Mapping[str, str]) -> pl.DataFrame:
+    """What `extract_each` adds to lines with these texts."""
+    is_worth_it = text.len() >= _FEW_LINES and not text.null_count()
+    blind = {name: pattern for name, pattern in patterns.items() if is_worth_it and is_blind(pattern)}
+    found = _captures(text, blind) if blind else {}
+    lines = text.to_frame("text")
+    return lines.select(
+        found[name] if name in found else pl.col("text").str.extract(pattern).alias(name)
+        for name, pattern in patterns.items()
     )
 
 

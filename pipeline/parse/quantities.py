@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import polars as pl
 
@@ -70,13 +70,29 @@ def size(text: pl.Expr) -> pl.Expr:
 
 
 def _human(text: pl.Series) -> pl.Series:
+    return _each_once(text, _without_noise)
+
+
+def _without_noise(text: pl.Series) -> pl.Series:
     """Without the binary noise of a decimal scaled by a power of ten: 1.02 * 1e3 is 1020, not 1020.0000000000001."""
     value = pl.col("value")
     return _scaled(text, _HUMAN).select(pl.when(value.abs() >= 1).then(value.round(6)).otherwise(value)).to_series()
 
 
 def _size(text: pl.Series) -> pl.Series:
+    return _each_once(text, _whole_bytes)
+
+
+def _whole_bytes(text: pl.Series) -> pl.Series:
     return _scaled(text, _BYTES).select(pl.col("value").round(0).cast(pl.Int64, strict=False)).to_series()
+
+
+def _each_once(text: pl.Series, read: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """What `read` makes of the texts; numbers of few digits come again and again, and are read once."""
+    distinct = text.unique()
+    if distinct.len() * 4 >= text.len():
+        return read(text)
+    return text.replace_strict(distinct, read(distinct))
 
 
 def _scaled(text: pl.Series, units: Mapping[str, float]) -> pl.DataFrame:

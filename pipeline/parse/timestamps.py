@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import polars as pl
 
+from pipeline.parse.layouts import captures
+
 _CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
+_MILLISECONDS = "milliseconds since 1970"
 # Group to be read, and the ways in which it may be written. Each line is read by the first that it matches.
 _WRITTEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Megatron, torchtitan, slurmstepd, torchrun
     (rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T_]{_CLOCK})", tuple(f"%Y-%m-%d{mark}%H:%M:%S" for mark in " T_")),
     (rf"\b([0-9]{{2}}/[0-9]{{2}}/[0-9]{{4}} {_CLOCK})", ("%m/%d/%Y %H:%M:%S",)),  # nanotron
     (rf"\[([0-9]{{8}} {_CLOCK})\]", ("%Y%m%d %H:%M:%S",)),  # Primus
+    (r':::MLLOG .*"time_ms": ?([0-9]{13})\b', (_MILLISECONDS,)),  # MLPerf; read as UTC
 )  # fmt: skip
-_EPOCH_MS = r':::MLLOG .*"time_ms": ?([0-9]{13})\b'  # MLPerf; read as UTC
+_PATTERNS = {str(place): pattern for place, (pattern, _) in enumerate(_WRITTEN)}
+_FORMATS = {str(place): formats for place, (_, formats) in enumerate(_WRITTEN)}
 
 
 def timestamp(text: pl.Expr) -> pl.Expr:
@@ -26,18 +33,26 @@ def timestamp(text: pl.Expr) -> pl.Expr:
 
 def _read(text: pl.Series) -> pl.Series:
     """Way by way, as long as there are lines without a time: most logs know a single one."""
-    found = pl.Series("ts", [None] * len(text), dtype=pl.Datetime("us"))
-    for pattern, formats in _WRITTEN:
-        printed = text.str.extract(pattern)
-        if printed.null_count() == len(text):
-            continue
-        for layout in formats:
-            read = printed.str.to_datetime(layout, strict=False, time_unit="us")
-            found = read if found.null_count() == len(text) else pl.select(pl.coalesce(found, read)).to_series()
+    found = pl.Series("ts", [None], dtype=pl.Datetime("us")).new_from_index(0, text.len())
+    if text.null_count() == text.len():
+        return found
+    printed = captures(text, _PATTERNS)
+    for read in (one for name, formats in _FORMATS.items() for one in _times(printed[name], formats)):
+        found = read if found.null_count() == text.len() else pl.select(pl.coalesce(found, read)).to_series()
         if not found.null_count():
-            return found
-    epoch_ms = text.str.extract(_EPOCH_MS)
-    if epoch_ms.null_count() < len(text):
-        read = epoch_ms.cast(pl.Int64).cast(pl.Datetime("ms")).cast(pl.Datetime("us"))
-        found = pl.select(pl.coalesce(found, read)).to_series()
+            break
     return found
+
+
+def _times(printed: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
+    """Times that are written in one of the formats."""
+    unread = printed.len() - printed.null_count()
+    for layout in formats:
+        if not unread:
+            return
+        if layout == _MILLISECONDS:
+            read = printed.cast(pl.Int64).cast(pl.Datetime("ms")).cast(pl.Datetime("us"))
+        else:
+            read = printed.str.to_datetime(layout, strict=False, time_unit="us")
+        unread -= read.len() - read.null_count()
+        yield read

@@ -139,6 +139,7 @@ def test_layouts_find_what_the_patterns_find(name: str, data: st.DataObject) -> 
     lines = pl.DataFrame({"text": texts})
     with pytest.MonkeyPatch.context() as patch:
         # Few layouts are searched whatever they are; of many, only those that several lines share.
+        patch.setattr(layouts, "_FEW_LINES", 0)
         patch.setattr(layouts, "_FEW_LAYOUTS", data.draw(st.sampled_from([0, 256])))
         assert extract_each(lines, patterns).equals(one_by_one(lines, patterns))
 
@@ -166,10 +167,17 @@ def test_any_pattern_finds_what_it_finds_alone(texts: list[str], patterns: list[
     lines = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     named = {f"p{place}": pattern for place, pattern in enumerate(patterns)}
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layouts, "_FEW_LINES", 0)
         patch.setattr(layouts, "_FEW_LAYOUTS", few)
         assert extract_each(lines, named).equals(one_by_one(lines, named))
 
 
+@pytest.fixture
+def no_line_is_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layouts, "_FEW_LINES", 0)
+
+
+@pytest.mark.usefixtures("no_line_is_few")
 class TestExtractEach:
     def test_a_pattern_is_searched_once_for_lines_that_differ_in_digits_only(self) -> None:
         pattern = r"only here: (\d+)"

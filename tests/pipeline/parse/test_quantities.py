@@ -104,3 +104,12 @@ class TestTimestamps:
     )
     def test_everything_else_is_unknown(self, text: str) -> None:
         assert read(timestamp(pl.lit(text))) is None
+
+
+@given(st.lists(st.sampled_from(["1.02K", "3 M", "", None, "x", "12.50GiB", "1.1", "7B"]), max_size=60))
+def test_texts_that_come_again_are_read_as_if_alone(texts: list[str | None]) -> None:
+    text = pl.col("text")
+    values = [human(text).alias("h"), size(text).alias("s")]
+    frames = [pl.DataFrame({"text": part}, schema={"text": pl.String}) for part in (texts, *([one] for one in texts))]
+    together, *alone = [frame.select(values) for frame in frames]
+    assert together.rows() == [row for frame in alone for row in frame.rows()]
