@@ -26,6 +26,7 @@ from pipeline.parse.protocol import (
     Facts,
     conform,
     named_settings,
+    once_per_text,
 )  # fmt: skip
 from pipeline.parse.quantities import number
 
@@ -151,6 +152,7 @@ _CONFIG = {
 }  # fmt: skip
 
 
+@once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The YAML that llm-foundry prints, and the microbatch size of the first metrics."""
     dumped = named_settings(lines, r"^\s*(\w+): ([\w.]+)\s*$", _CONFIG, setting_source="argument_dump")

@@ -31,6 +31,7 @@ from pipeline.parse.protocol import (
     Dialect,
     conform,
     named_settings,
+    once_per_text,
     said_settings,
 )  # fmt: skip
 from pipeline.parse.quantities import number
@@ -116,6 +117,7 @@ _CONFIG_ANCHORS = (
 )  # fmt: skip
 
 
+@once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """What the banner, the argument and configuration dumps and the command line say."""
     dumped = r"(?:^|[ (,])(\w+)=([\w.+-]+)(?:,|\)|\s*$)"

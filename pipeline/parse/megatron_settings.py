@@ -17,7 +17,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.lines import holding
-from pipeline.parse.protocol import named_settings, said_settings
+from pipeline.parse.protocol import named_settings, once_per_text, said_settings
 
 _DIRECT = {
     "world_size": "num_gpus", "data_parallel_size": "dp", "tensor_model_parallel_size": "tp",
@@ -83,16 +83,20 @@ _MAX_GAP_LINES = 1
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Every setting that a line states, as SETTING_FACTS."""
-    batch = _batch_size(lines)
     # Of the step lines, which are most of a log, only the batch is of interest, unless something is glued to them.
-    lines = lines.filter(holding(_OTHER_ANCHORS))
+    return pl.concat([_others(lines.filter(holding(_OTHER_ANCHORS))), _batch_size(lines)])
+
+
+@once_per_text
+def _others(lines: pl.DataFrame) -> pl.DataFrame:
+    """The arguments as dumped and given, and the world."""
     world = lines.filter(pl.col("text").str.contains("using world size:", literal=True))
     said = [said_settings(world, _WORLD.items()), said_settings(lines, _LINE.items())]
     dumped = [named_settings(lines, pattern, NAMES, setting_source="argument_dump") for pattern in _DUMPED]
     options = named_settings(lines, _OPTION, _ON_COMMAND_LINE, setting_source="command_line")
     # A dump in backquotes or an unset shell variable is no value.
     options = options.filter(pl.col("value").str.contains(r"^[A-Za-z\d]"))
-    return pl.concat([*said, *dumped, options, batch, environment.settings(lines)])
+    return pl.concat([*said, *dumped, options, environment.settings(lines)])
 
 
 def _batch_size(lines: pl.DataFrame) -> pl.DataFrame:

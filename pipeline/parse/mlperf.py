@@ -27,6 +27,7 @@ from pipeline.parse.protocol import (
     Facts,
     conform,
     named_settings,
+    once_per_text,
 )
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.timestamps import timestamp
@@ -98,6 +99,7 @@ _NEMO_OPTION = r"^\s+(\w+): (\d+)\s*$"
 _PROCESSES = r"GLOBAL_RANK: \d+, MEMBER: \d+/(\d+)|Starting with (\d+) processes"
 
 
+@once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The values that the rules ask for, the system description, and what NeMo prints."""
     text = pl.col("text")

@@ -29,6 +29,7 @@ from pipeline.parse.protocol import (
     History,
     conform,
     named_settings,
+    once_per_text,
 )
 from pipeline.parse.quantities import number
 from pipeline.parse.redraw import last_of_each_step
@@ -123,6 +124,7 @@ _GROUPS = {
 }
 
 
+@once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Process groups as built, and the configuration as dumped (YAML, or GPTDatasetConfig's fields)."""
     text = pl.col("text")

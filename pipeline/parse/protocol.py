@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatch
-from functools import cache, cached_property
+from functools import cache, cached_property, wraps
 
 import polars as pl
 
@@ -239,6 +239,27 @@ def in_order(frame: pl.DataFrame) -> pl.DataFrame:
     source, line_no = pl.col("source").diff(), pl.col("line_no").diff()
     is_back = (source < 0) | ((source == 0) & (line_no < 0))
     return frame.sort("source", "line_no", maintain_order=True) if frame.select(is_back.any()).item() else frame
+
+
+def once_per_text(settings: LineFacts) -> LineFacts:
+    """`settings`, which looks at nothing but `text`, asked about each text once.
+
+    Every rank and every run of a sweep prints the same dump.
+    """
+
+    @wraps(settings)
+    def of_lines(lines: pl.DataFrame) -> pl.DataFrame:
+        texts = lines.select("text").unique(maintain_order=True)
+        if texts.height * 2 > lines.height:
+            return settings(lines)
+        asked = texts.with_columns(source=pl.lit(0, pl.Int64), line_no=pl.int_range(pl.len()))
+        said = settings(asked).drop("source").join(asked, on="line_no", maintain_order="left")
+        found = lines.select("source", "line_no", "text").join(
+            said.drop("source", "line_no"), on="text", maintain_order="left_right"
+        )
+        return conform(found, SETTING_FACTS)
+
+    return of_lines
 
 
 def named_settings(lines: pl.DataFrame, pattern: str, names: Mapping[str, str], *, setting_source: str) -> pl.DataFrame:

@@ -16,7 +16,14 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
-from pipeline.parse.protocol import SETTING_FACTS, CombinedSetting, conform, named_settings, said_settings
+from pipeline.parse.protocol import (
+    SETTING_FACTS,
+    CombinedSetting,
+    conform,
+    named_settings,
+    once_per_text,
+    said_settings,
+)
 
 _OPTIONS = {
     "training.seq_len": "seq_len", "training.local_batch_size": "mbs", "training.batch_size": "mbs",
@@ -87,6 +94,7 @@ ANCHORS = (
 )  # fmt: skip
 
 
+@once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Every setting that a line states, as SETTING_FACTS."""
     text = pl.col("text")
