@@ -59,6 +59,7 @@ HANG_LINE: dict[str, str] = {
     "dump": "how far the rank had come when another one gave up",
     "stuck": "the watchdog itself was stuck, or no heartbeat came",
     "died": "a rank failed for a reason of its own",
+    "lags": "PyTorch's desync report names a rank that is behind",
 }
 
 HANG_EVIDENCE: dict[str, str] = {

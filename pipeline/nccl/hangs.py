@@ -2,8 +2,9 @@
 
 A rank that reports a timeout is a victim as a rule: it waited. The cause is a rank that never entered the collective,
 because it died, is stuck elsewhere, or took another path; or, where all entered it, the network or a GPU. A suspect is
-named only on one of four grounds, in this order: it died before the others gave up; its own status says that it had
-enqueued less; it is one of few that stayed silent; nothing else is left. Otherwise the row says what is missing.
+named only on one of five grounds, in this order: it died before the others gave up; PyTorch's own desync report names
+it; its own status says that it had enqueued less; it is one of few that stayed silent; nothing else is left. Otherwise
+the row says what is missing.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def hang_rows(facts: pl.DataFrame, *, num_ranks: int | None) -> list[dict[str, A
         elsewhere = {rank for other in hangs for rank in other.reporters} - set(hang.reporters)
         silent = sorted(ranks - set(hang.reporters) - elsewhere) if ranks is not None else None
         beside = [other for other in hangs if other is not hang and other.group == hang.group]
-        suspect, reason = judge(Case(hang, beside, silent, elsewhere | set(hang.reporters), status, died))
+        lagging = _lagging(rows) if _is_default(hang) else {}
+        suspect, reason = judge(Case(hang, beside, silent, elsewhere | set(hang.reporters), status, died, lagging))
         sizes = hang.reporters[min(hang.reporters)] if hang.reporters else hang.first
         ran = [row["ran_for_ms"] for row in [*hang.reporters.values(), hang.first] if row["ran_for_ms"] is not None]
         out.append(
@@ -147,12 +149,21 @@ def _members(hang: Hang, size: int | None, *, others: list[Hang]) -> set[int] | 
     if told is not None and size is not None and told < size:
         return None
     all_ranks = size or told
-    is_default = hang.group is None or hang.group.startswith("0")
-    if all_ranks is None or not is_default:
+    if all_ranks is None or not _is_default(hang):
         return None
     if max((rank for other in others for rank in other.reporters), default=0) >= all_ranks:
         return None  # more ranks than the size that was told: it is of something else
     return set(range(all_ranks))
+
+
+def _is_default(hang: Hang) -> bool:
+    """Whether it is, as far as is told, the group of all ranks."""
+    return hang.group is None or hang.group.startswith("0")
+
+
+def _lagging(rows: Iterable[Mapping[str, Any]]) -> dict[int, str]:
+    """Ranks that a desync report names, which are ranks of the group, with what it says of them."""
+    return {row["rank"]: row["text"] for row in rows if row["kind"] == "lags"}
 
 
 @dataclass(frozen=True)
@@ -165,6 +176,7 @@ class Case:
     reported: set[int]
     status: Mapping[tuple[str | None, int], Mapping[str, Any]]
     died: Mapping[int, str]
+    lagging: Mapping[int, str]  # named by PyTorch
 
     @property
     def what(self) -> str:
@@ -182,7 +194,7 @@ Verdict = tuple[list[int], str]
 
 def judge(case: Case) -> Verdict:
     """Suspects and the reason; no suspects, and why, when it cannot be determined."""
-    grounds = (_dead, _behind, _apart, _unknown_group, _all_present, _few_silent)
+    grounds = (_dead, _named, _behind, _apart, _unknown_group, _all_present, _few_silent)
     return next((verdict for ground in grounds if (verdict := ground(case))), _too_many_silent(case))
 
 
@@ -191,6 +203,13 @@ def _dead(case: Case) -> Verdict | None:
     if not dead:
         return None
     return dead, f"rank {dead[0]} failed before the others timed out on {case.what}: {case.died[dead[0]]}"
+
+
+def _named(case: Case) -> Verdict | None:
+    named = sorted(set(case.lagging) - set(case.hang.reporters))
+    if not named:
+        return None
+    return named, f"PyTorch's desync report names it: {case.lagging[named[0]]}"
 
 
 def _behind(case: Case) -> Verdict | None:

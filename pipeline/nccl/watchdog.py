@@ -50,6 +50,13 @@ _STUCK = re.compile(
 )
 # What a rank prints when it fails (torch 2.2+ labels tracebacks), and what tells the size of the job.
 _DIED = r"\[rank([0-9]{1,7})\]:[ \t]*((?:[A-Za-z_][A-Za-z0-9_.]*)?(?:Error|Exception)\b[^\r\n]*)"
+# TORCH_NCCL_DESYNC_DEBUG (c10d/TraceUtils.h): every rank that gives up names those that are behind, by their rank in
+# the group.
+_LAGS = (
+    r"(?:ranks )?\[([0-9][0-9, ]{0,4000})\] (?:are the lagging ranks that caused this timeout|"
+    r"joined but didn't finish collective #([0-9]{1,18})|"
+    r"finished collective #[0-9]{1,18}, but didn't join collective #([0-9]{1,18}))"
+)
 _FOLLOWERS = ("DistBackendError", "NCCL", "ProcessGroup", "Gloo", "Socket Timeout", "Connection reset")
 _WORLDS = (
     r"I am worker [0-9]{1,7} of ([0-9]{1,7})\b",
@@ -57,7 +64,8 @@ _WORLDS = (
     r"WORLD_SIZE[:=] ?([0-9]{1,7})\b",
 )
 _DIED_LINE, _WORLD_LINES = re.compile(_DIED), tuple(re.compile(pattern) for pattern in _WORLDS)
-CONTEXT = "|".join((_DIED, *_WORLDS))
+_LAGS_LINE = re.compile(_LAGS)
+CONTEXT = "|".join((_DIED, _LAGS, *_WORLDS))
 """Lines that `read_context` looks at, as a pattern of polars."""
 _ENOUGH = 32
 CAUGHT = "Watchdog caught"
@@ -95,7 +103,7 @@ def matches(line: str) -> tuple[int, int]:
 
 
 def read_context(lines: Iterable[tuple[int, int, str]], notes: Notes) -> None:
-    """What helps to judge a hang: ranks that fail for a reason of their own, the size of the job. A few of each.
+    """What helps to judge a hang: ranks that fail for a reason of their own, or are said to lag; the size of the job.
 
     Args:
         lines: source, number and text of the lines with CONTEXT in them.
@@ -107,11 +115,23 @@ def read_context(lines: Iterable[tuple[int, int, str]], notes: Notes) -> None:
             seen[(source, "died")] += 1
             if seen[(source, "died")] <= _ENOUGH and not any(word in died[2] for word in _FOLLOWERS):
                 notes.add("watchdog", line_no, "died", int(died[1]), *(None,) * 11, died[2][:500])
+        for lags in _LAGS_LINE.finditer(text):
+            _add_lagging(lags, line_no, notes, seen)
         for pattern in _WORLD_LINES:
             world = pattern.search(text)
             if world and not seen[(source, pattern)]:
                 seen[(source, pattern)] += 1
                 notes.add("watchdog", line_no, "world", *(None,) * 9, int(world[1]), *(None,) * 3)
+
+
+def _add_lagging(lags: re.Match[str], line_no: int, notes: Notes, seen: Counter[tuple[int, object]]) -> None:
+    """A row per rank that a desync report names. Every rank that gave up prints the same."""
+    seq = lags[2] or lags[3]
+    for rank in re.findall("[0-9]{1,7}", lags[1]):
+        seen[(notes.source, (rank, seq))] += 1
+        if seen[(notes.source, (rank, seq))] == 1:
+            notes.add("watchdog", line_no, "lags", int(rank), None, None, seq and int(seq), *(None,) * 8,
+                      lags[0][:500])  # fmt: skip
 
 
 def _rank(line: str, found: re.Match[str] | None) -> tuple[int | None, int | None]:

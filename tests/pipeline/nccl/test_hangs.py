@@ -136,6 +136,44 @@ def test_a_terminal_may_have_wrapped_the_line(at: int) -> None:
     assert (row["op"], row["seq"], row["timeout_ms"], row["ranks_reporting"]) == ("BROADCAST", 7, 600000, "4")
 
 
+def desync(*told: str, rank: int = 0) -> str:
+    lines = ["", *told]
+    head = f"[rank{rank}]:[E515 18:36:47.343377708 ProcessGroupNCCL.cpp:1937] Rank {rank}\n\t - [{rank}] Timeout at collective: "
+    return head + "ALLREDUCE, #315" + "\n\t ".join(lines) + "\n\t - Snapshot of ranks' latest states:\n"
+
+
+WORST = "- To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:"
+
+
+def test_a_desync_report_names_the_suspect() -> None:
+    report = desync(WORST, "    [5, 7] finished collective #182, but didn't join collective #183 (count from 1)")
+    text = "".join(timeout(rank) + report for rank in (0, 1))
+    tables = tables_of(text, num_ranks=8)
+    row = row_of(tables["nccl_hangs"])
+    assert row["suspect"] == "5,7"
+    assert "didn't join collective #183" in str(row["suspect_reason"])
+    lags = tables["nccl_hang_lines"].filter(hang_line_kind="lags")
+    assert lags.select("rank", "seq").rows() == [(5, 183), (7, 183)]
+
+
+def test_a_desync_report_names_ranks_that_never_came() -> None:
+    told = "- To our best knowledge, ranks [3] are the lagging ranks that caused this timeout. They never joined any collectives"
+    assert hang(timeout(0) + desync(told), num_ranks=8)["suspect"] == "3"
+
+
+def test_all_ranks_in_the_same_collective_are_no_suspects() -> None:
+    report = desync(WORST, "  - [0, 1] joined but didn't finish collective #7 (count from 1)")
+    row = hang(timeout(0) + timeout(1) + report, num_ranks=2)
+    assert "suspect" not in row
+    assert "all 2 ranks entered" in str(row["suspect_reason"])
+
+
+def test_ranks_of_another_group_are_not_taken_for_those_of_the_job() -> None:
+    text = timeout(4).replace("PG ID 0 PG GUID 0(default_pg)", "PG ID 2 PG GUID 9(TP)")
+    report = desync(WORST, "  - [1] joined but didn't finish collective #7 (count from 1)")
+    assert "suspect" not in hang(text + report, num_ranks=8)
+
+
 def cut(text: str, width: int, indent: str = "") -> str:
     """What a window of so many columns leaves of a text."""
     pieces = [line[at : at + width] for line in text.splitlines() for at in range(0, len(line), width)]
