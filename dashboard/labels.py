@@ -148,7 +148,7 @@ _LABELS = {
     "est_mfu_lo": "From",
     "est_mfu_hi": "To",
     "est_penalty": "Times as long",
-    "est_mem_reserved_bytes": "Estimated memory",
+    "need_bytes": "Memory needed",
     "model_size": "Model",
     "time_ratio": "Median ratio",
     "time_ratio_p10": "10 %",
@@ -250,6 +250,7 @@ _QUERY_UNITS = {
     "likely_mfu": "fraction",
     "ceiling_mfu": "fraction",
     "gain": "fraction",
+    "need_bytes": "bytes",
     "rows": "count",
     **dict.fromkeys(
         ("hit_rate", "selects", "winner_rate", "regret", "typical_regret", "other_regret"),

@@ -71,15 +71,19 @@ def line_name(num_nodes: int | None, nranks: int) -> str:
 def bandwidth_lines(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str], int]:
     """Rows of `queries.network.bandwidths` with their `line`, the lines to draw, and how many are left out.
 
-    Of more than six the ones with most sizes stay; they are told apart by nodes first, so few nodes come first.
+    Of more than six the one that reached most stays, because the page's figures name it, and those with most sizes;
+    they are told apart by nodes first, so few nodes come first.
     """
     named = rows.with_columns(
         line=pl.struct("num_nodes", "nranks").map_elements(
             lambda row: line_name(row["num_nodes"], row["nranks"]), pl.String
         )
     )
-    sizes = named.group_by("line", maintain_order=True).len().with_row_index("place")
-    kept = sizes.sort("len", "place", descending=[True, False]).head(MAX_LINES).sort("place")["line"].to_list()
+    most = pl.col("best_busbw_bytes_per_s").max()
+    sizes = named.group_by("line", maintain_order=True).agg(pl.len(), most.alias("most")).with_row_index("place")
+    is_fastest = pl.col("most") == pl.col("most").max()
+    ordered = sizes.sort(is_fastest, "len", "place", descending=[True, True, False])
+    kept = ordered.head(MAX_LINES).sort("place")["line"].to_list()
     return named, kept, sizes.height - len(kept)
 
 

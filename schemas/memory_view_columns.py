@@ -23,7 +23,7 @@ VERDICT_BASIS: dict[str, str] = {
     "snapshot": "an allocator snapshot recorded the failure",
     "oom_report": "the out-of-memory line in the log",
     "estimate": "the estimate alone: the log says no bytes",
-    "peak": "peaks of a run that did not fail",
+    "peak": "peaks of a run of which nothing says that it ran out of memory",
 }
 
 PEAK_SOURCE: dict[str, str] = {

@@ -38,8 +38,7 @@ TITLE = "Explorer & advisor"
 _MOST_NODES = 8192
 _TABLE = (
     "layout", "likely_mfu", "est_mfu_lo", "est_mfu_hi", "est_mfu", "est_penalty", "est_step_time_s",
-    "est_mem_reserved_bytes", "dp", "tp", "pp",
-    "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "recompute",
+    "need_bytes", "dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "recompute",
 )  # fmt: skip
 
 
@@ -74,7 +73,7 @@ def _page(view: View) -> None:
             widgets.note(words.left_out(left_out))
     if found.launchable:
         _explore(view, setup, request, runs)
-    _draw_search(found)
+    _draw_search(found, request)
     if found.fitting and cell is not None:
         rows = advisor.draw_next(view.store, request, cell, on_select=_take_next)
         st.session_state["explorer_next"] = [Choice.of(row) for row in rows.iter_rows(named=True)]
@@ -249,13 +248,15 @@ def _draw_neighbours(view: View, runs: pl.DataFrame, told: Answer, setup: Setup,
     lists.items(lines)
 
 
-def _draw_search(found: Found) -> None:
+def _draw_search(found: Found, request: Request) -> None:
     if found.fitting:
         top = found.layouts.head(explorer.TOP)
         rows: list[dict[str, Any]] = top.rows(named=True)
         st.session_state["explorer_top"] = [Choice.of(row) for row in rows]
         named = top.with_columns(
-            explorer.likely_mfu(top, found.ranked_by), layout=pl.Series([words.layout(row) for row in rows])
+            explorer.likely_mfu(top, found.ranked_by),
+            layout=pl.Series([words.layout(row) for row in rows]),
+            need_bytes=pl.col("est_mem_reserved_bytes") + request.asked.profile.outside_bytes,
         )
         widgets.section("The fastest layouts that fit", words.ranked(found))
         shown = [name for name in _TABLE if named[name].count()]

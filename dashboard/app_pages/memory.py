@@ -125,7 +125,7 @@ def _draw_run(view: View, row: dict[str, Any]) -> None:
     bars = memory.bars(parts)
     widgets.section("From the estimate to the card", "the picked run")
     st.html(f'<p class="ss-plain">{widgets.rich(words.run_answer(fit, row))}</p>')
-    st.html(f'<p class="ss-plain">{widgets.link("Page of this run", addresses.run_url(run_id))}</p>')
+    st.html(f'<p class="ss-plain">{widgets.link("Open this run", addresses.run_url(run_id))}</p>')
     if bars:
         widgets.chart(charts.draw_waterfall(bars, view.tokens), key="waterfall", alt=words.waterfall_alt(bars))
         widgets.note(words.run_meta(fit, row, memory.unknown_parts(parts)))
@@ -184,10 +184,9 @@ def _draw_snapshots(snapshots: pl.DataFrame) -> None:
 
 def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> None:
     if peaks.height:
-        needs = pl.col("mem_verdict").replace_strict(
-            {name: mark.text for name, mark in memory.VERDICT.items()}, default=None
-        )
-        shown = peaks.head(_LISTED).with_columns(needs=needs)
+        shown = peaks.head(_LISTED)
+        needs = [words.need(row) for row in shown.iter_rows(named=True)]
+        shown = shown.with_columns(needs=pl.Series(needs, dtype=pl.String))
         title = f"Runs as a table, {labels.count(shown.height, 'row')}"
         tables.table_twin(title, shown, _PEAKS, csv=peaks, csv_name="memory_peaks")
     if spread.height:

@@ -154,7 +154,7 @@ def _draw_memory(view: View, run: dict[str, Any]) -> None:
     if tracks:
         lists.tracks(tracks)
     if fit:
-        st.html(f'<p class="ss-plain">{rich(memory_words.verdict_text(fit))}</p>')
+        st.html(f'<p class="ss-plain">{rich(memory_words.verdict_text(fit, run["status"]))}</p>')
     if len(bars) > 1:
         with st.expander("From the estimate to the card"):
             chart = memory_chart.draw_waterfall(bars, view.tokens)

@@ -171,11 +171,13 @@ ORDER BY a.accelerator""",
 
 
 def best_bandwidth(scope: Scope) -> Query:
-    """The row with the highest bus bandwidth, if there is any."""
+    """The row with the highest bus bandwidth, in place or out of it, if there is any."""
     return Query(
-        f"""SELECT op, num_nodes, nranks, message_bytes, busbw_bytes_per_s, source_path, line_no
+        f"""SELECT op, num_nodes, nranks, message_bytes,
+  greatest(busbw_bytes_per_s, in_place_busbw_bytes_per_s) AS busbw_bytes_per_s, source_path, line_no
 FROM nccl_bench
-WHERE {_in(scope)} AND busbw_bytes_per_s IS NOT NULL AND nranks > 1
+WHERE {_in(scope)} AND greatest(busbw_bytes_per_s, in_place_busbw_bytes_per_s) IS NOT NULL
+  AND nranks > 1
 ORDER BY busbw_bytes_per_s DESC, source_path, line_no
 LIMIT 1""",
         scope.params,

@@ -25,9 +25,7 @@ def next_answer(proposed: NextRuns, rows: pl.DataFrame) -> str:
     best = proposed.best
     if best is None:
         return "Nothing was measured for this question yet, so the fastest layouts above are the first to try."
-    runs = (
-        "the only measured run" if proposed.measured == 1 else f"the best of {number(proposed.measured)} measured runs"
-    )
+    runs = "the only run" if proposed.measured == 1 else f"the best of {number(proposed.measured)} runs"
     measured = f"{runs}, {best['layout']} ({seconds(best['step_time_s'])})"
     if proposed.candidates.is_empty():
         return f"Every layout that fits and could be tried was measured; {measured}, stands."

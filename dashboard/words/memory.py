@@ -38,6 +38,11 @@ NO_FRAGMENTATION = "No completed run logs both allocated and reserved memory."
 NO_TERMS = "A term is fitted to five completed runs with an estimate and a peak at least."
 NO_SNAPSHOT = "No allocator snapshot, timeline or statistics dump is among these files."
 
+_NEAR = ("fits", "fragmented")
+"""Verdicts of runs that did not run out of memory, as far as anybody knows."""
+_WITHOUT_REASON = ("failed", "truncated", "unknown")
+"""Statuses of which nothing says why the run ended."""
+
 _TELLING_SHARE = 0.3
 """Share of the residuals from which one term is named as what is off. Our choice."""
 
@@ -172,21 +177,33 @@ def peak_hover(row: Row, name: str) -> str:
     lines.append(", ".join(f"{word} {memory(row[column])}" for word, column in levels if row[column] is not None))
     if row["est_mem_bytes"] is not None:
         lines.append(f"~{memory(row['est_mem_bytes'])} estimated")
-    if row["mem_verdict"]:
-        lines.append(VERDICT[row["mem_verdict"]].text)
+    if needed := need(row):
+        lines.append(needed)
     return "<br>".join(lines)
+
+
+def need(row: Row) -> str | None:
+    """What a run needs, by symbol and word; None where it has no verdict."""
+    if row["mem_verdict"] in _NEAR and row["status"] in _WITHOUT_REASON:
+        return "? near the limit when it ended"
+    return VERDICT[row["mem_verdict"]].text if row["mem_verdict"] else None
 
 
 def run_answer(fit: Row | None, row: Row) -> str:
     """What the picked run needs, or how much room it had."""
     if fit is not None:
-        return verdict_text(fit)
+        return verdict_text(fit, row["status"])
     share = row["card_share"]
     return f"**{percent(share, 0)} of the card** at its peak." if share is not None else "The card is not known."
 
 
-def verdict_text(fit: Row) -> str:
-    """The verdict and the bytes that show it."""
+def verdict_text(fit: Row, status: str) -> str:
+    """The verdict and the bytes that show it.
+
+    Of a run that ended without a reason nobody can say that it fits: only how full the card was.
+    """
+    if fit["mem_verdict"] in _NEAR and status in _WITHOUT_REASON:
+        return f"**Near the limit when it ended.** {sentence(fit['verdict_evidence'])} Memory may be why: nothing says."
     meaning = MEM_FIT[fit["mem_verdict"]]
     return f"**{meaning[:1].upper()}{meaning[1:]}.** {sentence(fit['verdict_evidence'])}"
 

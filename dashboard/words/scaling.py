@@ -13,9 +13,9 @@ from dashboard.scaling import Baseline
 from dashboard.slices import Slice
 
 HOW_TO_READ = (
-    "**How to read it.** Efficiency is MFU(N) / MFU(baseline): a flat line on the left, or a line that follows its "
-    "dots on the right, is perfect scaling. Each point is the fastest layout at that node count, so the layout changes "
-    "along a line.",
+    "**How to read it.** Efficiency is the MFU at a size over that of the baseline, or tokens/s/GPU where no MFU is "
+    "known: a flat line on the left, or a line that follows its dots on the right, is perfect scaling. Each point "
+    "is the fastest layout at that node count, so the layout changes along a line.",
     "**What it hides.** The batch is fixed (strong scaling), so more nodes also mean fewer micro-batches each; with a "
     "batch that grows along, the loss is smaller.",
 )

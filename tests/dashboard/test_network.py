@@ -38,6 +38,14 @@ def test_at_most_six_lines_and_those_with_most_sizes_stay() -> None:
     assert left_out == 2
 
 
+def test_the_line_that_reached_most_is_drawn_however_few_its_sizes() -> None:
+    rows = bandwidths(*[(2**i, 2**i * 8, 3) for i in range(7)], (100, 800, 1))
+    fastest = pl.when(pl.col("num_nodes") == 100).then(9e12).otherwise("best_busbw_bytes_per_s")
+    _, kept, left_out = network.bandwidth_lines(rows.with_columns(best_busbw_bytes_per_s=fastest))
+    assert kept[-1] == "100 nodes · 800 ranks"
+    assert (len(kept), left_out) == (6, 2)
+
+
 def test_the_suspect_comes_before_what_else_is_true_of_a_rank() -> None:
     found = network.rank_states(hang_row(), NOT_RECORDED)
     assert found.row(3, named=True)["state"] == "suspect"

@@ -40,6 +40,14 @@ def test_the_first_screen_asks_what_the_store_has_most_runs_of(home: Path, monke
     }  # fmt: skip
 
 
+def test_the_table_says_the_same_memory_as_the_bars(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = open_page(home, monkeypatch, "explorer")
+    fastest = app.dataframe[0].value.iloc[0]
+    fits = re.search(r"~([0-9.,]+) GiB to spare", text_of(app).replace("\xa0", " "))
+    assert fits
+    assert fastest["Memory needed, GiB"] + float(fits[1]) == pytest.approx(79.65, abs=0.1)
+
+
 def test_sliders_offer_what_can_be_launched_and_turn_the_answer(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = open_page(home, monkeypatch, "explorer", tp="8", pp="1", cp="1", zero_stage="1", mbs="1")
     sliders = {slider.label: slider for slider in app.select_slider}

@@ -33,7 +33,7 @@ def plain(text: str) -> str:
 def test_the_best_proposal_tells_gain_and_chance() -> None:
     found = proposed(ROW)
     assert plain(words.next_answer(found, words.shown(found.candidates))) == (
-        "**DP8 TP2 PP1** promises most per GPU-hour: 6.1 % more throughput than the best of 30 measured runs, "
+        "**DP8 TP2 PP1** promises most per GPU-hour: 6.1 % more throughput than the best of 30 runs, "
         "DP16 TP1 PP1 (3.26 s) is expected of it, with a chance of 70 % to beat it."
     )
 
@@ -43,7 +43,7 @@ def test_proposals_without_a_gain_are_not_shown() -> None:
     rows = words.shown(found.candidates)
     assert rows.is_empty()
     assert plain(words.next_answer(found, rows)) == (
-        "No layout that nobody tried is expected to beat the only measured run, DP16 TP1 PP1 (3.26 s)."
+        "No layout that nobody tried is expected to beat the only run, DP16 TP1 PP1 (3.26 s)."
     )
 
 
