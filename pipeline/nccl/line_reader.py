@@ -25,6 +25,13 @@ ESCAPES = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
 _ESCAPES = re.compile(ESCAPES)
 # 2.20.5+cuda12.4, 2.12.6azure3+cuda11.4, RCCL's 2.22.3-HEAD:271856d; ranks glue their banners to one another.
 _VERSION = re.compile(r"([NR]CCL) version ?:? ?(\d+\.\d+(?:\.\d+)?(?:(?![NR]CCL )[\w.+:-])*)")
+TELLING = "|".join(
+    (
+        r"NCCL (?:INFO|WARN|TRACE|CALL) ", "CCL version", bench.TELLING,
+        *(re.escape(word) for word in watchdog.LITERALS),
+    )
+)  # fmt: skip
+"""What every line with NCCL in it holds that tells something, for polars: of training logs, few do."""
 SETTING = " set by environment to "
 _ENV = re.compile(r"([NR]CCL_\w+) set by environment to (.*?)\.?\Z")
 

@@ -12,7 +12,7 @@ from pipeline.nccl import bench, collectives, watchdog, wrapped
 from pipeline.nccl.block import Block, Part, block_of, texts_of
 from pipeline.nccl.facts import Facts, Notes
 from pipeline.nccl.info import MIN_LINES, Info, read_info
-from pipeline.nccl.line_reader import LineReader
+from pipeline.nccl.line_reader import ESCAPES, MAX_LINE_CHARS, TELLING, LineReader
 from pipeline.nccl.raw_calls import raw_calls
 from pipeline.shapes import Shapes
 
@@ -76,7 +76,8 @@ def _scanned(parts: Sequence[Part], notes: Notes) -> Facts:
     info = Info.of(block, lines) if len(lines) >= MIN_LINES else None
     odd = lines if info is None else info.odd
     reader = LineReader(notes)
-    for place, (source, line_no, text) in zip(odd.tolist(), block.lines(odd), strict=True):
+    told = _holding(block, odd, TELLING)
+    for place, (source, line_no, text) in zip(told.tolist(), block.lines(told), strict=True):
         notes.source = source
         reader.line(_unwrapped(block, place, text), line_no, place)
     if info is not None:
@@ -138,9 +139,20 @@ def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: LineR
     watchdog.read_context(block.lines(context), reader.notes)
     rows = plain[_of_tables(block, beside[text.str.contains(bench.TABULAR).to_numpy()])[plain]]
     rows = rows[block.text.gather(rows).str.contains(bench.CANDIDATE).to_numpy()]
+    rows = _holding(block, rows, bench.TELLING)
     for source, line_no, line in block.lines(rows):
         reader.notes.source = source
         reader.bench_line(line, line_no)
+
+
+def _holding(block: Block, lines: np.ndarray, pattern: str) -> np.ndarray:
+    """Those lines in which `line_reader`, which sees neither colours nor a long line's end, may find the pattern."""
+    text = block.text.gather(lines)
+    is_long = (text.str.len_bytes() > MAX_LINE_CHARS).to_numpy()
+    if block.has_escapes:
+        text = text.str.replace_all(ESCAPES, "")
+    found: np.ndarray = lines[is_long | text.str.contains(pattern).to_numpy()]
+    return found
 
 
 def _unwrapped(block: Block, place: int, text: str) -> str:
