@@ -1,0 +1,26 @@
+"""Values that repeat as numbers: what is said of a text that a thousand lines have is found out once."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+
+def coded(values: pl.Series) -> tuple[pl.Series, np.ndarray]:
+    """The distinct values, in any order, and the index of each row's among them.
+
+    >>> names, codes = coded(pl.Series(["b", "a", "b"]))
+    >>> [names[code] for code in codes.tolist()]
+    ['b', 'a', 'b']
+    """
+    distinct, codes = coded_rows(values.alias("value").to_frame())
+    return distinct.to_series(), codes
+
+
+def coded_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
+    """The distinct rows, in any order, and the index of each row's among them."""
+    groups = rows.with_row_index("__row").group_by(rows.columns).agg("__row")
+    sizes = groups["__row"].list.len().to_numpy()
+    codes = np.empty(len(rows), dtype=np.int64)
+    codes[groups["__row"].explode(empty_as_null=False).to_numpy()] = np.repeat(np.arange(len(sizes)), sizes)
+    return groups.drop("__row"), codes
