@@ -64,11 +64,12 @@ _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
 _MAY_BE_MARK = re.compile(_MARK)
 TELLING = "|".join(
     (
-        r"Rank.+ on.+ device.+\[", "Avg bus bandwidth", "size.+count.+type", "bytes.+N.+type", "nThread ", "ccl-library=",
-        "rccl-tests", rf"(?:{'|'.join(OPS)})_perf", rf"\s(?:{_TYPES})(?:\s|$)", REST.replace("?P<rest>", "?:"),
+        r"Rank.+ on.+ device.+\[", "Avg bus bandwidth", "size.+count.+type", "bytes.+N.+type", "nThread ",
+        "ccl-library=", "rccl-tests", rf"(?:{'|'.join(OPS)})_perf", rf"\s(?:{_TYPES})(?:\s|$)",
+        REST.replace("?P<rest>", "?:"),
     )
 )  # fmt: skip
-"""What a line holds that is a mark, a row or the rest of one, for polars: more than candidates do, less than all of it."""
+"""What a line holds that is a mark, a row or the rest of one, for polars: few candidates do."""
 _COLUMNS = re.compile(r"(?:^|[#\s])((?:size\s+count|bytes\s+N)\s+type\s.*)")
 _IN_MILLISECONDS = "bytes"
 _FIGURES_OF_A_ROW = 3

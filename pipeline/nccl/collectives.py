@@ -16,6 +16,7 @@ import polars as pl
 
 from pipeline.nccl.call_words import CALL, TAIL, Layout, counted
 from pipeline.nccl.facts import Notes
+from pipeline.nccl.lines import Lines
 from pipeline.nccl.messages import Message
 
 MARK = b": opCount "
@@ -40,24 +41,25 @@ def read_line(message: Message, line_no: int, notes: Notes) -> bool:
     return True
 
 
-def read_calls(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """Whole columns of COLL lines among others; returns the lines that tell nothing.
+def read_calls(lines: Lines, notes: Notes) -> np.ndarray:
+    """Whole columns of COLL lines among others; says which of their texts tell nothing.
 
     Args:
-        rows: `source`, `line_no`, `text`, `process`, and `segment`: what stands on both sides of a line with which a
-            communicator of the process begins or ends is of two segments.
-        prefixes: `host`, `pid`, `process`.
+        lines: with the `span` of each: what stands on both sides of a line with which a communicator of the process
+            begins or ends is of two spans.
     """
-    is_whole = pl.col("text").str.contains(rf"^{CALL}(?: |$)")
-    calls = rows.filter(is_whole)
-    pieces = calls["text"].str.splitn(" count ", 2).struct
+    is_whole = lines.texts.str.contains(rf"^{CALL}(?: |$)").to_numpy()
+    calls = lines.of_texts(is_whole)
+    pieces = calls.texts.str.splitn(" count ", 2).struct
     # What differs from call to call (addresses, streams, RCCL's task) is no part of the key.
     tail, head = pieces["field_1"].str.splitn(" stream ", 2).struct["field_0"], pieces["field_0"]
+    texts = pl.DataFrame({"tail": tail, "head": head, "op": head.str.splitn(":", 2).struct["field_0"]})
     found = (
-        calls.with_columns(tail=tail, head=head, op=head.str.splitn(":", 2).struct["field_0"])
-        .group_by("source", "process", "segment", "op", "tail", maintain_order=True)
-        .agg(pl.col("line_no").first(), pl.col("head").last(), last_line=pl.col("line_no").last(), lines=pl.len())
-        .join(prefixes.unique("process"), on="process")
+        pl.concat([calls.rows, texts[calls.rows["told"]]], how="horizontal")
+        .group_by("span", "op", "tail", maintain_order=True)
+        .agg(
+            pl.col("line_no", "who").first(), pl.col("head").last(), last_line=pl.col("line_no").last(), lines=pl.len()
+        )
         .with_columns(pl.col("tail").str.extract_groups(f"^{TAIL}(?: |$)").alias("found"))
         .unnest("found")
         .with_columns(
@@ -65,8 +67,9 @@ def read_calls(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.D
             last_op=pl.col("head").str.extract(": opCount ([0-9a-f]{1,15}) ").str.to_integer(base=16),
         )
     )
-    notes.add_frame("coll", found)
-    return rows.filter(~is_whole)
+    threads = lines.threads[found["who"]].select("source", "host", "pid")
+    notes.add_frame("coll", pl.concat([found, threads], how="horizontal"))
+    return ~is_whole
 
 
 def is_worth_it(data: bytes) -> bool:

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import polars as pl
 
 from pipeline.nccl.facts import SCHEMAS, Notes
+from pipeline.nccl.lines import Lines
 from pipeline.nccl.messages import Message
 
 WORD = "NET/"
@@ -42,23 +44,20 @@ def read_devices(message: Message, line_no: int, notes: Notes) -> bool:
     return devices is not None
 
 
-def read_lists(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """Whole columns of lines (`source`, `line_no`, `prefix`, `text`); returns those that tell nothing."""
-    is_list = rows["text"].str.contains(TELLING)
-    lists, others = rows.filter(is_list), rows.filter(~is_list)
-    told = {text: devices_of(text, is_cut=False) for text in lists["text"].unique()}
+def read_lists(lines: Lines, notes: Notes) -> np.ndarray:
+    """Whole columns of lines; says which of their texts tell nothing."""
+    may_be_list = np.flatnonzero(lines.texts.str.contains(TELLING).to_numpy())
+    found = {told: devices_of(lines.texts[told], is_cut=False) for told in may_be_list.tolist()}
     devices = pl.DataFrame(
-        [(text, *device) for text, found in told.items() for device in found or ()],
-        schema={"text": pl.String, **dict(list(SCHEMAS["device"].items())[4:-1])},
+        [(told, *device) for told, listed in found.items() for device in listed or ()],
+        schema={"told": pl.UInt32, **dict(list(SCHEMAS["device"].items())[4:-1])},
         orient="row",
     )
-    alike = lists.group_by("source", "prefix", "text").agg(pl.col("line_no").min(), lines=pl.len())
-    notes.add_frame(
-        "device", alike.join(prefixes.select("prefix", "host", "pid"), on="prefix").join(devices, on="text")
-    )
-    return pl.concat(
-        [others, lists.filter(pl.col("text").is_in([text for text, found in told.items() if found is None]))]
-    )
+    rows = lines.rows.join(devices.select("told").unique(), on="told", how="semi")
+    alike = rows.group_by("who", "told").agg(pl.col("line_no").min(), lines=pl.len())
+    told = alike.with_columns(lines.threads[alike["who"]].select("source", "host", "pid").get_columns())
+    notes.add_frame("device", told.join(devices, on="told"))
+    return ~np.isin(np.arange(len(lines.texts)), [told for told, listed in found.items() if listed is not None])
 
 
 def devices_of(text: str, *, is_cut: bool) -> list[_Device] | None:

@@ -33,8 +33,11 @@ _COLUMNS: Mapping[str, Mapping[str, Any]] = {
     "link": _THREAD | {
         "comm": _S, "rank_from": _I, "rank_to": _I, "direction": _S, "transport": _S, "device": _S, "lines": _I,
     },
-    # of_ranks: an edge only of a communicator of that size
-    "graph": _THREAD | {"graph": _S, "rank_from": _I, "rank_to": _I, "of_ranks": _I, "channels": pl.List(_I)},
+    # ranks that send from each to the next one; of_ranks: a ring, closed if the communicator is of that size;
+    # channels: a bit for each of 64, of which the first is the number 64 * sixty_fours
+    "graph": _THREAD | {
+        "graph": _S, "ranks": pl.List(pl.Int32), "of_ranks": _I, "sixty_fours": _I, "channels": pl.UInt64,
+    },
     "device": {
         "line_no": _I, "host": _S, "pid": _I, "network": _S, "number": _I, "name": _S, "port": _S, "layer": _S,
         "lines": _I,

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import polars as pl
 
+from pipeline.nccl.coded import coded, coded_rows
 from pipeline.nccl.facts import Notes
+from pipeline.nccl.lines import Lines
 from pipeline.nccl.messages import Message
 
 WORDS = ("Trees [", "Ring ")
@@ -26,25 +29,22 @@ _PATH = (
 )
 _OWNER = r" comm 0x[0-9a-f]+ nRanks [0-9]+ busId [0-9a-f]+$"  # RCCL's
 _PATH_TEXT, _OWNER_TEXT = re.compile(_PATH), re.compile(_OWNER)
-LINES = pl.Schema(
+SINGLE = pl.Schema(
     {
         "source": pl.Int64, "line_no": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64,
-        "text": pl.String, "is_cut": pl.Boolean, "thread": pl.UInt32, "segment": pl.Int64,
+        "text": pl.String, "is_cut": pl.Boolean,
     }
 )  # fmt: skip
-"""Lines that tell of a ring or of trees. `is_cut`: the last number may be half of one. Lines of one communicator have
-the same `thread` and `segment`."""
+"""Lines that tell of a ring or of trees, read one by one. `is_cut`: the last number may be half of one."""
+_BITS = 64
 _LONGEST = 900
 """A text this long, which with its prefix fills NCCL's buffer, may have been cut in the middle of a number."""
 
-_RING = r"^Channel (\d+)(?:/\d+)? :?\s+([\d\s]+)$"
-_PLACE = r"^Ring (\d+) : (\d+) -> (\d+) -> (\d+)$"
-_BRANCH = r"\[\d+\] -?\d+(?:/-?\d+/-?\d+)?->\d+->-?\d+(?:/-?\d+/-?\d+)?"
-_CHILDREN_FIRST = r"^\[(\d+)\] -?\d+/-?\d+/-?\d+->(\d+)->(-?\d+)$"
-_PARENT_FIRST = r"^\[(\d+)\] (-?\d+)->(\d+)->-?\d+/-?\d+/-?\d+$"
-_KEY = ["source", "comm_index", "graph", "rank_from", "rank_to"]
-_EDGE = ["graph", "rank_from", "rank_to", "of_ranks"]
-_ANY_SIZE = pl.lit(None, pl.Int64)
+_RING = r"^Channel ([0-9]+)(?:/[0-9]+)? :?\s+([0-9\s]+)$"
+_PLACE = r"^Ring ([0-9]+) : ([0-9]+) -> ([0-9]+) -> ([0-9]+)$"
+_BRANCH = r"\[[0-9]+\] -?[0-9]+(?:/-?[0-9]+/-?[0-9]+)?->[0-9]+->-?[0-9]+(?:/-?[0-9]+/-?[0-9]+)?"
+_CHILDREN_FIRST = r"^\[([0-9]+)\] -?[0-9]+/-?[0-9]+/-?[0-9]+->([0-9]+)->(-?[0-9]+)$"
+_PARENT_FIRST = r"^\[([0-9]+)\] (-?[0-9]+)->([0-9]+)->-?[0-9]+/-?[0-9]+/-?[0-9]+$"
 
 
 def read_graph(message: Message) -> tuple[str, bool] | None:
@@ -55,147 +55,97 @@ def read_graph(message: Message) -> tuple[str, bool] | None:
     return text, message.is_cut or (len(text) >= _LONGEST and not has_owner)
 
 
-def read_graphs(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """Whole columns of such lines; returns those that tell nothing.
+def read_graphs(lines: Lines, notes: Notes) -> np.ndarray:
+    """Whole columns of such lines; says which of their texts tell nothing.
 
     Args:
-        rows: `source`, `line_no`, `prefix`, `text`, `thread`, `segment`.
-        prefixes: `prefix`, `host`, `pid`, `tid`.
+        lines: with the `span` of each: those of one communicator are of one span.
     """
-    has_owner = rows["text"].str.contains(_OWNER)
-    rows = rows.with_columns(
-        pl.col("text").str.replace(_OWNER, ""), is_cut=~has_owner & (pl.col("text").str.len_chars() >= _LONGEST)
-    )
-    is_told = pl.col("text").str.contains(_PATH)
-    told = rows.filter(is_told).join(prefixes.select("prefix", "host", "pid", "tid"), on="prefix")
-    add_edges(told.select(LINES.names()), notes)
-    return rows.filter(~is_told)
+    text = lines.texts.str.replace(_OWNER, "")
+    has_owner = text.str.len_bytes() != lines.texts.str.len_bytes()
+    is_told = text.str.contains(_PATH)
+    texts = pl.DataFrame({"text": text, "is_cut": ~has_owner & (text.str.len_chars() >= _LONGEST)})
+    add_paths(lines, texts.with_row_index("told").filter(is_told), notes)
+    return ~is_told.to_numpy()
 
 
-def add_edges(lines: pl.DataFrame, notes: Notes) -> None:
-    """LINES to `graph` facts: what they say of who sends to whom, the channels of each pair together."""
-    texts = lines.select("text", "is_cut").unique()
-    edges = pl.concat([_of_rings(texts), _of_places(texts), _of_trees(texts)])
-    found = lines.join(edges, on=["text", "is_cut"]).group_by("source", "thread", "segment", *_EDGE).agg(
-        pl.col("host", "pid", "tid").first(), pl.col("line_no").min(), channels=pl.col("channel").sort()
+def add_singly(lines: pl.DataFrame, notes: Notes) -> None:
+    """`graph` facts of SINGLE lines: each is a span of its own, for nothing tells yet which communicator it is of."""
+    number = pl.int_range(pl.len(), dtype=pl.UInt32)
+    rows = lines.select("line_no", who=number, told=number, span=number)
+    texts = lines.select("text", "is_cut", told=number)
+    add_paths(Lines(rows, texts["text"], lines.select("source", "host", "pid", "tid")), texts, notes)
+
+
+def add_paths(lines: Lines, texts: pl.DataFrame, notes: Notes) -> None:
+    """`graph` facts: the paths that lines of a span name, with their channels.
+
+    Args:
+        lines: with the `span` of each.
+        texts: `told` and `text` of those of their texts that tell of rings or trees, and `is_cut`: the last number may
+            be half of one.
+    """
+    found = pl.concat([_rings(texts), _places(texts), _trees(texts)])
+    paths, path = coded_rows(
+        found.select("graph", "ranks", "is_ring", sixty_fours=pl.col("channel") // _BITS)
     )  # fmt: skip
-    notes.add_frame("graph", found)
-
-
-def graph_rows(edges: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """The fold: rows of `nccl_graphs` by `source`, one per edge; edges of no known communicator are left out.
-
-    Args:
-        edges: `graph` facts. events: see `communicators.Communicators`.
-    """
-    owned = _with_communicator(edges, events)
-    in_range = (pl.col("rank_from") < pl.col("nranks")) & (pl.col("rank_to") < pl.col("nranks"))
-    is_known = pl.col("of_ranks").is_null() | (pl.col("of_ranks") == pl.col("nranks"))
-    return (
-        owned.filter(in_range & is_known)
-        .group_by(_KEY)
-        .agg(pl.col("channels").explode().unique().sort(), pl.col("line_no").min())
-        .with_columns(
-            num_graph_channels=pl.col("channels").list.len().cast(pl.Int64),
-            graph_channels=pl.col("channels").cast(pl.List(pl.String)).list.join(","),
-        )
-        .drop("channels")
-        .sort("line_no", *_KEY)
+    bit = np.left_shift(np.uint64(1), (found["channel"].to_numpy() % _BITS).astype(np.uint64))
+    told = found.select("told", path=path, bit=bit)
+    rows = lines.rows.select("told", "who", "line_no", "span").join(told, on="told")
+    groups = rows.group_by("span", "path").agg(
+        pl.col("who").first(), pl.col("line_no").min(), channels=pl.col("bit").bitwise_or()
+    )  # fmt: skip
+    threads = lines.threads[groups["who"]].select("source", "host", "pid", "tid")
+    ranks = pl.col("ranks").str.extract_all(r"[0-9]+").cast(pl.List(pl.Int32), strict=False)
+    paths = paths.with_columns(ranks).with_columns(
+        of_ranks=pl.when("is_ring").then(pl.col("ranks").list.unique().list.len().cast(pl.Int64))
     )
+    notes.add_frame("graph", pl.concat([groups, threads, paths[groups["path"]]], how="horizontal"))
 
 
-def _with_communicator(edges: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """`comm_index` and `nranks` of the communicator that the thread is bringing up at each line.
-
-    The lines stand before Init COMPLETE of the same thread. Where that is missing, the communicator that the thread
-    has begun is meant.
-    """
-    thread, told = ["source", "host", "pid", "tid"], ["comm_index", "nranks"]
-    ready = events.filter("is_ready").select("line_no", *thread, *told)
-    begun = events.filter(~pl.col("is_ready")).select("line_no", *thread, pl.col(told).name.prefix("begun_"))
-    placed = (
-        edges.sort("line_no")
-        .join_asof(ready, on="line_no", by=thread, strategy="forward", check_sortedness=False)
-        .join_asof(begun, on="line_no", by=thread, strategy="backward", check_sortedness=False)
-    )
-    chosen = placed.with_columns(pl.coalesce(name, f"begun_{name}").alias(name) for name in told)
-    return chosen.drop_nulls("comm_index")
+def _rings(texts: pl.DataFrame) -> pl.DataFrame:
+    """Rings of several ranks as their text: `told`, `channel`, `graph`, `ranks`, `is_ring`."""
+    found = texts.select("told", found=pl.col("text").str.extract_groups(_RING)).unnest("found").drop_nulls("2")
+    return _paths(found, "ring", channel=pl.col("1"), ranks=pl.col("2"), is_ring=True)
 
 
-def _of_rings(texts: pl.DataFrame) -> pl.DataFrame:
-    """Edges between neighbours of a printed order.
-
-    Only when it is whole is it closed and its last number no half of one: `of_ranks` is how many ranks the
-    communicator has then.
-    """
-    rings = (
-        texts.with_columns(found=pl.col("text").str.extract_groups(_RING))
-        .unnest("found")
-        .drop_nulls("2")
-        .with_columns(
-            channel=pl.col("1").cast(pl.Int64, strict=False),
-            order=pl.col("2").str.extract_all(r"\d+").cast(pl.List(pl.Int64), strict=False),
-        )
-        .with_columns(
-            rank_to=pl.concat_list(pl.col("order").list.slice(1), pl.col("order").list.first()),
-            place=pl.int_ranges(pl.col("order").list.len()),
-            num_ranks=pl.col("order").list.len(),
-            of_ranks=pl.col("order").list.unique().list.len().cast(pl.Int64),
-        )
-        .explode("order", "rank_to", "place", empty_as_null=False)
-    )
-    is_sure = pl.col("place") + 2 < pl.col("num_ranks")
-    edges = rings.with_columns(of_ranks=pl.when(~is_sure).then("of_ranks"))
-    return _edges(edges, "ring", rank_from="order", rank_to="rank_to", of_ranks=pl.col("of_ranks"))
+def _places(texts: pl.DataFrame) -> pl.DataFrame:
+    """The same of a rank and the next one of its rings."""
+    found = texts.filter(~pl.col("is_cut")).select("told", found=pl.col("text").str.extract_groups(_PLACE))
+    ranks = pl.format("{} {}", "3", "4")
+    return _paths(found.unnest("found").drop_nulls("3"), "ring", channel=pl.col("1"), ranks=ranks)
 
 
-def _of_places(texts: pl.DataFrame) -> pl.DataFrame:
-    """Edges from a rank to the next one of its rings."""
-    found = (
-        texts.filter(~pl.col("is_cut"))
-        .with_columns(found=pl.col("text").str.extract_groups(_PLACE))
-        .unnest("found")
-        .drop_nulls("3")
-        .with_columns(pl.col("1", "3", "4").cast(pl.Int64, strict=False))
-    )
-    return _edges(found.rename({"1": "channel"}), "ring", rank_from="3", rank_to="4")
-
-
-def _of_trees(texts: pl.DataFrame) -> pl.DataFrame:
-    """Edges from a rank to its parent."""
+def _trees(texts: pl.DataFrame) -> pl.DataFrame:
+    """The same of a rank and its parent."""
     branches = (
         texts.filter(pl.col("text").str.starts_with("Trees "))
         .with_columns(branch=pl.col("text").str.extract_all(_BRANCH))
-        .with_columns(
+        .select(
+            "told",
             branch=pl.when(pl.col("is_cut") & pl.col("text").str.ends_with(pl.col("branch").list.last()))
             .then(pl.col("branch").list.head(pl.col("branch").list.len() - 1))
-            .otherwise("branch")
+            .otherwise("branch"),
         )
         .explode("branch", empty_as_null=False, keep_nulls=False)
     )
-    up, down = pl.col("up").struct, pl.col("down").struct  # from child to parent, as printed from either side
-    numbers = (
-        branches.select(pl.col("branch").unique())
-        .with_columns(
-            up=pl.col("branch").str.extract_groups(_CHILDREN_FIRST),
-            down=pl.col("branch").str.extract_groups(_PARENT_FIRST),
-        )
-        .select(
-            "branch",
-            channel=pl.coalesce(up["1"], down["1"]).cast(pl.Int64, strict=False),
-            child=pl.coalesce(up["2"], down["3"]).cast(pl.Int64, strict=False),
-            parent=pl.coalesce(up["3"], down["2"]).cast(pl.Int64, strict=False),
-        )
+    names, name = coded(branches["branch"])
+    # From child to parent, as printed from either side.
+    up, down = (names.str.extract_groups(pattern).struct for pattern in (_CHILDREN_FIRST, _PARENT_FIRST))
+    numbers = pl.select(
+        channel=pl.coalesce(up["1"], down["1"]),
+        child=pl.coalesce(up["2"], down["3"]).cast(pl.Int64, strict=False),
+        parent=pl.coalesce(up["3"], down["2"]).cast(pl.Int64, strict=False),
     )
-    return _edges(branches.join(numbers, on="branch"), "tree", rank_from="child", rank_to="parent")
+    found = branches.select("told").with_columns(numbers[name].get_columns())
+    is_edge = (pl.col("child") >= 0) & (pl.col("parent") >= 0)
+    ranks = pl.format("{} {}", "child", "parent")
+    return _paths(found.filter(is_edge), "tree", channel=pl.col("channel"), ranks=ranks)
 
 
-def _edges(
-    found: pl.DataFrame, graph: str, *, rank_from: str, rank_to: str, of_ranks: pl.Expr = _ANY_SIZE
-) -> pl.DataFrame:
-    told = found.select(
-        "text", "is_cut", "channel", pl.col(rank_from).cast(pl.Int64).alias("rank_from"),
-        pl.col(rank_to).cast(pl.Int64).alias("rank_to"), of_ranks=of_ranks, graph=pl.lit(graph),
+def _paths(found: pl.DataFrame, graph: str, *, channel: pl.Expr, ranks: pl.Expr, is_ring: bool = False) -> pl.DataFrame:
+    paths = found.select(
+        pl.col("told").cast(pl.UInt32), channel=channel.cast(pl.Int64, strict=False), graph=pl.lit(graph),
+        ranks=ranks.str.strip_chars(), is_ring=pl.lit(is_ring),
     )  # fmt: skip
-    is_edge = (pl.col("rank_from") >= 0) & (pl.col("rank_to") >= 0) & (pl.col("rank_from") != pl.col("rank_to"))
-    return told.filter(pl.col("channel").is_not_null() & is_edge)
+    return paths.filter(pl.col("channel").is_not_null() & pl.col("ranks").str.contains(r"\s"))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import polars as pl
 
 from pipeline.nccl.facts import PARTS, SCHEMAS, Notes
+from pipeline.nccl.lines import Lines
 from pipeline.nccl.messages import Message
 
 _STATES = {"Init START": "started", "Init COMPLETE": "complete", "COMPLETE": "complete",
@@ -118,14 +120,9 @@ def _typed(text: str | None, of: pl.DataType) -> str | int | float | None:
         return None
 
 
-def read_columns(kind: str, rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """Whole columns of lines of one kind of `KINDS`; returns those that tell something, as facts.
-
-    Args:
-        rows: `at`, `source`, `line_no`, `prefix`, `text`.
-        prefixes: `prefix`, `host`, `pid`, `tid`.
-    """
-    texts = rows.lazy().select(pl.col("text").unique(maintain_order=True))  # ranks and channels say the same
+def read_columns(kind: str, lines: Lines, notes: Notes) -> tuple[pl.DataFrame, np.ndarray]:
+    """Whole columns of lines of one kind of `KINDS`: those that tell something, as facts; and which texts do."""
+    texts = pl.LazyFrame({"text": lines.texts}).with_row_index("told")
     found = texts.with_columns(pl.col("text").str.extract_groups(KINDS[kind]).alias("fields")).unnest("fields")
     found = found.filter(pl.col("rank" if "rank" in SCHEMAS[kind] else SCHEMAS[kind].names()[5]).is_not_null())
     if kind == "init":
@@ -136,15 +133,18 @@ def read_columns(kind: str, rows: pl.DataFrame, prefixes: pl.DataFrame, notes: N
         ).unnest("split")
     if kind == "timing":
         found = found.with_columns(**{name: pl.col("parts").str.extract(part) for name, part in _PARTS.items()})
-    told_texts = found.collect()
-    told_texts = told_texts.cast(
-        {name: of for name, of in SCHEMAS[kind].items() if name in told_texts.columns}, strict=False
+    fields = found.collect()
+    is_told = np.zeros(len(lines.texts), dtype=bool)
+    is_told[fields["told"].to_numpy()] = True
+    fields = fields.drop("text").cast(
+        {name: of for name, of in SCHEMAS[kind].items() if name in fields.columns}, strict=False
     )
-    told = rows.join(told_texts, on="text", maintain_order="left").join(
-        prefixes.select("prefix", "host", "pid", "tid"), on="prefix", maintain_order="left"
-    )
+    place = np.cumsum(is_told) - 1
+    rows = lines.rows.filter(is_told[lines.rows["told"].to_numpy()])
+    threads = lines.threads[rows["who"]].select("source", "host", "pid", "tid")
+    told = pl.concat([rows.drop("told"), threads, fields[place[rows["told"].to_numpy()]]], how="horizontal")
     notes.add_frame(kind, told)
-    return told
+    return told, is_told
 
 
 KINDS = {"init": _INIT, "timing": _TIMING, "shape": _SHAPE, "channels": _CHANNELS, "network": _NETWORK}

@@ -85,7 +85,7 @@ class LineReader:
     def finish(self) -> None:
         """Hand over what was counted, and what is read together."""
         if self._graphs:
-            graphs.add_edges(pl.DataFrame(self._graphs, schema=graphs.LINES, orient="row"), self.notes)
+            graphs.add_singly(pl.DataFrame(self._graphs, schema=graphs.SINGLE, orient="row"), self.notes)
         for (source, name), lines in self._tally.items():
             if lines:
                 self.notes.at(source).add("tally", name, lines)
@@ -125,8 +125,7 @@ class LineReader:
         """A ring or trees. Each line is a group of its own, since nothing tells yet which communicator it is of."""
         told = graphs.read_graph(message)
         if told:
-            line = (self.notes.source, line_no, message.host, message.pid, message.tid, *told, 0, len(self._graphs))
-            self._graphs.append(line)
+            self._graphs.append((self.notes.source, line_no, message.host, message.pid, message.tid, *told))
         return told is not None
 
     def _ring(self, message: Message, line_no: int, place: int) -> bool:

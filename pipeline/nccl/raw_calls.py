@@ -44,7 +44,7 @@ def raw_calls(part: Part, path: str) -> pl.DataFrame:
 
 def _calls(block: Block, lines: np.ndarray) -> pl.DataFrame:
     info = Info.of(block, lines)
-    regular = info.rows.join(info.prefixes, on="prefix", maintain_order="left").select(
+    regular = info.lines.named().select(
         "line_no", "host", "pid", "tid", pl.col("text").str.extract_groups(_CALL).alias("call")
     )
     odd = [

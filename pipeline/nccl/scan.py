@@ -11,8 +11,9 @@ import polars as pl
 from pipeline.nccl import bench, collectives, watchdog, wrapped
 from pipeline.nccl.block import Block, Part, block_of, texts_of
 from pipeline.nccl.facts import Facts, Notes
-from pipeline.nccl.info import MIN_LINES, Info, read_info
-from pipeline.nccl.line_reader import ESCAPES, MAX_LINE_CHARS, TELLING, LineReader
+from pipeline.nccl.info import MIN_LINES, Info
+from pipeline.nccl.info_kinds import read_info
+from pipeline.nccl.line_reader import MAX_LINE_CHARS, TELLING, LineReader
 from pipeline.nccl.raw_calls import raw_calls
 from pipeline.shapes import Shapes
 
@@ -76,7 +77,7 @@ def _scanned(parts: Sequence[Part], notes: Notes) -> Facts:
     info = Info.of(block, lines) if len(lines) >= MIN_LINES else None
     odd = lines if info is None else info.odd
     reader = LineReader(notes)
-    told = _holding(block, odd, TELLING)
+    told = _holding(block, odd, f"{TELLING}|{wrapped.BEGINS}")
     for place, (source, line_no, text) in zip(told.tolist(), block.lines(told), strict=True):
         notes.source = source
         reader.line(_unwrapped(block, place, text), line_no, place)
@@ -148,10 +149,10 @@ def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: LineR
 def _holding(block: Block, lines: np.ndarray, pattern: str) -> np.ndarray:
     """Those lines in which `line_reader`, which sees neither colours nor a long line's end, may find the pattern."""
     text = block.text.gather(lines)
-    is_long = (text.str.len_bytes() > MAX_LINE_CHARS).to_numpy()
+    may_hold = text.str.contains(pattern) | (text.str.len_bytes() > MAX_LINE_CHARS)
     if block.has_escapes:
-        text = text.str.replace_all(ESCAPES, "")
-    found: np.ndarray = lines[is_long | text.str.contains(pattern).to_numpy()]
+        may_hold |= text.str.contains("\x1b", literal=True)
+    found: np.ndarray = lines[may_hold.to_numpy()]
     return found
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.nccl import bench, bench_op, communicators, devices, graphs, hosts, links, says, traffic, warnings
+from pipeline.nccl import bench, bench_op, communicators, devices, hosts, links, says, traffic, warnings
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.file_rows import file_rows
 from pipeline.nccl.flight_sets import set_hangs
+from pipeline.nccl.graph_rows import graph_rows
 from pipeline.nccl.hang_lines import hang_lines
 from pipeline.nccl.hangs import hang_rows
 from pipeline.nccl.messages import NO_HOST
@@ -66,8 +67,8 @@ def nccl_tables(
         tables = _tables_of(mended(facts))
         paths = dict(files.select("source", "path").iter_rows())
         tables["nccl_bench"] = bench_op.with_names(tables["nccl_bench"], paths, op=bench_operation)
-        for name, frame in tables.items():
-            rows[name].append(frame)
+        for name in list(tables):
+            rows[name].append(tables.pop(name))
     rows["nccl_hang_lines"] = _hang_lines(files, facts["watchdog"])
     rows["nccl_hangs"] = [_hangs(files, facts["watchdog"], rows["nccl_files"], num_ranks)]
     rows["nccl_hangs"].append(_hang_frame(set_hangs(files, dumps)))
@@ -76,8 +77,8 @@ def nccl_tables(
         pl.col("source").cast(pl.Int64)
     )
     found = {}
-    for name, frames in rows.items():
-        filled = [frame for frame in frames if not frame.is_empty()]
+    for name in list(rows):
+        filled = [frame for frame in rows.pop(name) if not frame.is_empty()]  # held once, not beside what is made of it
         if filled:
             merged = pl.concat(filled, how="diagonal_relaxed").join(places, on="source", maintain_order="left")
             found[name] = TABLES[name].conform(merged)
@@ -140,7 +141,7 @@ def _tables_of(facts: Facts) -> Rows:
         "nccl_links": link_rows,
         "nccl_collectives": traffic.collective_rows(calls),
         "nccl_tuning": _tuning(facts["tuning"]),
-        "nccl_graphs": graphs.graph_rows(facts["graph"], comms.events),
+        "nccl_graphs": graph_rows(facts["graph"], comms.events),
         "nccl_devices": devices.device_rows(facts["device"]),
         "nccl_warnings": warnings.warning_rows(facts["warn"]),
         "nccl_bench": bench.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),

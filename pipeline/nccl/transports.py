@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import polars as pl
 
+from pipeline.nccl.coded import coded
 from pipeline.nccl.facts import Notes
+from pipeline.nccl.lines import Lines
 from pipeline.nccl.messages import Message
 
 CHANNEL = "Channel "
@@ -80,64 +83,61 @@ def read_ring(message: Message, line_no: int, notes: Notes) -> bool:
     return True
 
 
-def read_links(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """Whole columns of `via` lines; returns how many `lines` of each `source` tell nothing.
+def read_links(lines: Lines, notes: Notes) -> np.ndarray:
+    """Whole columns of `via` lines; says which of their texts tell nothing.
 
     Args:
-        rows: `source`, `line_no`, `prefix`, `text`, `thread`, and `segment`: what stands on both sides of a line with
-            which a communicator of the thread begins or ends is of two segments.
-        prefixes: `prefix`, `host`, `pid`, `tid`.
+        lines: with the `span` of each: what stands on both sides of a line with which a communicator of the thread
+            begins or ends is of two spans.
     """
     # Lines of one pair differ in the channel, which stands before the first " : ".
-    pieces = rows["text"].str.splitn(" : ", 2).struct
-    heads = pieces["field_0"].unique()
-    known_heads = heads.filter(heads.str.contains(f"^{LINK_HEAD}$"))
-    named = rows.select("source", "line_no", "prefix", "thread", "segment", ends=pieces["field_1"])
-    if len(known_heads) < len(heads):
-        is_known = pieces["field_0"].is_in(known_heads.to_list())
-        strange, named = named.filter(~is_known), named.filter(is_known)
-    else:
-        strange = named.clear()
-    groups = named.group_by("source", "thread", "segment", "ends").agg(
-        pl.col("prefix").first(), pl.col("line_no").min(), lines=pl.len()
+    pieces = lines.texts.str.splitn(" : ", 2).struct
+    heads, head = coded(pieces["field_0"])
+    ends, end = coded(pieces["field_1"])
+    links = _links(ends)
+    tells: np.ndarray = (
+        heads.str.contains(f"^{LINK_HEAD}$").to_numpy()[head] & links["transport"].is_not_null().to_numpy()[end]
     )
-    links = _links(groups["ends"].unique().drop_nulls())
-    found = groups.join(links, on="ends").join(prefixes.select("prefix", "host", "pid", "tid"), on="prefix")
-    notes.add_frame("link", found)
-    mute = groups.join(links, on="ends", how="anti", nulls_equal=True).select("source", "lines")
-    return pl.concat([mute, strange.select("source", lines=pl.lit(1, pl.UInt32))])
+    told = lines.rows["told"].to_numpy()
+    rows = lines.rows.select("who", "line_no", key=pl.col("span") * len(ends) + pl.Series(end[told]))
+    groups = rows.filter(tells[told]).group_by("key").agg(
+        pl.col("who").first(), pl.col("line_no").min(), lines=pl.len()
+    )  # fmt: skip
+    threads = lines.threads[groups["who"]].select("source", "host", "pid", "tid")
+    notes.add_frame("link", pl.concat([groups, threads, links[groups["key"] % len(ends)]], how="horizontal"))
+    return ~tells
 
 
 def _links(ends: pl.Series) -> pl.DataFrame:
-    """What the texts behind the channel say: ranks, direction, transport; those that say nothing are left out."""
+    """What each text behind the channel says: ranks, direction, transport; NULL where it says nothing."""
     links = (
         pl.DataFrame({"ends": ends})
-        .with_columns(pl.col("ends").str.extract_groups(f"^{LINK_ENDS}$").alias("found"))
+        .select(pl.col("ends").str.extract_groups(f"^{LINK_ENDS}$").alias("found"))
         .unnest("found")
         .rename({"from": "rank_from", "to": "rank_to"})
     )
-    transports = {via: told for via in links["via"].unique().drop_nulls() if (told := transport_of(via))}
-    via = pl.col("via")
-    return links.filter(via.is_in(list(transports))).with_columns(
+    told = {via: told for via in links["via"].unique().drop_nulls() if (told := transport_of(via))}
+    names = {via: name for via, (name, _) in told.items()}
+    devices = {via: device for via, (_, device) in told.items()}
+    return links.with_columns(
         pl.col("rank_from").cast(pl.Int64),
         rank_to=pl.coalesce("rank_to", "rank_from").cast(pl.Int64),
-        transport=via.replace_strict({one: name for one, (name, _) in transports.items()}, return_dtype=pl.String),
-        device=via.replace_strict({one: device for one, (_, device) in transports.items()}, return_dtype=pl.String),
+        transport=pl.col("via").replace_strict(names, default=None, return_dtype=pl.String),
+        device=pl.col("via").replace_strict(devices, default=None, return_dtype=pl.String),
     )
 
 
-def read_rings(rows: pl.DataFrame, prefixes: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """Whole columns of rings (`source`, `line_no`, `prefix`, `text`); returns the lines that are none."""
-    is_ring = pl.col("text").str.contains(RING)
-    groups = pl.col("text").str.extract_groups(RING).struct
-    first = rows.filter(is_ring & pl.col("text").str.contains("^Channel (?:0{1,9}/|[0-9]+ )")).join(
-        prefixes, on="prefix"
-    )
-    notes.add_frame(
-        "ring",
-        first.with_columns(
-            channels=pl.coalesce(groups[1].cast(pl.Int64), groups[0].cast(pl.Int64) + 1),
-            order=groups[2].str.strip_chars().str.replace_all(r"[ \t]+", " "),
-        ),
-    )
-    return rows.filter(~is_ring)
+def read_rings(lines: Lines, notes: Notes) -> np.ndarray:
+    """Whole columns of rings; says which of their texts are none."""
+    is_ring = lines.texts.str.contains(RING).to_numpy()
+    is_first = lines.texts.str.contains("^Channel (?:0{1,9}/|[0-9]+ )").to_numpy()
+    if (is_ring & is_first).any():
+        groups = pl.col("text").str.extract_groups(RING).struct
+        notes.add_frame(
+            "ring",
+            lines.of_texts(is_ring & is_first).named().with_columns(
+                channels=pl.coalesce(groups[1].cast(pl.Int64), groups[0].cast(pl.Int64) + 1),
+                order=groups[2].str.strip_chars().str.replace_all(r"[ \t]+", " "),
+            ),
+        )  # fmt: skip
+    return ~is_ring

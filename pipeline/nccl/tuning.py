@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 
-import polars as pl
+import numpy as np
 
 from pipeline.nccl.facts import Notes
+from pipeline.nccl.lines import Lines
 from pipeline.nccl.messages import Message
 
 CHOICE = " Bytes -> Algo "
@@ -38,15 +39,12 @@ def count_choice(text: str, line_no: int, notes: Notes, *, lines: int) -> bool:
     return True
 
 
-def read_choices(rows: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    """Whole columns of such lines (`source`, `line_no`, `text`); returns those that tell nothing."""
-    alike = rows.group_by("source", "text").agg(pl.col("line_no").min(), lines=pl.len())
-    strange = [
-        text
-        for source, text, line_no, lines in alike.iter_rows()
-        if not count_choice(text, line_no, notes.at(source), lines=lines)
-    ]
-    return rows.filter(pl.col("text").is_in(strange))
+def read_choices(lines: Lines, notes: Notes) -> np.ndarray:
+    """Whole columns of such lines; says which of their texts tell nothing."""
+    is_mute = np.zeros(len(lines.texts), dtype=bool)
+    for source, told, line_no, count in lines.alike().iter_rows():
+        is_mute[told] = not count_choice(lines.texts[told], line_no, notes.at(source), lines=count)
+    return is_mute
 
 
 def _word(text: str, names: tuple[str, ...]) -> str:

@@ -16,8 +16,9 @@ from pipeline.nccl.watchdog import CAUGHT, matches
 
 MOST_PIECES = 6
 # Behind the name of its file, PyTorch tells a rank or group in brackets; warnings go on in words.
-_BEGINS = r"ProcessGroupNCCL[.](?:c|cp|cpp(?::[0-9]*\]?)?)?\s*(?:\[|$)|" + CAUGHT
-_BEGIN = re.compile(_BEGINS)
+BEGINS = r"ProcessGroupNCCL[.](?:c|cp|cpp(?::[0-9]*\]?)?)?\s*(?:\[|$)|" + CAUGHT
+"""What a line holds that may be the first piece of one; for polars, too."""
+_BEGIN = re.compile(BEGINS)
 _ANOTHER = re.compile(r"ProcessGroupNCCL\.|\[Rank \d+\] +" + CAUGHT)
 _ENDS = ("milliseconds", "last completed")
 """What stands near the end of a line that is whole."""
@@ -25,7 +26,7 @@ _ENDS = ("milliseconds", "last completed")
 
 def begin_here(text: pl.Series) -> np.ndarray:
     """Which lines may be the first piece of one."""
-    found: np.ndarray = (text.str.contains(_BEGINS) & ~text.str.contains("|".join(_ENDS))).to_numpy()
+    found: np.ndarray = (text.str.contains(BEGINS) & ~text.str.contains("|".join(_ENDS))).to_numpy()
     return found
 
 

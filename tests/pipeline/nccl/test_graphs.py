@@ -83,3 +83,17 @@ def test_an_edge_that_two_blocks_tell_is_one_row_with_the_channels_of_both() -> 
     assert rows.select("rank_from", "rank_to", "graph_channels", "line_no").rows() == [
         (0, 1, "0,1", 2), (1, 2, "0,1", 2), (2, 3, "0,1", 2), (3, 0, "0,1", 2),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("repeats", [1, 30])  # one by one, and as columns
+def test_more_channels_than_a_number_has_bits(repeats: int) -> None:
+    rings = [f"Channel {channel:02}/130 :    0   1   2   3" for channel in range(130)]
+    whole = ",".join(str(channel) for channel in range(130))
+    rows = tables_of(log(*rings * repeats))["nccl_graphs"].sort("rank_from")
+    assert rows.select("rank_from", "graph_channels", "num_graph_channels").rows() == [
+        (rank, whole, 130) for rank in range(4)
+    ]  # fmt: skip
+
+
+def test_a_ring_of_one_rank_has_no_edge() -> None:
+    assert edges(log(*(f"Channel {channel:02}/64 :    0" for channel in range(64)), nranks=1), "ring") == []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import polars as pl
 import pytest
 
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
+from pipeline.nccl.line_reader import LineReader
 from pipeline.nccl.scan import scan_parts, scan_sifted, sift
 from pipeline.parse.lines import split_parts
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
@@ -52,3 +54,50 @@ def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
     assert whole["nccl_bench"].height == 6
     for name, frame in whole.items():
         assert mine[name].sort(pl.all()).equals(frame.sort(pl.all())), name
+
+
+def told(kind: str) -> str:
+    """A line with NCCL or beside it that tells something of the kind, in no regular form."""
+    return {
+        "version": "NCCL version 2.20.5+cuda12.4\n",
+        "coloured": "\x1b[32mn1:7:8 [0] NCCL\x1b[0m WARN Cuda failure 'x'\n",
+        "warning": "n1:7:8 [0] init.cc:9 NCCL WARN Cuda failure 'x'\n",
+        "hang": timeout(1).splitlines(keepends=True)[0],
+        "library": "# nccl-tests version 2.17.6 nccl-headers=22902 nccl-library=22902\n",
+        "row": ROW,
+        "late": "x" * 5_000 + " NCCL version 2.19.3\n",
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["version", "coloured", "warning", "hang", "library", "row", "late"])
+def test_of_odd_lines_those_that_may_tell_something_are_read(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = 60
+    idle = "[rank0]:[W1 0:0:0.1 ProcessGroupNCCL.cpp:1] Warning: not destroyed\n" + "# step 3 took  12.5  4.5  1.5 s\n"
+    read: list[str] = []
+    for name in ("line", "bench_line"):
+        monkeypatch.setattr(LineReader, name, _noting(getattr(LineReader, name), read))
+    facts = scan_parts([Part(0, (HEADER + (idle + told(kind)) * many).encode(), 1)])
+    assert len([line for line in read if line == told(kind)]) == many
+    assert len(read) == many + len([line for line in read if line in HEADER])
+    assert facts
+    read.clear()
+    monkeypatch.undo()
+    alone = scan_parts([Part(0, (HEADER + told(kind) * many).encode(), 1)])
+    for name, frame in alone.frames.items():
+        drop = [column for column in ("line_no", "last_line") if column in frame.columns]
+        assert facts[name].drop(drop).equals(frame.drop(drop)), name
+
+
+def test_a_wrapped_line_is_read_though_its_first_piece_tells_nothing() -> None:
+    line, idle = timeout(1).splitlines()[0], "[rank0]:[W1 0:0:0.1 ProcessGroupNCCL.cpp:1] Warning: not destroyed\n"
+    cut = line.index("Watchdog caught") + 4
+    facts = scan_parts([Part(0, (idle * 60 + line[:cut] + "\n" + line[cut:] + "\n" + idle).encode(), 1)])
+    assert facts["watchdog"].select("kind", "line_no").rows() == [("timeout", 61)]
+
+
+def _noting(read: Callable[..., None], seen: list[str]) -> Callable[..., None]:
+    def noting(reader: LineReader, raw: str, *place: int) -> None:
+        seen.append(raw)
+        read(reader, raw, *place)
+
+    return noting
