@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from pipeline.calls_file import CallsFile
 from pipeline.discover import discover
 from pipeline.errors import InputError
 from pipeline.landing import Reader, canonical, list_files
+from pipeline.nccl import bench_json
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight import MAX_BYTES
@@ -21,7 +23,7 @@ from pipeline.parse import lines
 from pipeline.parse.protocol import Facts as RunFacts
 from pipeline.read_nccl import NcclReader, limited
 from pipeline.regions import Region, regions_of, scan_any
-from pipeline.sniff import text_chunks
+from pipeline.sniff import SNIFF_BYTES, text_chunks
 from pipeline.workers import Workers
 
 KINDS = ("log", "nccl", "flight_record")
@@ -61,7 +63,9 @@ def read_network(
             _read_one(row, reader, shared)
         except (InputError, ValueError, RecursionError) as error:
             reader.discard(row["source"])
-            reason = str(error) if isinstance(error, InputError) else f"{row['path']} is no dump: {error}"
+            reason = (
+                str(error) if isinstance(error, InputError) else f"{row['path']} is not what its name says: {error}"
+            )
             errors.append(reason.split("\n", 1)[0])
         on_file(row["path"], row["bytes"])
     tables = reader.tables(found, RunFacts.empty(), bench_op=bench_op)
@@ -77,7 +81,14 @@ def _read_one(row: dict[str, Any], reader: NcclReader, scanners: _Scanners) -> N
         for facts in scanners.read(regions):
             reader.add_facts(facts)
         return
-    for data, first_line, _ in lines.blocks(text_chunks(path, chunks)):
+    texts = text_chunks(path, chunks)
+    head = next(texts, b"")
+    whole = itertools.chain([head], texts)
+    if bench_json.is_bench(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
+        text = limited(whole, path, MAX_BYTES).decode("utf-8-sig", "replace")
+        reader.add_facts(bench_json.read_bench(text, source))
+        return
+    for data, first_line, _ in lines.blocks(whole):
         reader.add(source, data, first_line)
 
 

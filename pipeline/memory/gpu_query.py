@@ -34,6 +34,7 @@ _COLUMNS = {
     for section in _POWER
     for name in ("power_draw", "average_power_draw", "instant_power_draw", "instantaneous_power_draw")
 }  # fmt: skip
+_WHOSE = ("ts", "gpu_uuid", "accelerator")
 _PROCESSES, _PIDS, _PROCESS_MEMORY = "processes", ("pid", "process_id"), ("used_memory", "used_gpu_memory")
 
 Row = dict[str, Any]
@@ -82,14 +83,15 @@ def read_query(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
 
 
 def _take(value: _Value, sample: list[Row]) -> None:
+    gpu = next(row for row in reversed(sample) if "pid" not in row)
     if value.section == _PROCESSES:
         if value.name in _PIDS and value.text.isdecimal():
-            sample.append({"line_no": value.line_no, "ts": sample[-1]["ts"], "pid": int(value.text)})
+            whose = {name: gpu[name] for name in _WHOSE if name in gpu}
+            sample.append({"line_no": value.line_no, **whose, "pid": int(value.text)})
         elif value.name in _PROCESS_MEMORY and "pid" in sample[-1]:
             sample[-1]["mem_process_bytes"] = quantity("mem_process_bytes", value.text, float(MIB))
         return
     column = _COLUMNS.get((value.section, value.name))
-    gpu = next(row for row in reversed(sample) if "pid" not in row)
     if column and gpu.get(column) is None:
         gpu[column] = quantity(column, value.text, float(MIB))
 

@@ -21,6 +21,7 @@ from pipeline.workers import Workers
 from tests.benchmarks.nccl import coll_block
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
+from tests.pipeline.nccl.test_bench_json import document, row
 from tests.pipeline.nccl.test_hangs import timeout
 
 Tables = dict[str, pl.DataFrame]
@@ -154,3 +155,12 @@ def test_a_scan_tells_the_calls_of_the_files_that_are_asked_for() -> None:
     assert calls is not None
     assert set(calls["source_path"]) == {"/logs/b"}
     assert calls["line_no"].min() == 11
+
+
+def test_the_json_of_nccl_tests_is_read_as_ingest_does(tmp_path: Path) -> None:
+    (tmp_path / "all_reduce.json").write_text(document(row(64), row(128)))
+    (tmp_path / "damaged.log").write_text(document()[:150])
+    tables, errors = read_network.read_network([str(tmp_path)])
+    assert tables["nccl_bench"]["message_bytes"].to_list() == [64, 128]
+    assert len(errors) == 1
+    assert "damaged.log is not what its name says: not a document of nccl-tests" in errors[0]

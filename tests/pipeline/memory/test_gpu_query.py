@@ -72,6 +72,9 @@ def test_each_process_is_a_row() -> None:
     assert [(row["gpu_index"], row.get("pid"), row.get("mem_process_bytes")) for row in told] == [
         (0, None, None), (0, 4711, 11890 * MIB), (0, 4712, None), (1, None, None),
     ]  # fmt: skip
+    assert [(row["gpu_uuid"], row["accelerator"]) for row in told] == [("GPU-04", "NVIDIA H100")] * 3 + [
+        ("GPU-81", "NVIDIA H100")
+    ]
 
 
 def test_parts_again_and_again() -> None:
