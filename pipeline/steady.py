@@ -22,13 +22,15 @@ def warmup_steps(logged: pl.Expr) -> pl.Expr:
 def in_runs(steps: pl.DataFrame) -> pl.DataFrame:
     """The steps of each run in a row, by step, with a number `run`: to group by it costs a tenth of what a text costs.
 
-    Sorted only where they have to be: a sort copies every column.
+    Sorted only where they have to be: a sort copies every column. Steps that have such a number are as they should be.
 
     >>> in_runs(pl.DataFrame({"run_id": ["b", "b", "a"], "step": [1, 2, 1]}))["run"].to_list()
     [0, 0, 1]
     >>> in_runs(pl.DataFrame({"run_id": ["b", "a", "b"], "step": [2, 1, 1]}))["step"].to_list()
     [1, 1, 2]
     """
+    if "run" in steps.columns:
+        return steps
     numbered = steps.with_columns(run=pl.col("run_id").rle_id().set_sorted())
     is_back = (pl.col("step").diff() < 0) & (pl.col("run").diff() == 0)
     stretches = steps["run_id"].rle().struct.field("value")
@@ -43,28 +45,21 @@ def summarise(steps: pl.DataFrame) -> pl.DataFrame:
     `steps` has the columns of the `steps` table. Medians ignore the warm-up steps and steps that did not log the
     quantity; the memory columns are the largest value of any step.
     """
-    ordered = in_runs(steps).with_columns(place=pl.int_range(pl.len()).over("run"), logged=pl.len().over("run"))
-    steady = pl.col("place") >= warmup_steps(pl.col("logged"))
-
-    def median(name: str) -> pl.Expr:
-        return pl.col(name).filter(steady).drop_nans().median()
-
-    time = pl.col("step_time_s").filter(steady).drop_nans()
+    medians = ("step_time_s", "tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu_logged", "mfu_logged")
+    ordered = in_runs(steps).with_columns(pl.col(medians).fill_nan(None))
+    warmup = warmup_steps(pl.len())
+    time = pl.col("step_time_s").slice(warmup)
     figures = ordered.group_by("run").agg(
         pl.col("run_id").first(),
+        pl.col(medians).slice(warmup).median(),
         steps_logged=pl.len().cast(pl.Int64),
         first_step=pl.col("step").min(),
         last_step=pl.col("step").max(),
         last_loss=pl.col("loss").filter(pl.col("loss").is_finite()).last(),
-        warmup_steps_dropped=warmup_steps(pl.len()),
-        step_time_s=median("step_time_s"),
+        warmup_steps_dropped=warmup,
         step_time_p10_s=time.quantile(0.1, "linear"),
         step_time_p90_s=time.quantile(0.9, "linear"),
-        warmup_step_time_s=pl.col("step_time_s").filter(pl.col("place") == 0).first(),
-        tokens_per_s=median("tokens_per_s"),
-        tokens_per_s_per_gpu=median("tokens_per_s_per_gpu"),
-        tflops_per_gpu_logged=median("tflops_per_gpu_logged"),
-        mfu_logged=median("mfu_logged"),
+        warmup_step_time_s=pl.col("step_time_s").first(),
         mem_peak_allocated_bytes=pl.col("mem_allocated_bytes").max(),
         mem_peak_reserved_bytes=pl.col("mem_reserved_bytes").max(),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 
 import polars as pl
 
@@ -21,7 +22,7 @@ from pipeline.parse.place import begun, place_events, printed, with_run
 from pipeline.parse.protocol import Dialect, Facts, marks_run
 from pipeline.parse.registry import DIALECTS
 from pipeline.parse.run_settings import configured_from, settings_of_runs, stepped
-from pipeline.parse.summary import begin_and_end, gauges, measured, merge_peaks, planned, without_current_memory
+from pipeline.parse.summary import begin_and_end, gauges, measured, merge_peaks, stretched, without_current_memory
 from pipeline.run_id import run_id
 from pipeline.steady import summarise
 from schemas.registry import TABLES
@@ -69,7 +70,8 @@ def assemble(
         table name -> frame. `runs` lacks the derived columns; the other tables are complete.
     """
     facts = replace(facts, events=launchers.fold_tables(facts.events))
-    parsed = measured(facts.steps.filter(pl.col("step").is_not_null()))
+    # Of one piece: polars groups pieces by hashing even what is in order.
+    parsed = measured(facts.steps.filter(pl.col("step").is_not_null())).rechunk()
     leaders = _leaders(sources, facts, dialects)
     launches = facts.events.filter(pl.col("kind") == "launch")
     steps, attempts = number_attempts(
@@ -77,16 +79,13 @@ def assemble(
         launches.join(leaders, on="source", how="semi"),
         leaders["source"],
     )
-    runs = _name_runs(leaders.join(attempts, on="source"))
-    steps = steps.join(
-        runs.select("source", "attempt_in_source", "run_id", "source_path"),
-        on=["source", "attempt_in_source"],
-        how="left",
-        maintain_order="left",
-    )
+    numbered = _name_runs(leaders.join(attempts, on="source"))
+    steps = steps.join(numbered.select("run", "run_id", "source_path"), on="run", how="left", maintain_order="left")
+    runs = numbered.drop("run")
+    stretches = stretched(steps)
     events = place_events(facts.events, runs, sources)
-    stated = settings_of_runs(facts.settings, sidecars, configured_from(runs, steps), sources)
-    stated = pl.concat([stated, stepped(steps, stated)])
+    stated = settings_of_runs(facts.settings, sidecars, configured_from(runs, stretches), sources)
+    stated = pl.concat([stated, stepped(stretches, stated)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
     chosen = configure.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = configure.widen(chosen, TABLES["runs"].columns)
@@ -95,15 +94,16 @@ def assemble(
     shown = without_current_memory(summarise(steps), runs, current)
     summary = merge_peaks(shown.join(peaks, on="run_id", how="full", coalesce=True))
     rows = runs
-    for known in (wide, summary, planned(steps), begin_and_end(with_run(spans, runs, sources))):
+    plans = stretches.select("run_id", "steps_planned")
+    for known in (wide, summary, plans, begin_and_end(with_run(spans, runs, sources))):
         rows = _completed(rows, known)
     # MLPerf's own lines count in UTC, and the console's around them in local time: no silence can be read from both.
     one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
     silences = silence.silences(steps, one_clock, now=now)
-    rows = _completed(rows, _outcomes(rows, steps, events, chosen, silences, now=now))
+    rows = _completed(rows, _outcomes(rows, stretches, events, chosen, silences, now=now))
     found, diverged = health.findings(
         TABLES["runs"].conform(rows).with_columns(dialect=rows["dialect"]), steps, events.drop_nulls("run_id"),
-        printed=printed(parsed, runs), silences=silences, begun=begun(facts, runs),
+        printed=printed(parsed, runs), silences=silences, begun=begun(facts, _shown_beside(runs, events)),
     )  # fmt: skip
     rows = _completed(rows, diverged)
     rows = _completed(rows, launchers.first_failures(events))
@@ -137,7 +137,8 @@ def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -
         & pl.col("dialect").is_not_null()
     )
     of = {dialect.name: [dialect] for dialect in dialects}
-    tells = [marks_run(path, of.get(name, [])) for path, name in beside.select("path", "dialect").iter_rows()]
+    marks = cache(lambda file, name: marks_run(file, of.get(name, [])))  # a sweep repeats a few names
+    tells = [marks(path.rpartition("/")[2], name) for path, name in beside.select("path", "dialect").iter_rows()]
     framework = (
         beside.filter(pl.Series(tells, dtype=pl.Boolean)).group_by("unit").agg(dialect_beside=pl.col("dialect").first())
     )
@@ -151,7 +152,7 @@ def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -
     said = facts.settings.unique(["source", "name"])
     numbers = {"n_steps": facts.steps, "n_settings": said, "n_events": telling, "n_common": common}
     for name, frame in numbers.items():
-        counted = counted.join(frame.group_by("source").agg(pl.len().alias(name)), on="source", how="left")
+        counted = counted.join(frame["source"].value_counts(name=name), on="source", how="left")
     counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
     is_log, of_a_job = pl.col("kind") == "log", pl.col("job").ne_missing("")
     failed = (pl.col("n_events") > 0) | ((pl.col("n_common") > 0) & of_a_job)
@@ -184,6 +185,12 @@ def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _shown_beside(runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """The runs of logs in which nvidia-smi shows processes: of these one asks when the trainer began."""
+    shown = runs.filter(pl.col("run_id").is_in(events.filter(pl.col("kind") == symptoms.SMI_KIND)["run_id"].implode()))
+    return runs.filter(pl.col("source").is_in(shown["source"].implode()))
+
+
 def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """`rows` with the columns of `known` (one row per `run_id`); where both have a value, that of `known` counts."""
     both = [name for name in known.columns if name in rows.columns and name != "run_id"]
@@ -195,17 +202,13 @@ def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 def _outcomes(
     rows: pl.DataFrame,
-    steps: pl.DataFrame,
+    stretches: pl.DataFrame,
     events: pl.DataFrame,
     chosen: pl.DataFrame,
     silences: pl.DataFrame,
     *,
     now: datetime,
 ) -> pl.DataFrame:
-    lines = pl.col("line_no").sort()
-    last_line = steps.group_by("run_id").agg(
-        last_step_line=lines.last(), previous_step_line=pl.when(pl.len() > 1).then(lines.slice(-2, 1).first())
-    )
     words = chosen.filter((pl.col("name") == STATUS_FILE) & pl.col("is_used")).select(
         "run_id", pl.col("value").alias("status_file")
     )
@@ -214,14 +217,15 @@ def _outcomes(
     # A unit's status file and freshness speak of its newest attempt only.
     newest = pl.col("attempt") == pl.col("attempt").max().over("unit")
     attempts = (
-        rows.join(last_line, on="run_id", how="left", maintain_order="left")
+        rows.join(stretches.drop("source_path", "steps_planned"), on="run_id", how="left", maintain_order="left")
         .join(words, on="run_id", how="left", maintain_order="left")
         .join(guessed.with_columns(is_plan_guessed=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
         .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
         .join(silences.drop("source_path", "line_no", "ts"), on="run_id", how="left", maintain_order="left")
         .select(
-            pl.col("run_id").alias("key"), "last_step", "steps_planned", "last_step_line", "previous_step_line",
+            pl.col("run_id").alias("key"), "last_step", "steps_planned",
             pl.col("has_settings", "is_plan_guessed").fill_null(value=False), "longest_pause_s",
+            last_step_line="last_line", previous_step_line="line_before",
             silence=pl.when("is_hang").then("silence"),
             modified_at=pl.when(newest).then("modified_at"),
             status_file=pl.when(newest).then("status_file"),

@@ -6,7 +6,8 @@ import polars as pl
 
 from pipeline.parse.protocol import STEP_FACTS, in_order
 
-ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64})
+ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64, "run": pl.Int64})
+"""`run` is the number that the steps of the attempt have, NULL where it has none."""
 
 
 def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
@@ -55,7 +56,7 @@ def number_attempts(
         sources: every source that is a run, so that one without steps still has attempt 1.
 
     Returns:
-        (steps with `attempt_in_source`, one row per attempt and step; ATTEMPTS rows).
+        (steps with `run`, the number of their attempt, one row per attempt and step; ATTEMPTS rows).
     """
     # Redraws of a progress bar share a line number, so the order given is the order printed.
     steps = in_order(steps)
@@ -68,32 +69,33 @@ def number_attempts(
         check_sortedness=False,
     )
     marked = one_rank(marked)
-    previous_step, previous_launch = pl.col("step").shift(1).over("source"), pl.col("launch").shift(1).over("source")
+    is_first = (pl.col("source").diff() != 0).fill_null(value=True)
     is_new = (
-        previous_step.is_null()
-        | (pl.col("step") < previous_step)
-        | (pl.col("launch").is_not_null() & pl.col("launch").ne_missing(previous_launch))
+        is_first
+        | (pl.col("step").diff() < 0)
+        | (pl.col("launch").is_not_null() & pl.col("launch").ne_missing(pl.col("launch").shift(1)))
     )
     marked = marked.with_columns(
-        attempt_in_source=is_new.cast(pl.Int64).cum_sum().over("source"),
-        previous_line=pl.col("line_no").shift(1).over("source"),
+        pl.col("source").set_sorted(),
+        run=is_new.cast(pl.Int64).cum_sum().set_sorted(),
+        previous_line=pl.when(~is_first).then(pl.col("line_no").shift(1)),
         is_new=is_new,
     )
     starts = _starts(marked, launches)
     silent = sources.to_frame("source").join(starts, on="source", how="anti").with_columns(
-        attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64)
+        attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64), run=pl.lit(None, pl.Int64)
     )  # fmt: skip
-    attempts = pl.concat([starts, silent.select(ATTEMPTS.names()), _trailing(marked, launches)])
+    attempts = pl.concat([starts, silent.select(ATTEMPTS.names()), _trailing(marked, starts, launches)])
     return _one_row_per_step(marked), attempts.sort("source", "attempt_in_source")
 
 
 def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
     """First line of each attempt that has steps: its launch if one stands between it and the attempt before."""
-    first = marked.filter("is_new").sort("source", "previous_line")
+    first = marked.filter("is_new").with_columns(attempt_in_source=pl.int_range(1, pl.len() + 1).over("source"))
     launch = launches.with_columns(previous_line=pl.col("line_no") - 1).select(
         "source", "previous_line", pl.col("line_no").alias("next_launch")
     )
-    first = first.join_asof(
+    first = first.sort("source", "previous_line").join_asof(
         launch.sort("source", "previous_line"),
         on="previous_line",
         by="source",
@@ -105,18 +107,15 @@ def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
         .then(0)
         .otherwise(pl.min_horizontal("line_no", pl.coalesce("next_launch", "line_no")))
     )
-    return first.select("source", "attempt_in_source", start.cast(pl.Int64).alias("start_line"))
+    return first.select("source", "attempt_in_source", start.cast(pl.Int64).alias("start_line"), "run")
 
 
-def _trailing(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
-    last = marked.group_by("source").agg(last_line=pl.col("line_no").max(), n=pl.col("attempt_in_source").max())
-    return (
-        launches.join(last, on="source")
-        .filter(pl.col("line_no") > pl.col("last_line"))
-        .group_by("source")
-        .agg(attempt_in_source=(pl.col("n").first() + 1).cast(pl.Int64), start_line=pl.col("line_no").min())
-        .select(ATTEMPTS.names())
-    )
+def _trailing(marked: pl.DataFrame, starts: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    last = marked.group_by("source").agg(last_line=pl.col("line_no").max())
+    behind = launches.join(last, on="source").filter(pl.col("line_no") > pl.col("last_line"))
+    number = starts.group_by("source").agg(attempt_in_source=pl.col("attempt_in_source").max() + 1)
+    first = behind.group_by("source").agg(start_line=pl.col("line_no").min(), run=pl.lit(None, pl.Int64))
+    return first.join(number, on="source").select(ATTEMPTS.names())
 
 
 def _one_row_per_step(marked: pl.DataFrame) -> pl.DataFrame:
@@ -124,7 +123,7 @@ def _one_row_per_step(marked: pl.DataFrame) -> pl.DataFrame:
 
     The steps of an attempt never fall back, so that one that is repeated stands behind itself.
     """
-    key = ["source", "attempt_in_source", "step"]
+    key = ["run", "step"]
     values = [name for name in STEP_FACTS.names() if name not in key]
     if marked.select(pl.all_horizontal(pl.col(key).diff() == 0).any()).item():
         marked = marked.group_by(key, maintain_order=True).agg(pl.col(values).drop_nulls().first())

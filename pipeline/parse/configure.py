@@ -87,14 +87,15 @@ def widen(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFrame:
 
 def unreadable(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFrame:
     """Chosen values that their column cannot hold: `source_path`, `line_no`, `name`, `value`."""
-    known = {column.name: column for column in columns}
-    used = chosen.filter(pl.col("is_used") & pl.col("name").is_in(list(known)) & pl.col("value").is_not_null())
-    parts = [
-        of_name.filter(held("value", known[of_name["name"][0]]).is_null())
-        for of_name in used.partition_by("name", maintain_order=True)
-    ]
-    names = ["source_path", "line_no", "name", "value"]
-    return pl.concat(parts).select(names) if parts else used.select(names)
+    alike: dict[tuple[object, ...], list[Column]] = {}
+    for column in columns:
+        alike.setdefault((column.dtype, column.positive, column.minimum), []).append(column)
+    lost = (
+        pl.col("name").is_in([column.name for column in kind]) & held("value", kind[0]).is_null()
+        for kind in alike.values()
+    )
+    used = chosen.filter("is_used", pl.col("value").is_not_null())
+    return used.filter(pl.any_horizontal(lost)).select("source_path", "line_no", "name", "value")
 
 
 def held(name: str, column: Column) -> pl.Expr:

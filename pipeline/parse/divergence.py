@@ -42,7 +42,7 @@ def divergence(steps: pl.DataFrame, said: pl.DataFrame) -> tuple[pl.DataFrame, p
         steps: `run_id`, `source_path`, `line_no`, `ts`, `step`, `loss`, `grad_norm`; one row per run and step.
         said: FINDING rows of kind `nan_loss`: lines that name a NaN.
     """
-    steps = in_runs(steps.select(cs.by_name(*FINDING, "step", "loss", "grad_norm", require_all=False)))
+    steps = in_runs(steps.select(cs.by_name(*FINDING, "run", "step", "loss", "grad_norm", require_all=False)))
     nan, rise = _not_finite(steps), _rising(steps)
     told = _told(said, steps)
     parts = [part.drop_nulls("diverged_at_step") for part in (nan, told, rise)]
@@ -127,13 +127,17 @@ def _told(said: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 def _rising(steps: pl.DataFrame) -> pl.DataFrame:
     """One row per run that rose: the place where the rise began to last, `text` and `diverged_at_step`."""
     loss = pl.col("loss")
-    rows = steps.filter(loss.is_finite() & (pl.len().over("run") >= LOSSES))
+    finite = loss.filter(loss.is_finite())
+    # A run that is up at its end is up by RISE_NATS or more, and no best is below the least loss.
+    ends_up = (finite.len() >= LOSSES) & (finite.tail(SMOOTHED).median() > finite.min() + RISE_NATS)
+    suspects = steps.group_by("run").agg(ends_up=ends_up).filter("ends_up")["run"]
+    rows = steps.filter(pl.col("run").is_in(suspects.implode()) & loss.is_finite())
     rows = rows.with_columns(
         y=loss.rolling_median(SMOOTHED, min_samples=1).over("run"),
         sigma=(loss - loss.shift(1)).abs().median().over("run") * _TO_SIGMA,
         row=pl.int_range(pl.len()).over("run"),
         rows=pl.len().over("run"),
-    ).filter(pl.col("rows") >= LOSSES)
+    )
     rows = rows.with_columns(best=pl.col("y").cum_min().over("run"))
     rise = pl.max_horizontal(SIGMAS * pl.col("sigma"), pl.lit(RISE_NATS), RISE_SHARE * pl.col("best"))
     rows = rows.with_columns(line=pl.col("best") + rise)

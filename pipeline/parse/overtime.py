@@ -10,6 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse.finding import FINDING, finding
+from pipeline.steady import in_runs
 
 HELD_S = 5 * 60.0
 AFTERWARDS_S = 30 * 60.0
@@ -31,9 +32,10 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
         events: FINDING columns and `is_secondary` (from another file than the steps).
     """
     done = runs.filter(pl.col("status") == "completed").select("run_id", "num_gpus")
-    last = steps.group_by("run_id").agg(
-        last_step=pl.col("step").max(), last_ts=pl.col("ts").max(), last_line=pl.col("line_no").max()
-    )
+    last = in_runs(steps).group_by("run").agg(
+        pl.col("run_id").first(), last_step=pl.col("step").max(), last_ts=pl.col("ts").max(),
+        last_line=pl.col("line_no").max(),
+    )  # fmt: skip
     said = events.filter((pl.col("kind") == "training_end") & ~pl.col("is_secondary"))
     said = said.group_by("run_id").agg(said_ts=pl.col("ts").max(), said_line=pl.col("line_no").max())
     ends = done.join(last, on="run_id", how="left").join(said, on="run_id", how="left")

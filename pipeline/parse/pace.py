@@ -29,17 +29,15 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
 
     `steps`: `run_id`, `source_path`, `line_no`, `ts`, `step`, `step_time_s`, `tokens_per_s`, `tokens_per_s_per_gpu`.
     """
-    rows = _costs(steps)
+    numbered = in_runs(steps).with_row_index("row")
+    rows = _risen(_costs(numbered))
     if rows.is_empty():
         return pl.DataFrame(schema=FINDING)
+    of_step = numbered.select("row", "run_id", "source_path", "line_no", "ts", "step", "step_time_s")
+    rows = rows.join(of_step, on="row", maintain_order="left").with_columns(
+        place=pl.int_range(1, pl.len() + 1).over("run"), n=pl.len().cast(pl.Int64).over("run")
+    )
     place, n = pl.col("place"), pl.col("n")
-    rank = pl.col("cost").rank("average").over("run")
-    rows = rows.with_columns(u=(2 * rank.cum_sum().over("run") - place * (n + 1)))
-    rows = rows.with_columns(k=(-pl.col("u")).max().over("run"))
-    size = n.cast(pl.Float64)
-    rows = rows.filter((-6 * pl.col("k") ** 2 / (size**3 + size**2)).exp() < P_MAX)
-    if rows.is_empty():
-        return pl.DataFrame(schema=FINDING)
     is_inner = place.is_between(MIN_STEPS, n - MIN_STEPS)
     # Where: ranks see that costs rose, not how far apart they are. The split with the least squares of the logarithms,
     # after a running median that takes single slow steps away, does.
@@ -76,22 +74,28 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     return finding(slow.with_columns(text=_text()), "slowdown")
 
 
-def _costs(steps: pl.DataFrame) -> pl.DataFrame:
-    """Steady steps of runs long enough, with `cost`, `place` (from 1) and `n` of those that have one."""
+def _costs(numbered: pl.DataFrame) -> pl.DataFrame:
+    """`run`, `row` and `cost` of the steady steps that have one, of runs long enough."""
     of_tokens, of_gpu, of_time = (pl.col(name) for name in _QUANTITIES)
     candidates = {"of_tokens": 1 / of_tokens, "of_gpu": 1 / of_gpu, "of_time": of_time}
-    named = steps.select("run_id", "source_path", "line_no", "ts", "step", *_QUANTITIES)
-    rows = in_runs(named).with_columns(place=pl.int_range(pl.len()).over("run"), logged=pl.len().over("run"))
-    rows = rows.filter((pl.col("place") >= warmup_steps(pl.col("logged"))) & (pl.col("logged") >= STEPS))
-    rows = rows.with_columns(
-        pl.when(cost.is_finite() & (cost > 0)).then(cost).alias(n) for n, cost in candidates.items()
+    rows = numbered.select(
+        "run", "row", *_QUANTITIES, place=pl.int_range(pl.len()).over("run"), logged=pl.len().over("run")
     )
+    rows = rows.filter((pl.col("place") >= warmup_steps(pl.col("logged"))) & (pl.col("logged") >= STEPS))
+    costs = (pl.when(cost.is_finite() & (cost > 0)).then(cost).alias(name) for name, cost in candidates.items())
+    rows = rows.select("run", "row", "logged", *costs)
     is_covered = {name: pl.col(name).count().over("run") >= _COVER * pl.col("logged") for name in candidates}
     chosen = pl.when(is_covered["of_tokens"]).then("of_tokens").when(is_covered["of_gpu"]).then("of_gpu")
-    rows = rows.with_columns(
-        cost=chosen.when(is_covered["of_time"]).then("of_time"),
-    ).drop_nulls("cost")
-    return rows.with_columns(place=pl.int_range(1, pl.len() + 1).over("run"), n=pl.len().cast(pl.Int64).over("run"))
+    return rows.select("run", "row", cost=chosen.when(is_covered["of_time"]).then("of_time")).drop_nulls("cost")
+
+
+def _risen(costs: pl.DataFrame) -> pl.DataFrame:
+    """Those of runs in which Pettitt's test sees a rise."""
+    n = pl.len()
+    minus_u = pl.int_range(1, n + 1) * (n + 1) - 2 * pl.col("cost").rank("average").cum_sum()
+    of_run = costs.group_by("run").agg(k=minus_u.max(), n=n.cast(pl.Float64))
+    p = (-6 * pl.col("k") ** 2 / (pl.col("n") ** 3 + pl.col("n") ** 2)).exp()
+    return costs.filter(pl.col("run").is_in(of_run.filter(p < P_MAX)["run"].implode()))
 
 
 def _text() -> pl.Expr:

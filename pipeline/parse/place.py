@@ -51,11 +51,12 @@ def printed(parsed: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def begun(facts: Facts, runs: pl.DataFrame) -> pl.DataFrame:
-    """First line of each run that its trainer printed: a launch, an argument or a step."""
+    """First line of each of `runs` (all of some logs) that its trainer printed: a launch, an argument or a step."""
     said = [
         facts.events.filter(pl.col("kind") == "launch"),
         facts.settings.filter(pl.col("setting_source") == "argument_dump"),
         facts.steps,
     ]
-    lines = pl.concat(frame.select("source", "line_no") for frame in said)
+    is_asked = pl.col("source").is_in(runs["source"].unique().implode())
+    lines = pl.concat(frame.select("source", "line_no").filter(is_asked) for frame in said)
     return attempt_of(lines, runs).drop_nulls("run_id").group_by("run_id").agg(first_line=pl.col("line_no").min())

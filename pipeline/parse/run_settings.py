@@ -7,12 +7,13 @@ import polars as pl
 from pipeline.parse.place import attempt_of, of_other_logs
 
 
-def configured_from(runs: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+def configured_from(runs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
     """Runs with `start_line` moved up to the step before: a launch command is echoed before the trainer starts.
 
-    What fails a run stands behind its last step; what configures the next one does too.
+    What fails a run stands behind its last step; what configures the next one does too. `stretches`: where the steps
+    of each run stand (`summary.stretched`).
     """
-    last = steps.group_by("run_id").agg(last_line=pl.col("line_no").max())
+    last = stretches.select("run_id", "last_line")
     ordered = runs.join(last, on="run_id", how="left").sort("source", "attempt_in_source")
     behind = pl.col("last_line").shift(1).over("source") + 1
     return ordered.with_columns(start_line=pl.min_horizontal("start_line", behind)).drop("last_line")
@@ -31,11 +32,10 @@ def settings_of_runs(
     return pl.concat([printed.select(columns), beside.with_columns(line_no=pl.lit(None, pl.Int64)).select(columns)])
 
 
-def stepped(steps: pl.DataFrame, settings: pl.DataFrame) -> pl.DataFrame:
+def stepped(stretches: pl.DataFrame, settings: pl.DataFrame) -> pl.DataFrame:
     """That a run logged a step, as a value that `protocol.CombinedSetting` may ask for."""
-    first = steps.group_by("run_id", maintain_order=True).agg(pl.col("line_no", "source_path").first())
-    return first.with_columns(
-        name=pl.lit("arg:stepped"), value=pl.lit("yes"), setting_source=pl.lit("log_line")
+    return stretches.with_columns(
+        line_no="first_line", name=pl.lit("arg:stepped"), value=pl.lit("yes"), setting_source=pl.lit("log_line")
     ).select(settings.columns)
 
 

@@ -77,10 +77,11 @@ def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.Da
 
 def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
     """FINDING rows for the one pause that a run survived and that stands out among its pauses."""
-    timed = in_runs(steps.select("run_id", "source_path", "line_no", "ts", "step").drop_nulls("ts"))
+    timed = in_runs(steps.drop_nulls("ts")).select("run", "run_id", "source_path", "line_no", "ts", "step")
     rows = timed.with_columns(
         pause_s=_seconds(pl.col("ts").diff()).over("run"), before=pl.col("step").shift(1).over("run")
     )
+    rows = rows.filter((pl.col("pause_s").max() >= SILENCE_S).over("run"))
     ranked = rows.drop_nulls("pause_s").sort("run", "pause_s", descending=[False, True])
     widest = ranked.group_by("run", maintain_order=True).agg(
         pl.col("run_id").first(), n=pl.len(), usual_s=pl.col("pause_s").median(), pause_s=pl.col("pause_s").first(),

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 import polars as pl
 
+from pipeline.steady import in_runs
+
 _RATES = ("tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu_logged", "mfu_logged")
 
 
@@ -52,9 +54,15 @@ def merge_peaks(summary: pl.DataFrame) -> pl.DataFrame:
     return summary.with_columns(merged(name).alias(name) for name in names).drop(f"{name}_gauge" for name in names)
 
 
-def planned(steps: pl.DataFrame) -> pl.DataFrame:
-    """The most steps that a run says it will take."""
-    return steps.group_by("run_id").agg(steps_planned=pl.col("steps_planned").max())
+def stretched(steps: pl.DataFrame) -> pl.DataFrame:
+    """Where the steps of each run stand (`source_path`, `first_line`, `last_line`, and `line_before` that), and the
+    most steps that it says it will take."""
+    line = pl.col("line_no")
+    of_run = in_runs(steps).group_by("run", maintain_order=True).agg(
+        pl.col("run_id", "source_path").first(), pl.col("steps_planned").max(),
+        first_line=line.first(), last_line=line.last(), line_before=line.get(-2, null_on_oob=True),
+    )  # fmt: skip
+    return of_run.drop("run")
 
 
 def begin_and_end(spans: pl.DataFrame) -> pl.DataFrame:
