@@ -211,19 +211,18 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Evidence lines as EVENT_FACTS, one row per line and kind, in file order."""
     text = pl.col("text")
     # One search tells which patterns a line can match at all; each is then tried on those few lines only.
-    numbered = lines.with_row_index("place")
-    literals = numbered.select("place", literal=text.str.extract_many(list(ANCHORS), overlapping=True))
+    literals = lines.select(place=pl.int_range(pl.len()), literal=text.str.extract_many(list(ANCHORS), overlapping=True))
     possible = literals.explode("literal").join(_TRIED_FOR, on="literal").select("place", "pattern").unique()
+    tried = possible.with_columns(lines["text"].gather(possible["place"])).partition_by("pattern", as_dict=True)
     found = [
-        numbered.join(part.select("place"), on="place", maintain_order="left")
-        .filter(text.str.contains(PATTERNS[number].regex))
-        .drop("place")
-        .with_columns(kind=pl.lit(PATTERNS[number].kind))
-        for (number,), part in possible.partition_by("pattern", as_dict=True).items()
+        part.filter(text.str.contains(PATTERNS[number].regex)).select("place", kind=pl.lit(PATTERNS[number].kind))
+        for (number,), part in tried.items()
     ]
     if not found:
         return pl.DataFrame(schema=EVENT_FACTS)
-    rows = pl.concat(found).filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))
+    told = pl.concat(found)
+    rows = lines[told["place"]].with_columns(told["kind"])
+    rows = rows.filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))
     rows = rows.with_columns(
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
         rank=launchers.rank_named(),
