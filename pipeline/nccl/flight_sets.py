@@ -19,6 +19,8 @@ def set_hangs(files: pl.DataFrame, dumps: Mapping[int, pl.DataFrame]) -> list[di
         files: `source` and `path` of each file, those that could not be read included.
         dumps: rows of `flight_records` by source.
     """
+    if not dumps:
+        return []
     sets: dict[str, list[pl.DataFrame]] = defaultdict(list)
     empty: dict[str, set[int]] = defaultdict(set)
     unread: dict[str, set[int]] = defaultdict(set)

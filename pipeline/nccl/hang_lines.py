@@ -10,13 +10,18 @@ _TELLING = ("timeout", "status", "dump", "stuck")
 _SAME = ["source", "kind", "rank", "op", "seq", "group"]
 
 
+def is_telling() -> pl.Expr:
+    """Whether a `watchdog` fact tells of a hang."""
+    return pl.col("kind").is_in(_TELLING)
+
+
 def hang_lines(facts: pl.DataFrame) -> pl.DataFrame:
     """Rows of `nccl_hang_lines` for the `watchdog` facts of one run; none where no line tells of a hang.
 
     PyTorch repeats a timeout in the exception and in `what():`; the first line of each rank and collective stands for
     all. What a rank printed as it failed is kept beside timeouts only: elsewhere it is an event of the run.
     """
-    if facts.filter(pl.col("kind").is_in(_TELLING)).is_empty():
+    if facts.filter(is_telling()).is_empty():
         return facts.head(0).select(**_columns(), printed_after_s=pl.lit(None, pl.Float64))
     kept = facts.filter(pl.col("kind") != "world").sort("source", "line_no", maintain_order=True)
     told = kept.unique(_SAME, keep="first", maintain_order=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +14,7 @@ from pipeline.nccl.facts import Facts
 from pipeline.nccl.file_rows import file_rows
 from pipeline.nccl.flight_sets import set_hangs
 from pipeline.nccl.graph_rows import graph_rows
-from pipeline.nccl.hang_lines import hang_lines
+from pipeline.nccl.hang_lines import hang_lines, is_telling
 from pipeline.nccl.hangs import hang_rows
 from pipeline.nccl.messages import NO_HOST
 from schemas.nccl import ALL
@@ -65,8 +66,9 @@ def nccl_tables(
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     if told:
         tables = _tables_of(mended(facts))
-        paths = dict(files.select("source", "path").iter_rows())
-        tables["nccl_bench"] = bench_op.with_names(tables["nccl_bench"], paths, op=bench_operation)
+        if not tables["nccl_bench"].is_empty():
+            paths = dict(files.select("source", "path").iter_rows())
+            tables["nccl_bench"] = bench_op.with_names(tables["nccl_bench"], paths, op=bench_operation)
         for name in list(tables):
             rows[name].append(tables.pop(name))
     rows["nccl_hang_lines"] = _hang_lines(files, facts["watchdog"])
@@ -124,8 +126,18 @@ def mended(facts: Facts) -> Facts:
     return Facts(changed)
 
 
+# What a training log says without NCCL_DEBUG: it makes rows of `nccl_files` and of hangs, and of no other table.
+_OF_FILES = {"process", "version", "watchdog", "tally"}
+_NO_ROWS = {
+    name: TABLES[name].empty().with_columns(source=pl.lit(None, pl.Int64))
+    for name in TABLES.keys() - {"nccl_files", "nccl_hangs", "nccl_hang_lines", "flight_records"}
+}
+
+
 def _tables_of(facts: Facts) -> Rows:
     """Rows of files with NCCL content, by `source`."""
+    if facts.frames.keys() <= _OF_FILES:
+        return _NO_ROWS | {"nccl_files": file_rows(facts, _NO_ROWS)}
     comms = communicators.gather(facts["init"])
     timings = says.timings(facts["timing"], comms.events)
     calls = traffic.with_ranks(facts["coll"], comms)
@@ -179,8 +191,12 @@ def _hangs(
     sizes = {source: size for frame in summaries for source, size in frame.select("source", "nranks_max").iter_rows()}
     rows = []
     waiting = lines.filter(pl.col("unit").is_in(timed_out.to_list()))
+    measured: dict[str, list[int]] = defaultdict(list)
+    for source, unit in units.iter_rows():
+        if source in sizes:
+            measured[unit].append(source)
     for (unit,), of_unit in waiting.partition_by("unit", as_dict=True, maintain_order=True).items():
-        sources = [source for source in units.filter(pl.col("unit") == unit)["source"] if source in sizes]
+        sources = measured[unit]
         # A communicator's size is the job's or less; what a setting says comes first.
         told = [num_ranks[source] for source in sources if source in num_ranks]
         seen = [size for source in sources if (size := sizes[source])]
@@ -198,6 +214,8 @@ def _hang_lines(files: pl.DataFrame, watchdog: pl.DataFrame) -> list[pl.DataFram
     """Lines of each unit that tell of a hang."""
     units = files.select(pl.col("source").cast(pl.Int64), "unit")
     lines = watchdog.join(units, on="source", maintain_order="left")
+    telling = lines.filter(is_telling())["unit"].unique()
+    lines = lines.filter(pl.col("unit").is_in(telling.implode()))
     return [hang_lines(of_unit) for of_unit in lines.partition_by("unit", maintain_order=True)]
 
 
