@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from functools import cache, partial
-from pathlib import PurePosixPath
 
 import polars as pl
 
@@ -28,6 +28,7 @@ FOUND = pl.Schema(
 `linked_path` is the file's own name where `path` is a link, or lies behind one."""
 
 _LOG_SUFFIXES = {".log", ".out", ".output", ".err", ".stderr", ".stdout", ".txt"}
+_STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr"}
 _PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
 _COMPRESSED = {".gz", ".zst"}
 _NEVER_LOGS = {
@@ -63,7 +64,7 @@ def discover(
         FOUND rows, sorted by path.
     """
     by_directory: dict[str, list[tuple[Entry, str]]] = defaultdict(list)
-    kind_of = cache(partial(file_kind, dialects=dialects))  # a sweep repeats a few names
+    kind_of = _kinds(dialects)
     for entry in entries:
         kind = kind_of(_name(entry.path)) if entry.is_file else "unknown"
         if kind in ("other", "memory") or _name(entry.path).endswith(".json"):
@@ -72,16 +73,20 @@ def discover(
             kind = "log"
         by_directory[_parent(entry.path)].append((entry, kind))
     by_directory = _judge_histories(by_directory, dialects)
-    nested = _one_run_directories(by_directory)
+    single = _with_one_log(by_directory)
+    siblings = Counter(_parent(directory) for directory in single)
     rows: list[dict[str, object]] = []
+    marks = cache(partial(marks_run, dialects=dialects))
     for directory, files in by_directory.items():
         kinds = {kind for _, kind in files}
         beside = [_name(entry.path) for entry, kind in files if kind in ("config", "status")]
-        is_marked = any(marks_run(name, dialects) for name in beside)
-        is_single = len({_stem(entry.path) for entry, kind in files if kind == "log"}) == 1
+        is_marked = any(marks(name) for name in beside)
+        is_single = directory in single
         is_run = "history" in kinds or ("log" in kinds and bool(beside) and (is_marked or is_single))
         jobs = {job_of(_name(entry.path)) for entry, kind in files if kind == "log"} - {""}
-        sweep = _name(_parent(directory)) if is_run or directory in nested else _name(directory)
+        # Logs of one run each, side by side, are a sweep, too: `sweep/tp2/run.log`, `sweep/tp4/run.log`.
+        is_nested = is_run or (is_single and siblings[_parent(directory)] > 1)
+        sweep = _name(_parent(directory)) if is_nested else _name(directory)
         origin = "simulated" if is_simulated(directory) else "measured"
         for entry, kind in files:
             job = job_of(_name(entry.path))
@@ -106,6 +111,8 @@ def _judge_histories(
     directory with the logs of several runs nobody knows whose they are.
     """
     holding = {place: {kind for _, kind in files} for place, files in by_directory.items()}
+    if not any("history" in kinds for kinds in holding.values()):
+        return by_directory
     newest: dict[str, tuple[int, str]] = {}
     for place, kinds in holding.items():
         number = _CHECKPOINT.fullmatch(_name(place))
@@ -127,15 +134,13 @@ def _judge_histories(
     return judged
 
 
-def _one_run_directories(by_directory: Mapping[str, list[tuple[Entry, str]]]) -> set[str]:
-    """Directories with the logs of one run each, side by side: `sweep/tp2/run.log`, `sweep/tp4/run.log`."""
-    single = [
+def _with_one_log(by_directory: Mapping[str, list[tuple[Entry, str]]]) -> set[str]:
+    """Directories with the logs of one run."""
+    return {
         directory
         for directory, files in by_directory.items()
         if len({_stem(entry.path) for entry, kind in files if kind == "log"}) == 1
-    ]
-    siblings = Counter(_parent(directory) for directory in single)
-    return {directory for directory in single if siblings[_parent(directory)] > 1}
+    }
 
 
 def file_kind(name: str, dialects: Sequence[Dialect] = DIALECTS, *, histories: bool = True) -> str:
@@ -162,17 +167,32 @@ def _kind_by_dialect(lower: str, dialects: Sequence[Dialect], *, histories: bool
     return None
 
 
+def _kinds(dialects: Sequence[Dialect]) -> Callable[[str], str]:
+    """`file_kind` for many names: most are those of no dialect, which one search tells."""
+    patterns = [pattern for dialect in dialects for pattern in dialect.log_names]
+    patterns += [sidecar.pattern for dialect in dialects for sidecar in dialect.sidecars]
+    patterns += [history.pattern for dialect in dialects for history in dialect.histories]
+    of_any = re.compile("|".join(map(translate, patterns)) or "(?!)")
+
+    @cache  # a sweep repeats a few names
+    def kind_of(name: str) -> str:
+        return file_kind(name, dialects) if of_any.match(name.lower()) else _kind_by_suffix(name.lower())
+
+    return kind_of
+
+
 def _kind_by_suffix(lower: str) -> str:
-    path = PurePosixPath(lower)
-    while path.suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", path.suffix):  # train.log.1, train.log.2.gz
-        path = path.with_suffix("")
-    if path.suffix == ".csv" or is_memory_file(lower):
-        return "bench_csv" if path.suffix == ".csv" else "memory"
-    if path.name in _NEVER_LOGS:
+    name, suffix = lower, posixpath.splitext(lower)[1]
+    while suffix in _COMPRESSED or re.fullmatch(r"\.\d{1,3}", suffix):  # train.log.1, train.log.2.gz
+        name = name.removesuffix(suffix)
+        suffix = posixpath.splitext(name)[1]
+    if suffix == ".csv" or is_memory_file(lower):
+        return "bench_csv" if suffix == ".csv" else "memory"
+    if name in _NEVER_LOGS:
         return "other"
-    if is_named_so(path.name):
+    if is_named_so(name):
         return "scheduler"
-    return "log" if path.suffix in _LOG_SUFFIXES or _PBS_STREAM.fullmatch(path.suffix) else "other"
+    return "log" if suffix in _LOG_SUFFIXES or _PBS_STREAM.fullmatch(suffix) else "other"
 
 
 def job_of(name: str) -> str:
@@ -220,9 +240,9 @@ def _lone_unit(path: str, kind: str) -> str:
 
 def _stem(path: str) -> str:
     """Path without log suffixes: `/a/train.out` (or `.log`) and `/a/train.err` are one unit."""
-    pure = PurePosixPath(_name(path))
-    if pure.suffix.lower() in {".log", ".out", ".err", ".stdout", ".stderr"}:
-        return f"{_parent(path)}/{pure.stem}"
-    if _PBS_STREAM.fullmatch(pure.suffix):
-        return f"{_parent(path)}/{pure.stem}.{pure.suffix[2:]}"
+    stem, suffix = posixpath.splitext(path)
+    if suffix.lower() in _STREAM_SUFFIXES:
+        return stem
+    if _PBS_STREAM.fullmatch(suffix):
+        return f"{stem}.{suffix[2:]}"
     return path

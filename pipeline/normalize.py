@@ -101,7 +101,7 @@ def _derive(runs: pl.DataFrame) -> pl.DataFrame:
     """All exact rules until nothing more follows: a batch may give a degree, which gives the accelerator count."""
     while True:
         filled = _derive_once(runs)
-        if filled.select(FILLED).null_count().equals(runs.select(FILLED).null_count()):
+        if all(filled[name].null_count() == runs[name].null_count() for name in FILLED):
             return filled
         runs = filled
 
@@ -167,6 +167,8 @@ def _name_models(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _newly_filled(before: pl.DataFrame, after: pl.DataFrame, names: tuple[str, ...], source: str) -> pl.DataFrame:
+    # Nothing is ever emptied: what was filled has fewer NULLs.
+    filled = [name for name in names if after[name].null_count() < before[name].null_count()]
     parts = [
         after.filter(before[name].is_null() & after[name].is_not_null()).select(
             "run_id",
@@ -174,7 +176,7 @@ def _newly_filled(before: pl.DataFrame, after: pl.DataFrame, names: tuple[str, .
             value=pl.col(name).cast(pl.String),
             setting_source=pl.lit(source),
         )
-        for name in names
+        for name in filled
     ]
     return pl.concat([pl.DataFrame(schema=DERIVED), *parts])
 

@@ -131,6 +131,8 @@ def _rising(steps: pl.DataFrame) -> pl.DataFrame:
     # A run that is up at its end is up by RISE_NATS or more, and no best is below the least loss.
     ends_up = (finite.len() >= LOSSES) & (finite.tail(SMOOTHED).median() > finite.min() + RISE_NATS)
     suspects = steps.group_by("run").agg(ends_up=ends_up).filter("ends_up")["run"]
+    if suspects.is_empty():
+        return steps.clear().with_columns(diverged_at_step=pl.lit(None, pl.Int64), text=pl.lit(None, pl.String))
     rows = steps.filter(pl.col("run").is_in(suspects.implode()) & loss.is_finite())
     rows = rows.with_columns(
         y=loss.rolling_median(SMOOTHED, min_samples=1).over("run"),

@@ -211,7 +211,9 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Evidence lines as EVENT_FACTS, one row per line and kind, in file order."""
     text = pl.col("text")
     # One search tells which patterns a line can match at all; each is then tried on those few lines only.
-    literals = lines.select(place=pl.int_range(pl.len()), literal=text.str.extract_many(list(ANCHORS), overlapping=True))
+    literals = lines.select(
+        place=pl.int_range(pl.len()), literal=text.str.extract_many(list(ANCHORS), overlapping=True)
+    )
     possible = literals.explode("literal").join(_TRIED_FOR, on="literal").select("place", "pattern").unique()
     tried = possible.with_columns(lines["text"].gather(possible["place"])).partition_by("pattern", as_dict=True)
     found = [

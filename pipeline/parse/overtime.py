@@ -32,17 +32,19 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
         events: FINDING columns and `is_secondary` (from another file than the steps).
     """
     done = runs.filter(pl.col("status") == "completed").select("run_id", "num_gpus")
+    stops = events.filter(pl.col("kind").is_in(list(_ENDED_BY))).join(done, on="run_id", maintain_order="left")
+    if stops.is_empty():
+        return pl.DataFrame(schema=FINDING)
     last = in_runs(steps).group_by("run").agg(
         pl.col("run_id").first(), last_step=pl.col("step").max(), last_ts=pl.col("ts").max(),
         last_line=pl.col("line_no").max(),
     )  # fmt: skip
     said = events.filter((pl.col("kind") == "training_end") & ~pl.col("is_secondary"))
     said = said.group_by("run_id").agg(said_ts=pl.col("ts").max(), said_line=pl.col("line_no").max())
-    ends = done.join(last, on="run_id", how="left").join(said, on="run_id", how="left")
-    ends = ends.with_columns(
+    stops = stops.join(last, on="run_id", how="left").join(said, on="run_id", how="left")
+    stops = stops.with_columns(
         end_ts=pl.max_horizontal("last_ts", "said_ts"), end_line=pl.max_horizontal("last_line", "said_line")
     )
-    stops = events.filter(pl.col("kind").is_in(list(_ENDED_BY))).join(ends, on="run_id")
     stops = stops.filter(pl.col("is_secondary") | (pl.col("line_no") > pl.col("end_line")))
     if stops.is_empty():
         return pl.DataFrame(schema=FINDING)

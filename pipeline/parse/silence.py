@@ -82,6 +82,8 @@ def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
         pause_s=_seconds(pl.col("ts").diff()).over("run"), before=pl.col("step").shift(1).over("run")
     )
     rows = rows.filter((pl.col("pause_s").max() >= SILENCE_S).over("run"))
+    if rows.is_empty():
+        return pl.DataFrame(schema=FINDING)
     ranked = rows.drop_nulls("pause_s").sort("run", "pause_s", descending=[False, True])
     widest = ranked.group_by("run", maintain_order=True).agg(
         pl.col("run_id").first(), n=pl.len(), usual_s=pl.col("pause_s").median(), pause_s=pl.col("pause_s").first(),
