@@ -8,6 +8,7 @@ nothing in the files says (8 accelerators per node) are kept apart as 'assumed'.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -80,8 +81,9 @@ def _missing_dimension(name: str) -> pl.Expr:
     return pl.when(is_only_unknown | (quotient == 1)).then(quotient).cast(pl.Int64)
 
 
-def _derive_once(runs: pl.DataFrame) -> pl.DataFrame:
-    """One pass of all exact rules; each fills only NULLs, so the order does not matter for what is known."""
+@cache
+def _rules() -> dict[str, pl.Expr]:
+    """All exact rules; each fills only NULLs, so the order does not matter for what is known."""
     nodes_rounded_up = (pl.col("num_gpus") + pl.col("gpus_per_node") - 1) // pl.col("gpus_per_node")
     rules: dict[str, tuple[pl.Expr, ...]] = {
         "num_gpus": (_product(*_DIMENSIONS), _product("num_nodes", "gpus_per_node")),
@@ -94,14 +96,15 @@ def _derive_once(runs: pl.DataFrame) -> pl.DataFrame:
         "gbs_tokens": (_product("gbs", "seq_len"),),
         "seq_len": (_quotient("gbs_tokens", "gbs"),),
     }
-    return runs.with_columns(pl.coalesce(name, *fills).cast(pl.Int64).alias(name) for name, fills in rules.items())
+    return {name: pl.coalesce(name, *fills).cast(pl.Int64).alias(name) for name, fills in rules.items()}
 
 
 def _derive(runs: pl.DataFrame) -> pl.DataFrame:
     """All exact rules until nothing more follows: a batch may give a degree, which gives the accelerator count."""
     while True:
-        filled = _derive_once(runs)
-        if all(filled[name].null_count() == runs[name].null_count() for name in FILLED):
+        missing = [name for name in FILLED if runs[name].null_count()]
+        filled = runs.with_columns(_rules()[name] for name in missing)
+        if all(filled[name].null_count() == runs[name].null_count() for name in missing):
             return filled
         runs = filled
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 import polars as pl
@@ -53,7 +54,7 @@ class Table:
         wanted = {*self.primary_key, self.replaced_by} - set(self.nullable_key)
         return tuple(name for name in self.column_names if name in wanted)
 
-    @property
+    @cached_property
     def polars_schema(self) -> pl.Schema:
         """Name and dtype of every column, in order."""
         return pl.Schema({column.name: column.dtype for column in self.columns})
@@ -68,10 +69,10 @@ class Table:
         Raises polars.exceptions.InvalidOperationError when a value cannot be cast to its column's type.
         """
         have: Mapping[str, pl.DataType] = frame.schema
+        if have == self.polars_schema:
+            return frame
+        # repeat, not lit: a literal would make one row out of none
         return frame.select(
-            # repeat, not lit: a literal would make one row out of none
-            (pl.col(column.name) if column.name in have else pl.repeat(None, frame.height))
-            .cast(column.dtype)
-            .alias(column.name)
-            for column in self.columns
+            pl.col(name).cast(dtype) if name in have else pl.repeat(None, frame.height, dtype=dtype).alias(name)
+            for name, dtype in self.polars_schema.items()
         )

@@ -87,15 +87,17 @@ def widen(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFrame:
 
 def unreadable(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFrame:
     """Chosen values that their column cannot hold: `source_path`, `line_no`, `name`, `value`."""
-    alike: dict[tuple[object, ...], list[Column]] = {}
+    alike: dict[tuple[object, ...], list[str]] = {}
     for column in columns:
-        alike.setdefault((column.dtype, column.positive, column.minimum), []).append(column)
-    lost = (
-        pl.col("name").is_in([column.name for column in kind]) & held("value", kind[0]).is_null()
-        for kind in alike.values()
-    )
-    used = chosen.filter("is_used", pl.col("value").is_not_null())
-    return used.filter(pl.any_horizontal(lost)).select("source_path", "line_no", "name", "value")
+        if column.dtype != pl.String:  # text is held as it is
+            alike.setdefault((column.dtype, column.positive, column.minimum), []).append(column.name)
+    known = {column.name: column for column in columns}
+    used = chosen.filter("is_used", pl.col("value").is_not_null()).select("source_path", "line_no", "name", "value")
+    parts = [
+        used.filter(pl.col("name").is_in(names)).filter(held("value", known[names[0]]).is_null())
+        for names in alike.values()
+    ]
+    return pl.concat(parts) if parts else used.clear()
 
 
 def held(name: str, column: Column) -> pl.Expr:

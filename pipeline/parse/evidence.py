@@ -222,7 +222,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     ]
     if not found:
         return pl.DataFrame(schema=EVENT_FACTS)
-    told = pl.concat(found)
+    told = pl.concat(found, rechunk=True)
     rows = lines[told["place"]].with_columns(told["kind"])
     rows = rows.filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))
     rows = rows.with_columns(
