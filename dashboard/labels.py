@@ -269,6 +269,7 @@ _QUERY_UNITS = {
     "interval_coverage": "fraction",
 }
 _RATIO = Shown(1, 2, "")
+_MIB = ("mib", "difference_mib", "against_mib")
 _RATIOS = ("est_penalty", "time_ratio", "time_ratio_p10", "time_ratio_p90", "mem_ratio")
 
 
@@ -276,6 +277,8 @@ def shown(name: str) -> Shown | None:
     """How a numeric column is shown, or None for text, flags, times and units shown as they are."""
     if name in _RATIOS:
         return _RATIO
+    if name in _MIB:
+        return Shown(1, 1, "")
     column: Column | None = COLUMNS.get(name)
     unit = column.unit if column else _QUERY_UNITS.get(name)
     return _BY_UNIT.get(unit) if unit else None

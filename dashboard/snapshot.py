@@ -38,6 +38,7 @@ class Node:
     label: str
     bytes: int
     category: str
+    is_category: bool = False
 
 
 def drawn(category: str) -> str:
@@ -47,6 +48,15 @@ def drawn(category: str) -> str:
     ('activations', 'other')
     """
     return category if category in CATEGORIES else "other"
+
+
+def category_name(category: str) -> str:
+    """A category as readers see it.
+
+    >>> category_name("optimizer_state"), category_name("autograd_detail"), category_name("unknown")
+    ('optimizer states', 'autograd detail', 'unknown')
+    """
+    return CATEGORIES.get(category, category.replace("_", " "))
 
 
 def category_levels(changes: pl.DataFrame) -> tuple[list[int], dict[str, list[int]]]:
@@ -104,7 +114,8 @@ def _nodes(sizes: Mapping[tuple[str, ...], int], whole: int) -> list[Node]:
         if not path:
             continue
         if size >= MIN_SHARE * whole:
-            nodes.append(Node(numbers[path], numbers[path[:-1]], path[-1], size, drawn(path[0])))
+            is_category = len(path) == 1
+            nodes.append(Node(numbers[path], numbers[path[:-1]], path[-1], size, drawn(path[0]), is_category))
         elif sizes[path[:-1]] >= MIN_SHARE * whole:
             small.setdefault(path[:-1], []).append(size)
     for parent, rest in small.items():

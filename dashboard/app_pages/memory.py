@@ -63,7 +63,7 @@ def _page(view: View) -> None:
         shell.share_popover()
         widgets.sql_popover({
             "Peaks": queries.peaks(origin), "Fragmentation": queries.fragmentation(scope),
-            "Terms": queries.terms(scope), "Artefacts": queries.snapshots(origin),
+            "Terms": queries.terms(scope), "Files": queries.snapshots(origin),
             **({"Waterfall": queries.parts(picked)} if picked else {}),
         })  # fmt: skip
     with head:
@@ -177,7 +177,7 @@ def _draw_snapshots(snapshots: pl.DataFrame) -> None:
         (words.snapshot_name(row), words.snapshot_facts(row), addresses.snapshot_url(row["source_path"], row["device"]))
         for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True)
     ])  # fmt: skip
-    with st.expander(f"All {labels.count(snapshots.height, 'artefact')}"):
+    with st.expander(f"All {labels.count(snapshots.height, 'file')}"):
         tables.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
         tables.csv_button(snapshots, "memory_snapshots")
 

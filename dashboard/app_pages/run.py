@@ -47,7 +47,7 @@ def _page(view: View) -> None:
     found = queries.run(run_id).run(con)
     if found.is_empty():
         widgets.head("Run", f"**This store has no run {run_id}.**" if run_id else "**No run is chosen.**")
-        st.page_link("app_pages/runs.py", label="All runs")
+        st.html(f'<p class="ss-note">{link("All runs", "runs")}</p>')
         return
     run = found.row(0, named=True)
     evidence = queries.evidence(run_id).run(con)

@@ -1,4 +1,4 @@
-"""One memory artefact: its levels, what was alive when and where it was made, and what differs from another."""
+"""One file on memory: its levels, what was alive when and where it was made, and what differs from another."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _page(view: View) -> None:
     names = {_key((row["source_path"], row["device"])): row for row in found.iter_rows(named=True)}
     chosen = _chosen(names)
     if chosen is None:
-        widgets.head("Snapshot", words.NONE_CHOSEN)
-        st.page_link("app_pages/memory.py", label="Memory")
+        widgets.head("Snapshot", words.none_chosen(st.query_params.get("file")))
+        st.html(f'<p class="ss-note">{widgets.link("All memory files", "memory")}</p>')
         return
     row = queries.summary(*chosen).run(view.store.con).row(0, named=True)
     levels = queries.timeline(*chosen).run(view.store.con)
@@ -48,11 +48,11 @@ def _page(view: View) -> None:
         at_peak = alive if point == peak else _alive(view, chosen, peak)
         answer = words.answer(row, snapshot.by_category(at_peak))
         links = [("its run", addresses.run_url(row["run_id"]))] if row["run_id"] else []
-        links.append(("all artefacts", "memory"))
+        links.append(("all memory files", "memory"))
         widgets.head(words.title(row), answer, words.meta(row), origins=(row["origin"] or "measured",), links=links)
     widgets.figures([widgets.Figure(*figure) for figure in words.figures(row)])
     _draw_levels(view, levels, point, span)
-    _draw_stack(view, changes, point, span)
+    _draw_stack(view, changes, point, span, has_alive=not alive.is_empty())
     _draw_alive(view, alive, point, peak)
     _draw_differences(view, chosen, against)
     for text in words.HOW_TO_READ:
@@ -86,7 +86,7 @@ def _draw_controls(chosen: Artefact, names: dict[str, dict[str, Any]]) -> Artefa
             url_state.put(name, [])
 
     st.session_state["artefact"] = _key(chosen)
-    st.selectbox("Artefact", keys, key="artefact", on_change=write, width=420, format_func=lambda key: shown[key])
+    st.selectbox("File", keys, key="artefact", on_change=write, width=420, format_func=lambda key: shown[key])
     others = [_NOTHING, *(key for key in keys if key != _key(chosen))]
     bound = url_state.one("against", others, _NOTHING)
     wanted = st.selectbox(
@@ -145,10 +145,12 @@ def _draw_levels(view: View, levels: pl.DataFrame, point: int | None, span: tupl
     widgets.chart(chart, key="levels", alt="Reserved, active and allocated memory over the record.", is_zoomable=True)
 
 
-def _draw_stack(view: View, changes: pl.DataFrame, point: int | None, span: tuple[int, int]) -> None:
+def _draw_stack(
+    view: View, changes: pl.DataFrame, point: int | None, span: tuple[int, int], *, has_alive: bool
+) -> None:
     points, levels = snapshot.category_levels(changes)
     if len(points) < 2:
-        widgets.note(words.NO_SITES)
+        widgets.note(words.NO_SITES if has_alive else words.NOTHING_ALIVE)
         return
     widgets.section("What was alive", "by use")
     widgets.legend([(snapshot.CATEGORIES[name], charts.colors_of(view.tokens)[name]) for name in levels])
@@ -166,12 +168,18 @@ def _draw_alive(view: View, alive: pl.DataFrame, point: int | None, peak: int | 
         widgets.chart(charts.draw_flame(snapshot.flame(alive), view.tokens), key="flame", alt=alt)
         widgets.note("Outer frames above inner ones; a click opens a branch, a click on the top closes it.")
     with right, st.container(gap="xsmall"):
-        shown = snapshot.in_mib(alive)
+        shown = _readable(alive)
         tables.table(
             shown, [name for name in _ALIVE if name in shown.columns and shown[name].count()],
             wide=("frame", "rule", "stack"),
         )  # fmt: skip
         tables.csv_button(alive, "memory_alive")
+
+
+def _readable(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a table with sizes in MiB and categories by their names."""
+    named = pl.col("category").map_elements(snapshot.category_name, pl.String)
+    return snapshot.in_mib(rows).with_columns(category=named)
 
 
 def _draw_differences(view: View, chosen: Artefact, against: Artefact | None) -> None:
@@ -181,7 +189,7 @@ def _draw_differences(view: View, chosen: Artefact, against: Artefact | None) ->
     widgets.section("Difference at the peak", f"this less {against[0].rsplit('/', 1)[-1]}")
     widgets.note(words.difference_note(rows))
     if rows.height:
-        tables.table(snapshot.in_mib(rows.head(_DIFFERENCES_SHOWN)), _DIFFERENCES, wide=("frame", "stack"))
+        tables.table(_readable(rows.head(_DIFFERENCES_SHOWN)), _DIFFERENCES, wide=("frame", "stack"))
         tables.csv_button(rows, "memory_differences")
 
 

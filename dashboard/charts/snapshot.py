@@ -9,7 +9,7 @@ import polars as pl
 
 from dashboard.charts.network import within
 from dashboard.labels import GIB, memory, number, percent, plain
-from dashboard.snapshot import CATEGORIES, Node, short_frame
+from dashboard.snapshot import CATEGORIES, Node, category_name, short_frame
 from dashboard.theme import Theme, category_colors, text_on
 
 HEIGHT = 250
@@ -84,14 +84,15 @@ def draw_flame(nodes: Sequence[Node], tokens: Theme) -> go.Figure:
     figure = go.Figure(
         go.Icicle(
             ids=[node.id for node in nodes], parents=[node.parent for node in nodes],
-            labels=[plain(_shortened(short_frame(node.label))) for node in nodes],
+            labels=[plain(_shortened(_name(node))) for node in nodes],
             values=[node.bytes for node in nodes], branchvalues="total", sort=False,
             leaf={"opacity": 1}, tiling={"orientation": "v"}, pathbar={"visible": False},
             marker={"colors": colors, "line": {"width": 1, "color": tokens.page}},
             textfont={"size": 12, "color": [tokens.ink if not node.parent else text_on(color)
                                             for node, color in zip(nodes, colors, strict=True)]},
             hovertext=[
-                f"<b>{plain(node.label)}</b><br>{memory(node.bytes)}, {percent(node.bytes / whole)} of what was alive"
+                f"<b>{plain(_name(node, is_whole=True))}</b><br>"
+                f"{memory(node.bytes)}, {percent(node.bytes / whole)} of what was alive"
                 for node in nodes
             ],
             hovertemplate="%{hovertext}<extra></extra>",
@@ -123,6 +124,13 @@ def _ends(figure: go.Figure, curves: Sequence[tuple[str, str, float]], highest: 
             text=f"<b>{name}</b>", x=1, xref="paper", xanchor="left", xshift=4, y=place, showarrow=False,
             font={"size": 12, "color": tokens.soft if color == tokens.axis else color},
         )  # fmt: skip
+
+
+def _name(node: Node, *, is_whole: bool = False) -> str:
+    """What a rectangle is called: a category by its name, a frame without its directories unless `is_whole`."""
+    if node.is_category:
+        return category_name(node.label)
+    return node.label if is_whole else short_frame(node.label)
 
 
 def _shortened(text: str) -> str:

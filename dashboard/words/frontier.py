@@ -32,8 +32,8 @@ def answer(dots: Sequence[Dot], origin: str | None) -> str:
     own = [dot for dot in dots if dot.kind == "own"]
     if not any(dot.kind != "own" for dot in dots):
         return (
-            "**No published configuration is in this store.** The bundled tables come with **sweepscope ingest PATH**, "
-            "unless **--no-published** leaves them out."
+            "**No published configuration is in this store.** The bundled tables come with the next "
+            "**sweepscope ingest PATH** that does not leave them out."
         )
     if not own or origin is None:
         lead = _span_of(published) if published else "No row on screen has a comparable MFU."

@@ -80,9 +80,7 @@ def answer(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]], spread: pl.
         return " ".join(parts)
     if peaks.height:
         return f"**None of {count(peaks.height, 'run')} ran out of GPU memory.**"
-    return (
-        f"**{count(snapshots, 'memory artefact')}** without a run of its own: the snapshots below stand for themselves."
-    )
+    return f"**{count(snapshots, 'memory file')}** without a run of its own: the snapshots below stand for themselves."
 
 
 def _failed(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]]) -> str:
@@ -117,7 +115,7 @@ def meta(runs: int, sweep: str | None, sweeps: int, snapshots: int) -> str:
     """Runs, artefacts, sweeps."""
     parts = [f"{count(runs, 'run')} with a known peak or verdict" if runs else "no run"]
     if snapshots:
-        parts.append(count(snapshots, "memory artefact"))
+        parts.append(count(snapshots, "memory file"))
     if sweep is None and sweeps > 1:
         parts.append(f"{number(sweeps)} sweeps together")
     return " · ".join(parts)

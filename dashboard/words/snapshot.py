@@ -7,17 +7,17 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.labels import NBSP, count, memory, moment, number, percent
-from dashboard.snapshot import CATEGORIES
+from dashboard.labels import count, memory, moment, number, percent, seconds
+from dashboard.snapshot import CATEGORIES, category_name
 from schemas.memory_columns import MEM_SOURCE
 
 Row = Mapping[str, Any]
 
-NONE_CHOSEN = "**No memory artefact is chosen.** The page on memory lists them."
 NO_SITES = (
     "What was alive is known at the peak only. Ingest the file again to have it along the record: older readers did "
-    "not keep it, and other artefacts than allocator snapshots do not say it."
+    "not keep it, and other files than allocator snapshots do not say it."
 )
+NOTHING_ALIVE = "It names no blocks, so what was alive is not known: an allocator snapshot says that."
 NO_EVENTS = "No events were recorded: only a state is known, without its history."
 HOW_TO_READ = (
     "**How to read it.** Levels are replayed backwards from the segments, in requested bytes. Between two points "
@@ -29,6 +29,12 @@ HOW_TO_READ = (
     "have no Python "
     'stack unless the record was made with stacks="all".',
 )
+
+
+def none_chosen(path: str | None) -> str:
+    """Why nothing is shown: no file is named, or one that is not here."""
+    first = f"**This store has no memory file {path}.**" if path else "**No memory file is chosen.**"
+    return f"{first} The page on memory lists all."
 
 
 def title(row: Row) -> str:
@@ -79,8 +85,8 @@ def meta(row: Row) -> str:
     if row["events"] is not None:
         parts.append(count(row["events"], "event"))
     if row["recorded_from"] and row["recorded_until"]:
-        seconds = (row["recorded_until"] - row["recorded_from"]).total_seconds()
-        parts.append(f"{number(seconds, 1)}{NBSP}s from {moment(row['recorded_from'])} UTC")
+        took = seconds((row["recorded_until"] - row["recorded_from"]).total_seconds())
+        parts.append(f"{took} from {moment(row['recorded_from'])} UTC")
     if row["rank"] is not None:
         parts.append(f"rank {row['rank']}")
     if row["device"] is not None:
@@ -90,19 +96,41 @@ def meta(row: Row) -> str:
 
 def figures(row: Row) -> list[tuple[str, str, str]]:
     """Label, value and note of the plain figures."""
-    frag = row["fragmentation_at_peak"]
-    split = row["fragmentation_split"]
+    reserved = row["peak_reserved_bytes"]
+    checked = row["violations"] is not None
     return [
-        ("Reserved at most", memory(row["peak_reserved_bytes"]),
+        ("Reserved at most", memory(reserved) if reserved is not None else "not known",
          f"{count(row['segments'], 'segment')} at the end" if row["segments"] is not None else ""),
-        ("Reserved beyond active, at the peak", percent(frag) if frag is not None else "not known",
-         f"at the end {percent(row['fragmentation_releasable'])} cache, {percent(split)} split blocks"
-         if split is not None and row["fragmentation_releasable"] is not None else ""),
+        ("Reserved beyond active, at the peak", *_beyond_active(row)),
         ("Failed allocations", number(row["oom_events"]) if row["oom_events"] is not None else "not known",
-         "expandable segments are on" if row["is_expandable"] else row["allocator_settings"] or "default settings"),
-        ("Contradictions", number(row["violations"]) if row["violations"] is not None else "not checked",
-         row["warnings"] or "events and blocks agree"),
+         _allocator(row)),
+        ("Contradictions", number(row["violations"]) if checked else "not checked",
+         row["warnings"] or ("events and blocks agree" if row["violations"] == 0 else "")),
     ]  # fmt: skip
+
+
+def _beyond_active(row: Row) -> tuple[str, str]:
+    """Value and note. At the end in bytes: where little is alive then, a share of that says nothing."""
+    share = row["fragmentation_at_peak"]
+    if share is None:
+        return "not known", ""
+    if share < 0:
+        return "not known", "the record has more active than reserved"
+    reserved, active, cache = row["reserved_bytes"], row["active_bytes"], row["releasable_bytes"]
+    if None in (reserved, active, cache):
+        return percent(share), ""
+    return percent(
+        share
+    ), f"at the end {memory(cache)} in whole segments, {memory(reserved - active - cache)} in pieces"
+
+
+def _allocator(row: Row) -> str:
+    """How the allocator was set, which only a snapshot says."""
+    if row["is_expandable"]:
+        return "expandable segments are on"
+    if row["allocator_settings"]:
+        return str(row["allocator_settings"])
+    return "the allocator has its default settings" if row["mem_source"] == "snapshot" else ""
 
 
 def alive_title(point: int | None, peak: int | None, rows: pl.DataFrame) -> str:
@@ -126,6 +154,6 @@ def difference_note(rows: pl.DataFrame) -> str:
     word = "more" if first["difference_bytes"] > 0 else "less"
     direction = "more" if total > 0 else "less"
     return (
-        f"**{memory(abs(total))} {direction} at its peak.** Most by {first['category'].replace('_', ' ')}: "
+        f"**{memory(abs(total))} {direction} at its peak.** Most by {category_name(first['category'])}: "
         f"{memory(abs(first['difference_bytes']))} {word} at {first['frame'] or 'blocks without a stack'}."
     )

@@ -54,7 +54,7 @@ def test_the_answer_says_what_failed_runs_need_and_what_the_allocator_holds(
     text = bare_text(open_page(home, monkeypatch, "memory", sweep="rocm"))
     assert "<b>1 run ran out of GPU memory:</b> 1 would fit with expandable_segments." in text
     assert "The allocator held <b>9.3 %</b> more than was allocated (5 runs of megatron)." in text
-    assert "6 runs with a known peak or verdict · 3 memory artefacts" in text
+    assert "6 runs with a known peak or verdict · 3 memory files" in text
 
 
 def test_the_failed_run_is_shown_first_and_escaped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_an_empty_store_says_how_to_get_figures(tmp_path: Path, monkeypatch: pyt
 def test_artefacts_without_runs_stand_for_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_real_home(tmp_path / "home", **memory_tables("/x", trained(layers=2)))
     text = bare_text(open_page(home, monkeypatch, "memory"))
-    assert "<b>1 memory artefact</b> without a run of its own" in text
+    assert "<b>1 memory file</b> without a run of its own" in text
 
 
 SNAPSHOT = f"{ROOT}/c1/rank0.pickle"
@@ -122,7 +122,7 @@ def test_a_snapshot_tells_its_peak_and_what_it_was_for(home: Path, monkeypatch: 
         assert f"</i>{word}</span>" in text
     shown = table_with(app, "Frame")
     assert shown["MiB"].to_list() == sorted(shown["MiB"], reverse=True)
-    assert {"optimizer_state", "parameters"} <= set(shown["Category"])
+    assert {"optimizer states", "parameters"} <= set(shown["Category"])
 
 
 def test_another_instant_is_chosen_by_the_address(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_two_snapshots_are_compared_line_by_line(home: Path, monkeypatch: pytest
     differences = table_with(app, "Difference, MiB")
     assert (differences["Difference, MiB"] < 0).any()
     assert (differences["MiB"] - differences["Against, MiB"] - differences["Difference, MiB"]).abs().max() < 0.02
-    assert "less at its peak.</b> Most by optimizer state" in bare_text(app)
+    assert "less at its peak.</b> Most by optimizer states" in bare_text(app)
 
 
 def test_a_failed_allocation_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,8 +149,10 @@ def test_a_failed_allocation_is_told(home: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_without_a_file_the_page_says_where_to_find_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for query in ({}, {"file": "/nowhere.pickle"}):
-        assert "No memory artefact is chosen." in bare_text(open_page(home, monkeypatch, "snapshot", **query))
+    assert "No memory file is chosen." in bare_text(open_page(home, monkeypatch, "snapshot"))
+    text = bare_text(open_page(home, monkeypatch, "snapshot", file="/no<b>where.pickle"))
+    assert "This store has no memory file /no&lt;b&gt;where.pickle." in text
+    assert 'href="memory"' in text
 
 
 def test_a_state_without_history_is_shown_as_far_as_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +163,9 @@ def test_a_state_without_history_is_shown_as_far_as_it_goes(tmp_path: Path, monk
     assert "1.0 GiB at the peak" in text
     assert "2 allocations failed" in text
     assert "No events were recorded" in text
+    assert "It names no blocks, so what was alive is not known" in text
+    assert "events and blocks agree" not in text
+    assert "default settings" not in text
 
 
 def test_the_page_of_a_run_has_its_verdict_and_snapshots(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
