@@ -30,7 +30,7 @@ from pipeline.parse.protocol import (
     said_settings,
 )
 from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.timestamps import STAMPS, stamped, timestamp
 
 _GIB = 2**30
 
@@ -48,19 +48,24 @@ _NUMBERS = {
     "loss": rf"^\s*steps: \d+ loss: ({NUMBER})\s",
     "step_time_s": rf"\biter time \(s\): ({NUMBER})\s",
 }
+_OTHERS = {
+    "allocated": r"\bMemAllocated=([\d.]+)GB",
+    "mine": rf"()(?:{_PROGRESS}|{_TIMER}|{_PIPE})",
+    "chat": rf"()(?:{deepspeed_chat.LINE})",
+}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Lines about one optimizer step; a cut one stays unparsed. Step 0 only says that the engine is there."""
-    text = pl.col("text")
-    mine = lines.filter(text.str.contains(f"{_PROGRESS}|{_TIMER}|{_PIPE}"))
-    found = extract_each(mine, {**_STEPS, **_NUMBERS, "allocated": r"\bMemAllocated=([\d.]+)GB"}).with_columns(
+    told = extract_each(lines, {**_STEPS, **_NUMBERS, **_OTHERS, **STAMPS})
+    found = told.filter(pl.col("mine").is_not_null()).with_columns(
         *(number(pl.col(name)) for name in _NUMBERS),
-        ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
+        ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
         step=pl.coalesce(*_STEPS).cast(pl.Int64, strict=False),
         mem_allocated_bytes=_gib(pl.col("allocated")),
     )
-    return pl.concat([conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS), deepspeed_chat.steps(lines)])
+    chat = deepspeed_chat.steps(told.filter(pl.col("chat").is_not_null()).select(lines.columns))
+    return pl.concat([conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS), chat])
 
 
 def _gib(text: pl.Expr) -> pl.Expr:

@@ -22,6 +22,9 @@ ANCHORS = (*SIGNS, "End-to-End => Latency: ")
 
 _LOOKS_LIKE = r"^\s*[Ee]poch: \d+ ?\| ?[Ss]tep: \d+ ?\|"
 _PACE = r"^\s*End-to-End => Latency: ([\d.]+)s, "
+LINE = f"{_LOOKS_LIKE}|{_PACE}"
+"""Finds the lines that matter here."""
+
 _NEAR_LINES = 4
 """Other ranks may print between a step's line and that of its pace."""
 

@@ -28,7 +28,7 @@ from pipeline.parse.protocol import (
     said_settings,
 )
 from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.timestamps import STAMPS, stamped, timestamp
 
 _PROFILED = "profiler activation/deactivation step: "
 _STEP = rf"completed (?:{_PROFILED}|step:) *(\d+),"
@@ -53,10 +53,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP))
     return conform(
-        extract_each(mine, {**_NUMBERS, "number": _STEP})
+        extract_each(mine, {**_NUMBERS, "number": _STEP, **STAMPS})
         .with_columns(
             *(number(pl.col(name)) for name in _NUMBERS),
-            ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
+            ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
         )
         .with_columns(
             loss=pl.coalesce("loss", "main_loss"),

@@ -18,7 +18,7 @@ from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import GAUGE_FACTS, STEP_FACTS, Dialect, Facts, conform
 from pipeline.parse.quantities import NUMBER, divided, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.timestamps import STAMPS, stamped, timestamp
 
 _STEP = r"iteration\s+(\d+)/\s*(\d+) \|"
 _CUT_STEP = r"^\s*(?:\[[^\]]*\]\s*)?iteration\s+\d+/"
@@ -51,10 +51,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_STEP) | text.str.contains(_CUT_STEP))
     counters = {"number": r"iteration\s+(\d+)/\s*\d+ \|", "steps_planned": r"iteration\s+\d+/\s*(\d+) \|"}
-    fields = extract_each(mine, {**counters, **_NUMBERS, "past_loss": _PAST_LOSS}).with_columns(
+    fields = extract_each(mine, {**counters, **_NUMBERS, "past_loss": _PAST_LOSS, **STAMPS}).with_columns(
         pl.col(*counters).cast(pl.Int64, strict=False),
         *(number(pl.col(name)) for name in _NUMBERS),
-        ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
+        ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
     )
     complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null())
     step_time_s = divided(pl.col("elapsed_ms"), 1000)

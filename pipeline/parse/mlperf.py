@@ -30,7 +30,7 @@ from pipeline.parse.protocol import (
     once_per_text,
 )
 from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.timestamps import STAMPS, stamped, timestamp
 
 _MARK = ":::MLLOG"
 _KEY = r'"key": ?"([^"]+)"'
@@ -38,7 +38,7 @@ _NUMBER_OR_NAN = rf"({NUMBER}|-?Infinity)"
 _TIME = rf'"train_step_tim(?:e|ing)(?: in s)?": ?{_NUMBER_OR_NAN}'
 _LOSS = rf'"(?:reduced_train_loss|train_loss|loss)": ?{_NUMBER_OR_NAN}'
 _COUNTER = rf'"(?:step|samples_count|epoch_num)": ?{_NUMBER_OR_NAN}'
-_BLOCK = r'"(?:throughput|validation_\w+|val_loss)":'
+_BLOCK = r'"()(?:throughput|validation_\w+|val_loss)":'
 
 
 def _key() -> pl.Expr:
@@ -49,24 +49,26 @@ def _is_event() -> pl.Expr:
     return pl.col("text").str.contains(_MARK, literal=True)
 
 
+_FIELDS = {
+    "key": _KEY,
+    "tracked": rf"()(?:{_TIME}|{_LOSS})",
+    "block": _BLOCK,
+    "counter": rf"{_COUNTER}[,}}]",
+    "loss": _LOSS,
+    "value": rf'"value": ?{_NUMBER_OR_NAN}[,}}]',
+    "seconds": _TIME,
+    "rate": rf'"(?:lr|learning_rate)": ?{_NUMBER_OR_NAN}',
+}
+
+
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Training events, with the counter as printed; one without a whole counter is cut and stays unparsed."""
-    text = pl.col("text")
-    is_tracked = (_key() == "tracked_stats") & text.str.contains(rf"{_TIME}|{_LOSS}") & ~text.str.contains(_BLOCK)
-    mine = lines.filter(_is_event()).filter(is_tracked | (_key() == "train_loss"))
-    fields = extract_each(
-        mine,
-        {
-            "counter": rf"{_COUNTER}[,}}]",
-            "loss": _LOSS,
-            "value": rf'"value": ?{_NUMBER_OR_NAN}[,}}]',
-            "seconds": _TIME,
-            "rate": rf'"(?:lr|learning_rate)": ?{_NUMBER_OR_NAN}',
-        },
-    )
+    key = pl.col("key")
+    is_tracked = (key == "tracked_stats") & pl.col("tracked").is_not_null() & pl.col("block").is_null()
+    fields = extract_each(lines.filter(_is_event()), {**_FIELDS, **STAMPS}).filter(is_tracked | (key == "train_loss"))
     return conform(
         fields.with_columns(
-            ts=timestamp(text),
+            ts=stamped(),
             step=number(pl.col("counter")).round().cast(pl.Int64, strict=False),
             loss=number(pl.coalesce("loss", "value")),
             step_time_s=number(pl.col("seconds")),

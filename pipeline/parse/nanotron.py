@@ -27,7 +27,7 @@ from pipeline.parse.protocol import (
     named_settings,
 )
 from pipeline.parse.quantities import HUMAN, divided, human, size
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.timestamps import STAMPS, stamped
 
 _PEAK = r"Memory usage:.*Peak {}:? ([\d.]+[KMGT]?i?B)"
 _PREFIX = r"^(?:[\d/]+ [\d:]+ )?\[[A-Z]+\|[^\]]*\]:\s?"
@@ -67,12 +67,12 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; one without a whole loss and time stays unparsed."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(r"\biteration:\s*\d+"))
-    printed = extract_each(mine, {**_NUMBERS, **_COUNTERS}).with_columns(
+    printed = extract_each(mine, {**_NUMBERS, **_COUNTERS, **STAMPS}).with_columns(
         pl.col(*_COUNTERS).cast(pl.Int64, strict=False), *(human(pl.col(name)) for name in _NUMBERS)
     )
     fields = printed.with_columns(
         pl.col("consumed_tokens", "mem_allocated_bytes").cast(pl.Int64, strict=False),
-        ts=timestamp(text),
+        ts=stamped(),
         rank=pl.coalesce("rank", _printer()),
         step_time_s=divided(pl.col("elapsed_ms"), 1000),
     )

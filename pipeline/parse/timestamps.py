@@ -18,8 +18,10 @@ _WRITTEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"\[([0-9]{{8}} {_CLOCK})\]", ("%Y%m%d %H:%M:%S",)),  # Primus
     (r':::MLLOG .*"time_ms": ?([0-9]{13})\b', (_MILLISECONDS,)),  # MLPerf; read as UTC
 )  # fmt: skip
-_PATTERNS = {str(place): pattern for place, (pattern, _) in enumerate(_WRITTEN)}
-_FORMATS = {str(place): formats for place, (_, formats) in enumerate(_WRITTEN)}
+_FORMATS = {f"stamp {place}": formats for place, (_, formats) in enumerate(_WRITTEN)}
+
+STAMPS = {name: pattern for name, (pattern, _) in zip(_FORMATS, _WRITTEN, strict=True)}
+"""What `stamped` needs: patterns by the columns that `extract_each` makes of them, together with a dialect's own."""
 
 
 def timestamp(text: pl.Expr) -> pl.Expr:
@@ -31,14 +33,24 @@ def timestamp(text: pl.Expr) -> pl.Expr:
     return text.map_batches(_read, return_dtype=pl.Datetime("us"), is_elementwise=True)
 
 
+def stamped() -> pl.Expr:
+    """As `timestamp` of the text from which STAMPS were extracted."""
+    return pl.map_batches(list(STAMPS), _first, return_dtype=pl.Datetime("us"), is_elementwise=True)
+
+
 def _read(text: pl.Series) -> pl.Series:
-    """Way by way, as long as there are lines without a time: most logs know a single one."""
-    found = pl.Series("ts", [None], dtype=pl.Datetime("us")).new_from_index(0, text.len())
     if text.null_count() == text.len():
-        return found
-    printed = captures(text, _PATTERNS)
-    for read in (one for name, formats in _FORMATS.items() for one in _times(printed[name], formats)):
-        found = read if found.null_count() == text.len() else pl.select(pl.coalesce(found, read)).to_series()
+        return pl.Series([None], dtype=pl.Datetime("us")).new_from_index(0, text.len())
+    return _first(captures(text, STAMPS).get_columns())
+
+
+def _first(printed: Sequence[pl.Series]) -> pl.Series:
+    """Way by way, as long as there are lines without a time: most logs know a single one."""
+    lines = printed[0].len()
+    found = pl.Series([None], dtype=pl.Datetime("us")).new_from_index(0, lines)
+    ways = zip(printed, _FORMATS.values(), strict=True)
+    for read in (one for column, formats in ways for one in _times(column, formats)):
+        found = read if found.null_count() == lines else pl.select(pl.coalesce(found, read)).to_series()
         if not found.null_count():
             break
     return found

@@ -17,7 +17,7 @@ from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import STEP_FACTS, Dialect, conform
 from pipeline.parse.quantities import NUMBER, divided, number, size
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.timestamps import STAMPS, stamped, timestamp
 
 _NUMBERED = r"step:\s*\d+(?:/\d+(?: = [\d.]+%)?)?"  # some forks print `step: 640/644 = 99.4%`
 _STEP = rf"(?:^|- |\s|\[36m){_NUMBERED}(?:\s+loss:|\s*$|\s+\w*$)"
@@ -53,10 +53,12 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     if lines.select(is_bare.any()).item():
         lines = lines.with_columns(pl.when(is_bare).then(text.str.replace_all(_BARE_COLOUR, "")).otherwise(text))
     mine = lines.filter(text.str.contains(_STEP) & ~text.str.contains("validate step:", literal=True))
-    printed = extract_each(mine, {**_NUMBERS, **_OTHERS}).with_columns(number(pl.col(name)) for name in _NUMBERS)
+    printed = extract_each(mine, {**_NUMBERS, **_OTHERS, **STAMPS}).with_columns(
+        number(pl.col(name)) for name in _NUMBERS
+    )
     return conform(
         printed.with_columns(
-            ts=pl.coalesce(timestamp(text), timestamp(pl.col("prefix"))),
+            ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
             step=pl.when(pl.col("complete").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False)),
             steps_planned=pl.col("steps_planned").cast(pl.Int64, strict=False),
             loss=pl.when(pl.col("loss") != _NO_LOSS).then("loss"),

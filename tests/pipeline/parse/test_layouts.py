@@ -15,6 +15,7 @@ from pipeline.parse import (
     litgpt,
     maxtext,
     megatron,
+    mlperf,
     nanogpt,
     nanotron,
     nemo,
@@ -24,6 +25,7 @@ from pipeline.parse import (
 )
 from pipeline.parse.digit_blind import is_blind
 from pipeline.parse.layouts import extract_each
+from pipeline.parse.timestamps import STAMPS
 
 # A line of each format, and the patterns that its dialect runs.
 FORMATS = {
@@ -69,7 +71,7 @@ FORMATS = {
         "{'loss': 1.2345, 'grad_norm': 0.512, 'learning_rate': 1.9e-05, 'epoch': 0.12}",
     ),
     "deepspeed": (
-        deepspeed._STEPS | deepspeed._NUMBERS,
+        deepspeed._STEPS | deepspeed._NUMBERS | deepspeed._OTHERS | STAMPS,
         "[2024-01-02 03:04:05,678] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[1e-05, 1e-05],"
         " mom=[(0.9, 0.95)]",
     ),
@@ -82,6 +84,11 @@ FORMATS = {
         verl._FIELDS,
         "step:7 - global_seqlen/mean:8123.5 - actor/pg_loss:0.0125 - actor/grad_norm:0.25 - perf/mfu/actor:0.31"
         " - perf/throughput:1234.5 - timing_s/step:61.25",
+    ),
+    "mlperf": (
+        mlperf._FIELDS | STAMPS,
+        ':::MLLOG {"namespace": "", "time_ms": 1700000012345, "event_type": "POINT_IN_TIME", "key": "tracked_stats",'
+        ' "value": {"train_step_time": 2.125, "reduced_train_loss": 9.5}, "metadata": {"step": 12, "lr": 1e-05}}',
     ),
     "litgpt": (
         litgpt._FIELDS,

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.quantities import HUMAN, NUMBER, human, number, size
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.timestamps import STAMPS, stamped, timestamp
 
 
 def read(expression: pl.Expr) -> object:
@@ -113,3 +114,18 @@ def test_texts_that_come_again_are_read_as_if_alone(texts: list[str | None]) -> 
     frames = [pl.DataFrame({"text": part}, schema={"text": pl.String}) for part in (texts, *([one] for one in texts))]
     together, *alone = [frame.select(values) for frame in frames]
     assert together.rows() == [row for frame in alone for row in frame.rows()]
+
+
+STAMPED = (
+    "[2024-01-02 03:04:05,678] a", "2024-01-02T03:04:05 b", "2024-13-45_99:99:99 c", "10/17/2025 16:31:56 d", "e",
+    "[20260511 02:59:23] f", '2024-13-45 99:99:99 :::MLLOG {"time_ms": 1700000012345}', "2024-01-02_03:04:05 g",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(STAMPED), max_size=40), st.sampled_from([1, 300]))
+def test_times_of_many_lines_are_those_of_each(texts: list[str], times: int) -> None:
+    lines = pl.DataFrame({"text": texts * times}, schema={"text": pl.String})
+    alone = {text: read(timestamp(pl.lit(text))) for text in STAMPED}
+    expected = [alone[text] for text in texts] * times
+    assert lines.select(timestamp(pl.col("text"))).to_series().to_list() == expected
+    assert extract_each(lines, STAMPS).select(stamped().alias("ts"))["ts"].to_list() == expected
