@@ -150,9 +150,11 @@ def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunC
 
 def _cause(error: BaseException | None) -> SweepscopeError | None:
     """The error that a step raised, from under Dagster's wrapping."""
-    while error is not None:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
         if isinstance(error, SweepscopeError):
             return error
+        seen.add(id(error))  # Dagster's and its cause may name each other
         # After the last retry Dagster raises an error of its own without a cause, from within the handler of ours.
         error = error.__cause__ or getattr(error, "user_exception", None) or error.__context__
     return None

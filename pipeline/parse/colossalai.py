@@ -30,6 +30,7 @@ from pipeline.parse.protocol import (
     Dialect,
     Facts,
     conform,
+    named_settings,
 )
 from pipeline.parse.quantities import NUMBER, human, number
 from pipeline.parse.timestamps import timestamp
@@ -124,8 +125,18 @@ _SAID = {
 _PARAMETERS = r"\bModel params(?: count)?: *([\d.]+ ?[KMB]?)"
 
 
+# applications/*/train*.py and examples/language/*/*.py, as the shell echoes their launch; `3d` is the hybrid plugin.
+_LAUNCH = r"\b(?:colossalai run|torchrun|torch\.distributed\.\w+)\b.*\.py\b"
+_OPTIONS = {
+    "batch_size": "mbs", "accumulation_steps": "gas", "max_length": "seq_len", "max_len": "seq_len",
+    "mixed_precision": "precision", "tp": "tp", "pp": "pp", "zero_stage": "zero_stage", "plugin": "arg:plugin",
+}  # fmt: skip
+_PLUGINS = {"zero1": 1, "zero1_cpu": 1, "zero2": 2, "zero2_cpu": 2, "gemini": 3, "gemini_auto": 3}
+_OPTION_ANCHORS = ("colossalai run", "torchrun", "torch.distributed.")
+
+
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
-    """World and parallel sizes and the parameter count, from the lines that print them."""
+    """World and parallel sizes and the parameter count from the lines that print them, and the launch's options."""
     text = pl.col("text")
     groups = [(name, pattern, n) for name, pattern in _SAID.items() for n in range(1, pattern.count("(\\d+)") + 1)]
     said = [
@@ -135,7 +146,9 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     count = human(text.str.extract(_PARAMETERS)).round().cast(pl.Int64, strict=False).cast(pl.String)
     said.append(lines.select("source", "line_no", name=pl.lit("params"), value=count))
     found = pl.concat(said).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
-    return pl.concat([conform(found, SETTING_FACTS), environment.settings(lines)])
+    launch = lines.filter(text.str.contains(_LAUNCH))
+    options = named_settings(launch, r"--(\w+)[= ]+(\w+)", _OPTIONS, setting_source="command_line")
+    return pl.concat([conform(found, SETTING_FACTS), options, environment.settings(lines)])
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -149,11 +162,16 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 # The trainer of 2022, if its limit comes before the end of the epochs.
 _END = r"^\s*Max (?:CUDA|device) memory usage: |\bMax number of steps \d+ has been reached, training is stopped"
 
-COMBINED = (CombinedSetting("num_gpus", whole("dp") * whole("pp") * whole("tp"), ("dp",)),)
+_STAGE = pl.col("arg:plugin").replace_strict(_PLUGINS, default=None, return_dtype=pl.Int64)
+
+COMBINED = (
+    CombinedSetting("num_gpus", whole("dp") * whole("pp") * whole("tp"), ("dp",)),
+    CombinedSetting("zero_stage", _STAGE, ("arg:plugin",)),
+)
 
 DIALECT = Dialect(
     name="colossalai",
-    version=4,
+    version=5,
     signature=(
         "colossalai - colossalai - ", "INFO     colossalai - ", "colossalai run ", "TFLOPS per GPU by Megatron:",
         "colossalai/initialize.py", "colossalai/booster", "colossalai/zero",
@@ -161,7 +179,8 @@ DIALECT = Dialect(
     ),
     anchors=(
         "colossalai - ", "Loss:", " time: ", " TFLOPS: ", "world size: ", "dp_world_size: ", "parallel size: ",
-        "Model params", "memory usage: ", " / Train]: ", "oss=", "Max number of steps ", *environment.ANCHORS,
+        "Model params", "memory usage: ", " / Train]: ", "oss=", "Max number of steps ", *_OPTION_ANCHORS,
+        *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment
-from pipeline.parse.combine import whole
+from pipeline.parse.combine import is_true, whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
@@ -148,7 +148,8 @@ _CONFIG = {
     "n_gpus": "num_gpus", "precision": "arg:precision",
     "sharding_strategy": "arg:sharding", "n_layers": "num_layers", "n_heads": "num_heads", "d_model": "hidden_size",
     "n_params": "params", "vocab_size": "vocab_size", "num_nodes": "num_nodes", "num_gpus_per_node": "gpus_per_node",
-    "max_duration": "arg:max_duration",
+    "max_duration": "arg:max_duration", "global_train_batch_size": "gbs",
+    "activation_checkpointing": "arg:checkpointing",
 }  # fmt: skip
 
 
@@ -182,7 +183,12 @@ COMBINED = (
     ),
     CombinedSetting("gas", whole("arg:local_batch") // whole("mbs"), ("arg:local_batch",)),
     CombinedSetting("steps_planned", _DURATION),
-)
+    CombinedSetting(
+        "recompute",
+        pl.when(is_true("arg:checkpointing")).then(pl.lit("full"))
+        .when(~is_true("arg:checkpointing")).then(pl.lit("none")),
+    ),
+)  # fmt: skip
 
 _END = r"^\s*Done\.\s*$|composer\.trainer\.trainer: .*[Tt]raining (?:finished|complete)"
 
@@ -200,7 +206,7 @@ _STEP_ANCHORS = (
 
 DIALECT = Dialect(
     name="composer",
-    version=6,
+    version=7,
     signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
                "composer.trainer.trainer", "Train throughput/device/", "composer.cli.launcher", "composer/callbacks/"),
     anchors=(

@@ -157,12 +157,13 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=7,
+    version=8,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",
         "Total optimization steps", "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch",
-        "***** Evaluating reward, Epoch", "cmd = deepspeed ", *deepspeed_settings.PIPE_SIGNS, *deepspeed_chat.SIGNS,
+        "***** Evaluating reward, Epoch", ", Total Micro Batches ", ", mom=[",
+        "cmd = deepspeed ", *deepspeed_settings.PIPE_SIGNS, *deepspeed_chat.SIGNS,
     ),
     anchors=(*_STEP_ANCHORS, "saving ", *_SETTING_ANCHORS),
     steps=steps,

@@ -29,12 +29,13 @@ SIGNS = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningA
 PIPE_SIGNS = ("] CONFIG: micro_batches=",)
 """Printed by the pipeline engine, which transformers' Trainer does not use."""
 
+LAUNCH_ANCHORS = ("--num_gpus", "--include ", "--include=")
 EVENT_ANCHORS = ("[runner.py:", "exits successfully")
 ANCHORS = (
     ":print]   train_", ":print]   gradient_accumulation_steps", ":print]   zero_optimization_stage",
     ":print]   world_size", ":print]   bfloat16_", ":print]   fp16_enabled", ":print]   float16_config",
     "dist_world_size=", "Discovered MPI settings of ", "nnodes=", "] CONFIG: micro_batches=", "] RANK=0 STAGE=0",
-    *EVENT_ANCHORS,
+    *LAUNCH_ANCHORS, *EVENT_ANCHORS,
 )  # fmt: skip
 
 _STAGES = whole("arg:pipe_parallel_size")
@@ -63,11 +64,33 @@ _LINE = {
 }
 
 
+_LAUNCHED = {
+    "gpus_per_node": r"\bdeepspeed\s.*--num_gpus[= ](\d+)",
+    "num_nodes": r"\bdeepspeed\s.*--num_nodes[= ](\d+)",
+}
+_INCLUDED = r"\bdeepspeed\s.*--include[= ]\"?'?localhost:([\d,]+)"
+
+
+def launched(lines: pl.DataFrame) -> pl.DataFrame:
+    """GPUs and nodes of a `deepspeed ...` command (launcher/runner.py): one node unless it names more, or a file."""
+    text = pl.col("text")
+    near = lines.filter(text.str.contains(r"\bdeepspeed\s.*--(?:num_gpus|include)[= ]"))
+    listed = near.with_columns(value=text.str.extract(_INCLUDED)).drop_nulls("value")
+    listed = listed.with_columns(
+        name=pl.lit("gpus_per_node"), value=(pl.col("value").str.count_matches(",") + 1).cast(pl.String)
+    )
+    alone = near.filter(~text.str.contains(r"--num_nodes|--hostfile|-H ") & ~text.str.ends_with("\\"))
+    alone = alone.with_columns(name=pl.lit("num_nodes"), value=pl.lit("1"))
+    found = pl.concat([listed.select(alone.columns), alone]).with_columns(setting_source=pl.lit("command_line"))
+    said = said_settings(near, _LAUNCHED.items()).with_columns(setting_source=pl.lit("command_line"))
+    return pl.concat([conform(found, SETTING_FACTS), said])
+
+
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The engine's configuration and the launcher's world, as SETTING_FACTS."""
     printed = named_settings(lines, _PRINTED, NAMES, setting_source="argument_dump")
     enabled = named_settings(lines, _ENABLED, _ENABLED_NAMES, setting_source="argument_dump")
-    return pl.concat([printed, enabled, said_settings(lines, _LINE.items())])
+    return pl.concat([printed, enabled, said_settings(lines, _LINE.items()), launched(lines)])
 
 
 def extracted(

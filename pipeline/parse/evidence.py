@@ -32,10 +32,12 @@ PATTERNS: tuple[Pattern, ...] = (
     # RESOURCE_EXHAUSTED. Ray's and Java's errors of that name speak of the host.
     Pattern(
         "oom",
-        ("out of memory", "OutOfMemoryError"),
+        ("out of memory", "OutOfMemoryError", "MODULE:PT_DEVMEM Allocation failed"),
+        # Gaudi's device allocator comes last.
         r"(?:CUDA|HIP|XPU|NPU|MUSA) out of memory\. Tried to\b|MPS backend out of memory \(|"
         r"(?:^|[^.\w]|torch\.|cuda\.)OutOfMemoryError: |"
-        r"(?:CUDA|HIP) error: out of memory|Triton Error \[\w+\]: out of memory|Failed to CUDA .*: out of memory",
+        r"(?:CUDA|HIP) error: out of memory|Triton Error \[\w+\]: out of memory|Failed to CUDA .*: out of memory|"
+        r"FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::",
     ),
     Pattern("oom", ("RESOURCE_EXHAUSTED",), r"RESOURCE_EXHAUSTED: .*(?:memory|HBM|allocat)"),
     # slurmd/slurmstepd cgroup plugin and older memory limits; srun's word for a task; the kernel's own line; kubectl.
@@ -115,15 +117,16 @@ PATTERNS: tuple[Pattern, ...] = (
         "sigterm",
         (
             "SIGTERM", "Terminated", "signal: 15", "signal: 1", "signal 15", "15 death signal", "return code = -15",
-            "failed (exitcode: -15)",
+            "failed (exitcode: -15)", "srun: Force Terminated ",
         ),
         # Megatron's --exit-signal-handler; bash about a command of its script; a terminal that was closed (1);
-        # DeepSpeed's launcher (a negative code is a signal's number); torchrun's agent about a worker
+        # DeepSpeed's launcher (a negative code is a signal's number); torchrun's agent about a worker; srun, when the
+        # controller ends the job behind its back (step_launch.c)
         r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|"
         r"Received (?:Signals\.SIGTERM|15) death signal|^\s?Terminated$|SignalException: .* got signal: 15?\b|"
         r"exiting program after receiving SIGTERM|: line \d+: +\d+ Terminated\b|exits with return code = -15\b|"
         r"\bsrun: error: .*tasks? [\d,-]+: Terminated$|(?:^|\] |api:)failed \(exitcode: -15\)|"
-        r"\bSignal 15 \(SIGTERM\) received by PID \d",
+        r"\bSignal 15 \(SIGTERM\) received by PID \d|^\s?srun: Force Terminated (?:job|StepId=)",
     ),
     Pattern(
         "interrupted",
@@ -158,10 +161,11 @@ PATTERNS: tuple[Pattern, ...] = (
             "xited with exit code", "exits with return code", "exited with code", "(core dumped)",
             "crashed with exit code",
             " TASK FAILURE", "double free or corruption", "free(): invalid", "malloc(): ",
-            "corrupted size vs. prev_size",
+            "corrupted size vs. prev_size", "Error executing job with overrides: [",
         ),
         # abort() and what the C library says before it; Slurm from 23.11 about the rest of a step with a failed task;
-        # composer/cli/launcher.py
+        # composer/cli/launcher.py; Hydra (_internal/utils.py run_and_report), in front of the traceback
+        r"Error executing job with overrides: \[|"
         r"Exited with exit code -?[1-9]\d*|exited with code -?[1-9]\d*|\bRank \d+ crashed with exit code -?[1-9]|"
         r"exits with return code = (?:[1-9]\d*|-(?:[13-9]|1[0-46-9]|[2-9]\d))\b|"
         r"\bAborted +\(core dumped\)|CANCELLED AT \S+ DUE TO TASK FAILURE|"

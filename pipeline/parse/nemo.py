@@ -115,6 +115,8 @@ _OPTIONS = {
     "num-gpus": "gpus_per_node", "pipeline-model-parallel-size": "pp", "context-parallel-size": "cp",
     "num-nodes": "num_nodes",
 }  # fmt: skip
+# Lightning's spellings: `bf16`, `bf16-mixed`, 16, `16-true`.
+_PRECISION = r"^\s*(precision): ['\"]?(bf16|16|32)(?:-mixed|-true)?['\"]?\s*$"
 # The first of the groups, of which rank 0 is always a member: its length is the degree.
 _GROUPS = {
     "tp": r"All tensor model parallel group ranks: \[\[([\d, ]+)\]",
@@ -157,7 +159,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         rest, r"(?:^|[ (,])(\w+)(?:: |=)(\d+)(?:,|\)|\s|$)", _CONFIG, setting_source="argument_dump"
     )
     options = named_settings(lines, r"--([a-z-]+)[ =](\d+)(?:\s|$)", _OPTIONS, setting_source="command_line")
-    return pl.concat([conform(said, SETTING_FACTS), dumped, options, environment.settings(lines)])
+    computed = named_settings(lines, _PRECISION, {"precision": "arg:precision"}, setting_source="argument_dump")
+    return pl.concat([conform(said, SETTING_FACTS), dumped, options, computed, environment.settings(lines)])
 
 
 # Iterations count from 0; in old versions from 1.
@@ -167,6 +170,10 @@ _IS_MAX_STEPS = (whole("arg:max_steps") - whole("arg:total")).is_in([0, 1]).fill
 COMBINED = (
     CombinedSetting(
         "steps_planned", pl.when(whole("arg:max_steps") > 1).then(whole("arg:max_steps") - 1), ("arg:max_steps",)
+    ),
+    CombinedSetting(
+        "precision",
+        pl.col("arg:precision").replace_strict({"bf16": "bf16", "16": "fp16", "32": "fp32"}, default=None),
     ),
     CombinedSetting(
         "is_plan_guessed", pl.when((whole("arg:epoch") == 0) & ~_IS_MAX_STEPS).then(pl.lit("true")), ("arg:epoch",)
@@ -186,13 +193,13 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 _STEP_ANCHORS = (nemo_automodel.ANCHOR, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
 _SETTING_ANCHORS = (
     "All distributed processes registered", ", MEMBER: ", "Training epoch ", "parallel group",
-    "Copying Trainer's 'max_steps'", "setting number of micro", *(f"--{name}" for name in _OPTIONS),
+    "Copying Trainer's 'max_steps'", "precision: ", "setting number of micro", *(f"--{name}" for name in _OPTIONS),
     *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="nemo",
-    version=7,
+    version=8,
     signature=(
         "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=",
         nemo_automodel.ANCHOR, *lightning.SIGNS,

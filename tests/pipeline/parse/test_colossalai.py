@@ -107,3 +107,16 @@ def test_bars_of_the_example_scripts(tmp_path: Path, first: str, second: str, na
     tables = tables_of(tmp_path, text + "\r".join(bars) + "\n")
     assert tables["steps"].select("step", "loss").rows() == [(1, 2.5), (2, 2.25), (3, 2.0)]
     assert tables["runs"]["framework"].to_list() == ["colossalai"]
+
+
+def test_options_of_the_launch(tmp_path: Path) -> None:
+    text = """\
+        colossalai run --nproc_per_node 8 train.py --plugin {} --batch_size 2 --accumulation_steps 4 \
+--max_length 4096 --mixed_precision bf16
+        [05/10/24 10:00:00] INFO     colossalai - colossalai - INFO: world size: 8
+        Epoch 0:  10%|#         | 1/10 [00:05<00:45,  5.00s/it, Loss=10.1]
+    """
+    run = run_of(tmp_path, text.format("zero2_cpu"))
+    assert (run["mbs"], run["gas"], run["seq_len"], run["precision"], run["zero_stage"]) == (2, 4, 4096, "bf16", 2)
+    assert "zero_stage" not in run_of(tmp_path, text.format("3d"))
+    assert run_of(tmp_path, text.format("3d --zero_stage 1"))["zero_stage"] == 1

@@ -118,3 +118,10 @@ def test_memory_of_early_2023_is_in_bytes(tmp_path: Path) -> None:
 def test_a_rank_that_crashed_before_its_first_batch(tmp_path: Path) -> None:
     run = run_of(tmp_path, "ERROR:composer.cli.launcher:Rank 2 crashed with exit code -11.\n")
     assert (run["framework"], run["status"]) == ("composer", "crash")
+
+
+def test_batch_and_checkpointing_of_the_configuration(tmp_path: Path) -> None:
+    text = "global_train_batch_size: 512\nfsdp_config:\n  activation_checkpointing: {}\n"
+    run = run_of(tmp_path, text.format("true") + block(1, 12.5))
+    assert (run["gbs"], run["recompute"]) == (512, "full")
+    assert run_of(tmp_path, text.format("false") + block(1, 12.5))["recompute"] == "none"

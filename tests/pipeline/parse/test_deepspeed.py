@@ -134,3 +134,30 @@ def test_world_that_mpi_starts() -> None:
         "local_rank=2, world_size=32, master_addr=10.0.0.1, master_port=29500"
     )
     assert settings_of("deepspeed", line) == {"num_gpus": "32"}
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        ("deepspeed --num_gpus 8 train.py", (1, 8)),
+        ("deepspeed --num_gpus=4 --num_nodes=2 train.py", (2, 4)),
+        ("deepspeed --include localhost:0,1,5 --master_port 29501 train.py", (1, 3)),
+        ("deepspeed --num_gpus 8 --hostfile hosts train.py", (None, 8)),
+        ("deepspeed --num_gpus 8 \\", (None, 8)),
+        ("python train.py --num_gpus 8", (None, None)),
+    ],
+)
+def test_place_of_the_launch(command: str, place: tuple[int | None, int | None]) -> None:
+    found = settings_of("deepspeed", f"{command}\n")
+    known = tuple(int(found[name]) if name in found else None for name in ("num_nodes", "gpus_per_node"))
+    assert known == place
+
+
+def test_a_log_of_nothing_but_the_engine_is_no_trainers(tmp_path: Path) -> None:
+    text = """\
+        [2023-04-18 01:41:09,171] [INFO] [launch.py:247:main] dist_world_size=8
+        [2023-04-18 01:46:59,171] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[9.5e-06], mom=[(0.9, 0.95)]
+    """
+    assert run_of(tmp_path, text)["framework"] == "deepspeed"
+    banner = "  Instantaneous batch size per device = 2\n  Total optimization steps = 16\n"
+    assert run_of(tmp_path, banner)["framework"] == "hf-trainer"

@@ -216,7 +216,8 @@ def test_settings_of_a_command_that_fails_early() -> None:
 
 def test_a_switch_does_not_hide_the_model_behind_it() -> None:
     assert settings_of("hf-trainer", "+ torchrun sft.py --bf16 --model_name_or_path Qwen/Qwen2.5-7B") == {
-        "model": "Qwen/Qwen2.5-7B"
+        "arg:bf16": "true",
+        "model": "Qwen/Qwen2.5-7B",
     }
 
 
@@ -420,3 +421,47 @@ def test_processes_that_accelerate_sets_by_itself() -> None:
         {'loss': 1.25, 'learning_rate': 1e-05, 'epoch': 0.5}
     """
     assert settings_of("axolotl", text)["num_gpus"] == "8"
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("Mixed precision type: bf16", "precision", "bf16"),
+        ("accelerate launch --mixed_precision fp16 train.py", "precision", "fp16"),
+        ("[INFO|parser.py:1] >> Process rank: 0, world size: 8, compute dtype: torch.bfloat16", "precision", "bf16"),
+        ("torchrun train.py --bf16 True --tf32 True", "precision", "bf16"),
+        ("torchrun train.py --fp16", "precision", "fp16"),
+        ("bf16: true", "precision", "bf16"),
+        ("deepspeed train.py --deepspeed configs/ds_zero2.json", "zero_stage", 2),
+        ("deepspeed=examples/ds_z3_config.json,", "zero_stage", 3),
+        ("deepspeed: deepspeed_configs/zero1_torch_compile.json", "zero_stage", 1),
+        ('torchrun train.py --fsdp "full_shard auto_wrap"', "zero_stage", 3),
+        ("fsdp=[<FSDPOption.SHARD_GRAD_OP: 'shard_grad_op'>],", "zero_stage", 2),
+        ("gradient_checkpointing=True,", "recompute", "full"),
+        ("max_length=2048,", "seq_len", 2048),
+        ("cutoff_len: 4096", "seq_len", 4096),
+        ("accelerate launch --num_machines 2 --num_processes 16 train.py", "num_nodes", 2),
+    ],
+)
+def test_a_setting_of_scripts_and_launchers(tmp_path: Path, line: str, name: str, value: object) -> None:
+    assert run_of(tmp_path, f"{line}\n" + BEGIN.format(3) + dict_of(2.5) + bar(1, 3))[name] == value
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "python train.py --bf16 False",
+        "Mixed precision type: no",
+        "deepspeed train.py --deepspeed ds_config.json --zero_init 3",
+        '  "max_length": 20,',
+        "fsdp=[],",
+    ],
+)
+def test_what_tells_nothing(tmp_path: Path, line: str) -> None:
+    run = run_of(tmp_path, f"{line}\n" + BEGIN.format(3) + dict_of(2.5) + bar(1, 3))
+    assert not {"precision", "zero_stage", "seq_len"} & run.keys()
+
+
+def test_logging_steps_of_the_command_number_the_dicts(tmp_path: Path) -> None:
+    text = "accelerate launch train.py \\\n    --logging_steps 10 \\\n" + dict_of(3.0) + dict_of(2.0)
+    assert steps_of(tmp_path, text) == [(10, 3.0), (20, 2.0)]

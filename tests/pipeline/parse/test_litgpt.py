@@ -41,6 +41,49 @@ def test_end(tmp_path: Path) -> None:
     assert (run["status"], run["framework"]) == ("completed", "litgpt")
 
 
+def test_micro_batches_of_2023_count_from_0() -> None:
+    step = step_of("litgpt", "iter 30 step 31: loss 3.5, LR: 0.000090, iter time: 2431.75ms (optimizer.step)")
+    assert (step["step"], step["step_time_s"]) == (31, 2.43175)
+    assert step_of("litgpt", "iter 3 step 2: loss 3.5, iter time: 92.75ms (optimizer.step)")["step_time_s"] is None
+
+
+def test_totals_behind_both_numbers() -> None:
+    line = "iter 4/100 step 1/25: loss 10.75, iter time: 3010.25ms{} remaining time: 85.11 hours.  or 3.38 days. "
+    step = step_of("litgpt", line.format(" (optimizer.step)"))
+    assert (step["step"], step["steps_planned"], step["loss"]) == (1, 25, 10.75)
+    assert step_of("litgpt", line.format(""))["step"] == 2
+
+
+def test_lit_llama_prints_micro_batches_only(tmp_path: Path) -> None:
+    text = "iter 0: loss 10.5, time: 3021.25ms, speed: - toks/s/device\niter 1: loss 9.5, time: 1021.25ms, speed: 3320"
+    run = run_of(tmp_path, text + " toks/s/device\n")
+    assert (run["framework"], run["steps_logged"], run["last_step"], run["last_loss"]) == ("litgpt", 2, 1, 9.5)
+    assert "step_time_s" not in run
+    assert tables_of(tmp_path)["steps"].sort("step")["tokens_per_s_per_gpu"].to_list() == [None, 3320.0]
+
+
+@pytest.mark.parametrize("line", ["Memory used: 9.25 GB", "| - Memory Used   : 9.25 GB"])
+def test_peak_memory(tmp_path: Path, line: str) -> None:
+    run = run_of(tmp_path, LINE.format(2, 1, 2.5, " (step)") + f"\n{line}\n")
+    assert run["mem_peak_allocated_bytes"] == 9_250_000_000
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [(" 'precision': 'bf16-true',", "bf16"), ("precision='16-mixed'", "fp16"), ("{'precision': '32-true'}", "fp32"),
+     ("Using bfloat16 Automatic Mixed Precision (AMP)", "bf16"), ("Using 16-bit Automatic Mixed Precision (AMP)", "fp16")],
+)  # fmt: skip
+def test_precision(tmp_path: Path, line: str, word: str) -> None:
+    assert run_of(tmp_path, f"{line}\n" + LINE.format(2, 1, 2.5, " (step)"))["precision"] == word
+
+
+def test_the_scripts_of_2023_end_after_so_many_micro_batches(tmp_path: Path) -> None:
+    line = "iter {} step {}: loss 2.5, iter time: 82.25ms (optimizer.step)\n"
+    text = "{'gradient_accumulation_steps': 2, 'max_iters': 8}\n" + line.format(5, 3)
+    assert run_of(tmp_path, text)["steps_planned"] == 4
+    assert run_of(tmp_path, text + line.format(7, 4))["status"] == "completed"
+
+
 def test_line_of_early_2024() -> None:
     step = step_of("litgpt", "iter 1760 | step 220: loss 1.5625, iter time: 263.85 ms (optimizer.step)")
     assert (step["step"], step["loss"]) == (220, 1.5625)

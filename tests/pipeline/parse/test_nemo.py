@@ -209,3 +209,11 @@ def test_micro_batches_and_options_of_a_notebook() -> None:
         [NeMo I 2025-06-18 21:56:38 num_microbatches_calculator:228] setting number of microbatches to constant 4
     """
     assert settings_of("nemo", text) == {"gpus_per_node": "2", "seq_len": "8192", "mbs": "1", "gas": "4"}
+
+
+@pytest.mark.parametrize(
+    ("value", "word"), [("bf16", "bf16"), ("bf16-mixed", "bf16"), ("16", "fp16"), ("'16-true'", "fp16"), ("32", "fp32")]
+)
+def test_precision_of_the_configuration(tmp_path: Path, value: str, word: str) -> None:
+    line = "Training epoch 0, iteration 1/9 | lr: 1e-05 | reduced_train_loss: 2.5 | train_step_timing in s: 1.5"
+    assert run_of(tmp_path, f"    precision: {value}\n{line}\n")["precision"] == word

@@ -1,0 +1,152 @@
+"""Configuration of transformers' Trainer, of the scripts and launchers around it, and of axolotl.
+
+Formats: transformers/trainer.py _inner_training_loop (the banner's lines), training_args.py (the dump, on one line or
+one a line), axolotl's configuration as YAML or JSON, deepspeed/runtime/config.py print, and the command that a shell or
+DeepSpeed's launcher echoes. DeepSpeed's configuration file is known by its name: examples call it `ds_zero2.json`,
+`zero3_bf16.json`, `ds_config_stage3.json` or `ds_z3_config.json`. FSDP's `full_shard` is ZeRO-3, `shard_grad_op` is 2.
+`arg:` names feed COMBINED, and `arg:logging_steps` the numbers of steps.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.parse import deepspeed_settings, environment
+from pipeline.parse.combine import is_true, whole
+from pipeline.parse.protocol import (
+    SETTING_FACTS,
+    CombinedSetting,
+    conform,
+    named_settings,
+    once_per_text,
+    said_settings,
+)
+
+_BANNER = {  # trainer.py _inner_training_loop
+    "Instantaneous batch size per device": "mbs",
+    "Gradient Accumulation steps": "gas",
+    "Total optimization steps": "steps_planned",
+    "Total train batch size (w. parallel, distributed & accumulation)": "arg:total_batch",
+}
+_BANNER_LINE = r"^(?:.*>> +|.*- +|\s*)(Instantaneous batch size per device|Gradient Accumulation steps|Total optimization steps|Total train batch size \(w\. parallel, distributed & accumulation\)) = ([\d,]+)\s*$"  # noqa: E501
+_ARGUMENTS = {  # TrainingArguments, printed by the scripts on one line or one a line
+    "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas", "max_steps": "steps_planned",
+    "logging_steps": "arg:logging_steps", "bf16": "arg:bf16", "fp16": "arg:fp16",
+    "gradient_checkpointing": "arg:gradient_checkpointing", "max_length": "seq_len", "max_seq_length": "seq_len",
+}  # fmt: skip
+_CONFIG = {  # axolotl's configuration, as YAML or JSON, and LLaMA-Factory's
+    "per_device_train_batch_size": "mbs", "cutoff_len": "seq_len", "bf16": "arg:bf16", "fp16": "arg:fp16",
+    "micro_batch_size": "mbs", "gradient_accumulation_steps": "gas", "sequence_len": "seq_len",
+    "logging_steps": "arg:logging_steps", "base_model": "model", "world_size": "num_gpus",
+}  # fmt: skip
+_DEEPSPEED = {  # deepspeed/runtime/config.py print
+    "world_size": "num_gpus", "zero_optimization_stage": "zero_stage",
+    "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
+}  # fmt: skip
+_OPTIONS = {  # of transformers', TRL's, FastChat's and LLaMA-Factory's scripts
+    "block_size": "seq_len", "max_seq_length": "seq_len", "model_max_length": "seq_len", "cutoff_len": "seq_len",
+    "max_length": "seq_len", "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas",
+    "max_steps": "steps_planned", "logging_steps": "arg:logging_steps", "num_machines": "num_nodes",
+}  # fmt: skip
+_LINE = {
+    # accelerate's state, as its scripts print it; LLaMA-Factory hparams/parser.py; accelerate launch
+    "num_gpus": (
+        r"(?:\b(?:dist_)?world_size=|^Num processes: |>> Process rank: \d+, world size: "
+        r"|\baccelerate launch\b.* --num_processes[= ]|^\s*`--num_processes` was set to a value of `)(\d+)"
+    ),
+    "zero_stage": (
+        r"""(?:Detected DeepSpeed ZeRO-|(?:--deepspeed[= ]|[ (,]deepspeed=|^deepspeed=|^\s*"?deepspeed"?: )"""
+        r"""['"]?(?:[\w.$~-]*/)*[\w.-]*?(?:zero|stage|[_-]z)[_-]?)([0-3])"""
+    ),
+    "arg:fsdp": r"""\bfsdp[= ]['"\[<]*(?:FSDPOption\.)?((?i:full_shard|shard_grad_op|hybrid_shard))""",
+    "steps_planned": r"Maximum number of steps set at (\d+)",  # axolotl
+    "params": r"\|\| all params: ([\d,]+) \|\|",  # peft print_trainable_parameters
+    # accelerate's state and its launcher; LLaMA-Factory hparams/parser.py
+    "arg:mixed": (
+        r"(?:^Mixed precision type: |\baccelerate launch\b.* --mixed_precision[= ]"
+        r"|Process rank: .*, compute dtype: torch\.)(bf16|fp16|fp8|no|bfloat16|float16|float32)\b"
+    ),
+}
+_HALVES = r"--(bf16|fp16)(?:[= ]+([Tt]rue|[Ff]alse))?(?:\s|$)"
+"""Of a launch command: a switch, or an option with its value."""
+
+_UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), from 2024 on
+    "num_gpus": r"(?:finetuning \| Num GPUs(?: used)? = |\bData Parallel GPUs = )(\d+)",
+    "mbs": r"\bBatch size per device = ([\d,]+) \| Grad",
+    "gas": r"\bBatch size per device = [\d,]+ \| Gradient [Aa]ccumulation steps = ([\d,]+)",
+    "steps_planned": r"\| Total steps = ([\d,]+)",
+}
+
+ANCHORS = (
+    *_BANNER, "per_device_train_batch_size", "gradient_accumulation_steps", "max_steps=", "logging_steps",
+    "bf16=", "fp16=", "bf16: ", "fp16: ", "gradient_checkpointing=", "max_length=", "max_seq_length=", "cutoff_len: ",
+    "micro_batch_size", "sequence_len", "base_model",
+    "world_size", "Num processes: ", ", world size: ", "accelerate launch", "`--num_processes` was set",
+    "zero_optimization_stage", "train_micro_batch_size_per_gpu", *(f"--{name}" for name in _OPTIONS),
+    "--bf16", "--fp16", "Mixed precision type: ", ", compute dtype: ", "--model_name_or_path", "fsdp=", "--fsdp",
+    "Detected DeepSpeed ZeRO-", "deepspeed: ", '"deepspeed": ', "deepspeed=", "--deepspeed",
+    *deepspeed_settings.LAUNCH_ANCHORS,
+    "Maximum number of steps set at", "|| all params:",
+    "finetuning | Num GPUs", "Data Parallel GPUs = ", "Batch size per device = ", "| Total steps = ",
+)  # fmt: skip
+
+
+@once_per_text
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """What the banner, the argument and configuration dumps and the command line say."""
+    dumped = r"(?:^|[ (,])(\w+)=([\w.+-]+)(?:,|\)|\s*$)"
+    yaml = r'^\s*(?:\[[^{]*\] *)?"?(\w+)"?: "?([\w./-]+)"?,?\s*$'
+    found = [
+        named_settings(lines, _BANNER_LINE, _BANNER, setting_source="log_line"),
+        named_settings(lines, dumped, _ARGUMENTS, setting_source="argument_dump"),
+        named_settings(lines, yaml, _CONFIG, setting_source="argument_dump"),
+        named_settings(lines, r"\]   (\w+) \.* +(\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
+        named_settings(lines, r"\]   (\w+)  (\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
+        named_settings(lines, r"--(\w+)[= ]+(\d+)(?:\s|$)", _OPTIONS, setting_source="command_line"),
+        named_settings(
+            lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
+        ),
+        said_settings(lines, [*_LINE.items(), *_UNSLOTH.items()]),
+        _halves(lines),
+        deepspeed_settings.launched(lines),
+        environment.settings(lines),
+    ]
+    rows = pl.concat(found).with_columns(
+        value=pl.when(pl.col("value").str.contains(r"^\d[\d,]*$"))
+        .then(pl.col("value").str.replace_all(",", "", literal=True))
+        .otherwise("value")
+    )
+    return rows.filter(~((pl.col("name") == "steps_planned") & ~pl.col("value").str.contains(r"^[1-9]\d*$")))
+
+
+def _halves(lines: pl.DataFrame) -> pl.DataFrame:
+    near = lines.filter(pl.col("text").str.contains(_HALVES))
+    name, value = (pl.col("text").str.extract(_HALVES, group) for group in (1, 2))
+    found = near.with_columns(name=pl.format("arg:{}", name), value=value.fill_null("true"))
+    return conform(found.with_columns(setting_source=pl.lit("command_line")), SETTING_FACTS)
+
+
+def _precision() -> pl.Expr:
+    said = [pl.col(f"arg:{name}").str.to_lowercase() == "true" for name in ("bf16", "fp16")]
+    words = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "no": None}
+    mixed = pl.col("arg:mixed").replace(words)
+    return pl.when(said[0]).then(pl.lit("bf16")).when(said[1]).then(pl.lit("fp16")).otherwise(mixed)
+
+
+_SHARDED = (
+    pl.col("arg:fsdp").str.to_lowercase()
+    .replace_strict({"full_shard": 3, "hybrid_shard": 3, "shard_grad_op": 2}, default=None, return_dtype=pl.Int64)
+)  # fmt: skip
+
+COMBINED = (
+    CombinedSetting("dp", whole("arg:total_batch") // (whole("mbs") * whole("gas")), ("arg:total_batch",)),
+    CombinedSetting("precision", _precision(), ("arg:bf16", "arg:fp16", "arg:mixed")),
+    CombinedSetting(
+        "recompute",
+        pl.when(is_true("arg:gradient_checkpointing"))
+        .then(pl.lit("full"))
+        .when(~is_true("arg:gradient_checkpointing"))
+        .then(pl.lit("none")),
+    ),
+    CombinedSetting("zero_stage", pl.when(pl.col("zero_stage").is_null()).then(_SHARDED), ("arg:fsdp",)),
+)
