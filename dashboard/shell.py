@@ -13,9 +13,10 @@ from urllib.parse import urlencode
 
 import polars as pl
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import filters as filter_values
-from dashboard import widgets
+from dashboard import url_state, widgets
 from dashboard.charts import narrow
 from dashboard.filters import Filters
 from dashboard.navigation import PAGES
@@ -162,6 +163,13 @@ def say_ignored(view: View) -> None:
     """Names what an old or mistyped link asked for and this store does not have."""
     if view.ignored:
         widgets.note(f"Left out of the address, because this store has no such value: {', '.join(view.ignored)}.")
+
+
+def say_unmet(place: DeltaGenerator) -> None:
+    """Names, above the page, what its address asks for and its widgets do not offer: it shows something else."""
+    if missing := url_state.unmet():
+        with place:
+            widgets.note(f"This page has no {', '.join(missing)}, which its address asks for: it shows what it has.")
 
 
 def share_popover(view: View | None = None, selection: Mapping[str, str] | None = None) -> None:

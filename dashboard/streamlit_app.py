@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import streamlit as st
 
-from dashboard import shell, widgets
+from dashboard import shell, url_state, widgets
 from dashboard.navigation import PAGES
 
 pages = [
@@ -35,9 +35,12 @@ st.set_page_config(
 widgets.style(widgets.tokens())
 st.logo(shell.logo(widgets.tokens()), size="large")
 shell.draw_sidebar()
+top = st.container()
+url_state.begin()
 try:
     page.run()
 except (duckdb.CatalogException, duckdb.BinderException) as error:  # published by a version with other tables
     shell.say_unlike(error)
+shell.say_unmet(top)
 shell.watch_scheme()
 shell.watch_width()

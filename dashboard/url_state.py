@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+_UNMET = "url_unmet"
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -28,6 +30,7 @@ def one(name: str, options: Sequence[str], default: str, *, also: Callable[[], N
     """
     wanted = st.query_params.get(name, default)
     st.session_state[_key(name)] = wanted if wanted in options else default
+    _note_unmet(name, [] if wanted == default else [wanted], options)
 
     def write() -> None:
         value = st.session_state[_key(name)]
@@ -41,6 +44,7 @@ def one(name: str, options: Sequence[str], default: str, *, also: Callable[[], N
 def several(name: str, options: Sequence[str], *, also: Callable[[], None] | None = None) -> Bound:
     """Binds a widget with any number of choices to the repeated parameter `name`; none chosen leaves the address."""
     st.session_state[_key(name)] = [value for value in st.query_params.get_all(name) if value in options]
+    _note_unmet(name, st.query_params.get_all(name), options)
 
     def write() -> None:
         put(name, st.session_state[_key(name)])
@@ -48,6 +52,22 @@ def several(name: str, options: Sequence[str], *, also: Callable[[], None] | Non
             also()
 
     return Bound(_key(name), write)
+
+
+def begin() -> None:
+    """Forgets what earlier runs of the page could not find."""
+    st.session_state[_UNMET] = {}
+
+
+def unmet() -> list[str]:
+    """What the address asks for and the widgets bound since `begin` do not offer, as "name=value"."""
+    return [f"{name}={value}" for name, values in st.session_state.get(_UNMET, {}).items() for value in values]
+
+
+def _note_unmet(name: str, wanted: Sequence[str], options: Sequence[str]) -> None:
+    missing = [value for value in wanted if value not in options]
+    if missing:
+        st.session_state.setdefault(_UNMET, {})[name] = missing
 
 
 def put(name: str, values: Sequence[str]) -> None:

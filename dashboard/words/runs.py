@@ -38,18 +38,20 @@ def answer(matching: Mapping[str, int], everything: Mapping[str, int], *, is_nar
 def mfu_note(row: Mapping[str, Any]) -> str | None:
     """Why a run has no MFU, or what keeps it from being set beside another; None where nothing does.
 
+    Short, because a table cuts what is long: the page of the run has the reason in full.
+
     >>> mfu_note({"mfu": None, "mfu_basis": "not computed: no throughput", "comparability": None})
     'no throughput'
     >>> mfu_note({"mfu": 0.4, "mfu_basis": "6N, attention left out; peak 989", "comparability": None})
-    'at least: attention not counted'
+    'attention not counted'
     """
     basis, stated = row["mfu_basis"] or "", row["comparability"] or ""
     if row["mfu"] is None:
         return basis.removeprefix("not computed: ") or None
     notes = [
-        "impossible: above the peak" if row["mfu"] > 1 else "",
-        f"not comparable: {stated}" if stated.startswith(_OTHER_MODEL) else "",
-        "at least: attention not counted" if _ATTENTION_LEFT_OUT in basis else "",
+        "above the peak" if row["mfu"] > 1 else "",
+        "not comparable" if stated.startswith(_OTHER_MODEL) else "",
+        "attention not counted" if _ATTENTION_LEFT_OUT in basis else "",
     ]
     return "; ".join(note for note in notes if note) or None
 

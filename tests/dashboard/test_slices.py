@@ -116,6 +116,13 @@ def test_a_result_whose_mfu_is_known_counts_twice() -> None:
     assert options("seq_len", found, frame) == [8192, 4096]
 
 
+def test_of_grids_that_answer_alike_the_one_with_an_mfu_comes_first() -> None:
+    frame = slices({"runs_completed": 2}, {"seq_len": 8192, "runs_completed": 1, "runs_with_mfu": 1, "runs_tried": 2})
+    found, _ = resolve_slice(Filters(), frame)
+    assert found is not None
+    assert found.seq_len == 8192
+
+
 def test_trials_on_a_cpu_do_not_stand_before_results_of_accelerators() -> None:
     frame = slices({"accelerator": "CPU", "runs_completed": 9}, {"runs_completed": 1, "runs_tried": 2})
     found, _ = resolve_slice(Filters(), frame)

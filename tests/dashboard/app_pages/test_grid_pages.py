@@ -91,6 +91,21 @@ def test_the_first_screen_leads_to_the_other_grids(home: Path) -> None:
     assert "sequence 32,768" in words(opened("overview", seq_len="32768"))
 
 
+@pytest.mark.parametrize(
+    ("page", "query", "missing"),
+    [
+        ("best", {"model": "Gone 9B", "nodes": "99"}, "model=Gone 9B, nodes=99"),
+        ("scaling", {"baseline": "<b>"}, "baseline=&lt;b&gt;"),
+        ("failures", {"sweep": "gone"}, "sweep=gone"),
+    ],
+)
+def test_a_link_to_what_is_gone_says_that_something_else_is_shown(
+    sweep: Path, page: str, query: dict[str, str], missing: str
+) -> None:
+    assert f"This page has no {missing}, which its address asks for" in words(opened(page, **query))
+    assert "which its address asks for" not in words(opened(page))
+
+
 @pytest.mark.parametrize("page", _GRID_PAGES)
 def test_runs_without_a_cell_are_explained(home: Path, page: str) -> None:
     make_home(home, [run("a", seq_len=None, gbs_tokens=None)])
