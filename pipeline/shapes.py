@@ -52,6 +52,8 @@ class Shapes:
             pattern: one that names no digit.
             exactly: one that does, and matches only what `pattern` does, too.
         """
+        if self.samples.is_empty():  # no pattern is compiled for nothing
+            return np.zeros(0, dtype=bool)
         found = self.of_each(self.samples.str.contains(pattern))
         return found if exactly is None else self._verified(found, exactly)
 

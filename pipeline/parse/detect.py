@@ -27,6 +27,8 @@ def signature_literals(dialects: Sequence[Dialect]) -> set[str]:
 
 def signs_of(rows: pl.DataFrame, shapes: Shapes, dialects: Sequence[Dialect]) -> pl.DataFrame:
     """SIGNS rows of lines (`source`, `line_no`) of the given shapes; literals within one another count, too."""
+    if rows.is_empty():
+        return pl.DataFrame(schema=SIGNS)
     asked = Literals.of(frozenset(signature_literals(dialects)))
     places = rows.select("source", is_early=pl.col("line_no") <= SIGN_LINES, shape=pl.Series(shapes.number))
     of_shapes = _held(shapes.samples, asked.plain).rename({"row": "shape"})
