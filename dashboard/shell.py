@@ -26,6 +26,7 @@ from dashboard.slices import Slice, offered_origins, resolve_slice
 from dashboard.store import Store, adopt_latest, newer_version, open_store
 from dashboard.theme import Theme
 from pipeline.errors import NoStoreError, SweepscopeError
+from pipeline.store.published import default_home, first_commands
 
 _ASSETS = Path(__file__).parent / "assets"
 ICON = str(_ASSETS / "icon.svg")
@@ -210,4 +211,4 @@ def _draw_no_store(error: SweepscopeError) -> None:
     widgets.empty(str(error).partition(" Run ")[0])
     widgets.note("Try the bundled data, or read a sweep of your own; then reload this page.")
     # Not as "bash": the colour that Streamlit gives to names such as PATH does not stand out from light grey.
-    st.code("sweepscope demo\nsweepscope ingest PATH", language=None, width=520)
+    st.code("\n".join(first_commands(default_home())), language=None, width=520)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,6 +113,11 @@ class Home:
     def own_folders(self) -> tuple[Path, ...]:
         """What we write: never input, even where the home lies in a directory that is ingested."""
         return self.lake, self.store, self.batches, self.dialects, self.records, self.dagster
+
+
+def home_option(path: Path) -> str:
+    """What names the home `path` on a command line: " --home DIR", or "" for the one that is used without it."""
+    return "" if path == _data_directory() / "sweepscope" else f" --home {shlex.quote(str(path))}"
 
 
 def _data_directory() -> Path:

@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 
 from pipeline.errors import NoStoreError, StoreError
-from pipeline.store.home import Home
+from pipeline.store.home import Home, home_option
 
 _NAME = re.compile(r"results-(\d+)\.duckdb")
 # Every connection of a process to one file has to be opened alike, so this is the only place that opens it.
@@ -55,6 +55,12 @@ def default_home() -> Path:
     return Home.resolve(None, for_writing=False).path
 
 
+def first_commands(home: Path) -> tuple[str, str]:
+    """The commands that fill an empty home: with the bundled data, and with a sweep of one's own."""
+    named = home_option(home)
+    return f"sweepscope demo{named}", f"sweepscope ingest PATH{named}"
+
+
 def current(home: Path | str) -> Path:
     """The published file that counts, with links resolved.
 
@@ -64,9 +70,8 @@ def current(home: Path | str) -> Path:
     """
     link = Home(Path(home)).link
     if not os.path.lexists(link):
-        raise NoStoreError(
-            f"There is no store in {home} yet. Run `sweepscope ingest PATH` (or `sweepscope demo`) first."
-        )
+        demo, ingest = first_commands(Path(home))
+        raise NoStoreError(f"There is no store in {home} yet. Run `{ingest}` (or `{demo}`) first.")
     path = Path(os.path.realpath(link))
     if not path.is_file():
         raise StoreError(f"The store {path} is gone. Run `sweepscope ingest` again: it publishes from the lake.")

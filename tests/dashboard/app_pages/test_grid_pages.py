@@ -57,7 +57,7 @@ def words(app: AppTest) -> str:
 def test_every_page_says_what_to_do_before_the_first_ingest(home: Path, entry: object) -> None:
     app = opened(entry.file)  # type: ignore[attr-defined]
     assert app.title[0].value == "No results yet"
-    assert "sweepscope ingest" in app.code[0].value
+    assert app.code[0].value == f"sweepscope demo --home {home}\nsweepscope ingest PATH --home {home}"
 
 
 def test_a_store_that_cannot_be_read_is_not_called_empty(home: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import StoreError, UsageError
-from pipeline.store.home import Home
+from pipeline.store.home import Home, home_option
 
 
 def test_the_flag_wins_over_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,3 +77,9 @@ def test_everything_lies_below_it(tmp_path: Path) -> None:
     places = (home.lake, home.table("runs"), home.releases, home.lake_lock, home.store, home.link, home.store_lock)
     for place in (*places, home.batches, home.dagster):
         assert place.is_relative_to(tmp_path)
+
+
+def test_only_an_unusual_home_has_to_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert home_option(tmp_path / "sweepscope") == ""
+    assert home_option(tmp_path / "my runs") == f" --home '{tmp_path}/my runs'"

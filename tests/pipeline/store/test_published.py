@@ -23,7 +23,7 @@ def store(home: Home, lake: Lake) -> Path:
 
 def test_says_what_to_run_when_there_is_no_store(home: Home, tmp_path: Path) -> None:
     for place in (home.path, tmp_path / "nowhere"):
-        with pytest.raises(StoreError, match=f"no store in {place} yet. Run `sweepscope ingest PATH`"):
+        with pytest.raises(StoreError, match=f"no store in {place} yet. Run `sweepscope ingest PATH --home {place}`"):
             current(place)
         assert versions(place) == []
 
