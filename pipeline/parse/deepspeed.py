@@ -139,7 +139,13 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("precision", _precision(), ("arg:ds_bf16",)),
     CombinedSetting("steps_planned", _planned(), ("arg:epoch_batches",), setting_source="derived"),
     CombinedSetting("seq_len", whole("arg:max_prompt_seq_len") + whole("arg:max_answer_seq_len")),
-    # Without pipeline stages the engine's world is the job's.
+    # Without pipeline stages the engine's world is the job's: either tells the other.
+    CombinedSetting(
+        "dp",
+        pl.when(pl.col("arg:pipe_stage").is_null() & pl.col("dp").is_null()).then(whole("num_gpus")),
+        ("num_gpus",),
+        setting_source="derived",
+    ),
     CombinedSetting(
         "num_gpus",
         pl.when(pl.col("arg:pipe_stage").is_null() & pl.col("num_gpus").is_null()).then(whole("dp")),
@@ -157,7 +163,7 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=8,
+    version=9,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",

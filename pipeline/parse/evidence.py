@@ -46,7 +46,7 @@ PATTERNS: tuple[Pattern, ...] = (
         (
             "oom_kill", "oom-kill", "Out of memory: Kill", "OOM Killed", ": Out Of Memory", "memory limit", "OOMKilled",
             "llocate memory", "not enough memory: you tried", "MemoryError", "TERM_MEMLIMIT", "memory pressure (OOM)",
-            "exceeded limit",
+            "exceeded limit", "'std::bad_alloc'",
         ),
         r"[Dd]etected \d+ oom[_-]kill event|Some of the step tasks have been OOM Killed|"
         r"Out of memory: Kill(?:ed)? process|oom-kill:constraint|\bsrun: error: .*tasks? [\d,-]+: Out Of Memory|"
@@ -54,7 +54,8 @@ PATTERNS: tuple[Pattern, ...] = (
         # torch's CPU allocator, Python, numpy, the C library; Ray; LSF and PBS
         r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory)|^\s?(?:[\w.]+\._Array)?MemoryError\b|"
         r"^\s?OSError: \[Errno 12\] Cannot allocate memory|^\s?ray\.exceptions\.OutOfMemoryError\b|"
-        r"killed due to memory pressure \(OOM\)|^\s?TERM_MEMLIMIT: |PBS: job killed: v?mem \S+ exceeded limit",
+        r"killed due to memory pressure \(OOM\)|^\s?TERM_MEMLIMIT: |PBS: job killed: v?mem \S+ exceeded limit|"
+        r"^\s?terminate called after throwing an instance of 'std::bad_alloc'",
     ),
     # torch ProcessGroupNCCL.cpp: checkTimeout and the watchdog.
     Pattern(
@@ -110,7 +111,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "cancelled",
         ("CANCELLED AT", "TERM_OWNER"),
         r"(?:slurm(?:step)?d(?:[-\[]\S+)?: (?:error: )?|(?:^|\] )error: )\*\*\* (?:JOB|STEP) \S+ (?:ON \S+ )?"
-        r"CANCELLED AT \S+ (?:DUE (?i:to) SIGNAL \w+ )?\*\*\*|^\s?TERM_OWNER: ",
+        r"CANCELLED AT \S+ (?:DUE (?i:to) SIGNAL [\w ]+ )?\*\*\*|^\s?TERM_OWNER: ",
     ),
     # torchrun prints the enum's name or, from Python 3.11 on, its number.
     Pattern(
@@ -180,6 +181,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "StopIteration", "BrokenProcessPool", "BadZipFile", "TimeoutExpired", "queue.Empty", "socket.timeout",
             "socket.gaierror",
             ".py: error: ", "can't open file", "HW Exception by GPU", "Memory access fault by GPU", "Xid (PCI:",
+            "aborting with error : HSA_STATUS_ERROR",
         ),
         # By name (Python's own that end otherwise one by one), or by the module of exceptions that call themselves
         # otherwise (torch._dynamo.exc.Unsupported);
@@ -193,7 +195,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"unspecified launch failure|uncorrectable ECC)|"
         r"^\s?(?:[A-Za-z_]\w*\.)+(?:exc|errors|exceptions)\.[A-Z]\w*(?:\(\w+\))?(?:: .*)?$|"
         r"^\s?[\w./-]+\.py: error: |^\s?\S*python[\d.]*: can't open file |"
-        r"(?:HW Exception|Memory access fault) by GPU node|Xid \(PCI:[\w:.]+\): (?:48|62|74|79|92|94|95|119|120)\b",
+        r"(?:HW Exception|Memory access fault) by GPU node|[qQ]ueue(?: 0x\w+)? aborting with error : HSA_STATUS_ERROR|"
+        r"Xid \(PCI:[\w:.]+\): (?:48|62|74|79|92|94|95|119|120)\b",
     ),
 )  # fmt: skip
 PATTERNS += tuple(Pattern(*pattern) for pattern in (*launchers.PATTERNS, *symptoms.SYMPTOMS))

@@ -6,6 +6,7 @@ Sources of the wording:
   elastic/rendezvous/{api,c10d_rendezvous_backend,dynamic_rendezvous}.py;
 - Open MPI 4 and PRRTE (Open MPI 5): help-orterun.txt, help-prun.txt; MPICH's Hydra and Intel MPI: pmiserv;
   HPE PALS (`rank 3 died from signal 9`);
+- JAX: jax/_src/distributed.py's client of the coordination service (xla pjrt/distributed/client.h);
 - Kubernetes: kubectl exec, the reasons and events of kubectl describe pod, the kernel's line in them.
 """
 
@@ -42,7 +43,9 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             "RendezvousConnectionError", "RendezvousTimeoutError", "RendezvousClosedError", "RendezvousStateError",
             "DistStoreError", "DistNetworkError", "store->get(", "Socket Timeout", "by peer", "Broken pipe",
+            "JAX distributed service detected fatal errors",
         ),
+        r"(?:^|\] )Terminating process because the JAX distributed service detected fatal errors|"
         r"^\s?(?:\w+\.)*Rendezvous(?:Connection|Timeout|Closed|State)Error\b|"
         rf"^\s?(?:\w+\.)*(?:\w+: \[.*)?(?:{LOST_PEER})",
     ),

@@ -140,7 +140,7 @@ NARROWED = {
 
 DIALECT = Dialect(
     name="megatron",
-    version=4,
+    version=5,
     signature=(
         "| consumed samples:", "| elapsed time per iteration (ms):", "throughput per GPU (TFLOP/s/GPU):",
         "- arguments -", "[after training is done]", "model-parallel size:",

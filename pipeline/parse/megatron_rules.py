@@ -159,6 +159,9 @@ def _params() -> pl.Expr:
     )
 
 
+# DeepSpeed's pipeline came before Megatron's.
+_HAS_NO_PIPELINE = _arg("two_sizes").is_not_null() & _arg("pipe_parallel_size").is_null()
+
 COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("precision", _precision(), ("arg:bf16",)),
     CombinedSetting("zero_stage", _zero_stage(), ("arg:use_distributed_optimizer", "arg:deepspeed")),
@@ -175,4 +178,5 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("vocab_size", _vocab_size(), ("arg:vocab_size", "arg:padded_vocab_size")),
     CombinedSetting("params", _params(), ("arg:shard_params", "arg:total_params_billions")),
     *_experts(),
+    *(CombinedSetting(name, pl.when(_HAS_NO_PIPELINE).then(1), ("arg:two_sizes",)) for name in ("pp", "cp")),
 )

@@ -47,8 +47,8 @@ _OTHER_ANCHORS = (
     *NAMES, "--micro-batch-size", "--global-batch-size", "--tensor-model-parallel-size", "--num-layers",
     "--pipeline-model-parallel-size", "--seq-length", "--train-iters",
     "using world size:", "number of micro-batches to constant", "number of microbatches to constant",
-    "end of arguments", "Total number of parameters in billions", "padded vocab (size:", "model parallel rank (",
-    *environment.ANCHORS,
+    "  batch_size .", "end of arguments", "Total number of parameters in billions", "padded vocab (size:",
+    "model parallel rank (", *environment.ANCHORS,
 )  # fmt: skip
 ANCHORS = ("| global batch size:", *_OTHER_ANCHORS)
 
@@ -60,6 +60,9 @@ _DUMPED = (
 )
 _OPTION = r"--([a-z][\w-]*)[ =]([\w.]+)"
 
+# Of a model-parallel group, as in 2019 and 2020; in 2021 it was an old name without a value.
+_OLD_BATCH = r"^\s*(batch_size) \.+ (\d+)\s*$"
+
 # Between "Nonetensor-model..." (Primus forgets a separator) and "encoder-tensor-model...", which is another thing.
 _WORLD = {
     "num_gpus": r"using world size: (\d+)",
@@ -67,6 +70,7 @@ _WORLD = {
     "cp": r"[ ,]context-parallel[- ]size: (\d+)",
     "tp": r"(?:[ ,]|None)(?:tensor-)?model-parallel[- ]size: (\d+)",
     "pp": r"(?:[ ,]|None)pipeline-model-parallel[- ]size: (\d+)",
+    "arg:two_sizes": r"using world size: (\d+) and model-parallel size: \d",  # before there were pipelines
 }
 _LINE = {
     "gas": r"setting number of micro-?batches to constant (\d+)",
@@ -93,6 +97,7 @@ def _others(lines: pl.DataFrame) -> pl.DataFrame:
     world = lines.filter(pl.col("text").str.contains("using world size:", literal=True))
     said = [said_settings(world, _WORLD.items()), said_settings(lines, _LINE.items())]
     dumped = [named_settings(lines, pattern, NAMES, setting_source="argument_dump") for pattern in _DUMPED]
+    dumped.append(named_settings(lines, _OLD_BATCH, {"batch_size": "mbs"}, setting_source="argument_dump"))
     options = named_settings(lines, _OPTION, _ON_COMMAND_LINE, setting_source="command_line")
     # A dump in backquotes or an unset shell variable is no value.
     options = options.filter(pl.col("value").str.contains(r"^[A-Za-z\d]"))

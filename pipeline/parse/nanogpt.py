@@ -20,10 +20,19 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment, wordplay
+from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.logger import without_logger
 from pipeline.parse.milestones import milestones
-from pipeline.parse.protocol import GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Dialect, conform, named_settings
+from pipeline.parse.protocol import (
+    GAUGE_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+)
 from pipeline.parse.quantities import divided, human, number
 from pipeline.parse.timestamps import timestamp
 
@@ -175,9 +184,19 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+# Nothing but DDP: every process has its own batch.
+COMBINED = (
+    CombinedSetting(
+        "dp",
+        whole("gpus_per_node") * whole("num_nodes").fill_null(1),
+        ("gpus_per_node",),
+        setting_source="derived",
+    ),
+)
+
 DIALECT = Dialect(
     name="nanogpt",
-    version=7,
+    version=8,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature=(
         "ms, mfu ", "ms | mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",
@@ -194,6 +213,7 @@ DIALECT = Dialect(
     settings=settings,
     gauges=gauges,
     events=events,
+    combined=COMBINED,
     narrowed={
         "steps": ("iter ", "step:", "step=", " trl:", "| loss", "| train loss"),
         "events": (" val_loss:",),

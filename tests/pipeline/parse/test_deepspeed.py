@@ -158,6 +158,7 @@ def test_a_log_of_nothing_but_the_engine_is_no_trainers(tmp_path: Path) -> None:
         [2023-04-18 01:41:09,171] [INFO] [launch.py:247:main] dist_world_size=8
         [2023-04-18 01:46:59,171] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[9.5e-06], mom=[(0.9, 0.95)]
     """
-    assert run_of(tmp_path, text)["framework"] == "deepspeed"
+    run = run_of(tmp_path, text)
+    assert (run["framework"], run["num_gpus"], run["dp"]) == ("deepspeed", 8, 8)
     banner = "  Instantaneous batch size per device = 2\n  Total optimization steps = 16\n"
     assert run_of(tmp_path, banner)["framework"] == "hf-trainer"

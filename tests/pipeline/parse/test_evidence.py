@@ -37,6 +37,13 @@ SIGNS = [
     ("Error executing job with overrides: ['trainer.nnodes=1', 'data.train_batch_size=8']", "exit_code"),
     ("srun: Force Terminated StepId=889123.0", "sigterm"),
     ("srun: Force Terminated job 9", "sigterm"),
+    ("terminate called after throwing an instance of 'std::bad_alloc'", "host_oom"),
+    ("slurmstepd: error: *** STEP 9.0 ON n1 CANCELLED AT 2024-05-06T07:08:09 DUE TO SIGNAL User defined signal 1 ***",
+     "cancelled"),
+    (":0:rocdevice.cpp :2984: 27870us: [pid:1] Callback: Queue 0x7d00 aborting with error : HSA_STATUS_ERROR_EXCEPTION: An "
+     "HSAIL operation resulted in a hardware exception. code: 0x1016", "exception"),
+    ("F0406 03:00:00.123456 1234 client.h:80] Terminating process because the JAX distributed service detected fatal "
+     "errors. This most likely indicates that another task died", "rendezvous"),
     ("RuntimeError: MPS backend out of memory (MPS allocated: 17.98 GB, other allocations: 100.00 MB)", "oom"),
     ("/bin/bash: line 1:  1234 Killed                  python train.py --config a.yaml", "sigkill"),
     ("mpirun detected that one or more processes exited with non-zero status, thus causing", "exit_code"),

@@ -393,3 +393,21 @@ def test_two_runs_in_one_file(tmp_path: Path) -> None:
 )
 def test_the_trainer_says_that_it_is_done(line: str, tmp_path: Path) -> None:
     assert run_of(tmp_path, NEW + "\n" + line + "\n")["status"] == "completed"
+
+
+def test_the_batch_and_the_two_sizes_of_2019(tmp_path: Path) -> None:
+    text = """\
+        using world size: 16 and model-parallel size: 2
+        -------------------- arguments --------------------
+          batch_size ...................... 8
+          seq_length ...................... 1024
+        ---------------- end of arguments ----------------
+         iteration      100/  320000 | elapsed time per iteration (ms): 450.1 | learning rate 1.5E-05 | lm loss 8.25E+00 | \
+loss scale 65536.0 |
+    """
+    run = run_of(tmp_path, text)
+    assert (run["num_gpus"], run["tp"], run["pp"], run["dp"], run["mbs"]) == (16, 2, 1, 8, 8)
+
+
+def test_the_old_batch_of_later_versions_has_no_value() -> None:
+    assert "mbs" not in settings_of("megatron", "  batch_size ...................... None\n")

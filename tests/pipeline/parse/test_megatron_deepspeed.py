@@ -131,3 +131,9 @@ def test_step_line_with_equal_signs_and_no_loss() -> None:
     line = EQUAL.replace(" lm loss=11.125000 |", "").format(1, "TFLOPs=49.66")
     assert (step_of("megatron-deepspeed", line)["step"], step_of("megatron-deepspeed", line)["loss"]) == (1, None)
     assert step_of("megatron-deepspeed", line[:230])["step"] is None
+
+
+def test_a_pipeline_of_deepspeeds_beside_the_two_sizes_of_2020(tmp_path: Path) -> None:
+    text = "using world size: 64 and model-parallel size: 4\n  pipe_parallel_size .............. {}\n" + LINE
+    assert run_of(tmp_path, text.format(16))["pp"] == 16
+    assert run_of(tmp_path, text.format(0))["pp"] == 1
