@@ -1,9 +1,11 @@
 -- Bytes of a printed size such as "1.38 GiB", "268.44 MiB" or "512 bytes"; NULL for NULL.
-CREATE MACRO bytes_in(printed) AS CAST(
-    regexp_extract(printed, '[0-9.]+')::DOUBLE
+-- Where the driver does not say what a process has (MIG, WSL), PyTorch prints 17179869184.00 GiB, which is 2^64 bytes:
+-- unknown, like anything beyond 2^60.
+CREATE MACRO printed_size(printed) AS TRY_CAST(regexp_extract(printed, '[0-9.]+') AS DOUBLE)
     * CASE upper(regexp_extract(printed, '([KMGT]?)i?B', 1)) WHEN 'K' THEN 1024.0 WHEN 'M' THEN 1048576.0
-        WHEN 'G' THEN 1073741824.0 WHEN 'T' THEN 1099511627776.0 ELSE 1.0 END AS BIGINT
-);
+        WHEN 'G' THEN 1073741824.0 WHEN 'T' THEN 1099511627776.0 ELSE 1.0 END;
+CREATE MACRO bytes_in(printed) AS CASE WHEN printed_size(printed) < 1152921504606846976
+    THEN CAST(printed_size(printed) AS BIGINT) END;
 -- A size in words: GiB, or MiB where GiB would read as nearly nothing.
 CREATE MACRO size_text(size_bytes) AS CASE WHEN abs(size_bytes) >= 107374182 OR size_bytes = 0
     THEN format('{:.2f} GiB', size_bytes / 1073741824.0) ELSE format('{:.1f} MiB', size_bytes / 1048576.0) END;

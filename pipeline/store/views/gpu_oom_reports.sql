@@ -7,7 +7,7 @@ CREATE VIEW gpu_oom_reports AS
 WITH said AS (
     SELECT
         run_id, source_path, line_no, rank, host, text,
-        CAST(nullif(regexp_extract(text, '\b[GN]PU (\d+)', 1), '') AS BIGINT) AS gpu_index,
+        TRY_CAST(nullif(regexp_extract(text, '\b[GN]PU (\d+)', 1), '') AS BIGINT) AS gpu_index,
         [nullif(regexp_extract(text, pattern || ' ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes))', 1), '') FOR pattern IN
             ['Tried to allocate', 'total capaci?ty of', 'of which', 'this process has',
              'Of the allocated memory', 'by PyTorch, and', 'CUDA Graphs\), and']] AS after_words,

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import dagster as dg
+import duckdb
 import polars as pl
 import pytest
 
@@ -299,3 +300,15 @@ def test_an_interrupt_is_one_and_nothing_is_stored(home: Home, sweep: Path, monk
     with pytest.raises(KeyboardInterrupt):
         ingest_paths(home, [str(sweep)], with_published=False)
     assert Lake(home).release() is None
+
+
+@pytest.mark.timeout(120)
+def test_a_failure_of_our_own_ends_the_ingest(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.orchestration import assets
+
+    def failing(*_: object, **__: object) -> None:
+        raise duckdb.ConversionException("out of range")
+
+    monkeypatch.setattr(assets, "connect", failing)
+    with pytest.raises(duckdb.ConversionException, match="out of range"):
+        ingest_paths(home, [str(sweep)], with_published=False)

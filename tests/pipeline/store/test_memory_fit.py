@@ -84,6 +84,16 @@ def test_figures_of_the_text_since_2_1(text: str) -> None:
     assert (row["mem_process_bytes"], row["mem_used_bytes"], row["mem_total_bytes"]) == (78 * GIB, 78 * GIB, 79 * GIB)
 
 
+def test_figures_that_no_device_has_are_unknown() -> None:
+    # What PyTorch prints on MIG and WSL, where the driver does not know; and damage.
+    said = NEW.format(asked="2.50 GiB", allocated="70.00 GiB", kept="9.0.0 GiB").replace("78.00", "17179869184.00")
+    said = said.replace("GPU 3", f"GPU {10**30}")
+    assert "17179869184.00 GiB" in said
+    (row,) = rows_of(store(run_row(status="oom"), events=[oom(said)]), "FROM gpu_oom_reports")
+    assert (row["oom_requested_bytes"], row["allocated_bytes"]) == (2.5 * GIB, 70 * GIB)
+    assert (row["gpu_index"], row["mem_process_bytes"], row["reserved_bytes"]) == (None, None, None)
+
+
 def test_figures_of_the_text_until_2_0_and_of_half_a_text() -> None:
     half = oom(
         "RuntimeError: CUDA out of memory. Tried to allocate 304.00 MiB (GPU 0; 8.00 GiB total capacity;", line_no=91
