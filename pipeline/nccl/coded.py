@@ -20,7 +20,8 @@ def coded(values: pl.Series) -> tuple[pl.Series, np.ndarray]:
 def coded_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     """The distinct rows, in any order, and the index of each row's among them."""
     groups = rows.with_row_index("__row").group_by(rows.columns).agg("__row")
-    sizes = groups["__row"].list.len().to_numpy()
+    of_each = groups.drop_in_place("__row").rechunk().to_arrow()
+    ends = of_each.offsets.to_numpy()
     codes = np.empty(len(rows), dtype=np.int64)
-    codes[groups["__row"].explode(empty_as_null=False).to_numpy()] = np.repeat(np.arange(len(sizes)), sizes)
-    return groups.drop("__row"), codes
+    codes[of_each.values.to_numpy()[ends[0] : ends[-1]]] = np.repeat(np.arange(len(groups)), np.diff(ends))
+    return groups, codes

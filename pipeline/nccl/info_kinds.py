@@ -142,7 +142,10 @@ class _Spans:
         ends = self._inits.join(owners.with_columns(owner=pl.int_range(pl.len())), on=names)
         who, at = lines.rows["who"].to_numpy(), lines.rows["at"].to_numpy()
         marks = np.sort(_place(ends["owner"].to_numpy(), ends["at"].to_numpy()))
-        passed = np.searchsorted(marks, _place(owner[who], at))
+        places = _place(owner[who], at)
+        order = np.argsort(owner[who].astype(np.min_scalar_type(len(owners))), kind="stable")  # fast for few owners
+        passed = np.empty(len(places), dtype=np.int64)
+        passed[order] = np.searchsorted(marks, places[order])  # and so is this in their order
         span = self._threads[whose].to_numpy()[who] * (len(marks) + 1) + passed
         return replace(lines, rows=lines.rows.with_columns(span=span))
 
