@@ -104,9 +104,7 @@ def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tupl
         return notes.facts(), []
     named = shapes.matching("CCL")  # RCCL's banner, too
     named_lines, tables = (np.bincount(of_part[mask], minlength=len(parts)) for mask in (named, tabular))
-    # Looking for NCCL's lines where they are many would cost more than it saves.
-    is_dense = named_lines * 2 > counts
-    is_kept = (named | shapes.matching(watchdog.CONTEXT)) & ~is_dense[of_part]
+    is_kept = named | shapes.matching(watchdog.CONTEXT)
     begun = np.flatnonzero(shapes.of_each(wrapped.begin_here(shapes.samples)))
     pieces = begun[:, None] + np.arange(1, wrapped.MOST_PIECES)
     is_kept[pieces[pieces < len(is_kept)]] = True
@@ -115,12 +113,12 @@ def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tupl
     left = []
     begin = np.cumsum(counts) - counts
     for at in told.tolist():
-        if is_dense[at]:
+        if named_lines[at] * 2 > counts[at] and collectives.is_worth_it(parts[at].data):
             left.append(_without_calls(parts[at], notes))
             continue
         kept = begin[at] + np.flatnonzero(is_kept[begin[at] : begin[at] + counts[at]])
-        text, numbers = shapes.text.gather(kept).to_list(), lines["line_no"].gather(kept).to_numpy()
-        left.append(Part(parts[at].source, "".join(text).encode(), parts[at].first_line, numbers))
+        data = shapes.text.gather(kept).str.join("").item().encode()
+        left.append(Part(parts[at].source, data, parts[at].first_line, lines["line_no"].gather(kept).to_numpy()))
     return notes.facts(), left
 
 
