@@ -61,9 +61,9 @@ def captures(text: pl.Series, patterns: Mapping[str, str]) -> pl.DataFrame:
 
 
 def _captures(text: pl.Series, patterns: Mapping[str, str]) -> dict[str, pl.Series]:
-    """A column per digit-blind pattern; none at all of more text than can be cut."""
+    """A column per digit-blind pattern; none at all of more text than can be cut, or of lines without a layout."""
     lines = _alike(text)
-    if len(lines.data) > MAX_BYTES:
+    if len(lines.data) > MAX_BYTES or lines.layouts.len() > max(_FEW_LAYOUTS, text.len() // 2):
         return {}
     searches = _searches(tuple(patterns.values()))
     searches.learn(lines)
@@ -99,9 +99,9 @@ class _Alike:
 
     data: np.ndarray
     starts: np.ndarray
-    layouts: Sequence[bytes]
+    layouts: pl.Series
     layout_of: np.ndarray
-    sharing: Sequence[int]
+    sharing: pl.Series
 
 
 def _alike(text: pl.Series) -> _Alike:
@@ -115,10 +115,10 @@ def _alike(text: pl.Series) -> _Alike:
     # A lone array would have polars import all of pyarrow.compute.
     rows = pl.DataFrame(pa.record_batch([layouts], names=["layout"])).with_row_index("row")
     groups = rows.group_by("layout", maintain_order=True).agg("row")
-    sharing = groups["row"].list.len().to_numpy()
+    sharing = groups["row"].list.len()
     layout_of = np.empty(text.len(), dtype=np.int64)
-    layout_of[groups["row"].explode().to_numpy()] = np.repeat(np.arange(groups.height), sharing)
-    return _Alike(data, bounds[:-1], groups["layout"].to_list(), layout_of, sharing.tolist())
+    layout_of[groups["row"].explode().to_numpy()] = np.repeat(np.arange(groups.height), sharing.to_numpy())
+    return _Alike(data, bounds[:-1], groups["layout"], layout_of, sharing)
 
 
 def _zeroed(data: np.ndarray) -> np.ndarray:
@@ -159,12 +159,12 @@ class _Searches:
             places = array("i", (at if at < 0 else len(text[:at].encode()) for at in places))
         self.known[layout] = places.tobytes()
 
-    def places(self, layouts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+    def places(self, layouts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
         """Begin and end of each pattern's group in each layout, -1 where there is none; and whether they are known."""
         nowhere = array("i", [-1, -1] * len(self.patterns)).tobytes()
         told = [self.known.get(layout) for layout in layouts]
         places = np.frombuffer(b"".join(one or nowhere for one in told), dtype=np.int32)
-        return places.reshape(len(layouts), len(self.patterns), 2), np.array([one is not None for one in told])
+        return places.reshape(layouts.len(), len(self.patterns), 2), np.array([one is not None for one in told])
 
 
 @lru_cache(maxsize=128)

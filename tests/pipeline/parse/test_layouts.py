@@ -141,7 +141,7 @@ def damaged(line: str) -> st.SearchStrategy[str]:
 @given(data=st.data())
 def test_layouts_find_what_the_patterns_find(name: str, data: st.DataObject) -> None:
     patterns, line = FORMATS[name]
-    texts = [line] * 9 + data.draw(st.lists(damaged(line), min_size=1, max_size=40))
+    texts = [line] * 50 + data.draw(st.lists(damaged(line), min_size=1, max_size=40))
     data.draw(st.randoms(use_true_random=False)).shuffle(texts)
     lines = pl.DataFrame({"text": texts})
     with pytest.MonkeyPatch.context() as patch:
@@ -225,6 +225,13 @@ class TestExtractEach:
         lines = pl.DataFrame({"b": ["old"], "text": ["1 a"]})
         found = extract_each(lines, {"digit": "(1)", "b": "(a)", "c": r"(\d)"})
         assert found.to_dicts() == [{"b": "a", "text": "1 a", "digit": "1", "c": "1"}]
+
+    def test_lines_that_are_not_alike_are_searched_one_by_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(layouts, "_FEW_LAYOUTS", 0)
+        pattern = r"odd: \w+ (\d+)"
+        lines = pl.DataFrame({"text": [f"odd: {'a' * (i % 60 + 1)} {i}" for i in range(100)]})
+        assert extract_each(lines, {"n": pattern})["n"].to_list() == [str(i) for i in range(100)]
+        assert layouts._searches((pattern,)).known == {}
 
     def test_lines_of_many_layouts_keep_their_order(self) -> None:
         texts = [f"kind {'abcdefghijklmnopqrst'[i % 20]} value {i}" for i in range(5_000)]
