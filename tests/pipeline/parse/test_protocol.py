@@ -7,14 +7,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.parse import composer, huggingface, lines, megatron_settings, mlperf, nemo, torchtitan_settings
+from pipeline.parse import lines, megatron_settings, torchtitan_settings
 from pipeline.parse.protocol import SETTING_FACTS, LineFacts, conform, in_order, named_settings, once_per_text
+from pipeline.parse.registry import DIALECTS
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ONCE = {
-    "composer": composer.settings, "hf-trainer": huggingface.settings, "megatron": megatron_settings._others,
-    "mlperf": mlperf.settings, "nemo": nemo.settings, "torchtitan": torchtitan_settings.settings,
-}  # fmt: skip
+    dialect.name: dialect.settings
+    for dialect in DIALECTS
+    if hasattr(dialect.settings, "__wrapped__") and (GOLDEN / dialect.name).is_dir()
+} | {"megatron": megatron_settings._others}
 
 
 def printed(form: str, *, times: int) -> pl.DataFrame:
