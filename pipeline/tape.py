@@ -68,12 +68,12 @@ class Tape(io.RawIOBase):
         self.head = head
         self._recent, self._held = deque([recent]), len(recent)
         self._digest = hashlib.sha256()
-        self._peeked = memoryview(b"")
+        self._peeked: bytes | memoryview = b""
 
     @property
     def magic(self) -> bytes:
         """The next four bytes, which stay to be read."""
-        self._peeked = self._peeked or memoryview(self._take(CHUNK_BYTES))
+        self._peeked = self._peeked or self._take(CHUNK_BYTES)
         return bytes(self._peeked[:4])
 
     @property
@@ -99,17 +99,16 @@ class Tape(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # RawIOBase asks for any writable buffer
-        if not self._peeked:
-            self._peeked = memoryview(self._take(len(buffer)))
-        data, self._peeked = self._peeked[: len(buffer)], self._peeked[len(buffer) :]
+        peeked = memoryview(self._peeked or self._take(len(buffer)))
+        data, self._peeked = peeked[: len(buffer)], peeked[len(buffer) :]
         buffer[: len(data)] = data
         return len(data)
 
     def chunk(self) -> bytes:
         """The next bytes, as many as one call to the system gives, up to the end of a line if one is near; none at the
         end."""
-        data, self._peeked = self._peeked, memoryview(b"")
-        return bytes(data) if data else self._take(self._to_line_end(CHUNK_BYTES))
+        data, self._peeked = self._peeked, b""
+        return bytes(data) if data else self._take(self._to_line_end(CHUNK_BYTES))  # bytes are not copied
 
     def _to_line_end(self, count: int) -> int:
         """How many of the next `count` bytes end with a line: cutting them off later would copy them all."""

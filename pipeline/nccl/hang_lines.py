@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import polars as pl
 
 from pipeline.nccl.hangs import moment
@@ -10,31 +12,29 @@ _TELLING = ("timeout", "status", "dump", "stuck")
 _SAME = ["source", "kind", "rank", "op", "seq", "group"]
 
 
-def is_telling() -> pl.Expr:
-    """Whether a `watchdog` fact tells of a hang."""
-    return pl.col("kind").is_in(_TELLING)
-
-
 def hang_lines(facts: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `nccl_hang_lines` for the `watchdog` facts of one run; none where no line tells of a hang.
+    """Rows of `nccl_hang_lines` for `watchdog` facts with their `unit`; none of units of which no line tells of a hang.
 
     PyTorch repeats a timeout in the exception and in `what():`; the first line of each rank and collective stands for
     all. What a rank printed as it failed is kept beside timeouts only: elsewhere it is an event of the run.
     """
-    if facts.filter(is_telling()).is_empty():
-        return facts.head(0).select(**_columns(), printed_after_s=pl.lit(None, pl.Float64))
-    kept = facts.filter(pl.col("kind") != "world").sort("source", "line_no", maintain_order=True)
-    told = kept.unique(_SAME, keep="first", maintain_order=True)
-    return told.select(**_columns()).with_columns(printed_after_s=_seconds(told["stamp"].to_list()))
+    hung = facts.filter(pl.col("kind").is_in(_TELLING))["unit"].unique()
+    kept = facts.filter(pl.col("unit").is_in(hung.implode()), pl.col("kind") != "world")
+    told = kept.sort("source", "line_no", maintain_order=True).unique(_SAME, keep="first", maintain_order=True)
+    stamps: dict[str, list[str | None]] = defaultdict(list)
+    for unit, stamp in told.select("unit", "stamp").iter_rows():
+        stamps[unit].append(stamp)
+    seconds = {unit: iter(_seconds(of_unit)) for unit, of_unit in stamps.items()}
+    printed_after_s = pl.Series([next(seconds[unit]) for unit in told["unit"]], dtype=pl.Float64)
+    return told.select(**_columns()).with_columns(printed_after_s=printed_after_s)
 
 
-def _seconds(stamps: list[str | None]) -> pl.Series:
+def _seconds(stamps: list[str | None]) -> list[float | None]:
     """Seconds from the first printed time on. glog prints no year, so its times are not held against full dates."""
     is_glog = any(stamp and "-" not in stamp for stamp in stamps)
     moments = [moment(stamp) if stamp and ("-" not in stamp) == is_glog else None for stamp in stamps]
     first = min((one for one in moments if one is not None), default=None)
-    seconds = [None if one is None or first is None else (one - first).total_seconds() for one in moments]
-    return pl.Series(seconds, dtype=pl.Float64)
+    return [None if one is None or first is None else (one - first).total_seconds() for one in moments]
 
 
 def _columns() -> dict[str, pl.Expr]:

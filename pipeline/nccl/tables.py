@@ -14,7 +14,7 @@ from pipeline.nccl.facts import Facts
 from pipeline.nccl.file_rows import file_rows
 from pipeline.nccl.flight_sets import set_hangs
 from pipeline.nccl.graph_rows import graph_rows
-from pipeline.nccl.hang_lines import hang_lines, is_telling
+from pipeline.nccl.hang_lines import hang_lines
 from pipeline.nccl.hangs import hang_rows
 from pipeline.nccl.messages import NO_HOST
 from schemas.nccl import ALL
@@ -71,8 +71,10 @@ def nccl_tables(
             tables["nccl_bench"] = bench_op.with_names(tables["nccl_bench"], paths, op=bench_operation)
         for name in list(tables):
             rows[name].append(tables.pop(name))
-    rows["nccl_hang_lines"] = _hang_lines(files, facts["watchdog"])
-    rows["nccl_hangs"] = [_hangs(files, facts["watchdog"], rows["nccl_files"], num_ranks)]
+    units = files.select(pl.col("source").cast(pl.Int64), "unit")
+    watchdog = facts["watchdog"].join(units, on="source", maintain_order="left")
+    rows["nccl_hang_lines"] = [hang_lines(watchdog)]
+    rows["nccl_hangs"] = [_hangs(units, watchdog, rows["nccl_files"], num_ranks)]
     rows["nccl_hangs"].append(_hang_frame(set_hangs(files, dumps)))
     rows["flight_records"] = [frame.with_columns(source=pl.lit(source, pl.Int64)) for source, frame in dumps.items()]
     places = files.select("source", "run_dir", "sweep", "origin", source_path="path").with_columns(
@@ -182,11 +184,10 @@ def _tuning(tuning: pl.DataFrame) -> pl.DataFrame:
 
 
 def _hangs(
-    files: pl.DataFrame, watchdog: pl.DataFrame, summaries: list[pl.DataFrame], num_ranks: Mapping[int, int]
+    units: pl.DataFrame, watchdog: pl.DataFrame, summaries: list[pl.DataFrame], num_ranks: Mapping[int, int]
 ) -> pl.DataFrame:
     """Hangs of each unit: its files are read together."""
-    units = files.select(pl.col("source").cast(pl.Int64), "unit")
-    lines = watchdog.sort("source", "line_no", maintain_order=True).join(units, on="source", maintain_order="left")
+    lines = watchdog.sort("source", "line_no", maintain_order=True)
     timed_out = lines.filter(pl.col("kind") == "timeout")["unit"].unique()
     sizes = {source: size for frame in summaries for source, size in frame.select("source", "nranks_max").iter_rows()}
     rows = []
@@ -208,15 +209,6 @@ def _hang_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**TABLES["nccl_hangs"].polars_schema, "source": pl.Int64}).drop(
         "source_path", "run_dir"
     )
-
-
-def _hang_lines(files: pl.DataFrame, watchdog: pl.DataFrame) -> list[pl.DataFrame]:
-    """Lines of each unit that tell of a hang."""
-    units = files.select(pl.col("source").cast(pl.Int64), "unit")
-    lines = watchdog.join(units, on="source", maintain_order="left")
-    telling = lines.filter(is_telling())["unit"].unique()
-    lines = lines.filter(pl.col("unit").is_in(telling.implode()))
-    return [hang_lines(of_unit) for of_unit in lines.partition_by("unit", maintain_order=True)]
 
 
 def _with_hang_counts(tables: Rows) -> Rows:
