@@ -28,6 +28,8 @@ def in_runs(steps: pl.DataFrame) -> pl.DataFrame:
     [0, 0, 1]
     >>> in_runs(pl.DataFrame({"run_id": ["b", "a", "b"], "step": [2, 1, 1]}))["step"].to_list()
     [1, 1, 2]
+    >>> in_runs(pl.DataFrame({"run": [7, 7], "step": [2, 3]}))["run"].to_list()
+    [7, 7]
     """
     if "run" in steps.columns:
         return steps

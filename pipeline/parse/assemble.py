@@ -71,7 +71,7 @@ def assemble(
     """
     facts = replace(facts, events=launchers.fold_tables(facts.events))
     # Of one piece: polars groups pieces by hashing even what is in order.
-    parsed = measured(facts.steps.filter(pl.col("step").is_not_null())).rechunk()
+    parsed = measured(facts.steps.drop_nulls("step")).rechunk()
     leaders = _leaders(sources, facts, dialects)
     launches = facts.events.filter(pl.col("kind") == "launch")
     steps, attempts = number_attempts(

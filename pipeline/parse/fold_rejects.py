@@ -11,6 +11,8 @@ from schemas.vocab import REJECT_REASON_UNPARSED
 
 
 def unparsed(steps: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
+    if not steps["step"].null_count():
+        return TABLES["rejects"].empty()
     bad = steps.filter(pl.col("step").is_null()).join(sources.select("source", "path"), on="source")
     return TABLES["rejects"].conform(
         bad.select(

@@ -52,6 +52,8 @@ def printed(parsed: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
 
 def begun(facts: Facts, runs: pl.DataFrame) -> pl.DataFrame:
     """First line of each of `runs` (all of some logs) that its trainer printed: a launch, an argument or a step."""
+    if runs.is_empty():
+        return pl.DataFrame(schema={"run_id": pl.String, "first_line": pl.Int64})
     said = [
         facts.events.filter(pl.col("kind") == "launch"),
         facts.settings.filter(pl.col("setting_source") == "argument_dump"),

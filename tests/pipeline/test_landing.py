@@ -237,6 +237,15 @@ class TestReading:
                 assert b"".join(reader.chunks()) == LOG
             assert reader.sha256 == hashlib.sha256(data).hexdigest()
 
+    def test_a_first_chunk_is_not_copied_for_the_look_at_its_beginning(self) -> None:
+        class Raw(io.BytesIO):
+            def read(self, _size: int | None = -1) -> bytes:
+                return LOG
+
+        begun = tape.Tape(Raw())
+        assert begun.magic == LOG[:4]
+        assert begun.chunk() is LOG
+
     @pytest.mark.parametrize("expanded_bytes", [0, 1, 3 * tape.CHUNK_BYTES + 1])
     def test_chunks_stay_small_however_far_a_stream_expands(self, tmp_path: Path, expanded_bytes: int) -> None:
         path = tmp_path / "a.zst"

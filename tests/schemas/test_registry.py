@@ -79,6 +79,7 @@ def test_conform_fills_and_orders_columns() -> None:
     frame = table.conform(pl.DataFrame({"kind": ["oom"], "run_id": ["a"], "stray": [1]}))
     assert frame.columns == list(table.column_names)
     assert frame.row(0, named=True)["text"] is None
+    assert table.conform(frame) is frame
 
 
 def test_names_and_texts_are_quoted() -> None:

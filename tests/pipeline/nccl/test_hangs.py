@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
-from tests.pipeline.nccl.reading import row_of, tables_of
+from pipeline.nccl.facts import Facts
+from pipeline.nccl.hang_lines import hang_lines
+from tests.pipeline.nccl.reading import facts_of, row_of, tables_of
 
 WORK = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={nin}, NumelOut={nout}, Timeout(ms)=600000) ran for {ran} milliseconds before timing out."
 STATUS = "[PG ID {pg} PG GUID {pg}(default_pg) Rank {rank}]  failure detected by watchdog at work sequence id: {seq} PG status: last enqueued work: {enqueued}, last completed work: {done}"
@@ -294,8 +297,6 @@ def test_work_that_is_only_named_has_not_timed_out() -> None:
     ],
 )
 def test_every_wording_of_the_status(status: str, group: str | None, enqueued: int, completed: int) -> None:
-    from tests.pipeline.nccl.reading import facts_of
-
     told = row_of(facts_of(f"[rank1]:[E ProcessGroupNCCL.cpp:1] {status}\n")["watchdog"])
     assert (told["kind"], told["rank"], told["seq"], told.get("group")) == ("status", 1, 7, group)
     assert (told["enqueued"], told["completed"]) == (enqueued, completed)
@@ -330,6 +331,14 @@ def test_lines_know_how_long_after_the_first_they_were_printed() -> None:
     text = timeout(0, stamp="E1231 23:59:58.5") + timeout(1, stamp="E1231 23:59:59.75") + timeout(2, stamp="E")
     rows = tables_of(text, num_ranks=8)["nccl_hang_lines"].filter(hang_line_kind="timeout")
     assert rows["printed_after_s"].to_list() == [0.0, 1.25, None]
+
+
+def test_each_run_counts_from_its_own_first_line() -> None:
+    first = timeout(0, stamp="E1231 10:00:00.0") + timeout(1, stamp="E1231 10:00:02.0")
+    second = timeout(0, stamp="E1231 12:00:00.0") + timeout(1, stamp="E1231 12:00:05.0")
+    watchdog = Facts.merge([facts_of(first), facts_of(second, source=1)])["watchdog"]
+    rows = hang_lines(watchdog.with_columns(unit=pl.format("run{}", "source"))).filter(hang_line_kind="timeout")
+    assert rows.select("source", "rank", "printed_after_s").rows() == [(0, 0, 0), (0, 1, 2), (1, 0, 0), (1, 1, 5)]
 
 
 def test_without_a_timeout_a_failure_is_no_line_of_a_hang() -> None:
