@@ -10,7 +10,7 @@ WITH said AS (
         TRY_CAST(nullif(regexp_extract(text, '\b[GN]PU (\d+)', 1), '') AS BIGINT) AS gpu_index,
         [nullif(regexp_extract(text, pattern || ' ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes))', 1), '') FOR pattern IN
             ['Tried to allocate', 'total capaci?ty of', 'of which', 'this process has',
-             'Of the allocated memory', 'by PyTorch, and', 'CUDA Graphs\), and']] AS after_words,
+             'Of the allocated memory', 'by PyTorch, and', 'Graphs\), and']] AS after_words,
         [nullif(regexp_extract(text, '[;(] ?([0-9.]+ (?:[KMGT]i?)?(?:B|bytes)) ' || pattern, 1), '') FOR pattern IN
             ['total capacity', 'already allocated', 'free', 'reserved in total by PyTorch', 'cached\b']] AS before_words,
         -- A share of the device is all that the process may take (set_per_process_memory_fraction).

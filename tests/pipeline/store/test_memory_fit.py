@@ -73,7 +73,7 @@ def estimate(run_id: str = "a1", **gib: float) -> Row:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", [NEW, GRAPHS, MISSPELT])
+@pytest.mark.parametrize("text", [NEW, GRAPHS, GRAPHS.replace("CUDA", "HIP"), MISSPELT])
 def test_figures_of_the_text_since_2_1(text: str) -> None:
     said = text.format(asked="2.50 GiB", allocated="70.00 GiB", kept="4.00 GiB")
     (row,) = rows_of(store(run_row(status="oom"), events=[oom(said, rank=3)]), "FROM gpu_oom_reports")
