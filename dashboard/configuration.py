@@ -7,7 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.labels import column_label, number, value_text
+from dashboard.columns import column_label, value_text
+from dashboard.labels import number
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Layout": (

@@ -10,6 +10,7 @@ import polars as pl
 import streamlit as st
 
 from dashboard import addresses, labels
+from dashboard import columns as column_words
 from dashboard.queries.query import Query
 
 _ROW_HEIGHT = 32  # of tables, in pixels
@@ -25,7 +26,7 @@ def table(
 ) -> None:
     """A table in shown units and headings; an unknown value is a dash. `wide` columns hold sentences or paths."""
     display, config = _shown(frame, columns)
-    config |= {labels.heading(name): st.column_config.TextColumn(width="large") for name in wide}
+    config |= {column_words.heading(name): st.column_config.TextColumn(width="large") for name in wide}
     st.dataframe(display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key)
 
 
@@ -56,7 +57,7 @@ def picking_table(
 ) -> None:
     """A table whose rows can be picked; `on_select` runs once per pick and finds it under `key`."""
     display, config = _shown(frame, columns)
-    config |= {labels.heading(name): st.column_config.TextColumn(width="large") for name in wide}
+    config |= {column_words.heading(name): st.column_config.TextColumn(width="large") for name in wide}
     st.dataframe(
         display, hide_index=True, column_config=config, placeholder=labels.MISSING, key=key,
         height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),
@@ -65,21 +66,23 @@ def picking_table(
 
 
 def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataFrame, dict[str, Any]]:
-    display = labels.display_frame(frame, columns)
+    display = column_words.display_frame(frame, columns)
     config: dict[str, Any] = {
-        labels.heading(name): st.column_config.NumberColumn(
-            format=f"%,.{_decimals(display[labels.heading(name)], how.decimals)}f"
+        column_words.heading(name): st.column_config.NumberColumn(
+            format=f"%,.{_decimals(display[column_words.heading(name)], how.decimals)}f"
         )
         for name in columns or frame.columns
-        if (how := labels.shown(name)) and frame.schema[name].is_numeric()
+        if (how := column_words.shown(name)) and frame.schema[name].is_numeric()
     }
     for name in columns or frame.columns:
         if frame.schema[name] == pl.String and (width := _width(frame[name])) is not None:
-            config[labels.heading(name)] = st.column_config.TextColumn(width=width)
+            config[column_words.heading(name)] = st.column_config.TextColumn(width=width)
         if name.endswith("_url"):
-            config[labels.heading(name)] = st.column_config.LinkColumn(display_text=r"^https?://(?:www\.)?([^/]+)")
+            config[column_words.heading(name)] = st.column_config.LinkColumn(
+                display_text=r"^https?://(?:www\.)?([^/]+)"
+            )
         if name == "run_id":
-            heading = labels.heading(name)
+            heading = column_words.heading(name)
             display = display.with_columns(pl.col(heading).map_elements(addresses.run_url, pl.String))
             config[heading] = st.column_config.LinkColumn(display_text=r"run=(.+)$")
     return display, config
@@ -97,7 +100,7 @@ def _width(texts: pl.Series) -> int | None:
     is_short = isinstance(longest, int) and longest <= _LONGEST_WHOLE
     if not is_short or not isinstance(widest, float) or widest == pixels.head(_MEASURED_ROWS).max():
         return None
-    return round(max(widest, _LETTER_WIDTH * len(labels.heading(texts.name)))) + _CELL_PADDING
+    return round(max(widest, _LETTER_WIDTH * len(column_words.heading(texts.name)))) + _CELL_PADDING
 
 
 def _decimals(shown: pl.Series, usual: int) -> int:

@@ -22,6 +22,7 @@ from dashboard import (
 )
 from dashboard.charts import memory_waterfall as memory_chart
 from dashboard.charts import steps as steps_chart
+from dashboard.columns import column_label
 from dashboard.curves import MEASURES
 from dashboard.marks import STATUS
 from dashboard.queries import memory as memory_queries
@@ -195,7 +196,7 @@ def _draw_relations(view: View, run: dict[str, Any]) -> None:
             for row in attempts.head(20).iter_rows(named=True)
         ]  # fmt: skip
         rows.append(("Attempts", " · ".join(links)))
-    rows += [(rich(labels.column_label(row["finding"])), rich(row["detail"])) for row in audit.iter_rows(named=True)]
+    rows += [(rich(column_label(row["finding"])), rich(row["detail"])) for row in audit.iter_rows(named=True)]
     if rows:
         widgets.section("In this store")
         lists.rows(rows)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dashboard.columns import column_label
 from dashboard.estimator import FITTED, MIN_RUNS, OTHER_STUDY, SLOW, UNEXPLAINED, UNFITTED, Loss, measured_mfu, times
 from dashboard.labels import (
     NBSP,
-    column_label,
     count,
     gib,
     in_sentence,

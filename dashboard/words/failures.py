@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dashboard.columns import column_label
 from dashboard.failures import Pattern, hours_figure, overall_rate, pattern_name, rate_without_cut_off
-from dashboard.labels import column_label, count, number, percent
+from dashboard.labels import count, number, percent
 from dashboard.marks import OUTCOME
 
 Row = Mapping[str, Any]

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from dashboard.columns import display_frame
 from dashboard.frontier import dots, reached, table, with_ceilings
-from dashboard.labels import display_frame
 from dashboard.queries import frontier as queries
 from pipeline.estimate.published_tables import published_table
 from tests.dashboard.store_rows import Row, best_row, frontier_row, write_store
