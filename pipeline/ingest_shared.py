@@ -15,7 +15,7 @@ from pipeline.store.home import Home
 from pipeline.store.records import Records
 from pipeline.workers import Workers
 
-WORTH_S = 3.0
+WORTH_S = 5.0
 """Less is read sooner than other processes have begun and shares are put together."""
 
 # What one process does, roughly; enough to tell whether others are worth their beginning.
@@ -26,7 +26,8 @@ _PACKED = 5
 _SHARES_PER_WORKER = 8
 """So that nobody is left with much when the others are done."""
 
-_MIN_SHARE_S = 0.5
+_MIN_SHARE_S = 1.5
+"""The first quarter of a second goes into what every share costs, however small."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def parse_shared(
     if len(shares) == 1:
         return _parse(shares[0], on_file)
     parts: list[ingest.Tables] = []
-    with Workers(parse_share, min(workers, len(shares))) as pool:
+    with Workers(parse_share, min(workers, len(shares)), ahead=2) as pool:
         for share, tables in zip(shares, pool.map(shares), strict=True):
             parts.append(tables)
             for path, size in share.found.select("path", "bytes").iter_rows():

@@ -30,7 +30,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _SLOTS = 3
-"""Tasks that a worker holds at most: the one it is at, and the next two, lest it wait while this process does one."""
+"""Tasks that a worker can hold: the one it is at, and the next two, lest it wait while this process does one."""
 
 _AHEAD = 8
 """Results that wait for an earlier one, per worker, before we wait for that one too: memory stays bounded."""
@@ -40,10 +40,13 @@ _CHILD = "import sys; from pipeline.workers import serve; serve(*map(int, sys.ar
 MOST_BY_DEFAULT = 4
 """Each process takes memory of its own, and a disk feeds only so many."""
 
+CORES_PER_READER = 2
+"""A process that reads run directories keeps more than one core busy: two on two cores would only pay for shares."""
 
-def default_workers() -> int:
-    """Processes when nobody says how many."""
-    return min(MOST_BY_DEFAULT, cores())
+
+def default_workers(*, cores_each: int = 1) -> int:
+    """Processes when nobody says how many and each keeps so many cores busy."""
+    return min(MOST_BY_DEFAULT, max(1, cores() // cores_each))
 
 
 def cores() -> int:
@@ -58,13 +61,15 @@ class Workers(Generic[Task, Result]):
         work: a function of a module, so that the others can import it; `module:function` where this process is to
             import it only when it does a task itself. Tasks and results must be picklable.
         number: 1 starts no process.
+        ahead: tasks that another process holds at most, the one it is at included. Where tasks take long, few: nobody
+            takes back what another has.
 
     Raises:
         WorkerError: a process could not be started, or ended before its work was done.
     """
 
-    def __init__(self, work: Callable[[Task], Result] | str, number: int) -> None:
-        self._named, self.number = work, number
+    def __init__(self, work: Callable[[Task], Result] | str, number: int, *, ahead: int = _SLOTS) -> None:
+        self._named, self.number, self._ahead = work, number, min(ahead, _SLOTS)
         self._workers: list[_Worker] = []
         self._places: deque[_Place] = deque()
 
@@ -94,7 +99,8 @@ class Workers(Generic[Task, Result]):
         self._take(timeout_s=0)
         place = _Place()
         self._places.append(place)
-        free = min((one for one in self._workers if one.is_free), key=lambda one: len(one.places), default=None)
+        ready = (one for one in self._workers if one.is_ready and len(one.places) < self._ahead)
+        free = min(ready, key=lambda one: len(one.places), default=None)
         if free is None:
             place.result, place.is_done = self._work(task), True
         else:
@@ -167,10 +173,6 @@ class _Worker:
         worker = cls(process, ours, deque(slots))
         worker._send(work)
         return worker
-
-    @property
-    def is_free(self) -> bool:
-        return self.is_ready and len(self.places) < _SLOTS
 
     def give(self, task: object, place: _Place) -> None:
         """Hand a task to a worker that is free."""

@@ -11,6 +11,7 @@ from pipeline.commands.progress import file_progress
 from pipeline.commands.protocol import Verb
 from pipeline.commands.workers import add_workers_argument, asked_workers
 from pipeline.store.home import Home
+from pipeline.workers import CORES_PER_READER
 
 MAX_LISTED = 10
 MIN_SPEED_BYTES = 10_000_000
@@ -25,7 +26,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
     add_dialect_argument(parser)
-    add_workers_argument(parser)
+    add_workers_argument(parser, cores_each=CORES_PER_READER)
 
 
 def add_dialect_argument(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from pipeline.store import care
 from pipeline.store.dialects import in_force
 from pipeline.store.publish import publish
 from pipeline.store.published import connect
-from pipeline.workers import default_workers
+from pipeline.workers import CORES_PER_READER, default_workers
 from schemas.registry import TABLES, VIEWS
 
 MAX_REJECTED_SHARE = 0.5
@@ -35,7 +35,9 @@ class BatchConfig(dg.Config):
     paths: list[str] = Field(default_factory=list)
     with_published: bool = True
     workers: int = Field(
-        default=0, ge=0, description="Processes that read; 0: one per core, at most a few. Small batches need one only."
+        default=0,
+        ge=0,
+        description="Processes that read; 0: one per two cores, at most a few. Small batches need one only.",
     )
     dialects: dict[str, str] | None = Field(
         default=None,
@@ -67,7 +69,7 @@ def parsed(
     now = ingest.utc_now()
     tables = parse_shared(
         discovered, now=now, home=store_home.home, dialect_files=own.files,
-        workers=config.workers or default_workers(), on_file=progress.on_file,
+        workers=config.workers or default_workers(cores_each=CORES_PER_READER), on_file=progress.on_file,
     )  # fmt: skip
     seconds = time.perf_counter() - begin
     size = int(tables["files"]["read_bytes"].sum() or 0)

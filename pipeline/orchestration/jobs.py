@@ -151,7 +151,7 @@ def run_config(
     workers: int = 0,
 ) -> dg.RunConfig:
     """The same configuration for both assets that read it. `own` names the dialect files; None: the home's.
-    `workers` processes read; 0: one per core, at most a few."""
+    `workers` processes read; 0: one per two cores, at most a few."""
     from pipeline.orchestration.assets import BatchConfig
 
     config = BatchConfig(

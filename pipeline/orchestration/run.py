@@ -88,7 +88,7 @@ def ingest_paths(
 
     Args:
         dialect_files: dialect files to read with, now and later: the home remembers them.
-        workers: processes that read, this one included; 0: one per core, at most a few.
+        workers: processes that read, this one included; 0: one per two cores, at most a few.
         on_plan: told ("files", number) and ("bytes", size) once the work is known.
         on_file: told each file and its size as it is read.
 

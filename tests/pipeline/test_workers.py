@@ -160,3 +160,22 @@ def test_threads_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert workers._environment(2)["POLARS_MAX_THREADS"] == "1"
     monkeypatch.setattr(sys, "path", ["", "/usr/lib/python3"])
     assert workers._environment(2)["PYTHONPATH"] == f"{Path.cwd()}:/usr/lib/python3"
+
+
+def test_a_process_holds_no_more_than_it_may(known: None) -> None:
+    with Workers(process_id, 2, ahead=1) as pool:
+        results = list(pool.map(range(3)))
+        while not pool._workers[0].is_ready:
+            pool._take(timeout_s=None)
+        for task in range(20):
+            results += pool.give(task)
+            assert len(pool._workers[0].places) <= 1
+        results += pool.rest()
+    assert len(results) == 23
+    assert len(set(results)) == 2
+
+
+def test_who_keeps_two_cores_busy_is_one_for_two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cores, alone, in_pairs in ((1, 1, 1), (2, 2, 1), (5, 4, 2), (64, 4, 4)):
+        monkeypatch.setattr(workers, "cores", lambda cores=cores: cores)
+        assert (workers.default_workers(), workers.default_workers(cores_each=2)) == (alone, in_pairs)
