@@ -107,7 +107,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     launch = lines.filter(pl.col("text").str.contains(r"cmd = |\bdeepspeed\s.*\.py\b|\] \[launch\.py:\d+:.* \['"))
     options = named_settings(launch, _OPTION, _OPTIONS, setting_source="command_line")
     return pl.concat(
-        [options, said_settings(lines, _SAID.items()), deepspeed_settings.settings(lines), environment.settings(lines)]
+        [
+            options,
+            said_settings(lines, [*_SAID.items(), *deepspeed_chat.SAID]),
+            deepspeed_settings.settings(lines),
+            environment.settings(lines),
+        ]
     )
 
 
@@ -158,12 +163,12 @@ _STEP_ANCHORS = ("] step=", "[timer.py:", "steps: ", *deepspeed_chat.ANCHORS)
 _SETTING_ANCHORS = (
     "Beginning of Epoch", "Instantaneous batch size per device", "Number of parameters:", "cmd = ", "deepspeed ",
     "] [launch.py:",
-    " STAGE=", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
+    " STAGE=", "s, Batch Size: ", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=9,
+    version=10,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",

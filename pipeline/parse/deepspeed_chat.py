@@ -1,11 +1,16 @@
-"""The lines of DeepSpeed-Chat's RLHF script, where the engine's own are missing.
+"""The lines of DeepSpeed-Chat's scripts, where the engine's own are missing.
 
 Format: DeepSpeedExamples applications/DeepSpeed-Chat/training/step3_rlhf_finetuning/main.py (`epoch: 0|step: 3|ppo_ep:
 1|act_loss: 0.2|cri_loss: 0.1|unsuper_loss: 0.0`; from August 2023 `Epoch: 0 | Step: 3 | PPO Epoch: 1 | Actor Loss: ..`)
 and utils/perf.py print_throughput_step3 (`End-to-End => Latency: 2.5s, TFLOPs: 3.29, ..`, per GPU, right behind it).
 
-Their `step` counts generation batches from 0. The engine prints its first progress line after ten optimizer steps: a
-run that ended before, or an excerpt, has nothing but these. Where the engine printed any, they are left out.
+Steps 1 and 2 of its training print `Epoch: 0, Step: 3, Rank: 0, loss = 2.5` on every rank, if asked to (--print_loss),
+and `Model Parameters: 6.738 B, Latency: 4.53s, TFLOPs: .., Batch Size: 16, Sequence Length: 512` behind it: the batch
+is a device's, while the TFLOPs are its own divided by the number of all, which no GPU reached.
+
+Their `step` counts micro-batches, of RLHF generation batches, from 0. The engine prints its first progress line after
+ten optimizer steps: a run that ended before, or an excerpt, has nothing but these. Where the engine printed any, they
+are left out.
 """
 
 from __future__ import annotations
@@ -17,21 +22,28 @@ from pipeline.parse.protocol import STEP_FACTS, Facts, conform
 from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.timestamps import timestamp
 
-SIGNS = ("|ppo_ep: ", " | PPO Epoch: ")
-ANCHORS = (*SIGNS, "End-to-End => Latency: ")
+SIGNS = ("|ppo_ep: ", " | PPO Epoch: ", "s, Batch Size: ")
+ANCHORS = (*SIGNS, "End-to-End => Latency: ", ", Rank: ")
 
-_LOOKS_LIKE = r"^\s*[Ee]poch: \d+ ?\| ?[Ss]tep: \d+ ?\|"
-_PACE = r"^\s*End-to-End => Latency: ([\d.]+)s, "
+_LOOKS_LIKE = r"^\s*(?:[Ee]poch: \d+ ?\| ?[Ss]tep: \d+ ?\||Epoch: \d+, Step: \d+, Rank: \d+, loss = )"
+_PACE = r"^\s*(?:End-to-End => |Model Parameters: [\w. ]+, )Latency: ([\d.]+)s, "
 LINE = f"{_LOOKS_LIKE}|{_PACE}"
 """Finds the lines that matter here."""
 
-_NEAR_LINES = 4
+_NEAR_LINES = 16
 """Other ranks may print between a step's line and that of its pace."""
 
 _FIELDS = {
-    "number": r"^\s*[Ee]poch: \d+ ?\| ?[Ss]tep: (\d+) ?\|",
+    "number": r"^\s*[Ee]poch: \d+(?: ?\| ?|, )[Ss]tep: (\d+)(?: ?\||,)",
     "loss": rf"\|(?:act_loss| Actor Loss): ({NUMBER}) ?\|",
+    "plain_loss": rf", loss = ({NUMBER})\s*$",
+    "printer": r", Rank: (\d+), loss = ",
 }
+SAID = (
+    ("mbs", r"\bTime/seq [\d.]+s, Batch Size: (\d+), Sequence Length: \d+"),
+    ("seq_len", r"\bTime/seq [\d.]+s, Batch Size: \d+, Sequence Length: (\d+)"),
+)
+"""What the line of the pace says of the run: `Total Seq. Length` of RLHF is said elsewhere."""
 _PACES = {"step_time_s": _PACE, "tflops_per_gpu_logged": r"^\s*End-to-End => .*?\bTFLOPs: ([\d.]+),"}
 
 
@@ -40,7 +52,9 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     ts = timestamp(pl.col("prefix"))
     said = extract_each(lines.filter(text.str.contains(_LOOKS_LIKE)), _FIELDS).with_columns(
-        loss=number(pl.col("loss")), ts=ts
+        loss=number(pl.coalesce("loss", "plain_loss")),
+        rank=pl.coalesce(pl.col("printer").cast(pl.Int64, strict=False), "rank"),
+        ts=ts,
     )
     step = pl.when(pl.col("loss").is_not_null()).then(pl.col("number").cast(pl.Int64, strict=False))
     paces = extract_each(lines.filter(text.str.contains(_PACE)), _PACES).with_columns(

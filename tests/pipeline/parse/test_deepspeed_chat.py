@@ -60,3 +60,20 @@ def test_where_a_file_is_cut_does_not_matter(cut: int) -> None:
     )
     whole = engine.extract(lines.split_many([(0, text.encode(), 1)]), DIALECTS)
     assert apart.facts.steps.equals(whole.facts.steps)
+
+
+def test_losses_of_the_first_steps_of_its_training(tmp_path: Path) -> None:
+    loss = "Epoch: 0, Step: {}, Rank: {}, loss = {}\n"
+    pace = (
+        "Model Parameters: 6.738 B, Latency: {}s, TFLOPs: 81.22, Samples/sec: 3.53, Time/seq 0.28s, Batch Size: 16, "
+        "Sequence Length: 512\n"
+    )
+    ranks = [loss.format(step, rank, 2.5 - step - rank / 8) for step in (0, 1) for rank in range(3)]
+    text = "".join(ranks[:3]) + pace.format("4.50") + "".join(ranks[3:]) + pace.format("4.25")
+    tables = tables_of(tmp_path, text)
+    (run,) = tables["runs"].to_dicts()
+    assert (run["framework"], run["mbs"], run["seq_len"], run["steps_logged"]) == ("deepspeed", 16, 512, 2)
+    steps = tables["steps"].sort("step").select("step", "loss", "step_time_s", "tflops_per_gpu_logged")
+    assert steps.rows() == [(0, 2.25, 4.5, None), (1, 1.25, 4.25, None)]  # of equal ranks the last
+    assert tables["rejects"].is_empty()
+    assert tables_of(tmp_path, text + ENGINE)["steps"]["step"].to_list() == [10]
