@@ -39,8 +39,8 @@ class Info:
     odd: np.ndarray
 
     @classmethod
-    def of(cls, block: Block, at: np.ndarray) -> Info:
-        """`at`: the lines of the block that hold NCCL."""
+    def of(cls, block: Block, at: np.ndarray, *, repeats: bool = True) -> Info:
+        """`at`: the lines of the block that hold NCCL. Unless it `repeats`, what they say is taken to be distinct."""
         text = block.text.gather(at)
         is_short = text.str.len_bytes() <= _MAX_LINE_BYTES
         if block.has_escapes and text.str.contains("\x1b", literal=True).any():
@@ -48,7 +48,7 @@ class Info:
         mark = text.str.find(_MARK, literal=True)
         is_cut = (is_short & mark.is_not_null()).to_numpy()
         places = at[is_cut]
-        leads, lead, texts, told = _halves(text.filter(is_cut), mark.filter(is_cut))
+        leads, lead, texts, told = _halves(text.filter(is_cut), mark.filter(is_cut), repeats)
         texts = texts.str.strip_chars_end(BLANKS)
         prefixes, is_prefix = _prefixes(leads)
         is_text = ~texts.str.contains(f"{HEAD}|{_SINGLY}").to_numpy()
@@ -61,13 +61,13 @@ class Info:
         return cls(Lines(rows, texts, threads), at[is_odd])
 
 
-def _halves(text: pl.Series, mark: pl.Series) -> tuple[pl.Series, np.ndarray, pl.Series, np.ndarray]:
+def _halves(text: pl.Series, mark: pl.Series, repeats: bool) -> tuple[pl.Series, np.ndarray, pl.Series, np.ndarray]:
     """What stands before and behind the mark, coded both."""
     lines = pl.DataFrame({"line": text.cast(pl.Binary), "mark": mark.cast(pl.Int64)})
     line, at = pl.col("line").bin, pl.col("mark")
     halves = lines.select(lead=line.slice(0, at), text=line.slice(at + len(_MARK)))
     leads, lead = coded(halves["lead"])
-    texts, told = coded(halves["text"])
+    texts, told = coded(halves["text"]) if repeats else (halves["text"], np.arange(len(halves)))
     return leads.cast(pl.String), lead, texts.cast(pl.String), told
 
 

@@ -43,7 +43,7 @@ def raw_calls(part: Part, path: str) -> pl.DataFrame:
 
 
 def _calls(block: Block, lines: np.ndarray) -> pl.DataFrame:
-    info = Info.of(block, lines)
+    info = Info.of(block, lines, repeats=False)
     regular = info.lines.named().select(
         "line_no", "host", "pid", "tid", pl.col("text").str.extract_groups(_CALL).alias("call")
     )

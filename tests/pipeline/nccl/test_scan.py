@@ -56,6 +56,16 @@ def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
         assert mine[name].sort(pl.all()).equals(frame.sort(pl.all())), name
 
 
+def test_of_a_log_full_of_nccl_lines_what_tells_something_is_left() -> None:
+    line = "n1:7:8 [0] NCCL INFO Using network IB\n"
+    data = ("step 1 loss 1.0\n" + line * 9 + "world_size: 4\n").encode() * 20
+    lines, counts = split_parts([(3, data, 11)])
+    _, (part,) = sift([Part(3, data, 11)], lines, counts)
+    assert part.data == (line * 9 + "world_size: 4\n").encode() * 20
+    assert part.numbers is not None
+    assert part.numbers[:11].tolist() == [*range(12, 22), 23]
+
+
 def told(kind: str) -> str:
     """A line with NCCL or beside it that tells something of the kind, in no regular form."""
     return {
