@@ -16,6 +16,8 @@ from dashboard.theme import Theme
 _ROW = 27
 _AXIS = 46
 _MAX_LABEL = 44
+_LINE = 15  # pixels that a second line of a name takes
+_PART = " · "
 
 
 def draw_waterfall(parts: Sequence[Bar], tokens: Theme) -> go.Figure:
@@ -84,14 +86,16 @@ def draw_peaks(
         hovertext=list(hovers), hovertemplate="%{hovertext}<extra></extra>", marker={"size": 18, "opacity": 0},
         selected={"marker": {"opacity": 0}}, unselected={"marker": {"opacity": 0}},
     )  # fmt: skip
+    told = [_wrapped(name) for name in names]
+    row_height = _ROW + _LINE * max((name.count("\n") for name in told), default=0)
     figure.update_layout(
-        height=_ROW * max(rows.height, 1) + _AXIS,
+        height=row_height * max(rows.height, 1) + _AXIS,
         barmode="overlay",
         hoverdistance=-1,
         clickmode="event+select",
         margin={"t": 4, "b": _AXIS},
         xaxis={"range": [0, top], "title": {"text": "GiB allocated; track = card"}, "showgrid": True},
-        yaxis=_rows([_shortened(name) for name in names], tokens),
+        yaxis=_rows(told, tokens),
     )
     return figure
 
@@ -173,11 +177,25 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
 
 
+def _wrapped(text: str) -> str:
+    """A long name in two lines, parted between two of its parts; the model at its end would be cut off in one.
+
+    >>> _wrapped("DP2 TP8 PP4 · GAS8 MBS16 · Z1 · Llama 8.86B · 8 nodes")
+    'DP2 TP8 PP4 · GAS8 MBS16 · Z1\\nLlama 8.86B · 8 nodes'
+    """
+    if len(text) <= _MAX_LABEL:
+        return text
+    end = text.rfind(_PART, 0, _MAX_LABEL)
+    if end < 0:
+        return _shortened(text)
+    return f"{text[:end]}\n{_shortened(text[end + len(_PART) :])}"
+
+
 def _rows(labels: Sequence[str], tokens: Theme) -> dict[str, Any]:
     return {
         "range": [max(len(labels), 1) - 0.5, -0.5],
         "tickvals": list(range(len(labels))),
-        "ticktext": [plain(label) for label in labels],
+        "ticktext": ["<br>".join(plain(line) for line in label.split("\n")) for label in labels],
         "tickfont": {"size": 13, "color": tokens.ink},
         "ticklabelstandoff": 6,
     }

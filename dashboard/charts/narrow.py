@@ -46,8 +46,9 @@ def _stack(figure: go.Figure, labels: list[str], page: str) -> None:
     lines = max(len(_lines(label)) for label in labels)
     row = _ROW + _LINE * (lines - 1)
     axis = figure.layout.yaxis
+    bar = max(_BAR * row / 2, 8) + 1  # what is below the label, and a pixel between them
     for place, label in zip(axis.tickvals, labels, strict=True):
-        above = _LINE * len(_lines(label)) / 2 + 8
+        above = _LINE * len(_lines(label)) / 2 + bar
         figure.add_annotation(
             x=0, xref="paper", xanchor="left", y=place, yshift=above, text=label, align="left", showarrow=False,
             font=axis.tickfont.to_plotly_json(), bgcolor=page, borderpad=0,

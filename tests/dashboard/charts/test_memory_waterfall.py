@@ -35,6 +35,15 @@ def test_an_estimate_within_the_card_is_a_mark_and_beyond_it_a_text() -> None:
     assert marks == [60.0]
 
 
+def test_a_long_name_takes_a_second_line_and_its_rows_the_room_for_it() -> None:
+    frame = pl.DataFrame([row(), row(run_id="b")], infer_schema_length=None)
+    long = "DP32 TP2 PP6 · GAS32 MBS2 · Z1 · BigScience <176B> · 48 nodes"
+    figure, short = (draw_peaks(frame, [name, "DP8"], ["", ""], LIGHT, "a") for name in (long, "DP1"))
+    shown = list(figure.layout.yaxis.ticktext)
+    assert shown == ["DP32 TP2 PP6 · GAS32 MBS2 · Z1<br>BigScience &lt;176B&gt; · 48 nodes", "DP8"]
+    assert figure.layout.height == short.layout.height + 2 * 15
+
+
 def test_gaps_say_their_sign_and_a_zero_stays() -> None:
     bars = [
         Bar("Allocated", "level", "allocated", 0, 4 * GIB), Bar("Reserved", "gap", "fragmentation", 4 * GIB, 0),

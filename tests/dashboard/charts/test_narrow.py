@@ -42,6 +42,16 @@ def test_bars_leave_room_for_the_label_above() -> None:
     assert figure.layout.yaxis.range[1] < -0.5, "the first label is not cut"
 
 
+def test_a_label_of_two_lines_does_not_cover_its_bar() -> None:
+    figure = go.Figure(go.Bar(x=[1], y=[0], orientation="h", width=0.7))
+    figure.update_layout(yaxis={"tickvals": [0], "ticktext": ["DP2 TP8 PP4 · GAS8<br>Llama"], "range": [0.5, -0.5]})
+    drawn = narrow.fit(figure, LIGHT.page)
+    (label,) = drawn.layout.annotations
+    begin, end = drawn.layout.yaxis.range
+    row = (drawn.layout.height - 54) / abs(end - begin)  # 54: the axis
+    assert label.yshift - 2 * 17 / 2 > drawn.data[0].width * row / 2 - 0.1  # 17: pixels of a line
+
+
 def test_a_grid_keeps_its_rows_and_a_square_loses_its_blank_space() -> None:
     frame = grid(cell("a model of a long name", 1, params=1))
     drawn = heatmap.draw(frame, METRICS["mfu"], LIGHT, hovers=["x"])
