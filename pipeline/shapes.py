@@ -16,13 +16,19 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-_ZEROS = bytes(ord("0") if ord("0") <= byte <= ord("9") else byte for byte in range(256))
 _SLOT_BITS = 16
+_WINDOW_BYTES = 256 << 10
 
 
-def without_digits(data: bytes) -> bytes:
-    """The bytes with a 0 in place of every digit."""
-    return data.translate(_ZEROS)
+def without_digits(data: np.ndarray) -> np.ndarray:
+    """The bytes with a 0 for every digit, in windows that stay in the processor's cache."""
+    zeroed = np.empty_like(data)
+    for at in range(0, len(data), _WINDOW_BYTES):
+        window = data[at : at + _WINDOW_BYTES]
+        above = window - np.uint8(ord("0"))
+        above *= above < 10
+        np.subtract(window, above, out=zeroed[at : at + _WINDOW_BYTES])
+    return zeroed
 
 
 @dataclass(frozen=True)

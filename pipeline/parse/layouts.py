@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from pipeline.parse.cutting import MAX_BYTES, PAD, cut
 from pipeline.parse.digit_blind import is_blind
+from pipeline.shapes import without_digits
 
 _FEW_LINES = 256
 """They are searched one by one, which costs less than to find out which are alike."""
@@ -32,8 +33,6 @@ _SHARED = 8
 _MAX_LAYOUT_BYTES = 4_096
 _MAX_KNOWN = 4_096
 """Layouts that are remembered for a set of patterns."""
-
-_WINDOW_BYTES = 256 << 10
 
 # What Python's expressions and Rust's take alike: of all else, some are letters or blanks to only one of them. Bars are
 # drawn with U+2500 to U+25FF.
@@ -110,7 +109,7 @@ def _alike(text: pl.Series) -> _Alike:
     _, offsets, buffer = held.buffers()
     data = np.frombuffer(buffer, dtype=np.uint8)
     bounds = np.frombuffer(offsets, dtype=np.int64)[held.offset + 1 : held.offset + text.len() + 2]
-    zeroed = [None, pa.py_buffer(bounds), pa.py_buffer(_zeroed(data))]
+    zeroed = [None, pa.py_buffer(bounds), pa.py_buffer(without_digits(data))]
     layouts = pa.Array.from_buffers(pa.large_binary(), text.len(), zeroed)
     # A lone array would have polars import all of pyarrow.compute.
     rows = pl.DataFrame(pa.record_batch([layouts], names=["layout"])).with_row_index("row")
@@ -119,17 +118,6 @@ def _alike(text: pl.Series) -> _Alike:
     layout_of = np.empty(text.len(), dtype=np.int64)
     layout_of[groups["row"].explode().to_numpy()] = np.repeat(np.arange(groups.height), sharing.to_numpy())
     return _Alike(data, bounds[:-1], groups["layout"], layout_of, sharing)
-
-
-def _zeroed(data: np.ndarray) -> np.ndarray:
-    """The bytes with a 0 for every digit, in windows that stay in the processor's cache."""
-    zeroed = np.empty_like(data)
-    for at in range(0, len(data), _WINDOW_BYTES):
-        window = data[at : at + _WINDOW_BYTES]
-        above = window - np.uint8(ord("0"))
-        above *= above < 10
-        np.subtract(window, above, out=zeroed[at : at + _WINDOW_BYTES])
-    return zeroed
 
 
 @dataclass(frozen=True)

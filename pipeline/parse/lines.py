@@ -113,7 +113,7 @@ def split_parts(parts: Iterable[tuple[int, bytes, int]]) -> tuple[pl.DataFrame, 
             "source": np.repeat(np.array([source for source, _, _ in kept], dtype=np.int64), counts),
             "line_no": np.arange(len(text), dtype=np.int64) + np.repeat(first - begin, counts),
             "text": text,
-            "shape": _texts(without_digits(data), ends, pa.large_binary()).hash(),
+            "shape": _texts(without_digits(np.frombuffer(data, dtype=np.uint8)), ends, pa.large_binary()).hash(),
         }
     )
     return rows, counts
@@ -146,7 +146,7 @@ def _lines_of(data: bytes, ends: np.ndarray) -> pl.Series:
     return _decoded(_texts(data, ends, pa.large_binary()))
 
 
-def _texts(data: bytes, ends: np.ndarray, kind: pa.DataType) -> pl.Series:
+def _texts(data: bytes | np.ndarray, ends: np.ndarray, kind: pa.DataType) -> pl.Series:
     """The lines as texts or bytes that share those of `data`."""
     offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
     raw = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
