@@ -221,16 +221,9 @@ def _cleaned(lines: pl.DataFrame, *, wanted: pl.Expr) -> pl.DataFrame:
         return rows.with_columns(_NO_PREFIX).drop("place")
     is_prefixed = (prefix > 0) & ~is_odd
     plain = rows.filter(~is_odd & ~is_prefixed).with_columns(_NO_PREFIX)
-    cut = _cut(rows.filter(is_prefixed), prefix[is_prefixed])
-    others = _labelled(_merged(cut, _unpainted(rows.filter(is_odd), wanted)))
-    return _merged(plain, others).drop("place")
-
-
-def _merged(lines: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
-    """The lines of both by their `place`, which is that of both."""
-    if lines.is_empty() or more.is_empty():
-        return more if lines.is_empty() else lines
-    return lines.merge_sorted(more, key="place")
+    cut, unpainted = _cut(rows.filter(is_prefixed), prefix[is_prefixed]), _unpainted(rows.filter(is_odd), wanted)
+    together = pl.concat([plain, _labelled(pl.concat([cut, unpainted]))])
+    return together.sort("place", maintain_order=True).drop("place")
 
 
 def _cut(rows: pl.DataFrame, length: np.ndarray) -> pl.DataFrame:
