@@ -211,4 +211,4 @@ def _draw_no_store(error: SweepscopeError) -> None:
     widgets.empty(str(error).partition(" Run ")[0])
     widgets.note("Try the bundled data, or read a sweep of your own; then reload this page.")
     # Not as "bash": the colour that Streamlit gives to names such as PATH does not stand out from light grey.
-    st.code("\n".join(first_commands(default_home())), language=None, width=520)
+    st.code("\n".join(first_commands(default_home())), language=None, width=520, wrap_lines=True)
