@@ -22,8 +22,7 @@ def coded_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     if rows.is_empty():  # pyarrow imports pandas for what follows, which takes longer than reading a sweep's logs
         return rows, np.empty(0, dtype=np.int64)
     groups = rows.with_row_index("__row").group_by(rows.columns).agg("__row")
-    of_each = groups.drop_in_place("__row").rechunk().to_arrow()
-    ends = of_each.offsets.to_numpy()
+    of_each = groups.drop_in_place("__row")
     codes = np.empty(len(rows), dtype=np.int64)
-    codes[of_each.values.to_numpy()[ends[0] : ends[-1]]] = np.repeat(np.arange(len(groups)), np.diff(ends))
+    codes[of_each.explode().to_numpy()] = np.repeat(np.arange(len(groups)), of_each.list.len().to_numpy())
     return groups, codes

@@ -80,18 +80,29 @@ def cpu_seconds(*command: str) -> float:
     return max(min(times), 1e-3)
 
 
-def rates(sweep: Path, scratch: Path) -> pl.DataFrame:
-    """MB/s per format and of a mixture in which each has its share of the real logs, or else of the simulated ones."""
-    logs = logs_by_format(corpus() or sweep)
+def mixed(logs: dict[str, bytes], target: Path) -> Path:
+    """A mixture of MIXTURE_MB in which each format has its share of the logs: a file each."""
     whole = sum(map(len, logs.values()))
-    mixture = scratch / "mixture"
+    for name, data in logs.items():
+        grown(data, MIXTURE_MB * 1_000_000 * len(data) // whole, target / name / "run.log")
+    return target
+
+
+def without_nccl(data: bytes) -> bytes:
+    """A log without NCCL's own lines: of the mixture of real logs they are more than a quarter."""
+    return b"".join(line for line in data.splitlines(keepends=True) if b" NCCL " not in line)
+
+
+def rates(sweep: Path, scratch: Path) -> pl.DataFrame:
+    """MB/s per format and of mixtures in which each has its share of the real logs, or else of the simulated ones."""
+    logs = logs_by_format(corpus() or sweep)
     rows = []
     for name, data in logs.items():
-        grown(data, MIXTURE_MB * 1_000_000 * len(data) // whole, mixture / name / "run.log")
-        rows.append(
-            (name, _row(grown(data, DIALECT_MB * 1_000_000, scratch / "one" / name / "run.log"), STEP_WORDS[name]))
-        )
-    rows.append(("mixture", _row(mixture, "loss")))
+        one = grown(data, DIALECT_MB * 1_000_000, scratch / "one" / name / "run.log")
+        rows.append((name, _row(one, STEP_WORDS[name])))
+    rows.append(("mixture", _row(mixed(logs, scratch / "mixture"), "loss")))
+    bare = {name: without_nccl(data) for name, data in logs.items()}
+    rows.append(("mixture without NCCL's lines", _row(mixed(bare, scratch / "bare"), "loss")))
     return pl.DataFrame(
         [(name, *figures) for name, figures in rows],
         schema=["format", "MB", "ours MB/s", "grep -c MB/s", "ratio", "peak RSS MB", "bytes per step"],
