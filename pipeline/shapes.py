@@ -113,6 +113,11 @@ class Literals:
         """A pattern of all of them; empty where there are none."""
         return "|".join(pattern for pattern in (self.any_plain, self.any_numbered) if pattern)
 
+    @property
+    def any_blind(self) -> str:
+        """The same with any other digits in place of theirs."""
+        return "|".join(pattern for pattern in (self.any_plain, self.blind) if pattern)
+
 
 _DIGIT = re.compile("[0-9]")
 

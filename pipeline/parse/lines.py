@@ -180,9 +180,19 @@ def _whole_lines(data: bytes, first_line: int) -> bytes:
 
 def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
     """Lines that hold one of the literals, cleaned, in order: LINES columns, `prefix` and `shape`."""
-    # A colour may stand inside a literal: such lines are judged once they are clean.
-    found = Shapes.of(lines).holding([*literals, "\x1b"])
+    shapes = Shapes.of(lines)
+    found = shapes.holding(literals) | _hidden_by_colours(shapes, literals)
     return _cleaned(lines.filter(found), wanted=holding(literals))
+
+
+def _hidden_by_colours(shapes: Shapes, literals: Collection[str]) -> np.ndarray:
+    """Which lines may hold one of the literals once their colours are gone: one may stand inside of it."""
+    is_painted = shapes.samples.str.contains("\x1b", literal=True)
+    bare = shapes.samples.filter(is_painted).str.replace_all(_ANSI, "")
+    may_hold = np.zeros(len(is_painted), dtype=bool)
+    if not bare.is_empty():
+        may_hold[is_painted.to_numpy()] = bare.str.contains(Literals.of(frozenset(literals)).any_blind).to_numpy()
+    return shapes.of_each(may_hold)
 
 
 def edges(lines: pl.DataFrame) -> pl.DataFrame:
