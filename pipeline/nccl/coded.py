@@ -19,10 +19,8 @@ def coded(values: pl.Series) -> tuple[pl.Series, np.ndarray]:
 
 def coded_rows(rows: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:
     """The distinct rows, in any order, and the index of each row's among them."""
-    if rows.is_empty():  # pyarrow imports pandas for what follows, which takes longer than reading a sweep's logs
-        return rows, np.empty(0, dtype=np.int64)
     groups = rows.with_row_index("__row").group_by(rows.columns).agg("__row")
-    of_each = groups.drop_in_place("__row")
+    of_each = groups.drop_in_place("__row")  # by polars, because pyarrow's way to numpy imports pandas
     codes = np.empty(len(rows), dtype=np.int64)
     codes[of_each.explode().to_numpy()] = np.repeat(np.arange(len(groups)), of_each.list.len().to_numpy())
     return groups, codes
