@@ -238,7 +238,8 @@ def in_order(frame: pl.DataFrame) -> pl.DataFrame:
     """The rows in the order of their files and lines; without a copy where they are, as those of a single file."""
     source, line_no = pl.col("source").diff(), pl.col("line_no").diff()
     is_back = (source < 0) | ((source == 0) & (line_no < 0))
-    return frame.sort("source", "line_no", maintain_order=True) if frame.select(is_back.any()).item() else frame
+    places = frame["source", "line_no"]  # a query over the frame would put together the pieces of all columns
+    return frame.sort("source", "line_no", maintain_order=True) if places.select(is_back.any()).item() else frame
 
 
 def once_per_text(settings: LineFacts) -> LineFacts:
