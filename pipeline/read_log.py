@@ -53,16 +53,16 @@ def _read_lines(
         state.partial.add(source)
     cut_lines, line = (list(before.cut_lines), before.next_line) if before else ([], 1)
     last, last_bytes, only_nccl = b"", 0, row["kind"] == "nccl"
-    whole, whole_line = b"", line  # the last block that ends with a line feed, and its first line
     for data, first_line, left_out in lines.blocks(chunks, line):
-        if not data.endswith(b"\n"):
-            last, last_bytes = data, len(data) + left_out
-        else:
+        line = first_line
+        if data.endswith(b"\n"):
             state.add(source, data, first_line, only_nccl=only_nccl)
-            whole, whole_line = data, first_line
+            line += lines.count(data)
+        else:
+            last, last_bytes = data, len(data) + left_out
         if left_out:
             cut_lines.append((first_line, left_out))
-    line = whole_line + lines.count(whole)
+        del data  # or it would be held beside the next
     grows = before.can_grow if before else can_grow(reader)
     offset = reader.position - last_bytes if grows else None
     whole_lines = tuple(cut for cut in cut_lines if cut[0] < line)

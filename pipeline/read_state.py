@@ -17,7 +17,7 @@ from pipeline.store.records import Record
 BLOCK_BYTES = 8 << 20
 """Lines of many small files are sifted together up to this size; a larger file comes in several blocks."""
 
-READ_BYTES = 12 << 20
+READ_BYTES = 24 << 20
 """What is left of several blocks is read together from this size on."""
 
 

@@ -305,6 +305,7 @@ def blocks(
             data = b"".join([*open_line, whole])
             yield data, line, 0
             line += count(data)
+            del data  # or it would be held beside the next
         open_line = [piece[cut:]] if cut < len(piece) else []
         held = length = len(piece) - cut
     if length > max_line_bytes:
