@@ -28,7 +28,10 @@ _BANNER = {  # trainer.py _inner_training_loop
     "Total optimization steps": "steps_planned",
     "Total train batch size (w. parallel, distributed & accumulation)": "arg:total_batch",
 }
-_BANNER_LINE = r"^(?:.*>> +|.*- +|\s*)(Instantaneous batch size per device|Gradient Accumulation steps|Total optimization steps|Total train batch size \(w\. parallel, distributed & accumulation\)) = ([\d,]+)\s*$"  # noqa: E501
+_BANNER_LINE = (
+    r"^(?:.*>> +|.*- +|\s*)(Instantaneous batch size per device|Gradient Accumulation steps|Total optimization steps|"
+    r"Total train batch size \(w\. parallel, distributed & accumulation\)) = ([\d,]+)\s*$"
+)
 _ARGUMENTS = {  # TrainingArguments, printed by the scripts on one line or one a line
     "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas", "max_steps": "steps_planned",
     "logging_steps": "arg:logging_steps", "bf16": "arg:bf16", "fp16": "arg:fp16",
