@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from dashboard.filters import SLICE
+from dashboard.slices import Slice
 from pipeline.estimate.cluster import Cluster, find_cluster
 from pipeline.estimate.enumerate import Request
 from pipeline.estimate.estimate import Estimate, estimate
@@ -122,6 +124,13 @@ def read_shape(values: Mapping[str, int], *, gated: bool, tied: bool) -> ModelSh
     dense = {name: values[name] for name in values if "expert" not in name}
     sparse = {name: values[name] for name in values if "expert" in name} if has_experts else {}
     return ModelShape(**dense, **sparse, gated_mlp=gated, tie_word_embeddings=tied)
+
+
+def wanted(asked: Mapping[str, Any], grid: Slice | None) -> dict[str, Any]:
+    """What the first question should be about: what the address asks for, then the grid that every page begins with."""
+    named = {name: value for name, value in asked.items() if value is not None}
+    shown = {} if grid is None else {name: getattr(grid, name) for name in SLICE}
+    return {**named, **{name: value for name, value in shown.items() if name not in named}}
 
 
 def default_setup(

@@ -85,12 +85,13 @@ def _page(view: View) -> None:
 
 def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> Setup | str:
     """The question in the selectors; a sentence when a shape of one's own is none."""
-    chosen = view.chosen
-    slice_ = {} if chosen is None else {"seq_len": chosen.seq_len, "gbs_tokens": chosen.gbs_tokens}
-    wanted = {"model": st.query_params.get("model"), "accelerator": st.query_params.get("card")}
     nodes = st.query_params.get("nodes", "")
-    wanted_nodes = int(nodes) if nodes.isdecimal() else None
-    start = explorer.default_setup(setups, models, {**wanted, "num_nodes": wanted_nodes, **slice_})
+    asked = {
+        "model": st.query_params.get("model"),
+        "accelerator": st.query_params.get("card"),
+        "num_nodes": int(nodes) if nodes.isdecimal() else None,
+    }
+    start = explorer.default_setup(setups, models, explorer.wanted(asked, view.chosen))
     offered = [*models, CUSTOM]
     model_box = url_state.one("model", offered, start["model"])
     model = st.selectbox("Model", offered, key=model_box.key, on_change=model_box.on_change, width=190)

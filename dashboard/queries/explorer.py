@@ -32,9 +32,10 @@ ORDER BY count(*) FILTER (origin = $origin) > 0 DESC, runs DESC, model""",
 
 
 def setups(origin: str | None) -> Query:
-    """One row per model, accelerator, nodes, sequence, batch and framework that completed, those of `origin` first."""
+    """One row per model, accelerator, nodes, sequence, batch, framework and origin that completed, `origin` first."""
     return Query(
-        f"""SELECT model, accelerator, num_nodes, gpus_per_node, seq_len, gbs_tokens, framework, count(*) AS runs
+        f"""SELECT model, accelerator, num_nodes, gpus_per_node, seq_len, gbs_tokens, framework, origin,
+  count(*) AS runs
 FROM runs
 WHERE {_RANKED} AND model IS NOT NULL AND accelerator IS NOT NULL AND num_nodes IS NOT NULL
   AND seq_len IS NOT NULL AND gbs_tokens IS NOT NULL

@@ -15,6 +15,10 @@ SHAPE = (
 SHAPE_TOLERANCE = 0.03
 """Published sizes are rounded; a shape whose parameters differ more is another model."""
 
+_WIDTH_STEP = 64
+_EXACT = 1e-4
+"""What biases and padding may add to parameters that were counted; a step of the width adds more."""
+
 
 def _with_registry(told: dict[str, Any], model: str) -> tuple[dict[str, Any], list[str]]:
     """`told` with what the registry has of the model, unless that contradicts what is stated; and a word on it."""
@@ -45,6 +49,10 @@ def complete_shape(row: dict[str, Any]) -> tuple[ModelShape | None, str, list[st
         told.update(ffn_hidden_size=4 * int(told["hidden_size"]), gated_mlp=False)
         assumed.append("ffn_hidden_size = 4 x hidden_size, not gated, from the stated parameters")
         absent = []
+    if absent == ["ffn_hidden_size"] and (width := _width_of_params(told, row.get("stated_params"))):
+        told["ffn_hidden_size"] = width
+        assumed.append(f"ffn_hidden_size = {width} from the stated parameters")
+        absent = []
     if absent:
         return None, f"shape unknown: {', '.join(absent)} not stated, and the model is not in the registry", []
     if not told["head_dim"] and int(told["hidden_size"]) % int(told["num_heads"]):
@@ -74,6 +82,24 @@ def _is_four_times_wide(told: dict[str, Any], stated: float | None) -> bool:
     ties = [told["tie_word_embeddings"]] if told["tie_word_embeddings"] is not None else [True, False]
     sizes = [shape_of({**usual, "tie_word_embeddings": tie}).params for tie in ties]
     return min(abs(size / stated - 1) for size in sizes) < SHAPE_TOLERANCE
+
+
+def _width_of_params(told: dict[str, Any], stated: float | None) -> int | None:
+    """The one feed-forward width that gives the stated parameters of a dense model of which all else is told.
+
+    None for rounded parameters ("7B"), of which no multiple of 64, as widths are, or several would do.
+    """
+    is_told = told["gated_mlp"] is not None and told["tie_word_embeddings"] is not None
+    is_whole = told["head_dim"] or int(told["hidden_size"]) % int(told["num_heads"]) == 0
+    if not stated or stated % 1_000_000 == 0 or told["num_experts"] or not is_told or not is_whole:
+        return None
+    dense = {**told, "num_kv_heads": told["num_kv_heads"] or told["num_heads"], "positions": told["positions"] or 0}
+
+    def params(width: int) -> int:
+        return shape_of({**dense, "ffn_hidden_size": width}).params
+
+    width = _WIDTH_STEP * round((stated - params(0)) / (params(_WIDTH_STEP) - params(0)))
+    return width if width > 0 and abs(params(width) / stated - 1) < _EXACT else None
 
 
 def _with_gate_and_tying(

@@ -10,6 +10,7 @@ import pytest
 
 from dashboard import explorer
 from dashboard.explorer import Setup
+from dashboard.slices import Slice
 from pipeline.estimate.models import find_model, shape_of
 from pipeline.estimate.profile import choose_profile
 from pipeline.estimate.whatif import Choice
@@ -18,7 +19,7 @@ LLAMA = shape_of(find_model("Llama 3 8B") or {})
 SETUP = Setup("Llama 3 8B", LLAMA, "H100-SXM-80GB", 2, 8192, 16 * 8192)
 USUAL: dict[str, Any] = {
     "model": "Llama 3 8B", "accelerator": "H100-SXM-80GB", "num_nodes": 4, "gpus_per_node": 8, "seq_len": 4096,
-    "gbs_tokens": 2**20, "framework": "nanotron", "runs": 10,
+    "gbs_tokens": 2**20, "framework": "nanotron", "origin": "measured", "runs": 10,
 }  # fmt: skip
 
 
@@ -46,6 +47,22 @@ def test_a_named_model_counts_more_than_a_named_scale() -> None:
     start = explorer.default_setup(rows, models, {"model": "Llama 3 70B", "num_nodes": 8})
     assert start["num_nodes"] == 64
     assert explorer.default_setup(rows, models, {"model": "Llama 3 8B", "num_nodes": 8})["num_nodes"] == 8
+
+
+def test_the_first_question_is_of_the_grid_that_pages_begin_with() -> None:
+    rows = setups(
+        {"origin": "measured", "accelerator": "MI300X", "seq_len": 128},
+        {"origin": "published", "gbs_tokens": 2**18, "num_nodes": 64, "runs": 900},
+        {"origin": "measured", "gbs_tokens": 2**18, "num_nodes": 2, "runs": 1},
+    )
+    models = {"Llama 3 8B": LLAMA}
+    grid = Slice("measured", "H100-SXM-80GB", 4096, 2**18)
+    assert explorer.default_setup(rows, models, explorer.wanted({"model": None}, grid))["num_nodes"] == 2
+    # what the address names counts more than the grid
+    asked = {"model": None, "accelerator": "MI300X", "num_nodes": None}
+    assert explorer.default_setup(rows, models, explorer.wanted(asked, grid))["seq_len"] == 128
+    assert explorer.default_setup(rows, models, explorer.wanted({"num_nodes": 64}, grid))["num_nodes"] == 64
+    assert explorer.wanted({"model": None}, None) == {}
 
 
 def test_without_runs_the_first_question_is_a_known_model() -> None:

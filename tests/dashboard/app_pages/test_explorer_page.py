@@ -40,6 +40,21 @@ def test_the_first_screen_asks_what_the_store_has_most_runs_of(home: Path, monke
     }  # fmt: skip
 
 
+def test_the_first_question_is_of_the_grid_that_overview_begins_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        *(run_row(f"more{mbs}", **SHAPE, num_nodes=1, num_gpus=8, dp=8, mbs=mbs, mfu=None) for mbs in (1, 2, 4)),
+        *(
+            run_row(f"known{mbs}", **{**SHAPE, "accelerator": "A100-SXM-80GB"}, num_nodes=4, mbs=mbs, mfu=0.3)
+            for mbs in (1, 2)
+        ),
+    ]
+    app = open_page(make_real_home(tmp_path / "home", runs=rows), monkeypatch, "explorer")
+    boxes = {box.label: box.value for box in app.selectbox}
+    assert (boxes["Accelerator"], boxes["Nodes"]) == ("A100-SXM-80GB", "4")
+
+
 def test_the_table_says_the_same_memory_as_the_bars(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = open_page(home, monkeypatch, "explorer")
     fastest = app.dataframe[0].value.iloc[0]

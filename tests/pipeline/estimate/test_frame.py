@@ -135,6 +135,15 @@ def test_the_usual_width_is_told_by_the_stated_parameters_alone() -> None:
     assert told[0]["est_step_time_s"] == pytest.approx(written_out)
 
 
+def test_a_width_is_told_by_counted_parameters_and_not_by_rounded_ones() -> None:
+    gated = row(ffn_hidden_size=None, gated_mlp="true", tie_word_embeddings="false", num_kv_heads=None)
+    exact = {**gated, "total_params_b": 6.738_812_928}  # Llama 2 7B's 6,738,415,616 and biases
+    told = predict(exact, {**gated, "total_params_b": 6.74}, {**exact, "tie_word_embeddings": None}).to_dicts()
+    assert told[0]["est_status"] == OK
+    assert "ffn_hidden_size = 11008 from the stated parameters" in told[0]["est_assumptions"]
+    assert [entry["est_status"][:43] for entry in told[1:]] == ["shape unknown: ffn_hidden_size not stated, "[:43]] * 2
+
+
 def test_a_known_model_fills_its_shape_and_says_so() -> None:
     shape = ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "vocab_size")
     bare = dict.fromkeys((*shape, "gated_mlp", "tie_word_embeddings"))
