@@ -88,6 +88,7 @@ def _rules() -> dict[str, pl.Expr]:
     rules: dict[str, tuple[pl.Expr, ...]] = {
         "num_gpus": (_product(*_DIMENSIONS), _product("num_nodes", "gpus_per_node")),
         **{name: (_missing_dimension(name),) for name in _DIMENSIONS},
+        "dp": (_missing_dimension("dp"), _quotient("gbs", "gas", "mbs")),
         "num_nodes": (nodes_rounded_up,),
         "gpus_per_node": (_quotient("num_gpus", "num_nodes"),),
         "gbs": (_product("dp", "gas", "mbs"), _quotient("gbs_tokens", "seq_len")),

@@ -8,14 +8,14 @@ Training values come as `tracked_stats` events with a step time, a loss or both,
 counter is in samples, in tokens, or in steps, and nothing says which: see `settle`. `tracked_stats` with a throughput
 sum up the block before an evaluation, which is no step, and its unit (samples or tokens per second) differs too.
 `eval_accuracy` is a quality, not a training loss. GPUs and layout are rarely said: `:::SYSJSON` or NeMo's output may,
-and newer submissions log their parallel sizes as events.
+newer submissions log their parallel sizes as events, and some names tell them (`mlperf_names`).
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment
+from pipeline.parse import environment, mlperf_names
 from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
@@ -80,7 +80,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 _NAMES = {
     "submission_benchmark": "model", "global_batch_size": "gbs", "gradient_accumulation_steps": "gas",
-    "max_sequence_length": "seq_len",
+    "max_sequence_length": "seq_len", "sequence_length": "seq_len",
+    # Intel's submissions of GPT-3
+    "num_layers": "num_layers", "num_heads": "num_heads", "hidden_size": "hidden_size",
+    "ffn_hidden_size": "ffn_hidden_size",
     # Primus backends/megatron/mlperf/mlperf_pretrain_trainer.py
     "tensor_parallelism": "tp", "pipeline_parallelism": "pp", "context_parallelism": "cp", "expert_parallelism": "ep",
     "micro_batch_size": "mbs",
@@ -120,6 +123,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             conform(started.drop_nulls("value"), SETTING_FACTS),
             named_settings(described, _PAIR, _SYSTEM, setting_source="config_file").filter(pl.col("value") != ""),
             named_settings(lines, _NEMO_OPTION, _NEMO, setting_source="argument_dump"),
+            mlperf_names.settings(lines),
             environment.settings(lines),
         ]
     )
@@ -189,7 +193,7 @@ def _divides(unit: pl.Expr) -> pl.Expr:
 
 DIALECT = Dialect(
     name="mlperf",
-    version=2,
+    version=3,
     signature=(
         ":::MLLOG", ":::SYSJSON", '"event_type": "POINT_IN_TIME"', '"event_type": "INTERVAL_START"',
         '"event_type": "INTERVAL_END"', '"key": "init_start"', '"key": "run_start"', '"key": "run_stop"',
@@ -197,7 +201,7 @@ DIALECT = Dialect(
         '"key": "global_batch_size"', '"key": "eval_accuracy"',
     ),
     anchors=(
-        ":::MLLOG", ":::SYSJSON", "MEMBER: ", "Starting with ", *(f"  {name}: " for name in _NEMO),
+        ":::MLLOG", ":::SYSJSON", ":::DLPAL", "MEMBER: ", "Starting with ", *(f"  {name}: " for name in _NEMO),
         *environment.ANCHORS,
     ),
     steps=steps,
@@ -209,7 +213,7 @@ DIALECT = Dialect(
         "steps": ('"tracked_stats"', '"train_loss"'),
         "settings": (
             *(f'"{name}"' for name in _NAMES), ":::SYSJSON", "MEMBER: ", "Starting with ",
-            *(f"  {name}: " for name in _NEMO), *environment.ANCHORS,
+            *(f"  {name}: " for name in _NEMO), *mlperf_names.ANCHORS, *environment.ANCHORS,
         ),
         "events": ('"run_start"', '"run_stop"'),
     },

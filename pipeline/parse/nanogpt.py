@@ -2,10 +2,10 @@
 
 Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an iteration is an optimizer step) and
 configurator.py (`Overriding: name = value`, and the config file's own lines behind `Overriding config with`);
-modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms step_avg:..ms`, later without the loss); llm.c
-llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in main.log), train_gpt2.cu and train_gpt2.py (`step    1/18865 | loss 11.0
-(+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | .. tok/s`); build-nanogpt train_gpt2.py (`step     0 | loss: 10.9
-| lr .. | norm: .. | dt: ..ms | tok/sec: ..`); nanochat scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 |
+modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms step_avg:..ms`, later without the loss; its
+track 3 adds `step_time:..ms mfu:3.06%`); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in main.log), train_gpt2.cu
+and train_gpt2.py (`step    1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | .. tok/s`);
+build-nanogpt train_gpt2.py (`step     0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`); nanochat scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 |
 grad norm: .. | lrm: .. | dt: ..ms | tok/sec: 1,048,576 | mfu: 48.12 | total time: 0.05m`, MFU in percent); llama2.c
 train.py (`10 | loss 5.75 | lr 4.9e-05 | 870.53ms | mfu 0.21%`).
 modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits. Any of
@@ -65,6 +65,8 @@ _FIELDS = {
     "modded_planned": r"^step:\d+/(\d+) ",
     "modded_loss": rf"\btrain_loss:({_VALUE})",
     "modded_ms": r"step_avg:([\d.]+)ms",
+    "own_ms": r" step_time:([\d.]+)ms",
+    "modded_percent": r" mfu:([\d.]+)%",
     "modded_complete": r"^step:\d+/\d+ .*\b(t)rain_time:\d[\d.]*m?s step_avg:[\w.]+ms",
     "validation": r"\b(val_loss):",
     "llmc_number": r"^s:(\d+) trl:",
@@ -83,6 +85,7 @@ _FIELDS = {
     # The last field: the unit shows that the number is whole; build-nanogpt prints two decimals and none.
     "tokens": r"\| (?:tok/sec: )?(\d+ tok/s|\d+\.\d\d$|[\d,]+ \| (?:bf\d\d_)?mfu: )",
 }
+_PERCENTS = ("percent", "barred_percent", "nanochat_percent", "modded_percent")
 
 
 def _seconds(printed: str) -> pl.Expr:
@@ -109,8 +112,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             step=pl.when(complete).then(counter.cast(pl.Int64, strict=False)),
             steps_planned=pl.coalesce("modded_planned", "barred_planned").cast(pl.Int64, strict=False),
             loss=number(pl.coalesce("nanogpt_loss", "modded_loss", "llmc_loss", "barred_loss", "llama2c_loss")),
-            step_time_s=pl.coalesce(_seconds(f"{form}_ms") for form in ("nanogpt", "modded", "barred", "llama2c")),
-            mfu_logged=_positive(divided(number(pl.coalesce("percent", "barred_percent", "nanochat_percent")), 100)),
+            step_time_s=pl.coalesce(
+                _seconds(f"{form}_ms") for form in ("own", "nanogpt", "modded", "barred", "llama2c")
+            ),
+            mfu_logged=_positive(divided(number(pl.coalesce(_PERCENTS)), 100)),
             tokens_per_s=number(pl.col("tokens").str.extract(r"^([\d.,]+)")),
             learning_rate=number(pl.coalesce("rate", "barred_rate")),
             grad_norm=number(pl.coalesce("norm", "barred_norm")),
@@ -129,6 +134,8 @@ _NAMES = {
     "n_head": "num_heads", "n_embd": "hidden_size",
 }  # fmt: skip
 _PARAMETERS = r"^number of parameters: ([\d.]+[KMB]?)"
+# gloo connects the ranks of the world group; modded-nanogpt makes no other one.
+_PEERS = r"^\[Gloo\] Rank \d+ is connected to (\d+) peer ranks\."
 _TOKENS_PER_STEP = r"^tokens per iteration will be: ([\d,]+)"
 
 
@@ -136,7 +143,11 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """nanoGPT's overrides, its parameter count and its tokens per step."""
     lines = without_logger(lines, _BEGINNINGS)
     text = pl.col("text")
-    sized = {"params": human(text.str.extract(_PARAMETERS)), "gbs_tokens": number(text.str.extract(_TOKENS_PER_STEP))}
+    sized = {
+        "params": human(text.str.extract(_PARAMETERS)),
+        "gbs_tokens": number(text.str.extract(_TOKENS_PER_STEP)),
+        "num_gpus": number(text.str.extract(_PEERS)) + 1,
+    }
     said = pl.concat(
         lines.select("source", "line_no", name=pl.lit(name), value=value.round().cast(pl.Int64, strict=False))
         for name, value in sized.items()
@@ -185,18 +196,13 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 # Nothing but DDP: every process has its own batch.
-COMBINED = (
-    CombinedSetting(
-        "dp",
-        whole("gpus_per_node") * whole("num_nodes").fill_null(1),
-        ("gpus_per_node",),
-        setting_source="derived",
-    ),
-)
+_RANKS = pl.coalesce(whole("num_gpus"), whole("gpus_per_node") * whole("num_nodes").fill_null(1))
+
+COMBINED = (CombinedSetting("dp", _RANKS, ("num_gpus", "gpus_per_node"), setting_source="derived"),)
 
 DIALECT = Dialect(
     name="nanogpt",
-    version=8,
+    version=9,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature=(
         "ms, mfu ", "ms | mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",
@@ -207,7 +213,7 @@ DIALECT = Dialect(
         "iter ", "step:", "step=", " trl:", "| loss", "| train loss", "Overriding: ",
         *wordplay.SETTING_ANCHORS, *(f"{name} = " for name in _NAMES),
         "number of parameters: ", "tokens per iteration will be:",
-        "peak memory ", *environment.ANCHORS,
+        "peak memory ", "[Gloo] Rank ", *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -219,7 +225,7 @@ DIALECT = Dialect(
         "events": (" val_loss:",),
         "settings": (
             "Overriding: ", *(f"{name} = " for name in _NAMES), "number of parameters: ",
-            "tokens per iteration will be:", *wordplay.SETTING_ANCHORS, *environment.ANCHORS,
+            "tokens per iteration will be:", "[Gloo] Rank ", *wordplay.SETTING_ANCHORS, *environment.ANCHORS,
         ),
         "gauges": ("peak memory ",),
     },

@@ -35,6 +35,8 @@ def normalise(**changes: Any) -> Row:
         ({"dp": 4, "mbs": 2, "gas": 8}, {"gbs": 64}),
         ({"dp": 4, "mbs": 2, "gbs": 64}, {"gas": 8}),
         ({"dp": 4, "mbs": 3, "gbs": 64}, {"gas": None}),
+        ({"mbs": 2, "gas": 8, "gbs": 64}, {"dp": 4}),
+        ({"mbs": 3, "gas": 8, "gbs": 64}, {"dp": None}),
         ({"gbs": 256, "seq_len": 4096}, {"gbs_tokens": 1_048_576}),
         ({"gbs_tokens": 1_048_576, "seq_len": 4096}, {"gbs": 256}),
         ({"gbs_tokens": 4_000_000, "seq_len": 4096}, {"gbs": None}),  # a rounded "4M"

@@ -143,3 +143,46 @@ def test_layout_that_the_events_state(tmp_path: Path) -> None:
     run = run_of(tmp_path, "\n".join(["NNODES=4", "GPUS_PER_NODE=8", *events]) + "\n")
     assert [run[name] for name in ("tp", "pp", "cp", "ep", "mbs", "gbs")] == [4, 2, 1, 8, 2, 64]
     assert (run["dp"], run["gas"]) == (4, 8)
+
+
+def test_layout_of_a_launch_is_in_the_name_of_its_configuration(tmp_path: Path) -> None:
+    launch = ":::DLPAL /images/m.sqsh 4711 64 n[1-60],m[2-5] 'unknown' GB200_64x4x480xtp2pp4ep32cp1_mxfp8_full"
+    run = run_of(tmp_path, "\n".join([launch, *begin(), stop()]))
+    assert [run[name] for name in ("num_nodes", "gpus_per_node", "num_gpus")] == [64, 4, 256]
+    assert [run[name] for name in ("tp", "pp", "cp", "ep", "dp")] == [2, 4, 1, 32, 32]
+    assert (run["precision"], run["job_id"]) == ("mxfp8", "4711")
+
+
+def test_an_older_launch_names_no_configuration() -> None:
+    said = settings_of("mlperf", ":::DLPAL registry/mlperf:bert 4711 8 n[1-8]")
+    assert said == {"num_nodes": "8", "job_id": "4711"}
+
+
+def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None:
+    named = [
+        event("config_filename", "config_MI355X_1x8x1.sh"),
+        event("lowest_numerical_precision_linear", "mxfp4"),
+        event("micro_batch_size", 2),
+        event("global_batch_size", 32),
+        event("gradient_accumulation_steps", 2),
+    ]
+    run = run_of(tmp_path, "\n".join([*named, event("run_start", None), stop()]))
+    assert (run["num_gpus"], run["dp"], run["precision"]) == (8, 8, "fp4")
+
+
+@pytest.mark.parametrize(("platform", "gpus"), [("gaudi-1024", "1024"), ("tpu-v5p-1024", None), ("MI355X", None)])
+def test_only_intels_platforms_are_named_after_their_number(platform: str, gpus: str | None) -> None:
+    assert settings_of("mlperf", event("submission_platform", platform)).get("num_gpus") == gpus
+
+
+def test_shape_and_length_that_the_events_state() -> None:
+    events = [
+        event("num_layers", 96),
+        event("num_heads", 64),
+        event("hidden_size", 8192),
+        event("sequence_length", 2048),
+    ]
+    said = settings_of("mlperf", "\n".join([*events, event("ffn_hidden_size", 32768)]))
+    assert said == {
+        "num_layers": "96", "num_heads": "64", "hidden_size": "8192", "ffn_hidden_size": "32768", "seq_len": "2048",
+    }  # fmt: skip

@@ -260,3 +260,17 @@ def test_every_process_has_its_own_batch(tmp_path: Path) -> None:
     """
     run = run_of(tmp_path, text)
     assert (run["num_gpus"], run["dp"], run["mbs"], run["gas"], run["gbs"]) == (8, 8, 12, 5, 480)
+
+
+def test_a_steps_own_time_beats_the_mean() -> None:
+    row = step_of("nanogpt", "step:3/3500 train_time:12.842s step_avg:4280.60ms step_time:840.80ms mfu:40.61%")
+    assert (row["step"], row["step_time_s"], row["mfu_logged"]) == (3, 0.8408, 0.4061)
+
+
+def test_gloo_counts_the_other_ranks(tmp_path: Path) -> None:
+    text = """\
+        [Gloo] Rank 2 is connected to 7 peer ranks. Expected number of connected peer ranks is : 7
+        step:1/1490 train_time:66ms step_avg:65.84ms
+    """
+    run = run_of(tmp_path, text)
+    assert (run["num_gpus"], run["dp"]) == (8, 8)
