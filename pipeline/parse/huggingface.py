@@ -5,9 +5,9 @@ the step), trainer.py _inner_training_loop (`***** Running training *****` and t
 `num_input_tokens_seen`, in new versions `train_runtime` in every dict), trainer_utils.py speed_metrics (the final dict,
 which every rank may print). Version 5 quotes the numbers. axolotl: utils/callbacks (memory), utils/bench.py.
 
-The dict is read by `huggingface_dicts`. The step comes from the progress bar: see `huggingface_steps`. Only whole files
-can say it, so a step fact is a bar (a counter and its total, no loss) or a dict (a loss, no step) until `settle`.
-Configuration: see `huggingface_settings`.
+The dict is read by `huggingface_dicts`, the table of a notebook by `huggingface_tables`. The step comes from the
+progress bar: see `huggingface_steps`. Only whole files can say it, so a step fact is a bar (a counter and its total, no
+loss) or a dict (a loss, no step) until `settle`. Configuration: see `huggingface_settings`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pipeline.parse import (
     huggingface_histories,
     huggingface_settings,
     huggingface_steps,
+    huggingface_tables,
     run_files,
 )
 from pipeline.parse.milestones import milestones
@@ -54,7 +55,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     )
     dicts = huggingface_dicts.read(placed.filter(text.str.contains(huggingface_dicts.LOOKS_LIKE)))
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
-    said = pl.concat([dicts, huggingface_dicts.fragments(placed)], how="diagonal").with_columns(part=pl.lit(1), ts=ts)
+    cut = pl.concat([huggingface_dicts.fragments(placed), huggingface_tables.rows(placed)])
+    said = pl.concat([dicts, cut], how="diagonal").with_columns(part=pl.lit(1), ts=ts)
     # LLaMA-Factory's callback logs each dict once more, rounded.
     both = pl.concat([bars, said], how="diagonal").sort("place", "part")
     return conform(both, STEP_FACTS)
@@ -63,53 +65,54 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 _END = (
     rf"{huggingface_dicts.FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
     r"|^\s*Training completed\. Do not forget to share your model"
+    # What a notebook's cell returns, and what unsloth's notebooks print behind their training.
+    r"|^\s*TrainOutput\(global_step=|^\s*[\d.]+ seconds used for training\."
 )
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Where a training begins, and the final dict or table with which it ends."""
-    return milestones(lines, launch=r"\*{5} Running training \*{5}", training_end=_END)
+    said = milestones(lines, launch=r"\*{5} Running training \*{5}", training_end=_END)
+    return pl.concat([said, huggingface_tables.events(lines)])
 
 
 _MEMORY = r"(?:GPU|cuda) memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)GB cache)?"
+_PEAK = r"^\s*Peak reserved memory = ([\d.]+) GB\."
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
-    """What axolotl says is reserved after the first steps; GB means GiB.
+    """What axolotl says is reserved after the first steps, and unsloth's notebooks at their end; GB means GiB.
 
-    It prints what is allocated, and the allocator's cache on top. The former is no peak: activations are gone by then.
+    axolotl prints what is allocated, and the allocator's cache on top. The former is no peak: activations are gone.
     """
-    said = lines.select(
-        "source",
-        "line_no",
-        allocated=number(pl.col("text").str.extract(_MEMORY, 1)),
-        cache=number(pl.col("text").str.extract(_MEMORY, 2)),
-    ).drop_nulls("allocated")
-    reserved = ((pl.col("allocated") + pl.col("cache")) * 2**30).round()
-    found = said.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=reserved)
+    text = pl.col("text")
+    allocated, cache = (number(text.str.extract(_MEMORY, group)) for group in (1, 2))
+    reserved = pl.coalesce(allocated + cache, number(text.str.extract(_PEAK)))
+    found = lines.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=(reserved * 2**30).round())
     return conform(found.drop_nulls("value"), GAUGE_FACTS)
 
 
 _SIGNATURE = (
     "{'loss': ", '{"loss": ', ", 'epoch': ", "'train_samples_per_second': ", "Instantaneous batch size per device",
-    "Total optimization steps", "Training/evaluation parameters", "[INFO:swift]", *deepspeed_settings.SIGNS,
+    "Total optimization steps", "Training/evaluation parameters", "[INFO:swift]", "finetuning | Num GPUs",
+    *huggingface_tables.SIGNS, *deepspeed_settings.SIGNS,
 )  # fmt: skip
-_ANCHORS = (
-    "'loss': ", '"loss": ', "it/s", "s/it", "Running training", "train_runtime", "Training Completed",
-    "Training completed", "memory usage while training",
-    *huggingface_dicts.FRAGMENT_ANCHORS, *huggingface_settings.ANCHORS, *environment.ANCHORS,
-)  # fmt: skip
-
 _NARROWED = {
-    "steps": ("'loss': ", '"loss": ', "it/s", "s/it", *huggingface_dicts.FRAGMENT_ANCHORS),
+    "steps": (
+        "'loss': ", '"loss": ', "it/s", "s/it", *huggingface_dicts.FRAGMENT_ANCHORS, *huggingface_tables.ANCHORS,
+    ),
     "settings": (*huggingface_settings.ANCHORS, *environment.ANCHORS),
-    "gauges": ("memory usage while training",),
-    "events": ("Running training", "train_runtime", "Training Completed", "Training completed"),
-}
+    "gauges": ("memory usage while training", "Peak reserved memory = "),
+    "events": (
+        "Running training", "train_runtime", "Training Completed", "Training completed", "TrainOutput(global_step=",
+        "seconds used for training.", *huggingface_tables.BAR_ANCHORS,
+    ),
+}  # fmt: skip
+_ANCHORS = tuple(literal for literals in _NARROWED.values() for literal in literals)
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=10,
+    version=11,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -124,7 +127,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=10,
+    version=11,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

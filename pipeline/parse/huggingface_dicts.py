@@ -16,8 +16,9 @@ from pipeline.parse.protocol import EVENT_FACTS, STEP_FACTS, Facts, conform
 from pipeline.parse.quantities import NUMBER, number
 
 _Q = "['\"]"  # version 2 printed JSON
-LOOKS_LIKE = rf"\{{{_Q}(?:[^{{}}]*, {_Q})?loss{_Q}: "
-_LOSS, _EPOCH = rf"\bloss{_Q}: '?{NUMBER}'?", rf"\bepoch{_Q}: '?[\d.eE+-]+'?"
+_LOSS_NAME = "loss(?:/policy_avg)?"  # the latter is TRL's, with PPO
+LOOKS_LIKE = rf"\{{{_Q}(?:[^{{}}]*, {_Q})?{_LOSS_NAME}{_Q}: "
+_LOSS, _EPOCH = rf"\b{_LOSS_NAME}{_Q}: '?{NUMBER}'?", rf"\bepoch{_Q}: '?[\d.eE+-]+'?"
 _COMPLETE = rf"\{{{_Q}[^{{}}]*(?:{_LOSS},[^{{}}]*{_EPOCH}|{_EPOCH},[^{{}}]*{_LOSS})(?:,[^{{}}]*)?(\}})"
 FINAL = r"\{'[^{}]*'?train_runtime': [^{}]*'train_samples_per_second': [^{}]*\}"
 
@@ -40,14 +41,15 @@ _COUNTERS = {
     "own_total": rf"{_Q}global_step/max_steps{_Q}: {_Q}\d+/(\d+){_Q}",
 }
 _NUMBERS = {
-    "loss": _field("loss"),
+    "loss": _field(_LOSS_NAME),
     "grad_norm": _field("grad_norm"),
     "learning_rate": _field("learning_rate"),
-    "consumed_tokens": _field("num_input_tokens_seen"),
+    "consumed_tokens": _field("(?:num_input_tokens_seen|num_tokens|tokens/total)"),  # Trainer's, TRL's, axolotl's
     "tokens_per_s_per_gpu": _field("(?:tokens_per_second_per_gpu|tokens/train_per_sec_per_gpu)"),
     "mem_allocated_bytes": _field(r"memory/max_(?:mem_)?allocated ?\(gib\)"),
     "mem_reserved_bytes": _field(r"(?:memory/device_(?:mem_)?reserved ?|memory)\(gib\)"),  # ms-swift's is the peak
     "step_time_s": _field("train_runtime"),  # since the beginning: `settle` takes the differences
+    "own_time_s": _field("step_time"),  # TRL's, with GRPO
 }
 _MEMORY_FIELDS = ("mem_allocated_bytes", "mem_reserved_bytes")
 
@@ -59,6 +61,8 @@ def read(lines: pl.DataFrame) -> pl.DataFrame:
     return said.with_columns(number(pl.col(name)) for name in _NUMBERS).with_columns(
         pl.col("consumed_tokens").cast(pl.Int64, strict=False),
         *(_gibibytes(pl.col(name)) for name in _MEMORY_FIELDS),
+        # A step's own time is below zero until `settle`, which tells it from a running total by that.
+        step_time_s=pl.coalesce("step_time_s", -pl.col("own_time_s")),
         loss=pl.when(is_complete).then("loss"),
         step=pl.when(is_complete).then(pl.coalesce("own_step", "shared_step").cast(pl.Int64, strict=False)),
         steps_planned=pl.when(is_complete).then(pl.col("own_total").cast(pl.Int64, strict=False)),

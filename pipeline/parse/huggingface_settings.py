@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import deepspeed_settings, environment
-from pipeline.parse.combine import is_true, whole
+from pipeline.parse import deepspeed_settings, environment, huggingface_tables
+from pipeline.parse.combine import whole
 from pipeline.parse.protocol import (
     SETTING_FACTS,
     CombinedSetting,
@@ -41,6 +41,8 @@ _CONFIG = {  # axolotl's configuration, as YAML or JSON, and LLaMA-Factory's
     "per_device_train_batch_size": "mbs", "cutoff_len": "seq_len", "bf16": "arg:bf16", "fp16": "arg:fp16",
     "micro_batch_size": "mbs", "gradient_accumulation_steps": "gas", "sequence_len": "seq_len",
     "logging_steps": "arg:logging_steps", "base_model": "model", "world_size": "num_gpus",
+    "tensor_parallel_size": "tp", "context_parallel_size": "cp", "sequence_parallel_degree": "cp",
+    "gradient_checkpointing": "arg:gradient_checkpointing", "fsdp_sharding_strategy": "arg:fsdp",
 }  # fmt: skip
 _DEEPSPEED = {  # deepspeed/runtime/config.py print
     "world_size": "num_gpus", "zero_optimization_stage": "zero_stage",
@@ -78,7 +80,12 @@ _UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), 
     "mbs": r"\bBatch size per device = ([\d,]+) \| Grad",
     "gas": r"\bBatch size per device = [\d,]+ \| Gradient [Aa]ccumulation steps = ([\d,]+)",
     "steps_planned": r"\| Total steps = ([\d,]+)",
+    # unsloth/models/_utils.py: the GPU behind the sloth, before 2024 with its label; what the notebooks print
+    "accelerator": r"^(?: +\\\\ +/\| +(?:GPU: )?|GPU = )([A-Z].+?)\. (?:Num GPUs = \d+\. )?Max memory",
 }
+
+RANK = "arg:axolotl_rank"
+_RANKED = r"\] \[RANK:(\d+)\]"  # axolotl/logging_config.py
 
 ANCHORS = (
     *_BANNER, "per_device_train_batch_size", "gradient_accumulation_steps", "max_steps=", "logging_steps",
@@ -90,6 +97,9 @@ ANCHORS = (
     "Detected DeepSpeed ZeRO-", "deepspeed: ", '"deepspeed": ', "deepspeed=", "--deepspeed",
     *deepspeed_settings.LAUNCH_ANCHORS,
     "Maximum number of steps set at", "|| all params:",
+    '"bf16": ', '"fp16": ', "gradient_checkpointing: ", '"gradient_checkpointing": ', "tensor_parallel_size",
+    "context_parallel_size", "sequence_parallel_degree", "fsdp_sharding_strategy", "[RANK:", ". Max memory",
+    *huggingface_tables.BAR_ANCHORS,
     "finetuning | Num GPUs", "Data Parallel GPUs = ", "Batch size per device = ", "| Total steps = ",
 )  # fmt: skip
 
@@ -109,7 +119,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(
             lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
         ),
-        said_settings(lines, [*_LINE.items(), *_UNSLOTH.items()]),
+        said_settings(lines, [*_LINE.items(), *_UNSLOTH.items(), (RANK, _RANKED)]),
+        _shown(lines),
         _halves(lines),
         deepspeed_settings.launched(lines),
         environment.settings(lines),
@@ -120,6 +131,26 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         .otherwise("value")
     )
     return rows.filter(~((pl.col("name") == "steps_planned") & ~pl.col("value").str.contains(r"^[1-9]\d*$")))
+
+
+def _shown(lines: pl.DataFrame) -> pl.DataFrame:
+    planned = huggingface_tables.steps_planned(lines)
+    return conform(planned.with_columns(name=pl.lit("steps_planned"), setting_source=pl.lit("log_line")), SETTING_FACTS)
+
+
+def with_ranks(settings: pl.DataFrame) -> pl.DataFrame:
+    """`settings` with the number of processes in place of the ranks that axolotl's lines name, where none is missing.
+
+    Newer versions let the first process speak alone, which tells nothing.
+    """
+    is_rank = pl.col("name") == RANK
+    said = settings.filter(is_rank).with_columns(rank=pl.col("value").cast(pl.Int64, strict=False))
+    ranks = said.group_by("source", "rank").agg(pl.col("line_no").min())
+    counted = ranks.group_by("source").agg(pl.col("line_no").max(), most=pl.col("rank").max(), n=pl.len())
+    told = counted.filter((pl.col("most") > 0) & (pl.col("n") == pl.col("most") + 1)).with_columns(
+        name=pl.lit("num_gpus"), value=pl.col("n").cast(pl.String), setting_source=pl.lit("derived")
+    )
+    return pl.concat([settings.filter(~is_rank), conform(told, SETTING_FACTS)])
 
 
 def _halves(lines: pl.DataFrame) -> pl.DataFrame:
@@ -146,10 +177,11 @@ COMBINED = (
     CombinedSetting("precision", _precision(), ("arg:bf16", "arg:fp16", "arg:mixed")),
     CombinedSetting(
         "recompute",
-        pl.when(is_true("arg:gradient_checkpointing"))
-        .then(pl.lit("full"))
-        .when(~is_true("arg:gradient_checkpointing"))
-        .then(pl.lit("none")),
+        # Or how: axolotl knows "offload" and "unsloth", too.
+        pl.when(pl.col("arg:gradient_checkpointing").str.to_lowercase().is_in(["false", "0", "none", "null"]))
+        .then(pl.lit("none"))
+        .when(pl.col("arg:gradient_checkpointing").is_not_null())
+        .then(pl.lit("full")),
     ),
     CombinedSetting("zero_stage", pl.when(pl.col("zero_stage").is_null()).then(_SHARDED), ("arg:fsdp",)),
 )

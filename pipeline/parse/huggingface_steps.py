@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import polars as pl
 
+from pipeline.parse import huggingface_tables
 from pipeline.parse.huggingface_bars import steps_of
 from pipeline.parse.huggingface_dicts import rejoined
+from pipeline.parse.huggingface_settings import with_ranks
 from pipeline.parse.protocol import STEP_FACTS, Facts, conform
 
 _RUN = ["source", "part"]
@@ -25,7 +27,7 @@ _ECHO = r">> \{'loss': "
 
 def settle(facts: Facts) -> Facts:
     """Dicts with their steps and without the bars; step times and throughput from the running totals they print."""
-    facts = rejoined(facts)
+    facts = rejoined(huggingface_tables.resolved(facts))
     rows = _without_echoes(_in_trainings(facts))
     is_said = pl.col("loss").is_not_null()
     rows = rows.with_columns(nth=is_said.cast(pl.Int64).cum_sum().over(_RUN), is_said=is_said)
@@ -43,7 +45,8 @@ def settle(facts: Facts) -> Facts:
     is_bare = pl.col("is_bar") & (pl.col("steps_planned") == pl.col("total")) & ~is_told
     drawn = steps_of(rows.filter(is_bare.fill_null(value=False)))
     steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(said), drawn, unread))
-    return Facts(steps.sort("source", "line_no", maintain_order=True), facts.settings, facts.gauges, facts.events)
+    settings = with_ranks(facts.settings)
+    return Facts(steps.sort("source", "line_no", maintain_order=True), settings, facts.gauges, facts.events)
 
 
 def _in_trainings(facts: Facts) -> pl.DataFrame:
@@ -120,12 +123,14 @@ def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rates(said: pl.DataFrame) -> pl.DataFrame:
-    seconds = pl.col("step_time_s").diff().over(_RUN)
+    printed = pl.col("step_time_s")
+    own = pl.when(printed < 0).then(-printed)  # see huggingface_dicts.read
+    seconds = pl.when(printed >= 0).then(printed).diff().over(_RUN)
     tokens = pl.col("consumed_tokens").diff().over(_RUN)
     done = pl.col("step").diff().over(_RUN)
     is_timed = (seconds > 0) & (done > 0)
     return said.with_columns(
-        step_time_s=pl.when(is_timed).then((seconds / done).round(6)),
+        step_time_s=pl.coalesce(own, pl.when(is_timed).then((seconds / done).round(6))),
         tokens_per_s=pl.when(is_timed & (tokens > 0)).then((tokens / seconds).round(3)),
         steps_planned=pl.coalesce(pl.col("total").cast(pl.Int64, strict=False), "steps_planned"),
         text=pl.lit(None, pl.String),  # read after all

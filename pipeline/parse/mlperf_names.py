@@ -1,7 +1,7 @@
 """What MLPerf's submitters write into names: of a configuration, of a launch and of a platform.
 
-Formats: NVIDIA's run.sub prints `:::DLPAL <image> <job> <nodes> <hosts> <cluster> <configuration>`, without the last two
-before 2023; AMD's primus_mllog logs the configuration as an event. A configuration is named after the system, its
+Formats: NVIDIA's run.sub prints `:::DLPAL <image> <job> <nodes> <hosts> <cluster> <configuration>`, without the last
+two before 2023; AMD's primus_mllog logs the configuration as an event. A configuration is named after the system, its
 nodes, the GPUs of a node and a batch, then the layout and the precision: `DGXH100_8x8x4xtp4pp2cp1`,
 `GB200_64x4x480xtp2pp4ep32cp1_mxfp8`, `config_MI355X_1x8x1.sh`. Intel's platforms are named after their accelerators:
 `gaudi-1024`.

@@ -4,15 +4,17 @@ Formats: nanoGPT train.py (`iter 10: loss 4.0863, time 561.94ms, mfu 17.5%`; an 
 configurator.py (`Overriding: name = value`, and the config file's own lines behind `Overriding config with`);
 modded-nanogpt train_gpt*.py (`step:7/1705 train_loss:.. train_time:..ms step_avg:..ms`, later without the loss; its
 track 3 adds `step_time:..ms mfu:3.06%`); llm.c llmc/logger.h (`s:0 trl:10.96 lr:.. norm:..` in main.log), train_gpt2.cu
-and train_gpt2.py (`step    1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | .. tok/s`);
-build-nanogpt train_gpt2.py (`step     0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`); nanochat scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 |
-grad norm: .. | lrm: .. | dt: ..ms | tok/sec: 1,048,576 | mfu: 48.12 | total time: 0.05m`, MFU in percent); llama2.c
-train.py (`10 | loss 5.75 | lr 4.9e-05 | 870.53ms | mfu 0.21%`).
-modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits. Any of
-them may stand behind a logger of one's own. Validation lines (`val_loss`, `tel:`, nanoGPT's `step 250: train loss ..,
-val loss ..`) are not steps. `train_time` accumulates from the end of the warm-up; `step_avg` is its mean per step,
-"nan" during the warm-up. nanoGPT judges MFU against an A100's 312 TFLOP/s whatever the GPU, and prints -100% before it
-is known.
+and train_gpt2.py (`step 1/18865 | loss 11.0 (+nanz)| norm .. | lr .. | 350.1 ms | 59.5% bf16 MFU | .. tok/s`);
+build-nanogpt train_gpt2.py (`step 0 | loss: 10.9 | lr .. | norm: .. | dt: ..ms | tok/sec: ..`); nanochat
+scripts/base_train.py (`step 00011/21400 (0.05%) | loss: 9.01 | grad norm: .. | lrm: .. | dt: ..ms | tok/sec: 1,048,576
+| mfu: 48.12 | total time: 0.05m`, MFU in percent); llama2.c train.py (`10 | loss 5.75 | lr 4.9e-05 | 870.53ms | mfu
+0.21%`).
+
+modded-nanogpt writes its own source first, which holds the same words with format fields instead of digits.
+Any of them may stand behind a logger of one's own. Validation lines (`val_loss`, `tel:`, nanoGPT's `step 250: train
+loss .., val loss ..`) are not steps. `train_time` accumulates from the end of the warm-up; `step_avg` is its mean per
+step, "nan" during the warm-up. nanoGPT judges MFU against an A100's 312 TFLOP/s whatever the GPU, and prints -100%
+before it is known.
 """
 
 from __future__ import annotations

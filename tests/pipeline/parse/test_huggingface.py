@@ -465,3 +465,45 @@ def test_what_tells_nothing(tmp_path: Path, line: str) -> None:
 def test_logging_steps_of_the_command_number_the_dicts(tmp_path: Path) -> None:
     text = "accelerate launch train.py \\\n    --logging_steps 10 \\\n" + dict_of(3.0) + dict_of(2.0)
     assert steps_of(tmp_path, text) == [(10, 3.0), (20, 2.0)]
+
+
+def test_reinforcement_learning_tells_its_steps_time_and_tokens(tmp_path: Path) -> None:
+    text = BEGIN.format(2) + "".join(
+        dict_of(loss, f", 'num_tokens': {tokens}.0, 'step_time': {seconds}") + bar(n, 2)
+        for n, (loss, tokens, seconds) in enumerate([(0.0, 400, 12.5), (-0.01, 800, 11.5)], 1)
+    )
+    steps = tables_of(tmp_path, text)["steps"].sort("step")
+    assert list(steps.select("step", "loss", "step_time_s", "consumed_tokens").iter_rows()) == [
+        (1, 0.0, 12.5, 400), (2, -0.01, 11.5, 800),
+    ]  # fmt: skip
+
+
+def test_policy_loss_of_ppo(tmp_path: Path) -> None:
+    line = (
+        "{{'eps': 1, 'objective/kl': 10.5, 'loss/policy_avg': {}, 'loss/value_avg': 0.1, 'lr': 2e-06, 'epoch': 0.9}}\n"
+    )
+    assert steps_of(tmp_path, "".join(line.format(loss) + bar(n, 9) for n, loss in ((1, 0.5), (2, -0.25)))) == [
+        (1, 0.5), (2, -0.25),
+    ]  # fmt: skip
+
+
+AXOLOTL = "[2024-01-19 08:21:59,664] [INFO] [axolotl.load_model:625] [PID:65] [RANK:{}] GPU memory usage: 1.0GB\n"
+
+
+@pytest.mark.parametrize(("ranks", "gpus"), [((1, 0, 2, 3, 1), 4), ((0, 0), None), ((0, 3), None)])
+def test_ranks_that_axolotl_names(tmp_path: Path, ranks: tuple[int, ...], gpus: int | None) -> None:
+    run = run_of(tmp_path, "".join(AXOLOTL.format(rank) for rank in ranks) + dict_of(1.0))
+    assert run.get("num_gpus") == gpus
+
+
+def test_axolotls_configuration_as_json(tmp_path: Path) -> None:
+    text = """\
+        [2025-11-03 10:11:12,100] [INFO] [axolotl.cli.config.load_cfg:256] [PID:991] config:
+          "bf16": true,
+          "context_parallel_size": 2,
+          "fsdp_sharding_strategy": "SHARD_GRAD_OP",
+          "gradient_checkpointing": "offload",
+          "tensor_parallel_size": 4,
+    """
+    run = run_of(tmp_path, textwrap.dedent(text) + dict_of(1.0))
+    assert [run[name] for name in ("tp", "cp", "zero_stage", "precision", "recompute")] == [4, 2, 2, "bf16", "full"]
