@@ -27,6 +27,15 @@ def _list(lines: Sequence[tuple[str, str, str | None]]) -> str:
     return f'<ul class="ss-list">{entries}</ul>'
 
 
+def cases(entries: Sequence[tuple[str, str, str, str]]) -> None:
+    """A list of (title, address, value, remark): the remark stands in full below, however long it is."""
+    lines = "".join(
+        f"<li><span>{link(title, url)}</span><span>{rich(value)}</span><p>{rich(remark)}</p></li>"
+        for title, url, value, remark in entries
+    )
+    st.html(f'<ul class="ss-list ss-cases">{lines}</ul>')
+
+
 def folded(
     title: str, qualifier: str, lines: Sequence[tuple[str, str, str | None]], remark: str, *, is_open: bool
 ) -> None:

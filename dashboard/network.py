@@ -124,6 +124,21 @@ def ranks_of(text: str | None) -> list[int]:
     return [int(found) for found in re.findall(r"\d+", text or "")]
 
 
+def ranks_text(text: str) -> str:
+    """Ranks in a list of the store for readers: those in a row as a range.
+
+    >>> ranks_text("0,1,2,53"), ranks_text("4,5"), ranks_text("0")
+    ('0–2, 53', '4, 5', '0')
+    """
+    rows: list[list[int]] = []
+    for rank in sorted(set(ranks_of(text))):
+        if rows and rank == rows[-1][-1] + 1:
+            rows[-1].append(rank)
+        else:
+            rows.append([rank])
+    return ", ".join(f"{row[0]}–{row[-1]}" if len(row) > 2 else ", ".join(map(str, row)) for row in rows)
+
+
 def rank_states(hang: Row, recorded: pl.DataFrame) -> pl.DataFrame:
     """One row per rank of a hang: `rank`, `state` (a word of `RANK_STATE`), `detail`, and the recorder's counters.
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import addresses, labels, shell, tables, url_state, widgets
+from dashboard import addresses, labels, lists, shell, tables, url_state, widgets
 from dashboard import hang as hangs
 from dashboard.charts import hang as charts
 from dashboard.charts import network as network_charts
@@ -25,7 +25,7 @@ _STATES = (
     "source_path",
 )  # fmt: skip
 _VARIANTS = ("ranks", "op", "input_sizes", "input_dtypes", "output_sizes", "output_dtypes", "op_state")
-_INCIDENTS = ("hang", "suspect", "file", "ranks_reporting", "ranks_silent", "suspect_reason")
+_INCIDENTS_SHOWN = 50
 _LINES_SHOWN = 8
 _STACKS_SHOWN = 4
 
@@ -69,14 +69,22 @@ def _draw_choice(view: View, *, is_lost: bool) -> None:
         widgets.head("Hang", words.NO_HANG)
         return
     widgets.head("Hang", "**This store has no such hang.**" if is_lost else words.NONE_CHOSEN)
-    named = found.with_columns(
-        hang=pl.Series([network_words.hang_title(row) for row in found.iter_rows(named=True)], dtype=pl.String),
-        file=pl.Series([network_words.place(row) for row in found.iter_rows(named=True)], dtype=pl.String),
-    )
-    picked = tables.selectable_table(named, _INCIDENTS, key="incidents")
-    if picked is not None:
-        row = named.row(picked, named=True)
-        shell.follow(addresses.hang_url(row["source_path"], row["line_no"]))
+    rows = found.to_dicts()
+    _draw_incidents(rows[:_INCIDENTS_SHOWN])
+    if rows[_INCIDENTS_SHOWN:]:
+        with st.expander(labels.count(len(rows) - _INCIDENTS_SHOWN, "more hang")):
+            _draw_incidents(rows[_INCIDENTS_SHOWN:])
+    tables.csv_button(found, "hangs")
+
+
+def _draw_incidents(rows: list[dict[str, Any]]) -> None:
+    lists.cases([
+        (
+            network_words.hang_title(row), addresses.hang_url(row["source_path"], row["line_no"]),
+            network_words.place(row), words.incident(row),
+        )
+        for row in rows
+    ])  # fmt: skip
 
 
 def _origins(view: View) -> list[str]:

@@ -39,9 +39,7 @@ _FILES = (
     "file", "nccl_flavour", "nccl_version", "nranks_max", "num_nodes", "num_communicators", "num_channels",
     "transports", "networks", "init_time_s", "num_warns", "num_hangs", "nccl_env", "run_id", "source_path",
 )  # fmt: skip
-_HANGS = (
-    "hang", "suspect", "file", "ranks_reporting", "ranks_silent", "ranks_elsewhere", "waited_s", "suspect_reason",
-)  # fmt: skip
+_HANGS = ("hang", "suspect", "file", "waited_s")  # who waited, who did not and why stand beside the table
 _BENCH = ("op", "num_nodes", "nranks", "message", "busbw_bytes_per_s", "best_busbw_bytes_per_s", "files")
 _STATES = ("rank", "state", "last_enqueued_seq", "last_started_seq", "last_completed_seq")
 

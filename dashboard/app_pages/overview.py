@@ -50,7 +50,8 @@ def _page(view: View) -> None:
     shell.say_ignored(view)
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(view.store.con).row(0, named=True)
-    figures = words.figures(grid, counts["layouts"], counts["repeated"], wider)
+    reasons = queries.without_mfu(chosen).run(view.store.con)
+    figures = words.figures(grid, counts["layouts"], counts["repeated"], wider, reasons)
     widgets.figures([widgets.Figure(*figure) for figure in figures])
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):

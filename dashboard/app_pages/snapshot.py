@@ -106,7 +106,7 @@ def _span(levels: pl.DataFrame) -> tuple[int, int]:
     last = int(levels["point"][-1]) if levels.height else 0
     if last < 2:
         return 0, max(last, 1)
-    begin, end = st.slider("Events shown", 0, last, (0, last), key=f"span_{last}")
+    begin, end = st.slider("Events shown", 0, last, (0, last), key=f"span_{last}", format="localized")
     return begin, max(end, begin + 1)
 
 

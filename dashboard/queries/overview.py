@@ -17,6 +17,19 @@ WHERE {where}""",
     )
 
 
+def without_mfu(chosen: Slice) -> Query:
+    """One row per reason for which completed runs of the slice have no MFU, with the number of runs, most first."""
+    where, params = in_slice(chosen, "runs")
+    return Query(
+        f"""SELECT mfu_basis, count(*) AS runs
+FROM runs
+WHERE duplicate_of IS NULL AND status = 'completed' AND mfu IS NULL AND mfu_basis IS NOT NULL AND {where}
+GROUP BY mfu_basis
+ORDER BY runs DESC, mfu_basis""",
+        params,
+    )
+
+
 def audit(origin: str) -> Query:
     """One row per finding of the MFU audit for one origin, with the number of runs, most first."""
     return Query(

@@ -10,11 +10,19 @@ MAX_EVIDENCE = 200
 
 
 def run(run_id: str) -> Query:
-    """The run's row of `runs` with its accelerator's memory; no row when the store has no such run."""
+    """The run's row of `runs` with its accelerator's memory; no row when the store has no such run.
+
+    `oom_capacity_bytes` and `oom_reserved_bytes` are those of the fullest card that its out-of-memory lines tell of.
+    """
     return Query(
-        """SELECT runs.*, accelerators.memory_bytes, accelerators.memory_label
+        """SELECT runs.*, accelerators.memory_bytes, accelerators.memory_label, oom.*
 FROM runs
 LEFT JOIN accelerators USING (accelerator)
+LEFT JOIN (
+  SELECT max(mem_total_bytes) AS oom_capacity_bytes, max(reserved_bytes) AS oom_reserved_bytes
+  FROM gpu_oom_reports
+  WHERE run_id = $run_id
+) AS oom ON true
 WHERE run_id = $run_id""",
         {"run_id": run_id},
     )

@@ -10,7 +10,8 @@ import polars as pl
 
 from dashboard.hang import STEP_STATE, Sequence2D
 from dashboard.labels import count, number, seconds
-from dashboard.words.network import hang_title, place
+from dashboard.network import ranks_text
+from dashboard.words.network import hang_answer, hang_title, place
 from schemas.nccl_columns import HANG_EVIDENCE
 
 Row = Mapping[str, Any]
@@ -92,7 +93,17 @@ def ahead_text(ahead: int | None) -> str | None:
 def collective_option(hang: Row) -> str:
     """One collective of the incident, for a list to choose from."""
     waits = hang["ranks_reporting"]
-    return f"{hang_title(hang)}{f' · ranks {waits}' if waits else ''}"
+    return f"{hang_title(hang)}{f' · ranks {ranks_text(waits)}' if waits else ''}"
+
+
+def incident(hang: Row) -> str:
+    """A hang in a list: the suspect and why, who waited and who said nothing."""
+    who = [
+        f"{label}: {ranks_text(hang[name])}."
+        for name, label in (("ranks_reporting", "Waited"), ("ranks_silent", "Said nothing"))
+        if hang[name]
+    ]
+    return " ".join([hang_answer(hang), *who])
 
 
 def sequence_text(steps: Sequence2D, absent: Sequence[int]) -> str:

@@ -42,7 +42,7 @@ def answer(cells: pl.DataFrame) -> str:
         return f"**No run has completed in this grid yet**: {count(tried, 'try', 'tries')} so far."
     if winners.height == 1:
         only = winners.row(0, named=True)
-        return f"**One cell has a result so far:** {place(only)} reaches {performance(only)} with {only['layout']}."
+        return f"**One result so far:** {place(only)} reaches {performance(only)} with {only['layout']}."
     return " ".join(part for part in (_common_strategy(winners), _pattern(winners), _close_races(winners)) if part)
 
 
@@ -90,15 +90,20 @@ def _close_races(winners: pl.DataFrame) -> str:
     )
 
 
-def figures(cells: pl.DataFrame, layouts: int, repeated: int, wider: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """The four figures as label, value, note. `wider` is the row of `queries.failures.totals` that Failures shows."""
+def figures(
+    cells: pl.DataFrame, layouts: int, repeated: int, wider: Mapping[str, Any], without_mfu: pl.DataFrame
+) -> list[tuple[str, str, str]]:
+    """The four figures as label, value, note.
+
+    `wider` is the row of `queries.failures.totals` that Failures shows, `without_mfu` is of `queries.overview`.
+    """
     answered = cells.filter(pl.col("run_id").is_not_null())
     best = answered.filter(pl.col("mfu").is_not_null()).sort("mfu", descending=True)
     return [
-        ("Cells answered", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
+        ("Model × nodes with a result", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
         ("Best MFU", percent(best["mfu"][0]), place(best.row(0, named=True)))
         if best.height
-        else ("Best MFU", "not computed", "no run tells throughput, parameters and a card of known peak"),
+        else ("Best MFU", "not computed", _why_no_mfu(without_mfu)),
         _failures(cells, wider),
         (
             "Layouts measured twice",
@@ -111,9 +116,19 @@ def figures(cells: pl.DataFrame, layouts: int, repeated: int, wider: Mapping[str
 def _unanswered(cells: pl.DataFrame) -> str:
     open_cells = cells.filter(pl.col("run_id").is_null())
     if open_cells.is_empty():
-        return "every cell has a result"
+        return "no cell of the grid is empty"
     states = open_cells["cell_state"].value_counts(sort=True)
     return ", ".join(f"{number(n)} {CELL_STATE[state].word}" for state, n in states.iter_rows())
+
+
+def _why_no_mfu(runs: pl.DataFrame) -> str:
+    """What keeps completed runs from having an MFU, most frequent first."""
+    if runs.is_empty():
+        return "no run has completed"
+    reasons = [str(reason).removeprefix("not computed: ") for reason in runs["mfu_basis"]]
+    if len(reasons) == 1:
+        return reasons[0]
+    return "; ".join(f"{reason} ({count(n, 'run')})" for reason, n in zip(reasons, runs["runs"], strict=True))
 
 
 def _failures(cells: pl.DataFrame, wider: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -180,9 +180,31 @@ def _memory(run: Run) -> tuple[str, str, str]:
     if used is None:
         name, used = "Peak reserved", run["mem_peak_reserved_bytes"]
     if used is None:
-        return "Peak memory", MISSING, _absent(run)
-    card = run["memory_bytes"]
-    return name, memory(used), f"of {memory(card)} that the card can allocate" if card is not None else "card unknown"
+        name, used = "Reserved when it failed", run["oom_reserved_bytes"]
+    card = card_text(run)
+    if used is None:
+        return (
+            "Peak memory",
+            MISSING,
+            f"{_absent(run)}; the card has {card}" if run["oom_capacity_bytes"] else _absent(run),
+        )
+    return name, memory(used), f"of {card}" if card else "the card's memory is unknown"
+
+
+def card_bytes(run: Run) -> int | None:
+    """Memory of the card: as its out-of-memory lines say it, else as its kind has it."""
+    size: int | None = run["oom_capacity_bytes"] or run["memory_bytes"]
+    return size
+
+
+def card_text(run: Run) -> str:
+    """The same in words, with what says so; empty where nothing does."""
+    size = card_bytes(run)
+    if size is None:
+        return ""
+    return memory(size) + (
+        ", by its out-of-memory line" if run["oom_capacity_bytes"] else " that the card can allocate"
+    )
 
 
 def place(row: Mapping[str, Any], run: Run) -> str:

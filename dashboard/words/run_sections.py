@@ -10,6 +10,7 @@ from dashboard.configuration import Fact
 from dashboard.curves import Curve, beyond_in_words
 from dashboard.labels import count, memory, number, percent, seconds, significant
 from dashboard.words.failures import hours_text, stretch
+from dashboard.words.run import card_bytes, card_text
 
 Run = Mapping[str, Any]
 
@@ -79,16 +80,19 @@ def publication(row: Run) -> list[tuple[str, str]]:
 
 def memory_tracks(run: Run) -> list[tuple[str, str, float | None]]:
     """Name, size and share of the card of each peak that was logged; nothing when the card is unknown."""
-    card = run["memory_bytes"]
+    card = card_bytes(run)
     if not card:
         return []
-    peaks = (("Allocated", run["mem_peak_allocated_bytes"]), ("Reserved", run["mem_peak_reserved_bytes"]))
+    peaks = (
+        ("Allocated", run["mem_peak_allocated_bytes"]), ("Reserved", run["mem_peak_reserved_bytes"]),
+        ("Reserved when it failed", run["oom_reserved_bytes"]),
+    )  # fmt: skip
     return [(name, memory(size), size / card) for name, size in peaks if size is not None]
 
 
 def memory_qualifier(run: Run) -> str:
     """What the tracks' length is."""
-    return f"track = {memory(run['memory_bytes'])} that the card can allocate"
+    return f"track = {card_text(run)}"
 
 
 def fact_note(fact: Fact) -> str:

@@ -177,7 +177,13 @@ def test_simulated_rows_are_shown_while_there_is_nothing_better(home: Path) -> N
 
 def test_the_overview_has_four_figures_and_its_lists(sweep: Path) -> None:
     text = words(opened("overview"))
-    for piece in ("Cells answered", "2 of 3", "Worth running next", "Repeat Llama 1.34B on 2 nodes", "store version 1"):
+    for piece in (
+        "Model × nodes with a result",
+        "2 of 3",
+        "Worth running next",
+        "Repeat Llama 1.34B on 2 nodes",
+        "store version 1",
+    ):
         assert piece in text
     assert "Quiet problems" not in text
 

@@ -72,8 +72,11 @@ def test_without_an_address_the_hangs_are_offered(
     home: Path, monkeypatch: pytest.MonkeyPatch, at: str, answer: str
 ) -> None:
     app = open_page(home, monkeypatch, "hang", **({"at": at} if at else {}))
-    assert answer in text_of(app)
-    assert len(app.dataframe[0].value) == 2
+    text = text_of(app)
+    assert answer in text
+    assert text.count("hang?at=") == 2
+    assert "Did not join all_reduce seq 118. Waited: 0. Said nothing: 1, 2." in text
+    assert "Silent while 7 of 8 timed out on ALLREDUCE seq 118. Waited: 0–2, 4–7." in text
 
 
 def test_a_store_without_hangs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,7 @@ def test_a_snapshot_tells_its_peak_and_what_it_was_for(home: Path, monkeypatch: 
     shown = table_with(app, "Frame")
     assert shown["MiB"].to_list() == sorted(shown["MiB"], reverse=True)
     assert {"optimizer states", "parameters"} <= set(shown["Category"])
+    assert app.slider[0].proto.format == "localized"  # 1,234,567 and not 1234567
 
 
 def test_another_instant_is_chosen_by_the_address(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

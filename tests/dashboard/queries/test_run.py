@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 import pytest
 
 from dashboard.queries import run
@@ -109,6 +110,21 @@ def test_a_run_has_the_rank_of_its_own_layout_whatever_looks_like_it() -> None:
     with open_store(completed_frame(*rows)) as store:
         ranks = [run.place_in_cell(row["run_id"]).run(store)["rank_in_cell"].item() for row in rows]
     assert ranks == [1, 2, 3, 4, 5]
+
+
+def test_a_run_brings_what_its_out_of_memory_lines_say_of_the_card() -> None:
+    texts = [
+        f"CUDA out of memory. Tried to allocate 2.00 GiB (GPU {gpu}; 39.59 GiB total capacity; {held - 1} GiB already "
+        f"allocated; 0.50 GiB free; {held} GiB reserved in total by PyTorch)"
+        for gpu, held in ((0, 37), (1, 38))
+    ]
+    lines = [event_row("a1", line_no=line, kind="oom", text=text) for line, text in enumerate(texts, 1)]
+    events = pl.DataFrame(lines, schema_overrides={"rank": pl.Int64, "host": pl.String})
+    with open_store(completed_frame(made_up("a1", status="oom"), made_up("b1")), events=events) as store:
+        (oom,), (other,) = (run.run(run_id).run(store).to_dicts() for run_id in ("a1", "b1"))
+    assert oom["oom_capacity_bytes"] == pytest.approx(39.59 * 2**30)
+    assert oom["oom_reserved_bytes"] == 38 * 2**30
+    assert (other["oom_capacity_bytes"], other["oom_reserved_bytes"]) == (None, None)
 
 
 @pytest.mark.parametrize("run_id", ["b2", "none"])

@@ -8,6 +8,10 @@ from dashboard.words import overview
 from schemas.vocab import FINDING
 from tests.dashboard.grid_rows import Row, cell, empty, grid, outcome
 
+REASONS = pl.DataFrame({
+    "mfu_basis": ["not computed: accelerator unknown", "not computed: parameters unknown"], "runs": [3, 1]
+})  # fmt: skip
+
 
 def playbook(tp_by_nodes: dict[int, int]) -> pl.DataFrame:
     return grid(*(
@@ -37,7 +41,7 @@ def test_close_races_are_counted() -> None:
     ("rows", "start"),
     [
         ([empty()], "**No run has completed in this grid yet**: 1 try so far."),
-        ([cell(), empty()], "**One cell has a result so far:** 8.86B on 16 nodes reaches"),
+        ([cell(), empty()], "**One result so far:** 8.86B on 16 nodes reaches"),
     ],
 )
 def test_too_few_rows_say_so(rows: list[Row], start: str) -> None:
@@ -59,9 +63,9 @@ def test_a_grid_in_a_list_names_its_models_or_how_many_they_are() -> None:
 def test_the_four_figures() -> None:
     tries = [outcome(runs=30), outcome(status="oom", runs=10), outcome("80B", 1, status="failed", runs=10)]
     of_all = {"runs_judged": 120, "runs_failed": 90}
-    values = overview.figures(grid(cell(), empty(), outcomes=tries), 28, 2, of_all)
+    values = overview.figures(grid(cell(), empty(), outcomes=tries), 28, 2, of_all, REASONS)
     assert [(label, value.replace("\xa0", " "), note.replace("\xa0", " ")) for label, value, note in values] == [
-        ("Cells answered", "1 of 2", "1 won't fit"),
+        ("Model × nodes with a result", "1 of 2", "1 won't fit"),
         ("Best MFU", "36.3 %", "8.86B on 16 nodes"),
         ("Runs that failed", "40 %", "20 of 50 in this grid; 75 % of all 120"),
         ("Layouts measured twice", "2", "of 28 completed; the rest are single runs"),
@@ -72,10 +76,23 @@ def test_figures_of_a_store_without_results_say_so() -> None:
     values = [
         value
         for _, value, _ in overview.figures(
-            grid(empty(state="not_run"), outcomes=[]), 0, 0, {"runs_judged": 0, "runs_failed": 0}
+            grid(empty(state="not_run"), outcomes=[]), 0, 0, {"runs_judged": 0, "runs_failed": 0}, REASONS.clear()
         )
     ]
     assert values == ["0 of 1", "not computed", "–", "0"]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "note"),
+    [
+        (REASONS, "accelerator unknown (3 runs); parameters unknown (1 run)"),
+        (REASONS.head(1), "accelerator unknown"),
+        (REASONS.clear(), "no run has completed"),
+    ],
+)
+def test_a_grid_without_mfu_says_why(reasons: pl.DataFrame, note: str) -> None:
+    values = overview.figures(grid(cell(mfu=None)), 1, 0, {"runs_judged": 1, "runs_failed": 0}, reasons)
+    assert values[1] == ("Best MFU", "not computed", note)
 
 
 def test_the_closest_ties_are_worth_a_repeat() -> None:

@@ -15,7 +15,8 @@ from tests.dashboard.store_rows import event_row, run_row
 
 def full_run(**changes: Any) -> dict[str, Any]:
     columns = dict.fromkeys(RUNS.column_names)
-    return {**columns, **run_row(), "memory_bytes": 206_158_430_208, "memory_label": "192 GB", **changes}
+    told = {"oom_capacity_bytes": None, "oom_reserved_bytes": None}
+    return {**columns, **run_row(), "memory_bytes": 206_158_430_208, "memory_label": "192 GB", **told, **changes}
 
 
 def plain(text: str) -> str:
@@ -104,8 +105,20 @@ def test_a_printed_mfu_that_differs_stands_beside_the_recomputed_one() -> None:
 def test_reserved_memory_stands_in_where_allocated_was_not_logged() -> None:
     label, value, _ = words.figures(full_run(mem_peak_allocated_bytes=None))[3]
     assert (label, plain(value)) == ("Peak reserved", "133.1 GiB")
-    assert run_sections.memory_tracks(full_run(memory_bytes=None)) == []
-    assert [name for name, _, _ in run_sections.memory_tracks(full_run())] == ["Allocated", "Reserved"]
+
+
+def test_memory_is_set_beside_the_card_that_the_out_of_memory_line_names() -> None:
+    no_peak = {"mem_peak_allocated_bytes": None, "mem_peak_reserved_bytes": None, "memory_bytes": None}
+    oom = full_run(**no_peak, oom_capacity_bytes=80 * 2**30, oom_reserved_bytes=32 * 2**30)
+    assert tuple(map(plain, words.figures(oom)[3])) == (
+        "Reserved when it failed", "32.0 GiB", "of 80.0 GiB, by its out-of-memory line",
+    )  # fmt: skip
+    assert [(name, share) for name, _, share in run_sections.memory_tracks(oom)] == [("Reserved when it failed", 0.4)]
+    assert plain(run_sections.memory_qualifier(oom)) == "track = 80.0 GiB, by its out-of-memory line"
+    no_sizes = words.figures(full_run(**no_peak, oom_capacity_bytes=8 * 2**30))[3]
+    assert plain(no_sizes[2]) == "not logged; the card has 8.0 GiB, by its out-of-memory line"
+    assert plain(words.figures(full_run())[3][2]) == "of 192.0 GiB that the card can allocate"
+    assert words.figures(full_run(memory_bytes=None))[3][2] == "the card's memory is unknown"
 
 
 def test_ranks_that_say_the_same_are_folded_and_the_deciding_kind_comes_first() -> None:
