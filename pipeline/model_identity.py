@@ -4,20 +4,25 @@ torchtitan prints `llama3 8B`, a hub id says `meta-llama/Llama-3.1-8B`, and Mega
 name their runs would never share a cell. A name is replaced only by that of a registered model whose shape does not
 contradict the run's own (a 4-layer excerpt stays what its source calls it); a run that nobody named is called by the
 registered model of exactly its shape. Where two of them differ in the vocabulary only, the smaller one tells nothing:
-benchmarks put Llama 2's tokenizer of 32,000 under any shape, Llama 3 8B's (which is Mistral 7B's) among them. Rows of
-published tables keep the names of their sources.
+benchmarks put Llama 2's tokenizer of 32,000 under any shape, Llama 3 8B's (which is Mistral 7B's) among them. A name
+that the registry lacks may still be told by counted parameters: torchtitan's `llama3 1B` is Llama 3.2 1B where it has
+as many, and a model of its own where a fork calls another shape so. Rows of published tables keep the names of their
+sources.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 
 import polars as pl
 
 import data
-from pipeline.estimate.models import find_model
+from pipeline.estimate.models import find_model, known_models, shape_of, spelling_key
 
+_COUNTED = 1e-4
+"""How far parameters that were counted may lie apart: what rounds more is no count."""
 VOCAB_PADDING = 1_024
 """Megatron pads the vocabulary to a multiple of 128 x tp; no tokenizer's special tokens are more."""
 
@@ -46,17 +51,52 @@ def registered_name(name: str) -> str | None:
     return row["model"] if row else None
 
 
+@cache
+def _counted_name(name: str, params: int) -> str | None:
+    """The registered model of the same family and version that has exactly these parameters, embeddings tied or not.
+
+    >>> _counted_name("llama3 1B", 1_235_814_400), _counted_name("llama3 1B", 1_400_000_000)
+    ('Llama 3.2 1B', None)
+    """
+    found = [
+        known
+        for known in known_models()
+        if _family(known) == _family(name) and any(abs(params / size - 1) < _COUNTED for size in _sizes(known))
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _family(name: str) -> str:
+    """Letters and whole number that a name begins with: its family, and which generation of it.
+
+    >>> _family("llama3 1B"), _family("Llama 3.2 1B"), _family("meta-llama/Llama-3.2-1B")
+    ('llama3', 'llama3', 'llama3')
+    """
+    return re.split(r"[-.]", spelling_key(name), maxsplit=1)[0]
+
+
+@cache
+def _sizes(known: str) -> tuple[int, ...]:
+    row = find_model(known)
+    shape = None if row is None else shape_of(row)
+    return () if shape is None else tuple(replace(shape, tie_word_embeddings=tied).params for tied in (True, False))
+
+
 def identified(runs: pl.DataFrame) -> pl.Series:
     """`model` of each row as the registry names it; NULL where the registry does not know it.
 
-    `runs` has `model`, `origin` and the shape's columns.
+    `runs` has `model`, `origin`, `params` and the shape's columns.
     """
-    named = runs["model"].drop_nulls().unique()
-    names = {text: registered_name(text) for text in named.to_list()}
-    known = pl.col("model").replace_strict(names, default=None, return_dtype=pl.String)
-    rows = runs.select("origin", "model", *_SHAPE, "vocab_size", "gated_mlp", row=pl.int_range(pl.len()))
+    named = runs.select("model", "params").drop_nulls("model").unique()
+    names = [
+        registered_name(text) or (None if params is None else _counted_name(text, params))
+        for text, params in named.iter_rows()
+    ]
+    known = named.with_columns(registered=pl.Series(names, dtype=pl.String))
+    rows = runs.select("origin", "model", "params", *_SHAPE, "vocab_size", "gated_mlp", row=pl.int_range(pl.len()))
     theirs = _registry().rename({name: f"{name}_known" for name in (*_SHAPE, "vocab_size", "gated_mlp")})
-    by_name = rows.with_columns(registered=known).join(theirs, left_on="registered", right_on="model", how="inner")
+    by_name = rows.join(known, on=["model", "params"], how="left", nulls_equal=True, maintain_order="left")
+    by_name = by_name.join(theirs, left_on="registered", right_on="model", how="inner")
     fits = pl.all_horizontal(_agrees(name) for name in _SHAPE)
     by_name = by_name.filter(fits).select("row", "registered")
     by_shape = (

@@ -15,19 +15,22 @@ from pipeline.model_name import canonical_model
 LLAMA_2_7B = ModelShape(32, 4096, 32, 32, 11008, 32000, gated_mlp=True, tie_word_embeddings=False)
 
 
-def _key(name: str) -> str:
-    """Spelling-independent form of a model's name.
+def spelling_key(name: str) -> str:
+    """Spelling-independent form of a model's name. What parts two numbers counts: a Llama 3 of 3B is none of 33B.
 
-    >>> _key("Llama-3.1 8B") == _key("llama3.1-8b")
-    True
+    >>> spelling_key("Llama-3.1 8B"), spelling_key("llama3.1-8b"), spelling_key("llama-33b")
+    ('llama3.1-8b', 'llama3.1-8b', 'llama33b')
     """
-    return re.sub(r"[^a-z0-9.]", "", canonical_model(name).casefold())
+    apart = re.sub(r"[^a-z0-9.]+", "-", canonical_model(name).casefold())
+    return re.sub(r"(?<!\d)-|-(?!\d)", "", apart)
 
 
 @cache
 def _registry() -> dict[str, dict[str, Any]]:
     rows = pl.read_csv(data.MODELS / "models.csv").to_dicts()
-    return {_key(name): row for row in rows for name in (row["model"], *(row["aliases"] or "").split("|")) if name}
+    return {
+        spelling_key(name): row for row in rows for name in (row["model"], *(row["aliases"] or "").split("|")) if name
+    }
 
 
 @cache
@@ -42,7 +45,7 @@ def known_models() -> list[str]:
 
 def find_model(name: str) -> dict[str, Any] | None:
     """The registry's row of a model, in the columns of `runs` (plus positions and latent ranks), or None."""
-    return _registry().get(_key(name))
+    return _registry().get(spelling_key(name))
 
 
 def find_family(name: str) -> dict[str, Any] | None:

@@ -50,6 +50,32 @@ def test_a_part_of_a_model_keeps_the_name_its_source_gives_it() -> None:
     assert names(model="deepseek-v3", num_layers=61, hidden_size=7168)[0] == "DeepSeek-V3"
 
 
+@pytest.mark.parametrize("params", [1_235_814_400, 1_235_814_400 + 128_256 * 2048])  # tied, and with a head of its own
+def test_a_name_of_a_framework_is_told_by_counted_parameters(params: int) -> None:
+    assert names(model="llama3 1B", params=params)[0] == "Llama 3.2 1B"
+
+
+def test_a_name_of_a_framework_stays_where_another_model_was_counted() -> None:
+    assert names(model="llama3 1B", params=1_400_000_000)[0] == "llama3 1B"  # a fork's shape
+    assert names(model="llama3 1B")[0] == "llama3 1B"
+    assert names(model="llama3 1B", params=1_235_814_400, num_layers=18)[0] == "llama3 1B"
+    assert names(model="my-llama", params=1_235_814_400)[0] == "my-llama"
+
+
+def test_numbers_that_stand_apart_are_no_longer_number() -> None:
+    assert names(model="llama3 3B", params=3_212_749_824)[0] == "Llama 3.2 3B"
+    assert names(model="llama3 3B")[0] == "llama3 3B"
+    assert names(model="llama-33b")[0] == "LLaMA 30B"
+
+
+def test_smollm2_has_one_name_in_three_frameworks() -> None:
+    shape = {"num_layers": 24, "hidden_size": 2048, "num_heads": 32, "num_kv_heads": 32, "ffn_hidden_size": 8192}
+    assert names(model="HuggingFaceTB/SmolLM2-1.7B", num_layers=24)[0] == "SmolLM2 1.7B"
+    assert names(model="smollm2 1.7B", params=1_711_376_384)[0] == "SmolLM2 1.7B"
+    assert names(**shape, gated_mlp=True, vocab_size=49_152, tie_word_embeddings=True)[0] == "SmolLM2 1.7B"
+    assert names(model="SmolLM-1.7B", params=1_711_376_384)[0] == "SmolLM-1.7B"
+
+
 def test_published_names_stay() -> None:
     assert names(model="Llama 3.1 8B", origin="published") == ("Llama 3.1 8B", None)
 
