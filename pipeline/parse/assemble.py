@@ -16,6 +16,7 @@ import polars as pl
 
 from pipeline.parse import configure, health, launchers, outcome, silence, symptoms
 from pipeline.parse.attempts import number_attempts
+from pipeline.parse.batch_ends import TELLING
 from pipeline.parse.combine import with_combined
 from pipeline.parse.fold_rejects import unparsed, unreadable
 from pipeline.parse.place import begun, place_events, printed, with_run
@@ -128,8 +129,9 @@ def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -
 
     A unit whose logs hold no dialect and no sign of a failure, and that has no configuration beside them, is not a run.
     What any program may print is such a sign in the output of a scheduler's job only: it died before its trainer spoke.
+    Only a launcher of parallel jobs prints what is `batch_ends.TELLING`.
     """
-    is_common = pl.col("kind").is_in(["exception", "exit_code"])
+    is_common = pl.col("kind").is_in(["exception", "exit_code"]) & ~pl.col("text").str.contains(TELLING)
     failures = facts.events.filter(~pl.col("kind").is_in(["traceback", *symptoms.KINDS]))
     telling, common = failures.filter(~is_common), failures.filter(is_common)
     beside = sources.filter(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.parse import launchers, symptoms
+from pipeline.parse import batch_ends, faults, launchers, symptoms
 from pipeline.parse.protocol import EVENT_FACTS, conform
 from pipeline.parse.timestamps import timestamp
 
@@ -199,7 +199,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"Xid \(PCI:[\w:.]+\): (?:48|62|74|79|92|94|95|119|120)\b",
     ),
 )  # fmt: skip
-PATTERNS += tuple(Pattern(*pattern) for pattern in (*launchers.PATTERNS, *symptoms.SYMPTOMS))
+_OTHERS = (*launchers.PATTERNS, *batch_ends.PATTERNS, *faults.PATTERNS, *symptoms.SYMPTOMS)
+PATTERNS += tuple(Pattern(*pattern) for pattern in _OTHERS)
 
 ANCHORS: tuple[str, ...] = tuple(sorted({literal for pattern in PATTERNS for literal in pattern.literals}))
 
@@ -210,8 +211,11 @@ _TRIED_FOR = pl.DataFrame(
 )
 
 # torchrun's agent and its failure table raise these themselves; they echo a worker's failure, they are not its cause.
-# A rank that has lost another one does so too: launchers.LOST_PEER.
-_ECHO = rf"ChildFailedError|SignalException|torch\.distributed\.elastic|{launchers.LOST_PEER}"
+# A rank that has lost another one does so too: launchers.LOST_PEER. Python's subprocess names a signal.
+_ECHO = (
+    r"ChildFailedError|SignalException|torch\.distributed\.elastic|died with <Signals\.SIG(?:TERM|KILL|INT)|"
+    rf"{launchers.LOST_PEER}"
+)
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:

@@ -20,7 +20,7 @@ TABLE_LINE = "worker_failed"
 """Kind of each line of torchrun's table of failures; `fold_tables` makes one event per worker of them."""
 
 _FIELD = r"^(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$"
-_ROOT = r"^Root Cause \(first observed failure\):"
+_ROOT = r"^Root Cause(?: \(first observed failure\))?:"
 _CODE = r"(?:[1-9]\d?|1[0-25-9]\d|13[0-689]|14[0-24-9]|2\d\d)"  # not 0, nor 137 (SIGKILL) and 143 (SIGTERM)
 _SIGNAL = r"(?:exited on|died from|BY) ?(?:signal|SIGNAL):? "
 
@@ -34,9 +34,13 @@ LOST_PEER = (
 PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         TABLE_LINE,
-        ("  time      : ", "  host      : ", "  rank      : ", "  exitcode  : ", "Root Cause (first", "<NO_OTHER_FAIL"),
-        r"^\s{1,4}(?:time|host|rank|exitcode) {2,6}: \S|^\s?Root Cause \(first observed failure\):|"
-        r"^\s*<NO_OTHER_FAILURES>",
+        (
+            "  time      : ", "  host      : ", "  rank      : ", "  exitcode  : ", "Root Cause", "<NO_OTHER_FAIL",
+            "  time: ", " (local_rank: ", "  exitcode: ",
+        ),
+        # torch 1.9 did not line the colons up, and put the root cause first.
+        r"^\s{1,4}(?:time|host|rank|exitcode) {2,6}: \S|^\s?Root Cause(?: \(first observed failure\))?:\s*$|"
+        r"^\s{1,4}(?:time: \d{4}-\d\d-\d\d_|rank: \d+ \(local_rank: |exitcode: -?\d+ \(pid: )|^\s*<NO_OTHER_FAILURES>",
     ),
     (
         "rendezvous",
@@ -106,7 +110,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 
 _RANKS = (
     r"process rank (\d+) with PID", r"MPI_ABORT was invoked on rank (\d+)", r"\brank (\d+) (?:exited with|died from)",
-    r"Process name: \[.*[,.](\d+)\]", r"\bsrun: error: \S+: task (\d+): ", r"^=\s+RANK (\d+) PID",
+    r"Process name: \[.*[,.](\d+)\]", r"\(first noticed rank (\d+)\)", r"\bsrun: error: \S+: task (\d+): ",
+    r"^=\s+RANK (\d+) PID",
 )  # fmt: skip
 _HOSTS = (
     r"with PID \d+ on node (\S+) ", r"\bsrun: error: ([\w.-]+): tasks? [\d,-]+: ",

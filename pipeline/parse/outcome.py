@@ -12,8 +12,9 @@ The order of the rules is the knowledge:
 4. An exception.
    Nodes that did not find each other (torchrun's rendezvous) come next: one that has died is not found either.
 5. Processes that died, without a reason. Workers that were all terminated (SIGTERM) were so from outside: `cancelled`;
-   see `pipeline.parse.terminated`. One that was survived explains it after all: a buffered stdout may reach the
-   file later than the traceback.
+   see `pipeline.parse.terminated`. SIGKILL alone is a `crash` of low confidence: the host's OOM killer, a scheduler and
+   a user look alike, and who has a word (the kernel, Slurm, LSF, Flux) was heard before. One that was survived explains
+   it after all: a buffered stdout may reach the file later than the traceback.
 6. A status file's word, which may be wrong (picotron greps it together) and so never beats the log.
 7. No step for many times the usual pause between steps, though the log went on or was written live: `hang`, which a
    process that died without a word looks like, too. See `pipeline.parse.silence`.
@@ -123,6 +124,7 @@ def _ladder(now: datetime) -> list[_Rung]:
         _rung("raised", "high"),
         _rung("lonely", "medium"),
         _rung("survived", "low", _is_there("dead")),
+        _killed(),
         _rung("dead", "medium"),
         (reached, pl.lit("completed"), "medium", pl.format("{}; they may be those of an epoch", last)),
         (filed.is_not_null(), filed, "medium", pl.format("the status file says {}", "status_file")),
@@ -136,6 +138,13 @@ def _rung(sign: str, sure: str, condition: pl.Expr | None = None) -> _Rung:
     there = _is_there(sign) if condition is None else _is_there(sign) & condition
     word = pl.col(f"{sign}.kind").replace_strict(_STATUS, default=None, return_dtype=pl.String)
     return there, word, sure, pl.col(f"{sign}.text")
+
+
+def _killed() -> _Rung:
+    """SIGKILL and not a word on who sent it."""
+    there, word, _, text = _rung("dead", "low", pl.col("dead.kind") == "sigkill")
+    doubt = "{}; the host's OOM killer, a scheduler or a user: nothing says which"
+    return there, word, "low", pl.format(doubt, text)
 
 
 def _is_there(sign: str) -> pl.Expr:

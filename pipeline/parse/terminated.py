@@ -11,19 +11,38 @@ from __future__ import annotations
 
 import polars as pl
 
+from pipeline.parse.batch_ends import HEADINGS
 from pipeline.parse.launchers import TABLE_LINE
 
 _TERMINATED = r"\bexitcode (?:-15|143)\b"  # 143: a worker that handles the signal, or a shell around it
 _WORKER = r"failed \(exitcode: -15\)|Signal 15 \(SIGTERM\) received by PID"
 """How the agent tells of one worker; what it is told itself (`Received SIGTERM death signal`) is no echo."""
 
+_SIGNAL_LINES = 8
+"""Lines below an MPI launcher's heading in which it names the signal."""
+
 
 def weigh(events: pl.DataFrame) -> pl.DataFrame:
-    """`events` (with `key`, `kind`, `text`) of runs whose tables name failed workers, as these tell to read them.
+    """`events` (with `key`, `line_no`, `kind`, `text`) as what stands beside them tells to read them.
 
-    Where all were terminated, torchrun's failure is no failure but a `sigterm`. Where another one failed, the
-    terminated ones are its echo, and gone.
+    Where all workers of torchrun's tables were terminated, its failure is no failure but a `sigterm`. Where another one
+    failed, the terminated ones are its echo, and gone. So is an MPI launcher's heading above a SIGTERM.
     """
+    return _without_echoes(_without_headings(events))
+
+
+def _without_headings(events: pl.DataFrame) -> pl.DataFrame:
+    is_heading = (pl.col("kind") == "exit_code") & pl.col("text").str.contains(HEADINGS)
+    if not events.select(is_heading.any()).item():
+        return events
+    signals = events.filter(pl.col("kind") == "sigterm").select("key", "line_no", signal="line_no").sort("line_no")
+    rows = events.sort("line_no", maintain_order=True).join_asof(
+        signals, on="line_no", by="key", strategy="forward", tolerance=_SIGNAL_LINES, check_sortedness=False
+    )
+    return rows.filter(~(is_heading & pl.col("signal").is_not_null())).drop("signal")
+
+
+def _without_echoes(events: pl.DataFrame) -> pl.DataFrame:
     is_terminated = pl.col("text").str.contains(_TERMINATED)
     told = events.filter(pl.col("kind") == TABLE_LINE).group_by("key").agg(are_all=is_terminated.all())
     if told.is_empty():

@@ -125,7 +125,7 @@ CASES: dict[str, tuple[str, str, str]] = {
     "host out of memory": (f"{SOME}\n{KILLED}\n{EXIT}\n{HOST_OOM}", "host_oom", "high"),
     "host out of memory behind slurm's cleanup": (f"{SOME}\n{CLEANUP}\n{HOST_OOM}", "host_oom", "high"),
     "exit code only": (f"{SOME}\n{EXIT}", "crash", "medium"),
-    "sigkill only": (f"{SOME}\n{KILLED}", "crash", "medium"),
+    "sigkill only": (f"{SOME}\n{KILLED}", "crash", "low"),
     "segmentation fault": (f"{SOME}\n!!! Segfault\nFatal Python error: Segmentation fault", "crash", "high"),
     "the log stops": (SOME, "truncated", "low"),
     "the log stops within a line": (f"{SOME}\n{step(5)[:60]}", "truncated", "low"),

@@ -1,0 +1,60 @@
+"""Signals, aborted runtimes and failed hardware: what is printed where no Python exception says that a process died.
+
+Sources of the wording:
+- absl's failure signal handler (JAX, TensorFlow) and its CHECK; torch's own handler (ATen/csrc signal_handler.cpp);
+  Open MPI's (opal/util/stacktrace.c); bash about a command of its script;
+- NVIDIA's kernel driver and fabric manager (Xid and SXid); CUDA's and HIP's error strings (cudaGetErrorString,
+  hipGetErrorString); ROCm's runtime (hsa_status_string, rocdevice.cpp) and rocBLAS;
+- memory that ran out: TensorFlow's allocator and AWS Neuron's runtime (GPU), mmap, shared memory and fork (host).
+"""
+
+from __future__ import annotations
+
+_CUDA = (
+    r"Invalid access of peer GPU memory|unknown error|invalid program counter|hardware stack error|"
+    r"the launch timed out and was terminated|no CUDA-capable device|system not yet initialized|operation not permitted"
+)
+
+PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "oom",
+        ("OOM when allocating tensor", "HSA_STATUS_ERROR_OUT_OF_RESOURCES", "Allocation Failure"),
+        # In a traceback of Graph execution the line stands apart from the error's name. ROCm's runtime names what is
+        # free: without room it cannot set its scratch up.
+        r"^\s*(?:\(\d+\) )?OOM when allocating tensor with shape.*device:GPU|"
+        r"HSA_STATUS_ERROR_OUT_OF_RESOURCES: .*Available Free mem : \d{1,2} MB|"
+        r"RESOURCE_EXHAUSTED: .*Allocation Failure|\bNMGR:.*status=4 message=\"Allocation Failure\"",
+    ),
+    (
+        "host_oom",
+        ("annot allocate memory",),
+        r"\bunable to (?:mmap|open shared memory object)\b.*: Cannot allocate memory \(12\)|"
+        r"\bfork: (?:retry: (?:Resource temporarily unavailable: )?)?Cannot allocate memory",
+    ),
+    (
+        "exception",
+        (
+            "Segfault encountered", " received at time=", "Check failed: ", "] Signal: ", "fallen off the bus",
+            "SXid (PCI:",
+            "CUDA error: ", "hipErrorNoBinaryForGpu: ", "rocBLAS error: ", "HIP error: ", ".ArrowInvalid: ",
+            "._LinAlgError: ",
+            "._InactiveRpcError: ", "._MultiThreadedRendezvous: ", "SystemExit: ",
+        ),
+        r"^!+ Segfault encountered !+|^\s?\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL) received at time=\d|^Check failed: \S|"
+        r"^\[\S+:\d+\] Signal: \w|GPU has fallen off the bus|SXid \(PCI:[^)]*\): \d+, Fatal|"
+        rf"(?:CUDA|HIP) error: (?:{_CUDA})|hipErrorNoBinaryForGpu: Unable to find code object|^\s?rocBLAS error: |"
+        r"^\s?(?:[A-Za-z_]\w*\.)+(?:ArrowInvalid|_LinAlgError|_InactiveRpcError|_MultiThreadedRendezvous): |"
+        r"^\s?SystemExit: [1-9]",
+    ),
+    (
+        "exit_code",
+        ("(core dumped)",),
+        r"\b(?:Floating point exception|Illegal instruction|Trace/breakpoint trap) ?\s*\(core dumped\)",
+    ),
+    (
+        "hang",
+        ("successfully reached monitoredBarrier",),
+        r"successfully reached monitoredBarrier, but received errors while waiting",
+    ),
+)  # fmt: skip
+"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression), as `evidence.Pattern` takes them."""
