@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -24,10 +25,12 @@ from pipeline.published import load_published, published_ledger
 from pipeline.published_network import load_accelerator_links, load_published_bandwidths
 from pipeline.read import read_batch
 from pipeline.simulate.marker import MARKER_NAME
-from pipeline.store.lake import Lake
 from pipeline.store.records import REST_AFTER, Records
 from pipeline.validate import merge_rejects, validate
 from schemas.registry import TABLES as SCHEMAS
+
+if TYPE_CHECKING:
+    from pipeline.store.lake import Lake  # its libraries take 16 MB that a reading process has no use for
 
 BATCH_UNITS = 1_000
 BATCH_BYTES = 512 << 20

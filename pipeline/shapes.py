@@ -3,20 +3,32 @@
 A log is printed from a few hundred format strings, so that few of its lines have a shape of their own. Where a pattern
 names no single digit (`[0-9]` and `\\d` stand for all ten), two lines of a shape give the same answer, at the same
 places. What does name one is asked in two steps: with any digit in its place, once per shape, and then as it is, of the
-lines that are left.
+lines that are left. The next block has the same shapes, and so have the other logs of a sweep: answers are remembered.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import RLock
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
-_SLOT_BITS = 16
+Question = Callable[[pl.Series], pl.Series]
+"""Texts to answers: whether, or how many. It names no digit, and there is no line end to look at."""
+
+_UNASKED = np.int16(-1)
+_NOTHING = np.empty(0, dtype=np.int16)
+
+_SLOT_BITS = 20
+_MOST_SHAPES = 1 << 16
+_MOST_BYTES = 8 << 20
+"""More shapes than that, or more bytes of them, are forgotten: no formats print such lines."""
+
 _WINDOW_BYTES = 256 << 10
 
 
@@ -31,25 +43,108 @@ def without_digits(data: np.ndarray) -> np.ndarray:
     return zeroed
 
 
+class _Known:
+    """Shapes that were met, each with a number and a sample, and what the samples answered. Number 0 is no line's."""
+
+    def __init__(self) -> None:
+        self.samples = pl.Series([""], dtype=pl.String)
+        self.sample_bytes = 0
+        self._hashes = np.zeros(1, dtype=np.uint64)
+        self._order = np.zeros(1, dtype=np.intp)
+        self._slots = np.zeros(1 << _SLOT_BITS, dtype=np.int32)
+        self._answers: dict[Hashable, np.ndarray] = {}
+        self._lock = RLock()
+
+    def numbers(self, hashes: np.ndarray, text: pl.Series) -> np.ndarray | None:
+        """The number of each line's shape; None where there is no room for the new ones beside others."""
+        with self._lock:
+            slots = _slots_of(hashes)
+            number: np.ndarray = self._slots[slots]
+            strange = np.flatnonzero(self._hashes[number] != hashes)  # new, or its slot is another's
+            if len(strange):
+                values, first, of_each = np.unique(hashes[strange], return_index=True, return_inverse=True)
+                if not self._has_learnt(values, text.gather(strange[first])):
+                    return None
+                number[strange] = self._found(values)[of_each]
+            return number
+
+    def _has_learnt(self, hashes: np.ndarray, text: pl.Series) -> bool:
+        new = np.flatnonzero(self._hashes[self._found(hashes)] != hashes)
+        if not len(new):
+            return True
+        samples = text.gather(new).str.strip_chars_end("\r\n")
+        size = self.sample_bytes + int(samples.str.len_bytes().sum())
+        count = len(self._hashes) + len(new)
+        if len(self._hashes) > 1 and (size > _MOST_BYTES or count > _MOST_SHAPES):
+            return False
+        free = self._slots[_slots_of(hashes[new])] == 0
+        self._slots[_slots_of(hashes[new[free]])] = len(self._hashes) + np.flatnonzero(free)
+        self._hashes = np.concatenate([self._hashes, hashes[new]])
+        self._order = np.argsort(self._hashes)
+        # By way of Python: a slice of a block would keep all of its bytes.
+        self.samples = pl.concat([self.samples, pl.Series(samples.to_list(), dtype=pl.String)], rechunk=True)
+        self.sample_bytes = size
+        return True
+
+    def _found(self, hashes: np.ndarray) -> np.ndarray:
+        """The number of each hash, any for one that is not known."""
+        place = np.searchsorted(self._hashes, hashes, sorter=self._order)
+        number: np.ndarray = self._order[np.minimum(place, len(self._order) - 1)]
+        return number
+
+    def answers(self, name: Hashable, question: Question, number: np.ndarray) -> np.ndarray:
+        """What the sample of each number answers."""
+        with self._lock:
+            told = self._answers.get(name, _NOTHING)
+            if len(told) < len(self._hashes):
+                told = np.concatenate([told, np.full(len(self._hashes) - len(told), _UNASKED)])
+                self._answers[name] = told
+            found: np.ndarray = told[number]
+            is_open = found == _UNASKED
+            if is_open.any():
+                new = np.unique(number[is_open])
+                told[new] = question(self.samples.gather(new)).cast(pl.Int16).to_numpy()
+                found = told[number]
+            return found
+
+
+def _slots_of(hashes: np.ndarray) -> np.ndarray:
+    slots: np.ndarray = (hashes >> np.uint64(64 - _SLOT_BITS)).astype(np.intp)
+    return slots
+
+
 @dataclass(frozen=True)
 class Shapes:
     """Lines by their shapes.
 
     Attributes:
         text: every line.
-        number: the number of each line's shape, counted in the order in which they come.
-        samples: one line of each shape.
+        number: the number of each line's shape.
+        known: what is known of shapes by number.
     """
 
     text: pl.Series
     number: np.ndarray
-    samples: pl.Series
+    known: _Known
+    _latest: ClassVar[_Known] = _Known()
 
     @classmethod
     def of(cls, lines: pl.DataFrame) -> Shapes:
         """`lines`: `text` and `shape`, a hash of 64 bits."""
-        first, number = _numbered(lines["shape"].to_numpy())
-        return cls(lines["text"], number, lines["text"].gather(first))
+        hashes, text = lines["shape"].to_numpy(), lines["text"]
+        known = cls._latest
+        while (number := known.numbers(hashes, text)) is None:
+            known = cls._latest = _Known()
+        return cls(text, number, known)
+
+    def told(self, question: Question, *, name: Hashable | None = None) -> np.ndarray:
+        """What each line answers, as integers; `name` tells questions apart where the function does not."""
+        return self.known.answers(question if name is None else name, question, self.number)
+
+    def present(self) -> tuple[np.ndarray, pl.Series]:
+        """The numbers that there are, and a line of each."""
+        numbers = np.unique(self.number)
+        return numbers, self.known.samples.gather(numbers)
 
     def matching(self, pattern: str, *, exactly: str | None = None) -> np.ndarray:
         """Whether each line matches.
@@ -58,9 +153,9 @@ class Shapes:
             pattern: one that names no digit.
             exactly: one that does, and matches only what `pattern` does, too.
         """
-        if self.samples.is_empty():  # no pattern is compiled for nothing
+        if self.text.is_empty():  # no pattern is compiled for nothing
             return np.zeros(0, dtype=bool)
-        found = self.of_each(self.samples.str.contains(pattern))
+        found = self.told(lambda text: text.str.contains(pattern), name=pattern).astype(bool)
         return found if exactly is None else self._verified(found, exactly)
 
     def holding(self, literals: Collection[str]) -> np.ndarray:
@@ -70,11 +165,6 @@ class Shapes:
         return (
             found | self._verified(self.matching(asked.blind) & ~found, asked.any_numbered) if asked.numbered else found
         )
-
-    def of_each(self, of_shape: pl.Series | np.ndarray) -> np.ndarray:
-        """What is known of each shape, for each line."""
-        told: np.ndarray = np.asarray(of_shape)[self.number]
-        return told
 
     def _verified(self, maybe: np.ndarray, pattern: str) -> np.ndarray:
         """Which of the lines that may match do."""
@@ -125,18 +215,3 @@ _DIGIT = re.compile("[0-9]")
 def _alternation(literals: Collection[str]) -> str:
     """Any of the literals: it beats Aho-Corasick twofold, for it stops at the first."""
     return "|".join(re.escape(one) for one in sorted(literals))
-
-
-def _numbered(hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first place of each value, and for each value its number in the order of these."""
-    places = np.arange(len(hashes))
-    slots = (hashes >> np.uint64(64 - _SLOT_BITS)).astype(np.intp)
-    seen = np.empty(1 << _SLOT_BITS, dtype=np.intp)
-    seen[slots[::-1]] = places[::-1]  # of several, the last one that is written stays
-    first = seen[slots]
-    others = np.flatnonzero(hashes[first] != hashes)  # those whose slot is another's
-    if len(others):
-        _, begin, of_each = np.unique(hashes[others], return_index=True, return_inverse=True)
-        first[others] = others[begin][of_each]
-    is_first = first == places
-    return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[first]

@@ -105,7 +105,7 @@ def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tupl
     named = shapes.matching("CCL")  # RCCL's banner, too
     named_lines, tables = (np.bincount(of_part[mask], minlength=len(parts)) for mask in (named, tabular))
     is_kept = named | shapes.matching(watchdog.CONTEXT)
-    begun = np.flatnonzero(shapes.of_each(wrapped.begin_here(shapes.samples)))
+    begun = np.flatnonzero(shapes.told(wrapped.begin_here))
     pieces = begun[:, None] + np.arange(1, wrapped.MOST_PIECES)
     is_kept[pieces[pieces < len(is_kept)]] = True
     rows = np.flatnonzero((tables > 0)[of_part] & ~is_kept)

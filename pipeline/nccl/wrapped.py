@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import polars as pl
 
 from pipeline.nccl.watchdog import CAUGHT, matches
@@ -24,10 +23,9 @@ _ENDS = ("milliseconds", "last completed")
 """What stands near the end of a line that is whole."""
 
 
-def begin_here(text: pl.Series) -> np.ndarray:
+def begin_here(text: pl.Series) -> pl.Series:
     """Which lines may be the first piece of one."""
-    found: np.ndarray = (text.str.contains(BEGINS) & ~text.str.contains("|".join(_ENDS))).to_numpy()
-    return found
+    return text.str.contains(BEGINS) & ~text.str.contains("|".join(_ENDS))
 
 
 def begins(text: str) -> bool:

@@ -28,6 +28,7 @@ from pipeline.parse.protocol import (
 )
 from pipeline.parse.sift import Sifted, sift
 from pipeline.parse.timestamps import timestamp
+from pipeline.shapes import Shapes
 
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
 """Timestamps from which a run's begin and end are read."""
@@ -211,8 +212,12 @@ def _of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.
 
 
 def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:
+    shapes = Shapes.of(rows)
+
     def lines_for(function: str) -> pl.DataFrame:
-        return rows.filter(lines.holding(dialect.narrowed[function])) if function in dialect.narrowed else rows
+        if function not in dialect.narrowed:
+            return rows
+        return rows.filter(shapes.holding(dialect.narrowed[function]))
 
     steps = conform(dialect.steps(lines_for("steps")), STEP_FACTS)
     # The raw line is kept only where it is needed: for a reject.

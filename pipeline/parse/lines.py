@@ -31,6 +31,7 @@ MAX_LINE_BYTES = 16 << 20
 
 _WINDOW_BYTES = 256 << 10
 _NEXT_SHAPE = pl.lit(0x9E3779B97F4A7C15, pl.UInt64)  # odd and far from small multiples: redraws are no neighbours
+_CUT_SHAPE = pl.lit(0xC2B2AE3D27D4EB4F, pl.UInt64)
 _FEW_LINES = 256
 _NOWHERE = np.empty(0, dtype=np.int64)
 
@@ -187,12 +188,16 @@ def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
 
 def _hidden_by_colours(shapes: Shapes, literals: Collection[str]) -> np.ndarray:
     """Which lines may hold one of the literals once their colours are gone: one may stand inside of it."""
-    is_painted = shapes.samples.str.contains("\x1b", literal=True)
-    bare = shapes.samples.filter(is_painted).str.replace_all(_ANSI, "")
-    may_hold = np.zeros(len(is_painted), dtype=bool)
-    if not bare.is_empty():
-        may_hold[is_painted.to_numpy()] = bare.str.contains(Literals.of(frozenset(literals)).any_blind).to_numpy()
-    return shapes.of_each(may_hold)
+    pattern = Literals.of(frozenset(literals)).any_blind
+
+    def may_hold(text: pl.Series) -> pl.Series:
+        is_painted = text.str.contains("\x1b", literal=True)
+        if not is_painted.any():
+            return is_painted
+        bare = text.filter(is_painted).str.replace_all(_ANSI, "")
+        return is_painted.scatter(is_painted.arg_true(), bare.str.contains(pattern))
+
+    return shapes.told(may_hold, name=("hidden", pattern)).astype(bool)
 
 
 def edges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -224,9 +229,7 @@ def _cleaned(lines: pl.DataFrame, *, wanted: pl.Expr) -> pl.DataFrame:
         return lines.with_columns(_NO_PREFIX)
     rows = lines.with_columns(pl.col("text").str.strip_chars_end("\r\n")).with_row_index("place")
     shapes = Shapes.of(rows)
-    sample = shapes.samples
-    is_odd = shapes.of_each(sample.str.contains(r"[\r\x1b]|\^M|\^\[\[") | (sample.str.len_bytes() > MAX_LINE_CHARS))
-    prefix = shapes.of_each(sample.str.extract(_PREFIX, 0).str.len_chars().fill_null(0))
+    is_odd, prefix = shapes.told(_is_odd).astype(bool), shapes.told(_prefix_chars)
     if not (is_odd.any() or prefix.any()):
         return rows.with_columns(_NO_PREFIX).drop("place")
     is_prefixed = (prefix > 0) & ~is_odd
@@ -236,10 +239,20 @@ def _cleaned(lines: pl.DataFrame, *, wanted: pl.Expr) -> pl.DataFrame:
     return together.sort("place", maintain_order=True).drop("place")
 
 
+def _is_odd(text: pl.Series) -> pl.Series:
+    """Whether more than a prefix is to be taken off a line."""
+    return text.str.contains(r"[\r\x1b]|\^M|\^\[\[") | (text.str.len_bytes() > MAX_LINE_CHARS)
+
+
+def _prefix_chars(text: pl.Series) -> pl.Series:
+    """How long the launchers' prefixes of a line are; as long as any line may be where they are longer."""
+    return text.str.extract(_PREFIX, 0).str.len_chars().fill_null(0).clip(upper_bound=MAX_LINE_CHARS)
+
+
 def _cut(rows: pl.DataFrame, length: np.ndarray) -> pl.DataFrame:
     """The lines and, as `prefix`, so many characters of their beginning apart."""
     text, cut = pl.col("text"), pl.lit(pl.Series(length))
-    return rows.with_columns(text.str.slice(cut), prefix=text.str.slice(0, cut))
+    return rows.with_columns(text.str.slice(cut), prefix=text.str.slice(0, cut), shape=pl.col("shape") ^ _CUT_SHAPE)
 
 
 def _unpainted(rows: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
@@ -254,7 +267,7 @@ def _unpainted(rows: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
         # What is taken out of a line is of the same length in all lines of its shape.
         .with_columns(
             text.str.slice(0, MAX_LINE_CHARS).str.replace_all(_ANSI, ""),
-            shape=pl.col("shape") + pl.col("redraw") * _NEXT_SHAPE,
+            shape=pl.col("shape") + (pl.col("redraw") + 1) * _NEXT_SHAPE,
         )
         .filter(wanted)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -24,8 +23,9 @@ def shapes_of(printed: list[str]) -> Shapes:
 @given(texts)
 def test_every_line_answers_as_if_it_had_been_asked_itself(printed: list[str]) -> None:
     shapes = shapes_of(printed)
+    bare = shapes.text.str.strip_chars_end("\r\n")
     for pattern in PATTERNS:
-        assert shapes.matching(pattern).tolist() == shapes.text.str.contains(pattern).to_list()
+        assert shapes.matching(pattern).tolist() == bare.str.contains(pattern).to_list()
     for literals in ({one} for one in LITERALS):
         held = [any(literal in text for literal in literals) for text in shapes.text]
         assert shapes.holding(literals).tolist() == held
@@ -38,16 +38,45 @@ def test_every_line_answers_as_if_it_had_been_asked_itself(printed: list[str]) -
 def test_shapes_are_told_apart_by_all_but_their_digits(printed: list[str]) -> None:
     shapes = shapes_of(printed)
     bare = ["".join("0" if character in "0123456789" else character for character in text) for text in shapes.text]
-    assert shapes.samples.len() == len(set(bare))
-    assert [bare[number] for number in np.unique(shapes.number, return_index=True)[1]] == list(dict.fromkeys(bare))
-    assert len({(text, number) for text, number in zip(bare, shapes.number.tolist(), strict=True)}) == len(set(bare))
+    pairs = set(zip(bare, shapes.number.tolist(), strict=True))
+    assert len(pairs) == len(set(bare)) == len(set(shapes.number.tolist()))
+
+
+def lines_of(texts: list[str], hashes: list[int]) -> pl.DataFrame:
+    return pl.DataFrame({"text": texts, "shape": pl.Series(hashes, dtype=pl.UInt64)})
 
 
 def test_hashes_that_begin_alike_are_told_apart() -> None:
-    hashes = [7, 7 + (1 << 40), 7, 9, 7 + (1 << 40)]
-    lines = pl.DataFrame({"text": ["a", "b", "a", "c", "b"], "shape": pl.Series(hashes, dtype=pl.UInt64)})
-    shapes = Shapes.of(lines)
-    assert (shapes.number.tolist(), shapes.samples.to_list()) == ([0, 1, 0, 2, 1], ["a", "b", "c"])
+    one, other, third = 7, 7 + (1 << 40), 9
+    first = Shapes.of(lines_of(["a", "b", "a"], [one, other, one]))
+    assert [first.matching(letter).tolist() for letter in "ab"] == [[True, False, True], [False, True, False]]
+    then = Shapes.of(lines_of(["b", "c", "a", "c"], [other, third, one, third]))
+    assert then.number[0] == first.number[1]
+    assert [then.matching(letter).tolist().index(True) for letter in "bca"] == [0, 1, 2]
+
+
+def test_what_was_asked_before_is_not_asked_again() -> None:
+    asked: list[str] = []
+
+    def is_long(text: pl.Series) -> pl.Series:
+        asked.extend(text)
+        return text.str.len_chars() > 8
+
+    for printed in (["never met A1", "short B2"], ["never met A7", "short B3", "never met C"]):
+        shapes = shapes_of(printed)
+        assert shapes.told(is_long).tolist() == [text.startswith("never") for text in printed]
+    assert [text for text in asked if text.endswith(("A1", "A7", "C"))] == ["never met A1", "never met C"]
+
+
+@pytest.mark.parametrize("limit", ["_MOST_SHAPES", "_MOST_BYTES"])
+def test_more_shapes_than_are_remembered(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"pipeline.shapes.{limit}", 20)
+    blocks = [[f"{word} {limit} {letter}" for letter in "abcdefghij"] for word in ("one", "two", "three")]
+    before = [shapes_of(block) for block in blocks]
+    assert all(shapes.matching("[cd]$").tolist() == [letter in "cd" for letter in "abcdefghij"] for shapes in before)
+    assert len({id(shapes.known) for shapes in before}) > 1
+    everything = shapes_of([text for block in blocks for text in block])
+    assert everything.matching("^two").tolist() == [False] * 10 + [True] * 10 + [False] * 10
 
 
 @pytest.mark.parametrize(("line", "is_one"), [("  float16  ", True), ("  float17  ", False), ("  size  ", True)])
