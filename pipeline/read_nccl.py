@@ -25,7 +25,7 @@ _MERGE_AT = 16
 _SCAN_BYTES = 8 << 20
 """Blocks of many small files are scanned together up to this size."""
 
-_READ_BYTES = 4 << 20
+_READ_BYTES = 16 << 20
 """Lines that tell something are read together from this size on: a pass has a price, however few they are."""
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from pipeline.growing import Growing, facts_of
+from pipeline.heap import give_back
 from pipeline.parse import engine, lines
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.sift import Sifted, sift
@@ -15,9 +16,12 @@ from pipeline.read_nccl import NcclReader
 from pipeline.store.records import Record
 
 BLOCK_BYTES = 8 << 20
-"""Lines of many small files are sifted together up to this size; a larger file comes in several blocks."""
+"""A piece of a file of this size is sifted at once: the blocks of a large file."""
 
-READ_BYTES = 24 << 20
+MANY_BYTES = 24 << 20
+"""Lines of many small files are sifted together up to this size."""
+
+READ_BYTES = 12 << 20
 """What is left of several blocks is read together from this size on."""
 
 
@@ -48,7 +52,7 @@ class State:
         if only_nccl:
             self.nccl.add(source, data, first_line)
             return
-        if self.pending_bytes >= BLOCK_BYTES:
+        if self.pending and self.pending_bytes + len(data) > MANY_BYTES:
             if self.pending[-1][0] == source:
                 self.partial.add(source)
             self.flush()
@@ -91,6 +95,7 @@ class State:
         if self.sifted:
             self.extracts.append(engine.read(self.sifted, self.dialects))
             self.sifted = []
+            give_back()
 
     def discard(self, source: int) -> None:
         """Forget a file that turned out to be unreadable after some of its lines had been read."""

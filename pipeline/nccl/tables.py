@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from pipeline.heap import give_back
 from pipeline.nccl import bench, bench_op, communicators, devices, hosts, links, says, traffic, warnings
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.file_rows import file_rows
@@ -61,6 +62,7 @@ def nccl_tables(
     Returns:
         table name -> conformed frame; tables without rows are left out.
     """
+    give_back()
     told = with_content(facts)
     facts = facts.of(told)
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}

@@ -35,7 +35,7 @@ def batches_of(
         found = discover(list_files(f"memory:/{root}"), is_simulated=lambda _place: False)
         with (
             patch.object(tape, "CHUNK_BYTES", chunk_bytes),
-            patch.multiple(read_state, BLOCK_BYTES=block_bytes, READ_BYTES=2 * block_bytes),
+            patch.multiple(read_state, BLOCK_BYTES=block_bytes, MANY_BYTES=block_bytes, READ_BYTES=2 * block_bytes),
         ):
             return [read_batch(part) for part in ingest.batches(found, units=units)]
     finally:

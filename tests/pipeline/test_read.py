@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import pickle
+from collections.abc import Iterable
 
+import numpy as np
 import polars as pl
 import pytest
 import zstandard
@@ -12,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import read_beside
+from pipeline.parse import lines
 from pipeline.parse.registry import current_versions
 from pipeline.read import read_batch
 from schemas.vocab import FILE_STATUS
@@ -109,6 +112,25 @@ def test_a_huge_line_is_cut_noted_and_costs_nothing_else() -> None:
 def test_line_numbers_go_on_over_blocks() -> None:
     tables = tables_of({"a.log": log(1, 500)}, chunk_bytes=700, block_bytes=1500)
     assert tables["steps"]["line_no"].to_list() == list(range(1, 501))
+
+
+def test_small_files_are_read_together_and_large_ones_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks: list[list[int]] = []
+    split = lines.split_parts
+
+    def split_noted(parts: Iterable[tuple[int, bytes, int]]) -> tuple[pl.DataFrame, np.ndarray]:
+        held = list(parts)
+        blocks.append([len(data) for _, data, _ in held])
+        return split(held)
+
+    monkeypatch.setattr(lines, "split_parts", split_noted)
+    files = {f"{number:02d}.log": log(1, 4) for number in range(9)} | {"10.log": log(1, 100)}
+    small = len(log(1, 4))
+    tables = tables_of(files, chunk_bytes=1000, block_bytes=4 * small)
+    assert tables["steps"].height == 9 * 4 + 100
+    together = [block for block in blocks if block.count(small) > 1]
+    assert [len(block) for block in together] == [4, 4]
+    assert all(sum(block) <= 4 * small or len(block) == 1 for block in blocks)
 
 
 def test_progress_is_told_of_every_file() -> None:
