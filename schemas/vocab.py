@@ -100,6 +100,7 @@ FRAMEWORK: dict[str, str] = {
     "maxtext": "AI-Hypercomputer MaxText",
     "nanogpt": "karpathy/nanoGPT, modded-nanogpt and llm.c",
     "verl": "volcengine/verl (reinforcement learning and SFT)",
+    "openrlhf": "OpenRLHF (reinforcement learning, preferences and SFT)",
     "colossalai": "hpcaitech/ColossalAI",
     "mlperf": "an MLPerf Training submission (framework in the notes)",
     "other": "a framework without a parser of its own",

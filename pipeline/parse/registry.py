@@ -23,6 +23,7 @@ from pipeline.parse import (
     nanotron,
     nanotron_bench,
     nemo,
+    openrlhf,
     own_bars,
     picotron,
     scheduler,
@@ -40,7 +41,7 @@ DIALECTS: tuple[Dialect, ...] = (
     mlperf.DIALECT, maxtext.DIALECT, nanogpt.DIALECT, verl.DIALECT, colossalai.DIALECT,
     huggingface.TRAINER, huggingface.AXOLOTL, deepspeed.DIALECT, megatron_deepspeed.DIALECT, gpt_neox.DIALECT,
     composer.DIALECT, lightning.DIALECT, nemo.DIALECT, litgpt.DIALECT, internevo.DIALECT, torchtune.DIALECT,
-    own_bars.DIALECT,
+    openrlhf.DIALECT, own_bars.DIALECT,
 )  # fmt: skip
 
 TABLES: tuple[ResultTable, ...] = (nanotron_bench.TABLE,)

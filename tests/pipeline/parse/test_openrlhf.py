@@ -1,0 +1,115 @@
+"""OpenRLHF's bars, its lines of global steps, and its options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.parse.logs import run_of, settings_of, tables_of
+
+LAUNCH = (
+    "deepspeed --module openrlhf.cli.train_sft --train_batch_size 32 --micro_train_batch_size 2 --max_len 4096 "
+    "--pretrain Qwen/Qwen2-7B --zero_stage 2 --bf16 --gradient_checkpointing\n"
+)
+ENGINE = (
+    "[2024-07-23 10:00:00,000] [INFO] [config.py:997:print]   world_size ................... 8\n"
+    "[2024-07-23 10:00:00,000] [INFO] [config.py:997:print]   gradient_accumulation_steps .. 2\n"
+)
+
+
+def drawn(name: str, done: int, total: int, values: str = "", clock: str = "00:10") -> str:
+    values = f", {values}" if values else ""
+    return f"{name}: {100 * done // total:3d}%|##        | {done}/{total} [{clock}<00:20,  1.00s/it{values}]\n"
+
+
+def batches(epoch: int, losses: dict[int, float], total: int = 4) -> str:
+    name = f"Train step of epoch {epoch}"
+    return "".join(drawn(name, n, total, f"gpt_loss={loss}, loss_mean=0.1") for n, loss in losses.items())
+
+
+def steps_of(directory: Path, text: str) -> list[tuple[int, float]]:
+    return list(tables_of(directory, text)["steps"].sort("line_no").select("step", "loss").iter_rows())
+
+
+def test_batches_are_gathered_to_steps(tmp_path: Path) -> None:
+    text = ENGINE + batches(0, {1: 2.5, 2: 2.0, 3: 1.75, 4: 1.5}) + batches(1, {1: 1.25, 2: 1.0})
+    assert steps_of(tmp_path, text) == [(1, 2.0), (2, 1.5), (3, 1.0)]
+
+
+def test_options_tell_the_batches_of_a_step_where_deepspeed_does_not(tmp_path: Path) -> None:
+    text = LAUNCH + ENGINE.split("\n", 1)[0] + "\n" + batches(0, {2: 2.0, 4: 1.5})
+    assert steps_of(tmp_path, text) == [(1, 2.0), (2, 1.5)]
+
+
+def test_where_nothing_tells_them_a_batch_is_a_step_without_a_time(tmp_path: Path) -> None:
+    steps = tables_of(tmp_path, batches(0, {1: 2.5, 2: 2.0}))["steps"]
+    assert (steps["step"].to_list(), steps["step_time_s"].null_count()) == ([1, 2], 2)
+
+
+def test_the_first_drawing_of_a_count_is_its_own(tmp_path: Path) -> None:
+    bar = drawn("Train step of epoch 0", 0, 4, "loss=3.0, acc=0.5") + drawn("Train step of epoch 0", 1, 4, "loss=3.0")
+    bar += drawn("Train step of epoch 0", 1, 4, "loss=2.0") + drawn("Train step of epoch 0", 2, 4, "loss=2.0, lr=1e-6")
+    assert steps_of(tmp_path, bar) == [(1, 3.0), (2, 2.0)]
+
+
+def test_time_of_a_step_is_that_of_its_batches(tmp_path: Path) -> None:
+    name = "Train step of epoch 0"
+    bar = "".join(drawn(name, n, 64, "gpt_loss=1.0", f"{n // 2:02d}:{30 * (n % 2):02d}") for n in range(1, 9))
+    steps = tables_of(tmp_path, ENGINE + bar)["steps"].sort("step")
+    assert steps["step_time_s"].drop_nulls().to_list() == [60.0] * 4
+
+
+def test_episodes_are_steps_and_the_epochs_within_are_not(tmp_path: Path) -> None:
+    actor = "(ActorModelRayActor pid=675352) "
+    text = "".join(
+        actor + drawn("Train epoch [1/1]", 2, 2, "pg=0.5, act_lr=1e-6") + actor + drawn(name, done, 3, values)
+        for name, done, values in (
+            ("Episode [1/2]", 2, "policy_loss=0.25, actor_lr=1e-6"),
+            ("Episode [1/2]", 3, "policy_loss=0.125, actor_lr=1e-6"),
+            ("Episode [2/2]", 1, "policy_loss=-0.5, actor_lr=1e-6"),
+        )
+    )
+    assert steps_of(tmp_path, text) == [(2, 0.25), (3, 0.125), (4, -0.5)]
+
+
+def test_lines_of_global_steps_need_no_bar(tmp_path: Path) -> None:
+    line = (
+        "(PPOTrainer pid=1) INFO 06-10 10:00:11 ppo_trainer.py:271] \u2728 Global step {}: {{'policy_loss': {}, "
+        "'actor_lr': 1e-06, 'reward': 0.4, 'timing/step_total': {}}}\n"
+    )
+    text = line.format(1, 0.5, 70.5) + drawn("Episode [1/2]", 1, 3, "policy_loss=9.0") + line.format(2, -0.25, 71.5)
+    steps = tables_of(tmp_path, text)["steps"].sort("step")
+    assert list(steps.select("step", "loss", "step_time_s", "learning_rate").iter_rows()) == [
+        (1, 0.5, 70.5, 1e-6), (2, -0.25, 71.5, 1e-6),
+    ]  # fmt: skip
+
+
+def test_a_cut_line_is_a_reject(tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, "(PPOTrainer pid=1) x] \u2728 Global step 7: {'policy_loss': 0.1, 'openrlhf/a': 1\n")
+    assert (tables["steps"].height, tables["rejects"].height) == (0, 1)
+
+
+def test_options(tmp_path: Path) -> None:
+    run = run_of(tmp_path, LAUNCH + ENGINE + batches(0, {2: 2.0}))
+    assert (run["framework"], run["num_gpus"], run["dp"], run["mbs"], run["gas"]) == ("openrlhf", 8, 8, 2, 2)
+    assert (run["gbs"], run["seq_len"], run["zero_stage"]) == (32, 4096, 2)
+    assert (run["precision"], run["recompute"], run["model"]) == ("bf16", "full", "Qwen2-7B")
+
+
+def test_options_as_the_launcher_lists_them() -> None:
+    said = settings_of("openrlhf", "['python', '-m', 'openrlhf.cli.train_ppo', '--zero_stage', '2', '--bf16']")
+    assert (said["zero_stage"], said["arg:bf16"]) == ("2", "true")
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("Train epoch: 100%|##########| 1/1 [01:04<00:00, 64.1s/it]\n", "completed"),
+        ("Train epoch:  50%|#####     | 1/2 [01:04<01:04, 64.1s/it]\n", "truncated"),
+        ("Episode [2/2]: 100%|##########| 3/3 [03:51<00:00, 19.27s/it]\n", "completed"),
+        ("Episode [1/2]: 100%|##########| 3/3 [03:51<00:00, 19.27s/it]\n", "truncated"),
+    ],
+)
+def test_the_last_bar_tells_the_end(tmp_path: Path, end: str, status: str) -> None:
+    assert run_of(tmp_path, batches(0, {1: 2.5}) + end)["status"] == status
