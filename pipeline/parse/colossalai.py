@@ -20,7 +20,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment
-from pipeline.parse.combine import whole
+from pipeline.parse.combine import is_true, whole
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     GAUGE_FACTS,
@@ -58,7 +58,17 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     parts = lines.filter(text.str.contains(_HEAD) | is_part).with_columns(
         ts=timestamp(text), step=pl.lit(None, pl.Int64)
     )
-    return pl.concat([conform(parts, STEP_FACTS), _bars(lines)])
+    return pl.concat([conform(parts, STEP_FACTS), _bars(lines), _summaries(lines)])
+
+
+_SUMMARY = ", TFLOPS per GPU: "
+
+
+def _summaries(lines: pl.DataFrame) -> pl.DataFrame:
+    """What a benchmark says of all its steps at the end, by the plainer of its two counts: `settle` finds the step."""
+    rate = number(pl.col("text").str.extract(rf"{_SUMMARY}([\d.]+)\s*$"))
+    found = lines.with_columns(tflops_per_gpu_logged=rate).drop_nulls("tflops_per_gpu_logged")
+    return conform(found, STEP_FACTS)
 
 
 def _bars(lines: pl.DataFrame) -> pl.DataFrame:
@@ -78,12 +88,20 @@ def _bars(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def settle(facts: Facts) -> Facts:
-    """The first drawing of each bar, and messages of several lines to steps."""
+    """The first drawing of each bar, and messages of several lines to steps; the mean rate to the last of them."""
     order = ["source", "line_no"]
-    bars = facts.steps.drop_nulls("step").sort(order, maintain_order=True)
+    is_mean = pl.col("step").is_null() & pl.col("tflops_per_gpu_logged").is_not_null()
+    told = facts.steps.filter(~is_mean)
+    means = facts.steps.filter(is_mean).group_by("source").agg(mean=pl.col("tflops_per_gpu_logged").last())
+    bars = told.drop_nulls("step").sort(order, maintain_order=True)
     is_first = pl.col("step").ne_missing(pl.col("step").shift(1).over("source"))
-    steps = pl.concat([bars.filter(is_first), _messages(facts.steps.filter(pl.col("step").is_null()))])
-    return Facts(steps.sort(order, maintain_order=True), facts.settings, facts.gauges, facts.events)
+    steps = pl.concat([bars.filter(is_first), _messages(told.filter(pl.col("step").is_null()))])
+    steps = steps.sort(order, maintain_order=True).join(means, on="source", how="left", maintain_order="left")
+    is_last = pl.int_range(pl.len()).over("source") == pl.len().over("source") - 1
+    rate = pl.coalesce("tflops_per_gpu_logged", pl.when(is_last).then("mean"))
+    return Facts(
+        conform(steps.with_columns(tflops_per_gpu_logged=rate), STEP_FACTS), facts.settings, facts.gauges, facts.events
+    )
 
 
 def _messages(parts: pl.DataFrame) -> pl.DataFrame:
@@ -131,6 +149,11 @@ _OPTIONS = {
     "batch_size": "mbs", "accumulation_steps": "gas", "max_length": "seq_len", "max_len": "seq_len",
     "mixed_precision": "precision", "tp": "tp", "pp": "pp", "zero_stage": "zero_stage", "plugin": "arg:plugin",
 }  # fmt: skip
+# Their benchmarks print what they were given (`Namespace(config='7b', plugin='gemini', ..)`).
+_GIVEN = r"\bNamespace\(.*\bplugin="
+_ARGUMENTS = {name: column for name, column in _OPTIONS.items() if name != "zero_stage"} | {
+    "grad_checkpoint": "arg:grad_checkpoint"
+}
 _PLUGINS = {"zero1": 1, "zero1_cpu": 1, "zero2": 2, "zero2_cpu": 2, "gemini": 3, "gemini_auto": 3}
 _OPTION_ANCHORS = ("colossalai run", "torchrun", "torch.distributed.")
 
@@ -148,14 +171,26 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     found = pl.concat(said).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
     launch = lines.filter(text.str.contains(_LAUNCH))
     options = named_settings(launch, r"--(\w+)[= ]+(\w+)", _OPTIONS, setting_source="command_line")
-    return pl.concat([conform(found, SETTING_FACTS), options, environment.settings(lines)])
+    arguments = lines.filter(text.str.contains(_GIVEN))
+    given = named_settings(arguments, r"\b(\w+)='?([\w.-]+)", _ARGUMENTS, setting_source="argument_dump")
+    return pl.concat([conform(found, SETTING_FACTS), options, given, environment.settings(lines)])
+
+
+_PEAKS = {  # benchmark.py, utils/memory.py report_memory_usage
+    "mem_peak_allocated_bytes": r"\b(?:[Mm]ax (?:CUDA|device) memory usage:|max allocated) *([\d.]+) ?MB",
+    "mem_peak_reserved_bytes": r"\bmax cached: *([\d.]+) ?MB",
+}
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
-    """Peak memory of the benchmarks, in units of 1024**2 bytes though they print MB."""
-    peak = number(pl.col("text").str.extract(r"\b[Mm]ax (?:CUDA|device) memory usage: *([\d.]+) ?MB"))
-    found = lines.with_columns(name=pl.lit("mem_peak_allocated_bytes"), value=(peak * 2**20).round())
-    return conform(found, GAUGE_FACTS).drop_nulls("value")
+    """Peak memory, in units of 1024**2 bytes though they print MB."""
+    return pl.concat(
+        conform(
+            lines.with_columns(name=pl.lit(name), value=(number(pl.col("text").str.extract(pattern)) * 2**20).round()),
+            GAUGE_FACTS,
+        ).drop_nulls("value")
+        for name, pattern in _PEAKS.items()
+    )
 
 
 # examples/language/*/benchmark.py: what they print behind the training loop; before it stands `Booster init max ..`.
@@ -167,11 +202,12 @@ _STAGE = pl.col("arg:plugin").replace_strict(_PLUGINS, default=None, return_dtyp
 COMBINED = (
     CombinedSetting("num_gpus", whole("dp") * whole("pp") * whole("tp"), ("dp",)),
     CombinedSetting("zero_stage", _STAGE, ("arg:plugin",)),
+    CombinedSetting("recompute", pl.when(is_true("arg:grad_checkpoint")).then(pl.lit("full"))),
 )
 
 DIALECT = Dialect(
     name="colossalai",
-    version=5,
+    version=6,
     signature=(
         "colossalai - colossalai - ", "INFO     colossalai - ", "colossalai run ", "TFLOPS per GPU by Megatron:",
         "colossalai/initialize.py", "colossalai/booster", "colossalai/zero",
@@ -179,7 +215,8 @@ DIALECT = Dialect(
     ),
     anchors=(
         "colossalai - ", "Loss:", " time: ", " TFLOPS: ", "world size: ", "dp_world_size: ", "parallel size: ",
-        "Model params", "memory usage: ", " / Train]: ", "oss=", "Max number of steps ", *_OPTION_ANCHORS,
+        "Model params", "memory usage: ", "max allocated ", "max cached: ", "Namespace(",
+        _SUMMARY, " / Train]: ", "oss=", "Max number of steps ", *_OPTION_ANCHORS,
         *environment.ANCHORS,
     ),
     steps=steps,

@@ -120,3 +120,38 @@ def test_options_of_the_launch(tmp_path: Path) -> None:
     assert (run["mbs"], run["gas"], run["seq_len"], run["precision"], run["zero_stage"]) == (2, 4, 4096, "bf16", 2)
     assert "zero_stage" not in run_of(tmp_path, text.format("3d"))
     assert run_of(tmp_path, text.format("3d --zero_stage 1"))["zero_stage"] == 1
+
+
+BENCHMARK = """\
+args: Namespace(config='13b', plugin='gemini', batch_size=8, num_steps=5, grad_checkpoint=True, max_length=4096, tp=1)
+[08/30/23 07:07:34] INFO     colossalai - colossalai - INFO:
+                             /opt/examples/language/llama/benchmark.py:218 main
+                    INFO     colossalai - colossalai - INFO: Step time: 22.885
+                    INFO     colossalai - colossalai - INFO: Step time: 19.714
+num_samples: 24, dp_world_size: 8, flop_megatron: 1.0e+16, flop: 8.1e+15, avg_duration: 39.4, avg_throughput: 4.87
+Throughput: 4.87 samples/sec, TFLOPS per GPU by Megatron: 185.12, TFLOPS per GPU: 176.84
+"""
+
+
+def test_arguments_that_a_benchmark_prints(tmp_path: Path) -> None:
+    run = run_of(tmp_path, BENCHMARK)
+    assert (run["mbs"], run["seq_len"], run["tp"], run["zero_stage"]) == (8, 4096, 1, 3)
+    assert (run["recompute"], run["dp"]) == ("full", 8)
+
+
+def test_mean_rate_of_a_benchmark_is_its_last_steps(tmp_path: Path) -> None:
+    steps = tables_of(tmp_path, BENCHMARK)["steps"].sort("step")
+    assert list(steps.select("step", "step_time_s", "tflops_per_gpu_logged").iter_rows()) == [
+        (1, 22.885, None), (2, 19.714, 176.84),
+    ]  # fmt: skip
+
+
+def test_memory_that_the_trainer_of_2022_reports(tmp_path: Path) -> None:
+    report = """\
+                    INFO     colossalai - colossalai - INFO: [Epoch 4 / Train]:
+                             GPU: allocated 544.23 MB, max allocated 1228.5 MB,
+                             cached: 1620.0 MB, max cached: 1632.0 MB
+"""
+    run = run_of(tmp_path, BENCHMARK + report)
+    assert run["mem_peak_allocated_bytes"] == 1228.5 * 2**20
+    assert run["mem_peak_reserved_bytes"] == 1632 * 2**20

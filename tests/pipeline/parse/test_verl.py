@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.parse.logs import facts_of, run_of, settings_of, step_of
+from tests.pipeline.parse.logs import facts_of, run_of, settings_of, step_of, tables_of
 
 RL = (
     "\x1b[36m(TaskRunner pid=2617)\x1b[0m step:6 - global_seqlen/min:1599 - actor/entropy:0.5 - actor/pg_loss:-0.25 - "
@@ -78,3 +78,61 @@ def test_the_actors_micro_batch_of_a_dump(tmp_path: Path) -> None:
     """
     run = run_of(tmp_path, text)
     assert (run["mbs"], run["num_gpus"]) == (4, 16)
+
+
+def test_older_and_newer_names() -> None:
+    row = step_of("verl", RL.replace("perf/mfu/actor", "mfu/actor").replace("perf/max_memory", "actor/perf/max_memory"))
+    assert (row["mfu_logged"], row["mem_reserved_bytes"]) == (0.375, 3 * 2**30)
+
+
+@pytest.mark.parametrize("at", ["actor/gr", "actor/lr", "timing_s/st"])
+def test_a_line_that_a_terminal_broke(tmp_path: Path, at: str) -> None:
+    place = RL.index(at) + len(at)
+    broken = f"{RL[:place]}\n{RL[place:]}\n{RL.replace('step:6', 'step:7')}\n"
+    tables = tables_of(tmp_path, broken)
+    first, second = tables["steps"].sort("step").to_dicts()
+    assert tables["rejects"].is_empty()
+    assert [first["step"], second["step"]] == [6, 7]
+    assert first["tokens_per_s_per_gpu"] == second["tokens_per_s_per_gpu"] == 1234.5
+
+
+def test_settings_of_a_launch(tmp_path: Path) -> None:
+    actor = "actor_rollout_ref.actor"
+    command = (
+        "+ python3 -m verl.trainer.main_ppo data.train_batch_size=64 data.max_prompt_length=1024 "
+        f"data.max_response_length=3072 {actor}.ulysses_sequence_parallel_size=2 {actor}.strategy=fsdp2 "
+        "actor_rollout_ref.model.enable_gradient_checkpointing=True trainer.n_gpus_per_node=8 trainer.nnodes=1 "
+        "actor_rollout_ref.rollout.tensor_model_parallel_size=4\n"
+    )
+    run = run_of(tmp_path, command + RL)
+    assert (run["cp"], run["zero_stage"], run["recompute"], run["seq_len"]) == (2, 3, "full", 4096)
+    assert not {"tp", "gbs"} & run.keys()
+
+
+def test_batch_of_a_fine_tuning(tmp_path: Path) -> None:
+    command = "torchrun -m verl.trainer.fsdp_sft_trainer data.max_length=2048 data.train_batch_size=256\n"
+    run = run_of(tmp_path, f"{command}step:1 - train/loss:0.5\n")
+    assert (run["gbs"], run["seq_len"], run["zero_stage"]) == (256, 2048, 3)
+
+
+DUMP = """\
+(TaskRunner pid=9)  {{'actor': {{{actor}
+(TaskRunner pid=9)             'ppo_micro_batch_size_per_gpu': 2,
+(TaskRunner pid=9)   'rollout': {{'tensor_model_parallel_size': 16,
+(TaskRunner pid=9)  'critic': {{'megatron': {{'expert_model_parallel_size': 1,
+(TaskRunner pid=9)                          'tensor_model_parallel_size': 32,
+(TaskRunner pid=9)             'ppo_micro_batch_size_per_gpu': 4,
+"""
+
+
+def test_layout_of_a_dump_is_the_actors(tmp_path: Path) -> None:
+    own = ("context_parallel_size': 1", "expert_model_parallel_size': 8", "tensor_model_parallel_size': 2")
+    megatron = "'megatron': {'" + "\n(TaskRunner pid=9)    '".join(f"{part}," for part in own)
+    run = run_of(tmp_path, DUMP.format(actor=megatron) + RL)
+    assert (run["cp"], run["ep"], run["tp"], run["mbs"]) == (1, 8, 2, 2)
+
+
+def test_a_rollouts_tensor_parallelism_is_no_layout(tmp_path: Path) -> None:
+    dump = DUMP.format(actor="'strategy': 'fsdp',").split("(TaskRunner pid=9)  'critic'", maxsplit=1)[0]
+    run = run_of(tmp_path, dump + RL)
+    assert (run["zero_stage"], run["mbs"], run.get("tp")) == (3, 2, None)
