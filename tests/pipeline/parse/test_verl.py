@@ -115,21 +115,34 @@ def test_batch_of_a_fine_tuning(tmp_path: Path) -> None:
     assert (run["gbs"], run["seq_len"], run["zero_stage"]) == (256, 2048, 3)
 
 
+def test_sequence_parallelism_of_fsdp_is_dumped_outside_of_megatrons_part(tmp_path: Path) -> None:
+    run = run_of(tmp_path, "'strategy': 'fsdp2',\n'ulysses_sequence_parallel_size': 4,\n" + RL)
+    assert (run["cp"], run["zero_stage"]) == (4, 3)
+
+
+def test_shape_that_megatron_prints(tmp_path: Path) -> None:
+    shape = "num_layers=28, hidden_size=3584, num_attention_heads=28, ffn_hidden_size=18944, moe_ffn_hidden_size=99"
+    line = f"(WorkerDict pid=4) TransformerConfig(tensor_model_parallel_size=4, {shape}, params_dtype=torch.bfloat16)"
+    run = run_of(tmp_path, f"{line}\n{line.replace('28', '24')}\n{RL}")
+    assert (run["num_layers"], run["hidden_size"], run["num_heads"]) == (28, 3584, 28)
+    assert (run["ffn_hidden_size"], run["precision"]) == (18944, "bf16")
+
+
 DUMP = """\
 (TaskRunner pid=9)  {{'actor': {{{actor}
 (TaskRunner pid=9)             'ppo_micro_batch_size_per_gpu': 2,
 (TaskRunner pid=9)   'rollout': {{'tensor_model_parallel_size': 16,
-(TaskRunner pid=9)  'critic': {{'megatron': {{'expert_model_parallel_size': 1,
+(TaskRunner pid=9)  'critic': {{'megatron': {{'pipeline_model_parallel_size': 1,
 (TaskRunner pid=9)                          'tensor_model_parallel_size': 32,
 (TaskRunner pid=9)             'ppo_micro_batch_size_per_gpu': 4,
 """
 
 
 def test_layout_of_a_dump_is_the_actors(tmp_path: Path) -> None:
-    own = ("context_parallel_size': 1", "expert_model_parallel_size': 8", "tensor_model_parallel_size': 2")
+    own = ("pipeline_model_parallel_size': 4", "tensor_model_parallel_size': 2", "use_distributed_optimizer': True")
     megatron = "'megatron': {'" + "\n(TaskRunner pid=9)    '".join(f"{part}," for part in own)
     run = run_of(tmp_path, DUMP.format(actor=megatron) + RL)
-    assert (run["cp"], run["ep"], run["tp"], run["mbs"]) == (1, 8, 2, 2)
+    assert (run["pp"], run["tp"], run["mbs"], run["zero_stage"]) == (4, 2, 2, 1)
 
 
 def test_a_rollouts_tensor_parallelism_is_no_layout(tmp_path: Path) -> None:
