@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment, mlperf_names
+from pipeline.parse import environment, mlperf_console, mlperf_names
 from pipeline.parse.combine import whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
@@ -62,11 +62,14 @@ _FIELDS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Training events, with the counter as printed; one without a whole counter is cut and stays unparsed."""
+    """Training events, with the counter as printed; one without a whole counter is cut and stays unparsed.
+
+    Step lines of the console, too.
+    """
     key = pl.col("key")
     is_tracked = (key == "tracked_stats") & pl.col("tracked").is_not_null() & pl.col("block").is_null()
     fields = extract_each(lines.filter(_is_event()), {**_FIELDS, **STAMPS}).filter(is_tracked | (key == "train_loss"))
-    return conform(
+    told = conform(
         fields.with_columns(
             ts=stamped(),
             step=number(pl.col("counter")).round().cast(pl.Int64, strict=False),
@@ -76,6 +79,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         ),
         STEP_FACTS,
     )
+    return pl.concat([told, mlperf_console.steps(lines.filter(~_is_event()))])
 
 
 _NAMES = {
@@ -124,6 +128,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             named_settings(described, _PAIR, _SYSTEM, setting_source="config_file").filter(pl.col("value") != ""),
             named_settings(lines, _NEMO_OPTION, _NEMO, setting_source="argument_dump"),
             mlperf_names.settings(lines),
+            mlperf_console.settings(lines).select(SETTING_FACTS.names()),
             environment.settings(lines),
         ]
     )
@@ -133,7 +138,7 @@ def _gpus() -> pl.Expr:
     return whole("num_nodes") * whole("gpus_per_node")
 
 
-COMBINED = (CombinedSetting("num_gpus", _gpus(), ("num_nodes",)),)
+COMBINED = (CombinedSetting("num_gpus", _gpus(), ("num_nodes",)), *mlperf_console.COMBINED)
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
@@ -155,7 +160,7 @@ def settle(facts: Facts) -> Facts:
     The unit is the largest that divides every counter of the file: the tokens of a batch, its samples, else the
     counter is of steps. Where the batch is not known, neither is the step: such events become rejects.
     """
-    steps = facts.steps
+    steps = mlperf_console.without_spare(facts.steps)
     if steps.is_empty():
         return facts
     sizes = [_said(facts.settings, name) for name in ("gbs", "seq_len")]
@@ -164,7 +169,8 @@ def settle(facts: Facts) -> Facts:
         known = known.join(size, on="source", how="left", maintain_order="left")
     gbs, tokens = pl.col("gbs"), pl.col("gbs") * pl.col("seq_len")
     unit = (
-        pl.when(_divides(tokens)).then(tokens)
+        pl.when(pl.col("steps_planned").is_not_null()).then(pl.lit(1, pl.Int64))
+        .when(_divides(tokens)).then(tokens)
         .when(_divides(gbs)).then(gbs)
         .when(gbs.is_not_null()).then(pl.lit(1, pl.Int64))
     )  # fmt: skip
@@ -193,7 +199,7 @@ def _divides(unit: pl.Expr) -> pl.Expr:
 
 DIALECT = Dialect(
     name="mlperf",
-    version=3,
+    version=4,
     signature=(
         ":::MLLOG", ":::SYSJSON", '"event_type": "POINT_IN_TIME"', '"event_type": "INTERVAL_START"',
         '"event_type": "INTERVAL_END"', '"key": "init_start"', '"key": "run_start"', '"key": "run_stop"',
@@ -202,7 +208,7 @@ DIALECT = Dialect(
     ),
     anchors=(
         ":::MLLOG", ":::SYSJSON", ":::DLPAL", "MEMBER: ", "Starting with ", *(f"  {name}: " for name in _NEMO),
-        *environment.ANCHORS,
+        *mlperf_console.STEP_ANCHORS, *mlperf_console.SETTING_ANCHORS, *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -210,10 +216,11 @@ DIALECT = Dialect(
     combined=COMBINED,
     settle=settle,
     narrowed={
-        "steps": ('"tracked_stats"', '"train_loss"'),
+        "steps": ('"tracked_stats"', '"train_loss"', *mlperf_console.STEP_ANCHORS),
         "settings": (
             *(f'"{name}"' for name in _NAMES), ":::SYSJSON", "MEMBER: ", "Starting with ",
-            *(f"  {name}: " for name in _NEMO), *mlperf_names.ANCHORS, *environment.ANCHORS,
+            *(f"  {name}: " for name in _NEMO), *mlperf_names.ANCHORS,
+            *mlperf_console.SETTING_ANCHORS, *environment.ANCHORS,
         ),
         "events": ('"run_start"', '"run_stop"'),
     },

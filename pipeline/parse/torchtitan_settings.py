@@ -39,7 +39,7 @@ _OPTIONS = {
     "parallelism.fsdp_reshard_after_forward": "arg:reshard",
     "parallelism.pipeline_parallel_schedule": "arg:schedule",
     "training.dtype": "arg:dtype", "training.mixed_precision_param": "arg:mixed_precision",
-    "model.name": "arg:model", "model.flavor": "arg:flavor",
+    "model.name": "arg:model", "model.flavor": "arg:flavor", "model.converters": "arg:converters",
 }  # fmt: skip
 
 _MESH = ("pp", "dp", "dp_replicate", "dp_shard", "dp_shard_mod_ep", "dp_shard_in_ep", "cp", "tp", "ep")
@@ -82,7 +82,7 @@ _OTHER_LINE = {
 # Quantised matrix products: components/quantization; torchao prints the tensor class once per weight.
 _QUANTISED = {
     "mxfp8": ("MXFP8 training active", "Swapped to MXLinear", "to MXFP8TrainingWeightWrapperTensor"),
-    "fp8": ("Float8 training active", "Swapped to Float8Linear"),
+    "fp8": ("Float8 training active", "Float8 tensorwise scaled training active", "Swapped to Float8Linear"),
 }
 
 ANCHORS = (
@@ -115,7 +115,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             )
         ),
         _mesh(lines),
-        named_settings(lines, r"--(\w+\.\w+)[= ]+(\w\S*)", _OPTIONS, setting_source="command_line"),
+        named_settings(lines, r"--(\w+\.\w+)[= ]+['\"\[]*(\w\S*)", _OPTIONS, setting_source="command_line"),
         named_settings(lines, r"^arguments (\w+\.\w+?)\.* (\S.*)$", _OPTIONS, setting_source="argument_dump"),
         environment.settings(lines),
     ]
@@ -197,11 +197,13 @@ def _dp_replicate() -> pl.Expr:
 
 def _precision() -> tuple[CombinedSetting, ...]:
     words = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
-    names = ("arg:quantised", "arg:mixed_precision", "arg:dtype")
-    stated = pl.coalesce(names[1:]).replace_strict(words, default=None, return_dtype=pl.String)
+    names = ("arg:quantised", "arg:converters", "arg:mixed_precision", "arg:dtype")
+    # `['float8']`, later `["quantize.linear.float8"]`; what they do is printed once the model is built.
+    asked = pl.when(pl.col("arg:converters").str.contains("float8", literal=True)).then(pl.lit("fp8"))
+    stated = pl.coalesce(names[2:]).replace_strict(words, default=None, return_dtype=pl.String)
     is_unstated = _ON_MESH & pl.all_horizontal(pl.col(name).is_null() for name in names)
     return (
-        CombinedSetting("precision", pl.coalesce(pl.col("arg:quantised"), stated), names),
+        CombinedSetting("precision", pl.coalesce(pl.col("arg:quantised"), asked, stated), names),
         CombinedSetting("precision", pl.when(is_unstated).then(pl.lit("bf16")), _TOLD, setting_source="assumed"),
     )
 

@@ -94,7 +94,16 @@ _IS_FSDP = (
     | pl.coalesce("arg:fsdp_size", "arg:fsdp_offload").is_not_null()
 )
 
+_RANKS = whole("gpus_per_node") * whole("num_nodes").fill_null(1)
+_SPLIT = whole("tp").fill_null(1) * whole("pp").fill_null(1) * pl.coalesce(whole("cp"), whole("arg:ulysses"), 1)
+
 COMBINED = (
+    CombinedSetting(
+        "dp",
+        pl.when(whole("tp").is_not_null() | _IS_FSDP).then(_RANKS // _SPLIT),
+        ("gpus_per_node",),
+        setting_source="derived",
+    ),
     CombinedSetting(
         "zero_stage",
         pl.when(_IS_FSDP)

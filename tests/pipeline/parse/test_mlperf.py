@@ -186,3 +186,28 @@ def test_shape_and_length_that_the_events_state() -> None:
     assert said == {
         "num_layers": "96", "num_heads": "64", "hidden_size": "8192", "ffn_hidden_size": "32768", "seq_len": "2048",
     }  # fmt: skip
+
+
+CONSOLE = """\
+[20260511 02:59:23][rank-0/8][INFO] [trainer.py:88] : known_args[use_distributed_optimizer] = True
+[20260511 02:59:23][rank-0/8][INFO] [trainer.py:88] : known_args[recompute_granularity] = full
+[20260511 02:59:23][rank-0/8][INFO] [trainer.py:88] : known_args[fp8] = hybrid
+[20260511 02:59:24][rank-7/8][INFO] [utils.py:425] : iteration       10/    1200 | consumed samples:          160 | \
+elapsed time per iteration (ms): 1210.5 | throughput per GPU (TFLOP/s/GPU): 410.5 | global batch size:    16 | \
+lm loss: 8.250000E+00 | loss scale: 1.0 | number of skipped iterations:   0 |
+"""
+
+
+def test_steps_and_arguments_of_megatron_below(tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, "\n".join([*begin(), CONSOLE, stop()]))
+    assert list(tables["steps"].select("step", "loss", "step_time_s", "tflops_per_gpu_logged").iter_rows()) == [
+        (10, 8.25, 1.2105, 410.5)
+    ]
+    run = tables["runs"].row(0, named=True)
+    assert (run["framework"], run["status"], run["zero_stage"]) == ("mlperf", "completed", 1)
+    assert (run["recompute"], run["precision"]) == ("full", "fp8")
+
+
+def test_steps_of_events_beat_those_of_the_console(tmp_path: Path) -> None:
+    steps = steps_of(tmp_path, [*begin(), CONSOLE, stats(16, train_step_time=2.5), stop()])
+    assert [(s["step"], s["step_time_s"]) for s in steps] == [(1, 2.5)]

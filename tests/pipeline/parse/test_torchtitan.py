@@ -292,3 +292,17 @@ def test_a_dense_models_active_parameters_are_all(tmp_path: Path) -> None:
     size = HEAD + "Model qwen3 0.6B size: 596,049,920 total parameters\n"
     run = run_of(tmp_path, QWEN3.format("0.6B", False, 8, 1) + size + NEW + "\n")
     assert (run["params"], run["active_params"]) == (596049920, 596049920)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "arguments model.converters........................ ['float8']",
+        "[rank0]:[titan] - root - INFO - Float8 tensorwise scaled training active",
+        '--model.converters="quantize.linear.float8"',
+    ],
+)
+def test_signs_of_float8(tmp_path: Path, line: str) -> None:
+    stated = "arguments training.mixed_precision_param.................................... bfloat16"
+    run = run_of(tmp_path, f"{stated}\n{line}\nBuilding 1-D device mesh with ['dp_shard'], [8]\n")
+    assert run["precision"] == "fp8"

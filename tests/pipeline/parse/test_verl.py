@@ -106,7 +106,8 @@ def test_settings_of_a_launch(tmp_path: Path) -> None:
     )
     run = run_of(tmp_path, command + RL)
     assert (run["cp"], run["zero_stage"], run["recompute"], run["seq_len"]) == (2, 3, "full", 4096)
-    assert not {"tp", "gbs"} & run.keys()
+    assert (run["num_gpus"], run["dp"], run["tp"]) == (8, 4, 1)
+    assert "gbs" not in run
 
 
 def test_batch_of_a_fine_tuning(tmp_path: Path) -> None:
@@ -141,8 +142,8 @@ DUMP = """\
 def test_layout_of_a_dump_is_the_actors(tmp_path: Path) -> None:
     own = ("pipeline_model_parallel_size': 4", "tensor_model_parallel_size': 2", "use_distributed_optimizer': True")
     megatron = "'megatron': {'" + "\n(TaskRunner pid=9)    '".join(f"{part}," for part in own)
-    run = run_of(tmp_path, DUMP.format(actor=megatron) + RL)
-    assert (run["pp"], run["tp"], run["mbs"], run["zero_stage"]) == (4, 2, 2, 1)
+    run = run_of(tmp_path, DUMP.format(actor=megatron) + "'n_gpus_per_node': 16,\n'nnodes': 1,\n" + RL)
+    assert (run["pp"], run["tp"], run["dp"], run["mbs"], run["zero_stage"]) == (4, 2, 2, 2, 1)
 
 
 def test_a_rollouts_tensor_parallelism_is_no_layout(tmp_path: Path) -> None:
