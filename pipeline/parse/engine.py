@@ -222,9 +222,10 @@ def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:
     steps = conform(dialect.steps(lines_for("steps")), STEP_FACTS)
     # The raw line is kept only where it is needed: for a reject.
     steps = steps.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
-    return Facts(
+    said = Facts(
         steps=steps,
         settings=conform(dialect.settings(lines_for("settings")), SETTING_FACTS),
         gauges=conform(dialect.gauges(lines_for("gauges")), GAUGE_FACTS),
         events=conform(dialect.events(lines_for("events")), EVENT_FACTS),
     )
+    return said.map(in_order)  # a few at a time: to sort all of a file in the end would hold them twice

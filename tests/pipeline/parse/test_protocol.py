@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.parse import lines, megatron_settings, torchtitan_settings
+from pipeline.parse import lines, megatron_settings, protocol, torchtitan_settings
 from pipeline.parse.protocol import SETTING_FACTS, LineFacts, conform, in_order, named_settings, once_per_text
 from pipeline.parse.registry import DIALECTS
 
@@ -64,3 +64,14 @@ def test_each_text_is_asked_about_once_where_texts_come_again(times: int) -> Non
 def test_no_lines_have_no_settings() -> None:
     empty = pl.DataFrame(schema={"source": pl.Int64, "line_no": pl.Int64, "text": pl.String})
     assert torchtitan_settings.settings(empty).schema == SETTING_FACTS
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+@pytest.mark.parametrize(
+    "places", [[], [(1, 5)], [(1, 1), (1, 1), (1, 2), (2, 1)], [(1, 1), (1, 3), (1, 2)], [(2, 1), (1, 1)]]
+)
+def test_facts_are_put_in_order(rows: int, places: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "_ROWS", rows)
+    frame = pl.DataFrame(places, schema=["source", "line_no"], orient="row").cast(pl.Int64)
+    assert in_order(frame).rows() == sorted(places)
+    assert (in_order(frame) is frame) == (places == sorted(places))
