@@ -81,6 +81,15 @@ def _missing_dimension(name: str) -> pl.Expr:
     return pl.when(is_only_unknown | (quotient == 1)).then(quotient).cast(pl.Int64)
 
 
+def _replicas_of_batch() -> pl.Expr:
+    """How many replicas share a batch; NULL where they cannot have the known number of accelerators between them."""
+    replicas = _quotient("gbs", "gas", "mbs")
+    ranks = replicas
+    for other in _DIMENSIONS[1:]:
+        ranks = ranks * pl.col(other).fill_null(1)
+    return pl.when((pl.col("num_gpus") % ranks == 0).fill_null(value=True)).then(replicas)
+
+
 @cache
 def _rules() -> dict[str, pl.Expr]:
     """All exact rules; each fills only NULLs, so the order does not matter for what is known."""
@@ -88,7 +97,7 @@ def _rules() -> dict[str, pl.Expr]:
     rules: dict[str, tuple[pl.Expr, ...]] = {
         "num_gpus": (_product(*_DIMENSIONS), _product("num_nodes", "gpus_per_node")),
         **{name: (_missing_dimension(name),) for name in _DIMENSIONS},
-        "dp": (_missing_dimension("dp"), _quotient("gbs", "gas", "mbs")),
+        "dp": (_missing_dimension("dp"), _replicas_of_batch()),
         "num_nodes": (nodes_rounded_up,),
         "gpus_per_node": (_quotient("num_gpus", "num_nodes"),),
         "gbs": (_product("dp", "gas", "mbs"), _quotient("gbs_tokens", "seq_len")),

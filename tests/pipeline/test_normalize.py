@@ -37,6 +37,8 @@ def normalise(**changes: Any) -> Row:
         ({"dp": 4, "mbs": 3, "gbs": 64}, {"gas": None}),
         ({"mbs": 2, "gas": 8, "gbs": 64}, {"dp": 4}),
         ({"mbs": 3, "gas": 8, "gbs": 64}, {"dp": None}),
+        ({"mbs": 1, "gas": 1, "gbs": 8, "tp": 4, "num_gpus": 16}, {"dp": None}),  # 32 ranks: one of them is not so
+        ({"mbs": 1, "gas": 2, "gbs": 8, "tp": 4, "num_gpus": 16}, {"dp": 4, "pp": 1}),
         ({"gbs": 256, "seq_len": 4096}, {"gbs_tokens": 1_048_576}),
         ({"gbs_tokens": 1_048_576, "seq_len": 4096}, {"gbs": 256}),
         ({"gbs_tokens": 4_000_000, "seq_len": 4096}, {"gbs": None}),  # a rounded "4M"
