@@ -15,7 +15,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.layouts import extract_each
-from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Facts, Sidecar, conform
+from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Facts, Sidecar, conform, in_order
 from pipeline.parse.quantities import HUMAN, divided, human, number, size
 
 _SEPARATOR = r"\s*[|,]\s*"  # an old tutorial variant separates with commas
@@ -79,23 +79,27 @@ def settle(facts: Facts) -> Facts:
 
     Noted where a step says something new, and where steps begin anew: a restart may have other ranks.
     """
-    both = facts.steps.drop_nulls(["step", "tokens_per_s", "tokens_per_s_per_gpu"])
+    # By their names: a query over some columns would put together the pieces of all of them.
+    both = facts.steps["source", "line_no", "step", "tokens_per_s", "tokens_per_s_per_gpu"].drop_nulls()
     throughput, per_rank = pl.col("tokens_per_s"), pl.col("tokens_per_s_per_gpu")
     ratio = throughput / per_rank
     slack = ratio * (_relative_error(throughput) + _relative_error(per_rank))
-    counted = both.filter((slack < 0.5) & ((ratio - ratio.round()).abs() <= slack)).with_columns(ranks=ratio.round())
-    ranks, step = pl.col("ranks"), pl.col("step")
-    is_new = ranks.ne_missing(ranks.shift(1).over("source")) | (step <= step.shift(1).over("source"))
+    counted = in_order(both).select(
+        "source", "line_no", "step",
+        ranks=pl.when((slack < 0.5) & ((ratio - ratio.round()).abs() <= slack)).then(ratio.round()),
+    ).drop_nulls("ranks")  # fmt: skip
+    is_as_before = pl.col("source", "ranks") == pl.col("source", "ranks").shift(1)
+    is_new = ~pl.all_horizontal(is_as_before, pl.col("step") > pl.col("step").shift(1)).fill_null(value=False)
     told = counted.filter(is_new).with_columns(
-        name=pl.lit("num_gpus"), value=ranks.cast(pl.Int64).cast(pl.String), setting_source=pl.lit("log_line")
+        name=pl.lit("num_gpus"), value=pl.col("ranks").cast(pl.Int64).cast(pl.String), setting_source=pl.lit("log_line")
     )
     return Facts(facts.steps, pl.concat([facts.settings, conform(told, SETTING_FACTS)]), facts.gauges, facts.events)
 
 
 def _relative_error(value: pl.Expr) -> pl.Expr:
     """Largest relative error of a number printed with two decimals and a suffix: 1.05M is 0.005 in 1.05."""
-    thousands = (value.log10() / 3).floor().clip(0)
-    return 0.005 * pl.lit(1000.0).pow(thousands) / value
+    printed = pl.when(value < 1e3).then(0.005).when(value < 1e6).then(0.005e3).when(value < 1e9).then(0.005e6)
+    return printed.when(value < 1e12).then(0.005e9).otherwise(0.005e12) / value
 
 
 _CONFIG = {
@@ -150,7 +154,7 @@ def read_status(text: str) -> Mapping[str, str]:
 
 DIALECT = Dialect(
     name="picotron",
-    version=3,
+    version=4,
     signature=(
         "| Tokens/s/GPU:",
         ", Tokens/s/GPU:",

@@ -83,10 +83,15 @@ class TestRanks:
         assert told_ranks(NEW) == [(1, "8")]
 
     @pytest.mark.parametrize(
-        ("throughput", "per_gpu"), [("1.53M", "2.99K"), ("0.00", "0.00"), ("1.00K", "0.00"), ("nan", "1.00")]
+        ("throughput", "per_gpu"),
+        [("1.53M", "2.99K"), ("0.00", "0.00"), ("1.00K", "0.00"), ("nan", "1.00"), ("255.00K", "1.00K")],
     )
     def test_figures_too_coarse_prove_nothing(self, throughput: str, per_gpu: str) -> None:
         assert told_ranks(NEW.replace("199.02", throughput).replace("24.88", per_gpu)) == []
+
+    @pytest.mark.parametrize(("throughput", "per_gpu"), [("32.12K", "1.00K"), ("1.00M", "31.26K"), ("32.12M", "1.00M")])
+    def test_a_round_figure_is_rounded_like_any_other(self, throughput: str, per_gpu: str) -> None:
+        assert told_ranks(NEW.replace("199.02", throughput).replace("24.88", per_gpu)) == [(1, "32")]
 
     def test_noted_once_and_again_where_steps_begin_anew(self) -> None:
         steps = [*range(1, 31), *range(5, 9)]
