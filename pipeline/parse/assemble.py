@@ -81,7 +81,9 @@ def assemble(
         leaders["source"],
     )
     numbered = _name_runs(leaders.join(attempts, on="source"))
-    steps = steps.join(numbered.select("run", "run_id", "source_path"), on="run", how="left", maintain_order="left")
+    # In order on both sides nothing need be hashed.
+    names = numbered.select("run", "run_id", "source_path").drop_nulls("run").sort("run")
+    steps = steps.join(names, on="run", how="left", maintain_order="left")
     runs = numbered.drop("run")
     stretches = stretched(steps)
     events = place_events(facts.events, runs, sources)

@@ -30,9 +30,10 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     `steps`: `run_id`, `source_path`, `line_no`, `ts`, `step`, `step_time_s`, `tokens_per_s`, `tokens_per_s_per_gpu`.
     """
     numbered = in_runs(steps).with_row_index("row")
-    rows = _risen(_costs(numbered))
-    if rows.is_empty():
+    parts = [_risen(numbered, quantity, runs) for quantity, runs in _covered(numbered).items()]
+    if all(part.is_empty() for part in parts):
         return pl.DataFrame(schema=FINDING)
+    rows = pl.concat(parts)
     of_step = numbered.select("row", "run_id", "source_path", "line_no", "ts", "step", "step_time_s")
     rows = rows.join(of_step, on="row", maintain_order="left").with_columns(
         place=pl.int_range(1, pl.len() + 1).over("run"), n=pl.len().cast(pl.Int64).over("run")
@@ -74,28 +75,34 @@ def slowdowns(steps: pl.DataFrame) -> pl.DataFrame:
     return finding(slow.with_columns(text=_text()), "slowdown")
 
 
-def _costs(numbered: pl.DataFrame) -> pl.DataFrame:
-    """`run`, `row` and `cost` of the steady steps that have one, of runs long enough."""
-    of_tokens, of_gpu, of_time = (pl.col(name) for name in _QUANTITIES)
-    candidates = {"of_tokens": 1 / of_tokens, "of_gpu": 1 / of_gpu, "of_time": of_time}
-    rows = numbered.select(
-        "run", "row", *_QUANTITIES, place=pl.int_range(pl.len()).over("run"), logged=pl.len().over("run")
-    )
-    rows = rows.filter((pl.col("place") >= warmup_steps(pl.col("logged"))) & (pl.col("logged") >= STEPS))
-    costs = (pl.when(cost.is_finite() & (cost > 0)).then(cost).alias(name) for name, cost in candidates.items())
-    rows = rows.select("run", "row", "logged", *costs)
-    is_covered = {name: pl.col(name).count().over("run") >= _COVER * pl.col("logged") for name in candidates}
-    chosen = pl.when(is_covered["of_tokens"]).then("of_tokens").when(is_covered["of_gpu"]).then("of_gpu")
-    return rows.select("run", "row", cost=chosen.when(is_covered["of_time"]).then("of_time")).drop_nulls("cost")
+def _is_good(quantity: str) -> pl.Expr:
+    return (pl.col(quantity) > 0) & pl.col(quantity).is_finite()
 
 
-def _risen(costs: pl.DataFrame) -> pl.DataFrame:
-    """Those of runs in which Pettitt's test sees a rise."""
-    n = pl.len()
-    minus_u = pl.int_range(1, n + 1) * (n + 1) - 2 * pl.col("cost").rank("average").cum_sum()
-    of_run = costs.group_by("run").agg(k=minus_u.max(), n=n.cast(pl.Float64))
+def _covered(steps: pl.DataFrame) -> dict[str, pl.Series]:
+    """Runs long enough, by the first quantity that enough of their steady steps log."""
+    logged = pl.len()
+    covers = (_is_good(name).slice(warmup_steps(logged)).sum() >= _COVER * logged for name in _QUANTITIES)
+    first = pl.coalesce(pl.when(cover).then(pl.lit(name)) for name, cover in zip(_QUANTITIES, covers, strict=True))
+    of_run = steps.group_by("run").agg(first=pl.when(logged >= STEPS).then(first)).drop_nulls("first")
+    return {name: part["run"] for (name,), part in of_run.partition_by("first", as_dict=True).items()}
+
+
+def _risen(steps: pl.DataFrame, quantity: str, runs: pl.Series) -> pl.DataFrame:
+    """Costs of the steady steps that have one, of those of `runs` in which Pettitt's test sees a rise.
+
+    The test looks at the rows of one run at a time: columns of the costs and places of all steps would be new memory.
+    """
+    value = pl.col(quantity) if quantity == "step_time_s" else 1 / pl.col(quantity)
+    steady = pl.when(_is_good(quantity)).then(value).slice(warmup_steps(pl.len()))
+    cost = steady.drop_nulls()
+    n = cost.len()
+    minus_u = pl.int_range(1, n + 1) * (n + 1) - 2 * cost.rank("average").cum_sum()
+    of_run = steps.group_by("run").agg(k=minus_u.max(), n=n.cast(pl.Float64))
     p = (-6 * pl.col("k") ** 2 / (pl.col("n") ** 3 + pl.col("n") ** 2)).exp()
-    return costs.filter(pl.col("run").is_in(of_run.filter(p < P_MAX)["run"].implode()))
+    risen = of_run.filter((p < P_MAX) & pl.col("run").is_in(runs.implode()))["run"]
+    rows = steps.filter(pl.col("run").is_in(risen.implode())).group_by("run", maintain_order=True)
+    return rows.agg(pl.col("row").slice(warmup_steps(pl.len())), cost=steady).explode("row", "cost").drop_nulls("cost")
 
 
 def _text() -> pl.Expr:
