@@ -93,11 +93,14 @@ def unreadable(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFram
             alike.setdefault((column.dtype, column.positive, column.minimum), []).append(column.name)
     known = {column.name: column for column in columns}
     used = chosen.filter("is_used", pl.col("value").is_not_null()).select("source_path", "line_no", "name", "value")
-    parts = [
-        used.filter(pl.col("name").is_in(names)).filter(held("value", known[names[0]]).is_null())
-        for names in alike.values()
-    ]
-    return pl.concat(parts) if parts else used.clear()
+    if not alike:
+        return used.clear()
+    is_lost = pl.any_horizontal(
+        pl.col("name").is_in(names) & held("value", known[names[0]]).is_null() for names in alike.values()
+    )
+    # The runs of a sweep say the same of most things: each word is looked at once.
+    lost = used.select("name", "value").unique().filter(is_lost)
+    return used.join(lost, on=["name", "value"], how="semi", maintain_order="left")
 
 
 def held(name: str, column: Column) -> pl.Expr:

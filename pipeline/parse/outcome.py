@@ -23,7 +23,7 @@ The order of the rules is the knowledge:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -36,6 +36,11 @@ STALE_AFTER = timedelta(minutes=15)
 PAUSES = 3
 
 OUTCOME = pl.Schema({"status": pl.String, "status_confidence": pl.String, "status_evidence": pl.String})
+
+
+def _signs(**kinds: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame({"sign": list(kinds), "kind": [list(names) for names in kinds.values()]}).explode("kind")
+
 
 _STATUS = {
     "oom": "oom", "host_oom": "host_oom", "node_fail": "node_fail",
@@ -54,6 +59,15 @@ _ECHO_OF_LOSS = r"^terminate called|^Fatal Python error: Aborted|DistBackendErro
 """Exceptions with which the watchdog itself ends a rank; `terminate called` stands in front of what it has to say."""
 _DEAD = ("child_failed", "exit_code", "sigkill", "sigterm", "aborted")
 _FAILED = ("child_failed", "exit_code", "sigkill")
+
+# Which signs the lines of a kind may be: of all, and of those behind the last step.
+_OF_ALL = _signs(launch=("launch",), end=("training_end",), certain=_CERTAIN, survived=(*_CERTAIN, *_LOST))
+_OF_END = _signs(
+    ending=(*_STOPS, *_LOST), raised=("exception",), cause=("exception",), failed=_FAILED, lonely=("rendezvous",),
+    dead=_DEAD,
+)  # fmt: skip
+_SIGNS = [*_OF_ALL["sign"].unique(maintain_order=True), *_OF_END["sign"].unique(maintain_order=True)]
+_PLACE = ("kind", "line_no", "is_secondary", "text")
 _STATUS_FILE = {"fail": "crash", "oom": "oom", "timeout": "timeout", "completed": "completed"}
 
 
@@ -73,22 +87,16 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
     """
     seen = events.join(attempts.select("key", "last_step_line", "previous_step_line"), on="key", maintain_order="left")
     at_end = weigh(seen.filter(_is_behind("last_step_line")))
-    signs = {
-        "launch": _earliest(seen, ("launch",)),
-        "end": _earliest(seen, ("training_end",)),
-        "certain": _earliest(seen.filter(_is_behind("previous_step_line")), _CERTAIN),
-        "survived": _earliest(seen.filter(~_is_behind("previous_step_line")), (*_CERTAIN, *_LOST)),
-        "ending": _earliest(at_end, (*_STOPS, *_LOST)),
-        "raised": _earliest(at_end, ("exception",)),
-        "cause": _earliest(at_end.filter(~pl.col("text").str.contains(_ECHO_OF_LOSS)), ("exception",)),
-        "failed": _earliest(at_end, _FAILED),
-        "lonely": _earliest(at_end, ("rendezvous",)),
-        "dead": _earliest(at_end, _DEAD),
-    }
-    rows = attempts
-    for name, sign in signs.items():
-        named = sign.select("key", pl.exclude("key").name.prefix(f"{name}."))
-        rows = rows.join(named, on="key", how="left", maintain_order="left")
+    is_recent, sign = _is_behind("previous_step_line"), pl.col("sign")
+    of_all = seen.join(_OF_ALL, on="kind").filter(
+        pl.when(sign == "certain").then(is_recent).when(sign == "survived").then(~is_recent).otherwise(True)
+    )
+    of_end = at_end.join(_OF_END, on="kind").filter((sign != "cause") | ~pl.col("text").str.contains(_ECHO_OF_LOSS))
+    first = _earliest(pl.concat(part.select("key", "sign", *_PLACE) for part in (of_all, of_end)))
+    by_sign = first.select("key", "sign", line=pl.struct(_PLACE)).pivot(
+        on="sign", on_columns=_SIGNS, index="key", values="line"
+    )
+    rows = attempts.join(by_sign.unnest(_SIGNS, separator="."), on="key", how="left", maintain_order="left")
     status, confidence, evidence = pl.lit("unknown"), pl.lit("low"), pl.lit("no evidence of how it ended")
     for condition, word, sure, why in reversed(_ladder(now)):
         hold = condition.fill_null(value=False)
@@ -162,11 +170,8 @@ def _is_behind(line: str) -> pl.Expr:
     return pl.col("is_secondary") | (pl.col("line_no") >= pl.col(line).fill_null(0))
 
 
-def _earliest(events: pl.DataFrame, kinds: Collection[str]) -> pl.DataFrame:
-    """The first line of any of `kinds` per `key`; between two files, what the scheduler or user did comes first."""
-    rows = events.filter(pl.col("kind").is_in(list(kinds))).with_columns(lost=pl.col("kind").is_in(_LOST))
-    per_file = rows.sort("line_no", "lost", "kind", "text").unique(
-        ["key", "is_secondary"], keep="first", maintain_order=True
-    )
-    first = per_file.sort("lost", "is_secondary").unique("key", keep="first", maintain_order=True)
-    return first.select("key", "kind", "line_no", "is_secondary", "text")
+def _earliest(signs: pl.DataFrame) -> pl.DataFrame:
+    """The first line per `key` and `sign`; between two files, what the scheduler or user did comes first."""
+    rows = signs.with_columns(lost=pl.col("kind").is_in(_LOST)).sort("line_no", "lost", "kind", "text")
+    per_file = rows.unique(["key", "sign", "is_secondary"], keep="first", maintain_order=True)
+    return per_file.sort("lost", "is_secondary").unique(["key", "sign"], keep="first", maintain_order=True)
