@@ -75,7 +75,7 @@ def discover(
     by_directory = _judge_histories(by_directory, dialects)
     single = _with_one_log(by_directory)
     siblings = Counter(_parent(directory) for directory in single)
-    rows: list[dict[str, object]] = []
+    rows: list[tuple[object, ...]] = []
     marks = cache(partial(marks_run, dialects=dialects))
     for directory, files in by_directory.items():
         kinds = {kind for _, kind in files}
@@ -83,23 +83,20 @@ def discover(
         is_marked = any(marks(name) for name in beside)
         is_single = directory in single
         is_run = "history" in kinds or ("log" in kinds and bool(beside) and (is_marked or is_single))
-        jobs = {job_of(_name(entry.path)) for entry, kind in files if kind == "log"} - {""}
+        own_jobs = [job_of(_name(entry.path)) for entry, _ in files]
+        jobs = {job for job, (_, kind) in zip(own_jobs, files, strict=True) if kind == "log"} - {""}
+        newest_job = max(jobs, key=lambda text: (len(text), text), default="") if is_run else ""
         # Logs of one run each, side by side, are a sweep, too: `sweep/tp2/run.log`, `sweep/tp4/run.log`.
         is_nested = is_run or (is_single and siblings[_parent(directory)] > 1)
         sweep = _name(_parent(directory)) if is_nested else _name(directory)
         origin = "simulated" if is_simulated(directory) else "measured"
-        for entry, kind in files:
-            job = job_of(_name(entry.path))
-            if is_run and not job:
-                job = max(jobs, key=lambda text: (len(text), text), default="")
-            rows.append(
-                {
-                    "path": entry.path, "unit": directory if is_run else _lone_unit(entry.path, kind), "job": job,
-                    "kind": kind, "bytes": entry.bytes, "mtime": entry.mtime, "run_dir": directory, "sweep": sweep,
-                    "origin": origin, "linked_path": entry.linked_path,
-                }
-            )  # fmt: skip
-    return pl.DataFrame(rows, schema=FOUND).unique("path").sort("path")
+        for job, (entry, kind) in zip(own_jobs, files, strict=True):
+            unit = directory if is_run else _lone_unit(entry.path, kind)
+            place = (directory, sweep, origin, entry.linked_path)
+            rows.append((entry.path, unit, job or newest_job, kind, entry.bytes, entry.mtime, *place))
+    columns = zip(*rows, strict=True) if rows else ((),) * len(FOUND)
+    found = pl.DataFrame(dict(zip(FOUND, columns, strict=True)), schema=FOUND)
+    return found.unique("path").sort("path")
 
 
 def _judge_histories(

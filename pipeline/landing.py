@@ -104,7 +104,9 @@ def _list_directory(root: str) -> Iterator[Entry]:
         for child in children:
             try:
                 is_link = child.is_symlink()
-                child_own = os.path.realpath(child.path) if is_link else os.path.join(own, child.name)
+                # Joined names only below a link: elsewhere a file's own name is the one it is listed by.
+                plain = child.path if own == directory else os.path.join(own, child.name)
+                child_own = os.path.realpath(child.path) if is_link else plain
                 if is_link and (_is_met_anyway(child_own, root) or child_own in met):
                     continue
                 if child.is_dir():
