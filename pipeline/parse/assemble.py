@@ -20,7 +20,7 @@ from pipeline.parse.batch_ends import TELLING
 from pipeline.parse.combine import with_combined
 from pipeline.parse.fold_rejects import unparsed, unreadable
 from pipeline.parse.place import begun, place_events, printed, with_run
-from pipeline.parse.protocol import Dialect, Facts, marks_run
+from pipeline.parse.protocol import Dialect, Facts, conform, marks_run
 from pipeline.parse.registry import DIALECTS
 from pipeline.parse.run_settings import configured_from, settings_of_runs, stepped
 from pipeline.parse.summary import begin_and_end, gauges, measured, merge_peaks, stretched, without_current_memory
@@ -105,7 +105,7 @@ def assemble(
     silences = silence.silences(steps, one_clock, now=now)
     rows = _completed(rows, _outcomes(rows, stretches, events, chosen, silences, now=now))
     found, diverged = health.findings(
-        TABLES["runs"].conform(rows).with_columns(dialect=rows["dialect"]), steps, events.drop_nulls("run_id"),
+        conform(rows, health.RUNS), steps, events.drop_nulls("run_id"),
         printed=printed(parsed, runs), silences=silences, begun=begun(facts, _shown_beside(runs, events)),
     )  # fmt: skip
     rows = _completed(rows, diverged)

@@ -16,6 +16,9 @@ from pipeline.parse.symptoms import KINDS, SMI_KIND
 _PRINTS_SMI = "nanogpt"  # modded-nanogpt's scripts call nvidia-smi themselves, so what it shows is their own
 _MADE_UP_RANKS = "nanotron"  # its `rank` only tells coordinates apart
 
+RUNS = pl.Schema({"run_id": pl.String, "status": pl.String, "dialect": pl.String, "num_gpus": pl.Int64})
+"""What the ailments ask of runs."""
+
 
 def findings(
     runs: pl.DataFrame,
@@ -29,7 +32,7 @@ def findings(
     """FINDING rows, and `run_id` with `diverged_at_step`.
 
     Args:
-        runs: `run_id`, `status`, `dialect`, `num_gpus`.
+        runs: RUNS rows.
         steps: rows of the table `steps`.
         events: FINDING columns and `is_secondary`, symptoms among them.
         printed: parsed step lines of all ranks with `run_id` and `source_path`.
