@@ -32,6 +32,8 @@ def place_events(events: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame
 
 def with_run(facts: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     """Facts with the run they belong to; those of a job's other logs only where the job has a single attempt."""
+    if facts.is_empty():
+        return facts.with_columns(run_id=pl.lit(None, pl.String))
     single = runs.filter(pl.len().over("unit", "job") == 1)
     return pl.concat([attempt_of(facts, runs).drop_nulls("run_id"), of_other_logs(facts, single, sources)])
 
