@@ -39,6 +39,7 @@ OUTCOME = pl.Schema({"status": pl.String, "status_confidence": pl.String, "statu
 
 
 def _signs(**kinds: Sequence[str]) -> pl.DataFrame:
+    """One row per sign and kind of event."""
     return pl.DataFrame({"sign": list(kinds), "kind": [list(names) for names in kinds.values()]}).explode("kind")
 
 
