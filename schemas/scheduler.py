@@ -9,8 +9,8 @@ from schemas.table import Table
 
 SCHEDULER_JOBS = Table(
     name="scheduler_jobs",
-    description="What schedulers say: every job and job step in a table of sacct, squeue, scontrol or kubectl. "
-    "The store joins it to `runs` by job id or directory.",
+    description="What schedulers say: every job and job step in a table of sacct, squeue, scontrol, kubectl, bjobs, "
+    "qstat or Flux. The store joins it to `runs` by job id or directory.",
     grain="one row per job or job step and place in a scheduler's table",
     primary_key=("source_path", "line_no"),
     column_names=(

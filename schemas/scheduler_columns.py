@@ -28,7 +28,10 @@ JOB_STATE: dict[str, str] = {
 
 SCHEDULER: dict[str, str] = {
     "slurm": "Slurm: sacct, squeue or scontrol",
-    "kubernetes": "Kubernetes: kubectl describe pod",
+    "kubernetes": "Kubernetes: kubectl describe pod, kubectl get pods",
+    "lsf": "LSF: bjobs",
+    "pbs": "PBS: qstat",
+    "flux": "Flux: flux jobs",
 }
 
 

@@ -18,14 +18,14 @@ from pipeline.parse.scheduler_rows import REJECTED
 from schemas.scheduler import SCHEDULER_JOBS
 
 _FIELD = re.compile(r"( *)((?:[a-z.]+/)?[A-Za-z][\w -]*):(?: +(\S.*?))? *$")
-_STATES = {
+STATES = {
     "Completed": "completed", "OOMKilled": "out_of_memory", "Error": "failed", "ContainerCannotRun": "failed",
     "StartError": "failed", "DeadlineExceeded": "timeout", "Evicted": "evicted", "Preempting": "preempted",
     "NodeLost": "node_fail", "NodeShutdown": "node_fail", "Terminated": "node_fail", "Shutdown": "node_fail",
 }  # fmt: skip
 """Reason of a pod or of a terminated container -> word of JOB_STATE."""
 
-_PHASES = {
+PHASES = {
     "Running": "running", "Pending": "pending", "Succeeded": "completed", "Failed": "failed",
     "Waiting": "pending", "Terminating": "running",
 }  # fmt: skip
@@ -103,7 +103,7 @@ class _Pod:
             "restarts": _whole(restarts),
         }  # fmt: skip
         number, text, now = self.states.get("State", (self.line_no, "", {}))
-        own = _STATES.get(self.fields.get("Reason", ""))
+        own = STATES.get(self.fields.get("Reason", ""))
         message = self.fields.get("Message")
         if own == "evicted" and "low on resource: memory" in (message or ""):
             own = "out_of_memory"
@@ -127,11 +127,11 @@ class _Pod:
 def _outcome(state: _Fields, phase: str) -> dict[str, object]:
     code = state.get("Exit Code", "")
     exit_code = _whole(code)
-    known = _STATES.get(state.get("Reason", "")) if state.get("State") == "Terminated" else None
+    known = STATES.get(state.get("Reason", "")) if state.get("State") == "Terminated" else None
     if known is None and exit_code is not None:
         known = "failed" if exit_code else "completed"
     return {
-        "job_state": known or _PHASES.get(state.get("State", "")) or _PHASES.get(phase),
+        "job_state": known or PHASES.get(state.get("State", "")) or PHASES.get(phase),
         "exit_code": exit_code,
         "exit_signal": None if exit_code is None else exit_code - 128 if 128 < exit_code <= 192 else 0,
         "started_at": _moment(state.get("Started", "")),

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.parse import kubectl, sacct, scontrol, slurm_json
+from pipeline.parse import flux, kubectl, kubectl_pods, lsf, pbs, sacct, scontrol, slurm_json
 
-VERSION = 4
+VERSION = 5
 """Raise it when the same table would be read differently; known files are then read again."""
 
-# Blank lines and echoed commands, then a header with a job's id, a record, a pod, or a bare row of a table.
+# Blank lines, echoed commands and squeue's time, then a header with a job's id, a record, a pod, or a bare row of a
+# table. Above qstat's rule stand up to two lines of titles.
 _MAY_BE = re.compile(
-    r"(?:[ \t\r]*+(?:(?:[$#+>]|sacct|squeue)[^\n]*+)?\n)*+(?:[^\n]*jobid|[ \t]*name:|[ \t]*\d[\w.+]*+\||\s*\{)",
+    rf"(?:[ \t\r]*+(?:{sacct.ABOVE}[^\n]*+)?\n)*+(?:[^\n]*jobid|[ \t]*name:|[ \t]*\d[\w.+]*+\||\s*\{{|"
+    r"[ \t]*(?:namespace[ \t]+)?name[ \t]+ready[ \t]|(?:[^\n]*\n){0,2}[ \t]*job id(?::|[ \t]))",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"(?:sacct|squeue|scontrol)(?![a-z])", re.IGNORECASE)
+_NAME = re.compile(r"(?:sacct|squeue|scontrol|bjobs|qstat|kubectl|flux[_-]jobs)(?![a-z])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,10 @@ class SchedulerTable:
 
 
 TABLES = (
+    SchedulerTable("lsf", lsf.is_table, lsf.read),
+    SchedulerTable("flux", flux.is_table, flux.read),
+    SchedulerTable("pbs", pbs.is_table, pbs.read),
+    SchedulerTable("kubectl-pods", kubectl_pods.is_table, kubectl_pods.read),
     SchedulerTable("sacct", sacct.is_table, sacct.read),
     SchedulerTable("scontrol", scontrol.is_table, scontrol.read),
     SchedulerTable("kubectl", kubectl.is_table, kubectl.read),

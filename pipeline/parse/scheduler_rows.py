@@ -85,7 +85,7 @@ COLUMNS = (
     Column("started_at", ("start", "starttime", "start_time"), slurm.moment, pl.Datetime),
     Column("ended_at", ("end", "endtime", "end_time"), slurm.moment, pl.Datetime),
     Column("elapsed_s", ("elapsedraw", "elapsed", "runtime", "time", "time_used"), slurm.seconds),
-    Column("time_limit_s", ("timelimit", "time_limit"), slurm.seconds),
+    Column("time_limit_s", ("timelimit", "time_limit", "time_limi"), slurm.seconds),
     Column("time_limit_s", ("timelimitraw",), _raw_minutes),
     Column("restarts", ("restarts", "restartcnt"), slurm.seconds),
     Column("num_nodes", ("nnodes", "allocnodes", "nodes", "numnodes"), _count),
@@ -145,6 +145,13 @@ def rows_of(
         odd = whole.filter(is_odd & whole["job_id"].is_not_null())
         rejected.append(_rejected(odd, "job_state", "not a state that Slurm has, or one that was cut too short"))
     return whole.drop_nulls("job_id"), pl.concat(rejected)
+
+
+def conform_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
+    """Rows that a reader has put together itself as `scheduler_jobs` (without the file's own columns)."""
+    shape = SCHEDULER_JOBS.empty()
+    frame = pl.DataFrame(rows, schema=shape.schema) if rows else shape
+    return frame.with_columns(pl.col("text").str.slice(0, MAX_TEXT_CHARS))
 
 
 def _read(values: pl.Series, column: Column) -> pl.Series:

@@ -31,6 +31,8 @@ _SHORT = {
 }  # fmt: skip
 """squeue's short forms (squeue(1), JOB STATE CODES)."""
 
+_SQUEUE_CHARS = 8
+"""`squeue -l` cuts states to so many letters, without a mark."""
 _MAX_HOSTS = 100_000
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
@@ -46,6 +48,9 @@ def state(text: str) -> str | None:
         begun = {meaning for name, meaning in _STATES.items() if name.startswith(word[:-1])}
         return begun.pop() if len(word) > 2 and len(begun) == 1 else None
     known = _STATES.get(word) or _SHORT.get(word)
+    if known is None and len(word) == _SQUEUE_CHARS:
+        begun = {meaning for name, meaning in _STATES.items() if name.startswith(word)}
+        known = begun.pop() if len(begun) == 1 else None
     return known or ("unknown" if re.fullmatch(r"[A-Z][A-Z_]{3,}", word) else None)
 
 

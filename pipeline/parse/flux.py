@@ -1,0 +1,70 @@
+"""Jobs as Flux's `flux jobs` lists them (`-a` for those that have ended).
+
+Format: flux-core src/cmd/flux-jobs.py, its default format, and flux-jobs(1) for the states. Times are Flux standard
+durations: a number and its unit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import polars as pl
+
+from pipeline.parse import slurm_values
+from pipeline.parse.scheduler_rows import REJECTED, conform_rows
+
+_COLUMNS = ("JOBID", "USER", "NAME", "ST", "NTASKS", "NNODES", "TIME", "INFO")
+_COMMAND = re.compile(r"\s*(?:[$#+>]|flux\b)")
+_STATES = {
+    "CD": "completed", "F": "failed", "CA": "cancelled", "TO": "timeout", "R": "running", "C": "running",
+    "D": "pending", "P": "pending", "S": "pending",
+}  # fmt: skip
+"""status_abbrev of flux-jobs(1) -> word of JOB_STATE."""
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def is_table(lines: Sequence[str]) -> bool:
+    """Whether the head of a text is such a list from its first line on."""
+    own = (line for line in lines if line.strip() and not _COMMAND.match(line))
+    return tuple(next(own, "").split())[:7] in (_COLUMNS[:7], ("JOBID", "QUEUE", *_COLUMNS[1:6]))
+
+
+def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Rows of `scheduler_jobs` (without the file's own columns), and rejects: lines that do not fit the header."""
+    names: list[str] = []
+    rows: list[dict[str, object]] = []
+    odd: list[dict[str, object]] = []
+    for number, raw in enumerate(lines, 1):
+        line = raw.strip()
+        if line.startswith("JOBID"):
+            names = line.split()
+        elif line and not _COMMAND.match(line):
+            # The last column may hold blanks, or nothing: a job that waits has no hosts.
+            cells = dict(zip(names, line.split(maxsplit=max(len(names) - 1, 0)), strict=False))
+            if state := _STATES.get(cells.get("ST", "")):
+                rows.append(_row(cells, state, number, line))
+            else:
+                reason = "no state that Flux has"
+                odd.append({"line_no": number, "column": "job_state", "reason": reason, "raw": line[:200]})
+    yield conform_rows(rows), pl.DataFrame(odd, schema=REJECTED)
+
+
+def _row(cells: dict[str, str], state: str, number: int, text: str) -> dict[str, object]:
+    nodes, told = cells.get("NNODES", ""), slurm_values.hosts(cells.get("INFO", ""))
+    return {
+        "scheduler": "flux", "job_id": cells["JOBID"], "job_name": cells.get("NAME"), "job_state": state,
+        "job_partition": cells.get("QUEUE"), "num_nodes": int(nodes) if nodes.isdecimal() else None,
+        "elapsed_s": seconds(cells.get("TIME", "")), "hosts": ", ".join(told) if told else None, "text": text,
+        "line_no": number,
+    }  # fmt: skip
+
+
+def seconds(text: str) -> int | None:
+    """A duration in whole seconds.
+
+    >>> seconds("1.204h"), seconds("3.112s"), seconds("-")
+    (4334, 3, None)
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|[smhd])", text)
+    return round(float(found[1]) * _UNITS_S[found[2]]) if found else None

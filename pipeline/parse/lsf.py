@@ -1,0 +1,85 @@
+"""Jobs as LSF's `bjobs` lists them.
+
+Format: lsf bjobs(1): columns of fixed width under a header, in any choice (`-o`); default and wide (`-w`), and sites'
+own defaults. STAT is the state. Times have no year, so none is read. Hosts stand as `8*node07`; a job on several goes
+on in lines that hold nothing else. What does not fit its column is cut.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import polars as pl
+
+from pipeline.parse.scheduler_rows import REJECTED, conform_rows
+
+_STATES = {
+    "DONE": "completed", "EXIT": "failed", "RUN": "running", "PEND": "pending", "WAIT": "pending",
+    "PSUSP": "suspended", "USUSP": "suspended", "SSUSP": "suspended", "UNKWN": "unknown", "ZOMBI": "unknown",
+    "FWD_PEND": "pending", "PROV": "pending", "PDONE": "completed", "PERR": "failed",
+}  # fmt: skip
+"""bjobs(1), STAT -> word of JOB_STATE."""
+_COMMAND = re.compile(r"\s*(?:[$#+>]|bjobs\b)")
+_HOST = re.compile(r"(?:\d+\*)?([\w.-]+)")
+_NAMES = {"JOB_NAME": "job_name", "QUEUE": "job_partition"}
+
+
+def is_table(lines: Sequence[str]) -> bool:
+    """Whether the head of a text is such a list from its first line on."""
+    own = (line for line in lines if line.strip() and not _COMMAND.match(line))
+    return _is_header(next(own, ""))
+
+
+def _is_header(line: str) -> bool:
+    return {"JOBID", "STAT"} <= set(line.split()) and line.split()[:1] == ["JOBID"]
+
+
+def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Rows of `scheduler_jobs` (without the file's own columns), and rejects: lines without a known state."""
+    spans: list[tuple[str, int, int | None]] = []
+    rows: list[dict[str, object]] = []
+    odd: list[dict[str, object]] = []
+    for number, raw in enumerate(lines, 1):
+        line = raw.rstrip("\r\n")
+        if _is_header(line):
+            spans = _spans(line)
+        elif re.match(r"\s*\d+(?:\[\d+\])?\s", line):
+            cells = _cells(line, spans)
+            if state := _STATES.get(cells.get("STAT", "")):
+                rows.append(_row(cells, state, number, line.strip()))
+            else:
+                reason = "no state that LSF has"
+                odd.append({"line_no": number, "column": "job_state", "reason": reason, "raw": line[:200]})
+        elif rows and (more := _HOST.fullmatch(line.strip())) and rows[-1]["hosts"]:
+            rows[-1]["hosts"] = f"{rows[-1]['hosts']}, {more[1]}"
+    for row in rows:
+        row["num_nodes"] = str(row["hosts"]).count(", ") + 1 if row["hosts"] else None
+    yield conform_rows(rows), pl.DataFrame(odd, schema=REJECTED)
+
+
+def _spans(header: str) -> list[tuple[str, int, int | None]]:
+    """Name, first and last place of each column."""
+    starts = [(found[0], found.start()) for found in re.finditer(r"\S+", header)]
+    ends = [start for _, start in starts[1:]]
+    return [(name, start, end) for (name, start), end in itertools.zip_longest(starts, ends)]
+
+
+def _cells(line: str, spans: Sequence[tuple[str, int, int | None]]) -> dict[str, str]:
+    """By column. Where a value runs over its column, only the first words can be told: id, user and state."""
+    if all(line[start - 1 : start].strip() == "" for _, start, _ in spans[1:]):
+        return {name: line[start:end].strip() for name, start, end in spans}
+    words = line.split()
+    names = [name for name, _, _ in spans]
+    known = len(names) if len(words) == len(names) else 3
+    return dict(zip(names[:known], words[:known], strict=False))
+
+
+def _row(cells: Mapping[str, str], state: str, number: int, text: str) -> dict[str, object]:
+    host = _HOST.fullmatch(cells.get("EXEC_HOST", ""))
+    told = {column: cells.get(name, "").strip("*- ") or None for name, column in _NAMES.items()}
+    return {
+        "scheduler": "lsf", "job_id": cells["JOBID"], "job_state": state, "text": text, "line_no": number,
+        "hosts": host[1] if host and host[1] != "-" else None, **told,
+    }  # fmt: skip

@@ -1,0 +1,195 @@
+"""Lists of jobs as LSF, PBS, Flux and kubectl print them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+import pytest
+
+from pipeline.parse import flux, scheduler
+
+BJOBS = """\
+JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME
+3101    bob     DONE  gpu_h100   login1      8*node07    train_dp8  Jan  3 09:12
+                                             8*node08
+3102    bob     EXIT  gpu_h100   login1      8*node09    *in_tp8_x  Jan  3 09:12
+3103[2] bob     PEND  gpu_h100   login1                  train_pp2  Jan  3 09:12
+3104    bob     ?     gpu_h100   login1      -           train_pp2  Jan  3 09:12
+"""
+BJOBS_SUMMIT = """\
+JOBID      USER       STAT   SLOTS    QUEUE       START_TIME    FINISH_TIME   JOB_NAME
+2911001    alice      RUN    -        batch       Mar 12 10:11  Mar 12 12:00  gpt-tp2
+2911002    averyveryverylongname EXIT -  batch  Mar 12 10:11 Mar 12 11:00 gpt-tp4
+"""
+QSTAT = """\
+
+polaris-pbs-01:
+                                                            Req'd  Req'd   Elap
+Job ID          Username Queue    Jobname    SessID NDS TSK Memory Time  S Time
+--------------- -------- -------- ---------- ------ --- --- ------ ----- - -----
+2001301.polari* someone  prod     gpt-tp4     98123  10  40    --  06:00 R 01:10
+2001302.polari* someone  prod     gpt-tp8       --   10  40    --  06:00 Q   --
+2001303.polari* someone  prod     gpt-tp2     98124  10  40    --  06:00 F 05:59
+"""
+QSTAT_PLAIN = """\
+Job id            Name             User              Time Use S Queue
+----------------  ---------------- ----------------  -------- - -----
+1301.pbs-0        gpt-tp4          someone           01:10:11 E prod
+"""
+QSTAT_F = """\
+Job Id: 2001305.polaris-pbs-01.hsn
+    Job_Name = gpt-pp2
+    resources_used.mem = 421338112kb
+    resources_used.walltime = 01:00:12
+    job_state = F
+    queue = prod
+    exec_host = x3001/0*64+x3002/0*64
+    Resource_List.nodect = 2
+    Resource_List.ngpus = 8
+    Resource_List.walltime = 01:00:00
+    Exit_status = {code}
+    comment = Job run at Thu Feb 06 at 10:00 on (x3001:ncpus=64) and fai
+	led
+    Output_Path = login-01:/w/gpt-pp2.o2001305
+    stime = Thu Feb  6 10:00:01 2025
+
+Job Id: 2001306.polaris-pbs-01.hsn
+    job_state = Q
+"""
+FLUX = """\
+       JOBID USER     NAME       ST NTASKS NNODES     TIME INFO
+   ƒ2kBvZoXR alice    pretrain   CD     32      4   1.204h t[1001-1004]
+   ƒ2kBwAoXR alice    pretrain    F     32      4   11.20m t[1001-1002]
+   ƒ2kBwCoXR alice    pretrain   TO     32      4       1h t1001
+   ƒ2kBwDoXR alice    pretrain    S     32      4        -
+   ƒ2kBwEoXR alice    pretrain   ??     32      4        -
+"""
+PODS = """\
+$ kubectl get pods -n train -o wide
+NAME       READY   STATUS             RESTARTS        AGE    IP         NODE     NOMINATED NODE   READINESS GATES
+gpt-0      0/1     OOMKilled          3 (4m12s ago)   18m    10.1.2.3   gpu-1    <none>           <none>
+gpt-1      0/1     Completed          0               18m    10.1.2.4   gpu-2    <none>           <none>
+gpt-2      0/1     CrashLoopBackOff   7               18m    10.1.2.4   gpu-2    <none>           <none>
+gpt-3      0/1     ImagePullBackOff   0               18m    <none>     <none>   <none>           <none>
+gpt-4      1/1     Running            0               18m    10.1.2.4   gpu-2    <none>           <none>
+gpt-5      0/1     NodeLost           0               18m    10.1.2.4   gpu-2    <none>           <none>
+Error from server (NotFound)
+"""
+PODS_OF_ALL = """\
+NAMESPACE   NAME   READY   STATUS    RESTARTS   AGE
+train       a-0    0/1     Evicted   0          3h
+"""
+
+
+def read(text: str) -> tuple[str, pl.DataFrame, pl.DataFrame]:
+    table = scheduler.recognise(text)
+    assert table is not None
+    parts = list(table.read(text.splitlines(keepends=True)))
+    return table.name, pl.concat(rows for rows, _ in parts), pl.concat(odd for _, odd in parts)
+
+
+def states(rows: pl.DataFrame) -> dict[str, str]:
+    return dict(rows.select("job_id", "job_state").iter_rows())
+
+
+def test_bjobs() -> None:
+    name, rows, odd = read(BJOBS)
+    assert name == "lsf"
+    assert states(rows) == {"3101": "completed", "3102": "failed", "3103[2]": "pending"}
+    assert set(rows["scheduler"]) == {"lsf"}
+    first = rows.row(0, named=True)
+    assert (first["hosts"], first["num_nodes"], first["job_name"]) == ("node07, node08", 2, "train_dp8")
+    assert rows["job_name"].to_list()[1:] == ["in_tp8_x", "train_pp2"]
+    assert odd["line_no"].to_list() == [6]
+
+
+def test_bjobs_of_a_site_and_a_name_that_is_too_long() -> None:
+    _, rows, odd = read(BJOBS_SUMMIT)
+    assert states(rows) == {"2911001": "running", "2911002": "failed"}
+    assert rows["job_name"].to_list() == ["gpt-tp2", None]
+    assert odd.is_empty()
+
+
+def test_qstat() -> None:
+    name, rows, _ = read(QSTAT)
+    assert name == "pbs"
+    assert states(rows) == {"2001301": "running", "2001302": "pending", "2001303": "unknown"}
+    assert rows.select("num_nodes", "elapsed_s", "time_limit_s").row(0) == (10, 4200, 21600)
+    assert rows["elapsed_s"].to_list() == [4200, None, 21540]
+
+
+def test_qstat_without_options() -> None:
+    _, rows, _ = read(QSTAT_PLAIN)
+    assert rows.select("job_id", "job_name", "job_state", "job_partition").row(0) == (
+        "1301",
+        "gpt-tp4",
+        "running",
+        "prod",
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "state", "signal"),
+    [(-29, "timeout", None), (-27, "out_of_memory", None), (0, "completed", None), (271, "cancelled", 15),
+     (265, "failed", 9), (1, "failed", None)],
+)  # fmt: skip
+def test_qstat_records(code: int, state: str, signal: int | None) -> None:
+    _, rows, _ = read(QSTAT_F.format(code=code))
+    assert states(rows) == {"2001305": state, "2001306": "pending"}
+    row = rows.row(0, named=True)
+    assert (row["exit_code"], row["exit_signal"], row["num_gpus"], row["num_nodes"]) == (code, signal, 8, 2)
+    assert (row["hosts"], row["elapsed_s"], row["time_limit_s"]) == ("x3001, x3002", 3612, 3600)
+    assert (row["started_at"], row["stdout_path"]) == (datetime(2025, 2, 6, 10, 0, 1), "/w/gpt-pp2.o2001305")
+    assert (row["host_mem_peak_bytes"], str(row["job_reason"])[-10:]) == (421338112 * 1024, "and failed")
+
+
+def test_flux_jobs() -> None:
+    name, rows, odd = read(FLUX)
+    assert name == "flux"
+    assert list(states(rows).values()) == ["completed", "failed", "timeout", "pending"]
+    first = rows.row(0, named=True)
+    assert (first["elapsed_s"], first["num_nodes"]) == (4334, 4)
+    assert first["hosts"] == "t1001, t1002, t1003, t1004"
+    assert odd["line_no"].to_list() == [6]
+    assert flux.seconds("250ms") == 0
+
+
+def test_kubectl_get_pods() -> None:
+    name, rows, odd = read(PODS)
+    assert name == "kubectl-pods"
+    assert list(states(rows).values()) == ["out_of_memory", "completed", "failed", "pending", "running", "node_fail"]
+    assert rows["restarts"].to_list() == [3, 0, 7, 0, 0, 0]
+    assert rows["hosts"].to_list() == ["gpu-1", "gpu-2", "gpu-2", None, "gpu-2", "gpu-2"]
+    assert odd["line_no"].to_list() == [9]
+
+
+def test_kubectl_get_pods_of_all_namespaces() -> None:
+    _, rows, _ = read(PODS_OF_ALL)
+    assert states(rows) == {"a-0": "evicted"}
+
+
+def test_squeue_cuts_long_states_and_prints_the_time() -> None:
+    _, rows, _ = read(
+        "Thu Feb 06 11:22:33 2025\n"
+        "             JOBID PARTITION     NAME     USER    STATE       TIME TIME_LIMI  NODES NODELIST(REASON)\n"
+        "             90017       gpu llama-tp    alice COMPLETI    1:02:03   4:00:00      4 gpu[01-04]\n"
+        "             90018       gpu llama-tp    alice OUT_OF_M       0:03   4:00:00      4 gpu[01-04]\n"
+    )
+    assert states(rows) == {"90017": "running", "90018": "out_of_memory"}
+    assert rows["time_limit_s"].to_list() == [14400, 14400]
+
+
+@pytest.mark.parametrize("prompt", ["[me@login ~]$ ", "me@login:~> ", "$ "])
+def test_a_shells_prompt_may_stand_above(prompt: str) -> None:
+    name, rows, _ = read(f"{prompt}sacct -P -j 7\nJobID|State|ExitCode\n7|NODE_FAIL|1:0\n")
+    assert (name, states(rows)) == ("sacct", {"7": "node_fail"})
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["JOBID is printed by the script\nstep 1\n", "NAME STATE AGE\nllama Failed 21h\n", "Job ID 12 started\nstep 1\n",
+     "step: 1 loss: 2\nNAME READY STATUS RESTARTS AGE\n"],
+)  # fmt: skip
+def test_other_texts_are_none(text: str) -> None:
+    assert scheduler.recognise(text) is None
