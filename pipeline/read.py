@@ -138,7 +138,7 @@ def _read_kind(source: int, row: dict[str, object], reader: Reader, state: State
     if row["kind"] in ("log", "nccl", "scheduler"):
         return read_log(source, row, reader, state)
     if row["kind"] == "bench_csv":
-        return read_table(row, reader, state)
+        return read_table(source, row, reader, state)
     if row["kind"] == "memory":
         return read_memory(row, reader, reader.chunks(), state)
     if row["kind"] == "history":

@@ -13,7 +13,7 @@ from pipeline.errors import InputError
 from pipeline.landing import Reader
 from pipeline.memory.gpu_samples import is_samples
 from pipeline.memory.sources import read_memory_file
-from pipeline.nccl import bench_json
+from pipeline.nccl import bench_json, bench_records
 from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import TABLES
@@ -35,9 +35,10 @@ def read_dump(source: int, reader: Reader, state: State) -> dict[str, object]:
 
 
 def read_bench(source: int, reader: Reader, chunks: Iterable[bytes], state: State) -> dict[str, object]:
-    """The JSON of nccl-tests. Raises ValueError for a damaged one."""
+    """The JSON of nccl-tests, or rccl-tests' records. Raises ValueError for a damaged one."""
     text = b"".join(_limited(chunks, reader.path)).decode("utf-8-sig", "replace")
-    state.nccl.add_facts(bench_json.read_bench(text, source))
+    kind = bench_records if bench_records.is_bench(text) else bench_json
+    state.nccl.add_facts(kind.read_bench(text, source))
     return {"kind": "nccl", "parser": "nccl"}
 
 
@@ -85,7 +86,7 @@ def read_history(source: int, row: dict[str, object], reader: Reader, state: Sta
                     _add_settings(row, reader.path, text, state)
                     return {"parser": dialect.name}
     if name.endswith(".csv"):
-        return {"kind": "bench_csv", **read_table_of(row, reader, iter([data]), state)}
+        return {"kind": "bench_csv", **read_table_of(source, row, reader, iter([data]), state)}
     raise ValueError(reason)
 
 
@@ -113,12 +114,14 @@ def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[st
     raise ValueError(reason)
 
 
-def read_table(row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+def read_table(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
     """One run per row; a row's id is its line. Other CSV files are left after their first bytes."""
-    return read_table_of(row, reader, reader.chunks(), state)
+    return read_table_of(source, row, reader, reader.chunks(), state)
 
 
-def read_table_of(row: dict[str, object], reader: Reader, chunks: Iterator[bytes], state: State) -> dict[str, object]:
+def read_table_of(
+    source: int, row: dict[str, object], reader: Reader, chunks: Iterator[bytes], state: State
+) -> dict[str, object]:
     """`read_table` of chunks that were read before."""
     path = reader.path
     head = next(chunks, b"")
@@ -126,7 +129,10 @@ def read_table_of(row: dict[str, object], reader: Reader, chunks: Iterator[bytes
     if jobs := read_scheduler.recognise(head):
         return read_jobs(jobs, row, itertools.chain([head], chunks), state)
     if table is None:
-        if is_samples(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
+        start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
+        if bench_records.is_bench(start):
+            return read_bench(source, reader, itertools.chain([head], chunks), state)
+        if is_samples(start):
             return read_memory(row, reader, itertools.chain([head], chunks), state)
         return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
     text = b"".join(_limited(itertools.chain([head], chunks), path)).decode("utf-8-sig", "replace")

@@ -234,7 +234,7 @@ def _latest(rows: pl.DataFrame, marks: pl.DataFrame, mark: str) -> pl.DataFrame:
 
 
 def _with_devices(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
-    """Ranks and hosts of the last list of devices before each row."""
+    """Ranks and hosts of the last list of devices before each row, or as they were counted (`ranks`: `16 2`)."""
     listed = marks.filter(pl.col("mark") == "rank").with_columns(
         rank=pl.col("value").str.extract(r"^(\d+)").cast(pl.Int64),
         host=pl.col("value").str.extract(r"^\d+ (\S+)"),
@@ -253,4 +253,10 @@ def _with_devices(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
         .sort(_PLACE)
         .select(*_PLACE, pl.col("nranks", "num_nodes").cast(pl.Int64), "accelerator")
     )
-    return _after(rows, lists)
+    counted = marks.filter(pl.col("mark") == "ranks").select(
+        *_PLACE,
+        nranks=pl.col("value").str.extract(r"^(\d+)").cast(pl.Int64),
+        num_nodes=pl.col("value").str.extract(r" (\d+)$").cast(pl.Int64),
+        accelerator=pl.lit(None, pl.String),
+    )
+    return _after(rows, pl.concat([lists, counted]).sort(_PLACE, maintain_order=True))

@@ -1,7 +1,7 @@
 """Pods as `kubectl get pods` lists them, also with `-o wide` and `-A`.
 
 Format: kubernetes pkg/printers/internalversion/printers.go printPod. The column STATUS is the reason of the pod or of
-one of its containers, else the phase. `RESTARTS` may say when the last one was: `3 (4m12s ago)`. No clock time is shown.
+one of its containers, else the phase. `RESTARTS` may say when the last one was: `3 (4m12s ago)`. No times are shown.
 """
 
 from __future__ import annotations
