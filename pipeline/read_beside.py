@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import polars as pl
 
@@ -13,7 +13,8 @@ from pipeline.errors import InputError
 from pipeline.landing import Reader
 from pipeline.memory.gpu_samples import is_samples
 from pipeline.memory.sources import read_memory_file
-from pipeline.nccl import bench_json, bench_records
+from pipeline.nccl import bench_files
+from pipeline.nccl.facts import Facts as NcclFacts
 from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import TABLES
@@ -34,11 +35,12 @@ def read_dump(source: int, reader: Reader, state: State) -> dict[str, object]:
     return {"parser": "nccl"}
 
 
-def read_bench(source: int, reader: Reader, chunks: Iterable[bytes], state: State) -> dict[str, object]:
-    """The JSON of nccl-tests, or rccl-tests' records. Raises ValueError for a damaged one."""
+def read_bench(
+    source: int, reader: Reader, chunks: Iterable[bytes], state: State, read: Callable[[str, int], NcclFacts]
+) -> dict[str, object]:
+    """Results that nccl-tests or rccl-tests wrote to a file. Raises ValueError for damaged ones."""
     text = b"".join(_limited(chunks, reader.path)).decode("utf-8-sig", "replace")
-    kind = bench_records if bench_records.is_bench(text) else bench_json
-    state.nccl.add_facts(kind.read_bench(text, source))
+    state.nccl.add_facts(read(text, source))
     return {"kind": "nccl", "parser": "nccl"}
 
 
@@ -130,8 +132,8 @@ def read_table_of(
         return read_jobs(jobs, row, itertools.chain([head], chunks), state)
     if table is None:
         start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
-        if bench_records.is_bench(start):
-            return read_bench(source, reader, itertools.chain([head], chunks), state)
+        if read := bench_files.reader_of(start):
+            return read_bench(source, reader, itertools.chain([head], chunks), state, read)
         if is_samples(start):
             return read_memory(row, reader, itertools.chain([head], chunks), state)
         return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}

@@ -9,7 +9,7 @@ from pipeline import read_scheduler
 from pipeline.growing import can_grow
 from pipeline.landing import Reader
 from pipeline.memory.gpu_samples import is_table
-from pipeline.nccl import bench_json, bench_records
+from pipeline.nccl import bench_files
 from pipeline.nccl.names import is_bench_file
 from pipeline.parse import lines
 from pipeline.read_beside import read_bench, read_jobs, read_memory
@@ -30,8 +30,8 @@ def read_log(source: int, row: dict[str, object], reader: Reader, state: State) 
     start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
     if is_table(start):
         return read_memory(row, reader, whole, state)
-    if bench_json.is_bench(start) or bench_records.is_bench(start):
-        return read_bench(source, reader, whole, state)
+    if read := bench_files.reader_of(start):
+        return read_bench(source, reader, whole, state, read)
     if is_bench_file(reader.path):
         return {"kind": "other", "status": "skipped", "error": "JSON, but not of nccl-tests"}
     return _read_lines(source, row, reader, whole, state)

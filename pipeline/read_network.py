@@ -13,7 +13,7 @@ from pipeline.calls_file import CallsFile
 from pipeline.discover import discover
 from pipeline.errors import InputError
 from pipeline.landing import Reader, canonical, list_files
-from pipeline.nccl import bench_json
+from pipeline.nccl import bench_files
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight import MAX_BYTES
@@ -84,9 +84,9 @@ def _read_one(row: dict[str, Any], reader: NcclReader, scanners: _Scanners) -> N
     texts = text_chunks(path, chunks)
     head = next(texts, b"")
     whole = itertools.chain([head], texts)
-    if bench_json.is_bench(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
+    if read := bench_files.reader_of(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
         text = limited(whole, path, MAX_BYTES).decode("utf-8-sig", "replace")
-        reader.add_facts(bench_json.read_bench(text, source))
+        reader.add_facts(read(text, source))
         return
     for data, first_line, _ in lines.blocks(whole):
         reader.add(source, data, first_line)

@@ -18,9 +18,10 @@ from pipeline.parse.combine import is_said, is_true, whole
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import STEP_FACTS, CombinedSetting, Dialect, conform, named_settings
 from pipeline.parse.quantities import NUMBER, divided, human, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.parse.timestamps import STAMPS, stamped, timestamp
 
-_MINE = r"^\s*samples/sec:\s"
+# DeepSpeed's pipeline ends its own line with samples/sec.
+_MINE = r"^\s*samples/sec:\s|(?:\s|\])samples/sec: +\S+ \| +iteration\s"
 
 
 def _field(label: str) -> str:
@@ -46,10 +47,10 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Step lines; one without its time, or cut before its loss, stays unparsed. The loss is absent while skipping."""
     text = pl.col("text")
     mine = lines.filter(text.str.contains(_MINE))
-    fields = extract_each(mine, {**_NUMBERS, **_OTHERS}).with_columns(
+    fields = extract_each(mine, {**_NUMBERS, **_OTHERS, **STAMPS}).with_columns(
         pl.col("number", "steps_planned").cast(pl.Int64, strict=False),
         *(number(pl.col(name)) for name in _NUMBERS),
-        ts=timestamp(pl.col("prefix")),
+        ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
         tflops_per_gpu_logged=divided(human(pl.col("flops")), 1e12),
     )
     complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null())
@@ -119,7 +120,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 DIALECT = Dialect(
     name="gpt-neox",
-    version=4,
+    version=5,
     # Megatron's and DeepSpeed's signs count here too, so that one of NeoX decides.
     signature=(
         "NeoXArgs.", "| approx flops per GPU:", "| lm_loss:", "global_num_gpus",

@@ -35,6 +35,7 @@ def _field(label: str) -> str:
 _NUMBERS = {
     "loss": _field(r"(?:lm[ _-])?loss"),
     "elapsed_ms": _field(r"elapsed time per iteration \(ms\)"),
+    "elapsed_s": _field(r"elapsed time per iteration \(s\)"),  # bigscience's logs of BLOOM
     "tflops_per_gpu_logged": _field(r"(?:(?:throughput|compute) per GPU \(TFLOP/s/GPU\)|TFLOPs)"),
     # Primus before and from 26.5; NVIDIA's and Swiss AI's forks, the latter twice
     "tokens_per_s_per_gpu": _field(
@@ -56,8 +57,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         *(number(pl.col(name)) for name in _NUMBERS),
         ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
     )
-    complete = pl.col("elapsed_ms").is_not_null() & (pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null())
-    step_time_s = divided(pl.col("elapsed_ms"), 1000)
+    step_time_s = pl.coalesce(divided(pl.col("elapsed_ms"), 1000), "elapsed_s")
+    complete = step_time_s.is_not_null() & (pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null())
     return conform(fields.with_columns(step=pl.when(complete).then("number"), step_time_s=step_time_s), STEP_FACTS)
 
 
@@ -99,16 +100,24 @@ def settle(facts: Facts) -> Facts:
     return Facts(merged.select(facts.steps.columns), facts.settings, facts.gauges, facts.events)
 
 
+_PEAKS = (
+    ("max allocated", "mem_peak_allocated_bytes", _MIB),
+    ("max reserved", "mem_peak_reserved_bytes", _MIB),
+    # Megatron-Bridge since 2026: train_utils.py report_memory divides by 1e9, five digits.
+    ("mem-max-allocated-gigabytes", "mem_peak_allocated_bytes", 10**9),
+    ("mem-max-reserved-gigabytes", "mem_peak_reserved_bytes", 10**9),
+)
+
+
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory of every rank that reports; several reports may be glued into one line."""
-    mine = lines.filter(pl.col("text").str.contains("memory (MB)", literal=True))
-    names = {"max allocated": "mem_peak_allocated_bytes", "max reserved": "mem_peak_reserved_bytes"}
+    mine = lines.filter(pl.col("text").str.contains(r"memory \([MG]B\)"))
     found = [
         mine.select("source", "line_no", name=pl.lit(name), hit=pl.col("text").str.extract_all(rf"{label}:\s*[\d.]+"))
         .explode("hit")
         .drop_nulls("hit")
-        .with_columns(value=number(pl.col("hit").str.extract(r"([\d.]+)$")) * _MIB)
-        for label, name in names.items()
+        .with_columns(value=(number(pl.col("hit").str.extract(r"([\d.]+)$")) * unit_bytes).round())
+        for label, name, unit_bytes in _PEAKS
     ]
     return conform(pl.concat(found), GAUGE_FACTS)
 
@@ -131,7 +140,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 STEP_ANCHORS = ("iteration  ", "elapsed time per iteration (ms)", "MODEL_TFLOP/s/GPU")
 NARROWED = {
     "steps": STEP_ANCHORS,
-    "gauges": ("memory (MB)",),
+    "gauges": ("memory (MB)", "memory (GB)"),
     "events": (
         "exiting program", "Training completed.", "[after training is done]", "- arguments -",
         "bridge.training.config.ConfigContainer",
@@ -140,7 +149,7 @@ NARROWED = {
 
 DIALECT = Dialect(
     name="megatron",
-    version=5,
+    version=6,
     signature=(
         "| consumed samples:", "| elapsed time per iteration (ms):", "throughput per GPU (TFLOP/s/GPU):",
         "- arguments -", "[after training is done]", "model-parallel size:",

@@ -143,7 +143,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 DIALECT = Dialect(
     name="megatron-deepspeed",
-    version=6,
+    version=7,
     # Megatron's signs count here too, so that one of this fork decides.
     signature=(
         *megatron.DIALECT.signature, "| consumed tokens:", "| samples per second:", "tokens per gpu per second (tgs):",

@@ -83,6 +83,7 @@ def _listed(line: str, spans: Sequence[tuple[int, int]], number: int) -> dict[st
 
 def _recorded(number: int, name: str, fields: dict[str, str]) -> dict[str, object]:
     code = _whole(fields.get("Exit_status", fields.get("exit_status", "")))
+    exit_code, exit_signal = _exit(code)
     job, nodes = _JOB.match(name), fields.get("Resource_List.nodect", "")
     hosts = list(dict.fromkeys(part.split("/")[0] for part in fields.get("exec_host", "").split("+") if part))
     gpus = _whole(fields.get("Resource_List.ngpus", ""))
@@ -91,8 +92,7 @@ def _recorded(number: int, name: str, fields: dict[str, str]) -> dict[str, objec
     return {
         "scheduler": "pbs", "job_id": job[1] if job else name, "job_name": fields.get("Job_Name"),
         "job_partition": fields.get("queue"), "job_state": _ended(code) or _STATES.get(fields.get("job_state", "")),
-        "job_reason": fields.get("comment"), "exit_code": code,
-        "exit_signal": code - _OWN_SIGNALS if code is not None and code > _OWN_SIGNALS else None,
+        "job_reason": fields.get("comment"), "exit_code": exit_code, "exit_signal": exit_signal,
         "submitted_at": _moment(fields.get("ctime", "")), "started_at": _moment(fields.get("stime", "")),
         "elapsed_s": slurm_values.seconds(fields.get("resources_used.walltime", "")),
         "time_limit_s": slurm_values.seconds(fields.get("Resource_List.walltime", "")),
@@ -101,6 +101,13 @@ def _recorded(number: int, name: str, fields: dict[str, str]) -> dict[str, objec
         "host_mem_peak_bytes": int(used[1]) * (1024 if used[2] else 1) if used else None,
         "text": f"Job Id: {name}, job_state = {fields.get('job_state')}, Exit_status = {code}", "line_no": number,
     }  # fmt: skip
+
+
+def _exit(code: int | None) -> tuple[int | None, int | None]:
+    """Exit code and signal; a negative status is PBS's own, which no process has given."""
+    if code is None or code < 0:
+        return None, None
+    return (0, code - _OWN_SIGNALS) if code > _OWN_SIGNALS else (code, 0)
 
 
 def _ended(code: int | None) -> str | None:

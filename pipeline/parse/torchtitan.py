@@ -20,7 +20,8 @@ from pipeline.parse.quantities import NUMBER, divided, number, size
 from pipeline.parse.timestamps import STAMPS, stamped, timestamp
 
 _NUMBERED = r"step:\s*\d+(?:/\d+(?: = [\d.]+%)?)?"  # some forks print `step: 640/644 = 99.4%`
-_STEP = rf"(?:^|- |\s|\[36m){_NUMBERED}(?:\s+loss:|\s*$|\s+\w*$)"
+# Behind `INFO:torchtitan.components.metrics:`, too, and within a JSON object.
+_STEP = rf"(?:^|- |[\s:\"]|\[36m){_NUMBERED}(?:\s+loss:|\s*$|\s+\w*$)"
 _BARE_COLOUR = r"\[\d{1,3}(?:;\d{1,3})*m"  # where the escape character got lost, as in many a copied log
 _NO_LOSS = -1.0  # what a pipeline stage without the loss prints
 

@@ -111,3 +111,16 @@ def test_one_expert_is_a_dense_model(tmp_path: Path, count: str, experts: int | 
     """
     run = run_of(tmp_path, text)
     assert (run.get("num_experts"), run.get("experts_per_token")) == (experts, experts and 2)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["2024-05-01 12:00:07 ", "[2024-05-01 12:00:07,112] [INFO] [logging.py:60:print_rank_0]"]
+)
+def test_a_logger_may_stand_in_front_of_the_step(prefix: str) -> None:
+    step = step_of("gpt-neox", prefix + LINE)
+    assert (step["step"], step["loss"], str(step["ts"])) == (30, 4.25, "2024-05-01 12:00:07")
+
+
+def test_deepspeeds_own_line_is_no_step() -> None:
+    line = "steps: 30 loss: 4.2500 iter time (s): 2.000 samples/sec: 64.000"
+    assert facts_of("gpt-neox", line).steps.is_empty()

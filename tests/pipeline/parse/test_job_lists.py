@@ -130,15 +130,16 @@ def test_qstat_without_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "state", "signal"),
-    [(-29, "timeout", None), (-27, "out_of_memory", None), (0, "completed", None), (271, "cancelled", 15),
-     (265, "failed", 9), (1, "failed", None)],
+    ("code", "state", "exit_code", "signal"),
+    [(-29, "timeout", None, None), (-27, "out_of_memory", None, None), (0, "completed", 0, 0),
+     (271, "cancelled", 0, 15), (265, "failed", 0, 9), (1, "failed", 1, 0)],
 )  # fmt: skip
-def test_qstat_records(code: int, state: str, signal: int | None) -> None:
+def test_qstat_records(code: int, state: str, exit_code: int | None, signal: int | None) -> None:
     _, rows, _ = read(QSTAT_F.format(code=code))
     assert states(rows) == {"2001305": state, "2001306": "pending"}
     row = rows.row(0, named=True)
-    assert (row["exit_code"], row["exit_signal"], row["num_gpus"], row["num_nodes"]) == (code, signal, 8, 2)
+    assert (row["exit_code"], row["exit_signal"]) == (exit_code, signal)
+    assert (row["num_gpus"], row["num_nodes"]) == (8, 2)
     assert (row["hosts"], row["elapsed_s"], row["time_limit_s"]) == ("x3001, x3002", 3612, 3600)
     assert (row["started_at"], row["stdout_path"]) == (datetime(2025, 2, 6, 10, 0, 1), "/w/gpt-pp2.o2001305")
     assert (row["host_mem_peak_bytes"], str(row["job_reason"])[-10:]) == (421338112 * 1024, "and failed")

@@ -365,6 +365,15 @@ def test_memory_reports_glued_into_one_line() -> None:
     assert gauges.filter(name="mem_peak_reserved_bytes").height == 2
 
 
+def test_memory_as_bridge_reports_it_since_2026() -> None:
+    line = (
+        "[Rank 0] (after 2 iterations) memory (GB) | mem-allocated-gigabytes: 5.5 | mem-reserved-gigabytes: 9.5 | "
+        "mem-max-allocated-gigabytes: 8.25 | mem-max-reserved-gigabytes: 9.75 | mem-alloc-retires: 0"
+    )
+    gauges = facts_of("megatron", line).gauges.select("name", "value").rows()
+    assert sorted(gauges) == [("mem_peak_allocated_bytes", 8.25e9), ("mem_peak_reserved_bytes", 9.75e9)]
+
+
 def test_two_runs_in_one_file(tmp_path: Path) -> None:
     second = NEW.replace("iteration       12", "iteration       13")
     text = (

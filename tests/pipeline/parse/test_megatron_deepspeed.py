@@ -137,3 +137,8 @@ def test_a_pipeline_of_deepspeeds_beside_the_two_sizes_of_2020(tmp_path: Path) -
     text = "using world size: 64 and model-parallel size: 4\n  pipe_parallel_size .............. {}\n" + LINE
     assert run_of(tmp_path, text.format(16))["pp"] == 16
     assert run_of(tmp_path, text.format(0))["pp"] == 1
+
+
+def test_bloom_printed_the_step_time_in_seconds() -> None:
+    step = step_of("megatron-deepspeed", LINE.replace("iteration (ms): 4000.0", "iteration (s): 105.08"))
+    assert (step["step"], step["step_time_s"], step["loss"]) == (3, 105.08, 9.5)

@@ -306,3 +306,12 @@ def test_signs_of_float8(tmp_path: Path, line: str) -> None:
     stated = "arguments training.mixed_precision_param.................................... bfloat16"
     run = run_of(tmp_path, f"{stated}\n{line}\nBuilding 1-D device mesh with ['dp_shard'], [8]\n")
     assert run["precision"] == "fp8"
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["INFO:torchtitan.components.metrics:", '{"level": "INFO", "message": "', "May  1 12:00:07 n3 torchrun[5]: "],
+)
+def test_another_logger_may_stand_in_front_of_the_step(before: str) -> None:
+    step = step_of("torchtitan", before + NEW.removeprefix(HEAD))
+    assert (step["step"], step["loss"], step["mfu_logged"]) == (10, 6.12345, 0.4125)
