@@ -6,7 +6,8 @@ import codecs
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from pipeline.errors import InputError
 
@@ -21,6 +22,13 @@ _STRANGE = bytes(set(range(1, 0x20)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
 # Docker's json-file driver (daemon/logger/jsonfilelog): one object per line that a container wrote, its text first.
 _CONTAINER = re.compile(rb'\{"log": ?"')
 _CONTAINER_KEYS = (b'"stream":', b'"time":')
+# One object per line that a logger or a collector wrote: python-json-logger and structlog, Google Cloud (textPayload),
+# Fluent Bit and Vector (log, message), CloudWatch's export. With a metric in it, it is not a message in an envelope.
+_MESSAGES = ("message", "msg", "log", "textPayload", "text")
+_TIMES = ("timestamp", "time", "ts", "@timestamp", "asctime", "datetime", "receiveTimestamp")
+_METRICS = frozenset({"step", "iteration", "iter", "epoch", "loss"})
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?")
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -29,7 +37,8 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
     A hole of NULs at the beginning is left out: a log that was rotated by copy-and-truncate under an open writer starts
     with one. UTF-16 with its byte order mark (what PowerShell's `>` writes) is transcoded, and of what Docker keeps of
-    a container's output (`<id>-json.log`) the lines are what the container wrote.
+    a container's output (`<id>-json.log`) the lines are what the container wrote. Of a log of objects, each with a
+    message and its time, the lines are the messages.
 
     Raises:
         InputError: the file is binary; nothing has been yielded then.
@@ -43,7 +52,9 @@ def text_chunks(path: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
     elif is_binary(first[:SNIFF_BYTES]):
         raise InputError(f"{path} is a binary file, not a log. Leave it out, or give the text log.")
     elif is_container_log(first[:SNIFF_BYTES]):
-        yield from _unpacked(itertools.chain([first], stream))
+        yield from _unpacked(itertools.chain([first], stream), _text_of)
+    elif is_message_log(first[:SNIFF_BYTES]):
+        yield from _unpacked(itertools.chain([first], stream), _message_of)
     elif first:
         yield first
         yield from stream
@@ -66,9 +77,24 @@ def is_container_log(head: bytes) -> bool:
     return _CONTAINER.match(head) is not None and any(key in head for key in _CONTAINER_KEYS)
 
 
+def is_message_log(head: bytes) -> bool:
+    """Whether a text is a log of objects, one per line, each of which wraps a message and says when it was written.
+
+    >>> is_message_log(b'{"asctime": "2025-05-01 12:00:00", "levelname": "INFO", "message": "step: 1"}\\n')
+    True
+    >>> is_message_log(b'{"time": 1.5, "step": 1, "loss": 2.5}\\n'), is_message_log(b'{"message": "step: 1", "time')
+    (False, False)
+    """
+    line, end, _ = head.lstrip().partition(b"\n")
+    if not end or not line.startswith(b'{"'):
+        return False
+    found = _object(line)
+    return _message(found) is not None and not _METRICS & found.keys() and any(key in found for key in _TIMES)
+
+
 def may_be_transcoded(head: bytes) -> bool:
     """Whether `text_chunks` may yield other bytes than the file's, so that no place in them is one in the file."""
-    return is_utf16(head) or _CONTAINER.match(head) is not None
+    return is_utf16(head) or head.lstrip().startswith(b'{"')
 
 
 def is_binary(head: bytes) -> bool:
@@ -87,24 +113,47 @@ def is_binary(head: bytes) -> bool:
     return strange > size / 10 or head.count(0) > size / 2 or undecodable > size * 0.3
 
 
-def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The texts of a container's lines. One that Docker cut, as it does after 16 KiB, is whole again; any other line
+def _unpacked(chunks: Iterable[bytes], text_of: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """The texts of a log's objects. A line that Docker cut, as it does after 16 KiB, is whole again; what is no object
     stays as it is."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
-        yield b"".join(map(_text_of, whole))
+        yield b"".join(map(text_of, whole))
     if rest:
-        yield _text_of(rest)
+        yield text_of(rest)
 
 
 def _text_of(line: bytes) -> bytes:
+    """What a container wrote: a line feed is part of it."""
+    text = _object(line).get("log")
+    return text.encode("utf-8", errors="replace") if isinstance(text, str) else line + b"\n"
+
+
+def _message_of(line: bytes) -> bytes:
+    """The message as lines of their own, behind its time where it shows none itself."""
+    found = _object(line)
+    text = _message(found)
+    if text is None:
+        return line + b"\n"
+    time = _TIME.fullmatch(next((found[key] for key in _TIMES if isinstance(found.get(key), str)), ""))
+    if time and not _CLOCK.search(text):
+        text = f"{time[1]}T{time[2].replace(',', '.')}Z {text}"
+    return text.rstrip("\n").encode("utf-8", errors="replace") + b"\n"
+
+
+def _message(found: Mapping[str, Any]) -> str | None:
+    texts = (found[key] for key in _MESSAGES if isinstance(found.get(key), str))
+    return next(texts, None)
+
+
+def _object(line: bytes) -> Mapping[str, Any]:
+    """The object of a line; an empty one for any other line."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
-        return line + b"\n"
-    text = found.get("log") if isinstance(found, dict) else None
-    return text.encode("utf-8", errors="replace") if isinstance(text, str) else line + b"\n"
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _utf8(encoding: str, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -89,6 +89,31 @@ def test_what_docker_keeps_of_a_container_is_what_it_wrote(size: int) -> None:
     assert read(*chunks) == wanted.encode()
 
 
+def wrapped(*messages: str, key: str = "message", time: str = "timestamp") -> bytes:
+    lines = ({time: "2025-05-01T12:00:07.5", "level": "INFO", key: message} for message in messages)
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+@pytest.mark.parametrize("size", [1, 7, 8192])
+@pytest.mark.parametrize(
+    ("key", "time"), [("message", "timestamp"), ("msg", "ts"), ("textPayload", "receiveTimestamp")]
+)
+def test_of_a_log_of_objects_the_messages_are_the_lines(size: int, key: str, time: str) -> None:
+    data = wrapped("step: 1\n", "12:00:08 step: 2", "Traceback\nValueError: no", key=key, time=time) + b"not JSON\n{}\n"
+    chunks = [data[at : at + size] for at in range(0, len(data), size)]
+    stamp = "2025-05-01T12:00:07.5Z "
+    wanted = f"{stamp}step: 1\n12:00:08 step: 2\n{stamp}Traceback\nValueError: no\nnot JSON\n{{}}\n"
+    assert read(*chunks) == wanted.encode()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"message": "a", "time": "b", "step": 1}', '{"message": "a"}', '{"message": 1, "time": "b"}', '["message"]'],
+)
+def test_an_object_with_metrics_or_without_a_time_is_a_line_as_it_stands(line: str) -> None:
+    assert read(f"{line}\n".encode() * 3) == f"{line}\n".encode() * 3
+
+
 def test_a_log_of_objects_is_none_of_docker() -> None:
     data = b'{"log": "a", "loss": 1.5}\n{"loss": 1.25}\n'
     assert read(data) == data
