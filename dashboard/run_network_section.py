@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import duckdb
 import streamlit as st
 
 from dashboard import addresses, labels, lists, tables, widgets
 from dashboard.queries import hang as hang_queries
 from dashboard.queries import run_network as queries
+from dashboard.queries.reader import Reader
 from dashboard.words import run_network as words
 
 _COMMUNICATORS = (
@@ -19,7 +19,7 @@ _WARNINGS = ("severity", "warn_class", "text", "num_lines", "line_no")
 _HANGS_SHOWN = 4
 
 
-def draw(con: duckdb.DuckDBPyConnection, run_id: str) -> None:
+def draw(con: Reader, run_id: str) -> None:
     """Facts, findings, hangs, and the tables behind them."""
     files = queries.files(run_id).run(con)
     hangs = hang_queries.of_run(run_id).run(con)

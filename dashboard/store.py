@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 import streamlit as st
 
+from dashboard.queries.reader import Answers, Reader
 from pipeline.errors import StoreError
 from pipeline.estimate.frame import ChooseProfile
 from pipeline.estimate.own_runs import with_own
@@ -24,22 +25,22 @@ _PINNED = "store_path"
 
 @dataclass(frozen=True)
 class Store:
-    """One opened version. `con` belongs to this script run; `published_at` is in UTC."""
+    """One opened version. `con` belongs to this script run and keeps answers; `published_at` is in UTC."""
 
     path: Path
     version: int
     published_at: datetime
-    con: duckdb.DuckDBPyConnection
+    con: Reader
 
     def has(self, *names: str) -> bool:
         """Whether the store has all of these tables and views: one that was published earlier may lack later ones."""
-        found = self.con.sql("SELECT table_name FROM information_schema.tables").fetchall()
-        return {name for (name,) in found}.issuperset(names)
+        found = self.con.frame("SELECT table_name FROM information_schema.tables", {})
+        return set(found["table_name"]).issuperset(names)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _connection(path: str) -> duckdb.DuckDBPyConnection:
-    return published.connect(path)
+def _opened(path: str) -> tuple[duckdb.DuckDBPyConnection, Answers]:
+    return published.connect(path), Answers()
 
 
 def open_store() -> Store:
@@ -52,10 +53,11 @@ def open_store() -> Store:
     # The pinned file may be gone when several versions were published since; then the latest one counts.
     path = Path(pinned) if pinned and Path(pinned).exists() else published.current(published.default_home())
     # A cursor per run: a DuckDB connection may not be used by two threads at once.
-    con = _connection(str(path)).cursor()
+    connection, answers = _opened(str(path))
+    con = connection.cursor()
     info = published.store_info(con)
     st.session_state[_PINNED] = str(path)
-    return Store(path, info.version, info.published_at, con)
+    return Store(path, info.version, info.published_at, Reader(con, answers))
 
 
 def newer_version(store: Store) -> int | None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import duckdb
 import polars as pl
 import streamlit as st
 
 from dashboard import addresses, labels
 from dashboard import columns as column_words
 from dashboard.queries.query import Query
+from dashboard.queries.reader import Reader
 
 _ROW_HEIGHT = 32  # of tables, in pixels
 _LETTER_WIDTH, _BLANK_WIDTH = 6.8, 3.4  # of a table's text, in pixels, on average
@@ -136,7 +136,7 @@ def csv_button(frame: pl.DataFrame, name: str) -> None:
     )
 
 
-def csv_later(query: Query, con: duckdb.DuckDBPyConnection, name: str, *, rows: int) -> None:
+def csv_later(query: Query, con: Reader, name: str, *, rows: int) -> None:
     """Download of a whole query, run only when somebody asks for it; `rows` is how many there are."""
     cursor = con.cursor()
     st.download_button(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import duckdb
 import polars as pl
 import streamlit as st
 
 from dashboard import labels, network, tables, topology, url_state, widgets
 from dashboard.charts import topology as charts
 from dashboard.queries import topology as queries
+from dashboard.queries.reader import Reader
 from dashboard.theme import Theme
 from dashboard.words import topology as words
 
@@ -21,7 +21,7 @@ _BETWEEN = ("host_from", "host_to", "moved", "communicators")
 _MOST_ROWS = 2_000
 
 
-def draw(con: duckdb.DuckDBPyConnection, tokens: Theme, offered: Sequence[dict[str, Any]]) -> None:
+def draw(con: Reader, tokens: Theme, offered: Sequence[dict[str, Any]]) -> None:
     """A picture of one of the `offered` communicators (rows of `queries.communicators`), chosen by the reader."""
     by_name = {f"{row['source_path']}#{row['comm_index']}": row for row in offered}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -62,7 +62,7 @@ def draw(con: duckdb.DuckDBPyConnection, tokens: Theme, offered: Sequence[dict[s
         tables.table_twin(title, links.head(_MOST_ROWS), _LINKS, csv=links, csv_name="nccl_links")
 
 
-def _draw_traffic(con: duckdb.DuckDBPyConnection, source_path: str) -> None:
+def _draw_traffic(con: Reader, source_path: str) -> None:
     """What the collectives of the file moved, and where it would have gone."""
     rows = queries.traffic(source_path).run(con)
     if rows.is_empty():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 from urllib.parse import urlencode
 
-import duckdb
 import polars as pl
 import streamlit as st
 
@@ -13,6 +12,7 @@ from dashboard import addresses, filter_panel, page_head, shell, tables, url_sta
 from dashboard.filters import UNKNOWN, Filters
 from dashboard.marks import CELL_STATE, STATUS
 from dashboard.queries import runs as queries
+from dashboard.queries.reader import Reader
 from dashboard.queries.runs import Search
 from dashboard.shell import View
 from dashboard.slices import offered_origins
@@ -119,9 +119,7 @@ def _clear() -> None:
     _first_page()
 
 
-def _facet(
-    con: duckdb.DuckDBPyConnection, search: Search, name: str, width: int | Literal["stretch"] = "stretch"
-) -> None:
+def _facet(con: Reader, search: Search, name: str, width: int | Literal["stretch"] = "stretch") -> None:
     """A multiselect of one facet's values, each with the number of runs it would leave."""
     key, label = _FACETS[name]
     rows = queries.facet(search, name).run(con).iter_rows()
@@ -139,7 +137,7 @@ def _facet_words(name: str, value: str) -> str:
     return STATUS[value].text if name == "status" and value in STATUS else value
 
 
-def _facet_popover(con: duckdb.DuckDBPyConnection, search: Search) -> None:
+def _facet_popover(con: Reader, search: Search) -> None:
     others = [name for name in _FACETS if name != "status"]
     active = sum(bool(st.query_params.get_all(_FACETS[name][0])) for name in others)
     with st.popover(f"Filters · {active}" if active else "Filters", icon=":material/tune:"):

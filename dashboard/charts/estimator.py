@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from dashboard.charts.layer import Layer
 from dashboard.estimator import FITTED, SLOW, UNEXPLAINED, Loss, times
 from dashboard.labels import GIB, NBSP, count, number, percent, plain, points
 from dashboard.theme import Theme
@@ -110,14 +111,14 @@ def _equal_axes(figure: go.Figure, top: float, what: str) -> None:
 
 def draw_patterns(patterns: pl.DataFrame, tokens: Theme) -> go.Figure:
     """Measured over estimated step time by pattern on a log axis: median as a dot, 10th to 90th percentile as a bar."""
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     low = min(0.9, *patterns["time_ratio_p10"].to_list())
     high = max(SLOW, *patterns["time_ratio_p90"].to_list())
     figure.add_vline(x=1, line={"width": 1, "color": tokens.axis})
     for place, row in enumerate(patterns.iter_rows(named=True)):
         is_slow = row["time_ratio"] > SLOW
         color = tokens.categories[1 if is_slow else 0]
-        figure.add_shape(
+        layer.add_shape(
             type="line", x0=row["time_ratio_p10"], x1=row["time_ratio_p90"], y0=place, y1=place, opacity=0.6,
             line={"width": 3, "color": color},
         )  # fmt: skip
@@ -126,11 +127,12 @@ def draw_patterns(patterns: pl.DataFrame, tokens: Theme) -> go.Figure:
             hovertext=[_pattern_hover(row)],
             marker={"size": 11, "color": tokens.page if is_slow else color, "line": {"width": 2, "color": color}},
         )  # fmt: skip
-        figure.add_annotation(
+        layer.add_annotation(
             x=math.log10(row["time_ratio_p90"]), y=place, xanchor="left", xshift=8, showarrow=False,
             text=f"<b>{times(row['time_ratio'])}</b> {count(row['runs'], 'run')}",
             font={"size": 12, "color": tokens.soft}, bgcolor=tokens.page, borderpad=1,
         )  # fmt: skip
+    layer.lay_on(figure)
     ticks = [
         tick for tick in (_FINE_TICKS if high / low < _FINE_BELOW else _TICKS) if low * 0.99 <= tick <= high * 1.01
     ]
@@ -162,26 +164,27 @@ def _pattern_hover(row: dict[str, Any]) -> str:
 
 def draw_waterfall(losses: Sequence[Loss], mfu: float, tokens: Theme) -> go.Figure:
     """From 100 % of peak down to the measured MFU; what the estimate does not account for is hatched."""
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     _bar(figure, 0, (0.0, 1.0), tokens.hatch)
-    _say(figure, 100.0, 0, f"100{NBSP}%", tokens, is_inside=True)
+    _say(layer, 100.0, 0, f"100{NBSP}%", tokens, is_inside=True)
     for place, loss in enumerate(losses, start=1):
         after = loss.before - loss.share
         left = min(loss.before, after)
         pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": tokens.page, "size": 6, "solidity": 0.35}
         _bar(figure, place, (left, abs(loss.share)), tokens.axis, pattern if loss.name == UNEXPLAINED else None)
-        figure.add_shape(
+        layer.add_shape(
             type="line", x0=100 * loss.before, x1=100 * loss.before, y0=place - 1, y1=place, layer="below",
             line={"width": 1, "color": tokens.rule},
         )  # fmt: skip
-        _say(figure, 100 * left, place, points(-loss.share).replace("0.0", "0") if abs(loss.share) < 5e-4
+        _say(layer, 100 * left, place, points(-loss.share).replace("0.0", "0") if abs(loss.share) < 5e-4
              else points(-loss.share), tokens)  # fmt: skip
     last = len(losses) + 1
     _bar(figure, last, (0.0, mfu), tokens.accent)
-    figure.add_annotation(
+    layer.add_annotation(
         x=100 * mfu, y=last, xanchor="left", xshift=6, showarrow=False, text=f"<b>{percent(mfu)}</b>",
         font={"size": 12, "color": tokens.ink},
     )  # fmt: skip
+    layer.lay_on(figure)
     lowest = min(0.0, *(100 * (loss.before - loss.share) for loss in losses))
     highest = max(100.0, *(100 * loss.before for loss in losses))
     figure.update_layout(
@@ -208,10 +211,10 @@ def _bar(
     )  # fmt: skip
 
 
-def _say(figure: go.Figure, x: float, place: int, text: str, tokens: Theme, *, is_inside: bool = False) -> None:
+def _say(layer: Layer, x: float, place: int, text: str, tokens: Theme, *, is_inside: bool = False) -> None:
     """A figure left of `x`; where the bar begins at the axis, right inside of it."""
     has_room = is_inside or x > 9
-    figure.add_annotation(
+    layer.add_annotation(
         x=x, y=place, xanchor="right" if has_room else "left", xshift=-6 if has_room else 6, showarrow=False, text=text,
         font={"size": 12, "color": tokens.ink if is_inside else tokens.soft},
         bgcolor=None if is_inside else tokens.page, borderpad=1,

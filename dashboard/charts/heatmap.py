@@ -14,6 +14,7 @@ import polars as pl
 
 from dashboard import metrics
 from dashboard.charts.grid import HALF, Grid, column_axis, left_margin, row_axis
+from dashboard.charts.layer import Layer
 from dashboard.labels import NBSP, plain
 from dashboard.marks import CELL_STATE
 from dashboard.metrics import Metric
@@ -44,8 +45,8 @@ def draw(
     grid = Grid.of(cells)
     row_height = row_height or min(max(360 // max(len(grid.models), 1), 66), 86)
     shares = metrics.paint_share(cells, metric)
-    figure = go.Figure()
-    _add_backgrounds(figure, cells, grid=grid, shares=shares, metric=metric, tokens=tokens)
+    figure, layer = go.Figure(), Layer()
+    _add_backgrounds(figure, layer, cells, grid=grid, shares=shares, metric=metric, tokens=tokens)
     for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
         column, row = grid.at(cell["model"], cell["scale"])
         text = _cell_text(cell, share, metric, tokens, has_layouts)
@@ -54,11 +55,16 @@ def draw(
         estimate = (estimates or {}).get((cell["model"], cell["scale"]))
         if estimate is not None and cell[metric.column] is None:
             text["text"] += f'<br><i><span style="font-size:13px">~{metric.text(estimate)}</span></i>'
-        figure.add_annotation(x=column, y=row, showarrow=False, **text)
+        layer.add_annotation(x=column, y=row, showarrow=False, **text)
     _add_selection_layer(figure, cells, grid, hovers)
     if selected is not None and selected[0] in grid.models and selected[1] in grid.scales:
         column, row = grid.at(*selected)
-        _frame(figure, column, row, {"color": tokens.ink, "width": 3})
+        _frame(layer, column, row, {"color": tokens.ink, "width": 3})
+    layer.add_annotation(
+        text="nodes", x=0, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom", xshift=-8, yshift=4,
+        showarrow=False, font={"size": 12, "color": tokens.mute},
+    )  # fmt: skip
+    layer.lay_on(figure)
     head = HEAD_HEIGHT if has_layouts or len(set(grid.nodes)) < len(grid.nodes) else 26
     figure.update_layout(
         height=head + row_height * len(grid.models),
@@ -70,16 +76,13 @@ def draw(
         xaxis=column_axis(grid, has_gpus=has_layouts, tokens=tokens),
         yaxis=row_axis(grid, tokens),
     )
-    figure.add_annotation(
-        text="nodes", x=0, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom", xshift=-8, yshift=4,
-        showarrow=False, font={"size": 12, "color": tokens.mute},
-    )  # fmt: skip
     return figure
 
 
 def _add_backgrounds(
-    figure: go.Figure, cells: pl.DataFrame, *, grid: Grid, shares: pl.Series, metric: Metric, tokens: Theme
-) -> None:
+    figure: go.Figure, layer: Layer, cells: pl.DataFrame, *, grid: Grid, shares: pl.Series, metric: Metric,
+    tokens: Theme,
+) -> None:  # fmt: skip
     pixels: list[list[float | None]] = [[None] * len(grid.scales) for _ in grid.models]
     plain: list[tuple[int, int, str]] = []
     for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
@@ -87,12 +90,12 @@ def _add_backgrounds(
         if share is not None and metric.paint != "share":
             pixels[row][column] = share
         elif cell["cell_state"] == "not_run":
-            _frame(figure, column, row, {"color": tokens.axis, "width": 1, "dash": "dot"})
+            _frame(layer, column, row, {"color": tokens.axis, "width": 1, "dash": "dot"})
         else:
             hatch = "" if share is not None else CELL_STATE[cell["cell_state"]].hatch
             plain.append((column, row, hatch))
             if share is not None and metric.paint == "share":
-                figure.add_shape(
+                layer.add_shape(
                     type="rect", layer="above", x0=column - HALF, x1=column - HALF + 2 * HALF * share,
                     y0=row + HALF - 0.12, y1=row + HALF, fillcolor=tokens.hatch, line={"width": 0},
                 )  # fmt: skip
@@ -122,8 +125,8 @@ def _add_backgrounds(
     )
 
 
-def _frame(figure: go.Figure, column: int, row: int, line: dict[str, Any]) -> None:
-    figure.add_shape(
+def _frame(layer: Layer, column: int, row: int, line: dict[str, Any]) -> None:
+    layer.add_shape(
         type="rect", layer="above", x0=column - HALF, x1=column + HALF, y0=row - HALF, y1=row + HALF, line=line
     )
 

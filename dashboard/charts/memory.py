@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from dashboard.charts.grid import HALF, Grid, left_margin, short_labels
+from dashboard.charts.layer import Layer
 from dashboard.labels import gib
 from dashboard.theme import Theme
 from schemas.thresholds import MEM_NEAR_LIMIT
@@ -19,17 +20,18 @@ _ROW_HEIGHT = 27
 def draw(cells: pl.DataFrame, tokens: Theme) -> go.Figure:
     """Tracks under the heatmap's columns. Needs `mem_peak_bytes`, `memory_bytes`, `model`, `params`, `scale`."""
     grid = Grid.of(cells)
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     for cell in cells.iter_rows(named=True):
         column, row = grid.at(cell["model"], cell["scale"])
         share = _share(cell)
-        _bar(figure, column, row, 1.0, tokens.cell)
+        _bar(layer, column, row, 1.0, tokens.cell)
         if share is not None:
-            _bar(figure, column, row, min(share, 1.0), tokens.hatch)
-        figure.add_annotation(
+            _bar(layer, column, row, min(share, 1.0), tokens.hatch)
+        layer.add_annotation(
             x=column - HALF, y=row, xanchor="left", xshift=6, showarrow=False, text=_text(cell, share),
             font={"size": 12, "color": tokens.soft if cell["mem_peak_bytes"] is None else tokens.ink},
         )  # fmt: skip
+    layer.lay_on(figure)
     # Shapes alone give plotly no data range to lay the axes on.
     figure.add_scatter(x=[0], y=[0], mode="markers", marker={"opacity": 0}, hoverinfo="skip")
     figure.update_layout(
@@ -62,8 +64,8 @@ def _text(cell: dict[str, Any], share: float | None) -> str:
     return f"<b>{size}</b> near limit" if share is not None and share > NEAR_LIMIT else size
 
 
-def _bar(figure: go.Figure, column: int, row: int, share: float, color: str) -> None:
-    figure.add_shape(
+def _bar(layer: Layer, column: int, row: int, share: float, color: str) -> None:
+    layer.add_shape(
         type="rect", layer="below", x0=column - HALF, x1=column - HALF + 2 * HALF * share,
         y0=row - 0.3, y1=row + 0.3, fillcolor=color, line={"width": 0},
     )  # fmt: skip

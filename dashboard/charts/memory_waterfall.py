@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from dashboard.charts.layer import Layer
 from dashboard.labels import GIB, gib, memory, percent, plain
 from dashboard.marks import STATUS
 from dashboard.memory import Bar
@@ -22,7 +23,7 @@ _PART = " · "
 
 def draw_waterfall(parts: Sequence[Bar], tokens: Theme) -> go.Figure:
     """From the estimate to the card: levels from 0, gaps between them; what nothing explains is hatched."""
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     for place, part in enumerate(parts):
         left = min(part.begin, part.begin + part.size)
         color = {"level": tokens.soft, "gap": tokens.axis, "estimated": tokens.hatch, "measured": tokens.hatch}[
@@ -35,7 +36,8 @@ def draw_waterfall(parts: Sequence[Bar], tokens: Theme) -> go.Figure:
         _bar(figure, place, left, abs(part.size), color, is_hatched=part.is_unexplained, tokens=tokens)
         sign = "+" if part.kind == "gap" and part.size > 0 else ""
         weight = ("<b>", "</b>") if part.kind == "level" else ("", "")
-        _say(figure, (left + abs(part.size)) / GIB, place, f"{weight[0]}{sign}{memory(part.size)}{weight[1]}", tokens)
+        _say(layer, (left + abs(part.size)) / GIB, place, f"{weight[0]}{sign}{memory(part.size)}{weight[1]}", tokens)
+    layer.lay_on(figure)
     ends = [end / GIB for part in parts for end in (part.begin, part.begin + part.size)]
     low, high = min([0.0, *ends]), max([0.1, *ends])
     figure.update_layout(
@@ -53,7 +55,7 @@ def draw_peaks(
     rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], tokens: Theme, picked: str | None
 ) -> go.Figure:
     """One track per run, as long as its card: allocated, what is reserved beyond, and a diamond for the estimate."""
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     widest = max([1.0, *(size / GIB for size in rows["mem_total_bytes"].drop_nulls())])
     top = widest * 1.4
     for place, row in enumerate(rows.iter_rows(named=True)):
@@ -74,7 +76,8 @@ def draw_peaks(
         far = f"~{gib(estimate, 0)}" if estimate is not None and estimate > widest * GIB else ""
         shown = "not logged" if known is None else memory(known)
         text = f"{mark.symbol} {far if far and known is None else shown}"
-        _say(figure, (card or known or 0) / GIB, place, f"<b>{text}</b>" if row["status"] == "oom" else text, tokens)
+        _say(layer, (card or known or 0) / GIB, place, f"<b>{text}</b>" if row["status"] == "oom" else text, tokens)
+    layer.lay_on(figure)
     estimated = [(place, size) for place, size in enumerate(rows["est_mem_bytes"]) if size and size <= widest * GIB]
     figure.add_scatter(
         x=[size / GIB for _, size in estimated], y=[place for place, _ in estimated], mode="markers", hoverinfo="skip",
@@ -102,12 +105,13 @@ def draw_peaks(
 
 def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], tokens: Theme) -> go.Figure:
     """Median of eps_frag with its 10-90 % bar, a row per sweep; a ring where the estimates stand."""
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     for place, row in enumerate(rows.iter_rows(named=True)):
-        figure.add_shape(
+        layer.add_shape(
             type="line", x0=100 * row["eps_frag_low"], x1=100 * row["eps_frag_high"], y0=place, y1=place,
             line={"width": 2, "color": tokens.axis},
         )  # fmt: skip
+    layer.lay_on(figure)
     places = list(range(rows.height))
     allowed = [(place, 100 * share) for place, share in enumerate(rows["est_eps_frag"]) if share is not None]
     figure.add_scatter(
@@ -135,11 +139,12 @@ def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequenc
 
 def draw_terms(rows: pl.DataFrame, names: Sequence[str], factors: Sequence[str], tokens: Theme) -> go.Figure:
     """Share of the residuals that each term alone explains, with the factor that does it."""
-    figure = go.Figure()
+    figure, layer = go.Figure(), Layer()
     shares = rows["explained_share"].to_list()
     for place, share in enumerate(shares):
         _bar(figure, place, 0, 100 * share * GIB, tokens.accent if place == 0 else tokens.hatch, tokens=tokens)
-        _say(figure, 100 * share, place, f"{percent(share, 0)} · {factors[place]}", tokens)
+        _say(layer, 100 * share, place, f"{percent(share, 0)} · {factors[place]}", tokens)
+    layer.lay_on(figure)
     figure.update_layout(
         height=_ROW * max(len(shares), 1) + _AXIS,
         barmode="overlay",
@@ -166,8 +171,8 @@ def _bar(
     )  # fmt: skip
 
 
-def _say(figure: go.Figure, x: float, place: int, text: str, tokens: Theme) -> None:
-    figure.add_annotation(
+def _say(layer: Layer, x: float, place: int, text: str, tokens: Theme) -> None:
+    layer.add_annotation(
         x=x, y=place, xanchor="left", xshift=4, showarrow=False, text=text, bgcolor=tokens.page, borderpad=1,
         font={"size": 12, "color": tokens.ink},
     )  # fmt: skip

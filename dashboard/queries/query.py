@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 
 from dashboard.filters import LAYOUT_RANGES, SLICE, Filters
+from dashboard.queries.reader import Reader
 from dashboard.slices import Slice
 from schemas import ddl
 
@@ -27,8 +28,10 @@ class Query:
     sql: str
     params: Mapping[str, object] = field(default_factory=dict)
 
-    def run(self, con: duckdb.DuckDBPyConnection) -> pl.DataFrame:
+    def run(self, con: duckdb.DuckDBPyConnection | Reader) -> pl.DataFrame:
         """The result as a frame. Raises duckdb.Error when the store lacks a table or column."""
+        if isinstance(con, Reader):
+            return con.frame(self.sql, self.params)
         frame: pl.DataFrame = con.sql(self.sql, params=dict(self.params)).pl()
         return frame
 

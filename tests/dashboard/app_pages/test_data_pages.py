@@ -9,15 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard.queries.reader import Answers
 from tests.dashboard.store_rows import (
     best_row,
     event_row,
     file_row,
     frontier_row,
     make_home,
+    make_real_home,
     reject_row,
     run_row,
     setting_row,
@@ -283,3 +286,21 @@ def test_health_names_what_was_not_read_and_the_remedy(visit: Opener) -> None:
     assert files["Status"].to_list() == ["✕ rejected", "✓ parsed"]
     assert files["Reason"].to_list()[0] == "… is a binary file."
     assert "version 1" in shown
+
+
+def test_a_second_visit_asks_the_store_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = make_real_home(tmp_path / "home", runs=[run_row("a"), run_row("b", status="oom")])
+    asked: list[object] = []
+    keep = Answers.keep
+
+    def counted(answers: Answers, question: object, frame: pl.DataFrame) -> None:
+        asked.append(question)
+        keep(answers, question, frame)
+
+    monkeypatch.setattr(Answers, "keep", counted)
+    first = text_of(open_page(home, monkeypatch, "failures"))
+    assert len(asked) > 5
+    assert len(set(asked)) == len(asked)
+    asked.clear()
+    assert text_of(open_page(home, monkeypatch, "failures")) == first
+    assert asked == []

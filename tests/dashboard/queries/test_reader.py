@@ -1,0 +1,66 @@
+"""What was asked of a version of the store is kept, apart by parameters, and within bounds."""
+
+from __future__ import annotations
+
+import duckdb
+import polars as pl
+import pytest
+
+from dashboard.queries.query import Query
+from dashboard.queries.reader import Answers, Reader
+
+
+class Counting:
+    """A connection that counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.con = duckdb.connect()
+        self.asked = 0
+
+    def sql(self, text: str, params: dict[str, object]) -> duckdb.DuckDBPyRelation:
+        self.asked += 1
+        return self.con.sql(text, params=params)
+
+
+@pytest.fixture
+def con() -> Counting:
+    return Counting()
+
+
+def test_a_question_is_asked_once_for_all_runs_on_a_version(con: Counting) -> None:
+    answers = Answers()
+    query = Query("SELECT $x AS x", {"x": 4})
+    first = query.run(Reader(con, answers))  # type: ignore[arg-type]  # it has the one method that is called
+    again = query.run(Reader(con, answers))  # type: ignore[arg-type]
+    assert first.equals(again)
+    assert con.asked == 1
+
+
+def test_parameters_that_are_equal_and_not_the_same_are_asked_apart(con: Counting) -> None:
+    reader = Reader(con, Answers())  # type: ignore[arg-type]
+    values = [1, 2, 1.0, True, "1", None, ["a"], ["a", "b"]]
+    found = [Query("SELECT $x AS x", {"x": value}).run(reader)["x"].to_list() for value in values]
+    assert found == [[value] for value in values]
+    assert [type(one[0]) for one in found[:5]] == [int, int, float, bool, str]
+    assert con.asked == len(values)
+
+
+def test_a_failed_question_is_asked_again(con: Counting) -> None:
+    reader = Reader(con, Answers())  # type: ignore[arg-type]
+    for _ in range(2):
+        with pytest.raises(duckdb.CatalogException):
+            Query("SELECT * FROM nowhere").run(reader)
+    assert con.asked == 2
+
+
+def test_the_least_recently_used_go_when_all_are_too_large() -> None:
+    frames = {name: pl.DataFrame({"x": [number] * 100}) for number, name in enumerate("abc")}
+    answers = Answers(most_bytes=2 * int(frames["a"].estimated_size()))
+    for name in "ab":
+        answers.keep(name, frames[name])
+    assert answers.get("a") is frames["a"]
+    answers.keep("c", frames["c"])
+    assert [answers.get(name) is None for name in "abc"] == [False, True, False]
+    answers.keep("large", pl.DataFrame({"x": [0] * 1000}))
+    assert answers.get("large") is None
+    assert answers.get("c") is frames["c"]
