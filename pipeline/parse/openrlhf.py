@@ -67,6 +67,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         # Of micro-batches until `settle`; those of episodes are steps of the optimizer.
         steps_planned=pl.when(epoch.is_not_null()).then(-total).otherwise(total),
         loss=number(pl.col("said")),
+        grad_norm=number(text.str.extract(rf", grad_norm=({NUMBER})[,\]]")),
+        learning_rate=number(text.str.extract(rf", (?:actor_)?lr=(?:tensor\()?({NUMBER})[,)\]]")),
         step_time_s=elapsed_s(pl.col("clock")),  # so far: `settle` takes the differences
     ).filter(done > 0)
     return pl.concat([conform(told, STEP_FACTS), conform(bars, STEP_FACTS)])
@@ -101,29 +103,42 @@ def settle(facts: Facts) -> Facts:
 
 def _batches_a_step(settings: pl.DataFrame) -> pl.DataFrame:
     """`gas` per source: as DeepSpeed printed it, else what the batches leave per process."""
-    names = ("gas", "gbs", "mbs", "dp")
+    names = ("gas", "gbs", "mbs", "dp", "num_gpus")
     latest = settings.filter(pl.col("name").is_in(names)).sort("line_no", maintain_order=True)
     latest = latest.group_by("source", "name").agg(pl.col("value").last().cast(pl.Int64, strict=False))
     known = latest.pivot(on="name", on_columns=names, index="source", values="value")
-    each = pl.col("mbs") * pl.col("dp")
+    each = pl.col("mbs") * pl.coalesce("dp", "num_gpus")
     left = pl.when((each > 0) & (pl.col("gbs") % each == 0)).then(pl.col("gbs") // each)
     return known.select("source", gas=pl.coalesce("gas", left)).filter(pl.col("gas") > 0)
 
 
 _OPTIONS = {
     "micro_train_batch_size": "mbs", "train_batch_size": "gbs", "max_len": "seq_len", "zero_stage": "zero_stage",
-    "pretrain": "model", "ring_attn_size": "cp", "ds_tensor_parallel_size": "tp",
+    "pretrain": "model", "ring_attn_size": "cp", "ds_tensor_parallel_size": "tp", "param_dtype": "precision",
+    "prompt_max_len": "arg:prompt", "generate_max_len": "arg:response",
     "actor_num_nodes": "num_nodes", "actor_num_gpus_per_node": "gpus_per_node",
+    # since 2026 in sections
+    "train.micro_batch_size": "mbs", "train.batch_size": "gbs", "data.max_len": "seq_len",
+    "ds.zero_stage": "zero_stage", "ds.ring_attn_size": "cp", "ds.tensor_parallel_size": "tp",
+    "ds.param_dtype": "precision", "model.model_name_or_path": "model", "actor.model_name_or_path": "model",
+    "actor.num_nodes": "num_nodes", "actor.num_gpus_per_node": "gpus_per_node",
 }  # fmt: skip
-_SWITCHES = {"bf16": "arg:bf16", "gradient_checkpointing": "arg:gradient_checkpointing"}
+_SWITCHES = {
+    "bf16": "arg:bf16",
+    **{
+        f"{part}gradient_checkpointing{more}": "arg:gradient_checkpointing"
+        for part in ("", "model.", "actor.")
+        for more in ("", "_enable")
+    },
+}
 _OPTION_ANCHORS = tuple(f"--{name}" for name in (*_OPTIONS, *_SWITCHES))
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Options of the launch, also as the launcher lists them, and what DeepSpeed prints."""
     listed = lines.with_columns(pl.col("text").str.replace_all("['\"], ['\"]", " "))
-    options = named_settings(listed, r"--(\w+)[= ]+(\w[\w./-]*)", _OPTIONS, setting_source="command_line")
-    switches = named_settings(listed, r"--(\w+)(\s|[\\'\"\]]|$)", _SWITCHES, setting_source="command_line")
+    options = named_settings(listed, r"--([\w.]+)[= ]+(\w[\w./-]*)", _OPTIONS, setting_source="command_line")
+    switches = named_settings(listed, r"--([\w.]+)(\s|[\\'\"\]]|$)", _SWITCHES, setting_source="command_line")
     switches = switches.with_columns(value=pl.lit("true"))
     return pl.concat([options, switches, deepspeed_settings.settings(lines), environment.settings(lines)]).select(
         SETTING_FACTS.names()
@@ -149,6 +164,15 @@ COMBINED = (
         ("arg:bf16", "arg:ds_bf16"),
     ),
     CombinedSetting("recompute", pl.when(is_true("arg:gradient_checkpointing")).then(pl.lit("full"))),
+    CombinedSetting("seq_len", whole("arg:prompt") + whole("arg:response")),
+    CombinedSetting(
+        "dp",
+        pl.when(pl.col("dp").is_null()).then(
+            whole("num_gpus") // (whole("tp").fill_null(1) * whole("cp").fill_null(1))
+        ),
+        ("num_gpus",),
+        setting_source="derived",
+    ),
     CombinedSetting(
         "num_gpus",
         whole("dp") * whole("tp").fill_null(1) * whole("cp").fill_null(1),
@@ -161,7 +185,7 @@ _BAR_ANCHORS = ("Train step of epoch ", "Episode [")
 
 DIALECT = Dialect(
     name="openrlhf",
-    version=1,
+    version=2,
     # DeepSpeed's signs count here too, so that one of its own decides.
     signature=(
         "openrlhf.cli.", "openrlhf/", "Train step of epoch ", "Train epoch:", "Train epoch [", "Episode [",

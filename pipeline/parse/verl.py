@@ -29,7 +29,7 @@ _METRICS = (
     "train/loss", "actor/loss", "actor/pg_loss", "timing_s/step", "perf/time_per_step", r"train/time\(s\)",
     "perf/throughput", "perf/mfu/actor", "mfu/actor", "train/mfu",
     *(f"{part}perf/max_memory_{kind}_gb" for kind in ("allocated", "reserved") for part in ("", "actor/")),
-    "actor/grad_norm", "train/grad_norm", "actor/lr", "train/lr",
+    r"train/total_tokens\(B\)", "actor/grad_norm", "train/grad_norm", "actor/lr", "train/lr",
 )  # fmt: skip
 # What follows shows that the value is whole.
 _FIELDS = {name: rf" - {name}:(?:np\.\w+\()?({NUMBER})(?:\)|\s|$)" for name in _METRICS}
@@ -66,6 +66,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             mfu_logged=_positive(_field("perf/mfu/actor", "mfu/actor", "train/mfu")),
             mem_allocated_bytes=_bytes("allocated"),
             mem_reserved_bytes=_bytes("reserved"),
+            consumed_tokens=(_field(r"train/total_tokens\(B\)") * 1e9).round().cast(pl.Int64, strict=False),
             grad_norm=_field("actor/grad_norm", "train/grad_norm"),
             learning_rate=_field("actor/lr", "train/lr"),
         ),

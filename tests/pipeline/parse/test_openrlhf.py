@@ -113,3 +113,29 @@ def test_options_as_the_launcher_lists_them() -> None:
 )
 def test_the_last_bar_tells_the_end(tmp_path: Path, end: str, status: str) -> None:
     assert run_of(tmp_path, batches(0, {1: 2.5}) + end)["status"] == status
+
+
+def test_options_in_sections(tmp_path: Path) -> None:
+    launch = (
+        "deepspeed --num_gpus 8 --module openrlhf.cli.train_sft \\\n  --train.batch_size 32 \\\n"
+        "  --train.micro_batch_size 2 \\\n  --data.max_len 8192 \\\n  --model.model_name_or_path Qwen/Qwen2.5-7B \\\n"
+        "  --ds.zero_stage 2 \\\n  --ds.param_dtype bf16 \\\n  --model.gradient_checkpointing_enable\n"
+    )
+    world = "[2024-07-23 10:00:00,000] [INFO] [launch.py:256:main] dist_world_size=8\n"
+    bars = batches(0, {1: 2.5, 2: 2.0})
+    run = run_of(tmp_path, launch + world + bars)
+    assert (run["gbs"], run["mbs"], run["dp"], run["gas"], run["seq_len"]) == (32, 2, 8, 2, 8192)
+    assert (run["zero_stage"], run["precision"], run["recompute"], run["model"]) == (2, "bf16", "full", "Qwen2.5 7B")
+    assert run["last_step"] == 1
+
+
+def test_lengths_of_prompts_and_answers(tmp_path: Path) -> None:
+    launch = "python3 -m openrlhf.cli.train_ppo_ray --prompt_max_len 1024 --generate_max_len 3072 --actor_num_nodes 2\n"
+    run = run_of(tmp_path, launch + "--actor_num_gpus_per_node 8\n" + batches(0, {1: 2.5}))
+    assert (run["seq_len"], run["num_gpus"]) == (4096, 16)
+
+
+def test_what_else_a_bar_shows(tmp_path: Path) -> None:
+    values = "gpt_loss=0.75, lr=tensor(5.5e-07), grad_norm=38.5"
+    step = tables_of(tmp_path, drawn("Train step of epoch 0", 1, 4, values))["steps"].row(0, named=True)
+    assert (step["loss"], step["learning_rate"], step["grad_norm"]) == (0.75, 5.5e-07, 38.5)

@@ -150,3 +150,10 @@ def test_a_rollouts_tensor_parallelism_is_no_layout(tmp_path: Path) -> None:
     dump = DUMP.format(actor="'strategy': 'fsdp',").split("(TaskRunner pid=9)  'critic'", maxsplit=1)[0]
     run = run_of(tmp_path, dump + RL)
     assert (run["zero_stage"], run["mbs"], run.get("tp")) == (3, 2, None)
+
+
+def test_tokens_of_a_fine_tuning() -> None:
+    row = step_of(
+        "verl", "step:2 - train/loss:0.5 - train/mfu:0.25 - train/global_tokens:3 - train/total_tokens(B):6e-09"
+    )
+    assert (row["loss"], row["mfu_logged"], row["consumed_tokens"]) == (0.5, 0.25, 6)
