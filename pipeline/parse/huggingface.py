@@ -77,7 +77,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _MEMORY = r"(?:GPU|cuda) memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)GB cache)?"
-_PEAK = r"^\s*Peak reserved memory = ([\d.]+) GB\."
+_PEAK = r"^[\s\"]*Peak reserved memory = ([\d.]+) GB\."
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -112,7 +112,7 @@ _ANCHORS = tuple(literal for literals in _NARROWED.values() for literal in liter
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=11,
+    version=12,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -127,7 +127,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=11,
+    version=12,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

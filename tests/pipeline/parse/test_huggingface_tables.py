@@ -45,10 +45,18 @@ def test_rows_without_their_header_are_none(tmp_path: Path) -> None:
     assert steps_of(tmp_path, text) == [(10, 1.5), (20, 1.3)]
 
 
-def test_a_table_of_epochs_tells_no_step(tmp_path: Path) -> None:
-    tables = tables_of(tmp_path, "Epoch\tTraining Loss\tValidation Loss\n1\tNo log\t0.6\n2\t0.500000\t0.5\n")
+EPOCHS = "Epoch\tTraining Loss\tValidation Loss\n1\tNo log\t0.6\n2\t0.500000\t0.5\n"
+
+
+def test_a_table_of_epochs_alone_tells_no_step(tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, EPOCHS)
     assert (tables["steps"].height, tables["rejects"].height) == (0, 0)
     assert tables["runs"]["framework"].to_list() == ["hf-trainer"]
+
+
+@pytest.mark.parametrize("bar", [" [564/564 10:10, Epoch 3/3]\n", " [400/564 07:00 < 03:01, 1.11 it/s, Epoch 2/3]\n"])
+def test_the_bar_above_tells_the_steps_of_an_epoch(tmp_path: Path, bar: str) -> None:
+    assert steps_of(tmp_path, bar + EPOCHS) == [(376, 0.5)]
 
 
 def test_a_row_that_logged_no_loss_is_none(tmp_path: Path) -> None:
