@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import polars as pl
 
@@ -136,6 +136,19 @@ def unseen_errors(accuracy: pl.DataFrame) -> list[float]:
     used = accuracy.filter((pl.col("runs") > 0) & pl.col("predicted").is_in(order))
     best = used.sort(pl.col("predicted").replace_strict(order, [0, 1])).unique("est_profile", keep="first")
     return sorted(best["unseen_median_error"].to_list())
+
+
+class Hover(NamedTuple):
+    """What a point of a parity chart says when asked. Of thousands of points, each carries only what is its own."""
+
+    name: str
+    layout: str
+    step_s: str
+    est_step_s: str
+    times: str
+    mfu_percent: str
+    est_mfu_percent: str
+    memory: str
 
 
 @dataclass(frozen=True)

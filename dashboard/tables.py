@@ -125,10 +125,10 @@ def table_twin(title: str, frame: pl.DataFrame, columns: Sequence[str], *, csv: 
 
 
 def csv_button(frame: pl.DataFrame, name: str) -> None:
-    """Download of `frame` in the store's own column names and base units."""
+    """Download of `frame` in the store's own column names and base units, written when somebody asks for it."""
     st.download_button(
         f"CSV · {labels.count(frame.height, 'row')}",
-        frame.write_csv(),
+        frame.write_csv,
         file_name=f"{name}.csv",
         mime="text/csv",
         icon=":material/download:",

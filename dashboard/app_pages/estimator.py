@@ -11,6 +11,7 @@ import streamlit as st
 
 from dashboard import addresses, estimator, labels, lists, page_head, shell, tables, url_state, widgets
 from dashboard.charts import estimator as charts
+from dashboard.estimator import Hover
 from dashboard.queries import estimator as queries
 from dashboard.queries.failures import Scope
 from dashboard.shell import View
@@ -78,18 +79,17 @@ def _page(view: View) -> None:
         widgets.head(TITLE, words.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
     if picked is not None:
         held = estimator.held_against(runs, against)
-        hovers = [words.hover(row) for row in held.iter_rows(named=True)]
         with st.container(key="hero"):
             left, right = st.columns([0.47, 0.53], gap="large")
         with left, st.container(gap="xsmall"):
-            _draw_parity(view, held, hovers, picked=picked, against=against)
+            _draw_parity(view, held, picked=picked, against=against)
             if aside := words.aside(against, runs.height - held.height):
                 widgets.note(aside)
         with right, st.container(gap="xsmall"):
             _draw_waterfall(view, picked)
         left, right = st.columns([0.47, 0.53], gap="large")
         with left, st.container(gap="xsmall"):
-            _draw_memory(view, runs, [words.hover(row) for row in runs.iter_rows(named=True)], totals)
+            _draw_memory(view, runs, totals)
         with right, st.container(gap="xsmall"):
             shown = patterns if against == "estimate" else queries.patterns(scope, against).run(con)
             _draw_patterns(view, shown, against)
@@ -134,18 +134,20 @@ def _pick() -> None:
         url_state.put("picked", [points[0]["customdata"][0]])
 
 
-def _draw_parity(view: View, runs: pl.DataFrame, hovers: list[str], *, picked: str, against: str) -> None:
+def _hovers(runs: pl.DataFrame) -> list[Hover]:
+    return [words.hover(row) for row in runs.iter_rows(named=True)]
+
+
+def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -> None:
     how = "" if against == "estimate" else f", {words.AGAINST[against]}"
     widgets.section("Measured against estimated MFU", f"each point a run{how}")
     possible = runs.filter(estimator.is_possible())
     if picked in possible["run_id"]:
-        drawn = set(possible["run_id"])
-        hovers = [hover for hover, run_id in zip(hovers, runs["run_id"], strict=True) if run_id in drawn]
         beyond, runs = runs.height - possible.height, possible
     else:
         beyond = 0
     outside, slow = runs.filter(pl.col("fit") != estimator.FITTED).height, runs.filter("is_penalised").height
-    figure = charts.draw_mfu(runs, hovers, view.tokens, picked=picked)
+    figure = charts.draw_mfu(runs, _hovers(runs), view.tokens, picked=picked)
     widgets.chart(figure, key="parity", alt=words.parity_alt(runs.height, slow, against), on_select=_pick)
     spans = "".join(
         f'<span><span style="color:{view.tokens.categories[int(color)] if color else view.tokens.ink}">'
@@ -170,13 +172,15 @@ def _draw_waterfall(view: View, picked: str) -> None:
     st.html(f'<p class="ss-note">{widgets.rich(remarks)} {run}</p>')
 
 
-def _draw_memory(view: View, runs: pl.DataFrame, hovers: list[str], totals: dict[str, Any]) -> None:
+def _draw_memory(view: View, runs: pl.DataFrame, totals: dict[str, Any]) -> None:
     if not totals["mem_runs"]:
         widgets.section("Peak memory")
         widgets.note("None of these runs logged the peak of its allocated memory.")
         return
     widgets.section("Peak memory, measured against estimated", words.memory_title(totals))
-    widgets.chart(charts.draw_memory(runs, hovers, view.tokens), key="memory_parity", alt=words.memory_alt(totals))
+    widgets.chart(
+        charts.draw_memory(runs, _hovers(runs), view.tokens), key="memory_parity", alt=words.memory_alt(totals)
+    )
 
 
 def _draw_patterns(view: View, patterns: pl.DataFrame, against: str) -> None:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from dashboard.charts.layer import Layer
-from dashboard.estimator import FITTED, SLOW, UNEXPLAINED, Loss, times
+from dashboard.estimator import FITTED, SLOW, UNEXPLAINED, Hover, Loss, times
 from dashboard.labels import GIB, NBSP, count, number, percent, plain, points
 from dashboard.theme import Theme
 
@@ -23,7 +23,15 @@ _FINE_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 2.5, 3, 4)
 _FINE_BELOW = 4.0  # times between the ends of the axis
 
 
-def draw_mfu(runs: pl.DataFrame, hovers: Sequence[str], tokens: Theme, *, picked: str | None = None) -> go.Figure:
+_HOVER = (
+    f"<b>%{{customdata[1]}}</b><br>%{{customdata[2]}}<br>%{{customdata[3]}}{NBSP}s per step, estimated "
+    f"%{{customdata[4]}}{NBSP}s: %{{customdata[5]}}{NBSP}×<br>MFU %{{customdata[6]}}{NBSP}%, estimated "
+    f"%{{customdata[7]}}{NBSP}%<br>%{{customdata[8]}}<extra></extra>"
+)
+_DRAWN_DECIMALS = 2  # of an axis in % or GiB: a fifth of a pixel
+
+
+def draw_mfu(runs: pl.DataFrame, hovers: Sequence[Hover], tokens: Theme, *, picked: str | None = None) -> go.Figure:
     """Measured against estimated MFU on equal axes. Needs `measured_mfu`, `est_mfu`, `is_penalised`, `fit`, `run_id`.
 
     Filled: within SLOW times of the estimate; hollow: slower. A diamond: constants that were not fitted on the study.
@@ -37,7 +45,7 @@ def draw_mfu(runs: pl.DataFrame, hovers: Sequence[str], tokens: Theme, *, picked
     return figure
 
 
-def draw_memory(runs: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Figure:
+def draw_memory(runs: pl.DataFrame, hovers: Sequence[Hover], tokens: Theme) -> go.Figure:
     """Measured against estimated peak of allocated memory per GPU in GiB, on equal axes; only runs that logged it."""
     logged = runs.with_row_index("hover").filter(pl.col("mem_peak_allocated_bytes").is_not_null())
     shown = logged.with_columns(
@@ -52,12 +60,14 @@ def draw_memory(runs: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.
 
 
 def _parity(
-    runs: pl.DataFrame, axes: tuple[str, str], hovers: Sequence[str], tokens: Theme, picked: str | None = None
+    runs: pl.DataFrame, axes: tuple[str, str], hovers: Sequence[Hover], tokens: Theme, picked: str | None = None
 ) -> go.Figure:
     x, y = axes
     figure = go.Figure()
     kind = go.Scatter if runs.height < _WEBGL_FROM else go.Scattergl
-    told = runs.with_columns(hover=pl.Series(list(hovers), dtype=pl.String), is_own=pl.col("fit") == FITTED)
+    told = runs.with_columns(
+        pl.col(axes).round(_DRAWN_DECIMALS), place=pl.int_range(pl.len()), is_own=pl.col("fit") == FITTED
+    )
     for slow in (True, False):
         for own in (True, False):
             part = told.filter(pl.col("is_penalised") == slow, pl.col("is_own") == own)
@@ -66,8 +76,8 @@ def _parity(
             color = tokens.categories[1 if slow else 0]
             figure.add_trace(
                 kind(
-                    x=part[x].to_list(), y=part[y].to_list(), mode="markers", hovertext=part["hover"].to_list(),
-                    hovertemplate="%{hovertext}<extra></extra>", customdata=[[one] for one in part["run_id"]],
+                    x=part[x].to_list(), y=part[y].to_list(), mode="markers", hovertemplate=_HOVER,
+                    customdata=[[run_id, *hovers[place]] for run_id, place in part.select("run_id", "place").rows()],
                     name="slow" if slow else "healthy", unselected={"marker": {"opacity": 0.6}},
                     marker={"symbol": f"{'circle' if own else 'diamond'}{'-open' if slow else ''}", "color": color,
                             "size": 6 if own else 9, "opacity": 0.6, "line": {"width": 1 if slow else 0}},

@@ -7,7 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.columns import column_label
-from dashboard.estimator import FITTED, MIN_RUNS, OTHER_STUDY, SLOW, UNEXPLAINED, UNFITTED, Loss, measured_mfu, times
+from dashboard.estimator import (
+    FITTED,
+    MIN_RUNS,
+    OTHER_STUDY,
+    SLOW,
+    UNEXPLAINED,
+    UNFITTED,
+    Hover,
+    Loss,
+    measured_mfu,
+    times,
+)
 from dashboard.labels import (
     NBSP,
     count,
@@ -143,21 +154,28 @@ def beyond_peak(runs: int) -> str:
     )
 
 
-def hover(row: Row) -> str:
-    """Subject, layout, then measured beside estimated."""
+def hover(row: Row) -> Hover:
+    """Subject, layout, then measured beside estimated, without the words and units that all points share."""
     memory = (
         f"peak {gib(row['mem_peak_allocated_bytes'])}, estimated {gib(row['est_mem_bytes'])}"
         if row["mem_peak_allocated_bytes"] is not None
         else "peak memory not logged"
     )
-    return "<br>".join([
-        f"<b>{plain(name(row))}</b>",
-        plain(row["layout"] or row["pattern"]),
-        f"{seconds(row['step_time_s'])} per step, estimated {seconds(row['est_step_time_s'])}: "
-        f"{times(row['time_ratio'])}",
-        f"MFU {percent(measured_mfu(row))}, estimated {percent(row['est_mfu'])}",
-        memory,
-    ])  # fmt: skip
+    return Hover(
+        name=plain(name(row)),
+        layout=plain(row["layout"] or row["pattern"]),
+        step_s=_bare(seconds(row["step_time_s"])),
+        est_step_s=_bare(seconds(row["est_step_time_s"])),
+        times=_bare(times(row["time_ratio"])),
+        mfu_percent=_bare(percent(measured_mfu(row))),
+        est_mfu_percent=_bare(percent(row["est_mfu"])),
+        memory=memory.replace(NBSP, " "),
+    )
+
+
+def _bare(text: str) -> str:
+    """A figure without its unit."""
+    return text.split(NBSP, maxsplit=1)[0]
 
 
 def name(row: Row) -> str:

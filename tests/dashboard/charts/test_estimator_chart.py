@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from dashboard.charts import estimator as charts
-from dashboard.estimator import Loss
+from dashboard.estimator import Hover, Loss
 from dashboard.theme import LIGHT
 
 
@@ -18,8 +18,12 @@ def frame(*rows: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame([usual | row for row in rows])
 
 
+def said(name: str) -> Hover:
+    return Hover(name, "DP8", "4.00", "2.00", "2.0", "20.0", "40.0", "peak memory not logged")
+
+
 def test_axes_are_equal_and_hold_every_point() -> None:
-    figure = charts.draw_mfu(frame({}, {"run_id": "b", "measured_mfu": 0.55}), ["one", "two"], LIGHT)
+    figure = charts.draw_mfu(frame({}, {"run_id": "b", "measured_mfu": 0.55}), [said("one"), said("two")], LIGHT)
     assert figure.layout.xaxis.range == figure.layout.yaxis.range
     assert figure.layout.xaxis.range[1] > 55
     assert figure.layout.yaxis.scaleanchor == "x"
@@ -30,18 +34,30 @@ def test_axes_are_equal_and_hold_every_point() -> None:
 
 def test_hollow_is_penalised_and_a_diamond_is_of_another_study() -> None:
     runs = frame({}, {"run_id": "slow", "is_penalised": True}, {"run_id": "new", "fit": "other study"})
-    figure = charts.draw_mfu(runs, ["x", "y", "z"], LIGHT, picked="slow")
+    figure = charts.draw_mfu(runs, [said(name) for name in "xyz"], LIGHT, picked="slow")
     symbols = {trace.customdata[0][0]: trace.marker.symbol for trace in figure.data if trace.customdata is not None}
     assert symbols == {"a": "circle", "slow": "circle-open", "new": "diamond"}
-    hovers = {trace.customdata[0][0]: trace.hovertext[0] for trace in figure.data if trace.customdata is not None}
+    hovers = {trace.customdata[0][0]: trace.customdata[0][1] for trace in figure.data if trace.customdata is not None}
     assert hovers == {"a": "x", "slow": "y", "new": "z"}
     assert [list(trace.x) for trace in figure.data if trace.name == "picked"] == [[40.0]]
 
 
 def test_memory_is_in_gib_and_leaves_out_runs_that_did_not_log_it() -> None:
     runs = frame({"run_id": "dark", "mem_peak_allocated_bytes": None}, {"run_id": "b"})
-    (trace,) = charts.draw_memory(runs, ["x", "y"], LIGHT).data
-    assert (list(trace.x), list(trace.y), trace.hovertext) == ([40.0], [50.0], ("y",))
+    (trace,) = charts.draw_memory(runs, [said("x"), said("y")], LIGHT).data
+    assert (list(trace.x), list(trace.y), trace.customdata[0][:2]) == ([40.0], [50.0], ["b", "y"])
+
+
+def test_a_point_carries_what_is_its_own_and_the_chart_the_rest() -> None:
+    (trace,) = charts.draw_memory(frame({"est_mem_bytes": 41.23456 * 2**30}), [said("Home 1B")], LIGHT).data
+    told = trace.hovertemplate.replace("\xa0", " ")
+    for place, part in enumerate(trace.customdata[0]):
+        told = told.replace(f"%{{customdata[{place}]}}", part)
+    assert told == (
+        "<b>Home 1B</b><br>DP8<br>4.00 s per step, estimated 2.00 s: 2.0 ×<br>MFU 20.0 %, estimated 40.0 %<br>"
+        "peak memory not logged<extra></extra>"
+    )
+    assert trace.x == (41.23,)
 
 
 def pattern(**changes: Any) -> dict[str, Any]:
