@@ -8,7 +8,7 @@ import re
 _DEBUG_FILE = re.compile(r"(?:.*[._-])?r?nccl(?:[._-][\w.-]*)?")
 # What people call the file that `-J` of nccl-tests names; a second one gets a number behind it.
 _BENCH = re.compile(
-    r"(?!.*(?:trace|mem|prof|config)).*(?:[nr]ccl[._-]?(?:tests?|bench|perf)|_perf|all[._-]?reduce|all[._-]?gather"
+    r"(?!.*(?:trace|mem|prof|config)).*(?:[nr]ccl[._-]?(?:tests?|bench|perf|results?|out(?:put)?)|_perf|all[._-]?reduce|all[._-]?gather"
     r"|reduce[._-]?scatter|all[._-]?to[._-]?all|send[._-]?recv).*\.json(?:\.\d{1,3})?"
 )
 _COMPRESSED = re.compile(r"\.(?:gz|zst)$")

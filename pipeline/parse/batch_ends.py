@@ -9,7 +9,8 @@ Sources of the wording:
 - Open MPI's ORTE and PRRTE: help-errmgr-base.txt, help-plm-base.txt; MPICH's Hydra: pmiserv, mpiexec's signals;
 - Kubernetes' job controller and kubelet, Kueue, Volcano: events of `kubectl describe` and `kubectl get events`;
 - Ray: python/ray/exceptions.py, the GCS about nodes; submitit core/job_environment.py; Lightning's signal connector;
-  NeMo's PreemptionCallback; SkyPilot's managed jobs.
+  NeMo's PreemptionCallback; SkyPilot's jobs; Vertex AI's replicas, SageMaker's training toolkit, Determined's
+  allocations, HTCondor's user log; coreutils' timeout.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             "State: TIMEOUT", " TIMEOUT ", "|TIMEOUT|", "exceeding walltime", "exception type=timeout",
             "DeadlineExceeded",
-            "TERM_CPULIMIT", "TERM_DEADLINE", "this job is timed-out", "Job has timed out. Ran ",
+            "TERM_CPULIMIT", "TERM_DEADLINE", "timeout: sending signal ", "this job is timed-out",
+            "Job has timed out. Ran ",
         ),
         rf"{_ended('TIMEOUT')}|\(Job failed due to exceeding walltime|\bjob\.exception type=timeout severity=0|"
         rf"{_EVENT.format('DeadlineExceeded')}|^\s?TERM_(?:CPULIMIT|DEADLINE): |this job is timed-out\.|"
-        r"Job has timed out\. Ran \d+ minutes",
+        r"Job has timed out\. Ran \d+ minutes|^\s?timeout: sending signal \w+ to command ",
     ),
     (
         "node_fail",
@@ -87,14 +89,14 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             "task(s) Terminated", "mpirun: killing job", "(signal 15)", "EXIT CODE: 15", "signal termination: 15",
             "SIGTERM Termination", "terminated with signal 15", "died with <Signals.SIGTERM",
-            "SIGTERM received at time=",
+            "SIGTERM received at time=", "Job was aborted",
             "SIGTERM caught at ", "signal 15, initiating",
         ),
         r"^\s?(?:flux-job: )?task\(s\) Terminated|^\s?mpirun: killing job\.\.\.|EXIT STRING: Terminated \(signal 15\)|"
         r"^=\s+EXIT CODE: 15\s*$|^\s?Exited with signal termination: 15\b|\(Linux Signal 15 SIGTERM Termination\)|"
         r"One or more process .*terminated with signal 15\b|died with <Signals\.SIGTERM: 15>|"
         r"^\s?\*\*\* SIGTERM received at time=\d|\bSIGTERM caught at \d{4}-|"
-        r"Received signal 15, initiating graceful stop",
+        r"Received signal 15, initiating graceful stop|\) \d{4}-\d\d-\d\d [\d:]+ Job was aborted\b",
     ),
     (
         "interrupted",
@@ -106,11 +108,12 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             "task(s) Killed", "EXIT CODE: 9", "(signal 9)", "signal termination: 9", "SIGKILL)",
             "terminated with signal 9",
-            "died with <Signals.SIGKILL", "TERM_EXTERNAL_SIGNAL",
+            "died with <Signals.SIGKILL", "TERM_EXTERNAL_SIGNAL", "termination (signal 9)", "exit code: 137",
         ),
         r"^\s?(?:flux-job: )?task\(s\) Killed|^=\s+EXIT CODE: (?:9|137)\s*$|EXIT STRING: Killed \(signal 9\)|"
         r"^\s?Exited with signal termination: 9\b|\(Linux Signal 9 SIGKILL|^\s?TERM_EXTERNAL_SIGNAL: |"
-        r"One or more process .*terminated with signal 9\b|died with <Signals\.SIGKILL: 9>",
+        r"One or more process .*terminated with signal 9\b|died with <Signals\.SIGKILL: 9>|"
+        r"\(0\) Abnormal termination \(signal 9\)|container failed with non-zero exit code: 137\b",
     ),
     (
         "exit_code",
@@ -123,6 +126,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             "Unable to create step", "Unable to allocate resources", "Application launch failed", " launch failed: ",
             "Task launch for ", "execve(): ", "Batch job submission failed", "error: pyxis: ", "spank: required plugin",
             "make: *** [", "docker: Error response from daemon: ",
+            "exited with a non-zero status of", "Reporting training FAILURE", "failed with return code list: ",
+            "non-zero exit code: ", "Abnormal termination (signal ",
         ),
         rf"{_ended('FAILED')}|^\s?Exited with signal termination: (?:[1-8]|1[0-4]|1[6-9]|[2-6]\d)\b|"
         rf"^\s*Exit Status:\s+(?:{_NO_SIGNAL}\s*$|\d+ \(Linux Signal (?:[1-8]|1[0-4])\b)|"
@@ -137,7 +142,11 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"task \d+ launch failed: |Task launch for )|\bslurmstepd[^:]*: error: execve\(\): |"
         r"\bsbatch: error: Batch job submission failed|"
         r"\bslurmstepd[^:]*: error: (?:pyxis: (?:failed|couldn't|could not)|spank: required plugin \S+: \S+ failed)|"
-        r"^\s?make(?:\[\d+\])?: \*\*\* \[.*\] Error [1-9]|^\s?docker: Error response from daemon: ",
+        r"^\s?make(?:\[\d+\])?: \*\*\* \[.*\] Error [1-9]|^\s?docker: Error response from daemon: |"
+        rf"^\s?The replica \S+ exited with a non-zero status of {_NO_SIGNAL}\b|Reporting training FAILURE$|"
+        r"^\s?ERROR: Job \d+ failed with return code list: |"
+        rf"container failed with non-zero exit code: {_NO_SIGNAL}\b|"
+        r"\(0\) Abnormal termination \(signal (?:[1-8]|1[0-4])\)",
     ),
 )  # fmt: skip
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression), as `evidence.Pattern` takes them."""

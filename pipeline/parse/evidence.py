@@ -187,7 +187,8 @@ PATTERNS: tuple[Pattern, ...] = (
         # otherwise (torch._dynamo.exc.Unsupported);
         # argparse; the fault handler of ROCm's runtime; Xids after which the GPU is of no use (NVIDIA's Xid catalogue).
         # Before them: what remains of a kernel's failure when only the watchdog's thread gets to print it.
-        r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^\s?Exception: |^\s?StopIteration(?:: .*)?$|"
+        r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?::(?: .*)?)?$|^\s?Exception: |"
+        r"^\s?StopIteration(?:: .*)?$|"
         r"^\s?(?:\w+\.)+(?:BrokenProcessPool|BadZipFile|TimeoutExpired): |^\s?_?queue\.Empty$|"
         r"^\s?socket\.(?:timeout|gaierror): |^\s?terminate called after throwing|"
         r"Segmentation fault|^\s?Fatal Python error|Signal 11 \(SIGSEGV\)|\b[Bb]us error\b|"

@@ -5,7 +5,9 @@ Sources of the wording:
   Open MPI's (opal/util/stacktrace.c); bash about a command of its script;
 - NVIDIA's kernel driver and fabric manager (Xid and SXid); CUDA's and HIP's error strings (cudaGetErrorString,
   hipGetErrorString); ROCm's runtime (hsa_status_string, rocdevice.cpp) and rocBLAS;
-- memory that ran out: TensorFlow's allocator and AWS Neuron's runtime (GPU), mmap, shared memory and fork (host).
+- memory that ran out: TensorFlow's allocator and AWS Neuron's runtime (GPU); mmap, shared memory and fork, systemd,
+  earlyoom, Kaggle, Vertex AI and HTCondor (host);
+- timm's and MAE's training loops when the loss is NaN.
 """
 
 from __future__ import annotations
@@ -27,9 +29,17 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "host_oom",
-        ("annot allocate memory",),
+        (
+            "annot allocate memory", "allocate more memory than is available", "ran out-of-memory and exited",
+            "killed by the OOM killer", "sending SIGTERM to process", "gone over memory limit",
+            "exceeded request_memory",
+        ),
         r"\bunable to (?:mmap|open shared memory object)\b.*: Cannot allocate memory \(12\)|"
-        r"\bfork: (?:retry: (?:Resource temporarily unavailable: )?)?Cannot allocate memory",
+        r"\bfork: (?:retry: (?:Resource temporarily unavailable: )?)?Cannot allocate memory|"
+        r"^\s?Your notebook tried to allocate more memory than is available|"
+        r"^\s?The replica \S+ ran out-of-memory and exited|has been killed by the OOM killer\.|"
+        r"^\s?mem avail: .*, sending SIGTERM to process \d|has gone over memory limit of \d|"
+        r"memory usage exceeded request_memory",
     ),
     (
         "exception",
@@ -38,13 +48,14 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             "SXid (PCI:",
             "CUDA error: ", "hipErrorNoBinaryForGpu: ", "rocBLAS error: ", "HIP error: ", ".ArrowInvalid: ",
             "._LinAlgError: ",
-            "._InactiveRpcError: ", "._MultiThreadedRendezvous: ", "SystemExit: ",
+            "._InactiveRpcError: ", "._MultiThreadedRendezvous: ", "SystemExit: ", "GPU reset begin!",
+            ", stopping training",
         ),
         r"^!+ Segfault encountered !+|^\s?\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL) received at time=\d|^Check failed: \S|"
         r"^\[\S+:\d+\] Signal: \w|GPU has fallen off the bus|SXid \(PCI:[^)]*\): \d+, Fatal|"
         rf"(?:CUDA|HIP) error: (?:{_CUDA})|hipErrorNoBinaryForGpu: Unable to find code object|^\s?rocBLAS error: |"
         r"^\s?(?:[A-Za-z_]\w*\.)+(?:ArrowInvalid|_LinAlgError|_InactiveRpcError|_MultiThreadedRendezvous): |"
-        r"^\s?SystemExit: [1-9]",
+        r"^\s?SystemExit: [1-9]|\bamdgpu: GPU reset begin!|^\s?Loss is -?(?:nan|NaN|inf), stopping training",
     ),
     (
         "exit_code",
@@ -53,8 +64,16 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "hang",
-        ("successfully reached monitoredBarrier",),
-        r"successfully reached monitoredBarrier, but received errors while waiting",
+        (
+            "successfully reached monitoredBarrier", "Did not get subsequent heartbeat. Waited ",
+            "Termination timeout for ",
+            "DEADLINE_EXCEEDED: Barrier timed out",
+        ),
+        # nvidia-resiliency-ext's rank monitor; XLA's rendezvous of the ranks of one process; JAX's barriers
+        r"successfully reached monitoredBarrier, but received errors while waiting|"
+        r"Did not get subsequent heartbeat\. Waited [\d.]+ seconds|"
+        r"^\s?Termination timeout for .* exceeded\. Exiting to ensure a consistent program state|"
+        r"DEADLINE_EXCEEDED: Barrier timed out",
     ),
 )  # fmt: skip
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression), as `evidence.Pattern` takes them."""

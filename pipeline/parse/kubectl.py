@@ -1,4 +1,4 @@
-"""Pods as `kubectl describe pod` prints them, one block per pod.
+"""Pods as `kubectl describe pod` prints them, one block per pod; of a Job (`describe job`) what its pods became.
 
 Format: kubectl pkg/describe/describe.go describePod, describeContainerState. A pod is a job: its state is that of its
 first container, unless the pod as a whole has a reason of its own (Evicted). What the container was before its last
@@ -108,7 +108,7 @@ class _Pod:
         if own == "evicted" and "low on resource: memory" in (message or ""):
             own = "out_of_memory"
         whole = {
-            **_outcome(now, self.fields.get("Status", "")),
+            **_outcome(now, self.fields.get("Status") or _phase(self.fields.get("Pods Statuses", ""))),
             **({"job_state": own} if own else {}),
             "job_reason": message or self.fields.get("Reason") or now.get("Reason"),
         }
@@ -137,6 +137,14 @@ def _outcome(state: _Fields, phase: str) -> dict[str, object]:
         "started_at": _moment(state.get("Started", "")),
         "ended_at": _moment(state.get("Finished", "")),
     }
+
+
+def _phase(pods: str) -> str:
+    """Of a Job, whose description counts its pods: `0 Active (0 Ready) / 0 Succeeded / 4 Failed`."""
+    counts = {word: int(number) for number, word in re.findall(r"(\d{1,9}) (Active|Running|Succeeded|Failed)", pods)}
+    if counts.get("Active") or counts.get("Running"):
+        return "Running"
+    return next((word for word in ("Failed", "Succeeded") if counts.get(word)), "")
 
 
 def _whole(text: str) -> int | None:

@@ -59,7 +59,11 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"Worker group [A-Z_]+\. \d+/\d+ attempts left; will restart worker group",
     ),
     ("oom", ("_STATUS_ALLOC_FAILED",), r"[Ee]rror: (?:CU|HIP|ROC)(?:BLAS|DNN|SOLVER|SPARSE)_STATUS_ALLOC_FAILED"),
-    ("oom", ("failure 2 'out of memory'", "failure 'out of memory'"), r"Cuda failure (?:2 )?'out of memory'"),
+    (
+        "oom",
+        ("failure 2 'out of memory'", "failure 'out of memory'", "failure: 'out of memory'"),
+        r"(?:Cuda|HIP) failure:? (?:2 )?'out of memory'",
+    ),
     (
         "oom",
         ("OOM when allocating tensor", "ResourceExhaustedError"),

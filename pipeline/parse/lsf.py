@@ -1,8 +1,9 @@
-"""Jobs as LSF's `bjobs` lists them.
+"""Jobs as LSF's `bjobs` lists them, or describes them (`-l`).
 
 Format: lsf bjobs(1): columns of fixed width under a header, in any choice (`-o`); default and wide (`-w`), and sites'
 own defaults. STAT is the state. Times have no year, so none is read. Hosts stand as `8*node07`; a job on several goes
-on in lines that hold nothing else. What does not fit its column is cut.
+on in lines that hold nothing else. What does not fit its column is cut. A description is broken, within its
+words, into lines of 80 letters; the lines that go on are indented.
 """
 
 from __future__ import annotations
@@ -23,13 +24,21 @@ _STATES = {
 """bjobs(1), STAT -> word of JOB_STATE."""
 _COMMAND = re.compile(r"\s*(?:[$#+>]|bjobs\b)")
 _HOST = re.compile(r"(?:\d+\*)?([\w.-]+)")
+_RECORD = re.compile(r"\s?Job <(\d+(?:\[\d+\])?)>, ")
+_ENDED = {
+    "RUNLIMIT": "timeout", "DEADLINE": "timeout", "CPULIMIT": "timeout", "MEMLIMIT": "out_of_memory",
+    "SWAP": "out_of_memory", "PREEMPT": "preempted", "REQUEUE_OWNER": "requeued", "REQUEUE_ADMIN": "requeued",
+    "OWNER": "cancelled", "ADMIN": "cancelled", "FORCE_OWNER": "cancelled", "FORCE_ADMIN": "cancelled",
+}  # fmt: skip
+"""LSF's termination reasons (lsbatch.h TERM_...) that say more than that a job failed."""
 _NAMES = {"JOB_NAME": "job_name", "QUEUE": "job_partition"}
 
 
 def is_table(lines: Sequence[str]) -> bool:
     """Whether the head of a text is such a list from its first line on."""
     own = (line for line in lines if line.strip() and not _COMMAND.match(line))
-    return _is_header(next(own, ""))
+    first = next(own, "")
+    return _is_header(first) or _RECORD.match(first) is not None
 
 
 def _is_header(line: str) -> bool:
@@ -39,12 +48,18 @@ def _is_header(line: str) -> bool:
 def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Rows of `scheduler_jobs` (without the file's own columns), and rejects: lines without a known state."""
     spans: list[tuple[str, int, int | None]] = []
+    records: list[tuple[int, str]] = []
     rows: list[dict[str, object]] = []
     odd: list[dict[str, object]] = []
     for number, raw in enumerate(lines, 1):
         line = raw.rstrip("\r\n")
-        if _is_header(line):
+        if _RECORD.match(line):
+            records.append((number, line))
+        elif _is_header(line):
             spans = _spans(line)
+        elif records and not spans:
+            begun = records[-1][1]
+            records[-1] = (records[-1][0], begun + line.strip() if line.startswith("   ") else f"{begun}\n{line}")
         elif re.match(r"\s*\d+(?:\[\d+\])?\s", line):
             cells = _cells(line, spans)
             if state := _STATES.get(cells.get("STAT", "")):
@@ -54,9 +69,26 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
                 odd.append({"line_no": number, "column": "job_state", "reason": reason, "raw": line[:200]})
         elif rows and (more := _HOST.fullmatch(line.strip())) and rows[-1]["hosts"]:
             rows[-1]["hosts"] = f"{rows[-1]['hosts']}, {more[1]}"
+    rows += [_described(*record) for record in records]
     for row in rows:
         row["num_nodes"] = str(row["hosts"]).count(", ") + 1 if row["hosts"] else None
     yield conform_rows(rows), pl.DataFrame(odd, schema=REJECTED)
+
+
+def _described(number: int, text: str) -> dict[str, object]:
+    def said(pattern: str) -> str | None:
+        found = re.search(pattern, text)
+        return found[1] if found else None
+
+    status, term, code = said(r"Status <(\w+)>"), said(r"\bTERM_(\w+)"), said(r"Exited with exit code (\d{1,3})\b")
+    hosts = re.findall(r"<(?:\d+\*)?([\w.-]+)>", said(r"on Host\(s\) ((?:<[^>]+> ?)+)") or "")
+    ended = _ENDED.get(term or "") if status == "EXIT" else None
+    return {
+        "scheduler": "lsf", "job_id": said(r"Job <([^>]+)>"), "job_name": said(r"Job Name <([^>]*)>"),
+        "job_partition": said(r"Queue <([^>]*)>"), "job_state": ended or _STATES.get(status or ""),
+        "job_reason": f"TERM_{term}" if term else None, "exit_code": int(code) if code else None,
+        "hosts": ", ".join(dict.fromkeys(hosts)) or None, "text": " ".join(text.split()), "line_no": number,
+    }  # fmt: skip
 
 
 def _spans(header: str) -> list[tuple[str, int, int | None]]:

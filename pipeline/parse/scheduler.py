@@ -10,14 +10,14 @@ import polars as pl
 
 from pipeline.parse import flux, kubectl, kubectl_pods, lsf, pbs, sacct, scontrol, slurm_json
 
-VERSION = 5
+VERSION = 6
 """Raise it when the same table would be read differently; known files are then read again."""
 
 # Blank lines, echoed commands and squeue's time, then a header with a job's id, a record, a pod, or a bare row of a
 # table. Above qstat's rule stand up to two lines of titles.
 _MAY_BE = re.compile(
     rf"(?:[ \t\r]*+(?:{sacct.ABOVE}[^\n]*+)?\n)*+(?:[^\n]*jobid|[ \t]*name:|[ \t]*\d[\w.+]*+\||\s*\{{|"
-    r"[ \t]*(?:namespace[ \t]+)?name[ \t]+ready[ \t]|(?:[^\n]*\n){0,2}[ \t]*job id(?::|[ \t]))",
+    r"[ \t]*(?:namespace[ \t]+)?name[ \t]+ready[ \t]|(?:[^\n]*\n){0,2}[ \t]*job id(?::|[ \t])|[ \t]?job <\d)",
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?:sacct|squeue|scontrol|bjobs|qstat|kubectl|flux[_-]jobs)(?![a-z])", re.IGNORECASE)

@@ -3,7 +3,7 @@
 They never decide how a run ended; `pipeline.parse.health` folds them to one finding per run. Sources:
 
 - loss scalers: DeepSpeed runtime/fp16/loss_scaler.py and zero/stage3.py, apex amp/handle.py, Megatron's step line;
-- fairseq's loss scaler and Lightning's detect_anomaly in training loops;
+- fairseq's loss scaler, timm's and MAE's loops, and Lightning's detect_anomaly in training loops;
 - NaN checks: Megatron-LM (assertions to 2024, then core/rerun_state_machine.py), Composer callbacks/nan_monitor.py;
 - stragglers: Megatron core/utils.py StragglerDetector.report (also Heimdall), nvidia-resiliency-ext's callbacks for
   Lightning and Megatron-Bridge (scores from 0 to 1; their default threshold is 0.7);
@@ -43,10 +43,12 @@ SYMPTOMS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             "loss scale already at minimum",
             "Minimum loss scale reached",
             "The loss returned in ",
+            ", stopping training",
         ),
         r"number of nan iterations: +[1-9]|(?:[Ee]rror|Exception): .*found (?:NaN|Inf) in local|"
         r"RuntimeError: .*loss contains a NaN|(?:[Ee]rror|Exception): .*loss scale already at minimum|"
-        r"FloatingPointError: Minimum loss scale reached|ValueError: The loss returned in `\w+` is (?:nan|inf)",
+        r"FloatingPointError: Minimum loss scale reached|ValueError: The loss returned in `\w+` is (?:nan|inf)|"
+        r"^\s?Loss is -?(?:nan|NaN|inf), stopping training",
     ),
     (
         "straggler",

@@ -22,6 +22,21 @@ JOBID      USER       STAT   SLOTS    QUEUE       START_TIME    FINISH_TIME   JO
 2911001    alice      RUN    -        batch       Mar 12 10:11  Mar 12 12:00  gpt-tp2
 2911002    averyveryverylongname EXIT -  batch  Mar 12 10:11 Mar 12 11:00 gpt-tp4
 """
+BJOBS_L = """
+Job <2911002>, Job Name <gpt-tp4>, User <alice>, Status <EXIT>, Que
+                     ue <batch>, Command <./run.sh>
+Wed Mar 12 10:11:00: Started 4 Task(s) on Host(s) <2*h41n02> <2*h41n03>;
+Wed Mar 12 11:11:00: Exited with exit code 140. The CPU time used is 10.0 seconds.
+Wed Mar 12 11:11:00: Completed <exit>; {}: job killed.
+
+Job <2911003>, Job Name <gpt-tp8>, User <alice>, Status <DONE>, Queue <batch>
+"""
+JOB = """
+Name:             gpt
+Namespace:        train
+Parallelism:      4
+Pods Statuses:    {}
+"""
 QSTAT = """\
 
 polaris-pbs-01:
@@ -109,6 +124,28 @@ def test_bjobs_of_a_site_and_a_name_that_is_too_long() -> None:
     assert states(rows) == {"2911001": "running", "2911002": "failed"}
     assert rows["job_name"].to_list() == ["gpt-tp2", None]
     assert odd.is_empty()
+
+
+@pytest.mark.parametrize(
+    ("term", "state"),
+    [("TERM_RUNLIMIT", "timeout"), ("TERM_MEMLIMIT", "out_of_memory"), ("TERM_OWNER", "cancelled"),
+     ("TERM_UNKNOWN", "failed")],
+)  # fmt: skip
+def test_bjobs_described(term: str, state: str) -> None:
+    name, rows, odd = read(BJOBS_L.format(term))
+    assert (name, states(rows), odd.height) == ("lsf", {"2911002": state, "2911003": "completed"}, 0)
+    first = rows.row(0, named=True)
+    assert (first["job_name"], first["job_partition"], first["exit_code"]) == ("gpt-tp4", "batch", 140)
+    assert (first["hosts"], first["num_nodes"], first["job_reason"]) == ("h41n02, h41n03", 2, term)
+
+
+@pytest.mark.parametrize(
+    ("pods", "state"),
+    [("0 Active (0 Ready) / 0 Succeeded / 4 Failed", "failed"), ("0 Active (0 Ready) / 4 Succeeded / 0 Failed", "completed"),
+     ("1 Active (1 Ready) / 2 Succeeded / 1 Failed", "running")],
+)  # fmt: skip
+def test_kubectl_describe_job(pods: str, state: str) -> None:
+    assert states(read(JOB.format(pods))[1]) == {"gpt": state}
 
 
 def test_qstat() -> None:
