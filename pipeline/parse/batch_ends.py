@@ -121,7 +121,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             "State: FAILED", " FAILED ", "|FAILED|", "signal termination: ", "Exit Status:",
             "task(s) exited with exit code",
             "job.exception type=", "was unable to reliably start", "has unexpectedly failed after launch",
-            "processes terminated badly", "on rank", "first noticed rank", "noticed that process rank",
+            "processes terminated badly", "first noticed rank", "noticed that process rank",
             "BackoffLimitExceeded",
             "Unable to create step", "Unable to allocate resources", "Application launch failed", " launch failed: ",
             "Task launch for ", "execve(): ", "Batch job submission failed", "error: pyxis: ", "spank: required plugin",
