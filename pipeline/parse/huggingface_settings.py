@@ -60,8 +60,8 @@ _LINE = {
         r"|\baccelerate launch\b.* --num_processes[= ]|^\s*`--num_processes` was set to a value of `)(\d+)"
     ),
     "zero_stage": (
-        r"""(?:Detected DeepSpeed ZeRO-|(?:--deepspeed[= ]|[ (,]deepspeed=|^deepspeed=|^\s*"?deepspeed"?: )"""
-        r"""['"]?(?:[\w.$~-]*/)*[\w.-]*?(?:zero|stage|[_-]z)[_-]?)([0-3])"""
+        r"""(?:Detected DeepSpeed ZeRO-|(?:--(?:deepspeed|config_file)[= ]|[ (,]deepspeed=|^deepspeed="""
+        r"""|^\s*"?deepspeed"?: )['"]?(?:[\w.$~-]*/)*[\w.-]*?(?:zero|stage|[_-]z)[_-]?)([0-3])"""
     ),
     "arg:fsdp": r"""\bfsdp[= ]['"\[<]*(?:FSDPOption\.)?((?i:full_shard|shard_grad_op|hybrid_shard))""",
     "steps_planned": r"Maximum number of steps set at (\d+)",  # axolotl
@@ -80,6 +80,7 @@ _UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), 
     "mbs": r"\bBatch size per device = ([\d,]+) \| Grad",
     "gas": r"\bBatch size per device = [\d,]+ \| Gradient [Aa]ccumulation steps = ([\d,]+)",
     "steps_planned": r"\| Total steps = ([\d,]+)",
+    "params": r"\bTrainable parameters = [\d,]+ of ([\d,]+) ",
     # unsloth/models/_utils.py: the GPU behind the sloth, before 2024 with its label; what the notebooks print
     "accelerator": r"^(?: +\\\\ +/\| +(?:GPU: )?|GPU = )([A-Z].+?)\. (?:Num GPUs = \d+\. )?Max memory",
 }
@@ -94,13 +95,14 @@ ANCHORS = (
     "world_size", "Num processes: ", ", world size: ", "accelerate launch", "`--num_processes` was set",
     "zero_optimization_stage", "train_micro_batch_size_per_gpu", *(f"--{name}" for name in _OPTIONS),
     "--bf16", "--fp16", "Mixed precision type: ", ", compute dtype: ", "--model_name_or_path", "fsdp=", "--fsdp",
-    "Detected DeepSpeed ZeRO-", "deepspeed: ", '"deepspeed": ', "deepspeed=", "--deepspeed",
+    "Detected DeepSpeed ZeRO-", "deepspeed: ", '"deepspeed": ', "deepspeed=", "--deepspeed", "--config_file",
     *deepspeed_settings.LAUNCH_ANCHORS,
     "Maximum number of steps set at", "|| all params:",
     '"bf16": ', '"fp16": ', "gradient_checkpointing: ", '"gradient_checkpointing": ', "tensor_parallel_size",
     "context_parallel_size", "sequence_parallel_degree", "fsdp_sharding_strategy", "[RANK:", ". Max memory",
     *huggingface_tables.BAR_ANCHORS,
     "finetuning | Num GPUs", "Data Parallel GPUs = ", "Batch size per device = ", "| Total steps = ",
+    "Trainable parameters = ",
 )  # fmt: skip
 
 

@@ -138,7 +138,7 @@ def _gpus() -> pl.Expr:
     return whole("num_nodes") * whole("gpus_per_node")
 
 
-COMBINED = (CombinedSetting("num_gpus", _gpus(), ("num_nodes",)), *mlperf_console.COMBINED)
+COMBINED = (CombinedSetting("num_gpus", _gpus(), ("num_nodes",)), *mlperf_names.COMBINED, *mlperf_console.COMBINED)
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
@@ -199,7 +199,7 @@ def _divides(unit: pl.Expr) -> pl.Expr:
 
 DIALECT = Dialect(
     name="mlperf",
-    version=4,
+    version=5,
     signature=(
         ":::MLLOG", ":::SYSJSON", '"event_type": "POINT_IN_TIME"', '"event_type": "INTERVAL_START"',
         '"event_type": "INTERVAL_END"', '"key": "init_start"', '"key": "run_start"', '"key": "run_stop"',

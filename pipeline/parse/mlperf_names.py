@@ -3,15 +3,15 @@
 Formats: NVIDIA's run.sub prints `:::DLPAL <image> <job> <nodes> <hosts> <cluster> <configuration>`, without the last
 two before 2023; AMD's primus_mllog logs the configuration as an event. A configuration is named after the system, its
 nodes, the GPUs of a node and a batch, then the layout and the precision: `DGXH100_8x8x4xtp4pp2cp1`,
-`GB200_64x4x480xtp2pp4ep32cp1_mxfp8`, `config_MI355X_1x8x1.sh`. Intel's platforms are named after their accelerators:
-`gaudi-1024`.
+`GB200_64x4x480xtp2pp4ep32cp1_mxfp8`, `config_MI355X_1x8x1.sh`. Platforms are named
+after their nodes (`64xNVIDIA DGX H100`, `1xMI325X`), Intel's after their accelerators: `gaudi-1024`.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse.protocol import said_settings
+from pipeline.parse.protocol import CombinedSetting, said_settings
 
 ANCHORS = (":::DLPAL", '"config_filename"', '"submission_platform"', '"lowest_numerical_precision_linear"')
 
@@ -26,7 +26,21 @@ _PARTS = {
 }
 _PRECISION = r"_(mxfp4|nvfp4|fp4|mxfp8|fp8|bf16)(?:_|$)"
 _LOWEST = r'"lowest_numerical_precision_linear", ?"value": ?"(\w+)"'
-_PLATFORM = r'"submission_platform", ?"value": ?"[Gg]audi\d?-(\d+)"'
+_PLATFORM = '"submission_platform", ?"value": ?"'
+_PLATFORM_PARTS = {
+    "num_gpus": rf"{_PLATFORM}[Gg]audi\d?-(\d+)\"",
+    "num_nodes": rf"{_PLATFORM}(\d+)x",
+    "accelerator": rf"{_PLATFORM}[^\"]*?(?:\b|\dx)(MI\d{{3}}X|[AHB]\d{{3}}|GB\d{{3}})\b",
+    "arg:dgx": rf"{_PLATFORM}[^\"]*\b(DGX [AHB]\d{{3}})\b",
+}
+
+COMBINED = (
+    # Of the DGX since the A100's every one has eight.
+    CombinedSetting(
+        "gpus_per_node", pl.when(pl.col("arg:dgx").is_not_null() & pl.col("gpus_per_node").is_null()).then(8),
+        ("arg:dgx",), setting_source="derived",
+    ),
+)  # fmt: skip
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -37,7 +51,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     said = [
         said_settings(configured, _PARTS.items()),
         said_settings(configured, [("precision", _PRECISION)]),
-        said_settings(lines, [("precision", _LOWEST), ("num_gpus", _PLATFORM)]),
+        said_settings(lines, [("precision", _LOWEST), *_PLATFORM_PARTS.items()]),
         said_settings(lines, [("num_nodes", r":::DLPAL \S+ \d+ (\d+) "), ("job_id", r":::DLPAL \S+ (\d+) \d+ ")]),
     ]
     return pl.concat(said)

@@ -507,3 +507,11 @@ def test_axolotls_configuration_as_json(tmp_path: Path) -> None:
     """
     run = run_of(tmp_path, textwrap.dedent(text) + dict_of(1.0))
     assert [run[name] for name in ("tp", "cp", "zero_stage", "precision", "recompute")] == [4, 2, 2, "bf16", "full"]
+
+
+@pytest.mark.parametrize(
+    ("file", "stage"), [("recipes/zero3.yaml", "3"), ("deepspeed_zero2.yaml", "2"), ("fsdp.yaml", None)]
+)
+def test_accelerates_configuration_is_known_by_its_name(file: str, stage: str | None) -> None:
+    said = settings_of("hf-trainer", f"+ accelerate launch --config_file {file} trl/scripts/grpo.py")
+    assert said.get("zero_stage") == stage

@@ -13,6 +13,7 @@ UNSLOTH = (
     "   \\\\   /|    NVIDIA A100-SXM4-40GB. Num GPUs = 1. Max memory: 39.557 GB. Platform: Linux.\n"
     "==((====))==  Unsloth - 2x faster free finetuning | Num GPUs used = 1\n"
     "O^O/ \\_/ \\    Batch size per device = 2 | Gradient accumulation steps = 4\n"
+    ' "-____-"     Trainable parameters = 66,060,288 of 4,088,528,384 (1.62% trained)\n'
 )
 TABLE = "Step\tTraining Loss\tValidation Loss\n10\t1.500000\t1.4\n20\t1.300000\t1.2\n"
 CELLS = """\
@@ -85,6 +86,7 @@ def test_unsloths_banner_and_peak(tmp_path: Path) -> None:
     assert (run["framework"], run["num_gpus"], run["mbs"], run["gas"]) == ("hf-trainer", 1, 2, 4)
     assert run["mem_peak_reserved_bytes"] == 14.5 * 2**30
     assert "A100" in run["accelerator"]
+    assert run["params"] == 4_088_528_384
 
 
 def test_no_line_of_a_table_is_a_step_by_itself() -> None:

@@ -170,9 +170,26 @@ def test_name_of_a_configuration_and_precision_as_events(tmp_path: Path) -> None
     assert (run["num_gpus"], run["dp"], run["precision"]) == (8, 8, "fp4")
 
 
-@pytest.mark.parametrize(("platform", "gpus"), [("gaudi-1024", "1024"), ("tpu-v5p-1024", None), ("MI355X", None)])
-def test_only_intels_platforms_are_named_after_their_number(platform: str, gpus: str | None) -> None:
-    assert settings_of("mlperf", event("submission_platform", platform)).get("num_gpus") == gpus
+@pytest.mark.parametrize(
+    ("platform", "told"),
+    [
+        ("gaudi-1024", {"num_gpus": 1024}),
+        ("64xNVIDIA DGX H100", {"num_gpus": 512, "num_nodes": 64, "accelerator": "H100"}),
+        ("4xMI300X", {"num_nodes": 4, "accelerator": "MI300X"}),
+        ("8xSUBMISSION_PLATFORM_PLACEHOLDER", {"num_nodes": 8}),
+        ("MI355X", {"accelerator": "MI355X"}),
+        ("tpu-v5p-1024", {}),
+    ],
+)
+def test_names_of_platforms(tmp_path: Path, platform: str, told: dict[str, object]) -> None:
+    run = run_of(tmp_path, "\n".join([event("submission_platform", platform), *begin()]))
+    assert {name: run.get(name) for name in told} == told
+
+
+def test_a_system_description_beats_the_name_of_its_platform(tmp_path: Path) -> None:
+    system = ':::SYSJSON {"number_of_nodes":"2","accelerators_per_node":"4"}'
+    run = run_of(tmp_path, "\n".join([system, event("submission_platform", "2xNVIDIA DGX H100"), *begin()]))
+    assert (run["num_nodes"], run["gpus_per_node"], run["num_gpus"]) == (2, 4, 8)
 
 
 def test_shape_and_length_that_the_events_state() -> None:
