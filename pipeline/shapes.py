@@ -102,10 +102,17 @@ class _Known:
             found: np.ndarray = told[number]
             is_open = found == _UNASKED
             if is_open.any():
-                new = np.unique(number[is_open])
+                new = _once(number[is_open], len(told))
                 told[new] = question(self.samples.gather(new)).cast(pl.Int16).to_numpy()
                 found = told[number]
             return found
+
+
+def _once(numbers: np.ndarray, most: int) -> np.ndarray:
+    """Each of the numbers below `most` once, which takes no sorting."""
+    is_there = np.zeros(most, dtype=bool)
+    is_there[numbers] = True
+    return np.flatnonzero(is_there)
 
 
 def _slots_of(hashes: np.ndarray) -> np.ndarray:
@@ -143,7 +150,7 @@ class Shapes:
 
     def present(self) -> tuple[np.ndarray, pl.Series]:
         """The numbers that there are, and a line of each."""
-        numbers = np.unique(self.number)
+        numbers = _once(self.number, self.known.samples.len())
         return numbers, self.known.samples.gather(numbers)
 
     def matching(self, pattern: str, *, exactly: str | None = None) -> np.ndarray:
