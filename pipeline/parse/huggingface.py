@@ -25,6 +25,7 @@ from pipeline.parse import (
     huggingface_tables,
     run_files,
 )
+from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     GAUGE_FACTS,
@@ -35,8 +36,10 @@ from pipeline.parse.protocol import (
 from pipeline.parse.quantities import number
 from pipeline.parse.timestamps import timestamp
 
-_BAR = r"^\s*\d{1,3}%(?:\|[^|]*\|)? (?P<step>\d+)/(?P<steps_planned>\d+) \[(?P<clock>[\d:]*)[^\]]*(?:it/s|s/it)"
+_BAR = r"^\s*\d{{1,3}}%(?:\|[^|]*\|)? {step}/{steps_planned} \[{clock}[^\]]*(?:it/s|s/it)"
 """tqdm's bar without a description: the training's, or an evaluation's within it."""
+_PARTS = {"step": r"\d+", "steps_planned": r"\d+", "clock": r"[\d:]*"}
+_BAR_FIELDS = {name: _BAR.format_map(_PARTS | {name: f"({part})"}) for name, part in _PARTS.items()}
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -44,8 +47,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     placed = lines.with_row_index("place")
     bars = (
-        placed.with_columns(bar=text.str.extract_groups(_BAR))
-        .unnest("bar")
+        extract_each(placed, _BAR_FIELDS)
         .drop_nulls("step")
         .with_columns(
             pl.col("step", "steps_planned").cast(pl.Int64, strict=False),

@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
+from pipeline.parse.quantities import each_once
+
 APART_S = 30
 
 _LAUNCH = ["source", "launch"]
@@ -29,9 +31,15 @@ def elapsed_s(clock: pl.Expr) -> pl.Expr:
     >>> pl.select(elapsed_s(pl.lit("26:01:05"))).item(), pl.select(elapsed_s(pl.lit("01:05"))).item()
     (93665.0, 65.0)
     """
-    hours, minutes, seconds = (clock.str.extract(r"^(?:(\d+):)?(\d+):(\d+)$", group) for group in (1, 2, 3))
-    minutes, seconds = minutes.cast(pl.Float64, strict=False), seconds.cast(pl.Float64, strict=False)
-    return hours.cast(pl.Float64, strict=False).fill_null(0) * 3600 + minutes * 60 + seconds
+    return clock.map_batches(lambda text: each_once(text, _elapsed_s), return_dtype=pl.Float64, is_elementwise=True)
+
+
+def _elapsed_s(clocks: pl.Series) -> pl.Series:
+    parts = [
+        clocks.str.extract(r"^(?:(\d+):)?(\d+):(\d+)$", group).cast(pl.Float64, strict=False) for group in (1, 2, 3)
+    ]
+    hours, minutes, seconds = parts
+    return hours.fill_null(0) * 3600 + minutes * 60 + seconds
 
 
 def steps_of(bars: pl.DataFrame) -> pl.DataFrame:

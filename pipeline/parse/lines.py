@@ -30,7 +30,6 @@ MAX_LINE_BYTES = 16 << 20
 """A longer line is not even held: its head is kept and the rest is counted."""
 
 _WINDOW_BYTES = 256 << 10
-_NEXT_SHAPE = pl.lit(0x9E3779B97F4A7C15, pl.UInt64)  # odd and far from small multiples: redraws are no neighbours
 _CUT_SHAPE = pl.lit(0xC2B2AE3D27D4EB4F, pl.UInt64)
 _FEW_LINES = 256
 _NOWHERE = np.empty(0, dtype=np.int64)
@@ -150,8 +149,11 @@ def _lines_of(data: bytes, ends: np.ndarray) -> pl.Series:
 def _texts(data: bytes | np.ndarray, ends: np.ndarray, kind: pa.DataType) -> pl.Series:
     """The lines as texts or bytes that share those of `data`."""
     offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
-    raw = pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    # A lone array would have polars import all of pyarrow.compute.
+    return _column(pa.Array.from_buffers(kind, len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)]))
+
+
+def _column(raw: pa.Array) -> pl.Series:
+    """The same for polars, which would import all of pyarrow.compute for a lone array."""
     return pl.DataFrame(pa.record_batch([raw], names=["text"])).to_series()
 
 
@@ -183,7 +185,7 @@ def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
     """Lines that hold one of the literals, cleaned, in order: LINES columns, `prefix` and `shape`."""
     shapes = Shapes.of(lines)
     found = shapes.holding(literals) | _hidden_by_colours(shapes, literals)
-    return _cleaned(lines.filter(found), wanted=holding(literals))
+    return _cleaned(lines.filter(found), wanted=literals)
 
 
 def _hidden_by_colours(shapes: Shapes, literals: Collection[str]) -> np.ndarray:
@@ -217,13 +219,14 @@ def edges(lines: pl.DataFrame) -> pl.DataFrame:
 
 def clean(lines: pl.DataFrame) -> pl.DataFrame:
     """Strip line ends, colours and launcher prefixes; a line of carriage returns becomes one row per redraw."""
-    return _cleaned(lines, wanted=pl.lit(value=True))
+    return _cleaned(lines, wanted=None)
 
 
-def _cleaned(lines: pl.DataFrame, *, wanted: pl.Expr) -> pl.DataFrame:
+def _cleaned(lines: pl.DataFrame, *, wanted: Collection[str] | None) -> pl.DataFrame:
     """The lines cleaned: most hold nothing but text, also where a few others stand between them.
 
-    `wanted`: which of the lines are kept that may hold other literals now: cut short, taken apart, or without colours.
+    `wanted`: literals of which those lines hold one that are kept of the ones that are cut short, taken apart, or
+    stripped of colours now; all are kept without.
     """
     if lines.is_empty():
         return lines.with_columns(_NO_PREFIX)
@@ -252,28 +255,46 @@ def _prefix_chars(text: pl.Series) -> pl.Series:
 def _cut(rows: pl.DataFrame, length: np.ndarray) -> pl.DataFrame:
     """The lines and, as `prefix`, so many characters of their beginning apart."""
     text, cut = pl.col("text"), pl.lit(pl.Series(length))
-    return rows.with_columns(text.str.slice(cut), prefix=text.str.slice(0, cut), shape=pl.col("shape") ^ _CUT_SHAPE)
+    return rows.with_columns(
+        text.str.slice(cut), prefix=pl.when(cut > 0).then(text.str.slice(0, cut)),
+        shape=pl.when(cut > 0).then(pl.col("shape") ^ _CUT_SHAPE).otherwise("shape"),
+    )  # fmt: skip
 
 
-def _unpainted(rows: pl.DataFrame, wanted: pl.Expr) -> pl.DataFrame:
+def _unpainted(rows: pl.DataFrame, wanted: Collection[str] | None) -> pl.DataFrame:
     """The lines without colours, a row per redraw, cut where they are long; those `wanted`, without their `prefix`."""
+    drawn = _drawn(rows)
+    if wanted is not None:
+        drawn = drawn.filter(Shapes.of(drawn).holding(wanted))
+    bare = _cut(drawn, Shapes.of(drawn).told(_prefix_chars))
+    return bare.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
+
+
+def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
+    """A row per redraw, without colours; and, as `shared`, what a launcher has put in front of the physical line."""
     text = pl.col("text")
-    drawn = (
-        rows.with_columns(text.str.replace_many(_CARETS).str.strip_chars_end("\r"))
-        # A launcher puts its prefix in front of the physical line, so it stands for every redraw.
-        .with_columns(text.str.split("\r"), shared=text.str.extract(_PREFIX, 0))
-        .with_columns(redraw=pl.int_ranges(pl.col("text").list.len(), dtype=pl.UInt64))
-        .explode("text", "redraw")
-        # What is taken out of a line is of the same length in all lines of its shape.
-        .with_columns(
-            text.str.slice(0, MAX_LINE_CHARS).str.replace_all(_ANSI, ""),
-            shape=pl.col("shape") + (pl.col("redraw") + 1) * _NEXT_SHAPE,
-        )
-        .filter(wanted)
-    )
-    prefix = text.str.extract(_PREFIX, 0)
-    bare = drawn.with_columns(pl.coalesce(text.str.strip_prefix(prefix), text), prefix=pl.coalesce(prefix, "shared"))
-    return bare.select(*rows.columns, "prefix")
+    if rows.is_empty():
+        return rows.with_columns(shared=pl.lit(None, pl.String))
+    shapes = Shapes.of(rows)
+    shared = pl.lit(pl.Series(shapes.told(_prefix_chars)))
+    rows = rows.with_columns(shared=pl.when(shared > 0).then(text.str.slice(0, shared)))
+    if shapes.matching(r"\^M|\^\[\[").any():
+        rows = rows.with_columns(text.str.replace_many(_CARETS))
+    drawn = rows.with_columns(text.str.strip_chars_end("\r").str.split("\r")).explode("text")
+    said = drawn["text"].str.slice(0, MAX_LINE_CHARS)
+    if (is_painted := said.str.contains("\x1b", literal=True)).any():
+        said = said.scatter(is_painted.arg_true(), said.filter(is_painted).str.replace_all(_ANSI, ""))
+    return drawn.with_columns(said, shape=_shapes_of(said))
+
+
+def _shapes_of(text: pl.Series) -> pl.Series:
+    """The `shape` of texts that are no lines of a block."""
+    held = text.to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, offsets, data = held.buffers()
+    zeroed = pa.py_buffer(without_digits(np.frombuffer(data, dtype=np.uint8)))
+    return _column(
+        pa.Array.from_buffers(pa.large_binary(), len(held), [None, offsets, zeroed], offset=held.offset)
+    ).hash()
 
 
 def _labelled(rows: pl.DataFrame) -> pl.DataFrame:

@@ -70,7 +70,7 @@ def size(text: pl.Expr) -> pl.Expr:
 
 
 def _human(text: pl.Series) -> pl.Series:
-    return _each_once(text, _without_noise)
+    return each_once(text, _without_noise)
 
 
 def _without_noise(text: pl.Series) -> pl.Series:
@@ -80,14 +80,14 @@ def _without_noise(text: pl.Series) -> pl.Series:
 
 
 def _size(text: pl.Series) -> pl.Series:
-    return _each_once(text, _whole_bytes)
+    return each_once(text, _whole_bytes)
 
 
 def _whole_bytes(text: pl.Series) -> pl.Series:
     return _scaled(text, _BYTES).select(pl.col("value").round(0).cast(pl.Int64, strict=False)).to_series()
 
 
-def _each_once(text: pl.Series, read: Callable[[pl.Series], pl.Series]) -> pl.Series:
+def each_once(text: pl.Series, read: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """What `read` makes of the texts; numbers of few digits come again and again, and are read once."""
     distinct = text.unique()
     if distinct.len() * 4 >= text.len():
