@@ -53,9 +53,10 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         (
             "NODE_FAIL", "SISTER_EOF", "lost contact with job shell", "lost communication with a remote daemon",
             "because its node has died", "NodeDiedError: ", "has been marked dead because", "EvictedDueToNodeFailures",
-            "imminent node shutdown", "NodeShutdown", "TERM_ZOMBIE",
+            "imminent node shutdown", "NodeShutdown", "TERM_ZOMBIE", " NOT RESPONDING",
         ),
-        rf"{_ended('NODE_FAIL')}|received SISTER_EOF|\bjob\.exception type=exec .*lost contact with job shell|"
+        rf"{_ended('NODE_FAIL')}|CANCELLED AT \S+ DUE TO NODE \S+ NOT RESPONDING|received SISTER_EOF|"
+        rf"\bjob\.exception type=exec .*lost contact with job shell|"
         r"^\s?(?:ORTE|PRTE|PRRTE|PMIx) has lost communication with a remote daemon|"
         r"The actor is dead because its node has died|^\s?ray\.exceptions\.NodeDiedError: |"
         r"The node with node id: .* has been marked dead because|^\s?TERM_ZOMBIE: |"
@@ -126,7 +127,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             "Unable to create step", "Unable to allocate resources", "Application launch failed", " launch failed: ",
             "Task launch for ", "execve(): ", "Batch job submission failed", "error: pyxis: ", "spank: required plugin",
             "make: *** [", "docker: Error response from daemon: ",
-            "exited with a non-zero status of", "Reporting training FAILURE", "failed with return code list: ",
+            ": command not found", "exited with a non-zero status of", "Reporting training FAILURE",
+            "failed with return code list: ",
             "non-zero exit code: ", "Abnormal termination (signal ",
         ),
         rf"{_ended('FAILED')}|^\s?Exited with signal termination: (?:[1-8]|1[0-4]|1[6-9]|[2-6]\d)\b|"
@@ -142,6 +144,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"task \d+ launch failed: |Task launch for )|\bslurmstepd[^:]*: error: execve\(\): |"
         r"\bsbatch: error: Batch job submission failed|"
         r"\bslurmstepd[^:]*: error: (?:pyxis: (?:failed|couldn't|could not)|spank: required plugin \S+: \S+ failed)|"
+        # Of the commands that a script may lack, those that it cannot do without.
+        r"\S: line \d+: (?:torchrun|python[\d.]*|accelerate|deepspeed|srun|mpirun|mpiexec): command not found$|"
         r"^\s?make(?:\[\d+\])?: \*\*\* \[.*\] Error [1-9]|^\s?docker: Error response from daemon: |"
         rf"^\s?The replica \S+ exited with a non-zero status of {_NO_SIGNAL}\b|Reporting training FAILURE$|"
         r"^\s?ERROR: Job \d+ failed with return code list: |"
