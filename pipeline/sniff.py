@@ -153,7 +153,10 @@ def _object(line: bytes) -> Mapping[str, Any]:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    payload = found.get("jsonPayload")  # Google Cloud's, of what was an object already
+    return found | payload if isinstance(payload, dict) else found
 
 
 def _utf8(encoding: str, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

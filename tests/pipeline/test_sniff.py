@@ -106,6 +106,12 @@ def test_of_a_log_of_objects_the_messages_are_the_lines(size: int, key: str, tim
     assert read(*chunks) == wanted.encode()
 
 
+def test_google_cloud_keeps_an_object_within_its_own() -> None:
+    line = {"insertId": "a", "jsonPayload": {"message": "step: 1"}, "timestamp": "2025-05-01T12:00:07.5Z"}
+    data = (json.dumps(line) + "\n").encode() * 2
+    assert read(data) == b"2025-05-01T12:00:07.5Z step: 1\n" * 2
+
+
 @pytest.mark.parametrize(
     "line",
     ['{"message": "a", "time": "b", "step": 1}', '{"message": "a"}', '{"message": 1, "time": "b"}', '["message"]'],
