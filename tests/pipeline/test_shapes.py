@@ -70,7 +70,7 @@ def test_what_was_asked_before_is_not_asked_again() -> None:
 
 @pytest.mark.parametrize("limit", ["_MOST_SHAPES", "_MOST_BYTES"])
 def test_more_shapes_than_are_remembered(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"pipeline.shapes.{limit}", 20)
+    monkeypatch.setattr(f"pipeline.known_shapes.{limit}", 20)
     blocks = [[f"{word} {limit} {letter}" for letter in "abcdefghij"] for word in ("one", "two", "three")]
     before = [shapes_of(block) for block in blocks]
     assert all(shapes.matching("[cd]$").tolist() == [letter in "cd" for letter in "abcdefghij"] for shapes in before)
