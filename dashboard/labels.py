@@ -34,6 +34,18 @@ def percent(fraction: float | None, decimals: int = 1) -> str:
     return MISSING if fraction is None else f"{number(fraction * 100, decimals)}{NBSP}%"
 
 
+def part_of(fraction: float, decimals: int = 0) -> str:
+    """A part of a whole in percent; a small one does not read as none.
+
+    >>> [part_of(part).replace(NBSP, " ") for part in (0.42, 0.003, 0.0)], part_of(0.0002, 1).replace(NBSP, " ")
+    (['42 %', 'under 1 %', '0 %'], 'under 0.1 %')
+    """
+    least = 10.0**-decimals
+    if 0 < fraction * 100 < least / 2:
+        return f"under {number(least, decimals)}{NBSP}%"
+    return percent(fraction, decimals)
+
+
 def points(difference: float | None) -> str:
     """A difference of two fractions in percentage points, always signed unless zero.
 

@@ -21,7 +21,7 @@ VERDICT: dict[str, Mark] = {
     "sharding": Mark("▲", "needs sharding", "failed"),
     "fragmented": Mark("▤", "fits; fragmentation takes the rest", "soft"),
     "fits": Mark("✓", "fits, near the limit", "soft"),
-    "unknown": Mark("?", "nothing says how much is missing", "mute"),
+    "unknown": Mark("?", "what would make it fit is not known", "mute"),
 }
 """What a run needs, by symbol and word."""
 

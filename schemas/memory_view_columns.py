@@ -16,7 +16,7 @@ MEM_FIT: dict[str, str] = {
     "sharding": "needs sharding: states and what remains exceed the GPU",
     "fragmented": "fits, near the limit; expandable_segments would give back most of the gap",
     "fits": "fits, near the limit",
-    "unknown": "nothing says how much is missing",
+    "unknown": "what would make it fit is not known: sizes or the shape are not told",
 }
 
 VERDICT_BASIS: dict[str, str] = {

@@ -70,17 +70,16 @@ def _draw_rejects(view: View) -> None:
     widgets.section("Rejects", labels.count(total, "line or row", "lines or rows") if total else "none")
     if reasons.is_empty():
         return
-    advice = [words.reject_remedy(row["reason"], row["table"]) for row in reasons.iter_rows(named=True)]
-    tables.table(
-        reasons.with_columns(advice=pl.Series(advice, dtype=pl.String)),
-        ("reason", "table", "column", "rejects", "files", "advice"),
-        wide=("reason", "advice"),
-    )
+    tables.table(reasons, ("reason", "table", "column", "rejects", "files"), wide=("reason",))
     names = list(dict.fromkeys(reasons["reason"]))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         reason = st.selectbox("Lines rejected because", names, key="reason", width=520)
         tables.csv_later(queries.all_rejects(), view.store.con, "rejects", rows=total)
-    lines = queries.rejects(reason or names[0]).run(view.store.con)
+    chosen = reason or names[0]
+    # the remedy in full, where a column of sentences would be cut
+    for table in reasons.filter(pl.col("reason") == chosen)["table"].unique(maintain_order=True):
+        widgets.note(f"**What to do.** {words.reject_remedy(chosen, table)}")
+    lines = queries.rejects(chosen).run(view.store.con)
     tables.table(lines, ("file", "line_no", "column", "raw", "reason"), wide=("raw",))
     if lines.height == queries.REJECTS_SHOWN:
         widgets.note(f"The first {labels.number(lines.height)}; the CSV holds all.")

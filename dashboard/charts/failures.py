@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from dashboard.failures import Pattern, hours_figure
-from dashboard.labels import number, percent, plain
+from dashboard.labels import number, part_of, percent, plain
 from dashboard.marks import OUTCOME, Mark
 from dashboard.theme import Theme, text_on
 
@@ -112,7 +112,7 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], tokens: Theme) -> go.Figure
             marker={"color": getattr(tokens, mark.color), "line": {"width": 0},
                     "pattern": _hatch(mark, tokens)},
         )  # fmt: skip
-        share = f" · {percent((hours or 0) / known, 0)}" if known and hours is not None else ""
+        share = f" · {part_of((hours or 0) / known)}" if known and hours is not None else ""
         dark = row["runs_without_gpu_hours"]
         unknown = f" · unknown for {number(dark)} of {number(row['runs'])}" if dark else ""
         text = (

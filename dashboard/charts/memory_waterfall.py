@@ -183,17 +183,20 @@ def _shortened(text: str) -> str:
 
 
 def _wrapped(text: str) -> str:
-    """A long name in two lines, parted between two of its parts; the model at its end would be cut off in one.
+    """A long name in as many lines as it needs, parted between its parts: the model at its end would be cut off in one.
 
     >>> _wrapped("DP2 TP8 PP4 · GAS8 MBS16 · Z1 · Llama 8.86B · 8 nodes")
     'DP2 TP8 PP4 · GAS8 MBS16 · Z1\\nLlama 8.86B · 8 nodes'
     """
     if len(text) <= _MAX_LABEL:
         return text
-    end = text.rfind(_PART, 0, _MAX_LABEL)
-    if end < 0:
-        return _shortened(text)
-    return f"{text[:end]}\n{_shortened(text[end + len(_PART) :])}"
+    lines: list[str] = []
+    for part in text.split(_PART):
+        if lines and len(lines[-1]) + 2 * len(_PART) + len(part) <= _MAX_LABEL:
+            lines[-1] += _PART + part
+        else:
+            lines.append(_shortened(part))
+    return "\n".join(lines)
 
 
 def _rows(labels: Sequence[str], tokens: Theme) -> dict[str, Any]:

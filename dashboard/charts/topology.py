@@ -13,6 +13,7 @@ from dashboard.topology import DASH, TRANSPORT, Edge, Picture
 
 _WIDTH = 640  # about that of its column, in pixels
 _MOST_HEIGHT, _LEAST_HEIGHT = 620, 230
+_ASIDE = 0.38  # of the way from the middle: from there on a point is left or right, above or below
 _MAX_ARROWS = 200
 _NAMED_HOSTS = 40
 
@@ -41,14 +42,14 @@ def draw_topology(found: Picture, tokens: Theme) -> go.Figure:
         x=[node.place[0] for node in found.nodes], y=[node.place[1] for node in found.nodes],
         mode="markers+text" if is_named else "markers",
         text=[plain(_short(node.name, 14)) for node in found.nodes], textfont={"size": 12, "color": tokens.ink},
-        textposition="bottom center" if found.is_by_host else "middle center",
+        textposition=_outwards([node.place for node in found.nodes]) if found.is_by_host else "middle center",
         marker={"symbol": "circle" if not found.is_by_host else "square", "size": size, "color": tokens.page,
                 "opacity": 1, "line": {"width": 1.5, "color": tokens.axis}},
         hovertext=[plain(node.hover) for node in found.nodes], hovertemplate="%{hovertext}<extra></extra>",
     )  # fmt: skip
     xs = [node.place[0] for node in found.nodes] + [x for _, (x, _), _ in found.hosts]
     ys = [node.place[1] for node in found.nodes] + [y for _, (_, y), _ in found.hosts]
-    room = 0.6 if found.is_by_host else 1.2
+    room = 1.2
     wide, high = max(xs) - min(xs) + 2 * room, max(ys) - min(ys) + 2 * room
     figure.update_layout(
         height=int(min(max(_WIDTH * high / wide, _LEAST_HEIGHT), _MOST_HEIGHT)),
@@ -58,6 +59,23 @@ def draw_topology(found: Picture, tokens: Theme) -> go.Figure:
         yaxis={"range": [max(ys) + room + 0.15, min(ys) - room], "visible": False, "scaleanchor": "x"},
     )
     return figure
+
+
+def _outwards(places: Sequence[tuple[float, float]]) -> list[str]:
+    """Where the name of each point stands: away from the middle, where the lines run. y grows downwards.
+
+    >>> _outwards([(0, 0), (2, 0), (1, 1), (1, -1)])
+    ['middle left', 'middle right', 'bottom center', 'top center']
+    """
+    middle_x, middle_y = (sum(axis) / len(places) for axis in zip(*places, strict=True))
+    reach = max(math.hypot(x - middle_x, y - middle_y) for x, y in places) or 1.0
+    found = []
+    for x, y in places:
+        across, down = (x - middle_x) / reach, (y - middle_y) / reach
+        row = "top" if down < -_ASIDE else "bottom" if down > _ASIDE else "middle"
+        column = "left" if across < -_ASIDE else "right" if across > _ASIDE else "center"
+        found.append("bottom center" if (row, column) == ("middle", "center") else f"{row} {column}")
+    return found
 
 
 def _draw_edges(figure: go.Figure, edges: Sequence[Edge], color: str, dash: str, *, is_wide: bool) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.columns import column_label
 from dashboard.failures import Pattern, hours_figure, overall_rate, pattern_name, rate_without_cut_off
-from dashboard.labels import count, number, percent
+from dashboard.labels import count, number, part_of, percent
 from dashboard.marks import OUTCOME
 
 Row = Mapping[str, Any]
@@ -96,7 +96,7 @@ def _cost(totals: Row) -> str:
         return "No run says how long it took, so what they cost is unknown."
     if lost is None:
         return "What the failures cost is unknown: none of them says how long it took."
-    share = f" ({percent(lost / spent, 0)})" if spent else ""
+    share = f" ({part_of(lost / spent)})" if spent else ""
     return f"Failures took {hours_figure(lost)} of {hours_text(spent)}{share}."
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.configuration import Fact
 from dashboard.curves import Curve, beyond_in_words
-from dashboard.labels import count, memory, number, percent, seconds, significant
+from dashboard.labels import count, memory, number, part_of, percent, seconds, significant
 from dashboard.words.failures import hours_text, stretch
 from dashboard.words.run import card_bytes, card_text
 
@@ -139,7 +139,7 @@ def cost(row: Mapping[str, Any]) -> list[tuple[str, str]]:
     if hours is None:
         pairs = [("Took", "unknown: its log has no times, and no steps with their times")]
     else:
-        share = f", {percent(hours / whole)} of its sweep" if whole else ""
+        share = f", {part_of(hours / whole, 1)} of its sweep" if whole else ""
         basis = _BASIS.get(row["gpu_hours_basis"] or "", "")
         pairs = [("Took", f"**{hours_text(hours)}**{share}" + (f" ({basis})" if basis and not idle else ""))]
     if idle:

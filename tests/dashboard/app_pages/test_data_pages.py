@@ -285,6 +285,7 @@ def test_health_names_what_was_not_read_and_the_remedy(visit: Opener) -> None:
     files = app.dataframe[0].value
     assert files["Status"].to_list() == ["✕ rejected", "✓ parsed"]
     assert files["Reason"].to_list()[0] == "… is a binary file."
+    assert "<b>What to do.</b> The step is missing from the medians. A new framework version may print it" in shown
     assert "version 1" in shown
 
 

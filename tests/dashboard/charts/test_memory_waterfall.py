@@ -26,6 +26,13 @@ def texts(*rows: dict[str, Any]) -> tuple[list[str], list[float]]:
     return [note.text.replace("\xa0", " ") for note in figure.layout.annotations], list(estimates)
 
 
+def test_a_name_of_many_parts_is_shown_whole() -> None:
+    name = "DP32 TP2 PP6 · GAS32 MBS2 · Z1 · BigScience 181B variant · 48 nodes · recompute selective"
+    (label,) = draw_peaks(pl.DataFrame([row()]), [name], [""], LIGHT, None).layout.yaxis.ticktext
+    assert label.replace("<br>", " · ") == name
+    assert label.count("<br>") == 2
+
+
 def test_an_estimate_within_the_card_is_a_mark_and_beyond_it_a_text() -> None:
     shown, marks = texts(
         row(est_mem_bytes=60.0 * GIB), row(est_mem_bytes=110.0 * GIB),

@@ -107,3 +107,8 @@ def test_logs_that_just_stop_count_as_failed_and_the_page_says_what_they_weigh()
     only = totals(runs_judged=1, runs_failed=1, runs_cut_off=1)
     assert ": its log stops without a reason." in words.answer(only, [ending("unexplained", 1)], [])
     assert "without" not in words.figures(only, NO_SEARCH, None)[0][2]
+
+
+def test_a_small_part_of_the_cost_does_not_read_as_none() -> None:
+    text = words.answer(totals(gpu_hours=5000.0, gpu_hours_lost=0.5), ENDINGS, []).replace("\xa0", " ")
+    assert "GPU-hours (under 1 %)." in text
