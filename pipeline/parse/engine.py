@@ -23,6 +23,7 @@ from pipeline.parse.protocol import (
     STEP_FACTS,
     Dialect,
     Facts,
+    LineFacts,
     conform,
     in_order,
 )
@@ -169,8 +170,7 @@ def read(blocks: Sequence[Sifted], dialects: Sequence[Dialect]) -> Extract:
     for dialect in dialects:
         parts = [block.candidates[dialect.name] for block in blocks if dialect.name in block.candidates]
         if parts:
-            slices = pl.concat(parts).iter_slices(READ_LINES)
-            readings[dialect.name] = Facts.concat(_read(dialect, rows) for rows in slices)
+            readings[dialect.name] = _read(dialect, pl.concat(parts))
     ends = _last(pl.concat(block.ends for block in blocks))
     edges = _outer(pl.concat(block.edges for block in blocks), ends)
     return Extract(
@@ -212,20 +212,28 @@ def _of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.
 
 
 def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:
-    shapes = Shapes.of(rows)
+    if rows.is_empty():
+        return Facts.empty()
+    schemas = {"steps": STEP_FACTS, "settings": SETTING_FACTS, "gauges": GAUGE_FACTS, "events": EVENT_FACTS}
+    wanted: dict[str, list[pl.DataFrame]] = {function: [] for function in schemas}
+    for part in rows.iter_slices(READ_LINES):
+        shapes = Shapes.of(part)
+        for function, chosen in wanted.items():
+            is_narrowed = function in dialect.narrowed
+            chosen.append(part.filter(shapes.holding(dialect.narrowed[function])) if is_narrowed else part)
 
-    def lines_for(function: str) -> pl.DataFrame:
-        if function not in dialect.narrowed:
-            return rows
-        return rows.filter(shapes.holding(dialect.narrowed[function]))
+    def said(function: str) -> pl.DataFrame:
+        # Of what was chosen as much at once as may be: few lines tell a setting, and each pass has a price.
+        slices = pl.concat(wanted.pop(function)).iter_slices(READ_LINES)
+        found = [_facts_of(dialect, function, lines, schemas[function]) for lines in slices]
+        return pl.concat(found) if found else pl.DataFrame(schema=schemas[function])
 
-    steps = conform(dialect.steps(lines_for("steps")), STEP_FACTS)
-    # The raw line is kept only where it is needed: for a reject.
-    steps = steps.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
-    said = Facts(
-        steps=steps,
-        settings=conform(dialect.settings(lines_for("settings")), SETTING_FACTS),
-        gauges=conform(dialect.gauges(lines_for("gauges")), GAUGE_FACTS),
-        events=conform(dialect.events(lines_for("events")), EVENT_FACTS),
-    )
-    return said.map(in_order)  # a few at a time: to sort all of a file in the end would hold them twice
+    return Facts(**{function: said(function) for function in schemas})
+
+
+def _facts_of(dialect: Dialect, function: str, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+    read: LineFacts = getattr(dialect, function)
+    found = conform(read(rows), schema)
+    if function == "steps":  # the raw line is kept only where it is needed: for a reject
+        found = found.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
+    return in_order(found)  # a few at a time: to sort all of a file in the end would hold them twice
