@@ -199,6 +199,25 @@ def test_an_anchor_is_in_every_line_that_gives_a_step() -> None:
             assert texts.str.contains_any(list(anchors_of(DIALECTS))).all()
 
 
+def test_what_few_lines_tell_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many step lines stand between them: a pass over lines has a price of its own."""
+    monkeypatch.setattr(engine, "READ_LINES", 4)
+    picotron = by_name("picotron")
+    read: list[list[int]] = []
+
+    def settings_of(rows: pl.DataFrame) -> pl.DataFrame:
+        read.append(rows["line_no"].to_list())
+        return picotron.settings(rows)
+
+    steps = [PIECES[0].replace("Step: 1 ", f"Step: {step:<2d}") for step in range(1, 11)]
+    text = "\n".join(["Number of parameters: 1.24B", *steps, "Number of parameters: 1.30B"])
+    dialect = replace(picotron, settings=settings_of)
+    found = engine.extract(lines.split(0, text.encode()), (dialect,)).readings["picotron"]
+    assert read == [[1, 12]]
+    assert found.settings["value"].to_list() == ["1240000000", "1300000000"]
+    assert found.steps["step"].to_list() == list(range(1, 11))
+
+
 def test_every_evidence_pattern_has_a_known_kind_and_is_reachable_through_its_literals() -> None:
     assert {pattern.kind for pattern in evidence.PATTERNS} <= set(EVENT_KIND)
     for pattern in evidence.PATTERNS:
