@@ -17,6 +17,7 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
+from pipeline.arrow import binaries_of
 from pipeline.known_shapes import Known, Question, once
 
 _WINDOW_BYTES = 256 << 10
@@ -31,6 +32,11 @@ def without_digits(data: np.ndarray) -> np.ndarray:
         above *= above < 10
         np.subtract(window, above, out=zeroed[at : at + _WINDOW_BYTES])
     return zeroed
+
+
+def shapes_of(data: np.ndarray, offsets: np.ndarray) -> pl.Series:
+    """The shape of each text that begins at one of the offsets and ends at the next: a hash of 64 bits."""
+    return binaries_of(without_digits(data), offsets).hash()
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Shapes:
 
     @classmethod
     def of(cls, lines: pl.DataFrame) -> Shapes:
-        """`lines`: `text` and `shape`, a hash of 64 bits."""
+        """`lines`: `text` and `shape`, as `shapes_of` gives it."""
         hashes, text = lines["shape"].to_numpy(), lines["text"]
         known = cls._latest
         while (number := known.numbers(hashes, text)) is None:
@@ -135,3 +141,8 @@ _DIGIT = re.compile("[0-9]")
 def _alternation(literals: Collection[str]) -> str:
     """Any of the literals: it beats Aho-Corasick twofold, for it stops at the first."""
     return "|".join(re.escape(one) for one in sorted(literals))
+
+
+def holding(literals: Collection[str]) -> pl.Expr:
+    """Whether `text` holds one of the literals."""
+    return pl.col("text").str.contains(Literals.of(frozenset(literals)).any) if literals else pl.lit(value=False)

@@ -13,7 +13,7 @@ import polars as pl
 from pipeline.discover import file_kind
 from pipeline.errors import InputError, UsageError
 from pipeline.landing import Reader, canonical, list_files
-from pipeline.parse import lines
+from pipeline.parse import cleaning, lines
 from pipeline.parse.declared.compile import compile_document, read_configuration
 from pipeline.parse.declared.document import Document
 from pipeline.parse.declared.explain import Explanation, explain
@@ -73,7 +73,7 @@ def _lines(path: str) -> tuple[pl.DataFrame, bool]:
         held += len(data)
         if held > MAX_LOG_BYTES:
             break
-    return lines.clean(pl.concat(parts)), held <= MAX_LOG_BYTES
+    return cleaning.clean(pl.concat(parts)), held <= MAX_LOG_BYTES
 
 
 def _settings(path: str, document: Document) -> dict[str, str] | str | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
+
+from pipeline.arrow import binaries_of
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,7 @@ def _text(data: bytes, ends: np.ndarray) -> pl.Series:
 
 def _views(data: bytes, ends: np.ndarray) -> pl.Series:
     """Lines that share the bytes of `data`. Raises polars' ComputeError for bytes that are not UTF-8."""
-    offsets = np.concatenate(([0], ends + 1)).astype(np.int64)
-    raw = pa.Array.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
-    return column_of(raw).cast(pl.String)
-
-
-def column_of(raw: pa.Array) -> pl.Series:
-    """The same column for polars, which would import all of pyarrow.compute for a lone array."""
-    return pl.DataFrame(pa.record_batch([raw], names=["text"])).to_series()
+    return binaries_of(data, np.concatenate(([0], ends + 1)).astype(np.int64)).cast(pl.String)
 
 
 def _line_ends(data: bytes) -> np.ndarray:

@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from pipeline.arrow import column_of
+
 PAD = 16
 """Bytes before and behind the texts, so that a view may be loaded from anywhere."""
 
@@ -42,8 +44,7 @@ def cut(data: np.ndarray, starts: np.ndarray, places: np.ndarray, kind_of: np.nd
         bitmap = None if valid.all() else pa.py_buffer(np.packbits(valid[kind_of], bitorder="little"))
         buffers = [bitmap, pa.py_buffer(view), pa.py_buffer(data)]
         text = pa.Array.from_buffers(pa.string_view(), len(starts), buffers)
-        # A lone array would have polars import all of pyarrow.compute.
-        yield pl.DataFrame(pa.record_batch([text], names=["text"])).to_series()
+        yield column_of(text)
 
 
 def _views(

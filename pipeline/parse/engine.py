@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import polars as pl
 
-from pipeline.parse import evidence, lines
+from pipeline.parse import cleaning, evidence
 from pipeline.parse.detect import ENDS, SIGN_LINES, SIGNS, detect
 from pipeline.parse.protocol import (
     EVENT_FACTS,
@@ -177,7 +177,7 @@ def read(blocks: Sequence[Sifted], dialects: Sequence[Dialect]) -> Extract:
         dialects=dialects,
         readings=readings,
         evidence=evidence.events(pl.concat(block.proofs for block in blocks)),
-        stamps=lines.clean(edges).select("source", "line_no", ts=_time()).drop_nulls("ts"),
+        stamps=cleaning.clean(edges).select("source", "line_no", ts=_time()).drop_nulls("ts"),
         signs=pl.concat(block.signs for block in blocks),
         ends=ends,
     )
@@ -190,7 +190,7 @@ def _last(ends: pl.DataFrame) -> pl.DataFrame:
 def _outer(rows: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
     """Rows of the first and the last EDGE_LINES of each source, as far as it has been read (`ends`)."""
     line_no, last = pl.col("line_no"), pl.col("last_line")
-    is_inside = (line_no > lines.EDGE_LINES) & (line_no <= last - lines.EDGE_LINES)
+    is_inside = (line_no > cleaning.EDGE_LINES) & (line_no <= last - cleaning.EDGE_LINES)
     return rows.join(ends, on="source", maintain_order="left").filter(~is_inside).drop("last_line")
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import slurm_values
-from pipeline.parse.lines import holding
 from pipeline.parse.protocol import SETTING_FACTS, conform, named_settings, said_settings
+from pipeline.shapes import holding
 from pipeline.words import map_words
 
 ANCHORS = (

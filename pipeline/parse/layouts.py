@@ -17,8 +17,8 @@ from functools import lru_cache
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
+from pipeline.arrow import binaries_of, buffers_of
 from pipeline.parse.cutting import MAX_BYTES, PAD, cut
 from pipeline.parse.digit_blind import is_blind
 from pipeline.shapes import without_digits
@@ -105,14 +105,9 @@ class _Alike:
 
 def _alike(text: pl.Series) -> _Alike:
     pad = pl.Series(text.name, ["0" * PAD])
-    held = pl.concat([pad, text, pad]).to_arrow(compat_level=pl.CompatLevel.oldest())
-    _, offsets, buffer = held.buffers()
-    data = np.frombuffer(buffer, dtype=np.uint8)
-    bounds = np.frombuffer(offsets, dtype=np.int64)[held.offset + 1 : held.offset + text.len() + 2]
-    zeroed = [None, pa.py_buffer(bounds), pa.py_buffer(without_digits(data))]
-    layouts = pa.Array.from_buffers(pa.large_binary(), text.len(), zeroed)
-    # A lone array would have polars import all of pyarrow.compute.
-    rows = pl.DataFrame(pa.record_batch([layouts], names=["layout"])).with_row_index("row")
+    data, offsets = buffers_of(pl.concat([pad, text, pad]))
+    bounds = offsets[1:-1]
+    rows = binaries_of(without_digits(data), bounds).to_frame("layout").with_row_index("row")
     groups = rows.group_by("layout", maintain_order=True).agg("row")
     sharing = groups["row"].list.len()
     layout_of = np.empty(text.len(), dtype=np.int64)

@@ -15,7 +15,7 @@ from functools import cache, cached_property, wraps
 
 import polars as pl
 
-from pipeline.parse.lines import holding
+from pipeline.shapes import holding
 
 STEP_FACTS = pl.Schema(
     {
@@ -119,7 +119,7 @@ class Dialect:
         narrowed: the anchors of single functions (`steps`, `settings`, `gauges`, `events`) that need fewer of them: a
             function is handed the lines that hold one of its own, so that patterns for an argument dump never run over
             a million step lines. A function that is not named here is handed every line with an anchor.
-        steps, settings, gauges, events: lines (pipeline.parse.lines.LINES plus `prefix`) to facts.
+        steps, settings, gauges, events: lines (pipeline.parse.cleaning.LINES plus `prefix`) to facts.
         sidecars: files beside the log.
         histories: files that hold steps, too.
         combined: settings that follow from several of the values that `settings` reports. A value that only feeds them

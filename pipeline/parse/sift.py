@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 
-from pipeline.parse import evidence, lines
+from pipeline.parse import cleaning, evidence
 from pipeline.parse.detect import ENDS, SIGN_LINES, detect, signs_of
 from pipeline.parse.protocol import Dialect
 from pipeline.shapes import Shapes
@@ -101,7 +101,7 @@ def sift(
         if mine := {source for source, name in guessed.items() if name == dialect.name} | open_ended:
             parts.setdefault(dialect.name, []).append(_holding(_of(rows, mine, present), dialect.anchors))
         if theirs := {source for source, name in owners.items() if name == dialect.name} & there:
-            near = lines.candidates(_of(late, theirs, there), dialect.needed | set(evidence.ANCHORS))
+            near = cleaning.candidates(_of(late, theirs, there), dialect.needed | set(evidence.ANCHORS))
             own = _holding(near, dialect.needed)
             parts.setdefault(dialect.name, []).append(own if dialect.is_anchored else _holding(own, dialect.anchors))
             late_proofs.append(_holding(near, evidence.ANCHORS))
@@ -109,7 +109,7 @@ def sift(
     return Sifted(
         candidates={name: frame for name, frame in found.items() if not frame.is_empty()},
         proofs=pl.concat([proofs, *late_proofs]),
-        edges=lines.edges(block),
+        edges=cleaning.edges(block),
         signs=signs,
         ends=reach.select("source", last_line="last").cast(ENDS),
     )
@@ -117,7 +117,7 @@ def sift(
 
 def _anyones(block: pl.DataFrame, dialects: Sequence[Dialect]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Candidates of any dialect, the signs in them, and those that may be evidence."""
-    rows = lines.candidates(block, anchors_of(dialects))
+    rows = cleaning.candidates(block, anchors_of(dialects))
     shapes = Shapes.of(rows)
     return rows, signs_of(rows, shapes, dialects), rows.filter(shapes.holding(evidence.ANCHORS))
 

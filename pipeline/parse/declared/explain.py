@@ -79,7 +79,7 @@ class Explanation:
 
 
 def explain(rows: pl.DataFrame, document: Document) -> Explanation:
-    """What `document` makes of the cleaned lines of a log (`lines.clean`)."""
+    """What `document` makes of the cleaned lines of a log (`cleaning.clean`)."""
     dialect = compile_document(document)
     dialects = [dialect, *DIALECTS]
     signs = signs_of(rows, Shapes.of(rows), dialects)

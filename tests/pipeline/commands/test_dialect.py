@@ -11,7 +11,7 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.commands.dialect import example
 from pipeline.commands.dialect_report import cut
-from pipeline.parse import lines
+from pipeline.parse import cleaning, lines
 from pipeline.parse.declared.document import read_document
 from pipeline.parse.declared.explain import explain
 from tests.acme import CONFIG, DIALECT, LOG
@@ -121,7 +121,7 @@ def test_the_example_can_be_saved_and_used(capsys: pytest.CaptureFixture[str]) -
 def test_the_worked_example_of_the_page_reads_its_log() -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     log = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
-    said = explain(lines.clean(lines.split(0, log.encode())), read_document(text, "page"))
+    said = explain(cleaning.clean(lines.split(0, log.encode())), read_document(text, "page"))
     assert (said.owner, said.steps, said.rejects) == ("acme", 2, 0)
     assert said.settings == {"tp": "8", "pp": "2", "mbs": "4"}
     assert all(rule.lines for rule in said.rules)

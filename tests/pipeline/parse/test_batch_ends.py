@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.parse import evidence, lines
+from pipeline.parse import cleaning, evidence, lines
 from tests.pipeline.landed import run_of, tables_of
 
 STEP = (
@@ -142,7 +142,7 @@ HARMLESS = [
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_a_word_is_not_a_sign(text: str) -> None:
-    assert evidence.events(lines.clean(lines.split(0, text.encode())))["kind"].to_list() == []
+    assert evidence.events(cleaning.clean(lines.split(0, text.encode())))["kind"].to_list() == []
 
 
 @pytest.mark.parametrize(("code", "status"), [(15, "cancelled"), (9, "crash"), (1, "crash")])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.parse import engine, evidence, lines
+from pipeline.parse import cleaning, engine, evidence, lines
 from pipeline.parse.detect import SIGN_LINES
 from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Facts
 from pipeline.parse.registry import DIALECTS, by_name, current_versions
@@ -146,7 +146,7 @@ class TestDialects:
 
     @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
     def test_no_lines_give_no_facts_of_the_right_shape(self, dialect: object) -> None:
-        empty = lines.clean(lines.split(0, b""))
+        empty = cleaning.clean(lines.split(0, b""))
         facts = engine._read(dialect, empty)  # type: ignore[arg-type]
         for frame, schema in zip(
             (facts.steps, facts.settings, facts.gauges, facts.events),

@@ -7,7 +7,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from pipeline.parse import evidence, lines
+from pipeline.parse import cleaning, evidence, lines
 from pipeline.parse.evidence import MAX_TEXT_CHARS
 
 
@@ -16,7 +16,7 @@ def kinds(text: str) -> set[str]:
 
 
 def found(text: str) -> pl.DataFrame:
-    return evidence.events(lines.clean(lines.split(0, text.encode())))
+    return evidence.events(cleaning.clean(lines.split(0, text.encode())))
 
 
 SIGNS = [

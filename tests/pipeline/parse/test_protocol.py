@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.parse import lines, megatron_settings, protocol, torchtitan_settings
+from pipeline.parse import cleaning, lines, megatron_settings, protocol, torchtitan_settings
 from pipeline.parse.protocol import SETTING_FACTS, LineFacts, conform, in_order, named_settings, once_per_text
 from pipeline.parse.registry import DIALECTS
 
@@ -23,7 +23,7 @@ def printed(form: str, *, times: int) -> pl.DataFrame:
     """The lines of a format's example logs, in so many files."""
     logs = [path for path in (GOLDEN / form).rglob("*") if path.suffix in {".log", ".out", ".txt"}]
     data = b"".join(path.read_bytes() for path in sorted(logs))
-    return lines.clean(lines.split_many((source, data, 1) for source in range(times)))
+    return cleaning.clean(lines.split_many((source, data, 1) for source in range(times)))
 
 
 @pytest.mark.parametrize("form", ONCE)

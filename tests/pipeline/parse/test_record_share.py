@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.discover import discover
 from pipeline.landing import list_files
-from pipeline.parse import lines
+from pipeline.parse import cleaning, lines
 from pipeline.read import Batch, read_batch
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
@@ -52,7 +52,7 @@ def shares(batch: Batch, contents: Mapping[str, bytes]) -> Shares:
     steps = batch.facts.steps
     logs = batch.sources.filter((pl.col("kind") == "log") & pl.col("dialect").is_not_null())
     block = lines.split_many((source, contents[path], 1) for source, path in logs.select("source", "path").iter_rows())
-    loose = lines.clean(block).filter(pl.col("text").str.contains(LOOSE))
+    loose = cleaning.clean(block).filter(pl.col("text").str.contains(LOOSE))
     loose = loose.with_columns(step=pl.col("text").str.extract(LOOSE, 1).cast(pl.Int64, strict=False))
     # DeepSpeed's pipeline engine prints the step that the trainer prints, too: that one is read.
     unseen = loose.join(steps, on=["source", "line_no"], how="anti").join(steps, on=["source", "step"], how="anti")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.parse import lines
+from pipeline.parse import cleaning, lines
 from pipeline.parse.declared.document import read_document
 from pipeline.parse.declared.explain import Explanation, explain, stop
 from tests.acme import DIALECT, LOG
@@ -15,7 +15,7 @@ DOCUMENT = read_document(DIALECT, "acme.toml")
 
 
 def explained(log: str) -> Explanation:
-    return explain(lines.clean(lines.split(0, log.encode())), DOCUMENT)
+    return explain(cleaning.clean(lines.split(0, log.encode())), DOCUMENT)
 
 
 def test_a_log_that_fits() -> None:
@@ -91,7 +91,7 @@ def test_pairs_name_the_key_that_cannot_be_read() -> None:
     own = read_document(
         'name = "acme"\nsignature = ["[acme-trainer]"]\n[[step]]\npairs = { step = "step", loss = "loss" }\n', "a.toml"
     )
-    rows = lines.clean(lines.split(0, b"step=7 loss=ERR\nstep=8 loss=2.5\n"))
+    rows = cleaning.clean(lines.split(0, b"step=7 loss=ERR\nstep=8 loss=2.5\n"))
     said = explain(rows, own)
     assert (said.steps, said.rejects) == (1, 1)
     (near,) = said.rules[0].near

@@ -1,0 +1,185 @@
+"""From lines as they are printed to those that a dialect reads: the ones that matter, without what was put around them.
+
+Carriage returns, colours and launcher prefixes are dealt with here, once, so that a dialect sees only the text its
+framework printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import polars as pl
+
+from pipeline.arrow import buffers_of
+from pipeline.parse.lines import MAX_LINE_CHARS
+from pipeline.shapes import Literals, Shapes, shapes_of
+
+LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "text": pl.String, "rank": pl.Int64, "host": pl.String})
+
+_NO_PREFIX = [
+    pl.lit(None, dtype).alias(name)
+    for name, dtype in {"prefix": pl.String, "rank": pl.Int64, "host": pl.String}.items()
+]
+
+_CUT_SHAPE = pl.lit(0xC2B2AE3D27D4EB4F, pl.UInt64)
+
+EDGE_LINES = 20
+"""Lines at the beginning and the end of a file in which a timestamp is looked for, whatever they say."""
+
+# CSI sequences (16 colours, 256 colours, 24 bit, clear screen), OSC titles, and lone two-byte escapes.
+_ANSI = r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-Z\\^_]"
+
+_CARETS = {"^M": "\r", "^[[": "\x1b["}
+"""How `cat -v` and pagers write control characters."""
+
+# One launcher prefix. torchrun --tee prints [default3]: or [rank0]: (twice in error text), srun --label `16: ` (padded
+# to the widest label), mpirun `[1,14]<stderr>:`, pdsh `vm-07-14: `, the bigcode launcher `[ip-26-0-147-189:0]:`,
+# nemo-run `task/0 `, Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the second
+# part), absl and torchrun's agent `I0811 21:54:55.531340 1383 metric_logger.py:226] `, and Ray `(Actor pid=1, ip=..) `.
+# SkyPilot's `(head, rank=0, pid=4503) ` names nodes, not ranks; kubectl logs --prefix prints `[pod/name/container] `.
+# SageMaker's mpirun prints `[1,mpirank:3,algo-1]<stdout>:`; kubectl logs --timestamps and docker logs -t the time, to
+# which the files of a node (/var/log/pods) add the stream and whether the line is whole. A pdsh host without a hyphen
+# counts if it is an address or begins as hosts do: `bf16: true` is a setting.
+_PREFIXES = (
+    r"\[(?:default|rank)\d+\]:",
+    r" *\d{1,5}: ",
+    r"\[\d+,(?:\d+|mpirank:[0-9]+,algo-[0-9]+)\]<std(?:out|err)>:",
+    r"\[[A-Za-z][\w.-]*:\d+\]:",
+    r"[A-Za-z][\w.]*(?:-[\w.]+)+: ",
+    r"(?:localhost|(?:node|worker|gpu|host|nid|dgx|compute)[0-9]{1,6}|[0-9]{1,3}(?:\.[0-9]{1,3}){3}): ",
+    r"[\w.-]+/\d+ ",
+    r"\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *(?:\[[-\w.]+:\d+\] ?: ?)?",
+    r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] ",
+    r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\) ",
+    r"\([\w.-]+,(?: rank=[0-9]+,)? pid=[0-9]+(?:, ip=[\w.:-]+)?\) ",
+    r"\[pod/[\w.-]+/[\w.-]+\] ",
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:[0-9]{2}) "
+    r"(?:std(?:out|err) [FP] )?",
+)
+_PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"
+# In the order of trust: the global rank, the task of the launcher, the rank within the node.
+_PREFIX_RANKS = (
+    r"\[rank(\d+)\]", r"\[rank-(\d+)/", r"\[\d+,(?:mpirank:)?(\d+)[\],]", r"^ *(\d{1,5}): ", r"\[default(\d+)\]"
+)  # fmt: skip
+_PREFIX_HOSTS = (
+    r"^\[([A-Za-z][\w.-]*):\d+\]:", r"^([A-Za-z][\w.]*(?:-[\w.]+)+): ", r"^([a-z]+\d*|\d+(?:\.\d+){3}): ",
+    r"^\[\d+,mpirank:\d+,(algo-\d+)\]<",
+)  # fmt: skip
+
+
+def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
+    """Lines that hold one of the literals, cleaned, in order: LINES columns, `prefix` and `shape`."""
+    shapes = Shapes.of(lines)
+    found = shapes.holding(literals) | _hidden_by_colours(shapes, literals)
+    return _cleaned(lines.filter(found), wanted=literals)
+
+
+def _hidden_by_colours(shapes: Shapes, literals: Collection[str]) -> np.ndarray:
+    """Which lines may hold one of the literals once their colours are gone: one may stand inside of it."""
+    pattern = Literals.of(frozenset(literals)).any_blind
+
+    def may_hold(text: pl.Series) -> pl.Series:
+        is_painted = text.str.contains("\x1b", literal=True)
+        if not is_painted.any():
+            return is_painted
+        bare = text.filter(is_painted).str.replace_all(_ANSI, "")
+        return is_painted.scatter(is_painted.arg_true(), bare.str.contains(pattern))
+
+    return shapes.told(may_hold, name=("hidden", pattern)).astype(bool)
+
+
+def edges(lines: pl.DataFrame) -> pl.DataFrame:
+    """The first and last EDGE_LINES of each source, as they are: they carry the times at which a run begins and ends.
+
+    The lines of a source stand together.
+    """
+    lengths = lines["source"].rle().struct.field("len").to_numpy().astype(np.int64)
+    stops = np.cumsum(lengths)
+    near = np.arange(EDGE_LINES)
+    places = np.concatenate([np.add.outer(stops - lengths, near).ravel(), np.add.outer(stops - 1, -near).ravel()])
+    of_run = np.repeat(np.arange(len(stops)), EDGE_LINES)
+    of_run = np.concatenate([of_run, of_run])
+    is_inside = (places >= (stops - lengths)[of_run]) & (places < stops[of_run])
+    return lines[np.unique(places[is_inside])]
+
+
+def clean(lines: pl.DataFrame) -> pl.DataFrame:
+    """Strip line ends, colours and launcher prefixes; a line of carriage returns becomes one row per redraw."""
+    return _cleaned(lines, wanted=None)
+
+
+def _cleaned(lines: pl.DataFrame, *, wanted: Collection[str] | None) -> pl.DataFrame:
+    """The lines cleaned: most hold nothing but text, also where a few others stand between them.
+
+    `wanted`: literals of which those lines hold one that are kept of the ones that are cut short, taken apart, or
+    stripped of colours now; all are kept without.
+    """
+    if lines.is_empty():
+        return lines.with_columns(_NO_PREFIX)
+    rows = lines.with_columns(pl.col("text").str.strip_chars_end("\r\n")).with_row_index("place")
+    shapes = Shapes.of(rows)
+    is_odd, prefix = shapes.told(_is_odd).astype(bool), shapes.told(_prefix_chars)
+    if not (is_odd.any() or prefix.any()):
+        return rows.with_columns(_NO_PREFIX).drop("place")
+    is_prefixed = (prefix > 0) & ~is_odd
+    plain = rows.filter(~is_odd & ~is_prefixed).with_columns(_NO_PREFIX)
+    cut, unpainted = _cut(rows.filter(is_prefixed), prefix[is_prefixed]), _unpainted(rows.filter(is_odd), wanted)
+    together = pl.concat([plain, _labelled(pl.concat([cut, unpainted]))])
+    return together.sort("place", maintain_order=True).drop("place")
+
+
+def _is_odd(text: pl.Series) -> pl.Series:
+    """Whether more than a prefix is to be taken off a line."""
+    return text.str.contains(r"[\r\x1b]|\^M|\^\[\[") | (text.str.len_bytes() > MAX_LINE_CHARS)
+
+
+def _prefix_chars(text: pl.Series) -> pl.Series:
+    """How long the launchers' prefixes of a line are; as long as any line may be where they are longer."""
+    return text.str.extract(_PREFIX, 0).str.len_chars().fill_null(0).clip(upper_bound=MAX_LINE_CHARS)
+
+
+def _cut(rows: pl.DataFrame, length: np.ndarray) -> pl.DataFrame:
+    """The lines and, as `prefix`, so many characters of their beginning apart."""
+    text, cut = pl.col("text"), pl.lit(pl.Series(length))
+    return rows.with_columns(
+        text.str.slice(cut), prefix=pl.when(cut > 0).then(text.str.slice(0, cut)),
+        shape=pl.when(cut > 0).then(pl.col("shape") ^ _CUT_SHAPE).otherwise("shape"),
+    )  # fmt: skip
+
+
+def _unpainted(rows: pl.DataFrame, wanted: Collection[str] | None) -> pl.DataFrame:
+    """The lines without colours, a row per redraw, cut where they are long; those `wanted`, without their `prefix`."""
+    drawn = _drawn(rows)
+    if wanted is not None:
+        drawn = drawn.filter(Shapes.of(drawn).holding(wanted))
+    bare = _cut(drawn, Shapes.of(drawn).told(_prefix_chars))
+    return bare.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
+
+
+def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
+    """A row per redraw, without colours; and, as `shared`, what a launcher has put in front of the physical line."""
+    text = pl.col("text")
+    if rows.is_empty():
+        return rows.with_columns(shared=pl.lit(None, pl.String))
+    shapes = Shapes.of(rows)
+    shared = pl.lit(pl.Series(shapes.told(_prefix_chars)))
+    rows = rows.with_columns(shared=pl.when(shared > 0).then(text.str.slice(0, shared)))
+    if shapes.matching(r"\^M|\^\[\[").any():
+        rows = rows.with_columns(text.str.replace_many(_CARETS))
+    drawn = rows.with_columns(text.str.strip_chars_end("\r").str.split("\r")).explode("text")
+    said = drawn["text"].str.slice(0, MAX_LINE_CHARS)
+    if (is_painted := said.str.contains("\x1b", literal=True)).any():
+        said = said.scatter(is_painted.arg_true(), said.filter(is_painted).str.replace_all(_ANSI, ""))
+    return drawn.with_columns(said, shape=shapes_of(*buffers_of(said)))
+
+
+def _labelled(rows: pl.DataFrame) -> pl.DataFrame:
+    """The lines with the `rank` and `host` that a launcher's prefix names."""
+    # A log has few distinct prefixes: rank and host are read once from each.
+    prefix = pl.col("prefix")
+    labels = rows.select(prefix.unique().drop_nulls()).with_columns(
+        rank=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_RANKS)).cast(pl.Int64, strict=False),
+        host=pl.coalesce(*(prefix.str.extract(pattern) for pattern in _PREFIX_HOSTS)),
+    )
+    return rows.join(labels, on="prefix", how="left", maintain_order="left")
