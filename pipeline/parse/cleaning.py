@@ -36,7 +36,8 @@ _CARETS = {"^M": "\r", "^[[": "\x1b["}
 # One launcher prefix. torchrun --tee prints [default3]: or [rank0]: (twice in error text), srun --label `16: ` (padded
 # to the widest label), mpirun `[1,14]<stderr>:`, pdsh `vm-07-14: `, the bigcode launcher `[ip-26-0-147-189:0]:`,
 # nemo-run `task/0 `, Primus `[20260511 02:59:23][rank-7/8][DEBUG] [---utils.py:425] : ` (old versions lack the second
-# part), absl and torchrun's agent `I0811 21:54:55.531340 1383 metric_logger.py:226] `, and Ray `(Actor pid=1, ip=..) `.
+# part, coloured ones begin with the level) and `[2025-11-07 08:15:00] [NODE-0(host)] [INFO] ` (runner/lib/common.sh),
+# absl and torchrun's agent `I0811 21:54:55.531340 1383 metric_logger.py:226] `, and Ray `(Actor pid=1, ip=..) `.
 # SkyPilot's `(head, rank=0, pid=4503) ` names nodes, not ranks; kubectl logs --prefix prints `[pod/name/container] `.
 # SageMaker's mpirun prints `[1,mpirank:3,algo-1]<stdout>:`; kubectl logs --timestamps and docker logs -t the time, to
 # which the files of a node (/var/log/pods) add the stream and whether the line is whole. A pdsh host without a hyphen
@@ -49,7 +50,8 @@ _PREFIXES = (
     r"[A-Za-z][\w.]*(?:-[\w.]+)+: ",
     r"(?:localhost|(?:node|worker|gpu|host|nid|dgx|compute)[0-9]{1,6}|[0-9]{1,3}(?:\.[0-9]{1,3}){3}): ",
     r"[\w.-]+/\d+ ",
-    r"\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *(?:\[[-\w.]+:\d+\] ?: ?)?",
+    r"(?:\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] )?\[NODE-(?:\d+|\?)\([\w.-]+\)\] \[[A-Z]+\] ",
+    r"(?:[A-Z]{4,8} +)?\[\d{8} \d\d:\d\d:\d\d\]\[rank-\d+/\d+\]\[[A-Z]+ *\] *(?:\[[-\w.]+:\d+\] ?: ?)?",
     r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] ",
     r"\(\w+ pid=\d+(?:, ip=[\w.:-]+)?\) ",
     r"\([\w.-]+,(?: rank=[0-9]+,)? pid=[0-9]+(?:, ip=[\w.:-]+)?\) ",
@@ -64,7 +66,7 @@ _PREFIX_RANKS = (
 )  # fmt: skip
 _PREFIX_HOSTS = (
     r"^\[([A-Za-z][\w.-]*):\d+\]:", r"^([A-Za-z][\w.]*(?:-[\w.]+)+): ", r"^([a-z]+\d*|\d+(?:\.\d+){3}): ",
-    r"^\[\d+,mpirank:\d+,(algo-\d+)\]<",
+    r"^\[\d+,mpirank:\d+,(algo-\d+)\]<", r"\[NODE-(?:\d+|\?)\(([\w.-]+)\)\] \[",
 )  # fmt: skip
 
 
