@@ -173,7 +173,10 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell)
         lean = f"nothing fits: the leanest needs ~{gib(pick.need_bytes, 0)}"
         return [("Pick", none if isnan(pick.need_bytes) else lean)]
     likely = f", {between(pick.interval)} likely" if pick.interval else ""
-    rows = [("Pick", layout(pick.row)), ("Likely", f"~{percent(pick.mfu)}{likely}")]
+    # Without a penalty that was learned from comparable runs nobody can say what is likely.
+    is_learned = pick.interval is not None or pick.row.get("est_penalty") is not None
+    name = "Likely" if is_learned else "The hardware allows"
+    rows = [("Pick", layout(pick.row)), (name, f"~{percent(pick.mfu)}{likely}")]
     is_alike = pl.col("recompute").fill_null("none") == pick.row["recompute"]
     run = ranked.filter(is_alike, pl.col("layout") == ranks(pick.row)).head(1)
     if run.is_empty():

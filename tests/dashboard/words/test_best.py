@@ -126,6 +126,10 @@ def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
         "Pick": "DP16 TP8 PP1 · GAS2 MBS8 · Z0", "Likely": "~36.9 %, 31.6 to 38.6 % likely",
         "Measured": "36.3 %, rank 2 of 2",
     }  # fmt: skip
+    unlearned = replace(pick, interval=None)
+    assert best.pick_rows(unlearned, ranked, untried, cell())[1] == ("The hardware allows", "~36.9\xa0%")
+    learned = replace(unlearned, row={**row, "est_penalty": 1.2})
+    assert best.pick_rows(learned, ranked, untried, cell())[1][0] == "Likely"
     tight = Pick(None, None, None, 196 * 2**30, "")
     assert best.pick_rows(tight, ranked, untried, cell()) == [("Pick", "nothing fits: the leanest needs ~196\xa0GiB")]
     assert best.pick_rows(replace(tight, need_bytes=float("nan")), ranked, untried, cell()) == [
