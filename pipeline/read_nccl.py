@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import InputError
-from pipeline.nccl.block import Part
+from pipeline.nccl.block import Block, Part
 from pipeline.nccl.compact import compact
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight import records
 from pipeline.nccl.names import dump_rank
-from pipeline.nccl.scan import scan_sifted, sift, without_calls
+from pipeline.nccl.scan import scan_blocks, sift, without_calls
 from pipeline.nccl.tables import nccl_tables, with_content
 from pipeline.parse import engine
 from pipeline.parse.protocol import Facts as RunFacts
@@ -43,22 +43,22 @@ class _Here:
 
     def __init__(self) -> None:
         self._facts: list[Facts] = []
-        self._parts: list[Part] = []
+        self._blocks: list[Block] = []
         self._bytes = 0
 
     def give(self, parts: Sequence[Part]) -> Iterable[Facts]:
         return self.take(*without_calls(parts))
 
-    def take(self, calls: Facts, told: Sequence[Part]) -> Iterable[Facts]:
+    def take(self, calls: Facts, told: Sequence[Block]) -> Iterable[Facts]:
         self._facts.append(calls)
-        self._parts += told
-        self._bytes += sum(len(part.data) for part in told)
+        self._blocks += told
+        self._bytes += sum(block.text_bytes for block in told)
         return self.rest() if self._bytes >= _READ_BYTES or len(self._facts) >= _MERGE_AT else ()
 
     def rest(self) -> Iterable[Facts]:
-        facts, parts = self._facts, self._parts
-        self._facts, self._parts, self._bytes = [], [], 0
-        return (Facts.merge([*facts, scan_sifted(parts)]),) if facts else ()
+        facts, blocks = self._facts, self._blocks
+        self._facts, self._blocks, self._bytes = [], [], 0
+        return (Facts.merge([*facts, scan_blocks(blocks)]),) if facts else ()
 
 
 class NcclReader:

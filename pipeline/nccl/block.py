@@ -10,6 +10,8 @@ import polars as pl
 
 from pipeline.arrow import binaries_of
 
+_NONE = np.empty(0, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class Part:
@@ -34,6 +36,25 @@ class Block:
     line_no: np.ndarray
     has_escapes: bool
 
+    @property
+    def text_bytes(self) -> int:
+        """Size of all lines."""
+        return int(self.text.str.len_bytes().sum())
+
+    @classmethod
+    def joined(cls, blocks: Sequence[Block]) -> Block:
+        """Some blocks as one, whose parts stay apart."""
+        if len(blocks) == 1:
+            return blocks[0]
+        parts = np.cumsum([0, *(block.part.max(initial=-1) + 1 for block in blocks)])
+        return cls(
+            text=pl.concat([pl.Series("text", [], dtype=pl.String), *(block.text for block in blocks)]),
+            part=np.concatenate([_NONE, *(block.part + before for block, before in zip(blocks, parts, strict=False))]),
+            source=np.concatenate([_NONE, *(block.source for block in blocks)]),
+            line_no=np.concatenate([_NONE, *(block.line_no for block in blocks)]),
+            has_escapes=any(block.has_escapes for block in blocks),
+        )
+
     def lines(self, chosen: np.ndarray) -> Iterable[tuple[int, int, str]]:
         """Source, number and text of the lines at the chosen indices."""
         return zip(
@@ -44,8 +65,7 @@ class Block:
 def block_of(parts: Sequence[Part]) -> Block:
     """The lines of some parts. Bytes that are not UTF-8 are replaced. A last line needs no line feed."""
     if not parts:
-        none = np.empty(0, dtype=np.int64)
-        return Block(pl.Series("text", [], dtype=pl.String), none, none, none, has_escapes=False)
+        return Block.joined([])
     ended = [part.data if part.data.endswith(b"\n") or not part.data else part.data + b"\n" for part in parts]
     data = ended[0] if len(ended) == 1 else b"".join(ended)
     ends = _line_ends(data)
@@ -62,7 +82,7 @@ def block_of(parts: Sequence[Part]) -> Block:
     return Block(_text(data, ends), index, source, line_no, has_escapes=b"\x1b" in data)
 
 
-def texts_of(parts: Sequence[bytes]) -> pl.Series:
+def parts_as_texts(parts: Sequence[bytes]) -> pl.Series:
     """Each part as one text. Bytes that are not UTF-8 are replaced."""
     data = parts[0] if len(parts) == 1 else b"".join(parts)
     try:

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from pipeline.arrow import column_of
-from pipeline.nccl.block import texts_of
+from pipeline.nccl.block import parts_as_texts
 
 _OP = r"(?P<op>[A-Z][A-Za-z0-9_]{2,30})"
 # In the syntax of both Python's `re` and polars.
@@ -82,8 +82,8 @@ def counted(layout: Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:
     calls = pl.LazyFrame({"caller": caller, "call": call}).with_row_index()
     groups = calls.group_by(key).agg(lines=pl.len(), first=at.first(), last=at.last()).collect()
     told = groups.with_columns(
-        texts_of(groups["caller"].to_list()).str.extract_groups(_CALLER).alias("who"),
-        texts_of(groups["call"].to_list()).str.extract_groups(f"^count {TAIL}$").alias("what"),
+        parts_as_texts(groups["caller"].to_list()).str.extract_groups(_CALLER).alias("who"),
+        parts_as_texts(groups["call"].to_list()).str.extract_groups(f"^count {TAIL}$").alias("what"),
     ).unnest("who", "what")
     is_left = np.ones(num_lines, dtype=bool)
     is_left[rows] = False
@@ -93,7 +93,7 @@ def counted(layout: Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:
         is_left[rows[odd.to_numpy()]] = True
         told = told.filter(~is_odd)
     first, last = told["first"].to_numpy(), told["last"].to_numpy()
-    buffers = texts_of([data[begin:end] for begin, end in offsets[last, 1:3].tolist()])
+    buffers = parts_as_texts([data[begin:end] for begin, end in offsets[last, 1:3].tolist()])
     found = told.drop(key).with_columns(
         buffers.str.extract("^ ([0-9a-f]{1,15}) ").alias("last_op"),
         pl.Series("first", rows[first]),

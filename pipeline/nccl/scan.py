@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from pipeline.arrow import buffers_of, texts_of
 from pipeline.nccl import bench, collectives, watchdog, wrapped
-from pipeline.nccl.block import Block, Part, block_of, texts_of
+from pipeline.nccl.block import Block, Part, block_of, parts_as_texts
 from pipeline.nccl.facts import Facts, Notes
 from pipeline.nccl.info import MIN_LINES, Info
 from pipeline.nccl.info_kinds import read_info
@@ -60,16 +61,15 @@ def scan(data: bytes, first_line: int, *, source: int = 0) -> Facts:
 def scan_parts(parts: Sequence[Part]) -> Facts:
     """Facts of blocks of whole lines of any files. Many small ones at once cost little more than one."""
     notes = Notes()
-    return _scanned(_of_interest(parts, notes), notes)
+    return _scanned(block_of(_of_interest(parts, notes)), notes)
 
 
-def scan_sifted(parts: Sequence[Part]) -> Facts:
-    """Facts of what `sift` has left: nothing but lines that may tell something."""
-    return _scanned(parts, Notes())
+def scan_blocks(blocks: Sequence[Block]) -> Facts:
+    """Facts of what `sift` or `without_calls` has left: nothing but lines that may tell something."""
+    return _scanned(Block.joined(blocks), Notes())
 
 
-def _scanned(parts: Sequence[Part], notes: Notes) -> Facts:
-    block = block_of(parts)
+def _scanned(block: Block, notes: Notes) -> Facts:
     if not len(block.part):
         return notes.facts()  # nothing but calls
     has_nccl = block.text.str.contains("CCL", literal=True).to_numpy()  # RCCL's banner, too
@@ -88,8 +88,8 @@ def _scanned(parts: Sequence[Part], notes: Notes) -> Facts:
     return notes.facts()
 
 
-def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tuple[Facts, list[Part]]:
-    """Facts of the calls in some blocks, and their lines that `scan_sifted` looks at: of most training logs, few.
+def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tuple[Facts, list[Block]]:
+    """Facts of the calls in some blocks, and their lines that `scan_blocks` looks at: of most training logs, few.
 
     Args:
         lines: those of all parts together, as `pipeline.parse.lines.split_parts` gives them.
@@ -110,16 +110,19 @@ def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tupl
     is_kept[pieces[pieces < len(is_kept)]] = True
     rows = np.flatnonzero((tables > 0)[of_part] & ~is_kept)
     is_kept[rows] = tabular[rows] | shapes.text.gather(rows).str.contains(bench.CANDIDATE).to_numpy()
-    left = []
-    begin = np.cumsum(counts) - counts
-    for at in told.tolist():
-        if named_lines[at] * 2 > counts[at] and collectives.is_worth_it(parts[at].data):
-            left.append(_without_calls(parts[at], notes))
-            continue
-        kept = begin[at] + np.flatnonzero(is_kept[begin[at] : begin[at] + counts[at]])
-        data = shapes.text.gather(kept).str.join("").item().encode()
-        left.append(Part(parts[at].source, data, parts[at].first_line, lines["line_no"].gather(kept).to_numpy()))
-    return notes.facts(), left
+    full = [at for at in told.tolist() if named_lines[at] * 2 > counts[at] and collectives.is_worth_it(parts[at].data)]
+    is_read = np.isin(np.arange(len(parts)), np.setdiff1d(told, full))
+    kept = np.flatnonzero(is_kept & is_read[of_part])
+    numbers = lines[kept].select("source", "line_no")
+    rest = Block(
+        text=texts_of(*buffers_of(shapes.text.gather(kept))),  # a hold on the blocks would keep all of their bytes
+        part=of_part[kept],
+        source=numbers["source"].to_numpy(),
+        line_no=numbers["line_no"].to_numpy(),
+        has_escapes=bool(shapes.matching("\x1b")[kept].any()),
+    )
+    calls = [block_of([_without_calls(parts[at], notes)]) for at in full]
+    return notes.facts(), [*calls, *([rest] if len(kept) else [])]
 
 
 def _of_tables(block: Block, tabular: np.ndarray) -> np.ndarray:
@@ -167,16 +170,16 @@ def _unwrapped(block: Block, place: int, text: str) -> str:
 def _may_tell(parts: Sequence[Part]) -> list[bool]:
     """Whether NCCL or a table of its benchmarks may stand in each part: most logs have neither, and are done with."""
     told = [b"NCCL" in part.data[:_HEAD_BYTES] for part in parts]
-    rest = texts_of([part.data for part, is_told in zip(parts, told, strict=True) if not is_told])
+    rest = parts_as_texts([part.data for part, is_told in zip(parts, told, strict=True) if not is_told])
     found = iter(rest.str.contains(f"NCCL|{bench.TABULAR}"))
     return [is_told or next(found) for is_told in told]
 
 
-def without_calls(parts: Sequence[Part]) -> tuple[Facts, list[Part]]:
+def without_calls(parts: Sequence[Part]) -> tuple[Facts, list[Block]]:
     """Facts of the calls in some blocks, and what else stands in those that may tell something."""
     notes = Notes()
     left = _of_interest(parts, notes)
-    return notes.facts(), left
+    return notes.facts(), [block_of(left)] if left else []
 
 
 def _of_interest(parts: Sequence[Part], notes: Notes) -> list[Part]:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from pipeline.nccl.block import Part
+from pipeline.nccl.block import Block, Part, block_of
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.line_reader import LineReader
-from pipeline.nccl.scan import scan_parts, scan_sifted, sift
+from pipeline.nccl.scan import scan_blocks, scan_parts, sift
 from pipeline.parse.lines import split_parts
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import tables_from
@@ -47,8 +47,8 @@ def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
     parts = [Part(at, text, 1) for at, text in enumerate(texts)]
     names = [f"log-{at}" for at in range(len(texts))]
     told, sifted = sift(parts, *split_parts((part.source, part.data, part.first_line) for part in parts))
-    assert sum(len(part.data) for part in sifted) < sum(map(len, texts)) / 2
-    mine, whole = tables_from(Facts.merge([told, scan_sifted(sifted)]), names), tables_from(scan_parts(parts), names)
+    assert sum(block.text_bytes for block in sifted) < sum(map(len, texts)) / 2
+    mine, whole = tables_from(Facts.merge([told, scan_blocks(sifted)]), names), tables_from(scan_parts(parts), names)
     assert whole["nccl_hangs"].height > 0
     assert whole["nccl_collectives"].height > 0
     assert whole["nccl_bench"].height == 6
@@ -56,14 +56,28 @@ def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
         assert mine[name].sort(pl.all()).equals(frame.sort(pl.all())), name
 
 
+def test_the_parts_of_blocks_stay_apart() -> None:
+    blocks = [
+        block_of([Part(5, b"a\n", 1), Part(6, b"b\nc\n", 7)]),
+        block_of([]),
+        block_of([Part(5, b"\x1b[0md\n", 2)]),
+    ]
+    joined = Block.joined(blocks)
+    assert list(zip(joined.part.tolist(), joined.source.tolist(), joined.line_no.tolist(), joined.text, strict=True)) == [
+        (0, 5, 1, "a\n"), (1, 6, 7, "b\n"), (1, 6, 8, "c\n"), (2, 5, 2, "\x1b[0md\n"),
+    ]  # fmt: skip
+    assert joined.has_escapes
+    assert not Block.joined([]).text.len()
+
+
 def test_of_a_log_full_of_nccl_lines_what_tells_something_is_left() -> None:
     line = "n1:7:8 [0] NCCL INFO Using network IB\n"
     data = ("step 1 loss 1.0\n" + line * 9 + "world_size: 4\n").encode() * 20
     lines, counts = split_parts([(3, data, 11)])
-    _, (part,) = sift([Part(3, data, 11)], lines, counts)
-    assert part.data == (line * 9 + "world_size: 4\n").encode() * 20
-    assert part.numbers is not None
-    assert part.numbers[:11].tolist() == [*range(12, 22), 23]
+    _, (block,) = sift([Part(3, data, 11)], lines, counts)
+    assert "".join(block.text) == (line * 9 + "world_size: 4\n") * 20
+    assert block.line_no[:11].tolist() == [*range(12, 22), 23]
+    assert set(block.source.tolist()) == {3}
 
 
 def told(kind: str) -> str:
