@@ -34,7 +34,7 @@ from pipeline.shapes import Shapes
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
 """Timestamps from which a run's begin and end are read."""
 
-READ_LINES = 64 << 10
+READ_LINES = 32 << 10
 """Lines that a dialect reads at once: each of its patterns makes a column of them."""
 
 
