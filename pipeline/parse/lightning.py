@@ -5,6 +5,7 @@ v_num=0, train/loss=2.5]`), loggers/csv_logs.py (`metrics.csv`: a row a call of 
 name), trainer/setup.py (`GPU available: True (cuda), used: True`), utilities/rank_zero (`Trainer.fit` stopped).
 
 A bar counts the batches of its epoch, steps count from 0 over all epochs. What is called the loss is up to the script.
+Bars that rich draws are read in `lightning_rich`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipeline.parse import environment, hparams
+from pipeline.parse import environment, hparams, lightning_rich
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import STEP_FACTS, Dialect, History, conform, said_settings
@@ -23,7 +24,8 @@ from pipeline.parse.redraw import last_of_each_step
 from pipeline.parse.timestamps import timestamp
 
 SIGNS = (
-    ", v_num=", "GPU available: ", "LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: ", "`Trainer.fit` stopped: ",
+    ", v_num=", lightning_rich.SIGN,
+    "GPU available: ", "LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: ", "`Trainer.fit` stopped: ",
     "Total estimated model params size (MB)",
 )  # fmt: skip
 """Printed whatever the script: a dialect on top of Lightning counts them too, so that its own signs decide."""
@@ -73,7 +75,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(loss=pl.coalesce(*LOSSES))
     step = pl.when(pl.col("is_whole") & pl.col("loss").is_not_null()).then("counted")
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
-    return conform(rows.with_columns(step=step, ts=ts), STEP_FACTS)
+    return pl.concat([conform(rows.with_columns(step=step, ts=ts), STEP_FACTS), lightning_rich.steps(lines)])
 
 
 _LINE = {"num_gpus": r"All distributed processes registered\. Starting with (\d+) processes"}
@@ -148,12 +150,12 @@ def _steps_of(table: pl.DataFrame) -> pl.DataFrame:
     return conform(told.sort("line_no"), STEP_FACTS)
 
 
-_STEP_ANCHORS = ("loss=", "loss_step=")
+_STEP_ANCHORS = ("loss=", "loss_step=", *lightning_rich.ANCHORS)
 _SETTING_ANCHORS = ("All distributed processes registered", *environment.ANCHORS)
 
 DIALECT = Dialect(
     name="lightning",
-    version=2,
+    version=3,
     signature=SIGNS,
     anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
     steps=steps,

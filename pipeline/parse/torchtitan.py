@@ -15,7 +15,7 @@ import polars as pl
 from pipeline.parse import environment, run_files, torchtitan_settings
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
-from pipeline.parse.protocol import STEP_FACTS, Dialect, conform
+from pipeline.parse.protocol import STEP_FACTS, Dialect, Facts, conform
 from pipeline.parse.quantities import NUMBER, divided, number, size
 from pipeline.parse.timestamps import STAMPS, stamped, timestamp
 
@@ -70,6 +70,21 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+# Experiments that count no operations (autoparallel, 2025) print nothing behind the pace.
+_SHORT = rf"{_NUMBERED}\s+loss:\s*\S+\s.*\b(?:tps|wps):\s*\d{{1,3}}(?:,\d{{3}})*\s*$"
+
+
+def settle(facts: Facts) -> Facts:
+    """Short lines are whole where a file has several of them and no longer one; else they are what is left of a cut."""
+    is_open = pl.col("step").is_null()
+    is_short = (is_open & pl.col("text").str.contains(_SHORT)).fill_null(value=False)
+    is_whole = is_short & ((is_short.sum() > 1) & is_open.all()).over("source")
+    told = pl.col("text").str.extract(_OTHERS["number"]).cast(pl.Int64, strict=False)
+    steps = facts.steps.with_columns(step=pl.when(is_whole).then(told).otherwise("step"))
+    steps = steps.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
+    return Facts(steps, facts.settings, facts.gauges, facts.events)
+
+
 _LAUNCH = r"torchtitan version: |Starting job: |Building (?:\d-D )?device mesh with "
 # train.py, of a job that did not raise. With a full stop (2025) it stood in a `finally` and tells nothing.
 _END = r"(?:^|- )(?:Training completed|Process group destroyed)\s*$"
@@ -84,7 +99,7 @@ _EVENT_ANCHORS = ("Training completed", "Process group destroyed", "Starting job
 
 DIALECT = Dialect(
     name="torchtitan",
-    version=6,
+    version=7,
     signature=(
         "  tps: ", "  wps: ", "  mfu: ", "  tflops: ", "device mesh with parallelism:", "-D device mesh with [",
         "Peak FLOPS used for computing MFU", "with local batch size", "torchtitan version:", "TorchTitan Config",
@@ -97,6 +112,7 @@ DIALECT = Dialect(
     settings=torchtitan_settings.settings,
     events=events,
     combined=torchtitan_settings.COMBINED,
+    settle=settle,
     sidecars=run_files.TORCHTITAN,
     narrowed={
         "steps": ("step: ",),

@@ -61,6 +61,22 @@ def test_a_cut_line_is_no_step(at: int) -> None:
     assert step_of("torchtitan", NEW[:at])["step"] is None
 
 
+SHORT = HEAD + "step:  {0}  loss:  8.{0}000  memory:  4.88GiB(6.16%)  tps: {1}"
+
+
+def test_an_experiment_that_counts_no_operations(tmp_path: Path) -> None:
+    lines = [SHORT.format(1, "28"), SHORT.format(2, "13,785"), SHORT.format(3, "14,0")]
+    tables = tables_of(tmp_path, "\n".join(lines) + "\n")
+    assert tables["steps"].select("step", "loss", "tokens_per_s_per_gpu").rows() == [(1, 8.1, 28.0), (2, 8.2, 13785.0)]
+    assert tables["rejects"].height == 1
+
+
+@pytest.mark.parametrize("others", [[], [NEW, SHORT.format(2, "13,785")]])
+def test_what_looks_short_was_cut_where_other_lines_are_longer(others: list[str], tmp_path: Path) -> None:
+    tables = tables_of(tmp_path, "\n".join([*others, SHORT.format(3, "14")]) + "\n")
+    assert tables["steps"]["step"].to_list() == ([10] if others else [])
+
+
 def test_validation_is_no_step() -> None:
     line = HEAD + "validate step: 10  loss:  6.1000  memory: 64.00GiB(80.00%)  tps: 12,345"
     assert facts_of("torchtitan", line).steps.is_empty()
