@@ -27,6 +27,7 @@ from pipeline.parse.protocol import (
     conform,
     named_settings,
     once_per_text,
+    said_settings,
 )  # fmt: skip
 from pipeline.parse.quantities import number
 
@@ -133,7 +134,7 @@ def settle(facts: Facts) -> Facts:
         step=pl.when(is_whole).then("step"),
         steps_planned=pl.when("is_batch").then("steps_planned"),
     )
-    settings = facts.settings.sort("source", "line_no", maintain_order=True)
+    settings = pl.concat([facts.settings, _devices(steps)]).sort("source", "line_no", maintain_order=True)
     is_repeated = (pl.col("name") == "mbs") & (pl.col("setting_source") == "log_line")
     return Facts(
         conform(steps, STEP_FACTS).sort("source", "line_no", maintain_order=True),
@@ -142,6 +143,18 @@ def settle(facts: Facts) -> Facts:
         facts.events,
     )
 
+
+def _devices(steps: pl.DataFrame) -> pl.DataFrame:
+    """Accelerators that share the pace of the job: both are printed with four decimals."""
+    shared = pl.col("tokens_per_s") / pl.col("tokens_per_s_per_gpu")
+    told = steps.filter((shared >= 0.99) & ((shared - shared.round()).abs() < _EXACT)).select(
+        "source", "line_no", name=pl.lit("num_gpus"), setting_source=pl.lit("derived"),
+        value=shared.round().cast(pl.Int64).cast(pl.String),
+    )  # fmt: skip
+    return conform(told.unique(["source", "value"], keep="first", maintain_order=True), SETTING_FACTS)
+
+
+_EXACT = 0.001
 
 _CONFIG = {
     "max_seq_len": "seq_len", "device_train_batch_size": "arg:local_batch", "device_train_microbatch_size": "mbs",
@@ -153,6 +166,10 @@ _CONFIG = {
 }  # fmt: skip
 
 
+# trainer.py _train_loop, at the level INFO; the name of an enumeration's member before its value took its place.
+_USED = r"\bUsing precision (?:Precision\.)?((?i:amp_bf16|amp_fp16|amp_fp8|fp32))\b"
+
+
 @once_per_text
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The YAML that llm-foundry prints, and the microbatch size of the first metrics."""
@@ -162,7 +179,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         "source", "line_no", name=pl.lit("mbs"), setting_source=pl.lit("log_line"),
         value=text.str.extract(r"^\s*Train trainer/device_train_microbatch_size: (\d+)\s*$"),
     ).drop_nulls("value")  # fmt: skip
-    return pl.concat([dumped, conform(said, SETTING_FACTS), environment.settings(lines)])
+    started = said_settings(lines, [("arg:precision", _USED)]).with_columns(pl.col("value").str.to_lowercase())
+    return pl.concat([dumped, conform(said, SETTING_FACTS), started, environment.settings(lines)])
 
 
 _PRECISIONS = {"amp_bf16": "bf16", "amp_fp16": "fp16", "amp_fp8": "fp8", "fp32": "fp32"}
@@ -206,13 +224,13 @@ _STEP_ANCHORS = (
 
 DIALECT = Dialect(
     name="composer",
-    version=7,
+    version=8,
     signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
                "composer.trainer.trainer", "Train throughput/device/", "composer.cli.launcher", "composer/callbacks/"),
     anchors=(
         *_STEP_ANCHORS, "Train trainer/device_train_microbatch_size:", "Starting training...", "Done.",
         "composer.trainer.trainer",
-        *(f"{name}: " for name in _CONFIG), *environment.ANCHORS,
+        *(f"{name}: " for name in _CONFIG), "Using precision ", *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -225,7 +243,8 @@ DIALECT = Dialect(
         "steps": _STEP_ANCHORS,
         "gauges": ("Train memory/peak_",),
         "settings": (
-            *(f"{name}: " for name in _CONFIG), "Train trainer/device_train_microbatch_size:", *environment.ANCHORS,
+            *(f"{name}: " for name in _CONFIG), "Using precision ",
+            "Train trainer/device_train_microbatch_size:", *environment.ANCHORS,
         ),
         "events": ("Starting training...", "Done.", "composer.trainer.trainer"),
     },

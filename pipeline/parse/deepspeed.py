@@ -3,6 +3,7 @@
 Formats: deepspeed/runtime/engine.py _report_progress (`[Rank 0] step=10, skipped=6, lr=[...], mom=[...]`),
 utils/timer.py ThroughputTimer.stop (`epoch=0/micro_step=10/global_step=10, RunningAvgSamplesPerSec=...`; before 0.8
 `0/10, RunningAvgSamplesPerSec=...`), runtime/pipe/engine.py (`steps: 1 loss: ... iter time (s): ...`),
+profiling/flops_profiler/profiler.py (`world size:   16`),
 DeepSpeedExamples applications/DeepSpeed-Chat (`saving the final model ...`, `Beginning of Epoch 1/16, ...`).
 
 `step=` is the optimizer step, and so is `global_step=`: the lines about one step are merged. The old timer form counts
@@ -100,6 +101,14 @@ _SAID = {
     "params": r"^\s*Number of parameters: (\d+)\s*$",
     "arg:pipe_stage": r"\bRANK=\d+ STAGE=(\d+) LAYERS=",
 }
+# profiling/flops_profiler/profiler.py print_model_profile: names in a column of 60 or 70; `paralel` in 2021.
+_PROFILED = {
+    name: rf"^{label}: {{8,}}(\d+)\s*$"
+    for name, label in (
+        ("num_gpus", "world size"), ("dp", "data parallel size"), ("tp", "model parall?el size"),
+        ("mbs", "batch size per GPU"),
+    )
+}  # fmt: skip
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -109,7 +118,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             options,
-            said_settings(lines, [*_SAID.items(), *deepspeed_chat.SAID]),
+            said_settings(lines, [*_SAID.items(), *_PROFILED.items(), *deepspeed_chat.SAID]),
             deepspeed_settings.settings(lines),
             environment.settings(lines),
         ]
@@ -162,13 +171,13 @@ COMBINED: tuple[CombinedSetting, ...] = (
 _STEP_ANCHORS = ("] step=", "[timer.py:", "steps: ", *deepspeed_chat.ANCHORS)
 _SETTING_ANCHORS = (
     "Beginning of Epoch", "Instantaneous batch size per device", "Number of parameters:", "cmd = ", "deepspeed ",
-    "] [launch.py:",
+    "] [launch.py:", "world size:   ", "parallel size:   ", "paralel size:   ", "batch size per GPU:   ",
     " STAGE=", "s, Batch Size: ", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
 )  # fmt: skip
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=10,
+    version=11,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",

@@ -114,7 +114,7 @@ _ANCHORS = tuple(literal for literals in _NARROWED.values() for literal in liter
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=12,
+    version=13,
     signature=_SIGNATURE,
     anchors=_ANCHORS,
     steps=steps,
@@ -129,7 +129,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=12,
+    version=13,
     signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     anchors=_ANCHORS,
     steps=steps,

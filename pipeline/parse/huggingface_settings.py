@@ -72,7 +72,8 @@ _LINE = {
         r"|Process rank: .*, compute dtype: torch\.)(bf16|fp16|fp8|no|bfloat16|float16|float32)\b"
     ),
 }
-_HALVES = r"--(bf16|fp16)(?:[= ]+([Tt]rue|[Ff]alse))?(?:\s|$)"
+_SWITCHES = ("bf16", "fp16", "gradient_checkpointing")
+_SWITCH = r"--{}(?:[= ]+([Tt]rue|[Ff]alse))?(?:\s|$)"
 """Of a launch command: a switch, or an option with its value."""
 
 _UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), from 2024 on
@@ -94,7 +95,8 @@ ANCHORS = (
     "micro_batch_size", "sequence_len", "base_model",
     "world_size", "Num processes: ", ", world size: ", "accelerate launch", "`--num_processes` was set",
     "zero_optimization_stage", "train_micro_batch_size_per_gpu", *(f"--{name}" for name in _OPTIONS),
-    "--bf16", "--fp16", "Mixed precision type: ", ", compute dtype: ", "--model_name_or_path", "fsdp=", "--fsdp",
+    "--bf16", "--fp16", "--gradient_checkpointing",
+    "Mixed precision type: ", ", compute dtype: ", "--model_name_or_path", "fsdp=", "--fsdp",
     "Detected DeepSpeed ZeRO-", "deepspeed: ", '"deepspeed": ', "deepspeed=", "--deepspeed", "--config_file",
     *deepspeed_settings.LAUNCH_ANCHORS,
     "Maximum number of steps set at", "|| all params:",
@@ -123,7 +125,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         ),
         said_settings(lines, [*_LINE.items(), *_UNSLOTH.items(), (RANK, _RANKED)]),
         _shown(lines),
-        _halves(lines),
+        _switches(lines),
         deepspeed_settings.launched(lines),
         environment.settings(lines),
     ]
@@ -155,11 +157,16 @@ def with_ranks(settings: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([settings.filter(~is_rank), conform(told, SETTING_FACTS)])
 
 
-def _halves(lines: pl.DataFrame) -> pl.DataFrame:
-    near = lines.filter(pl.col("text").str.contains(_HALVES))
-    name, value = (pl.col("text").str.extract(_HALVES, group) for group in (1, 2))
-    found = near.with_columns(name=pl.format("arg:{}", name), value=value.fill_null("true"))
-    return conform(found.with_columns(setting_source=pl.lit("command_line")), SETTING_FACTS)
+def _switches(lines: pl.DataFrame) -> pl.DataFrame:
+    text = pl.col("text")
+    near = lines.filter(text.str.contains_any([f"--{name}" for name in _SWITCHES]))
+    found = [
+        near.filter(text.str.contains(_SWITCH.format(name))).with_columns(
+            name=pl.lit(f"arg:{name}"), value=text.str.extract(_SWITCH.format(name)).fill_null("true")
+        )
+        for name in _SWITCHES
+    ]
+    return conform(pl.concat(found).with_columns(setting_source=pl.lit("command_line")), SETTING_FACTS)
 
 
 def _precision() -> pl.Expr:
@@ -176,6 +183,15 @@ _SHARDED = (
 
 COMBINED = (
     CombinedSetting("dp", whole("arg:total_batch") // (whole("mbs") * whole("gas")), ("arg:total_batch",)),
+    # Every device has batches of its own, unless a tensor or a sequence is split.
+    CombinedSetting(
+        "num_gpus",
+        pl.when(pl.all_horizontal(pl.col(name).is_null() for name in ("num_gpus", "tp", "cp"))).then(
+            whole("arg:total_batch") // (whole("mbs") * whole("gas"))
+        ),
+        ("arg:total_batch",),
+        setting_source="derived",
+    ),
     CombinedSetting("precision", _precision(), ("arg:bf16", "arg:fp16", "arg:mixed")),
     CombinedSetting(
         "recompute",

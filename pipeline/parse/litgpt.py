@@ -100,7 +100,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([dumped, *said, started, environment.settings(lines)])
 
 
-_MEMORY = r"^\s*(?:\| - )?Memory [Uu]sed *: ([\d.]+) GB"
+_MEMORY = r"^\s*(?:\| - )?Memory [Uu]sed *: +([\d.]+) GB"
 
 
 def gauges(lines: pl.DataFrame) -> pl.DataFrame:
@@ -137,7 +137,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="litgpt",
-    version=4,
+    version=5,
     signature=(
         "| loss train: ", "| iter time: ", ", iter time: ", "litgpt pretrain", "litgpt finetune", "litgpt/",
         _LLAMA_ANCHOR,

@@ -138,7 +138,16 @@ def _per_device() -> pl.Expr:
 
 _DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 _QUANTIZED = {"int8": "int8", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8"}
-_REMAT = {"full": "full", "minimal": "selective", "none": "none"}
+# configs/types.py RematPolicy. All but `full` keep some products, on the device or off it; `custom` lists its own.
+_REMAT = {"full": "full", "nothing": "full", "none": "none"} | dict.fromkeys(
+    (
+        "minimal", "minimal_flash", "minimal_with_context", "minimal_offloaded",
+        "minimal_with_context_and_quantization",
+        "save_dot_except_mlp", "save_dot_with_context_except_mlp", "save_dot_except_mlpwi", "save_qkv_proj",
+        "save_out_proj", "qkv_proj_offloaded",
+    ),
+    "selective",
+)  # fmt: skip
 
 
 def _words(name: str, words: dict[str, str]) -> pl.Expr:
@@ -191,7 +200,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="maxtext",
-    version=4,
+    version=5,
     signature=(
         "completed step: ", "TFLOP/s/device: ", "Tokens/s/device: ", "Config param ", "System Information: Jax",
         "MaxText.train", "maxtext.trainers",

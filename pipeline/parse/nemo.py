@@ -119,9 +119,9 @@ _OPTIONS = {
 _PRECISION = r"^\s*(precision): ['\"]?(bf16|16|32)(?:-mixed|-true)?['\"]?\s*$"
 # The first of the groups, of which rank 0 is always a member: its length is the degree.
 _GROUPS = {
-    "tp": r"All tensor model parallel group ranks: \[\[([\d, ]+)\]",
-    "pp": r"All pipeline model parallel group ranks: \[\[([\d, ]+)\]",
-    "cp": r"All context parallel group ranks: \[\[([\d, ]+)\]",
+    "tp": r"(?:All tensor model parallel group ranks: \[|Rank 0 has tensor model parallel group ?: )\[([\d, ]+)\]",
+    "pp": r"(?:All pipeline model parallel group ranks: \[|Rank 0 has pipeline model parallel group ?: )\[([\d, ]+)\]",
+    "cp": r"(?:All context parallel group ranks: \[|Rank 0 has context parallel group ?: )\[([\d, ]+)\]",
     "dp": r"Rank 0 has data parallel group ?: \[([\d, ]+)\]",
 }
 
@@ -199,7 +199,7 @@ _SETTING_ANCHORS = (
 
 DIALECT = Dialect(
     name="nemo",
-    version=8,
+    version=9,
     signature=(
         "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=",
         nemo_automodel.ANCHOR, *lightning.SIGNS,

@@ -89,6 +89,24 @@ def test_settings_and_end(tmp_path: Path) -> None:
     assert (run["precision"], run["zero_stage"], run["status"]) == ("bf16", 2, "completed")
 
 
+def test_accelerators_that_share_the_pace(tmp_path: Path) -> None:
+    assert run_of(tmp_path, block(1, 12.5))["num_gpus"] == 8
+
+
+def test_a_pace_that_no_whole_number_shares_tells_nothing(tmp_path: Path) -> None:
+    assert "num_gpus" not in run_of(tmp_path, block(1, 12.5).replace("512.0000", "700.0000"))
+
+
+def test_the_configuration_beats_the_shared_pace(tmp_path: Path) -> None:
+    assert run_of(tmp_path, "n_gpus: 16\n" + block(1, 12.5))["num_gpus"] == 16
+
+
+@pytest.mark.parametrize("name", ["Precision.AMP_BF16", "amp_bf16"])
+def test_precision_as_the_trainer_says_it(tmp_path: Path, name: str) -> None:
+    said = f"2024-08-30 11:06:42,928: rank0[2086][MainThread]: INFO: composer.trainer.trainer: Using precision {name}\n"
+    assert run_of(tmp_path, said + block(1, 12.5))["precision"] == "bf16"
+
+
 @pytest.mark.parametrize(("sharding", "copies"), [("HYBRID_SHARD", 4), ("FULL_SHARD", None)])
 def test_hybrid_sharding_keeps_a_copy_in_every_node(sharding: str, copies: int | None, tmp_path: Path) -> None:
     text = f"sharding_strategy: {sharding}\nn_gpus: 32\nnum_nodes: 4\n"

@@ -162,3 +162,10 @@ def test_a_log_of_nothing_but_the_engine_is_no_trainers(tmp_path: Path) -> None:
     assert (run["framework"], run["num_gpus"], run["dp"]) == ("deepspeed", 8, 8)
     banner = "  Instantaneous batch size per device = 2\n  Total optimization steps = 16\n"
     assert run_of(tmp_path, banner)["framework"] == "hf-trainer"
+
+
+@pytest.mark.parametrize("word", ["parallel", "paralel"])
+def test_what_the_profile_of_operations_is_headed_with(word: str) -> None:
+    head = {"world size": 16, "data parallel size": 8, f"model {word} size": 2, "batch size per GPU": 80}
+    text = "\n".join(f"{name + ': ':<70}  {value:<8}" for name, value in head.items())
+    assert settings_of("deepspeed", text) == {"num_gpus": "16", "dp": "8", "tp": "2", "mbs": "80"}

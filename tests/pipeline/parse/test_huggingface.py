@@ -438,6 +438,9 @@ def test_processes_that_accelerate_sets_by_itself() -> None:
         ('torchrun train.py --fsdp "full_shard auto_wrap"', "zero_stage", 3),
         ("fsdp=[<FSDPOption.SHARD_GRAD_OP: 'shard_grad_op'>],", "zero_stage", 2),
         ("gradient_checkpointing=True,", "recompute", "full"),
+        ("torchrun train.py --bf16 True --gradient_checkpointing True", "recompute", "full"),
+        ("torchrun train.py --gradient_checkpointing --bf16", "precision", "bf16"),
+        ("torchrun train.py --gradient_checkpointing False --bf16", "recompute", "none"),
         ("max_length=2048,", "seq_len", 2048),
         ("cutoff_len: 4096", "seq_len", 4096),
         ("accelerate launch --num_machines 2 --num_processes 16 train.py", "num_nodes", 2),
@@ -515,3 +518,13 @@ def test_axolotls_configuration_as_json(tmp_path: Path) -> None:
 def test_accelerates_configuration_is_known_by_its_name(file: str, stage: str | None) -> None:
     said = settings_of("hf-trainer", f"+ accelerate launch --config_file {file} trl/scripts/grpo.py")
     assert said.get("zero_stage") == stage
+
+
+@pytest.mark.parametrize(("more", "gpus"), [("", 16), ("Num processes: 32\n", 32)])
+def test_devices_that_share_the_batch_of_the_banner(tmp_path: Path, more: str, gpus: int) -> None:
+    banner = (
+        "***** Running training *****\n  Instantaneous batch size per device = 4\n"
+        "  Total train batch size (w. parallel, distributed & accumulation) = 128\n"
+        "  Gradient Accumulation steps = 2\n  Total optimization steps = 5\n"
+    )
+    assert run_of(tmp_path, more + banner + dict_of(2.5))["num_gpus"] == gpus

@@ -62,7 +62,9 @@ def test_lit_llama_prints_micro_batches_only(tmp_path: Path) -> None:
     assert tables_of(tmp_path)["steps"].sort("step")["tokens_per_s_per_gpu"].to_list() == [None, 3320.0]
 
 
-@pytest.mark.parametrize("line", ["Memory used: 9.25 GB", "| - Memory Used   : 9.25 GB"])
+@pytest.mark.parametrize(
+    "line", ["Memory used: 9.25 GB", "| - Memory Used   : 9.25 GB", "| - Memory Used               :  9.25 GB    "]
+)
 def test_peak_memory(tmp_path: Path, line: str) -> None:
     run = run_of(tmp_path, LINE.format(2, 1, 2.5, " (step)") + f"\n{line}\n")
     assert run["mem_peak_allocated_bytes"] == 9_250_000_000

@@ -103,6 +103,15 @@ def test_latent_widths_count_with_latent_attention_only(tmp_path: Path, kind: st
     assert tuple(run.get(name) for name in ("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim")) == latent
 
 
+@pytest.mark.parametrize(
+    ("policy", "word"),
+    [("minimal_with_context", "selective"), ("save_qkv_proj", "selective"), ("nothing", "full"), ("custom", None)],
+)
+def test_policies_of_rematerialisation(tmp_path: Path, policy: str, word: str | None) -> None:
+    dump = DUMP.replace("remat_policy: full", f"remat_policy: {policy}")
+    assert run_of(tmp_path, dump.format(batch="4.0", context=1, quantization="")).get("recompute") == word
+
+
 def test_what_does_not_follow_stays_unknown(tmp_path: Path) -> None:
     run = run_of(tmp_path, DUMP.format(batch="0.5", context=-1, quantization="fp8"))
     assert "mbs" not in run

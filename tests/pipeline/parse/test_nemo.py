@@ -90,6 +90,16 @@ def test_process_groups() -> None:
     assert settings_of("nemo", text) == {"num_gpus": "16", "dp": "4", "tp": "2", "pp": "2", "cp": "1"}
 
 
+def test_process_groups_of_rank_0_alone() -> None:
+    text = (
+        "[NeMo I 2023-01-02 03:04:05 megatron_init:1] Rank 0 has tensor model parallel group: [0, 1, 2, 3]\n"
+        "[NeMo I 2023-01-02 03:04:05 megatron_init:1] Rank 0 has model parallel group: [0, 1, 2, 3, 8, 9, 10, 11]\n"
+        "[NeMo I 2023-01-02 03:04:05 megatron_init:1] Rank 0 has pipeline model parallel group: [0, 8]\n"
+        "[NeMo I 2023-01-02 03:04:05 megatron_init:1] Rank 0 has context parallel group: [0]\n"
+    )
+    assert settings_of("nemo", text) == {"tp": "4", "pp": "2", "cp": "1"}
+
+
 def test_a_training_that_reached_its_limit(tmp_path: Path) -> None:
     run = run_of(tmp_path, LINE + "\n`Trainer.fit` stopped: `max_steps=20` reached.\n")
     assert (run["status"], run["framework"], run["steps_planned"]) == ("completed", "nemo", 19)
