@@ -1,7 +1,8 @@
 """Pods as `kubectl get pods` lists them, also with `-o wide` and `-A`.
 
 Format: kubernetes pkg/printers/internalversion/printers.go printPod. The column STATUS is the reason of the pod or of
-one of its containers, else the phase. `RESTARTS` may say when the last one was: `3 (4m12s ago)`. No times are shown.
+one of its containers, else the phase. With some reasons a node refuses a pod (pkg/kubelet/lifecycle/predicate.go).
+`RESTARTS` may say when the last one was: `3 (4m12s ago)`. No times are shown.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ _COMMAND = re.compile(r"\s*(?:[$#+>]|kubectl\b)")
 _WAITING = {
     "CrashLoopBackOff": "failed", "RunContainerError": "failed", "Init:Error": "failed", "Unknown": "unknown",
     "Init:CrashLoopBackOff": "failed", "ContainerStatusUnknown": "unknown", "NotReady": "running",
+    "UnexpectedAdmissionError": "failed", "NodeAffinity": "failed", "Init:OOMKilled": "out_of_memory",
 }  # fmt: skip
 """Reasons that stand in this list only; every other word is that of a pod that waits for something."""
+
+_FAILED = ("ExitCode:", "Signal:", "Init:ExitCode:", "Init:Signal:", "OutOf")
+"""How the others begin of which a number or a resource is a part; a node refuses a pod that it is out of something."""
 
 
 def is_table(lines: Sequence[str]) -> bool:
@@ -59,4 +64,4 @@ def _row(found: re.Match[str], number: int, text: str) -> dict[str, object]:
 
 def _state(word: str) -> str:
     known = STATES.get(word) or PHASES.get(word) or _WAITING.get(word)
-    return known or ("failed" if word.startswith(("ExitCode:", "Signal:")) else "pending")
+    return known or ("failed" if word.startswith(_FAILED) else "pending")

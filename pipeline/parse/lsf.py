@@ -48,18 +48,17 @@ def _is_header(line: str) -> bool:
 def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Rows of `scheduler_jobs` (without the file's own columns), and rejects: lines without a known state."""
     spans: list[tuple[str, int, int | None]] = []
-    records: list[tuple[int, str]] = []
+    records: list[tuple[int, list[str]]] = []
     rows: list[dict[str, object]] = []
     odd: list[dict[str, object]] = []
     for number, raw in enumerate(lines, 1):
         line = raw.rstrip("\r\n")
         if _RECORD.match(line):
-            records.append((number, line))
+            records.append((number, [line]))
         elif _is_header(line):
             spans = _spans(line)
         elif records and not spans:
-            begun = records[-1][1]
-            records[-1] = (records[-1][0], begun + line.strip() if line.startswith("   ") else f"{begun}\n{line}")
+            records[-1][1].append(line.strip() if line.startswith("   ") else f"\n{line}")
         elif re.match(r"\s*\d+(?:\[\d+\])?\s", line):
             cells = _cells(line, spans)
             if state := _STATES.get(cells.get("STAT", "")):
@@ -69,7 +68,7 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
                 odd.append({"line_no": number, "column": "job_state", "reason": reason, "raw": line[:200]})
         elif rows and (more := _HOST.fullmatch(line.strip())) and rows[-1]["hosts"]:
             rows[-1]["hosts"] = f"{rows[-1]['hosts']}, {more[1]}"
-    rows += [_described(*record) for record in records]
+    rows += [_described(number, "".join(parts)) for number, parts in records]
     for row in rows:
         row["num_nodes"] = str(row["hosts"]).count(", ") + 1 if row["hosts"] else None
     yield conform_rows(rows), pl.DataFrame(odd, schema=REJECTED)

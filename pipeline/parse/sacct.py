@@ -87,9 +87,7 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
         yield _without_header(orphans).rows()
 
 
-ABOVE = (
-    r"(?:[$#+>]|sacct|squeue|\[[^\]\n]*\][$#>%] |[\w.-]+@[\w.-]+:?\S*[$#>%] |[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d)"
-)
+ABOVE = r"(?:[$#+>]|sacct|squeue|\[[^\]\n]*\][$#>%] |[\w.-]++@\S*[$#>%] |[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d)"
 """How lines begin that stand above a table: an echoed command behind its prompt, the time that `squeue -l` prints."""
 
 _COMMAND = re.compile(rf"\s*{ABOVE}")

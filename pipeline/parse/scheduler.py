@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.parse import flux, kubectl, kubectl_pods, lsf, pbs, sacct, scontrol, slurm_json
 
-VERSION = 6
+VERSION = 7
 """Raise it when the same table would be read differently; known files are then read again."""
 
 # Blank lines, echoed commands and squeue's time, then a header with a job's id, a record, a pod, or a bare row of a

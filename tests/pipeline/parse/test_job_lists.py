@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 
 import polars as pl
@@ -207,6 +208,15 @@ def test_kubectl_get_pods_of_all_namespaces() -> None:
     assert states(rows) == {"a-0": "evicted"}
 
 
+def test_pods_that_a_node_refused_have_failed() -> None:
+    words = ("OutOfnvidia.com/gpu", "UnexpectedAdmissionError", "NodeAffinity", "Init:OOMKilled", "Init:ExitCode:1")
+    waits = ("ErrImagePull", "CreateContainerConfigError", "Init:0/1", "PodInitializing")
+    head = "NAME READY STATUS RESTARTS AGE\n"
+    _, rows, _ = read(head + "".join(f"{word} 0/1 {word} 0 2m\n" for word in (*words, *waits)))
+    wanted = dict.fromkeys(words, "failed") | dict.fromkeys(waits, "pending") | {"Init:OOMKilled": "out_of_memory"}
+    assert states(rows) == wanted
+
+
 def test_squeue_cuts_long_states_and_prints_the_time() -> None:
     _, rows, _ = read(
         "Thu Feb 06 11:22:33 2025\n"
@@ -231,3 +241,15 @@ def test_a_shells_prompt_may_stand_above(prompt: str) -> None:
 )  # fmt: skip
 def test_other_texts_are_none(text: str) -> None:
     assert scheduler.recognise(text) is None
+
+
+def test_a_long_line_like_a_prompt_takes_no_long_time() -> None:
+    begun = time.process_time()
+    assert scheduler.recognise(f"me@{'a' * 40_000}\nstep 1\n") is None
+    assert time.process_time() - begun < 2
+
+
+def test_a_description_of_many_lines_takes_no_long_time() -> None:
+    begun = time.process_time()
+    _, rows, _ = read("Job <7>, Status <RUN>\n" + f"{'x' * 21:>40}\n" * 200_000)
+    assert (states(rows), time.process_time() - begun < 4) == ({"7": "running"}, True)
