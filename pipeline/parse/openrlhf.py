@@ -16,7 +16,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import deepspeed_settings, environment
-from pipeline.parse.combine import is_true, whole
+from pipeline.parse.combine import is_true, quotient, whole
 from pipeline.parse.huggingface_bars import elapsed_s, steps_of
 from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
@@ -168,7 +168,7 @@ COMBINED = (
     CombinedSetting(
         "dp",
         pl.when(pl.col("dp").is_null()).then(
-            whole("num_gpus") // (whole("tp").fill_null(1) * whole("cp").fill_null(1))
+            quotient(whole("num_gpus"), whole("tp").fill_null(1) * whole("cp").fill_null(1))
         ),
         ("num_gpus",),
         setting_source="derived",
@@ -185,10 +185,11 @@ _BAR_ANCHORS = ("Train step of epoch ", "Episode [")
 
 DIALECT = Dialect(
     name="openrlhf",
-    version=2,
-    # DeepSpeed's signs count here too, so that one of its own decides.
+    version=3,
+    # DeepSpeed's signs count here too, so that one of its own decides. Epochs and episodes have many programs: a bar's
+    # first drawing and what stands behind one are its own.
     signature=(
-        "openrlhf.cli.", "openrlhf/", "Train step of epoch ", "Train epoch:", "Train epoch [", "Episode [",
+        "openrlhf.cli.", "openrlhf/", "Train step of epoch ", "Train epoch:   0%|", ", actor_lr=", ", act_lr=",
         "(ActorModelRayActor pid=", "(PolicyModelActor pid=", " Global step ", "gpt_loss=", ":sigkill_handler] ",
         "cmd = deepspeed ", *deepspeed_settings.SIGNS,
     ),

@@ -117,7 +117,7 @@ def _rejoined(steps: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="verl",
-    version=4,
+    version=5,
     signature=(
         " - training/global_step:", " - actor/", " - perf/throughput:", " - timing_s/", " - global_seqlen/",
         " - train/loss:", "verl.trainer.", "actor_rollout_ref.",

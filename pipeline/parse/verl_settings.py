@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse.combine import is_true, whole
+from pipeline.parse.combine import is_true, quotient, whole
 from pipeline.parse.protocol import CombinedSetting, named_settings, said_settings
 
 _ACTOR = "actor_rollout_ref.actor"
@@ -100,7 +100,7 @@ _SPLIT = whole("tp").fill_null(1) * whole("pp").fill_null(1) * pl.coalesce(whole
 COMBINED = (
     CombinedSetting(
         "dp",
-        pl.when(whole("tp").is_not_null() | _IS_FSDP).then(_RANKS // _SPLIT),
+        pl.when(whole("tp").is_not_null() | _IS_FSDP).then(quotient(_RANKS, _SPLIT)),
         ("gpus_per_node",),
         setting_source="derived",
     ),

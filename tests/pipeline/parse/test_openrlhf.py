@@ -139,3 +139,17 @@ def test_what_else_a_bar_shows(tmp_path: Path) -> None:
     values = "gpt_loss=0.75, lr=tensor(5.5e-07), grad_norm=38.5"
     step = tables_of(tmp_path, drawn("Train step of epoch 0", 1, 4, values))["steps"].row(0, named=True)
     assert (step["loss"], step["learning_rate"], step["grad_norm"]) == (0.75, 5.5e-07, 38.5)
+
+
+@pytest.mark.parametrize(
+    "line", ["Episode [{}/30]: reward=3.5\n", "Train epoch: {} loss 3.5\n", "Train epoch [{}/30]\n"]
+)
+def test_epochs_and_episodes_of_others_are_no_run(tmp_path: Path, line: str) -> None:
+    assert tables_of(tmp_path, "".join(line.format(n) for n in range(30)))["runs"].is_empty()
+
+
+def test_ranks_that_the_degrees_do_not_divide_tell_no_replicas(tmp_path: Path) -> None:
+    launch = "deepspeed --num_gpus 8 --module openrlhf.cli.train_sft --ds_tensor_parallel_size 3 --ring_attn_size 1\n"
+    world = "[2024-07-23 10:00:00,000] [INFO] [launch.py:256:main] dist_world_size=8\n"
+    run = run_of(tmp_path, launch + world + batches(0, {1: 2.5}))
+    assert (run["num_gpus"], run["tp"], run.get("dp")) == (8, 3, None)

@@ -110,6 +110,13 @@ def test_settings_of_a_launch(tmp_path: Path) -> None:
     assert "gbs" not in run
 
 
+def test_ranks_that_the_degrees_do_not_divide_tell_no_replicas(tmp_path: Path) -> None:
+    actor = "actor_rollout_ref.actor"
+    launch = f"python3 -m verl.trainer.main_ppo {actor}.strategy=fsdp {actor}.ulysses_sequence_parallel_size=3 "
+    run = run_of(tmp_path, f"{launch} trainer.n_gpus_per_node=8\n" + RL)
+    assert (run["cp"], run.get("dp")) == (3, None)
+
+
 def test_batch_of_a_fine_tuning(tmp_path: Path) -> None:
     command = "torchrun -m verl.trainer.fsdp_sft_trainer data.max_length=2048 data.train_batch_size=256\n"
     run = run_of(tmp_path, f"{command}step:1 - train/loss:0.5\n")
