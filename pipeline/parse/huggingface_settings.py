@@ -60,8 +60,11 @@ _LINE = {
         r"|\baccelerate launch\b.* --num_processes[= ]|^\s*`--num_processes` was set to a value of `)(\d+)"
     ),
     "zero_stage": (
-        r"""(?:Detected DeepSpeed ZeRO-|(?:--(?:deepspeed|config_file)[= ]|[ (,]deepspeed=|^deepspeed="""
-        r"""|^\s*"?deepspeed"?: )['"]?(?:[\w.$~-]*/)*[\w.-]*?(?:zero|stage|[_-]z)[_-]?)([0-3])"""
+        r"""(?:Detected DeepSpeed ZeRO-|(?:--deepspeed[= ]|[ (,]deepspeed=|^deepspeed="""
+        r"""|^\s*"?deepspeed"?: )['"]?(?:[\w.$~-]*/)*[\w.-]*?(?:zero|stage|[_-]z)[_-]?"""
+        # Accelerate's configurations are not DeepSpeed's alone, and a stage may be one of several trainings.
+        r"""|--config_file[= ]['"]?(?:[\w.$~-]*/)*"""
+        r"""(?:[\w.-]*?zero|(?:[\w.-]*deepspeed|ds)[\w./-]*?(?:stage|[_-]z))[_-]?)([0-3])"""
     ),
     "arg:fsdp": r"""\bfsdp[= ]['"\[<]*(?:FSDPOption\.)?((?i:full_shard|shard_grad_op|hybrid_shard))""",
     "steps_planned": r"Maximum number of steps set at (\d+)",  # axolotl
