@@ -29,6 +29,7 @@ _TIMES = ("timestamp", "time", "ts", "@timestamp", "asctime", "datetime", "recei
 _METRICS = frozenset({"step", "iteration", "iter", "epoch", "loss"})
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
+_MOST_OBJECT_BYTES = 16 << 20
 _UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
@@ -115,11 +116,14 @@ def is_binary(head: bytes) -> bool:
 
 def _unpacked(chunks: Iterable[bytes], text_of: Callable[[bytes], bytes]) -> Iterator[bytes]:
     """The texts of a log's objects. A line that Docker cut, as it does after 16 KiB, is whole again; what is no object
-    stays as it is."""
+    stays as it is, and so does a line that is too long to be held."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
         yield b"".join(map(text_of, whole))
+        if len(rest) > _MOST_OBJECT_BYTES:
+            yield rest
+            rest = b""
     if rest:
         yield text_of(rest)
 

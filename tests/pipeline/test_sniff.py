@@ -120,6 +120,13 @@ def test_an_object_with_metrics_or_without_a_time_is_a_line_as_it_stands(line: s
     assert read(f"{line}\n".encode() * 3) == f"{line}\n".encode() * 3
 
 
+def test_a_line_that_never_ends_is_not_held() -> None:
+    begun, piece = wrapped("step: 1"), b"x" * (4 << 20)
+    given = list(text_chunks("a.log", iter([begun, *[piece] * 10, b"x\n" + begun])))
+    assert b"".join(given) == read(begun) + piece * 10 + b"x\n" + read(begun)
+    assert max(map(len, given)) < 24 << 20
+
+
 def test_a_log_of_objects_is_none_of_docker() -> None:
     data = b'{"log": "a", "loss": 1.5}\n{"loss": 1.25}\n'
     assert read(data) == data
