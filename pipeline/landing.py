@@ -250,7 +250,9 @@ class Reader:
                 else:
                     yield from iter(tape.chunk, b"")
         except (gzip.BadGzipFile, EOFError, zlib.error, DamagedStream) as error:
-            raise InputError(f"Cannot read {self.path}: {error}") from error
+            raise InputError(
+                f"Cannot read {self.path}: {error}. Copy it again, or unpack what is left of it and give that."
+            ) from error
         except PermissionError as error:
             raise UnreadableError(
                 f"Cannot read {self.path}: permission denied. Make it readable, or run as its owner."

@@ -21,12 +21,17 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", metavar="PATH", nargs="+", help="log file, run directory, sweep directory or URL (s3://, gs:// ...)"
     )
-    parser.add_argument(
-        "--no-published", action="store_true", help="leave the bundled published results out of the store"
-    )
-
+    add_published_argument(parser)
     add_dialect_argument(parser)
     add_workers_argument(parser, cores_each=CORES_PER_READER)
+
+
+def add_published_argument(parser: argparse.ArgumentParser) -> None:
+    """Whether what sweepscope brings stands beside one's own runs."""
+    parser.add_argument(
+        "--no-published", action="store_true", help="leave the bundled published results out of the store, if they "
+        "are not there yet; not remembered",
+    )  # fmt: skip
 
 
 def add_dialect_argument(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +88,7 @@ def as_dict(summary: Any) -> dict[str, Any]:
         "published_runs": summary.published,
         "rows": dict(summary.rows),
         "rejected_files": [{"path": path, "error": error} for path, error in summary.rejected_files],
+        "unknown_logs": summary.unknown_logs,
         "bytes": summary.bytes,
         "bytes_read": summary.bytes_read,
         "seconds": round(summary.seconds, 3),
@@ -108,12 +114,17 @@ def as_text(summary: Any) -> str:
         have = "file has" if len(summary.other_names) == 1 else "files have"
         links = f"{len(summary.other_names):,} {have} another name through a link and count once: {other} is {path}"
         lines.append(("links", links))
+    if summary.unknown_logs:
+        lines.append(("unknown", _unknown(summary.unknown_logs)))
     lines.append(("runs", f"{sum(summary.runs.values()):,}{': ' + runs if runs else ''}"))
     if summary.dialects:
         lines.append(("dialects", f"{', '.join(summary.dialects)} (remembered; see `sweepscope dialect list`)"))
     if summary.published:
         lines.append(("published", f"{summary.published:,} bundled results with their sources"))
     lines.append(("rows", rows or "nothing new"))
+    if rejects := summary.rows["rejects"]:
+        what = "lines or rows" if rejects > 1 else "line or row"
+        lines.append(("rejects", f"{rejects:,} {what} did not parse: `select * from rejects` says which, and why"))
     lines.append(("time", f"{summary.seconds:.1f} s{speed}"))
     lines.append(("store", summary.store))
     for path, error in summary.rejected_files[:MAX_LISTED]:
@@ -121,6 +132,13 @@ def as_text(summary: Any) -> str:
     if len(summary.rejected_files) > MAX_LISTED:
         note(f"rejected: {len(summary.rejected_files) - MAX_LISTED} more; see the files table")
     return table(lines)
+
+
+def _unknown(paths: Sequence[str]) -> str:
+    first = (
+        f"{len(paths):,} logs hold nothing that we know, such as" if paths[1:] else "1 log holds nothing that we know:"
+    )
+    return f"{first} {paths[0]}. For a trainer of your own start from `sweepscope dialect example`"
 
 
 VERB = Verb(

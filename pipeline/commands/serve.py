@@ -29,7 +29,9 @@ def _run(args: argparse.Namespace) -> int:
     note("Starting the dashboard and Dagster, which takes some ten seconds ...")
     processes = {
         page: servers.dashboard_process(home, args.port, args.host),
-        runs: servers.dagster_process(home, args.paths, args.dagster_port, args.host),
+        runs: servers.dagster_process(
+            home, args.paths, args.dagster_port, args.host, with_published=not args.no_published
+        ),
     }
     value = {"dashboard": page, "dagster": runs, "watching": args.paths, "home": str(home.path)}
     text = f"Dashboard: {page}\nRuns:      {runs}\nWatching {', '.join(args.paths)} every 30 s  (stop with Ctrl-C)"

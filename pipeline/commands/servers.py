@@ -60,13 +60,16 @@ def dashboard_process(home: Home, port: int, host: str) -> subprocess.Popen[byte
     return _start(command, environment, stdout=subprocess.DEVNULL)
 
 
-def dagster_process(home: Home, paths: Sequence[str], port: int, host: str) -> subprocess.Popen[bytes]:
+def dagster_process(
+    home: Home, paths: Sequence[str], port: int, host: str, *, with_published: bool = True
+) -> subprocess.Popen[bytes]:
     """`dagster dev`: webserver, daemon, sensor and schedule in one."""
     from pipeline.orchestration.instance import prepare
-    from pipeline.orchestration.jobs import LANDING_VARIABLE
+    from pipeline.orchestration.jobs import LANDING_VARIABLE, OWN_ONLY_VARIABLE
 
     warnings = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _DAGSTER_WARNINGS]))
     landing = {LANDING_VARIABLE: "\n".join(paths), "PYTHONWARNINGS": warnings}
+    landing |= {} if with_published else {OWN_ONLY_VARIABLE: "1"}
     command = ["-m", "dagster", "dev", "-m", "pipeline.orchestration.definitions", "-h", host, "-p", str(port)]
     # What its services do stands in Dagster's page; here only what went wrong.
     return _start([sys.executable, *command, "--log-level", "error"], {**os.environ, **prepare(home), **landing})

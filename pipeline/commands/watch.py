@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipeline.commands import servers
-from pipeline.commands.ingest import add_dialect_argument
+from pipeline.commands.ingest import add_dialect_argument, add_published_argument
 from pipeline.commands.output import note, say_result
 from pipeline.commands.protocol import Verb
 from pipeline.ingest import find
@@ -15,6 +15,7 @@ from pipeline.store.home import Home
 
 def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
     """Paths to watch, dialect files and Dagster's port."""
+    add_published_argument(parser)
     add_dialect_argument(parser)
     parser.add_argument("paths", metavar="PATH", nargs="+", help="directories or URLs where run directories appear")
     parser.add_argument(
@@ -33,7 +34,9 @@ def _run(args: argparse.Namespace) -> int:
     find(args.paths, dialects=in_force(home).dialects)  # a wrong path is told now, not by a sensor tick nobody reads
     servers.check_port(args.dagster_port, args.host, "--dagster-port")
     note("Starting Dagster, which takes some ten seconds ...")
-    process = servers.dagster_process(home, args.paths, args.dagster_port, args.host)
+    process = servers.dagster_process(
+        home, args.paths, args.dagster_port, args.host, with_published=not args.no_published
+    )
     url = f"http://{args.host}:{args.dagster_port}"
     value = {"dagster": url, "watching": args.paths, "home": str(home.path)}
     text = f"Watching {', '.join(args.paths)} every 30 s. Runs: {url}  (stop with Ctrl-C)"

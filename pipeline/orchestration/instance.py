@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import suppress
+from pathlib import Path
 
 import dagster as dg
 from sqlalchemy.exc import SQLAlchemyError
@@ -23,6 +24,14 @@ run_retries:
 run_monitoring:
   enabled: false
 """
+# For runs in this process. What steps print goes where the caller's output goes: kept by Dagster, each run would start
+# two more processes, which say a traceback of their own when Ctrl-C ends all that the terminal runs.
+_OWN_NAME = "in_process.yaml"
+_OWN_SETTINGS = f"""\
+{_SETTINGS}compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
+"""
 
 
 def prepare(home: Home) -> dict[str, str]:
@@ -31,11 +40,14 @@ def prepare(home: Home) -> dict[str, str]:
     Raises OSError, and leaves no part of a file then: Dagster would take it for one that allows telemetry.
     """
     home.dagster.mkdir(parents=True, exist_ok=True)
-    settings = home.dagster / "dagster.yaml"
-    if not settings.exists():
-        with suppress(FileExistsError):  # another process was faster
-            write_new(settings, _SETTINGS)
+    _write_once(home.dagster / "dagster.yaml", _SETTINGS)
     return {"DAGSTER_HOME": str(home.dagster), "SWEEPSCOPE_HOME": str(home.path)}
+
+
+def _write_once(path: Path, text: str) -> None:
+    if not path.exists():
+        with suppress(FileExistsError):  # another process was faster
+            write_new(path, text)
 
 
 def open_instance(home: Home) -> dg.DagsterInstance:
@@ -48,7 +60,8 @@ def open_instance(home: Home) -> dg.DagsterInstance:
         exclusive(home.dagster / "opening.lock", "opening Dagster's records"),
         storing(home.dagster, "open", SQLAlchemyError),
     ):
-        return dg.DagsterInstance.get()
+        _write_once(home.dagster / _OWN_NAME, _OWN_SETTINGS)
+        return dg.DagsterInstance.from_config(str(home.dagster), _OWN_NAME)
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:

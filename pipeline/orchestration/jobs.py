@@ -22,6 +22,9 @@ from pipeline.store.home import Home
 LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
 """Paths and URLs to watch, separated like PATH. `sweepscope watch` sets it."""
 
+OWN_ONLY_VARIABLE = "SWEEPSCOPE_OWN_ONLY"
+"""Not empty: runs of the sensor and the schedule leave the bundled results out. `watch --no-published` sets it."""
+
 # From the first step: values travel between steps in memory, so a retry from the failed one would find none of them.
 RETRIES = {"dagster/max_retries": "2", "dagster/retry_strategy": "ALL_STEPS"}
 BATCH_TAG = "sweepscope/batch"
@@ -109,13 +112,15 @@ def _requests(
         yield dg.SkipReason("All that is new is being read.")
         return
     ids = [write_batch(store_home.home, batch, own.files) for batch in ingest.batches(pending)]
+    with_published = not os.environ.get(OWN_ONLY_VARIABLE)
     waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}
     if all(waits_s.values()):
         yield dg.SkipReason(f"All that is new was asked for; again in {min(waits_s.values()):.0f} s if it stays so.")
     for batch_id, wait_s in waits_s.items():
         if not wait_s:
             key = batch_id if are_keyed else None
-            yield dg.RunRequest(run_key=key, run_config=run_config(own, batch_id=batch_id), tags={BATCH_TAG: batch_id})
+            config = run_config(own, batch_id=batch_id, with_published=with_published)
+            yield dg.RunRequest(run_key=key, run_config=config, tags={BATCH_TAG: batch_id})
 
 
 def _being_read(instance: dg.DagsterInstance, home: Home) -> list[str]:

@@ -34,7 +34,7 @@ class Summary:
 
     `bytes` is the size of the files that were new or had changed, `bytes_read` what had to be read of them: logs that
     had only grown (`files_resumed` of them) are read on from where they were left. `other_names` holds, by path, one
-    more name of each file that links give several.
+    more name of each file that links give several. `unknown_logs` are paths of logs that were read and gave no row.
     """
 
     files_seen: int = 0
@@ -46,6 +46,7 @@ class Summary:
     published: int = 0
     rows: Counter[str] = field(default_factory=Counter)
     rejected_files: list[tuple[str, str]] = field(default_factory=list)
+    unknown_logs: list[str] = field(default_factory=list)
     dialects: list[str] = field(default_factory=list)
     bytes: int = 0
     bytes_read: int = 0
@@ -67,6 +68,10 @@ class Summary:
         self.files_resumed += resumed.height
         self.bytes_read += int(files["read_bytes"].sum() or 0)
         self.rejected_files += list(files.filter(pl.col("status") == "rejected").select("path", "error").iter_rows())
+        unknown = files.filter(
+            pl.col("parser").is_null(), pl.col("bytes") > 0, kind="log", status="parsed", rows_parsed=0
+        )
+        self.unknown_logs += unknown["path"].to_list()
         self.published += tables["runs"].filter(pl.col("origin") == "published").height
         self.run_ids += tables["runs"].filter(pl.col("origin") != "published")["run_id"].to_list()
         self.rows.update({name: frame.height for name, frame in tables.items()})

@@ -209,7 +209,9 @@ def stop(text: str, template: Template) -> tuple[int, str]:
             begun, at = count, end
             break
     if begun == len(parts):
-        return at, "the end of the value"
+        behind = re.match(r"\S*", text[at:])
+        what = behind.group() if behind else ""
+        return at, f"the end of the value: name the unit that is printed, or write {what!r} behind the field"
     blanks = len(text[at:]) - len(text[at:].lstrip())
     ahead = next((part for part in parts[begun:] if not isinstance(part, Literal) or part.text.strip()), parts[begun])
     return at + blanks, _wish(ahead)

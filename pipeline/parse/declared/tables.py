@@ -112,5 +112,7 @@ class Tables:
     ) -> str:
         value = self.text(part, key, table, number, default)
         if value not in words:
-            raise self.fail(self.place(table, number, key), f"{key} {value!r} is not known. {suggestion(value, words)}")
+            near = suggestion(value, words)
+            known = "" if near.startswith("There are") else f" There are: {', '.join(words)}."  # or meant otherwise
+            raise self.fail(self.place(table, number, key), f"{key} {value!r} is not known. {near}{known}")
         return value

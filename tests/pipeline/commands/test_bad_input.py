@@ -212,12 +212,12 @@ def test_an_interrupted_ingest_is_finished_by_the_next(tmp_path: Path, filled: P
     for dp in (4, 8, 16):
         picotron_run(tmp_path / "more", dp=dp)
     command = [*_COMMAND, "ingest", str(tmp_path / "more"), "--no-published", "--home", str(filled)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         deadline = time.monotonic() + 60
         while not list((filled / "batches").glob("*.parquet")) and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.2)
-        process.send_signal(number)
+        os.killpg(process.pid, number)  # as a terminal does: to all that it started
         assert process.stderr is not None
         said = process.stderr.read()
     assert "Traceback" not in said

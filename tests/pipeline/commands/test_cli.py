@@ -203,6 +203,30 @@ def test_a_line_of_40_mb_is_cut_and_nothing_else_is_lost(tmp_path: Path) -> None
     assert "16 MiB" in rejects
 
 
+def test_a_log_that_nobody_knows_is_told_with_the_remedy(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        log = tmp_path / "sweep" / name / "train.log"
+        log.parent.mkdir(parents=True)
+        log.write_text("upd#1 :: xent=11.02 dt=1.52s\n")
+    picotron_run(tmp_path / "sweep")
+    home = tmp_path / "home"
+    done = called("ingest", tmp_path / "sweep", "--no-published", home=home)
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("unknown")]
+    assert "2 logs hold nothing that we know" in told
+    assert f"{tmp_path}/sweep/one/train.log" in told
+    assert "sweepscope dialect example" in told
+    again = called("ingest", tmp_path / "sweep", "--no-published", "--json", home=home)
+    assert json.loads(again.stdout)["unknown_logs"] == []
+
+
+def test_lines_that_did_not_parse_are_told_with_the_query(tmp_path: Path) -> None:
+    run = picotron_run(tmp_path / "sweep")
+    with (run / "log_1001.out").open("ab") as handle:
+        handle.write(b"x" * (17 << 20))
+    done = called("ingest", tmp_path / "sweep", "--no-published", home=tmp_path / "home")
+    assert "rejects  1 line or row did not parse: `select * from rejects`" in done.stdout
+
+
 def test_port_in_use(filled: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

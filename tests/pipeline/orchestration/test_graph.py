@@ -13,7 +13,14 @@ import pytest
 
 from pipeline.ingest import batches
 from pipeline.orchestration.build import build
-from pipeline.orchestration.jobs import LANDING_VARIABLE, hourly, landing_paths, new_runs, write_batch
+from pipeline.orchestration.jobs import (
+    LANDING_VARIABLE,
+    OWN_ONLY_VARIABLE,
+    hourly,
+    landing_paths,
+    new_runs,
+    write_batch,
+)
 from pipeline.orchestration.resources import HomeResource
 from pipeline.orchestration.run import ingest_paths
 from pipeline.store.content_hash import Digest, digests
@@ -149,6 +156,21 @@ def test_the_sensor_asks_for_new_runs_once(home: Home, sweep: Path, monkeypatch:
         assert job.execute_in_process(run_config=requests[0].run_config, instance=instance).success
     assert not tick().run_requests
     assert Lake(home).read("runs").filter(pl.col("origin") == "measured").height == 3
+
+
+@pytest.mark.parametrize("own_only", ["", "1"])
+def test_the_sensor_leaves_the_bundled_results_out_if_told(
+    home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch, own_only: str
+) -> None:
+    monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
+    monkeypatch.setenv(OWN_ONLY_VARIABLE, own_only)
+    resources = {"store_home": HomeResource(path=str(home.path))}
+    with (
+        dg.DagsterInstance.ephemeral() as instance,
+        dg.build_sensor_context(instance=instance, resources=resources) as context,
+    ):
+        (request,) = new_runs.evaluate_tick(context).run_requests
+    assert request.run_config["ops"]["discovered"]["config"]["with_published"] is not bool(own_only)
 
 
 def test_the_schedule_asks_for_the_same_batches_as_the_sensor(

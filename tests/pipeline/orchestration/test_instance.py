@@ -31,6 +31,19 @@ def test_settings_that_a_full_disk_cut_are_written_whole_the_next_time(tmp_path:
     assert [path.name for path in home.dagster.iterdir()] == ["dagster.yaml"]
 
 
+def test_a_run_in_this_process_starts_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that keep what steps print get the Ctrl-C of a terminal as well, and each says a traceback."""
+    for name in ("DAGSTER_HOME", "SWEEPSCOPE_HOME"):
+        monkeypatch.setenv(name, "")
+    started: list[object] = []
+    monkeypatch.setattr("subprocess.Popen", lambda command, *_, **__: started.append(command))
+    with open_instance(Home.resolve(str(tmp_path / "home"))) as instance:
+        assert not instance.telemetry_enabled
+        with instance.compute_log_manager.capture_logs(["run", "step"]):
+            pass
+    assert not started
+
+
 @pytest.mark.parametrize(("raised", "is_told"), [(KeyboardInterrupt, False), (RuntimeError, True)])
 def test_a_ctrl_c_while_dagsters_records_are_closed_leaves_no_traceback(
     tmp_path: Path,

@@ -61,7 +61,7 @@ FAULTS = [
         (f"{HEAD}[[step]]\nregex = '(?P<step>\\d+)'", "contains is missing"),
         (f"{HEAD}[[step]]\nregex = '(?P<step>\\d+)'\ncontains = ['x']\nunits = {{ a = 's' }}", "units names a"),
         (f"{HEAD}[[step]]\npairs = {{ a = 'loss' }}", "has no step number"),
-        (f"{HEAD}{STEP}[[event]]\nkind = 'trainig_end'\nline = 'x'", "Did you mean training_end"),
+        (f"{HEAD}{STEP}[[event]]\nkind = 'trainig_end'\nline = 'x'", "? There are: oom, host_oom, hang"),
         (f"{HEAD}{STEP}[[arguments]]\nline = '{{name}}'\ncolumns = {{ a = 'tp' }}", "needs {name} and {value}"),
         (f"{HEAD}{STEP}[[arguments]]\nline = '{{name}} {{value}}'\ncolumns = {{ a = 'tpp' }}", "Did you mean"),
         (f"{HEAD}{STEP}[[file]]\nname = 'a.ini'\nrequires = ['x']\ncolumns = {{ a = 'tp' }}", "'a.ini' is not a file"),

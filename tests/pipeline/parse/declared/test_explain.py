@@ -45,7 +45,11 @@ def test_a_log_that_fits() -> None:
         ("step 4/9 | lr 1e-4", "lr 1e-4", "'loss'"),
         ("step 4/9 | loss 2.5 | 412.0ms | 13.8K to", "to", "'tok/s'"),
         ("step 4/9 | loss", "", "{loss}, such as 2.31 or 1e-4"),
-        ("step 4/9 | loss 2.5 | 4ms | 1K tok/s | gnorm 1.0 | mem 41TB", "TB", "the end of the value"),
+        (
+            "step 4/9 | loss 2.5 | 4ms | 1K tok/s | gnorm 1.0 | mem 41G now",
+            "G now",
+            "the end of the value: name the unit that is printed, or write 'G' behind the field",
+        ),
         ("µs äöü step 4/9 | loss ERR", "ERR", "{loss}, such as 2.31 or 1e-4"),
     ],
 )
