@@ -43,6 +43,11 @@ def run_query(home: Home, sql: str) -> pl.DataFrame:
             raise QueryError("The query returns no rows. The store is read-only: ask it with SELECT.")
         frame: pl.DataFrame = relation.pl()
         return frame
+    except (duckdb.CatalogException, duckdb.BinderException) as error:  # mostly a name that there is not
+        raise QueryError(
+            f"The query failed: {_plain(str(error))} `show tables` and `describe runs` are queries, too; "
+            "schemas/DICTIONARY.md explains every name."
+        ) from error
     except duckdb.Error as error:
         raise QueryError(f"The query failed: {_plain(str(error))}") from error
     except pl.exceptions.PolarsError as error:

@@ -88,6 +88,8 @@ def test_home_option_beats_the_environment(filled: Path, tmp_path: Path) -> None
     ("sql", "says"),
     [
         ("select nothing_here from runs", "nothing_here"),
+        ("select nothing_here from runs", "`describe runs`"),
+        ("select * from runz", "`show tables`"),
         ("drop table runs", "read-only"),
         ("copy runs to 'out.csv'", "disabled"),
         ("select * from read_csv('/etc/passwd')", "disabled"),
