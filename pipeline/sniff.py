@@ -26,7 +26,7 @@ _CONTAINER_KEYS = (b'"stream":', b'"time":')
 # Fluent Bit and Vector (log, message), CloudWatch's export. With a metric in it, it is not a message in an envelope.
 _MESSAGES = ("message", "msg", "log", "textPayload", "text")
 _TIMES = ("timestamp", "time", "ts", "@timestamp", "asctime", "datetime", "receiveTimestamp")
-_METRICS = frozenset({"step", "iteration", "iter", "epoch", "loss"})
+_METRIC = re.compile(r"(?:.*[_/.])?(?:step|iteration|iter|epoch|loss)")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?:Z|[+-]\d\d:?\d\d)?")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 _MOST_OBJECT_BYTES = 16 << 20
@@ -90,7 +90,7 @@ def is_message_log(head: bytes) -> bool:
     if not end or not line.startswith(b'{"'):
         return False
     found = _object(line)
-    return _message(found) is not None and not _METRICS & found.keys() and any(key in found for key in _TIMES)
+    return _message(found) is not None and any(key in found for key in _TIMES)
 
 
 def may_be_transcoded(head: bytes) -> bool:
@@ -147,6 +147,9 @@ def _message_of(line: bytes) -> bytes:
 
 
 def _message(found: Mapping[str, Any]) -> str | None:
+    """None of an object that holds more than a message, and so must stay whole."""
+    if any(map(_METRIC.fullmatch, found)):
+        return None
     texts = (found[key] for key in _MESSAGES if isinstance(found.get(key), str))
     return next(texts, None)
 

@@ -120,6 +120,14 @@ def test_an_object_with_metrics_or_without_a_time_is_a_line_as_it_stands(line: s
     assert read(f"{line}\n".encode() * 3) == f"{line}\n".encode() * 3
 
 
+@pytest.mark.parametrize("name", ["loss", "train_loss", "train/loss", "global_step"])
+def test_an_object_with_metrics_among_messages_stays_whole(name: str) -> None:
+    begun = wrapped("start")
+    line = json.dumps({"timestamp": "2025-05-01T12:00:08", "message": "train", name: 2.5}).encode() + b"\n"
+    assert read(begun + line + begun) == read(begun) + line + read(begun)
+    assert read(line) == line
+
+
 def test_a_line_that_never_ends_is_not_held() -> None:
     begun, piece = wrapped("step: 1"), b"x" * (4 << 20)
     given = list(text_chunks("a.log", iter([begun, *[piece] * 10, b"x\n" + begun])))
