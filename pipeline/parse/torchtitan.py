@@ -99,7 +99,7 @@ _EVENT_ANCHORS = ("Training completed", "Process group destroyed", "Starting job
 
 DIALECT = Dialect(
     name="torchtitan",
-    version=7,
+    version=8,
     signature=(
         "  tps: ", "  wps: ", "  mfu: ", "  tflops: ", "device mesh with parallelism:", "-D device mesh with [",
         "Peak FLOPS used for computing MFU", "with local batch size", "torchtitan version:", "TorchTitan Config",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse import environment
+from pipeline.parse import environment, torchtitan_dump
 from pipeline.parse.combine import whole
 from pipeline.parse.protocol import (
     SETTING_FACTS,
@@ -90,7 +90,8 @@ ANCHORS = (
     "arguments training.", "arguments parallelism.", "arguments activation_checkpoint.", "arguments model.",
     "device mesh with", "with local batch size", " capacity: ", "total parameters", "Total parameter count:",
     "activation checkpointing", "torchtitan version:", "Peak FLOPS used", "reshard_after_forward=", "Applied FSDP",
-    "Applied HSDP", "Applied DDP", "Args(", *(sign for signs in _QUANTISED.values() for sign in signs),
+    "Applied HSDP", "Applied DDP", "Args(", *torchtitan_dump.ANCHORS,
+    *(sign for signs in _QUANTISED.values() for sign in signs),
 )  # fmt: skip
 
 
@@ -116,6 +117,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         ),
         _mesh(lines),
         named_settings(lines, r"--(\w+\.\w+)[= ]+['\"\[]*(\w\S*)", _OPTIONS, setting_source="command_line"),
+        torchtitan_dump.settings(lines, _OPTIONS),
         named_settings(lines, r"^arguments (\w+\.\w+?)\.* (\S.*)$", _OPTIONS, setting_source="argument_dump"),
         environment.settings(lines),
     ]

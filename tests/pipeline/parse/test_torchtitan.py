@@ -331,3 +331,38 @@ def test_signs_of_float8(tmp_path: Path, line: str) -> None:
 def test_another_logger_may_stand_in_front_of_the_step(before: str) -> None:
     step = step_of("torchtitan", before + NEW.removeprefix(HEAD))
     assert (step["step"], step["loss"], step["mfu_logged"]) == (10, 6.12345, 0.4125)
+
+
+def test_the_configuration_as_json(tmp_path: Path) -> None:
+    text = f"""\
+{HEAD}Running with configs: {{
+[rank0]:  "parallelism": {{
+[rank0]:    "data_parallel_replicate_degree": 1,
+[rank0]:    "data_parallel_shard_degree": -1,
+[rank0]:    "tensor_parallel_degree": 2,
+[rank0]:    "pipeline_parallel_degree": 4
+[rank0]:  }},
+[rank0]:  "activation_checkpoint": {{
+[rank0]:    "mode": "selective",
+[rank0]:  }},
+[rank0]:  "validation": {{
+[rank0]:    "seq_len": 2048,
+[rank0]:  }}
+[rank0]:}}
+{NEW}
+"""
+    run = run_of(tmp_path, text)
+    assert (run["tp"], run["pp"], run["recompute"]) == (2, 4, "selective")
+    assert "seq_len" not in run
+
+
+def test_the_configuration_as_a_dict(tmp_path: Path) -> None:
+    sections = {
+        "training": {"batch_size": 2, "seq_len": 4096, "steps": 500, "tensor_parallel_degree": 2},
+        "experimental": {"pipeline_parallel_degree": 4, "context_parallel_degree": 1},
+        "activation_checkpoint": {"mode": "full", "selective_ac_option": "2"},
+        "validation": {"batch_size": 8, "seq_len": 1024, "steps": 10},
+    }
+    run = run_of(tmp_path, f"{HEAD}Running with args: {sections}\n{NEW}\n")
+    assert (run["mbs"], run["seq_len"], run["steps_planned"], run["recompute"]) == (2, 4096, 500, "full")
+    assert (run["tp"], run["pp"], run["cp"]) == (2, 4, 1)
