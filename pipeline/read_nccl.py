@@ -128,7 +128,7 @@ class NcclReader:
         return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))
 
     def tables(self, sources: pl.DataFrame, said: RunFacts, *, bench_op: str | None = None) -> dict[str, pl.DataFrame]:
-        """Rows of every NCCL table.
+        """Rows of every NCCL table, in exchange for the facts.
 
         Args:
             said: the settings among them may tell the number of ranks.
@@ -138,13 +138,19 @@ class NcclReader:
             "source", pl.col("value").cast(pl.Int64, strict=False)
         )
         num_ranks = dict(sizes.drop_nulls().iter_rows())
-        return nccl_tables(sources, self._said(), num_ranks=num_ranks, dumps=self._dumps, bench_operation=bench_op)
+        facts_of = self._handed_over  # asked in the call, so that no name here holds them
+        return nccl_tables(sources, facts_of(), num_ranks=num_ranks, dumps=self._dumps, bench_operation=bench_op)
 
     def _flush(self) -> None:
         parts = [part for part in self._pending if part.source not in self._discarded]
         self._pending, self._pending_bytes = [], 0
         for facts in self._scanner.give(parts) if parts else ():
             self.add_facts(facts)
+
+    def _handed_over(self) -> Facts:
+        """The facts of all files so far, which are not held beside what is made of them."""
+        facts, self._facts = self._said(), []
+        return facts
 
     def _said(self) -> Facts:
         """The facts of all files so far."""

@@ -71,11 +71,15 @@ _EMPTY = {kind: pl.DataFrame(schema=schema) for kind, schema in SCHEMAS.items()}
 class Facts:
     """Frames by kind, of any blocks of any files (`source` is its number); kinds without rows are left out."""
 
-    frames: Mapping[str, pl.DataFrame]
+    frames: dict[str, pl.DataFrame]
 
     def __getitem__(self, kind: str) -> pl.DataFrame:
         found = self.frames.get(kind)
         return _EMPTY[kind] if found is None else found
+
+    def take(self, kind: str) -> pl.DataFrame:
+        """The frame of a kind, which is gone then: the largest are not to be held beside what is made of them."""
+        return self.frames.pop(kind, _EMPTY[kind])
 
     def __bool__(self) -> bool:
         return bool(self.frames)

@@ -10,9 +10,8 @@ from pipeline.nccl import bench
 from pipeline.nccl.facts import Facts
 
 
-def file_rows(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """One row per `source` of `facts`. `tables`: rows of the other tables by `source`."""
-    sources = pl.concat([frame["source"] for frame in facts.frames.values()]).unique().sort()
+def file_rows(sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """One row per source. `tables`: rows of the other tables by `source`."""
     rows = pl.DataFrame({"source": sources})
     parts = (
         _versions(facts), _sizes(facts, tables), _traffic(facts, tables), _warnings(facts["warn"]),

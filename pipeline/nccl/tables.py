@@ -65,16 +65,19 @@ def nccl_tables(
     give_back()
     told = with_content(facts)
     facts = facts.of(told)
+    watchdog = facts["watchdog"]
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     if told:
-        tables = _tables_of(mended(facts))
+        facts = mended(facts)
+        tables = _tables_of(facts)
+        del facts
         if not tables["nccl_bench"].is_empty():
             paths = dict(files.select("source", "path").iter_rows())
             tables["nccl_bench"] = bench_op.with_names(tables["nccl_bench"], paths, op=bench_operation)
         for name in list(tables):
             rows[name].append(tables.pop(name))
     units = files.select(pl.col("source").cast(pl.Int64), "unit")
-    watchdog = facts["watchdog"].join(units, on="source", maintain_order="left")
+    watchdog = watchdog.join(units, on="source", maintain_order="left")
     rows["nccl_hang_lines"] = [hang_lines(watchdog)]
     rows["nccl_hangs"] = [_hangs(units, watchdog, rows["nccl_files"], num_ranks)]
     rows["nccl_hangs"].append(_hang_frame(set_hangs(files, dumps)))
@@ -139,16 +142,17 @@ _NO_ROWS = {
 
 
 def _tables_of(facts: Facts) -> Rows:
-    """Rows of files with NCCL content, by `source`."""
+    """Rows of files with NCCL content, by `source`. Takes from the facts what is large."""
+    sources = pl.concat([frame["source"].unique() for frame in facts.frames.values()]).unique().sort()
     if facts.frames.keys() <= _OF_FILES:
-        return _NO_ROWS | {"nccl_files": file_rows(facts, _NO_ROWS)}
+        return _NO_ROWS | {"nccl_files": file_rows(sources, facts, _NO_ROWS)}
     comms = communicators.gather(facts["init"])
     timings = says.timings(facts["timing"], comms.events)
     calls = traffic.with_ranks(facts["coll"], comms)
     by_rank = traffic.by_rank(calls)
     communicator_rows = says.communicator_rows(comms, timings, facts)
     rank_rows = says.rank_rows(comms, timings)
-    link_rows = links.link_rows(facts["link"], comms)
+    link_rows = links.link_rows(facts.take("link"), comms)
     key = ["source", "comm_index"]
     communicator_rows = communicator_rows.join(links.transports(link_rows), on=key, how="left", maintain_order="left")
     tables = {
@@ -157,14 +161,14 @@ def _tables_of(facts: Facts) -> Rows:
         "nccl_links": link_rows,
         "nccl_collectives": traffic.collective_rows(calls),
         "nccl_tuning": _tuning(facts["tuning"]),
-        "nccl_graphs": graph_rows(facts["graph"], comms.events),
+        "nccl_graphs": graph_rows(facts.take("graph"), comms.events),
         "nccl_devices": devices.device_rows(facts["device"]),
         "nccl_warnings": warnings.warning_rows(facts["warn"]),
         "nccl_bench": bench.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
     }
     for name in ("nccl_ranks", "nccl_warnings"):
         tables[name] = tables[name].with_columns(pl.when(pl.col("host") != NO_HOST).then(pl.col("host", "pid")))
-    return tables | {"nccl_files": file_rows(facts, tables)}
+    return tables | {"nccl_files": file_rows(sources, facts, tables)}
 
 
 def _with_calls(rows: pl.DataFrame, calls: pl.DataFrame, key: list[str], names: list[str]) -> pl.DataFrame:
