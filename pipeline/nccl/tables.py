@@ -71,6 +71,7 @@ def nccl_tables(
         facts = mended(facts)
         tables = _tables_of(facts)
         del facts
+        give_back()
         if not tables["nccl_bench"].is_empty():
             paths = dict(files.select("source", "path").iter_rows())
             tables["nccl_bench"] = bench_op.with_names(tables["nccl_bench"], paths, op=bench_operation)
@@ -89,8 +90,9 @@ def nccl_tables(
     for name in list(rows):
         filled = [frame for frame in rows.pop(name) if not frame.is_empty()]  # held once, not beside what is made of it
         if filled:
-            merged = pl.concat(filled, how="diagonal_relaxed").join(places, on="source", maintain_order="left")
-            found[name] = TABLES[name].conform(merged)
+            merged = pl.concat(filled, how="diagonal_relaxed")
+            filled.clear()
+            found[name] = TABLES[name].conform(merged.join(places, on="source", maintain_order="left"))
     return _with_hang_counts(found)
 
 
@@ -153,6 +155,7 @@ def _tables_of(facts: Facts) -> Rows:
     communicator_rows = says.communicator_rows(comms, timings, facts)
     rank_rows = says.rank_rows(comms, timings)
     link_rows = links.link_rows(facts.take("link"), comms)
+    give_back()
     key = ["source", "comm_index"]
     communicator_rows = communicator_rows.join(links.transports(link_rows), on=key, how="left", maintain_order="left")
     tables = {
