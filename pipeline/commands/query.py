@@ -87,8 +87,11 @@ def _text(frame: pl.DataFrame, form: str) -> str:
         tbl_rows=50, tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=200, tbl_hide_dataframe_shape=True,
         tbl_hide_column_data_types=True, tbl_formatting="UTF8_FULL_CONDENSED",
     ):  # fmt: skip
+        drawn = str(frame)
         more = f"\n{frame.height:,} rows, the first and last 25 shown" if frame.height > 50 else ""
-        return f"{frame}{more}"
+        is_wrapped = drawn.count("\n") > min(frame.height, 51) + 3  # borders, names and the line of dots
+        whole = "\nCells are wrapped: name fewer columns, or use --format csv or json" if is_wrapped else ""
+        return f"{drawn}{more}{whole}"
 
 
 VERB = Verb(

@@ -79,6 +79,13 @@ def test_query_formats(filled: Path, tmp_path: Path) -> None:
     assert pl.read_parquet(out).height == 2
 
 
+def test_a_table_too_wide_to_draw_says_how_to_see_it_whole(filled: Path) -> None:
+    hint = "Cells are wrapped"
+    assert hint in called("query", "select * from runs", home=filled).stdout
+    for rows in (0, 1, 50, 51, 60):
+        assert hint not in called("query", f"select i as number from range({rows}) t(i)", home=filled).stdout
+
+
 def test_home_option_beats_the_environment(filled: Path, tmp_path: Path) -> None:
     done = called("query", "select count(*) as n from runs", "--home", filled, "--format", "csv", home=tmp_path / "no")
     assert done.stdout == "n\n3\n"
