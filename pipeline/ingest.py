@@ -196,11 +196,18 @@ def bundled_is_pending(ledger: pl.DataFrame) -> bool:
 
 
 def bundled() -> Tables:
-    """The bundled tables: published results, and the accelerators and networks they are judged by."""
-    return {
-        **load_published(PUBLISHED), "accelerators": load_accelerators(),
-        "published_bandwidths": load_published_bandwidths(), "accelerator_links": load_accelerator_links(),
-    }  # fmt: skip
+    """The bundled tables: published results, and what they are judged by."""
+    return {**load_published(PUBLISHED), "published_bandwidths": load_published_bandwidths(), **hardware()}
+
+
+def hardware() -> Tables:
+    """What every run is judged by, one's own as well: accelerators and their links."""
+    return {"accelerators": load_accelerators(), "accelerator_links": load_accelerator_links()}
+
+
+def hardware_is_pending(lake: Lake) -> bool:
+    """Whether the lake knows other accelerators or links than these."""
+    return any(not lake.read(name).sort(pl.all()).equals(rows.sort(pl.all())) for name, rows in hardware().items())
 
 
 def check(tables: Tables) -> Tables:

@@ -75,6 +75,8 @@ def parsed(
     size = int(tables["files"]["read_bytes"].sum() or 0)
     if config.with_published and ingest.bundled_is_pending(store_home.lake.read("files")):
         tables = ingest.merge(tables, ingest.bundled())
+    elif ingest.hardware_is_pending(store_home.lake):
+        tables = ingest.merge(tables, ingest.hardware())
     rows = {f"rows_{name}": frame.height for name, frame in tables.items()}
     facts = metadata(bytes_read=size, mb_per_s=round(size / 1e6 / max(seconds, 1e-9), 1), **rows)
     return dg.Output(tables, metadata=facts)

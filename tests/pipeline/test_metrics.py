@@ -186,7 +186,7 @@ _STEPS: Row = {"first_step": 1, "last_step": 90, "step_time_s": 10.0, "tokens_pe
         (_STEPS, 2.0, "steps"),
         ({"started_at": _START, "ended_at": datetime(2026, 11, 20, 22, 1), **_STEPS}, 2.0, "steps"),
         ({"gpu_hours": 7.0, **_STEPS}, 7.0, "given"),
-        ({**_STEPS, "num_gpus": None, "num_nodes": None, "gpus_per_node": None, "dp": None}, None, None),
+        (_STEPS | dict.fromkeys(("num_gpus", "num_nodes", "gpus_per_node", "dp", "gbs", "gbs_tokens")), None, None),
     ],
 )  # fmt: skip
 def test_gpu_hours_say_what_they_rest_on(changes: Row, gpu_hours: float | None, basis: str | None) -> None:

@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from pipeline.hardware import load_accelerators
 from pipeline.ingest import batches
 from pipeline.orchestration.build import build
 from pipeline.orchestration.jobs import (
@@ -23,6 +24,7 @@ from pipeline.orchestration.jobs import (
 )
 from pipeline.orchestration.resources import HomeResource
 from pipeline.orchestration.run import ingest_paths
+from pipeline.published_network import load_accelerator_links
 from pipeline.store.content_hash import Digest, digests
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
@@ -84,6 +86,19 @@ def test_ingesting_twice_changes_nothing(home: Home, sweep: Path) -> None:
     assert again.files_new == 0
     assert current(home.path) == path
     assert content(home) == first
+
+
+def test_a_store_of_ones_own_runs_knows_their_accelerators(home: Home, sweep: Path) -> None:
+    ingest_paths(home, [str(sweep)], with_published=False)
+    counts = "select (select count(*) from {}), (select count(*) from published_runs)"
+    assert rows(home, counts.format("accelerators")) == [(load_accelerators().height, 0)]
+    assert rows(home, counts.format("accelerator_links")) == [(load_accelerator_links().height, 0)]
+    versions = Lake(home).release().versions  # type: ignore[union-attr]  # there is one
+    (next(sweep.glob("dp2_*")) / "status.txt").write_text("fail")
+    assert ingest_paths(home, [str(sweep)], with_published=False).files_new == 3
+    again = Lake(home).release().versions  # type: ignore[union-attr]  # there is one
+    assert again["accelerators"] == versions["accelerators"]
+    assert again["runs"] != versions["runs"]
 
 
 def test_a_home_inside_the_sweep_is_not_read(tmp_path: Path) -> None:
