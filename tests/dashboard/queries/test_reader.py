@@ -27,17 +27,21 @@ def con() -> Counting:
     return Counting()
 
 
+def reader_of(con: Counting, answers: Answers) -> Reader:
+    return Reader(con, answers)  # type: ignore[arg-type]  # it has the one method of a connection that is called
+
+
 def test_a_question_is_asked_once_for_all_runs_on_a_version(con: Counting) -> None:
     answers = Answers()
     query = Query("SELECT $x AS x", {"x": 4})
-    first = query.run(Reader(con, answers))  # type: ignore[arg-type]  # it has the one method that is called
-    again = query.run(Reader(con, answers))  # type: ignore[arg-type]
+    first = query.run(reader_of(con, answers))
+    again = query.run(reader_of(con, answers))
     assert first.equals(again)
     assert con.asked == 1
 
 
 def test_parameters_that_are_equal_and_not_the_same_are_asked_apart(con: Counting) -> None:
-    reader = Reader(con, Answers())  # type: ignore[arg-type]
+    reader = reader_of(con, Answers())
     values = [1, 2, 1.0, True, "1", None, ["a"], ["a", "b"]]
     found = [Query("SELECT $x AS x", {"x": value}).run(reader)["x"].to_list() for value in values]
     assert found == [[value] for value in values]
@@ -46,7 +50,7 @@ def test_parameters_that_are_equal_and_not_the_same_are_asked_apart(con: Countin
 
 
 def test_a_failed_question_is_asked_again(con: Counting) -> None:
-    reader = Reader(con, Answers())  # type: ignore[arg-type]
+    reader = reader_of(con, Answers())
     for _ in range(2):
         with pytest.raises(duckdb.CatalogException):
             Query("SELECT * FROM nowhere").run(reader)
