@@ -185,12 +185,12 @@ _BAR_ANCHORS = ("Train step of epoch ", "Episode [")
 
 DIALECT = Dialect(
     name="openrlhf",
-    version=3,
-    # DeepSpeed's signs count here too, so that one of its own decides. Epochs and episodes have many programs: a bar's
-    # first drawing and what stands behind one are its own.
+    version=4,
+    # DeepSpeed's signs count here too, so that one of its own decides. Epochs, episodes and global steps have many
+    # programs: the star, a bar's first drawing and what stands behind one are its own.
     signature=(
         "openrlhf.cli.", "openrlhf/", "Train step of epoch ", "Train epoch:   0%|", ", actor_lr=", ", act_lr=",
-        "(ActorModelRayActor pid=", "(PolicyModelActor pid=", " Global step ", "gpt_loss=", ":sigkill_handler] ",
+        "(ActorModelRayActor pid=", "(PolicyModelActor pid=", "\u2728 Global step ", "gpt_loss=", ":sigkill_handler] ",
         "cmd = deepspeed ", *deepspeed_settings.SIGNS,
     ),
     anchors=(

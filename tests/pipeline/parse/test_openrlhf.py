@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.parse.engine import extract
+from pipeline.parse.lines import split
+from pipeline.parse.registry import DIALECTS
 from tests.pipeline.parse.logs import run_of, settings_of, tables_of
 
 LAUNCH = (
@@ -153,3 +156,12 @@ def test_ranks_that_the_degrees_do_not_divide_tell_no_replicas(tmp_path: Path) -
     world = "[2024-07-23 10:00:00,000] [INFO] [launch.py:256:main] dist_world_size=8\n"
     run = run_of(tmp_path, launch + world + batches(0, {1: 2.5}))
     assert (run["num_gpus"], run["tp"], run.get("dp")) == (8, 3, None)
+
+
+def test_a_script_under_deepspeed_that_counts_global_steps_is_none_of_openrlhf() -> None:
+    text = (
+        "[2024-05-01 10:00:06,000] [INFO] [config.py:996:print] DeepSpeedEngine configuration:\n"
+        "at Global step 10 loss 1.0\n"
+        "[2024-05-01 11:00:00,000] [ERROR] [launch.py:322:sigkill_handler] ['python'] exits with return code = 1\n"
+    )
+    assert extract(split(0, text.encode()), DIALECTS).dialect_of == {0: "deepspeed"}
