@@ -10,8 +10,8 @@ import polars as pl
 
 from dashboard.column_names import NAMES
 from dashboard.labels import GIB, MISSING, NBSP, moment, number, significant
-from schemas.column import Column
-from schemas.columns import COLUMNS
+from schemas.columns.shared import COLUMNS
+from schemas.core.column import Column
 
 _ACRONYMS = {
     "mfu",

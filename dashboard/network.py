@@ -11,7 +11,7 @@ import polars as pl
 
 from dashboard.labels import count
 from dashboard.marks import Mark
-from schemas.nccl_columns import RULE
+from schemas.columns.nccl import RULE
 
 Row = Mapping[str, Any]
 

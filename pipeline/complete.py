@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.metrics import add_metrics, fill_params
 from pipeline.normalize import Normalised, normalise_runs
-from schemas.tables import RUNS
+from schemas.tables.runs import RUNS
 
 
 def complete_runs(frame: pl.DataFrame) -> Normalised:

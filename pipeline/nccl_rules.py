@@ -8,9 +8,9 @@ import duckdb
 import polars as pl
 
 from pipeline.store.publish import VIEW_FOLDER, macros
-from schemas import ddl
-from schemas.nccl import ALL, NCCL_FINDINGS
+from schemas.core import ddl
 from schemas.registry import TABLES
+from schemas.tables.nccl import ALL, NCCL_FINDINGS
 
 _BESIDE = ("files", "runs")
 """Tables that the rules look into as well; empty here, so that what rests on a run's layout is not told."""

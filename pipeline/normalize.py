@@ -16,7 +16,7 @@ from pipeline.hardware import canonical_accelerators
 from pipeline.model_identity import identified
 from pipeline.model_name import canonical_models, name_from_shape
 from pipeline.words import canonical_precision, canonical_recompute, map_words
-from schemas.tables import RUNS
+from schemas.tables.runs import RUNS
 
 FILLED = (
     "num_gpus",

@@ -16,7 +16,7 @@ from pipeline.complete import complete_runs
 from pipeline.errors import InputError
 from pipeline.published_rows import PARSER, PARSER_VERSION, as_published, as_runs
 from pipeline.run_id import run_id
-from schemas.tables import FILES, RUNS, SETTINGS
+from schemas.tables.runs import FILES, RUNS, SETTINGS
 
 
 def _read_csv(path: Path, raw: bytes) -> pl.DataFrame:

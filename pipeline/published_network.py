@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 import data
-from schemas.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
+from schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
 
 _GB_PER_S, _GBIT_PER_S = 1e9, 1e9 / 8
 

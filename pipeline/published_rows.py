@@ -11,7 +11,7 @@ import json
 import polars as pl
 
 from pipeline import words
-from schemas.tables import PUBLISHED_RUNS
+from schemas.tables.runs import PUBLISHED_RUNS
 
 PARSER = "published"
 PARSER_VERSION = 3

@@ -22,7 +22,7 @@ from pipeline.parse.scheduler import SchedulerTable
 from pipeline.read_state import State
 from pipeline.run_id import run_id
 from pipeline.sniff import SNIFF_BYTES
-from schemas.scheduler import SCHEDULER_JOBS
+from schemas.tables.scheduler import SCHEDULER_JOBS
 
 _TABLE_LIMIT_BYTES = 256 << 20
 

@@ -9,8 +9,8 @@ import polars as pl
 
 from pipeline.parse import scheduler
 from pipeline.sniff import SNIFF_BYTES
-from schemas.scheduler import SCHEDULER_JOBS
-from schemas.tables import REJECTS
+from schemas.tables.runs import REJECTS
+from schemas.tables.scheduler import SCHEDULER_JOBS
 
 
 def recognise(head: bytes) -> scheduler.SchedulerTable | None:

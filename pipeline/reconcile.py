@@ -18,7 +18,7 @@ from pipeline import verdict
 from pipeline.complete import complete_runs
 from pipeline.job_match import match
 from pipeline.parse.overtime import held_by_job
-from schemas.tables import EVENTS, RUNS, SETTINGS
+from schemas.tables.runs import EVENTS, RUNS, SETTINGS
 
 VERSION = 3
 """Raise it when the same rows would be joined differently: stores are then published anew."""

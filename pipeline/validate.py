@@ -1,6 +1,6 @@
 """Frame and table definition in, good rows and rejects out. Pure: no files, no store.
 
-pandera is the only judge; this module builds its schema from `schemas.table.Table`, turns its failure cases into
+pandera is the only judge; this module builds its schema from `schemas.core.table.Table`, turns its failure cases into
 rows of `rejects`, and never loses a row: every input row is either in `valid` or named in `rejects`.
 A new kind of check belongs in `schemas` (a column's constraint, a table's rule), not here.
 """
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from schemas.column import Column
-from schemas.table import Rule, Table
-from schemas.tables import REJECTS
+from schemas.core.column import Column
+from schemas.core.table import Rule, Table
+from schemas.tables.runs import REJECTS
 
 if TYPE_CHECKING:
     import pandera.polars as pa

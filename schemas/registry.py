@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from schemas import estimates, memory, memory_views, nccl, reliability, scheduler, tables
-from schemas.table import Table
+from schemas.core.table import Table
+from schemas.tables import estimates, memory, memory_views, nccl, reliability, runs, scheduler
 
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
-        tables.FILES,
-        tables.RUNS,
-        tables.STEPS,
-        tables.EVENTS,
-        tables.SETTINGS,
-        tables.REJECTS,
+        runs.FILES,
+        runs.RUNS,
+        runs.STEPS,
+        runs.EVENTS,
+        runs.SETTINGS,
+        runs.REJECTS,
         scheduler.SCHEDULER_JOBS,
         *nccl.ALL,
         memory.MEMORY_SNAPSHOTS,
@@ -23,8 +23,8 @@ TABLES: dict[str, Table] = {
         memory.MEMORY_ALIVE,
         memory.GPU_SAMPLES,
         estimates.ESTIMATES,
-        tables.PUBLISHED_RUNS,
-        tables.ACCELERATORS,
+        runs.PUBLISHED_RUNS,
+        runs.ACCELERATORS,
         *nccl.REFERENCE,
     )
 }
@@ -33,12 +33,12 @@ VIEWS: dict[str, Table] = {
     view.name: view
     for view in (  # in the order of creation: a view may use those before it
         reliability.RUN_OUTCOMES,
-        tables.RANKED_LAYOUTS,
-        tables.BEST_CONFIGS,
-        tables.GRID_CELLS,
-        tables.SCALING_EFFICIENCY,
-        tables.MFU_AUDIT,
-        tables.FRONTIER,
+        runs.RANKED_LAYOUTS,
+        runs.BEST_CONFIGS,
+        runs.GRID_CELLS,
+        runs.SCALING_EFFICIENCY,
+        runs.MFU_AUDIT,
+        runs.FRONTIER,
         *reliability.VIEWS,
         *nccl.VIEWS,
         estimates.ESTIMATOR_RESIDUALS,
@@ -49,6 +49,6 @@ VIEWS: dict[str, Table] = {
 }
 
 # Written by publishing itself, in no lake.
-STORE: dict[str, Table] = {tables.STORE_INFO.name: tables.STORE_INFO}
+STORE: dict[str, Table] = {runs.STORE_INFO.name: runs.STORE_INFO}
 
 ALL: dict[str, Table] = {**TABLES, **VIEWS, **STORE}

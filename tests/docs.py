@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from schemas.dictionary import dictionary
+from schemas.core.dictionary import dictionary
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -10,9 +10,9 @@ import polars as pl
 from pipeline.complete import complete_runs
 from pipeline.hardware import load_accelerators
 from pipeline.store.publish import VIEW_FOLDER, load_views
-from schemas import ddl
+from schemas.core import ddl
 from schemas.registry import TABLES
-from schemas.tables import EVENTS, PUBLISHED_RUNS, RUNS
+from schemas.tables.runs import EVENTS, PUBLISHED_RUNS, RUNS
 
 Row = dict[str, Any]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.dictionary import dictionary
+from schemas.core.dictionary import dictionary
 from tests.docs import DICTIONARY, README, ROOT, with_command_line
 from tests.run_rows import completed_frame, open_store, run_row
 

@@ -13,7 +13,7 @@ import polars as pl
 from dashboard.filters import LAYOUT_RANGES, SLICE, Filters
 from dashboard.queries.reader import Reader
 from dashboard.slices import Slice
-from schemas import ddl
+from schemas.core import ddl
 
 IN_SLICE = """origin = $origin
   AND accelerator IS NOT DISTINCT FROM $accelerator

@@ -30,7 +30,7 @@ from dashboard.labels import (
     points,
     seconds,
 )
-from schemas.columns import COLUMNS
+from schemas.columns.shared import COLUMNS
 
 Row = Mapping[str, Any]
 

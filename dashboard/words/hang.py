@@ -12,7 +12,7 @@ from dashboard.hang import STEP_STATE, Sequence2D
 from dashboard.labels import count, number, seconds
 from dashboard.network import ranks_text
 from dashboard.words.network import hang_answer, hang_title, place
-from schemas.nccl_columns import HANG_EVIDENCE
+from schemas.columns.nccl import HANG_EVIDENCE
 
 Row = Mapping[str, Any]
 

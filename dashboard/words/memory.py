@@ -9,7 +9,7 @@ import polars as pl
 
 from dashboard.labels import MINUS, count, memory, number, percent, plain, ratio
 from dashboard.memory import VERDICT, Bar
-from schemas.memory_view_columns import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
+from schemas.columns.memory_views import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
 
 Row = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from dashboard.labels import count, number, plain, seconds
 from dashboard.network import RANK_STATE, Finding, line_name, size_text, version_numbers, version_range
-from schemas.nccl_columns import HANG_EVIDENCE, RULE
+from schemas.columns.nccl import HANG_EVIDENCE, RULE
 
 Row = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ import polars as pl
 from dashboard.labels import count, number, seconds
 from dashboard.network import size_text
 from dashboard.words.network import hang_title, place
-from schemas.nccl_columns import RULE
+from schemas.columns.nccl import RULE
 
 Row = Mapping[str, Any]
 _RULES_SHOWN = 4

@@ -9,7 +9,7 @@ import polars as pl
 
 from dashboard.labels import count, memory, moment, number, percent, seconds
 from dashboard.snapshot import CATEGORIES, category_name
-from schemas.memory_columns import MEM_SOURCE
+from schemas.columns.memory import MEM_SOURCE
 
 Row = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from pipeline.memory.report import size
 from pipeline.store.home import Home
 from pipeline.store.publish import macros
 from pipeline.store.published import connect, current
-from schemas.memory_view_columns import MEM_FIT, PART, TERM
+from schemas.columns.memory_views import MEM_FIT, PART, TERM
 
 Row = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.estimate.frame import ChooseProfile, estimate_frame
 from pipeline.estimate.profile import choose_profile
-from schemas.estimates import ESTIMATES
+from schemas.tables.estimates import ESTIMATES
 
 
 def estimate_runs(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:

@@ -18,8 +18,8 @@ from pipeline.nccl.graph_rows import graph_rows
 from pipeline.nccl.hang_lines import hang_lines
 from pipeline.nccl.hangs import hang_rows
 from pipeline.nccl.messages import NO_HOST
-from schemas.nccl import ALL
-from schemas.table import Table
+from schemas.core.table import Table
+from schemas.tables.nccl import ALL
 
 TABLES: Mapping[str, Table] = {table.name: table for table in ALL}
 Rows = dict[str, pl.DataFrame]

@@ -15,7 +15,7 @@ import polars as pl
 from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import ResultTable
 from pipeline.parse.quantities import human, number
-from schemas.tables import RUNS
+from schemas.tables.runs import RUNS
 from schemas.vocab import REJECT_REASON_UNPARSED
 
 _REQUIRED = ("tok/s/gpu", "mbs", "batch_accum", "seq_len")

@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.parse import slurm_values as slurm
 from pipeline.words import map_words
-from schemas.scheduler import SCHEDULER_JOBS
+from schemas.tables.scheduler import SCHEDULER_JOBS
 
 MAX_TEXT_CHARS = 2_000
 

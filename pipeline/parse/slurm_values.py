@@ -20,7 +20,7 @@ _STATES = {
     "STAGE_OUT": "running", "STOPPED": "suspended", "REQUEUE_FED": "pending", "REQUEUE_HOLD": "pending",
     "RESV_DEL_HOLD": "pending", "SPECIAL_EXIT": "pending", "POWER_UP_NODE": "pending", "EXPEDITING": "pending",
 }  # fmt: skip
-"""Slurm's state -> word of schemas.scheduler_columns.JOB_STATE."""
+"""Slurm's state -> word of schemas.columns.scheduler.JOB_STATE."""
 
 _SHORT = {
     "BF": "boot_fail", "CA": "cancelled", "CD": "completed", "CF": "running", "CG": "running", "DL": "deadline",

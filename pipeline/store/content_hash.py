@@ -12,9 +12,9 @@ from typing import Any
 
 import duckdb
 
-from schemas.ddl import quote
+from schemas.core.ddl import quote
+from schemas.core.table import Table
 from schemas.registry import TABLES
-from schemas.table import Table
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import polars as pl
 from pipeline.reconcile import changes, reconcile
 from pipeline.store import pinned
 from pipeline.store.lake import Lake, Release
-from schemas.ddl import quote
+from schemas.core.ddl import quote
 from schemas.registry import TABLES
 
 Changes = dict[str, tuple[pl.DataFrame, pl.DataFrame]]

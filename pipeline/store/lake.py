@@ -21,8 +21,8 @@ from pipeline.store.disk import reading, storing, sync
 from pipeline.store.home import Home
 from pipeline.store.lock import exclusive
 from pipeline.store.release import Release
+from schemas.core.table import Table
 from schemas.registry import TABLES
-from schemas.table import Table
 
 __all__ = ["Lake", "Release"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import duckdb
 
-from schemas.ddl import quote, sql_type
-from schemas.table import Table
+from schemas.core.ddl import quote, sql_type
+from schemas.core.table import Table
 
 
 def select(

@@ -27,9 +27,9 @@ from pipeline.store.lake import Lake, Release
 from pipeline.store.lock import exclusive
 from pipeline.store.published import StoreInfo, connect, current, store_info, version_of, versions
 from pipeline.store.rules_in_sql import with_rules
-from schemas import ddl
+from schemas.core import ddl
 from schemas.registry import STORE, TABLES, VIEWS
-from schemas.tables import STORE_INFO
+from schemas.tables.runs import STORE_INFO
 from schemas.thresholds import THRESHOLDS
 
 VIEW_FOLDER = Path(__file__).parent / "views"

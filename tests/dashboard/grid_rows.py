@@ -8,7 +8,7 @@ import polars as pl
 
 from dashboard import cells
 from dashboard.filters import Filters
-from schemas.columns import COLUMNS
+from schemas.columns.shared import COLUMNS
 
 Row = dict[str, Any]
 

@@ -16,9 +16,9 @@ import duckdb
 import polars as pl
 
 from pipeline.store.publish import VIEW_FOLDER, load_views, macros
-from schemas import ddl
+from schemas.core import ddl
 from schemas.registry import ALL, TABLES
-from schemas.tables import STORE_INFO
+from schemas.tables.runs import STORE_INFO
 
 Row = dict[str, Any]
 _STARTED = datetime(2026, 11, 20, 22, 41)

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from dashboard import columns
-from schemas.columns import COLUMNS
+from schemas.columns.shared import COLUMNS
 
 
 def test_a_table_is_shown_in_the_units_of_its_headings() -> None:

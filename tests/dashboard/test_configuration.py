@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from dashboard.configuration import GROUPS, conflicts, contradiction, facts
-from schemas.tables import RUNS, SETTINGS
+from schemas.tables.runs import RUNS, SETTINGS
 from tests.dashboard.store_rows import Row, run_row, setting_row
 
 

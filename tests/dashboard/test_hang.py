@@ -11,7 +11,7 @@ from dashboard import hang as hangs
 from dashboard.charts import hang as charts
 from dashboard.theme import LIGHT
 from dashboard.words import hang as words
-from schemas.nccl import FLIGHT_RECORDS, NCCL_HANG_LINES
+from schemas.tables.nccl import FLIGHT_RECORDS, NCCL_HANG_LINES
 from tests.nccl_rows import flight_row, hang_line_row, hang_row
 
 

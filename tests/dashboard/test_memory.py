@@ -9,7 +9,7 @@ import pytest
 
 from dashboard import memory
 from dashboard.words import memory as words
-from schemas.memory_view_columns import MEM_FIT, PART, PART_KIND
+from schemas.columns.memory_views import MEM_FIT, PART, PART_KIND
 from tests.run_rows import open_store
 
 GIB = 1 << 30
@@ -26,7 +26,7 @@ def parts(**known: float) -> pl.DataFrame:
 
 
 def memory_schema() -> pl.Schema:
-    from schemas.tables import RUNS
+    from schemas.tables.runs import RUNS
 
     return RUNS.polars_schema
 

@@ -8,7 +8,7 @@ from dashboard import network
 from dashboard.charts import network as charts
 from dashboard.theme import DARK, LIGHT
 from dashboard.words import network as words
-from schemas.nccl_columns import RULE
+from schemas.columns.nccl import RULE
 from tests.nccl_rows import hang_row
 
 _COUNTERS = {"rank": pl.Int64, "last_enqueued_seq": pl.Int64, "last_started_seq": pl.Int64,

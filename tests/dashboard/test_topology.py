@@ -11,7 +11,7 @@ from dashboard import topology
 from dashboard.charts import topology as charts
 from dashboard.theme import LIGHT
 from dashboard.words import topology as words
-from schemas.nccl import NCCL_GRAPHS, NCCL_LINKS, NCCL_RANKS
+from schemas.tables.nccl import NCCL_GRAPHS, NCCL_LINKS, NCCL_RANKS
 from tests.nccl_rows import graph_row, link_row, rank_row
 
 

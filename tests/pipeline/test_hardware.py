@@ -5,7 +5,7 @@ import pytest
 
 from pipeline import hardware
 from pipeline.validate import validate
-from schemas.tables import ACCELERATORS
+from schemas.tables.runs import ACCELERATORS
 
 
 @pytest.mark.parametrize(

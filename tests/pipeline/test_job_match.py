@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import polars as pl
 
 from pipeline.job_match import PAIRS, match
-from schemas.scheduler import SCHEDULER_JOBS
-from schemas.tables import RUNS
+from schemas.tables.runs import RUNS
+from schemas.tables.scheduler import SCHEDULER_JOBS
 
 T = datetime(2024, 5, 27, 12)
 HOUR = timedelta(hours=1)

@@ -8,7 +8,7 @@ import pytest
 from pipeline.ingest import bundled
 from pipeline.published_network import load_accelerator_links, load_published_bandwidths
 from pipeline.validate import validate
-from schemas.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
+from schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
 
 
 def test_published_bandwidths_keep_their_source_and_their_units() -> None:

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.validate import merge_rejects, pandera_schema, validate
+from schemas.core.table import Table
 from schemas.registry import TABLES
-from schemas.table import Table
-from schemas.tables import ACCELERATORS, FILES, REJECTS, RUNS, STEPS
+from schemas.tables.runs import ACCELERATORS, FILES, REJECTS, RUNS, STEPS
 
 
 def frame(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:

@@ -7,8 +7,8 @@ import pytest
 
 from pipeline import verdict
 from pipeline.job_match import PAIRS
-from schemas.scheduler_columns import JOB_STATE
-from schemas.tables import RUNS
+from schemas.columns.scheduler import JOB_STATE
+from schemas.tables.runs import RUNS
 from schemas.vocab import STATUS
 
 

@@ -4,11 +4,11 @@ import duckdb
 import polars as pl
 import pytest
 
-from schemas import ddl
-from schemas.column import Column
-from schemas.columns import COLUMNS
+from schemas.columns.shared import COLUMNS
+from schemas.core import ddl
+from schemas.core.column import Column
+from schemas.core.table import Table
 from schemas.registry import ALL, TABLES, VIEWS
-from schemas.table import Table
 
 # The unit is the suffix, wherever the unit has one.
 SUFFIX = {"bytes": "_bytes", "s": "_s", "TFLOP/s": "_tflops", "tokens/s": "_per_s", "tokens/s/GPU": "_per_gpu"}

@@ -13,7 +13,7 @@ import polars as pl
 
 from pipeline.parse.declared.printed import KINDS, Printed, strftime
 from pipeline.parse.protocol import STEP_FACTS
-from schemas.columns import COLUMNS, LAYOUT, MODEL, PLACE, SOFTWARE
+from schemas.columns.shared import COLUMNS, LAYOUT, MODEL, PLACE, SOFTWARE
 
 STEP_COLUMNS = tuple(name for name in STEP_FACTS.names() if name not in ("source", "line_no", "text"))
 PEAKS = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")

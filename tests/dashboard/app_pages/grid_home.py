@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from schemas import ddl
-from schemas.tables import STORE_INFO
+from schemas.core import ddl
+from schemas.tables.runs import STORE_INFO
 from tests.run_rows import Row, completed_frame, open_store, run_row
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.words import run as words
 from dashboard.words import run_sections
-from schemas.tables import RUNS
+from schemas.tables.runs import RUNS
 from schemas.vocab import STATUS
 from tests.dashboard.store_rows import event_row, run_row
 

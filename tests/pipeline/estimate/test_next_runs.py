@@ -11,7 +11,7 @@ import pytest
 from pipeline.estimate.cell import cells, layout_keys, startup_of
 from pipeline.estimate.next_runs import AS_LARGE, FAILED, MEASURED, PROPOSED, RAN_OUT, next_runs
 from pipeline.estimate.rows import read_rows
-from schemas.tables import RUNS
+from schemas.tables.runs import RUNS
 
 CELL = {
     "origin": "measured", "framework": "nanotron", "accelerator": "H100-SXM-80GB", "num_nodes": 2, "gpus_per_node": 8,

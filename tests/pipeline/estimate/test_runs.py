@@ -10,8 +10,8 @@ from pipeline.complete import complete_runs
 from pipeline.estimate.frame import PREDICTED, estimate_frame
 from pipeline.estimate.runs import estimate_runs
 from pipeline.published import load_published
-from schemas.estimates import ESTIMATES
-from schemas.estimates_columns import PREDICTION
+from schemas.columns.estimates import PREDICTION
+from schemas.tables.estimates import ESTIMATES
 from tests.pipeline.estimate.test_frame import row
 
 

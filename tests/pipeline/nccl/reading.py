@@ -11,7 +11,7 @@ from pipeline.nccl.facts import Facts
 from pipeline.nccl.scan import scan
 from pipeline.nccl.tables import nccl_tables
 from pipeline.parse.lines import blocks
-from schemas.nccl import ALL
+from schemas.tables.nccl import ALL
 
 Tables = dict[str, pl.DataFrame]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pipeline.nccl import collectives, scan
 from pipeline.nccl.block import Part
 from pipeline.validate import validate
-from schemas.nccl import ALL
+from schemas.tables.nccl import ALL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import Tables, tables_of
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL

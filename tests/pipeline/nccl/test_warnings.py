@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.nccl.warnings import classify
-from schemas.nccl_columns import SEVERITY
+from schemas.columns.nccl import SEVERITY
 from tests.pipeline.nccl.reading import row_of, tables_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.columns import LAYOUT, MODEL
+from schemas.columns.shared import LAYOUT, MODEL
 from tests.pipeline.landed import tables_of
 
 _GOLDEN = Path(__file__).parents[2] / "golden"

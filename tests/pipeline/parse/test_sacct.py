@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.parse import sacct
-from schemas.scheduler_columns import JOB_STATE
+from schemas.columns.scheduler import JOB_STATE
 
 PARSABLE = """\
 JobID|JobName|Partition|State|ExitCode|Submit|Start|End|Elapsed|Timelimit|NNodes|NodeList|AllocTRES|MaxRSS|WorkDir

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from pipeline.store.delta import LakeTable
-from schemas.tables import EVENTS, REJECTS
+from schemas.tables.runs import EVENTS, REJECTS
 from tests.pipeline.store.lake_rows import frame
 
 

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from pipeline.store.publish import macros
-from schemas.estimates import ESTIMATES
-from schemas.memory import MEMORY_SNAPSHOTS
-from schemas.memory_view_columns import MEM_FIT
-from schemas.tables import EVENTS
+from schemas.columns.memory_views import MEM_FIT
+from schemas.tables.estimates import ESTIMATES
+from schemas.tables.memory import MEMORY_SNAPSHOTS
+from schemas.tables.runs import EVENTS
 from tests.run_rows import Row, completed_frame, open_store, rows_of, run_row
 
 GIB, MIB = 1 << 30, 1 << 20

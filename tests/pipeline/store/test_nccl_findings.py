@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from schemas.nccl_columns import RULE
+from schemas.columns.nccl import RULE
 from schemas.registry import VIEWS
 from tests.dashboard.store_rows import Row, file_row, run_row, write_real_store
 from tests.nccl_rows import (

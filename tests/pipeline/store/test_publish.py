@@ -19,7 +19,7 @@ from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.publish import VIEW_FOLDER, publish
 from pipeline.store.published import connect, current, store_info, versions
-from schemas import ddl
+from schemas.core import ddl
 from schemas.registry import ALL, TABLES, VIEWS
 from tests.pipeline.store.lake_rows import accelerators, together, unit
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.column import Column
-from schemas.ddl import sql_type
+from schemas.core.column import Column
+from schemas.core.ddl import sql_type
+from schemas.core.table import Table
 from schemas.registry import ALL
-from schemas.table import Table
 
 _HEAD = """# Data dictionary
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.estimates_columns import PREDICTION
-from schemas.table import Table
+from schemas.columns.estimates import PREDICTION
+from schemas.core.table import Table
 
 ESTIMATES = Table(
     name="estimates",

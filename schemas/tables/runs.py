@@ -1,6 +1,6 @@
 """The tables of the lake, the reference tables and the views, each with its grain and key.
 
-A new table is one entry here plus its name in `schemas.registry`; a new column comes from `schemas.columns`.
+A new table is one entry here plus its name in `schemas.registry`; a new column comes from `schemas.columns.shared`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import polars as pl
 
 from schemas import vocab
-from schemas.column import Column
-from schemas.columns import LAYOUT, MODEL, PERFORMANCE, PLACE, PUBLISHED, SOFTWARE
-from schemas.scheduler_columns import RUN_COLUMNS
-from schemas.table import Rule, Table
+from schemas.columns.scheduler import RUN_COLUMNS
+from schemas.columns.shared import LAYOUT, MODEL, PERFORMANCE, PLACE, PUBLISHED, SOFTWARE
+from schemas.core.column import Column
+from schemas.core.table import Rule, Table
 
 _col = pl.col
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from schemas import vocab
-from schemas.column import Column, bool_column, float_column, int_column, text_column
+from schemas.core.column import Column, bool_column, float_column, int_column, text_column
 
 OUTCOME = (
     text_column("outcome", "class of the run's ending", vocab.OUTCOME),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from schemas import vocab
-from schemas.column import float_column, text_column
-from schemas.reliability_columns import COST, RATES, STRETCHED
-from schemas.table import Table
+from schemas.columns.reliability import COST, RATES, STRETCHED
+from schemas.core.column import float_column, text_column
+from schemas.core.table import Table
 
 _RATES = tuple(column.name for column in RATES if column.name != "dimension")
 _COST = tuple(column.name for column in COST)

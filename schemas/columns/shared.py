@@ -2,26 +2,19 @@
 
 Add a column here first. Numeric columns carry a unit; its name ends in the unit's suffix where one exists
 (`_bytes`, `_s`, `_tflops`). The same name means the same quantity in every table. A new area lists its columns in a
-module of its own, built from `schemas.column`, which joins `_GROUPS` below.
+module of its own, built from `schemas.core.column`, which joins `_GROUPS` below.
 """
 
 from __future__ import annotations
 
-from schemas import (
-    estimates_columns,
-    memory_columns,
-    memory_view_columns,
-    nccl_columns,
-    reliability_columns,
-    scheduler_columns,
-    vocab,
-)
-from schemas.column import Column
-from schemas.column import bool_column as _bool
-from schemas.column import float_column as _float
-from schemas.column import int_column as _int
-from schemas.column import text_column as _text
-from schemas.column import time_column as _time
+from schemas import vocab
+from schemas.columns import estimates, memory, memory_views, nccl, reliability, scheduler
+from schemas.core.column import Column
+from schemas.core.column import bool_column as _bool
+from schemas.core.column import float_column as _float
+from schemas.core.column import int_column as _int
+from schemas.core.column import text_column as _text
+from schemas.core.column import time_column as _time
 
 _IDENTITY = (
     _text("run_id", "stable id of one run attempt: hash of its source path (or URL) and attempt"),
@@ -309,9 +302,9 @@ _STORE = (
 
 _GROUPS = (
     _IDENTITY, _OUTCOME, _PLACE, _MODEL, _LAYOUT, _SOFTWARE, _PERFORMANCE, _STEP, _EVENT, _FILE, _REJECT,
-    _SETTING, _PUBLISHED, _ACCELERATOR, _CELL, _SCALING, _AUDIT, _STORE, scheduler_columns.COLUMNS,
-    reliability_columns.COLUMNS, nccl_columns.COLUMNS,
-    memory_columns.COLUMNS, estimates_columns.COLUMNS, memory_view_columns.COLUMNS,
+    _SETTING, _PUBLISHED, _ACCELERATOR, _CELL, _SCALING, _AUDIT, _STORE, scheduler.COLUMNS,
+    reliability.COLUMNS, nccl.COLUMNS,
+    memory.COLUMNS, estimates.COLUMNS, memory_views.COLUMNS,
 )  # fmt: skip
 
 COLUMNS: dict[str, Column] = {column.name: column for group in _GROUPS for column in group}

@@ -1,11 +1,11 @@
-"""Columns and words of what schedulers say about jobs; `schemas.columns` takes them in."""
+"""Columns and words of what schedulers say about jobs; `schemas.columns.shared` takes them in."""
 
 from __future__ import annotations
 
-from schemas.column import float_column as _float
-from schemas.column import int_column as _int
-from schemas.column import text_column as _text
-from schemas.column import time_column as _time
+from schemas.core.column import float_column as _float
+from schemas.core.column import int_column as _int
+from schemas.core.column import text_column as _text
+from schemas.core.column import time_column as _time
 
 JOB_STATE: dict[str, str] = {
     "completed": "ended with exit code 0 on all nodes",

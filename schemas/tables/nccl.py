@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from schemas.column import Column
-from schemas.table import Table
+from schemas.core.column import Column
+from schemas.core.table import Table
 
 NCCL_FILES = Table(
     name="nccl_files",

@@ -9,8 +9,8 @@ from typing import Literal
 
 import polars as pl
 
-from schemas.column import Column
-from schemas.columns import COLUMNS
+from schemas.columns.shared import COLUMNS
+from schemas.core.column import Column
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-"""Columns and words of what GPU memory artefacts say; `schemas.columns` takes them in."""
+"""Columns and words of what GPU memory artefacts say; `schemas.columns.shared` takes them in."""
 
 from __future__ import annotations
 
-from schemas.column import bool_column as _bool
-from schemas.column import float_column as _float
-from schemas.column import int_column as _int
-from schemas.column import text_column as _text
-from schemas.column import time_column as _time
+from schemas.core.column import bool_column as _bool
+from schemas.core.column import float_column as _float
+from schemas.core.column import int_column as _int
+from schemas.core.column import text_column as _text
+from schemas.core.column import time_column as _time
 
 MEM_SOURCE: dict[str, str] = {
     "snapshot": "an allocator snapshot (torch.cuda.memory._dump_snapshot), replayed",

@@ -1,11 +1,11 @@
-"""Columns and words of NCCL output, nccl-tests tables, hangs and flight records; `schemas.columns` takes them in."""
+"""Columns and words of NCCL output, nccl-tests tables, hangs and flight records; `schemas.columns.shared` takes them in."""
 
 from __future__ import annotations
 
-from schemas.column import bool_column as _bool
-from schemas.column import float_column as _float
-from schemas.column import int_column as _int
-from schemas.column import text_column as _text
+from schemas.core.column import bool_column as _bool
+from schemas.core.column import float_column as _float
+from schemas.core.column import int_column as _int
+from schemas.core.column import text_column as _text
 
 FLAVOUR: dict[str, str] = {
     "NCCL": "NVIDIA NCCL",

@@ -1,0 +1,1 @@
+"""Definitions of the columns: type, unit, description and constraints, each stated once."""

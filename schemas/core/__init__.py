@@ -1,0 +1,1 @@
+"""What a table and a column are, and what follows from them: DDL, pandera checks, the dictionary."""
