@@ -11,11 +11,11 @@ from pipeline.landing import Reader
 from pipeline.memory.gpu_samples import is_table
 from pipeline.nccl import bench_files
 from pipeline.nccl.names import is_bench_file
-from pipeline.parse import lines
 from pipeline.read_beside import read_bench, read_jobs, read_memory
 from pipeline.read_state import State
 from pipeline.sniff import SNIFF_BYTES, text_chunks
 from pipeline.store.records import Record
+from pipeline.text import lines
 
 
 def read_log(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:

@@ -19,11 +19,11 @@ from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight import MAX_BYTES
 from pipeline.nccl.scan import Scan, Scanned
 from pipeline.nccl.tables import TABLES
-from pipeline.parse import lines
 from pipeline.parse.protocol import Facts as RunFacts
 from pipeline.read_nccl import NcclReader, limited
 from pipeline.regions import Region, regions_of, scan_any
 from pipeline.sniff import SNIFF_BYTES, text_chunks
+from pipeline.text import lines
 from pipeline.workers import Workers
 
 KINDS = ("log", "nccl", "flight_record")

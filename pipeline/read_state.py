@@ -9,11 +9,12 @@ import polars as pl
 
 from pipeline.growing import Growing, facts_of
 from pipeline.heap import give_back
-from pipeline.parse import engine, lines
+from pipeline.parse import engine
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.sift import Sifted, sift
 from pipeline.read_nccl import NcclReader
 from pipeline.store.records import Record
+from pipeline.text import lines
 
 BLOCK_BYTES = 8 << 20
 """A piece of a file of this size is sifted at once: the blocks of a large file."""

@@ -18,8 +18,8 @@ from pipeline import tape
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.scan import Scan, Scanned, scan_task
-from pipeline.parse import lines
 from pipeline.sniff import SNIFF_BYTES, is_binary, may_be_transcoded
+from pipeline.text import lines
 
 _PROBE_BYTES = 64 << 10
 """A line that ends a region is looked for so far back."""

@@ -26,4 +26,4 @@ def test_examples(name: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert {"pipeline.parse.quantities", "pipeline.parse.timestamps", "schemas.core.ddl"} <= set(MODULES)
+    assert {"pipeline.text.quantities", "pipeline.text.timestamps", "schemas.core.ddl"} <= set(MODULES)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from pipeline.arrow import buffers_of, texts_of
 from pipeline.nccl import bench, collectives, watchdog, wrapped
 from pipeline.nccl.block import Block, Part, block_of, parts_as_texts
 from pipeline.nccl.facts import Facts, Notes
@@ -16,7 +15,8 @@ from pipeline.nccl.info import MIN_LINES, Info
 from pipeline.nccl.info_kinds import read_info
 from pipeline.nccl.line_reader import MAX_LINE_CHARS, TELLING, LineReader
 from pipeline.nccl.raw_calls import raw_calls
-from pipeline.shapes import Shapes
+from pipeline.text.arrow_buffers import buffers_of, texts_of
+from pipeline.text.line_templates import Shapes
 
 _HEAD_BYTES = 1 << 16
 
@@ -92,7 +92,7 @@ def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tupl
     """Facts of the calls in some blocks, and their lines that `scan_blocks` looks at: of most training logs, few.
 
     Args:
-        lines: those of all parts together, as `pipeline.parse.lines.split_parts` gives them.
+        lines: those of all parts together, as `pipeline.text.lines.split_parts` gives them.
         counts: how many each part has.
     """
     notes = Notes()

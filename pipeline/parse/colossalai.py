@@ -32,8 +32,8 @@ from pipeline.parse.protocol import (
     conform,
     named_settings,
 )
-from pipeline.parse.quantities import NUMBER, human, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.quantities import NUMBER, human, number
+from pipeline.text.timestamps import timestamp
 
 MAX_MESSAGE_LINES = 8
 

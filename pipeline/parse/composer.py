@@ -15,7 +15,6 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import is_true, whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     GAUGE_FACTS,
@@ -29,7 +28,8 @@ from pipeline.parse.protocol import (
     once_per_text,
     said_settings,
 )  # fmt: skip
-from pipeline.parse.quantities import number
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import number
 
 # _get_progress_string: a run measured in epochs has `[epoch=1][batch=5/100]:`, or `[batch=5]` of data without a length.
 _HEADER = r"^\s*(?:\[(?:epoch|iteration|batch|sample|token|second)=\d+(?:/\d+)?\])+:?\s*$"

@@ -19,7 +19,6 @@ import polars as pl
 
 from pipeline.parse import deepspeed_chat, deepspeed_settings, environment, run_files
 from pipeline.parse.combine import is_true, whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
     EVENT_FACTS,
     GAUGE_FACTS,
@@ -30,8 +29,9 @@ from pipeline.parse.protocol import (
     named_settings,
     said_settings,
 )
-from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import STAMPS, stamped, timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _GIB = 2**30
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import STEP_FACTS, Facts, conform
-from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
 
 SIGNS = ("|ppo_ep: ", " | PPO Epoch: ", "s, Batch Size: ")
 ANCHORS = (*SIGNS, "End-to-End => Latency: ", ", Rank: ")

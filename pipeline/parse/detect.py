@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.parse.protocol import Dialect
-from pipeline.shapes import Literals, Shapes
+from pipeline.text.line_templates import Literals, Shapes
 
 SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
 """How often a signature literal stands in a source."""

@@ -28,8 +28,8 @@ from pipeline.parse.protocol import (
     in_order,
 )
 from pipeline.parse.sift import Sifted, sift
-from pipeline.parse.timestamps import timestamp
-from pipeline.shapes import Shapes
+from pipeline.text.line_templates import Shapes
+from pipeline.text.timestamps import timestamp
 
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
 """Timestamps from which a run's begin and end are read."""

@@ -6,7 +6,7 @@ import polars as pl
 
 from pipeline.parse import slurm_values
 from pipeline.parse.protocol import SETTING_FACTS, conform, named_settings, said_settings
-from pipeline.shapes import holding
+from pipeline.text.line_templates import holding
 from pipeline.words import map_words
 
 ANCHORS = (

@@ -12,7 +12,7 @@ import polars as pl
 
 from pipeline.parse import batch_ends, faults, launchers, symptoms
 from pipeline.parse.protocol import EVENT_FACTS, conform
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.timestamps import timestamp
 
 MAX_TEXT_CHARS = 2_000
 

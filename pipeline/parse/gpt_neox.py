@@ -15,10 +15,10 @@ import polars as pl
 
 from pipeline.parse import deepspeed_settings, environment, megatron
 from pipeline.parse.combine import is_said, is_true, whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import STEP_FACTS, CombinedSetting, Dialect, conform, named_settings
-from pipeline.parse.quantities import NUMBER, divided, human, number
-from pipeline.parse.timestamps import STAMPS, stamped, timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, divided, human, number
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 # DeepSpeed's pipeline ends its own line with samples/sec.
 _MINE = r"^\s*samples/sec:\s|(?:\s|\])samples/sec: +\S+ \| +iteration\s"

@@ -25,7 +25,6 @@ from pipeline.parse import (
     huggingface_tables,
     run_files,
 )
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     GAUGE_FACTS,
@@ -33,8 +32,9 @@ from pipeline.parse.protocol import (
     Dialect,
     conform,
 )  # fmt: skip
-from pipeline.parse.quantities import number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import number
+from pipeline.text.timestamps import timestamp
 
 _BAR = r"^\s*\d{{1,3}}%(?:\|[^|]*\|)? {step}/{steps_planned} \[{clock}[^\]]*(?:it/s|s/it)"
 """tqdm's bar without a description: the training's, or an evaluation's within it."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse.protocol import EVENT_FACTS, STEP_FACTS, Facts, conform
-from pipeline.parse.quantities import number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.quantities import number
+from pipeline.text.timestamps import timestamp
 
 SIGNS = ("Step\tTraining Loss", "Epoch\tTraining Loss", "<th>Training Loss</th>", "TrainOutput(global_step=")
 BAR_ANCHORS = (", Epoch ",)

@@ -15,11 +15,11 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, CombinedSetting, Dialect, conform, said_settings
-from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
 
 _LOOKS_LIKE = r"record_current_batch_training_metrics\b.*\btflops="
 _RATE = r"tgs (tokens/gpu/second)="

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from pipeline.parse import environment, hparams, lightning_rich
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import STEP_FACTS, Dialect, History, conform, said_settings
-from pipeline.parse.quantities import NUMBER, number
 from pipeline.parse.redraw import last_of_each_step
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
 
 SIGNS = (
     ", v_num=", lightning_rich.SIGN,

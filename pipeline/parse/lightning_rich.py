@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import STEP_FACTS, conform
-from pipeline.parse.quantities import number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import number
+from pipeline.text.timestamps import timestamp
 
 SIGN = "it/s v_num: "
 ANCHORS = (SIGN, "it/s loss: ", "it/s train")

@@ -16,7 +16,6 @@ import polars as pl
 
 from pipeline.parse import environment, run_files
 from pipeline.parse.combine import whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     GAUGE_FACTS,
@@ -28,8 +27,9 @@ from pipeline.parse.protocol import (
     named_settings,
     said_settings,
 )
-from pipeline.parse.quantities import NUMBER, divided, number
 from pipeline.parse.redraw import last_of_each_step
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, divided, number
 
 _LLAMA_ANCHOR = " toks/s/device"
 _LLAMA = rf"^\s*(?:iter|Iter) (\d+): loss {NUMBER}, time: [\d.]+ms, speed: (?:[\d.]+|-){_LLAMA_ANCHOR}"

@@ -16,7 +16,6 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     SETTING_FACTS,
@@ -27,8 +26,9 @@ from pipeline.parse.protocol import (
     named_settings,
     said_settings,
 )
-from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import STAMPS, stamped, timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _PROFILED = "profiler activation/deactivation step: "
 _STEP = rf"completed (?:{_PROFILED}|step:) *(\d+),"

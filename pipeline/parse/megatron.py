@@ -14,11 +14,11 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment, megatron_rules, megatron_settings
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import GAUGE_FACTS, STEP_FACTS, Dialect, Facts, conform
-from pipeline.parse.quantities import NUMBER, divided, number
-from pipeline.parse.timestamps import STAMPS, stamped, timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, divided, number
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _STEP = r"iteration\s+(\d+)/\s*(\d+) \|"
 _CUT_STEP = r"^\s*(?:\[[^\]]*\]\s*)?iteration\s+\d+/"

@@ -17,7 +17,6 @@ import polars as pl
 
 from pipeline.parse import deepspeed_settings, megatron, megatron_rules, megatron_settings
 from pipeline.parse.combine import whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
     SETTING_FACTS,
     STEP_FACTS,
@@ -27,8 +26,9 @@ from pipeline.parse.protocol import (
     named_settings,
     said_settings,
 )
-from pipeline.parse.quantities import NUMBER, divided, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, divided, number
+from pipeline.text.timestamps import timestamp
 
 _ADDED = {
     "added_tokens": rf"\| consumed tokens:\s+({NUMBER})\s*\|",

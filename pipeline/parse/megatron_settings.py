@@ -17,7 +17,7 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.protocol import named_settings, once_per_text, said_settings
-from pipeline.shapes import holding
+from pipeline.text.line_templates import holding
 
 _DIRECT = {
     "world_size": "num_gpus", "data_parallel_size": "dp", "tensor_model_parallel_size": "tp",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse.protocol import EVENT_FACTS, conform
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.timestamps import timestamp
 
 
 def milestones(lines: pl.DataFrame, *, launch: str | None = None, training_end: str | None = None) -> pl.DataFrame:

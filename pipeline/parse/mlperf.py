@@ -17,7 +17,6 @@ import polars as pl
 
 from pipeline.parse import environment, mlperf_console, mlperf_names
 from pipeline.parse.combine import whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
     EVENT_FACTS,
     SETTING_FACTS,
@@ -29,8 +28,9 @@ from pipeline.parse.protocol import (
     named_settings,
     once_per_text,
 )
-from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import STAMPS, stamped, timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _MARK = ":::MLLOG"
 _KEY = r'"key": ?"([^"]+)"'

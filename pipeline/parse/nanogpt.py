@@ -23,7 +23,6 @@ import polars as pl
 
 from pipeline.parse import environment, wordplay
 from pipeline.parse.combine import whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.logger import without_logger
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
@@ -35,8 +34,9 @@ from pipeline.parse.protocol import (
     conform,
     named_settings,
 )
-from pipeline.parse.quantities import divided, human, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import divided, human, number
+from pipeline.text.timestamps import timestamp
 
 _VALUE = r"-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan"
 _NANOGPT = r"^iter (\d+): loss "

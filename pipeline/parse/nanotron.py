@@ -15,7 +15,6 @@ import polars as pl
 
 from pipeline.parse import environment
 from pipeline.parse.combine import whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     GAUGE_FACTS,
@@ -26,8 +25,9 @@ from pipeline.parse.protocol import (
     conform,
     named_settings,
 )
-from pipeline.parse.quantities import HUMAN, divided, human, size
-from pipeline.parse.timestamps import STAMPS, stamped
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import HUMAN, divided, human, size
+from pipeline.text.timestamps import STAMPS, stamped
 
 _PEAK = r"Memory usage:.*Peak {}:? ([\d.]+[KMGT]?i?B)"
 _PREFIX = r"^(?:[\d/]+ [\d:]+ )?\[[A-Z]+\|[^\]]*\]:\s?"

@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import ResultTable
-from pipeline.parse.quantities import human, number
+from pipeline.text.quantities import human, number
 from schemas.tables.runs import RUNS
 from schemas.vocab import REJECT_REASON_UNPARSED
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse.finding import FINDING, finding
-from pipeline.parse.quantities import size
 from pipeline.parse.symptoms import SMI_PROCESS
+from pipeline.text.quantities import size
 
 NOTABLE_BYTES = 2**30
 NOTABLE_SHARE = 0.05

@@ -17,7 +17,6 @@ import polars as pl
 
 from pipeline.parse import environment, hparams, lightning, nemo_automodel, run_files
 from pipeline.parse.combine import whole
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.lightning import field
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
@@ -31,9 +30,10 @@ from pipeline.parse.protocol import (
     named_settings,
     once_per_text,
 )
-from pipeline.parse.quantities import number
 from pipeline.parse.redraw import last_of_each_step
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import number
+from pipeline.text.timestamps import timestamp
 
 _PRINTED = r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\s*\|"
 

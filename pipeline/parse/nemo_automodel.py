@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import STEP_FACTS, conform
-from pipeline.parse.quantities import NUMBER, number, size
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number, size
+from pipeline.text.timestamps import timestamp
 
 ANCHOR = "| root | step "
 _LOOKS_LIKE = r"\| root \| step \d+ \| epoch \d+ \| loss "

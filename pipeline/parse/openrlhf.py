@@ -18,7 +18,6 @@ import polars as pl
 from pipeline.parse import deepspeed_settings, environment
 from pipeline.parse.combine import is_true, quotient, whole
 from pipeline.parse.huggingface_bars import elapsed_s, steps_of
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     EVENT_FACTS,
@@ -30,8 +29,9 @@ from pipeline.parse.protocol import (
     conform,
     named_settings,
 )
-from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
 
 _BAR = (
     r"^\s*(?:Train step of epoch (?P<epoch>\d+)|Episode \[(?P<episode>\d+)/\d+\]): +\d+%\|[^|]*\| *(?P<done>\d+)/"

@@ -21,8 +21,8 @@ import polars as pl
 from pipeline.parse import environment
 from pipeline.parse.huggingface_bars import elapsed_s, steps_of
 from pipeline.parse.protocol import STEP_FACTS, Dialect, Facts, conform
-from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
 
 _BAR = (
     r"^(?P<name>[^|\r]*?) *\d{1,3}%\|[^|]*\| *(?P<done>\d+)/(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*"

@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 
 from pipeline.parse import environment
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Facts, Sidecar, conform, in_order
-from pipeline.parse.quantities import HUMAN, divided, human, number, size
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import HUMAN, divided, human, number, size
 
 _SEPARATOR = r"\s*[|,]\s*"  # an old tutorial variant separates with commas
 

@@ -17,7 +17,7 @@ import polars as pl
 from pipeline.parse import cleaning, evidence
 from pipeline.parse.detect import ENDS, SIGN_LINES, detect, signs_of
 from pipeline.parse.protocol import Dialect
-from pipeline.shapes import Shapes
+from pipeline.text.line_templates import Shapes
 
 
 @dataclass(frozen=True)

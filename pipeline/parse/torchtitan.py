@@ -13,11 +13,11 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment, run_files, torchtitan_settings
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import STEP_FACTS, Dialect, Facts, conform
-from pipeline.parse.quantities import NUMBER, divided, number, size
-from pipeline.parse.timestamps import STAMPS, stamped, timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, divided, number, size
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _NUMBERED = r"step:\s*\d+(?:/\d+(?: = [\d.]+%)?)?"  # some forks print `step: 640/644 = 99.4%`
 # Behind `INFO:torchtitan.components.metrics:`, too, and within a JSON object.

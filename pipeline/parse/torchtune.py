@@ -17,7 +17,6 @@ import polars as pl
 from pipeline.parse import environment
 from pipeline.parse.combine import is_true, whole
 from pipeline.parse.huggingface_bars import elapsed_s, steps_of
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import (
     SETTING_FACTS,
@@ -29,8 +28,9 @@ from pipeline.parse.protocol import (
     named_settings,
     said_settings,
 )
-from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
 
 _LOGGED = r"^\s*Step \d+ \| loss:"
 _BAR = rf"^\s*(?P<epoch>\d+)\|(?P<shown>\d+)\|Loss: (?P<said>{NUMBER}): +\d+%\|"

@@ -12,11 +12,11 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.parse import environment, verl_settings
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.milestones import milestones
 from pipeline.parse.protocol import SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform
-from pipeline.parse.quantities import NUMBER, number
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
 
 _STEP = r"(?:^|[^\w/])step:(\d+) - "
 _TRAINING = r" - (?:train/loss|actor/\w+|critic/\w+/mean|training/global_step|timing_s/step|perf/time_per_step):"

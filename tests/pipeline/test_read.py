@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import read_beside
-from pipeline.parse import lines
 from pipeline.parse.registry import current_versions
 from pipeline.read import read_batch
+from pipeline.text import lines
 from schemas.vocab import FILE_STATUS
 from tests.pipeline.landed import Tables, batch_of, tables_of
 from tests.pipeline.parse.test_assemble import config, line, log

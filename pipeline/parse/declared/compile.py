@@ -13,7 +13,6 @@ import polars as pl
 from pipeline.parse import environment
 from pipeline.parse.declared.columns import PEAKS, Target
 from pipeline.parse.declared.document import Arguments, Document, File, Rule, pair_regex
-from pipeline.parse.layouts import extract_each
 from pipeline.parse.protocol import (
     EVENT_FACTS,
     GAUGE_FACTS,
@@ -25,7 +24,8 @@ from pipeline.parse.protocol import (
     named_settings,
 )
 from pipeline.parse.redraw import last_of_each_step
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.timestamps import timestamp
 
 COMPILER_VERSION = 1
 """Raise it when the same dialect file would read the same log differently."""

@@ -15,7 +15,7 @@ from pipeline.parse.declared.document import Arguments, Document, Rule, pair_reg
 from pipeline.parse.declared.template import Anything, Element, Field, Literal, Maybe, Template
 from pipeline.parse.detect import detect, signs_of
 from pipeline.parse.registry import DIALECTS
-from pipeline.shapes import Shapes
+from pipeline.text.line_templates import Shapes
 
 MAX_SHOWN = 5
 _SHAPES_SHOWN = 8

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.parse.quantities import divided, human, number, size
-from pipeline.parse.timestamps import timestamp
+from pipeline.text.quantities import divided, human, number, size
+from pipeline.text.timestamps import timestamp
 
 Read = Callable[[pl.Expr], pl.Expr]
 

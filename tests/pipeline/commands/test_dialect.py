@@ -11,9 +11,10 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.commands.dialect import example
 from pipeline.commands.dialect_report import cut
-from pipeline.parse import cleaning, lines
+from pipeline.parse import cleaning
 from pipeline.parse.declared.document import read_document
 from pipeline.parse.declared.explain import explain
+from pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
 
 pytestmark = pytest.mark.usefixtures("dagster_in_memory")

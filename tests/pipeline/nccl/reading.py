@@ -10,7 +10,7 @@ from pipeline.nccl.compact import compact
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.scan import scan
 from pipeline.nccl.tables import nccl_tables
-from pipeline.parse.lines import blocks
+from pipeline.text.lines import blocks
 from schemas.tables.nccl import ALL
 
 Tables = dict[str, pl.DataFrame]

@@ -12,7 +12,7 @@ from pipeline.nccl.block import Block, Part, block_of
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.line_reader import LineReader
 from pipeline.nccl.scan import scan_blocks, scan_parts, sift
-from pipeline.parse.lines import split_parts
+from pipeline.text.lines import split_parts
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import tables_from
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL

@@ -12,11 +12,12 @@ import polars as pl
 from pipeline.complete import complete_runs
 from pipeline.discover import discover
 from pipeline.landing import list_files
-from pipeline.parse import engine, lines
+from pipeline.parse import engine
 from pipeline.parse.assemble import assemble
 from pipeline.parse.protocol import Facts
 from pipeline.parse.registry import DIALECTS
 from pipeline.read import read_batch
+from pipeline.text import lines
 
 NOW = datetime(2030, 1, 1)
 Tables = dict[str, pl.DataFrame]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.parse import cleaning, evidence, lines
+from pipeline.parse import cleaning, evidence
+from pipeline.text import lines
 from tests.pipeline.landed import run_of, tables_of
 
 STEP = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.parse import cleaning, lines
+from pipeline.parse import cleaning
+from pipeline.text import lines
 
 
 def read(data: bytes) -> list[str]:

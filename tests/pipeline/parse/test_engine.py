@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.parse import cleaning, engine, evidence, lines
+from pipeline.parse import cleaning, engine, evidence
 from pipeline.parse.detect import SIGN_LINES
 from pipeline.parse.protocol import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Facts
 from pipeline.parse.registry import DIALECTS, by_name, current_versions
 from pipeline.parse.sift import anchors_of
 from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.render import render
+from pipeline.text import lines
 from schemas.registry import TABLES
 from schemas.vocab import EVENT_KIND, FRAMEWORK, SETTING_SOURCE
 from tests.pipeline.landed import tables_of

@@ -7,8 +7,9 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from pipeline.parse import cleaning, evidence, lines
+from pipeline.parse import cleaning, evidence
 from pipeline.parse.evidence import MAX_TEXT_CHARS
+from pipeline.text import lines
 
 
 def kinds(text: str) -> set[str]:

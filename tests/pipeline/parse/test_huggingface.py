@@ -11,8 +11,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.parse import engine, lines
+from pipeline.parse import engine
 from pipeline.parse.registry import DIALECTS
+from pipeline.text import lines
 from tests.pipeline.parse.logs import facts_of, run_of, settings_of, tables_of
 
 BEGIN = "***** Running training *****\n  Instantaneous batch size per device = 2\n  Total optimization steps = {}\n"

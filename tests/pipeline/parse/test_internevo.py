@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.parse import engine, lines
+from pipeline.parse import engine
 from pipeline.parse.registry import DIALECTS
+from pipeline.text import lines
 from tests.pipeline.parse.logs import run_of, step_of, tables_of
 
 COMMAS = (

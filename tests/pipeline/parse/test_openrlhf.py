@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.parse.engine import extract
-from pipeline.parse.lines import split
 from pipeline.parse.registry import DIALECTS
+from pipeline.text.lines import split
 from tests.pipeline.parse.logs import run_of, settings_of, tables_of
 
 LAUNCH = (

@@ -7,9 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.parse import cleaning, lines, megatron_settings, protocol, torchtitan_settings
+from pipeline.parse import cleaning, megatron_settings, protocol, torchtitan_settings
 from pipeline.parse.protocol import SETTING_FACTS, LineFacts, conform, in_order, named_settings, once_per_text
 from pipeline.parse.registry import DIALECTS
+from pipeline.text import lines
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 ONCE = {

@@ -15,10 +15,11 @@ import pytest
 
 from pipeline.discover import discover
 from pipeline.landing import list_files
-from pipeline.parse import cleaning, lines
+from pipeline.parse import cleaning
 from pipeline.read import Batch, read_batch
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
+from pipeline.text import lines
 from tests.pipeline.landed import batch_of
 from tests.pipeline.parse.test_corpus import _corpora
 

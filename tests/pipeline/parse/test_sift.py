@@ -11,13 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipeline.parse import engine, evidence, lines
+from pipeline.parse import engine, evidence
 from pipeline.parse.detect import SIGN_LINES
 from pipeline.parse.protocol import Dialect, no_facts
 from pipeline.parse.registry import DIALECTS, by_name
 from pipeline.parse.sift import Sifted, sift
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
+from pipeline.text import lines
 
 STEP = b"Step: 1 | Loss: 2.5 | Tokens/s: 4K | Tokens/s/GPU: 1K | Tokens: 8K | MFU: 1.5% | Memory usage: 1GB\n"
 NOISE = b"WARNING: a line that says nothing\n"

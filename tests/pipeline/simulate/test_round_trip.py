@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pipeline.complete import complete_runs
 from pipeline.discover import discover
 from pipeline.landing import list_files
-from pipeline.parse import engine, lines
+from pipeline.parse import engine
 from pipeline.parse.assemble import assemble
 from pipeline.parse.registry import DIALECTS
 from pipeline.read import read_batch
@@ -29,6 +29,7 @@ from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.render import render
 from pipeline.simulate.sweep import write_run
 from pipeline.simulate.truth import Layout, Noise, SimulatedRun, SimulatedStep
+from pipeline.text import lines
 from schemas import vocab
 from tests.pipeline.simulate.factory import make_exact, make_run, runs
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.parse import engine, lines
+from pipeline.parse import engine
 from pipeline.parse.declared.compile import compile_document, read_configuration
 from pipeline.parse.declared.document import read_document
 from pipeline.parse.protocol import Dialect, Facts
 from pipeline.parse.registry import DIALECTS
+from pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
 
 HEAD = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.parse import cleaning, lines
+from pipeline.parse import cleaning
 from pipeline.parse.declared.document import read_document
 from pipeline.parse.declared.explain import Explanation, explain, stop
+from pipeline.text import lines
 from tests.acme import DIALECT, LOG
 
 DOCUMENT = read_document(DIALECT, "acme.toml")

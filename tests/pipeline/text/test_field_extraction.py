@@ -11,7 +11,6 @@ from pipeline.parse import (
     deepspeed,
     gpt_neox,
     huggingface_dicts,
-    layouts,
     litgpt,
     maxtext,
     megatron,
@@ -23,9 +22,10 @@ from pipeline.parse import (
     torchtitan,
     verl,
 )
-from pipeline.parse.digit_blind import is_blind
-from pipeline.parse.layouts import extract_each
-from pipeline.parse.timestamps import STAMPS
+from pipeline.text import field_extraction
+from pipeline.text.digit_free import is_blind
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.timestamps import STAMPS
 
 # A line of each format, and the patterns that its dialect runs.
 FORMATS = {
@@ -146,8 +146,8 @@ def test_layouts_find_what_the_patterns_find(name: str, data: st.DataObject) -> 
     lines = pl.DataFrame({"text": texts})
     with pytest.MonkeyPatch.context() as patch:
         # Few layouts are searched whatever they are; of many, only those that several lines share.
-        patch.setattr(layouts, "_FEW_LINES", 0)
-        patch.setattr(layouts, "_FEW_LAYOUTS", data.draw(st.sampled_from([0, 256])))
+        patch.setattr(field_extraction, "_FEW_LINES", 0)
+        patch.setattr(field_extraction, "_FEW_LAYOUTS", data.draw(st.sampled_from([0, 256])))
         assert extract_each(lines, patterns).equals(one_by_one(lines, patterns))
 
 
@@ -174,14 +174,14 @@ def test_any_pattern_finds_what_it_finds_alone(texts: list[str], patterns: list[
     lines = pl.DataFrame({"text": texts}, schema={"text": pl.String})
     named = {f"p{place}": pattern for place, pattern in enumerate(patterns)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layouts, "_FEW_LINES", 0)
-        patch.setattr(layouts, "_FEW_LAYOUTS", few)
+        patch.setattr(field_extraction, "_FEW_LINES", 0)
+        patch.setattr(field_extraction, "_FEW_LAYOUTS", few)
         assert extract_each(lines, named).equals(one_by_one(lines, named))
 
 
 @pytest.fixture
 def no_line_is_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layouts, "_FEW_LINES", 0)
+    monkeypatch.setattr(field_extraction, "_FEW_LINES", 0)
 
 
 @pytest.mark.usefixtures("no_line_is_few")
@@ -191,15 +191,15 @@ class TestExtractEach:
         lines = pl.DataFrame({"text": [f"only here: {i:05d}" for i in range(10_000)]})
         found = extract_each(lines, {"a": pattern})["a"]
         assert found.to_list() == [f"{i:05d}" for i in range(10_000)]
-        assert list(layouts._searches((pattern,)).known) == [b"only here: 00000"]
+        assert list(field_extraction._searches((pattern,)).known) == [b"only here: 00000"]
 
     def test_what_is_remembered_stays_bounded(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(layouts, "_MAX_KNOWN", 20)
+        monkeypatch.setattr(field_extraction, "_MAX_KNOWN", 20)
         pattern = r"kept: \w+ (\d+)"
         for letter in "abcd":
             lines = pl.DataFrame({"text": [f"kept: {letter * (i + 1)} {i % 10}" for i in range(30)]})
             assert extract_each(lines, {"n": pattern})["n"].to_list() == [str(i % 10) for i in range(30)]
-            assert len(layouts._searches((pattern,)).known) == 30
+            assert len(field_extraction._searches((pattern,)).known) == 30
 
     def test_captures_of_any_length_come_out_whole(self) -> None:
         texts = [f"{'é' * (i % 2)}key: {'v' * i}; end" for i in range(40)]
@@ -210,7 +210,7 @@ class TestExtractEach:
         lines = pl.DataFrame({"text": [f"{i}%|████▏   | loss={i / 10:.1f}" for i in range(10, 99)]})
         patterns = {"percent": r"^(\d+)%", "bar": r"\|(\S+) ", "loss": r"loss=([\d.]+)"}
         assert extract_each(lines, patterns).equals(one_by_one(lines, patterns))
-        assert "████".encode() in next(iter(layouts._searches(tuple(patterns.values())).known))
+        assert "████".encode() in next(iter(field_extraction._searches(tuple(patterns.values())).known))
 
     def test_captures_may_overlap_and_lie_in_each_other(self) -> None:
         lines = pl.DataFrame({"text": [f"a={i} b={i * 2};" for i in range(300)]})
@@ -227,11 +227,11 @@ class TestExtractEach:
         assert found.to_dicts() == [{"b": "a", "text": "1 a", "digit": "1", "c": "1"}]
 
     def test_lines_that_are_not_alike_are_searched_one_by_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(layouts, "_FEW_LAYOUTS", 0)
+        monkeypatch.setattr(field_extraction, "_FEW_LAYOUTS", 0)
         pattern = r"odd: \w+ (\d+)"
         lines = pl.DataFrame({"text": [f"odd: {'a' * (i % 60 + 1)} {i}" for i in range(100)]})
         assert extract_each(lines, {"n": pattern})["n"].to_list() == [str(i) for i in range(100)]
-        assert layouts._searches((pattern,)).known == {}
+        assert field_extraction._searches((pattern,)).known == {}
 
     def test_lines_of_many_layouts_keep_their_order(self) -> None:
         texts = [f"kind {'abcdefghijklmnopqrst'[i % 20]} value {i}" for i in range(5_000)]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.parse.layouts import extract_each
-from pipeline.parse.quantities import HUMAN, NUMBER, human, number, size
-from pipeline.parse.timestamps import STAMPS, stamped, timestamp
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import HUMAN, NUMBER, human, number, size
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 
 def read(expression: pl.Expr) -> object:

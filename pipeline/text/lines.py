@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from pipeline.arrow import binaries_of, texts_of
-from pipeline.shapes import shapes_of
+from pipeline.text.arrow_buffers import binaries_of, texts_of
+from pipeline.text.line_templates import shapes_of
 
 MAX_LINE_CHARS = 16_384
 """A longer line is cut before any pattern sees it: the longest real metric lines are below 2,000 characters."""
@@ -46,7 +46,7 @@ def split_parts(parts: Iterable[tuple[int, bytes, int]]) -> tuple[pl.DataFrame, 
     Returns:
         One row per line: `source`, `line_no`, `text` (undecodable bytes replaced; NULs and a byte order mark at the
         beginning of a file removed), `shape` (a hash that lines have in common which differ in digits only, see
-        `pipeline.shapes`). Line ends stay; `cleaning` takes them off the few lines that matter.
+        `pipeline.text.line_templates`). Line ends stay; `cleaning` takes them off the few lines that matter.
     """
     kept = [(source, _whole_lines(data, first_line), first_line) for source, data, first_line in parts]
     data = kept[0][1] if len(kept) == 1 else b"".join(part for _, part, _ in kept)

@@ -1,6 +1,6 @@
 """The shapes of lines that were met, each with a number and a sample, and what the samples answered.
 
-See `pipeline.shapes`, which asks. It is a memory and nothing else: without it, answers would be the same.
+See `pipeline.text.line_templates`, which asks. It is a memory and nothing else: without it, answers would be the same.
 """
 
 from __future__ import annotations

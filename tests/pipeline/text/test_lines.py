@@ -11,7 +11,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.parse import cleaning, lines
+from pipeline.parse import cleaning
+from pipeline.text import lines
 
 
 def read(data: bytes) -> list[str]:
