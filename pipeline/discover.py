@@ -11,7 +11,7 @@ from functools import cache, partial
 
 import polars as pl
 
-from pipeline.landing import Entry
+from pipeline.io.files import Entry
 from pipeline.memory.names import is_memory_file
 from pipeline.nccl import names
 from pipeline.parse.protocol import Dialect, marks_run

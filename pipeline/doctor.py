@@ -23,9 +23,9 @@ from packaging.requirements import Requirement
 
 from pipeline.errors import NoStoreError, SweepscopeError
 from pipeline.estimate.profile import load_profiles, read_profile
+from pipeline.io.process_pool import cores
 from pipeline.store import dialects, published, release
 from pipeline.store.home import Home
-from pipeline.workers import cores
 
 State = Literal["ok", "note", "fault"]
 """`note`: works, and may not do what is expected."""

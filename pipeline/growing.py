@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from pipeline.landing import Reader
+from pipeline.io.files import Reader
+from pipeline.io.text_encoding import SNIFF_BYTES, may_be_transcoded
 from pipeline.nccl.facts import SCHEMAS as NCCL_SCHEMAS
 from pipeline.parse import extract_frames
 from pipeline.parse.engine import Extract
 from pipeline.parse.protocol import Dialect
-from pipeline.sniff import SNIFF_BYTES, may_be_transcoded
 from pipeline.store.records import Record, Records
 
 

@@ -15,7 +15,7 @@ from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
 from pipeline.estimate.runs import estimate_runs
 from pipeline.hardware import load_accelerators
-from pipeline.landing import canonical, list_files, marker_above
+from pipeline.io.files import canonical, list_files, marker_above
 from pipeline.one_name import KNOWN, one_name_each
 from pipeline.parse.assemble import assemble
 from pipeline.parse.outcome import STALE_AFTER

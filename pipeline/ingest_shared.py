@@ -10,10 +10,10 @@ from math import ceil
 import polars as pl
 
 from pipeline import ingest
+from pipeline.io.process_pool import Workers
 from pipeline.store.dialects import in_force
 from pipeline.store.home import Home
 from pipeline.store.records import Records
-from pipeline.workers import Workers
 
 WORTH_S = 5.0
 """Less is read sooner than other processes have begun and shares are put together."""

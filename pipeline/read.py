@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.errors import InputError, UnreadableError
 from pipeline.growing import Growing
-from pipeline.landing import Reader
+from pipeline.io.files import Reader
 from pipeline.parse.assemble import SIDECAR_SETTINGS, SOURCES
 from pipeline.parse.protocol import STEP_FACTS, Dialect, Facts, conform
 from pipeline.parse.registry import DIALECTS, current_versions

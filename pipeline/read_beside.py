@@ -10,7 +10,8 @@ import polars as pl
 
 from pipeline import read_scheduler
 from pipeline.errors import InputError
-from pipeline.landing import Reader
+from pipeline.io.files import Reader
+from pipeline.io.text_encoding import SNIFF_BYTES
 from pipeline.memory.gpu_samples import is_samples
 from pipeline.memory.sources import read_memory_file
 from pipeline.nccl import bench_files
@@ -21,7 +22,6 @@ from pipeline.parse.registry import TABLES
 from pipeline.parse.scheduler import SchedulerTable
 from pipeline.read_state import State
 from pipeline.run_id import run_id
-from pipeline.sniff import SNIFF_BYTES
 from schemas.tables.scheduler import SCHEDULER_JOBS
 
 _TABLE_LIMIT_BYTES = 256 << 20

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from pipeline import read_scheduler
 from pipeline.growing import can_grow
-from pipeline.landing import Reader
+from pipeline.io.files import Reader
+from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
 from pipeline.memory.gpu_samples import is_table
 from pipeline.nccl import bench_files
 from pipeline.nccl.names import is_bench_file
 from pipeline.read_beside import read_bench, read_jobs, read_memory
 from pipeline.read_state import State
-from pipeline.sniff import SNIFF_BYTES, text_chunks
 from pipeline.store.records import Record
 from pipeline.text import lines
 

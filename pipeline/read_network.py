@@ -12,7 +12,9 @@ import polars as pl
 from pipeline.calls_file import CallsFile
 from pipeline.discover import discover
 from pipeline.errors import InputError
-from pipeline.landing import Reader, canonical, list_files
+from pipeline.io.files import Reader, canonical, list_files
+from pipeline.io.process_pool import Workers
+from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
 from pipeline.nccl import bench_files
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
@@ -22,9 +24,7 @@ from pipeline.nccl.tables import TABLES
 from pipeline.parse.protocol import Facts as RunFacts
 from pipeline.read_nccl import NcclReader, limited
 from pipeline.regions import Region, regions_of, scan_any
-from pipeline.sniff import SNIFF_BYTES, text_chunks
 from pipeline.text import lines
-from pipeline.workers import Workers
 
 KINDS = ("log", "nccl", "flight_record")
 OnFile = Callable[[str, int], None]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
+from pipeline.io.text_encoding import SNIFF_BYTES
 from pipeline.parse import scheduler
-from pipeline.sniff import SNIFF_BYTES
 from schemas.tables.runs import REJECTS
 from schemas.tables.scheduler import SCHEDULER_JOBS
 

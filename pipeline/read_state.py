@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from pipeline.growing import Growing, facts_of
-from pipeline.heap import give_back
+from pipeline.io.malloc import give_back
 from pipeline.parse import engine
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.sift import Sifted, sift

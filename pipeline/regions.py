@@ -14,11 +14,11 @@ from itertools import pairwise
 
 import polars as pl
 
-from pipeline import tape
+from pipeline.io import stream
+from pipeline.io.text_encoding import SNIFF_BYTES, is_binary, may_be_transcoded
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.scan import Scan, Scanned, scan_task
-from pipeline.sniff import SNIFF_BYTES, is_binary, may_be_transcoded
 from pipeline.text import lines
 
 _PROBE_BYTES = 64 << 10
@@ -61,8 +61,8 @@ def regions_of(source: int, path: str, *, with_calls: bool) -> list[Region]:
         with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
             head = file.read(SNIFF_BYTES)
-            is_plain = not (head[:1] == b"\0" or tape.is_packed(head) or may_be_transcoded(head) or is_binary(head))
-            if size < 2 * tape.CHUNK_BYTES or not is_plain:
+            is_plain = not (head[:1] == b"\0" or stream.is_packed(head) or may_be_transcoded(head) or is_binary(head))
+            if size < 2 * stream.CHUNK_BYTES or not is_plain:
                 return []
             cuts = [0, *_cuts(file.fileno(), size), size]
     except OSError:
@@ -72,17 +72,17 @@ def regions_of(source: int, path: str, *, with_calls: bool) -> list[Region]:
 
 def _cuts(file: int, size: int) -> Iterator[int]:
     """Places behind line feeds, about as far apart as a chunk is long; farther where a line is longer than a probe."""
-    at, width = tape.CHUNK_BYTES, min(_PROBE_BYTES, tape.CHUNK_BYTES)
+    at, width = stream.CHUNK_BYTES, min(_PROBE_BYTES, stream.CHUNK_BYTES)
     while at < size:
         probe = os.pread(file, width, at - width)
         if end := probe.rfind(b"\n") + 1:
             at += end - len(probe)
             yield at
-        at += tape.CHUNK_BYTES
+        at += stream.CHUNK_BYTES
 
 
 def _chunks(region: Region) -> Iterator[bytes]:
     with open(region.path, "rb", buffering=0) as file:
         file.seek(region.begin)
-        while (at := file.tell()) < region.end and (data := file.read(min(tape.CHUNK_BYTES, region.end - at))):
+        while (at := file.tell()) < region.end and (data := file.read(min(stream.CHUNK_BYTES, region.end - at))):
             yield data

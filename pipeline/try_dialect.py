@@ -12,14 +12,14 @@ import polars as pl
 
 from pipeline.discover import file_kind
 from pipeline.errors import InputError, UsageError
-from pipeline.landing import Reader, canonical, list_files
+from pipeline.io.files import Reader, canonical, list_files
+from pipeline.io.remote import is_url
+from pipeline.io.text_encoding import text_chunks
 from pipeline.parse import cleaning
 from pipeline.parse.declared.compile import compile_document, read_configuration
 from pipeline.parse.declared.document import Document
 from pipeline.parse.declared.explain import Explanation, explain
 from pipeline.parse.registry import DIALECTS
-from pipeline.remote import is_url
-from pipeline.sniff import text_chunks
 from pipeline.text import lines
 
 MAX_LOG_BYTES = 64 << 20

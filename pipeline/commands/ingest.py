@@ -10,8 +10,8 @@ from pipeline.commands.output import note, say, say_json, table
 from pipeline.commands.progress import file_progress
 from pipeline.commands.protocol import Verb
 from pipeline.commands.workers import add_workers_argument, asked_workers
+from pipeline.io.process_pool import CORES_PER_READER
 from pipeline.store.home import Home
-from pipeline.workers import CORES_PER_READER
 
 MAX_LISTED = 10
 MIN_SPEED_BYTES = 10_000_000

@@ -11,7 +11,7 @@ import polars as pl
 from pipeline.commands.output import say, say_json, say_result, table
 from pipeline.commands.protocol import Verb
 from pipeline.errors import InputError, UsageError
-from pipeline.landing import Reader, list_files
+from pipeline.io.files import Reader, list_files
 from pipeline.memory import report
 from pipeline.store.home import Home
 

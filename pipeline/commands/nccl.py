@@ -13,8 +13,8 @@ from pipeline.commands.progress import file_progress
 from pipeline.commands.protocol import Verb
 from pipeline.commands.workers import add_workers_argument, asked_workers
 from pipeline.errors import InputError
+from pipeline.io.process_pool import Workers
 from pipeline.nccl.operations import OPERATIONS
-from pipeline.workers import Workers
 
 if TYPE_CHECKING:
     from pipeline.nccl.scan import Scan, Scanned

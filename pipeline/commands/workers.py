@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipeline.errors import UsageError
-from pipeline.workers import MOST_BY_DEFAULT, default_workers
+from pipeline.io.process_pool import MOST_BY_DEFAULT, default_workers
 
 MOST = 64
 """More would wait for the one that feeds them."""

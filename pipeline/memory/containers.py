@@ -11,9 +11,9 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from pipeline.io.safe_pickle import is_pickle
 from pipeline.memory.json_snapshot import is_json_snapshot
 from pipeline.memory.values import RefusedError
-from pipeline.safe_pickle import is_pickle
 
 NO_SNAPSHOT = "a page without an embedded snapshot"
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.io.safe_pickle import DEFAULT_LIMITS, UNSET, Limits, Machine
 from pipeline.memory.entries import Template, is_whole, templates
 from pipeline.memory.sink import EventSink
 from pipeline.memory.trace import NO_STACK
-from pipeline.safe_pickle import DEFAULT_LIMITS, UNSET, Limits, Machine
 
 _REFS_TO_END = re.compile(rb"((?:j.{4}|h.)++)e(?=[^(])", re.DOTALL)  # after 1,000 values a second part follows
 _REFS = re.compile(rb"j.{4}|h.", re.DOTALL)

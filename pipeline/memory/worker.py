@@ -71,9 +71,9 @@ def _read_one(limits: dict[str, Any], given: int, answers: int) -> int:
 
 def _answer(limits: dict[str, Any], given: int) -> dict[str, Any]:
     """`{"rows": ...}` or `{"refused": reason}`."""
+    from pipeline.io.safe_pickle import PickleRefusedError
     from pipeline.memory.analyse import analyse
     from pipeline.memory.containers import snapshot_chunks
-    from pipeline.safe_pickle import PickleRefusedError
 
     try:
         return {"rows": analyse(snapshot_chunks(_chunks(given)))}

@@ -1,6 +1,6 @@
 """Dumps of PyTorch's flight recorder, pickle or JSON, to rows (torch/csrc/distributed/c10d/FlightRecorderDetail.hpp).
 
-A dump from someone else's cluster is untrusted: pickles go through `pipeline.safe_pickle`, which knows plain values
+A dump from someone else's cluster is untrusted: pickles go through `pipeline.io.safe_pickle`, which knows plain values
 only, and every value is checked before it is used. Formats 1.1 (torch 2.2) to 2.10 differ in which fields there are, so
 each is looked up on its own. Until 1.4 a group has a number in place of a name, which each process counts for itself.
 The global rank stands in the file's name and nowhere else.
@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.safe_pickle import Limits, is_pickle, load
+from pipeline.io.safe_pickle import Limits, is_pickle, load
 from schemas.tables.nccl import FLIGHT_RECORDS
 
 MAX_BYTES = 256 << 20

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.heap import give_back
+from pipeline.io.malloc import give_back
 from pipeline.nccl import bench, bench_op, communicators, devices, hosts, links, says, traffic, warnings
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.file_rows import file_rows

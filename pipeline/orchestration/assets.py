@@ -14,12 +14,12 @@ from pydantic import Field
 
 from pipeline import ingest
 from pipeline.ingest_shared import parse_shared
+from pipeline.io.process_pool import CORES_PER_READER, default_workers
 from pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
 from pipeline.store import care
 from pipeline.store.dialects import in_force
 from pipeline.store.publish import publish
 from pipeline.store.published import connect
-from pipeline.workers import CORES_PER_READER, default_workers
 from schemas.registry import TABLES, VIEWS
 
 MAX_REJECTED_SHARE = 0.5

@@ -24,9 +24,9 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.io.stream import Mark
 from pipeline.parse.outcome import STALE_AFTER
 from pipeline.store.disk import storing
-from pipeline.tape import Mark
 
 REST_AFTER = timedelta(hours=6)
 """A run whose files were not written to for so long is at rest."""

@@ -32,7 +32,7 @@ RANKS = 8
 OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Send", "Recv")
 _CHILD = """
 import contextlib, json, resource, sys, time
-from pipeline.workers import Workers
+from pipeline.io.process_pool import Workers
 workers = int(sys.argv[2])
 with Workers("pipeline.regions:scan_any", workers) as scanners:
     from pipeline.calls_file import CallsFile

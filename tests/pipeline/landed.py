@@ -10,9 +10,10 @@ from unittest.mock import patch
 import fsspec
 import polars as pl
 
-from pipeline import ingest, read_state, tape
+from pipeline import ingest, read_state
 from pipeline.discover import discover
-from pipeline.landing import list_files
+from pipeline.io import stream
+from pipeline.io.files import list_files
 from pipeline.parse.assemble import assemble
 from pipeline.read import Batch, read_batch
 
@@ -34,7 +35,7 @@ def batches_of(
     try:
         found = discover(list_files(f"memory:/{root}"), is_simulated=lambda _place: False)
         with (
-            patch.object(tape, "CHUNK_BYTES", chunk_bytes),
+            patch.object(stream, "CHUNK_BYTES", chunk_bytes),
             patch.multiple(read_state, BLOCK_BYTES=block_bytes, MANY_BYTES=block_bytes, READ_BYTES=2 * block_bytes),
         ):
             return [read_batch(part) for part in ingest.batches(found, units=units)]

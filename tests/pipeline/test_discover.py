@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.discover import FOUND, changed, discover, file_kind, job_of
-from pipeline.landing import Entry
+from pipeline.io.files import Entry
 from schemas.registry import TABLES
 from schemas.vocab import FILE_KIND
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.discover import discover
-from pipeline.landing import Entry
+from pipeline.io.files import Entry
 
 
 def sweeps(*paths: str) -> dict[str, str]:

@@ -17,9 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline import ingest, tape
+from pipeline import ingest
 from pipeline.discover import discover
-from pipeline.landing import list_files
+from pipeline.io import stream
+from pipeline.io.files import list_files
 from pipeline.parse.outcome import STALE_AFTER
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
@@ -76,7 +77,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setattr(tape, "MARK_BYTES", 64)
+    monkeypatch.setattr(stream, "MARK_BYTES", 64)
     return Place(tmp_path)
 
 

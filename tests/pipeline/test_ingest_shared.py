@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import ingest, ingest_shared, workers
+from pipeline import ingest, ingest_shared
 from pipeline.errors import InputError, WorkerError
 from pipeline.ingest_shared import Share, parse_share, parse_shared, shares_of
+from pipeline.io import process_pool
 from pipeline.simulate.sweep import write_sweep
 from pipeline.store.dialects import in_force, remember
 from pipeline.store.home import Home
@@ -63,20 +64,20 @@ def whole(found: pl.DataFrame, home: Home) -> ingest.Tables:
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Other processes however little there is to read, ready before the first share; counts the shares they get."""
     counts: list[int] = []
-    enter, give = workers.Workers.__enter__, workers._Worker.give
+    enter, give = process_pool.Workers.__enter__, process_pool._Worker.give
 
-    def entered(pool: workers.Workers[object, object]) -> workers.Workers[object, object]:
+    def entered(pool: process_pool.Workers[object, object]) -> process_pool.Workers[object, object]:
         enter(pool)
         while not all(worker.is_ready for worker in pool._workers):
             pool._take(timeout_s=None)
         return pool
 
-    def counted(worker: workers._Worker, task: object, place: workers._Place) -> None:
+    def counted(worker: process_pool._Worker, task: object, place: process_pool._Place) -> None:
         counts.append(worker.process.pid)
         give(worker, task, place)
 
-    monkeypatch.setattr(workers.Workers, "__enter__", entered)
-    monkeypatch.setattr(workers._Worker, "give", counted)
+    monkeypatch.setattr(process_pool.Workers, "__enter__", entered)
+    monkeypatch.setattr(process_pool._Worker, "give", counted)
     monkeypatch.setattr(ingest_shared, "WORTH_S", 0)
     monkeypatch.setattr(ingest_shared, "_MIN_SHARE_S", 1e-9)
     return counts
@@ -172,12 +173,12 @@ def test_a_dialect_file_that_changed_is_told_from_another_process(
 def test_a_process_that_dies_is_an_error(
     found: pl.DataFrame, home: Home, eager: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    give = workers._Worker.give
+    give = process_pool._Worker.give
 
-    def killed(worker: workers._Worker, task: object, place: workers._Place) -> None:
+    def killed(worker: process_pool._Worker, task: object, place: process_pool._Place) -> None:
         give(worker, task, place)
         os.kill(worker.process.pid, 9)
 
-    monkeypatch.setattr(workers._Worker, "give", killed)
+    monkeypatch.setattr(process_pool._Worker, "give", killed)
     with pytest.raises(WorkerError, match="SIGKILL"):
         parsed(found, home, 2)

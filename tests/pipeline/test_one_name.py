@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.landing import Entry, list_files
+from pipeline.io.files import Entry, list_files
 from pipeline.one_name import KNOWN, Named, one_name_each
 
 

@@ -12,12 +12,13 @@ import polars as pl
 import pytest
 import zstandard
 
-from pipeline import read_nccl, read_network, tape
+from pipeline import read_nccl, read_network
 from pipeline.calls_file import CallsFile
+from pipeline.io import stream
+from pipeline.io.process_pool import Workers
 from pipeline.nccl.block import Part
 from pipeline.nccl.scan import Scan, Scanned
 from pipeline.regions import Region, regions_of, scan_any
-from pipeline.workers import Workers
 from tests.benchmarks.nccl import coll_block
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
@@ -33,7 +34,7 @@ def scanned_by(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     place = tmp_path_factory.mktemp("scanned")
     monkeypatch.setenv("SWEEPSCOPE_TEST_SCANNED", str(place))
     monkeypatch.setattr(read_nccl, "_SCAN_BYTES", 20_000)
-    monkeypatch.setattr(tape, "CHUNK_BYTES", 30_000)
+    monkeypatch.setattr(stream, "CHUNK_BYTES", 30_000)
     return place
 
 

@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import tape
+from pipeline.io import stream
 from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.scan import Scan, scan_task
@@ -23,7 +23,7 @@ from tests.benchmarks.nccl import coll_block
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tape, "CHUNK_BYTES", 4_000)
+    monkeypatch.setattr(stream, "CHUNK_BYTES", 4_000)
 
 
 def log(place: Path, data: bytes) -> Path:

@@ -12,9 +12,9 @@ import zstandard
 
 from pipeline.__main__ import main
 from pipeline.commands import nccl
+from pipeline.io.process_pool import Workers
 from pipeline.nccl.scan import Scan, Scanned
 from pipeline.regions import Region
-from pipeline.workers import Workers
 from tests.pipeline.nccl.nccl_logs import Job, render
 from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
 from tests.pipeline.nccl.test_flight import WAITING, dump, history

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.io.safe_pickle import PickleRefusedError
 from pipeline.memory.replay import NO_RECORD, RECORDED, Replay, replay
 from pipeline.memory.snapshot import read_snapshot
-from pipeline.safe_pickle import PickleRefusedError
 from tests.pipeline.memory.allocator import MIB, Allocator, Block, OutOfMemory, merged, stack, train
 
 SIZES = st.sampled_from([1, 511, 513, 70_000, MIB, MIB + 1, 3 * MIB, 11 * MIB, 40 * MIB])

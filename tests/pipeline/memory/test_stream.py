@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from pipeline.io.safe_pickle import PickleRefusedError
 from pipeline.memory.sink import decode_integers
 from pipeline.memory.snapshot import read_snapshot
 from pipeline.memory.trace import ACTIONS, NO_TIME, UNKNOWN
-from pipeline.safe_pickle import PickleRefusedError
 from tests.pipeline.memory.allocator import Allocator, stack, train
 
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.complete import complete_runs
 from pipeline.discover import discover
-from pipeline.landing import list_files
+from pipeline.io.files import list_files
 from pipeline.parse import engine
 from pipeline.parse.assemble import assemble
 from pipeline.parse.protocol import Facts

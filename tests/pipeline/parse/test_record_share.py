@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from pipeline.discover import discover
-from pipeline.landing import list_files
+from pipeline.io.files import list_files
 from pipeline.parse import cleaning
 from pipeline.read import Batch, read_batch
 from pipeline.simulate.generate import generate

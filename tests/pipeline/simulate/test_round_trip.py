@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pipeline.complete import complete_runs
 from pipeline.discover import discover
-from pipeline.landing import list_files
+from pipeline.io.files import list_files
 from pipeline.parse import engine
 from pipeline.parse.assemble import assemble
 from pipeline.parse.registry import DIALECTS

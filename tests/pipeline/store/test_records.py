@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from pipeline.io.stream import Mark
 from pipeline.store import care
 from pipeline.store import records as module
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.records import Record, Records
-from pipeline.tape import Mark
 from tests.pipeline.store.lake_rows import unit
 
 NOW = datetime(2030, 1, 1)

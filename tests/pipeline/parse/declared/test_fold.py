@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.discover import discover
 from pipeline.ingest import parse
-from pipeline.landing import list_files
+from pipeline.io.files import list_files
 from pipeline.parse.declared.compile import compile_document
 from pipeline.parse.declared.document import read_document
 from pipeline.parse.registry import DIALECTS

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import heap
+from pipeline.io import malloc
 
 
 @pytest.fixture(autouse=True)
 def _forget() -> Iterator[None]:
-    heap._trim.cache_clear()
+    malloc._trim.cache_clear()
     yield
-    heap._trim.cache_clear()
+    malloc._trim.cache_clear()
 
 
 def resident_bytes() -> int:
@@ -30,11 +30,11 @@ def test_what_was_freed_goes_back() -> None:
     last = held.pop()
     held.clear()
     before = resident_bytes()
-    heap.give_back()
+    malloc.give_back()
     assert before - resident_bytes() > 50_000_000
     assert last.all()
 
 
 def test_a_library_that_cannot_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
-    heap.give_back()
+    malloc.give_back()

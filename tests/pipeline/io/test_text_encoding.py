@@ -9,7 +9,7 @@ import random
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.sniff import is_binary, text_chunks
+from pipeline.io.text_encoding import is_binary, text_chunks
 
 NOISE = random.Random(7).randbytes(8192)  # noqa: S311 - no secret
 STEP = "step: 10  loss:  7.01 Größe\n"

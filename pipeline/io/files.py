@@ -11,10 +11,10 @@ from functools import cache
 from stat import S_ISDIR, S_ISREG
 from typing import IO, cast
 
-from pipeline import remote
 from pipeline.errors import InputError, UnreadableError, UsageError
-from pipeline.remote import is_url
-from pipeline.tape import DamagedStream, Mark, Tape, bytes_of_mark, decompressed
+from pipeline.io import remote
+from pipeline.io.remote import is_url
+from pipeline.io.stream import DamagedStream, Mark, Tape, bytes_of_mark, decompressed
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ import fsspec
 import pytest
 import zstandard
 
-from pipeline import landing, remote, tape
 from pipeline.errors import InputError, SweepscopeError, UsageError
-from pipeline.landing import Reader, list_files, marker_above
+from pipeline.io import files, remote, stream
+from pipeline.io.files import Reader, list_files, marker_above
 
 LOG = b"".join(b"Step: %d | Loss: 7.0\n" % i for i in range(20_000))
 
@@ -54,7 +54,7 @@ def private_directory(parent: Path) -> Iterator[None]:
             raise PermissionError(13, "Permission denied")
         return real(path)
 
-    with patch.object(landing.os, "scandir", scandir):
+    with patch.object(files.os, "scandir", scandir):
         yield
 
 
@@ -233,7 +233,7 @@ class TestReading:
         }.items():
             (tmp_path / name).write_bytes(data)
             reader = Reader(str(tmp_path / name))
-            with patch.object(tape, "CHUNK_BYTES", chunk):
+            with patch.object(stream, "CHUNK_BYTES", chunk):
                 assert b"".join(reader.chunks()) == LOG
             assert reader.sha256 == hashlib.sha256(data).hexdigest()
 
@@ -242,17 +242,17 @@ class TestReading:
             def read(self, _size: int | None = -1) -> bytes:
                 return LOG
 
-        begun = tape.Tape(Raw())
+        begun = stream.Tape(Raw())
         assert begun.magic == LOG[:4]
         assert begun.chunk() is LOG
 
-    @pytest.mark.parametrize("expanded_bytes", [0, 1, 3 * tape.CHUNK_BYTES + 1])
+    @pytest.mark.parametrize("expanded_bytes", [0, 1, 3 * stream.CHUNK_BYTES + 1])
     def test_chunks_stay_small_however_far_a_stream_expands(self, tmp_path: Path, expanded_bytes: int) -> None:
         path = tmp_path / "a.zst"
         path.write_bytes(zstandard.ZstdCompressor().compress(bytes(expanded_bytes)))
         sizes = [len(chunk) for chunk in Reader(str(path)).chunks()]
         assert sum(sizes) == expanded_bytes
-        assert max(sizes, default=0) <= tape.CHUNK_BYTES
+        assert max(sizes, default=0) <= stream.CHUNK_BYTES
 
     @pytest.mark.parametrize("behind", [b"garbage", bytes(8)])
     def test_what_stands_behind_the_last_frame_must_be_a_frame(self, tmp_path: Path, behind: bytes) -> None:
@@ -323,14 +323,14 @@ class TestReading:
         assert "permission denied. Make it readable" in refusal(path)
 
     def test_a_refused_permission_is_named_with_the_remedy(self, tmp_path: Path) -> None:
-        with patch.object(landing, "_open", side_effect=PermissionError(13, "Permission denied")):
+        with patch.object(files, "_open", side_effect=PermissionError(13, "Permission denied")):
             assert "permission denied. Make it readable" in refusal(tmp_path / "a.log")
 
     def test_the_hash_is_unknown_until_the_end(self, tmp_path: Path) -> None:
         path = tmp_path / "a.log"
         path.write_bytes(LOG)
         reader = Reader(str(path))
-        with patch.object(tape, "CHUNK_BYTES", 1000):
+        with patch.object(stream, "CHUNK_BYTES", 1000):
             next(reader.chunks())
         assert reader.sha256 is None
 
@@ -372,7 +372,7 @@ class TestMarks:
         assert half is not None
         reader = Reader(str(path))
         assert reader.resume(half)
-        with patch.object(tape, "CHUNK_BYTES", 1000):
+        with patch.object(stream, "CHUNK_BYTES", 1000):
             list(reader.chunks())
         assert reader.mark(reader.position) == self.read(str(path)).mark(27_000)
 
@@ -386,7 +386,7 @@ class TestMarks:
     def test_a_place_too_far_back_has_no_mark(self, tmp_path: Path) -> None:
         path = tmp_path / "a.log"
         path.write_bytes(bytes(30_000))
-        with patch.multiple(tape, _REMEMBERED_BYTES=2_000, CHUNK_BYTES=1_000, MARK_BYTES=100):
+        with patch.multiple(stream, _REMEMBERED_BYTES=2_000, CHUNK_BYTES=1_000, MARK_BYTES=100):
             reader = self.read(str(path))
             assert reader.mark(10_000) is None
             assert reader.mark(29_000) is not None
@@ -400,7 +400,7 @@ class TestMarks:
             reader = Reader("memory://marks/a.log")
             assert reader.resume(mark)
             assert b"".join(reader.chunks()) == LOG[len(LOG) // 2 :]
-            with patch.object(landing, "_open", side_effect=lambda _path: Unseekable(LOG)):
+            with patch.object(files, "_open", side_effect=lambda _path: Unseekable(LOG)):
                 reader = Reader("memory://marks/a.log")
                 assert not reader.resume(mark)
                 assert b"".join(reader.chunks()) == LOG

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import workers
 from pipeline.errors import WorkerError
-from pipeline.workers import Workers
+from pipeline.io import process_pool
+from pipeline.io.process_pool import Workers
 
 SOON_S = 30
 
@@ -113,7 +113,7 @@ def test_a_worker_that_dies_while_it_waits() -> None:
 
 
 def test_a_process_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers.sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(process_pool.sys, "executable", "/nowhere/python")
     with pytest.raises(WorkerError, match="Cannot start a worker: No such file or directory"), Workers(squared, 2):
         pass
 
@@ -121,15 +121,15 @@ def test_a_process_that_cannot_be_started_is_an_error(monkeypatch: pytest.Monkey
 def test_a_process_that_cannot_import_the_work_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(workers, "_CHILD", "raise SystemExit(3)")
+    monkeypatch.setattr(process_pool, "_CHILD", "raise SystemExit(3)")
     with pytest.raises(WorkerError, match="ended with exit code 3"), Workers(process_id, 2) as pool:
         list(endless(pool))
 
 
 SCRIPT = """
 import sys
-from pipeline.workers import Workers
-from tests.pipeline.test_workers import process_id
+from pipeline.io.process_pool import Workers
+from tests.pipeline.io.test_process_pool import process_id
 with Workers(process_id, 2) as pool:
     while True:
         for pid in pool.give(1):
@@ -152,14 +152,14 @@ def test_nobody_stays_behind(how: signal.Signals) -> None:
 
 
 def test_threads_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "cores", lambda: 8)
+    monkeypatch.setattr(process_pool, "cores", lambda: 8)
     monkeypatch.delenv("POLARS_MAX_THREADS", raising=False)
-    assert workers._environment(3)["POLARS_MAX_THREADS"] == "2"
-    assert workers._environment(9)["POLARS_MAX_THREADS"] == "1"
+    assert process_pool._environment(3)["POLARS_MAX_THREADS"] == "2"
+    assert process_pool._environment(9)["POLARS_MAX_THREADS"] == "1"
     monkeypatch.setenv("POLARS_MAX_THREADS", "1")
-    assert workers._environment(2)["POLARS_MAX_THREADS"] == "1"
+    assert process_pool._environment(2)["POLARS_MAX_THREADS"] == "1"
     monkeypatch.setattr(sys, "path", ["", "/usr/lib/python3"])
-    assert workers._environment(2)["PYTHONPATH"] == f"{Path.cwd()}:/usr/lib/python3"
+    assert process_pool._environment(2)["PYTHONPATH"] == f"{Path.cwd()}:/usr/lib/python3"
 
 
 def test_a_process_holds_no_more_than_it_may(known: None) -> None:
@@ -177,5 +177,5 @@ def test_a_process_holds_no_more_than_it_may(known: None) -> None:
 
 def test_who_keeps_two_cores_busy_is_one_for_two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     for cores, alone, in_pairs in ((1, 1, 1), (2, 2, 1), (5, 4, 2), (64, 4, 4)):
-        monkeypatch.setattr(workers, "cores", lambda cores=cores: cores)
-        assert (workers.default_workers(), workers.default_workers(cores_each=2)) == (alone, in_pairs)
+        monkeypatch.setattr(process_pool, "cores", lambda cores=cores: cores)
+        assert (process_pool.default_workers(), process_pool.default_workers(cores_each=2)) == (alone, in_pairs)
