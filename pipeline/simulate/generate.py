@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from pipeline.simulate.catalogue import ACCELERATORS, GPT_MODELS, MODELS, MOE_MODELS, ModelShape
-from pipeline.simulate.dialects import RENDERERS
 from pipeline.simulate.fates import draw_fate, logged_steps
 from pipeline.simulate.layouts import Cell, draw_layout
-from pipeline.simulate.renderer import Renderer, with_steps
+from pipeline.simulate.renderers.protocol import Renderer, with_steps
+from pipeline.simulate.renderers.registry import RENDERERS
 from pipeline.simulate.truth import Layout, Noise, SimulatedRun, Tee
 
 GPUS_PER_NODE = 8

@@ -6,11 +6,11 @@ import random
 from dataclasses import replace
 
 from pipeline.simulate.console import LogLine
-from pipeline.simulate.dialects import RENDERERS
 from pipeline.simulate.failures import tail
 from pipeline.simulate.noise import disturb, encode
 from pipeline.simulate.prologue import prologue
-from pipeline.simulate.renderer import cosmetics
+from pipeline.simulate.renderers.protocol import cosmetics
+from pipeline.simulate.renderers.registry import RENDERERS
 from pipeline.simulate.truth import SimulatedRun
 
 

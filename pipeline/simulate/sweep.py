@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 
 from pipeline.errors import UsageError
-from pipeline.simulate.dialects import RENDERERS, stated
 from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.marker import MARKER_NAME, TRUTH_NAME
 from pipeline.simulate.render import render
+from pipeline.simulate.renderers.registry import RENDERERS, stated
 from pipeline.simulate.truth import SimulatedRun, SimulatedStep
 
 

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from hypothesis import strategies as st
 
 from pipeline.simulate.catalogue import ACCELERATORS, GPT_MODELS, MODELS
-from pipeline.simulate.dialects import RENDERERS
 from pipeline.simulate.failures import TAILS
 from pipeline.simulate.generate import generate
-from pipeline.simulate.renderer import with_steps
+from pipeline.simulate.renderers.protocol import with_steps
+from pipeline.simulate.renderers.registry import RENDERERS
 from pipeline.simulate.truth import ExactStep, Layout, Noise, SimulatedRun
 
 START = datetime(2026, 3, 2, 8, 0, 0)

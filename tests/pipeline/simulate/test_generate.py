@@ -9,9 +9,9 @@ import pytest
 
 from pipeline.simulate import physics
 from pipeline.simulate.catalogue import ACCELERATORS, MODELS
-from pipeline.simulate.dialects import RENDERERS
 from pipeline.simulate.failures import TAILS
 from pipeline.simulate.generate import FRAMEWORKS, generate
+from pipeline.simulate.renderers.registry import RENDERERS
 from pipeline.simulate.truth import Layout, Noise, SimulatedRun
 from schemas.vocab import STATUS
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from pipeline.simulate.catalogue import MODELS
-from pipeline.simulate.dialects import RENDERERS
 from pipeline.simulate.render import render
+from pipeline.simulate.renderers.registry import RENDERERS
 from pipeline.simulate.truth import Layout, Noise, SimulatedRun
 from tests.pipeline.simulate.factory import GIB, make_exact, make_run
 

@@ -24,9 +24,9 @@ from pipeline.parse import engine
 from pipeline.parse.assemble import assemble
 from pipeline.parse.registry import DIALECTS
 from pipeline.read import read_batch
-from pipeline.simulate.dialects import RENDERERS, stated
 from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.render import render
+from pipeline.simulate.renderers.registry import RENDERERS, stated
 from pipeline.simulate.sweep import write_run
 from pipeline.simulate.truth import Layout, Noise, SimulatedRun, SimulatedStep
 from pipeline.text import lines

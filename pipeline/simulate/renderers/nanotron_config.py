@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.simulate.pretty import Node, Raw, node, pretty
+from pipeline.simulate.renderers.pretty import Node, Raw, node, pretty
 from pipeline.simulate.truth import SimulatedRun
 
 _ENGINE = Raw(

@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 
 from pipeline.simulate.console import LogLine, worker
-from pipeline.simulate.renderer import Renderer, Stated, batch_layout_columns, cosmetics
-from pipeline.simulate.rounding import readable_text, readable_value
+from pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns, cosmetics
+from pipeline.simulate.renderers.rounding import readable_text, readable_value
 from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 _MFU_PEAK = 989.5e12  # get_mfu's constant, whatever the GPU

@@ -5,17 +5,18 @@ The framework's printing rules are stated twice on purpose: `printed_step` gives
 
 from __future__ import annotations
 
-from pipeline.simulate import prologue, render_megatron, render_nanotron, render_picotron, render_torchtitan
-from pipeline.simulate.renderer import Renderer, Stated
+from pipeline.simulate import prologue
+from pipeline.simulate.renderers import megatron, nanotron, picotron, torchtitan
+from pipeline.simulate.renderers.protocol import Renderer, Stated
 from pipeline.simulate.truth import SimulatedRun
 
 RENDERERS: dict[str, Renderer] = {
     renderer.framework: renderer
     for renderer in (
-        render_nanotron.RENDERER,
-        render_picotron.RENDERER,
-        render_megatron.RENDERER,
-        render_torchtitan.RENDERER,
+        nanotron.RENDERER,
+        picotron.RENDERER,
+        megatron.RENDERER,
+        torchtitan.RENDERER,
     )
 }
 

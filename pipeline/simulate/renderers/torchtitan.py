@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from pipeline.simulate.console import LogLine, agent
-from pipeline.simulate.renderer import Renderer, Stated, batch_layout_columns, cosmetics
+from pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns, cosmetics
 from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 _GIB = 2**30

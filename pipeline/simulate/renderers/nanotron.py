@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from pipeline.simulate.console import LogLine
-from pipeline.simulate.nanotron_config import config_text
-from pipeline.simulate.renderer import Renderer, Stated, batch_layout_columns
-from pipeline.simulate.rounding import human_text, mib_value, significant
+from pipeline.simulate.renderers.nanotron_config import config_text
+from pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns
+from pipeline.simulate.renderers.rounding import human_text, mib_value, significant
 from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 _OLD_SUFFIXES = "KMGTPE"

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from pipeline.simulate.console import LogLine, worker
-from pipeline.simulate.megatron_arguments import arguments
-from pipeline.simulate.renderer import Renderer, Stated, batch_layout_columns, cosmetics
+from pipeline.simulate.renderers.megatron_arguments import arguments
+from pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns, cosmetics
 from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 _MIB = 2**20
