@@ -21,8 +21,8 @@ from pipeline.estimate.enumerate import Request
 from pipeline.estimate.next_runs import NextRuns, next_runs
 from pipeline.estimate.recipe import Advice, Stop, walk
 from pipeline.estimate.rule_scores import score, weigh
-from pipeline.estimate.rules import Book, load_rules
 from pipeline.estimate.search import Found
+from pipeline.reference.rules import Book, load_rules
 
 TOP = 8
 RUNS = 8

@@ -16,20 +16,20 @@ import polars as pl
 
 from dashboard.filters import SLICE
 from dashboard.slices import Slice
-from pipeline.estimate.cluster import Cluster, find_cluster
 from pipeline.estimate.enumerate import Request
 from pipeline.estimate.estimate import Estimate, estimate
 from pipeline.estimate.expected import expect
 from pipeline.estimate.frame import ChooseProfile
 from pipeline.estimate.memory import Memory
-from pipeline.estimate.models import find_model, known_models, shape_of
 from pipeline.estimate.question import Question
 from pipeline.estimate.row_shape import complete_shape
 from pipeline.estimate.rows import read_rows
 from pipeline.estimate.search import AUTO, PHYSICS, Found, search
-from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.step_time import StepTime
 from pipeline.estimate.whatif import Choice, layouts_for, leanest
+from pipeline.reference.clusters import Cluster, find_cluster
+from pipeline.reference.model_shape import ModelShape
+from pipeline.reference.models import find_model, known_models, shape_of
 
 CUSTOM = "Custom shape"
 POOL = 400

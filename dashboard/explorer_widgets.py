@@ -17,9 +17,9 @@ from dashboard.explorer import read_shape
 from dashboard.words.explorer import KNOB
 from pipeline.estimate.enumerate import Request
 from pipeline.estimate.layouts import RECOMPUTE_MODES, SCHEDULES
-from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.story import SCHEDULE_NAMES
 from pipeline.estimate.whatif import Choice, options
+from pipeline.reference.model_shape import ModelShape
 
 NO_FRAMEWORK = "none"
 KNOBS = tuple(entry.name for entry in fields(Choice))

@@ -16,10 +16,10 @@ from dashboard.explorer import Pick, Setup
 from dashboard.queries import explorer as queries
 from dashboard.slices import Slice
 from dashboard.store import Store, own_constants
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.enumerate import Request
-from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.whatif import Choice
+from pipeline.reference.clusters import find_cluster
+from pipeline.reference.model_shape import ModelShape
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})

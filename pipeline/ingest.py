@@ -14,7 +14,6 @@ from pipeline.complete import complete_runs
 from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
 from pipeline.estimate.runs import estimate_runs
-from pipeline.hardware import load_accelerators
 from pipeline.io.files import canonical, list_files, marker_above
 from pipeline.one_name import KNOWN, one_name_each
 from pipeline.parse.assemble import assemble
@@ -22,8 +21,9 @@ from pipeline.parse.outcome import STALE_AFTER
 from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import DIALECTS, current_versions
 from pipeline.published import load_published, published_ledger
-from pipeline.published_network import load_accelerator_links, load_published_bandwidths
 from pipeline.read import read_batch
+from pipeline.reference.accelerators import load_accelerators
+from pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
 from pipeline.simulate.marker import MARKER_NAME
 from pipeline.store.records import REST_AFTER, Records
 from pipeline.validate import merge_rejects, validate

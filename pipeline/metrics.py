@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.hardware import SIXTEEN_BIT, highest_peak_tflops, is_known, peak_tflops
+from pipeline.reference.accelerators import SIXTEEN_BIT, highest_peak_tflops, is_known, peak_tflops
 from schemas.tables.runs import RUNS
 from schemas.thresholds import LABEL_TOLERANCE
 

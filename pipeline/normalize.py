@@ -2,7 +2,7 @@
 
 Every rule is exact: a value is filled only when integers divide and nothing else could stand there. Defaults that
 nothing in the files says (8 accelerators per node) are kept apart as 'assumed'. Not here: performance (see
-`pipeline.metrics`) and the reading of text (see `pipeline.words`).
+`pipeline.metrics`) and the reading of text (see `pipeline.reference.vocabulary`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import cache
 
 import polars as pl
 
-from pipeline.hardware import canonical_accelerators
-from pipeline.model_identity import identified
-from pipeline.model_name import canonical_models, name_from_shape
-from pipeline.words import canonical_precision, canonical_recompute, map_words
+from pipeline.reference.accelerators import canonical_accelerators
+from pipeline.reference.model_identity import identified
+from pipeline.reference.model_names import canonical_models, name_from_shape
+from pipeline.reference.vocabulary import canonical_precision, canonical_recompute, map_words
 from schemas.tables.runs import RUNS
 
 FILLED = (

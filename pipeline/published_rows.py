@@ -10,7 +10,7 @@ import json
 
 import polars as pl
 
-from pipeline import words
+from pipeline.reference import vocabulary
 from schemas.tables.runs import PUBLISHED_RUNS
 
 PARSER = "published"
@@ -70,7 +70,9 @@ def as_published(rows: pl.DataFrame) -> pl.DataFrame:
     booleans = ("gated_mlp", "tie_word_embeddings", "is_claimed_best")
     rows = _with_extra(rows)
     rows = rows.with_columns(
-        words.map_words(rows[name], words.canonical_bool, pl.Boolean) for name in booleans if name in rows.columns
+        vocabulary.map_words(rows[name], vocabulary.canonical_bool, pl.Boolean)
+        for name in booleans
+        if name in rows.columns
     )
     table = PUBLISHED_RUNS.conform(rows)
     return table.with_columns(comparability=pl.coalesce("comparability", _comparability()))
@@ -137,8 +139,10 @@ def as_runs(table: pl.DataFrame) -> pl.DataFrame:
     )
     repeats = pl.col("extra").str.json_path_match("$.repeats")
     texts = table.select(
-        words.map_words(table["zero_stage_or_fsdp"], words.canonical_zero_stage, pl.Int64).alias("zero_stage"),
-        words.map_words(table["sequence_parallel"], words.canonical_bool, pl.Boolean),
+        vocabulary.map_words(table["zero_stage_or_fsdp"], vocabulary.canonical_zero_stage, pl.Int64).alias(
+            "zero_stage"
+        ),
+        vocabulary.map_words(table["sequence_parallel"], vocabulary.canonical_bool, pl.Boolean),
     )
     runs = table.select(
         "run_id", "source_path", "line_no", "accelerator", "num_nodes", "gpus_per_node", "num_gpus", "model", "seq_len",

@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 
 from pipeline.complete import complete_runs
-from pipeline.hardware import load_accelerators
+from pipeline.reference.accelerators import load_accelerators
 from pipeline.store.publish import VIEW_FOLDER, load_views
 from schemas.core import ddl
 from schemas.registry import TABLES

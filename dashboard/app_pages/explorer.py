@@ -28,11 +28,11 @@ from dashboard.queries import explorer as queries
 from dashboard.shell import View
 from dashboard.store import own_constants, own_frameworks
 from dashboard.words import explorer as words
-from pipeline.estimate.cluster import find_cluster, known_cards
 from pipeline.estimate.enumerate import Request
 from pipeline.estimate.search import AUTO, PHYSICS, Found
-from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.whatif import Choice, resolve
+from pipeline.reference.clusters import find_cluster, known_cards
+from pipeline.reference.model_shape import ModelShape
 
 TITLE = "Explorer & advisor"
 _MOST_NODES = 8192

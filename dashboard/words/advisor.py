@@ -12,7 +12,7 @@ from pipeline.estimate.enumerate import Request
 from pipeline.estimate.next_runs import TEST_STEPS, NextRuns
 from pipeline.estimate.recipe import Advice, Stop
 from pipeline.estimate.rule_scores import AGAINST, FOR
-from pipeline.estimate.rules import Book
+from pipeline.reference.rules import Book
 
 Row = Mapping[str, Any]
 

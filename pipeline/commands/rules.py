@@ -68,7 +68,7 @@ def _run(args: argparse.Namespace) -> int:
     import polars as pl
 
     from pipeline.estimate.rule_scores import UNTESTED, score, score_sets, weigh
-    from pipeline.estimate.rules import Book, load_rules
+    from pipeline.reference.rules import Book, load_rules
     from pipeline.store.home import Home
 
     book = load_rules()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pipeline.estimate.enumerate import Request
     from pipeline.estimate.search import Found
-    from pipeline.estimate.shape import ModelShape
+    from pipeline.reference.model_shape import ModelShape
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +56,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _shape(name: str) -> ModelShape:
-    from pipeline.estimate.hf_config import read_config
-    from pipeline.estimate.models import find_model, known_models, shape_of
+    from pipeline.reference.hf_config import read_config
+    from pipeline.reference.models import find_model, known_models, shape_of
 
     if name.endswith(".json"):
         return read_config(Path(name))
@@ -69,10 +69,10 @@ def _shape(name: str) -> ModelShape:
 
 def make_request(args: argparse.Namespace) -> Request:
     """The request behind the arguments. Raises UsageError with one line for what cannot be laid out."""
-    from pipeline.estimate.cluster import find_cluster, known_cards, with_network
     from pipeline.estimate.enumerate import Request
     from pipeline.estimate.own_runs import with_own
     from pipeline.estimate.question import Question
+    from pipeline.reference.clusters import find_cluster, known_cards, with_network
     from pipeline.store.home import Home
 
     for name in ("nodes", "seq_len", "gbs_tokens", "top"):

@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.estimate.layouts import Array
 from pipeline.estimate.profile import Profile
 from pipeline.estimate.question import Question
-from pipeline.estimate.shape import ModelShape
+from pipeline.reference.model_shape import ModelShape
 
 TILE = 128
 """Rows and columns of one output tile of a matrix product on recent tensor cores (CUTLASS's default thread block)."""

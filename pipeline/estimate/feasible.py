@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pipeline.estimate.layouts import Layouts
 from pipeline.estimate.schedule import DUALPIPE, INTERLEAVED, ONE_F_ONE_B, is_dual, is_v_shaped
-from pipeline.estimate.shape import ModelShape
+from pipeline.reference.model_shape import ModelShape
 
 REASONS = (
     "",

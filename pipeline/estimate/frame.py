@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.estimate import Estimate, estimate
 from pipeline.estimate.expected import EXPECTED, expect
 from pipeline.estimate.feasible import REASONS, reason_codes
@@ -25,8 +24,9 @@ from pipeline.estimate.row_shape import complete_shape
 from pipeline.estimate.rows import HYBRID, read_rows
 from pipeline.estimate.schedule import V_SHAPED
 from pipeline.estimate.step_time import StepTime
-from pipeline.hardware import EIGHT_BIT, SIXTEEN_BIT
 from pipeline.published_rows import framework_of
+from pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
+from pipeline.reference.clusters import find_cluster
 
 OK = "ok"
 ChooseProfile = Callable[[str, str | None], Profile]

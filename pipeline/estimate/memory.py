@@ -17,8 +17,8 @@ import numpy as np
 from pipeline.estimate.layouts import Array, Layouts, sum_parts
 from pipeline.estimate.question import Question
 from pipeline.estimate.schedule import copies, in_flight, is_v_shaped
-from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.stages import Stages
+from pipeline.reference.model_shape import ModelShape
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.estimate.calibrate import Recipe, Weights
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.frame import ChooseProfile
 from pipeline.estimate.profile import CONSTANTS, Profile, choose_profile, load_profiles, read_profile
+from pipeline.reference.clusters import find_cluster
 
 FEWEST = 8
 """Runs below this say too little for a fit; the bundled profile stays."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.estimate.cluster import Cluster
 from pipeline.estimate.profile import Profile
-from pipeline.estimate.shape import ModelShape
+from pipeline.reference.clusters import Cluster
+from pipeline.reference.model_shape import ModelShape
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from pipeline.estimate.enumerate import Request
-from pipeline.estimate.rules import Book, Rule, Step, applicable, followers, load_rules, question_of
 from pipeline.estimate.search import PHYSICS
 from pipeline.estimate.story import layout_name
+from pipeline.reference.rules import Book, Rule, Step, applicable, followers, load_rules, question_of
 
 
 @dataclass(frozen=True)

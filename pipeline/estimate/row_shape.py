@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.estimate.models import find_family, find_model, shape_of
-from pipeline.estimate.shape import ModelShape
+from pipeline.reference.model_shape import ModelShape
+from pipeline.reference.models import find_family, find_model, shape_of
 
 SHAPE = (
     "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "ffn_hidden_size", "gated_mlp", "vocab_size",

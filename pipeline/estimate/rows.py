@@ -8,9 +8,9 @@ import re
 
 import polars as pl
 
-from pipeline import words
 from pipeline.estimate.row_shape import SHAPE
 from pipeline.normalize import normalise_runs
+from pipeline.reference import vocabulary
 
 RENAMED = {
     "grad_accum": "gas",
@@ -79,7 +79,7 @@ def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
 def _booleans(values: pl.Series) -> pl.Series:
     if values.dtype == pl.Boolean:
         return values
-    return words.map_words(values.cast(pl.String), words.canonical_bool, pl.Boolean).alias(values.name)
+    return vocabulary.map_words(values.cast(pl.String), vocabulary.canonical_bool, pl.Boolean).alias(values.name)
 
 
 def _typed(frame: pl.DataFrame) -> pl.DataFrame:
@@ -120,7 +120,7 @@ def recompute_mode(text: str) -> str | None:
     ['full', 'selective', 'none', 'full', None]
     """
     text = text.strip().casefold().replace("_", " ")
-    if word := words.canonical_recompute(text):
+    if word := vocabulary.canonical_recompute(text):
         return word
     patterns = (
         ("selective", r"^select"),
@@ -132,7 +132,7 @@ def recompute_mode(text: str) -> str | None:
 
 def _stage_of(text: str) -> int | None:
     """ZeRO stage of what tables write; Megatron's distributed optimizer is stage 1."""
-    stage = words.canonical_zero_stage(text)
+    stage = vocabulary.canonical_zero_stage(text)
     if stage is None and re.search(r"dist(ributed)?[-_ ]?opt", text.casefold()):
         return 1
     return stage
@@ -142,7 +142,7 @@ def _zero_stages(column: pl.Series) -> pl.Series:
     number = column.cast(pl.Float64, strict=False)
     digits = pl.DataFrame({"n": number}).select(pl.when(pl.col("n").is_in([0.0, 1.0, 2.0, 3.0])).then("n")).to_series()
     digits = digits.cast(pl.Int64)
-    named = words.map_words(column, _stage_of, pl.Int64)
+    named = vocabulary.map_words(column, _stage_of, pl.Int64)
     return pl.DataFrame({"d": digits, "n": named}).select(pl.coalesce("d", "n")).to_series()
 
 
@@ -159,7 +159,7 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
         dp_replicate=_replicas(),
         stated_replicas=pl.col("dp_replicate"),
         stated_recompute=typed["recompute"],
-        recompute=words.map_words(typed["recompute"], recompute_mode, pl.String),
+        recompute=vocabulary.map_words(typed["recompute"], recompute_mode, pl.String),
     )
 
 

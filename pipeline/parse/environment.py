@@ -6,8 +6,8 @@ import polars as pl
 
 from pipeline.parse import slurm_values
 from pipeline.parse.protocol import SETTING_FACTS, conform, named_settings, said_settings
+from pipeline.reference.vocabulary import map_words
 from pipeline.text.line_templates import holding
-from pipeline.words import map_words
 
 ANCHORS = (
     "CCL version", "--nproc_per_node", "--nproc-per-node", "--nnodes", "NNODES", "GPUS_PER_NODE", "Tesla V100",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.estimate.rules import load_rules
+from pipeline.reference.rules import load_rules
 from schemas.core import ddl
 
 _KEY = "origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, run_id, tokens_per_s_per_gpu"

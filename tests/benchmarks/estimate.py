@@ -14,16 +14,16 @@ from dataclasses import fields, replace
 import numpy as np
 import polars as pl
 
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.enumerate import Request, blocks
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.frame import estimate_frame
 from pipeline.estimate.layouts import SCHEDULES, Layouts
-from pipeline.estimate.models import find_model, shape_of
 from pipeline.estimate.profile import choose_profile
 from pipeline.estimate.published_tables import published_table
 from pipeline.estimate.question import Question
 from pipeline.estimate.search import search
+from pipeline.reference.clusters import find_cluster
+from pipeline.reference.models import find_model, shape_of
 from tests.benchmarks.peers import llm_analysis_rate
 
 

@@ -11,9 +11,9 @@ import pytest
 from dashboard import explorer
 from dashboard.explorer import Setup
 from dashboard.slices import Slice
-from pipeline.estimate.models import find_model, shape_of
 from pipeline.estimate.profile import choose_profile
 from pipeline.estimate.whatif import Choice
+from pipeline.reference.models import find_model, shape_of
 
 LLAMA = shape_of(find_model("Llama 3 8B") or {})
 SETUP = Setup("Llama 3 8B", LLAMA, "H100-SXM-80GB", 2, 8192, 16 * 8192)

@@ -11,7 +11,7 @@ from dashboard.words import advisor as words
 from pipeline.estimate.next_runs import NextRuns
 from pipeline.estimate.profile import choose_profile
 from pipeline.estimate.recipe import Advice, Stop
-from pipeline.estimate.rules import Rule, Step
+from pipeline.reference.rules import Rule, Step
 from tests.dashboard.test_explorer import SETUP
 
 ROW: dict[str, Any] = {

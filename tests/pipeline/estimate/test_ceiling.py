@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from pipeline.estimate.ceiling import CEILING, ceilings
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.frame import OK, estimate_frame
 from pipeline.estimate.profile import choose_profile
 from pipeline.estimate.published_tables import published_table
+from pipeline.reference.clusters import find_cluster
 from tests.pipeline.estimate.test_frame import row
 
 

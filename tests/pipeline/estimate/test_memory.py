@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.layouts import Layouts
 from pipeline.estimate.memory import Memory, StageMemory, layer_activation_bytes, stage_memory, stage_params
-from pipeline.estimate.models import LLAMA_2_7B
 from pipeline.estimate.profile import Profile, load_profiles
 from pipeline.estimate.question import Question
 from pipeline.estimate.schedule import DUALPIPE, ONE_F_ONE_B, ZB_H1, ZB_V
-from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.stages import stage_layers
+from pipeline.reference.clusters import find_cluster
+from pipeline.reference.model_shape import ModelShape
+from pipeline.reference.models import LLAMA_2_7B
 
 DEFAULT = load_profiles()["default"]
 GPT = replace(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.layouts import Layouts
-from pipeline.estimate.models import LLAMA_2_7B
 from pipeline.estimate.penalty import (
     FACTOR,
     FEATURES,
@@ -24,6 +22,8 @@ from pipeline.estimate.penalty import (
 )
 from pipeline.estimate.profile import load_profiles
 from pipeline.estimate.question import Question
+from pipeline.reference.clusters import find_cluster
+from pipeline.reference.models import LLAMA_2_7B
 
 
 def sweep(seed: int, size: int = 240) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.layouts import Layouts
 from pipeline.estimate.memory import Memory
-from pipeline.estimate.models import find_model, shape_of
 from pipeline.estimate.question import Question
 from pipeline.estimate.regrid import AXES, LEAST_LAYOUTS, MOST_CELLS, distinct, regrid
 from pipeline.estimate.step_time import StepTime
+from pipeline.reference.models import find_model, shape_of
 from tests.pipeline.estimate.test_search import DEFAULT, H100, request
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.enumerate import BATCH, Request, blocks, divisors
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.layouts import SCHEDULES, Layouts
-from pipeline.estimate.models import LLAMA_2_7B, find_model, shape_of
 from pipeline.estimate.profile import load_profiles
 from pipeline.estimate.question import Question
 from pipeline.estimate.search import OUT_OF_MEMORY, room_bytes, search
-from pipeline.estimate.shape import ModelShape
 from pipeline.estimate.story import tell
+from pipeline.reference.clusters import find_cluster
+from pipeline.reference.model_shape import ModelShape
+from pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
 
 DEFAULT = load_profiles()["default"]
 H100 = find_cluster("H100 SXM")

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.communication import all_reduce_s, ring_bytes_per_s
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.layouts import SCHEDULES, Layouts
-from pipeline.estimate.models import LLAMA_2_7B, find_model, shape_of
 from pipeline.estimate.profile import load_profiles
 from pipeline.estimate.question import Question
 from pipeline.estimate.schedule import bubble_share, in_flight
 from pipeline.estimate.step_time import exchange_launch_s
+from pipeline.reference.clusters import find_cluster
+from pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
 
 DEFAULT = load_profiles()["default"]
 H100 = find_cluster("H100 SXM")

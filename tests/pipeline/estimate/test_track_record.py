@@ -11,14 +11,12 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.estimate.calibrate import gather_rows
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.enumerate import Request
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.expected import expect
 from pipeline.estimate.frame import estimate_frame
 from pipeline.estimate.layouts import Layouts
 from pipeline.estimate.learn import look
-from pipeline.estimate.models import LLAMA_2_7B
 from pipeline.estimate.patterns import PATTERNS, pattern_codes
 from pipeline.estimate.penalty import FACTORS, Settings, fit_penalty, penalty_features
 from pipeline.estimate.profile import CALIBRATION, constants_digest, load_profiles, read_profile, with_values
@@ -39,6 +37,8 @@ from pipeline.estimate.track_record import (
     residual_map,
     residuals_by_pattern,
 )
+from pipeline.reference.clusters import find_cluster
+from pipeline.reference.models import LLAMA_2_7B
 from tests.pipeline.estimate.test_frame import row
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pipeline.estimate.enumerate import launch_codes
 from pipeline.estimate.estimate import estimate
 from pipeline.estimate.layouts import SCHEDULES
-from pipeline.estimate.models import find_model, shape_of
 from pipeline.estimate.search import search
 from pipeline.estimate.whatif import (
     MESH,
@@ -23,6 +22,7 @@ from pipeline.estimate.whatif import (
     schedules_for,
     settle,
 )
+from pipeline.reference.models import find_model, shape_of
 from tests.pipeline.estimate.test_search import every_layout, request
 
 MIXTRAL = find_model("Mixtral 8x7B")

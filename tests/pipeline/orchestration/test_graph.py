@@ -11,7 +11,6 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.hardware import load_accelerators
 from pipeline.ingest import batches
 from pipeline.orchestration.build import build
 from pipeline.orchestration.jobs import (
@@ -24,7 +23,8 @@ from pipeline.orchestration.jobs import (
 )
 from pipeline.orchestration.resources import HomeResource
 from pipeline.orchestration.run import ingest_paths
-from pipeline.published_network import load_accelerator_links
+from pipeline.reference.accelerators import load_accelerators
+from pipeline.reference.published_network import load_accelerator_links
 from pipeline.store.content_hash import Digest, digests
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pipeline.estimate.rule_scores import score, weigh
-from pipeline.estimate.rules import load_rules
+from pipeline.reference.rules import load_rules
 from pipeline.store.rules_in_sql import with_rules
 from tests.run_rows import completed_frame, open_store, run_row
 

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 import data
-from pipeline.estimate.shape import ModelShape
-from pipeline.model_name import canonical_model
+from pipeline.reference.model_names import canonical_model
+from pipeline.reference.model_shape import ModelShape
 
 LLAMA_2_7B = ModelShape(32, 4096, 32, 32, 11008, 32000, gated_mlp=True, tie_word_embeddings=False)
 

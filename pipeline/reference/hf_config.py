@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
-from pipeline.estimate.models import shape_of
-from pipeline.estimate.shape import ModelShape
+from pipeline.reference.model_shape import ModelShape
+from pipeline.reference.models import shape_of
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "num_layers": ("num_hidden_layers", "n_layer", "n_layers"),

@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline import words
+from pipeline.reference import vocabulary
 from schemas import vocab
 
 
@@ -17,23 +17,27 @@ from schemas import vocab
     ],
 )  # fmt: skip
 def test_reads_the_zero_stage_from_text(text: str, stage: int | None) -> None:
-    assert words.canonical_zero_stage(text) == stage
+    assert vocabulary.canonical_zero_stage(text) == stage
 
 
 def test_every_precision_and_recompute_word_is_in_the_vocabulary() -> None:
-    assert set(words._PRECISIONS.values()) <= set(vocab.PRECISION)
-    assert set(words._RECOMPUTE.values()) <= set(vocab.RECOMPUTE)
-    assert all(words.canonical_precision(word) == word for word in vocab.PRECISION)
-    assert all(words.canonical_recompute(word) == word for word in vocab.RECOMPUTE)
+    assert set(vocabulary._PRECISIONS.values()) <= set(vocab.PRECISION)
+    assert set(vocabulary._RECOMPUTE.values()) <= set(vocab.RECOMPUTE)
+    assert all(vocabulary.canonical_precision(word) == word for word in vocab.PRECISION)
+    assert all(vocabulary.canonical_recompute(word) == word for word in vocab.RECOMPUTE)
 
 
 def test_text_becomes_its_word_and_missing_text_stays_missing() -> None:
     column = pl.Series("precision", ["amp_bf16", "posit8", None])
-    assert words.map_words(column, words.canonical_precision, pl.String).to_list() == ["bf16", "unclear", None]
+    assert vocabulary.map_words(column, vocabulary.canonical_precision, pl.String).to_list() == [
+        "bf16",
+        "unclear",
+        None,
+    ]
 
 
 def test_a_column_without_text_stays_null() -> None:
     column = pl.Series("x", [None, None], dtype=pl.String)
-    mapped = words.map_words(column, words.canonical_bool, pl.Boolean)
+    mapped = vocabulary.map_words(column, vocabulary.canonical_bool, pl.Boolean)
     assert mapped.dtype == pl.Boolean
     assert mapped.null_count() == 2

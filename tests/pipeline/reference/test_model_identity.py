@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pipeline.complete import complete_runs
-from pipeline.model_identity import registered_name
+from pipeline.reference.model_identity import registered_name
 
 SHAPE: dict[str, Any] = {
     "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14336,

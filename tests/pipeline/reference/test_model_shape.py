@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.estimate.models import LLAMA_2_7B, find_model, known_models, shape_of
-from pipeline.estimate.shape import ModelShape
+from pipeline.reference.model_shape import ModelShape
+from pipeline.reference.models import LLAMA_2_7B, find_model, known_models, shape_of
 
 
 def registry(name: str) -> ModelShape:

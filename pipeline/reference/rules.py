@@ -13,8 +13,8 @@ import polars as pl
 
 import data
 from pipeline.errors import InputError
-from pipeline.estimate.cluster import find_cluster
 from pipeline.estimate.enumerate import Request
+from pipeline.reference.clusters import find_cluster
 
 LAYOUT: Final = ("dp", "tp", "pp", "cp", "ep", "vpp", "mbs", "gas", "zero_stage", "recompute")
 QUESTION: Final = pl.Schema(

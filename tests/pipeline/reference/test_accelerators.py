@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline import hardware
+from pipeline.reference import accelerators
 from pipeline.validate import validate
 from schemas.tables.runs import ACCELERATORS
 
@@ -32,36 +32,36 @@ from schemas.tables.runs import ACCELERATORS
     ],
 )
 def test_names_accelerators_as_drivers_and_tables_spell_them(text: str, name: str) -> None:
-    assert hardware.canonical_accelerator(text) == name
+    assert accelerators.canonical_accelerator(text) == name
 
 
 @pytest.mark.parametrize("text", ["", "NVIDIA", "H1000", "H100 80GB HBM9", "Quadro"])
 def test_does_not_guess_an_unknown_accelerator(text: str) -> None:
-    assert hardware.canonical_accelerator(text) is None
+    assert accelerators.canonical_accelerator(text) is None
 
 
 def test_keeps_unknown_and_missing_names_as_found() -> None:
     column = pl.Series("accelerator", ["NVIDIA B200", "Quadro", None])
-    assert hardware.canonical_accelerators(column).to_list() == ["B200-SXM-180GB", "Quadro", None]
+    assert accelerators.canonical_accelerators(column).to_list() == ["B200-SXM-180GB", "Quadro", None]
 
 
 def test_bundled_table_satisfies_its_schema() -> None:
-    result = validate(ACCELERATORS, hardware.load_accelerators())
+    result = validate(ACCELERATORS, accelerators.load_accelerators())
     assert result.rejects.is_empty()
 
 
 def test_no_spelling_means_two_accelerators() -> None:
-    table = hardware.load_accelerators()
+    table = accelerators.load_accelerators()
     owners: dict[str, set[str]] = {}
     for name, aliases in table.select("accelerator", "aliases").iter_rows():
         for spelling in (name, *(aliases or "").split("|")):
-            owners.setdefault(hardware.canonical_accelerator(spelling) or spelling, set()).add(name)
+            owners.setdefault(accelerators.canonical_accelerator(spelling) or spelling, set()).add(name)
     owners.pop("", None)
     assert all(names == {key} for key, names in owners.items())
 
 
 def test_an_80_gb_h100_offers_79_6_gib() -> None:
-    table = hardware.load_accelerators()
+    table = accelerators.load_accelerators()
     usable = table.filter(pl.col("accelerator") == "H100-SXM-80GB")["memory_bytes"].item()
     assert round(usable / 2**30, 1) == 79.6
 
@@ -86,4 +86,4 @@ def test_peak_follows_the_precision(accelerator: str | None, precision: str | No
         {"accelerator": [accelerator], "precision": [precision]},
         schema={"accelerator": pl.String, "precision": pl.String},
     )
-    assert frame.select(hardware.peak_tflops()).item() == peak
+    assert frame.select(accelerators.peak_tflops()).item() == peak

@@ -12,7 +12,7 @@ from functools import cache
 import polars as pl
 
 import data
-from pipeline.hardware import canonical_accelerator, load_accelerators
+from pipeline.reference.accelerators import canonical_accelerator, load_accelerators
 
 
 @dataclass(frozen=True)

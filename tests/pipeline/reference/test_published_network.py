@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pipeline.ingest import bundled
-from pipeline.published_network import load_accelerator_links, load_published_bandwidths
+from pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
 from pipeline.validate import validate
 from schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
 
