@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from data import PUBLISHED
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
 from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
 from pipeline.estimate.runs import estimate_runs

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
+from pipeline.derive.run_id import run_id
 from pipeline.errors import InputError
 from pipeline.published_rows import PARSER, PARSER_VERSION, as_published, as_runs
-from pipeline.run_id import run_id
 from schemas.tables.runs import FILES, RUNS, SETTINGS
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import polars as pl
 
 from pipeline import read_scheduler
+from pipeline.derive.run_id import run_id
 from pipeline.errors import InputError
 from pipeline.io.files import Reader
 from pipeline.io.text_encoding import SNIFF_BYTES
@@ -21,7 +22,6 @@ from pipeline.parse.protocol import Dialect
 from pipeline.parse.registry import TABLES
 from pipeline.parse.scheduler import SchedulerTable
 from pipeline.read_state import State
-from pipeline.run_id import run_id
 from schemas.tables.scheduler import SCHEDULER_JOBS
 
 _TABLE_LIMIT_BYTES = 256 << 20

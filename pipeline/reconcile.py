@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pipeline import verdict
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
 from pipeline.job_match import match
 from pipeline.parse.overtime import held_by_job
 from schemas.tables.runs import EVENTS, RUNS, SETTINGS

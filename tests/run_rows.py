@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
 from pipeline.reference.accelerators import load_accelerators
 from pipeline.store.publish import VIEW_FOLDER, load_views
 from schemas.core import ddl

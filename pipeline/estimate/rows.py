@@ -8,8 +8,8 @@ import re
 
 import polars as pl
 
+from pipeline.derive.normalize import normalise_runs
 from pipeline.estimate.row_shape import SHAPE
-from pipeline.normalize import normalise_runs
 from pipeline.reference import vocabulary
 
 RENAMED = {

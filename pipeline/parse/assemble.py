@@ -14,6 +14,7 @@ from functools import cache
 
 import polars as pl
 
+from pipeline.derive.run_id import run_id
 from pipeline.parse import configure, health, launchers, outcome, silence, symptoms
 from pipeline.parse.attempts import number_attempts
 from pipeline.parse.batch_ends import TELLING
@@ -24,7 +25,6 @@ from pipeline.parse.protocol import Dialect, Facts, conform, marks_run
 from pipeline.parse.registry import DIALECTS
 from pipeline.parse.run_settings import configured_from, settings_of_runs, stepped
 from pipeline.parse.summary import begin_and_end, gauges, measured, merge_peaks, stretched, without_current_memory
-from pipeline.run_id import run_id
 from pipeline.steady import summarise
 from schemas.registry import TABLES
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.commands.calibrate import fit_to_folder
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
 from pipeline.estimate.calibrate import cross_validate, fit_recipe, gather_rows
 from pipeline.estimate.fit import figures
 from pipeline.estimate.frame import estimate_frame

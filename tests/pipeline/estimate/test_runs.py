@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from data import PUBLISHED
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
 from pipeline.estimate.frame import PREDICTED, estimate_frame
 from pipeline.estimate.runs import estimate_runs
 from pipeline.published import load_published

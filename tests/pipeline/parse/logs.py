@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
 from pipeline.discover import discover
 from pipeline.io.files import list_files
 from pipeline.parse import engine

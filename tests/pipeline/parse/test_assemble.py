@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.run_id import run_id
+from pipeline.derive.run_id import run_id
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
 from pipeline.validate import validate

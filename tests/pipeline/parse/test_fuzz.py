@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
 from pipeline.validate import validate
 from schemas.registry import TABLES
 from tests.pipeline.landed import tables_of

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
 from pipeline.reference.model_identity import registered_name
 
 SHAPE: dict[str, Any] = {

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pipeline.complete import complete_runs
+from pipeline.derive.complete import complete_runs
 from pipeline.discover import discover
 from pipeline.io.files import list_files
 from pipeline.parse import engine

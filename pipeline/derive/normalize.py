@@ -2,7 +2,7 @@
 
 Every rule is exact: a value is filled only when integers divide and nothing else could stand there. Defaults that
 nothing in the files says (8 accelerators per node) are kept apart as 'assumed'. Not here: performance (see
-`pipeline.metrics`) and the reading of text (see `pipeline.reference.vocabulary`).
+`pipeline.derive.metrics`) and the reading of text (see `pipeline.reference.vocabulary`).
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def normalise_runs(frame: pl.DataFrame) -> Normalised:
     """Canonical names and every value of `runs` that follows from the others.
 
     Idempotent: normalising twice changes nothing and derives nothing more. Columns of `runs` that `frame` lacks are
-    added as NULL. `params` must already be filled where the shape gives it (`pipeline.metrics.fill_params`), because a
+    added as NULL. `params` must already be filled where the shape gives it (`pipeline.derive.metrics.fill_params`), because a
     model that nobody named is called by its size.
     """
     given = RUNS.conform(frame)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.metrics import add_metrics, fill_params
-from pipeline.normalize import Normalised, normalise_runs
+from pipeline.derive.metrics import add_metrics, fill_params
+from pipeline.derive.normalize import Normalised, normalise_runs
 from schemas.tables.runs import RUNS
 
 

@@ -1,0 +1,1 @@
+"""Rows of `runs` completed: names, layout, parameters, MFU, GPU-hours and identifiers."""
