@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from pipeline.errors import InputError, UsageError
-from pipeline.nccl.raw_calls import CALLS
+from pipeline.nccl.lines.raw_calls import CALLS
 
 
 class CallsFile:

@@ -15,7 +15,7 @@ from pipeline.io.files import Reader
 from pipeline.io.text_encoding import SNIFF_BYTES
 from pipeline.memory.gpu_samples import is_samples
 from pipeline.memory.sources import read_memory_file
-from pipeline.nccl import bench_files
+from pipeline.nccl.bench import formats
 from pipeline.nccl.facts import Facts as NcclFacts
 from pipeline.parse.folder_name import read_folder_name
 from pipeline.parse.protocol import Dialect
@@ -132,7 +132,7 @@ def read_table_of(
         return read_jobs(jobs, row, itertools.chain([head], chunks), state)
     if table is None:
         start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
-        if read := bench_files.reader_of(start):
+        if read := formats.reader_of(start):
             return read_bench(source, reader, itertools.chain([head], chunks), state, read)
         if is_samples(start):
             return read_memory(row, reader, itertools.chain([head], chunks), state)

@@ -10,7 +10,7 @@ from pipeline.growing import can_grow
 from pipeline.io.files import Reader
 from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
 from pipeline.memory.gpu_samples import is_table
-from pipeline.nccl import bench_files
+from pipeline.nccl.bench import formats
 from pipeline.nccl.names import is_bench_file
 from pipeline.read_beside import read_bench, read_jobs, read_memory
 from pipeline.read_state import State
@@ -30,7 +30,7 @@ def read_log(source: int, row: dict[str, object], reader: Reader, state: State) 
     start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
     if is_table(start):
         return read_memory(row, reader, whole, state)
-    if read := bench_files.reader_of(start):
+    if read := formats.reader_of(start):
         return read_bench(source, reader, whole, state, read)
     if is_bench_file(reader.path):
         return {"kind": "other", "status": "skipped", "error": "JSON, but not of nccl-tests"}

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import InputError
-from pipeline.nccl.block import Block, Part
-from pipeline.nccl.compact import compact
 from pipeline.nccl.facts import Facts
-from pipeline.nccl.flight import records
+from pipeline.nccl.flight_recorder.dump import records
+from pipeline.nccl.lines.block import Block, Part
+from pipeline.nccl.lines.compact import compact
+from pipeline.nccl.lines.scan import scan_blocks, sift, without_calls
 from pipeline.nccl.names import dump_rank
-from pipeline.nccl.scan import scan_blocks, sift, without_calls
-from pipeline.nccl.tables import nccl_tables, with_content
+from pipeline.nccl.tables.tables import nccl_tables, with_content
 from pipeline.parse import engine
 from pipeline.parse.protocol import Facts as RunFacts
 

@@ -15,12 +15,12 @@ from pipeline.errors import InputError
 from pipeline.io.files import Reader, canonical, list_files
 from pipeline.io.process_pool import Workers
 from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
-from pipeline.nccl import bench_files
-from pipeline.nccl.block import Part
+from pipeline.nccl.bench import formats
 from pipeline.nccl.facts import Facts
-from pipeline.nccl.flight import MAX_BYTES
-from pipeline.nccl.scan import Scan, Scanned
-from pipeline.nccl.tables import TABLES
+from pipeline.nccl.flight_recorder.dump import MAX_BYTES
+from pipeline.nccl.lines.block import Part
+from pipeline.nccl.lines.scan import Scan, Scanned
+from pipeline.nccl.tables.tables import TABLES
 from pipeline.parse.protocol import Facts as RunFacts
 from pipeline.read_nccl import NcclReader, limited
 from pipeline.regions import Region, regions_of, scan_any
@@ -84,7 +84,7 @@ def _read_one(row: dict[str, Any], reader: NcclReader, scanners: _Scanners) -> N
     texts = text_chunks(path, chunks)
     head = next(texts, b"")
     whole = itertools.chain([head], texts)
-    if read := bench_files.reader_of(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
+    if read := formats.reader_of(head[:SNIFF_BYTES].decode("utf-8-sig", "replace")):
         text = limited(whole, path, MAX_BYTES).decode("utf-8-sig", "replace")
         reader.add_facts(read(text, source))
         return

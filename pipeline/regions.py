@@ -16,9 +16,9 @@ import polars as pl
 
 from pipeline.io import stream
 from pipeline.io.text_encoding import SNIFF_BYTES, is_binary, may_be_transcoded
-from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
-from pipeline.nccl.scan import Scan, Scanned, scan_task
+from pipeline.nccl.lines.block import Part
+from pipeline.nccl.lines.scan import Scan, Scanned, scan_task
 from pipeline.text import lines
 
 _PROBE_BYTES = 64 << 10

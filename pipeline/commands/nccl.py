@@ -14,10 +14,10 @@ from pipeline.commands.protocol import Verb
 from pipeline.commands.workers import add_workers_argument, asked_workers
 from pipeline.errors import InputError
 from pipeline.io.process_pool import Workers
-from pipeline.nccl.operations import OPERATIONS
+from pipeline.nccl.bench.operations import OPERATIONS
 
 if TYPE_CHECKING:
-    from pipeline.nccl.scan import Scan, Scanned
+    from pipeline.nccl.lines.scan import Scan, Scanned
     from pipeline.regions import Region
 
 _SCAN = "pipeline.regions:scan_any"

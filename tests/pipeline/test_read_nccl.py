@@ -9,9 +9,9 @@ import polars as pl
 
 from pipeline import ingest
 from tests.picotron_runs import picotron_run
+from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import Job, render
-from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
-from tests.pipeline.nccl.test_hangs import timeout
+from tests.pipeline.nccl.tables.test_hangs import timeout
 
 NOW = datetime(2035, 1, 1)
 

@@ -16,14 +16,14 @@ from pipeline import read_nccl, read_network
 from pipeline.calls_file import CallsFile
 from pipeline.io import stream
 from pipeline.io.process_pool import Workers
-from pipeline.nccl.block import Part
-from pipeline.nccl.scan import Scan, Scanned
+from pipeline.nccl.lines.block import Part
+from pipeline.nccl.lines.scan import Scan, Scanned
 from pipeline.regions import Region, regions_of, scan_any
 from tests.benchmarks.nccl import coll_block
+from tests.pipeline.nccl.bench.test_json_report import document, row
+from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
-from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
-from tests.pipeline.nccl.test_bench_json import document, row
-from tests.pipeline.nccl.test_hangs import timeout
+from tests.pipeline.nccl.tables.test_hangs import timeout
 
 Tables = dict[str, pl.DataFrame]
 

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.io import stream
-from pipeline.nccl.block import Part
 from pipeline.nccl.facts import Facts
-from pipeline.nccl.scan import Scan, scan_task
+from pipeline.nccl.lines.block import Part
+from pipeline.nccl.lines.scan import Scan, scan_task
 from pipeline.regions import Region, regions_of, scan_any
 from tests.benchmarks.nccl import coll_block
 

@@ -13,12 +13,12 @@ import zstandard
 from pipeline.__main__ import main
 from pipeline.commands import nccl
 from pipeline.io.process_pool import Workers
-from pipeline.nccl.scan import Scan, Scanned
+from pipeline.nccl.lines.scan import Scan, Scanned
 from pipeline.regions import Region
+from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
+from tests.pipeline.nccl.flight_recorder.test_dump import WAITING, dump, history
 from tests.pipeline.nccl.nccl_logs import Job, render
-from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
-from tests.pipeline.nccl.test_flight import WAITING, dump, history
-from tests.pipeline.nccl.test_hangs import timeout
+from tests.pipeline.nccl.tables.test_hangs import timeout
 
 
 def test_a_summary_for_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

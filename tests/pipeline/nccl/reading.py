@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pipeline.nccl.compact import compact
 from pipeline.nccl.facts import Facts
-from pipeline.nccl.scan import scan
-from pipeline.nccl.tables import nccl_tables
+from pipeline.nccl.lines.compact import compact
+from pipeline.nccl.lines.scan import scan
+from pipeline.nccl.tables.tables import nccl_tables
 from pipeline.text.lines import blocks
 from schemas.tables.nccl import ALL
 

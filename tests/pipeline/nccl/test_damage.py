@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.nccl import collectives, scan
-from pipeline.nccl.block import Part
+from pipeline.nccl.lines import collectives, scan
+from pipeline.nccl.lines.block import Part
 from pipeline.validate import validate
 from schemas.tables.nccl import ALL
+from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import Tables, tables_of
-from tests.pipeline.nccl.test_bench import HEADER, ROW, TAIL
-from tests.pipeline.nccl.test_hangs import timeout
+from tests.pipeline.nccl.tables.test_hangs import timeout
 
 few = settings(max_examples=12, deadline=None)
 versions = st.sampled_from(VERSIONS)

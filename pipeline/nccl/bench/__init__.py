@@ -1,0 +1,1 @@
+"""Results of nccl-tests and rccl-tests in every format that they print."""

@@ -1,0 +1,1 @@
+"""PyTorch's flight recorder dumps: records, process groups, and which collective hung."""

@@ -1,0 +1,1 @@
+"""NCCL's lines as facts: cutting, classifying and reading each kind of line."""

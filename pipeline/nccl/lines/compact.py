@@ -1,0 +1,65 @@
+"""Facts of many blocks made small: what can be added up is, so that a log of any length fits into memory."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.nccl.facts import Facts
+from pipeline.nccl.lines.warn_lines import shape_of
+
+_CALLER = ["source", "host", "pid", "comm"]
+
+
+def compact(facts: Facts) -> Facts:
+    """The same facts in fewer rows. Given all facts of its files so far, the fold says the same of both."""
+    return Facts({kind: _smaller(kind, frame, facts) for kind, frame in facts.frames.items()})
+
+
+def _smaller(kind: str, frame: pl.DataFrame, facts: Facts) -> pl.DataFrame:
+    if kind == "coll":
+        return _calls(frame, facts["init"])
+    if kind == "warn":
+        return _warnings(frame)
+    if kind in ("tally", "process"):
+        key = [name for name in frame.columns if name not in ("lines", "clean")]
+        sums = [name for name in ("lines", "clean") if name in frame.columns]
+        return frame.group_by(key, maintain_order=True).agg(pl.col(sums).sum()).select(frame.columns)
+    if kind in ("tuning", "env", "device"):
+        key = [name for name in frame.columns if name not in ("lines", "line_no")]
+        summed = frame.group_by(key, maintain_order=True).agg(pl.col("lines").sum(), pl.col("line_no").min())
+        return summed.select(frame.columns)
+    return frame
+
+
+def _calls(calls: pl.DataFrame, init: pl.DataFrame) -> pl.DataFrame:
+    """Calls before and after a communicator of the same address was made anew stay apart.
+
+    Whatever the host: which of its names are one is known in the end only (see `hosts`).
+    """
+    address = [name for name in _CALLER if name != "host"]
+    births = (
+        init.select("line_no", *address)
+        .sort("line_no")
+        .with_columns(epoch=pl.int_range(1, pl.len() + 1).over(address).cast(pl.Int64))
+    )
+    told = calls.sort("line_no").join_asof(
+        births, on="line_no", by=address, strategy="backward", check_sortedness=False
+    )  # fmt: skip
+    key = [*_CALLER, "op", "datatype", "count", "redop", "root", "epoch"]
+    summed = told.sort("last_line").group_by(key, maintain_order=True).agg(
+        pl.col("line_no").min(), pl.col("nranks").drop_nulls().first(), pl.col("lines").sum(),
+        pl.col("last_op").drop_nulls().last(), pl.col("last_line").max(),
+    )  # fmt: skip
+    return summed.select(calls.columns)
+
+
+def _warnings(warns: pl.DataFrame) -> pl.DataFrame:
+    """Warnings that differ in digits and addresses only: the first one's text, host and process stand for all."""
+    shapes = {text: shape_of(text) for text in warns["text"].unique()}
+    told = warns.sort("source", "line_no").with_columns(
+        shape=pl.col("text").replace_strict(shapes, return_dtype=pl.String)
+    )
+    summed = told.group_by("source", "shape", maintain_order=True).agg(
+        pl.col("line_no", "host", "pid", "text").first(), pl.col("lines").sum()
+    )
+    return summed.select(warns.columns)

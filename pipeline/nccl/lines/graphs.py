@@ -1,0 +1,151 @@
+"""Rings and trees of the channels: who sends to whom (src/graph/connect.cc, src/init.cc).
+
+    Channel 00/16 :    0   1   2   3       the whole ring of a channel, by rank 0 alone
+    Ring 00 : 3 -> 0 -> 1                  the rank's own place in it, with the GRAPH subsystem
+    Trees [0] 1/-1/-1->0->-1 [1] ...       children, the rank, its parent; the parent first in NCCL 2.4
+    Trees [0] 1/-1/-1->0->-1|-1->0->1/-1/-1 ...   2.5 to 2.7: reduction up and broadcast down, which are mirrors
+
+NCCL cuts each line at 1,024 bytes, which long rings and many channels reach: what may be half a number is left out, so
+that the edges of a large communicator are a part of all.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+
+from pipeline.nccl.facts import Notes
+from pipeline.nccl.lines.distinct import coded, coded_rows
+from pipeline.nccl.lines.distinct_lines import Lines
+from pipeline.nccl.lines.messages import Message
+
+WORDS = ("Trees [", "Ring ")
+# In the syntax of both Python's `re` and polars.
+_PATH = (
+    r"^(?:Channel [0-9]{1,4}(?:/[0-9]{1,9})? :?(?:[ \t]+[0-9]+)+|Ring [0-9]{1,4} : [0-9]+ -> [0-9]+ -> [0-9]+"
+    r"|Trees \[[0-9].*)$"
+)
+_OWNER = r" comm 0x[0-9a-f]+ nRanks [0-9]+ busId [0-9a-f]+$"  # RCCL's
+_PATH_TEXT, _OWNER_TEXT = re.compile(_PATH), re.compile(_OWNER)
+SINGLE = pl.Schema(
+    {
+        "source": pl.Int64, "line_no": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64,
+        "text": pl.String, "is_cut": pl.Boolean,
+    }
+)  # fmt: skip
+"""Lines that tell of a ring or of trees, read one by one. `is_cut`: the last number may be half of one."""
+_BITS = 64
+_LONGEST = 900
+"""A text this long, which with its prefix fills NCCL's buffer, may have been cut in the middle of a number."""
+
+_RING = r"^Channel ([0-9]+)(?:/[0-9]+)? :?\s+([0-9\s]+)$"
+_PLACE = r"^Ring ([0-9]+) : ([0-9]+) -> ([0-9]+) -> ([0-9]+)$"
+_BRANCH = r"\[[0-9]+\] -?[0-9]+(?:/-?[0-9]+/-?[0-9]+)?->[0-9]+->-?[0-9]+(?:/-?[0-9]+/-?[0-9]+)?"
+_CHILDREN_FIRST = r"^\[([0-9]+)\] -?[0-9]+/-?[0-9]+/-?[0-9]+->([0-9]+)->(-?[0-9]+)$"
+_PARENT_FIRST = r"^\[([0-9]+)\] (-?[0-9]+)->([0-9]+)->-?[0-9]+/-?[0-9]+/-?[0-9]+$"
+
+
+def read_graph(message: Message) -> tuple[str, bool] | None:
+    """`text` and `is_cut` of a line that tells of a ring or of trees."""
+    text, has_owner = _OWNER_TEXT.subn("", message.text)
+    if _PATH_TEXT.match(text) is None:
+        return None
+    return text, message.is_cut or (len(text) >= _LONGEST and not has_owner)
+
+
+def read_graphs(lines: Lines, notes: Notes) -> np.ndarray:
+    """Whole columns of such lines; says which of their texts tell nothing.
+
+    Args:
+        lines: with the `span` of each: those of one communicator are of one span.
+    """
+    text = lines.texts.str.replace(_OWNER, "")
+    has_owner = text.str.len_bytes() != lines.texts.str.len_bytes()
+    is_told = text.str.contains(_PATH)
+    texts = pl.DataFrame({"text": text, "is_cut": ~has_owner & (text.str.len_chars() >= _LONGEST)})
+    add_paths(lines, texts.with_row_index("told").filter(is_told), notes)
+    return ~is_told.to_numpy()
+
+
+def add_singly(lines: pl.DataFrame, notes: Notes) -> None:
+    """`graph` facts of SINGLE lines: each is a span of its own, for nothing tells yet which communicator it is of."""
+    number = pl.int_range(pl.len(), dtype=pl.UInt32)
+    rows = lines.select("line_no", who=number, told=number, span=number)
+    texts = lines.select("text", "is_cut", told=number)
+    add_paths(Lines(rows, texts["text"], lines.select("source", "host", "pid", "tid")), texts, notes)
+
+
+def add_paths(lines: Lines, texts: pl.DataFrame, notes: Notes) -> None:
+    """`graph` facts: the paths that lines of a span name, with their channels.
+
+    Args:
+        lines: with the `span` of each.
+        texts: `told` and `text` of those of their texts that tell of rings or trees, and `is_cut`: the last number may
+            be half of one.
+    """
+    found = pl.concat([_rings(texts), _places(texts), _trees(texts)])
+    paths, path = coded_rows(
+        found.select("graph", "ranks", "is_ring", sixty_fours=pl.col("channel") // _BITS)
+    )  # fmt: skip
+    bit = np.left_shift(np.uint64(1), (found["channel"].to_numpy() % _BITS).astype(np.uint64))
+    told = found.select("told", path=path, bit=bit)
+    rows = lines.rows.select("told", "who", "line_no", "span").join(told, on="told")
+    groups = rows.group_by("span", "path").agg(
+        pl.col("who").first(), pl.col("line_no").min(), channels=pl.col("bit").bitwise_or()
+    )  # fmt: skip
+    threads = lines.threads[groups["who"]].select("source", "host", "pid", "tid")
+    ranks = pl.col("ranks").str.extract_all(r"[0-9]+").cast(pl.List(pl.Int32), strict=False)
+    paths = paths.with_columns(ranks).with_columns(
+        of_ranks=pl.when("is_ring").then(pl.col("ranks").list.unique().list.len().cast(pl.Int64))
+    )
+    notes.add_frame("graph", pl.concat([groups, threads, paths[groups["path"]]], how="horizontal"))
+
+
+def _rings(texts: pl.DataFrame) -> pl.DataFrame:
+    """Rings of several ranks as their text: `told`, `channel`, `graph`, `ranks`, `is_ring`."""
+    found = texts.select("told", found=pl.col("text").str.extract_groups(_RING)).unnest("found").drop_nulls("2")
+    return _paths(found, "ring", channel=pl.col("1"), ranks=pl.col("2"), is_ring=True)
+
+
+def _places(texts: pl.DataFrame) -> pl.DataFrame:
+    """The same of a rank and the next one of its rings."""
+    found = texts.filter(~pl.col("is_cut")).select("told", found=pl.col("text").str.extract_groups(_PLACE))
+    ranks = pl.format("{} {}", "3", "4")
+    return _paths(found.unnest("found").drop_nulls("3"), "ring", channel=pl.col("1"), ranks=ranks)
+
+
+def _trees(texts: pl.DataFrame) -> pl.DataFrame:
+    """The same of a rank and its parent."""
+    branches = (
+        texts.filter(pl.col("text").str.starts_with("Trees "))
+        .with_columns(branch=pl.col("text").str.extract_all(_BRANCH))
+        .select(
+            "told",
+            branch=pl.when(pl.col("is_cut") & pl.col("text").str.ends_with(pl.col("branch").list.last()))
+            .then(pl.col("branch").list.head(pl.col("branch").list.len() - 1))
+            .otherwise("branch"),
+        )
+        .explode("branch", empty_as_null=False, keep_nulls=False)
+    )
+    names, name = coded(branches["branch"])
+    # From child to parent, as printed from either side.
+    up, down = (names.str.extract_groups(pattern).struct for pattern in (_CHILDREN_FIRST, _PARENT_FIRST))
+    numbers = pl.select(
+        channel=pl.coalesce(up["1"], down["1"]),
+        child=pl.coalesce(up["2"], down["3"]).cast(pl.Int64, strict=False),
+        parent=pl.coalesce(up["3"], down["2"]).cast(pl.Int64, strict=False),
+    )
+    found = branches.select("told").with_columns(numbers[name].get_columns())
+    is_edge = (pl.col("child") >= 0) & (pl.col("parent") >= 0)
+    ranks = pl.format("{} {}", "child", "parent")
+    return _paths(found.filter(is_edge), "tree", channel=pl.col("channel"), ranks=ranks)
+
+
+def _paths(found: pl.DataFrame, graph: str, *, channel: pl.Expr, ranks: pl.Expr, is_ring: bool = False) -> pl.DataFrame:
+    paths = found.select(
+        pl.col("told").cast(pl.UInt32), channel=channel.cast(pl.Int64, strict=False), graph=pl.lit(graph),
+        ranks=ranks.str.strip_chars(), is_ring=pl.lit(is_ring),
+    )  # fmt: skip
+    return paths.filter(pl.col("channel").is_not_null() & pl.col("ranks").str.contains(r"\s"))

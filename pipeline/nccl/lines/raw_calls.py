@@ -1,0 +1,65 @@
+"""COLL lines one by one, for whoever wants the calls and not their sums: which rank called what, in which order."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+
+from pipeline.nccl.lines import call_tokens, collectives
+from pipeline.nccl.lines.block import Block, Part, block_of
+from pipeline.nccl.lines.info import Info
+from pipeline.nccl.lines.line_reader import clean
+from pipeline.nccl.lines.messages import messages
+from pipeline.nccl.tables import collective_rows
+
+CALLS = pl.Schema(
+    {
+        "source_path": pl.String, "line_no": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64,
+        "comm_pointer": pl.String, "nranks": pl.Int64, "op": pl.String, "op_count": pl.Int64,
+        "element_count": pl.Int64, "datatype": pl.String, "reduction": pl.String, "root": pl.Int64,
+        "send_buffer": pl.String, "recv_buffer": pl.String, "stream": pl.String,
+    }
+)  # fmt: skip
+"""One row per COLL line. Names are those of the tables `nccl_*`: `comm_pointer`, `host` and `pid` lead to `nccl_ranks`.
+
+`element_count` is as printed (see `traffic`); `reduction` is NULL where none takes place, `root` where there is none.
+"""
+
+_CALL = rf"^{call_tokens.CALL}(?: stream (?P<stream>[!-~]+))?"
+_CALL_TEXT = re.compile(_CALL)
+
+
+_LINES = 20_000
+"""Lines looked at together: a row is several times as large as its line while it is taken apart."""
+
+
+def raw_calls(part: Part, path: str) -> pl.DataFrame:
+    """The calls in a block of whole lines of the file at `path`, in order, as CALLS."""
+    block = block_of([part])
+    lines = np.flatnonzero(block.text.str.contains(collectives.WORD, literal=True).to_numpy())
+    pieces = [_calls(block, lines[at : at + _LINES]) for at in range(0, len(lines), _LINES)]
+    return pl.concat([CALLS.to_frame(), *pieces]).with_columns(source_path=pl.lit(path))
+
+
+def _calls(block: Block, lines: np.ndarray) -> pl.DataFrame:
+    info = Info.of(block, lines, repeats=False)
+    regular = info.lines.named().select(
+        "line_no", "host", "pid", "tid", pl.col("text").str.extract_groups(_CALL).alias("call")
+    )
+    odd = [
+        {"line_no": line_no, "host": message.host, "pid": message.pid, "tid": message.tid, "call": found.groupdict()}
+        for _, line_no, text in block.lines(info.odd)
+        for message in messages(clean(text))
+        if (found := _CALL_TEXT.match(message.text))
+    ]
+    told = pl.concat([regular, pl.DataFrame(odd, schema=regular.schema)]).unnest("call").drop_nulls("comm")
+    typed = told.sort("line_no", maintain_order=True).with_columns(
+        pl.col("datatype", "redop", "root", "nranks").cast(pl.Int64),
+        source_path=pl.lit(None, pl.String),
+        element_count=pl.col("count").cast(pl.Int64),
+        op_count=pl.col("opcount").str.to_integer(base=16),
+    )
+    renamed = {"comm": "comm_pointer", "sendbuff": "send_buffer", "recvbuff": "recv_buffer"}
+    return collective_rows.named(typed).rename(renamed).select(CALLS.names()).cast(CALLS)

@@ -1,0 +1,1 @@
+"""Facts of many files as rows of the `nccl_*` tables."""

@@ -1,0 +1,106 @@
+"""The fold for COLL lines: whose calls they were, and how many bytes which operation moved."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.nccl.tables.communicators import Communicators
+
+# datatype and op as in nccl.h; RCCL has the same numbers. 0 to 3 and 4 (avg, 2.10+) of op; above are user-made.
+DATATYPES: tuple[tuple[str, int], ...] = (
+    ("int8", 1), ("uint8", 1), ("int32", 4), ("uint32", 4), ("int64", 8), ("uint64", 8), ("float16", 2),
+    ("float32", 4), ("float64", 8), ("bfloat16", 2), ("float8e4m3", 1), ("float8e5m2", 1),
+)  # fmt: skip
+REDUCTIONS = ("sum", "prod", "max", "min", "avg")
+
+_WHOLE_BUFFER_FACTOR = {"AllGather", "ReduceScatter", "AlltoAll", "AllToAll", "Gather", "Scatter"}
+"""Operations whose count is a share: the whole buffer is count * nranks."""
+
+
+_IS_P2P = pl.col("op").is_in(["Send", "Recv"])
+_IS_ROOTED = _IS_P2P | pl.col("op").is_in(["Broadcast", "Reduce", "Gather", "Scatter"])
+_HAS_REDUCTION = pl.col("op").is_in(["AllReduce", "ReduceScatter", "Reduce"])
+
+
+def with_ranks(calls: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
+    """`coll` facts with `comm_index` and `rank` of the communicator that had that address then;
+    NULL where its initialisation is not in the file."""
+    timeline = comms.lives().rename({"nranks": "size"})
+    named = calls.sort("line_no").join_asof(
+        timeline, on="line_no", by=["source", "host", "pid", "comm"], strategy="backward", check_sortedness=False
+    )
+    is_over = pl.col("ended_at") < pl.col("line_no")
+    return named.with_columns(
+        pl.when(~is_over.fill_null(value=False)).then(pl.col("comm_index", "rank")),
+        nranks=pl.coalesce("nranks", "size"),
+    ).with_columns(nranks=pl.col("nranks").max().over("source", "host", "pid", "comm", "comm_index"))
+
+
+def by_rank(calls: pl.DataFrame) -> pl.DataFrame:
+    """Calls and the last opCount of each rank of each communicator."""
+    return (
+        calls.sort("last_line")
+        .group_by("source", "comm_index", "rank")
+        .agg(coll_calls=pl.col("lines").sum(), last_op_count=pl.col("last_op").drop_nulls().last())
+    )
+
+
+def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `nccl_collectives`.
+
+    The size of one operation follows NCCL's API: AllGather, ReduceScatter and AlltoAll count a share, the others the
+    whole buffer (FORMATS: src/enqueue.cc, src/collectives.cc).
+    """
+    process = pl.concat_str("host", "pid", "comm", separator=":")
+    typed = calls.with_columns(
+        rank=pl.when(_IS_P2P).then("rank"),
+        root=pl.when(_IS_ROOTED).then("root"),
+        redop=pl.when(_HAS_REDUCTION).then("redop"),
+        caller=pl.when(pl.col("rank").is_not_null()).then(pl.col("rank").cast(pl.String)).otherwise(process),
+        # Without an initialisation line the address tells the communicators of a process apart.
+        unknown=pl.when(pl.col("comm_index").is_null()).then("comm"),
+    )
+    key = ["source", "comm_index", "unknown", "nranks", "op", "datatype", "count", "redop", "root", "rank"]
+    per_caller = typed.group_by(*key, "caller").agg(pl.col("lines").sum(), pl.col("line_no").min())
+    rows = per_caller.group_by(key).agg(
+        calls=pl.col("lines").sum(), collectives=pl.col("lines").max(), ranks_calling=pl.len().cast(pl.Int64),
+        line_no=pl.col("line_no").min(),
+    )  # fmt: skip
+    sizes = {code: size for code, (_, size) in enumerate(DATATYPES)}
+    buffer = pl.col("element_count").cast(pl.Float64) * pl.col("datatype").replace_strict(
+        sizes, default=None, return_dtype=pl.Float64
+    )
+    shares = pl.when(pl.col("op").is_in(list(_WHOLE_BUFFER_FACTOR))).then("nranks").otherwise(1)
+    # Glued lines share their number.
+    rows = (
+        rows.sort("source", "line_no", *key[1:]).rename({"count": "element_count"}).with_columns(size=buffer * shares)
+    )
+    # In floats, since a damaged count may be of any size; what a file can hold is far below.
+    sane = pl.when(pl.col("size") < _MOST_BYTES)
+    return rows.with_columns(
+        message_bytes=sane.then("size").cast(pl.Int64),
+        total_bytes=sane.then(pl.col("size") * pl.col("collectives")).cast(pl.Int64, strict=False),
+        **_words(),
+    ).rename({"unknown": "comm_pointer"}).drop("redop", "size")  # fmt: skip
+
+
+_MOST_BYTES = 1 << 50
+
+
+def named(calls: pl.DataFrame) -> pl.DataFrame:
+    """`calls` (`op`, and `datatype`, `redop`, `root` as numbers) in words: `datatype`, `reduction`; NULL where one is
+    printed but means nothing."""
+    return calls.with_columns(
+        root=pl.when(_IS_ROOTED).then("root"), redop=pl.when(_HAS_REDUCTION).then("redop")
+    ).with_columns(**_words())
+
+
+def _words() -> dict[str, pl.Expr]:
+    names = {code: name for code, (name, _) in enumerate(DATATYPES)}
+    is_made = pl.col("redop").is_not_null()
+    return {
+        "datatype": pl.col("datatype").replace_strict(names, default=None, return_dtype=pl.String),
+        "reduction": pl.col("redop").replace_strict(
+            dict(enumerate(REDUCTIONS)), default=pl.when(is_made).then(pl.lit("user")), return_dtype=pl.String
+        ),
+    }

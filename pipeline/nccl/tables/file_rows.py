@@ -1,0 +1,126 @@
+"""The fold for `nccl_files`: what each file says as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from pipeline.nccl.bench import tables as bench
+from pipeline.nccl.facts import Facts
+
+
+def file_rows(sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """One row per source. `tables`: rows of the other tables by `source`."""
+    rows = pl.DataFrame({"source": sources})
+    parts = (
+        _versions(facts), _sizes(facts, tables), _traffic(facts, tables), _warnings(facts["warn"]),
+        _benchmarks(facts, tables["nccl_bench"]), _environment(facts), _tally(facts["tally"]),
+    )  # fmt: skip
+    for part in parts:
+        rows = rows.join(part, on="source", how="left", maintain_order="left")
+    counts = ("num_warns", "bench_rows", "bench_tables", "nccl_lines", "nccl_lines_other", "nccl_lines_damaged")
+    return rows.with_columns(
+        pl.col(counts).fill_null(0),
+        pl.col("has_coll", "has_tuning").fill_null(value=False),
+        pl.col("nccl_flavour").fill_null("NCCL"),
+        # Hosts of the file are not counted: it may be the log of one node of many.
+        num_nodes=pl.coalesce("nodes_told", "nodes_of_ranks", "nodes_of_bench"),
+    ).drop("nodes_told", "nodes_of_ranks", "nodes_of_bench")
+
+
+def _versions(facts: Facts) -> pl.DataFrame:
+    """RCCL tells itself by its banner, by settings that only it has, or by its own copy of nccl-tests."""
+    printed = facts["version"].sort("source", "line_no")
+    libraries = bench.library_versions(facts["bench_mark"])
+    rccl = {
+        *printed.filter(pl.col("flavour") == "RCCL")["source"],
+        *facts["env"].filter(pl.col("name").str.starts_with("RCCL_"))["source"],
+        *facts["bench_mark"].filter(pl.col("mark") == "rccl")["source"],
+    }
+    by_source = printed.group_by("source").agg(pl.col("version").unique(maintain_order=True))
+    named = dict(by_source.iter_rows())
+    rows = []
+    for source in {*named, *libraries, *rccl}:
+        versions = named.get(source, [])
+        names = [one for one in versions if not _is_named(one, [other for other in versions if other != one])]
+        names += [code for code in libraries.get(source, []) if not _is_named(code, names)]
+        rows.append((source, "RCCL" if source in rccl else "NCCL", ", ".join(names) or None))
+    schema = {"source": pl.Int64, "nccl_flavour": pl.String, "nccl_version": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _is_named(code: str, versions: list[str]) -> bool:
+    return any(version == code or version.startswith((f"{code}+", f"{code}-")) for version in versions)
+
+
+def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    sizes = pl.concat([facts[kind].select("source", "nranks") for kind in ("init", "timing", "shape", "coll")])
+    comms = tables["nccl_communicators"].group_by("source").agg(nodes_of_ranks=pl.col("num_nodes").max())
+    # One that no rank got ready is counted by nobody.
+    came_up = tables["nccl_ranks"].filter(pl.col("init_state") != "started").group_by("source").agg(
+        num_communicators=pl.col("comm_index").n_unique().cast(pl.Int64)
+    )  # fmt: skip
+    begun = facts["init"].select("source").unique().join(came_up, on="source", how="left")
+    parts = (
+        sizes.group_by("source").agg(nranks_max=pl.col("nranks").max()),
+        facts["shape"].group_by("source").agg(nodes_told=pl.col("nnodes").max()),
+        facts["ring"].group_by("source").agg(num_channels=pl.col("channels").max()),
+        begun.with_columns(pl.col("num_communicators").fill_null(0)),
+        facts["timing"].group_by("source").agg(init_time_s=pl.col("total").max()),
+        comms,
+    )
+    return _joined(parts)
+
+
+def _traffic(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    moved = pl.col("total_bytes").sum()
+    parts = (
+        facts["coll"].group_by("source").agg(has_coll=pl.col("lines").sum() > 0, coll_calls=pl.col("lines").sum()),
+        tables["nccl_collectives"].group_by("source").agg(total_bytes=pl.when(moved > 0).then(moved)),
+        _listed(tables["nccl_links"], "transport", "transports"),
+        _listed(facts["network"], "network", "networks"),
+        facts["tuning"].select("source").unique().with_columns(has_tuning=pl.lit(value=True)),
+    )
+    return _joined(parts)
+
+
+def _warnings(warns: pl.DataFrame) -> pl.DataFrame:
+    first = warns.sort("source", "line_no").group_by("source", maintain_order=True)
+    return first.agg(num_warns=pl.col("lines").sum(), first_warn=pl.col("text").first())
+
+
+def _benchmarks(facts: Facts, rows: pl.DataFrame) -> pl.DataFrame:
+    counted = rows.group_by("source").agg(
+        bench_rows=pl.len().cast(pl.Int64),
+        bench_tables=pl.col("table_no").n_unique().cast(pl.Int64),
+        nodes_of_bench=pl.col("num_nodes").max(),
+    )
+    return _joined((counted, bench.average_busbw(rows, facts["bench_mark"])))
+
+
+def _environment(facts: Facts) -> pl.DataFrame:
+    first = facts["env"].sort("source", "line_no").unique(["source", "name", "value"], keep="first")
+    pairs = first.sort("source", "name", "line_no").group_by("source", maintain_order=True)
+    return pairs.agg(nccl_env=pl.format("{}={}", "name", "value").str.join(", "))
+
+
+def _tally(tally: pl.DataFrame) -> pl.DataFrame:
+    def of(name: str) -> pl.Expr:
+        return pl.col("lines").filter(pl.col("name") == name).sum()
+
+    return tally.group_by("source").agg(
+        nccl_lines=of("lines") + of("summed"), nccl_lines_other=of("other"), nccl_lines_damaged=of("damaged")
+    )
+
+
+def _listed(rows: pl.DataFrame, name: str, into: str) -> pl.DataFrame:
+    """The distinct values of each file, sorted."""
+    return rows.group_by("source").agg(pl.col(name).unique().sort().str.join(", ").alias(into))
+
+
+def _joined(parts: tuple[pl.DataFrame, ...]) -> pl.DataFrame:
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = joined.join(part, on="source", how="full", coalesce=True)
+    return joined

@@ -1,0 +1,50 @@
+"""Lines that tell of a hang, one row each: what a page on an incident shows and what an engineer greps for next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import polars as pl
+
+from pipeline.nccl.tables.hangs import moment
+
+_TELLING = ("timeout", "status", "dump", "stuck")
+_SAME = ["source", "kind", "rank", "op", "seq", "group"]
+
+
+def hang_lines(facts: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `nccl_hang_lines` for `watchdog` facts with their `unit`; none of units of which no line tells of a hang.
+
+    PyTorch repeats a timeout in the exception and in `what():`; the first line of each rank and collective stands for
+    all. What a rank printed as it failed is kept beside timeouts only: elsewhere it is an event of the run.
+    """
+    hung = facts.filter(pl.col("kind").is_in(_TELLING))["unit"].unique()
+    kept = facts.filter(pl.col("unit").is_in(hung.implode()), pl.col("kind") != "world")
+    told = kept.sort("source", "line_no", maintain_order=True).unique(_SAME, keep="first", maintain_order=True)
+    stamps: dict[str, list[str | None]] = defaultdict(list)
+    for unit, stamp in told.select("unit", "stamp").iter_rows():
+        stamps[unit].append(stamp)
+    seconds = {unit: iter(_seconds(of_unit)) for unit, of_unit in stamps.items()}
+    printed_after_s = pl.Series([next(seconds[unit]) for unit in told["unit"]], dtype=pl.Float64)
+    return told.select(**_columns()).with_columns(printed_after_s=printed_after_s)
+
+
+def _seconds(stamps: list[str | None]) -> list[float | None]:
+    """Seconds from the first printed time on. glog prints no year, so its times are not held against full dates."""
+    is_glog = any(stamp and "-" not in stamp for stamp in stamps)
+    moments = [moment(stamp) if stamp and ("-" not in stamp) == is_glog else None for stamp in stamps]
+    first = min((one for one in moments if one is not None), default=None)
+    return [None if one is None or first is None else (one - first).total_seconds() for one in moments]
+
+
+def _columns() -> dict[str, pl.Expr]:
+    """Garbage that old builds print as the last completed collective is unknown (see `hangs`)."""
+    completed = pl.col("completed")
+    return {
+        "source": pl.col("source"), "line_no": pl.col("line_no"), "hang_line_kind": pl.col("kind"),
+        "rank": pl.col("rank"), "op": pl.col("op"), "seq": pl.col("seq"), "process_group": pl.col("group"),
+        "ran_for_ms": pl.col("ran_for_ms"), "timeout_ms": pl.col("timeout_ms"),
+        "last_enqueued_seq": pl.col("enqueued"),
+        "last_completed_seq": pl.when(completed <= pl.col("enqueued")).then(completed),
+        "printed_at": pl.col("stamp"), "text": pl.col("text"),
+    }  # fmt: skip
