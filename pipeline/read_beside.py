@@ -13,7 +13,7 @@ from pipeline.derive.run_id import run_id
 from pipeline.errors import InputError
 from pipeline.io.files import Reader
 from pipeline.io.text_encoding import SNIFF_BYTES
-from pipeline.memory.gpu_samples import is_samples
+from pipeline.memory.gpu_samples.samples import is_samples
 from pipeline.memory.sources import read_memory_file
 from pipeline.nccl.bench import formats
 from pipeline.nccl.facts import Facts as NcclFacts

@@ -9,7 +9,7 @@ from pipeline import read_scheduler
 from pipeline.growing import can_grow
 from pipeline.io.files import Reader
 from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
-from pipeline.memory.gpu_samples import is_table
+from pipeline.memory.gpu_samples.samples import is_table
 from pipeline.nccl.bench import formats
 from pipeline.nccl.names import is_bench_file
 from pipeline.read_beside import read_bench, read_jobs, read_memory

@@ -12,13 +12,13 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.memory import kineto, profiler, statistics
-from pipeline.memory.containers import NO_SNAPSHOT
-from pipeline.memory.gpu_samples import is_samples, read_samples
-from pipeline.memory.json_snapshot import is_json_snapshot
-from pipeline.memory.limited import analyse_limited
+from pipeline.memory.gpu_samples.samples import is_samples, read_samples
+from pipeline.memory.isolation.isolated_reader import analyse_limited
 from pipeline.memory.names import rank_of
-from pipeline.memory.values import RefusedError
+from pipeline.memory.profiler import allocator_stats, kineto, timeline
+from pipeline.memory.snapshot.checked_values import RefusedError
+from pipeline.memory.snapshot.containers import NO_SNAPSHOT
+from pipeline.memory.snapshot.json_snapshot import is_json_snapshot
 from schemas.registry import TABLES
 
 SNIFF_BYTES = 16 << 10
@@ -81,7 +81,7 @@ def _trace(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> M
 
 
 def _timeline(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
-    rows = profiler.read_timeline(b"".join(_limited(chunks)))
+    rows = timeline.read_timeline(b"".join(_limited(chunks)))
     return MemoryFile("memory_timeline", _frames(rows, path, place))
 
 
@@ -93,10 +93,10 @@ def _samples(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) ->
 
 def _statistics(path: str, chunks: Iterable[bytes], place: Mapping[str, object]) -> MemoryFile:
     text = _text(chunks)
-    if statistics.is_summary(text):
-        rows = statistics.read_summaries(text)
+    if allocator_stats.is_summary(text):
+        rows = allocator_stats.read_summaries(text)
         return MemoryFile("memory_summary", _frames({"memory_snapshots": rows}, path, place))
-    rows = statistics.read_statistics(text)
+    rows = allocator_stats.read_statistics(text)
     return MemoryFile("memory_stats", _frames({"memory_snapshots": rows}, path, place))
 
 
@@ -141,14 +141,14 @@ def _is_page(head: bytes) -> bool:
 
 
 def _is_statistics(head: bytes) -> bool:
-    return statistics.is_summary(_start(head)) or statistics.is_statistics(_start(head))
+    return allocator_stats.is_summary(_start(head)) or allocator_stats.is_statistics(_start(head))
 
 
 # In this order: what is no text is for the worker, which says why it is no snapshot.
 _READERS: tuple[tuple[Callable[[bytes], bool], Callable[..., MemoryFile]], ...] = (
     (_is_binary, _snapshot),
     (is_json_snapshot, _snapshot),
-    (profiler.is_timeline, _timeline),
+    (timeline.is_timeline, _timeline),
     (lambda head: kineto.is_trace(head[:SNIFF_BYTES]), _trace),
     (lambda head: is_samples(_start(head)), _samples),
     (_is_statistics, _statistics),

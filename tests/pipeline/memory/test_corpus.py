@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from pipeline.io.safe_pickle import load
-from pipeline.memory.analyse import analyse
-from pipeline.memory.containers import snapshot_chunks
-from pipeline.memory.values import RefusedError
+from pipeline.memory.analysis.analyse import analyse
+from pipeline.memory.snapshot.checked_values import RefusedError
+from pipeline.memory.snapshot.containers import snapshot_chunks
 
 _BESIDE = Path(__file__).parents[4] / "shared" / "fixtures" / "memory"
 CORPUS = Path(os.environ.get("SWEEPSCOPE_MEMORY_CORPUS") or _BESIDE)

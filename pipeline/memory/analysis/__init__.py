@@ -1,0 +1,1 @@
+"""Snapshots replayed: peaks, what was alive at them, timelines and allocation sites."""

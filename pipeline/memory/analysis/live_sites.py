@@ -1,0 +1,161 @@
+"""What was alive along the record, by use and source line: the sites of allocations, and their bytes at instants.
+
+A site is everything that one source line keeps for one reason. Its level is written where it changes from one instant
+to the next, so that a steady site is one row. Instants are points of the timeline; the peak is one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.memory.analysis.allocation_kinds import Row, Use, Words
+from pipeline.memory.analysis.at_peak import AS_GRADIENTS, AS_STATES, BEFORE_RECORD, MAX_USES, MIN_MATCHED_BYTES
+from pipeline.memory.analysis.downsample import kept_points
+from pipeline.memory.analysis.replay import RECORDED, Lives, Replay
+from pipeline.memory.snapshot import trace
+from pipeline.memory.snapshot.snapshot import Device
+from pipeline.memory.snapshot.trace import Ints
+
+MAX_INSTANTS = 400
+MAX_SITES = 200
+_SITE = ("category", "rule", "mem_origin", "frame", "label")
+_MAX_FAILURES = 20
+
+Columns = dict[str, list[Any]]
+
+
+def alive_rows(
+    words: Words,
+    device: Device,
+    replayed: Replay,
+    kinds: tuple[list[Use], Ints],
+    *,
+    gradients: Mapping[int, int],
+    timeline: npt.NDArray[np.intp],
+) -> tuple[list[Row], Columns]:
+    """Rows of `memory_sites`, the largest first, and columns of `memory_alive`; `timeline` are points to choose from.
+
+    `kinds` are `uses_of` of all lives, `gradients` is the number of them by size.
+
+    At every instant the sites' bytes add up to the active level, up to what the replay cannot explain.
+    """
+    lives = replayed.lives
+    if not len(lives.size):
+        return [], {}
+    instants = _instants(device, replayed, timeline)
+    uses, use_of = kinds
+    sites, site_of_use = _sites(words, uses)
+    site = _by_size(sites, site_of_use[use_of], lives, lives.at(int(replayed.active.argmax())), gradients)
+    first = np.searchsorted(instants, lives.begin, side="right")
+    last = np.searchsorted(instants, lives.end, side="right")  # alive at instants first to last - 1
+    peak = int(np.searchsorted(instants, replayed.active.argmax()))
+    span = np.maximum(last - first, 0) / len(instants)
+    site, sites = _largest(sites, site, lives.size * (span + ((first <= peak) & (last > peak))))
+    steps = np.zeros((2, len(sites), len(instants) + 1), np.int64)
+    for at, weight in ((0, lives.size), (1, np.ones_like(lives.size))):
+        np.add.at(steps[at], (site, first), weight)
+        np.subtract.at(steps[at], (site, last), weight)
+    levels, blocks = np.cumsum(steps, axis=2)[:, :, :-1]
+    is_new = lives.origin == RECORDED
+    made = np.bincount(site[is_new], minlength=len(sites))
+    made_bytes = np.zeros(len(sites), np.int64)
+    np.add.at(made_bytes, site[is_new], lives.size[is_new])
+    top = levels.max(axis=1)
+    order = np.argsort(-top, kind="stable")
+    order = order[(top[order] > 0) | (made[order] > 0)]  # the others were there before, and were named above
+    told = [
+        {
+            "device": device.number, "site_no": number, **sites[at], "max_bytes": int(top[at]),
+            "allocations": int(made[at]), "allocated_in_all_bytes": int(made_bytes[at]),
+        }
+        for number, at in enumerate(order.tolist(), start=1)
+    ]  # fmt: skip
+    return told, _changes(device.number, instants, levels[order], blocks[order])
+
+
+def _instants(device: Device, replayed: Replay, timeline: npt.NDArray[np.intp]) -> Ints:
+    failed = np.flatnonzero(device.events.action == trace.OOM)[-_MAX_FAILURES:]
+    chosen = timeline[kept_points(replayed.active[timeline], limit=MAX_INSTANTS)]
+    return np.unique(np.concatenate([chosen, [int(replayed.active.argmax())], failed])).astype(np.int64)
+
+
+def _sites(words: Words, uses: list[Use]) -> tuple[list[Row], Ints]:
+    """Sites, and the site of each kind of blocks."""
+    sites: dict[tuple[Any, ...], int] = {}
+    rows: list[Row] = []
+    numbers = []
+    for use in uses[:MAX_USES]:
+        row = words.row(use)
+        key = tuple(row[name] for name in _SITE)
+        if key not in sites:
+            sites[key] = len(rows)
+            rows.append({name: row[name] for name in (*_SITE, "stack")})
+        numbers.append(sites[key])
+    if len(uses) > MAX_USES:
+        rows.append(_rest("unknown"))
+        numbers += [len(rows) - 1] * (len(uses) - MAX_USES)
+    return rows, np.array(numbers, np.int64)
+
+
+def _by_size(
+    sites: list[Row], site: Ints, lives: Lives, live: npt.NDArray[np.intp], gradients: Mapping[int, int]
+) -> Ints:
+    """`site` with blocks of no other sign told apart by size, as `memory_at_peak` does; appends to `sites`.
+
+    Of k times as many blocks from before the record as there are gradients of the size, one share is parameters.
+    """
+    is_open = np.array([row["category"] == "unknown" and row["rule"].startswith(BEFORE_RECORD) for row in sites])
+    site = site.copy()
+    found: dict[tuple[int, str], int] = {}
+    for at in np.flatnonzero(is_open).tolist():
+        mine = live[site[live] == at]
+        for size, count in gradients.items():
+            rows = mine[lives.size[mine] == size]
+            if size < MIN_MATCHED_BYTES or not len(rows) or len(rows) % count:
+                continue
+            for part, (category, rule) in ((rows[:count], AS_GRADIENTS), (rows[count:], AS_STATES)):
+                if len(part):
+                    number = found.setdefault((at, category), len(sites))
+                    if number == len(sites):
+                        sites.append({**sites[at], "category": category, "rule": rule})
+                    site[part] = number
+    return site
+
+
+def _largest(sites: list[Row], site: Ints, weight: npt.NDArray[np.float64]) -> tuple[Ints, list[Row]]:
+    """The sites whose blocks weigh most, by bytes at the peak or over all instants; others of a category together."""
+    if len(sites) <= MAX_SITES:
+        return site, sites
+    score = np.bincount(site, weights=weight, minlength=len(sites))
+    kept = np.argsort(-score, kind="stable")[:MAX_SITES]
+    number = np.full(len(sites), -1, np.int64)
+    number[kept] = np.arange(len(kept))
+    rows = [sites[at] for at in kept.tolist()]
+    rests: dict[str, int] = {}
+    for at in np.flatnonzero(number < 0).tolist():
+        category = sites[at]["category"]
+        if category not in rests:
+            rests[category] = len(rows)
+            rows.append(_rest(category))
+        number[at] = rests[category]
+    return number[site], rows
+
+
+def _rest(category: str) -> Row:
+    nothing = dict.fromkeys(("mem_origin", "frame", "label", "stack"))
+    return {"category": category, "rule": "smaller sites put together", **nothing}
+
+
+def _changes(device: int, instants: Ints, levels: Ints, blocks: Ints) -> Columns:
+    """One entry per site and instant whose level differs from that before; from nothing to nothing is no change."""
+    before = np.zeros((2, len(levels), 1), np.int64)
+    now = np.stack([levels, blocks])
+    site, at = np.nonzero((np.diff(now, axis=2, prepend=before) != 0).any(axis=0))
+    return {
+        "device": [device] * len(site), "site_no": (site + 1).tolist(), "point": instants[at].tolist(),
+        "bytes": levels[site, at].tolist(), "blocks": blocks[site, at].tolist(),
+    }  # fmt: skip

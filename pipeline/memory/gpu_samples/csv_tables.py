@@ -1,0 +1,194 @@
+"""Tables of GPU samples with a header: nvidia-smi's queries, rocm-smi, amd-smi, xpu-smi, and people's own loops.
+
+nvidia-smi (https://docs.nvidia.com/deploy/nvidia-smi, names by `--help-query-gpu` and `--help-query-compute-apps`):
+the header names columns and units, values carry them again unless `nounits` was asked for. rocm-smi `--csv`
+(rocm_smi_lib, python_smi_tools/rocm_smi.py): units in parentheses, cards by name, no time. amd-smi `--csv` of `monitor`
+and `metric`: MB without saying so. Spreadsheets save them with semicolons, tabs and decimal commas.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+import polars as pl
+
+from pipeline.memory.gpu_samples.gpu_exporter import FIELDS
+from pipeline.memory.gpu_samples.units import (
+    BYTES,
+    FACTORS,
+    INDICES,
+    MIB,
+    MISSING,
+    NUMBERS,
+    RAW_LIMIT,
+    SHARES,
+    TELLING,
+    Rejects,
+)
+
+# Name in small letters, blanks as underscores -> column.
+_COLUMNS = {
+    "timestamp": "ts", "time": "ts", "datetime": "ts", "date": "ts", "ts": "ts",
+    "index": "gpu_index", "gpu": "gpu_index", "gpu_id": "gpu_index", "gpu_index": "gpu_index", "id": "gpu_index",
+    "device": "gpu_index", "deviceid": "gpu_index",
+    "uuid": "gpu_uuid", "gpu_uuid": "gpu_uuid", "name": "accelerator", "gpu_name": "accelerator",
+    "card_series": "accelerator",
+    "hostname": "host", "host": "host", "node": "host",
+    "memory.used": "mem_used_bytes", "memory_used": "mem_used_bytes", "mem_used": "mem_used_bytes",
+    "vram_total_used_memory": "mem_used_bytes", "vram_used": "mem_used_bytes", "gpu_memory_used": "mem_used_bytes",
+    "used_vram": "mem_used_bytes", "free_vram": "mem_free_bytes", "total_vram": "mem_total_bytes",
+    "memory.free": "mem_free_bytes", "memory_free": "mem_free_bytes", "mem_free": "mem_free_bytes",
+    "vram_free": "mem_free_bytes",
+    "memory.total": "mem_total_bytes", "memory_total": "mem_total_bytes", "mem_total": "mem_total_bytes",
+    "vram_total_memory": "mem_total_bytes", "vram_total": "mem_total_bytes",
+    "memory.reserved": "mem_driver_reserved_bytes", "memory_reserved": "mem_driver_reserved_bytes",
+    "used_gpu_memory": "mem_process_bytes", "used_memory": "mem_process_bytes", "pid": "pid",
+    "utilization.gpu": "gpu_utilisation", "gpu_util": "gpu_utilisation", "utilization_gpu": "gpu_utilisation",
+    "gpu_utilization": "gpu_utilisation", "gpu_use": "gpu_utilisation", "gfx": "gpu_utilisation",
+    "utilization.memory": "mem_utilisation", "mem_util": "mem_utilisation", "utilization_memory": "mem_utilisation",
+    "gpu_memory_read/write_activity": "mem_utilisation", "gfx_activity": "gpu_utilisation",
+    "umc_activity": "mem_utilisation",
+    "power.draw": "power_w", "power_draw": "power_w", "power": "power_w", "power.draw.instant": "power_w",
+    "power.draw.average": "power_w", "average_graphics_package_power": "power_w",
+    "current_socket_graphics_package_power": "power_w", "power_usage": "power_w", "gpu_power": "power_w",
+    "socket_power": "power_w", "average_socket_power": "power_w", "current_socket_power": "power_w",
+    "temperature.gpu": "temperature_c", "temperature_gpu": "temperature_c", "temperature": "temperature_c",
+    "temp": "temperature_c", "temperature_(sensor_edge)": "temperature_c",
+    "temperature_(sensor_junction)": "temperature_c", "hotspot_temperature": "temperature_c",
+    "hotspot": "temperature_c",
+    "gpu_core_temperature": "temperature_c",
+    **{name.lower(): column for name, column in FIELDS.items()},
+}  # fmt: skip
+_ADDRESSES = frozenset({"pci.bus_id", "gpu_bus_id", "pci_bus_id", "bus_id", "gpu.pci.bus_id", "pci.bus"})
+_CELL = re.compile(r"([A-Za-z][^\[\]\";]*?)\s*(?:[\[(]([^\])]*)[\])])?")
+_UNIT_IN_NAME = re.compile(r"_?(mib|gib|mb|gb)$")
+_TIMES = (
+    "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M",
+    "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M",
+)  # fmt: skip
+_BANNER = re.compile(r"\s*[+|]|\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4}\s*$|\s*$")
+_MAX_CELLS, _MAX_CHARS = 60, 80
+
+Named = list[tuple[str | None, float]]
+"""Column, or None for one that is not kept, and factor to its unit, of each cell."""
+Header = tuple[int, str, Named]
+"""Index of the line, separator, cells."""
+
+
+def header(line: str) -> tuple[str, Named] | None:
+    """Separator and cells of a header, where a line is one."""
+    for separator in ",;\t":
+        cells = [cell.strip(' "') for cell in line.split(separator)]
+        if 1 < len(cells) <= _MAX_CELLS and not any(char.isdigit() for char in cells[0]) and (named := _named(cells)):
+            return separator, named
+    return None
+
+
+def column_of(cell: str) -> tuple[str, float] | None:
+    """The column that a printed name stands for, and the factor to its unit; None for names that are not known.
+
+    >>> column_of("VRAM Total Used Memory (B)"), column_of("memory.used [MiB]"), column_of("loss")
+    (('mem_used_bytes', 1), ('mem_used_bytes', 1048576), None)
+    """
+    part = _name_and_unit(cell)
+    column, factor = _column(*part) if part else (None, 1.0)
+    return (column, factor) if column else None
+
+
+def _name_and_unit(cell: str) -> tuple[str, str] | None:
+    found = _CELL.fullmatch(cell) if len(cell) <= _MAX_CHARS else None
+    return (found[1].lower().replace(" ", "_").strip("_"), (found[2] or "").lower()) if found else None
+
+
+def _column(name: str, unit: str) -> tuple[str | None, float]:
+    # People put the unit into the name.
+    suffix = _UNIT_IN_NAME.search(name) if name not in _COLUMNS else None
+    column = _COLUMNS.get(name[: suffix.start()] if suffix else name)
+    return column, FACTORS.get(unit or (suffix[1] if suffix else ""), MIB) if column in BYTES else 1.0
+
+
+def _named(cells: Sequence[str]) -> Named | None:
+    parts = [part for cell in cells if (part := _name_and_unit(cell))]
+    if len(parts) < len(cells):
+        return None
+    lists_processes = any(name == "pid" for name, _ in parts)
+    named: Named = []
+    for name, unit in parts:
+        column, factor = _column(name, unit)
+        is_another = name == "name" if lists_processes else name == "used_memory"
+        if is_another or column in {known for known, _ in named}:  # the latter was asked for twice
+            column = None
+        named.append((column, factor if column else 1.0))
+    if not {"gpu_index", "gpu_uuid"} & {column for column, _ in named}:
+        address = next((at for at, (name, _) in enumerate(parts) if name in _ADDRESSES), None)
+        if address is not None:  # else samples of several GPUs could not be told apart
+            named[address] = "gpu_uuid", 1.0
+    return named if TELLING & {column for column, _ in named} else None
+
+
+def read_csv(lines: Sequence[str], headers: Sequence[Header]) -> tuple[pl.DataFrame, Rejects]:
+    """Rows below each header, which stand in the order of their lines (index -1: there is none)."""
+    parts = []
+    rejects = [
+        (at + 1, "a line before the header", line[:RAW_LIMIT])
+        for at, line in enumerate(lines[: max(headers[0][0], 0)])
+        if not _BANNER.match(line)
+    ]
+    ends = [*(at for at, _, _ in headers[1:]), len(lines)]
+    for (at, separator, named), end in zip(headers, ends, strict=True):
+        body = pl.DataFrame({"line_no": range(at + 2, end + 1), "raw": lines[at + 1 : end]}).filter(
+            pl.col("raw").str.strip_chars() != ""
+        )
+        body = body.with_columns(cells=_cells(body["raw"], separator))
+        is_whole = pl.col("cells").list.len() == len(named)
+        rejects += [
+            (line_no, f"{len(named)} values expected", raw[:RAW_LIMIT])
+            for line_no, raw in body.filter(~is_whole).select("line_no", "raw").iter_rows()
+            if not _BANNER.match(raw)
+        ]
+        columns = [
+            _typed(pl.col("cells").list.get(place).str.strip_chars(' "'), column, factor).alias(column)
+            for place, (column, factor) in enumerate(named)
+            if column
+        ]
+        parts.append(body.filter(is_whole).select("line_no", *columns))
+    return pl.concat(parts, how="diagonal_relaxed"), rejects
+
+
+def moment(text: str) -> datetime | None:
+    """A printed time, in any of the forms that tables have."""
+    found: datetime | None = pl.select(_typed(pl.lit(text), "ts", 1.0)).item()
+    return found
+
+
+def _cells(rows: pl.Series, separator: str) -> pl.Series:
+    if not rows.str.contains('"', literal=True).any():
+        return rows.str.split(separator)
+    quoted = csv.reader(rows.to_list(), delimiter=separator, skipinitialspace=True)
+    return pl.Series(list(quoted), dtype=pl.List(pl.String))
+
+
+def _typed(text: pl.Expr, column: str, factor: float) -> pl.Expr:
+    if column == "ts":
+        plain = (
+            text.str.replace_all("/", "-").str.replace(r"(?:Z|[+-]\d\d:?\d\d)$", "").str.replace(r"(:\d\d),", "${1}.")
+        )
+        seconds = text.str.extract(r"^(\d{9,10}(?:\.\d+)?)$").cast(pl.Float64, strict=False)
+        return pl.coalesce(
+            *(plain.str.to_datetime(form, time_unit="us", strict=False) for form in _TIMES),
+            pl.from_epoch((seconds * 1e6).cast(pl.Int64), "us"),
+        )
+    if column not in NUMBERS:
+        return pl.when(text.str.contains(f"^(?:{MISSING.pattern})$")).then(None).otherwise(text)
+    if column in INDICES:
+        return text.str.extract(r"^(?:card|GPU)?(\d+)$").cast(pl.Int64, strict=False)
+    # A decimal comma; one before three digits may part thousands, and the value is then not known.
+    plain = text.str.replace(r"^(-?\d+),(\d{1,2}|\d{4,})(\D|$)", "${1}.${2}${3}")
+    value = plain.str.extract(r"^(-?\d+(?:\.\d+)?)\s*(?:[^\d.,].*)?$").cast(pl.Float64, strict=False)
+    if column in BYTES:
+        unit = text.str.extract(r"(?i)([kmg]i?b)$").str.to_lowercase()
+        return (value * unit.replace_strict(FACTORS, default=factor, return_dtype=pl.Float64)).round().cast(pl.Int64)
+    return value / 100 if column in SHARES else value

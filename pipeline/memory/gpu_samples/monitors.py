@@ -1,0 +1,92 @@
+"""Tables that scroll: `dcgmi dmon`, and `nvidia-smi dmon` and `pmon` with or without `--format csv`.
+
+dcgmi: a `#Entity` header with short names, repeated every so often; MiB without saying so. nvidia-smi: a header
+`# gpu` (behind Date and Time with `-o DT`), then a line of units. pmon lists processes: what one of them uses, and no
+more of the GPU than that.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import polars as pl
+
+from pipeline.memory.gpu_samples.units import RAW_LIMIT, Rejects, frame, number
+
+_DCGMI = {
+    "FBTTL": "mem_total_bytes", "FBTL": "mem_total_bytes", "FBFRE": "mem_free_bytes", "FBFR": "mem_free_bytes",
+    "FBUSD": "mem_used_bytes", "FBUS": "mem_used_bytes", "FBRSV": "mem_driver_reserved_bytes",
+    "FBRV": "mem_driver_reserved_bytes", "GPUTL": "gpu_utilisation", "MCUTL": "mem_utilisation", "POWER": "power_w",
+    "TMPTR": "temperature_c",
+}  # fmt: skip
+_DMON = {
+    "gpu": "gpu_index", "fb": "mem_used_bytes", "sm": "gpu_utilisation", "mem": "mem_utilisation", "pwr": "power_w",
+    "gtemp": "temperature_c", "temp": "temperature_c",
+}  # fmt: skip
+_PMON = {"gpu": "gpu_index", "pid": "pid", "fb": "mem_process_bytes"}
+_DCGMI_HEADER = re.compile(r"#\s*Entity\b(.*)")
+_DCGMI_ROW = re.compile(r"\s*GPU\s+(\d{1,4})\s+(.*)")
+_SMI_HEADER = re.compile(r"#\s*((?:Date[\s,]+)?(?:Time[\s,]+)?gpu[\s,].*)", re.IGNORECASE)
+
+
+def is_dcgmi(line: str) -> bool:
+    """Whether a line is the header of dcgmi dmon."""
+    return _DCGMI_HEADER.match(line) is not None
+
+
+def is_smi(line: str) -> bool:
+    """Whether a line is the header of nvidia-smi dmon or pmon."""
+    return _SMI_HEADER.match(line) is not None
+
+
+def read_dcgmi(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
+    """Rows of dcgmi dmon; lines of other entities (switches, instances) are passed over."""
+    names: list[str] = []
+    rows: list[dict[str, object]] = []
+    rejects: Rejects = []
+    for line_no, line in enumerate(lines, start=1):
+        if header := _DCGMI_HEADER.match(line):
+            names = header[1].split()
+        elif row := _DCGMI_ROW.match(line):
+            values = row[2].split()
+            if len(values) != len(names):
+                rejects.append((line_no, f"{len(names)} values expected", line[:RAW_LIMIT]))
+                continue
+            told = dict(zip(names, values, strict=True))
+            known = {column: number(column, told[name]) for name, column in _DCGMI.items() if name in told}
+            rows.append({"line_no": line_no, "gpu_index": int(row[1]), **known})
+    return frame(rows), rejects
+
+
+def read_smi(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
+    """Rows of nvidia-smi dmon or pmon. `-` is what a GPU does not say; a GPU without a process is no row of pmon."""
+    names: list[str] = []
+    separator: str | None = None
+    rows: list[dict[str, object]] = []
+    rejects: Rejects = []
+    for line_no, line in enumerate(lines, start=1):
+        if header := _SMI_HEADER.match(line):
+            names = [name.lower() for name in re.split(r"[\s,]+", header[1].strip())]
+            separator = "," if "," in header[1] else None
+        elif names and line.strip() and not line.lstrip().startswith("#"):
+            most = len(names) - 1 if names[-1] == "command" else -1  # it may hold blanks
+            values = [value.strip() for value in line.split(separator, most)]
+            if len(values) != len(names):
+                rejects.append((line_no, f"{len(names)} values expected", line[:RAW_LIMIT]))
+                continue
+            told = dict(zip(names, values, strict=True))
+            if told.get("pid") == "-":
+                continue
+            columns = _PMON if "pid" in told else _DMON
+            known = {column: number(column, told[name]) for name, column in columns.items() if name in told}
+            when = _moment(f"{told['date']} {told['time']}") if "date" in told and "time" in told else None
+            rows.append({"line_no": line_no, "ts": when, **known})
+    return frame(rows), rejects
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, "%Y%m%d %H:%M:%S")
+    except ValueError:
+        return None

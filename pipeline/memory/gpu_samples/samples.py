@@ -1,0 +1,85 @@
+"""Samples of the device itself: which of the recorders' formats a text has, and its rows of `gpu_samples`.
+
+Tables with a header (`gpu_csv`) or without (`gpu_bare`), tables that scroll (`gpu_monitors`), scrapes (`gpu_exporter`),
+JSON (`gpu_json`), what is printed for people (`gpu_query`, `gpu_text`, `gpu_tables`).
+What a device does not know is `[N/A]`, `[Not Supported]` or the like. Times are local, without a zone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import polars as pl
+
+from pipeline.memory.gpu_samples import csv_tables, gpu_exporter, gpu_tables, monitors, smi_query
+from pipeline.memory.gpu_samples.headerless import bare_columns, is_bare
+from pipeline.memory.gpu_samples.json_samples import is_json_samples, read_json
+from pipeline.memory.gpu_samples.printed import is_printed, read_printed
+from pipeline.memory.gpu_samples.units import BYTES, MIB, Rejects
+
+_MIN_TABLE_LINES, _TABLE_SHARE = 2, 0.9
+_MONITOR_ROW = re.compile(r"#|\s*(?:GPU(?:-\w+)?\s+)?\d")
+_HEAD_LINES, _HEAD_CHARS = 2_000, 16_384
+
+
+def is_samples(head: str) -> bool:
+    """Whether a text begins with samples in one of the formats."""
+    kinds = (
+        csv_tables.header, monitors.is_dcgmi, monitors.is_smi, gpu_exporter.is_scrape, smi_query.is_query, is_bare,
+        is_printed, gpu_tables.is_table,
+    )  # fmt: skip
+    return is_json_samples(head) or any(kind(line) for line in head.splitlines() for kind in kinds)
+
+
+def is_table(head: str) -> bool:
+    """Whether a text is samples from its first line on and hardly anything else, whatever its name.
+
+    A log that begins with a box of nvidia-smi, or has a monitor's rows between its own lines, is none.
+    """
+    first = head.lstrip("\r\n").split("\n", 1)[0]
+    is_row: Callable[[str], object]
+    if monitors.is_smi(first) or monitors.is_dcgmi(first):
+        is_row = _MONITOR_ROW.match
+    elif header := csv_tables.header(first):
+        is_row = partial(_has_cells, separator=header[0], count=len(header[1]))
+    elif is_bare(first):
+        is_row = is_bare
+    else:
+        return False  # as for nearly every log, whose other lines are not looked at
+    lines = [line for line in head.splitlines()[:-1] or head.splitlines() if line.strip()]
+    rows = sum(1 for line in lines if is_row(line))
+    return len(lines) >= _MIN_TABLE_LINES and rows >= _TABLE_SHARE * len(lines)
+
+
+def _has_cells(line: str, *, separator: str, count: int) -> bool:
+    return line.count(separator) + 1 >= count
+
+
+def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
+    """Rows of `gpu_samples`, without the columns that name the file, and lines that look like a row and are none.
+
+    Raises ValueError where nothing says what the numbers are.
+    """
+    if is_json_samples(text[:_HEAD_CHARS]):
+        return read_json(text)
+    lines = text.splitlines()
+    for is_kind, read in (
+        (gpu_exporter.is_scrape, gpu_exporter.read_scrapes),
+        (monitors.is_smi, monitors.read_smi),
+        (monitors.is_dcgmi, monitors.read_dcgmi),
+        (smi_query.is_query, smi_query.read_query),
+    ):
+        if any(is_kind(line) for line in lines[:_HEAD_LINES]):
+            return read(lines)
+    if headers := [(at, *found) for at, line in enumerate(lines) if (found := csv_tables.header(line))]:
+        return csv_tables.read_csv(lines, headers)
+    if any(is_bare(line) for line in lines):
+        named = [(name, float(MIB) if name in BYTES else 1.0) for name in bare_columns(lines)]
+        return csv_tables.read_csv(lines, [(-1, ",", named)])
+    if any(is_printed(line) for line in lines):
+        return read_printed(lines)
+    if any(gpu_tables.is_table(line) for line in lines):
+        return gpu_tables.read_tables(lines)
+    raise ValueError("no header that names the columns; record with `--format=csv`, which writes one")

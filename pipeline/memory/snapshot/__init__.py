@@ -1,0 +1,1 @@
+"""PyTorch's allocator snapshots as columns, read without executing what they contain."""
