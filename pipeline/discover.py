@@ -12,10 +12,10 @@ from functools import cache, partial
 import polars as pl
 
 from pipeline.io.files import Entry
+from pipeline.logs.dialect import Dialect, marks_run
+from pipeline.logs.registry import DIALECTS
 from pipeline.memory.names import is_memory_file
 from pipeline.nccl import names
-from pipeline.parse.protocol import Dialect, marks_run
-from pipeline.parse.registry import DIALECTS
 from pipeline.parse.scheduler import is_named_so
 
 FOUND = pl.Schema(

@@ -13,10 +13,10 @@ import polars as pl
 
 from pipeline.io.files import Reader
 from pipeline.io.text_encoding import SNIFF_BYTES, may_be_transcoded
+from pipeline.logs.dialect import Dialect
+from pipeline.logs.engine import serialise
+from pipeline.logs.engine.extract import Extract
 from pipeline.nccl.facts import SCHEMAS as NCCL_SCHEMAS
-from pipeline.parse import extract_frames
-from pipeline.parse.engine import Extract
-from pipeline.parse.protocol import Dialect
 from pipeline.store.records import Record, Records
 
 
@@ -34,7 +34,7 @@ class Growing:
     _taken: dict[int, tuple[str, Record]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._identity = extract_frames.identity(self.dialects, NCCL_SCHEMAS) if self.records else ""
+        self._identity = serialise.identity(self.dialects, NCCL_SCHEMAS) if self.records else ""
 
     def resume(self, row: Mapping[str, object], reader: Reader) -> Record | None:
         """The record of a log that has only grown since, with `reader` behind its mark; else None."""
@@ -74,7 +74,7 @@ class Growing:
         """
         if self.records is None:
             return
-        frames = extract_frames.split(whole.condensed(), self._taken) if self._taken else {}
+        frames = serialise.split(whole.condensed(), self._taken) if self._taken else {}
         nccl = network(self._taken)
         for source, (path, record) in self._taken.items():
             self.records.save(path, self._identity, replace(record, frames=frames[source], nccl=nccl[source]))
@@ -91,10 +91,8 @@ def can_grow(reader: Reader) -> bool:
 
 def facts_of(record: Record, source: int, dialects: Sequence[Dialect]) -> Extract:
     """What the lines before the mark said, as of file `source` of the batch."""
-    frames: dict[str, pl.DataFrame] = {
-        name: extract_frames.numbered(frame, source) for name, frame in record.frames.items()
-    }
-    return extract_frames.unflatten(frames, dialects)
+    frames: dict[str, pl.DataFrame] = {name: serialise.numbered(frame, source) for name, frame in record.frames.items()}
+    return serialise.unflatten(frames, dialects)
 
 
 def _size(row: Mapping[str, object]) -> int:

@@ -15,11 +15,11 @@ from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
 from pipeline.estimate.runs import estimate_runs
 from pipeline.io.files import canonical, list_files, marker_above
+from pipeline.logs.dialect import Dialect
+from pipeline.logs.registry import DIALECTS, current_versions
+from pipeline.logs.runs.assemble import assemble
+from pipeline.logs.runs.outcome import STALE_AFTER
 from pipeline.one_name import KNOWN, one_name_each
-from pipeline.parse.assemble import assemble
-from pipeline.parse.outcome import STALE_AFTER
-from pipeline.parse.protocol import Dialect
-from pipeline.parse.registry import DIALECTS, current_versions
 from pipeline.published import load_published, published_ledger
 from pipeline.read import read_batch
 from pipeline.reference.accelerators import load_accelerators

@@ -11,9 +11,9 @@ import polars as pl
 from pipeline.errors import InputError, UnreadableError
 from pipeline.growing import Growing
 from pipeline.io.files import Reader
-from pipeline.parse.assemble import SIDECAR_SETTINGS, SOURCES
-from pipeline.parse.protocol import STEP_FACTS, Dialect, Facts, conform
-from pipeline.parse.registry import DIALECTS, current_versions
+from pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
+from pipeline.logs.registry import DIALECTS, current_versions
+from pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
 from pipeline.read_beside import folder_names, read_dump, read_history, read_memory, read_sidecar, read_table
 from pipeline.read_log import read_log
 from pipeline.read_state import State

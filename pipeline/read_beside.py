@@ -13,13 +13,13 @@ from pipeline.derive.run_id import run_id
 from pipeline.errors import InputError
 from pipeline.io.files import Reader
 from pipeline.io.text_encoding import SNIFF_BYTES
+from pipeline.logs.dialect import Dialect
+from pipeline.logs.registry import TABLES
+from pipeline.logs.sidecars.folder_name import read_folder_name
 from pipeline.memory.gpu_samples.samples import is_samples
 from pipeline.memory.sources import read_memory_file
 from pipeline.nccl.bench import formats
 from pipeline.nccl.facts import Facts as NcclFacts
-from pipeline.parse.folder_name import read_folder_name
-from pipeline.parse.protocol import Dialect
-from pipeline.parse.registry import TABLES
 from pipeline.parse.scheduler import SchedulerTable
 from pipeline.read_state import State
 from schemas.tables.scheduler import SCHEDULER_JOBS

@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import InputError
+from pipeline.logs.dialect import Facts as RunFacts
+from pipeline.logs.engine import extract
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight_recorder.dump import records
 from pipeline.nccl.lines.block import Block, Part
@@ -16,8 +18,6 @@ from pipeline.nccl.lines.compact import compact
 from pipeline.nccl.lines.scan import scan_blocks, sift, without_calls
 from pipeline.nccl.names import dump_rank
 from pipeline.nccl.tables.tables import nccl_tables, with_content
-from pipeline.parse import engine
-from pipeline.parse.protocol import Facts as RunFacts
 
 _MERGE_AT = 16
 """Scans whose facts are held one by one; then they are put together, so that memory stays bounded."""
@@ -115,7 +115,7 @@ class NcclReader:
         self._discarded.add(source)
         self._dumps.pop(source, None)
 
-    def with_kinds(self, sources: pl.DataFrame, said: engine.Extract) -> pl.DataFrame:
+    def with_kinds(self, sources: pl.DataFrame, said: extract.Extract) -> pl.DataFrame:
         """`sources` in which logs that hold NCCL output and no training run are of kind `nccl`.
 
         Such are files that no dialect recognises and that give no setting and no step, but hold nccl-tests tables, or

@@ -15,13 +15,13 @@ from pipeline.errors import InputError
 from pipeline.io.files import Reader, canonical, list_files
 from pipeline.io.process_pool import Workers
 from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
+from pipeline.logs.dialect import Facts as RunFacts
 from pipeline.nccl.bench import formats
 from pipeline.nccl.facts import Facts
 from pipeline.nccl.flight_recorder.dump import MAX_BYTES
 from pipeline.nccl.lines.block import Part
 from pipeline.nccl.lines.scan import Scan, Scanned
 from pipeline.nccl.tables.tables import TABLES
-from pipeline.parse.protocol import Facts as RunFacts
 from pipeline.read_nccl import NcclReader, limited
 from pipeline.regions import Region, regions_of, scan_any
 from pipeline.text import lines

@@ -9,9 +9,9 @@ import polars as pl
 
 from pipeline.growing import Growing, facts_of
 from pipeline.io.malloc import give_back
-from pipeline.parse import engine
-from pipeline.parse.protocol import Dialect
-from pipeline.parse.sift import Sifted, sift
+from pipeline.logs.dialect import Dialect
+from pipeline.logs.engine import extract
+from pipeline.logs.engine.prefilter import Sifted, sift
 from pipeline.read_nccl import NcclReader
 from pipeline.store.records import Record
 from pipeline.text import lines
@@ -35,7 +35,7 @@ class State:
     pending: list[tuple[int, bytes, int]] = field(default_factory=list)
     pending_bytes: int = 0
     sifted: list[Sifted] = field(default_factory=list)
-    extracts: list[engine.Extract] = field(default_factory=list)
+    extracts: list[extract.Extract] = field(default_factory=list)
     unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
     unfinished_nccl: list[tuple[int, bytes, int]] = field(default_factory=list)
     partial: set[int] = field(default_factory=set)
@@ -84,7 +84,7 @@ class State:
             self.pending, self.pending_bytes = [], 0
             self.sifted.append(sift(block, self.dialects, partial=self.partial, known=self.settled))
             if unsettled := self.partial - set(self.settled):
-                settled = engine.settled_by([*self.extracts, *self.sifted], self.dialects)
+                settled = extract.settled_by([*self.extracts, *self.sifted], self.dialects)
                 self.settled |= {source: name for source, name in settled.items() if source in unsettled}
             if sum(part.text_bytes for part in self.sifted) >= READ_BYTES:
                 self.read_sifted()
@@ -94,7 +94,7 @@ class State:
     def read_sifted(self) -> None:
         """Turn what was sifted so far into facts."""
         if self.sifted:
-            self.extracts.append(engine.read(self.sifted, self.dialects))
+            self.extracts.append(extract.read(self.sifted, self.dialects))
             self.sifted = []
             give_back()
 
@@ -104,17 +104,17 @@ class State:
         self.nccl.discard(source)
         self.unread.add(source)
 
-    def merged(self) -> engine.Extract:
+    def merged(self) -> extract.Extract:
         self.flush()
         self.read_sifted()
-        whole, self.extracts = engine.merge(self.extracts, self.dialects), []
+        whole, self.extracts = extract.merge(self.extracts, self.dialects), []
         self.growing.hand_on(whole, self.nccl.frames)
         for last_line in self.unfinished_nccl:
             self.nccl.add(*last_line)
         if self.unfinished:
             block = lines.split_many(self.unfinished)
-            last_lines = engine.extract(block, self.dialects, partial=self.partial, known=self.settled)
-            whole = engine.merge([whole, last_lines], self.dialects)
+            last_lines = extract.extract(block, self.dialects, partial=self.partial, known=self.settled)
+            whole = extract.merge([whole, last_lines], self.dialects)
         return whole.without(self.unread) if self.unread else whole
 
     def add_settings(self, unit: str, path: str, settings: Mapping[str, str]) -> None:

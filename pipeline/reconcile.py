@@ -17,7 +17,7 @@ import polars as pl
 from pipeline import verdict
 from pipeline.derive.complete import complete_runs
 from pipeline.job_match import match
-from pipeline.parse.overtime import held_by_job
+from pipeline.logs.diagnostics.idle_after_end import held_by_job
 from schemas.tables.runs import EVENTS, RUNS, SETTINGS
 
 VERSION = 3

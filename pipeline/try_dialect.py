@@ -15,11 +15,11 @@ from pipeline.errors import InputError, UsageError
 from pipeline.io.files import Reader, canonical, list_files
 from pipeline.io.remote import is_url
 from pipeline.io.text_encoding import text_chunks
-from pipeline.parse import cleaning
-from pipeline.parse.declared.compile import compile_document, read_configuration
-from pipeline.parse.declared.document import Document
-from pipeline.parse.declared.explain import Explanation, explain
-from pipeline.parse.registry import DIALECTS
+from pipeline.logs.declared.compile import compile_document, read_configuration
+from pipeline.logs.declared.document import Document
+from pipeline.logs.declared.explain import Explanation, explain
+from pipeline.logs.engine import cleaning
+from pipeline.logs.registry import DIALECTS
 from pipeline.text import lines
 
 MAX_LOG_BYTES = 64 << 20

@@ -10,7 +10,7 @@ from typing import Any
 from pipeline.commands.dialect_report import as_text
 from pipeline.commands.output import note, say, say_result, table
 from pipeline.commands.protocol import Verb
-from pipeline.parse.registry import DIALECTS
+from pipeline.logs.registry import DIALECTS
 from pipeline.store.dialects import forget, read_file, remembered
 from pipeline.store.home import Home
 from pipeline.try_dialect import try_dialect
@@ -58,7 +58,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def example() -> str:
     """The commented file that `sweepscope dialect example` prints."""
-    return (files("pipeline.parse.declared") / "example.toml").read_text(encoding="utf-8")
+    return (files("pipeline.logs.declared") / "example.toml").read_text(encoding="utf-8")
 
 
 def _example(args: argparse.Namespace) -> int:

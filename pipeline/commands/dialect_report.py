@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.parse.declared.document import Document
-from pipeline.parse.declared.explain import Explanation, Found, Near, Shape
+from pipeline.logs.declared.document import Document
+from pipeline.logs.declared.explain import Explanation, Found, Near, Shape
 from pipeline.try_dialect import MAX_LOG_BYTES, Tested
 
 _WIDTH = 110

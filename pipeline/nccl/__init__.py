@@ -1,6 +1,6 @@
 """What the network did: NCCL and RCCL debug output, nccl-tests tables, watchdog lines, flight recorder dumps.
 
-A map and a fold, as in `pipeline.parse`. The map (`scan.scan_parts`) turns blocks of whole lines of any files into
+A map and a fold, as in `pipeline.logs`. The map (`scan.scan_parts`) turns blocks of whole lines of any files into
 `facts.Facts` and never looks beyond them: regular lines as whole columns (`info`, `collectives`), odd ones one by one
 (`line_reader`), both with the same result. `Facts.merge` puts blocks together in any number; the fold
 (`tables.nccl_tables`) turns the facts of all files of a batch into rows at once. One module per thing that NCCL prints.

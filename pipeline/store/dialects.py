@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError, UsageError
-from pipeline.parse.declared.compile import compile_document
-from pipeline.parse.declared.document import Document, read_document
-from pipeline.parse.protocol import Dialect
-from pipeline.parse.registry import DIALECTS
+from pipeline.logs.declared.compile import compile_document
+from pipeline.logs.declared.document import Document, read_document
+from pipeline.logs.dialect import Dialect
+from pipeline.logs.registry import DIALECTS
 from pipeline.store.disk import reading, storing, sync
 from pipeline.store.home import Home
 from pipeline.store.lock import exclusive

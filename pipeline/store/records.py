@@ -25,7 +25,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.io.stream import Mark
-from pipeline.parse.outcome import STALE_AFTER
+from pipeline.logs.runs.outcome import STALE_AFTER
 from pipeline.store.disk import storing
 
 REST_AFTER = timedelta(hours=6)

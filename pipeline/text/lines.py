@@ -1,4 +1,4 @@
-"""The front door of every log: bytes in, lines out. What was put around them is taken off in `pipeline.parse.cleaning`.
+"""The front door of every log: bytes in, lines out. What was put around them is taken off in `pipeline.logs.engine.cleaning`.
 
 Encoding, NUL bytes and lines of megabytes are dealt with here, once. Everything is a whole-column operation over the
 lines of many files at a time: a sweep is thousands of small logs, and a call per file costs more than the file.

@@ -43,7 +43,7 @@ _OUTCOME = (
         "diverged_at_step",
         "steps",
         "first logged step from which the loss (or the gradient norm) stays NaN or infinite or, by the rule of "
-        "pipeline/parse/divergence.py, stays far above its best; NULL when nothing says so",
+        "pipeline/logs/diagnostics/divergence.py, stays far above its best; NULL when nothing says so",
     ),
     _text("quarantine_reason", "why the run is kept out of every ranking; NULL when it is ranked"),
     _text("duplicate_of", "table that holds the same run; such a row counts nowhere. NULL for a run of its own"),

@@ -14,7 +14,7 @@ from pipeline import ingest, read_state
 from pipeline.discover import discover
 from pipeline.io import stream
 from pipeline.io.files import list_files
-from pipeline.parse.assemble import assemble
+from pipeline.logs.runs.assemble import assemble
 from pipeline.read import Batch, read_batch
 
 LATER = datetime(2035, 1, 1)

@@ -21,12 +21,12 @@ from pipeline import ingest
 from pipeline.discover import discover
 from pipeline.io import stream
 from pipeline.io.files import list_files
-from pipeline.parse.outcome import STALE_AFTER
+from pipeline.logs.runs.outcome import STALE_AFTER
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
 from pipeline.store.records import REST_AFTER, Records
-from tests.pipeline.parse.test_assemble import OOM, config, line, log
-from tests.pipeline.parse.test_composer import block
+from tests.pipeline.logs.dialects.test_composer import block
+from tests.pipeline.logs.runs.test_assemble import OOM, config, line, log
 
 NOW = datetime(2030, 1, 1)
 _GOLDEN = Path(__file__).parents[1] / "golden"
@@ -323,7 +323,7 @@ class TestReadingAnew:
     def test_a_newer_parser(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         place.write("a.log", log(1, 40))
         place.read_on()
-        monkeypatch.setattr("pipeline.parse.registry.ENGINE_VERSION", 1_000)
+        monkeypatch.setattr("pipeline.logs.registry.ENGINE_VERSION", 1_000)
         place.append("a.log", log(41, 42))
         tables = place.read_on()
         assert place.file(tables, "a.log")["read_bytes"] == place.file(tables, "a.log")["bytes"]

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline import ingest
 from pipeline.errors import UsageError
-from pipeline.parse.outcome import STALE_AFTER
+from pipeline.logs.runs.outcome import STALE_AFTER
 from schemas.registry import TABLES
 from tests.picotron_runs import OOM_TAIL, picotron_run
 

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import read_beside
-from pipeline.parse.registry import current_versions
+from pipeline.logs.registry import current_versions
 from pipeline.read import read_batch
 from pipeline.text import lines
 from schemas.vocab import FILE_STATUS
 from tests.pipeline.landed import Tables, batch_of, tables_of
-from tests.pipeline.parse.test_assemble import config, line, log
+from tests.pipeline.logs.runs.test_assemble import config, line, log
 
 LOG = log(1, 3)
 BENCH = "name,tok/s/gpu,mbs,batch_accum,seq_len\na,100,1,2,4096\n"

@@ -11,9 +11,9 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.commands.dialect import example
 from pipeline.commands.dialect_report import cut
-from pipeline.parse import cleaning
-from pipeline.parse.declared.document import read_document
-from pipeline.parse.declared.explain import explain
+from pipeline.logs.declared.document import read_document
+from pipeline.logs.declared.explain import explain
+from pipeline.logs.engine import cleaning
 from pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
 
@@ -129,8 +129,8 @@ def test_the_worked_example_of_the_page_reads_its_log() -> None:
 
 
 def test_the_page_names_every_unit_and_step_column() -> None:
-    from pipeline.parse.declared.columns import STEP_COLUMNS
-    from pipeline.parse.declared.printed import KINDS
+    from pipeline.logs.declared.columns import STEP_COLUMNS
+    from pipeline.logs.declared.units import KINDS
 
     assert [word for word in (*KINDS, *STEP_COLUMNS) if f"`{word}`" not in PAGE] == []
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from pipeline.derive.complete import complete_runs
 from pipeline.discover import discover
 from pipeline.io.files import list_files
-from pipeline.parse import engine
-from pipeline.parse.assemble import assemble
-from pipeline.parse.registry import DIALECTS
+from pipeline.logs.engine import extract
+from pipeline.logs.registry import DIALECTS
+from pipeline.logs.runs.assemble import assemble
 from pipeline.read import read_batch
 from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.render import render
@@ -241,11 +241,11 @@ def test_facts_do_not_depend_on_where_blocks_are_cut(framework: str, data: st.Da
     assert _ordered(whole.spans).equals(_ordered(cut.spans)), f"spans, cut at {cuts}"
 
 
-def _extract(content: bytes, cuts: list[int]) -> engine.Extract:
+def _extract(content: bytes, cuts: list[int]) -> extract.Extract:
     chunks = [content[start:end] for start, end in pairwise([0, *cuts, len(content)])]
     blocks = [lines.split(0, data, first) for data, first, _ in lines.blocks(chunks)]
     partial = {0} if len(blocks) > 1 else ()
-    return engine.merge([engine.extract(block, DIALECTS, partial=partial) for block in blocks], DIALECTS)
+    return extract.merge([extract.extract(block, DIALECTS, partial=partial) for block in blocks], DIALECTS)
 
 
 def _said(frame: pl.DataFrame) -> pl.DataFrame:

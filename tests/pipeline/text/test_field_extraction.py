@@ -7,13 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.parse import (
+from pipeline.logs.dialects import (
     deepspeed,
     gpt_neox,
-    huggingface_dicts,
     litgpt,
     maxtext,
-    megatron,
     mlperf,
     nanogpt,
     nanotron,
@@ -22,6 +20,8 @@ from pipeline.parse import (
     torchtitan,
     verl,
 )
+from pipeline.logs.dialects.huggingface import dicts
+from pipeline.logs.dialects.megatron import dialect
 from pipeline.text import field_extraction
 from pipeline.text.digit_free import is_blind
 from pipeline.text.field_extraction import extract_each
@@ -30,7 +30,7 @@ from pipeline.text.timestamps import STAMPS
 # A line of each format, and the patterns that its dialect runs.
 FORMATS = {
     "megatron": (
-        megatron._NUMBERS | {"past_loss": megatron._PAST_LOSS},
+        dialect._NUMBERS | {"past_loss": dialect._PAST_LOSS},
         " [2025-02-03 04:05:06] iteration       12/     100 | consumed samples:          96 | elapsed time per iteration"
         " (ms): 2400.1 | throughput per GPU (TFLOP/s/GPU): 210.2 | learning rate: 1.000000E-05 | global batch size:     8"
         " | lm loss: 9.100000E+00 | loss scale: 1.0 | grad norm: 1.250 | number of skipped iterations:   0 |",
@@ -67,7 +67,7 @@ FORMATS = {
         "step:7/1705 train_loss:6.1250 train_time:1234ms step_avg:176.29ms",
     ),
     "huggingface": (
-        huggingface_dicts._NUMBERS | {"complete": huggingface_dicts._COMPLETE},
+        dicts._NUMBERS | {"complete": dicts._COMPLETE},
         "{'loss': 1.2345, 'grad_norm': 0.512, 'learning_rate': 1.9e-05, 'epoch': 0.12}",
     ),
     "deepspeed": (

@@ -11,7 +11,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.parse import cleaning
+from pipeline.logs.engine import cleaning
 from pipeline.text import lines
 
 
@@ -132,7 +132,7 @@ def test_a_line_of_200_mb_takes_seconds_and_little_memory() -> None:
     script = textwrap.dedent(
         """
         import resource, time
-        from pipeline.parse import lines
+        from pipeline.text import lines
         lines.split(0, b"warm up\\n")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         begin = time.process_time()

@@ -1,0 +1,304 @@
+"""The dialect file: TOML text to checked rules. Every fault is told with file, line and remedy.
+
+Bounds: the size of the file, and how many rules, literals and characters it may hold. Expressions are those of
+polars, which take time linear in the line whatever they are, and are compiled here once to see that they are valid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from pipeline.logs.declared import line_template as templates
+from pipeline.logs.declared.columns import EVENT_COLUMNS, RUN_COLUMNS, STEP_COLUMNS, Target, suggestion, target
+from pipeline.logs.declared.line_template import Template
+from pipeline.logs.declared.toml_reader import Tables
+from pipeline.logs.registry import DIALECTS, current_versions
+from schemas import vocab
+
+_MIN_SIGNATURE_CHARS = 5
+_NAME = re.compile(vocab.DECLARED_FRAMEWORK)
+_RESERVED = ("other", "evidence", "published", "built-in")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One kind of line.
+
+    Exactly one of `template`, `regex` and `pairs` is given.
+
+    Attributes:
+        place: where it stands, such as "acme.toml:12".
+        label: as it is told to people: its number and kind.
+        regex: named groups, `targets` of which are kept.
+        pairs: key as printed to what it fills.
+        contains: literals that every such line holds.
+        kind: of an event.
+    """
+
+    place: str
+    label: str
+    contains: tuple[str, ...]
+    template: Template | None = None
+    regex: str = ""
+    pairs: Mapping[str, Target] | None = None
+    targets: Mapping[str, Target] | None = None
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Lines that each print the name and the value of a setting; `columns` maps those names."""
+
+    place: str
+    label: str
+    regex: str
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class File:
+    """A configuration file beside the log: `columns` maps dotted keys, `requires` names keys that make it ours."""
+
+    place: str
+    pattern: str
+    form: str
+    columns: Mapping[str, str]
+    requires: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A checked dialect file."""
+
+    name: str
+    description: str
+    signature: tuple[str, ...]
+    logs: tuple[str, ...]
+    repeated: str
+    steps: tuple[Rule, ...]
+    settings: tuple[Rule, ...]
+    arguments: tuple[Arguments, ...]
+    events: tuple[Rule, ...]
+    files: tuple[File, ...]
+
+
+def read_document(text: str, origin: str) -> Document:
+    """The rules of a dialect file.
+
+    Args:
+        text: its content. origin: its name, for messages.
+
+    Raises UsageError naming file, line and remedy.
+    """
+    return _Reader(text, origin).document()
+
+
+class _Reader(Tables):
+    """Takes the tables apart into rules."""
+
+    def document(self) -> Document:
+        known = (
+            "name",
+            "description",
+            "signature",
+            "logs",
+            "repeated",
+            "step",
+            "setting",
+            "arguments",
+            "event",
+            "file",
+        )
+        self.only(self.data, known, "")
+        steps = tuple(self.rule("step", n, part, STEP_COLUMNS) for n, part in self.tables("step"))
+        settings = tuple(self.rule("setting", n, part, RUN_COLUMNS) for n, part in self.tables("setting"))
+        events = tuple(self.rule("event", n, part, EVENT_COLUMNS) for n, part in self.tables("event"))
+        if not steps:
+            raise self.fail(self.place(), "no [[step]]: it has to say how a training step is printed")
+        return Document(
+            name=self.name(),
+            description=self.text(self.data, "description", "", default=""),
+            signature=self.signature(),
+            logs=tuple(pattern.lower() for pattern in self.strings(self.data, "logs", "", 0, default=())),
+            repeated=self.choice(self.data, "repeated", ("first", "last"), default="first"),
+            steps=steps,
+            settings=settings,
+            arguments=tuple(self.argument_dump(n, part) for n, part in self.tables("arguments")),
+            events=events,
+            files=tuple(self.file(n, part) for n, part in self.tables("file")),
+        )
+
+    def name(self) -> str:
+        name = self.text(self.data, "name", "")
+        taken = {*current_versions(), *_RESERVED} - {""}
+        if not _NAME.fullmatch(name):
+            rule = "a small letter, then up to 39 small letters, digits, dots, dashes or underscores"
+            raise self.fail(self.place(key="name"), f"name {name!r} cannot be used: {rule}")
+        if name in taken:
+            raise self.fail(self.place(key="name"), f"name {name!r} is taken by sweepscope itself. Choose another")
+        return name
+
+    def signature(self) -> tuple[str, ...]:
+        place = self.place(key="signature")
+        literals = self.strings(self.data, "signature", "", 0)
+        for literal in literals:
+            if len(literal.strip()) < _MIN_SIGNATURE_CHARS or not re.search(r"[^\W\d_]{2}", literal):
+                said = f"signature {literal!r} could stand in anybody's log. Give at least {_MIN_SIGNATURE_CHARS} "
+                raise self.fail(place, f"{said}characters that only this trainer prints")
+            for dialect in DIALECTS:
+                if any(literal in other for other in dialect.signature):
+                    said = f"signature {literal!r} is printed by {dialect.name} as well"
+                    raise self.fail(place, f"{said}. Give text that only this trainer prints")
+        return literals
+
+    def rule(self, table: str, number: int, part: dict[str, Any], allowed: tuple[str, ...]) -> Rule:
+        label = f"[[{table}]] {number + 1}"
+        own = {"event": ("kind",)}.get(table, ())
+        self.only(part, ("line", "regex", "contains", "units", "pairs", *own), table, number)
+        ways = [way for way in ("line", "regex", "pairs") if way in part]
+        place = self.place(table, number, ways[0] if ways else "")
+        if len(ways) != 1:
+            raise self.fail(place, f"{label} needs one of line, regex or pairs, and has {' and '.join(ways) or 'none'}")
+        kind = ""
+        if table == "event":
+            kind = self.choice(part, "kind", tuple(vocab.EVENT_KIND), table=table, number=number)
+        try:
+            rule = self.way(ways[0], part, table, number, allowed)
+        except ValueError as error:
+            raise self.fail(place, f"{label}: {error}") from error
+        targets = _targets(rule)
+        if table == "step" and "step" not in targets:
+            raise self.fail(place, f"{label} has no step number. Put {{step}} where the trainer prints it")
+        if table == "setting" and not targets:
+            raise self.fail(place, f"{label} names no column. Write {{tp}} where the trainer prints that value")
+        return Rule(place, label, rule.contains, rule.template, rule.regex, rule.pairs, rule.targets, kind)
+
+    def way(self, way: str, part: dict[str, Any], table: str, number: int, allowed: tuple[str, ...]) -> Rule:
+        """The rule without its place. Raises ValueError or UsageError."""
+        if way == "line":
+            if strays := {"contains", "units"} & set(part):
+                raise ValueError(f"{min(strays)} goes with regex only. A line says by itself what it contains")
+            parsed = templates.parse(self.text(part, "line", table, number), _resolver(allowed))
+            if table == "step" and not any(
+                isinstance(one, templates.Field) and one.target and one.target.column == "step"
+                for one in parsed.elements
+            ):
+                raise ValueError("the step number {step} is missing, or optional")
+            expressions = (parsed.regex, parsed.cut) if parsed.fields else (parsed.regex,)
+            for expression in expressions:
+                _groups(expression)
+            return Rule("", "", (parsed.anchor,), template=parsed)
+        if way == "pairs":
+            keys = self.table(part, "pairs", table, number)
+            pairs = {key: _pair(key, word, allowed) for key, word in keys.items()}
+            own = next((key for key, one in pairs.items() if one.column == "step"), None)
+            if table == "event":
+                raise ValueError("an event is found by line or regex")
+            for key, kept in pairs.items():
+                _groups(pair_regex(key, kept))
+            return Rule("", "", (own,) if own else tuple(pairs), pairs=pairs)
+        contains = self.strings(part, "contains", table, number)
+        units = self.table(part, "units", table, number, default={})
+        regex = self.text(part, "regex", table, number)
+        if len(regex) > templates.MAX_CHARS:
+            raise ValueError(f"the regex has {len(regex):,} characters; at most {templates.MAX_CHARS:,} are read")
+        groups = _groups(regex)
+        if extra := [name for name in units if name not in groups]:
+            raise ValueError(f"units names {extra[0]}, which is no group of the regex. {suggestion(extra[0], groups)}")
+        named = [name for name in groups if not name.isdigit()]
+        targets = {name: target(name, units.get(name), allowed) for name in named}
+        return Rule("", "", contains, regex=regex, targets=targets)
+
+    def argument_dump(self, number: int, part: dict[str, Any]) -> Arguments:
+        label = f"[[arguments]] {number + 1}"
+        self.only(part, ("line", "columns"), "arguments", number)
+        place = self.place("arguments", number, "line")
+        try:
+            # Such a line is found by the names that it is asked for, not by text of its own.
+            parsed = templates.parse(self.text(part, "line", "arguments", number), _named, needs_text=False)
+        except ValueError as error:
+            raise self.fail(place, f"{label}: {error}") from error
+        written = [field.text for field in parsed.fields]
+        if sorted(text for text in written if text != "{_}") != ["{name}", "{value}"]:
+            raise self.fail(place, f"{label} needs {{name}} and {{value}}, once each")
+        regex = _BEGIN_NAME + "".join(_plain(one) for one in parsed.elements)
+        _groups(regex)
+        return Arguments(place, label, regex, self.columns(part, "arguments", number))
+
+    def file(self, number: int, part: dict[str, Any]) -> File:
+        self.only(part, ("name", "requires", "columns"), "file", number)
+        pattern = self.text(part, "name", "file", number).lower()
+        form = pattern.rsplit(".", 1)[-1]
+        if form not in ("json", "toml", "yaml", "yml") or "/" in pattern:
+            said = f"[[file]] {number + 1}: {pattern!r} is not a file that is read. Name a .json, .yaml or .toml file"
+            raise self.fail(self.place("file", number, "name"), f"{said}, without its directory")
+        requires = self.strings(part, "requires", "file", number)
+        place = self.place("file", number)
+        return File(place, pattern, form, self.columns(part, "file", number), requires)
+
+    def columns(self, part: dict[str, Any], table: str, number: int) -> dict[str, str]:
+        """Name as printed to column of `runs`."""
+        found = {}
+        for key, word in self.table(part, "columns", table, number).items():
+            try:
+                found[key] = target(word, None, RUN_COLUMNS).column
+            except ValueError as error:
+                place = self.place(table, number, "columns")
+                raise self.fail(place, f"[[{table}]] {number + 1}: {error}") from error
+        return found
+
+
+def pair_regex(key: str, kept: Target) -> str:
+    """Finds `key=value`, `key: value` or `"key": value`, and the value in a group."""
+    return rf"""(?:^|[^\w./-])["']?{re.escape(key)}["']?\s*[:=]\s*["']?{templates.value(kept)}(?:[^\w.]|\.\s|\.?$)"""
+
+
+def _pair(key: str, word: str, allowed: tuple[str, ...]) -> Target:
+    name, colon, unit = word.partition(":")
+    if not key.strip():
+        raise ValueError("an empty key in pairs")
+    return target(name.strip(), unit.strip() if colon else None, allowed)
+
+
+def _targets(rule: Rule) -> set[str]:
+    kept = [field.target for field in rule.template.fields] if rule.template else []
+    kept += [*(rule.pairs or {}).values(), *(rule.targets or {}).values()]
+    return {one.column for one in kept if one}
+
+
+def _resolver(allowed: tuple[str, ...]) -> Callable[[str, str | None], Target | None]:
+    return lambda name, word: None if name == "_" else target(name, word, allowed)
+
+
+_BEGIN_NAME = r"(?:^|[^\w./-])"
+_NAME_AND_VALUE = {"{name}": r"""["']?([A-Za-z][\w./-]*)["']?""", "{value}": r"""("[^"]*"|'[^']*'|[^\s,;)}\]]+)"""}
+
+
+def _named(name: str, word: str | None) -> None:
+    if name not in ("name", "value", "_") or word:
+        raise ValueError(f"{{{name}}} means nothing here: there are {{name}}, {{value}}, {{_}} and {{*}}")
+
+
+def _plain(part: templates.Element) -> str:
+    if isinstance(part, templates.Literal):
+        return r"\s*".join(re.escape(word) for word in re.split(r"\s+", part.text))
+    if isinstance(part, templates.Maybe):
+        return f"(?:{''.join(_plain(one) for one in part.parts)})?"
+    return ".*?" if isinstance(part, templates.Anything) else _NAME_AND_VALUE.get(part.text, r"\S+?")
+
+
+def _groups(regex: str) -> list[str]:
+    """Names of the groups of an expression. Raises ValueError for one that polars does not take."""
+    try:
+        dtype = pl.select(said=pl.lit("").str.extract_groups(regex)).schema["said"]
+    except pl.exceptions.PolarsError as error:
+        told = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise ValueError(
+            f"the regex is not valid: {told[-1].removeprefix('error: ')} (Rust's syntax, no look-around)"
+        ) from error
+    return [field.name for field in dtype.fields] if isinstance(dtype, pl.Struct) else []

@@ -1,0 +1,283 @@
+"""What a dialect file makes of a log: what matched, what nearly matched and where it stopped, and what did not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from pipeline.logs.declared import line_template as templates
+from pipeline.logs.declared.compile import compile_document, holds, is_near, key_regex, with_values
+from pipeline.logs.declared.document import Arguments, Document, Rule, pair_regex
+from pipeline.logs.declared.line_template import Anything, Element, Field, Literal, Maybe, Template
+from pipeline.logs.engine.detect import detect, signs_of
+from pipeline.logs.registry import DIALECTS
+from pipeline.text.line_templates import Shapes
+
+MAX_SHOWN = 5
+_SHAPES_SHOWN = 8
+_NAMES_SHOWN = 20
+_MIN_TELLING_CHARS = 4
+
+
+@dataclass(frozen=True)
+class Near:
+    """A line that begins like a rule's and is not found by it.
+
+    `at` is the character where it stops being one, `wanted` what should stand there; None where nobody can tell.
+    """
+
+    line_no: int
+    text: str
+    at: int | None
+    wanted: str
+    is_reject: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one rule makes of the log. `values` are those of the first line found, with their columns."""
+
+    label: str
+    place: str
+    pattern: str
+    lines: int
+    line_no: int | None
+    text: str
+    values: dict[str, Any]
+    nearly: int
+    near: tuple[Near, ...]
+    unused: tuple[str, ...] = ()
+    unmapped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Lines that differ in their numbers only, none of them found by a rule."""
+
+    lines: int
+    line_no: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a dialect file makes of a log. `owner` is the dialect that would read it, None where no signature stands."""
+
+    lines: int
+    owner: str | None
+    signature: dict[str, int]
+    steps: int
+    rejects: int
+    settings: dict[str, str]
+    rules: tuple[Found, ...]
+    unmatched: int
+    shapes: tuple[Shape, ...] = field(default=())
+
+
+def explain(rows: pl.DataFrame, document: Document) -> Explanation:
+    """What `document` makes of the cleaned lines of a log (`cleaning.clean`)."""
+    dialect = compile_document(document)
+    dialects = [dialect, *DIALECTS]
+    signs = signs_of(rows, Shapes.of(rows), dialects)
+    owner = detect(signs, dialects)
+    rows = rows.with_row_index("row")
+    hits = {rule.label: is_found(rows, rule) for rule in (*document.steps, *document.settings, *document.events)}
+    step_lines = _any([hits[rule.label] for rule in document.steps])
+    found = [_found(rows, rule, hits[rule.label], near_to=~step_lines, is_step=True) for rule in document.steps]
+    found += [
+        _found(rows, rule, hits[rule.label], near_to=~hits[rule.label], is_step=False)
+        for rule in (*document.settings, *document.events)
+    ]
+    dumps = [_dumped(rows, dump) for dump in document.arguments]
+    is_known = _any([*hits.values(), *(hit for hit, _ in dumps)])
+    steps = dialect.steps(rows.drop("row"))
+    settings = dialect.settings(rows.drop("row"))
+    signed = dict(signs.group_by("literal").agg(pl.col("hits").sum()).iter_rows())
+    rejects = steps.filter(pl.col("step").is_null())
+    rest = rows.filter(~is_known).join(rejects, on=["line_no", "text"], how="anti", maintain_order="left")
+    return Explanation(
+        lines=rows.height,
+        owner=next(iter(owner.values()), None),
+        signature={literal: signed.get(literal, 0) for literal in document.signature},
+        steps=steps["step"].count(),
+        rejects=rejects.height,
+        settings=dict(settings.select("name", "value").iter_rows()),
+        rules=(*found, *(report for _, report in dumps)),
+        unmatched=rest.height,
+        shapes=tuple(_shapes(rest)),
+    )
+
+
+def is_found(rows: pl.DataFrame, rule: Rule) -> pl.Series:
+    """Which lines a rule finds."""
+    if rule.pairs is not None:
+        asked = with_values(rows.filter(holds(rule)).select("row", "text"), rule)
+        columns = [kept.column for kept in rule.pairs.values()]
+        wanted = pl.col("step").is_not_null() if "step" in columns else pl.any_horizontal(pl.col(columns).is_not_null())
+        return rows["row"].is_in(asked.filter(wanted)["row"].implode())
+    expression = rule.template.regex if rule.template else rule.regex
+    return rows.select(holds(rule) & pl.col("text").str.contains(expression)).to_series()
+
+
+def _any(parts: Sequence[pl.Series]) -> pl.Series:
+    return (
+        pl.DataFrame([part.alias(str(at)) for at, part in enumerate(parts)]).select(pl.any_horizontal("*")).to_series()
+    )
+
+
+def _found(rows: pl.DataFrame, rule: Rule, hit: pl.Series, *, near_to: pl.Series, is_step: bool) -> Found:
+    missed = rows.filter(near_to & rows.select(_begins(rule, is_step=is_step)).to_series())
+    rejects = missed.select(is_near(rule)).to_series() if is_step else pl.repeat(False, missed.height, eager=True)
+    missed = missed.with_columns(is_reject=rejects)
+    if is_step and (hit.any() or rejects.any()):
+        missed = missed.filter("is_reject")  # what merely begins alike says something only while nothing fits
+    near = [
+        _near(line_no, text, rule, is_reject=is_reject)
+        for line_no, text, is_reject in missed.head(MAX_SHOWN).select("line_no", "text", "is_reject").iter_rows()
+    ]
+    first = rows.filter(hit).head(1)
+    values: dict[str, Any] = {}
+    if first.height and _fills(rule):
+        said = with_values(first.select("text"), rule).drop("text").row(0, named=True)
+        values = {name: value for name, value in said.items() if value is not None}
+    return Found(
+        label=rule.label,
+        place=rule.place,
+        pattern=_pattern(rule),
+        lines=int(hit.sum()),
+        line_no=first["line_no"].item() if first.height else None,
+        text=first["text"].item() if first.height else "",
+        values=values,
+        nearly=missed.height,
+        near=tuple(near),
+    )
+
+
+def _fills(rule: Rule) -> bool:
+    return bool(rule.pairs or rule.targets or (rule.template and any(one.target for one in rule.template.fields)))
+
+
+def _pattern(rule: Rule) -> str:
+    if rule.template:
+        return "".join(_written(part) for part in rule.template.elements)
+    return rule.regex or ", ".join(rule.pairs or {})
+
+
+def _written(part: Element) -> str:
+    if isinstance(part, Maybe):
+        return "{?" + "".join(_written(one) for one in part.parts) + "?}"
+    return re.sub(r"\s+", " ", part.text)
+
+
+def _begins(rule: Rule, *, is_step: bool) -> pl.Expr:
+    """Lines worth showing beside those that a rule finds."""
+    text = pl.col("text")
+    if rule.template is None or not rule.template.fields:
+        return holds(rule) if is_step or rule.template is None else pl.lit(value=False)
+    if is_step:
+        return text.str.contains(rule.template.upto(rule.template.head))
+    words = rule.template.elements[0]
+    is_telling = isinstance(words, Literal) and len(words.text.strip()) >= _MIN_TELLING_CHARS
+    return text.str.contains(rule.template.upto(1)) if is_telling else pl.lit(value=False)
+
+
+def _near(line_no: int, text: str, rule: Rule, *, is_reject: bool) -> Near:
+    at, wanted = None, "the expression does not match"
+    if rule.template:
+        at, wanted = stop(text, rule.template)
+    elif rule.pairs is not None:
+        for key, kept in rule.pairs.items():
+            end = _end(text, key_regex(key))
+            if end is not None and _end(text, pair_regex(key, kept)) is None:
+                blanks = len(text[end:]) - len(text[end:].lstrip())
+                return Near(line_no, text, end + blanks, f"a value of {key}, such as {kept.printed.example}", is_reject)
+        wanted = "a key is missing"
+    return Near(line_no, text, at, wanted, is_reject)
+
+
+def stop(text: str, template: Template) -> tuple[int, str]:
+    """Where in a line the pattern stops to fit, and what it wants there."""
+    parts = tuple(_by_word(template.elements))
+    begun, at = 0, 0
+    for count in range(len(parts), 0, -1):
+        end = _end(text, templates.Template(parts).upto(count))
+        if end is not None:
+            begun, at = count, end
+            break
+    if begun == len(parts):
+        behind = re.match(r"\S*", text[at:])
+        what = behind.group() if behind else ""
+        return at, f"the end of the value: name the unit that is printed, or write {what!r} behind the field"
+    blanks = len(text[at:]) - len(text[at:].lstrip())
+    ahead = next((part for part in parts[begun:] if not isinstance(part, Literal) or part.text.strip()), parts[begun])
+    return at + blanks, _wish(ahead)
+
+
+def _wish(part: Element) -> str:
+    if isinstance(part, Field):
+        return f"{part.text}, such as {part.target.printed.example}" if part.target else f"{part.text}, any word"
+    return f"{part.text.strip()!r}" if isinstance(part, Literal) else "more"
+
+
+def _by_word(elements: Sequence[Element]) -> list[Element]:
+    """Elements with fixed text taken word by word, so that the stop is told to the word."""
+    parts: list[Element] = []
+    for part in elements:
+        if isinstance(part, Literal):
+            parts += [replace(part, text=word) for word in re.findall(r"\s*\S+|\s+$", part.text)]
+        elif not isinstance(part, Anything) or not parts or not isinstance(parts[-1], Anything):
+            parts.append(part)
+    return parts
+
+
+def _end(text: str, expression: str) -> int | None:
+    """Character behind the first match; None without one. By polars, whose expressions cannot run away."""
+    line = pl.Series([text])
+    begin = line.str.find(expression).item()
+    if begin is None:
+        return None
+    matched = line.str.extract(f"({expression})").item()
+    return len(text.encode()[:begin].decode()) + len(matched)
+
+
+def _dumped(rows: pl.DataFrame, dump: Arguments) -> tuple[pl.Series, Found]:
+    told = (
+        rows.select("row", "line_no", "text", said=pl.col("text").str.extract_all(dump.regex))
+        .explode("said")
+        .drop_nulls("said")
+        .with_columns(name=pl.col("said").str.extract(dump.regex, 1), value=pl.col("said").str.extract(dump.regex, 2))
+    )
+    mine = told.filter(pl.col("name").is_in(list(dump.columns)))
+    hit = rows["row"].is_in(mine["row"].implode())
+    names = told["name"].unique(maintain_order=True).to_list()
+    first = mine.head(1)
+    report = Found(
+        label=dump.label,
+        place=dump.place,
+        pattern="",
+        lines=int(hit.sum()),
+        line_no=first["line_no"].item() if first.height else None,
+        text=first["text"].item() if first.height else "",
+        values={dump.columns[first["name"].item()]: first["value"].item()} if first.height else {},
+        nearly=0,
+        near=(),
+        unused=tuple(name for name in dump.columns if name not in names),
+        unmapped=tuple(name for name in names if name not in dump.columns)[:_NAMES_SHOWN],
+    )
+    return hit, report
+
+
+def _shapes(rest: pl.DataFrame) -> list[Shape]:
+    """The most frequent kinds of lines with numbers that no rule finds."""
+    shape = pl.col("text").str.replace_all(r"[0-9]+(?:[.,][0-9]+)*", "0")
+    counted = (
+        rest.filter(pl.col("text").str.contains(r"[0-9]"))
+        .group_by(shape.alias("shape"), maintain_order=True)
+        .agg(lines=pl.len(), line_no=pl.col("line_no").first(), text=pl.col("text").first())
+        .sort("lines", descending=True, maintain_order=True)
+    )
+    return [Shape(*row) for row in counted.head(_SHAPES_SHOWN).select("lines", "line_no", "text").iter_rows()]

@@ -1,0 +1,1 @@
+"""What ails a run that its status does not say: divergence, slowdown, silence, stragglers."""

@@ -1,0 +1,165 @@
+"""Losses that became NaN or rose for good, from the logged steps and from the lines that say so.
+
+Two rules give `diverged_at_step`, the first logged step of a stretch that lasts to the run's last logged step:
+
+1. The loss is NaN or infinite, or (on at least NAN_GRAD_STEPS steps) the gradient norm is. A value that becomes finite
+   again is an event and no divergence: a loss scaler that searches its scale overflows a few times in a healthy run.
+2. The loss rose. With y the median of the last SMOOTHED finite losses, best the least y so far, and sigma the noise of
+   a single logged loss (median absolute difference of neighbours, scaled as for a normal distribution), the run is up
+   where y > best + max(SIGMAS * sigma, RISE_NATS, RISE_SHARE * best); it diverged when the last SUSTAINED losses or
+   more are all up, out of at least LOSSES.
+
+What rule 2 takes wrongly for a divergence: a loss that another mixture of data or another objective raises for good by
+more than all three amounts. Noise alone hardly does: SUSTAINED medians in a row would have to lie 8 sigma above the
+best, and a spike shorter than half of SMOOTHED logged steps never reaches y. What it misses: rises of less than half a
+nat, spikes that recover, and runs that stop within SUSTAINED logged steps.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+import polars.selectors as cs
+
+from pipeline.logs.diagnostics.finding import FINDING, at_line, finding
+from pipeline.logs.steady_state import in_runs
+
+SMOOTHED = 5
+SUSTAINED = 10
+LOSSES = 20
+SIGMAS = 8.0
+RISE_NATS = 0.5
+RISE_SHARE = 0.2
+NAN_GRAD_STEPS = 3
+_TO_SIGMA = 1.4826 / 2**0.5  # MAD of a normal distribution, and the difference of two values has twice the variance
+
+DIVERGED = pl.Schema({"run_id": pl.String, "diverged_at_step": pl.Int64})
+
+
+def divergence(steps: pl.DataFrame, said: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Findings of kinds `nan_loss` and `diverged`, and DIVERGED rows of the runs that did.
+
+    Args:
+        steps: `run_id`, `source_path`, `line_no`, `ts`, `step`, `loss`, `grad_norm`; one row per run and step.
+        said: FINDING rows of kind `nan_loss`: lines that name a NaN.
+    """
+    steps = in_runs(steps.select(cs.by_name(*FINDING, "run", "step", "loss", "grad_norm", require_all=False)))
+    nan, rise = _not_finite(steps), _rising(steps)
+    told = _told(said, steps)
+    parts = [part.drop_nulls("diverged_at_step") for part in (nan, told, rise)]
+    diverged = pl.concat(part.select(DIVERGED.names()) for part in parts).cast(DIVERGED)
+    # A line of a counter says less than the step line that holds the NaN itself.
+    told = told.join(nan, on="run_id", how="anti")
+    return (
+        pl.concat([finding(nan, "nan_loss"), finding(told, "nan_loss"), finding(rise, "diverged")]),
+        diverged.group_by("run_id").agg(pl.col("diverged_at_step").min()),
+    )
+
+
+def _not_finite(steps: pl.DataFrame) -> pl.DataFrame:
+    """One row per run with a NaN: the place of its first one, `text`, and `diverged_at_step` when it stayed."""
+    is_bad_loss = pl.col("loss").is_not_null() & ~pl.col("loss").is_finite()
+    is_bad_norm = pl.col("grad_norm").is_not_null() & ~pl.col("grad_norm").is_finite()
+    marked = steps.with_columns(is_bad_loss=is_bad_loss, is_bad_norm=is_bad_norm)
+    bad = marked.filter(pl.col("is_bad_loss") | pl.col("is_bad_norm"))
+    marked = marked.filter(pl.col("run").is_in(bad["run"].unique().implode()))
+    counted = marked.group_by("run_id").agg(
+        losses=pl.col("is_bad_loss").sum(),
+        norms=pl.col("is_bad_norm").sum(),
+        last_step=pl.col("step").last(),
+        good_loss=pl.col("step").filter(pl.col("loss").is_finite()).max(),
+        good_norm=pl.col("step").filter(pl.col("grad_norm").is_finite()).max(),
+        bad_since=pl.col("step").filter("is_bad_loss").min(),
+        norm_bad_since=pl.col("step").filter("is_bad_norm").min(),
+    )
+    sick = counted.filter((pl.col("losses") > 0) | (pl.col("norms") >= NAN_GRAD_STEPS))
+    if sick.is_empty():
+        return at_line(sick, steps, "bad_since").with_columns(text=pl.lit(""), diverged_at_step=pl.lit(None, pl.Int64))
+
+    def stays_from(sign: str, good: str, least: int) -> pl.Expr:
+        """First bad step behind the last good one, where at least `least` bad ones stand there."""
+        behind = pl.col(sign) & (pl.col(good).is_null() | (pl.col("step") > pl.col(good)))
+        return pl.when(behind.sum() >= least).then(pl.col("step").filter(behind).min())
+
+    stays = (
+        marked.join(sick.select("run_id", "good_loss", "good_norm"), on="run_id", maintain_order="left")
+        .group_by("run_id")
+        .agg(
+            loss_from=stays_from("is_bad_loss", "good_loss", 1),
+            norm_from=stays_from("is_bad_norm", "good_norm", NAN_GRAD_STEPS),
+        )
+        .select("run_id", diverged_at_step=pl.min_horizontal("loss_from", "norm_from"))
+    )
+    sick = sick.join(stays, on="run_id")
+    has_loss = pl.col("losses") > 0
+    first = pl.when(has_loss).then("bad_since").otherwise("norm_bad_since")
+    text = pl.format(
+        "{} is NaN or infinite at {} logged steps, first at step {}; {}",
+        pl.when(has_loss).then(pl.lit("the loss")).otherwise(pl.lit("the gradient norm")),
+        pl.when(has_loss).then("losses").otherwise("norms"),
+        first,
+        pl.when(pl.col("diverged_at_step").is_not_null())
+        .then(pl.format("from step {} to the last step {} it stays so", "diverged_at_step", "last_step"))
+        .otherwise(pl.lit("it is finite again afterwards")),
+    )
+    return at_line(sick.with_columns(first=first, text=text), steps, "first")
+
+
+def _told(said: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """One row per run for lines that name a NaN; an exception means that it did not go on from there."""
+    if said.is_empty():
+        return said.with_columns(diverged_at_step=pl.lit(None, pl.Int64))
+    is_counter = pl.col("text").str.contains("number of nan iterations", literal=True)
+    first = (
+        said.with_columns(is_counter=is_counter, lines=pl.len().over("run_id", is_counter))
+        .sort("run_id", "is_counter", "line_no")
+        .unique("run_id", keep="first", maintain_order=True)
+    )
+    last = steps.group_by("run_id").agg(last_step=pl.col("step").max())
+    stated = pl.col("text").str.extract(r"\biteration:? +(\d+)").cast(pl.Int64, strict=False)
+    return first.join(last, on="run_id", how="left", maintain_order="left").with_columns(
+        diverged_at_step=pl.when(~pl.col("is_counter")).then(pl.coalesce(stated, "last_step")),
+        text=pl.when("is_counter")
+        .then(pl.format("{} step lines count iterations with NaN, first: {}", "lines", "text"))
+        .otherwise("text"),
+    )
+
+
+def _rising(steps: pl.DataFrame) -> pl.DataFrame:
+    """One row per run that rose: the place where the rise began to last, `text` and `diverged_at_step`."""
+    loss = pl.col("loss")
+    finite = loss.filter(loss.is_finite())
+    # A run that is up at its end is up by RISE_NATS or more, and no best is below the least loss.
+    ends_up = (finite.len() >= LOSSES) & (finite.tail(SMOOTHED).median() > finite.min() + RISE_NATS)
+    suspects = steps.group_by("run").agg(ends_up=ends_up).filter("ends_up")["run"]
+    if suspects.is_empty():
+        return steps.clear().with_columns(diverged_at_step=pl.lit(None, pl.Int64), text=pl.lit(None, pl.String))
+    rows = steps.filter(pl.col("run").is_in(suspects.implode()) & loss.is_finite())
+    rows = rows.with_columns(
+        y=loss.rolling_median(SMOOTHED, min_samples=1).over("run"),
+        sigma=(loss - loss.shift(1)).abs().median().over("run") * _TO_SIGMA,
+        row=pl.int_range(pl.len()).over("run"),
+        rows=pl.len().over("run"),
+    )
+    rows = rows.with_columns(best=pl.col("y").cum_min().over("run"))
+    rise = pl.max_horizontal(SIGMAS * pl.col("sigma"), pl.lit(RISE_NATS), RISE_SHARE * pl.col("best"))
+    rows = rows.with_columns(line=pl.col("best") + rise)
+    is_up = (pl.col("y") > pl.col("line")) & (pl.col("best") > 0)
+    up_from = pl.col("row").filter(~is_up).max().over("run") + 1
+    up = rows.with_columns(up_from=up_from).filter(
+        (pl.col("row") >= pl.col("up_from")) & (pl.col("rows") - pl.col("up_from") >= SUSTAINED)
+    )
+    ends = up.group_by("run_id").agg(last_step=pl.col("step").last(), last_y=pl.col("y").last())
+    begun = up.unique("run_id", keep="first", maintain_order=True).join(ends, on="run_id", maintain_order="left")
+    return begun.with_columns(
+        diverged_at_step=pl.col("step"),
+        text=pl.format(
+            "the loss (median of {} logged steps) rose from its best {} by step {} and is {} at the last step {}; "
+            "it stayed above {}",
+            pl.lit(SMOOTHED),
+            pl.col("best").round(3),
+            "step",
+            pl.col("last_y").round(3),
+            "last_step",
+            pl.col("line").round(3),
+        ),
+    )

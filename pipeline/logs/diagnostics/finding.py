@@ -1,0 +1,29 @@
+"""What the modules of `pipeline.logs.diagnostics.diagnose` hand over: one line of the log, and what it shows in words."""
+
+from __future__ import annotations
+
+import polars as pl
+
+FINDING = pl.Schema(
+    {
+        "run_id": pl.String(), "source_path": pl.String(), "line_no": pl.Int64(), "ts": pl.Datetime("us"),
+        "kind": pl.String(), "rank": pl.Int64(), "host": pl.String(), "text": pl.String(),
+    }
+)  # fmt: skip
+"""One row per finding, as in the table `events`."""
+
+
+def finding(rows: pl.DataFrame, kind: str | None = None) -> pl.DataFrame:
+    """`rows` as FINDING rows (of that kind); columns that they lack are NULL."""
+    have = rows.columns
+    frame = rows.select(
+        (pl.col(name) if name in have else pl.lit(None)).cast(dtype).alias(name) for name, dtype in FINDING.items()
+    )
+    return frame if kind is None else frame.with_columns(kind=pl.lit(kind))
+
+
+def at_line(rows: pl.DataFrame, steps: pl.DataFrame, step: str) -> pl.DataFrame:
+    """`rows` (one per run) with the place and time of the step line that their column `step` names."""
+    few = steps.filter(pl.col("run_id").is_in(rows["run_id"].unique().implode()))
+    places = few.select("run_id", pl.col("step").alias(step), "source_path", "line_no", "ts")
+    return rows.join(places, on=["run_id", step], how="left", maintain_order="left")

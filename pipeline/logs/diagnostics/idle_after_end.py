@@ -1,0 +1,115 @@
+"""Runs that completed and then held their GPUs until something ended the job.
+
+The end is the later of the last logged step and the trainer's own last word; what ended the job stands behind it: the
+scheduler, the user, a signal or a collective's watchdog. Their distance is what the GPUs were held for. A watchdog's
+line often has no date, but says how long the collective waited.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.diagnostics.finding import FINDING, finding
+from pipeline.logs.steady_state import in_runs
+
+HELD_S = 5 * 60.0
+AFTERWARDS_S = 30 * 60.0
+_ENDED_BY = {
+    "timeout": "the scheduler's time limit", "cancelled": "a cancellation", "preempted": "a preemption",
+    "node_fail": "a failed node", "sigkill": "SIGKILL", "sigterm": "SIGTERM", "interrupted": "Ctrl-C",
+    "hang": "a collective's watchdog", "nccl_error": "an NCCL error",
+}  # fmt: skip
+_STOPPED = ("timeout", "deadline", "cancelled", "preempted", "requeued", "node_fail", "out_of_memory")
+_ZONE_S = 120.0
+
+
+def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """FINDING rows of kind `held_after_end`, at most one per run.
+
+    Args:
+        runs: `run_id`, `status`, `num_gpus`.
+        steps: `run_id`, `step`, `ts`, `line_no`, one row per run and step.
+        events: FINDING columns and `is_secondary` (from another file than the steps).
+    """
+    done = runs.filter(pl.col("status") == "completed").select("run_id", "num_gpus")
+    stops = events.filter(pl.col("kind").is_in(list(_ENDED_BY))).join(done, on="run_id", maintain_order="left")
+    if stops.is_empty():
+        return pl.DataFrame(schema=FINDING)
+    last = in_runs(steps).group_by("run").agg(
+        pl.col("run_id").first(), last_step=pl.col("step").max(), last_ts=pl.col("ts").max(),
+        last_line=pl.col("line_no").max(),
+    )  # fmt: skip
+    said = events.filter((pl.col("kind") == "training_end") & ~pl.col("is_secondary"))
+    said = said.group_by("run_id").agg(said_ts=pl.col("ts").max(), said_line=pl.col("line_no").max())
+    stops = stops.join(last, on="run_id", how="left").join(said, on="run_id", how="left")
+    stops = stops.with_columns(
+        end_ts=pl.max_horizontal("last_ts", "said_ts"), end_line=pl.max_horizontal("last_line", "said_line")
+    )
+    stops = stops.filter(pl.col("is_secondary") | (pl.col("line_no") > pl.col("end_line")))
+    if stops.is_empty():
+        return pl.DataFrame(schema=FINDING)
+    text = pl.col("text")
+    waited_s = text.str.extract(r"ran for (\d+) milliseconds").cast(pl.Float64, strict=False) / 1000
+    since_s = (pl.coalesce("ts", _glog_time()) - pl.col("end_ts")).dt.total_seconds().cast(pl.Float64)
+    held = stops.with_columns(held_s=pl.max_horizontal(waited_s, since_s), is_waited=since_s.is_null())
+    held = held.filter(pl.col("held_s") >= HELD_S)
+    longest = held.sort("held_s", "line_no", descending=[True, False]).unique(
+        "run_id", keep="first", maintain_order=True
+    )
+    where = pl.when(pl.col("last_step").is_not_null()).then(pl.format("after the last step {}", "last_step"))
+    longest = longest.with_columns(
+        until=pl.col("kind").replace_strict(_ENDED_BY, default=None, return_dtype=pl.String),
+        where=where.otherwise(pl.lit("after the end")),
+    )
+    return finding(longest.with_columns(text=_text()), "held_after_end")
+
+
+def held_by_job(told: pl.DataFrame) -> pl.DataFrame:
+    """FINDING rows for completed runs whose job went on long after the log's last line, at the scheduler's own line.
+
+    A job that ended by itself may have evaluated or converted its checkpoint: it counts from AFTERWARDS_S on, one that
+    was stopped from HELD_S on.
+
+    Args:
+        told: runs with the facts of their job: `run_id`, `status`, `ended_at`, `num_gpus`, `is_last`, `job_state`,
+            `ended_at_job`, `source_path_job`, `line_no_job`.
+    """
+    held_s = (pl.col("ended_at_job") - pl.col("ended_at")).dt.total_seconds().cast(pl.Float64)
+    least_s = pl.when(pl.col("job_state").is_in(_STOPPED)).then(HELD_S).otherwise(AFTERWARDS_S)
+    held = told.filter((pl.col("status") == "completed") & pl.col("is_last") & (held_s >= least_s))
+    if held.is_empty():
+        return pl.DataFrame(schema=FINDING)
+    until = pl.concat_str(pl.lit("the job's end, which the scheduler calls "), "job_state")
+    held = held.with_columns(
+        held_s=held_s, is_waited=pl.lit(value=False), until=until, where=pl.lit("after the log's last line")
+    )
+    places = {"source_path": "source_path_job", "line_no": "line_no_job", "ts": "ended_at_job"}
+    held = held.select("run_id", "num_gpus", "held_s", "is_waited", "until", "where", **places)
+    return finding(held.with_columns(text=_text()), "held_after_end")
+
+
+def _glog_time() -> pl.Expr:
+    """Time of a line in glog's form (`[E1014 12:00:00.123`), in the year of the run's end."""
+    pattern = r"\[?[IWEF](\d{2})(\d{2}) (\d{2}:\d{2}:\d{2})"
+    parts = [pl.col("text").str.extract(pattern, i) for i in (1, 2, 3)]
+    stamp = pl.format("{}-{}-{} {}", pl.col("end_ts").dt.year(), *parts)
+    return stamp.str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False, time_unit="us")
+
+
+def _text() -> pl.Expr:
+    hours = pl.col("held_s") / 3600
+    gpus = pl.col("num_gpus").cast(pl.Float64, strict=False)
+    nearest = hours.round(0)
+    is_whole = (nearest >= 1) & ((hours - nearest).abs() * 3600 <= _ZONE_S) & ~pl.col("is_waited")
+    return pl.concat_str(
+        pl.lit("GPUs were held for "),
+        pl.when("is_waited").then(pl.lit("at least ")),
+        (pl.col("held_s") / 60).round(1),
+        pl.lit(" min "),
+        "where",
+        pl.format(" ({} GPU-hours on {} GPUs)", (hours * gpus).round(1), "num_gpus"),
+        pl.lit(", until "),
+        "until",
+        pl.when(is_whole).then(pl.lit("; a whole number of hours may be two clocks in different time zones")),
+        ignore_nulls=True,
+    )

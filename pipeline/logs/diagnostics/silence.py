@@ -1,0 +1,142 @@
+"""Runs that went silent: no step for many times the usual time between two logged steps.
+
+A silence counts from the last logged step to a later line of the log (the process lived and made no step), or to now
+where the file is known to be written as the run goes. It counts when it is longer than SILENCE_S, MANY times the median
+time between two logged steps, and LONGER times the longest pause that the run had survived before, so that a checkpoint
+or an evaluation like the ones before is none. Only steps with timestamps can tell.
+
+Clocks: a log has no time zone and a modification time is UTC. A file was written live when its last timestamp and its
+modification time differ by whole half hours; a copied file almost never is. A silence of whole hours, give or take two
+minutes, may be two clocks in one file (the scheduler's and a container's): it is reported with that doubt and decides
+nothing. A pause of whole hours between two steps may be the clock that was set (daylight saving) and is none.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import polars as pl
+
+from pipeline.logs.diagnostics.finding import FINDING, finding
+from pipeline.logs.steady_state import in_runs
+
+SILENCE_S = 15 * 60.0
+MANY = 30
+LONGER = 3.0
+MAX_AGE_S = 24 * 3600.0
+"""A log that stopped longer ago than this is history: whether it hung or was ended cannot be told from its silence."""
+
+_TIMED_STEPS = 5
+_CLOCK_S = 30.0
+_ZONE_S = 120.0
+
+SILENCE = pl.Schema({"run_id": pl.String, "longest_pause_s": pl.Float64, "silence": pl.String, "is_hang": pl.Boolean})
+"""One row per run with timed steps: its longest pause between two logged steps, the silence at its end in words (NULL
+for none), and whether that silence is a sign of a hang where nothing else explains the end."""
+
+
+def pauses(steps: pl.DataFrame) -> pl.DataFrame:
+    """Per run with timed steps: `usual_s` and `longest_s` between logged steps, and the last step's place and time."""
+    timed = in_runs(steps.drop_nulls("ts"))
+    pause_s = pl.col("ts").diff().dt.total_microseconds() / 1e6
+    found = timed.group_by("run", maintain_order=True).agg(
+        pl.col("run_id").first(), n=pl.len(), usual_s=pause_s.median(), longest_s=pause_s.max(),
+        last_step=pl.col("step").last(), last_ts=pl.col("ts").last(),
+        source_path=pl.col("source_path").last(), line_no=pl.col("line_no").last(),
+    )  # fmt: skip
+    return found.filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("usual_s") >= 0)).drop("run")
+
+
+def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.DataFrame:
+    """SILENCE rows with the place of the last step (`source_path`, `line_no`, `ts`).
+
+    Args:
+        steps: `run_id`, `step`, `ts`, `source_path`, `line_no`.
+        runs: `run_id`, `ended_at` (last timestamp of the log or of a line that ended it) and `modified_at` (of the
+            newest of its files, UTC; NULL for an attempt that others follow).
+        now: the moment of reading, UTC.
+    """
+    rows = pauses(steps).join(runs.select("run_id", "ended_at", "modified_at"), on="run_id", maintain_order="left")
+    limit_s = pl.max_horizontal(pl.lit(SILENCE_S), MANY * pl.col("usual_s"), LONGER * pl.col("longest_s"))
+    last_line = pl.max_horizontal("last_ts", "ended_at")
+    in_log_s, unwritten_s = _seconds(last_line - pl.col("last_ts")), _seconds(pl.lit(now) - pl.col("modified_at"))
+    zone_s = _seconds(pl.col("modified_at") - last_line)
+    is_live = (_from_whole(zone_s, 1800) <= _CLOCK_S) & (zone_s.abs() <= 14 * 3600)
+    is_silent_log = in_log_s >= limit_s
+    is_silent_file = is_live & (in_log_s + unwritten_s >= limit_s) & unwritten_s.is_between(SILENCE_S, MAX_AGE_S)
+    silent_s = pl.when(is_silent_log).then(in_log_s).when(is_silent_file).then(in_log_s + unwritten_s)
+    rows = rows.with_columns(silent_s=silent_s, is_doubtful=is_silent_log & (_from_whole(in_log_s, 3600) <= _ZONE_S))
+    return rows.select(
+        "run_id", "source_path", "line_no",
+        ts="last_ts",
+        longest_pause_s="longest_s",
+        silence=pl.when(pl.col("silent_s").is_not_null()).then(_text()),
+        is_hang=pl.col("silent_s").is_not_null() & ~pl.col("is_doubtful"),
+    )  # fmt: skip
+
+
+def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
+    """FINDING rows for the one pause that a run survived and that stands out among its pauses."""
+    timed = in_runs(steps.drop_nulls("ts")).select("run", "run_id", "source_path", "line_no", "ts", "step")
+    rows = timed.with_columns(
+        pause_s=_seconds(pl.col("ts").diff()).over("run"), before=pl.col("step").shift(1).over("run")
+    )
+    rows = rows.filter((pl.col("pause_s").max() >= SILENCE_S).over("run"))
+    if rows.is_empty():
+        return pl.DataFrame(schema=FINDING)
+    ranked = rows.drop_nulls("pause_s").sort("run", "pause_s", descending=[False, True])
+    widest = ranked.group_by("run", maintain_order=True).agg(
+        pl.col("run_id").first(), n=pl.len(), usual_s=pl.col("pause_s").median(), pause_s=pl.col("pause_s").first(),
+        next_s=pl.col("pause_s").get(1, null_on_oob=True),
+        step=pl.col("step").first(), before=pl.col("before").first(), ts=pl.col("ts").first(),
+        source_path=pl.col("source_path").first(), line_no=pl.col("line_no").first(),
+    )  # fmt: skip
+    limit_s = pl.max_horizontal(pl.lit(SILENCE_S), MANY * pl.col("usual_s"), LONGER * pl.col("next_s"))
+    is_clock = _from_whole(pl.col("pause_s"), 3600) <= _ZONE_S
+    found = widest.filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("pause_s") >= limit_s) & ~is_clock)
+    text = pl.format(
+        "no step for {} min between step {} and step {}, {} times the usual {} s; then it went on",
+        (pl.col("pause_s") / 60).round(1), "before", "step",
+        _times("pause_s", "usual_s"), pl.col("usual_s").round(2),
+    )  # fmt: skip
+    return finding(found.with_columns(text=text), "silence")
+
+
+def at_end(silences: pl.DataFrame, status: pl.DataFrame) -> pl.DataFrame:
+    """FINDING rows for the silence at the end of every run that did not complete and is not still running.
+
+    `status`: `run_id`, `status`.
+    """
+    silent = silences.drop_nulls("silence").join(status, on="run_id", maintain_order="left")
+    silent = silent.filter(~pl.col("status").is_in(["completed", "running"]))
+    if silent.is_empty():
+        return pl.DataFrame(schema=FINDING)
+    return finding(silent.with_columns(text=pl.col("silence")), "silence")
+
+
+def _text() -> pl.Expr:
+    counted = pl.format(
+        "no step for {} min after step {}: {} times the usual {} s between logged steps, "
+        "{} times the longest pause before",
+        (pl.col("silent_s") / 60).round(1), "last_step",
+        _times("silent_s", "usual_s"), pl.col("usual_s").round(2), _times("silent_s", "longest_s"),
+    )  # fmt: skip
+    doubt = pl.lit("; but a whole number of hours may be two clocks in one file")
+    return pl.concat_str(counted, pl.when("is_doubtful").then(doubt).otherwise(pl.lit("")))
+
+
+def _times(long: str, short: str) -> pl.Expr:
+    """How many times `short` fits into `long`; "many" where it is below the clock's resolution."""
+    count = (pl.col(long) / pl.col(short)).round(0)
+    return pl.when(count.is_finite()).then(count.cast(pl.Int64, strict=False).cast(pl.String)).otherwise(pl.lit("many"))
+
+
+def _seconds(duration: pl.Expr) -> pl.Expr:
+    return duration.dt.total_microseconds() / 1e6
+
+
+def _from_whole(seconds: pl.Expr, unit_s: int) -> pl.Expr:
+    """Distance to the nearest multiple of `unit_s` (for one hour: of at least one)."""
+    nearest = (seconds / unit_s).round(0)
+    distance = (seconds - nearest * unit_s).abs()
+    return distance if unit_s < 3600 else pl.when(nearest >= 1).then(distance).otherwise(pl.lit(float(unit_s)))

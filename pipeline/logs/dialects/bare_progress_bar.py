@@ -1,0 +1,94 @@
+"""A script of one's own that says nothing but a progress bar with its loss: `tqdm(loader)` and `set_postfix(loss=..)`.
+
+tqdm's format (std.py format_meter): `Epoch 1:  30%|###  | 300/1000 [01:00<02:20,  5.00it/s, loss=2.31]`. Such bars are
+drawn by others, too (Lightning, Colossal-AI's examples), so this dialect reads only files that no other one knows.
+A bar without a loss may count anything: downloads, tokens, shards. It is no sign of a training, and no step.
+
+A bar counts the batches of its epoch; steps go on over the bars of a file, as long as each was full before the next one
+began. Of bars with different lengths the one that is drawn most is the training's; bars named after an evaluation are
+none. Where several processes draw the same bar into one file, nobody knows which is which: no step is told. The time of
+a step is that between redraws of one bar (`huggingface_bars`).
+
+`for batch in tqdm(loader)` counts a batch when the next one is asked for: the loss that is set within the loop is drawn
+behind the count of the batch before, at first behind 0. Then the first drawing of a count holds its loss; where
+`update` comes before `set_postfix`, nothing is drawn at 0, and it is the last.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
+from pipeline.logs.dialects import environment
+from pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
+
+_BAR = (
+    r"^(?P<name>[^|\r]*?) *\d{1,3}%\|[^|]*\| *(?P<done>\d+)/(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*"
+    rf"(?:it/s|s/it), (?:train_)?loss=(?P<said>{NUMBER})(?:, [^\]]*)?\]"
+)
+_EVALUATION = r"(?i)val|eval|test"
+_FULL = 0.9
+"""Of a bar: fast ones are redrawn every tenth of a second only, and not always at their end."""
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Redraws with a loss, as facts that `settle` makes steps of: the total is that of the bar."""
+    found = lines.with_columns(bar=pl.col("text").str.extract_groups(_BAR)).unnest("bar").drop_nulls("done")
+    found = found.filter(~pl.col("name").str.contains(_EVALUATION))
+    whole = found.with_columns(
+        step=pl.col("done").cast(pl.Int64, strict=False),
+        steps_planned=pl.col("total").cast(pl.Int64, strict=False),
+        loss=number(pl.col("said")),
+        step_time_s=elapsed_s(pl.col("clock")),  # so far: `settle` takes the differences
+        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
+    )
+    return conform(whole.filter(pl.col("step") <= pl.col("steps_planned")), STEP_FACTS)
+
+
+def settle(facts: Facts) -> Facts:
+    """Steps counted over the bars of each file, with their time."""
+    drawn = facts.steps.sort("source", "line_no", maintain_order=True)
+    most = drawn.group_by("source", "steps_planned", maintain_order=True).agg(n=pl.len())
+    main = most.sort("n", descending=True, maintain_order=True).unique("source", keep="first", maintain_order=True)
+    rows = drawn.join(main.select("source", "steps_planned"), on=["source", "steps_planned"], how="semi")
+    rows = _one_per_count(rows)
+    before = pl.col("step").shift().over("source")
+    is_next = (pl.col("step") < before).fill_null(value=False)
+    rows = rows.with_columns(launch=is_next.cast(pl.Int64).cum_sum().over("source"), is_next=is_next, before=before)
+    # A new bar begins at its beginning.
+    is_mixed = pl.col("is_next") & (pl.col("step") > 1 + (1 - _FULL) * pl.col("steps_planned"))
+    rows = rows.filter(~is_mixed.any().over("source"))
+    is_full = pl.col("is_next") & (pl.col("before") >= _FULL * pl.col("steps_planned"))
+    # A bar that broke off is followed by that of another attempt, which counts from 0.
+    broken = (pl.col("is_next") & ~is_full).cast(pl.Int64).cum_sum().over("source")
+    rows = rows.with_columns(try_=broken, full=is_full)
+    offset = pl.col("full").cast(pl.Int64).cum_sum().over("source", "try_") * pl.col("steps_planned")
+    times = steps_of(rows).select("source", "launch", "step", "step_time_s")
+    timed = rows.drop("step_time_s").join(times, on=["source", "launch", "step"], how="left", maintain_order="left")
+    counted = timed.with_columns(step=pl.col("step") + offset, steps_planned=pl.lit(None, pl.Int64))
+    return Facts(conform(counted, STEP_FACTS), facts.settings, facts.gauges, facts.events)
+
+
+def _one_per_count(rows: pl.DataFrame) -> pl.DataFrame:
+    """Of consecutive redraws with the same count, the one with the loss of its batch; none of the count 0."""
+    step = pl.col("step")
+    is_first, is_last = (step.ne_missing(step.shift(by).over("source")) for by in (1, -1))
+    sets_within = (step == 0).any().over("source")
+    return rows.filter(pl.when(sets_within).then(is_first).otherwise(is_last)).filter(step > 0)
+
+
+_SIGNS = tuple(f"{unit}, {name}=" for unit in ("it/s", "s/it") for name in ("loss", "train_loss"))
+
+DIALECT = Dialect(
+    name="other",
+    version=1,
+    signature=_SIGNS,
+    anchors=(*_SIGNS, *environment.ANCHORS),
+    steps=steps,
+    settings=environment.settings,
+    settle=settle,
+    narrowed={"steps": _SIGNS, "settings": environment.ANCHORS},
+    is_last_resort=True,
+)

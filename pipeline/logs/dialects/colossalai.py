@@ -1,0 +1,228 @@
+"""Colossal-AI's example trainers.
+
+Formats: colossalai/logging/logger.py (`INFO colossalai - colossalai - INFO: message`, by rich, which wraps a message at
+any blank once the console's width is reached), examples/language/gpt/gemini/train_gpt_demo.py (`[1/10] Loss:10.9,
+Step time: 0.9s, TFLOPS: 40.1, FWD time: ..`), examples/language/performance_evaluator.py (summary of a benchmark),
+colossalai/initialize.py and context/parallel_context.py (world size, parallel sizes); before 0.3 trainer/_trainer.py
+(`[Epoch 0 / Train]:  50%|#####     | 5/10 [00:05<00:05,  1.00s/it, loss=10.9, lr=0.00015, throughput=4.1 ..]`);
+bars of applications/Colossal-LLaMA/train.py and examples/language/llama2/pretrain.py (`Epoch 0: ..| 5/10 [..,
+Loss=1.8]`, from 0), of ColossalChat's coati/trainer/sft.py and examples/language/gpt (`Epoch 1/3`, `Epoch [1/3]`, from
+1).
+
+A message stands on several lines, so a line decides nothing here: `steps` hands on every line that may be part of one,
+and `settle` joins them when the whole file is known. A message needs its own first line and those that follow within
+MAX_MESSAGE_LINES; indented lines continue it. A bar counts a batch before it is given the values of the next: the
+first drawing of a count shows its own.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import (
+    GAUGE_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    Facts,
+    conform,
+    named_settings,
+)
+from pipeline.logs.dialects import environment
+from pipeline.logs.milestones import milestones
+from pipeline.logs.runs.combine import is_true, whole
+from pipeline.text.quantities import NUMBER, human, number
+from pipeline.text.timestamps import timestamp
+
+MAX_MESSAGE_LINES = 8
+
+_HEAD = r"colossalai - [\w.]+ - +INFO:|^(?:\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\])? +INFO +colossalai"
+_CONTINUED = r"^ {8,}\S"
+_COUNTER = r"\[(\d+)/(\d+)\]"
+# Three decimals end the time: a message cut inside it holds fewer.
+_STEP_TIME = r"\b[Ss]tep time: *(\d+\.\d{3,})s?(?:,|\s|$)"
+
+
+_BAR = (
+    r"^\s*(?:\[Epoch \d+ / Train\]|Epoch (?:\d+(?:/\d+)?|\[\d+(?:/\d+)?\])): +\d{1,3}%\|[^|]*\| *(\d+)/(\d+) \[[^\]]*\]"
+)
+_FROM_ZERO = r"^\s*(?:\[Epoch (\d+) / Train\]|Epoch (\d+)): "
+_FROM_ONE = r"^\s*Epoch (?:(\d+)/\d+|\[(\d+)(?:/\d+)?\]): "
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Bars, and every line of the logger that may belong to a step's message, unparsed; `settle` reads them."""
+    text = pl.col("text")
+    is_part = text.str.contains(_CONTINUED) & text.str.contains_any(["Loss:", " time: ", " TFLOPS: "])
+    parts = lines.filter(text.str.contains(_HEAD) | is_part).with_columns(
+        ts=timestamp(text), step=pl.lit(None, pl.Int64)
+    )
+    return pl.concat([conform(parts, STEP_FACTS), _bars(lines), _summaries(lines)])
+
+
+_SUMMARY = ", TFLOPS per GPU: "
+
+
+def _summaries(lines: pl.DataFrame) -> pl.DataFrame:
+    """What a benchmark says of all its steps at the end, by the plainer of its two counts: `settle` finds the step."""
+    rate = number(pl.col("text").str.extract(rf"{_SUMMARY}([\d.]+)\s*$"))
+    found = lines.with_columns(tflops_per_gpu_logged=rate).drop_nulls("tflops_per_gpu_logged")
+    return conform(found, STEP_FACTS)
+
+
+def _bars(lines: pl.DataFrame) -> pl.DataFrame:
+    """Bars of the training with a loss, whatever the epoch; those of no batch yet show the epoch before."""
+    text = pl.col("text")
+    done, total = (text.str.extract(_BAR, group).cast(pl.Int64, strict=False) for group in (1, 2))
+    from_zero, from_one = (
+        pl.coalesce(text.str.extract(form, group) for group in (1, 2)).cast(pl.Int64, strict=False)
+        for form in (_FROM_ZERO, _FROM_ONE)
+    )
+    epoch = pl.coalesce(from_zero, from_one - 1)
+    loss = number(text.str.extract(rf"[ ,](?:train/)?[Ll]oss=({NUMBER})[,\]]"))
+    found = lines.filter(text.str.contains(_BAR) & (done > 0)).with_columns(
+        step=epoch * total + done, loss=loss, learning_rate=number(text.str.extract(rf", lr=({NUMBER})[,\]]"))
+    )
+    return conform(found.drop_nulls("loss"), STEP_FACTS)
+
+
+def settle(facts: Facts) -> Facts:
+    """The first drawing of each bar, and messages of several lines to steps; the mean rate to the last of them."""
+    order = ["source", "line_no"]
+    is_mean = pl.col("step").is_null() & pl.col("tflops_per_gpu_logged").is_not_null()
+    told = facts.steps.filter(~is_mean)
+    means = facts.steps.filter(is_mean).group_by("source").agg(mean=pl.col("tflops_per_gpu_logged").last())
+    bars = told.drop_nulls("step").sort(order, maintain_order=True)
+    is_first = pl.col("step").ne_missing(pl.col("step").shift(1).over("source"))
+    steps = pl.concat([bars.filter(is_first), _messages(told.filter(pl.col("step").is_null()))])
+    steps = steps.sort(order, maintain_order=True).join(means, on="source", how="left", maintain_order="left")
+    is_last = pl.int_range(pl.len()).over("source") == pl.len().over("source") - 1
+    rate = pl.coalesce("tflops_per_gpu_logged", pl.when(is_last).then("mean"))
+    return Facts(
+        conform(steps.with_columns(tflops_per_gpu_logged=rate), STEP_FACTS), facts.settings, facts.gauges, facts.events
+    )
+
+
+def _messages(parts: pl.DataFrame) -> pl.DataFrame:
+    """Messages of several lines to steps. One with a step time but no counter is numbered by its place."""
+    is_head = pl.col("text").str.contains(_HEAD)
+    messages = (
+        parts.sort("source", "line_no", maintain_order=True)
+        .with_columns(message=is_head.cast(pl.Int64).cum_sum().over("source"))
+        .with_columns(first=pl.col("line_no").min().over("source", "message"))
+        .filter(is_head | ((pl.col("message") > 0) & (pl.col("line_no") - pl.col("first") < MAX_MESSAGE_LINES)))
+        .group_by("source", "message", maintain_order=True)
+        .agg(
+            pl.col("line_no", "rank", "ts").first(),
+            text=pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars().str.join(" "),
+        )
+    )
+    text = pl.col("text")
+    told = messages.filter(text.str.contains(r"\b[Ss]tep time:"))
+    seconds = number(text.str.extract(_STEP_TIME))
+    place = pl.int_range(1, pl.len() + 1).over("source")
+    settled = told.with_columns(
+        step=pl.when(seconds.is_not_null()).then(
+            pl.coalesce(text.str.extract(_COUNTER).cast(pl.Int64, strict=False), place)
+        ),
+        steps_planned=text.str.extract(_COUNTER, 2).cast(pl.Int64, strict=False),
+        loss=number(text.str.extract(rf"\b[Ll]oss: *({NUMBER})")),
+        step_time_s=pl.when(seconds > 0).then(seconds),
+        tflops_per_gpu_logged=number(text.str.extract(rf"\bTFLOPS: *({NUMBER})(?:,|\s|$)")),
+    ).with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
+    return conform(settled, STEP_FACTS)
+
+
+_SAID = {
+    "num_gpus": r"\bworld size: *(\d+)",
+    "dp": r"\bdata parallel size: *(\d+)|\bdp_world_size: *(\d+)",
+    "pp": r"\bpipeline parallel size: *(\d+)",
+    "tp": r"\btensor parallel size: *(\d+)",
+}
+_PARAMETERS = r"\bModel params(?: count)?: *([\d.]+ ?[KMB]?)"
+
+
+# applications/*/train*.py and examples/language/*/*.py, as the shell echoes their launch; `3d` is the hybrid plugin.
+_LAUNCH = r"\b(?:colossalai run|torchrun|torch\.distributed\.\w+)\b.*\.py\b"
+_OPTIONS = {
+    "batch_size": "mbs", "accumulation_steps": "gas", "max_length": "seq_len", "max_len": "seq_len",
+    "mixed_precision": "precision", "tp": "tp", "pp": "pp", "zero_stage": "zero_stage", "plugin": "arg:plugin",
+}  # fmt: skip
+# Their benchmarks print what they were given (`Namespace(config='7b', plugin='gemini', ..)`).
+_GIVEN = r"\bNamespace\(.*\bplugin="
+_ARGUMENTS = {name: column for name, column in _OPTIONS.items() if name != "zero_stage"} | {
+    "grad_checkpoint": "arg:grad_checkpoint"
+}
+_PLUGINS = {"zero1": 1, "zero1_cpu": 1, "zero2": 2, "zero2_cpu": 2, "gemini": 3, "gemini_auto": 3}
+_OPTION_ANCHORS = ("colossalai run", "torchrun", "torch.distributed.")
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """World and parallel sizes and the parameter count from the lines that print them, and the launch's options."""
+    text = pl.col("text")
+    groups = [(name, pattern, n) for name, pattern in _SAID.items() for n in range(1, pattern.count("(\\d+)") + 1)]
+    said = [
+        lines.select("source", "line_no", name=pl.lit(name), value=text.str.extract(pattern, group))
+        for name, pattern, group in groups
+    ]
+    count = human(text.str.extract(_PARAMETERS)).round().cast(pl.Int64, strict=False).cast(pl.String)
+    said.append(lines.select("source", "line_no", name=pl.lit("params"), value=count))
+    found = pl.concat(said).drop_nulls("value").with_columns(setting_source=pl.lit("log_line"))
+    launch = lines.filter(text.str.contains(_LAUNCH))
+    options = named_settings(launch, r"--(\w+)[= ]+(\w+)", _OPTIONS, setting_source="command_line")
+    arguments = lines.filter(text.str.contains(_GIVEN))
+    given = named_settings(arguments, r"\b(\w+)='?([\w.-]+)", _ARGUMENTS, setting_source="argument_dump")
+    return pl.concat([conform(found, SETTING_FACTS), options, given, environment.settings(lines)])
+
+
+_PEAKS = {  # benchmark.py, utils/memory.py report_memory_usage
+    "mem_peak_allocated_bytes": r"\b(?:[Mm]ax (?:CUDA|device) memory usage:|max allocated) *([\d.]+) ?MB",
+    "mem_peak_reserved_bytes": r"\bmax cached: *([\d.]+) ?MB",
+}
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Peak memory, in units of 1024**2 bytes though they print MB."""
+    return pl.concat(
+        conform(
+            lines.with_columns(name=pl.lit(name), value=(number(pl.col("text").str.extract(pattern)) * 2**20).round()),
+            GAUGE_FACTS,
+        ).drop_nulls("value")
+        for name, pattern in _PEAKS.items()
+    )
+
+
+# examples/language/*/benchmark.py: what they print behind the training loop; before it stands `Booster init max ..`.
+# The trainer of 2022, if its limit comes before the end of the epochs.
+_END = r"^\s*Max (?:CUDA|device) memory usage: |\bMax number of steps \d+ has been reached, training is stopped"
+
+_STAGE = pl.col("arg:plugin").replace_strict(_PLUGINS, default=None, return_dtype=pl.Int64)
+
+COMBINED = (
+    CombinedSetting("num_gpus", whole("dp") * whole("pp") * whole("tp"), ("dp",)),
+    CombinedSetting("zero_stage", _STAGE, ("arg:plugin",)),
+    CombinedSetting("recompute", pl.when(is_true("arg:grad_checkpoint")).then(pl.lit("full"))),
+)
+
+DIALECT = Dialect(
+    name="colossalai",
+    version=6,
+    signature=(
+        "colossalai - colossalai - ", "INFO     colossalai - ", "colossalai run ", "TFLOPS per GPU by Megatron:",
+        "colossalai/initialize.py", "colossalai/booster", "colossalai/zero",
+        " / Train]: ",
+    ),
+    anchors=(
+        "colossalai - ", "Loss:", " time: ", " TFLOPS: ", "world size: ", "dp_world_size: ", "parallel size: ",
+        "Model params", "memory usage: ", "max allocated ", "max cached: ", "Namespace(",
+        _SUMMARY, " / Train]: ", "oss=", "Max number of steps ", *_OPTION_ANCHORS,
+        *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    gauges=gauges,
+    events=lambda lines: milestones(lines, training_end=_END),
+    combined=COMBINED,
+    settle=settle,
+)  # fmt: skip

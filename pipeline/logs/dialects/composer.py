@@ -1,0 +1,251 @@
+"""MosaicML Composer and llm-foundry.
+
+Formats: composer/loggers/console_logger.py ConsoleLogger (a header per log, then one metric per line; floats with four
+decimals), callbacks/speed_monitor.py (throughput; `device/` is per accelerator, MFU a fraction), callbacks/
+memory_monitor.py (memory in units of 10**9 bytes; before 0.13 in bytes, and `allocated_mem` was all that had ever been
+allocated); llm-foundry scripts/train (the configuration as YAML).
+
+A header counts in the unit of max_duration. Where that is not the batch, `time/batch` (batches done before this one)
+tells the step. Header and metrics are parts of a step until `settle` joins them.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import (
+    GAUGE_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    Facts,
+    conform,
+    named_settings,
+    once_per_text,
+    said_settings,
+)
+from pipeline.logs.dialects import environment
+from pipeline.logs.milestones import milestones
+from pipeline.logs.runs.combine import is_true, whole
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import number
+
+# _get_progress_string: a run measured in epochs has `[epoch=1][batch=5/100]:`, or `[batch=5]` of data without a length.
+_HEADER = r"^\s*(?:\[(?:epoch|iteration|batch|sample|token|second)=\d+(?:/\d+)?\])+:?\s*$"
+_BATCH_ONLY = r"^\s*\[batch=(\d+)/(\d+)\]:?\s*$"
+_METRIC = r"^\s*Train (?P<name>[\w/.-]+): (?P<value>-?\d+|-?\d+\.\d{4}|-?inf|nan)\s*$"
+_LOSS = "loss/train/total"
+
+# Metric -> column and what one unit of it is.
+_COLUMNS = {
+    _LOSS: ("loss", 1.0),
+    "throughput/tokens_per_sec": ("tokens_per_s", 1.0),
+    "throughput/device/tokens_per_sec": ("tokens_per_s_per_gpu", 1.0),
+    "throughput/device/flops_per_sec": ("tflops_per_gpu_logged", 1e-12),
+    "throughput/device/mfu": ("mfu_logged", 1.0),
+    "memory/current_allocated_mem": ("mem_allocated_bytes", 1e9),
+    "memory/current_reserved_mem": ("mem_reserved_bytes", 1e9),
+    "memory/allocated_mem": ("mem_allocated_bytes", 1e9),  # before 0.16: the current one too, after the batch
+    "memory/reserved_mem": ("mem_reserved_bytes", 1e9),
+    "memory/reserved_bytes": ("mem_reserved_bytes", 1.0),
+}
+_OLD_MEMORY = pl.when(pl.col("name") == "memory/reserved_mem").then(pl.lit("memory/reserved_bytes"))
+_LEARNING_RATE = r"^lr-\w+/group0$"
+_BATCHES_BEFORE = ("time/batch", "trainer/global_step")  # the latter before 0.11
+_BATCHES = "throughput/batches_per_sec"
+_GRADIENT = r"^l2_norm/grad/global$"
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Headers (`steps_planned`, and `step` when they count batches) and metrics (one column each), as printed."""
+    text = pl.col("text")
+    metric = lines.with_columns(metric=text.str.extract_groups(_METRIC), is_header=text.str.contains(_HEADER))
+    is_in_bytes = pl.col("name").str.starts_with("memory/") & ~pl.col("value").str.contains(".", literal=True)
+    mine = (
+        metric.unnest("metric")
+        .filter(pl.col("is_header") | pl.col("name").is_not_null())
+        .with_columns(number(pl.col("value")), name=pl.when(is_in_bytes).then(_OLD_MEMORY).otherwise("name"))
+    )
+    rows = mine.with_columns(
+        steps_planned=pl.when("is_header").then(
+            text.str.extract(r"/(\d+)\]:?\s*$").cast(pl.Int64, strict=False).fill_null(-1)
+        ),
+        step=text.str.extract(_BATCH_ONLY).cast(pl.Int64, strict=False),
+        grad_norm=pl.when(pl.col("name").str.contains(_GRADIENT)).then("value"),
+        # Four decimals: of a small rate nothing is left, and of a slow step too little.
+        learning_rate=pl.when(pl.col("name").str.contains(_LEARNING_RATE) & (pl.col("value") > 0)).then("value"),
+        step_time_s=pl.when((pl.col("name") == _BATCHES) & (pl.col("value") >= 0.01)).then(
+            (1 / pl.col("value")).round(3)
+        ),
+        **{
+            column: pl.coalesce(
+                pl.when(pl.col("name") == metric).then((pl.col("value") * unit).round(6))
+                for metric, (target, unit) in _COLUMNS.items()
+                if target == column
+            ).cast(STEP_FACTS[column], strict=False)
+            for column in dict.fromkeys(target for target, _ in _COLUMNS.values())
+        },
+    )  # fmt: skip
+    before = pl.col("value").cast(pl.Int64, strict=False)
+    started = rows.with_columns(
+        step=pl.when(pl.col("name").is_in(_BATCHES_BEFORE)).then(before + 1).otherwise(pl.col("step")),
+    )
+    values = [column for column in STEP_FACTS.names() if column not in ("source", "line_no", "rank", "ts", "text")]
+    telling = pl.any_horizontal(pl.col(column).is_not_null() for column in values if column in started.columns)
+    return conform(started.filter(telling), STEP_FACTS)
+
+
+_PEAK = r"^\s*Train memory/peak_{}_mem(?:_max)?: (\d+\.\d{{4}})\s*$"
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Peaks since the start; the figures without `peak` are what was left after the batch."""
+    peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
+    told = extract_each(lines, {label: _PEAK.format(label) for label in peaks})
+    parts = [
+        told.select("source", "line_no", name=pl.lit(name), value=(number(pl.col(label)) * 1e9).round())
+        for label, name in peaks.items()
+    ]
+    return conform(pl.concat(parts).drop_nulls("value"), GAUGE_FACTS)
+
+
+def settle(facts: Facts) -> Facts:
+    """One row per header with the metrics below it; a block without a loss (a cut one) stays unparsed.
+
+    The microbatch size is printed with every block and counts where it is printed first.
+    """
+    rows = facts.steps.sort("source", "line_no", maintain_order=True)
+    is_header = pl.col("steps_planned").is_not_null()
+    rows = rows.with_columns(block=is_header.cast(pl.Int64).cum_sum().over("source", "rank"))
+    values = [name for name in STEP_FACTS.names() if name not in ("source", "rank")]
+    blocks = (
+        rows.filter(pl.col("block") > 0)
+        .group_by("source", "rank", "block", maintain_order=True)
+        .agg(
+            pl.col(values).drop_nulls().first(),
+            is_batch=pl.col("step").first().is_not_null(),
+        )
+    )
+    is_whole = pl.col("loss").is_not_null() & pl.col("step").is_not_null()
+    header = pl.coalesce("text", pl.format("[batch={}/{}]", "step", "steps_planned"))
+    steps = blocks.with_columns(
+        text=pl.when(~is_whole).then(header),
+        step=pl.when(is_whole).then("step"),
+        steps_planned=pl.when("is_batch").then("steps_planned"),
+    )
+    settings = pl.concat([facts.settings, _devices(steps)]).sort("source", "line_no", maintain_order=True)
+    is_repeated = (pl.col("name") == "mbs") & (pl.col("setting_source") == "log_line")
+    return Facts(
+        conform(steps, STEP_FACTS).sort("source", "line_no", maintain_order=True),
+        settings.filter(~is_repeated | pl.struct("source", "value").is_first_distinct().over(is_repeated)),
+        facts.gauges,
+        facts.events,
+    )
+
+
+def _devices(steps: pl.DataFrame) -> pl.DataFrame:
+    """Accelerators that share the pace of the job: both are printed with four decimals."""
+    shared = pl.col("tokens_per_s") / pl.col("tokens_per_s_per_gpu")
+    told = steps.filter((shared >= 0.99) & ((shared - shared.round()).abs() < _EXACT)).select(
+        "source", "line_no", name=pl.lit("num_gpus"), setting_source=pl.lit("derived"),
+        value=shared.round().cast(pl.Int64).cast(pl.String),
+    )  # fmt: skip
+    return conform(told.unique(["source", "value"], keep="first", maintain_order=True), SETTING_FACTS)
+
+
+_EXACT = 0.001
+
+_CONFIG = {
+    "max_seq_len": "seq_len", "device_train_batch_size": "arg:local_batch", "device_train_microbatch_size": "mbs",
+    "n_gpus": "num_gpus", "precision": "arg:precision",
+    "sharding_strategy": "arg:sharding", "n_layers": "num_layers", "n_heads": "num_heads", "d_model": "hidden_size",
+    "n_params": "params", "vocab_size": "vocab_size", "num_nodes": "num_nodes", "num_gpus_per_node": "gpus_per_node",
+    "max_duration": "arg:max_duration", "global_train_batch_size": "gbs",
+    "activation_checkpointing": "arg:checkpointing",
+}  # fmt: skip
+
+
+# trainer.py _train_loop, at the level INFO; the name of an enumeration's member before its value took its place.
+_USED = r"\bUsing precision (?:Precision\.)?((?i:amp_bf16|amp_fp16|amp_fp8|fp32))\b"
+
+
+@once_per_text
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The YAML that llm-foundry prints, and the microbatch size of the first metrics."""
+    dumped = named_settings(lines, r"^\s*(\w+): ([\w.]+)\s*$", _CONFIG, setting_source="argument_dump")
+    text = pl.col("text")
+    said = lines.select(
+        "source", "line_no", name=pl.lit("mbs"), setting_source=pl.lit("log_line"),
+        value=text.str.extract(r"^\s*Train trainer/device_train_microbatch_size: (\d+)\s*$"),
+    ).drop_nulls("value")  # fmt: skip
+    started = said_settings(lines, [("arg:precision", _USED)]).with_columns(pl.col("value").str.to_lowercase())
+    return pl.concat([dumped, conform(said, SETTING_FACTS), started, environment.settings(lines)])
+
+
+_PRECISIONS = {"amp_bf16": "bf16", "amp_fp16": "fp16", "amp_fp8": "fp8", "fp32": "fp32"}
+_SHARDING = {"FULL_SHARD": "3", "SHARD_GRAD_OP": "2", "HYBRID_SHARD": "3", "NO_SHARD": "0"}
+_DURATION = pl.col("arg:max_duration").str.extract(r"^(\d+)ba$")
+
+COMBINED = (
+    CombinedSetting(
+        "precision",
+        pl.col("arg:precision").replace_strict(_PRECISIONS, default=None, return_dtype=pl.String),
+    ),
+    CombinedSetting(
+        "zero_stage", pl.col("arg:sharding").replace_strict(_SHARDING, default=None, return_dtype=pl.String)
+    ),
+    # PyTorch's HYBRID_SHARD shards inside a node.
+    CombinedSetting(
+        "dp_replicate", pl.when(pl.col("arg:sharding") == "HYBRID_SHARD").then(whole("num_nodes")), ("arg:sharding",)
+    ),
+    CombinedSetting("gas", whole("arg:local_batch") // whole("mbs"), ("arg:local_batch",)),
+    CombinedSetting("steps_planned", _DURATION),
+    CombinedSetting(
+        "recompute",
+        pl.when(is_true("arg:checkpointing")).then(pl.lit("full"))
+        .when(~is_true("arg:checkpointing")).then(pl.lit("none")),
+    ),
+)  # fmt: skip
+
+_END = r"^\s*Done\.\s*$|composer\.trainer\.trainer: .*[Tt]raining (?:finished|complete)"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """`Starting training...` and `Done.` are what llm-foundry's script prints around the training."""
+    return milestones(lines, launch=r"^\s*Starting training\.\.\.\s*$", training_end=_END)
+
+
+_STEP_ANCHORS = (
+    "[batch=", "[token=", "[sample=", "[second=", "[epoch=", "[iteration=", "Train time/batch:",
+    "Train trainer/global_step:", "Train loss/train/total:", "Train throughput/", "Train memory/", "Train lr-",
+    "Train l2_norm/grad/global:",
+)  # fmt: skip
+
+DIALECT = Dialect(
+    name="composer",
+    version=8,
+    signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
+               "composer.trainer.trainer", "Train throughput/device/", "composer.cli.launcher", "composer/callbacks/"),
+    anchors=(
+        *_STEP_ANCHORS, "Train trainer/device_train_microbatch_size:", "Starting training...", "Done.",
+        "composer.trainer.trainer",
+        *(f"{name}: " for name in _CONFIG), "Using precision ", *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    gauges=gauges,
+    events=events,
+    combined=COMBINED,
+    settle=settle,
+    steps_show_current_memory=True,
+    narrowed={
+        "steps": _STEP_ANCHORS,
+        "gauges": ("Train memory/peak_",),
+        "settings": (
+            *(f"{name}: " for name in _CONFIG), "Using precision ",
+            "Train trainer/device_train_microbatch_size:", *environment.ANCHORS,
+        ),
+        "events": ("Starting training...", "Done.", "composer.trainer.trainer"),
+    },
+)  # fmt: skip

@@ -1,0 +1,204 @@
+"""DeepSpeed under a training script of one's own, such as DeepSpeed-Chat.
+
+Formats: deepspeed/runtime/engine.py _report_progress (`[Rank 0] step=10, skipped=6, lr=[...], mom=[...]`),
+utils/timer.py ThroughputTimer.stop (`epoch=0/micro_step=10/global_step=10, RunningAvgSamplesPerSec=...`; before 0.8
+`0/10, RunningAvgSamplesPerSec=...`), runtime/pipe/engine.py (`steps: 1 loss: ... iter time (s): ...`),
+profiling/flops_profiler/profiler.py (`world size:   16`),
+DeepSpeedExamples applications/DeepSpeed-Chat (`saving the final model ...`, `Beginning of Epoch 1/16, ...`).
+
+`step=` is the optimizer step, and so is `global_step=`: the lines about one step are merged. The old timer form counts
+micro-batches: it gives the peak of memory and no step. "GB" are GiB. Several engines of one process (RLHF's actor and
+critic) report the same steps: the first counts. Samples per second say nothing without their length; the loss of
+DeepSpeed-Chat stands in lines that count generation batches, not optimizer steps. Neither becomes part of a step; see
+`deepspeed_chat` for a file that has only the latter.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import (
+    EVENT_FACTS,
+    GAUGE_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+    said_settings,
+)
+from pipeline.logs.dialects import deepspeed_chat, deepspeed_settings, environment
+from pipeline.logs.runs.combine import is_true, whole
+from pipeline.logs.sidecars import run_files
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
+
+_GIB = 2**30
+
+_PROGRESS = r"\[Rank \d+\] step=\d"
+_TIMER = r"\[timer\.py:\d+:stop\] epoch="
+_PIPE = r"^\s*steps: \d+ loss: "
+_STEPS = {
+    # A complete line of each form, its step in the group.
+    "progress": r"\[Rank \d+\] step=(\d+), skipped=\d+, lr=\[[^\]]*\]",
+    "timer": r"\[timer\.py:\d+:stop\] epoch=\d+/micro_step=\d+/global_step=(\d+), .*\bMaxMemAllocated=[\d.]+GB",
+    "pipe": r"^\s*steps: (\d+) loss: \S+ iter time \(s\): [\d.]+ samples/sec: [\d.]+",
+}
+_NUMBERS = {
+    "learning_rate": rf"\blr=\[\s*({NUMBER})\s*[,\]]",
+    "loss": rf"^\s*steps: \d+ loss: ({NUMBER})\s",
+    "step_time_s": rf"\biter time \(s\): ({NUMBER})\s",
+}
+_OTHERS = {
+    "allocated": r"\bMemAllocated=([\d.]+)GB",
+    "mine": rf"()(?:{_PROGRESS}|{_TIMER}|{_PIPE})",
+    "chat": rf"()(?:{deepspeed_chat.LINE})",
+}
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Lines about one optimizer step; a cut one stays unparsed. Step 0 only says that the engine is there."""
+    told = extract_each(lines, {**_STEPS, **_NUMBERS, **_OTHERS, **STAMPS})
+    found = told.filter(pl.col("mine").is_not_null()).with_columns(
+        *(number(pl.col(name)) for name in _NUMBERS),
+        ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
+        step=pl.coalesce(*_STEPS).cast(pl.Int64, strict=False),
+        mem_allocated_bytes=_gib(pl.col("allocated")),
+    )
+    chat = deepspeed_chat.steps(told.filter(pl.col("chat").is_not_null()).select(lines.columns))
+    return pl.concat([conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS), chat])
+
+
+def _gib(text: pl.Expr) -> pl.Expr:
+    """Printed GiB to bytes; 0.0 is what a machine without an accelerator prints."""
+    value = number(text)
+    return pl.when(value > 0).then((value * _GIB).round()).cast(pl.Int64, strict=False)
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """Peak memory, from both forms of the timer line."""
+    told = extract_each(lines, {"peak": r"\bMaxMemAllocated=([\d.]+)GB"})
+    found = told.select("source", "line_no", name=pl.lit("mem_peak_allocated_bytes"), value=_gib(pl.col("peak")))
+    return conform(found.drop_nulls("value"), GAUGE_FACTS)
+
+
+_OPTIONS = {
+    "per_device_train_batch_size": "mbs", "per_device_training_batch_size": "mbs",
+    "gradient_accumulation_steps": "gas", "zero_stage": "zero_stage", "actor_zero_stage": "zero_stage",
+    "max_seq_len": "seq_len", "max_seq_length": "seq_len", "model_max_length": "seq_len", "block_size": "seq_len",
+    "seq_len": "seq_len", "seq_length": "seq_len",
+    "max_prompt_seq_len": "arg:max_prompt_seq_len",
+    "max_answer_seq_len": "arg:max_answer_seq_len", "model_name_or_path": "model",
+    "actor_model_name_or_path": "model",
+}  # fmt: skip
+# launch.py prints a process's command as a list. A switch has no value: the next option is none.
+_OPTION = r"--(\w+)(?:[ =]|', ')([\w./~][\w./~-]*)"
+# DeepSpeed-Chat main.py; transformers' summary, which its example scripts keep.
+_SAID = {
+    "arg:epochs": r"^\s*Beginning of Epoch \d+/(\d+), Total Micro Batches",
+    "arg:epoch_batches": r"^\s*Beginning of Epoch \d+/\d+, Total Micro Batches (\d+)",
+    "mbs": r"^\s*Instantaneous batch size per device = (\d+)",
+    "params": r"^\s*Number of parameters: (\d+)\s*$",
+    "arg:pipe_stage": r"\bRANK=\d+ STAGE=(\d+) LAYERS=",
+}
+# profiling/flops_profiler/profiler.py print_model_profile: names in a column of 60 or 70; `paralel` in 2021.
+_PROFILED = {
+    name: rf"^{label}: {{8,}}(\d+)\s*$"
+    for name, label in (
+        ("num_gpus", "world size"), ("dp", "data parallel size"), ("tp", "model parall?el size"),
+        ("mbs", "batch size per GPU"),
+    )
+}  # fmt: skip
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The engine's configuration and what the script's command and messages say, as SETTING_FACTS."""
+    launch = lines.filter(pl.col("text").str.contains(r"cmd = |\bdeepspeed\s.*\.py\b|\] \[launch\.py:\d+:.* \['"))
+    options = named_settings(launch, _OPTION, _OPTIONS, setting_source="command_line")
+    return pl.concat(
+        [
+            options,
+            said_settings(lines, [*_SAID.items(), *_PROFILED.items(), *deepspeed_chat.SAID]),
+            deepspeed_settings.settings(lines),
+            environment.settings(lines),
+        ]
+    )
+
+
+_END = r"^\s*saving (?:the final )?model ?\.\.\.\s*$"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Where the launcher begins, and where it or the script says that training is over."""
+    text = pl.col("text")
+    saved = lines.filter(text.str.contains(_END)).with_columns(
+        kind=pl.lit("training_end"), ts=timestamp(pl.col("prefix")), text=text.str.strip_chars()
+    )
+    return pl.concat([conform(saved, EVENT_FACTS), deepspeed_settings.events(lines)])
+
+
+def _precision() -> pl.Expr:
+    return (
+        pl.when(is_true("arg:ds_bf16")).then(pl.lit("bf16"))
+        .when(is_true("arg:ds_fp16")).then(pl.lit("fp16"))
+        .when(~is_true("arg:ds_bf16") & ~is_true("arg:ds_fp16")).then(pl.lit("fp32"))
+    )  # fmt: skip
+
+
+def _planned() -> pl.Expr:
+    return whole("arg:epochs") * whole("arg:epoch_batches") // whole("gas")
+
+
+COMBINED: tuple[CombinedSetting, ...] = (
+    CombinedSetting("precision", _precision(), ("arg:ds_bf16",)),
+    CombinedSetting("steps_planned", _planned(), ("arg:epoch_batches",), setting_source="derived"),
+    CombinedSetting("seq_len", whole("arg:max_prompt_seq_len") + whole("arg:max_answer_seq_len")),
+    # Without pipeline stages the engine's world is the job's: either tells the other.
+    CombinedSetting(
+        "dp",
+        pl.when(pl.col("arg:pipe_stage").is_null() & pl.col("dp").is_null()).then(whole("num_gpus")),
+        ("num_gpus",),
+        setting_source="derived",
+    ),
+    CombinedSetting(
+        "num_gpus",
+        pl.when(pl.col("arg:pipe_stage").is_null() & pl.col("num_gpus").is_null()).then(whole("dp")),
+        ("dp",),
+        setting_source="derived",
+    ),
+)
+
+_STEP_ANCHORS = ("] step=", "[timer.py:", "steps: ", *deepspeed_chat.ANCHORS)
+_SETTING_ANCHORS = (
+    "Beginning of Epoch", "Instantaneous batch size per device", "Number of parameters:", "cmd = ", "deepspeed ",
+    "] [launch.py:", "world size:   ", "parallel size:   ", "paralel size:   ", "batch size per GPU:   ",
+    " STAGE=", "s, Batch Size: ", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
+)  # fmt: skip
+
+DIALECT = Dialect(
+    name="deepspeed",
+    version=11,
+    signature=(
+        # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
+        *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",
+        "Total optimization steps", "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch",
+        "***** Evaluating reward, Epoch", ", Total Micro Batches ", ", mom=[",
+        "cmd = deepspeed ", *deepspeed_settings.PIPE_SIGNS, *deepspeed_chat.SIGNS,
+    ),
+    anchors=(*_STEP_ANCHORS, "saving ", *_SETTING_ANCHORS),
+    steps=steps,
+    settings=settings,
+    gauges=gauges,
+    events=events,
+    combined=COMBINED,
+    settle=deepspeed_chat.settle,
+    sidecars=run_files.DEEPSPEED,
+    steps_show_current_memory=True,
+    narrowed={
+        "steps": _STEP_ANCHORS,
+        "settings": _SETTING_ANCHORS,
+        "gauges": ("MaxMemAllocated=",),
+        "events": ("saving ", *deepspeed_settings.EVENT_ANCHORS),
+    },
+)  # fmt: skip

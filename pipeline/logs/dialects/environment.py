@@ -1,0 +1,79 @@
+"""What launchers and machines print about themselves, whatever the framework; dialects add it to their settings."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import SETTING_FACTS, conform, named_settings, said_settings
+from pipeline.parse import slurm_values
+from pipeline.reference.vocabulary import map_words
+from pipeline.text.line_templates import holding
+
+ANCHORS = (
+    "CCL version", "--nproc_per_node", "--nproc-per-node", "--nnodes", "NNODES", "GPUS_PER_NODE", "Tesla V100",
+    "NVIDIA A100", "NVIDIA H", "NVIDIA B", "NVIDIA GB", "A100-SXM", "Detected GPU model:",
+    "SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID",
+)  # fmt: skip
+
+# Slurm's variables as scripts echo and programs dump them: `SLURM_NNODES=4`, `SLURM_JOB_ID: 17`, `'SLURM_JOBID': '17'`.
+_SCHEDULED = {
+    "SLURM_JOB_ID": "job_id", "SLURM_JOBID": "job_id", "PBS_JOBID": "job_id", "SLURM_NNODES": "num_nodes",
+    "SLURM_JOB_NUM_NODES": "num_nodes", "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_JOB_NODELIST": "hosts",
+    "SLURM_NODELIST": "hosts",
+}  # fmt: skip
+_SCHEDULED_VALUE = r"\b((?:SLURM|PBS)_[A-Z_]+)['\"]?\s*[=:]\s*['\"]?(\w[\w.,\[\]-]*)"
+
+_LAUNCH = {
+    "nproc_per_node": "gpus_per_node", "nproc-per-node": "gpus_per_node", "nnodes": "num_nodes",
+    "GPUS_PER_NODE": "gpus_per_node", "NNODES": "num_nodes",
+}  # fmt: skip
+# torchrun's options, and the variables that launch scripts export or print (Primus: `NNODES: 1`, `NNODES=1`).
+_LAUNCH_OPTION = r"--(nproc[-_]per[-_]node|nnodes)[= ](\d+)(?:\s|$)"
+# torchrun without --nnodes: one node (torch/distributed/run.py). A command that goes on in the next line says nothing.
+_ALONE = r"\b(?:torchrun|torch\.distributed\.(?:run|launch))\b.*--nproc[-_]per[-_]node[= ]\d+(?:\s.*[^\\\s])?\s*$"
+_LAUNCH_VARIABLE = r"\b(NNODES|GPUS_PER_NODE)(?:=|:\s*)(\d+)\s*$"
+
+_LINE = (
+    # ncclGetVersion, printed by rank 0 of each communicator: src/init.cc `NCCL version 2.27.3+cuda12.9`; AMD: RCCL.
+    ("nccl_version", r"\bR?N?CCL version (\d[\w.+-]*)"),
+    # A row of nvidia-smi's table; long names are cut with dots.
+    ("accelerator", r"^\|\s+\d+\s+((?:NVIDIA |Tesla |A100|H100)[\w -]*\w)(?:\.\.\.)?\s+(?:On|Off)\s*\|"),
+    ("accelerator", r"Detected GPU model: (\S+)"),  # Primus runner/helpers
+)
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Library version, accelerator and launch size, as SETTING_FACTS."""
+    near = lines.filter(holding(ANCHORS))
+    if near.is_empty():
+        return pl.DataFrame(schema=SETTING_FACTS)
+    launched = [
+        named_settings(near, pattern, _LAUNCH, setting_source="command_line")
+        for pattern in (_LAUNCH_OPTION, _LAUNCH_VARIABLE)
+    ]
+    return pl.concat([said_settings(near, _LINE), *launched, _alone(near), _scheduled(near)])
+
+
+def _alone(lines: pl.DataFrame) -> pl.DataFrame:
+    text = pl.col("text")
+    alone = lines.filter(text.str.contains(_ALONE) & ~text.str.contains("nnodes", literal=True))
+    found = alone.with_columns(name=pl.lit("num_nodes"), value=pl.lit("1"), setting_source=pl.lit("command_line"))
+    return conform(found, SETTING_FACTS)
+
+
+def _scheduled(lines: pl.DataFrame) -> pl.DataFrame:
+    """The scheduler's variables; a value that is not of its kind (a name in place of a number) says nothing."""
+    found = named_settings(lines, _SCHEDULED_VALUE, _SCHEDULED, setting_source="log_line")
+    hosts = map_words(found["value"], _host_names, pl.String)
+    value = (
+        pl.when(pl.col("name") == "job_id")
+        .then(pl.col("value").str.extract(r"^(\d+(?:_\d+)?)(?:\.|$)"))
+        .when(pl.col("name") == "hosts")
+        .then(hosts)
+        .otherwise(pl.col("value").str.extract(r"^([1-9]\d*)$"))
+    )
+    return found.with_columns(value=value).drop_nulls("value")
+
+
+def _host_names(text: str) -> str | None:
+    return ", ".join(names) if (names := slurm_values.hosts(text)) else None

@@ -1,0 +1,133 @@
+"""transformers' Trainer, and axolotl, which runs it.
+
+Formats: transformers/trainer_callback.py ProgressCallback and PrinterCallback (the log dict, a Python literal without
+the step), trainer.py _inner_training_loop (`***** Running training *****` and the lines below it) and log (`epoch`,
+`num_input_tokens_seen`, in new versions `train_runtime` in every dict), trainer_utils.py speed_metrics (the final dict,
+which every rank may print). Version 5 quotes the numbers. axolotl: utils/callbacks (memory), utils/bench.py.
+
+The dict is read by `huggingface_dicts`, the table of a notebook by `huggingface_tables`. The step comes from the
+progress bar: see `huggingface_steps`. Only whole files can say it, so a step fact is a bar (a counter and its total, no
+loss) or a dict (a loss, no step) until `settle`. Configuration: see `huggingface_settings`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import GAUGE_FACTS, STEP_FACTS, Dialect, conform
+from pipeline.logs.dialects import deepspeed_settings, environment
+from pipeline.logs.dialects.huggingface import bars as huggingface_bars
+from pipeline.logs.dialects.huggingface import dicts as huggingface_dicts
+from pipeline.logs.dialects.huggingface import histories, notebook_tables, settings
+from pipeline.logs.dialects.huggingface import steps as huggingface_steps
+from pipeline.logs.milestones import milestones
+from pipeline.logs.sidecars import run_files
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import number
+from pipeline.text.timestamps import timestamp
+
+_BAR = r"^\s*\d{{1,3}}%(?:\|[^|]*\|)? {step}/{steps_planned} \[{clock}[^\]]*(?:it/s|s/it)"
+"""tqdm's bar without a description: the training's, or an evaluation's within it."""
+_PARTS = {"step": r"\d+", "steps_planned": r"\d+", "clock": r"[\d:]*"}
+_BAR_FIELDS = {name: _BAR.format_map(_PARTS | {name: f"({part})"}) for name, part in _PARTS.items()}
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Progress bars, log dicts and fragments of them, in the order printed; an open dict stays unparsed."""
+    text = pl.col("text")
+    placed = lines.with_row_index("place")
+    bars = (
+        extract_each(placed, _BAR_FIELDS)
+        .drop_nulls("step")
+        .with_columns(
+            pl.col("step", "steps_planned").cast(pl.Int64, strict=False),
+            step_time_s=huggingface_bars.elapsed_s(pl.col("clock")),  # so far: `settle` takes the differences
+            part=pl.lit(0),
+        )
+    )
+    dicts = huggingface_dicts.read(placed.filter(text.str.contains(huggingface_dicts.LOOKS_LIKE)))
+    ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
+    cut = pl.concat([huggingface_dicts.fragments(placed), notebook_tables.rows(placed)])
+    said = pl.concat([dicts, cut], how="diagonal").with_columns(part=pl.lit(1), ts=ts)
+    # LLaMA-Factory's callback logs each dict once more, rounded.
+    both = pl.concat([bars, said], how="diagonal").sort("place", "part")
+    return conform(both, STEP_FACTS)
+
+
+_END = (
+    rf"{huggingface_dicts.FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
+    r"|^\s*Training completed\. Do not forget to share your model"
+    # What a notebook's cell returns, and what unsloth's notebooks print behind their training.
+    r"|^\s*TrainOutput\(global_step=|^\s*[\d.]+ seconds used for training\."
+)
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Where a training begins, and the final dict or table with which it ends."""
+    said = milestones(lines, launch=r"\*{5} Running training \*{5}", training_end=_END)
+    return pl.concat([said, notebook_tables.events(lines)])
+
+
+_MEMORY = r"(?:GPU|cuda) memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)GB cache)?"
+_PEAK = r"^[\s\"]*Peak reserved memory = ([\d.]+) GB\."
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """What axolotl says is reserved after the first steps, and unsloth's notebooks at their end; GB means GiB.
+
+    axolotl prints what is allocated, and the allocator's cache on top. The former is no peak: activations are gone.
+    """
+    text = pl.col("text")
+    allocated, cache = (number(text.str.extract(_MEMORY, group)) for group in (1, 2))
+    reserved = pl.coalesce(allocated + cache, number(text.str.extract(_PEAK)))
+    found = lines.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=(reserved * 2**30).round())
+    return conform(found.drop_nulls("value"), GAUGE_FACTS)
+
+
+_SIGNATURE = (
+    "{'loss': ", '{"loss": ', ", 'epoch': ", "'train_samples_per_second': ", "Instantaneous batch size per device",
+    "Total optimization steps", "Training/evaluation parameters", "[INFO:swift]", "finetuning | Num GPUs",
+    *notebook_tables.SIGNS, *deepspeed_settings.SIGNS,
+)  # fmt: skip
+_NARROWED = {
+    "steps": (
+        "'loss': ", '"loss": ', "it/s", "s/it", *huggingface_dicts.FRAGMENT_ANCHORS, *notebook_tables.ANCHORS,
+    ),
+    "settings": (*settings.ANCHORS, *environment.ANCHORS),
+    "gauges": ("memory usage while training", "Peak reserved memory = "),
+    "events": (
+        "Running training", "train_runtime", "Training Completed", "Training completed", "TrainOutput(global_step=",
+        "seconds used for training.", *notebook_tables.BAR_ANCHORS,
+    ),
+}  # fmt: skip
+_ANCHORS = tuple(literal for literals in _NARROWED.values() for literal in literals)
+
+TRAINER = Dialect(
+    name="hf-trainer",
+    version=13,
+    signature=_SIGNATURE,
+    anchors=_ANCHORS,
+    steps=steps,
+    settings=settings.settings,
+    gauges=gauges,
+    events=events,
+    combined=settings.COMBINED,
+    settle=huggingface_steps.settle,
+    sidecars=run_files.HUGGINGFACE,
+    histories=histories.HISTORIES,
+    narrowed=_NARROWED,
+)
+AXOLOTL = Dialect(
+    name="axolotl",
+    version=13,
+    signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
+    anchors=_ANCHORS,
+    steps=steps,
+    settings=settings.settings,
+    gauges=gauges,
+    events=events,
+    combined=settings.COMBINED,
+    settle=huggingface_steps.settle,
+    sidecars=run_files.AXOLOTL,
+    narrowed=_NARROWED,
+)

@@ -1,0 +1,73 @@
+"""Steps that transformers' Trainer and LLaMA-Factory keep in files: for runs whose log was not kept.
+
+Formats: transformers trainer_callback.py TrainerState.save_to_json (`trainer_state.json`: `log_history`, an entry a
+call of log() with its step), LLaMA-Factory train/callbacks.py LogCallback (`trainer_log.jsonl`, one object a line).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from pipeline.logs.dialect import STEP_FACTS, History, conform
+
+_STEP = re.compile(r'"step":\s*\d+')
+_STATE = {
+    "step": "step", "loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate",
+    "num_input_tokens_seen": "consumed_tokens",
+}  # fmt: skip
+_LOG = {
+    "current_steps": "step", "total_steps": "steps_planned", "loss": "loss", "lr": "learning_rate",
+    "learning_rate": "learning_rate",  # until 2024
+}  # fmt: skip
+
+
+def read_trainer_state(text: str) -> pl.DataFrame:
+    """Entries with a loss. Raises ValueError for other JSON.
+
+    A line is that of the entry's step; in a file of one line, or one that holds further steps, the entry's number.
+    """
+    state = json.loads(text)
+    entries = state.get("log_history") if isinstance(state, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError("no log_history of transformers' Trainer in it")
+    places = [text.count("\n", 0, found.start()) + 1 for found in _STEP.finditer(text)] if "\n" in text else []
+    if len(places) != len(entries):
+        places = list(range(1, len(entries) + 1))
+    trained = [(place, entry) for place, entry in zip(places, entries, strict=True) if "loss" in entry]
+    return _facts(trained, _STATE)
+
+
+def read_trainer_log(text: str) -> pl.DataFrame:
+    """Lines of the training; one that was cut is unparsed. Raises ValueError where no line is an object with its step.
+
+    The last line tells the last step, and no loss.
+    """
+    entries: list[tuple[int, Mapping[str, Any]]] = []
+    for place, line in enumerate(text.split("\n"), 1):
+        try:
+            entry = json.loads(line) if line.strip() else None
+        except ValueError:
+            entry = {"text": line}
+        if isinstance(entry, dict) and not isinstance(entry.get("eval_loss"), int | float):
+            entries.append((place, entry))
+    if not any("current_steps" in entry for _, entry in entries):
+        raise ValueError("no current_steps of LLaMA-Factory in it")
+    return _facts(entries, _LOG)
+
+
+def _facts(entries: Iterable[tuple[int, Mapping[str, Any]]], names: Mapping[str, str]) -> pl.DataFrame:
+    rows = [
+        {"line_no": place, "text": entry.get("text")}
+        | {column: entry[name] for name, column in names.items() if isinstance(entry.get(name), int | float)}
+        for place, entry in entries
+    ]
+    schema = {column: STEP_FACTS[column] for column in dict.fromkeys(("line_no", "text", *names.values()))}
+    return conform(pl.DataFrame(rows, schema=schema, strict=False), STEP_FACTS)
+
+
+HISTORIES = (History("trainer_state.json", read_trainer_state), History("trainer_log.jsonl", read_trainer_log))

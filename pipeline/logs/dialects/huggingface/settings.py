@@ -1,0 +1,202 @@
+"""Configuration of transformers' Trainer, of the scripts and launchers around it, and of axolotl.
+
+Formats: transformers/trainer.py _inner_training_loop (the banner's lines), training_args.py (the dump, on one line or
+one a line), axolotl's configuration as YAML or JSON, deepspeed/runtime/config.py print, and the command that a shell or
+DeepSpeed's launcher echoes. DeepSpeed's configuration file is known by its name: examples call it `ds_zero2.json`,
+`zero3_bf16.json`, `ds_config_stage3.json` or `ds_z3_config.json`. FSDP's `full_shard` is ZeRO-3, `shard_grad_op` is 2.
+`arg:` names feed COMBINED, and `arg:logging_steps` the numbers of steps.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import SETTING_FACTS, CombinedSetting, conform, named_settings, once_per_text, said_settings
+from pipeline.logs.dialects import deepspeed_settings, environment
+from pipeline.logs.dialects.huggingface import notebook_tables
+from pipeline.logs.runs.combine import whole
+
+_BANNER = {  # trainer.py _inner_training_loop
+    "Instantaneous batch size per device": "mbs",
+    "Gradient Accumulation steps": "gas",
+    "Total optimization steps": "steps_planned",
+    "Total train batch size (w. parallel, distributed & accumulation)": "arg:total_batch",
+}
+_BANNER_LINE = (
+    r"^(?:.*>> +|.*- +|\s*)(Instantaneous batch size per device|Gradient Accumulation steps|Total optimization steps|"
+    r"Total train batch size \(w\. parallel, distributed & accumulation\)) = ([\d,]+)\s*$"
+)
+_ARGUMENTS = {  # TrainingArguments, printed by the scripts on one line or one a line
+    "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas", "max_steps": "steps_planned",
+    "logging_steps": "arg:logging_steps", "bf16": "arg:bf16", "fp16": "arg:fp16",
+    "gradient_checkpointing": "arg:gradient_checkpointing", "max_length": "seq_len", "max_seq_length": "seq_len",
+}  # fmt: skip
+_CONFIG = {  # axolotl's configuration, as YAML or JSON, and LLaMA-Factory's
+    "per_device_train_batch_size": "mbs", "cutoff_len": "seq_len", "bf16": "arg:bf16", "fp16": "arg:fp16",
+    "micro_batch_size": "mbs", "gradient_accumulation_steps": "gas", "sequence_len": "seq_len",
+    "logging_steps": "arg:logging_steps", "base_model": "model", "world_size": "num_gpus",
+    "tensor_parallel_size": "tp", "context_parallel_size": "cp", "sequence_parallel_degree": "cp",
+    "gradient_checkpointing": "arg:gradient_checkpointing", "fsdp_sharding_strategy": "arg:fsdp",
+}  # fmt: skip
+_DEEPSPEED = {  # deepspeed/runtime/config.py print
+    "world_size": "num_gpus", "zero_optimization_stage": "zero_stage",
+    "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
+}  # fmt: skip
+_OPTIONS = {  # of transformers', TRL's, FastChat's and LLaMA-Factory's scripts
+    "block_size": "seq_len", "max_seq_length": "seq_len", "model_max_length": "seq_len", "cutoff_len": "seq_len",
+    "max_length": "seq_len", "per_device_train_batch_size": "mbs", "gradient_accumulation_steps": "gas",
+    "max_steps": "steps_planned", "logging_steps": "arg:logging_steps", "num_machines": "num_nodes",
+}  # fmt: skip
+_LINE = {
+    # accelerate's state, as its scripts print it; LLaMA-Factory hparams/parser.py; accelerate launch
+    "num_gpus": (
+        r"(?:\b(?:dist_)?world_size=|^Num processes: |>> Process rank: \d+, world size: "
+        r"|\baccelerate launch\b.* --num_processes[= ]|^\s*`--num_processes` was set to a value of `)(\d+)"
+    ),
+    "zero_stage": (
+        r"""(?:Detected DeepSpeed ZeRO-|(?:--deepspeed[= ]|[ (,]deepspeed=|^deepspeed="""
+        r"""|^\s*"?deepspeed"?: )['"]?(?:[\w.$~-]*/)*[\w.-]*?(?:zero|stage|[_-]z)[_-]?"""
+        # Accelerate's configurations are not DeepSpeed's alone, and a stage may be one of several trainings.
+        r"""|--config_file[= ]['"]?(?:[\w.$~-]*/)*"""
+        r"""(?:[\w.-]*?zero|(?:[\w.-]*deepspeed|ds)[\w./-]*?(?:stage|[_-]z))[_-]?)([0-3])"""
+    ),
+    "arg:fsdp": r"""\bfsdp[= ]['"\[<]*(?:FSDPOption\.)?((?i:full_shard|shard_grad_op|hybrid_shard))""",
+    "steps_planned": r"Maximum number of steps set at (\d+)",  # axolotl
+    "params": r"\|\| all params: ([\d,]+) \|\|",  # peft print_trainable_parameters
+    # accelerate's state and its launcher; LLaMA-Factory hparams/parser.py
+    "arg:mixed": (
+        r"(?:^Mixed precision type: |\baccelerate launch\b.* --mixed_precision[= ]"
+        r"|Process rank: .*, compute dtype: torch\.)(bf16|fp16|fp8|no|bfloat16|float16|float32)\b"
+    ),
+}
+_SWITCHES = ("bf16", "fp16", "gradient_checkpointing")
+_SWITCH = r"--{}(?:[= ]+([Tt]rue|[Ff]alse))?(?:\s|$)"
+"""Of a launch command: a switch, or an option with its value."""
+
+_UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), from 2024 on
+    "num_gpus": r"(?:finetuning \| Num GPUs(?: used)? = |\bData Parallel GPUs = )(\d+)",
+    "mbs": r"\bBatch size per device = ([\d,]+) \| Grad",
+    "gas": r"\bBatch size per device = [\d,]+ \| Gradient [Aa]ccumulation steps = ([\d,]+)",
+    "steps_planned": r"\| Total steps = ([\d,]+)",
+    "params": r"\bTrainable parameters = [\d,]+ of ([\d,]+) ",
+    # unsloth/models/_utils.py: the GPU behind the sloth, before 2024 with its label; what the notebooks print
+    "accelerator": r"^(?: +\\\\ +/\| +(?:GPU: )?|GPU = )([A-Z].+?)\. (?:Num GPUs = \d+\. )?Max memory",
+}
+
+RANK = "arg:axolotl_rank"
+_RANKED = r"\] \[RANK:(\d+)\]"  # axolotl/logging_config.py
+
+ANCHORS = (
+    *_BANNER, "per_device_train_batch_size", "gradient_accumulation_steps", "max_steps=", "logging_steps",
+    "bf16=", "fp16=", "bf16: ", "fp16: ", "gradient_checkpointing=", "max_length=", "max_seq_length=", "cutoff_len: ",
+    "micro_batch_size", "sequence_len", "base_model",
+    "world_size", "Num processes: ", ", world size: ", "accelerate launch", "`--num_processes` was set",
+    "zero_optimization_stage", "train_micro_batch_size_per_gpu", *(f"--{name}" for name in _OPTIONS),
+    "--bf16", "--fp16", "--gradient_checkpointing",
+    "Mixed precision type: ", ", compute dtype: ", "--model_name_or_path", "fsdp=", "--fsdp",
+    "Detected DeepSpeed ZeRO-", "deepspeed: ", '"deepspeed": ', "deepspeed=", "--deepspeed", "--config_file",
+    *deepspeed_settings.LAUNCH_ANCHORS,
+    "Maximum number of steps set at", "|| all params:",
+    '"bf16": ', '"fp16": ', "gradient_checkpointing: ", '"gradient_checkpointing": ', "tensor_parallel_size",
+    "context_parallel_size", "sequence_parallel_degree", "fsdp_sharding_strategy", "[RANK:", ". Max memory",
+    *notebook_tables.BAR_ANCHORS,
+    "finetuning | Num GPUs", "Data Parallel GPUs = ", "Batch size per device = ", "| Total steps = ",
+    "Trainable parameters = ",
+)  # fmt: skip
+
+
+@once_per_text
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """What the banner, the argument and configuration dumps and the command line say."""
+    dumped = r"(?:^|[ (,])(\w+)=([\w.+-]+)(?:,|\)|\s*$)"
+    yaml = r'^\s*(?:\[[^{]*\] *)?"?(\w+)"?: "?([\w./-]+)"?,?\s*$'
+    found = [
+        named_settings(lines, _BANNER_LINE, _BANNER, setting_source="log_line"),
+        named_settings(lines, dumped, _ARGUMENTS, setting_source="argument_dump"),
+        named_settings(lines, yaml, _CONFIG, setting_source="argument_dump"),
+        named_settings(lines, r"\]   (\w+) \.* +(\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
+        named_settings(lines, r"\]   (\w+)  (\d+)\s*$", _DEEPSPEED, setting_source="argument_dump"),
+        named_settings(lines, r"--(\w+)[= ]+(\d+)(?:\s|$)", _OPTIONS, setting_source="command_line"),
+        named_settings(
+            lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
+        ),
+        said_settings(lines, [*_LINE.items(), *_UNSLOTH.items(), (RANK, _RANKED)]),
+        _shown(lines),
+        _switches(lines),
+        deepspeed_settings.launched(lines),
+        environment.settings(lines),
+    ]
+    rows = pl.concat(found).with_columns(
+        value=pl.when(pl.col("value").str.contains(r"^\d[\d,]*$"))
+        .then(pl.col("value").str.replace_all(",", "", literal=True))
+        .otherwise("value")
+    )
+    return rows.filter(~((pl.col("name") == "steps_planned") & ~pl.col("value").str.contains(r"^[1-9]\d*$")))
+
+
+def _shown(lines: pl.DataFrame) -> pl.DataFrame:
+    planned = notebook_tables.steps_planned(lines)
+    return conform(planned.with_columns(name=pl.lit("steps_planned"), setting_source=pl.lit("log_line")), SETTING_FACTS)
+
+
+def with_ranks(settings: pl.DataFrame) -> pl.DataFrame:
+    """`settings` with the number of processes in place of the ranks that axolotl's lines name, where none is missing.
+
+    Newer versions let the first process speak alone, which tells nothing.
+    """
+    is_rank = pl.col("name") == RANK
+    said = settings.filter(is_rank).with_columns(rank=pl.col("value").cast(pl.Int64, strict=False))
+    ranks = said.group_by("source", "rank").agg(pl.col("line_no").min())
+    counted = ranks.group_by("source").agg(pl.col("line_no").max(), most=pl.col("rank").max(), n=pl.len())
+    told = counted.filter((pl.col("most") > 0) & (pl.col("n") == pl.col("most") + 1)).with_columns(
+        name=pl.lit("num_gpus"), value=pl.col("n").cast(pl.String), setting_source=pl.lit("derived")
+    )
+    return pl.concat([settings.filter(~is_rank), conform(told, SETTING_FACTS)])
+
+
+def _switches(lines: pl.DataFrame) -> pl.DataFrame:
+    text = pl.col("text")
+    near = lines.filter(text.str.contains_any([f"--{name}" for name in _SWITCHES]))
+    found = [
+        near.filter(text.str.contains(_SWITCH.format(name))).with_columns(
+            name=pl.lit(f"arg:{name}"), value=text.str.extract(_SWITCH.format(name)).fill_null("true")
+        )
+        for name in _SWITCHES
+    ]
+    return conform(pl.concat(found).with_columns(setting_source=pl.lit("command_line")), SETTING_FACTS)
+
+
+def _precision() -> pl.Expr:
+    said = [pl.col(f"arg:{name}").str.to_lowercase() == "true" for name in ("bf16", "fp16")]
+    words = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "no": None}
+    mixed = pl.col("arg:mixed").replace(words)
+    return pl.when(said[0]).then(pl.lit("bf16")).when(said[1]).then(pl.lit("fp16")).otherwise(mixed)
+
+
+_SHARDED = (
+    pl.col("arg:fsdp").str.to_lowercase()
+    .replace_strict({"full_shard": 3, "hybrid_shard": 3, "shard_grad_op": 2}, default=None, return_dtype=pl.Int64)
+)  # fmt: skip
+
+COMBINED = (
+    CombinedSetting("dp", whole("arg:total_batch") // (whole("mbs") * whole("gas")), ("arg:total_batch",)),
+    # Every device has batches of its own, unless a tensor or a sequence is split.
+    CombinedSetting(
+        "num_gpus",
+        pl.when(pl.all_horizontal(pl.col(name).is_null() for name in ("num_gpus", "tp", "cp"))).then(
+            whole("arg:total_batch") // (whole("mbs") * whole("gas"))
+        ),
+        ("arg:total_batch",),
+        setting_source="derived",
+    ),
+    CombinedSetting("precision", _precision(), ("arg:bf16", "arg:fp16", "arg:mixed")),
+    CombinedSetting(
+        "recompute",
+        # Or how: axolotl knows "offload" and "unsloth", too.
+        pl.when(pl.col("arg:gradient_checkpointing").str.to_lowercase().is_in(["false", "0", "none", "null"]))
+        .then(pl.lit("none"))
+        .when(pl.col("arg:gradient_checkpointing").is_not_null())
+        .then(pl.lit("full")),
+    ),
+    CombinedSetting("zero_stage", pl.when(pl.col("zero_stage").is_null()).then(_SHARDED), ("arg:fsdp",)),
+)

@@ -1,0 +1,158 @@
+"""Lightning's litgpt.
+
+Formats: litgpt/pretrain.py and litgpt/finetune/*.py fit (`Epoch 1 | iter 4 step 1 | loss train: 2.5, val: n/a | iter
+time: 820.31 ms (step)`), lit-gpt of 2023 (`iter 4 step 1: loss 2.5, iter time: 820.31ms (optimizer.step)`; forks of
+TinyLlama put totals behind both numbers) and early 2024 (`iter 4 | step 1: loss 2.5, ...`), lit-llama
+pretrain/redpajama.py (`iter 4: loss 2.5, time: 820.31ms, speed: 3320 toks/s/device`). Memory is in units of 10**9.
+
+iter counts micro batches (from 1, in 2023 from 0), step optimizer updates; `(step)` marks the micro batch that made the
+update. A micro batch before it belongs to the next step, and its time is a share of that step's: only a step of one
+micro batch has a time. lit-llama prints no steps: its micro batches stand for them.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import (
+    GAUGE_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+    said_settings,
+)
+from pipeline.logs.dialects import environment
+from pipeline.logs.milestones import milestones
+from pipeline.logs.redraw import last_of_each_step
+from pipeline.logs.runs.combine import whole
+from pipeline.logs.sidecars import run_files
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, divided, number
+
+_LLAMA_ANCHOR = " toks/s/device"
+_LLAMA = rf"^\s*(?:iter|Iter) (\d+): loss {NUMBER}, time: [\d.]+ms, speed: (?:[\d.]+|-){_LLAMA_ANCHOR}"
+_LOOKS_LIKE = rf"^\s*(?:Epoch \d+ \| )?iter \d+(?:/\d+)? (?:\| )?step \d+(?:/\d+)?(?: \||:)|{_LLAMA}"
+_FIELDS = {
+    "shown": r"\bstep (\d+)",
+    "steps_planned": r"\bstep \d+/(\d+)",
+    "bare": _LLAMA,
+    "speed": rf"\bspeed: ([\d.]+){_LLAMA_ANCHOR}",
+    "micro": r"\biter (\d+)",
+    "update": r"(\()(?:optimizer\.)?step\)",
+    "loss": rf"loss (?:train: )?({NUMBER})\s*,",
+    "ms": r"iter time: ([\d.]+) ?ms",
+    "complete": r"iter (t)ime: [\d.]+ ?ms(?:\s|$|\s*\()",
+}
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Micro batches by the optimizer step they belong to; a line that does not reach its time stays unparsed."""
+    text = pl.col("text")
+    mine = lines.filter(text.str.contains(_LOOKS_LIKE))
+    shown, micro = pl.col("shown").cast(pl.Int64, strict=False), pl.col("micro").cast(pl.Int64, strict=False)
+    is_update = pl.col("update").is_not_null()
+    # From 1, or from 0: no micro batch made an update before the first.
+    is_single = is_update & (micro - shown).is_in([0, -1]) & (shown > 0)
+    counted = pl.when(pl.col("complete").is_not_null()).then(shown + (~is_update).cast(pl.Int64))
+    return conform(
+        extract_each(mine, _FIELDS).with_columns(
+            pl.col("steps_planned").cast(pl.Int64, strict=False),
+            step=pl.coalesce(counted, pl.col("bare").cast(pl.Int64, strict=False)),
+            loss=number(pl.col("loss")),
+            tokens_per_s_per_gpu=number(pl.col("speed")),
+            step_time_s=pl.when(is_single).then(divided(number(pl.col("ms")), 1000)),
+        ),
+        STEP_FACTS,
+    )
+
+
+# The hyperparameters that the scripts print: a dict's repr, or jsonargparse's namespace.
+_NAMES = {
+    "micro_batch_size": "mbs", "max_seq_length": "seq_len", "max_steps": "steps_planned", "devices": "gpus_per_node",
+    "num_nodes": "num_nodes", "n_layer": "num_layers", "n_head": "num_heads",
+    "n_embd": "hidden_size", "n_query_groups": "num_kv_heads", "intermediate_size": "ffn_hidden_size",
+    "padded_vocab_size": "vocab_size", "gradient_accumulation_steps": "gas", "gradient_accumulation_iters": "gas",
+    "global_batch_size": "gbs", "max_iters": "arg:max_iters",
+}  # fmt: skip
+_PRECISIONS = {"bf16": "bf16", "16": "fp16", "32": "fp32", "bfloat16": "bf16", "16-bit": "fp16"}
+# The option `bf16-true`, `16-mixed`; what Fabric says of mixed ones.
+_PRECISION = r"'?\bprecision'?(?:=|: )'(bf16|16|32)-(?:true|mixed)'|\bUsing (bfloat16|16-bit) Automatic Mixed Precision"
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Hyperparameters, the parameter count where the model is trained whole, and how many processes there are."""
+    dumped = named_settings(
+        lines, r"(?:^|[ {(,])'?(\w+)'?(?:=|: )(\d+)(?:[,)}]|\s|$)", _NAMES, setting_source="argument_dump"
+    )
+    counted = lines.select(
+        "source", "line_no", name=pl.lit("params"), setting_source=pl.lit("log_line"),
+        value=pl.col("text").str.extract(r"^\s*Total parameters:? ([\d,]+)").str.replace_all(",", "", literal=True),
+    ).drop_nulls("value")  # fmt: skip
+    started = said_settings(lines, [("num_gpus", r"\bStarting with (\d+) processes")])  # Lightning's Fabric
+    word = pl.coalesce(pl.col("text").str.extract(_PRECISION, group) for group in (1, 2))
+    computed = lines.select(
+        "source", "line_no", name=pl.lit("precision"), setting_source=pl.lit("argument_dump"),
+        value=word.replace_strict(_PRECISIONS, default=None, return_dtype=pl.String),
+    ).drop_nulls("value")  # fmt: skip
+    said = [conform(frame, SETTING_FACTS) for frame in (counted, computed)]
+    return pl.concat([dumped, *said, started, environment.settings(lines)])
+
+
+_MEMORY = r"^\s*(?:\| - )?Memory [Uu]sed *: +([\d.]+) GB"
+
+
+def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+    """The peak of what was allocated, which is printed at the end."""
+    peak = number(pl.col("text").str.extract(_MEMORY)) * 1e9
+    found = lines.select("source", "line_no", name=pl.lit("mem_peak_allocated_bytes"), value=peak.round())
+    return conform(found.drop_nulls("value"), GAUGE_FACTS)
+
+
+# The training scripts know DDP and FSDP only: every device has its own micro batch.
+COMBINED = (
+    CombinedSetting("num_gpus", whole("gpus_per_node") * whole("num_nodes").fill_null(1), ("gpus_per_node",)),
+    CombinedSetting(
+        "dp",
+        pl.coalesce(whole("num_gpus"), whole("gpus_per_node") * whole("num_nodes").fill_null(1)),
+        ("num_gpus", "gpus_per_node"),
+        setting_source="derived",
+    ),
+    # The scripts of 2023 end after so many micro batches.
+    CombinedSetting(
+        "steps_planned",
+        pl.when(pl.col("steps_planned").is_null()).then(whole("arg:max_iters") // whole("gas")),
+        ("arg:max_iters",),
+    ),
+)
+
+_END = r"^\s*Training time: [\d.]+ ?s|^\s*\| *- Training Time *:"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """The training time, which is printed after the last step."""
+    return milestones(lines, training_end=_END)
+
+
+DIALECT = Dialect(
+    name="litgpt",
+    version=5,
+    signature=(
+        "| loss train: ", "| iter time: ", ", iter time: ", "litgpt pretrain", "litgpt finetune", "litgpt/",
+        _LLAMA_ANCHOR,
+    ),
+    anchors=(
+        "iter ", "Training time: ", "Training Time", "Total parameters", "Starting with ", "Memory used", "Memory Used",
+        "precision", "Automatic Mixed Precision", *_NAMES, *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    gauges=gauges,
+    events=events,
+    combined=COMBINED,
+    sidecars=run_files.LITGPT,
+    settle=last_of_each_step,
+    narrowed={"gauges": ("Memory used", "Memory Used")},
+)  # fmt: skip

@@ -1,0 +1,225 @@
+"""MaxText (JAX on TPUs and GPUs).
+
+Formats: src/maxtext/common/metric_logger.py (step line), configs/pyconfig.py (`Config param name: value`),
+utils/max_utils.py (system information, parameter count), maxtext_utils.py (device mesh). Steps count from 0. Step 0
+holds compilation and step 1 is often impossibly fast, because JAX dispatches without waiting; both are kept as logged.
+Old lines say `TFLOP/s:` and lack the tokens. With multi-token prediction the line ends with `main_model_loss` and
+`mtp_loss`, the parts of its `loss`; forks print the parts alone. Steps at which a profile begins or ends may be told
+without their time (hide_profiler_step_metric). The dump prints names in the order default, model, command line.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import polars as pl
+
+from pipeline.logs.dialect import (
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+    said_settings,
+)
+from pipeline.logs.dialects import environment
+from pipeline.logs.milestones import milestones
+from pipeline.logs.runs.combine import whole
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
+
+_PROFILED = "profiler activation/deactivation step: "
+_STEP = rf"completed (?:{_PROFILED}|step:) *(\d+),"
+
+
+def _loss(name: str) -> str:
+    """Three decimals end a loss: a line cut inside it holds fewer."""
+    return rf"(?:\bseconds: *[0-9.]+|{_PROFILED}\d+),.*\b{name}: *(-?\d+\.\d{{3,}}|-?inf|nan)"
+
+
+_NUMBERS = {
+    "loss": _loss("loss"),
+    "main_loss": _loss("main_model_loss"),
+    "step_time_s": rf"\bseconds: *({NUMBER})",
+    "tflops_per_gpu_logged": rf"\bTFLOP/s(?:/device)?: *({NUMBER})",
+    "tokens_per_s_per_gpu": rf"\bTokens/s/device: *({NUMBER})",
+}
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Step lines; a line that does not reach its loss is cut and stays unparsed."""
+    text = pl.col("text")
+    mine = lines.filter(text.str.contains(_STEP))
+    return conform(
+        extract_each(mine, {**_NUMBERS, "number": _STEP, **STAMPS})
+        .with_columns(
+            *(number(pl.col(name)) for name in _NUMBERS),
+            ts=pl.coalesce(stamped(), timestamp(pl.col("prefix"))),
+        )
+        .with_columns(
+            loss=pl.coalesce("loss", "main_loss"),
+            step=pl.when(pl.any_horizontal(pl.col("loss", "main_loss").is_not_null())).then(
+                pl.col("number").cast(pl.Int64, strict=False)
+            ),
+        ),
+        STEP_FACTS,
+    )
+
+
+_PARAMETER = r"Config param (\w+): (.*)"
+_NAMES = {
+    "model_name": "model", "max_target_length": "seq_len", "steps": "arg:steps",
+    "gradient_accumulation_steps": "gas", "vocab_size": "vocab_size", "dtype": "arg:dtype",
+    "num_decoder_layers": "num_layers", "base_num_decoder_layers": "arg:layers",
+    "emb_dim": "hidden_size", "base_emb_dim": "arg:hidden",
+    "attention_type": "arg:attention_type", "q_lora_rank": "arg:q_lora_rank", "kv_lora_rank": "arg:kv_lora_rank",
+    "qk_rope_head_dim": "arg:qk_rope_head_dim",
+    "num_query_heads": "num_heads", "num_kv_heads": "num_kv_heads", "head_dim": "head_dim",
+    "mlp_dim": "ffn_hidden_size", "logits_via_embedding": "tie_word_embeddings",
+    "num_experts": "arg:experts", "num_experts_per_tok": "arg:experts_per_token",
+    "per_device_batch_size": "arg:per_device", "remat_policy": "arg:remat", "quantization": "arg:quantization",
+    "global_batch_size_to_train_on": "gbs",
+    **{
+        f"{net}_{axis}_parallelism": f"arg:{net}_{axis}"
+        for net in ("ici", "dcn")
+        for axis in ("data", "fsdp", "tensor", "pipeline", "context", "expert")
+    },
+}  # fmt: skip
+_PRINTED = {
+    "num_gpus": r"\bNum_devices: (\d+), shape",
+    "torch_version": r"System Information: Jax Version: (\S+)",
+    "accelerator": r"^\s*TFRT (TPU ?\w+(?: lite)?)",
+}
+# `python3 -m MaxText.train base.yml steps=50 ...` as the shell echoes it; config/pyconfig.py reads name=value.
+_COMMAND = r"(?i)\bmaxtext(?:/|\.)\S*train"
+_COMMAND_ANCHORS = ("axtext.", "axtext/", "axText.", "axText/")
+_OPTION = r"(?:^|\s)(\w+)=(\S+)"
+# Its next lines, where it was wrapped: nothing but options.
+_OPTIONS_ONLY = r"^\s*(?:\w+=\S+\s+)*(?:steps|per_device_batch_size|max_target_length|model_name|(?:ici|dcn)_\w+)=\S+(?:\s+\w+=\S+)*\s*\\?\s*$"  # noqa: E501
+_OPTION_ANCHORS = ("steps=", "per_device_batch_size=", "max_target_length=", "model_name=", "ici_", "dcn_")
+_BILLION = r"\bnumber parameters: ([\d.]+) billion"
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The configuration dump, and what the system information and the parameter count say."""
+    text = pl.col("text")
+    billions = text.str.extract(_BILLION).cast(pl.Float64, strict=False)
+    launched = lines.filter(
+        (text.str.contains(_COMMAND) & text.str.contains("=", literal=True)) | text.str.contains(_OPTIONS_ONLY)
+    )
+    sized = (billions * 1e9).round().cast(pl.Int64, strict=False).cast(pl.String)
+    said = lines.select("source", "line_no", name=pl.lit("params"), value=sized, setting_source=pl.lit("log_line"))
+    return pl.concat(
+        [
+            named_settings(lines, _PARAMETER, _NAMES, setting_source="argument_dump"),
+            named_settings(launched, _OPTION, _NAMES, setting_source="command_line"),
+            said_settings(lines, _PRINTED.items()),
+            conform(said.drop_nulls("value"), SETTING_FACTS),
+            environment.settings(lines),
+        ]
+    )
+
+
+def _product(axis: str) -> pl.Expr:
+    """Parallelism within a slice times that between slices; -1 (what is left over) stays unknown."""
+    degrees = [whole(f"arg:{net}_{axis}") for net in ("ici", "dcn")]
+    known = reduce(lambda left, right: left & right, [degree.fill_null(1) > 0 for degree in degrees])
+    said = pl.any_horizontal(degree.is_not_null() for degree in degrees)
+    return pl.when(said & known).then(degrees[0].fill_null(1) * degrees[1].fill_null(1))
+
+
+def _per_device() -> pl.Expr:
+    """Sequences per device and step. A fraction means that several devices share one, so no micro-batch follows."""
+    size = pl.col("arg:per_device").cast(pl.Float64, strict=False)
+    return pl.when((size == size.round()) & (size >= 1)).then(size.cast(pl.Int64, strict=False))
+
+
+_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+_QUANTIZED = {"int8": "int8", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8"}
+# configs/types.py RematPolicy. All but `full` keep some products, on the device or off it; `custom` lists its own.
+_REMAT = {"full": "full", "nothing": "full", "none": "none"} | dict.fromkeys(
+    (
+        "minimal", "minimal_flash", "minimal_with_context", "minimal_offloaded",
+        "minimal_with_context_and_quantization",
+        "save_dot_except_mlp", "save_dot_with_context_except_mlp", "save_dot_except_mlpwi", "save_qkv_proj",
+        "save_out_proj", "qkv_proj_offloaded",
+    ),
+    "selective",
+)  # fmt: skip
+
+
+def _words(name: str, words: dict[str, str]) -> pl.Expr:
+    return pl.col(name).replace_strict(words, default=None, return_dtype=pl.String)
+
+
+def _above_one(value: str) -> pl.Expr:
+    """A mixture's value; MaxText prints 1 expert for a dense model."""
+    return pl.when(whole("arg:experts") > 1).then(whole(value))
+
+
+# Every run prints the latent widths (`configs/base.yml`); only `attention_type: mla` uses them.
+_IS_MLA = pl.col("arg:attention_type").str.to_lowercase() == "mla"
+_LATENT = tuple(
+    CombinedSetting(name, pl.when(_IS_MLA).then(whole(f"arg:{name}")), (f"arg:{name}",))
+    for name in ("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim")
+)
+
+COMBINED: tuple[CombinedSetting, ...] = (
+    *_LATENT,
+    # Steps count from 0; -1 stands for the length of the learning-rate schedule.
+    CombinedSetting("steps_planned", pl.when(whole("arg:steps") > 1).then(whole("arg:steps") - 1), ("arg:steps",)),
+    CombinedSetting("tp", _product("tensor"), ("arg:ici_tensor",)),
+    CombinedSetting("pp", _product("pipeline"), ("arg:ici_pipeline",)),
+    CombinedSetting("cp", _product("context"), ("arg:ici_context",)),
+    CombinedSetting("ep", _product("expert"), ("arg:ici_expert",)),
+    CombinedSetting("mbs", _per_device(), ("arg:per_device",)),
+    CombinedSetting("num_layers", whole("arg:layers"), ("arg:layers",)),
+    CombinedSetting("hidden_size", whole("arg:hidden"), ("arg:hidden",)),
+    CombinedSetting("num_experts", _above_one("arg:experts"), ("arg:experts",)),
+    CombinedSetting("experts_per_token", _above_one("arg:experts_per_token"), ("arg:experts_per_token",)),
+    CombinedSetting("precision", _words("arg:quantization", _QUANTIZED), ("arg:quantization",)),
+    CombinedSetting(
+        "precision",
+        pl.when(_words("arg:quantization", _QUANTIZED).is_null()).then(_words("arg:dtype", _DTYPES)),
+        ("arg:dtype",),
+    ),
+    CombinedSetting("recompute", _words("arg:remat", _REMAT), ("arg:remat",)),
+)
+
+
+# XPK's wrapper of the command (core/docker_container.py, "XPK End: <date>" before it). MaxText itself says nothing.
+_END = r"^\s?EXIT_CODE=0\s*$"
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """The dump begins a run: its first line names the Jax version. The launcher tells that it ended well."""
+    return milestones(lines, launch="System Information: Jax Version:", training_end=_END)
+
+
+DIALECT = Dialect(
+    name="maxtext",
+    version=5,
+    signature=(
+        "completed step: ", "TFLOP/s/device: ", "Tokens/s/device: ", "Config param ", "System Information: Jax",
+        "MaxText.train", "maxtext.trainers",
+    ),
+    anchors=(
+        "completed step: ", _PROFILED, "EXIT_CODE=0", "Config param ", "Num_devices: ",
+        "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
+        *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    events=events,
+    combined=COMBINED,
+    narrowed={
+        "steps": ("completed step: ", _PROFILED),
+        "settings": (
+            "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
+            *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
+        ),
+        "events": ("System Information: Jax Version:", "EXIT_CODE=0"),
+    },
+)  # fmt: skip

@@ -1,0 +1,167 @@
+"""Megatron-DeepSpeed: Microsoft's, bigscience's and ALCF's forks of Megatron-LM with DeepSpeed's engine below.
+
+Formats: Megatron-DeepSpeed megatron/training.py training_log (Megatron's step line plus `consumed tokens`,
+`actual seqlen`, `samples per second`, `tokens per gpu per second (tgs)` and `TFLOPs`, the last two per GPU),
+megatron/arguments.py (dump; before 2021 with `batch_size` per GPU, `pipe_parallel_size` and `gas`); since 2024 ALCF's
+fork (argonne-lcf/Megatron-DeepSpeed, same file) spells the step line `iteration=  1/ 317892 | consumed_samples= 768 |`
+and prints two rates, `[LM]TFLOPs` by Megatron's count, which is kept, and `[DS]TFLOPs` by DeepSpeed's.
+
+DeepSpeed's own lines repeat the step (`steps: 2 loss: ...` of its pipeline engine, `step=2, skipped=0, ...`): they are
+not steps of their own. In the dump `num_experts` is a list, `[1]` for dense models, and `zero_stage` counts only with
+DeepSpeed on. What Megatron prints is read by `megatron`, what DeepSpeed prints by `deepspeed_settings`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import (
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    conform,
+    named_settings,
+    said_settings,
+)
+from pipeline.logs.dialects import deepspeed_settings
+from pipeline.logs.dialects.megatron import dialect, rules
+from pipeline.logs.dialects.megatron import settings as megatron_settings
+from pipeline.logs.runs.combine import whole
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, divided, number
+from pipeline.text.timestamps import timestamp
+
+_ADDED = {
+    "added_tokens": rf"\| consumed tokens:\s+({NUMBER})\s*\|",
+    "added_tokens_per_s_per_gpu": rf"\| tokens per gpu per second \(tgs\):\s+({NUMBER})\s*\|",
+}
+
+
+_EQUAL_ANCHOR = "elapsed_time_per_iteration_ms="
+_EQUAL_LOOKS_LIKE = r"\biteration=\s*\d+/\s*\d+ \|"
+
+
+def _equal(label: str) -> str:
+    return rf"\| {label}=\s*({NUMBER})\s*\|"
+
+
+_EQUAL = {
+    "loss": _equal("lm[ _]loss"),
+    "elapsed_ms": _equal("elapsed_time_per_iteration_ms"),
+    "tflops_per_gpu_logged": _equal(r"(?:\[LM\]-?)?TFLOPs"),
+    "tokens_per_s_per_gpu": _equal("tokens_per_gpu_per_second_tgs"),
+    "learning_rate": _equal("learning_rate"),
+    "grad_norm": _equal("grad_norm"),
+    "consumed_tokens": _equal("consumed_tokens"),
+}
+_EQUAL_COUNTERS = {
+    "number": r"\biteration=\s*(\d+)/",
+    "steps_planned": r"\biteration=\s*\d+/\s*(\d+) \|",
+    "past_loss": r"\| number_of_skipped_iterations=\s*\d+\s*(\|)",
+}
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Step lines in either spelling."""
+    return pl.concat([_steps_with_colons(lines), _steps_with_equal_signs(lines)])
+
+
+def _steps_with_equal_signs(lines: pl.DataFrame) -> pl.DataFrame:
+    """ALCF's step lines; one without its time, or cut before its loss, stays unparsed."""
+    mine = lines.filter(pl.col("text").str.contains(_EQUAL_LOOKS_LIKE))
+    fields = extract_each(mine, {**_EQUAL, **_EQUAL_COUNTERS}).with_columns(number(pl.col(name)) for name in _EQUAL)
+    is_past_loss = pl.col("loss").is_not_null() | pl.col("past_loss").is_not_null()
+    return conform(
+        fields.with_columns(
+            pl.col("consumed_tokens", "steps_planned").cast(pl.Int64, strict=False),
+            ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
+            step=pl.when(pl.col("elapsed_ms").is_not_null() & is_past_loss).then(
+                pl.col("number").cast(pl.Int64, strict=False)
+            ),
+            step_time_s=divided(pl.col("elapsed_ms"), 1000),
+        ),
+        STEP_FACTS,
+    )
+
+
+def _steps_with_colons(lines: pl.DataFrame) -> pl.DataFrame:
+    """Megatron's step lines with the fields that this fork adds."""
+    added = extract_each(lines, _ADDED).select("source", "line_no", "text", *(number(pl.col(name)) for name in _ADDED))
+    added = added.with_columns(pl.col("added_tokens").cast(pl.Int64, strict=False))
+    # Redraws share a line number, so the text is part of the key.
+    found = dialect.steps(lines).join(
+        added.unique(["source", "line_no", "text"], keep="first"),
+        on=["source", "line_no", "text"],
+        how="left",
+        maintain_order="left",
+    )
+    return conform(
+        found.with_columns(
+            consumed_tokens=pl.coalesce("consumed_tokens", "added_tokens"),
+            tokens_per_s_per_gpu=pl.coalesce("tokens_per_s_per_gpu", "added_tokens_per_s_per_gpu"),
+        ),
+        STEP_FACTS,
+    )
+
+
+_OWN = {
+    "batch_size": "mbs", "pipe_parallel_size": "arg:pipe_parallel_size", "gas": "gas",
+    # Ulysses splits the sequence over ranks, as context parallelism does.
+    "ds_sequence_parallel_size": "cp",
+    "num_experts": "arg:num_experts_list", "moe_expert_parallel_size": "arg:moe_expert_parallel_size",
+    "topk": "arg:topk",
+}  # fmt: skip
+_DUMPED = r"^\s*(\w+)(?: \.+ |  )(\S.*?)\s*$"
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Megatron's arguments, this fork's and DeepSpeed's."""
+    own = named_settings(lines, _DUMPED, _OWN, setting_source="argument_dump")
+    said = said_settings(lines, [("gbs", r"\| global_batch_size=\s*(\d+) \|")])
+    return pl.concat([megatron_settings.settings(lines), own, said, deepspeed_settings.settings(lines)]).select(
+        SETTING_FACTS.names()
+    )
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Where a run begins, and where the trainer or DeepSpeed's launcher says that it ended."""
+    return pl.concat([dialect.events(lines), deepspeed_settings.events(lines)])
+
+
+# One number per group of layers; equal ones in every log and example.
+_EXPERTS = pl.col("arg:num_experts_list").str.extract(r"^\[?(\d+)").cast(pl.Int64, strict=False)
+
+COMBINED: tuple[CombinedSetting, ...] = (
+    *rules.COMBINED,
+    CombinedSetting("pp", deepspeed_settings.PIPE_STAGES),
+    CombinedSetting("dp", deepspeed_settings.DATA_PARALLEL, ("num_gpus",), setting_source="derived"),
+    CombinedSetting("num_experts", pl.when(_EXPERTS > 1).then(_EXPERTS), ("arg:num_experts_list",)),
+    CombinedSetting(
+        "ep", pl.when(_EXPERTS > 1).then(whole("arg:moe_expert_parallel_size")), ("arg:moe_expert_parallel_size",)
+    ),
+    CombinedSetting("experts_per_token", pl.when(_EXPERTS > 1).then(whole("arg:topk")), ("arg:topk",)),
+)
+
+DIALECT = Dialect(
+    name="megatron-deepspeed",
+    version=7,
+    # Megatron's signs count here too, so that one of this fork decides.
+    signature=(
+        *dialect.DIALECT.signature, "| consumed tokens:", "| samples per second:", "tokens per gpu per second (tgs):",
+        "deepspeed_activation_checkpointing", "moe_expert_parallel_size", "zero_contigious_gradients",
+        "tokens_per_gpu_per_second_tgs=", "| samples_per_second=", "| consumed_tokens=",
+        "DeepSpeed general environment info:", *deepspeed_settings.SIGNS, *deepspeed_settings.PIPE_SIGNS,
+    ),
+    anchors=(*dialect.DIALECT.anchors, _EQUAL_ANCHOR, *_OWN, *deepspeed_settings.ANCHORS),
+    steps=steps,
+    settings=settings,
+    gauges=dialect.gauges,
+    events=events,
+    combined=COMBINED,
+    narrowed={
+        **dialect.NARROWED,
+        "steps": (*dialect.STEP_ANCHORS, _EQUAL_ANCHOR),
+        "events": (*dialect.NARROWED["events"], *deepspeed_settings.EVENT_ANCHORS),
+    },
+)  # fmt: skip

@@ -1,0 +1,227 @@
+"""MLPerf Training results: `:::MLLOG {json}` events, whatever framework runs below.
+
+Formats: mlcommons/logging mlperf_logging/mllog (the events and their keys), mlperf_common/callbacks/logging.py and each
+submission's custom_callbacks.py (what it tracks), mlcommons/training_policies (the rules). A prefix may stand before
+`:::MLLOG`, and console output of the framework between the events.
+
+Training values come as `tracked_stats` events with a step time, a loss or both, or as `train_loss` events. Their
+counter is in samples, in tokens, or in steps, and nothing says which: see `settle`. `tracked_stats` with a throughput
+sum up the block before an evaluation, which is no step, and its unit (samples or tokens per second) differs too.
+`eval_accuracy` is a quality, not a training loss. GPUs and layout are rarely said: `:::SYSJSON` or NeMo's output may,
+newer submissions log their parallel sizes as events, and some names tell them (`mlperf_names`).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import (
+    EVENT_FACTS,
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    Facts,
+    conform,
+    named_settings,
+    once_per_text,
+)
+from pipeline.logs.dialects import environment, mlperf_console, mlperf_names
+from pipeline.logs.runs.combine import whole
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import STAMPS, stamped, timestamp
+
+_MARK = ":::MLLOG"
+_KEY = r'"key": ?"([^"]+)"'
+_NUMBER_OR_NAN = rf"({NUMBER}|-?Infinity)"
+_TIME = rf'"train_step_tim(?:e|ing)(?: in s)?": ?{_NUMBER_OR_NAN}'
+_LOSS = rf'"(?:reduced_train_loss|train_loss|loss)": ?{_NUMBER_OR_NAN}'
+_COUNTER = rf'"(?:step|samples_count|epoch_num)": ?{_NUMBER_OR_NAN}'
+_BLOCK = r'"()(?:throughput|validation_\w+|val_loss)":'
+
+
+def _key() -> pl.Expr:
+    return pl.col("text").str.extract(_KEY)
+
+
+def _is_event() -> pl.Expr:
+    return pl.col("text").str.contains(_MARK, literal=True)
+
+
+_FIELDS = {
+    "key": _KEY,
+    "tracked": rf"()(?:{_TIME}|{_LOSS})",
+    "block": _BLOCK,
+    "counter": rf"{_COUNTER}[,}}]",
+    "loss": _LOSS,
+    "value": rf'"value": ?{_NUMBER_OR_NAN}[,}}]',
+    "seconds": _TIME,
+    "rate": rf'"(?:lr|learning_rate)": ?{_NUMBER_OR_NAN}',
+}
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Training events, with the counter as printed; one without a whole counter is cut and stays unparsed.
+
+    Step lines of the console, too.
+    """
+    key = pl.col("key")
+    is_tracked = (key == "tracked_stats") & pl.col("tracked").is_not_null() & pl.col("block").is_null()
+    fields = extract_each(lines.filter(_is_event()), {**_FIELDS, **STAMPS}).filter(is_tracked | (key == "train_loss"))
+    told = conform(
+        fields.with_columns(
+            ts=stamped(),
+            step=number(pl.col("counter")).round().cast(pl.Int64, strict=False),
+            loss=number(pl.coalesce("loss", "value")),
+            step_time_s=number(pl.col("seconds")),
+            learning_rate=number(pl.col("rate")),
+        ),
+        STEP_FACTS,
+    )
+    return pl.concat([told, mlperf_console.steps(lines.filter(~_is_event()))])
+
+
+_NAMES = {
+    "submission_benchmark": "model", "global_batch_size": "gbs", "gradient_accumulation_steps": "gas",
+    "max_sequence_length": "seq_len", "sequence_length": "seq_len",
+    # Intel's submissions of GPT-3
+    "num_layers": "num_layers", "num_heads": "num_heads", "hidden_size": "hidden_size",
+    "ffn_hidden_size": "ffn_hidden_size",
+    # Primus backends/megatron/mlperf/mlperf_pretrain_trainer.py
+    "tensor_parallelism": "tp", "pipeline_parallelism": "pp", "context_parallelism": "cp", "expert_parallelism": "ep",
+    "micro_batch_size": "mbs",
+}  # fmt: skip
+_SYSTEM = {
+    "number_of_nodes": "num_nodes", "accelerators_per_node": "gpus_per_node", "accelerator_model_name": "accelerator",
+    "nccl_version": "nccl_version", "cuda_version": "cuda_version", "framework": "framework_version",
+}  # fmt: skip
+_PAIR = r'"(\w+)": ?"([^"]*)"'
+
+# NeMo's console output below the events: its YAML, and Lightning's line of each process.
+_NEMO = {
+    "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep", "micro_batch_size": "mbs", "encoder_seq_length": "seq_len",
+    "num_nodes": "num_nodes", "devices": "gpus_per_node",
+}  # fmt: skip
+_NEMO_OPTION = r"^\s+(\w+): (\d+)\s*$"
+_PROCESSES = r"GLOBAL_RANK: \d+, MEMBER: \d+/(\d+)|Starting with (\d+) processes"
+
+
+@once_per_text
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The values that the rules ask for, the system description, and what NeMo prints."""
+    text = pl.col("text")
+    value = text.str.extract(r'"value": ?"?([^",}]+)"?')
+    logged = lines.filter(_is_event() & _key().is_in(list(_NAMES))).with_columns(
+        name=_key().replace_strict(_NAMES, default=None, return_dtype=pl.String),
+        value=pl.when(value != "null").then(value),
+        setting_source=pl.lit("log_line"),
+    )
+    processes = pl.coalesce(text.str.extract(_PROCESSES, 1), text.str.extract(_PROCESSES, 2))
+    started = lines.with_columns(name=pl.lit("num_gpus"), value=processes, setting_source=pl.lit("log_line"))
+    described = lines.filter(text.str.contains(":::SYSJSON", literal=True))
+    return pl.concat(
+        [
+            conform(logged.drop_nulls("value"), SETTING_FACTS),
+            conform(started.drop_nulls("value"), SETTING_FACTS),
+            named_settings(described, _PAIR, _SYSTEM, setting_source="config_file").filter(pl.col("value") != ""),
+            named_settings(lines, _NEMO_OPTION, _NEMO, setting_source="argument_dump"),
+            mlperf_names.settings(lines),
+            mlperf_console.settings(lines).select(SETTING_FACTS.names()),
+            environment.settings(lines),
+        ]
+    )
+
+
+def _gpus() -> pl.Expr:
+    return whole("num_nodes") * whole("gpus_per_node")
+
+
+COMBINED = (CombinedSetting("num_gpus", _gpus(), ("num_nodes",)), *mlperf_names.COMBINED, *mlperf_console.COMBINED)
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """run_start and run_stop. An aborted run did not reach its quality, which the rules do not call a result."""
+    text, key = pl.col("text"), _key()
+    status = text.str.extract(r'"status": ?"(\w+)"')
+    kind = (
+        pl.when(key == "run_start").then(pl.lit("launch"))
+        .when((key == "run_stop") & (status == "success")).then(pl.lit("training_end"))
+        .when((key == "run_stop") & (status == "aborted")).then(pl.lit("aborted"))
+    )  # fmt: skip
+    found = lines.filter(_is_event()).with_columns(kind=kind, ts=timestamp(text)).drop_nulls("kind")
+    return conform(found.with_columns(text=text.str.strip_chars()), EVENT_FACTS)
+
+
+def settle(facts: Facts) -> Facts:
+    """Counters to optimizer steps.
+
+    The unit is the largest that divides every counter of the file: the tokens of a batch, its samples, else the
+    counter is of steps. Where the batch is not known, neither is the step: such events become rejects.
+    """
+    steps = mlperf_console.without_spare(facts.steps)
+    if steps.is_empty():
+        return facts
+    sizes = [_said(facts.settings, name) for name in ("gbs", "seq_len")]
+    known = steps
+    for size in sizes:
+        known = known.join(size, on="source", how="left", maintain_order="left")
+    gbs, tokens = pl.col("gbs"), pl.col("gbs") * pl.col("seq_len")
+    unit = (
+        pl.when(pl.col("steps_planned").is_not_null()).then(pl.lit(1, pl.Int64))
+        .when(_divides(tokens)).then(tokens)
+        .when(_divides(gbs)).then(gbs)
+        .when(gbs.is_not_null()).then(pl.lit(1, pl.Int64))
+    )  # fmt: skip
+    counted = known.with_columns(unit=unit, counter=pl.col("step"))
+    settled = counted.with_columns(
+        step=pl.col("counter") // pl.col("unit"),
+        consumed_tokens=pl.col("counter") // pl.col("unit") * tokens,
+        text=pl.coalesce(
+            "text",
+            pl.when(pl.col("unit").is_null()).then(pl.format("the counter {} without a batch size", "counter")),
+        ),
+    )
+    return Facts(settled.select(steps.columns), facts.settings, facts.gauges, facts.events)
+
+
+def _said(settings: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The latest value of a setting, per source."""
+    found = settings.filter(pl.col("name") == name).sort("line_no", maintain_order=True)
+    latest = found.group_by("source").agg(pl.col("value").last().cast(pl.Float64, strict=False).alias(name))
+    return latest.with_columns(pl.col(name).cast(pl.Int64, strict=False)).filter(pl.col(name) > 0)
+
+
+def _divides(unit: pl.Expr) -> pl.Expr:
+    return (pl.col("step") % unit == 0).all().over("source") & unit.is_not_null()
+
+
+DIALECT = Dialect(
+    name="mlperf",
+    version=5,
+    signature=(
+        ":::MLLOG", ":::SYSJSON", '"event_type": "POINT_IN_TIME"', '"event_type": "INTERVAL_START"',
+        '"event_type": "INTERVAL_END"', '"key": "init_start"', '"key": "run_start"', '"key": "run_stop"',
+        '"key": "submission_benchmark"', '"key": "submission_org"',
+        '"key": "global_batch_size"', '"key": "eval_accuracy"',
+    ),
+    anchors=(
+        ":::MLLOG", ":::SYSJSON", ":::DLPAL", "MEMBER: ", "Starting with ", *(f"  {name}: " for name in _NEMO),
+        *mlperf_console.STEP_ANCHORS, *mlperf_console.SETTING_ANCHORS, *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    events=events,
+    combined=COMBINED,
+    settle=settle,
+    narrowed={
+        "steps": ('"tracked_stats"', '"train_loss"', *mlperf_console.STEP_ANCHORS),
+        "settings": (
+            *(f'"{name}"' for name in _NAMES), ":::SYSJSON", "MEMBER: ", "Starting with ",
+            *(f"  {name}: " for name in _NEMO), *mlperf_names.ANCHORS,
+            *mlperf_console.SETTING_ANCHORS, *environment.ANCHORS,
+        ),
+        "events": ('"run_start"', '"run_stop"'),
+    },
+)  # fmt: skip

@@ -1,0 +1,35 @@
+"""Megatron's own output around MLPerf's events: its step lines, where no event tells a step, and its arguments.
+
+Primus and Megatron-Bridge log the events of a block and an evaluation only, or leave the training to the console. What
+Megatron prints is read by `megatron` and its modules.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialects.megatron import dialect, rules
+from pipeline.logs.dialects.megatron import settings as megatron_settings
+
+STEP_ANCHORS = dialect.STEP_ANCHORS
+SETTING_ANCHORS = ("known_args[", "- arguments -", " .....", "end of arguments", "| global batch size:")
+COMBINED = tuple(rule for rule in rules.COMBINED if rule.name in ("precision", "zero_stage", "recompute"))
+
+_DUMPED = r"known_args\[\w+\] = | \.{3,} |-+ end of arguments -+|\| global batch size:"
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Step lines, which are known by the number of steps planned: no event has one."""
+    return dialect.steps(lines)
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Arguments as Megatron and Primus dump them, and nothing that another framework's configuration could be."""
+    return megatron_settings.settings(lines.filter(pl.col("text").str.contains(_DUMPED)))
+
+
+def without_spare(steps: pl.DataFrame) -> pl.DataFrame:
+    """`steps` without those of the console where events tell any."""
+    is_console = pl.col("steps_planned").is_not_null()
+    told = (~is_console & pl.col("step").is_not_null()).any().over("source")
+    return steps.filter(~(is_console & told))

@@ -1,0 +1,57 @@
+"""What MLPerf's submitters write into names: of a configuration, of a launch and of a platform.
+
+Formats: NVIDIA's run.sub prints `:::DLPAL <image> <job> <nodes> <hosts> <cluster> <configuration>`, without the last
+two before 2023; AMD's primus_mllog logs the configuration as an event. A configuration is named after the system, its
+nodes, the GPUs of a node and a batch, then the layout and the precision: `DGXH100_8x8x4xtp4pp2cp1`,
+`GB200_64x4x480xtp2pp4ep32cp1_mxfp8`, `config_MI355X_1x8x1.sh`. Platforms are named
+after their nodes (`64xNVIDIA DGX H100`, `1xMI325X`), Intel's after their accelerators: `gaudi-1024`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import CombinedSetting, said_settings
+
+ANCHORS = (":::DLPAL", '"config_filename"', '"submission_platform"', '"lowest_numerical_precision_linear"')
+
+_NAME = r"(?:^|[ \"/])(?:config_)?([A-Za-z]\w*?_\d+x\d+x\d+\w*)(?:\.sh)?(?:[ \"']|$)"
+_PARTS = {
+    "num_nodes": r"_(\d+)x\d+x\d+",
+    "gpus_per_node": r"_\d+x(\d+)x\d+",
+    "tp": r"\dxtp(\d+)",
+    "pp": r"[\dx]pp(\d+)",
+    "cp": r"\dcp(\d+)",
+    "ep": r"\dep(\d+)",
+}
+_PRECISION = r"_(mxfp4|nvfp4|fp4|mxfp8|fp8|bf16)(?:_|$)"
+_LOWEST = r'"lowest_numerical_precision_linear", ?"value": ?"(\w+)"'
+_PLATFORM = '"submission_platform", ?"value": ?"'
+_PLATFORM_PARTS = {
+    "num_gpus": rf"{_PLATFORM}[Gg]audi\d?-(\d+)\"",
+    "num_nodes": rf"{_PLATFORM}(\d+)x",
+    "accelerator": rf"{_PLATFORM}[^\"]*?(?:\b|\dx)(MI\d{{3}}X|[AHB]\d{{3}}|GB\d{{3}})\b",
+    "arg:dgx": rf"{_PLATFORM}[^\"]*\b(DGX [AHB]\d{{3}})\b",
+}
+
+COMBINED = (
+    # Of the DGX since the A100's every one has eight.
+    CombinedSetting(
+        "gpus_per_node", pl.when(pl.col("arg:dgx").is_not_null() & pl.col("gpus_per_node").is_null()).then(8),
+        ("arg:dgx",), setting_source="derived",
+    ),
+)  # fmt: skip
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Cluster, layout and precision as those names tell them, as SETTING_FACTS."""
+    text = pl.col("text")
+    is_named = text.str.contains(":::DLPAL", literal=True) | text.str.contains('"config_filename"', literal=True)
+    configured = lines.filter(is_named).with_columns(text.str.extract(_NAME)).drop_nulls("text")
+    said = [
+        said_settings(configured, _PARTS.items()),
+        said_settings(configured, [("precision", _PRECISION)]),
+        said_settings(lines, [("precision", _LOWEST), *_PLATFORM_PARTS.items()]),
+        said_settings(lines, [("num_nodes", r":::DLPAL \S+ \d+ (\d+) "), ("job_id", r":::DLPAL \S+ (\d+) \d+ ")]),
+    ]
+    return pl.concat(said)

@@ -1,0 +1,231 @@
+"""Configuration as torchtitan prints it: the mesh, the batch, the model, and options on the command line.
+
+Formats: distributed/parallel_dims.py. `Building device mesh with parallelism: pp=1, dp_replicate=1, ...` names every
+dimension; versions to 2025 wrote `Building 2-D device mesh with ['dp_shard', 'tp'], [4, 2]` with only those in use, and
+split dp_shard around the experts (`dp_shard_mod_ep`, `dp_shard_in_ep`); the first ones had a single `dp`.
+trainer.py: `Trainer is initialized with local batch size ..`, before mid-2025 `Training starts at step 1, with local
+batch size ..`. Primus: `arguments section.name..... value`. `arg:` names feed COMBINED.
+
+Sharding: FSDP that frees parameters after the forward pass is ZeRO-3; keeping them (the default with a pipeline,
+parallelize functions of models/*/infra) is ZeRO-2. Mixed precision of FSDP defaults to bfloat16 (config/job_config.py).
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import SETTING_FACTS, CombinedSetting, conform, named_settings, once_per_text, said_settings
+from pipeline.logs.dialects import environment, torchtitan_dump
+from pipeline.logs.runs.combine import whole
+
+_OPTIONS = {
+    "training.seq_len": "seq_len", "training.local_batch_size": "mbs", "training.batch_size": "mbs",
+    "training.global_batch_size": "gbs", "training.steps": "steps_planned",
+    "activation_checkpoint.mode": "recompute",
+    "parallelism.tensor_parallel_degree": "tp", "training.tensor_parallel_degree": "tp",
+    "parallelism.pipeline_parallel_degree": "pp", "experimental.pipeline_parallel_degree": "pp",
+    "parallelism.context_parallel_degree": "cp", "experimental.context_parallel_degree": "cp",
+    "parallelism.expert_parallel_degree": "ep",
+    "parallelism.data_parallel_replicate_degree": "arg:dp_replicate",
+    "training.data_parallel_replicate_degree": "arg:dp_replicate",
+    "parallelism.data_parallel_shard_degree": "arg:dp_shard", "training.data_parallel_shard_degree": "arg:dp_shard",
+    "parallelism.fsdp_reshard_after_forward": "arg:reshard",
+    "parallelism.pipeline_parallel_schedule": "arg:schedule",
+    "training.dtype": "arg:dtype", "training.mixed_precision_param": "arg:mixed_precision",
+    "model.name": "arg:model", "model.flavor": "arg:flavor", "model.converters": "arg:converters",
+}  # fmt: skip
+
+_MESH = ("pp", "dp", "dp_replicate", "dp_shard", "dp_shard_mod_ep", "dp_shard_in_ep", "cp", "tp", "ep")
+_MESH_NAMES = {name: f"arg:mesh_{name}" for name in _MESH}
+
+_OLD_MESH = r"-D device mesh with \[([^\]]*)\], \[([\d, ]*)\]"
+
+_SHAPE = {
+    "dim": "hidden_size", "n_layers": "num_layers", "n_heads": "num_heads", "n_kv_heads": "num_kv_heads",
+    "vocab_size": "vocab_size", "inter_dim": "ffn_hidden_size", "hidden_dim": "ffn_hidden_size",
+    "head_dim": "head_dim", "kv_lora_rank": "kv_lora_rank", "q_lora_rank": "q_lora_rank",
+    "qk_rope_head_dim": "qk_rope_head_dim", "qk_nope_head_dim": "head_dim",
+    "num_experts": "num_experts", "top_k": "experts_per_token",
+    "moe_inter_dim": "expert_ffn_hidden_size", "n_dense_layers": "num_dense_layers",
+    "enable_weight_tying": "tie_word_embeddings",
+}  # fmt: skip
+# Qwen3ModelArgs states the experts of its dense models, too: defaults that nothing is built from.
+_IS_DENSE = r"\bmoe_enabled=False\b"
+_DENSE_SHAPE = {name: column for name, column in _SHAPE.items() if "expert" not in column}
+
+_LINE = {
+    "mbs": r"\blocal batch size (\d+)",
+    "gbs": r"\bglobal batch size (\d+)",
+    "gas": r"\bgradient[ _]accumulation[ _]steps:? (\d+)",
+    "seq_len": r"\bsequence length (\d+)",
+    "steps_planned": r"\btotal steps (\d+)",
+}
+_OTHER_LINE = {
+    # metrics.py: `CUDA capacity: NVIDIA B200 with 178.35GiB memory`; 2024: `GPU capacity: NVIDIA H100 (0) with ..`
+    "accelerator": r"[A-Z]+ capacity: (.+?)(?: \(\d+\))? with [\d.]+\s?GiB memory",
+    "model": r"Model (\S.*?) size: [\d,]+ total parameters",
+    "params": r"Model \S.*? size: ([\d,]+) total parameters",
+    "active_params": r"Total parameter count: dense [\d,]+, sparse [\d,]+, active ([\d,]+)",
+    "recompute": r"Applied ([Ff]ull|[Ss]elective)(?:AC)? activation checkpointing",
+    "framework_version": r"torchtitan version: (\S+)",
+    "peak_tflops_logged": r"Peak FLOPS used for computing MFU: ([\d.]+e[+]?\d+)",
+    "arg:reshard": r"reshard_after_forward=(True|False)",
+    "arg:wrapper": r"Applied (FSDP|HSDP|DDP) to the model",
+}
+# Quantised matrix products: components/quantization; torchao prints the tensor class once per weight.
+_QUANTISED = {
+    "mxfp8": ("MXFP8 training active", "Swapped to MXLinear", "to MXFP8TrainingWeightWrapperTensor"),
+    "fp8": ("Float8 training active", "Float8 tensorwise scaled training active", "Swapped to Float8Linear"),
+}
+
+ANCHORS = (
+    "--training.", "--parallelism.", "--activation_checkpoint.", "--experimental.", "--model.",
+    "arguments training.", "arguments parallelism.", "arguments activation_checkpoint.", "arguments model.",
+    "device mesh with", "with local batch size", " capacity: ", "total parameters", "Total parameter count:",
+    "activation checkpointing", "torchtitan version:", "Peak FLOPS used", "reshard_after_forward=", "Applied FSDP",
+    "Applied HSDP", "Applied DDP", "Args(", *torchtitan_dump.ANCHORS,
+    *(sign for signs in _QUANTISED.values() for sign in signs),
+)  # fmt: skip
+
+
+@once_per_text
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """Every setting that a line states, as SETTING_FACTS."""
+    text = pl.col("text")
+    batch = lines.filter(text.str.contains("with local batch size", literal=True))
+    shape = lines.filter(text.str.contains(r"Building \S+ \S+ with \w+Args\("))
+    found = [
+        said_settings(batch, _LINE.items()),
+        said_settings(lines, _OTHER_LINE.items()),
+        *(
+            said_settings(lines, [("arg:quantised", f"({'|'.join(signs)})")]).with_columns(value=pl.lit(word))
+            for word, signs in _QUANTISED.items()
+        ),
+        *(
+            named_settings(part, r"\b(\w+)=(\w+)", names, setting_source="log_line")
+            for part, names in (
+                (shape.filter(text.str.contains(_IS_DENSE)), _DENSE_SHAPE),
+                (shape.filter(~text.str.contains(_IS_DENSE)), _SHAPE),
+            )
+        ),
+        _mesh(lines),
+        named_settings(lines, r"--(\w+\.\w+)[= ]+['\"\[]*(\w\S*)", _OPTIONS, setting_source="command_line"),
+        torchtitan_dump.settings(lines, _OPTIONS),
+        named_settings(lines, r"^arguments (\w+\.\w+?)\.* (\S.*)$", _OPTIONS, setting_source="argument_dump"),
+        environment.settings(lines),
+    ]
+    rows = pl.concat(found)
+    value = pl.col("value")
+    is_number = pl.col("name").is_in(["params", "active_params"])
+    is_unset = value.is_in(["-1", "0.0.0", "0.0.0+unknown"])  # the option's default, a version nobody set
+    is_teraflops = pl.col("name") == "peak_tflops_logged"
+    return rows.filter(~is_unset).with_columns(
+        value=pl.when(is_number).then(value.str.replace_all(",", "", literal=True))
+        .when(pl.col("name") == "recompute").then(value.str.to_lowercase())
+        .when(is_teraflops).then((value.cast(pl.Float64, strict=False) / 1e12).cast(pl.String))
+        .otherwise(value)
+    )  # fmt: skip
+
+
+def _mesh(lines: pl.DataFrame) -> pl.DataFrame:
+    """Sizes of the mesh dimensions, and `arg:mesh` for a line printed to its end: the old form names only those in use,
+    old versions of the new form lack `ep`, and tp comes last but for it."""
+    text = pl.col("text")
+    new = lines.filter(text.str.contains("Building device mesh with parallelism:", literal=True))
+    is_whole = text.str.contains(r"\btp=\d+(?:, \w+=\d+)*\s*$")
+    # A cut line breaks off within a number or a name: what follows its last comma is worth nothing.
+    new = new.with_columns(
+        is_whole=is_whole, text=pl.when(is_whole).then(text).otherwise(text.str.replace(r",[^,]*$", ","))
+    )
+    names, sizes = text.str.extract(_OLD_MESH, 1), text.str.extract(_OLD_MESH, 2)
+    old = lines.select(
+        "source",
+        "line_no",
+        dimension=names.str.replace_all("'", "", literal=True).str.split(", "),
+        value=sizes.str.split(", "),
+    ).filter(pl.col("dimension").list.len() == pl.col("value").list.len())
+    listed = old.explode("dimension", "value").filter(pl.col("dimension").is_in(_MESH))
+    built = pl.concat([new.filter("is_whole").select("source", "line_no"), old.select("source", "line_no")])
+    said = pl.concat(
+        [
+            listed.select("source", "line_no", "value", name=pl.format("arg:mesh_{}", "dimension")),
+            built.select("source", "line_no", value=pl.lit("built"), name=pl.lit("arg:mesh")),
+        ]
+    ).with_columns(setting_source=pl.lit("log_line"))
+    return pl.concat(
+        [named_settings(new, r"\b(\w+)=(\d+)", _MESH_NAMES, setting_source="log_line"), conform(said, SETTING_FACTS)]
+    )
+
+
+def _dimension(name: str) -> pl.Expr:
+    """Size of a mesh dimension, 1 when the mesh was built without it, NULL when the line was not printed to its end."""
+    return pl.coalesce(whole(f"arg:mesh_{name}"), pl.when(pl.col("arg:mesh").is_not_null()).then(1))
+
+
+_SHARDED = ("dp_shard", "dp_shard_mod_ep", "dp_shard_in_ep")
+_ON_MESH = pl.col("arg:mesh").is_not_null()
+_TOLD = ("arg:mesh",)
+
+
+def _product(*names: str) -> pl.Expr:
+    product = _dimension(names[0])
+    for name in names[1:]:
+        product = product * _dimension(name)
+    return product
+
+
+def _zero_stage() -> pl.Expr:
+    # The single `dp` of 2024 was FSDP unless the log says DDP.
+    is_single_fsdp = (_dimension("dp") > 1) & (pl.col("arg:wrapper") != "DDP").fill_null(value=True)
+    is_sharded = (_product(*_SHARDED, "cp") > 1) | is_single_fsdp
+    reshard = pl.col("arg:reshard").str.to_lowercase()
+    is_freed = reshard.is_in(["true", "always"]).fill_null(value=False)
+    is_kept = reshard.is_in(["false", "never"]).fill_null(value=False) | (~is_freed & (_dimension("pp") > 1))
+    return pl.when(~is_sharded).then(0).when(is_kept & is_sharded).then(2).when(is_sharded).then(3)
+
+
+def _dp_replicate() -> pl.Expr:
+    """Copies of what FSDP shards; replicas of DDP share nothing that there could be copies of."""
+    is_sharded = _product(*_SHARDED, "cp") > 1
+    return pl.when(is_sharded).then(_dimension("dp_replicate"))
+
+
+def _precision() -> tuple[CombinedSetting, ...]:
+    words = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
+    names = ("arg:quantised", "arg:converters", "arg:mixed_precision", "arg:dtype")
+    # `['float8']`, later `["quantize.linear.float8"]`; what they do is printed once the model is built.
+    asked = pl.when(pl.col("arg:converters").str.contains("float8", literal=True)).then(pl.lit("fp8"))
+    stated = pl.coalesce(names[2:]).replace_strict(words, default=None, return_dtype=pl.String)
+    is_unstated = _ON_MESH & pl.all_horizontal(pl.col(name).is_null() for name in names)
+    return (
+        CombinedSetting("precision", pl.coalesce(pl.col("arg:quantised"), asked, stated), names),
+        CombinedSetting("precision", pl.when(is_unstated).then(pl.lit("bf16")), _TOLD, setting_source="assumed"),
+    )
+
+
+def _expert_parallel() -> pl.Expr:
+    """The old mesh tells it only where cp and tp are 1: elsewhere dp_shard_in_ep is ep divided by them."""
+    is_plain = (_dimension("cp") == 1) & (_dimension("tp") == 1)
+    return pl.coalesce(whole("arg:mesh_ep"), pl.when(is_plain).then(whole("arg:mesh_dp_shard_in_ep")))
+
+
+def _dp_of_options() -> pl.Expr:
+    """Before a mesh is built; a shard degree of -1 (fill what is left) is no number."""
+    return pl.when(~_ON_MESH).then(whole("arg:dp_shard") * whole("arg:dp_replicate").fill_null(1))
+
+
+def _model_of_options() -> pl.Expr:
+    return pl.when(pl.col("model").is_null()).then(pl.format("{} {}", "arg:model", "arg:flavor"))
+
+
+COMBINED: tuple[CombinedSetting, ...] = (
+    *(CombinedSetting(name, _dimension(name), _TOLD) for name in ("tp", "pp", "cp")),
+    CombinedSetting("dp", _product("dp", "dp_replicate", *_SHARDED), _TOLD),
+    CombinedSetting("dp", _dp_of_options(), ("arg:dp_shard",)),
+    CombinedSetting("ep", _expert_parallel(), _TOLD),
+    CombinedSetting("zero_stage", _zero_stage(), _TOLD),
+    CombinedSetting("dp_replicate", _dp_replicate(), _TOLD),
+    *_precision(),
+    CombinedSetting("pipeline_schedule", pl.when(_dimension("pp") > 1).then(pl.col("arg:schedule")), ("arg:schedule",)),
+    CombinedSetting("model", _model_of_options(), ("arg:model",)),
+)

@@ -1,0 +1,176 @@
+"""torchtune's recipes.
+
+Formats: torchtune/training/metric_logging.py DiskLogger (`log_<time>.txt`) and StdoutLogger (`Step 5 | loss:1.45
+lr:2e-05 tokens_per_second_per_gpu:512.2 peak_memory_alloc:16.0`), recipes/*.py train (tqdm's bar behind
+`epoch|step|Loss: 1.45: `) and setup (`Running FullFinetuneRecipeDistributed with resolved config:`, then the
+configuration as YAML), training/checkpointing/_checkpointer.py save_checkpoint.
+
+A step is an update of the optimizer. It counts from 1, in the first versions from 0. Memory is in units of 1024**3, and
+the peak since the line before; the first versions print what is allocated, in bytes (`gpu_resources`). The loss is
+printed in full, so a number counts with what ends it. Bars tell whole seconds only: see `huggingface_bars`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import (
+    SETTING_FACTS,
+    STEP_FACTS,
+    CombinedSetting,
+    Dialect,
+    Facts,
+    conform,
+    named_settings,
+    said_settings,
+)
+from pipeline.logs.dialects import environment
+from pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
+from pipeline.logs.milestones import milestones
+from pipeline.logs.runs.combine import is_true, whole
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
+
+_LOGGED = r"^\s*Step \d+ \| loss:"
+_BAR = rf"^\s*(?P<epoch>\d+)\|(?P<shown>\d+)\|Loss: (?P<said>{NUMBER}): +\d+%\|"
+_DRAWN = r"\| *(?P<done>\d+)/(?P<total>\d+)(?: \[(?P<clock>[\d:]+)<)?"
+
+
+def _field(name: str) -> str:
+    return rf"[ |]{name}:({NUMBER})\s"
+
+
+_NUMBERS = {
+    "loss": _field("loss"),
+    "learning_rate": _field("lr"),
+    "tokens_per_s_per_gpu": _field("tokens_per_second_per_gpu"),
+    "grad_norm": _field("grad_norm"),
+    "allocated": _field("peak_memory_alloc"),
+    "reserved": _field("peak_memory_reserved"),
+    "in_bytes": _field("gpu_resources"),
+}
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Logged steps, a cut one unparsed, and redraws of the bar: `settle` takes the times of those."""
+    text = pl.col("text")
+    ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
+    # The logger ends each line with a blank: what a cut one ends in never matches.
+    logged = lines.filter(text.str.contains(_LOGGED))
+    fields = extract_each(logged, {**_NUMBERS, "shown": r"^\s*Step (\d+) \|"}).with_columns(
+        number(pl.col(name)) for name in _NUMBERS
+    )
+    allocated = pl.coalesce(pl.col("allocated") * 2**30, "in_bytes").round().cast(pl.Int64, strict=False)
+    said = fields.with_columns(
+        ts=ts,
+        step=pl.when(pl.col("loss").is_not_null()).then(pl.col("shown").cast(pl.Int64, strict=False)),
+        mem_allocated_bytes=allocated,
+        mem_reserved_bytes=(pl.col("reserved") * 2**30).round().cast(pl.Int64, strict=False),
+    )
+    bars = lines.filter(text.str.contains(_BAR))
+    drawn = bars.with_columns(text.str.extract_groups(_BAR).alias("bar"), clock=text.str.extract(_DRAWN, 3))
+    drawn = drawn.unnest("bar").with_columns(
+        ts=ts,
+        step=pl.col("shown").cast(pl.Int64, strict=False),
+        loss=number(pl.col("said")),
+        step_time_s=elapsed_s(pl.col("clock")),  # so far: `settle` takes the differences
+    )
+    both = pl.concat([conform(said, STEP_FACTS), conform(drawn, STEP_FACTS)])
+    return both.sort("source", "line_no", maintain_order=True)
+
+
+_CONFIG = {
+    "batch_size": "mbs", "gradient_accumulation_steps": "gas", "max_seq_len": "seq_len", "epochs": "arg:epochs",
+    "max_steps_per_epoch": "arg:epoch_steps", "dtype": "arg:dtype", "tensor_parallel_dim": "tp",
+    "context_parallel_dim": "cp", "data_parallel_replicate_dim": "arg:dp_replicate",
+    "data_parallel_shard_dim": "arg:dp_shard", "enable_activation_checkpointing": "arg:checkpointing",
+    "fsdp_reshard_after_forward": "arg:reshard",
+}  # fmt: skip
+_SAID = {
+    "arg:recipe": r"\bRunning (\w+) with resolved config:",
+    # The model's builder, not that of its tokenizer or prompts.
+    "model": r"^\s*_component_: torchtune\.models\.\w+\.(?:q?lora_)?(\w+_[\d.]+[bm](?:_\w+)?)\s*$",
+}
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The resolved configuration, and how many steps the first bar has (`arg:bar`)."""
+    text = pl.col("text")
+    drawn = lines.filter(text.str.contains(_BAR)).unique("source", keep="first", maintain_order=True)
+    totals = drawn.select(
+        "source", "line_no", name=pl.lit("arg:bar"), value=text.str.extract(_DRAWN, 2),
+        setting_source=pl.lit("log_line"),
+    ).drop_nulls("value")  # fmt: skip
+    dumped = named_settings(lines, r"^\s*(\w+): (\w+)\s*$", _CONFIG, setting_source="argument_dump")
+    known = dumped.filter(pl.col("value") != "null")
+    # A name of Python's has no dot: llama3_2_1b is Llama 3.2 1B.
+    said = said_settings(lines, _SAID.items()).with_columns(pl.col("value").str.replace(r"(\d)_(\d)_", "${1}.${2}_"))
+    return pl.concat([known, said, conform(totals, SETTING_FACTS), environment.settings(lines)])
+
+
+# `intermediate_checkpoint` is false for the last epoch only.
+_END = r"\bSaving final epoch checkpoint\."
+
+
+def events(lines: pl.DataFrame) -> pl.DataFrame:
+    """Where a recipe begins, and where it saves the model that it has trained."""
+    return milestones(lines, launch=_SAID["arg:recipe"], training_end=_END)
+
+
+def settle(facts: Facts) -> Facts:
+    """Redraws with the mean time of their steps, by the clock of their bar; of one step the first with its own loss."""
+    rows = facts.steps.sort("source", "line_no", maintain_order=True)
+    is_back = (pl.col("step_time_s") < pl.col("step_time_s").shift().over("source")).fill_null(value=False)
+    rows = rows.with_columns(launch=is_back.cast(pl.Int64).cum_sum().over("source"))
+    drawn = rows.drop_nulls(["step", "step_time_s"])
+    if drawn.is_empty():
+        return facts
+    times = steps_of(drawn).select("source", "launch", "step", "step_time_s")
+    timed = rows.drop("step_time_s").join(times, on=["source", "launch", "step"], how="left", maintain_order="left")
+    return Facts(conform(timed, STEP_FACTS), facts.settings, facts.gauges, facts.events)
+
+
+_IS_DISTRIBUTED = pl.col("arg:recipe").str.contains("Distributed", literal=True)
+_IS_FREED = is_true("arg:reshard").fill_null(value=True)
+_EPOCH_STEPS = pl.coalesce(whole("arg:epoch_steps"), whole("arg:bar"))
+
+COMBINED = (
+    CombinedSetting("precision", pl.col("arg:dtype").replace_strict({"bf16": "bf16", "fp32": "fp32"}, default=None)),
+    CombinedSetting(
+        "recompute",
+        pl.when(is_true("arg:checkpointing")).then(pl.lit("full"))
+        .when(~is_true("arg:checkpointing")).then(pl.lit("none")),
+    ),
+    CombinedSetting(
+        "num_gpus", pl.when(pl.col("arg:recipe").str.ends_with("SingleDevice")).then(1), setting_source="derived"
+    ),
+    # The distributed recipes shard with FSDP (torchtune/training/_distributed.py shard_model).
+    CombinedSetting("zero_stage", pl.when(_IS_DISTRIBUTED).then(pl.when(_IS_FREED).then(3).otherwise(2))),
+    CombinedSetting("steps_planned", _EPOCH_STEPS * whole("arg:epochs").fill_null(1), ("arg:bar",)),
+    # An excerpt without the configuration: the bar is that of an epoch.
+    CombinedSetting("is_plan_guessed", pl.when(pl.col("arg:epochs").is_null()).then(pl.lit("true")), ("arg:bar",)),
+)  # fmt: skip
+
+_STEP_ANCHORS = ("| loss:", "|Loss: ")
+_SETTING_ANCHORS = (
+    "|Loss: ", "with resolved config:", "_component_: torchtune.models.", *(f"{name}: " for name in _CONFIG),
+    *environment.ANCHORS,
+)  # fmt: skip
+_EVENT_ANCHORS = ("with resolved config:", "Saving final epoch checkpoint.")
+
+DIALECT = Dialect(
+    name="torchtune",
+    version=1,
+    signature=(
+        "torchtune.utils.", "_component_: torchtune.", " tokens_per_second_per_gpu:", " gpu_resources:",
+        "|Loss: ", "tune run ", *(f"| loss:{digit}" for digit in range(10)),
+    ),
+    anchors=(*_STEP_ANCHORS, *_SETTING_ANCHORS, *_EVENT_ANCHORS),
+    steps=steps,
+    settings=settings,
+    events=events,
+    combined=COMBINED,
+    settle=settle,
+    narrowed={"steps": _STEP_ANCHORS, "settings": _SETTING_ANCHORS, "events": _EVENT_ANCHORS},
+)  # fmt: skip

@@ -1,0 +1,135 @@
+"""verl (reinforcement learning with PPO, GRPO and others, and supervised fine-tuning).
+
+Formats: verl/utils/logger/aggregate_logger.py LocalLogger (`step:7 - name:value - name:value`, one long line),
+trainer/ppo/metric_utils.py (perf/throughput is tokens per second and GPU), workers (perf/mfu/actor is a fraction,
+perf/max_memory_allocated_gb is bytes / 1024**3), trainer/fsdp_sft_trainer.py (train/loss). Ray puts `(TaskRunner
+pid=..)` in front, or a progress bar that ends without a line feed. A value may be `np.float64(0.1)`. A line that holds
+validation scores only is no step.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform
+from pipeline.logs.dialects import environment, verl_settings
+from pipeline.logs.milestones import milestones
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, number
+from pipeline.text.timestamps import timestamp
+
+_STEP = r"(?:^|[^\w/])step:(\d+) - "
+_TRAINING = r" - (?:train/loss|actor/\w+|critic/\w+/mean|training/global_step|timing_s/step|perf/time_per_step):"
+_VALIDATION = r"(?:^|[^\w/])step:\d+ - val[-/\w]*"
+# The rest of a step line that was wrapped where it was copied from: no number, but what stands at the end of one.
+_BROKEN_OFF = r"^[^ ]*(?: - [\w/@()+-]+:[^ ]+)* - (?:timing_s|timing_per_token_ms|perf)/[\w/]+:"
+
+
+_METRICS = (
+    "train/loss", "actor/loss", "actor/pg_loss", "timing_s/step", "perf/time_per_step", r"train/time\(s\)",
+    "perf/throughput", "perf/mfu/actor", "mfu/actor", "train/mfu",
+    *(f"{part}perf/max_memory_{kind}_gb" for kind in ("allocated", "reserved") for part in ("", "actor/")),
+    r"train/total_tokens\(B\)", "actor/grad_norm", "train/grad_norm", "actor/lr", "train/lr",
+)  # fmt: skip
+# What follows shows that the value is whole.
+_FIELDS = {name: rf" - {name}:(?:np\.\w+\()?({NUMBER})(?:\)|\s|$)" for name in _METRICS}
+
+
+def _field(*names: str) -> pl.Expr:
+    """The first of `names` that the line holds."""
+    return number(pl.coalesce(*names))
+
+
+def _positive(value: pl.Expr) -> pl.Expr:
+    return pl.when(value > 0).then(value)
+
+
+def _bytes(kind: str) -> pl.Expr:
+    said = _field(*(f"{part}perf/max_memory_{kind}_gb" for part in ("", "actor/")))  # since 2025 per worker
+    return _positive((said * 2**30).round().cast(pl.Int64, strict=False))
+
+
+def steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Step lines and what a terminal broke off them; one without any training value is cut and stays unparsed."""
+    text = pl.col("text")
+    is_training = text.str.contains(_STEP) & text.str.contains(_TRAINING)
+    is_step = text.str.contains(_STEP) & (is_training | ~text.str.contains(_VALIDATION))
+    mine = lines.filter(is_step | text.str.contains(_BROKEN_OFF))
+    return conform(
+        extract_each(mine, _FIELDS).with_columns(
+            ts=timestamp(text),
+            rank=pl.lit(None, pl.Int64),
+            step=pl.when(is_training).then(text.str.extract(_STEP).cast(pl.Int64, strict=False)),
+            loss=_field("train/loss", "actor/loss", "actor/pg_loss"),
+            step_time_s=_positive(_field("timing_s/step", "perf/time_per_step", r"train/time\(s\)")),
+            tokens_per_s_per_gpu=_field("perf/throughput"),
+            mfu_logged=_positive(_field("perf/mfu/actor", "mfu/actor", "train/mfu")),
+            mem_allocated_bytes=_bytes("allocated"),
+            mem_reserved_bytes=_bytes("reserved"),
+            consumed_tokens=(_field(r"train/total_tokens\(B\)") * 1e9).round().cast(pl.Int64, strict=False),
+            grad_norm=_field("actor/grad_norm", "train/grad_norm"),
+            learning_rate=_field("actor/lr", "train/lr"),
+        ),
+        STEP_FACTS,
+    )
+
+
+_PLANNED = r"Total training steps: (\d+)|\bTraining Progress: +\d+%\|[^|]*\| *\d+/(\d+) "
+_END = r"\bFinal validation metrics: "
+"""trainer/ppo/ray_trainer.py fit, behind the validation of the last step."""
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The configuration as given and dumped, and the number of steps."""
+    planned = lines.select(
+        "source", "line_no", name=pl.lit("steps_planned"),
+        value=pl.coalesce(pl.col("text").str.extract(_PLANNED, group) for group in (1, 2)),
+        setting_source=pl.lit("log_line"),
+    ).drop_nulls("value")  # fmt: skip
+    return pl.concat([verl_settings.settings(lines), conform(planned, SETTING_FACTS), environment.settings(lines)])
+
+
+def settle(facts: Facts) -> Facts:
+    """The actor's part of a dump, and step lines with what was broken off them."""
+    return Facts(_rejoined(facts.steps), verl_settings.of_actor(facts.settings), facts.gauges, facts.events)
+
+
+_WITHIN_LINES = 3
+"""Lines into which a step line was broken; no step line is right behind the rest of another."""
+
+
+def _rejoined(steps: pl.DataFrame) -> pl.DataFrame:
+    rows = steps.sort("source", "line_no", maintain_order=True)
+    is_rest = (pl.col("step").is_null() & pl.col("text").str.contains(_BROKEN_OFF)).fill_null(value=False)
+    is_rest = is_rest & ~pl.col("text").str.contains(_STEP)
+    rows = rows.with_columns(is_rest=is_rest.fill_null(value=False))
+    if not rows["is_rest"].any():
+        return steps
+    rows = rows.with_columns(part=(~pl.col("is_rest")).cast(pl.Int64).cum_sum().over("source"))
+    first = pl.col("line_no").first().over("source", "part")
+    near = rows.filter(~pl.col("is_rest") | (pl.col("line_no") - first < _WITHIN_LINES))
+    others = [name for name in STEP_FACTS.names() if name not in ("source", "text")]
+    joined = near.group_by("source", "part", maintain_order=True).agg(
+        pl.col("is_rest", "text").first(), *(pl.col(name).drop_nulls().first() for name in others)
+    )
+    return conform(joined.filter(~pl.col("is_rest")), STEP_FACTS)
+
+
+DIALECT = Dialect(
+    name="verl",
+    version=5,
+    signature=(
+        " - training/global_step:", " - actor/", " - perf/throughput:", " - timing_s/", " - global_seqlen/",
+        " - train/loss:", "verl.trainer.", "actor_rollout_ref.",
+    ),
+    anchors=(
+        "step:", " - timing_", " - perf/", *verl_settings.ANCHORS, "Total training steps: ", "Training Progress: ",
+        "Final validation metrics: ", *environment.ANCHORS,
+    ),
+    steps=steps,
+    settings=settings,
+    events=lambda lines: milestones(lines, training_end=_END),
+    settle=settle,
+    combined=verl_settings.COMBINED,
+    narrowed={"steps": ("step:", " - timing_", " - perf/"), "events": ("Final validation metrics: ",)},
+)  # fmt: skip

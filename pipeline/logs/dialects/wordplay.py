@@ -1,0 +1,59 @@
+"""wordplay, the nanoGPT of Argonne's training courses (saforem2/wordplay); a part of the `nanogpt` dialect.
+
+Formats: src/wordplay/trainer.py (`step=10 loss=3.22448 dt=0.28387 dtf=.. dtb=.. sps=.. sps_per_gpu=.. tps=1.84e+06
+tps_per_gpu=230866 mfu=46.1191` behind the logger of ezpz; seconds, tokens of all and of one GPU, MFU in percent) and
+__main__.py (the configuration as JSON); ezpz/dist.py (`WORLD_SIZE_IN_USE=8`). The last step may not be printed.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import STEP_FACTS, conform, named_settings, said_settings
+from pipeline.text.field_extraction import extract_each
+from pipeline.text.quantities import NUMBER, divided, number
+from pipeline.text.timestamps import timestamp
+
+BEGINNING = r"step=[0-9]+ loss="
+_NUMBERS = {
+    "loss": rf"^step=\d+ loss=({NUMBER}) ",
+    "step_time_s": rf" dt=({NUMBER}) ",
+    "tokens_per_s": rf" tps=({NUMBER}) ",
+    "tokens_per_s_per_gpu": rf" tps_per_gpu=({NUMBER}) ",
+    "percent": rf" mfu=({NUMBER})\s*$",
+}
+
+
+def steps(bare: pl.DataFrame) -> pl.DataFrame:
+    """Step lines without their logger (`logger.without_logger`); one that does not reach its MFU stays unparsed."""
+    mine = bare.filter(pl.col("text").str.contains(f"^{BEGINNING}"))
+    found = extract_each(mine, {**_NUMBERS, "counter": r"^step=(\d+) "}).with_columns(
+        number(pl.col(name)) for name in _NUMBERS
+    )
+    is_whole = pl.col("percent").is_not_null()
+    return conform(
+        found.with_columns(
+            step=pl.when(is_whole).then(pl.col("counter").cast(pl.Int64, strict=False)),
+            mfu_logged=divided(pl.col("percent"), 100),
+            ts=timestamp(pl.concat_str("prefix", "logged", ignore_nulls=True)),
+            text="logged",
+        ),
+        STEP_FACTS,
+    )
+
+
+_NAMES = {
+    "batch_size": "mbs", "block_size": "seq_len", "max_iters": "steps_planned", "n_layer": "num_layers",
+    "n_head": "num_heads", "n_embd": "hidden_size", "gas": "gas",
+}  # fmt: skip
+SETTING_ANCHORS = ("WORLD_SIZE_IN_USE=", *(f'"{name}": ' for name in _NAMES))
+
+
+def settings(lines: pl.DataFrame) -> pl.DataFrame:
+    """The configuration, and the size of the world."""
+    return pl.concat(
+        [
+            named_settings(lines, r'^\s+"(\w+)": (\d+),?\s*$', _NAMES, setting_source="argument_dump"),
+            said_settings(lines, [("num_gpus", r"\bWORLD_SIZE_IN_USE=(\d+)\b")]),
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Lines of any dialect as facts: cleaning, prefiltering, detection and extraction."""

@@ -1,0 +1,74 @@
+"""An Extract as named frames and back, for whoever keeps what a log has said so far."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from pipeline.logs.dialect import Dialect, Facts
+from pipeline.logs.engine import extract as engine
+from pipeline.logs.engine.extract import Extract
+from pipeline.logs.registry import current_versions
+
+_FACTS = tuple(field.name for field in dataclasses.fields(Facts))
+
+
+def flatten(extract: Extract) -> dict[str, pl.DataFrame]:
+    """Every frame of an extract that has rows: `evidence`, `stamps` ..., and `readings/<dialect>/<kind of facts>`."""
+    frames = {
+        f"readings/{dialect}/{kind}": getattr(facts, kind)
+        for dialect, facts in extract.readings.items()
+        for kind in _FACTS
+    }
+    for field in dataclasses.fields(extract):
+        value = getattr(extract, field.name)
+        if isinstance(value, pl.DataFrame):
+            frames[field.name] = value
+    return {name: frame for name, frame in frames.items() if not frame.is_empty()}
+
+
+def unflatten(frames: Mapping[str, pl.DataFrame], dialects: Sequence[Dialect]) -> Extract:
+    """The extract that `flatten` took apart. `dialects` has to be the set that read it; see `identity`."""
+    empty, no_facts = engine.merge([], dialects), Facts.empty()
+    named: dict[str, Any] = {
+        field.name: frames.get(field.name, value)
+        for field in dataclasses.fields(empty)
+        if isinstance(value := getattr(empty, field.name), pl.DataFrame)
+    }
+    readings = {
+        name: Facts(*(frames.get(f"readings/{name}/{kind}", getattr(no_facts, kind)) for kind in _FACTS))
+        for name in dict.fromkeys(name.split("/")[1] for name in frames if name.startswith("readings/"))
+    }
+    return dataclasses.replace(empty, readings=readings, **named)
+
+
+def split(extract: Extract, sources: Collection[int]) -> dict[int, dict[str, pl.DataFrame]]:
+    """The frames of each of some sources, as `flatten` names them, with 0 for the source; one pass over each frame."""
+    parts: dict[int, dict[str, pl.DataFrame]] = {source: {} for source in sources}
+    for name, frame in flatten(extract).items():
+        mine = frame.filter(pl.col("source").is_in(list(sources)))
+        for (source,), part in mine.partition_by("source", as_dict=True, maintain_order=True).items():
+            parts[int(source)][name] = numbered(part, 0)
+    return parts
+
+
+def numbered(frame: pl.DataFrame, source: int) -> pl.DataFrame:
+    """`frame` as if it came from the file of that number in its batch."""
+    return frame.with_columns(source=pl.lit(source, pl.Int64))
+
+
+def identity(dialects: Sequence[Dialect], further: Mapping[str, pl.Schema]) -> str:
+    """A digest that changes when the same lines could give other facts.
+
+    That is: with another set of dialects, a newer one, or another shape of the facts or of `further` ones.
+    """
+    empty = unflatten({}, dialects)
+    parts = [*vars(empty).values(), *vars(Facts.empty()).values()]
+    shapes = [part.schema for part in parts if isinstance(part, pl.DataFrame)]
+    known = [(dialect.name, dialect.signature, dialect.anchors) for dialect in dialects]
+    said = repr((current_versions(dialects), known, shapes, dict(further)))
+    return hashlib.sha256(said.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Lines that say how a run ended, whatever framework printed them."""

@@ -1,0 +1,69 @@
+"""The explicit list of dialects. A new format is one module and one line here; order breaks ties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.logs.dialect import Dialect, ResultTable
+from pipeline.logs.dialects import (
+    bare_progress_bar,
+    colossalai,
+    composer,
+    deepspeed,
+    gpt_neox,
+    internevo,
+    lightning,
+    litgpt,
+    maxtext,
+    mlperf,
+    nanogpt,
+    nanotron,
+    nanotron_bench,
+    nemo,
+    openrlhf,
+    picotron,
+    torchtitan,
+    torchtune,
+    verl,
+)
+from pipeline.logs.dialects.huggingface import dialect as huggingface
+from pipeline.logs.dialects.megatron import deepspeed as megatron_deepspeed
+from pipeline.logs.dialects.megatron import dialect as megatron
+from pipeline.memory.names import VERSIONS as MEMORY_VERSIONS
+from pipeline.nccl import NCCL_VERSION
+from pipeline.parse import scheduler
+
+ENGINE_VERSION = 28
+"""Raise it when the front door, the evidence or the fold change what the same file yields."""
+
+DIALECTS: tuple[Dialect, ...] = (
+    picotron.DIALECT, nanotron.DIALECT, megatron.DIALECT, torchtitan.DIALECT,
+    mlperf.DIALECT, maxtext.DIALECT, nanogpt.DIALECT, verl.DIALECT, colossalai.DIALECT,
+    huggingface.TRAINER, huggingface.AXOLOTL, deepspeed.DIALECT, megatron_deepspeed.DIALECT, gpt_neox.DIALECT,
+    composer.DIALECT, lightning.DIALECT, nemo.DIALECT, litgpt.DIALECT, internevo.DIALECT, torchtune.DIALECT,
+    openrlhf.DIALECT, bare_progress_bar.DIALECT,
+)  # fmt: skip
+
+TABLES: tuple[ResultTable, ...] = (nanotron_bench.TABLE,)
+
+
+def by_name(name: str) -> Dialect:
+    """The built-in dialect of that name. Raises KeyError for an unknown one."""
+    return {dialect.name: dialect for dialect in DIALECTS}[name]
+
+
+def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
+    """Current version by the name that the ledger keeps; "" stands for files that no parser recognised.
+
+    A version grows with its dialect, with the engine, with what is read of NCCL, and with the claims of declared
+    dialects to files of others.
+    """
+    engine = ENGINE_VERSION + NCCL_VERSION + max((dialect.claims for dialect in dialects), default=0)
+    return {
+        "": engine + sum(MEMORY_VERSIONS.values()),  # a reader of memory may know a file that none knew before
+        "nccl": engine,
+        **{dialect.name: engine + dialect.version for dialect in dialects},
+        **{table.name: table.version for table in TABLES},
+        **MEMORY_VERSIONS,
+        "scheduler": scheduler.VERSION,
+    }

@@ -1,0 +1,1 @@
+"""Facts as runs: attempts, settings and their precedence, outcome and summary."""

@@ -1,0 +1,241 @@
+"""The fold: facts of a batch of files to the rows of `runs`, `steps`, `events`, `settings` and `rejects`.
+
+A unit is a run directory (or a lone log with its stderr). Its logs of one job are one run; the log with the most steps
+leads, the others give evidence; so does a file in which the trainer kept its steps, which leads when it holds more of
+them than any log. Several launches in the leading log are several attempts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cache
+
+import polars as pl
+
+from pipeline.derive.run_id import run_id
+from pipeline.logs.diagnostics import diagnose, silence
+from pipeline.logs.dialect import Dialect, Facts, conform, marks_run
+from pipeline.logs.evidence import launchers, symptoms
+from pipeline.logs.evidence.batch_systems import TELLING
+from pipeline.logs.registry import DIALECTS
+from pipeline.logs.runs import outcome, setting_precedence
+from pipeline.logs.runs.attempts import number_attempts
+from pipeline.logs.runs.attribution import begun, place_events, printed, with_run
+from pipeline.logs.runs.combine import with_combined
+from pipeline.logs.runs.fold_rejects import unparsed, unreadable
+from pipeline.logs.runs.settings import configured_from, settings_of_runs, stepped
+from pipeline.logs.runs.summary import begin_and_end, gauges, measured, merge_peaks, stretched, without_current_memory
+from pipeline.logs.steady_state import summarise
+from schemas.registry import TABLES
+
+SOURCES = pl.Schema(
+    {
+        "source": pl.Int64(), "path": pl.String(), "unit": pl.String(), "job": pl.String(), "kind": pl.String(),
+        "modified_at": pl.Datetime("us"), "run_dir": pl.String(), "sweep": pl.String(), "origin": pl.String(),
+        "dialect": pl.String(), "parser_version": pl.Int64(),
+    }
+)  # fmt: skip
+"""One row per file of the batch: `job` groups a unit's logs into runs, `dialect` is NULL where none was recognised (of
+a log's lines, or by a sidecar's reader)."""
+
+SIDECAR_SETTINGS = pl.Schema(
+    {"unit": pl.String, "path": pl.String, "name": pl.String, "value": pl.String, "setting_source": pl.String}
+)
+"""Settings from files beside the log and from folder names; they hold for every run of the unit."""
+
+STATUS_FILE = "status_file"
+"""Name under which a sidecar reports the word of a status file."""
+
+GUESSED_PLAN = "is_plan_guessed"
+"""Name under which a dialect concludes that the steps planned may be those of an epoch."""
+
+
+def assemble(
+    sources: pl.DataFrame,
+    facts: Facts,
+    spans: pl.DataFrame,
+    sidecars: pl.DataFrame,
+    *,
+    now: datetime,
+    dialects: Sequence[Dialect] = DIALECTS,
+) -> dict[str, pl.DataFrame]:
+    """Rows of every table that a batch of log files yields, before normalising and validating.
+
+    Args:
+        sources: SOURCES rows. facts: of all of them. spans: timestamps seen (engine.SPANS).
+        sidecars: SIDECAR_SETTINGS rows.
+        now: the moment of reading.
+        dialects: the dialects that read the files.
+
+    Returns:
+        table name -> frame. `runs` lacks the derived columns; the other tables are complete.
+    """
+    facts = replace(facts, events=launchers.fold_tables(facts.events))
+    # Of one piece: polars groups pieces by hashing even what is in order.
+    parsed = measured(facts.steps.drop_nulls("step")).rechunk()
+    leaders = _leaders(sources, facts, dialects)
+    launches = facts.events.filter(pl.col("kind") == "launch")
+    steps, attempts = number_attempts(
+        parsed.filter(pl.col("source").is_in(leaders["source"].implode())),
+        launches.join(leaders, on="source", how="semi"),
+        leaders["source"],
+    )
+    numbered = _name_runs(leaders.join(attempts, on="source"))
+    # In order on both sides nothing need be hashed.
+    names = numbered.select("run", "run_id", "source_path").drop_nulls("run").sort("run")
+    steps = steps.join(names, on="run", how="left", maintain_order="left")
+    runs = numbered.drop("run")
+    stretches = stretched(steps)
+    events = place_events(facts.events, runs, sources)
+    stated = settings_of_runs(facts.settings, sidecars, configured_from(runs, stretches), sources)
+    stated = pl.concat([stated, stepped(stretches, stated)])
+    rules = {dialect.name: dialect.combined for dialect in dialects}
+    chosen = setting_precedence.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
+    wide = setting_precedence.widen(chosen, TABLES["runs"].columns)
+    peaks = gauges(with_run(facts.gauges, runs, sources))
+    current = [dialect.name for dialect in dialects if dialect.steps_show_current_memory]
+    shown = without_current_memory(summarise(steps), runs, current)
+    summary = merge_peaks(shown.join(peaks, on="run_id", how="full", coalesce=True))
+    rows = runs
+    plans = stretches.select("run_id", "steps_planned")
+    for known in (wide, summary, plans, begin_and_end(with_run(spans, runs, sources))):
+        rows = _completed(rows, known)
+    # MLPerf's own lines count in UTC, and the console's around them in local time: no silence can be read from both.
+    one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
+    silences = silence.silences(steps, one_clock, now=now)
+    rows = _completed(rows, _outcomes(rows, stretches, events, chosen, silences, now=now))
+    found, diverged = diagnose.findings(
+        conform(rows, diagnose.RUNS), steps, events.drop_nulls("run_id"),
+        printed=printed(parsed, runs), silences=silences, begun=begun(facts, _shown_beside(runs, events)),
+    )  # fmt: skip
+    rows = _completed(rows, diverged)
+    rows = _completed(rows, launchers.first_failures(events))
+    nameless = rows.filter(pl.col("job_id").is_null()).select("run_id")
+    rows = _completed(rows, launchers.job_ids(events).join(nameless, on="run_id", how="semi"))
+    events = diagnose.without_symptoms(events)
+    rejects = pl.concat([unparsed(facts.steps, sources), unreadable(chosen)])
+    noted = setting_precedence.conflicts(chosen)
+    return {
+        "runs": rows,
+        "steps": TABLES["steps"].conform(steps),
+        "events": pl.concat(TABLES["events"].conform(part) for part in (events, noted, found)).unique(
+            TABLES["events"].primary_key, maintain_order=True
+        ),
+        "settings": TABLES["settings"].conform(chosen.filter(pl.col("name").is_in(list(TABLES["runs"].polars_schema)))),
+        "rejects": TABLES["rejects"].conform(rejects),
+    }
+
+
+def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """The log that leads each job: most steps, then most settings, then a recognised dialect, then its name.
+
+    A unit whose logs hold no dialect and no sign of a failure, and that has no configuration beside them, is not a run.
+    What any program may print is such a sign in the output of a scheduler's job only: it died before its trainer spoke.
+    Only a launcher of parallel jobs prints what is `batch_ends.TELLING`.
+    """
+    is_common = pl.col("kind").is_in(["exception", "exit_code"]) & ~pl.col("text").str.contains(TELLING)
+    failures = facts.events.filter(~pl.col("kind").is_in(["traceback", *symptoms.KINDS]))
+    telling, common = failures.filter(~is_common), failures.filter(is_common)
+    beside = sources.filter(
+        ~pl.col("kind").is_in(["log", "history", "scheduler", "nccl", "flight_record"])
+        & pl.col("dialect").is_not_null()
+    )
+    of = {dialect.name: [dialect] for dialect in dialects}
+    marks = cache(lambda file, name: marks_run(file, of.get(name, [])))  # a sweep repeats a few names
+    tells = [marks(path.rpartition("/")[2], name) for path, name in beside.select("path", "dialect").iter_rows()]
+    framework = (
+        beside.filter(pl.Series(tells, dtype=pl.Boolean)).group_by("unit").agg(dialect_beside=pl.col("dialect").first())
+    )
+    counted = (
+        sources.filter(pl.col("kind").is_in(["log", "history"]))
+        .join(framework, on="unit", how="left", maintain_order="left")
+        .with_columns(dialect=pl.coalesce("dialect", "dialect_beside"))
+        .drop("dialect_beside")
+    )
+    # Settings by name: how often a log repeats one says nothing.
+    said = facts.settings.unique(["source", "name"])
+    numbers = {"n_steps": facts.steps, "n_settings": said, "n_events": telling, "n_common": common}
+    for name, frame in numbers.items():
+        counted = counted.join(frame["source"].value_counts(name=name), on="source", how="left")
+    counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
+    is_log, of_a_job = pl.col("kind") == "log", pl.col("job").ne_missing("")
+    failed = (pl.col("n_events") > 0) | ((pl.col("n_common") > 0) & of_a_job)
+    counted = counted.filter(pl.when(is_log).then(pl.col("known") | failed).otherwise(pl.col("n_steps") > 0))
+    counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
+    order = ["unit", "job", "n_steps", "is_log", "known", "n_settings", "n_events", "path"]
+    leaders = counted.sort(order, descending=[False, False, *[True] * 5, False])
+    leaders = leaders.unique(["unit", "job"], keep="first", maintain_order=True)
+    # Several trainers keep their steps as transformers' does; the log knows which one it was.
+    known = pl.when("is_log").then("dialect").otherwise(pl.coalesce("of_log", "dialect"))
+    return leaders.with_columns(dialect=known).drop("of_log")
+
+
+def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
+    """Number attempts over all jobs of a unit, and give each its id.
+
+    `attempt` counts within the unit, so that a requeued job's second log is attempt 2; the id counts within the file.
+    """
+    rows = rows.sort("unit", pl.col("job").str.len_chars(), "job", "attempt_in_source").with_columns(
+        attempt=(pl.int_range(pl.len()).over("unit") + 1).cast(pl.Int64)
+    )
+    ids = [run_id(path, str(n)) for path, n in rows.select("path", "attempt_in_source").iter_rows()]
+    return rows.with_columns(
+        pl.Series("run_id", ids, dtype=pl.String),
+        source_path=pl.col("path"),
+        framework=pl.coalesce("dialect", pl.lit("other")),
+        parser=pl.coalesce("dialect", pl.lit("evidence")),
+        job_id=pl.col("job").replace("", None),
+        line_no=pl.col("start_line").clip(1),
+    )
+
+
+def _shown_beside(runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """The runs of logs in which nvidia-smi shows processes: of these one asks when the trainer began."""
+    shown = runs.filter(pl.col("run_id").is_in(events.filter(pl.col("kind") == symptoms.SMI_KIND)["run_id"].implode()))
+    return runs.filter(pl.col("source").is_in(shown["source"].implode()))
+
+
+def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with the columns of `known` (one row per `run_id`); where both have a value, that of `known` counts."""
+    both = [name for name in known.columns if name in rows.columns and name != "run_id"]
+    joined = rows.join(known, on="run_id", how="left", maintain_order="left", suffix="_known")
+    return joined.with_columns(pl.coalesce(f"{name}_known", name).alias(name) for name in both).drop(
+        f"{name}_known" for name in both
+    )
+
+
+def _outcomes(
+    rows: pl.DataFrame,
+    stretches: pl.DataFrame,
+    events: pl.DataFrame,
+    chosen: pl.DataFrame,
+    silences: pl.DataFrame,
+    *,
+    now: datetime,
+) -> pl.DataFrame:
+    words = chosen.filter((pl.col("name") == STATUS_FILE) & pl.col("is_used")).select(
+        "run_id", pl.col("value").alias("status_file")
+    )
+    guessed = chosen.filter((pl.col("name") == GUESSED_PLAN) & pl.col("is_used")).select("run_id").unique()
+    configured = chosen.filter(pl.col("setting_source") != "folder_name").select("run_id").unique()
+    # A unit's status file and freshness speak of its newest attempt only.
+    newest = pl.col("attempt") == pl.col("attempt").max().over("unit")
+    attempts = (
+        rows.join(stretches.drop("source_path", "steps_planned"), on="run_id", how="left", maintain_order="left")
+        .join(words, on="run_id", how="left", maintain_order="left")
+        .join(guessed.with_columns(is_plan_guessed=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
+        .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
+        .join(silences.drop("source_path", "line_no", "ts"), on="run_id", how="left", maintain_order="left")
+        .select(
+            pl.col("run_id").alias("key"), "last_step", "steps_planned",
+            pl.col("has_settings", "is_plan_guessed").fill_null(value=False), "longest_pause_s",
+            last_step_line="last_line", previous_step_line="line_before",
+            silence=pl.when("is_hang").then("silence"),
+            modified_at=pl.when(newest).then("modified_at"),
+            status_file=pl.when(newest).then("status_file"),
+        )
+    )  # fmt: skip
+    seen = events.drop_nulls("run_id").select(pl.col("run_id").alias("key"), "line_no", "kind", "text", "is_secondary")
+    return outcome.classify(attempts, seen, now=now).rename({"key": "run_id"})

@@ -1,0 +1,130 @@
+"""Which steps belong together: ranks, repeated prints, restarts and several runs in one file."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.logs.dialect import STEP_FACTS, in_order
+
+ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64, "run": pl.Int64})
+"""`run` is the number that the steps of the attempt have, NULL where it has none."""
+
+
+def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
+    """Keep one rank's lines where several ranks print the same steps.
+
+    `steps` are in order. Within a launch (`launch` of each row) the rank with most losses wins, then the one with most
+    lines, then the last: in a pipeline the first stages report without a loss. Of the others only steps stay that the
+    winner does not print, outside of its lines: after a restart another rank may do the printing.
+    """
+    is_same_rank = pl.col("rank").eq_missing(pl.col("rank").shift(1)) | (pl.col("source").diff() != 0)
+    if steps.select(is_same_rank.slice(1).all()).item():
+        return steps
+    part = ["source", "launch"]
+    counts = steps.group_by(*part, "rank").agg(
+        losses=pl.col("loss").count(), n=pl.len(), low=pl.col("line_no").min(), high=pl.col("line_no").max()
+    )
+    winners = (
+        counts.sort("losses", "n", "rank", descending=True, nulls_last=True)
+        .unique(part, keep="first", maintain_order=True)
+        .select(*part, pl.col("rank").alias("main_rank"), "low", "high")
+    )
+    if winners.height == counts.height:
+        return steps
+    marked = steps.join(winners, on=part, how="left", nulls_equal=True, maintain_order="left")
+    is_main = pl.col("rank").eq_missing(pl.col("main_rank"))
+    shown = marked.filter(is_main).select(*part, "step").unique().with_columns(is_shown=pl.lit(value=True))
+    is_extra = ~pl.col("line_no").is_between("low", "high") & pl.col("is_shown").is_null()
+    return (
+        marked.join(shown, on=[*part, "step"], how="left", nulls_equal=True, maintain_order="left")
+        .filter(is_main | is_extra)
+        .select(steps.columns)
+    )
+
+
+def number_attempts(
+    steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Cut each source into attempts.
+
+    A new attempt begins where the step counter falls back, or at a launch after steps were logged. A launch with no
+    step after it is an attempt too: it started and stopped.
+
+    Args:
+        steps: parsed STEP_FACTS rows.
+        launches: `source`, `line_no` of launch events.
+        sources: every source that is a run, so that one without steps still has attempt 1.
+
+    Returns:
+        (steps with `run`, the number of their attempt, one row per attempt and step; ATTEMPTS rows).
+    """
+    # Redraws of a progress bar share a line number, so the order given is the order printed.
+    steps = in_order(steps)
+    launches = launches.select("source", "line_no").unique().sort("source", "line_no")
+    marked = steps.join_asof(
+        launches.with_columns(launch=pl.col("line_no")),
+        on="line_no",
+        by="source",
+        strategy="backward",
+        check_sortedness=False,
+    )
+    marked = one_rank(marked)
+    is_first = (pl.col("source").diff() != 0).fill_null(value=True)
+    is_new = (
+        is_first
+        | (pl.col("step").diff() < 0)
+        | (pl.col("launch").is_not_null() & pl.col("launch").ne_missing(pl.col("launch").shift(1)))
+    )
+    marked = marked.with_columns(
+        pl.col("source").set_sorted(),
+        run=is_new.cast(pl.Int64).cum_sum().set_sorted(),
+        previous_line=pl.when(~is_first).then(pl.col("line_no").shift(1)),
+        is_new=is_new,
+    )
+    starts = _starts(marked, launches)
+    silent = sources.to_frame("source").join(starts, on="source", how="anti").with_columns(
+        attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64), run=pl.lit(None, pl.Int64)
+    )  # fmt: skip
+    attempts = pl.concat([starts, silent.select(ATTEMPTS.names()), _trailing(marked, starts, launches)])
+    return _one_row_per_step(marked), attempts.sort("source", "attempt_in_source")
+
+
+def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    """First line of each attempt that has steps: its launch if one stands between it and the attempt before."""
+    first = marked.filter("is_new").with_columns(attempt_in_source=pl.int_range(1, pl.len() + 1).over("source"))
+    launch = launches.with_columns(previous_line=pl.col("line_no") - 1).select(
+        "source", "previous_line", pl.col("line_no").alias("next_launch")
+    )
+    first = first.sort("source", "previous_line").join_asof(
+        launch.sort("source", "previous_line"),
+        on="previous_line",
+        by="source",
+        strategy="forward",
+        check_sortedness=False,
+    )
+    start = (
+        pl.when(pl.col("attempt_in_source") == 1)
+        .then(0)
+        .otherwise(pl.min_horizontal("line_no", pl.coalesce("next_launch", "line_no")))
+    )
+    return first.select("source", "attempt_in_source", start.cast(pl.Int64).alias("start_line"), "run")
+
+
+def _trailing(marked: pl.DataFrame, starts: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    last = marked.group_by("source").agg(last_line=pl.col("line_no").max())
+    behind = launches.join(last, on="source").filter(pl.col("line_no") > pl.col("last_line"))
+    number = starts.group_by("source").agg(attempt_in_source=pl.col("attempt_in_source").max() + 1)
+    first = behind.group_by("source").agg(start_line=pl.col("line_no").min(), run=pl.lit(None, pl.Int64))
+    return first.join(number, on="source").select(ATTEMPTS.names())
+
+
+def _one_row_per_step(marked: pl.DataFrame) -> pl.DataFrame:
+    """A step printed twice (two loggers, a redrawn bar) is one step: the first value of each column.
+
+    The steps of an attempt never fall back, so that one that is repeated stands behind itself.
+    """
+    key = ["run", "step"]
+    values = [name for name in STEP_FACTS.names() if name not in key]
+    if marked.select(pl.all_horizontal(pl.col(key).diff() == 0).any()).item():
+        marked = marked.group_by(key, maintain_order=True).agg(pl.col(values).drop_nulls().first())
+    return marked.select(*key, *values)

@@ -1,0 +1,1 @@
+"""Files beside a log that say more of its run: configurations, hyper-parameters, folder names."""

@@ -1,0 +1,229 @@
+"""Files that trainers and their users leave beside a log: what of them configures a run, as Sidecars.
+
+Formats: transformers trainer_callback.py TrainerState.save_to_json (`trainer_state.json`), trainer_pt_utils.py
+save_metrics (`train_results.json`) and configuration_utils.py (`config.json`, the model's shape: see `model_file`);
+accelerate's YAML (commands/config/config_args.py); DeepSpeed's configuration (docs/config-json); axolotl's YAML
+(utils/schemas); NeMo's `cmd-args.log` (utils/exp_manager.py: the command line, with Hydra's overrides; its
+`hparams.yaml` is Lightning's, see `hparams`); litgpt's `hyperparameters.yaml` (utils.py
+save_hyperparameters); torchtitan's TOML (config/job_config.py). Pickles such as `training_args.bin` are left alone. Of
+these files only `cmd-args.log` marks a run directory: several runs may share a configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from pipeline.logs.dialect import Sidecar
+from pipeline.logs.sidecars.model_file import read_model_config
+
+_Node = Mapping[str, Any]
+
+_DEEPEST = 8
+
+_TRAINER_STATE = {"max_steps": "steps_planned", "train_batch_size": "mbs"}
+_DEEPSPEED = {
+    "train_batch_size": "gbs", "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
+    "zero_optimization.stage": "zero_stage",
+}  # fmt: skip
+_AXOLOTL = {
+    "micro_batch_size": "mbs", "gradient_accumulation_steps": "gas", "sequence_len": "seq_len", "base_model": "model",
+    "max_steps": "steps_planned", "tensor_parallel_size": "tp",
+    "context_parallel_size": "cp", "sequence_parallel_degree": "cp",
+}  # fmt: skip
+NEMO_NAMES = {
+    "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep", "virtual_pipeline_model_parallel_size": "vpp", "micro_batch_size": "mbs",
+    "global_batch_size": "gbs", "encoder_seq_length": "seq_len", "num_layers": "num_layers",
+    "hidden_size": "hidden_size", "num_attention_heads": "num_heads", "num_query_groups": "num_kv_heads",
+    "ffn_hidden_size": "ffn_hidden_size", "sequence_parallel": "sequence_parallel",
+}  # fmt: skip
+_ACCELERATE = {
+    "num_processes": "num_gpus", "num_machines": "num_nodes", "deepspeed_config.zero_stage": "zero_stage",
+    "deepspeed_config.gradient_accumulation_steps": "gas", "gradient_accumulation_steps": "gas",
+    "megatron_lm_config.megatron_lm_tp_degree": "tp", "megatron_lm_config.megatron_lm_pp_degree": "pp",
+    "megatron_lm_config.megatron_lm_num_micro_batches": "gas",
+    "parallelism_config.parallelism_config_tp_size": "tp", "parallelism_config.parallelism_config_cp_size": "cp",
+}  # fmt: skip
+# PyTorch's ShardingStrategy by name and number (utils/constants.py FSDP_SHARDING_STRATEGY).
+_SHARDING = {
+    "FULL_SHARD": "3", "SHARD_GRAD_OP": "2", "NO_SHARD": "0", "HYBRID_SHARD": "3", "HYBRID_SHARD_ZERO2": "2",
+    "1": "3", "2": "2", "3": "0", "4": "3", "5": "2",
+}  # fmt: skip
+_NEMO_COMMAND = NEMO_NAMES | {
+    "devices": "gpus_per_node", "num_nodes": "num_nodes", "max_steps": "arg:max_steps", "seq_length": "seq_len",
+}  # fmt: skip
+_PRECISION = {"bf16": "bf16", "bf16-mixed": "bf16", "bf16-true": "bf16", "fp16": "fp16", "16": "fp16",
+              "16-mixed": "fp16", "fp8": "fp8", "32": "fp32", "no": "fp32"}  # fmt: skip
+_LITGPT = {
+    "train.micro_batch_size": "mbs", "train.global_batch_size": "gbs", "train.max_seq_length": "seq_len",
+    "train.max_steps": "steps_planned", "devices": "gpus_per_node", "num_nodes": "num_nodes",
+    "model_name": "model",
+}  # fmt: skip
+_TORCHTITAN = {
+    "training.seq_len": "seq_len", "training.local_batch_size": "mbs", "training.batch_size": "mbs",
+    "training.global_batch_size": "gbs", "training.steps": "steps_planned",
+    "activation_checkpoint.mode": "recompute", "parallelism.tensor_parallel_degree": "tp",
+    "parallelism.pipeline_parallel_degree": "pp", "parallelism.context_parallel_degree": "cp",
+    "parallelism.expert_parallel_degree": "ep", "parallelism.data_parallel_replicate_degree": "arg:dp_replicate",
+    "parallelism.data_parallel_shard_degree": "arg:dp_shard",
+    "parallelism.pipeline_parallel_schedule": "arg:schedule", "model.name": "arg:model", "model.flavor": "arg:flavor",
+}  # fmt: skip
+
+
+def leaves(node: _Node) -> Iterator[tuple[str, Any]]:
+    """Every value with its dotted path; what nests deeper than any of these files is left out.
+
+    A section that YAML's aliases put into several places is read at the first: ten lines of them can mean billions.
+    """
+    return _leaves(node, "", 0, set())
+
+
+def _leaves(node: _Node, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    seen.add(id(node))
+    for key, value in node.items():
+        at = f"{path}.{key}" if path else str(key)
+        if not isinstance(value, Mapping) or depth >= _DEEPEST:
+            yield at, value
+        elif id(value) not in seen:
+            yield from _leaves(value, at, depth + 1, seen)
+
+
+def _stated(node: _Node, names: Mapping[str, str]) -> dict[str, str]:
+    """Values at dotted paths, by column; null, "auto" and -1 (fill what is left, no limit) state nothing."""
+    at = dict(leaves(node))
+    said = {column: at[path] for path, column in names.items() if isinstance(at.get(path), str | int | float)}
+    return {column: str(value) for column, value in said.items() if str(value) not in ("", "auto", "-1")}
+
+
+def _json(text: str) -> _Node:
+    return mapping(json.loads(text))
+
+
+def _yaml(text: str) -> _Node:
+    try:
+        return mapping(yaml.safe_load(text))
+    except yaml.YAMLError as error:  # a tag of the trainer's own classes, too
+        raise ValueError(f"no plain YAML: {str(error).splitlines()[0]}") from error
+
+
+def mapping(found: object) -> _Node:
+    """`found`, if it is a mapping. Raises ValueError else."""
+    if not isinstance(found, dict):
+        raise ValueError("not a mapping of names to values")
+    return found
+
+
+def known(said: dict[str, str], what: str) -> dict[str, str]:
+    """`said`, if it says anything. Raises ValueError else."""
+    if not said:
+        raise ValueError(f"no {what} in it")
+    return said
+
+
+def read_trainer_state(text: str) -> Mapping[str, str]:
+    """`trainer_state.json`. Raises ValueError for other JSON. Reaching `max_steps` is its word for completed."""
+    state = _json(text)
+    step, last = state.get("global_step"), state.get("max_steps")
+    if not isinstance(step, int) or not isinstance(last, int) or "log_history" not in state:
+        raise ValueError("no state of transformers' Trainer in it")
+    return _stated(state, _TRAINER_STATE) | ({"status_file": "completed"} if 0 < last <= step else {})
+
+
+def read_train_results(text: str) -> Mapping[str, str]:
+    """`train_results.json`, which is written once the training is over. Raises ValueError for other JSON."""
+    if not isinstance(_json(text).get("train_runtime"), int | float):
+        raise ValueError("no train_runtime in it")
+    return {"status_file": "completed"}
+
+
+def read_deepspeed(text: str) -> Mapping[str, str]:
+    """DeepSpeed's JSON configuration. Raises ValueError for other JSON."""
+    config = _json(text)
+    said = _stated(config, _DEEPSPEED)
+    at = dict(leaves(config))
+    for section, word in (("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16")):
+        if at.get(f"{section}.enabled") is True:
+            said["precision"] = word
+    if "zero_optimization" not in config and not said:
+        raise ValueError("no configuration of DeepSpeed in it")
+    return said
+
+
+def read_axolotl(text: str) -> Mapping[str, str]:
+    """axolotl's YAML. Raises ValueError for other YAML."""
+    config = _yaml(text)
+    if "base_model" not in config:
+        raise ValueError("no base_model of axolotl in it")
+    said = _stated(config, _AXOLOTL)
+    word = next((word for word in ("bf16", "fp16") if config.get(word) is True), None)
+    return said | ({"precision": word} if word else {})
+
+
+def read_accelerate(text: str) -> Mapping[str, str]:
+    """accelerate's YAML. Raises ValueError for other YAML."""
+    config = _yaml(text)
+    if "distributed_type" not in config:
+        raise ValueError("no distributed_type of accelerate in it")
+    said = _stated(config, _ACCELERATE)
+    if word := _PRECISION.get(str(config.get("mixed_precision"))):
+        said["precision"] = word
+    fsdp = config.get("fsdp_config")
+    if config["distributed_type"] == "FSDP" and isinstance(fsdp, Mapping):
+        # FSDP2 says with a boolean whether a layer's parameters are given back after its forward pass.
+        reshards = {"True": "3", "False": "2"}.get(str(fsdp.get("fsdp_reshard_after_forward")))
+        stage = (
+            _SHARDING.get(str(fsdp.get("fsdp_sharding_strategy", fsdp.get("fsdp_reshard_after_forward")))) or reshards
+        )
+        said |= {"zero_stage": stage} if stage else {}
+    return said
+
+
+def read_nemo_command(text: str) -> Mapping[str, str]:
+    """NeMo's `cmd-args.log`: Hydra's overrides by the last part of their names. Raises ValueError for other text."""
+    if not re.search(r"\.py(?:\s|$)", text):
+        raise ValueError("no command line of NeMo in it")
+    found: dict[str, str] = {}
+    for path, value in re.findall(r"(?:^|\s)\+{0,2}((?:trainer|model|exp_manager)\.[\w.]+)=(\S+)", text):
+        name, plain = path.rsplit(".", 1)[-1], value.strip("'\"")
+        if name == "precision" and plain in _PRECISION:
+            found["precision"] = _PRECISION[plain]
+        elif name in _NEMO_COMMAND and plain not in ("null", "-1"):
+            found[_NEMO_COMMAND[name]] = plain
+    return found
+
+
+def read_litgpt(text: str) -> Mapping[str, str]:
+    """litgpt's `hyperparameters.yaml`. Raises ValueError for other YAML."""
+    return known(_stated(_yaml(text), _LITGPT), "hyperparameter of litgpt")
+
+
+def read_torchtitan(text: str) -> Mapping[str, str]:
+    """torchtitan's TOML. Raises ValueError for other text."""
+    config = tomllib.loads(text)
+    if not isinstance(config.get("training"), dict):
+        raise ValueError("no [training] of torchtitan in it")
+    return _stated(config, _TORCHTITAN)
+
+
+def beside(read: Callable[[str], Mapping[str, str]], *patterns: str) -> tuple[Sidecar, ...]:
+    """Configurations that several runs may share."""
+    return tuple(Sidecar(pattern, "config", read, marks_run=False) for pattern in patterns)
+
+
+HUGGINGFACE = (
+    *beside(read_model_config, "config.json"),
+    *beside(read_accelerate, "*accelerate*.yaml", "*accelerate*.yml", "default_config.yaml", "fsdp*.yaml"),
+    *beside(read_trainer_state, "trainer_state.json"),
+    *beside(read_train_results, "train_results.json"),
+)
+DEEPSPEED = beside(read_deepspeed, "ds_config*.json", "deepspeed*.json")
+AXOLOTL = beside(read_axolotl, "axolotl*.yaml", "axolotl*.yml")
+NEMO = (Sidecar("cmd-args.log", "config", read_nemo_command),)
+LITGPT = beside(read_litgpt, "hyperparameters.yaml")
+TORCHTITAN = beside(read_torchtitan, "job_config*.toml", "train_config*.toml", "config.toml")

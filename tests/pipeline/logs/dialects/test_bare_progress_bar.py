@@ -1,0 +1,80 @@
+"""Scripts of one's own of which only the progress bar tells the loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.logs.logs import run_of, tables_of
+
+
+def bar(done: int, total: int, seconds: int, *, loss: float | None = 2.5, name: str = "Epoch 1: ") -> str:
+    said = f", loss={loss}" if loss is not None else ""
+    clock = f"{seconds // 60:02d}:{seconds % 60:02d}"
+    return f"\r{name}{100 * done // total:3d}%|###   | {done}/{total} [{clock}<02:20,  9.99s/it{said}, lr=0.001]"
+
+
+def rows_of(directory: Path, text: str) -> list[tuple[object, ...]]:
+    return tables_of(directory, text)["steps"].sort("line_no", "step").select("step", "loss", "step_time_s").rows()
+
+
+def test_steps_over_epochs(tmp_path: Path) -> None:
+    epochs = ("".join(bar(n, 4, 40 * n, loss=9 - n - 4 * e) for n in range(1, 5)) + "\n" for e in range(2))
+    assert rows_of(tmp_path, "".join(epochs)) == [
+        (1, 8.0, None), (2, 7.0, 40.0), (3, 6.0, 40.0), (4, 5.0, 40.0),
+        (5, 4.0, None), (6, 3.0, 40.0), (7, 2.0, 40.0), (8, 1.0, 40.0),
+    ]  # fmt: skip
+
+
+def test_a_loss_set_within_the_loop_is_drawn_behind_the_count_before(tmp_path: Path) -> None:
+    drawn = [(0, 3.0), (1, 3.0), (1, 2.0), (2, 2.0), (2, 1.0)]
+    assert rows_of(tmp_path, "".join(bar(n, 9, n, loss=x) for n, x in drawn) + "\n") == [(1, 3.0, None), (2, 2.0, None)]
+
+
+def test_a_loss_set_behind_the_update_is_drawn_last(tmp_path: Path) -> None:
+    drawn = [(1, 3.0), (2, 3.0), (2, 2.0), (3, 2.0), (3, 1.0)]
+    found = rows_of(tmp_path, "".join(bar(n, 9, n, loss=x) for n, x in drawn) + "\n")
+    assert [row[:2] for row in found] == [(1, 3.0), (2, 2.0), (3, 1.0)]
+
+
+def test_a_run_with_its_outcome(tmp_path: Path) -> None:
+    oom = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    run = run_of(tmp_path, "".join(bar(n, 90, 2 * n) for n in range(40)) + "\n" + oom)
+    assert (run["framework"], run["status"], run["last_step"], run["last_loss"]) == ("other", "oom", 39, 2.5)
+    assert run["step_time_s"] == 2.0
+    assert "steps_planned" not in run
+
+
+def test_a_bar_that_broke_off_and_one_that_begins_anew_are_two_attempts(tmp_path: Path) -> None:
+    text = bar(1, 90, 1) + bar(2, 90, 2) + "\n" + bar(1, 90, 1) + bar(2, 90, 2) + bar(3, 90, 3) + "\n"
+    runs = tables_of(tmp_path, text)["runs"].sort("attempt")
+    assert runs.select("attempt", "last_step").rows() == [(1, 2), (2, 3)]
+
+
+def test_an_evaluations_bar_is_another_one(tmp_path: Path) -> None:
+    beside = bar(5, 5, 50, name="Validation: ") + bar(3, 3, 9, name="")
+    text = bar(1, 9, 10) + beside + bar(2, 9, 20) + "\n" + beside + "\n"
+    assert [row[0] for row in rows_of(tmp_path, text)] == [1, 2]
+
+
+def test_bars_of_several_processes_tell_no_step(tmp_path: Path) -> None:
+    text = "".join(bar(n + shift, 90, n) for n in range(1, 40) for shift in (20, 0)) + "\n"
+    assert rows_of(tmp_path, text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        bar(1, 9, 10, loss=None) + bar(2, 9, 20, loss=None),
+        "Map:  50%|#####     | 45/90 [01:00<01:00,  1.33s/it]",
+        "Loading checkpoint shards: 100%|##########| 4/4 [00:10<00:00,  2.50s/it]",
+    ],
+)
+def test_a_bar_without_a_loss_is_no_run(tmp_path: Path, text: str) -> None:
+    assert tables_of(tmp_path, text + "\n")["runs"].is_empty()
+
+
+def test_whoever_is_known_otherwise_reads_its_own_bars(tmp_path: Path) -> None:
+    line = "Epoch 0:  50%|#####     | {}/10 [00:05<00:05,  1.00{}, loss=2.5, v_num=0, train_loss=2.50]\n"
+    assert run_of(tmp_path, line.format(5, "it/s") + line.format(6, "s/it"))["framework"] == "lightning"

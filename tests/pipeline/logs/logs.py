@@ -1,0 +1,60 @@
+"""Text to facts and runs, for tests of dialects: hand-written lines through the real front door and fold."""
+
+from __future__ import annotations
+
+import textwrap
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pipeline.derive.complete import complete_runs
+from pipeline.discover import discover
+from pipeline.io.files import list_files
+from pipeline.logs.dialect import Facts
+from pipeline.logs.engine import extract
+from pipeline.logs.registry import DIALECTS
+from pipeline.logs.runs.assemble import assemble
+from pipeline.read import read_batch
+from pipeline.text import lines
+
+NOW = datetime(2030, 1, 1)
+Tables = dict[str, pl.DataFrame]
+
+
+def facts_of(dialect: str, text: str) -> Facts:
+    """What a dialect reads in one block of lines, whether or not they carry its signature."""
+    block = lines.split(0, textwrap.dedent(text).encode())
+    return extract.extract(block, DIALECTS, partial=[0]).readings.get(dialect, Facts.empty())
+
+
+def step_of(dialect: str, line: str) -> dict[str, Any]:
+    """The one step fact that a line gives."""
+    steps = facts_of(dialect, line).steps
+    assert steps.height == 1, steps
+    return steps.row(0, named=True)
+
+
+def settings_of(dialect: str, text: str) -> dict[str, str]:
+    """The latest value of each setting."""
+    found = facts_of(dialect, text).settings
+    return dict(found.select("name", "value").iter_rows())
+
+
+def tables_of(directory: Path, text: str | None = None, name: str = "train.log") -> Tables:
+    """Every table that the logs below `directory` yield, after writing `text` there as one."""
+    if text is not None:
+        (directory / name).write_text(textwrap.dedent(text), encoding="utf-8")
+    batch = read_batch(discover(list_files(str(directory)), is_simulated=lambda _place: False))
+    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=NOW)
+    rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
+    rejects = pl.concat([tables["rejects"], batch.rejects])
+    return {**tables, "runs": complete_runs(rows).runs, "rejects": rejects, "files": batch.files}
+
+
+def run_of(directory: Path, text: str) -> dict[str, Any]:
+    """The one run of one log, its known columns only."""
+    runs = tables_of(directory, text)["runs"]
+    assert runs.height == 1, runs
+    return {name: value for name, value in runs.row(0, named=True).items() if value is not None}

@@ -1,0 +1,81 @@
+"""Settings of texts that come again are those of each line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pipeline.logs import dialect as protocol
+from pipeline.logs.dialect import SETTING_FACTS, LineFacts, conform, in_order, named_settings, once_per_text
+from pipeline.logs.dialects import torchtitan_settings
+from pipeline.logs.dialects.megatron import settings as megatron_settings
+from pipeline.logs.engine import cleaning
+from pipeline.logs.registry import DIALECTS
+from pipeline.text import lines
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+ONCE = {
+    dialect.name: dialect.settings
+    for dialect in DIALECTS
+    if hasattr(dialect.settings, "__wrapped__") and (GOLDEN / dialect.name).is_dir()
+} | {"megatron": megatron_settings._others}
+
+
+def printed(form: str, *, times: int) -> pl.DataFrame:
+    """The lines of a format's example logs, in so many files."""
+    logs = [path for path in (GOLDEN / form).rglob("*") if path.suffix in {".log", ".out", ".txt"}]
+    data = b"".join(path.read_bytes() for path in sorted(logs))
+    return cleaning.clean(lines.split_many((source, data, 1) for source in range(times)))
+
+
+@pytest.mark.parametrize("form", ONCE)
+def test_asked_once_about_a_text_settings_are_the_same(form: str) -> None:
+    function: LineFacts = ONCE[form]
+    alone: LineFacts = function.__wrapped__  # type: ignore[attr-defined] # of functools.wraps
+    rows = printed(form, times=3)
+    expected = in_order(conform(alone(rows), SETTING_FACTS))
+    assert expected.height
+    assert in_order(function(rows)).equals(expected)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_each_text_is_asked_about_once_where_texts_come_again(times: int) -> None:
+    asked: list[int] = []
+
+    @once_per_text
+    def settings(lines: pl.DataFrame) -> pl.DataFrame:
+        asked.append(lines.height)
+        return named_settings(lines, r"(\w+)=(\d)", {"a": "tp", "b": "pp"}, setting_source="log_line")
+
+    texts = ["a=1 b=2", "b=3", "none"]
+    rows = pl.DataFrame(
+        [(source, place + 1, text) for source in range(times) for place, text in enumerate(texts)],
+        schema=["source", "line_no", "text"],
+        orient="row",
+    )
+    found = settings(rows)
+    assert asked == [3]
+    assert found.schema == SETTING_FACTS
+    assert found.select("source", "line_no", "name", "value").rows() == [
+        row
+        for source in range(times)
+        for row in ((source, 1, "tp", "1"), (source, 1, "pp", "2"), (source, 2, "pp", "3"))
+    ]
+
+
+def test_no_lines_have_no_settings() -> None:
+    empty = pl.DataFrame(schema={"source": pl.Int64, "line_no": pl.Int64, "text": pl.String})
+    assert torchtitan_settings.settings(empty).schema == SETTING_FACTS
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+@pytest.mark.parametrize(
+    "places", [[], [(1, 5)], [(1, 1), (1, 1), (1, 2), (2, 1)], [(1, 1), (1, 3), (1, 2)], [(2, 1), (1, 1)]]
+)
+def test_facts_are_put_in_order(rows: int, places: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "_ROWS", rows)
+    frame = pl.DataFrame(places, schema=["source", "line_no"], orient="row").cast(pl.Int64)
+    assert in_order(frame).rows() == sorted(places)
+    assert (in_order(frame) is frame) == (places == sorted(places))

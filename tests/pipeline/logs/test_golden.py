@@ -1,0 +1,52 @@
+"""Golden cases: hand-written logs of each format beside the rows they must give (see tests/golden/README.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.pipeline.logs.logs import Tables, tables_of
+
+_GOLDEN = Path(__file__).parents[2] / "golden"
+_CASES = sorted(path for path in _GOLDEN.glob("*/*") if path.is_dir())
+# Paths and ids hang on where the case lies; versions change without a meaning.
+_LEFT_OUT = {"run_id", "run_dir", "source_path", "sweep", "file", "parser_version"}
+
+
+@pytest.mark.parametrize("case", _CASES, ids=["/".join(case.parts[-2:]) for case in _CASES])
+def test_case(case: Path) -> None:
+    found = _rows(tables_of(case))
+    expected = case / "expected.json"
+    if os.environ.get("UPDATE_GOLDEN"):
+        expected.write_text(json.dumps(found, indent=1, default=str, allow_nan=True) + "\n", encoding="utf-8")
+    assert json.dumps(found, default=str) == json.dumps(json.loads(expected.read_text(encoding="utf-8")), default=str)
+
+
+def test_there_are_cases() -> None:
+    assert len(_CASES) >= 10
+
+
+def _rows(tables: Tables) -> dict[str, list[dict[str, Any]]]:
+    return {
+        "runs": _plain(tables["runs"].sort("attempt", "line_no")),
+        "steps": _plain(tables["steps"].sort("line_no", "step")),
+        "events": _plain(tables["events"].sort("line_no", "kind")),
+        "rejects": _plain(tables["rejects"].sort("line_no")),
+    }
+
+
+def _plain(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows without NULLs; floats to nine digits, for the last ones depend on the order of a sum."""
+    return [
+        {
+            name: float(f"{value:.9g}") if isinstance(value, float) else value
+            for name, value in row.items()
+            if value is not None and name not in _LEFT_OUT
+        }
+        for row in frame.iter_rows(named=True)
+    ]
