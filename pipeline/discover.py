@@ -16,7 +16,7 @@ from pipeline.logs.dialect import Dialect, marks_run
 from pipeline.logs.registry import DIALECTS
 from pipeline.memory.names import is_memory_file
 from pipeline.nccl import names
-from pipeline.parse.scheduler import is_named_so
+from pipeline.scheduler.registry import is_named_so
 
 FOUND = pl.Schema(
     {

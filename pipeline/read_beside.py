@@ -20,8 +20,8 @@ from pipeline.memory.gpu_samples.samples import is_samples
 from pipeline.memory.sources import read_memory_file
 from pipeline.nccl.bench import formats
 from pipeline.nccl.facts import Facts as NcclFacts
-from pipeline.parse.scheduler import SchedulerTable
 from pipeline.read_state import State
+from pipeline.scheduler.registry import SchedulerTable
 from schemas.tables.scheduler import SCHEDULER_JOBS
 
 _TABLE_LIMIT_BYTES = 256 << 20

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator
 import polars as pl
 
 from pipeline.io.text_encoding import SNIFF_BYTES
-from pipeline.parse import scheduler
+from pipeline.scheduler import registry
 from schemas.tables.runs import REJECTS
 from schemas.tables.scheduler import SCHEDULER_JOBS
 
 
-def recognise(head: bytes) -> scheduler.SchedulerTable | None:
+def recognise(head: bytes) -> registry.SchedulerTable | None:
     """The kind of table that a file is, judged by its first bytes."""
-    return scheduler.recognise(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))
+    return registry.recognise(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))
 
 
 def read_table(
-    table: scheduler.SchedulerTable, chunks: Iterable[bytes], *, path: str, run_dir: str
+    table: registry.SchedulerTable, chunks: Iterable[bytes], *, path: str, run_dir: str
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """All rows of `scheduler_jobs` in a file, and rows of `rejects`."""
     parts = list(table.read(_lines(chunks)))

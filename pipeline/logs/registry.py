@@ -31,7 +31,7 @@ from pipeline.logs.dialects.megatron import deepspeed as megatron_deepspeed
 from pipeline.logs.dialects.megatron import dialect as megatron
 from pipeline.memory.names import VERSIONS as MEMORY_VERSIONS
 from pipeline.nccl import NCCL_VERSION
-from pipeline.parse import scheduler
+from pipeline.scheduler import registry
 
 ENGINE_VERSION = 28
 """Raise it when the front door, the evidence or the fold change what the same file yields."""
@@ -65,5 +65,5 @@ def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
         **{dialect.name: engine + dialect.version for dialect in dialects},
         **{table.name: table.version for table in TABLES},
         **MEMORY_VERSIONS,
-        "scheduler": scheduler.VERSION,
+        "scheduler": registry.VERSION,
     }

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from pipeline.reconcile import changes, reconcile
+from pipeline.scheduler.reconcile import changes, reconcile
 from pipeline.store import pinned
 from pipeline.store.lake import Lake, Release
 from schemas.core.ddl import quote

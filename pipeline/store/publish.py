@@ -18,8 +18,8 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline import reconcile
 from pipeline.errors import StoreError
+from pipeline.scheduler import reconcile
 from pipeline.store import contents
 from pipeline.store.disk import storing, sync
 from pipeline.store.home import Home

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.logs.dialect import SETTING_FACTS, conform, named_settings, said_settings
-from pipeline.parse import slurm_values
 from pipeline.reference.vocabulary import map_words
+from pipeline.scheduler import slurm_values
 from pipeline.text.line_templates import holding
 
 ANCHORS = (

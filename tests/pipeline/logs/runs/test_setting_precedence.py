@@ -43,7 +43,7 @@ def test_nothing_stated_nothing_chosen() -> None:
 
 
 def test_the_order_of_sources_is_known_and_complete() -> None:
-    # What a scheduler says is joined when the store is published, after the choice (pipeline.reconcile).
+    # What a scheduler says is joined when the store is published, after the choice (pipeline.scheduler.reconcile).
     assert {*setting_precedence.PRECEDENCE, *setting_precedence.NOT_EVIDENCE, "scheduler"} == set(SETTING_SOURCE)
 
 

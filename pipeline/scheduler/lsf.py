@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from pipeline.parse.scheduler_rows import REJECTED, conform_rows
+from pipeline.scheduler.cells import REJECTED, conform_rows
 
 _STATES = {
     "DONE": "completed", "EXIT": "failed", "RUN": "running", "PEND": "pending", "WAIT": "pending",

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.parse import scheduler, slurm_json
+from pipeline.scheduler import registry, slurm_json
 
 
 def number(value: int) -> dict[str, Any]:
@@ -50,7 +50,7 @@ QUEUED: dict[str, Any] = {
 
 def rows_of(*jobs: dict[str, Any], indent: int | None = 2) -> pl.DataFrame:
     text = json.dumps({"meta": {"Slurm": {"version": {"major": 23}}}, "jobs": list(jobs)}, indent=indent)
-    table = scheduler.recognise(text[:8192])
+    table = registry.recognise(text[:8192])
     assert table is not None
     assert table.name == "slurm-json"
     ((rows, rejects),) = table.read(text.splitlines())
@@ -92,4 +92,4 @@ def test_a_list_that_breaks_off_is_a_reject() -> None:
 
 @pytest.mark.parametrize("text", ['{"loss": 2.5, "step": 1}\n', '{"jobs": []}', "{\n}", '{"jobs": [{"id": 1}]}'])
 def test_other_json_is_none(text: str) -> None:
-    assert scheduler.recognise(text) is None
+    assert registry.recognise(text) is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline import verdict
-from pipeline.job_match import PAIRS
+from pipeline.scheduler import run_status
+from pipeline.scheduler.match_jobs import PAIRS
 from schemas.columns.scheduler import JOB_STATE
 from schemas.tables.runs import RUNS
 from schemas.vocab import STATUS
@@ -22,7 +22,7 @@ def decided(
     pair = {"run_id": "a", "job_id": "17", "job_state": state, "is_last": True, "exit_code": 0, "exit_signal": 0, **job}
     runs = RUNS.conform(pl.DataFrame([run]))
     pairs = pl.DataFrame([{name: pair.get(name) for name in PAIRS}], schema=PAIRS)
-    done = verdict.decide(runs, pairs)
+    done = run_status.decide(runs, pairs)
     assert done.columns == runs.columns
     row = done.row(0, named=True)
     return row["status"], row["status_confidence"], row["status_evidence"]
@@ -104,5 +104,5 @@ def test_two_consistent_signs_are_surer_than_one() -> None:
 
 
 def test_every_word_is_in_the_vocabulary() -> None:
-    assert set(verdict.WORDS) <= set(JOB_STATE)
-    assert set(verdict.WORDS.values()) <= set(STATUS)
+    assert set(run_status.WORDS) <= set(JOB_STATE)
+    assert set(run_status.WORDS.values()) <= set(STATUS)

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 
 import polars as pl
 
-from pipeline.parse.scheduler_rows import REJECTED
+from pipeline.scheduler.cells import REJECTED
 from schemas.tables.scheduler import SCHEDULER_JOBS
 
 _FIELD = re.compile(r"( *)((?:[a-z.]+/)?[A-Za-z][\w -]*):(?: +(\S.*?))? *$")

@@ -5,7 +5,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from pipeline.parse import kubectl, scheduler
+from pipeline.scheduler import kubernetes, registry
 
 POD = """\
 Name:             llama-worker-0
@@ -70,7 +70,7 @@ Message:        The node was low on resource: ephemeral-storage. Container main 
 
 
 def read(text: str) -> pl.DataFrame:
-    ((rows, rejects),) = kubectl.read(text.splitlines(keepends=True))
+    ((rows, rejects),) = kubernetes.read(text.splitlines(keepends=True))
     assert rejects.is_empty()
     return rows
 
@@ -122,8 +122,8 @@ def test_states(old: str, new: str, state: str) -> None:
 
 
 def test_only_a_description_from_the_first_line_on_is_one() -> None:
-    found = scheduler.recognise(POD)
+    found = registry.recognise(POD)
     assert found is not None
     assert found.name == "kubectl"
-    assert scheduler.recognise("step: 1\n" * 5 + POD) is None
-    assert scheduler.recognise("Name: llama\nlayers: 32\n") is None
+    assert registry.recognise("step: 1\n" * 5 + POD) is None
+    assert registry.recognise("Name: llama\nlayers: 32\n") is None

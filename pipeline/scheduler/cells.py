@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.parse import slurm_values as slurm
 from pipeline.reference.vocabulary import map_words
+from pipeline.scheduler import slurm_values as slurm
 from schemas.tables.scheduler import SCHEDULER_JOBS
 
 MAX_TEXT_CHARS = 2_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.parse import flux, kubectl, kubectl_pods, lsf, pbs, sacct, scontrol, slurm_json
+from pipeline.scheduler import flux, kubectl_pods, kubernetes, lsf, pbs, slurm_json, slurm_sacct, slurm_scontrol
 
 VERSION = 7
 """Raise it when the same table would be read differently; known files are then read again."""
@@ -16,7 +16,7 @@ VERSION = 7
 # Blank lines, echoed commands and squeue's time, then a header with a job's id, a record, a pod, or a bare row of a
 # table. Above qstat's rule stand up to two lines of titles.
 _MAY_BE = re.compile(
-    rf"(?:[ \t\r]*+(?:{sacct.ABOVE}[^\n]*+)?\n)*+(?:[^\n]*jobid|[ \t]*name:|[ \t]*\d[\w.+]*+\||\s*\{{|"
+    rf"(?:[ \t\r]*+(?:{slurm_sacct.ABOVE}[^\n]*+)?\n)*+(?:[^\n]*jobid|[ \t]*name:|[ \t]*\d[\w.+]*+\||\s*\{{|"
     r"[ \t]*(?:namespace[ \t]+)?name[ \t]+ready[ \t]|(?:[^\n]*\n){0,2}[ \t]*job id(?::|[ \t])|[ \t]?job <\d)",
     re.IGNORECASE,
 )
@@ -37,9 +37,9 @@ TABLES = (
     SchedulerTable("flux", flux.is_table, flux.read),
     SchedulerTable("pbs", pbs.is_table, pbs.read),
     SchedulerTable("kubectl-pods", kubectl_pods.is_table, kubectl_pods.read),
-    SchedulerTable("sacct", sacct.is_table, sacct.read),
-    SchedulerTable("scontrol", scontrol.is_table, scontrol.read),
-    SchedulerTable("kubectl", kubectl.is_table, kubectl.read),
+    SchedulerTable("sacct", slurm_sacct.is_table, slurm_sacct.read),
+    SchedulerTable("scontrol", slurm_scontrol.is_table, slurm_scontrol.read),
+    SchedulerTable("kubectl", kubernetes.is_table, kubernetes.read),
     SchedulerTable("slurm-json", slurm_json.is_table, slurm_json.read),
 )
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.parse import sacct
+from pipeline.scheduler import slurm_sacct
 from schemas.columns.scheduler import JOB_STATE
 
 PARSABLE = """\
@@ -42,7 +42,7 @@ SQUEUE = """\
 
 
 def read(text: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    parts = list(sacct.read(text.splitlines(keepends=True)))
+    parts = list(slurm_sacct.read(text.splitlines(keepends=True)))
     return pl.concat([rows for rows, _ in parts]), pl.concat([rejects for _, rejects in parts])
 
 
@@ -149,7 +149,7 @@ class TestIsTable:
         "text", [PARSABLE, FIXED, SQUEUE, "$ sacct -j 1 -P\n" + PARSABLE, "1|FAILED|1:0\n1.0|FAILED|1:0"]
     )
     def test_tables_are_told(self, text: str) -> None:
-        assert sacct.is_table(text.splitlines())
+        assert slurm_sacct.is_table(text.splitlines())
 
     @pytest.mark.parametrize(
         "text",
@@ -162,7 +162,7 @@ class TestIsTable:
         ],
     )
     def test_logs_are_not(self, text: str) -> None:
-        assert not sacct.is_table(text.splitlines())
+        assert not slurm_sacct.is_table(text.splitlines())
 
 
 odd = st.text(st.characters(blacklist_characters="|\n\r", blacklist_categories=["Cs"]), max_size=12)
@@ -175,7 +175,7 @@ cells = odd | near
 @given(st.lists(st.lists(cells, min_size=8, max_size=8), max_size=8))
 def test_every_line_is_a_row_or_a_reject(rows: list[list[str]]) -> None:
     lines = ["JobID|State|ExitCode|NodeList|AllocTRES|MaxRSS|Elapsed|TimelimitRaw", *("|".join(row) for row in rows)]
-    found, rejects = (pl.concat(parts) for parts in zip(*sacct.read(lines), strict=True))
+    found, rejects = (pl.concat(parts) for parts in zip(*slurm_sacct.read(lines), strict=True))
     told = {number for number, line in enumerate(lines, 1) if line.strip() and number > 1}
     seen = set(found["line_no"].to_list()) | set(rejects["line_no"].to_list())
     assert told - seen == set() or any(line.lower().startswith(("jobid", "-")) for line in lines[1:])

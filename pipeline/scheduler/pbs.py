@@ -15,8 +15,8 @@ from datetime import datetime
 
 import polars as pl
 
-from pipeline.parse import slurm_values
-from pipeline.parse.scheduler_rows import REJECTED, conform_rows
+from pipeline.scheduler import slurm_values
+from pipeline.scheduler.cells import REJECTED, conform_rows
 
 _RECORD = re.compile(r"Job Id: *(\S+)\s*$")
 _FIELD = re.compile(r" {4}(\S+) = (.*)$")

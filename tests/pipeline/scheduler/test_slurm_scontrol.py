@@ -5,7 +5,7 @@ from datetime import datetime
 
 import polars as pl
 
-from pipeline.parse import scheduler, scontrol
+from pipeline.scheduler import registry, slurm_scontrol
 
 BLOCKS = """\
 JobId=17 JobName=a job with blanks
@@ -32,7 +32,7 @@ JobId=19 ArrayJobId=18 ArrayTaskId=3 JobName=array
 
 
 def read(text: str) -> pl.DataFrame:
-    parts = list(scontrol.read(text.splitlines()))
+    parts = list(slurm_scontrol.read(text.splitlines()))
     assert all(rejects.is_empty() for _, rejects in parts)
     return pl.concat([rows for rows, _ in parts])
 
@@ -62,12 +62,12 @@ def test_one_line_per_job() -> None:
 
 
 def test_a_log_that_begins_with_a_record_stays_a_log() -> None:
-    assert scheduler.recognise(BLOCKS) is not None
-    assert scheduler.recognise(BLOCKS + "step: 1  loss: 9.0\n" * 20) is None
+    assert registry.recognise(BLOCKS) is not None
+    assert registry.recognise(BLOCKS + "step: 1  loss: 9.0\n" * 20) is None
 
 
 def test_heads_that_lead_nowhere_are_soon_left() -> None:
     for head in ("\n" * 8000, "# \n" * 2700, " " * 8000, " \n \n" * 2000, "1" * 8192, "1.a" * 2700, "jobid jobi" * 800):
         begin = time.process_time()
-        assert scheduler.recognise(head + "x") is None
+        assert registry.recognise(head + "x") is None
         assert time.process_time() - begin < 0.1

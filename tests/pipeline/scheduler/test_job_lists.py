@@ -8,7 +8,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from pipeline.parse import flux, scheduler
+from pipeline.scheduler import flux, registry
 
 BJOBS = """\
 JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME
@@ -99,7 +99,7 @@ train       a-0    0/1     Evicted   0          3h
 
 
 def read(text: str) -> tuple[str, pl.DataFrame, pl.DataFrame]:
-    table = scheduler.recognise(text)
+    table = registry.recognise(text)
     assert table is not None
     parts = list(table.read(text.splitlines(keepends=True)))
     return table.name, pl.concat(rows for rows, _ in parts), pl.concat(odd for _, odd in parts)
@@ -240,12 +240,12 @@ def test_a_shells_prompt_may_stand_above(prompt: str) -> None:
      "step: 1 loss: 2\nNAME READY STATUS RESTARTS AGE\n"],
 )  # fmt: skip
 def test_other_texts_are_none(text: str) -> None:
-    assert scheduler.recognise(text) is None
+    assert registry.recognise(text) is None
 
 
 def test_a_long_line_like_a_prompt_takes_no_long_time() -> None:
     begun = time.process_time()
-    assert scheduler.recognise(f"me@{'a' * 40_000}\nstep 1\n") is None
+    assert registry.recognise(f"me@{'a' * 40_000}\nstep 1\n") is None
     assert time.process_time() - begun < 2
 
 

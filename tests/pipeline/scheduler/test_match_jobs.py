@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline.job_match import PAIRS, match
+from pipeline.scheduler.match_jobs import PAIRS, match
 from schemas.tables.runs import RUNS
 from schemas.tables.scheduler import SCHEDULER_JOBS
 

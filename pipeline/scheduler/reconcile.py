@@ -5,7 +5,7 @@ whether the logs or a scheduler's table came first, nor how often a table that g
 
 A run is joined to a job by its job id (of the file name, or printed in the log), else by the job's output file, else
 by a directory that holds one run and one job. What the log says itself is kept; the scheduler fills what it leaves
-open, and has a say in the status: see `pipeline.verdict`.
+open, and has a say in the status: see `pipeline.scheduler.run_status`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline import verdict
 from pipeline.derive.complete import complete_runs
-from pipeline.job_match import match
 from pipeline.logs.diagnostics.idle_after_end import held_by_job
+from pipeline.scheduler import run_status
+from pipeline.scheduler.match_jobs import match
 from schemas.tables.runs import EVENTS, RUNS, SETTINGS
 
 VERSION = 3
@@ -53,7 +53,7 @@ def reconcile(runs: pl.DataFrame, jobs: pl.DataFrame, assumed: pl.DataFrame) -> 
         return NOTHING
     told = runs.join(pairs, on="run_id", suffix="_job", maintain_order="left")
     learned = _without_assumptions(_with_job(told), assumed)
-    completed = complete_runs(verdict.decide(learned, pairs))
+    completed = complete_runs(run_status.decide(learned, pairs))
     gone = assumed.join(pairs, on="run_id", how="semi").select(SETTINGS.primary_key)
     return Reconciled(
         runs=completed.runs,

@@ -1,0 +1,1 @@
+"""What Slurm, PBS, LSF, Flux and Kubernetes say of jobs, and which run a job was."""
