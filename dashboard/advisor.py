@@ -17,11 +17,11 @@ from dashboard.queries.query import Query
 from dashboard.store import Store
 from dashboard.words import advisor as words
 from dashboard.words.explorer import layout
-from pipeline.estimate.enumerate import Request
-from pipeline.estimate.next_runs import NextRuns, next_runs
-from pipeline.estimate.recipe import Advice, Stop, walk
-from pipeline.estimate.rule_scores import score, weigh
-from pipeline.estimate.search import Found
+from pipeline.estimate.advice.next_runs import NextRuns, next_runs
+from pipeline.estimate.advice.recipe import Advice, Stop, walk
+from pipeline.estimate.advice.rule_scores import score, weigh
+from pipeline.estimate.search.enumerate import Request
+from pipeline.estimate.search.search import Found
 from pipeline.reference.rules import Book, load_rules
 
 TOP = 8

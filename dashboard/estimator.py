@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from dashboard.labels import NBSP, number
-from pipeline.estimate.profile import Profile, load_profiles
-from pipeline.estimate.track_record import find_record
-from pipeline.estimate.waterfall import waterfall as taken_apart
+from pipeline.estimate.learned.track_record import find_record
+from pipeline.estimate.physics.profile import Profile, load_profiles
+from pipeline.estimate.rows.waterfall import waterfall as taken_apart
 
 SLOW = 1.5
 """Times slower than estimated from which the view `estimator_residuals` calls a run penalised."""

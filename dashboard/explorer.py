@@ -16,17 +16,17 @@ import polars as pl
 
 from dashboard.filters import SLICE
 from dashboard.slices import Slice
-from pipeline.estimate.enumerate import Request
-from pipeline.estimate.estimate import Estimate, estimate
-from pipeline.estimate.expected import expect
-from pipeline.estimate.frame import ChooseProfile
-from pipeline.estimate.memory import Memory
-from pipeline.estimate.question import Question
-from pipeline.estimate.row_shape import complete_shape
-from pipeline.estimate.rows import read_rows
-from pipeline.estimate.search import AUTO, PHYSICS, Found, search
-from pipeline.estimate.step_time import StepTime
-from pipeline.estimate.whatif import Choice, layouts_for, leanest
+from pipeline.estimate.learned.expected import expect
+from pipeline.estimate.physics.estimate import Estimate, estimate
+from pipeline.estimate.physics.memory import Memory
+from pipeline.estimate.physics.question import Question
+from pipeline.estimate.physics.step_time import StepTime
+from pipeline.estimate.rows.estimate_rows import ChooseProfile
+from pipeline.estimate.rows.model_shape import complete_shape
+from pipeline.estimate.rows.read_rows import read_rows
+from pipeline.estimate.search.enumerate import Request
+from pipeline.estimate.search.search import AUTO, PHYSICS, Found, search
+from pipeline.estimate.search.whatif import Choice, layouts_for, leanest
 from pipeline.reference.clusters import Cluster, find_cluster
 from pipeline.reference.model_shape import ModelShape
 from pipeline.reference.models import find_model, known_models, shape_of

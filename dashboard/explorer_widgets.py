@@ -15,10 +15,10 @@ import streamlit as st
 from dashboard import url_state
 from dashboard.explorer import read_shape
 from dashboard.words.explorer import KNOB
-from pipeline.estimate.enumerate import Request
-from pipeline.estimate.layouts import RECOMPUTE_MODES, SCHEDULES
-from pipeline.estimate.story import SCHEDULE_NAMES
-from pipeline.estimate.whatif import Choice, options
+from pipeline.estimate.advice.story import SCHEDULE_NAMES
+from pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES
+from pipeline.estimate.search.enumerate import Request
+from pipeline.estimate.search.whatif import Choice, options
 from pipeline.reference.model_shape import ModelShape
 
 NO_FRAMEWORK = "none"

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from dashboard.labels import number, token_count
-from pipeline.estimate.ceiling import CEILING, ceilings
+from pipeline.estimate.rows.ceiling import CEILING, ceilings
 
 COMPARABLE = "comparable"
 Kind = Literal["comparable", "other", "own"]

@@ -16,8 +16,8 @@ from dashboard.explorer import Pick, Setup
 from dashboard.queries import explorer as queries
 from dashboard.slices import Slice
 from dashboard.store import Store, own_constants
-from pipeline.estimate.enumerate import Request
-from pipeline.estimate.whatif import Choice
+from pipeline.estimate.search.enumerate import Request
+from pipeline.estimate.search.whatif import Choice
 from pipeline.reference.clusters import find_cluster
 from pipeline.reference.model_shape import ModelShape
 

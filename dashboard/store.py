@@ -15,9 +15,9 @@ import streamlit as st
 
 from dashboard.queries.reader import Answers, Reader
 from pipeline.errors import StoreError
-from pipeline.estimate.frame import ChooseProfile
-from pipeline.estimate.own_runs import with_own
-from pipeline.estimate.profile import Profile, load_profiles, read_profile
+from pipeline.estimate.calibration.own_runs import with_own
+from pipeline.estimate.physics.profile import Profile, load_profiles, read_profile
+from pipeline.estimate.rows.estimate_rows import ChooseProfile
 from pipeline.store import published
 
 _PINNED = "store_path"

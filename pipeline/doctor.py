@@ -22,7 +22,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from pipeline.errors import NoStoreError, SweepscopeError
-from pipeline.estimate.profile import load_profiles, read_profile
+from pipeline.estimate.physics.profile import load_profiles, read_profile
 from pipeline.io.process_pool import cores
 from pipeline.store import dialects, published, release
 from pipeline.store.home import Home

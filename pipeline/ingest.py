@@ -13,7 +13,7 @@ from data import PUBLISHED
 from pipeline.derive.complete import complete_runs
 from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
-from pipeline.estimate.runs import estimate_runs
+from pipeline.estimate.rows.runs import estimate_runs
 from pipeline.io.files import canonical, list_files, marker_above
 from pipeline.logs.dialect import Dialect
 from pipeline.logs.registry import DIALECTS, current_versions

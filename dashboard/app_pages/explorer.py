@@ -28,9 +28,9 @@ from dashboard.queries import explorer as queries
 from dashboard.shell import View
 from dashboard.store import own_constants, own_frameworks
 from dashboard.words import explorer as words
-from pipeline.estimate.enumerate import Request
-from pipeline.estimate.search import AUTO, PHYSICS, Found
-from pipeline.estimate.whatif import Choice, resolve
+from pipeline.estimate.search.enumerate import Request
+from pipeline.estimate.search.search import AUTO, PHYSICS, Found
+from pipeline.estimate.search.whatif import Choice, resolve
 from pipeline.reference.clusters import find_cluster, known_cards
 from pipeline.reference.model_shape import ModelShape
 

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 
 from dashboard.labels import NBSP, count, number, percent, seconds
-from pipeline.estimate.enumerate import Request
-from pipeline.estimate.next_runs import TEST_STEPS, NextRuns
-from pipeline.estimate.recipe import Advice, Stop
-from pipeline.estimate.rule_scores import AGAINST, FOR
+from pipeline.estimate.advice.next_runs import TEST_STEPS, NextRuns
+from pipeline.estimate.advice.recipe import Advice, Stop
+from pipeline.estimate.advice.rule_scores import AGAINST, FOR
+from pipeline.estimate.search.enumerate import Request
 from pipeline.reference.rules import Book
 
 Row = Mapping[str, Any]

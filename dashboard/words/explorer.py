@@ -10,10 +10,10 @@ import polars as pl
 from dashboard.estimator import times
 from dashboard.explorer import Answer, Part, Setup, likely_mfu
 from dashboard.labels import GIB, NBSP, count, gib, number, percent, points, seconds, significant, token_count
-from pipeline.estimate.enumerate import Request
-from pipeline.estimate.profile import Profile
-from pipeline.estimate.search import AUTO, EXPECTATION, PHYSICS, Found
-from pipeline.estimate.story import SCHEDULE_NAMES
+from pipeline.estimate.advice.story import SCHEDULE_NAMES
+from pipeline.estimate.physics.profile import Profile
+from pipeline.estimate.search.enumerate import Request
+from pipeline.estimate.search.search import AUTO, EXPECTATION, PHYSICS, Found
 
 Row = Mapping[str, Any]
 

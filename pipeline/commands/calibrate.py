@@ -15,7 +15,7 @@ from pipeline.errors import StoreError
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.estimate.calibrate import Recipe
+    from pipeline.estimate.calibration.cross_validate import Recipe
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,11 +29,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
     """Fit one recipe, write its profile, and return what it says of itself."""
-    from pipeline.estimate.calibrate import choose_weights, cross_validate, fit_recipe, gather_rows
-    from pipeline.estimate.learn import learn
-    from pipeline.estimate.profile import constants_digest
-    from pipeline.estimate.profile_file import accuracy, render_profile
-    from pipeline.estimate.track_record import render_record, residual_map
+    from pipeline.estimate.calibration.cross_validate import choose_weights, cross_validate, fit_recipe, gather_rows
+    from pipeline.estimate.calibration.learn import learn
+    from pipeline.estimate.calibration.profile_file import accuracy, render_profile
+    from pipeline.estimate.learned.track_record import render_record, residual_map
+    from pipeline.estimate.physics.profile import constants_digest
 
     rows = gather_rows(recipe, table)
     constants, today = fit_recipe(rows), datetime.now(UTC).date()
@@ -52,8 +52,8 @@ def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str
 
 def _record_lines(about: dict[str, Any], patterns: list[dict[str, Any]]) -> list[str]:
     """What the track record says: how far intervals hold, what the penalty brought, which patterns are slow."""
-    from pipeline.estimate.calibrate import HEALTHY
-    from pipeline.estimate.track_record import FEWEST
+    from pipeline.estimate.calibration.cross_validate import HEALTHY
+    from pipeline.estimate.learned.track_record import FEWEST
 
     lines = []
     if "interval_coverage" in about.get("time", {}):
@@ -76,7 +76,7 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
     import polars as pl
 
     from pipeline.commands.query import run_query
-    from pipeline.estimate.own_runs import FEWEST, own_recipes, usable_runs
+    from pipeline.estimate.calibration.own_runs import FEWEST, own_recipes, usable_runs
     from pipeline.store.home import Home
 
     home = Home.resolve(home_argument, for_writing=False)
@@ -94,8 +94,8 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
 
 
 def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dict[str, Any]]]:
-    from pipeline.estimate.published_tables import published_table
-    from pipeline.estimate.recipes import RECIPES
+    from pipeline.estimate.calibration.published_tables import published_table
+    from pipeline.estimate.calibration.recipes import RECIPES
     from pipeline.store.home import Home
 
     target = folder or Home.resolve(home_argument).path / "calibration"

@@ -44,9 +44,9 @@ def read_table(path: str) -> pl.DataFrame:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from pipeline.estimate.ceiling import ceilings
-    from pipeline.estimate.frame import OK, estimate_frame
-    from pipeline.estimate.own_runs import with_own
+    from pipeline.estimate.calibration.own_runs import with_own
+    from pipeline.estimate.rows.ceiling import ceilings
+    from pipeline.estimate.rows.estimate_rows import OK, estimate_frame
     from pipeline.store.home import Home
 
     out = Path(args.out)

@@ -13,8 +13,8 @@ from pipeline.errors import StoreError, UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.estimate.cell import Cell
-    from pipeline.estimate.next_runs import NextRuns
+    from pipeline.estimate.advice.cell import Cell
+    from pipeline.estimate.advice.next_runs import NextRuns
 
 WORTH_A_TEST = 0.001
 """Expected gain below which a test run is not worth its GPU-hours."""
@@ -102,9 +102,9 @@ def entries(done: list[tuple[Cell, NextRuns]]) -> list[dict[str, Any]]:
 
 def _run(args: argparse.Namespace) -> int:
     from pipeline.commands.query import run_query
-    from pipeline.estimate.cell import cells, is_sound
-    from pipeline.estimate.next_runs import next_runs
-    from pipeline.estimate.own_runs import with_own
+    from pipeline.estimate.advice.cell import cells, is_sound
+    from pipeline.estimate.advice.next_runs import next_runs
+    from pipeline.estimate.calibration.own_runs import with_own
     from pipeline.store.home import Home
 
     _check(args)

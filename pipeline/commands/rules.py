@@ -67,7 +67,7 @@ def _text(scores: pl.DataFrame, sets: pl.DataFrame) -> str:
 def _run(args: argparse.Namespace) -> int:
     import polars as pl
 
-    from pipeline.estimate.rule_scores import UNTESTED, score, score_sets, weigh
+    from pipeline.estimate.advice.rule_scores import UNTESTED, score, score_sets, weigh
     from pipeline.reference.rules import Book, load_rules
     from pipeline.store.home import Home
 

@@ -14,8 +14,8 @@ from pipeline.errors import QueryError, StoreError, UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.estimate.enumerate import Request
-    from pipeline.estimate.search import Found
+    from pipeline.estimate.search.enumerate import Request
+    from pipeline.estimate.search.search import Found
     from pipeline.reference.model_shape import ModelShape
 
 
@@ -69,9 +69,9 @@ def _shape(name: str) -> ModelShape:
 
 def make_request(args: argparse.Namespace) -> Request:
     """The request behind the arguments. Raises UsageError with one line for what cannot be laid out."""
-    from pipeline.estimate.enumerate import Request
-    from pipeline.estimate.own_runs import with_own
-    from pipeline.estimate.question import Question
+    from pipeline.estimate.calibration.own_runs import with_own
+    from pipeline.estimate.physics.question import Question
+    from pipeline.estimate.search.enumerate import Request
     from pipeline.reference.clusters import find_cluster, known_cards, with_network
     from pipeline.store.home import Home
 
@@ -106,7 +106,7 @@ def make_request(args: argparse.Namespace) -> Request:
 
 def read_schedules(text: str) -> tuple[str, ...]:
     """Words of SCHEDULES of "1f1b,zb-v" or "all". Raises UsageError for others."""
-    from pipeline.estimate.layouts import SCHEDULES
+    from pipeline.estimate.physics.layouts import SCHEDULES
 
     words = [word.strip().casefold() for word in text.split(",") if word.strip()]
     if words == ["all"]:
@@ -137,7 +137,7 @@ POOL = 400
 def rule_scores(home_argument: str | None) -> pl.DataFrame | None:
     """How the documents' rules did on the store, or None without a store."""
     from pipeline.commands.rules import layouts_of_store
-    from pipeline.estimate.rule_scores import score, weigh
+    from pipeline.estimate.advice.rule_scores import score, weigh
     from pipeline.store.home import Home
 
     try:
@@ -203,9 +203,9 @@ def _lines(frame: pl.DataFrame) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from pipeline.estimate.recipe import in_words, walk
-    from pipeline.estimate.search import search
-    from pipeline.estimate.story import tell
+    from pipeline.estimate.advice.recipe import in_words, walk
+    from pipeline.estimate.advice.story import tell
+    from pipeline.estimate.search.search import search
 
     request = make_request(args)
     pool = search(request, top=max(args.top, POOL), margin=args.margin, by=args.rank)

@@ -13,7 +13,7 @@ import polars as pl
 
 import data
 from pipeline.errors import InputError
-from pipeline.estimate.enumerate import Request
+from pipeline.estimate.search.enumerate import Request
 from pipeline.reference.clusters import find_cluster
 
 LAYOUT: Final = ("dp", "tp", "pp", "cp", "ep", "vpp", "mbs", "gas", "zero_stage", "recompute")

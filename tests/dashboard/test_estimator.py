@@ -12,7 +12,7 @@ import pytest
 
 from dashboard import estimator
 from dashboard.estimator import KERNELS, UNEXPLAINED
-from pipeline.estimate.profile import CALIBRATION, load_profiles
+from pipeline.estimate.physics.profile import CALIBRATION, load_profiles
 from tests.dashboard.store_rows import estimate_row
 
 

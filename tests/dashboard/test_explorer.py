@@ -11,8 +11,8 @@ import pytest
 from dashboard import explorer
 from dashboard.explorer import Setup
 from dashboard.slices import Slice
-from pipeline.estimate.profile import choose_profile
-from pipeline.estimate.whatif import Choice
+from pipeline.estimate.physics.profile import choose_profile
+from pipeline.estimate.search.whatif import Choice
 from pipeline.reference.models import find_model, shape_of
 
 LLAMA = shape_of(find_model("Llama 3 8B") or {})

@@ -10,7 +10,7 @@ import pytest
 from dashboard.columns import display_frame
 from dashboard.frontier import dots, reached, table, with_ceilings
 from dashboard.queries import frontier as queries
-from pipeline.estimate.published_tables import published_table
+from pipeline.estimate.calibration.published_tables import published_table
 from tests.dashboard.store_rows import Row, best_row, frontier_row, write_store
 
 

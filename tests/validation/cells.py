@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.layouts import Array
+from pipeline.estimate.physics.layouts import Array
 
 SMALLEST = 8
 """Cells with fewer runs are not ranked."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pipeline.estimate.ceiling import ceilings
-from pipeline.estimate.frame import OK, ChooseProfile, estimate_frame
-from pipeline.estimate.profile import Profile, choose_profile
-from pipeline.estimate.published_tables import published_table
+from pipeline.estimate.calibration.published_tables import published_table
+from pipeline.estimate.physics.profile import Profile, choose_profile
+from pipeline.estimate.rows.ceiling import ceilings
+from pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_frame
 from tests.validation.cells import rank_cells
 
 TABLES = (

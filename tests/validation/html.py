@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from pipeline.estimate.calibrate import HEALTHY, Unseen
-from pipeline.estimate.layouts import Array
+from pipeline.estimate.calibration.cross_validate import HEALTHY, Unseen
+from pipeline.estimate.physics.layouts import Array
 from tests.validation.report import strategy
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>How accurate the estimator is</title>

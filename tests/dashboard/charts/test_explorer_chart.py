@@ -10,7 +10,7 @@ import pytest
 from dashboard.charts import explorer as charts
 from dashboard.explorer import Answer
 from dashboard.theme import LIGHT
-from pipeline.estimate.whatif import Choice
+from pipeline.estimate.search.whatif import Choice
 
 TOLD = Answer(
     choice=Choice(), dp=8, gas=1, fits=True, mfu=0.38, tokens_per_s_per_gpu=1.0, step_time_s=1.0,

@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from dashboard.words import advisor as words
-from pipeline.estimate.next_runs import NextRuns
-from pipeline.estimate.profile import choose_profile
-from pipeline.estimate.recipe import Advice, Stop
+from pipeline.estimate.advice.next_runs import NextRuns
+from pipeline.estimate.advice.recipe import Advice, Stop
+from pipeline.estimate.physics.profile import choose_profile
 from pipeline.reference.rules import Rule, Step
 from tests.dashboard.test_explorer import SETUP
 

@@ -10,8 +10,8 @@ import polars as pl
 from dashboard import explorer
 from dashboard.explorer import Setup
 from dashboard.words import explorer as words
-from pipeline.estimate.profile import choose_profile
-from pipeline.estimate.whatif import Choice
+from pipeline.estimate.physics.profile import choose_profile
+from pipeline.estimate.search.whatif import Choice
 from tests.dashboard.test_explorer import LLAMA, SETUP
 
 REQUEST = SETUP.request(choose_profile)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pipeline.__main__ import main
-from tests.pipeline.estimate.test_frame import row
+from tests.pipeline.estimate.rows.test_estimate_rows import row
 
 SEARCH = {
     "--model": "Llama 2 7B", "--nodes": "2", "--accelerator": "H100-SXM-80GB", "--seq-len": "4096",

@@ -10,8 +10,8 @@ import pytest
 
 from pipeline.__main__ import main
 from pipeline.commands.next_run import entries
-from pipeline.estimate.cell import Cell
-from pipeline.estimate.next_runs import NextRuns
+from pipeline.estimate.advice.cell import Cell
+from pipeline.estimate.advice.next_runs import NextRuns
 
 pytestmark = pytest.mark.usefixtures("dagster_in_memory")
 

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.estimate.enumerate import Request
-from pipeline.estimate.profile import load_profiles
-from pipeline.estimate.question import Question
-from pipeline.estimate.recipe import in_words, walk
-from pipeline.estimate.rule_scores import AGAINST, EVIDENCE, FOR, SCORES, UNTESTED, score, score_sets, weigh
-from pipeline.estimate.search import PHYSICS, search
+from pipeline.estimate.advice.recipe import in_words, walk
+from pipeline.estimate.advice.rule_scores import AGAINST, EVIDENCE, FOR, SCORES, UNTESTED, score, score_sets, weigh
+from pipeline.estimate.physics.profile import load_profiles
+from pipeline.estimate.physics.question import Question
+from pipeline.estimate.search.enumerate import Request
+from pipeline.estimate.search.search import PHYSICS, search
 from pipeline.reference.clusters import find_cluster
 from pipeline.reference.models import LLAMA_2_7B
 from pipeline.reference.rules import QUESTION, Book, Rule, Step, applicable, load_rules, question_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.estimate.rule_scores import score, weigh
+from pipeline.estimate.advice.rule_scores import score, weigh
 from pipeline.reference.rules import load_rules
 from pipeline.store.rules_in_sql import with_rules
 from tests.run_rows import completed_frame, open_store, run_row

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import data
-from pipeline.estimate.runs import estimate_runs
+from pipeline.estimate.rows.runs import estimate_runs
 from pipeline.published import load_published
 from pipeline.store.publish import VIEW_FOLDER
 from schemas import vocab

@@ -1,0 +1,85 @@
+"""A cell of a sweep: all runs of one model on so many accelerators with one sequence length, batch and framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from pipeline.estimate.physics.profile import choose_profile
+from pipeline.estimate.rows.estimate_rows import ChooseProfile, ask
+from pipeline.estimate.rows.read_rows import read_rows
+from pipeline.estimate.search.enumerate import Request
+
+KEY: Final = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator", "framework")
+LAYOUT: Final = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "recompute")
+"""What makes a layout, in the names of a search."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell, its runs (rows of `runs`, any outcome) and the question it asks; `request` is None with a `reason`."""
+
+    key: dict[str, Any]
+    runs: pl.DataFrame
+    request: Request | None
+    reason: str
+
+
+def is_sound() -> pl.Expr:
+    """Completed runs that a ranking takes: with a step time, not quarantined, no duplicate."""
+    return (
+        (pl.col("status") == "completed")
+        & (pl.col("step_time_s") > 0)
+        & pl.col("quarantine_reason").is_null()
+        & pl.col("duplicate_of").is_null()
+    )
+
+
+def cells(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> Iterator[Cell]:
+    """Cells of `runs`, in the order of KEY. Runs without a model, accelerators, sequence length or batch have none."""
+    whole = runs.filter(
+        pl.all_horizontal(pl.col("model", "num_gpus", "seq_len", "gbs_tokens", "accelerator").is_not_null())
+    )
+    groups = list(whole.sort(*KEY, nulls_last=True).group_by(*KEY, maintain_order=True))
+    # The shape of a run that is ranked, where there is one: a mislabelled run does not speak for its cell.
+    firsts = [group.sort(is_sound(), descending=True, maintain_order=True).head(1) for _, group in groups]
+    # All at once, because reading one row costs as much as reading a thousand.
+    stated = read_rows(pl.concat([whole.clear(), *firsts])).to_dicts()
+    for (key, group), row in zip(groups, stated, strict=True):
+        named = dict(zip(KEY, key, strict=True))
+        asked, reason, _ = ask(row, choose)
+        if asked is None:
+            yield Cell(named, group, None, reason)
+        elif named["gbs_tokens"] % named["seq_len"]:
+            yield Cell(named, group, None, "its batch is no multiple of its sequence length")
+        else:
+            gbs = named["gbs_tokens"] // named["seq_len"]
+            yield Cell(named, group, Request(asked, num_gpus=named["num_gpus"], gbs=gbs), "")
+
+
+def layout_keys(rows: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """The LAYOUT of each row of `read_rows` as a search names it: degrees not stated are 1, ZeRO over one rank is
+    none.
+    """
+    cp = pl.col("cp").fill_null(1)
+    named = rows.with_columns(
+        cp=cp,
+        ep=pl.col("ep").fill_null(1),
+        vpp=pl.col("vpp").fill_null(1),
+        zero_stage=pl.when(pl.col("dp") * cp == 1).then(0).otherwise("zero_stage"),
+        recompute=pl.col("recompute").fill_null("none"),
+    )
+    return named.select(LAYOUT).rows()
+
+
+def startup_of(runs: pl.DataFrame) -> float | None:
+    """Seconds that completed runs spent outside of their steps, median; None when no run tells start and end."""
+    told = runs.filter((pl.col("status") == "completed") & (pl.col("steps_logged") > 0)).select(
+        (pl.col("ended_at") - pl.col("started_at")).dt.total_seconds() - pl.col("steps_logged") * pl.col("step_time_s")
+    )
+    seconds = told.to_series()
+    middle = seconds.filter(seconds > 0).median()
+    return float(middle) if isinstance(middle, int | float) else None

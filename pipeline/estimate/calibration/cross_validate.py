@@ -1,0 +1,263 @@
+"""Calibration: which constants are fitted on which rows, and how the fit is judged.
+
+A recipe names its rows, the few constants that those rows can tell, and where the search starts. Everything else stays
+at the published values of `default`. Accuracy is only ever reported on rows that neither a fit nor the choice of how
+its errors weigh has seen (`cross_validate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pipeline.estimate.calibration.fit import Batch, batches, fit, predict
+from pipeline.estimate.physics.estimate import allocated_bytes, step_seconds
+from pipeline.estimate.physics.layouts import Array
+from pipeline.estimate.physics.profile import Profile, load_profiles, with_values
+
+HEALTHY = 1.5
+"""A run at most this many times slower than estimated is one whose implementation reaches the hardware."""
+
+NARROWING = (8.0, 4.0, 2.5, HEALTHY, HEALTHY, HEALTHY)
+"""How near a run must come to the estimate to count, from fit to fit. A fit that begins far off takes runs for slow
+which it does not understand yet; narrowed step by step (graduated non-convexity: Blake and Zisserman, 1987), it ends at
+the same runs wherever it began."""
+FAST_ERROR, BEATEN_SHARE, BEATEN = 0.05, 0.03, 0.9
+"""What is asked of a bound: its median error on the fastest quarter of each cell, and the share of runs that may take
+less than BEATEN times the estimate."""
+_CELL = ("model", "accelerator", "num_gpus", "seq_len", "gbs_tokens", "global_batch_tokens")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How errors weigh in a fit of step times: constants are held to their starts by `pull`, and an estimate that is
+    too slow costs `early` times one that is too fast."""
+
+    pull: float = 0.05
+    early: float = 1.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one profile is fitted.
+
+    `rows` selects rows of `dataset`; `time` and `memory` name the constants with where their search starts; `fixed` are
+    set and not fitted. `group` splits the rows for cross-validation. A recipe that is a bound is fitted to the runs
+    that come within HEALTHY of the estimate, not to all; of several `weights`, each of its fits chooses those that
+    predict groups best which they have not seen.
+    """
+
+    profile: str
+    dataset: str
+    rows: pl.Expr
+    group: str
+    time: Mapping[str, float] = field(default_factory=dict)
+    memory: Mapping[str, float] = field(default_factory=dict)
+    fixed: Mapping[str, float | bool | str] = field(default_factory=dict)
+    weights: tuple[Weights, ...] = (Weights(),)
+    memory_pull: float = 0.05
+    memory_unit: float = 1e9
+    is_bound: bool = False
+
+    @property
+    def split(self) -> str:
+        """What is left out together; nested where each fold chooses how errors weigh, too."""
+        return f"one {self.group} out" + (", nested" if len(self.weights) > 1 else "")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a recipe, ready to be estimated again and again. `fits` keeps the fits of step times that were made:
+    nested choices ask for the same ones."""
+
+    recipe: Recipe
+    table: pl.DataFrame
+    batches: list[Batch]
+    step_time_s: Array
+    mem_bytes: Array
+    fits: dict[tuple[Weights, bytes], dict[str, float]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def everywhere(self) -> NDArray[np.bool_]:
+        """A mask of all rows."""
+        return np.ones(self.table.height, np.bool_)
+
+    @property
+    def groups(self) -> NDArray[np.str_]:
+        """What the recipe leaves out together, by row."""
+        return self.table[self.recipe.group].to_numpy()
+
+    @property
+    def cells(self) -> list[tuple[object, ...]]:
+        """The cell of each row: model, accelerators, sequence and batch, as far as the table has them."""
+        return self.table.select(name for name in _CELL if name in self.table.columns).rows()
+
+    def within(self, mask: NDArray[np.bool_]) -> list[Batch]:
+        """Batches of the rows of `mask`."""
+        return [
+            Batch(batch.asked, batch.at[chosen], batch.places[chosen])
+            for batch in self.batches
+            if (chosen := mask[batch.places]).any()
+        ]
+
+
+def _numbers(table: pl.DataFrame, name: str) -> Array:
+    if name not in table.columns:
+        return np.full(table.height, np.nan)
+    return table[name].cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+
+
+def gather_rows(recipe: Recipe, published: pl.DataFrame) -> Rows:
+    """The rows of `published` (text cells) that a recipe is fitted on: measured, and possible to estimate."""
+    table = published.filter(recipe.rows)
+    start = with_values(load_profiles()["default"], {**recipe.time, **recipe.memory, **recipe.fixed})
+
+    def always(_generation: str, _framework: str | None) -> Profile:
+        return start
+
+    found = batches(table, always)
+    estimable = np.zeros(table.height, np.bool_)
+    for batch in found:
+        estimable[batch.places] = True
+    seconds = np.where(estimable, _numbers(table, "step_time_s"), np.nan)
+    bytes_ = np.where(estimable, _numbers(table, "peak_mem_gb") * recipe.memory_unit, np.nan)
+    return Rows(recipe, table, found, seconds, bytes_)
+
+
+def _places(chosen: list[Batch]) -> NDArray[np.intp]:
+    return np.concatenate([batch.places for batch in chosen])
+
+
+def _fit_step_s(
+    rows: Rows, mask: NDArray[np.bool_], weights: Weights, begin: dict[str, float] | None = None, rounds: int = 25
+) -> dict[str, float]:
+    chosen = rows.within(mask & np.isfinite(rows.step_time_s))
+    if not rows.recipe.time or not chosen:
+        return {}
+    places = _places(chosen)
+
+    def residuals(constants: dict[str, float]) -> Array:
+        predicted = predict(chosen, constants, rows.table.height, step_seconds)
+        errors: Array = np.log(predicted[places] / rows.step_time_s[places])
+        errors[errors > 0] *= weights.early
+        return errors
+
+    huber = 0.05 if rows.recipe.is_bound else 0.1
+    return fit(residuals, dict(rows.recipe.time), begin=begin, pull=weights.pull, huber=huber, rounds=rounds)
+
+
+def fit_time(rows: Rows, mask: NDArray[np.bool_], weights: Weights) -> dict[str, float]:
+    """Fitted constants of a recipe's step times from the rows of `mask`."""
+    key = weights, mask.tobytes()
+    if key in rows.fits:
+        return rows.fits[key]
+    constants = dict(rows.recipe.time) if rows.recipe.is_bound else _fit_step_s(rows, mask, weights)
+    for limit in NARROWING if rows.recipe.is_bound else ():
+        ratio = rows.step_time_s / predict(rows.batches, constants, rows.table.height, step_seconds)
+        near = (ratio < limit) & (ratio > min(0.5, 1.0 / limit))
+        constants = _fit_step_s(rows, mask & near, weights, constants, rounds=25 if limit == HEALTHY else 4)
+    rows.fits[key] = constants
+    return constants
+
+
+def fit_memory(rows: Rows, mask: NDArray[np.bool_]) -> dict[str, float]:
+    """Fitted constants of a recipe's memory from the rows of `mask`."""
+    chosen = rows.within(mask & np.isfinite(rows.mem_bytes))
+    if not rows.recipe.memory or not chosen:
+        return {}
+    places = _places(chosen)
+
+    def residuals(constants: dict[str, float]) -> Array:
+        predicted = predict(chosen, constants, rows.table.height, allocated_bytes)
+        errors: Array = np.log(predicted[places] / rows.mem_bytes[places])
+        return errors
+
+    huber = 0.05 if rows.recipe.is_bound else 0.1
+    return fit(residuals, dict(rows.recipe.memory), pull=rows.recipe.memory_pull, huber=huber)
+
+
+def unseen_step_s(rows: Rows, mask: NDArray[np.bool_], weights: Weights) -> Array:
+    """Step time of each row of `mask` by a fit to the other groups of `mask`; NaN elsewhere."""
+    out = np.full(rows.table.height, np.nan)
+    for group in sorted(set(rows.groups[mask])):
+        left_out = mask & (rows.groups == group)
+        constants = fit_time(rows, mask & ~left_out, weights)
+        out[left_out] = predict(rows.within(left_out), constants, rows.table.height, step_seconds)[left_out]
+    return out
+
+
+def fastest(rows: Rows, share: float) -> NDArray[np.bool_]:
+    """The fastest `share` of each cell's measured runs: those that come nearest to what the hardware allows, whatever
+    an estimate says of them."""
+    cells: dict[tuple[object, ...], list[int]] = {}
+    names = rows.cells
+    for place in np.flatnonzero(np.isfinite(rows.step_time_s)):
+        cells.setdefault(names[place], []).append(int(place))
+    out = np.zeros(rows.table.height, np.bool_)
+    for places in cells.values():
+        order = np.argsort(rows.step_time_s[places], kind="stable")
+        out[np.array(places)[order[: int(np.ceil(share * len(places)))]]] = True
+    return out
+
+
+def shortfall(rows: Rows, predicted: Array) -> float:
+    """How far predictions miss what is asked of a bound, in units of what is allowed: by how much the error of the
+    fastest quarter exceeds FAST_ERROR, and the share of runs that beat the estimate BEATEN_SHARE.
+
+    Both are of rows that measurement alone selects. The error of healthy runs is not: an estimate can leave out what it
+    misses.
+    """
+    ratio = rows.step_time_s / predicted
+    known = np.isfinite(ratio)
+    error = np.median(np.abs(1.0 / ratio[known & fastest(rows, 0.25)] - 1.0))
+    missed = error / FAST_ERROR - 1.0, np.mean(ratio[known] < BEATEN) / BEATEN_SHARE - 1.0
+    return float(sum(max(one, 0.0) for one in missed))
+
+
+Criterion = Callable[[Rows, Array], float]
+"""How bad predicted step times of unseen rows are; NaN for rows that do not count."""
+
+
+def choose_weights(rows: Rows, mask: NDArray[np.bool_], criterion: Criterion = shortfall) -> Weights:
+    """Those of the recipe's weights under which fits predict the groups of `mask` best, each group left out in turn;
+    the first of them where `mask` has a single group."""
+    options = rows.recipe.weights
+    if len(options) == 1 or len(set(rows.groups[mask])) == 1:
+        return options[0]
+    return min(options, key=lambda one: criterion(rows, unseen_step_s(rows, mask, one)))
+
+
+def fit_recipe(rows: Rows, mask: NDArray[np.bool_] | None = None) -> dict[str, float]:
+    """Fitted constants of a recipe from the rows of `mask` (all by default), on which its weights are chosen, too."""
+    everywhere = rows.everywhere if mask is None else mask
+    weights = choose_weights(rows, everywhere)
+    return {**fit_time(rows, everywhere, weights), **fit_memory(rows, everywhere)}
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Predictions of each row by a fit that has not seen the row's group."""
+
+    rows: Rows
+    step_time_s: Array
+    mem_bytes: Array
+
+
+def cross_validate(rows: Rows, tell: Callable[[str], object] | None = None) -> Unseen:
+    """Leave one group out, choose and fit on the others, predict it; for every group. Where that takes long, `tell` is
+    told of each."""
+    seconds = np.full(rows.table.height, np.nan)
+    bytes_ = np.full(rows.table.height, np.nan)
+    for group in sorted(set(rows.groups)):
+        if tell is not None and len(rows.recipe.weights) > 1:
+            tell(f"{rows.recipe.profile}: leaving out {group}")
+        left_out = rows.groups == group
+        constants = fit_recipe(rows, ~left_out)
+        chosen = rows.within(left_out)
+        seconds[left_out] = predict(chosen, constants, rows.table.height, step_seconds)[left_out]
+        bytes_[left_out] = predict(chosen, constants, rows.table.height, allocated_bytes)[left_out]
+    return Unseen(rows, seconds, bytes_)

@@ -1,0 +1,77 @@
+"""Profiles from a store's own measured runs: a bundled profile's few most telling constants, fitted to what ran here.
+
+Runs of one accelerator generation and one framework are fitted together. Layouts are dealt into folds, so that repeats
+of one layout are never on both sides; the residuals of those folds stand in the profile.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from pipeline.estimate.calibration.cross_validate import Recipe, Weights
+from pipeline.estimate.physics.profile import CONSTANTS, Profile, choose_profile, load_profiles, read_profile
+from pipeline.estimate.rows.estimate_rows import ChooseProfile
+from pipeline.reference.clusters import find_cluster
+
+FEWEST = 8
+"""Runs below this say too little for a fit; the bundled profile stays."""
+FOLDS = 5
+TIME = ("gemm_peak_share", "attention_efficiency", "elementwise_passes", "network_share", "fixed_step_s")
+MEMORY = ("context_bytes", "logit_bytes")
+
+
+def usable_runs(runs: pl.DataFrame) -> pl.DataFrame:
+    """Completed, ranked runs with a step time, in the columns that recipes read; `generation` and `fold` are added."""
+    generations = {name: find_cluster(name) for name in runs["accelerator"].drop_nulls().unique()}
+    known = {name: cluster.generation for name, cluster in generations.items() if cluster is not None}
+    return runs.filter(
+        (pl.col("status") == "completed")
+        & pl.col("quarantine_reason").is_null()
+        & pl.col("duplicate_of").is_null()
+        & (pl.col("step_time_s") > 0)
+        & pl.col("framework").is_not_null()
+    ).with_columns(
+        generation=pl.col("accelerator").replace_strict(known, default=None, return_dtype=pl.String),
+        peak_mem_gb=pl.col("mem_peak_allocated_bytes") / 1e9,
+        fold=(pl.col("layout").fill_null("").rank("dense") % FOLDS).cast(pl.String),
+    )
+
+
+def own_recipes(usable: pl.DataFrame) -> list[Recipe]:
+    """One recipe per generation and framework with at least FEWEST runs, starting from the profile in force."""
+    groups = usable.filter(pl.col("generation").is_not_null()).group_by("generation", "framework").len().sort("len")
+    recipes = []
+    for generation, framework, count in groups.iter_rows():
+        if count < FEWEST:
+            continue
+        start = choose_profile(generation, framework)
+        fixed = {name: getattr(start, name) for name in CONSTANTS if name not in (*TIME, *MEMORY)}
+        recipes.append(
+            Recipe(
+                profile=f"{generation}-{framework}",
+                dataset="runs of this store",
+                rows=(pl.col("generation") == generation) & (pl.col("framework") == framework),
+                group="fold",
+                time={name: getattr(start, name) for name in TIME},
+                memory={name: getattr(start, name) for name in MEMORY},
+                fixed=fixed,
+                weights=(Weights(pull=0.3),),
+                memory_pull=0.3,
+            )
+        )
+    return recipes
+
+
+def with_own(folder: Path) -> ChooseProfile:
+    """Chooses a home's own profile where there is one, else the bundled one."""
+    own: dict[str, Profile] = {}
+    if folder.is_dir():
+        base = load_profiles()["default"]
+        own = {path.stem: read_profile(path, base=base) for path in sorted(folder.glob("*.toml"))}
+
+    def choose(generation: str, framework: str | None) -> Profile:
+        return own.get(f"{generation}-{framework}") or choose_profile(generation, framework)
+
+    return choose

@@ -1,0 +1,61 @@
+"""A fitted profile as a file: constants, what they were fitted on and when, and how far off unseen rows were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from pipeline.estimate.calibration.cross_validate import Recipe, Unseen
+from pipeline.estimate.calibration.fit import figures
+from pipeline.estimate.physics.layouts import Array
+
+
+def _ratio(measured: Array, predicted: Array) -> Array:
+    both = np.isfinite(measured) & np.isfinite(predicted)
+    ratio: Array = measured[both] / predicted[both]
+    return ratio
+
+
+def accuracy(unseen: Unseen) -> dict[str, Any]:
+    """Residuals of rows whose group the fit had not seen; `time_p10`, `time_p90` are of measured over predicted."""
+    told: dict[str, Any] = {"split": f"leave {unseen.rows.recipe.split}"}
+    for what, predicted, measured in (
+        ("time", unseen.step_time_s, unseen.rows.step_time_s),
+        ("memory", unseen.mem_bytes, unseen.rows.mem_bytes),
+    ):
+        ratio = _ratio(measured, predicted)
+        if ratio.size:
+            found = figures(predicted, measured)
+            told[f"{what}_rows"] = found["rows"]
+            told[f"{what}_mape"], told[f"{what}_median"] = round(found["mape"], 4), round(found["median"], 4)
+            told[f"{what}_p10"], told[f"{what}_p90"] = (round(float(q), 4) for q in np.quantile(ratio, (0.1, 0.9)))
+    return told
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        text = f"{value:.4g}"
+        return text if "e" in text or "." in text else f"{text}.0"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def render_profile(recipe: Recipe, constants: Mapping[str, float], told: Mapping[str, Any], *, on: date) -> str:
+    """Text of a profile file. Constants that a fit moved and those that its recipe sets; the rest is `default`'s."""
+    about = {
+        "kind": "fitted",
+        "fitted_on": f"{recipe.dataset}, {told.get('time_rows', told.get('memory_rows', 0))} rows",
+        "fitted_at": on.isoformat(),
+        "fitted": sorted(constants),
+        **told,
+    }
+    lines = ["# Written by `sweepscope calibrate`; not edited by hand.", "[about]"]
+    lines += [f"{name} = {_toml(value)}" for name, value in about.items()]
+    lines += ["", "[constants]"]
+    lines += [f"{name} = {_toml(value)}" for name, value in {**recipe.fixed, **constants}.items()]
+    return "\n".join(lines) + "\n"

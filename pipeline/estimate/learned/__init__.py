@@ -1,0 +1,1 @@
+"""What measured runs teach beyond physics: penalties, placement patterns, track records."""

@@ -1,0 +1,1 @@
+"""Memory, compute, communication and schedule of a layout from first principles."""

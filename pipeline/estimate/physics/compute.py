@@ -1,0 +1,138 @@
+"""Compute of one transformer layer and of the head, for one micro-batch on one rank, in seconds.
+
+Matrix products run at a share of the peak that depends on their shape (wave quantisation, depth), or at the memory's
+speed where that is slower. Attention is fused (Dao, 2205.14135) or three passes over the scores. Arguments and results
+are arrays over layouts unless named otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.estimate.physics.layouts import Array
+from pipeline.estimate.physics.profile import Profile
+from pipeline.estimate.physics.question import Question
+from pipeline.reference.model_shape import ModelShape
+
+TILE = 128
+"""Rows and columns of one output tile of a matrix product on recent tensor cores (CUTLASS's default thread block)."""
+
+KERNELS_PER_LAYER = 30
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What one accelerator can do under a profile, at one precision. FLOP/s and bytes/s; attention stays in 16 bit."""
+
+    flops: float
+    attention_flops: float
+    memory_bytes_per_s: float
+    processors: int
+    profile: Profile
+
+
+def machine(asked: Question) -> Machine:
+    """Rates at the question's precision. FP8 gains the profile's share of what its peak promises: casts cost time."""
+    card, profile = asked.cluster, asked.profile
+    gain = 1.0 + profile.fp8_gain * (card.peak_flops_fp8 / card.peak_flops - 1.0) if asked.is_fp8 else 1.0
+    return Machine(
+        flops=card.peak_flops * gain,
+        attention_flops=card.peak_flops,
+        memory_bytes_per_s=profile.memory_share * card.memory_bytes_per_s,
+        processors=card.processors,
+        profile=profile,
+    )
+
+
+def gemm_s(on: Machine, m: Array, n: Array, k: Array, count: Array | float = 1.0) -> Array:
+    """`count` products of an m x k by a k x n matrix in 16 bit, in seconds.
+
+    Efficiency falls with the emptiness of the last wave of tiles, with few waves, and with a short inner dimension:
+    e = e_max [(1-q) + q w/ceil(w)] w/(w+w0) k/(k+k0), w = tiles / (2 x processors).
+    """
+    c = on.profile
+    tiles = np.ceil(m / TILE) * np.ceil(n / TILE) * count
+    waves = tiles / (2.0 * on.processors)
+    quantised = (1.0 - c.gemm_wave_loss) + c.gemm_wave_loss * waves / np.ceil(waves)
+    share = c.gemm_peak_share * quantised * waves / (waves + c.gemm_half_waves) * k / (k + c.gemm_half_depth)
+    traffic = 2.0 * count * (m * n + m * k + n * k)
+    return np.maximum(2.0 * count * m * n * k / (on.flops * share), traffic / on.memory_bytes_per_s)
+
+
+@dataclass(frozen=True)
+class LayerCompute:
+    """Seconds of one layer forward. `attention_backward_s` is apart because its ratio is not that of products."""
+
+    linear_s: Array
+    attention_s: Array
+    attention_backward_s: Array
+    elementwise_s: Array
+
+
+def attention_linear_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array) -> Array:
+    """Projections of the attention block: fused Q, K, V and output; or the five products of latent attention."""
+    h = float(shape.hidden_size)
+    one = np.ones_like(tp)
+    out = gemm_s(on, tokens, h * one, shape.value_width / tp)
+    if not shape.kv_lora_rank:
+        return gemm_s(on, tokens, (shape.query_width + 2 * shape.kv_width) / tp, h * one) + out
+    query = gemm_s(on, tokens, shape.query_width / tp, (shape.q_lora_rank or h) * one)
+    if shape.q_lora_rank:
+        query = query + gemm_s(on, tokens, shape.q_lora_rank * one, h * one)
+    latent = gemm_s(on, tokens, (shape.kv_lora_rank + shape.rope_head_dim) * one, h * one)
+    return query + latent + gemm_s(on, tokens, 2 * shape.value_width / tp, shape.kv_lora_rank * one) + out
+
+
+def mlp_linear_s(on: Machine, shape: ModelShape, tokens: Array, width: Array) -> Array:
+    """Products of one feed-forward block of local `width`."""
+    h = shape.hidden_size * np.ones_like(width)
+    return gemm_s(on, tokens, (shape.mlp_matrices - 1) * width, h) + gemm_s(on, tokens, h, width)
+
+
+def experts_linear_s(on: Machine, shape: ModelShape, tokens: Array, ep: Array, etp: Array) -> Array:
+    """Products of the routed experts on one rank: `experts_per_token` copies of each token, spread over E/ep experts.
+
+    Grouped products of tokens x topk / (E/ep ... ) rows each, all ranks of the expert group feeding one another.
+    """
+    c = on.profile
+    local = np.maximum(shape.num_experts / ep, 1.0)
+    rows = c.expert_imbalance * tokens * shape.experts_per_token * etp / local
+    width = shape.expert_ffn_hidden_size / etp
+    h = shape.hidden_size * np.ones_like(width)
+    both = gemm_s(on, rows, (shape.mlp_matrices - 1) * width, h, local) + gemm_s(on, rows, h, width, local)
+    return both / c.expert_efficiency
+
+
+def attention_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array, seq_len: int) -> tuple[Array, Array]:
+    """Scores and values, forward and backward.
+
+    Fused: causal half of 4 T s width FLOPs at `attention_efficiency`. Not fused: all of them as batched products, and
+    the traffic of score-sized tensors (softmax, mask, dropout: 2 bytes read and written, about five times over).
+    """
+    c = on.profile
+    width = (shape.query_width + shape.value_width) / 2 / tp
+    full = 4.0 * tokens * seq_len * width
+    if c.is_flash:
+        share = c.attention_efficiency * seq_len / (seq_len + c.attention_half_tokens)
+        forward = full / 2 / (on.attention_flops * share)
+        return forward, c.attention_backward * forward
+    scores = 10.0 * tokens * seq_len * shape.num_heads / tp / on.memory_bytes_per_s
+    forward = full / (c.attention_efficiency * on.attention_flops) + scores
+    return forward, 2.0 * forward
+
+
+def elementwise_s(on: Machine, shape: ModelShape, tokens: Array, *, tp: Array, sigma: Array, width: Array) -> Array:
+    """Norms, residuals, rotary embedding and activation functions: traffic at the memory's speed."""
+    gate = 2.0 * shape.mlp_matrices * tokens * width
+    traffic = 20.0 * tokens * shape.hidden_size / sigma + gate + 6.0 * tokens * shape.query_width / tp
+    return on.profile.elementwise_passes * traffic / on.memory_bytes_per_s
+
+
+def head_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array) -> tuple[Array, Array]:
+    """Output projection and loss, forward and backward: the product, and passes over logits in 32 bit."""
+    logits = tokens * shape.vocab_size / tp
+    product = gemm_s(on, tokens, shape.vocab_size / tp, shape.hidden_size * np.ones_like(tp))
+    passes = on.profile.head_bytes_per_logit * logits / on.memory_bytes_per_s
+    return product + passes / 3, 2 * product + 2 * passes / 3

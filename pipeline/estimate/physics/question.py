@@ -1,0 +1,25 @@
+"""What is asked of the estimator: everything but the layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipeline.estimate.physics.profile import Profile
+from pipeline.reference.clusters import Cluster
+from pipeline.reference.model_shape import ModelShape
+
+
+@dataclass(frozen=True)
+class Question:
+    """A model, where it runs, the constants to use, the sequence length, and the precision of matrix products."""
+
+    shape: ModelShape
+    cluster: Cluster
+    profile: Profile
+    seq_len: int
+    is_fp8: bool = False
+
+    @property
+    def peak_flops(self) -> float:
+        """Dense peak that MFU divides by, in FLOP/s."""
+        return self.cluster.peak_flops_fp8 if self.is_fp8 else self.cluster.peak_flops

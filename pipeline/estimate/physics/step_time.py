@@ -1,0 +1,335 @@
+"""Seconds of one training step, by what they are spent on.
+
+The parts add up to the step: compute of the fullest stage, communication that compute does not hide, the pipeline's
+idle time, the optimizer. Overlap follows one rule per dimension, its share a constant of the profile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from pipeline.estimate.physics import communication as comm
+from pipeline.estimate.physics.compute import (
+    KERNELS_PER_LAYER,
+    Machine,
+    attention_linear_s,
+    attention_s,
+    elementwise_s,
+    experts_linear_s,
+    head_s,
+    machine,
+    mlp_linear_s,
+)
+from pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
+from pipeline.estimate.physics.memory import stage_params
+from pipeline.estimate.physics.question import Question
+from pipeline.estimate.physics.schedule import bubble_share, copies, is_dual
+from pipeline.estimate.physics.stages import Stages
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Seconds per step on the critical path; `total` is their sum."""
+
+    linear: Array
+    attention: Array
+    elementwise: Array
+    head: Array
+    recompute: Array
+    tp: Array
+    cp: Array
+    ep: Array
+    pp: Array
+    dp: Array
+    stall: Array
+    bubble: Array
+    optimizer: Array
+    rest: Array
+    stragglers: Array
+
+    @property
+    def total(self) -> Array:
+        """Seconds per step."""
+        return sum_parts([getattr(self, part.name) for part in fields(self)])
+
+
+@dataclass(frozen=True)
+class LayerTime:
+    """Seconds of one layer and micro-batch, forward and backward together; `recompute` is what is run again.
+
+    In `stall` the processor is busy with launching exchanges beside a pipeline, and all else waits.
+    """
+
+    linear: Array
+    attention: Array
+    elementwise: Array
+    recompute: Array
+    tp: Array
+    cp: Array
+    ep: Array
+    stall: Array
+
+    @property
+    def total(self) -> Array:
+        """Seconds per layer."""
+        return sum_parts([getattr(self, part.name) for part in fields(self)])
+
+
+def layer_time(asked: Question, on: Machine, at: Layouts, *, is_moe: bool) -> LayerTime:
+    """One layer. Backward: twice the products, `attention_backward` times the attention, 2.2 times the elementwise."""
+    shape, profile = asked.shape, asked.profile
+    tokens = at.mbs * asked.seq_len / at.cp
+    linear = attention_linear_s(on, shape, tokens, at.tp)
+    if is_moe:
+        shared = shape.shared_ffn_hidden_size / at.tp
+        if shape.shared_ffn_hidden_size:
+            linear = linear + mlp_linear_s(on, shape, tokens, shared)
+        linear = linear + experts_linear_s(on, shape, tokens / np.maximum(at.sigma / at.etp, 1.0), at.ep, at.etp)
+        copies = shape.experts_per_token / np.maximum(at.sigma / at.etp, 1.0)
+        width = shared + copies * (shape.expert_ffn_hidden_size + 2.0 * shape.hidden_size) / at.etp
+    else:
+        width = shape.ffn_hidden_size / at.tp
+        linear = linear + mlp_linear_s(on, shape, tokens, width)
+    forward, backward = attention_s(on, shape, tokens, at.tp, asked.seq_len)
+    passes_only = elementwise_s(on, shape, tokens, tp=at.tp, sigma=at.sigma, width=width)
+    tensor = 2.0 * tokens * shape.hidden_size
+    exchange = comm.all_reduce_s(
+        tensor,
+        at.tp,
+        comm.ring_bytes_per_s(asked, np.ones_like(at.tp), at.tp, share=profile.tp_network_share),
+        comm.latency_s(asked, np.ones_like(at.tp), at.tp),
+        is_split=at.sequence_parallel,
+    ) * (at.tp > 1)
+    reductions = 2.0 if not is_moe else np.where(at.etp > 1, 2.0, 1.0)
+    tp_forward = reductions * exchange
+    # The backward pass has two products per exchange to hide it behind.
+    tp_backward = tp_forward - profile.tp_hidden * np.minimum(tp_forward, 2.0 * linear)
+    cp = context_s(asked, at, tokens, forward + backward)
+    ep = experts_exchange_s(asked, at, tokens) if is_moe else np.zeros_like(tokens)
+    if is_moe and (dual := is_dual(at) & (at.pp > 1)).any():
+        # One micro-batch's forward runs under another's backward: what compute covers costs its share of processors.
+        compute = 3.0 * linear + forward + backward
+        beside = np.maximum(ep - compute, 0.0) + profile.shard_contention * np.minimum(ep, compute)
+        ep = np.where(dual, beside, ep)
+
+    # The processor launches kernels one by one: where they are short, it sets the pace of everything on the device.
+    launches = KERNELS_PER_LAYER * profile.kernel_launch_s
+    busy = linear + forward + passes_only + tp_forward + ep / 2.0
+    busy_backward = 2.0 * linear + backward + 2.2 * passes_only + tp_backward + ep / 2.0
+    passes = passes_only + np.maximum(launches - busy, 0.0)
+    passes_backward = 2.2 * passes_only + np.maximum(2.0 * launches - busy_backward, 0.0)
+    spent = np.maximum(busy, launches) + np.maximum(busy_backward, 2.0 * launches)
+    stall = np.maximum(3.0 * launches + exchange_launch_s(asked, at) - spent, 0.0) * (exchange_launch_s(asked, at) > 0)
+
+    full = at.recompute >= 2
+    selective = (at.recompute == 1) & (not profile.is_flash)
+    again = np.where(
+        full,
+        profile.full_recompute_cost * (linear + forward + passes + tp_forward + ep / 2.0),
+        np.where(selective, forward, 0.0),
+    )
+    return LayerTime(
+        linear=3.0 * linear,
+        attention=forward + backward,
+        elementwise=passes + passes_backward,
+        recompute=again,
+        tp=tp_forward + tp_backward,
+        cp=cp,
+        ep=ep,
+        stall=stall,
+    )
+
+
+def exchange_launch_s(asked: Question, at: Layouts) -> Array:
+    """Seconds that the processor is held by the exchanges of one layer, forward and backward, beside a pipeline.
+
+    Seen in nanotron's runs whose pipeline leaves the node: a layer never takes less than this, whatever the model's
+    width and the micro-batch (1.3 to 8.9 B, 4 to 64 thousand tokens), and it grows with the tensor group: 8.5 ms at
+    tp 2, 13 at 4, 21 at 8, 47 at 16, 115 at 32. Hence a cost per rank, `exchange_launch_s`, in proportion to the
+    group inside a node, that grows by `exchange_launch_growth` for every further node that the group spans.
+    """
+    profile = asked.profile
+    beyond = np.maximum(at.tp / asked.cluster.gpus_per_node - 1.0, 0.0)
+    held = profile.exchange_launch_s * at.tp * (1.0 + profile.exchange_launch_growth * beyond)
+    is_beside = (at.pp > 1) & (at.tp > 1) & comm.leaves_node(asked, at.tp * at.cp * at.dp, at.pp)
+    return np.where(is_beside, held, 0.0)
+
+
+def context_s(asked: Question, at: Layouts, tokens: Array, attention: Array) -> Array:
+    """Exchange of keys and values over the context group that attention does not hide, forward and backward.
+
+    Each rank receives the keys and values of the others (ring or all-gather), and backward their gradients too:
+    three times (cp-1) T 2 kv_width 2 bytes. With latent attention the expanded keys and values travel.
+    """
+    shape = asked.shape
+    width = (2 * shape.kv_width or shape.query_width + shape.value_width) / at.tp
+    volume = 3.0 * (at.cp - 1.0) * tokens * width * 2.0
+    rate = comm.ring_bytes_per_s(asked, at.tp, at.cp)
+    hop = comm.latency_s(asked, at.tp, at.cp)
+    spent = volume / rate + 3.0 * (at.cp - 1.0) * hop
+    return np.where(at.cp > 1.0, np.maximum(spent - attention, 0.1 * spent), 0.0)
+
+
+def experts_exchange_s(asked: Question, at: Layouts, tokens: Array) -> Array:
+    """Four all-to-alls of the dispatched tokens: there and back, forward and backward."""
+    shape, profile = asked.shape, asked.profile
+    rank_bytes = 2.0 * shape.experts_per_token * tokens * shape.hidden_size / np.maximum(at.sigma / at.etp, 1.0)
+    stride = at.etp
+    hop = comm.latency_s(asked, stride, at.ep)
+    return 4.0 * comm.all_to_all_s(asked, profile.expert_imbalance * rank_bytes, stride=stride, size=at.ep, hop_s=hop)
+
+
+def data_parallel_s(
+    asked: Question, at: Layouts, *, layers: Array, dense: Array, experts: Array, compute_s: Array, micro_s: Array
+) -> Array:
+    """Exposed seconds of the gradient exchange (and of ZeRO's gathers) per step.
+
+    ZeRO-0: all-reduce of the gradients. ZeRO-1 and 2: reduce-scatter of gradients and all-gather of weights, both
+    around the ring (trees serve all-reduce only), one call per bucket. ZeRO-3: two gathers and a reduce-scatter for
+    each layer and micro-batch (six bytes a parameter, 1910.02054 section 7.2.2), under its compute, costing
+    `shard_contention` of the shorter of the two. Without a pipeline, `dp_hidden` of one micro-batch's compute hides
+    the exchange; the gather of ZeRO-1 and 2 only where the framework `hides_gather`: it follows the optimizer, and
+    hides in the next step's forward pass or not at all.
+
+    With replicas these run inside the sharding group, whose ranks stand together, and once a step the replicas reduce
+    their shards of the gradients among them (2304.11277 section 3.2.2; MiCS, 2205.00119 section 3.4: two hops).
+    """
+    profile = asked.profile
+    sharded = at.zero_stage >= 2
+    replicas = at.dp_replicate
+    grouped = bool((replicas > 1).any())
+
+    def between_replicas(params: Array, ranks: Array, stride: Array) -> Array:
+        size, stride = np.minimum(replicas, ranks), stride * np.maximum(ranks / replicas, 1.0)
+        rate, hop = comm.ring_bytes_per_s(asked, stride, size), comm.latency_s(asked, stride, size)
+        held = params / np.maximum(ranks / replicas, 1.0)
+        calls = np.maximum(profile.grad_bytes * held / profile.bucket_bytes, 1.0)
+        spent = comm.all_reduce_s(profile.grad_bytes * held, size, rate, calls * hop)
+        return np.where((at.zero_stage >= 1) & (size > 1), spent, 0.0)
+
+    def exchange(params: Array, ranks: Array, stride: Array) -> tuple[Array, Array]:
+        """(seconds, those of them that follow the optimizer)."""
+        size = np.where(at.zero_stage >= 1, np.maximum(ranks / replicas, 1.0), ranks) if grouped else ranks
+        rate = comm.ring_bytes_per_s(asked, stride, size)
+        hop = comm.latency_s(asked, stride, size)
+        ring, tree = (size - 1.0) * hop, comm.hops(size) * hop
+        share = (size - 1.0) / size * params / rate
+        calls = np.maximum(profile.grad_bytes * params / profile.bucket_bytes, 1.0)
+        plain = 2.0 * (profile.grad_bytes * share + calls * tree)
+        gather = profile.weight_bytes * share + calls * ring
+        once = gather + profile.grad_bytes * share + calls * ring
+        # Sharded gradients cannot wait for the last micro-batch: ZeRO-2 reduces every one of them.
+        reduced = (at.gas - 1.0) * (profile.grad_bytes * share + calls * ring)
+        each = at.gas * 3.0 * (profile.weight_bytes * share + layers * tree)
+        sliced = once + np.where(at.zero_stage >= 2, reduced, 0.0)
+        spent: Array = np.where(at.zero_stage >= 3, each, np.where(at.zero_stage >= 1, sliced, plain))
+        late = np.where((at.zero_stage == 1) | (at.zero_stage == 2), gather, 0.0)
+        return (spent + between_replicas(params, ranks, stride) if grouped else spent), late
+
+    def where_shared(shards: Array, of: tuple[Array, Array]) -> tuple[Array, Array]:
+        return np.where(shards > 1, of[0], 0.0), np.where(shards > 1, of[1], 0.0)
+
+    spent, late = where_shared(at.batch_shards, exchange(dense, at.batch_shards, at.tp))
+    if asked.shape.num_experts:
+        more = where_shared(at.expert_shards, exchange(experts, at.expert_shards, at.ep * at.etp))
+        spent, late = spent + more[0], late + more[1]
+    late = np.zeros(1) if profile.hides_gather else late
+    early = spent - late
+    hides = np.where(at.pp > 1, 0.0, profile.dp_hidden * micro_s)
+    once = late + np.maximum(early - hides, 0.0) + profile.shard_contention * np.minimum(early, hides)
+    each = np.maximum(spent - compute_s, 0.0) + profile.shard_contention * np.minimum(spent, compute_s)
+    return np.where(sharded, each, once)
+
+
+def step_time(asked: Question, at: Layouts, stages: Stages) -> StepTime:
+    """All parts of one step. The fullest stage sets the pace; the rest of the pipeline sets the idle time."""
+    shape, cluster, profile = asked.shape, asked.cluster, asked.profile
+    on = machine(asked)
+    tokens = at.mbs * asked.seq_len / at.cp
+    dense = layer_time(asked, on, at, is_moe=False) if shape.num_moe_layers < shape.num_layers else None
+    moe = layer_time(asked, on, at, is_moe=True) if shape.num_moe_layers else None
+    head_forward, head_backward = head_s(on, shape, tokens, at.tp)
+    head = head_forward + head_backward
+
+    single = at.pp == 1
+    share = np.where(single, shape.num_dense_layers / shape.num_layers, 0.0) if moe is not None else np.ones(1)
+
+    def per_layer(name: str) -> Array:
+        of_dense = getattr(dense, name) if dense is not None else 0.0
+        of_moe = getattr(moe, name) if moe is not None else 0.0
+        return share * of_dense + (1.0 - share) * of_moe
+
+    layer = per_layer("total")
+    middle = stages.middle * layer
+    last = stages.last * layer + head
+    has_head = single | (last > middle)
+    layers = np.where(has_head, stages.last, stages.middle)
+    paced = np.where(has_head, last, middle) + profile.microbatch_s
+    count = at.gas * layers
+    # While the pipeline fills and drains, every other stage runs once: the sum of all stages less the paced one.
+    free = layer - per_layer("stall")
+    others = (shape.num_layers - layers) * free + np.where(has_head, 0.0, head) + (at.pp - 1.0) * profile.microbatch_s
+    weights_share = per_layer("linear") / 3.0 / free
+    bubble = np.where(single, 0.0, bubble_share(at, weights_share) * others)
+
+    stride = at.tp * at.cp * at.dp
+    boundary = 2.0 * tokens * shape.hidden_size / at.sigma
+    hop = comm.latency_s(asked, stride, at.pp)
+    rate = np.where(
+        comm.leaves_node(asked, stride, at.pp),
+        profile.network_share * cluster.network_bytes_per_s,
+        profile.link_share * cluster.link_bytes_per_s,
+    )
+    p2p = np.where(single, 0.0, 2.0 * (boundary / rate + hop))
+    transfers = (at.gas * at.vpp + at.pp - 1.0) * p2p
+
+    dense_layers = np.where(single, shape.num_dense_layers, 0.0) if shape.num_experts else layers
+    dense_params, expert_params = stage_params(shape, at, layers, dense_layers)
+    dense_params = (
+        dense_params + np.where(single & (not shape.tie_word_embeddings), 2.0, 1.0) * shape.embedding_params / at.tp
+    )
+    # A rank of DualPipe holds two stages, and exchanges and updates both.
+    met = dense_params + expert_params
+    stages_held = np.where(single, 1.0, copies(at))
+    dense_params, expert_params = stages_held * dense_params, stages_held * expert_params
+    held = dense_params + expert_params
+    exchange = data_parallel_s(
+        asked, at, layers=layers, dense=dense_params, experts=expert_params, compute_s=at.gas * paced, micro_s=paced
+    )
+
+    speed = profile.memory_share * cluster.memory_bytes_per_s
+    accumulate = np.where(at.gas > 1, at.gas, 0.0) * (2.0 * profile.grad_bytes + 2.0) * met / speed
+    own = np.where(at.zero_stage >= 1, dense_params / at.zero_shards + expert_params / at.expert_zero_shards, held)
+    update = profile.optimizer_passes * (34.0 * own + 8.0 * held) / speed
+    even = StepTime(
+        linear=count * per_layer("linear"),
+        attention=count * per_layer("attention"),
+        elementwise=count * per_layer("elementwise"),
+        head=np.where(has_head, at.gas * head, 0.0),
+        recompute=count * per_layer("recompute"),
+        tp=count * per_layer("tp"),
+        cp=count * per_layer("cp"),
+        ep=count * per_layer("ep"),
+        pp=transfers,
+        dp=exchange,
+        stall=count * per_layer("stall"),
+        bubble=bubble,
+        optimizer=accumulate + update,
+        rest=profile.fixed_step_s + at.gas * profile.microbatch_s,
+        stragglers=np.zeros(1),
+    )
+    return replace(even, stragglers=straggler_share(asked, at) * even.total)
+
+
+def straggler_share(asked: Question, at: Layouts) -> Array:
+    """What waiting for the slowest node adds to a step, as a share of it.
+
+    A step ends when the last rank has. If each node is slow with probability p (a throttled card, a bad link, a busy
+    fabric), independently, at least one of the further n - 1 is with 1 - (1-p)^(n-1), and the step takes
+    `slow_node_cost` longer. Seen in nanotron's runs, which take 1 to 2 % longer than the same work per accelerator on
+    16 nodes, 6 % on 32 and 20 % on 64, whatever the layout, the model and the length of a step.
+    """
+    nodes = np.maximum(at.num_gpus / asked.cluster.gpus_per_node, 1.0)
+    return asked.profile.slow_node_cost * (1.0 - (1.0 - asked.profile.slow_node_chance) ** (nodes - 1.0))

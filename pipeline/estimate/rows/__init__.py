@@ -1,0 +1,1 @@
+"""Rows of runs or tables as questions to the estimator, and its answers as columns."""

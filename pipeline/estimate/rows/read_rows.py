@@ -1,0 +1,188 @@
+"""Rows of a table (a reference CSV, or `runs`) as questions and layouts. What is missing is derived exactly, taken from
+the model's registry entry or family and then said so, or refused with a reason; never filled in silently.
+"""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from pipeline.derive.normalize import normalise_runs
+from pipeline.estimate.rows.model_shape import SHAPE
+from pipeline.reference import vocabulary
+
+RENAMED = {
+    "grad_accum": "gas",
+    "micro_batch_size": "mbs",
+    "global_batch_size_seqs": "gbs",
+    "global_batch_tokens": "gbs_tokens",
+    "zero_stage_or_fsdp": "zero_stage",
+    "dense_layers": "num_dense_layers",
+    "nodes": "num_nodes",
+}
+"""Columns of the reference tables to those of `runs`."""
+
+_BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel")
+_NUMBERS = (
+    *(name for name in SHAPE if name not in _BOOLEANS), "seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs",
+    "gas", "gbs", "gbs_tokens", "num_nodes", "gpus_per_node", "num_gpus", "local_batch_size", "dp_replicate",
+    "dp_shard",
+)  # fmt: skip
+_TEXTS = (
+    "model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id", "flash_attention",
+    "attention", "cluster",
+)  # fmt: skip
+_AT_LEAST_ONE = (
+    "num_gpus", "num_nodes", "gpus_per_node", "dp", "tp", "pp", "mbs", "gas", "seq_len", "num_layers", "hidden_size",
+    "num_heads", "num_kv_heads", "vocab_size",
+)  # fmt: skip
+_MISSING = r"(?i)^(|nan|na|n/a|none|null|-|unknown|\?)$"
+_UNSAID = r"(?i)not (stated|known|given)|unknown"
+"""A sharding that says of itself that its stage is not known: "ZeRO (stage not stated)"."""
+
+
+def _misread(name: str, cell: pl.Expr, is_good: pl.Expr) -> pl.Expr:
+    """ "name = cell" for cells that hold something, and not what they should, else NULL."""
+    text = cell.cast(pl.String).str.strip_chars()
+    # "64-1024" in a table of ranges states no number, and is no mistake either: only what cannot be one is told.
+    is_told = text.is_not_null() & ~text.str.contains(_MISSING)
+    return pl.when(is_told.fill_null(False) & ~is_good.fill_null(False)).then(pl.lit(f"{name} = ") + text)
+
+
+def _number(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Float64, strict=False)
+
+
+def _is_whole(name: str) -> pl.Expr:
+    """Whether cells hold a whole number that such a column can have."""
+    number = _number(name)
+    least = 1.0 if name in _AT_LEAST_ONE else 0.0
+    return number.is_finite() & ((number - number.round()).abs() <= 1e-6) & (number >= least)
+
+
+def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
+    """`frame` under our names, with a column of NULL for each that it lacks."""
+    renames = {old: new for old, new in RENAMED.items() if old in frame.columns and new not in frame.columns}
+    frame = frame.rename(renames)
+    wanted = {
+        **dict.fromkeys(_NUMBERS, pl.Float64), **dict.fromkeys((*_TEXTS, "zero_stage"), pl.String),
+        **dict.fromkeys(_BOOLEANS, pl.Boolean),
+    }  # fmt: skip
+    # As series, because a literal beside no column would be one row.
+    absent = [
+        pl.Series(name, [None] * frame.height, dtype) for name, dtype in wanted.items() if name not in frame.columns
+    ]
+    return frame.with_columns(absent)
+
+
+def _booleans(values: pl.Series) -> pl.Series:
+    if values.dtype == pl.Boolean:
+        return values
+    return vocabulary.map_words(values.cast(pl.String), vocabulary.canonical_bool, pl.Boolean).alias(values.name)
+
+
+def _typed(frame: pl.DataFrame) -> pl.DataFrame:
+    """Known columns under our names and in our types; cells that do not parse become NULL.
+
+    One query per step over all columns: a frame of a few rows costs what its queries cost, not what its cells do.
+    """
+    frame = _with_all(frame)
+    said = frame["zero_stage"].cast(pl.String)
+    stage = _zero_stages(said).alias("stage")
+    frame = frame.with_columns(stage)
+    size = next((name for name in ("total_params_b", "params") if name in frame.columns), None)
+    stage_is_told = pl.col("stage").is_not_null() | pl.col("zero_stage").cast(pl.String).str.contains(_UNSAID)
+    misread = {name: _misread(name, pl.col(name), _is_whole(name)) for name in _NUMBERS}
+    misread["zero_stage"] = _misread("zero_stage", pl.col("zero_stage"), stage_is_told)
+    params = pl.lit(None, pl.Float64)
+    if size is not None:
+        params = _number(size)
+        misread[size] = _misread(size, pl.col(size), params.is_finite() & (params > 0))
+        params = params * 1e9 if size == "total_params_b" else params
+    wrong = {name: f"{name} misread" for name in misread}
+    told = frame.with_columns(cell.alias(wrong[name]) for name, cell in misread.items())
+    typed = told.select(
+        *(pl.when(pl.col(wrong[name]).is_null()).then(_number(name).round()).cast(pl.Int64, strict=False).alias(name)
+          for name in _NUMBERS),
+        *(pl.col(name).cast(pl.String) for name in _TEXTS),
+        stated_sharding=pl.col("zero_stage").cast(pl.String).str.strip_chars(),
+        stated_params=params,
+        misread=pl.concat_str(list(wrong.values()), separator=", ", ignore_nulls=True),
+    )  # fmt: skip
+    return typed.with_columns(*(_booleans(frame[name]) for name in _BOOLEANS), stage.alias("zero_stage"))
+
+
+def recompute_mode(text: str) -> str | None:
+    """Word of RECOMPUTE_MODES for what tables write, or None for text that says nothing we know.
+
+    >>> [recompute_mode(text) for text in ("every_layer", "Selective", "disabled", "True", "every other month")]
+    ['full', 'selective', 'none', 'full', None]
+    """
+    text = text.strip().casefold().replace("_", " ")
+    if word := vocabulary.canonical_recompute(text):
+        return word
+    patterns = (
+        ("selective", r"^select"),
+        ("none", r"^(off|disabled?|false|0|not? .*)$"),
+        ("full", r"^(full.*|true|yes|on|enabled?|all|uniform|block|(every|each|all) layers?)$"),
+    )
+    return next((word for word, pattern in patterns if re.search(pattern, text)), None)
+
+
+def _stage_of(text: str) -> int | None:
+    """ZeRO stage of what tables write; Megatron's distributed optimizer is stage 1."""
+    stage = vocabulary.canonical_zero_stage(text)
+    if stage is None and re.search(r"dist(ributed)?[-_ ]?opt", text.casefold()):
+        return 1
+    return stage
+
+
+def _zero_stages(column: pl.Series) -> pl.Series:
+    number = column.cast(pl.Float64, strict=False)
+    digits = pl.DataFrame({"n": number}).select(pl.when(pl.col("n").is_in([0.0, 1.0, 2.0, 3.0])).then("n")).to_series()
+    digits = digits.cast(pl.Int64)
+    named = vocabulary.map_words(column, _stage_of, pl.Int64)
+    return pl.DataFrame({"d": digits, "n": named}).select(pl.coalesce("d", "n")).to_series()
+
+
+def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
+    """One row per row of `frame`, in order: canonical columns with every degree and batch that follows exactly."""
+    typed = _typed(frame)
+    # A micro-batch is the local batch when the sequence of a step is not accumulated over.
+    known = normalise_runs(typed.with_columns(run_id=pl.int_range(pl.len()).cast(pl.String))).runs
+    derived = known.select(
+        "accelerator", "precision", "recompute", "dp", "tp", "pp", "cp", "mbs", "gas", "gbs", "gbs_tokens", "seq_len",
+        "num_gpus", "num_nodes", "gpus_per_node",
+    )  # fmt: skip
+    return typed.with_columns(derived.get_columns()).with_columns(
+        dp_replicate=_replicas(),
+        stated_replicas=pl.col("dp_replicate"),
+        stated_recompute=typed["recompute"],
+        recompute=vocabulary.map_words(typed["recompute"], recompute_mode, pl.String),
+    )
+
+
+HYBRID = r"(?i)hsdp|hybrid"
+"""What names sharding within groups without saying how large they are: a node, as PyTorch's HYBRID_SHARD has it."""
+
+
+def _replicas() -> pl.Expr:
+    """Copies of the sharded states: as stated; dp over the ranks that share one copy (`dp_shard`, or "groups of 8" in
+    the sharding's name); one for each node under HSDP that says no more; NULL where nothing speaks of groups.
+
+    What does not divide becomes 0, which no layout has.
+    """
+    ranks = pl.col("dp") * pl.col("cp").fill_null(1)
+    named = pl.col("stated_sharding").str.extract(r"(?i)groups? of (\d+)").cast(pl.Int64)
+    in_node = pl.when(pl.col("stated_sharding").str.contains(HYBRID)).then(
+        pl.max_horizontal(pl.col("gpus_per_node") // pl.col("tp"), 1)
+    )
+
+    def over(ranks: pl.Expr, group: pl.Expr) -> pl.Expr:
+        copies = pl.when(ranks <= group).then(1).when(ranks % group == 0).then(ranks // group).otherwise(0)
+        return pl.when(ranks.is_not_null() & group.is_not_null()).then(copies)
+
+    return pl.coalesce(
+        "dp_replicate", over(pl.col("dp"), pl.col("dp_shard")), over(ranks, named), over(ranks, in_node)
+    ).cast(pl.Int64)

@@ -1,0 +1,1 @@
+"""Layouts enumerated and ranked, and what changes when one setting does."""

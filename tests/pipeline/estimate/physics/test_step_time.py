@@ -1,0 +1,264 @@
+"""Laws of the time model, and the closed forms of its terms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.estimate.physics.communication import all_reduce_s, ring_bytes_per_s
+from pipeline.estimate.physics.estimate import estimate
+from pipeline.estimate.physics.layouts import SCHEDULES, Layouts
+from pipeline.estimate.physics.profile import load_profiles
+from pipeline.estimate.physics.question import Question
+from pipeline.estimate.physics.schedule import bubble_share, in_flight
+from pipeline.estimate.physics.step_time import exchange_launch_s
+from pipeline.reference.clusters import find_cluster
+from pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
+
+DEFAULT = load_profiles()["default"]
+H100 = find_cluster("H100 SXM")
+assert H100 is not None
+DENSE = Question(LLAMA_2_7B, H100, DEFAULT, 4096)
+MIXTRAL = Question(shape_of(find_model("Mixtral 8x7B") or {}), H100, DEFAULT, 4096)
+
+POWERS = st.sampled_from([1.0, 2.0, 4.0, 8.0])
+LAYOUT = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("tp", "pp", "dp", "cp", "mbs"), POWERS),
+        "gas": st.integers(1, 64).map(float),
+        "zero_stage": st.sampled_from([0.0, 1.0, 2.0, 3.0]),
+        "sequence_parallel": st.sampled_from([0.0, 1.0]),
+        "recompute": st.sampled_from([0.0, 1.0, 2.0]),
+    }
+)
+
+
+def test_idle_time_is_that_of_the_papers() -> None:
+    # 2104.04473 section 2.2: (p-1)/m of the ideal time, (p-1)/(v m) when interleaved; m = gas, not dp x gas
+    quiet = replace(DEFAULT, head_bytes_per_logit=0.0, microbatch_s=0.0)
+    shape = replace(LLAMA_2_7B, vocab_size=1, num_layers=48)
+    at = Layouts.of(pp=8, gas=64, dp=4, vpp=np.array([1.0, 3.0]))
+    spent = estimate(Question(shape, H100, quiet, 4096), at).time
+    ideal = spent.linear + spent.attention + spent.elementwise
+    assert spent.bubble / ideal == pytest.approx([7 / 64, 7 / (3 * 64)], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "share"),
+    [
+        ("afab", 7.0),  # (p-1) (F+B), in units of F+B
+        ("1f1b", 7.0),
+        ("zb-h1", 7 / 3),  # ZB1P: (p-1) (F+B-2W)
+        ("zb-v", 0.0),  # 2401.10241 section 6, at F = B = W
+        ("dualpipe", 3 * 2 / 3),  # (p/2-1) (F&B + B - 3W)
+        ("dualpipe-v", 7 / 2 * 2 / 3),  # twice as many stages of half the layers: (16/2-1) of them
+    ],
+)
+def test_idle_time_of_table_2_of_deepseek_v3(schedule: str, share: float) -> None:
+    # 2412.19437 table 2 at 8 stages, with B = 2F, W = F and F&B = F + B
+    at = Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index(schedule))
+    assert bubble_share(at) * 7 == pytest.approx([share])
+
+
+def test_micro_batches_alive() -> None:
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("zb-h1")), is_first=True) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("dualpipe")), is_first=True) == [9]
+    # 16 stages on 8 ranks: 17 micro-batches of half a rank's layers
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=SCHEDULES.index("dualpipe-v")), is_first=True) == [8.5]
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=2, schedule=SCHEDULES.index("zb-v")), is_first=True) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=2, schedule=SCHEDULES.index("zb-v")), is_first=False) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=64), is_first=True) == [8]
+    assert in_flight(Layouts.of(pp=8, gas=4), is_first=True) == [4]
+    assert in_flight(Layouts.of(pp=8, gas=64), is_first=False) == [1]
+    # 2205.05198 section 4.2.3: 1 + (p-1)/(p m) with m interleaved stages
+    assert in_flight(Layouts.of(pp=8, gas=64, vpp=3), is_first=True) == pytest.approx([8 * (1 + 7 / 24)])
+    assert in_flight(Layouts.of(pp=8, gas=64, schedule=0), is_first=True) == [64]
+
+
+def test_an_all_reduce_moves_twice_the_tensor_around_the_ring() -> None:
+    size, tensor, rate = np.array([8.0]), np.array([1e9]), np.array([1e11])
+    assert all_reduce_s(tensor, size, rate, np.zeros(1)) == pytest.approx(2 * 7 / 8 * 1e9 / 1e11)
+
+
+def test_sequence_parallel_exchanges_take_the_ring_and_no_tree() -> None:
+    # 64 ranks: 63 steps round the ring, 4 log2 64 = 24 up and down a tree; both halves of the exchange pay them.
+    size, hop = np.array([64.0]), np.array([1e-5])
+    tree, ring = (all_reduce_s(np.zeros(1), size, np.ones(1), hop, is_split=split) for split in (0.0, 1.0))
+    assert tree == pytest.approx(2 * 24e-5)
+    assert ring == pytest.approx(2 * 63e-5)
+
+
+def test_exchanges_beside_a_pipeline_over_nodes_hold_the_processor() -> None:
+    held = replace(DEFAULT, exchange_launch_s=2e-3, exchange_launch_growth=0.25)
+    beside = Layouts.of(dp=4, tp=4, pp=4, gas=16, sequence_parallel=1)
+    asked, free = (Question(LLAMA_2_7B, H100, profile, 4096) for profile in (held, DEFAULT))
+    # 8 layers a stage: each takes what the processor needs, launches (3 x 30 x 8 us) and exchanges, whatever its work
+    per_layer = 3 * 30 * DEFAULT.kernel_launch_s + 4 * 2e-3
+    step = estimate(asked, beside).time
+    work = step.linear + step.attention + step.elementwise + step.tp + step.stall
+    assert (step.stall > 0).all()
+    assert work == pytest.approx(16 * 8 * per_layer)
+    assert step.bubble == pytest.approx(estimate(free, beside).time.bubble)  # filling and draining is not held
+    for apart in ({"pp": 1}, {"tp": 1}, {"dp": 1, "tp": 2}):  # no pipeline, no exchange, all in one node
+        at = Layouts.of(**{"dp": 4, "tp": 4, "pp": 4, "gas": 16, "sequence_parallel": 1, **apart})
+        assert estimate(asked, at).step_time_s == pytest.approx(estimate(free, at).step_time_s)
+
+
+def test_an_exchange_over_nodes_holds_the_processor_longer_per_rank() -> None:
+    asked = Question(LLAMA_2_7B, H100, replace(DEFAULT, exchange_launch_s=2e-3, exchange_launch_growth=0.25), 4096)
+    inside, over = (exchange_launch_s(asked, Layouts.of(dp=4, tp=tp, pp=4, gas=16)) for tp in (8, 32))
+    assert inside == pytest.approx(8 * 2e-3)
+    assert over == pytest.approx(32 * 2e-3 * (1 + 3 * 0.25))  # three nodes more
+
+
+def test_a_step_waits_for_the_slowest_node() -> None:
+    slow = replace(DEFAULT, slow_node_chance=0.01, slow_node_cost=0.5)
+    waits, free = (Question(LLAMA_2_7B, H100, profile, 4096) for profile in (slow, DEFAULT))
+    one, two, many = (Layouts.of(dp=dp, tp=8, gas=4, zero_stage=1) for dp in (1, 2, 4096))
+    assert estimate(waits, one).time.stragglers == pytest.approx(0.0)
+    step = estimate(free, two).step_time_s
+    assert estimate(waits, two).time.stragglers == pytest.approx(0.5 * 0.01 * step)
+    # However many nodes there are, no step waits for more than one slow one costs.
+    assert estimate(waits, many).time.stragglers == pytest.approx(0.5 * estimate(free, many).step_time_s)
+
+
+def test_a_gather_that_follows_the_optimizer_hides_behind_nothing() -> None:
+    hidden = replace(DEFAULT, dp_hidden=0.9, shard_contention=0.0)
+    after, under = (Question(LLAMA_2_7B, H100, replace(hidden, hides_gather=told), 4096) for told in (False, True))
+    at = Layouts.of(dp=16, tp=8, gas=16, mbs=4, zero_stage=1)
+    params = LLAMA_2_7B.params / 8 - 32 * 2 * 4096 * 7 / 8  # norms are held whole
+    rate = ring_bytes_per_s(after, np.array([8.0]), np.array([16.0]))
+    assert estimate(under, at).time.dp == pytest.approx(0.0)
+    gather = 15 / 16 * 2 * params / rate
+    assert estimate(after, at).time.dp == pytest.approx(gather, rel=0.05)
+    assert estimate(after, replace(at, zero_stage=np.array([0.0]))).time.dp == pytest.approx(0.0)
+
+
+def test_a_ring_across_nodes_shares_the_cards_of_its_ranks_in_a_node() -> None:
+    flat = Question(LLAMA_2_7B, H100, replace(DEFAULT, network_decay=0.0, network_share=1.0, link_share=1.0), 4096)
+    one, eight = ring_bytes_per_s(flat, np.array([8.0, 1.0]), np.array([4.0, 32.0]))
+    assert one == pytest.approx(50e9)  # one rank per node: one 400 Gb/s card
+    assert eight == pytest.approx(400e9)  # eight ranks per node: eight cards, still below NVLink's 450
+
+
+@settings(max_examples=120, deadline=None)
+@given(layout=LAYOUT)
+def test_parts_add_up_and_mfu_stays_below_one(layout: dict[str, float]) -> None:
+    for asked in (DENSE, MIXTRAL):
+        predicted = estimate(asked, Layouts.of(**layout))
+        assert predicted.step_time_s == pytest.approx(predicted.time.total)
+        assert 0 < predicted.mfu[0] < 1
+        assert min(float(np.min(part)) for part in vars(predicted.time).values()) >= 0
+
+
+@settings(max_examples=120, deadline=None)
+@given(layout=LAYOUT, what=st.sampled_from(["link_bytes_per_s", "network_bytes_per_s", "memory_bytes_per_s"]))
+def test_more_bandwidth_never_slows(layout: dict[str, float], what: str) -> None:
+    for asked in (DENSE, MIXTRAL):
+        faster = replace(asked, cluster=replace(asked.cluster, **{what: 2 * getattr(asked.cluster, what)}))
+        at = Layouts.of(**layout)
+        assert estimate(faster, at).step_time_s[0] <= estimate(asked, at).step_time_s[0] * (1 + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(layout=LAYOUT)
+def test_recomputation_costs_at_most_a_forward_pass_more(layout: dict[str, float]) -> None:
+    none = estimate(DENSE, Layouts.of(**{**layout, "recompute": 0.0}))
+    full = estimate(DENSE, Layouts.of(**{**layout, "recompute": 2.0}))
+    assert none.step_time_s[0] < full.step_time_s[0] < 1.6 * none.step_time_s[0]
+
+
+def test_an_estimate_does_not_depend_on_its_neighbours() -> None:
+    at = Layouts.of(dp=8, tp=np.array([1.0, 2.0, 8.0]), mbs=np.array([1.0, 4.0, 2.0]), gas=8)
+    together = estimate(DENSE, at).step_time_s
+    alone = [float(estimate(DENSE, at[slice(i, i + 1)]).step_time_s[0]) for i in range(3)]
+    assert together == pytest.approx(alone)
+
+
+ZB_H1, ZB_V, DUALPIPE = (float(SCHEDULES.index(word)) for word in ("zb-h1", "zb-v", "dualpipe"))
+
+
+def test_a_zero_bubble_pipeline_idles_by_what_its_gradients_of_weights_leave_open() -> None:
+    at = Layouts.of(pp=8, gas=64, vpp=np.array([1.0, 1.0, 2.0]), schedule=np.array([1.0, ZB_H1, ZB_V]))
+    spent = estimate(DENSE, at).time
+    others = spent.bubble[0] / 7  # one pass through a stage, F + B + W
+    weights = spent.linear[0] / 3 / 64  # W of one micro-batch on the fullest stage, head excluded
+    assert spent.bubble[1] == pytest.approx(7 * (others - 2 * weights), rel=0.05)
+    assert spent.bubble[2] == pytest.approx(7 * (others - 3 * weights), rel=0.2)
+    assert 0 < spent.bubble[2] < spent.bubble[1] < spent.bubble[0]
+
+
+def test_a_single_micro_batch_fills_no_bubble() -> None:
+    # It goes down and up alone: (p - 1) (F + B), whatever the schedule; W of others is what there is to fill with.
+    for word in ("zb-h1", "zb-v"):
+        at = Layouts.of(pp=8, gas=np.array([1.0, 4.0, 8.0, 64.0]), schedule=SCHEDULES.index(word))
+        share = bubble_share(at, np.array([0.25]))
+        assert share[0] == pytest.approx(0.75)
+        assert share[1] > share[2] == share[3]
+
+
+def test_dualpipe_hides_the_experts_exchange_under_the_other_direction() -> None:
+    asked = replace(MIXTRAL, profile=replace(MIXTRAL.profile, shard_contention=0.0))
+    at = {"dp": 8, "pp": 8, "gas": 64, "ep": 8}
+    plain, hidden = (estimate(asked, Layouts.of(**at, schedule=code)).time for code in (1.0, DUALPIPE))
+    assert plain.ep[0] > 0
+    assert hidden.ep[0] == 0
+    alone = Layouts.of(dp=64, pp=1, gas=64, ep=8, schedule=DUALPIPE)  # one stage has no other direction
+    assert estimate(asked, alone).time.ep[0] > 0
+
+
+def _quiet() -> Question:
+    """Nothing hidden, no latency, whole bandwidths: exchanges are bytes over bytes/s."""
+    profile = replace(
+        DEFAULT, network_decay=0.0, network_share=1.0, link_share=1.0, dp_hidden=0.0, shard_contention=0.0,
+        link_latency_s=0.0, network_latency_s=0.0,
+    )  # fmt: skip
+    return Question(LLAMA_2_7B, H100, profile, 4096)
+
+
+def test_replicas_reduce_their_shards_once_a_step() -> None:
+    # MiCS, 2205.00119 section 3.4: scatter and gather inside the node, then an all-reduce of the shards over nodes.
+    asked = _quiet()
+    shape = asked.shape
+    matrices = shape.num_layers * (shape.attention_params + shape.dense_mlp_params + 2 * shape.hidden_size)
+    params = matrices + 2 * shape.embedding_params
+    spent = estimate(asked, Layouts.of(dp=32, dp_replicate=4, gas=4, zero_stage=1)).time.dp[0]
+    inside = 7 / 8 * (4 + 2) * params / 450e9  # NVLink, one direction
+    between = 2 * 3 / 4 * 4 * params / 8 / 50e9  # one rank of each node on its own 400 Gb/s card
+    assert spent == pytest.approx(inside + between, rel=1e-6)
+
+
+def test_groups_of_all_ranks_are_plain_sharding_and_replicas_of_one_rank_plain_replication() -> None:
+    for zero in (1.0, 2.0, 3.0):
+        plain = estimate(DENSE, Layouts.of(dp=32, gas=4, zero_stage=zero))
+        assert (
+            estimate(DENSE, Layouts.of(dp=32, gas=4, zero_stage=zero, dp_replicate=1)).step_time_s == plain.step_time_s
+        )
+    quiet = replace(_quiet(), profile=replace(_quiet().profile, bucket_bytes=1e12))
+    alone = estimate(quiet, Layouts.of(dp=32, gas=4, zero_stage=1, dp_replicate=32)).time.dp
+    assert alone == pytest.approx(estimate(quiet, Layouts.of(dp=32, gas=4)).time.dp)
+
+
+@settings(max_examples=60, deadline=None)
+@given(layout=LAYOUT, schedule=st.sampled_from(SCHEDULES))
+def test_no_schedule_idles_more_than_1f1b(layout: dict[str, float], schedule: str) -> None:
+    chunks = 2.0 if schedule in ("interleaved", "zb-v", "dualpipe-v") else 1.0
+    for asked in (DENSE, MIXTRAL):
+        plain = estimate(asked, Layouts.of(**layout)).time.bubble[0]
+        own = estimate(asked, Layouts.of(**layout, schedule=float(SCHEDULES.index(schedule)), vpp=chunks)).time.bubble[
+            0
+        ]
+        assert 0 <= own <= plain * (1 + 1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(layout=LAYOUT, copies=st.sampled_from([2.0, 4.0]))
+def test_zero_3_within_nodes_never_exchanges_longer_than_over_them(layout: dict[str, float], copies: float) -> None:
+    # Gathers of every micro-batch stay on faster links, for one all-reduce of a shard more.
+    layout = {**layout, "tp": 1.0, "cp": 1.0, "pp": 1.0, "dp": 8 * copies, "zero_stage": 3.0, "gas": 8.0}
+    over, inside = (estimate(_quiet(), Layouts.of(**layout, dp_replicate=count)).time.dp[0] for count in (1, copies))
+    assert inside <= over * (1 + 1e-9)

@@ -1,0 +1,217 @@
+"""Tables in, tables out: what is estimated, what is assumed, and what is refused and why."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import polars as pl
+import pytest
+
+from pipeline.estimate.calibration.published_tables import published_table
+from pipeline.estimate.physics.memory import Memory
+from pipeline.estimate.physics.step_time import StepTime
+from pipeline.estimate.rows.estimate_rows import OK, PREDICTED, estimate_frame
+
+
+def row(**changes: Any) -> dict[str, Any]:
+    """A complete row in the columns of the reference tables, as text cells."""
+    base: dict[str, Any] = {
+        "source_id": "mine", "model": "my model", "num_layers": 32, "hidden_size": 4096, "num_heads": 32,
+        "num_kv_heads": 32, "ffn_hidden_size": 11008, "vocab_size": 32000, "gated_mlp": "true",
+        "tie_word_embeddings": "false", "seq_len": 4096, "num_gpus": 8, "gpus_per_node": 8,
+        "accelerator": "H100-SXM-80GB", "dp": 4, "tp": 2, "pp": 1, "cp": 1, "grad_accum": 16, "micro_batch_size": 2,
+        "zero_stage_or_fsdp": "zero1", "recompute": "none", "sequence_parallel": "true", "precision": "bf16",
+    }  # fmt: skip
+    return {**base, **changes}
+
+
+def predict(*rows: dict[str, Any]) -> pl.DataFrame:
+    texts = [{k: None if v is None else str(v) for k, v in entry.items()} for entry in rows]
+    return estimate_frame(pl.DataFrame(texts, infer_schema_length=None))
+
+
+def test_a_complete_row_is_estimated_without_assumptions() -> None:
+    got = predict(row()).row(0, named=True)
+    assert got["est_status"] == OK
+    assert got["est_assumptions"] is None
+    assert 0.2 < got["est_mfu"] < 0.75
+    assert got["est_fits"] is True
+    assert got["est_tokens_per_s_per_gpu"] * got["est_step_time_s"] * 8 == pytest.approx(4 * 16 * 2 * 4096)
+
+
+def test_the_breakdown_adds_up() -> None:
+    got = predict(row()).row(0, named=True)
+    memory = sum(got[f"est_mem_{part.name}_bytes"] for part in fields(Memory))
+    assert memory == pytest.approx(got["est_mem_bytes"])
+    assert sum(got[f"est_time_{part.name}_s"] for part in fields(StepTime)) == pytest.approx(got["est_step_time_s"])
+
+
+def test_rows_and_other_columns_stay_as_they_were() -> None:
+    given = pl.DataFrame(
+        [row(mine="a"), row(mine="b", num_heads=30), row(mine="c")], schema_overrides={"mine": pl.String}
+    )
+    got = estimate_frame(given)
+    assert got.select(given.columns).equals(given)
+    assert got.columns == [*given.columns, *PREDICTED]
+    assert [status == OK for status in got["est_status"]] == [True, False, True]
+
+
+def test_estimating_twice_changes_nothing() -> None:
+    once = predict(row(), row(dp=2, grad_accum=32, tp=4))
+    assert estimate_frame(once).equals(once)
+
+
+def test_runs_of_llm_foundry_that_completed_are_said_to_fit() -> None:
+    # Their micro-batches were raised until the card was full; MPT-30b at 8k on eight cards is said to miss by 1 %.
+    assert estimate_frame(published_table("llm_foundry"))["est_fits"].sum() >= 143
+
+
+def test_an_empty_table_stays_empty() -> None:
+    got = estimate_frame(pl.DataFrame([row()]).clear())
+    assert got.height == 0
+    assert set(PREDICTED) <= set(got.columns)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"accelerator": "Cerebras WSE"}, "unknown accelerator: Cerebras WSE"),
+        ({"accelerator": None}, "accelerator not stated"),
+        ({"num_heads": None}, "shape unknown: num_heads"),
+        ({"gated_mlp": None}, "gated_mlp not stated"),
+        ({"seq_len": None}, "sequence length not stated"),
+        ({"micro_batch_size": None}, "layout incomplete: mbs"),
+        ({"num_gpus": 16}, "layout needs 8 accelerators, the row has 16"),
+        ({"zero_stage_or_fsdp": None}, "sharding of optimizer and parameters"),
+        ({"tp": 1, "pp": 2, "num_layers": 1}, "cannot be launched: more pipeline stages than layers"),
+        ({"num_heads": 33, "num_kv_heads": 33, "hidden_size": 33 * 128}, "attention heads are not divisible by tp"),
+        ({"num_experts": 8, "experts_per_token": 2}, "shape unknown: expert_ffn_hidden_size"),
+        ({"precision": "fp4"}, "precision fp4 is not modelled"),
+        ({"recompute": "every other month"}, "recomputation not understood: every other month"),
+        ({"accelerator": "CPU (2 x EPYC)"}, "CPU (2 x EPYC) is no accelerator: only GPUs and TPUs are modelled"),
+        ({"micro_batch_size": -1}, "not understood: mbs = -1"),
+        ({"micro_batch_size": "two"}, "not understood: mbs = two"),
+        ({"grad_accum": 1.5}, "not understood: gas = 1.5"),
+        ({"num_gpus": 0}, "not understood: num_gpus = 0"),
+        ({"zero_stage_or_fsdp": "zero9"}, "not understood: zero_stage = zero9"),
+        ({"zero_stage_or_fsdp": 7}, "not understood: zero_stage = 7"),
+        ({"hidden_size": -5}, "not understood: hidden_size = -5"),
+        ({"total_params_b": "some"}, "not understood: total_params_b = some"),
+        ({"total_params_b": -7}, "not understood: total_params_b = -7"),
+        ({"seq_len": float("inf")}, "not understood: seq_len = inf"),
+    ],
+)
+def test_a_row_that_cannot_be_estimated_says_why(change: dict[str, Any], reason: str) -> None:
+    got = predict(row(**change)).row(0, named=True)
+    assert reason in got["est_status"]
+    assert got["est_step_time_s"] is None
+    assert got["est_mem_bytes"] is None
+
+
+def test_a_table_of_text_is_read_as_one_of_numbers() -> None:
+    text = {key: None if value is None else str(value) for key, value in row().items()}
+    told = predict(text).row(0, named=True)
+    assert told["est_status"] == OK
+    assert told["est_step_time_s"] == pytest.approx(predict(row())["est_step_time_s"][0])
+    for missing in ("", "NaN", "n/a", "-"):
+        assert predict({**text, "vpp": missing})["est_status"].to_list() == [OK]
+
+
+def test_a_gate_is_told_by_the_stated_size() -> None:
+    # 6.74B fits the gated, untied shape only
+    got = predict(row(gated_mlp=None, tie_word_embeddings=None, total_params_b=6.74)).row(0, named=True)
+    assert got["est_status"] == OK
+    assert "gated_mlp=true, tie_word_embeddings=false from the stated parameters" in got["est_assumptions"]
+
+
+def test_the_usual_width_is_told_by_the_stated_parameters_alone() -> None:
+    plain = row(ffn_hidden_size=None, gated_mlp=None, total_params_b=6.7, tie_word_embeddings="false")
+    told = predict(plain, {**plain, "total_params_b": 8.0}, {**plain, "total_params_b": None}).to_dicts()
+    assert told[0]["est_status"] == OK
+    assert "ffn_hidden_size = 4 x hidden_size, not gated, from the stated parameters" in told[0]["est_assumptions"]
+    assert [entry["est_status"][:43] for entry in told[1:]] == ["shape unknown: ffn_hidden_size not stated, "[:43]] * 2
+    written_out = predict(row(ffn_hidden_size=16384, gated_mlp="false"))["est_step_time_s"].item()
+    assert told[0]["est_step_time_s"] == pytest.approx(written_out)
+
+
+def test_a_width_is_told_by_counted_parameters_and_not_by_rounded_ones() -> None:
+    gated = row(ffn_hidden_size=None, gated_mlp="true", tie_word_embeddings="false", num_kv_heads=None)
+    exact = {**gated, "total_params_b": 6.738_812_928}  # Llama 2 7B's 6,738,415,616 and biases
+    told = predict(exact, {**gated, "total_params_b": 6.74}, {**exact, "tie_word_embeddings": None}).to_dicts()
+    assert told[0]["est_status"] == OK
+    assert "ffn_hidden_size = 11008 from the stated parameters" in told[0]["est_assumptions"]
+    assert [entry["est_status"][:43] for entry in told[1:]] == ["shape unknown: ffn_hidden_size not stated, "[:43]] * 2
+
+
+def test_a_known_model_fills_its_shape_and_says_so() -> None:
+    shape = ("num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "vocab_size")
+    bare = dict.fromkeys((*shape, "gated_mlp", "tie_word_embeddings"))
+    got = predict(row(**bare, model="Llama-3.1 8B"), row(**bare, model="unheard of 8B"))
+    assert got["est_status"][0] == OK
+    assert "of Llama 3 8B" in got["est_assumptions"][0]
+    assert got["est_status"][1].startswith("shape unknown")
+
+
+def test_experts_counted_outside_of_dp_are_folded_into_it() -> None:
+    moe = {"num_experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 2048, "shared_expert_ffn_hidden_size": 0,
+           "num_dense_layers": 0, "tp": 1}  # fmt: skip
+    inside = row(**moe, dp=8, ep=4, grad_accum=16)
+    outside = row(**moe, dp=2, ep=4, grad_accum=16)
+    got = predict(inside, outside)
+    assert got["est_status"].to_list() == [OK, OK]
+    assert got["est_step_time_s"][0] == got["est_step_time_s"][1]
+
+
+def test_words_of_other_tables_are_understood() -> None:
+    plain = row(recompute="full", zero_stage_or_fsdp="zero1", pp=2, dp=2, pipeline_schedule="gpipe")
+    other = row(
+        recompute="every_layer", zero_stage_or_fsdp="distributed optimizer", pp=2, dp=2, pipeline_schedule="AFAB"
+    )
+    got = predict(plain, other)
+    assert got["est_status"].to_list() == [OK, OK]
+    assert got["est_mem_bytes"][0] == got["est_mem_bytes"][1]
+    assert got["est_step_time_s"][0] == got["est_step_time_s"][1]
+
+
+def test_a_row_that_ran_with_uneven_chunks_is_estimated() -> None:
+    got = predict(row(pp=2, dp=2, vpp=3, grad_accum=3))
+    assert got["est_status"].to_list() == [OK]
+
+
+def test_groups_of_sharding_are_read_in_every_spelling() -> None:
+    wide = {"dp": 16, "tp": 1, "num_gpus": 16, "grad_accum": 4}
+    stated = predict(
+        row(**wide, dp_replicate=2),
+        row(**wide, dp_shard=8),
+        row(**{**wide, "zero_stage_or_fsdp": "zero1 within groups of 8"}),
+        row(**wide),
+    )
+    assert stated["est_status"].to_list() == [OK] * 4
+    grouped, whole = stated["est_mem_optimizer_bytes"][:3], stated["est_mem_optimizer_bytes"][3]
+    assert grouped.to_list() == pytest.approx([2 * whole] * 3)  # 8 ranks share what 16 did
+    hybrid = predict(row(**{**wide, "zero_stage_or_fsdp": "HSDP"}), row(**{**wide, "zero_stage_or_fsdp": "FSDP"}))
+    assert hybrid["est_mem_optimizer_bytes"][0] == pytest.approx(2 * hybrid["est_mem_optimizer_bytes"][1])
+    assert hybrid["est_assumptions"].to_list() == ["states sharded within each node", None]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"dp_shard": 3}, "dp is no multiple of the ranks that share one copy"),
+        ({"dp_replicate": 3}, "replicas of sharded states do not divide dp x cp"),
+        ({"pp": 3, "dp": 4, "tp": 1, "num_gpus": 12, "pipeline_schedule": "DualPipe"}, "DualPipe needs twice as many"),
+    ],
+)
+def test_groups_and_schedules_that_cannot_be_are_refused(change: dict[str, Any], reason: str) -> None:
+    assert reason in predict(row(**change))["est_status"][0]
+
+
+def test_schedules_are_read_as_frameworks_spell_them() -> None:
+    spelt = ("1F1B", "ScheduleInterleavedZeroBubble", "ZBVZeroBubble", "zb-v", "DualPipe", "DualPipeV", "GPipe")
+    got = predict(*(row(dp=1, tp=1, pp=8, pipeline_schedule=word) for word in spelt))
+    bubble = dict(zip(spelt, got["est_time_bubble_s"], strict=True))
+    assert bubble["ZBVZeroBubble"] == bubble["zb-v"] < bubble["ScheduleInterleavedZeroBubble"] < bubble["1F1B"]
+    assert bubble["GPipe"] == bubble["1F1B"]
+    weights = dict(zip(spelt, got["est_mem_weights_bytes"], strict=True))
+    assert weights["DualPipe"] == pytest.approx(2 * weights["1F1B"])
