@@ -1,6 +1,6 @@
 """Logs that grow from one ingest to the next: each is read on from where the last ingest stopped.
 
-The facts of the lines before are taken from a record (`pipeline.store.records`), those of the new lines are added. The
+The facts of the lines before are taken from a record (`pipeline.store.checkpoints`), those of the new lines are added. The
 last line may be unfinished: it counts for the rows of today, and is read again tomorrow.
 """
 
@@ -17,7 +17,7 @@ from pipeline.logs.dialect import Dialect
 from pipeline.logs.engine import serialise
 from pipeline.logs.engine.extract import Extract
 from pipeline.nccl.facts import SCHEMAS as NCCL_SCHEMAS
-from pipeline.store.records import Record, Records
+from pipeline.store.checkpoints import Record, Records
 
 
 @dataclass

@@ -25,7 +25,7 @@ from pipeline.read import read_batch
 from pipeline.reference.accelerators import load_accelerators
 from pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
 from pipeline.simulate.marker import MARKER_NAME
-from pipeline.store.records import REST_AFTER, Records
+from pipeline.store.checkpoints import REST_AFTER, Records
 from pipeline.validate import merge_rejects, validate
 from schemas.registry import TABLES as SCHEMAS
 

@@ -11,9 +11,9 @@ import polars as pl
 
 from pipeline import ingest
 from pipeline.io.process_pool import Workers
+from pipeline.store.checkpoints import Records
 from pipeline.store.dialects import in_force
 from pipeline.store.home import Home
-from pipeline.store.records import Records
 
 WORTH_S = 5.0
 """Less is read sooner than other processes have begun and shares are put together."""

@@ -17,7 +17,7 @@ from pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
 from pipeline.read_beside import folder_names, read_dump, read_history, read_memory, read_sidecar, read_table
 from pipeline.read_log import read_log
 from pipeline.read_state import State
-from pipeline.store.records import Records
+from pipeline.store.checkpoints import Records
 
 
 @dataclass(frozen=True)

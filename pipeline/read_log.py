@@ -14,7 +14,7 @@ from pipeline.nccl.bench import formats
 from pipeline.nccl.names import is_bench_file
 from pipeline.read_beside import read_bench, read_jobs, read_memory
 from pipeline.read_state import State
-from pipeline.store.records import Record
+from pipeline.store.checkpoints import Record
 from pipeline.text import lines
 
 

@@ -13,7 +13,7 @@ from pipeline.logs.dialect import Dialect
 from pipeline.logs.engine import extract
 from pipeline.logs.engine.prefilter import Sifted, sift
 from pipeline.read_nccl import NcclReader
-from pipeline.store.records import Record
+from pipeline.store.checkpoints import Record
 from pipeline.text import lines
 
 BLOCK_BYTES = 8 << 20

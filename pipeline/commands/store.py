@@ -37,9 +37,9 @@ def _versions(home: Home, as_json: bool) -> int:
 
 
 def _verify(home: Home, as_json: bool) -> int:
-    from pipeline.store import care  # the lake and what reads it: for the verbs that look into it
+    from pipeline.store import maintenance
 
-    report = care.verify(home)
+    report = maintenance.verify(home)
     lines = [(name, f"{rows:>10,} rows  {digest}") for name, rows, digest in report.tables]
     say_result(report.as_dict(), table(lines), as_json=as_json)
     if report.problems:
@@ -49,9 +49,9 @@ def _verify(home: Home, as_json: bool) -> int:
 
 
 def _compact(home: Home, as_json: bool) -> int:
-    from pipeline.store import care
+    from pipeline.store import maintenance
 
-    done = care.compact(home)
+    done = maintenance.compact(home)
     say_result(done, table([(name, str(value)) for name, value in done.items()]), as_json=as_json)
     return 0
 

@@ -16,7 +16,7 @@ from pipeline import ingest
 from pipeline.ingest_shared import parse_shared
 from pipeline.io.process_pool import CORES_PER_READER, default_workers
 from pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
-from pipeline.store import care
+from pipeline.store import maintenance
 from pipeline.store.dialects import in_force
 from pipeline.store.publish import publish
 from pipeline.store.published import connect
@@ -129,7 +129,7 @@ def lake(
 def store(lake: int, store_home: HomeResource) -> dg.Output[str]:
     """Path of the published version."""
     done = publish(store_home.home)
-    tidied = care.tidy(store_home.home)
+    tidied = maintenance.tidy(store_home.home)
     facts = metadata(release=lake, version=done.version, seconds=done.seconds, lake_compacted=tidied)
     return dg.Output(str(done.path), metadata=facts)
 

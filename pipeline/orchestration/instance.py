@@ -11,7 +11,7 @@ import dagster as dg
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pipeline.store.disk import storing, write_new
+from pipeline.store.durable_files import storing, write_new
 from pipeline.store.home import Home
 from pipeline.store.lock import exclusive
 

@@ -19,7 +19,7 @@ from pipeline.orchestration.instance import open_instance
 from pipeline.orchestration.jobs import run_config, write_batch
 from pipeline.orchestration.resources import CallbackProgress, OnFile
 from pipeline.store.dialects import in_force, remember
-from pipeline.store.disk import storing
+from pipeline.store.durable_files import storing
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.publish import publish

@@ -20,7 +20,7 @@ from pipeline.logs.declared.compile import compile_document
 from pipeline.logs.declared.document import Document, read_document
 from pipeline.logs.dialect import Dialect
 from pipeline.logs.registry import DIALECTS
-from pipeline.store.disk import reading, storing, sync
+from pipeline.store.durable_files import reading, storing, sync
 from pipeline.store.home import Home
 from pipeline.store.lock import exclusive
 

@@ -16,8 +16,8 @@ from deltalake.exceptions import DeltaError
 
 from pipeline.errors import StoreError
 from pipeline.store import release as releases
-from pipeline.store.delta import LakeTable
-from pipeline.store.disk import reading, storing, sync
+from pipeline.store.delta_table import LakeTable
+from pipeline.store.durable_files import reading, storing, sync
 from pipeline.store.home import Home
 from pipeline.store.lock import exclusive
 from pipeline.store.release import Release

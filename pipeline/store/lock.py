@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pipeline.errors import StoreError
-from pipeline.store.disk import storing
+from pipeline.store.durable_files import storing
 
 WAIT_S = 60.0
 _POLL_S = 0.05

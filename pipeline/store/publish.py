@@ -20,13 +20,13 @@ import duckdb
 
 from pipeline.errors import StoreError
 from pipeline.scheduler import reconcile
-from pipeline.store import contents
-from pipeline.store.disk import storing, sync
+from pipeline.store import published_contents
+from pipeline.store.durable_files import storing, sync
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake, Release
 from pipeline.store.lock import exclusive
 from pipeline.store.published import StoreInfo, connect, current, store_info, version_of, versions
-from pipeline.store.rules_in_sql import with_rules
+from pipeline.store.rule_scores_sql import with_rules
 from schemas.core import ddl
 from schemas.registry import STORE, TABLES, VIEWS
 from schemas.tables.runs import STORE_INFO
@@ -165,10 +165,10 @@ def _build(path: Path, home: Home, release: Release, version: int, views: Mappin
 def _fill_tables(connection: duckdb.DuckDBPyConnection, lake: Lake, release: Release) -> int:
     """Create and fill every table of the lake; the number of rows over all of them."""
     total = 0
-    different = contents.changed(lake, release)
+    different = published_contents.changed(lake, release)
     for name, table in TABLES.items():
         connection.execute(ddl.create_table(table))
-        query, parameters = contents.select(connection, name, lake, release, different)
+        query, parameters = published_contents.select(connection, name, lake, release, different)
         # In key order: equal content gives equal tables, and the rows of a run lie together, as queries want them.
         order = ", ".join(map(ddl.quote, table.primary_key))
         connection.execute(f"INSERT INTO {ddl.quote(name)} {query} ORDER BY {order}", parameters)

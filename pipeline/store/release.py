@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from pipeline.errors import StoreError
-from pipeline.store.disk import write_new
+from pipeline.store.durable_files import write_new
 
 KEPT = 3
 """How many releases stay readable: vacuum removes only what the last ones do not pin."""

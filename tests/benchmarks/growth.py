@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline import ingest
-from pipeline.store.records import Records
+from pipeline.store.checkpoints import Records
 
 GROWN_MB = 200
 

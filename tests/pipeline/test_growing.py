@@ -24,7 +24,7 @@ from pipeline.io.files import list_files
 from pipeline.logs.runs.outcome import STALE_AFTER
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
-from pipeline.store.records import REST_AFTER, Records
+from pipeline.store.checkpoints import REST_AFTER, Records
 from tests.pipeline.logs.dialects.test_composer import block
 from tests.pipeline.logs.runs.test_assemble import OOM, config, line, log
 

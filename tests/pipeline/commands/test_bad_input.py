@@ -18,8 +18,8 @@ import pytest
 from pipeline.__main__ import main
 from pipeline.commands.ingest import as_text
 from pipeline.orchestration.run import Summary, ingest_paths
-from pipeline.store.care import verify
 from pipeline.store.home import Home
+from pipeline.store.maintenance import verify
 from pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
 from tests.pipeline.commands.calls import Done, started

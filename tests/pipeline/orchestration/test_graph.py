@@ -25,7 +25,7 @@ from pipeline.orchestration.resources import HomeResource
 from pipeline.orchestration.run import ingest_paths
 from pipeline.reference.accelerators import load_accelerators
 from pipeline.reference.published_network import load_accelerator_links
-from pipeline.store.content_hash import Digest, digests
+from pipeline.store.checksum import Digest, digests
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.published import connect, current

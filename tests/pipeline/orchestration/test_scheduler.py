@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pipeline.orchestration.run import ingest_paths
-from pipeline.store.care import verify
-from pipeline.store.content_hash import Digest, digests
+from pipeline.store.checksum import Digest, digests
 from pipeline.store.home import Home
+from pipeline.store.maintenance import verify
 from pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import StoreError
-from pipeline.store.delta import LakeTable
+from pipeline.store.delta_table import LakeTable
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from schemas.registry import TABLES
@@ -150,7 +150,7 @@ def test_an_older_release_can_still_be_read(lake: Lake) -> None:
 _DYING_WRITER = """
 import os, signal, sys
 from pipeline.store import lake, release
-from pipeline.store.delta import LakeTable
+from pipeline.store.delta_table import LakeTable
 from pipeline.store.home import Home
 from tests.pipeline.store.lake_rows import together, unit
 

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from pipeline.errors import StoreError
-from pipeline.store.content_hash import Digest, digests
+from pipeline.store.checksum import Digest, digests
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.publish import VIEW_FOLDER, publish

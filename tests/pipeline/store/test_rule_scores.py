@@ -7,7 +7,7 @@ import pytest
 
 from pipeline.estimate.advice.rule_scores import score, weigh
 from pipeline.reference.rules import load_rules
-from pipeline.store.rules_in_sql import with_rules
+from pipeline.store.rule_scores_sql import with_rules
 from tests.run_rows import completed_frame, open_store, run_row
 
 SAME = {"cells": "rule_cells", "tested": "cells_tested", "held": "cells_held"}

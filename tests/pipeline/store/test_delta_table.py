@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.store.delta import LakeTable
+from pipeline.store.delta_table import LakeTable
 from schemas.tables.runs import EVENTS, REJECTS
 from tests.pipeline.store.lake_rows import frame
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.store.content_hash import Digest, digest
+from pipeline.store.checksum import Digest, digest
 from schemas.tables.runs import SETTINGS
 
 TABLE = replace(SETTINGS, column_names=("run_id", "name", "line_no", "is_used"))

@@ -9,14 +9,14 @@ from typing import Any
 import duckdb
 
 from pipeline.errors import StoreError
-from pipeline.store import contents
+from pipeline.store import published_contents
 from pipeline.store import release as releases
-from pipeline.store.content_hash import Digest, digest, digests
-from pipeline.store.disk import reading
+from pipeline.store.checkpoints import REST_AFTER, Records
+from pipeline.store.checksum import Digest, digest, digests
+from pipeline.store.durable_files import reading
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake, remedy
 from pipeline.store.published import connect, current, store_info
-from pipeline.store.records import REST_AFTER, Records
 from schemas.registry import TABLES
 
 _MANY_FILES = 50
@@ -117,8 +117,8 @@ def _lake_digests(home: Home, number: int) -> dict[str, Digest]:
     lake, pinned_release = Lake(home), kept.get(number) or kept[max(kept)]
     found = {}
     with duckdb.connect(":memory:") as connection, reading(home.lake, duckdb.Error, remedy=remedy(home.lake)):
-        different = contents.changed(lake, pinned_release)
+        different = published_contents.changed(lake, pinned_release)
         for name, table in TABLES.items():
-            query, parameters = contents.select(connection, name, lake, pinned_release, different)
+            query, parameters = published_contents.select(connection, name, lake, pinned_release, different)
             found[name] = digest(connection, table, query, parameters)
     return found

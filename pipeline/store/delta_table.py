@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import polars as pl
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
-from pipeline.store.disk import sync
+from pipeline.store.durable_files import sync
 from schemas.core.ddl import literal, quote
 from schemas.core.table import Table
 

@@ -11,7 +11,7 @@ import duckdb
 import polars as pl
 
 from pipeline.scheduler.reconcile import changes, reconcile
-from pipeline.store import pinned
+from pipeline.store import lake_sql
 from pipeline.store.lake import Lake, Release
 from schemas.core.ddl import quote
 from schemas.registry import TABLES
@@ -34,7 +34,7 @@ def select(
 ) -> tuple[str, dict[str, Any]]:
     """A SELECT of a table's rows, and its parameters. `connection` must be allowed to read files."""
     table = TABLES[name]
-    query, parameters = pinned.select(connection, table, lake.files(name, release))
+    query, parameters = lake_sql.select(connection, table, lake.files(name, release))
     if name not in different:
         return query, parameters
     gone, new = different[name]

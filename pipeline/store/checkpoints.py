@@ -26,7 +26,7 @@ import polars as pl
 
 from pipeline.io.stream import Mark
 from pipeline.logs.runs.outcome import STALE_AFTER
-from pipeline.store.disk import storing
+from pipeline.store.durable_files import storing
 
 REST_AFTER = timedelta(hours=6)
 """A run whose files were not written to for so long is at rest."""

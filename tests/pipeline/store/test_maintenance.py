@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from pipeline.errors import StoreError
-from pipeline.store import care
+from pipeline.store import maintenance
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.publish import publish
@@ -27,7 +27,7 @@ def alter(home: Home, statement: str) -> None:
 
 
 def test_a_sound_home_has_no_problems(stocked: Home) -> None:
-    report = care.verify(stocked)
+    report = maintenance.verify(stocked)
     assert report.problems == ()
     assert [name for name, _, _ in report.tables] == list(TABLES)
     assert report.as_dict()["tables"][1] == {"table": "runs", "rows": 2, "digest": report.tables[1][2]}
@@ -35,34 +35,34 @@ def test_a_sound_home_has_no_problems(stocked: Home) -> None:
 
 def test_a_lost_row_is_found(stocked: Home) -> None:
     alter(stocked, "DELETE FROM steps WHERE step = 1")
-    assert care.verify(stocked).problems == ("steps: the store has 4 rows, the lake 6",)
+    assert maintenance.verify(stocked).problems == ("steps: the store has 4 rows, the lake 6",)
 
 
 def test_a_changed_value_is_found(stocked: Home) -> None:
     alter(stocked, "UPDATE runs SET mfu = 0.9 WHERE run_id = 'a'")
-    assert care.verify(stocked).problems == ("runs: the store's rows differ from the lake's",)
+    assert maintenance.verify(stocked).problems == ("runs: the store's rows differ from the lake's",)
 
 
 def test_a_store_that_is_behind_is_compared_with_its_own_release(stocked: Home) -> None:
     Lake(stocked).commit(unit("c"))
-    report = care.verify(stocked)
+    report = maintenance.verify(stocked)
     assert (report.version, report.release, report.problems) == (1, 1, ())
 
 
 def test_a_store_whose_release_is_gone_is_compared_with_the_newest(stocked: Home) -> None:
     for _ in range(4):
         Lake(stocked).commit(unit("a"))
-    care.compact(stocked)
-    assert care.verify(stocked).problems == ()
+    maintenance.compact(stocked)
+    assert maintenance.verify(stocked).problems == ()
     Lake(stocked).commit(unit("c"))
-    care.compact(stocked)
-    assert "runs: the store has 2 rows, the lake 3" in care.verify(stocked).problems
+    maintenance.compact(stocked)
+    assert "runs: the store has 2 rows, the lake 3" in maintenance.verify(stocked).problems
 
 
 def test_a_lost_lake_file_is_found(stocked: Home) -> None:
     next(stocked.table("runs").glob("*.parquet")).unlink()
     with pytest.raises(StoreError, match=r"Cannot read .*\.parquet"):
-        care.verify(stocked)
+        maintenance.verify(stocked)
 
 
 def test_a_store_of_an_older_version_is_not_called_damaged(stocked: Home) -> None:
@@ -72,32 +72,32 @@ def test_a_store_of_an_older_version_is_not_called_damaged(stocked: Home) -> Non
             connection.execute(f'DROP VIEW IF EXISTS "{view}" CASCADE')
         connection.execute("ALTER TABLE nccl_files DROP COLUMN num_channels")
     with pytest.raises(StoreError, match=r"an older one published it\. Run `sweepscope ingest PATH` on any path"):
-        care.verify(stocked)
+        maintenance.verify(stocked)
 
 
 def test_of_a_damaged_lake_everything_goes(stocked: Home) -> None:
     """A table that is moved away alone leaves a release that names it, which nothing can read."""
     next((stocked.table("runs") / "_delta_log").glob("*.json")).write_text("{\n")
     with pytest.raises(StoreError) as raised:
-        care.verify(stocked)
+        maintenance.verify(stocked)
     said = str(raised.value)
     assert said.endswith(f"Damaged? Put a copy back, or move all of {stocked.lake} away and ingest everything again.")
     assert "unknown" not in said
     stocked.lake.rename(stocked.path / "damaged")
     Lake(stocked).commit(together([unit("a"), accelerators("H100")]))
     publish(stocked)
-    assert care.verify(stocked).problems == ()
+    assert maintenance.verify(stocked).problems == ()
 
 
 def test_a_home_without_a_store_cannot_be_verified(home: Home) -> None:
     with pytest.raises(StoreError, match="There is no store"):
-        care.verify(home)
+        maintenance.verify(home)
 
 
 def test_compact_says_what_it_did(stocked: Home) -> None:
     for _ in range(4):
         Lake(stocked).commit(unit("a"))
-    done = care.compact(stocked)
+    done = maintenance.compact(stocked)
     assert done["release"] == 6
     assert done["files_removed"] > 0
     assert done["bytes_removed"] > 0
@@ -105,17 +105,17 @@ def test_compact_says_what_it_did(stocked: Home) -> None:
 
 def test_there_is_nothing_to_compact_at_first(home: Home) -> None:
     with pytest.raises(StoreError, match="There is no lake"):
-        care.compact(home)
-    assert not care.tidy(home)
+        maintenance.compact(home)
+    assert not maintenance.tidy(home)
 
 
 def test_tidy_waits_until_there_are_many_files(stocked: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     lake = Lake(stocked)
     lake.commit(unit("c"))
-    assert not care.tidy(stocked)
-    monkeypatch.setattr(care, "_MANY_FILES", 2)
-    assert care.tidy(stocked)
+    assert not maintenance.tidy(stocked)
+    monkeypatch.setattr(maintenance, "_MANY_FILES", 2)
+    assert maintenance.tidy(stocked)
     release = lake.release()
     assert release is not None
     assert len(lake.files("runs", release)) == 1
-    assert not care.tidy(stocked)
+    assert not maintenance.tidy(stocked)

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from pipeline.io.stream import Mark
-from pipeline.store import care
-from pipeline.store import records as module
+from pipeline.store import checkpoints as module
+from pipeline.store import maintenance
+from pipeline.store.checkpoints import Record, Records
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
-from pipeline.store.records import Record, Records
 from tests.pipeline.store.lake_rows import unit
 
 NOW = datetime(2030, 1, 1)
@@ -88,4 +88,4 @@ def test_compaction_drops_records_of_logs_at_rest(home: Home, lake: Lake) -> Non
     now = datetime.now()
     Records(home.records, now - timedelta(days=1)).save("/a.log", "v1", RECORD)
     Records(home.records, now).save("/b.log", "v1", RECORD)
-    assert care.compact(home)["records_removed"] == 1
+    assert maintenance.compact(home)["records_removed"] == 1
