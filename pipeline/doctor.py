@@ -23,8 +23,9 @@ from packaging.requirements import Requirement
 
 from pipeline.errors import NoStoreError, SweepscopeError
 from pipeline.estimate.physics.profile import load_profiles, read_profile
+from pipeline.ingest import dialect_files
 from pipeline.io.process_pool import cores
-from pipeline.store import dialects, published, release
+from pipeline.store import published, release
 from pipeline.store.home import Home
 
 State = Literal["ok", "note", "fault"]
@@ -184,7 +185,7 @@ def _store(home: Home) -> Iterator[Finding]:
 
 
 def _dialects(home: Home) -> Iterator[Finding]:
-    found = dialects.remembered(home) if home.dialects.is_dir() else []
+    found = dialect_files.remembered(home) if home.dialects.is_dir() else []
     names = ", ".join(one.name for one in found)
     yield Finding("dialects", "ok", f"of this home: {names}" if names else "the built-in ones")
 

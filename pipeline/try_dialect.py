@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.discover import file_kind
 from pipeline.errors import InputError, UsageError
+from pipeline.ingest.discover import file_kind
 from pipeline.io.files import Reader, canonical, list_files
 from pipeline.io.remote import is_url
 from pipeline.io.text_encoding import text_chunks

@@ -9,8 +9,8 @@ from pipeline.commands.dashboard import add_dashboard_arguments
 from pipeline.commands.output import note, say_result
 from pipeline.commands.protocol import Verb
 from pipeline.commands.watch import add_watch_arguments
-from pipeline.ingest import find
-from pipeline.store.dialects import in_force, remember
+from pipeline.ingest.dialect_files import in_force, remember
+from pipeline.ingest.plan import find
 from pipeline.store.home import Home
 
 

@@ -12,12 +12,12 @@ import dagster as dg
 import polars as pl
 from pydantic import Field
 
-from pipeline import ingest
-from pipeline.ingest_shared import parse_shared
+from pipeline.ingest import plan
+from pipeline.ingest.dialect_files import in_force
+from pipeline.ingest.parallel import parse_shared
 from pipeline.io.process_pool import CORES_PER_READER, default_workers
 from pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
 from pipeline.store import maintenance
-from pipeline.store.dialects import in_force
 from pipeline.store.publish import publish
 from pipeline.store.published import connect
 from schemas.registry import TABLES, VIEWS
@@ -52,7 +52,7 @@ def discovered(config: BatchConfig, store_home: HomeResource) -> dg.Output[pl.Da
         found = pl.read_parquet(store_home.home.batches / f"{config.batch_id}.parquet")
     else:
         own = in_force(store_home.home, config.dialects)
-        found = ingest.pending(store_home.lake, config.paths, dialects=own.dialects)
+        found = plan.pending(store_home.lake, config.paths, dialects=own.dialects)
     return dg.Output(
         found,
         metadata=metadata(files=found.height, units=found["unit"].n_unique(), bytes=int(found["bytes"].sum() or 0)),
@@ -66,17 +66,17 @@ def parsed(
     """table name -> frame."""
     own = in_force(store_home.home, config.dialects)
     begin = time.perf_counter()
-    now = ingest.utc_now()
+    now = plan.utc_now()
     tables = parse_shared(
         discovered, now=now, home=store_home.home, dialect_files=own.files,
         workers=config.workers or default_workers(cores_each=CORES_PER_READER), on_file=progress.on_file,
     )  # fmt: skip
     seconds = time.perf_counter() - begin
     size = int(tables["files"]["read_bytes"].sum() or 0)
-    if config.with_published and ingest.bundled_is_pending(store_home.lake.read("files")):
-        tables = ingest.merge(tables, ingest.bundled())
-    elif ingest.hardware_is_pending(store_home.lake):
-        tables = ingest.merge(tables, ingest.hardware())
+    if config.with_published and plan.bundled_is_pending(store_home.lake.read("files")):
+        tables = plan.merge(tables, plan.bundled())
+    elif plan.hardware_is_pending(store_home.lake):
+        tables = plan.merge(tables, plan.hardware())
     rows = {f"rows_{name}": frame.height for name, frame in tables.items()}
     facts = metadata(bytes_read=size, mb_per_s=round(size / 1e6 / max(seconds, 1e-9), 1), **rows)
     return dg.Output(tables, metadata=facts)
@@ -94,7 +94,7 @@ def parsed(
 )
 def validated(parsed: dict[str, pl.DataFrame]) -> Any:
     """table name -> valid frame, and one blocking check per table."""
-    tables = ingest.check(parsed)
+    tables = plan.check(parsed)
     yield dg.Output(tables, metadata=metadata(rejects=tables["rejects"].height))
     for name in _CHECKED:
         offered = parsed[name].height if name in parsed else 0

@@ -12,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import polars as pl
 
-from pipeline import ingest
 from pipeline.errors import SweepscopeError
+from pipeline.ingest import plan
+from pipeline.ingest.dialect_files import InForce, in_force
 from pipeline.orchestration.assets import ASSETS
 from pipeline.orchestration.resources import HomeResource
-from pipeline.store.dialects import InForce, in_force
 from pipeline.store.home import Home
 
 LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
@@ -100,7 +100,7 @@ def _requests(
         return
     try:
         own = in_force(store_home.home)
-        pending = ingest.pending(store_home.lake, paths, dialects=own.dialects)
+        pending = plan.pending(store_home.lake, paths, dialects=own.dialects)
     except SweepscopeError as error:
         yield dg.SkipReason(str(error))
         return
@@ -111,7 +111,7 @@ def _requests(
     if pending.is_empty():
         yield dg.SkipReason("All that is new is being read.")
         return
-    ids = [write_batch(store_home.home, batch, own.files) for batch in ingest.batches(pending)]
+    ids = [write_batch(store_home.home, batch, own.files) for batch in plan.batches(pending)]
     with_published = not os.environ.get(OWN_ONLY_VARIABLE)
     waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}
     if all(waits_s.values()):

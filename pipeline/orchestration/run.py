@@ -11,14 +11,14 @@ import dagster as dg
 import polars as pl
 from sqlalchemy.exc import SQLAlchemyError
 
-from pipeline import ingest
-from pipeline.discover import FOUND
 from pipeline.errors import SweepscopeError
+from pipeline.ingest import plan
+from pipeline.ingest.dialect_files import in_force, remember
+from pipeline.ingest.discover import FOUND
 from pipeline.orchestration.build import build
 from pipeline.orchestration.instance import open_instance
 from pipeline.orchestration.jobs import run_config, write_batch
 from pipeline.orchestration.resources import CallbackProgress, OnFile
-from pipeline.store.dialects import in_force, remember
 from pipeline.store.durable_files import storing
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
@@ -60,7 +60,7 @@ class Summary:
         """Megabytes read per second of the whole ingest; None when nothing was read."""
         return self.bytes_read / 1e6 / self.seconds if self.bytes_read and self.seconds else None
 
-    def add(self, tables: ingest.Tables) -> None:
+    def add(self, tables: plan.Tables) -> None:
         """Count the validated rows of one batch."""
         files = tables["files"].filter(pl.col("kind") != "published")
         self.files.update(files["status"].to_list())
@@ -84,7 +84,7 @@ def ingest_paths(
     *,
     dialect_files: Sequence[str] = (),
     with_published: bool = True,
-    batch_units: int = ingest.BATCH_UNITS,
+    batch_units: int = plan.BATCH_UNITS,
     workers: int = 0,
     on_plan: OnFile = lambda _what, _size: None,
     on_file: OnFile = lambda _path, _size: None,
@@ -107,15 +107,15 @@ def ingest_paths(
     other_names: dict[str, str] = {}
     found = pl.DataFrame(schema=FOUND)
     if paths:
-        found = ingest.find_for(lake, paths, dialects=own.dialects, other_names=other_names)
-    pending = ingest.pending_of(lake, found, dialects=own.dialects)
+        found = plan.find_for(lake, paths, dialects=own.dialects, other_names=other_names)
+    pending = plan.pending_of(lake, found, dialects=own.dialects)
     summary = Summary(files_seen=found.height, files_new=pending.height, bytes=int(pending["bytes"].sum() or 0))
     summary.other_names = other_names
     summary.dialects = [one.name for one in own.remembered]
     on_plan("files", pending.height)
     on_plan("bytes", summary.bytes)
-    work = ingest.batches(pending, units=batch_units)
-    if not work and with_published and ingest.bundled_is_pending(lake.read("files")):
+    work = plan.batches(pending, units=batch_units)
+    if not work and with_published and plan.bundled_is_pending(lake.read("files")):
         work = [pending]
     with open_instance(home) as instance, storing(home.path, "write to", SQLAlchemyError):
         defs = build(str(home.path), {"progress": CallbackProgress(on_file)})
@@ -141,7 +141,7 @@ def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
         connection.close()
 
 
-def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunConfig) -> ingest.Tables:
+def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunConfig) -> plan.Tables:
     config = asked.to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
     try:
         result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT})
@@ -149,7 +149,7 @@ def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunC
         raise KeyboardInterrupt from error  # Dagster's own handler had the signal
     except Exception as error:
         raise _cause(error) or error from error
-    tables: ingest.Tables = result.output_for_node("validated")
+    tables: plan.Tables = result.output_for_node("validated")
     return tables
 
 

@@ -6,7 +6,7 @@ can be lost, be older or newer than the lake, or stem from an ingest that died: 
 takes longer. Nothing here has to be in step with a release, and deleting the folder is always safe.
 
 A mark does not see a change in the middle of what was read. Therefore a log that was read in parts is read once more
-from its beginning when it has come to rest (`pipeline.ingest.plan`), and the ledger learns its hash then.
+from its beginning when it has come to rest (`pipeline.ingest.plan.plan`), and the ledger learns its hash then.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline import ingest
+from pipeline.ingest import plan
 from pipeline.store.checkpoints import Records
 
 GROWN_MB = 200
@@ -31,11 +31,11 @@ def growth(sweep: Path, scratch: Path) -> pl.DataFrame:
         while file.tell() < GROWN_MB * 1_000_000:
             step += 1
             file.write(number.sub(b"Step: %-9d" % step, steps) + noise)
-    records, now = Records(scratch / "records", ingest.utc_now()), ingest.utc_now()
+    records, now = Records(scratch / "records", plan.utc_now()), plan.utc_now()
 
     def read(records: Records | None) -> tuple[float, int]:
         begin = time.process_time()
-        tables = ingest.parse(ingest.find([str(log)]), now=now, records=records)
+        tables = plan.parse(plan.find([str(log)]), now=now, records=records)
         return time.process_time() - begin, int(tables["files"]["read_bytes"].sum())
 
     first, first_bytes = read(records)

@@ -123,10 +123,10 @@ def _row(path: Path, word: str) -> tuple[object, ...]:
 
 def read(path: str) -> dict[str, float]:
     """Read every log at `path` into facts, and say what that took."""
-    from pipeline import ingest
-    from pipeline.read import read_batch
+    from pipeline.ingest import plan
+    from pipeline.ingest.read_batch import read_batch
 
-    found = ingest.find([path])
+    found = plan.find([path])
     begin = time.process_time()
     batch = read_batch(found)
     return {
@@ -183,10 +183,9 @@ def script(sweep: str) -> dict[str, float]:
 
 def parsed(sweep: str) -> dict[str, float]:
     """The same directories to rows of every table: outcome, evidence, steps, settings, metrics."""
-    from pipeline import ingest
 
     begin = time.process_time()
-    tables = ingest.parse(ingest.find([sweep]), now=ingest.utc_now())
+    tables = plan.parse(plan.find([sweep]), now=plan.utc_now())
     return {"cpu_s": time.process_time() - begin, "runs": float(tables["runs"].height)}
 
 

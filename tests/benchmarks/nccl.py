@@ -50,7 +50,7 @@ print(json.dumps({
 _BATCH = """
 import json, sys, time
 from pipeline import ingest
-from pipeline.read import read_batch
+from pipeline.ingest.read_batch import read_batch
 found = ingest.find([sys.argv[1]])
 begin = time.process_time()
 batch = read_batch(found)

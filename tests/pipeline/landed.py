@@ -10,12 +10,12 @@ from unittest.mock import patch
 import fsspec
 import polars as pl
 
-from pipeline import ingest, read_state
-from pipeline.discover import discover
+from pipeline.ingest import accumulator, plan
+from pipeline.ingest.discover import discover
+from pipeline.ingest.read_batch import Batch, read_batch
 from pipeline.io import stream
 from pipeline.io.files import list_files
 from pipeline.logs.runs.assemble import assemble
-from pipeline.read import Batch, read_batch
 
 LATER = datetime(2035, 1, 1)
 """A moment at which every file is stale."""
@@ -36,9 +36,9 @@ def batches_of(
         found = discover(list_files(f"memory:/{root}"), is_simulated=lambda _place: False)
         with (
             patch.object(stream, "CHUNK_BYTES", chunk_bytes),
-            patch.multiple(read_state, BLOCK_BYTES=block_bytes, MANY_BYTES=block_bytes, READ_BYTES=2 * block_bytes),
+            patch.multiple(accumulator, BLOCK_BYTES=block_bytes, MANY_BYTES=block_bytes, READ_BYTES=2 * block_bytes),
         ):
-            return [read_batch(part) for part in ingest.batches(found, units=units)]
+            return [read_batch(part) for part in plan.batches(found, units=units)]
     finally:
         store.rm(root, recursive=True)
 

@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 import zstandard
 
-from pipeline import read_nccl, read_network
+from pipeline import read_network
 from pipeline.calls_file import CallsFile
+from pipeline.ingest import nccl_collector
 from pipeline.io import stream
 from pipeline.io.process_pool import Workers
 from pipeline.nccl.lines.block import Part
@@ -33,7 +34,7 @@ def scanned_by(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     """Small blocks; a directory with a file for every process that scanned one."""
     place = tmp_path_factory.mktemp("scanned")
     monkeypatch.setenv("SWEEPSCOPE_TEST_SCANNED", str(place))
-    monkeypatch.setattr(read_nccl, "_SCAN_BYTES", 20_000)
+    monkeypatch.setattr(nccl_collector, "_SCAN_BYTES", 20_000)
     monkeypatch.setattr(stream, "CHUNK_BYTES", 30_000)
     return place
 

@@ -24,7 +24,7 @@ from pipeline.estimate.physics.schedule import V_SHAPED
 from pipeline.estimate.physics.step_time import StepTime
 from pipeline.estimate.rows.model_shape import complete_shape
 from pipeline.estimate.rows.read_rows import HYBRID, read_rows
-from pipeline.published_rows import framework_of
+from pipeline.ingest.published_rows import framework_of
 from pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from pipeline.reference.clusters import find_cluster
 

@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 
 from pipeline.derive.complete import complete_runs
-from pipeline.discover import discover
+from pipeline.ingest.discover import discover
+from pipeline.ingest.read_batch import read_batch
 from pipeline.io.files import list_files
 from pipeline.logs.dialect import Facts
 from pipeline.logs.engine import extract
 from pipeline.logs.registry import DIALECTS
 from pipeline.logs.runs.assemble import assemble
-from pipeline.read import read_batch
 from pipeline.text import lines
 
 NOW = datetime(2030, 1, 1)

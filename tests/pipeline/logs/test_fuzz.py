@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.derive.complete import complete_runs
-from pipeline.validate import validate
+from pipeline.ingest.validate import validate
 from schemas.registry import TABLES
 from tests.pipeline.landed import tables_of
 from tests.pipeline.logs import fuzz

@@ -13,10 +13,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.discover import discover
+from pipeline.ingest.discover import discover
+from pipeline.ingest.read_batch import Batch, read_batch
 from pipeline.io.files import list_files
 from pipeline.logs.engine import cleaning
-from pipeline.read import Batch, read_batch
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
 from pipeline.text import lines

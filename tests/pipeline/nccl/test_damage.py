@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pipeline.ingest.validate import validate
 from pipeline.nccl.lines import collectives, scan
 from pipeline.nccl.lines.block import Part
-from pipeline.validate import validate
 from schemas.tables.nccl import ALL
 from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render

@@ -8,12 +8,12 @@ import dagster as dg
 import pytest
 
 from pipeline.errors import InputError, UsageError
-from pipeline.ingest import pending
+from pipeline.ingest.dialect_files import forget, in_force, remember
+from pipeline.ingest.plan import pending
 from pipeline.orchestration.build import build
 from pipeline.orchestration.jobs import LANDING_VARIABLE, new_runs, run_config
 from pipeline.orchestration.resources import HomeResource
 from pipeline.orchestration.run import ingest_paths
-from pipeline.store.dialects import forget, in_force, remember
 from pipeline.store.home import Home
 from pipeline.store.lake import Lake
 from pipeline.store.published import connect, current

@@ -11,7 +11,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.ingest import batches
+from pipeline.ingest.plan import batches
 from pipeline.orchestration.build import build
 from pipeline.orchestration.jobs import (
     LANDING_VARIABLE,
@@ -192,7 +192,7 @@ def test_the_schedule_asks_for_the_same_batches_as_the_sensor(
     home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
-    monkeypatch.setattr("pipeline.ingest.batches", partial(batches, units=1))
+    monkeypatch.setattr("pipeline.ingest.plan.batches", partial(batches, units=1))
     resources = {"store_home": HomeResource(path=str(home.path))}
     with dg.instance_for_test() as instance:  # a schedule's context wants one that stands on disk
         with dg.build_schedule_context(instance=instance, resources=resources) as context:
@@ -276,15 +276,15 @@ def test_the_sensor_says_why_it_skips(home: Home, tmp_path: Path, monkeypatch: p
 
 
 def test_a_batch_of_broken_rows_stops_before_the_lake(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline import ingest
+    from pipeline.ingest import plan
 
-    parse = ingest.parse
+    parse = plan.parse
 
     def broken(*args: object, **options: object) -> dict[str, pl.DataFrame]:
         tables = parse(*args, **options)
         return {**tables, "runs": tables["runs"].with_columns(status=pl.lit("exploded"))}
 
-    monkeypatch.setattr(ingest, "parse", broken)
+    monkeypatch.setattr(plan, "parse", broken)
     with pytest.raises(dg.DagsterError, match="schema_runs"):
         ingest_paths(home, [str(sweep)], with_published=False)
     assert Lake(home).release() is None
@@ -312,10 +312,10 @@ def test_landing_paths_take_lines_and_separators(monkeypatch: pytest.MonkeyPatch
 
 
 def test_processes_give_the_same_store_as_one(tmp_path: Path, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline import ingest_shared
+    from pipeline.ingest import parallel
 
-    monkeypatch.setattr(ingest_shared, "WORTH_S", 0)
-    monkeypatch.setattr(ingest_shared, "_MIN_SHARE_S", 1e-9)
+    monkeypatch.setattr(parallel, "WORTH_S", 0)
+    monkeypatch.setattr(parallel, "_MIN_SHARE_S", 1e-9)
     alone, shared = Home.resolve(str(tmp_path / "alone")), Home.resolve(str(tmp_path / "shared"))
     ingest_paths(alone, [str(sweep)], with_published=False, workers=1)
     ingest_paths(shared, [str(sweep)], with_published=False, workers=3)
@@ -326,14 +326,13 @@ def test_processes_give_the_same_store_as_one(tmp_path: Path, sweep: Path, monke
 
 
 def test_an_interrupt_is_one_and_nothing_is_stored(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline import ingest
 
     def interrupted(*_: object, **__: object) -> dict[str, pl.DataFrame]:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(30)
         raise AssertionError("the signal was lost")
 
-    monkeypatch.setattr(ingest, "parse", interrupted)
+    monkeypatch.setattr(plan, "parse", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ingest_paths(home, [str(sweep)], with_published=False)
     assert Lake(home).release() is None

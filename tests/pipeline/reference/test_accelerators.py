@@ -3,8 +3,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from pipeline.ingest.validate import validate
 from pipeline.reference import accelerators
-from pipeline.validate import validate
 from schemas.tables.runs import ACCELERATORS
 
 

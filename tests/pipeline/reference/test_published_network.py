@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.ingest import bundled
+from pipeline.ingest.plan import bundled
+from pipeline.ingest.validate import validate
 from pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
-from pipeline.validate import validate
 from schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
 
 

@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from pipeline.derive.complete import complete_runs
-from pipeline.discover import discover
+from pipeline.ingest.discover import discover
+from pipeline.ingest.read_batch import read_batch
 from pipeline.io.files import list_files
 from pipeline.logs.engine import extract
 from pipeline.logs.registry import DIALECTS
 from pipeline.logs.runs.assemble import assemble
-from pipeline.read import read_batch
 from pipeline.simulate.generate import FRAMEWORKS, generate
 from pipeline.simulate.render import render
 from pipeline.simulate.renderers.registry import RENDERERS, stated

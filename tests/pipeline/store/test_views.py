@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import data
 from pipeline.estimate.rows.runs import estimate_runs
-from pipeline.published import load_published
+from pipeline.ingest.published import load_published
 from pipeline.store.publish import VIEW_FOLDER
 from schemas import vocab
 from schemas.registry import VIEWS

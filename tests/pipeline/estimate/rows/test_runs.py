@@ -9,7 +9,7 @@ from data import PUBLISHED
 from pipeline.derive.complete import complete_runs
 from pipeline.estimate.rows.estimate_rows import PREDICTED, estimate_frame
 from pipeline.estimate.rows.runs import estimate_runs
-from pipeline.published import load_published
+from pipeline.ingest.published import load_published
 from schemas.columns.estimates import PREDICTION
 from schemas.tables.estimates import ESTIMATES
 from tests.pipeline.estimate.rows.test_estimate_rows import row

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.discover import discover
-from pipeline.ingest import parse
+from pipeline.ingest.discover import discover
+from pipeline.ingest.plan import parse
 from pipeline.io.files import list_files
 from pipeline.logs.declared.compile import compile_document
 from pipeline.logs.declared.document import read_document

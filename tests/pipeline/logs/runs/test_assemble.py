@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.derive.run_id import run_id
+from pipeline.ingest.validate import validate
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
-from pipeline.validate import validate
 from schemas.registry import TABLES
 from tests.pipeline.landed import Tables, assembled, batch_of, batches_of, tables_of
 

@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline import ingest
+from pipeline.ingest import plan
 from pipeline.nccl.flight_recorder.dump import records
 from pipeline.nccl.flight_recorder.hangs import flight_hangs
-from tests.pipeline.test_read_nccl import NOW, kinds, parsed
+from tests.pipeline.ingest.test_nccl_collector import NOW, kinds, parsed
 
 _CORPUS = os.environ.get("SWEEPSCOPE_CORPUS") or Path(__file__).resolve().parents[4] / "shared" / "fixtures" / "logs"
 FIXTURES = Path(_CORPUS).parent / "nccl" / "fr_generated"
@@ -308,8 +308,8 @@ def test_dumps_are_read_again_when_one_more_appears(tmp_path: Path) -> None:
     first = parsed(tmp_path)
     assert first["nccl_hangs"]["suspect"].to_list() == ["1"]
     (tmp_path / "nccl_trace_rank_1").write_bytes(pickle.dumps(dump(history(6, **WAITING), ranks="[0, 1]"), protocol=2))
-    found = ingest.find([str(tmp_path)])
-    assert ingest.plan(found, first["files"], first["runs"], now=NOW).height == 2
+    found = plan.find([str(tmp_path)])
+    assert plan.plan(found, first["files"], first["runs"], now=NOW).height == 2
 
 
 @pytest.mark.skipif(

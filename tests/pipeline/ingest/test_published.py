@@ -11,8 +11,8 @@ from polars.testing import assert_frame_equal
 
 import data
 from pipeline.errors import InputError
-from pipeline.published import load_published, published_ledger
-from pipeline.validate import validate
+from pipeline.ingest.published import load_published, published_ledger
+from pipeline.ingest.validate import validate
 from schemas.registry import TABLES
 
 HEADER = "source_id,source_url,table_or_figure,model,num_gpus,tokens_per_s_per_gpu,my_own"

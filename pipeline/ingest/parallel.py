@@ -9,10 +9,10 @@ from math import ceil
 
 import polars as pl
 
-from pipeline import ingest
+from pipeline.ingest import plan
+from pipeline.ingest.dialect_files import in_force
 from pipeline.io.process_pool import Workers
 from pipeline.store.checkpoints import Records
-from pipeline.store.dialects import in_force
 from pipeline.store.home import Home
 
 WORTH_S = 5.0
@@ -40,7 +40,7 @@ class Share:
     dialect_files: tuple[tuple[str, str], ...]
 
 
-def parse_share(share: Share) -> ingest.Tables:
+def parse_share(share: Share) -> plan.Tables:
     """Rows of every table, as `ingest.parse` gives them. Raises as that and `in_force` do."""
     return _parse(share, lambda _path, _size: None)
 
@@ -53,7 +53,7 @@ def parse_shared(
     dialect_files: Mapping[str, str],
     workers: int,
     on_file: Callable[[str, int], None] = lambda _path, _size: None,
-) -> ingest.Tables:
+) -> plan.Tables:
     """What `ingest.parse` says of a batch (discover.FOUND rows; whole units), by up to that many processes.
 
     The rows are the same whatever their number. `on_file` is told each file when the share it belongs to is done.
@@ -65,13 +65,13 @@ def parse_shared(
     shares = [Share(part, now, str(home.path), files) for part in shares_of(found, workers)]
     if len(shares) == 1:
         return _parse(shares[0], on_file)
-    parts: list[ingest.Tables] = []
+    parts: list[plan.Tables] = []
     with Workers(parse_share, min(workers, len(shares)), ahead=2) as pool:
         for share, tables in zip(shares, pool.map(shares), strict=True):
             parts.append(tables)
             for path, size in share.found.select("path", "bytes").iter_rows():
                 on_file(path, size)
-    return ingest.merge(*parts)
+    return plan.merge(*parts)
 
 
 def shares_of(found: pl.DataFrame, workers: int) -> list[pl.DataFrame]:
@@ -83,7 +83,7 @@ def shares_of(found: pl.DataFrame, workers: int) -> list[pl.DataFrame]:
     count = min(workers * _SHARES_PER_WORKER, ceil(seconds / _MIN_SHARE_S))
     # Files as large as what they unpack to, so that shares take about as long.
     weighed = found.with_columns(_bytes_on_disk="bytes", bytes=_weight())
-    cut = ingest.batches(weighed, units=ceil(units / count), size=ceil(size / count))
+    cut = plan.batches(weighed, units=ceil(units / count), size=ceil(size / count))
     return [part.with_columns(bytes="_bytes_on_disk").drop("_bytes_on_disk") for part in cut]
 
 
@@ -96,8 +96,8 @@ def _text_bytes(found: pl.DataFrame) -> int:
     return int(found.select(_weight().sum()).item())
 
 
-def _parse(share: Share, on_file: Callable[[str, int], None]) -> ingest.Tables:
+def _parse(share: Share, on_file: Callable[[str, int], None]) -> plan.Tables:
     home = Home.resolve(share.home)
     own = in_force(home, dict(share.dialect_files))
     records = Records(home.records, share.now)
-    return ingest.parse(share.found, now=share.now, dialects=own.dialects, records=records, on_file=on_file)
+    return plan.parse(share.found, now=share.now, dialects=own.dialects, records=records, on_file=on_file)

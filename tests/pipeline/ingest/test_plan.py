@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline import ingest
 from pipeline.errors import UsageError
+from pipeline.ingest import plan
 from pipeline.logs.runs.outcome import STALE_AFTER
 from schemas.registry import TABLES
 from tests.picotron_runs import OOM_TAIL, picotron_run
@@ -19,27 +19,27 @@ NOW = datetime(2035, 1, 1)
 NO_RUNS = pl.DataFrame(schema={"source_path": pl.String(), "status": pl.String(), "sweep": pl.String()})
 
 
-def parsed(*paths: Path) -> ingest.Tables:
-    return ingest.check(ingest.parse(ingest.find([str(path) for path in paths]), now=NOW))
+def parsed(*paths: Path) -> plan.Tables:
+    return plan.check(plan.parse(plan.find([str(path) for path in paths]), now=NOW))
 
 
 class TestFind:
     def test_no_paths_is_wrong_usage(self) -> None:
         with pytest.raises(UsageError, match="Nothing to ingest"):
-            ingest.find([])
+            plan.find([])
 
     def test_a_missing_path_is_wrong_usage(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="No such file"):
-            ingest.find([str(tmp_path), str(tmp_path / "nowhere")])
+            plan.find([str(tmp_path), str(tmp_path / "nowhere")])
 
     def test_an_empty_directory_is_wrong_usage(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=f"No files at {tmp_path}"):
-            ingest.find([str(tmp_path)])
+            plan.find([str(tmp_path)])
 
     def test_overlapping_paths_are_one_listing(self, tmp_path: Path) -> None:
         run = picotron_run(tmp_path)
-        whole = ingest.find([str(tmp_path)])
-        assert ingest.find([str(run / "log_1001.out"), str(tmp_path), str(run)]).equals(whole)
+        whole = plan.find([str(tmp_path)])
+        assert plan.find([str(run / "log_1001.out"), str(tmp_path), str(run)]).equals(whole)
         assert whole["unit"].unique().to_list() == [str(run)]
 
     def test_a_file_that_is_named_is_read_whatever_its_name(self, tmp_path: Path) -> None:
@@ -51,23 +51,23 @@ class TestPlan:
     def found(self, tmp_path: Path) -> pl.DataFrame:
         picotron_run(tmp_path / "sweep", dp=2)
         picotron_run(tmp_path / "sweep", dp=4)
-        return ingest.find([str(tmp_path)])
+        return plan.find([str(tmp_path)])
 
     def test_what_was_read_is_not_read_again(self, tmp_path: Path) -> None:
         found = self.found(tmp_path)
-        tables = ingest.check(ingest.parse(found, now=NOW))
-        assert ingest.plan(found, tables["files"], tables["runs"], now=NOW).is_empty()
-        assert ingest.plan(found, TABLES["files"].empty(), NO_RUNS, now=NOW).equals(found)
+        tables = plan.check(plan.parse(found, now=NOW))
+        assert plan.plan(found, tables["files"], tables["runs"], now=NOW).is_empty()
+        assert plan.plan(found, TABLES["files"].empty(), NO_RUNS, now=NOW).equals(found)
 
     def test_a_run_that_was_running_is_read_again_once_it_is_stale(self, tmp_path: Path) -> None:
         found = self.found(tmp_path)
-        tables = ingest.check(ingest.parse(found, now=NOW))
+        tables = plan.check(plan.parse(found, now=NOW))
         first = found["unit"].unique().sort()[0]
         running = tables["runs"].filter(run_dir=first).with_columns(status=pl.lit("running"))
         newest = datetime.fromtimestamp(found["mtime"].max(), UTC).replace(tzinfo=None)  # type: ignore[arg-type]
         soon, later = newest + STALE_AFTER / 2, newest + STALE_AFTER + timedelta(seconds=2)
-        assert ingest.plan(found, tables["files"], running, now=soon).is_empty()
-        again = ingest.plan(found, tables["files"], running, now=later)
+        assert plan.plan(found, tables["files"], running, now=soon).is_empty()
+        again = plan.plan(found, tables["files"], running, now=later)
         assert again["unit"].unique().to_list() == [first]
         assert again.height == 3
 
@@ -78,14 +78,14 @@ class TestPlan:
             (tmp_path / "s" / name / "run.log").write_text(text)
         first = parsed(tmp_path / "s" / "tp2")
         assert first["runs"]["sweep"].to_list() == ["tp2"]
-        both = ingest.find([str(tmp_path / "s")])
-        pending = ingest.plan(both, first["files"], first["runs"], now=NOW)
+        both = plan.find([str(tmp_path / "s")])
+        pending = plan.plan(both, first["files"], first["runs"], now=NOW)
         assert pending.height == 2
-        after = ingest.check(ingest.parse(pending, now=NOW))
+        after = plan.check(plan.parse(pending, now=NOW))
         assert set(after["runs"]["sweep"]) == {"s"}
-        assert ingest.plan(both, after["files"], after["runs"], now=NOW).is_empty()
-        alone = ingest.find([str(tmp_path / "s" / "tp2")])
-        assert ingest.plan(alone, after["files"], after["runs"], now=NOW).is_empty()
+        assert plan.plan(both, after["files"], after["runs"], now=NOW).is_empty()
+        alone = plan.find([str(tmp_path / "s" / "tp2")])
+        assert plan.plan(alone, after["files"], after["runs"], now=NOW).is_empty()
 
 
 class TestBatches:
@@ -99,18 +99,18 @@ class TestBatches:
         return pl.DataFrame(rows, schema={"path": pl.String(), "unit": pl.String(), "bytes": pl.Int64()})
 
     def test_nothing_pending_no_batches(self) -> None:
-        assert ingest.batches(self.pending()) == []
+        assert plan.batches(self.pending()) == []
 
     def test_a_batch_has_at_most_so_many_units(self) -> None:
-        assert [part.height for part in ingest.batches(self.pending(*[10] * 5), units=2)] == [4, 4, 2]
+        assert [part.height for part in plan.batches(self.pending(*[10] * 5), units=2)] == [4, 4, 2]
 
     def test_a_batch_is_about_so_large(self) -> None:
-        parts = ingest.batches(self.pending(60, 60, 10, 500, 10), size=100)
+        parts = plan.batches(self.pending(60, 60, 10, 500, 10), size=100)
         assert [part["bytes"].sum() for part in parts] == [60, 70, 500, 10]
 
     def test_units_stay_whole_and_in_order(self) -> None:
         pending = self.pending(*range(0, 400, 20)).sample(fraction=1.0, shuffle=True, seed=3)
-        parts = ingest.batches(pending, units=3, size=700)
+        parts = plan.batches(pending, units=3, size=700)
         assert sorted(pl.concat(parts)["path"]) == sorted(pending["path"])
         units = [unit for part in parts for unit in part["unit"].unique()]
         assert len(units) == len(set(units))
@@ -162,11 +162,11 @@ class TestParse:
 
 def test_merging_keeps_tables_that_only_one_side_has() -> None:
     events = TABLES["events"].empty()
-    merged = ingest.merge({"events": events}, {"events": events, "accelerators": TABLES["accelerators"].empty()})
+    merged = plan.merge({"events": events}, {"events": events, "accelerators": TABLES["accelerators"].empty()})
     assert set(merged) == {"events", "accelerators"}
 
 
 def test_now_is_utc_without_a_zone() -> None:
-    now = ingest.utc_now()
+    now = plan.utc_now()
     assert now.tzinfo is None
     assert abs(now - datetime.now(UTC).replace(tzinfo=None)) < timedelta(minutes=1)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.ingest.linked_files import KNOWN, Named, one_name_each
 from pipeline.io.files import Entry, list_files
-from pipeline.one_name import KNOWN, Named, one_name_each
 
 
 def known(*rows: tuple[str, str | None]) -> pl.DataFrame:

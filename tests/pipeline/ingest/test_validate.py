@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.validate import merge_rejects, pandera_schema, validate
+from pipeline.ingest.validate import merge_rejects, pandera_schema, validate
 from schemas.core.table import Table
 from schemas.registry import TABLES
 from schemas.tables.runs import ACCELERATORS, FILES, REJECTS, RUNS, STEPS

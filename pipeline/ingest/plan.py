@@ -11,22 +11,22 @@ import polars as pl
 
 from data import PUBLISHED
 from pipeline.derive.complete import complete_runs
-from pipeline.discover import changed, discover
 from pipeline.errors import UsageError
 from pipeline.estimate.rows.runs import estimate_runs
+from pipeline.ingest.discover import changed, discover
+from pipeline.ingest.linked_files import KNOWN, one_name_each
+from pipeline.ingest.published import load_published, published_ledger
+from pipeline.ingest.read_batch import read_batch
+from pipeline.ingest.validate import merge_rejects, validate
 from pipeline.io.files import canonical, list_files, marker_above
 from pipeline.logs.dialect import Dialect
 from pipeline.logs.registry import DIALECTS, current_versions
 from pipeline.logs.runs.assemble import assemble
 from pipeline.logs.runs.outcome import STALE_AFTER
-from pipeline.one_name import KNOWN, one_name_each
-from pipeline.published import load_published, published_ledger
-from pipeline.read import read_batch
 from pipeline.reference.accelerators import load_accelerators
 from pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
 from pipeline.simulate.marker import MARKER_NAME
 from pipeline.store.checkpoints import REST_AFTER, Records
-from pipeline.validate import merge_rejects, validate
 from schemas.registry import TABLES as SCHEMAS
 
 if TYPE_CHECKING:

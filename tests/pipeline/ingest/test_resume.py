@@ -17,8 +17,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline import ingest
-from pipeline.discover import discover
+from pipeline.ingest import plan
+from pipeline.ingest.discover import discover
 from pipeline.io import stream
 from pipeline.io.files import list_files
 from pipeline.logs.runs.outcome import STALE_AFTER
@@ -59,19 +59,19 @@ class Place:
     def records(self, now: datetime = NOW) -> Records:
         return Records(self.folder / "records", now, min_bytes=self.min_bytes)
 
-    def read_on(self, now: datetime = NOW) -> ingest.Tables:
+    def read_on(self, now: datetime = NOW) -> plan.Tables:
         """Every table, as an ingest that remembers gives it."""
-        return ingest.check(ingest.parse(self.found(), now=now, records=self.records(now)))
+        return plan.check(plan.parse(self.found(), now=now, records=self.records(now)))
 
-    def read_whole(self, now: datetime = NOW) -> ingest.Tables:
+    def read_whole(self, now: datetime = NOW) -> plan.Tables:
         """Every table, as an ingest that knows nothing gives it."""
-        return ingest.check(ingest.parse(self.found(), now=now))
+        return plan.check(plan.parse(self.found(), now=now))
 
-    def bytes_read(self, tables: ingest.Tables) -> dict[str, int]:
+    def bytes_read(self, tables: plan.Tables) -> dict[str, int]:
         rows = tables["files"].select("path", "read_bytes").iter_rows()
         return {os.path.relpath(path, self.folder / "sweep"): size for path, size in rows}
 
-    def file(self, tables: ingest.Tables, name: str) -> dict[str, object]:
+    def file(self, tables: plan.Tables, name: str) -> dict[str, object]:
         return tables["files"].filter(path=str(self.folder / "sweep" / name)).row(0, named=True)
 
 
@@ -81,7 +81,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path)
 
 
-def differing(one: ingest.Tables, other: ingest.Tables) -> list[str]:
+def differing(one: plan.Tables, other: plan.Tables) -> list[str]:
     """Tables that are not the same, row by row and in the same order."""
     assert set(one) == set(other)
     return [name for name in one if not one[name].drop(_READING, strict=False).equals(
@@ -239,7 +239,7 @@ class TestReadingOn:
         place.write("a.log", log(1, 5))
         found = place.found()
         place.append("a.log", log(6, 9))
-        tables = ingest.check(ingest.parse(found, now=NOW, records=place.records()))
+        tables = plan.check(plan.parse(found, now=NOW, records=place.records()))
         assert tables["steps"]["step"].to_list() == [1, 2, 3, 4, 5]
         assert place.file(tables, "a.log")["sha256"] == hashlib.sha256(log(1, 5).encode()).hexdigest()
         assert place.read_on()["steps"]["step"].to_list() == list(range(1, 10))
@@ -249,7 +249,7 @@ class TestReadingOn:
         found = place.found()
         place.append("a.log", log(6, 9))
         place.read_on()
-        tables = ingest.check(ingest.parse(found, now=NOW, records=place.records()))
+        tables = plan.check(plan.parse(found, now=NOW, records=place.records()))
         assert tables["steps"]["step"].to_list() == [1, 2, 3, 4, 5]
 
 
@@ -357,7 +357,7 @@ class TestEnds:
         place.write("a.log", log(1, 3))
         known = place.read_on()
         later = NOW + STALE_AFTER + timedelta(minutes=1)
-        pending = ingest.plan(place.found(), known["files"], known["runs"], now=later)
+        pending = plan.plan(place.found(), known["files"], known["runs"], now=later)
         assert pending.height == 1
         stale = place.read_on(later)
         assert stale["runs"]["status"].to_list() == ["truncated"]
@@ -374,9 +374,9 @@ class TestEnds:
         known = place.read_on()
         assert place.file(known, "a.log")["sha256"] is None
 
-        def pending(known: ingest.Tables, pause: timedelta) -> int:
+        def pending(known: plan.Tables, pause: timedelta) -> int:
             settled = known["runs"].with_columns(status=pl.lit("truncated"))
-            return ingest.plan(place.found(), known["files"], settled, now=NOW + pause).height
+            return plan.plan(place.found(), known["files"], settled, now=NOW + pause).height
 
         assert pending(known, REST_AFTER / 2) == 0
         assert pending(known, REST_AFTER) == 1

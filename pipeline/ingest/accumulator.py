@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pipeline.growing import Growing, facts_of
+from pipeline.ingest.nccl_collector import NcclReader
+from pipeline.ingest.resume import Growing, facts_of
 from pipeline.io.malloc import give_back
 from pipeline.logs.dialect import Dialect
 from pipeline.logs.engine import extract
 from pipeline.logs.engine.prefilter import Sifted, sift
-from pipeline.read_nccl import NcclReader
 from pipeline.store.checkpoints import Record
 from pipeline.text import lines
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from pipeline import read_scheduler
-from pipeline.growing import can_grow
+from pipeline.ingest import read_scheduler
+from pipeline.ingest.accumulator import State
+from pipeline.ingest.read_sidecar import read_bench, read_jobs, read_memory
+from pipeline.ingest.resume import can_grow
 from pipeline.io.files import Reader
 from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
 from pipeline.memory.gpu_samples.samples import is_table
 from pipeline.nccl.bench import formats
 from pipeline.nccl.names import is_bench_file
-from pipeline.read_beside import read_bench, read_jobs, read_memory
-from pipeline.read_state import State
 from pipeline.store.checkpoints import Record
 from pipeline.text import lines
 

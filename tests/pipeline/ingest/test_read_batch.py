@@ -13,9 +13,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import read_beside
+from pipeline.ingest import read_sidecar
+from pipeline.ingest.read_batch import read_batch
 from pipeline.logs.registry import current_versions
-from pipeline.read import read_batch
 from pipeline.text import lines
 from schemas.vocab import FILE_STATUS
 from tests.pipeline.landed import Tables, batch_of, tables_of
@@ -142,7 +142,7 @@ def test_progress_is_told_of_every_file() -> None:
 
 
 def test_a_configuration_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_beside, "_TABLE_LIMIT_BYTES", 100)
+    monkeypatch.setattr(read_sidecar, "_TABLE_LIMIT_BYTES", 100)
     tables = tables_of({"r/config.json": config() + " " * 200, "r/log_1.out": LOG})
     status, _, error = ledger(tables)["r/config.json"]
     assert status == "rejected"

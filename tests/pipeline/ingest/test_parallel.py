@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import ingest, ingest_shared
 from pipeline.errors import InputError, WorkerError
-from pipeline.ingest_shared import Share, parse_share, parse_shared, shares_of
+from pipeline.ingest import parallel, plan
+from pipeline.ingest.dialect_files import in_force, remember
+from pipeline.ingest.parallel import Share, parse_share, parse_shared, shares_of
 from pipeline.io import process_pool
 from pipeline.simulate.sweep import write_sweep
-from pipeline.store.dialects import in_force, remember
 from pipeline.store.home import Home
 from tests.acme import CONFIG, DIALECT, LOG
 from tests.picotron_runs import picotron_run
@@ -52,12 +52,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @pytest.fixture(scope="module")
 def found(sweep: Path, home: Home) -> pl.DataFrame:
-    return ingest.find([str(sweep)], dialects=in_force(home).dialects)
+    return plan.find([str(sweep)], dialects=in_force(home).dialects)
 
 
 @pytest.fixture(scope="module")
-def whole(found: pl.DataFrame, home: Home) -> ingest.Tables:
-    return ingest.parse(found, now=NOW, dialects=in_force(home).dialects)
+def whole(found: pl.DataFrame, home: Home) -> plan.Tables:
+    return plan.parse(found, now=NOW, dialects=in_force(home).dialects)
 
 
 @pytest.fixture
@@ -78,12 +78,12 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(process_pool.Workers, "__enter__", entered)
     monkeypatch.setattr(process_pool._Worker, "give", counted)
-    monkeypatch.setattr(ingest_shared, "WORTH_S", 0)
-    monkeypatch.setattr(ingest_shared, "_MIN_SHARE_S", 1e-9)
+    monkeypatch.setattr(parallel, "WORTH_S", 0)
+    monkeypatch.setattr(parallel, "_MIN_SHARE_S", 1e-9)
     return counts
 
 
-def assert_same(tables: ingest.Tables, whole: ingest.Tables) -> None:
+def assert_same(tables: plan.Tables, whole: plan.Tables) -> None:
     for name, frame in whole.items():
         if not frame.is_empty():
             columns = sorted(name for name, kind in frame.schema.items() if not kind.is_nested())
@@ -92,7 +92,7 @@ def assert_same(tables: ingest.Tables, whole: ingest.Tables) -> None:
     assert all(frame.is_empty() for name, frame in tables.items() if name not in whole)
 
 
-def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[ingest.Tables, list[str]]:
+def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[plan.Tables, list[str]]:
     told: list[str] = []
     tables = parse_shared(
         found, now=NOW, home=home, dialect_files=in_force(home).files, workers=count,
@@ -103,7 +103,7 @@ def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[ingest.Tables, 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_rows_are_the_same_whoever_reads(
-    found: pl.DataFrame, home: Home, whole: ingest.Tables, eager: list[int], count: int
+    found: pl.DataFrame, home: Home, whole: plan.Tables, eager: list[int], count: int
 ) -> None:
     assert {"acme", "picotron", "megatron"} <= set(whole["runs"]["framework"])
     assert whole["nccl_files"]["coll_calls"].sum() == 18
@@ -117,7 +117,7 @@ def test_the_rows_are_the_same_whoever_reads(
 @given(st.lists(st.integers(1, 26), max_size=6), st.randoms(use_true_random=False))
 @settings(max_examples=10, deadline=None)
 def test_the_rows_are_the_same_however_a_batch_is_cut(
-    found: pl.DataFrame, home: Home, whole: ingest.Tables, cuts: list[int], rng: object
+    found: pl.DataFrame, home: Home, whole: plan.Tables, cuts: list[int], rng: object
 ) -> None:
     units = found["unit"].unique(maintain_order=True).to_list()
     rng.shuffle(units)  # type: ignore[attr-defined]  # hypothesis' random.Random
@@ -127,7 +127,7 @@ def test_the_rows_are_the_same_however_a_batch_is_cut(
         parse_share(Share(found.filter(pl.col("unit").is_in(units[begin:end])), NOW, str(home.path), files))
         for begin, end in itertools.pairwise(bounds)
     ]
-    assert_same(ingest.merge(*parts), whole)
+    assert_same(plan.merge(*parts), whole)
 
 
 def listing(sizes: list[int], suffix: str = ".out") -> pl.DataFrame:

@@ -1,6 +1,6 @@
 """The bundled tables of published results as frames of `published_runs`, `runs`, `settings` and `files`.
 
-A CSV keeps its source's words and units; `pipeline.published_rows` turns them into ours. A new table is a file in
+A CSV keeps its source's words and units; `pipeline.ingest.published_rows` turns them into ours. A new table is a file in
 `data/published` plus a line in `data/manifest.csv`.
 """
 
@@ -15,7 +15,7 @@ import polars as pl
 from pipeline.derive.complete import complete_runs
 from pipeline.derive.run_id import run_id
 from pipeline.errors import InputError
-from pipeline.published_rows import PARSER, PARSER_VERSION, as_published, as_runs
+from pipeline.ingest.published_rows import PARSER, PARSER_VERSION, as_published, as_runs
 from schemas.tables.runs import FILES, RUNS, SETTINGS
 
 

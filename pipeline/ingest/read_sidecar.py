@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import polars as pl
 
-from pipeline import read_scheduler
 from pipeline.derive.run_id import run_id
 from pipeline.errors import InputError
+from pipeline.ingest import read_scheduler
+from pipeline.ingest.accumulator import State
 from pipeline.io.files import Reader
 from pipeline.io.text_encoding import SNIFF_BYTES
 from pipeline.logs.dialect import Dialect
@@ -20,7 +21,6 @@ from pipeline.memory.gpu_samples.samples import is_samples
 from pipeline.memory.sources import read_memory_file
 from pipeline.nccl.bench import formats
 from pipeline.nccl.facts import Facts as NcclFacts
-from pipeline.read_state import State
 from pipeline.scheduler.registry import SchedulerTable
 from schemas.tables.scheduler import SCHEDULER_JOBS
 

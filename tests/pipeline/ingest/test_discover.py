@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.discover import FOUND, changed, discover, file_kind, job_of
+from pipeline.ingest.discover import FOUND, changed, discover, file_kind, job_of
 from pipeline.io.files import Entry
 from schemas.registry import TABLES
 from schemas.vocab import FILE_KIND

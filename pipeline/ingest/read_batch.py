@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from pipeline.errors import InputError, UnreadableError
-from pipeline.growing import Growing
+from pipeline.ingest.accumulator import State
+from pipeline.ingest.read_log import read_log
+from pipeline.ingest.read_sidecar import folder_names, read_dump, read_history, read_memory, read_sidecar, read_table
+from pipeline.ingest.resume import Growing
 from pipeline.io.files import Reader
 from pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
 from pipeline.logs.registry import DIALECTS, current_versions
 from pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
-from pipeline.read_beside import folder_names, read_dump, read_history, read_memory, read_sidecar, read_table
-from pipeline.read_log import read_log
-from pipeline.read_state import State
 from pipeline.store.checkpoints import Records
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.discover import discover
+from pipeline.ingest.discover import discover
 from pipeline.io.files import Entry
 
 
