@@ -11,9 +11,9 @@ from pipeline.commands.dialect_report import as_text
 from pipeline.commands.output import note, say, say_result, table
 from pipeline.commands.protocol import Verb
 from pipeline.ingest.dialect_files import forget, read_file, remembered
+from pipeline.inspection.dialect_test import try_dialect
 from pipeline.logs.registry import DIALECTS
 from pipeline.store.home import Home
-from pipeline.try_dialect import try_dialect
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,7 +14,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from pipeline.doctor import examine
+    from pipeline.inspection.doctor import examine
 
     findings = examine(args.home)
     lines = [

@@ -17,10 +17,10 @@ from pipeline.io.process_pool import Workers
 from pipeline.nccl.bench.operations import OPERATIONS
 
 if TYPE_CHECKING:
+    from pipeline.inspection.file_regions import Region
     from pipeline.nccl.lines.scan import Scan, Scanned
-    from pipeline.regions import Region
 
-_SCAN = "pipeline.regions:scan_any"
+_SCAN = "pipeline.inspection.file_regions:scan_any"
 _WORTH_BYTES = 64 << 20
 """Less is read before another process has begun."""
 
@@ -48,10 +48,10 @@ def _run(args: argparse.Namespace) -> int:
     # Other processes begin first: they import what they need while this one does.
     scanners: Workers[Scan | Region, Scanned] = Workers(_SCAN, workers if _is_large(args.paths) else 1)
     with scanners:
-        from pipeline.calls_file import CallsFile
+        from pipeline.inspection.calls_parquet import CallsFile
+        from pipeline.inspection.nccl_findings import nccl_findings
+        from pipeline.inspection.nccl_scan import read_network
         from pipeline.nccl.summary import as_text, as_values
-        from pipeline.nccl_rules import nccl_findings
-        from pipeline.read_network import read_network
 
         calls = CallsFile(args.raw_collectives) if args.raw_collectives else None
         with calls or nullcontext(), file_progress("reading") as progress:

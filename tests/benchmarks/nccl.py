@@ -34,9 +34,9 @@ _CHILD = """
 import contextlib, json, resource, sys, time
 from pipeline.io.process_pool import Workers
 workers = int(sys.argv[2])
-with Workers("pipeline.regions:scan_any", workers) as scanners:
-    from pipeline.calls_file import CallsFile
-    from pipeline.read_network import read_network
+with Workers("pipeline.inspection.file_regions:scan_any", workers) as scanners:
+    from pipeline.inspection.calls_parquet import CallsFile
+    from pipeline.inspection.nccl_scan import read_network
     begin, cpu = time.perf_counter(), time.process_time()
     with CallsFile(sys.argv[3]) if len(sys.argv) > 3 else contextlib.nullcontext() as calls:
         tables, _ = read_network([sys.argv[1]], scanners=scanners, calls=calls)

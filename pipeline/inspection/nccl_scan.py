@@ -9,10 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.calls_file import CallsFile
 from pipeline.errors import InputError
 from pipeline.ingest.discover import discover
 from pipeline.ingest.nccl_collector import NcclReader, limited
+from pipeline.inspection.calls_parquet import CallsFile
+from pipeline.inspection.file_regions import Region, regions_of, scan_any
 from pipeline.io.files import Reader, canonical, list_files
 from pipeline.io.process_pool import Workers
 from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
@@ -23,7 +24,6 @@ from pipeline.nccl.flight_recorder.dump import MAX_BYTES
 from pipeline.nccl.lines.block import Part
 from pipeline.nccl.lines.scan import Scan, Scanned
 from pipeline.nccl.tables.tables import TABLES
-from pipeline.regions import Region, regions_of, scan_any
 from pipeline.text import lines
 
 KINDS = ("log", "nccl", "flight_record")

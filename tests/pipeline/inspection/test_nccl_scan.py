@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 import zstandard
 
-from pipeline import read_network
-from pipeline.calls_file import CallsFile
 from pipeline.ingest import nccl_collector
+from pipeline.inspection import nccl_scan
+from pipeline.inspection.calls_parquet import CallsFile
+from pipeline.inspection.file_regions import Region, regions_of, scan_any
 from pipeline.io import stream
 from pipeline.io.process_pool import Workers
 from pipeline.nccl.lines.block import Part
 from pipeline.nccl.lines.scan import Scan, Scanned
-from pipeline.regions import Region, regions_of, scan_any
 from tests.benchmarks.nccl import coll_block
 from tests.pipeline.nccl.bench.test_json_report import document, row
 from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
@@ -85,9 +85,9 @@ def read(place: Path, pool: Workers[Scan | Region, Scanned], calls: Path | None 
     for worker in pool._workers:
         worker.take()  # that it is ready: else small logs are read before the others have begun
     if calls is None:
-        return read_network.read_network([str(place)], scanners=pool)
+        return nccl_scan.read_network([str(place)], scanners=pool)
     with CallsFile(str(calls)) as file:
-        return read_network.read_network([str(place)], scanners=pool, calls=file)
+        return nccl_scan.read_network([str(place)], scanners=pool, calls=file)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -143,7 +143,7 @@ def test_a_file_that_goes_while_others_read_it_ends_all(
     def renamed(source: int, path: str, *, with_calls: bool) -> list[Region]:
         return [replace(region, path=str(gone)) for region in regions_of(source, path, with_calls=with_calls)]
 
-    monkeypatch.setattr(read_network, "regions_of", renamed)
+    monkeypatch.setattr(nccl_scan, "regions_of", renamed)
     with pytest.raises(FileNotFoundError, match=str(gone)), Workers(scan_noted, 2) as pool:
         read(tmp_path, pool)
 
@@ -162,7 +162,7 @@ def test_a_scan_tells_the_calls_of_the_files_that_are_asked_for() -> None:
 def test_the_json_of_nccl_tests_is_read_as_ingest_does(tmp_path: Path) -> None:
     (tmp_path / "all_reduce.json").write_text(document(row(64), row(128)))
     (tmp_path / "damaged.log").write_text(document()[:150])
-    tables, errors = read_network.read_network([str(tmp_path)])
+    tables, errors = nccl_scan.read_network([str(tmp_path)])
     assert tables["nccl_bench"]["message_bytes"].to_list() == [64, 128]
     assert len(errors) == 1
     assert "damaged.log is not what its name says: not a document of nccl-tests" in errors[0]

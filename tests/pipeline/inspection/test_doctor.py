@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import doctor
 from pipeline.__main__ import main
+from pipeline.inspection import doctor
 from pipeline.store.home import Home
 from pipeline.store.lock import exclusive
 from tests.dashboard.store_rows import file_row, make_home, reject_row, run_row

@@ -1,0 +1,1 @@
+"""Tools on files without a store: `nccl`, `dialect test` and `doctor`."""
