@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import NoReturn
 
 from pipeline.commands.output import note
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.errors import SweepscopeError, UsageError
 
 VERBS = (

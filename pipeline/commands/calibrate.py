@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.commands.output import note, say_result
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.errors import StoreError
 
 if TYPE_CHECKING:

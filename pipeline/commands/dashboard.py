@@ -6,7 +6,7 @@ import argparse
 
 from pipeline.commands import servers
 from pipeline.commands.output import say_result
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.store.home import Home
 
 

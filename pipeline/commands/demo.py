@@ -13,7 +13,7 @@ from pipeline.commands import servers
 from pipeline.commands.dashboard import add_dashboard_arguments
 from pipeline.commands.ingest import as_dict, as_text, ingest_with_progress
 from pipeline.commands.output import note, say, say_json, say_result
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.simulate.sweep import write_sweep
 from pipeline.store.home import Home
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeline.commands.dialect_report import as_text
 from pipeline.commands.output import note, say, say_result, table
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.ingest.dialect_files import forget, read_file, remembered
 from pipeline.inspection.dialect_test import try_dialect
 from pipeline.logs.registry import DIALECTS

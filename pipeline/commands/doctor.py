@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from pipeline.commands.output import say_result, table
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from pipeline.commands.output import say_result
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.errors import InputError, UsageError
 
 

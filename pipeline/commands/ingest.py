@@ -8,8 +8,8 @@ from typing import Any
 
 from pipeline.commands.output import note, say, say_json, table
 from pipeline.commands.progress import file_progress
-from pipeline.commands.protocol import Verb
-from pipeline.commands.workers import add_workers_argument, asked_workers
+from pipeline.commands.verb import Verb
+from pipeline.commands.worker_option import add_workers_argument, asked_workers
 from pipeline.io.process_pool import CORES_PER_READER
 from pipeline.store.home import Home
 

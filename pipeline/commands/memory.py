@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from pipeline.commands.output import say, say_json, say_result, table
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.errors import InputError, UsageError
 from pipeline.io.files import Reader, list_files
 from pipeline.memory import report
@@ -55,15 +55,15 @@ def _run_store(args: argparse.Namespace) -> int:
         raise UsageError("--against and --device compare and pick within files; give a FILE.")
     if args.run_id and args.sweep:
         raise UsageError("--run and --sweep exclude each other. Give one of them.")
-    from pipeline.commands import memory_store  # DuckDB: only when it is needed
+    from pipeline.commands import stored_memory
 
     home = Home.resolve(args.home, for_writing=False)
     if args.run_id:
-        told = memory_store.told_run(home, args.run_id)
-        say_result(told, memory_store.run_text(told), as_json=args.json)
+        told = stored_memory.told_run(home, args.run_id)
+        say_result(told, stored_memory.run_text(told), as_json=args.json)
     else:
-        told = memory_store.told_sweep(home, args.sweep)
-        say_result(told, memory_store.sweep_text(told), as_json=args.json)
+        told = stored_memory.told_sweep(home, args.sweep)
+        say_result(told, stored_memory.sweep_text(told), as_json=args.json)
     return 0
 
 
@@ -117,7 +117,7 @@ def _told(
 def _verdict(row: Mapping[str, Any], groups: Rows) -> dict[str, str] | None:
     if not row["oom_events"]:
         return None
-    from pipeline.commands.memory_store import file_verdict
+    from pipeline.commands.stored_memory import file_verdict
 
     return file_verdict(row, groups)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pipeline.commands.output import note, say_result
 from pipeline.commands.progress import file_progress
-from pipeline.commands.protocol import Verb
-from pipeline.commands.workers import add_workers_argument, asked_workers
+from pipeline.commands.verb import Verb
+from pipeline.commands.worker_option import add_workers_argument, asked_workers
 from pipeline.errors import InputError
 from pipeline.io.process_pool import Workers
 from pipeline.nccl.bench.operations import OPERATIONS

@@ -7,7 +7,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from pipeline.commands.output import note, say_result, table
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.errors import StoreError, UsageError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 
 from pipeline.commands.output import say
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.errors import QueryError, UsageError
 from pipeline.store.home import Home
 from pipeline.store.published import connect, current

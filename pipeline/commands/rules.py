@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from pipeline.commands.output import say_result
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.errors import UsageError
 
 if TYPE_CHECKING:

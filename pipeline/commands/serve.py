@@ -7,7 +7,7 @@ import argparse
 from pipeline.commands import servers
 from pipeline.commands.dashboard import add_dashboard_arguments
 from pipeline.commands.output import note, say_result
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.commands.watch import add_watch_arguments
 from pipeline.ingest.dialect_files import in_force, remember
 from pipeline.ingest.plan import find

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipeline.commands.output import say_result
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.errors import UsageError
 from pipeline.simulate.sweep import write_sweep
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipeline.commands.output import say_result, table
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.errors import StoreError
 from pipeline.store.home import Home
 from pipeline.store.published import current, versions

@@ -7,7 +7,7 @@ import argparse
 from pipeline.commands import servers
 from pipeline.commands.ingest import add_dialect_argument, add_published_argument
 from pipeline.commands.output import note, say_result
-from pipeline.commands.protocol import Verb
+from pipeline.commands.verb import Verb
 from pipeline.ingest.dialect_files import in_force, remember
 from pipeline.ingest.plan import find
 from pipeline.store.home import Home
