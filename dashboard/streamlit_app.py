@@ -5,8 +5,10 @@ from __future__ import annotations
 import duckdb
 import streamlit as st
 
-from dashboard import shell, url_state, widgets
+from dashboard.app import shell
 from dashboard.navigation import PAGES
+from dashboard.selection import url_state
+from dashboard.widgets import basic
 
 pages = [
     st.Page(
@@ -32,8 +34,8 @@ page = st.navigation([*pages, named_first], position="hidden")
 st.set_page_config(
     page_title=f"{page.title} · sweepscope", page_icon=shell.ICON, layout="wide", initial_sidebar_state=212
 )
-widgets.style(widgets.tokens())
-st.logo(shell.logo(widgets.tokens()), size="large")
+basic.style(basic.tokens())
+st.logo(shell.logo(basic.tokens()), size="large")
 shell.draw_sidebar()
 top = st.container()
 url_state.begin()

@@ -78,13 +78,13 @@ def test_the_dashboard_reads_the_published_store_only() -> None:
     assert not offences(modules("dashboard"), DASHBOARD_MAY_IMPORT)
 
 
-@pytest.mark.parametrize("package", ["dashboard/queries", "dashboard/charts", "dashboard/words"])
+@pytest.mark.parametrize("package", ["dashboard/queries", "dashboard/charts", "dashboard/text"])
 def test_queries_charts_and_sentences_know_no_streamlit(package: str) -> None:
     assert not [path.name for path in modules(package) for name in imports(path) if is_within(name, ("streamlit",))]
 
 
 def test_the_rules_can_fail(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
-    module.write_text("from dashboard.theme import x\nimport pipeline.store.lake\n")
-    assert list(imports(module)) == ["dashboard.theme.x", "pipeline.store.lake"]
+    module.write_text("from dashboard.format.theme import x\nimport pipeline.store.lake\n")
+    assert list(imports(module)) == ["dashboard.format.theme.x", "pipeline.store.lake"]
     assert not is_within("pipeline.store.lake", DASHBOARD_MAY_IMPORT)

@@ -9,30 +9,23 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import (
-    addresses,
-    cells,
-    filter_panel,
-    grid_widgets,
-    lists,
-    metrics,
-    predicted,
-    shell,
-    tables,
-    url_state,
-    widgets,
-)
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.charts import heatmap, memory
 from dashboard.charts.grid import Grid
-from dashboard.explorer import Pick
-from dashboard.metrics import METRICS, Metric
+from dashboard.format import metrics
+from dashboard.format.metrics import METRICS, Metric
 from dashboard.queries import cells as queries
-from dashboard.ranking import GAP, ranked_rows, with_gap
-from dashboard.shell import View
-from dashboard.slices import Slice
-from dashboard.words import best as words
-from dashboard.words import cell as cell_words
-from dashboard.words.explorer import ranks
+from dashboard.sections import estimator_pick, filter_panel
+from dashboard.selection import url_state
+from dashboard.selection.slices import Slice
+from dashboard.text import best as words
+from dashboard.text import cell as cell_words
+from dashboard.text.explorer import ranks
+from dashboard.view_models import cells
+from dashboard.view_models.explorer import Pick
+from dashboard.view_models.ranking import GAP, ranked_rows, with_gap
+from dashboard.widgets import basic, grid_panel, lists, tables, urls
 
 TITLE = "Best configurations"
 _TABLE = (
@@ -45,7 +38,7 @@ _TABLE = (
 def _page(view: View) -> None:
     chosen = view.chosen
     if chosen is None:
-        widgets.head(TITLE, words.NO_GRID)
+        basic.head(TITLE, words.NO_GRID)
         return
     found, ended = queries.cells(chosen, view.filters), queries.outcomes(chosen, view.filters)
     whole = cells.settle(found.run(view.store.con), ended.run(view.store.con), view.filters)
@@ -62,16 +55,16 @@ def _page(view: View) -> None:
         ranking = queries.ranking(chosen, view.filters, cell)
         _draw_filters(view, chosen)
         shell.share_popover(view, {"model": model, "nodes": scale})
-        widgets.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
+        basic.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
     answer = words.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else words.cell_answer(cell)
     _draw_head(head, answer, grid, chosen, view)
     ranked = ranking.run(view.store.con)
-    usual = predicted.usual_framework(whole)
+    usual = estimator_pick.usual_framework(whole)
     with st.container(key="hero"):
         left, right = _hero(grid)
     # A filter on layouts asks for the best among some; the estimator's pick is of all.
     narrowed = view.filters.narrows_layouts
-    picks = {} if narrowed else predicted.picks_for_empty(view.store, chosen, grid, usual)
+    picks = {} if narrowed else estimator_pick.picks_for_empty(view.store, chosen, grid, usual)
     with left:
         _draw_grid(grid, metric, view, (model, scale), picks)
     with right, st.container(gap="xsmall"):
@@ -83,7 +76,7 @@ def _page(view: View) -> None:
 def _draw_head(head: DeltaGenerator, answer: str, grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     conditions = words.conditions(chosen, grid, view.origin_runs)
     with head:
-        widgets.head(TITLE, answer, conditions, origins=(chosen.origin,), links=shell.other_origins(view))
+        basic.head(TITLE, answer, conditions, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
 
 
@@ -138,46 +131,46 @@ def _draw_grid(
     values = {key: value for key, pick in picks.items() if (value := pick.value(metric.column)) is not None}
     figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, selected=selected, estimates=values)
     with st.container(key="grid", gap="xsmall"):
-        grid_widgets.keep_cells_readable(Grid.of(grid), "heat", "memory")
-        widgets.chart(figure, key="heat", alt=words.grid_alt(grid, metric), on_select=_pick)
+        grid_panel.keep_cells_readable(Grid.of(grid), "heat", "memory")
+        basic.chart(figure, key="heat", alt=words.grid_alt(grid, metric), on_select=_pick)
         _draw_below(grid, metric, view, words.estimated(grid, values))
 
 
 def _draw_below(grid: pl.DataFrame, metric: Metric, view: View, estimated: str) -> None:
-    grid_widgets.legend(grid, metric, estimated=estimated)
+    grid_panel.legend(grid, metric, estimated=estimated)
     # A trainer without a GPU logs 0 bytes; a panel of empty tracks would say nothing.
     if metric.key != "memory" and any(grid["mem_peak_bytes"].drop_nulls()):
-        widgets.section("Peak memory of the winner", words.track(grid))
-        widgets.chart(memory.draw(grid, view.tokens), key="memory", alt=words.memory_alt(grid))
-    widgets.note(words.LAYOUT_KEY)
+        basic.section("Peak memory of the winner", words.track(grid))
+        basic.chart(memory.draw(grid, view.tokens), key="memory", alt=words.memory_alt(grid))
+    basic.note(words.LAYOUT_KEY)
 
 
 def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
-    widgets.section(cell_words.place(cell), cell_words.gpus_aside(cell))
+    basic.section(cell_words.place(cell), cell_words.gpus_aside(cell))
     if cell["run_id"] is None:
-        widgets.note(words.panel_reason(cell))
-        lists.rows([("Outcomes", widgets.rich(cell["outcome"]))])
+        basic.note(words.panel_reason(cell))
+        lists.rows([("Outcomes", basic.rich(cell["outcome"]))])
         return
     value, unit = words.big_number(cell)
-    run = widgets.link(cell["layout"] or "layout unknown", addresses.run_url(cell["run_id"]))
+    run = basic.link(cell["layout"] or "layout unknown", urls.run_url(cell["run_id"]))
     st.html(
-        f'<p class="ss-big">{widgets.rich(value)} <small>{widgets.rich(unit)}</small></p><p class="ss-layout">{run}</p>'
+        f'<p class="ss-big">{basic.rich(value)} <small>{basic.rich(unit)}</small></p><p class="ss-layout">{run}</p>'
     )
-    lists.rows([(widgets.rich(name), widgets.rich(text)) for name, text in words.facts(cell)])
-    widgets.section("Ranking", words.ranking_qualifier(ranked))
-    grid_widgets.ranking(ranked_rows(ranked, noise=cell["noise"]))
+    lists.rows([(basic.rich(name), basic.rich(text)) for name, text in words.facts(cell)])
+    basic.section("Ranking", words.ranking_qualifier(ranked))
+    grid_panel.ranking(ranked_rows(ranked, noise=cell["noise"]))
 
 
 def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataFrame, usual: str | None) -> None:
     """What the estimator would have run here, and what came of it if somebody did."""
-    pick = predicted.pick_for(view.store, chosen, cell, cell["framework"] or usual)
+    pick = estimator_pick.pick_for(view.store, chosen, cell, cell["framework"] or usual)
     if pick is None:
         return
     layout = "" if pick.row is None else ranks(pick.row)
     tries = queries.tries(chosen, cell, layout).run(view.store.con)
-    st.html(f'<h2 class="ss-section">The estimator\'s pick {widgets.badge("estimated")}</h2>')
-    rows = [(widgets.rich(name), widgets.rich(text)) for name, text in words.pick_rows(pick, ranked, tries, cell)]
-    lists.rows([*rows, ("", widgets.link("Open in the Explorer", pick.url))])
+    st.html(f'<h2 class="ss-section">The estimator\'s pick {basic.badge("estimated")}</h2>')
+    rows = [(basic.rich(name), basic.rich(text)) for name, text in words.pick_rows(pick, ranked, tries, cell)]
+    lists.rows([*rows, ("", basic.link("Open in the Explorer", pick.url))])
 
 
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
@@ -190,7 +183,7 @@ def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str
         csv_name="ranked_layouts",
     )
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 _page(shell.begin())

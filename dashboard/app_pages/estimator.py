@@ -9,15 +9,20 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import addresses, estimator, labels, lists, page_head, shell, tables, url_state, widgets
+from dashboard.app import shell
+from dashboard.app.shell import View
+from dashboard.app.store import known_profiles
 from dashboard.charts import estimator as charts
-from dashboard.estimator import Hover
+from dashboard.format import numbers
 from dashboard.queries import estimator as queries
 from dashboard.queries.failures import Scope
-from dashboard.shell import View
-from dashboard.slices import offered_origins
-from dashboard.store import known_profiles
-from dashboard.words import estimator as words
+from dashboard.sections import page_head
+from dashboard.selection import url_state
+from dashboard.selection.slices import offered_origins
+from dashboard.text import estimator as words
+from dashboard.view_models import estimator
+from dashboard.view_models.estimator import Hover
+from dashboard.widgets import basic, lists, tables, urls
 
 TITLE = "Estimator"
 _ACCURACY = (
@@ -67,7 +72,7 @@ def _page(view: View) -> None:
         picked = _picked(runs)
         against = _against(runs)
         shell.share_popover()
-        widgets.sql_popover({
+        basic.sql_popover({
             "Runs": queries.runs(scope), "Patterns": queries.patterns(scope, against),
             "Accuracy": queries.accuracy(scope), "What is compared": queries.account(scope),
             **({"Run taken apart": queries.breakdown(picked)} if picked else {}),
@@ -75,8 +80,8 @@ def _page(view: View) -> None:
     with head:
         links = page_head.other_origins(offered, origin)
         tried = found.filter(pl.col("origin") == origin)["runs"].item()
-        meta = words.meta(fits, unseen, scope.sweep, sweeps.height) if totals["runs"] else labels.count(tried, "run")
-        widgets.head(TITLE, words.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
+        meta = words.meta(fits, unseen, scope.sweep, sweeps.height) if totals["runs"] else numbers.count(tried, "run")
+        basic.head(TITLE, words.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
     if picked is not None:
         held = estimator.held_against(runs, against)
         with st.container(key="hero"):
@@ -84,7 +89,7 @@ def _page(view: View) -> None:
         with left, st.container(gap="xsmall"):
             _draw_parity(view, held, picked=picked, against=against)
             if aside := words.aside(against, runs.height - held.height):
-                widgets.note(aside)
+                basic.note(aside)
         with right, st.container(gap="xsmall"):
             _draw_waterfall(view, picked)
         left, right = st.columns([0.47, 0.53], gap="large")
@@ -97,7 +102,7 @@ def _page(view: View) -> None:
     _draw_account(view, scope)
     if picked is not None:
         for text in words.HOW_TO_READ:
-            widgets.note(text)
+            basic.note(text)
 
 
 def _picked(runs: pl.DataFrame) -> str | None:
@@ -140,7 +145,7 @@ def _hovers(runs: pl.DataFrame) -> list[Hover]:
 
 def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -> None:
     how = "" if against == "estimate" else f", {words.AGAINST[against]}"
-    widgets.section("Measured against estimated MFU", f"each point a run{how}")
+    basic.section("Measured against estimated MFU", f"each point a run{how}")
     possible = runs.filter(estimator.is_possible())
     if picked in possible["run_id"]:
         beyond, runs = runs.height - possible.height, possible
@@ -148,73 +153,71 @@ def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -
         beyond = 0
     outside, slow = runs.filter(pl.col("fit") != estimator.FITTED).height, runs.filter("is_penalised").height
     figure = charts.draw_mfu(runs, _hovers(runs), view.tokens, picked=picked)
-    widgets.chart(figure, key="parity", alt=words.parity_alt(runs.height, slow, against), on_select=_pick)
+    basic.chart(figure, key="parity", alt=words.parity_alt(runs.height, slow, against), on_select=_pick)
     spans = "".join(
         f'<span><span style="color:{view.tokens.categories[int(color)] if color else view.tokens.ink}">'
-        f"{html.escape(symbol)}</span> {widgets.rich(text)}</span>"
+        f"{html.escape(symbol)}</span> {basic.rich(text)}</span>"
         for symbol, color, text in words.legend(runs.height, slow, outside)
     )
     st.html(f'<div class="ss-legend">{spans}</div>')
     if beyond:
-        widgets.note(words.beyond_peak(beyond))
+        basic.note(words.beyond_peak(beyond))
 
 
 def _draw_waterfall(view: View, picked: str) -> None:
     row = queries.breakdown(picked).run(view.store.con).row(0, named=True)
     losses = estimator.waterfall(row)
-    widgets.section(f"Where {words.name(row)} loses its MFU", row["layout"] or row["pattern"])
-    widgets.chart(
+    basic.section(f"Where {words.name(row)} loses its MFU", row["layout"] or row["pattern"])
+    basic.chart(
         charts.draw_waterfall(losses, estimator.measured_mfu(row), view.tokens), key="waterfall",
         alt=words.waterfall_alt(row, losses),
     )  # fmt: skip
-    run = widgets.link("Open this run", addresses.run_url(picked))
+    run = basic.link("Open this run", urls.run_url(picked))
     remarks = words.unexplained(losses) + words.recount(row) + words.assumed(row["est_assumptions"])
-    st.html(f'<p class="ss-note">{widgets.rich(remarks)} {run}</p>')
+    st.html(f'<p class="ss-note">{basic.rich(remarks)} {run}</p>')
 
 
 def _draw_memory(view: View, runs: pl.DataFrame, totals: dict[str, Any]) -> None:
     if not totals["mem_runs"]:
-        widgets.section("Peak memory")
-        widgets.note("None of these runs logged the peak of its allocated memory.")
+        basic.section("Peak memory")
+        basic.note("None of these runs logged the peak of its allocated memory.")
         return
-    widgets.section("Peak memory, measured against estimated", words.memory_title(totals))
-    widgets.chart(
-        charts.draw_memory(runs, _hovers(runs), view.tokens), key="memory_parity", alt=words.memory_alt(totals)
-    )
+    basic.section("Peak memory, measured against estimated", words.memory_title(totals))
+    basic.chart(charts.draw_memory(runs, _hovers(runs), view.tokens), key="memory_parity", alt=words.memory_alt(totals))
 
 
 def _draw_patterns(view: View, patterns: pl.DataFrame, against: str) -> None:
     drawn = patterns.filter(pl.col("runs") >= estimator.MIN_RUNS)
-    widgets.section("Measured over estimated step time, by pattern", "dot = median, bar = 10th to 90th percentile")
+    basic.section("Measured over estimated step time, by pattern", "dot = median, bar = 10th to 90th percentile")
     if drawn.is_empty():
-        widgets.note(words.too_few(patterns.height))
+        basic.note(words.too_few(patterns.height))
         return
     rows = drawn.to_dicts()
-    widgets.chart(charts.draw_patterns(drawn, view.tokens), key="residuals", alt=words.patterns_alt(rows, against))
+    basic.chart(charts.draw_patterns(drawn, view.tokens), key="residuals", alt=words.patterns_alt(rows, against))
     if left_out := words.too_few(patterns.height - drawn.height):
-        widgets.note(left_out)
+        basic.note(left_out)
 
 
 def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, unseen: pl.DataFrame) -> None:
-    widgets.section("How accurate, by framework, accelerator and size", "ratios are measured over estimated")
+    basic.section("How accurate, by framework, accelerator and size", "ratios are measured over estimated")
     accuracy = queries.accuracy(scope).run(view.store.con)
     tables.table(accuracy, _ACCURACY)
-    widgets.section(
+    basic.section(
         "Constants, and how far off they were on rows that their fit had not seen",
         "each fit was repeated without one group of its rows, which it then had to predict",
     )
     tables.table(unseen, _PROFILES)
     slowest = runs.sort("time_ratio", descending=True).head(_TABLE_ROWS)
-    shown = f"the {labels.number(_TABLE_ROWS)} slowest of " if runs.height > _TABLE_ROWS else ""
+    shown = f"the {numbers.number(_TABLE_ROWS)} slowest of " if runs.height > _TABLE_ROWS else ""
     tables.table_twin(
-        f"Runs as a table, {shown}{labels.count(runs.height, 'row')}", slowest, _RUNS, csv=runs,
+        f"Runs as a table, {shown}{numbers.count(runs.height, 'row')}", slowest, _RUNS, csv=runs,
         csv_name="estimator_residuals",
     )  # fmt: skip
 
 
 def _draw_account(view: View, scope: Scope) -> None:
     rows = queries.account(scope).run(view.store.con).to_dicts()
-    widgets.section("What is compared, and what is not", words.account(rows))
+    basic.section("What is compared, and what is not", words.account(rows))
     lists.items([(text, value, None) for text, value in words.reasons(rows)])
     refused = pl.DataFrame(
         [row for row in rows if row["fate"] == "not estimated"],
@@ -222,7 +225,7 @@ def _draw_account(view: View, scope: Scope) -> None:
     )
     if refused.height:
         tables.table_twin(
-            f"Every reason in full, {labels.count(refused.height, 'row')}", refused, ("reason", "runs"), csv=refused,
+            f"Every reason in full, {numbers.count(refused.height, 'row')}", refused, ("reason", "runs"), csv=refused,
             csv_name="not_estimated",
         )  # fmt: skip
 

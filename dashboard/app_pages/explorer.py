@@ -7,27 +7,19 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import (
-    addresses,
-    advisor,
-    bars,
-    explorer,
-    explorer_widgets,
-    labels,
-    lists,
-    predicted,
-    shell,
-    tables,
-    url_state,
-    widgets,
-)
+from dashboard.app import shell
+from dashboard.app.shell import View
+from dashboard.app.store import own_constants, own_frameworks
 from dashboard.charts import explorer as charts
-from dashboard.explorer import CUSTOM, Answer, Setup
-from dashboard.explorer_widgets import number_choice
+from dashboard.format import numbers
 from dashboard.queries import explorer as queries
-from dashboard.shell import View
-from dashboard.store import own_constants, own_frameworks
-from dashboard.words import explorer as words
+from dashboard.sections import advisor, estimator_pick, explorer_controls
+from dashboard.sections.explorer_controls import number_choice
+from dashboard.selection import url_state
+from dashboard.text import explorer as words
+from dashboard.view_models import explorer
+from dashboard.view_models.explorer import CUSTOM, Answer, Setup
+from dashboard.widgets import basic, breakdown_bars, lists, tables, urls
 from pipeline.estimate.search.enumerate import Request
 from pipeline.estimate.search.search import AUTO, PHYSICS, Found
 from pipeline.estimate.search.whatif import Choice, resolve
@@ -45,32 +37,28 @@ _TABLE = (
 def _page(view: View) -> None:
     con = view.store.con
     origin = view.chosen.origin if view.chosen else None
-    models = explorer.offered_models(predicted.shapes(view.store, origin))
+    models = explorer.offered_models(estimator_pick.shapes(view.store, origin))
     setups = queries.setups(origin).run(con)
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with controls:
         setup = _setup(view, setups, models)
         if isinstance(setup, str):
             with head:
-                widgets.head(TITLE, f"**This shape cannot be estimated.** {setup}")
+                basic.head(TITLE, f"**This shape cannot be estimated.** {setup}")
             return
         has_estimates = view.store.has("estimates")
         alike = queries.alike(origin, setup.model, setup.shape, setup.accelerator, has_estimates=has_estimates)
         request = setup.request(own_constants())
         found = explorer.found_for(request, setup.by)
         runs = alike.run(con)
-        left_out = resolve(request, explorer.start_of(request, setup.by), explorer_widgets.wanted_knobs())[1]
+        left_out = resolve(request, explorer.start_of(request, setup.by), explorer_controls.wanted_knobs())[1]
         cell = advisor.cell_query(setup, request, origin) if origin is not None else None
-        widgets.sql_popover(
-            {"Completed runs of this model": alike, **({"Runs of this question": cell} if cell else {})}
-        )
+        basic.sql_popover({"Completed runs of this model": alike, **({"Runs of this question": cell} if cell else {})})
     with head:
         origins = ("estimated", origin) if origin and runs.height else ("estimated",)
-        widgets.head(
-            TITLE, words.answer(setup, request, found, runs), words.meta(setup, request, found), origins=origins
-        )
+        basic.head(TITLE, words.answer(setup, request, found, runs), words.meta(setup, request, found), origins=origins)
         if left_out:
-            widgets.note(words.left_out(left_out))
+            basic.note(words.left_out(left_out))
     if found.launchable:
         _explore(view, setup, request, runs)
     _draw_search(found, request)
@@ -80,7 +68,7 @@ def _page(view: View) -> None:
     if found.launchable:
         advisor.draw_steps(view.store, setup.model, request, found, origin)
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> Setup | str:
@@ -105,17 +93,17 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
     )  # fmt: skip
     sequence = number_choice(
         "Sequence", "seq", explorer.SEQUENCES, start["seq_len"], allowed=lambda value: value <= 2**24,
-        format_func=labels.number, width=110,
+        format_func=numbers.number, width=110,
     )  # fmt: skip
     cluster = find_cluster(accelerator)
     gpus = count * (cluster.gpus_per_node if cluster else 8)
     default = start["gbs_tokens"] if start["gbs_tokens"] % sequence == 0 else sequence * gpus
     batch = number_choice(
         "Batch, tokens", "batch", explorer.batches_for(sequence, gpus, default), default,
-        allowed=lambda value: value % sequence == 0 and value <= 2**32, format_func=labels.token_count, width=120,
+        allowed=lambda value: value % sequence == 0 and value <= 2**32, format_func=numbers.token_count, width=120,
     )  # fmt: skip
     with st.popover("Set-up", icon=":material/tune:"):
-        shape: ModelShape | str = models[model] if model != CUSTOM else explorer_widgets.custom_shape()
+        shape: ModelShape | str = models[model] if model != CUSTOM else explorer_controls.custom_shape()
         framework = _framework(cluster.generation if cluster else "", start["framework"])
         is_fp8 = st.checkbox("Matrix products in FP8", key="fp8", bind="query-params")
         by = _ranked_by()
@@ -128,7 +116,7 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
 def _framework(generation: str, default: str | None) -> str | None:
     """Whose constants to use: those fitted for a framework on this generation of cards, else those of the card."""
     fitted = own_frameworks(generation)
-    options = [explorer_widgets.NO_FRAMEWORK, *fitted]
+    options = [explorer_controls.NO_FRAMEWORK, *fitted]
     bound = url_state.one("constants", options, default if default in fitted else options[0])
     name = st.selectbox(
         "Constants fitted for", options, key=bound.key, on_change=bound.on_change,
@@ -151,37 +139,37 @@ def _link(setup: Setup, at: Choice) -> dict[str, str]:
     """The whole question and layout, because defaults move with what is measured next."""
     question = {
         "model": setup.model, "card": setup.accelerator, "nodes": str(setup.nodes), "seq": str(setup.seq_len),
-        "rank": setup.by, "batch": str(setup.gbs_tokens), "constants": setup.framework or explorer_widgets.NO_FRAMEWORK,
+        "rank": setup.by, "batch": str(setup.gbs_tokens), "constants": setup.framework or explorer_controls.NO_FRAMEWORK,
     }  # fmt: skip
-    return {**question, **{name: str(getattr(at, name)) for name in explorer_widgets.KNOBS}}
+    return {**question, **{name: str(getattr(at, name)) for name in explorer_controls.KNOBS}}
 
 
 @st.fragment
 def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> None:
     """All that depends on the layout: turning a knob reruns this and nothing else."""
     found, best = explorer.found_for(request, setup.by), explorer.start_of(request, setup.by)
-    at, _ = resolve(request, best, explorer_widgets.wanted_knobs())
+    at, _ = resolve(request, best, explorer_controls.wanted_knobs())
     told = explorer.answer_for(request, at)
     with st.container(key="hero"):
         left, right = st.columns([0.22, 0.78], gap="large")
     with left, st.container(gap="xsmall", key="knobs"):
-        widgets.section("Layout", f"DP{told.dp} and GAS{told.gas} follow")
-        explorer_widgets.draw_knobs(request, at, best)
+        basic.section("Layout", f"DP{told.dp} and GAS{told.gas} follow")
+        explorer_controls.draw_knobs(request, at, best)
         with st.container(horizontal=True, gap="small"):
             shell.share_popover(selection=_link(setup, at))
             if at != best:
                 back = "To the fastest" if found.fitting else "To the leanest"
-                st.button(back, key="take_best", on_click=explorer_widgets.put_choice, args=(best, best))
+                st.button(back, key="take_best", on_click=explorer_controls.put_choice, args=(best, best))
     with right, st.container(gap="small"):
         _draw_verdict(told, found)
         memory, time = st.columns(2, gap="medium")
         with memory:
-            widgets.section("Memory per GPU", "GiB, on the fullest stage")
-            bars.fall(told.memory, words.memory_value, limit=told.card_bytes,
-                      limit_name=f"card {labels.gib(told.card_bytes)}")  # fmt: skip
+            basic.section("Memory per GPU", "GiB, on the fullest stage")
+            breakdown_bars.fall(told.memory, words.memory_value, limit=told.card_bytes,
+                      limit_name=f"card {numbers.gib(told.card_bytes)}")  # fmt: skip
         with time:
-            widgets.section("Step time that the hardware allows", "strong grey computes, faint does not")
-            bars.fall(told.time, words.time_value(told.step_time_s))
+            basic.section("Step time that the hardware allows", "strong grey computes, faint does not")
+            breakdown_bars.fall(told.time, words.time_value(told.step_time_s))
     left, right = st.columns([0.47, 0.53], gap="large")
     with left:
         _draw_front(view, request, found, told)
@@ -194,13 +182,13 @@ def _draw_verdict(told: Answer, found: Found) -> None:
     value, unit = words.big_number(told, found.ranked_by)
     state = "completed" if told.fits else "failed"
     rows = "".join(
-        f'<div><span class="quiet">{widgets.rich(name)}</span><span class="value">{widgets.rich(value)}</span></div>'
+        f'<div><span class="quiet">{basic.rich(name)}</span><span class="value">{basic.rich(value)}</span></div>'
         for name, value in words.facts(told, found)
     )
     st.html(
-        f'<div class="ss-verdict"><div><p class="ss-big">{widgets.rich(value)} '
-        f'<small>{widgets.rich(unit)}</small></p><p class="ss-layout">{widgets.rich(words.layout(told.row))}</p>'
-        f'<p class="{state}">{symbol} {widgets.rich(text)}</p></div><div class="ss-rows">{rows}</div></div>'
+        f'<div class="ss-verdict"><div><p class="ss-big">{basic.rich(value)} '
+        f'<small>{basic.rich(unit)}</small></p><p class="ss-layout">{basic.rich(words.layout(told.row))}</p>'
+        f'<p class="{state}">{symbol} {basic.rich(text)}</p></div><div class="ss-rows">{rows}</div></div>'
     )
 
 
@@ -223,13 +211,13 @@ def _take_next() -> None:
 
 
 def _take(choice: Choice) -> None:
-    explorer_widgets.put_choice(choice, st.session_state["explorer_top"][0])
+    explorer_controls.put_choice(choice, st.session_state["explorer_top"][0])
 
 
 def _draw_front(view: View, request: Request, found: Found, told: Answer) -> None:
-    widgets.section("Throughput against memory", "grey: layouts that nothing beats on both; click one to take it")
+    basic.section("Throughput against memory", "grey: layouts that nothing beats on both; click one to take it")
     if not found.fitting:
-        widgets.note("No layout fits, so there is no front.")
+        basic.note("No layout fits, so there is no front.")
         return
     front = found.front.rows(named=True)
     st.session_state["explorer_front"] = [Choice.of(row) for row in front]
@@ -237,15 +225,15 @@ def _draw_front(view: View, request: Request, found: Found, told: Answer) -> Non
     hovers = [words.front_hover(row) for row in likely.iter_rows(named=True)]
     y = words.mfu_of(told, found.ranked_by)
     figure = charts.draw_front(likely, hovers, (told, y), request.asked.profile.outside_bytes, view.tokens)
-    widgets.chart(figure, key="front", alt=words.front_alt(found, told), on_select=_take_front)
+    basic.chart(figure, key="front", alt=words.front_alt(found, told), on_select=_take_front)
 
 
 def _draw_neighbours(view: View, runs: pl.DataFrame, told: Answer, setup: Setup, request: Request) -> None:
     near = explorer.nearest(runs, told, setup, request.num_gpus) if runs.height else runs
     origin = view.chosen.origin if view.chosen else "measured"
-    widgets.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ the hardware allows")
-    widgets.note(words.like_this(near, runs.height))
-    lines = [(*words.neighbour(row), addresses.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
+    basic.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ the hardware allows")
+    basic.note(words.like_this(near, runs.height))
+    lines = [(*words.neighbour(row), urls.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
     lists.items(lines)
 
 
@@ -259,7 +247,7 @@ def _draw_search(found: Found, request: Request) -> None:
             layout=pl.Series([words.layout(row) for row in rows]),
             need_bytes=pl.col("est_mem_reserved_bytes") + request.asked.profile.outside_bytes,
         )
-        widgets.section("The fastest layouts that fit", words.ranked(found))
+        basic.section("The fastest layouts that fit", words.ranked(found))
         shown = [name for name in _TABLE if named[name].count()]
         tables.picking_table(named, shown, key="top_layouts", on_select=_take_row)
         tables.csv_button(named, "layouts")

@@ -8,17 +8,22 @@ from urllib.parse import urlencode
 import polars as pl
 import streamlit as st
 
-from dashboard import addresses, failures, labels, lists, page_head, shell, tables, url_state, widgets
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.charts import failures as charts
-from dashboard.failures import Pattern
-from dashboard.marks import OUTCOME, STATUS
+from dashboard.format import numbers
+from dashboard.format.symbols import OUTCOME, STATUS
 from dashboard.queries import failures as queries
 from dashboard.queries import network as network_queries
 from dashboard.queries.failures import PATTERNS, Scope
-from dashboard.shell import View
-from dashboard.slices import offered_origins
-from dashboard.words import failures as words
-from dashboard.words import run_network as run_network_words
+from dashboard.sections import page_head
+from dashboard.selection import url_state
+from dashboard.selection.slices import offered_origins
+from dashboard.text import failures as words
+from dashboard.text import run_network as run_network_words
+from dashboard.view_models import failures
+from dashboard.view_models.failures import Pattern
+from dashboard.widgets import basic, lists, tables, urls
 
 TITLE = "Failures & cost"
 _BY = ("sweep", "model", "num_nodes", "framework", "accelerator", "strategy", "day", "host")
@@ -62,7 +67,7 @@ def _page(view: View) -> None:
     search = queries.search(scope).run(con).row(0, named=True)
     with controls:
         shell.share_popover()
-        widgets.sql_popover({
+        basic.sql_popover({
             "Totals": queries.totals(scope), "Endings": queries.rates(scope, by),
             "Settings": queries.rates(scope, *PATTERNS), "Cost": queries.costs(scope),
             "Retry list": queries.retries(scope), "Stretched": queries.stretched(scope),
@@ -70,8 +75,8 @@ def _page(view: View) -> None:
     with head:
         links = page_head.other_origins(origins, origin)
         meta = words.meta(totals, scope.sweep, sweeps.height)
-        widgets.head(TITLE, words.answer(totals, endings, patterns), meta, origins=(origin,), links=links)
-    widgets.figures([widgets.Figure(*figure) for figure in words.figures(totals, search, price)])
+        basic.head(TITLE, words.answer(totals, endings, patterns), meta, origins=(origin,), links=links)
+    basic.figures([basic.Figure(*figure) for figure in words.figures(totals, search, price)])
     with st.container(key="hero"):
         left, right = st.columns([0.6, 0.4], gap="large")
     with left, st.container(gap="xsmall"):
@@ -126,51 +131,49 @@ def _keep_price() -> None:
 
 
 def _draw_endings(view: View, scope: Scope, by: str, totals: dict[str, Any]) -> None:
-    widgets.section("How runs ended", f"by {words.dimension_option(by).lower()}, run attempts")
+    basic.section("How runs ended", f"by {words.dimension_option(by).lower()}, run attempts")
     rows = failures.endings_by(queries.rates(scope, by).run(view.store.con))
     if rows.is_empty():
-        widgets.note("No run names one.")
+        basic.note("No run names one.")
         return
     names = [words.value_label(by, row["value"], row["others"]) for row in rows.iter_rows(named=True)]
     hovers = [
-        words.endings_hover(labels.plain(name), row)
+        words.endings_hover(numbers.plain(name), row)
         for name, row in zip(names, rows.iter_rows(named=True), strict=True)
     ]
-    widgets.chart(
+    basic.chart(
         charts.draw_endings(rows, names, hovers, view.tokens), key="endings",
         alt=words.endings_alt(by, rows.height, totals),
     )  # fmt: skip
     present = [OUTCOME[name].text for name in OUTCOME if name in rows.columns and rows[name].sum()]
-    st.html(f'<div class="ss-legend">{"".join(f"<span>{widgets.rich(text)}</span>" for text in present)}</div>')
+    st.html(f'<div class="ss-legend">{"".join(f"<span>{basic.rich(text)}</span>" for text in present)}</div>')
 
 
 def _draw_patterns(view: View, patterns: list[Pattern], overall: float | None) -> None:
-    widgets.section("Settings that fail most", f"95 % interval, {failures.MIN_JUDGED} runs or more")
+    basic.section("Settings that fail most", f"95 % interval, {failures.MIN_JUDGED} runs or more")
     if not patterns or overall is None:
-        widgets.note("Too few runs to tell settings apart.")
+        basic.note("Too few runs to tell settings apart.")
         return
-    widgets.chart(
-        charts.draw_patterns(patterns, overall, view.tokens), key="patterns", alt=words.patterns_alt(patterns)
-    )
+    basic.chart(charts.draw_patterns(patterns, overall, view.tokens), key="patterns", alt=words.patterns_alt(patterns))
 
 
 def _draw_hours(view: View, endings: list[dict[str, Any]]) -> None:
-    widgets.section("Where the GPU-hours went", "by how the runs ended")
+    basic.section("Where the GPU-hours went", "by how the runs ended")
     if all(row["gpu_hours"] is None for row in endings):
-        widgets.note("No run of this scope says when it began and ended, and none logged steps with their times.")
+        basic.note("No run of this scope says when it began and ended, and none logged steps with their times.")
         return
     order = list(OUTCOME)
     rows = sorted(endings, key=lambda row: order.index(row["outcome"]))
-    widgets.chart(charts.draw_hours(rows, view.tokens), key="hours", alt=words.hours_alt(rows))
+    basic.chart(charts.draw_hours(rows, view.tokens), key="hours", alt=words.hours_alt(rows))
 
 
 def _draw_stretched(view: View, scope: Scope) -> None:
     rows = queries.stretched(scope).run(view.store.con)
     if rows.is_empty():
         return
-    widgets.section("Runs that took many times the usual", labels.count(rows.height, "run"))
+    basic.section("Runs that took many times the usual", numbers.count(rows.height, "run"))
     lists.items([
-        (*words.stretched_line(row), addresses.run_url(row["run_id"]))
+        (*words.stretched_line(row), urls.run_url(row["run_id"]))
         for row in rows.head(_STRETCHED_SHOWN).iter_rows(named=True)
     ])  # fmt: skip
 
@@ -179,16 +182,16 @@ def _draw_reasons(view: View, scope: Scope) -> None:
     rows = queries.reasons(scope).run(view.store.con)
     if rows.is_empty():
         return
-    widgets.section("Why runs failed", "the lines that decided, numbers taken out; each leads to a run")
+    basic.section("Why runs failed", "the lines that decided, numbers taken out; each leads to a run")
     lists.items([
         (
             f"{STATUS[row['status']].text}: {words.wording(row['wording'])}",
-            labels.count(row["runs"], "run"),
-            addresses.run_url(row["run_id"]),
+            numbers.count(row["runs"], "run"),
+            urls.run_url(row["run_id"]),
         )
         for row in rows.iter_rows(named=True)
     ])  # fmt: skip
-    st.html(f'<p class="ss-note">{widgets.link("All failed runs", _failed_url(scope))}</p>')
+    st.html(f'<p class="ss-note">{basic.link("All failed runs", _failed_url(scope))}</p>')
 
 
 def _draw_hangs(view: View, scope: Scope) -> None:
@@ -196,12 +199,12 @@ def _draw_hangs(view: View, scope: Scope) -> None:
     rows = network_queries.hangs(scope).run(view.store.con).filter("is_first")
     if rows.is_empty():
         return
-    widgets.section("Hangs", f"{labels.count(rows.height, 'incident')}; each leads to its ranks")
+    basic.section("Hangs", f"{numbers.count(rows.height, 'incident')}; each leads to its ranks")
     lists.items([
-        (*run_network_words.hang_line(row), addresses.hang_url(row["source_path"], row["line_no"]))
+        (*run_network_words.hang_line(row), urls.hang_url(row["source_path"], row["line_no"]))
         for row in rows.head(_HANGS_SHOWN).iter_rows(named=True)
     ])  # fmt: skip
-    st.html(f'<p class="ss-note">{widgets.link("All hangs", "hang")}</p>')
+    st.html(f'<p class="ss-note">{basic.link("All hangs", "hang")}</p>')
 
 
 def _failed_url(scope: Scope) -> str:
@@ -225,9 +228,9 @@ def _draw_retries(view: View, scope: Scope) -> None:
     if scope.origin == "published":
         return
     rows = queries.retries(scope).run(view.store.con)
-    widgets.section("Worth submitting again", words.retry_title(rows.height) if rows.height else "")
+    basic.section("Worth submitting again", words.retry_title(rows.height) if rows.height else "")
     if rows.is_empty():
-        widgets.note(words.NO_RETRY)
+        basic.note(words.NO_RETRY)
         return
     symbols = {word: mark.text for word, mark in STATUS.items()}
     shown = rows.with_columns(
@@ -238,7 +241,7 @@ def _draw_retries(view: View, scope: Scope) -> None:
     columns = [name for name in _RETRY if shown[name].count()]
     tables.table(shown, columns, wide=("status_evidence", "run_dir"))
     if unknown := words.retry_unknown(rows.to_dicts()):
-        widgets.note(unknown)
+        basic.note(unknown)
     tables.csv_button(rows, "retry_list")
 
 
@@ -246,16 +249,16 @@ def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, by: str) -> None
     con = view.store.con
     everything = pl.concat([queries.rates(scope, by).run(con), rates]).unique(maintain_order=True)
     tables.table_twin(
-        f"Failure rates as a table, {labels.count(everything.height, 'row')}", everything, _RATES, csv=everything,
+        f"Failure rates as a table, {numbers.count(everything.height, 'row')}", everything, _RATES, csv=everything,
         csv_name="failure_rates",
     )  # fmt: skip
     costs = queries.costs(scope).run(con)
     tables.table_twin(
-        f"Cost of each sweep as a table, {labels.count(costs.height, 'row')}", costs, _COSTS, csv=costs,
+        f"Cost of each sweep as a table, {numbers.count(costs.height, 'row')}", costs, _COSTS, csv=costs,
         csv_name="sweep_cost",
     )  # fmt: skip
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 _page(shell.begin())

@@ -5,13 +5,16 @@ from __future__ import annotations
 import polars as pl
 import streamlit as st
 
-from dashboard import frontier, shell, tables, url_state, widgets
+from dashboard.app import shell
+from dashboard.app.shell import View
+from dashboard.app.store import Store
 from dashboard.charts import frontier as chart
 from dashboard.queries import frontier as queries
-from dashboard.shell import View
-from dashboard.slices import offered_origins
-from dashboard.store import Store
-from dashboard.words import frontier as words
+from dashboard.selection import url_state
+from dashboard.selection.slices import offered_origins
+from dashboard.text import frontier as words
+from dashboard.view_models import frontier
+from dashboard.widgets import basic, tables
 
 TITLE = "Frontier"
 _ROWS = {"short": "Best and largest of each", "all": "All rows"}
@@ -36,26 +39,26 @@ def _page(view: View) -> None:
             label_visibility="collapsed",
         )  # fmt: skip
         shell.share_popover()
-        widgets.sql_popover({"Published": found, "Best here": best})
+        basic.sql_popover({"Published": found, "Best here": best})
     dots = frontier.dots(published, own, is_short=rows == "short")
     with head:
         shown = [name for name, frame in (("published", published), (origin, own)) if name and frame.height]
         origins = tuple(dict.fromkeys(shown))
-        widgets.head(TITLE, words.answer(dots, origin), words.LEGEND if dots else "", origins=origins)
+        basic.head(TITLE, words.answer(dots, origin), words.LEGEND if dots else "", origins=origins)
     if not dots:
         return
     # Names on the left and reasons on the right need more room than other charts.
-    width = widgets.window_width()
+    width = basic.window_width()
     figure = chart.draw(dots, view.tokens, width=width)
-    widgets.chart(figure, key="frontier", alt=words.alt(dots), is_fitted=width != "wide")
+    basic.chart(figure, key="frontier", alt=words.alt(dots), is_fitted=width != "wide")
     with_figure = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null())).height
     drawn = sum(dot.kind != "own" for dot in dots)
-    widgets.note(words.left_out(published.height - with_figure, with_figure - drawn))
-    widgets.note(words.bounded(frontier.reached(published)))
+    basic.note(words.left_out(published.height - with_figure, with_figure - drawn))
+    basic.note(words.bounded(frontier.reached(published)))
     table = frontier.table(published)
     tables.table_twin("Table of all published configurations", table, _TABLE, csv=published, csv_name="frontier")
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})

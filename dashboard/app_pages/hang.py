@@ -7,18 +7,21 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import addresses, labels, lists, shell, tables, url_state, widgets
-from dashboard import hang as hangs
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.charts import hang as charts
 from dashboard.charts import network as network_charts
-from dashboard.marks import STATUS
-from dashboard.network import ranks_of
+from dashboard.format import numbers
+from dashboard.format.symbols import STATUS
 from dashboard.queries import hang as queries
 from dashboard.queries import network as network_queries
 from dashboard.queries.failures import Scope
-from dashboard.shell import View
-from dashboard.words import hang as words
-from dashboard.words import network as network_words
+from dashboard.selection import url_state
+from dashboard.text import hang as words
+from dashboard.text import network as network_words
+from dashboard.view_models import hang as hangs
+from dashboard.view_models.network import ranks_of
+from dashboard.widgets import basic, lists, tables, urls
 
 _STATES = (
     "rank", "state", "ahead", "last_enqueued_seq", "last_started_seq", "last_completed_seq", "waited_s", "line_no",
@@ -51,13 +54,13 @@ def _page(view: View) -> None:
     with head:
         links = [("All hangs", "network"), ("Failures & cost", "failures"), *_runs(view, hang)]
         meta = words.meta(hang, len(collectives), hang["num_ranks"])
-        widgets.head(words.title(hang), network_words.hang_answer(hang), meta, origins=(wanted["origin"],), links=links)
-    widgets.figures([widgets.Figure(*figure) for figure in words.figures(hang, told)])
+        basic.head(words.title(hang), network_words.hang_answer(hang), meta, origins=(wanted["origin"],), links=links)
+    basic.figures([basic.Figure(*figure) for figure in words.figures(hang, told)])
     _draw_ranks(view, told, spans=hangs.spans(lines, told, hang), done=hangs.activity(records))
     _draw_sequence(view, hang, records)
     _draw_lines(hang, lines)
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 def _draw_choice(view: View, *, is_lost: bool) -> None:
@@ -66,13 +69,13 @@ def _draw_choice(view: View, *, is_lost: bool) -> None:
         [network_queries.hangs(Scope(origin, None)).run(view.store.con) for origin in _origins(view)], how="vertical"
     ) if _origins(view) else pl.DataFrame()  # fmt: skip
     if found.is_empty():
-        widgets.head("Hang", words.NO_HANG)
+        basic.head("Hang", words.NO_HANG)
         return
-    widgets.head("Hang", "**This store has no such hang.**" if is_lost else words.NONE_CHOSEN)
+    basic.head("Hang", "**This store has no such hang.**" if is_lost else words.NONE_CHOSEN)
     rows = found.to_dicts()
     _draw_incidents(rows[:_INCIDENTS_SHOWN])
     if rows[_INCIDENTS_SHOWN:]:
-        with st.expander(labels.count(len(rows) - _INCIDENTS_SHOWN, "more hang")):
+        with st.expander(numbers.count(len(rows) - _INCIDENTS_SHOWN, "more hang")):
             _draw_incidents(rows[_INCIDENTS_SHOWN:])
     tables.csv_button(found, "hangs")
 
@@ -80,7 +83,7 @@ def _draw_choice(view: View, *, is_lost: bool) -> None:
 def _draw_incidents(rows: list[dict[str, Any]]) -> None:
     lists.cases([
         (
-            network_words.hang_title(row), addresses.hang_url(row["source_path"], row["line_no"]),
+            network_words.hang_title(row), urls.hang_url(row["source_path"], row["line_no"]),
             network_words.place(row), words.incident(row),
         )
         for row in rows
@@ -109,7 +112,7 @@ def _collective(collectives: list[dict[str, Any]], wanted: dict[str, Any]) -> di
 def _draw_popovers(hang: dict[str, Any]) -> None:
     shell.share_popover()
     records = {"Flight records": queries.records(hang, around=hangs.BEFORE)} if hang["seq"] is not None else {}
-    widgets.sql_popover({
+    basic.sql_popover({
         "Collectives": queries.collectives(hang), "Lines": queries.lines(hang), **records, "Runs": queries.runs(hang)
     })  # fmt: skip
 
@@ -117,42 +120,42 @@ def _draw_popovers(hang: dict[str, Any]) -> None:
 def _runs(view: View, hang: dict[str, Any]) -> list[tuple[str, str]]:
     found = queries.runs(hang).run(view.store.con)
     return [
-        (f"Run {row['run_id']} {STATUS[row['status']].text}", addresses.run_url(row["run_id"]))
+        (f"Run {row['run_id']} {STATUS[row['status']].text}", urls.run_url(row["run_id"]))
         for row in found.head(2).iter_rows(named=True)
     ]
 
 
 def _draw_ranks(view: View, told: pl.DataFrame, *, spans: list[hangs.Span], done: pl.DataFrame) -> None:
     if told.is_empty():
-        widgets.note("No line says which ranks were in it.")
+        basic.note("No line says which ranks were in it.")
         return
     with st.container(key="hero"):
         left, right = st.columns([0.5, 0.5] if spans or done.height else [0.7, 0.3], gap="large")
     with left, st.container(gap="xsmall"):
-        widgets.section("Ranks", network_words.states_text(told))
+        basic.section("Ranks", network_words.states_text(told))
         alt = f"State of each rank: {charts.states_alt(told)}."
-        widgets.chart(network_charts.draw_ranks(told, view.tokens), key="ranks", alt=alt)
+        basic.chart(network_charts.draw_ranks(told, view.tokens), key="ranks", alt=alt)
     with right, st.container(gap="xsmall"):
         if spans:
-            widgets.section("When each waited", "until it gave up")
+            basic.section("When each waited", "until it gave up")
             figure = charts.draw_timeline(spans, told["rank"].to_list(), view.tokens)
-            widgets.chart(figure, key="timeline", alt=f"Time that {labels.count(len(spans), 'rank')} spent waiting.")
+            basic.chart(figure, key="timeline", alt=f"Time that {numbers.count(len(spans), 'rank')} spent waiting.")
         elif done.height:
-            widgets.section("When each enqueued its last collectives", "large: the last one")
-            alt = f"Last collectives of {labels.count(told.height, 'rank')} over time."
-            widgets.chart(charts.draw_activity(done, told, view.tokens), key="activity", alt=alt)
+            basic.section("When each enqueued its last collectives", "large: the last one")
+            alt = f"Last collectives of {numbers.count(told.height, 'rank')} over time."
+            basic.chart(charts.draw_activity(done, told, view.tokens), key="activity", alt=alt)
         else:
-            widgets.section("When each waited")
-            widgets.note("These lines carry no time; older releases of PyTorch print none.")
+            basic.section("When each waited")
+            basic.note("These lines carry no time; older releases of PyTorch print none.")
     shown = told.with_columns(
         state=pl.col("detail"),
         ahead=pl.Series([words.ahead_text(value) for value in told["ahead"]], dtype=pl.String),
     )
     used = [name for name in _STATES if shown[name].count()]
-    widgets.section("Each rank", "how far it had come in the group")
+    basic.section("Each rank", "how far it had come in the group")
     tables.table(shown.head(64), used)
     if shown.height > 64:
-        widgets.note(f"The first 64 of {labels.number(shown.height)} ranks; the CSV has all.")
+        basic.note(f"The first 64 of {numbers.number(shown.height)} ranks; the CSV has all.")
     tables.csv_button(told, "hang_ranks")
 
 
@@ -160,8 +163,8 @@ def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> N
     """What dumps of the flight recorder say of the collectives around the hang."""
     if records.is_empty():
         if hang["evidence_source"] == "watchdog":
-            widgets.section("Flight recorder")
-            widgets.note(
+            basic.section("Flight recorder")
+            basic.note(
                 "No dump stands beside this log. TORCH_FR_BUFFER_SIZE=2000 (TORCH_NCCL_TRACE_BUFFER_SIZE in older "
                 "releases) with TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes one per rank, which tells who lacks which "
                 "collective."
@@ -171,19 +174,19 @@ def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> N
     members = set(range(hang["num_ranks"] or 0)) | set(ranks_of(hang["suspect"])) | set(ranks_of(hang["ranks_silent"]))
     present = set(queries.dumps(hang).run(view.store.con)["rank"].to_list()) | set(steps.ranks)
     absent = sorted(members - present)
-    widgets.section("Flight recorder", "collectives of the group, by sequence number; the frame is the one that hangs")
+    basic.section("Flight recorder", "collectives of the group, by sequence number; the frame is the one that hangs")
     figure = charts.draw_sequence(steps, hang["seq"], view.tokens)
-    widgets.chart(figure, key="sequence", alt=words.sequence_alt(steps, hang))
-    widgets.note(words.sequence_text(steps, absent))
+    basic.chart(figure, key="sequence", alt=words.sequence_alt(steps, hang))
+    basic.note(words.sequence_text(steps, absent))
     brought = hangs.variants(records, hang["seq"])
     if brought.height:
-        widgets.section(f"What ranks brought to seq {hang['seq']}", "operation, sizes and types")
+        basic.section(f"What ranks brought to seq {hang['seq']}", "operation, sizes and types")
         tables.table(brought, _VARIANTS)
     suspects = ranks_of(hang["suspect"]) or ranks_of(hang["ranks_reporting"])
     stacks = hangs.last_stacks(records, suspects[:_STACKS_SHOWN])
     if stacks:
-        widgets.section("Where they were", "the Python frames of the last collective, innermost first")
-        widgets.log_lines([
+        basic.section("Where they were", "the Python frames of the last collective, innermost first")
+        basic.log_lines([
             (None, row["stack"].replace(" < ", "\n"), words.stack_title(rank, row)) for rank, row in stacks
         ])  # fmt: skip
 
@@ -195,10 +198,10 @@ def _draw_lines(hang: dict[str, Any], lines: pl.DataFrame) -> None:
     own = hangs.of_collective(lines, hang)
     rest = lines.join(own, on=["source_path", "line_no", "hang_line_kind"], how="anti")
     ordered = pl.concat([own, rest]).to_dicts()
-    widgets.section("Lines that say so", f"{labels.count(len(ordered), 'line')}; file and line behind each")
-    widgets.log_lines([words.evidence_line(row) for row in ordered[:_LINES_SHOWN]])
+    basic.section("Lines that say so", f"{numbers.count(len(ordered), 'line')}; file and line behind each")
+    basic.log_lines([words.evidence_line(row) for row in ordered[:_LINES_SHOWN]])
     if len(ordered) > _LINES_SHOWN:
-        with st.expander(f"All {labels.count(len(ordered), 'line')}"):
+        with st.expander(f"All {numbers.count(len(ordered), 'line')}"):
             tables.table(
                 lines,
                 ("source_path", "line_no", "hang_line_kind", "rank", "op", "seq", "printed_at", "text"),

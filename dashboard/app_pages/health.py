@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 import polars as pl
 import streamlit as st
 
-from dashboard import labels, lists, shell, tables, widgets
-from dashboard.marks import FILE_STATUS, STATUS
+from dashboard.app import shell
+from dashboard.app.shell import View
+from dashboard.format import numbers
+from dashboard.format.symbols import FILE_STATUS, STATUS
 from dashboard.queries import health as queries
-from dashboard.shell import View
-from dashboard.words import health as words
+from dashboard.text import health as words
+from dashboard.widgets import basic, lists, tables
 from pipeline.store import published as store_versions
 
 TITLE = "Data health"
@@ -23,10 +25,10 @@ _FILES = (
 def _page(view: View) -> None:
     con = view.store.con
     summary = queries.summary().run(con).row(0, named=True)
-    widgets.head(TITLE, words.answer(summary), _store_line(view, summary))
+    basic.head(TITLE, words.answer(summary), _store_line(view, summary))
     with st.container(horizontal=True):
         shell.share_popover()
-        widgets.sql_popover({"Files": queries.files(), "Rejects": queries.reject_reasons()})
+        basic.sql_popover({"Files": queries.files(), "Rejects": queries.reject_reasons()})
     _draw_files(view)
     _draw_rejects(view)
     left, middle, right = st.columns(3, gap="large")
@@ -39,20 +41,20 @@ def _page(view: View) -> None:
 
 
 def _store_line(view: View, summary: dict[str, object]) -> str:
-    parts = [f"Store version {view.store.version}, published {labels.moment(view.store.published_at)} UTC"]
+    parts = [f"Store version {view.store.version}, published {numbers.moment(view.store.published_at)} UTC"]
     newest = summary["newest_mtime_s"]
     if isinstance(newest, float):
-        parts.append(f"newest file {labels.moment(datetime.fromtimestamp(newest, UTC))} UTC")
+        parts.append(f"newest file {numbers.moment(datetime.fromtimestamp(newest, UTC))} UTC")
     if summary["batches"]:
-        parts.append(labels.count(int(str(summary["batches"])), "ingest batch", "ingest batches"))
+        parts.append(numbers.count(int(str(summary["batches"])), "ingest batch", "ingest batches"))
     return " · ".join(parts)
 
 
 def _draw_files(view: View) -> None:
-    widgets.section("Files", "by kind and what became of them")
+    basic.section("Files", "by kind and what became of them")
     files = queries.files().run(view.store.con)
     if files.is_empty():
-        widgets.empty("No file is in the ledger. Run **sweepscope ingest PATH**.")
+        basic.empty("No file is in the ledger. Run **sweepscope ingest PATH**.")
         return
     symbols = {word: mark.text for word, mark in FILE_STATUS.items()}
     shown = files.with_columns(
@@ -67,7 +69,7 @@ def _draw_files(view: View) -> None:
 def _draw_rejects(view: View) -> None:
     reasons = queries.reject_reasons().run(view.store.con)
     total = int(reasons["rejects"].sum()) if reasons.height else 0
-    widgets.section("Rejects", labels.count(total, "line or row", "lines or rows") if total else "none")
+    basic.section("Rejects", numbers.count(total, "line or row", "lines or rows") if total else "none")
     if reasons.is_empty():
         return
     tables.table(reasons, ("reason", "table", "column", "rejects", "files"), wide=("reason",))
@@ -78,30 +80,30 @@ def _draw_rejects(view: View) -> None:
     chosen = reason or names[0]
     # the remedy in full, where a column of sentences would be cut
     for table in reasons.filter(pl.col("reason") == chosen)["table"].unique(maintain_order=True):
-        widgets.note(f"**What to do.** {words.reject_remedy(chosen, table)}")
+        basic.note(f"**What to do.** {words.reject_remedy(chosen, table)}")
     lines = queries.rejects(chosen).run(view.store.con)
     tables.table(lines, ("file", "line_no", "column", "raw", "reason"), wide=("raw",))
     if lines.height == queries.REJECTS_SHOWN:
-        widgets.note(f"The first {labels.number(lines.height)}; the CSV holds all.")
+        basic.note(f"The first {numbers.number(lines.height)}; the CSV holds all.")
 
 
 def _draw_origins(view: View) -> None:
-    widgets.section("Runs", "by origin and outcome")
+    basic.section("Runs", "by origin and outcome")
     for (origin,), rows in queries.origins().run(view.store.con).group_by("origin", maintain_order=True):
-        total = labels.count(int(rows["runs"].sum()), "run")
+        total = numbers.count(int(rows["runs"].sum()), "run")
         outcomes = ", ".join(
-            f"{labels.number(row['runs'])} {STATUS[row['status']].word}" for row in rows.iter_rows(named=True)
+            f"{numbers.number(row['runs'])} {STATUS[row['status']].word}" for row in rows.iter_rows(named=True)
         )  # fmt: skip
-        lists.rows([(widgets.badge(str(origin)) + widgets.rich(total), widgets.rich(outcomes))])
+        lists.rows([(basic.badge(str(origin)) + basic.rich(total), basic.rich(outcomes))])
 
 
 def _draw_parsers(view: View) -> None:
-    widgets.section("Parsers", "version that read the files")
+    basic.section("Parsers", "version that read the files")
     parsers = queries.parsers().run(view.store.con)
     rows = [
         (
-            widgets.rich(f"{row['parser']} {labels.number(row['parser_version'])}"),
-            widgets.rich(labels.count(row["files"], "file") + words.parser_note(row)),
+            basic.rich(f"{row['parser']} {numbers.number(row['parser_version'])}"),
+            basic.rich(numbers.count(row["files"], "file") + words.parser_note(row)),
         )
         for row in parsers.iter_rows(named=True)
     ]
@@ -109,14 +111,14 @@ def _draw_parsers(view: View) -> None:
 
 
 def _draw_store(view: View) -> None:
-    widgets.section("Store", "rows per table")
+    basic.section("Store", "rows per table")
     counts = queries.row_counts().run(view.store.con)
     filled = counts.filter(pl.col("rows") > 0)
-    lists.rows([(widgets.rich(row["table_name"]), labels.number(row["rows"])) for row in filled.iter_rows(named=True)])
-    widgets.note(words.empty_tables(counts.filter(pl.col("rows") == 0)["table_name"].to_list()))
+    lists.rows([(basic.rich(row["table_name"]), numbers.number(row["rows"])) for row in filled.iter_rows(named=True)])
+    basic.note(words.empty_tables(counts.filter(pl.col("rows") == 0)["table_name"].to_list()))
     kept = store_versions.versions(view.store.path.parent.parent)
-    widgets.note(words.versions([(one.version, one.bytes, one.is_current) for one in kept]))
-    widgets.note(str(view.store.path))
+    basic.note(words.versions([(one.version, one.bytes, one.is_current) for one in kept]))
+    basic.note(str(view.store.path))
 
 
 _page(shell.begin())

@@ -7,13 +7,18 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import addresses, labels, lists, memory, page_head, shell, tables, url_state, widgets
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.charts import memory_waterfall as charts
+from dashboard.format import numbers
 from dashboard.queries import memory as queries
 from dashboard.queries.failures import Scope
-from dashboard.shell import View
-from dashboard.slices import offered_origins
-from dashboard.words import memory as words
+from dashboard.sections import page_head
+from dashboard.selection import url_state
+from dashboard.selection.slices import offered_origins
+from dashboard.text import memory as words
+from dashboard.view_models import memory
+from dashboard.widgets import basic, lists, tables, urls
 
 TITLE = "Memory"
 _PEAKS_SHOWN = 10
@@ -61,7 +66,7 @@ def _page(view: View) -> None:
     with controls:
         picked = _run(rows, names)
         shell.share_popover()
-        widgets.sql_popover({
+        basic.sql_popover({
             "Peaks": queries.peaks(origin), "Fragmentation": queries.fragmentation(scope),
             "Terms": queries.terms(scope), "Files": queries.snapshots(origin),
             **({"Waterfall": queries.parts(picked)} if picked else {}),
@@ -69,9 +74,9 @@ def _page(view: View) -> None:
     with head:
         answer = words.answer(peaks, memory.verdicts(peaks), spread, snapshots.height)
         meta = words.meta(peaks.height, scope.sweep, len(sweeps), snapshots.height)
-        widgets.head(TITLE, answer, meta, origins=(origin,), links=page_head.other_origins(origins, origin))
+        basic.head(TITLE, answer, meta, origins=(origin,), links=page_head.other_origins(origins, origin))
     if rows:
-        widgets.figures([widgets.Figure(*figure) for figure in words.figures(peaks, spread, terms)])
+        basic.figures([basic.Figure(*figure) for figure in words.figures(peaks, spread, terms)])
         with st.container(key="hero"):
             left, right = st.columns([0.5, 0.5], gap="large")
         with left, st.container(gap="xsmall"):
@@ -101,14 +106,14 @@ def _run(rows: list[dict[str, Any]], names: list[str]) -> str | None:
 
 def _draw_peaks(view: View, peaks: pl.DataFrame, names: list[str], picked: str | None) -> None:
     drawn = peaks.head(_PEAKS_SHOWN)
-    widgets.section("Peak by run", "out of memory first, then the fullest; ◇ = estimated; click one")
+    basic.section("Peak by run", "out of memory first, then the fullest; ◇ = estimated; click one")
     hovers = [words.peak_hover(row, name) for row, name in zip(drawn.iter_rows(named=True), names, strict=False)]
-    widgets.chart(
+    basic.chart(
         charts.draw_peaks(drawn, names[: drawn.height], hovers, view.tokens, picked),
         key="peaks", alt=words.peaks_alt(drawn), on_select=_pick,
     )  # fmt: skip
     if (more := peaks.height - drawn.height) > 0:
-        widgets.note(f"{labels.count(more, 'more run')} in the list above and the table below.")
+        basic.note(f"{numbers.count(more, 'more run')} in the list above and the table below.")
 
 
 def _pick() -> None:
@@ -123,61 +128,61 @@ def _draw_run(view: View, row: dict[str, Any]) -> None:
     parts = queries.parts(run_id).run(con)
     fit = row if row["mem_verdict"] else None
     bars = memory.bars(parts)
-    widgets.section("From the estimate to the card", "the picked run")
-    st.html(f'<p class="ss-plain">{widgets.rich(words.run_answer(fit, row))}</p>')
-    st.html(f'<p class="ss-plain">{widgets.link("Open this run", addresses.run_url(run_id))}</p>')
+    basic.section("From the estimate to the card", "the picked run")
+    st.html(f'<p class="ss-plain">{basic.rich(words.run_answer(fit, row))}</p>')
+    st.html(f'<p class="ss-plain">{basic.link("Open this run", urls.run_url(run_id))}</p>')
     if bars:
-        widgets.chart(charts.draw_waterfall(bars, view.tokens), key="waterfall", alt=words.waterfall_alt(bars))
-        widgets.note(words.run_meta(fit, row, memory.unknown_parts(parts)))
+        basic.chart(charts.draw_waterfall(bars, view.tokens), key="waterfall", alt=words.waterfall_alt(bars))
+        basic.note(words.run_meta(fit, row, memory.unknown_parts(parts)))
     else:
-        widgets.note("Neither its log nor another file says how much memory it used.")
+        basic.note("Neither its log nor another file says how much memory it used.")
 
 
 def _draw_fragmentation(view: View, spread: pl.DataFrame) -> None:
-    widgets.section("Fragmentation", "median and 10 to 90 %, completed runs; ◇ = allowed for in estimates")
+    basic.section("Fragmentation", "median and 10 to 90 %, completed runs; ◇ = allowed for in estimates")
     if spread.is_empty():
-        widgets.note(words.NO_FRAGMENTATION)
+        basic.note(words.NO_FRAGMENTATION)
         return
     drawn = spread.head(_SPREADS_SHOWN)
     rows = list(drawn.iter_rows(named=True))
-    widgets.chart(
+    basic.chart(
         charts.draw_fragmentation(
             drawn, [words.spread_name(row) for row in rows], [words.spread_hover(row) for row in rows], view.tokens
         ),
-        key="fragmentation", alt=f"Fragmentation of {labels.count(drawn.height, 'sweep')}.",
+        key="fragmentation", alt=f"Fragmentation of {numbers.count(drawn.height, 'sweep')}.",
     )  # fmt: skip
     if spread.height > drawn.height:
-        widgets.note(f"{labels.count(spread.height - drawn.height, 'more sweep')} in the table below.")
+        basic.note(f"{numbers.count(spread.height - drawn.height, 'more sweep')} in the table below.")
 
 
 def _draw_terms(view: View, terms: pl.DataFrame) -> None:
     fitted = terms.filter(pl.col("explained_share").is_not_null())
-    widgets.section("Which term is off", words.terms_qualifier(fitted) if fitted.height else "")
+    basic.section("Which term is off", words.terms_qualifier(fitted) if fitted.height else "")
     if fitted.height:
         first = fitted.filter(pl.col("framework").eq_missing(fitted["framework"][0]))
         rows = list(first.iter_rows(named=True))
-        widgets.chart(
+        basic.chart(
             charts.draw_terms(
                 first, [words.TERM_NAME[row["term"]] for row in rows], [words.factor(row) for row in rows], view.tokens
             ),
             key="terms", alt="Share of the estimate's error that each of its terms explains alone.",
         )  # fmt: skip
     else:
-        widgets.note(words.NO_TERMS)
+        basic.note(words.NO_TERMS)
     if measured := words.measured_terms(terms):
-        widgets.note(measured)
+        basic.note(measured)
 
 
 def _draw_snapshots(snapshots: pl.DataFrame) -> None:
-    widgets.section("Snapshots", "what was alive, over the record; failures first" if snapshots.height else "")
+    basic.section("Snapshots", "what was alive, over the record; failures first" if snapshots.height else "")
     if snapshots.is_empty():
-        widgets.note(words.NO_SNAPSHOT)
+        basic.note(words.NO_SNAPSHOT)
         return
     lists.items([
-        (words.snapshot_name(row), words.snapshot_facts(row), addresses.snapshot_url(row["source_path"], row["device"]))
+        (words.snapshot_name(row), words.snapshot_facts(row), urls.snapshot_url(row["source_path"], row["device"]))
         for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True)
     ])  # fmt: skip
-    with st.expander(f"All {labels.count(snapshots.height, 'file')}"):
+    with st.expander(f"All {numbers.count(snapshots.height, 'file')}"):
         tables.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
         tables.csv_button(snapshots, "memory_snapshots")
 
@@ -187,14 +192,14 @@ def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame)
         shown = peaks.head(_LISTED)
         needs = [words.need(row) for row in shown.iter_rows(named=True)]
         shown = shown.with_columns(needs=pl.Series(needs, dtype=pl.String))
-        title = f"Runs as a table, {labels.count(shown.height, 'row')}"
+        title = f"Runs as a table, {numbers.count(shown.height, 'row')}"
         tables.table_twin(title, shown, _PEAKS, csv=peaks, csv_name="memory_peaks")
     if spread.height:
         tables.table_twin("Fragmentation as a table", spread, _SPREAD, csv=spread, csv_name="memory_fragmentation")
     if terms.height:
         tables.table_twin("Terms as a table", terms, _TERMS, csv=terms, csv_name="memory_terms")
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 _page(shell.begin())

@@ -7,27 +7,21 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import (
-    addresses,
-    labels,
-    lists,
-    network,
-    page_head,
-    shell,
-    tables,
-    topology_section,
-    url_state,
-    widgets,
-)
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.charts import network as charts
-from dashboard.network import Finding
+from dashboard.format import numbers
 from dashboard.queries import network as queries
 from dashboard.queries import topology as topology_queries
 from dashboard.queries.failures import Scope
-from dashboard.shell import View
-from dashboard.slices import offered_origins
-from dashboard.words import network as words
-from dashboard.words import topology as topology_words
+from dashboard.sections import page_head, topology
+from dashboard.selection import url_state
+from dashboard.selection.slices import offered_origins
+from dashboard.text import network as words
+from dashboard.text import topology as topology_words
+from dashboard.view_models import network
+from dashboard.view_models.network import Finding
+from dashboard.widgets import basic, lists, tables, urls
 
 TITLE = "Network"
 _UNKNOWN = "?"
@@ -65,7 +59,7 @@ def _page(view: View) -> None:
     with controls:
         op = _operation(view, scope)
         shell.share_popover()
-        widgets.sql_popover({
+        basic.sql_popover({
             "Findings": queries.findings(scope), "Files": queries.files(scope),
             "Bandwidth": queries.bandwidths(scope, op), "Init times": queries.init_times(scope),
             "Hangs": queries.hangs(scope),
@@ -73,8 +67,8 @@ def _page(view: View) -> None:
     with head:
         links = page_head.other_origins(origins, origin)
         meta = words.meta(totals, scope.sweep, sweeps.height)
-        widgets.head(TITLE, words.answer(totals, findings, hangs), meta, origins=(origin,), links=links)
-    widgets.figures([widgets.Figure(*figure) for figure in words.figures(totals, inits, best, hangs)])
+        basic.head(TITLE, words.answer(totals, findings, hangs), meta, origins=(origin,), links=links)
+    basic.figures([basic.Figure(*figure) for figure in words.figures(totals, inits, best, hangs)])
     with st.container(key="hero"):
         left, right = st.columns([0.52, 0.48], gap="large")
     with left, st.container(gap="small"):
@@ -101,38 +95,38 @@ def _operation(view: View, scope: Scope) -> str | None:
 
 
 def _draw_findings(findings: list[Finding]) -> None:
-    widgets.section("Findings", "the costly ones first; each opens on its lines and what to do" if findings else "")
+    basic.section("Findings", "the costly ones first; each opens on its lines and what to do" if findings else "")
     if not findings:
-        widgets.note(words.NO_FINDING)
+        basic.note(words.NO_FINDING)
     with st.container(gap=None):
         for finding in findings:
             lines = [
-                (row["evidence"], words.place(row), addresses.run_url(row["run_id"]) if row["run_id"] else None)
+                (row["evidence"], words.place(row), urls.run_url(row["run_id"]) if row["run_id"] else None)
                 for row in finding.rows[:_EVIDENCE_SHOWN]
             ]
             more = len(finding.rows) - _EVIDENCE_SHOWN
-            rest = f"{labels.number(more)} more in the table below. " if more > 0 else ""
+            rest = f"{numbers.number(more)} more in the table below. " if more > 0 else ""
             remark = f"{rest}{words.advice(finding)}"
             lists.folded(*words.rule_title(finding), lines, remark, is_open=finding is findings[0])
 
 
 def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:
     rows = queries.bandwidths(scope, op).run(view.store.con)
-    widgets.section("Bus bandwidth by size", f"nccl-tests, {words.operation(op)}" if rows.height else "nccl-tests")
+    basic.section("Bus bandwidth by size", f"nccl-tests, {words.operation(op)}" if rows.height else "nccl-tests")
     if rows.is_empty():
-        widgets.note(words.NO_BENCH)
+        basic.note(words.NO_BENCH)
         return
     named, lines, left_out = network.bandwidth_lines(rows)
     peaks = network.peaks(queries.links_of(scope, op).run(view.store.con))
     hovers = [words.bandwidth_hover(row) for row in named.iter_rows(named=True)]
-    widgets.chart(
+    basic.chart(
         charts.draw_bandwidth(named, lines, hovers, view.tokens, peaks), key="bandwidth",
         alt=words.bandwidth_alt(op, lines),
     )  # fmt: skip
     if note := words.peaks_note(peaks):
-        widgets.note(note)
+        basic.note(note)
     if left_out:
-        widgets.note(f"{labels.count(left_out, 'more line')} in the table below.")
+        basic.note(f"{numbers.count(left_out, 'more line')} in the table below.")
     _draw_by_nodes(view, scope, op)
 
 
@@ -145,42 +139,42 @@ def _draw_by_nodes(view: View, scope: Scope, op: str | None) -> None:
     measured = queries.by_nodes(scope, op, size).run(view.store.con)
     if measured.is_empty():
         return
-    widgets.section(f"By nodes, at {network.size_text(size)}", "beside what others published")
+    basic.section(f"By nodes, at {network.size_text(size)}", "beside what others published")
     figure = charts.draw_by_nodes(
         measured, published, [words.nodes_hover(row) for row in measured.iter_rows(named=True)],
         [words.published_hover(row) for row in published.iter_rows(named=True)], view.tokens,
     )  # fmt: skip
     alt = (
-        f"Bandwidth of {words.operation(op)} by nodes: {labels.count(measured.height, 'measured point')} and "
-        f"{labels.count(published.height, 'published one')}."
+        f"Bandwidth of {words.operation(op)} by nodes: {numbers.count(measured.height, 'measured point')} and "
+        f"{numbers.count(published.height, 'published one')}."
     )
-    widgets.chart(figure, key="by_nodes", alt=alt)
-    widgets.note(words.PUBLISHED_NOTE)
+    basic.chart(figure, key="by_nodes", alt=alt)
+    basic.note(words.PUBLISHED_NOTE)
 
 
 def _draw_init(view: View, inits: pl.DataFrame) -> None:
-    widgets.section("Initialisation", "communicators of two ranks or more, slowest rank of each")
+    basic.section("Initialisation", "communicators of two ranks or more, slowest rank of each")
     if inits.is_empty():
-        widgets.note(words.NO_INIT)
+        basic.note(words.NO_INIT)
         return
     hovers = [words.init_hover(row) for row in inits.iter_rows(named=True)]
-    alt = f"Initialisation times of {labels.count(inits.height, 'communicator')}, a row per number of ranks."
-    widgets.chart(charts.draw_init(inits, hovers, view.tokens), key="init", alt=alt)
+    alt = f"Initialisation times of {numbers.count(inits.height, 'communicator')}, a row per number of ranks."
+    basic.chart(charts.draw_init(inits, hovers, view.tokens), key="init", alt=alt)
 
 
 def _draw_topology(view: View, scope: Scope) -> None:
     offered = topology_queries.communicators(scope).run(view.store.con).to_dicts()
-    widgets.section("Topology", "hosts, ranks and what connects them" if offered else "")
+    basic.section("Topology", "hosts, ranks and what connects them" if offered else "")
     if offered:
-        topology_section.draw(view.store.con, view.tokens, offered)
+        topology.draw(view.store.con, view.tokens, offered)
     else:
-        widgets.note(topology_words.NONE)
+        basic.note(topology_words.NONE)
 
 
 def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
-    widgets.section("Hangs", "choose one to see its ranks" if hangs.height else "")
+    basic.section("Hangs", "choose one to see its ranks" if hangs.height else "")
     if hangs.is_empty():
-        widgets.note(words.NO_HANG)
+        basic.note(words.NO_HANG)
         return
     shown = hangs.with_columns(
         hang=pl.Series([words.hang_title(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
@@ -199,18 +193,18 @@ def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
 def _draw_hang(view: View, hang: dict[str, Any]) -> None:
     """One incident: the suspect with its reason, and every rank."""
     st.html(
-        f'<h3 class="ss-section">{widgets.rich(words.hang_title(hang))}</h3>'
-        f'<p class="ss-plain">{widgets.rich(words.hang_answer(hang))}</p>'
-        f'<p class="ss-note">{widgets.rich(words.hang_meta(hang))} · '
-        f"{widgets.link('Open this hang', addresses.hang_url(hang['source_path'], hang['line_no']))}</p>"
+        f'<h3 class="ss-section">{basic.rich(words.hang_title(hang))}</h3>'
+        f'<p class="ss-plain">{basic.rich(words.hang_answer(hang))}</p>'
+        f'<p class="ss-note">{basic.rich(words.hang_meta(hang))} · '
+        f"{basic.link('Open this hang', urls.hang_url(hang['source_path'], hang['line_no']))}</p>"
     )
     states = network.rank_states(hang, queries.recorded(hang).run(view.store.con))
     if states.is_empty():
-        widgets.note("No line says which ranks were in it.")
+        basic.note("No line says which ranks were in it.")
         return
     text = words.states_text(states)
-    widgets.chart(charts.draw_ranks(states, view.tokens), key="ranks", alt=f"State of each rank. {text}.")
-    widgets.note(text)
+    basic.chart(charts.draw_ranks(states, view.tokens), key="ranks", alt=f"State of each rank. {text}.")
+    basic.note(text)
     in_words = states.with_columns(state=pl.col("detail"))
     tables.table_twin("Ranks as a table", in_words, _STATES, csv=in_words, csv_name="hang_ranks")
 
@@ -218,17 +212,17 @@ def _draw_hang(view: View, hang: dict[str, Any]) -> None:
 def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
     con = view.store.con
     files = queries.files(scope).run(con)
-    debug_files = f"{labels.count(files.height, 'file')} with NCCL debug output"
-    widgets.section("Versions, transports and channels", debug_files if files.height else "")
+    debug_files = f"{numbers.count(files.height, 'file')} with NCCL debug output"
+    basic.section("Versions, transports and channels", debug_files if files.height else "")
     if files.is_empty():
-        widgets.note("No file here holds NCCL debug output. Set NCCL_DEBUG=INFO in the job.")
+        basic.note("No file here holds NCCL debug output. Set NCCL_DEBUG=INFO in the job.")
     else:
         named = files.with_columns(file=pl.col("source_path").str.split("/").list.last())
         tables.table(named, [name for name in _FILES if named[name].count()], wide=("transports", "nccl_env"))
         tables.csv_button(files, "nccl_files")
     if findings.height:
         tables.table_twin(
-            f"Findings as a table, {labels.count(findings.height, 'row')}", findings, _FINDINGS, csv=findings,
+            f"Findings as a table, {numbers.count(findings.height, 'row')}", findings, _FINDINGS, csv=findings,
             csv_name="nccl_findings",
         )  # fmt: skip
     bench = [queries.bandwidths(scope, name).run(con) for name in queries.operations(scope).run(con)["op"]]
@@ -236,11 +230,11 @@ def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
         rows = pl.concat(bench, how="vertical_relaxed")
         sized = rows.with_columns(message=pl.col("message_bytes").map_elements(network.size_text, pl.String))
         tables.table_twin(
-            f"Bandwidths as a table, {labels.count(rows.height, 'row')}", sized, _BENCH, csv=rows,
+            f"Bandwidths as a table, {numbers.count(rows.height, 'row')}", sized, _BENCH, csv=rows,
             csv_name="nccl_bandwidths",
         )  # fmt: skip
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 _page(shell.begin())

@@ -8,20 +8,24 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import addresses, cells, grid_widgets, labels, lists, predicted, shell, tables, widgets
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.charts import heatmap
 from dashboard.charts.grid import Grid
-from dashboard.filters import Filters, to_query
-from dashboard.metrics import METRICS, Metric
+from dashboard.format import numbers
+from dashboard.format.metrics import METRICS, Metric
 from dashboard.queries import cells as cell_queries
 from dashboard.queries import overview as queries
 from dashboard.queries.failures import Scope, totals
-from dashboard.shell import View
-from dashboard.slices import Slice, others
-from dashboard.words import advisor as advisor_words
-from dashboard.words import best as grid_words
-from dashboard.words import cell as cell_words
-from dashboard.words import overview as words
+from dashboard.sections import estimator_pick
+from dashboard.selection.filters import Filters, to_query
+from dashboard.selection.slices import Slice, others
+from dashboard.text import advisor as advisor_words
+from dashboard.text import best as grid_words
+from dashboard.text import cell as cell_words
+from dashboard.text import overview as words
+from dashboard.view_models import cells
+from dashboard.widgets import basic, grid_panel, lists, tables, urls
 
 TITLE = "Overview"
 _GRIDS_LISTED = 4
@@ -37,7 +41,7 @@ _TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per
 def _page(view: View) -> None:
     chosen = view.chosen
     if chosen is None:
-        widgets.head(TITLE, grid_words.NO_GRID)
+        basic.head(TITLE, grid_words.NO_GRID)
         return
     # The first screen shows the whole grid; filters inside it belong to the pages that explore.
     found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
@@ -45,14 +49,14 @@ def _page(view: View) -> None:
     if "open_cell" in st.session_state:
         shell.follow(_cell_url(view.filters, st.session_state.pop("open_cell")))
     scope = grid_words.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
-    meta = words.meta(scope, chosen.study, view.store.version, labels.moment(view.store.published_at))
-    widgets.head(TITLE, words.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
+    meta = words.meta(scope, chosen.study, view.store.version, numbers.moment(view.store.published_at))
+    basic.head(TITLE, words.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
     shell.say_ignored(view)
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(view.store.con).row(0, named=True)
     reasons = queries.without_mfu(chosen).run(view.store.con)
     figures = words.figures(grid, counts["layouts"], counts["repeated"], wider, reasons)
-    widgets.figures([widgets.Figure(*figure) for figure in figures])
+    basic.figures([basic.Figure(*figure) for figure in figures])
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):
         _draw_grid(grid, chosen, view)
@@ -74,15 +78,15 @@ def _open() -> None:
 
 def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     metric: Metric = METRICS["mfu"] if grid["mfu"].count() else METRICS["throughput"]
-    widgets.section(f"Best {labels.in_sentence(metric.label)} by model and nodes", words.slice_words(chosen))
+    basic.section(f"Best {numbers.in_sentence(metric.label)} by model and nodes", words.slice_words(chosen))
     hovers = [cell_words.hover(row, metric) for row in grid.iter_rows(named=True)]
-    is_narrow = widgets.is_narrow()
+    is_narrow = basic.is_narrow()
     figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False, is_narrow=is_narrow)
     with st.container(key="grid"):
         narrowest = _NARROWEST_SHORT_CELL if is_narrow else _NARROWEST_CELL
-        grid_widgets.keep_cells_readable(Grid.of(grid), "overview_heat", narrowest=narrowest)
-        widgets.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
-    grid_widgets.legend(grid, metric)
+        grid_panel.keep_cells_readable(Grid.of(grid), "overview_heat", narrowest=narrowest)
+        basic.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
+    grid_panel.legend(grid, metric)
     tables.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
 
 
@@ -99,10 +103,10 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
         )
         for other in found
     ]
-    widgets.section("Other grids", "other accelerator, sequence, batch or study; those that answer most first")
+    basic.section("Other grids", "other accelerator, sequence, batch or study; those that answer most first")
     lists.items(lines[:_GRIDS_LISTED])
     if lines[_GRIDS_LISTED:]:
-        with st.expander(labels.count(len(lines) - _GRIDS_LISTED, "more grid")):
+        with st.expander(numbers.count(len(lines) - _GRIDS_LISTED, "more grid")):
             lists.items(lines[_GRIDS_LISTED:])
 
 
@@ -111,7 +115,7 @@ def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[words.Item
     if not view.store.has("estimator_residuals"):
         return []
     cells = words.furthest_behind(grid, queries.behind(chosen.origin).run(view.store.con))
-    found = predicted.proposed(view.store, chosen, cells, predicted.usual_framework(grid))
+    found = estimator_pick.proposed(view.store, chosen, cells, estimator_pick.usual_framework(grid))
     return [words.Item(*advisor_words.worth_running(row), url=url) for row, url in found]
 
 
@@ -130,7 +134,7 @@ def _draw_list(place: DeltaGenerator, title: str, items: list[words.Item], chose
     if not items:
         return
     with place:
-        widgets.section(title)
+        basic.section(title)
         lists.items([
             (item.text, item.value, item.url or _url(item, chosen.origin, view.filters)) for item in items
         ])  # fmt: skip
@@ -145,7 +149,7 @@ def _url(item: words.Item, origin: str, filters: Filters) -> str:
     if item.key == "runs_without_end":
         return f"runs?{urlencode({'origins': origin, 'statuses': ['unknown', 'truncated']}, doseq=True)}"
     behind = _ROWS_BEHIND.get(item.key or "")
-    return addresses.sql_url(behind(origin) if behind else queries.finding(origin, item.key or ""))
+    return urls.sql_url(behind(origin) if behind else queries.finding(origin, item.key or ""))
 
 
 _page(shell.begin())

@@ -7,31 +7,24 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import (
-    addresses,
-    configuration,
-    curves,
-    labels,
-    lists,
-    memory,
-    run_network_section,
-    shell,
-    tables,
-    url_state,
-    widgets,
-)
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.charts import memory_waterfall as memory_chart
 from dashboard.charts import steps as steps_chart
-from dashboard.columns import column_label
-from dashboard.curves import MEASURES
-from dashboard.marks import STATUS
+from dashboard.format import numbers
+from dashboard.format.columns import column_label
+from dashboard.format.symbols import STATUS
 from dashboard.queries import memory as memory_queries
 from dashboard.queries import run as queries
-from dashboard.shell import View
-from dashboard.widgets import Figure, link, rich
-from dashboard.words import memory as memory_words
-from dashboard.words import run as words
-from dashboard.words import run_sections as section_words
+from dashboard.sections import run_network
+from dashboard.selection import url_state
+from dashboard.text import memory as memory_words
+from dashboard.text import run as words
+from dashboard.text import run_sections as section_words
+from dashboard.view_models import configuration, curves, memory
+from dashboard.view_models.curves import MEASURES
+from dashboard.widgets import basic, lists, tables, urls
+from dashboard.widgets.basic import Figure, link, rich
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
 _STEPS = (
@@ -47,14 +40,14 @@ def _page(view: View) -> None:
     con = view.store.con
     found = queries.run(run_id).run(con)
     if found.is_empty():
-        widgets.head("Run", f"**This store has no run {run_id}.**" if run_id else "**No run is chosen.**")
+        basic.head("Run", f"**This store has no run {run_id}.**" if run_id else "**No run is chosen.**")
         st.html(f'<p class="ss-note">{link("All runs", "runs")}</p>')
         return
     run = found.row(0, named=True)
     evidence = queries.evidence(run_id).run(con)
     points = queries.steps(run_id).run(con)
     _draw_head(run, evidence, points)
-    widgets.figures([Figure(*figure) for figure in words.figures(run)])
+    basic.figures([Figure(*figure) for figure in words.figures(run)])
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
         if run["origin"] == "published":
@@ -77,21 +70,21 @@ def _page(view: View) -> None:
         with column, st.container(gap="xsmall"):
             _draw_facts(run, settings, group)
     if run["origin"] != "published":
-        run_network_section.draw(con, run_id)
+        run_network.draw(con, run_id)
     _draw_tables(view, run, settings, points)
 
 
 def _draw_head(run: dict[str, Any], evidence: pl.DataFrame, points: pl.DataFrame) -> None:
     last_line = points["line_no"].max() if points.height else None
     answer = words.answer(run, evidence.to_dicts(), int(last_line) if isinstance(last_line, int) else None)
-    widgets.head(words.title(run), answer, words.conditions(run), origins=(run["origin"],))
+    basic.head(words.title(run), answer, words.conditions(run), origins=(run["origin"],))
 
 
 def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
     offered = curves.offered(points) if points.height else []
     if not offered:
-        widgets.section("Steps")
-        widgets.note(section_words.no_curve(points.height))
+        basic.section("Steps")
+        basic.note(section_words.no_curve(points.height))
         return
     top = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     title = top.container(width="content")
@@ -107,37 +100,37 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
         points, measure, warmup_steps=run["warmup_steps_dropped"] or 0, median=run.get(measure.column)
     )  # fmt: skip
     with title:
-        widgets.section(measure.title, section_words.curve_qualifier(curve))
-    widgets.chart(steps_chart.draw(curve, view.tokens), key="curve", alt=section_words.curve_alt(curve))
+        basic.section(measure.title, section_words.curve_qualifier(curve))
+    basic.chart(steps_chart.draw(curve, view.tokens), key="curve", alt=section_words.curve_alt(curve))
 
 
 def _draw_evidence(run: dict[str, Any], evidence: pl.DataFrame) -> None:
     rows = section_words.telling(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
-    widgets.section(STATUS[run["status"]].text, words.evidence_line(run, [row for row, _ in rows]))
+    basic.section(STATUS[run["status"]].text, words.evidence_line(run, [row for row, _ in rows]))
     if rows:
-        widgets.log_lines([(row["line_no"], row["text"], section_words.alike(more)) for row, more in rows])
+        basic.log_lines([(row["line_no"], row["text"], section_words.alike(more)) for row, more in rows])
     found = int(evidence["found"][0]) if evidence.height else 0
-    widgets.note(section_words.source_note(run, found=found))
+    basic.note(section_words.source_note(run, found=found))
     if found > len(rows):
-        with st.expander(f"All {labels.count(found, 'evidence line')}"):
+        with st.expander(f"All {numbers.count(found, 'evidence line')}"):
             tables.table(evidence, ("line_no", "kind", "rank", "host", "text", "source_path"))
 
 
 def _draw_publication(published: pl.DataFrame) -> None:
-    widgets.section("As published")
+    basic.section("As published")
     if published.is_empty():
-        widgets.note("The published table that this row comes from is not in this store.")
+        basic.note("The published table that this row comes from is not in this store.")
         return
     row = published.row(0, named=True)
     lists.rows([(rich(name), value) for name, value in _publication_facts(row)])
     if row["notes"]:
-        widgets.note(f"**Notes.** {row['notes']}")
+        basic.note(f"**Notes.** {row['notes']}")
 
 
 def _publication_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
     title = row["source_title"] or row["source_id"] or "source"
-    source = widgets.outside_link(title, row["source_url"]) if row["source_url"] else rich(title)
-    place = f"{row['source_path']}, line {labels.number(row['line_no'])}"
+    source = basic.outside_link(title, row["source_url"]) if row["source_url"] else rich(title)
+    place = f"{row['source_path']}, line {numbers.number(row['line_no'])}"
     return [
         ("Source", source),
         *((name, rich(value)) for name, value in section_words.publication(row)),
@@ -151,7 +144,7 @@ def _draw_memory(view: View, run: dict[str, Any]) -> None:
     fit = next(iter(memory_queries.fit(run_id).run(con).to_dicts()), None)
     bars = memory.bars(memory_queries.parts(run_id).run(con))
     if tracks or fit or bars:
-        widgets.section("Peak memory", section_words.memory_qualifier(run) if tracks else "")
+        basic.section("Peak memory", section_words.memory_qualifier(run) if tracks else "")
     if tracks:
         lists.tracks(tracks)
     if fit:
@@ -159,11 +152,11 @@ def _draw_memory(view: View, run: dict[str, Any]) -> None:
     if len(bars) > 1:
         with st.expander("From the estimate to the card"):
             chart = memory_chart.draw_waterfall(bars, view.tokens)
-            widgets.chart(chart, key="waterfall", alt=memory_words.waterfall_alt(bars))
+            basic.chart(chart, key="waterfall", alt=memory_words.waterfall_alt(bars))
     artefacts = memory_queries.of_run(run_id).run(con).to_dicts()
     if artefacts:
         lists.rows([
-            (link(memory_words.snapshot_name(row), addresses.snapshot_url(row["source_path"], row["device"])),
+            (link(memory_words.snapshot_name(row), urls.snapshot_url(row["source_path"], row["device"])),
              rich(memory_words.snapshot_facts(row)))
             for row in artefacts[:_ARTEFACTS_SHOWN]
         ])  # fmt: skip
@@ -172,7 +165,7 @@ def _draw_memory(view: View, run: dict[str, Any]) -> None:
 def _draw_facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> None:
     facts = configuration.facts(run, settings, group)
     if facts:
-        widgets.section(group)
+        basic.section(group)
         lists.facts([(fact.label, fact.value, section_words.fact_note(fact)) for fact in facts])
 
 
@@ -186,19 +179,17 @@ def _draw_relations(view: View, run: dict[str, Any]) -> None:
         words_of_place = rich(words.place(standing, run))
         winner = standing["winner_run_id"]
         is_other = winner is not None and standing["rank_in_cell"] != 1
-        rows.append(
-            ("Rank", f"{words_of_place} {link('(run)', addresses.run_url(winner))}" if is_other else words_of_place)
-        )
+        rows.append(("Rank", f"{words_of_place} {link('(run)', urls.run_url(winner))}" if is_other else words_of_place))
     if attempts.height > 1:
         links = [
             f"<b>{row['attempt']}</b>" if row["run_id"] == run["run_id"]
-            else link(f"{row['attempt']} {STATUS[row['status']].symbol}", addresses.run_url(row["run_id"]))
+            else link(f"{row['attempt']} {STATUS[row['status']].symbol}", urls.run_url(row["run_id"]))
             for row in attempts.head(20).iter_rows(named=True)
         ]  # fmt: skip
         rows.append(("Attempts", " · ".join(links)))
     rows += [(rich(column_label(row["finding"])), rich(row["detail"])) for row in audit.iter_rows(named=True)]
     if rows:
-        widgets.section("In this store")
+        basic.section("In this store")
         lists.rows(rows)
 
 
@@ -212,15 +203,15 @@ def _draw_cost(view: View, run: dict[str, Any]) -> None:
     if tries.height > 1:
         links = [
             f"<b>{STATUS[row['status']].text}</b>" if row["run_id"] == run_id
-            else link(STATUS[row["status"]].text, addresses.run_url(row["run_id"]))
+            else link(STATUS[row["status"]].text, urls.run_url(row["run_id"]))
             for row in tries.head(_TRIES_SHOWN).iter_rows(named=True)
         ]  # fmt: skip
         rows.append(("Tries of this configuration", " · ".join(links)))
     alike = queries.failed_alike(run_id)
     others = alike.run(con).height
     if others:
-        rows.append(("Failed alike", link(section_words.alike_failures(others), addresses.sql_url(alike))))
-    widgets.section("Cost and other tries")
+        rows.append(("Failed alike", link(section_words.alike_failures(others), urls.sql_url(alike))))
+    basic.section("Cost and other tries")
     lists.rows(rows)
 
 
@@ -232,12 +223,12 @@ def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points
     if points.height:
         logged = queries.all_steps(run_id)
         steps = int(points["steps_in_row"].sum())
-        with st.expander(f"Steps · {labels.number(steps)}"):
-            widgets.note(section_words.step_table_note(steps, points.height))
+        with st.expander(f"Steps · {numbers.number(steps)}"):
+            basic.note(section_words.step_table_note(steps, points.height))
             tables.table(points, _STEPS)
             tables.csv_later(logged, view.store.con, f"steps_{run_id}", rows=steps)
     with st.container(horizontal=True):
-        widgets.sql_popover(
+        basic.sql_popover(
             {"Run": queries.run(run_id), "Evidence": queries.evidence(run_id), "Settings": queries.settings(run_id)}
         )
         shell.share_popover()

@@ -8,15 +8,18 @@ from urllib.parse import urlencode
 import polars as pl
 import streamlit as st
 
-from dashboard import addresses, filter_panel, page_head, shell, tables, url_state, widgets
-from dashboard.filters import UNKNOWN, Filters
-from dashboard.marks import CELL_STATE, STATUS
+from dashboard.app import shell
+from dashboard.app.shell import View
+from dashboard.format.symbols import CELL_STATE, STATUS
 from dashboard.queries import runs as queries
 from dashboard.queries.reader import Reader
 from dashboard.queries.runs import Search
-from dashboard.shell import View
-from dashboard.slices import offered_origins
-from dashboard.words import runs as words
+from dashboard.sections import filter_panel, page_head
+from dashboard.selection import url_state
+from dashboard.selection.filters import UNKNOWN, Filters
+from dashboard.selection.slices import offered_origins
+from dashboard.text import runs as words
+from dashboard.widgets import basic, tables, urls
 
 TITLE = "Runs"
 ROWS_PER_PAGE = 100
@@ -71,7 +74,7 @@ def _page(view: View) -> None:
     listed = queries.page(search, sort=sort, rows=ROWS_PER_PAGE, offset=offset)
     rows = listed.run(con)
     with controls:
-        widgets.sql_popover({"This page": listed, "All that match": queries.full(search, sort=sort)})
+        basic.sql_popover({"This page": listed, "All that match": queries.full(search, sort=sort)})
     with head:
         is_narrowed = matching["runs"] != everything["runs"]
         answer = words.answer(matching, everything, is_narrowed=is_narrowed)
@@ -84,7 +87,7 @@ def _page(view: View) -> None:
             for name in offered
             if name not in of_origins["origin"]
         ]
-        widgets.head(TITLE, answer, meta, origins=shown, links=links)
+        basic.head(TITLE, answer, meta, origins=shown, links=links)
         shell.say_ignored(view)
     if rows.height:
         _draw_table(rows)
@@ -93,7 +96,7 @@ def _page(view: View) -> None:
             tables.csv_later(queries.full(search, sort=sort), con, "runs", rows=matching["runs"])
     elif everything["runs"]:
         st.button("Clear search and filters", on_click=_clear)
-    widgets.note(words.HIDES)
+    basic.note(words.HIDES)
 
 
 def _default_origin(offered: list[str], wanted: str | None) -> dict[str, list[object]]:
@@ -165,7 +168,7 @@ def _draw_table(rows: pl.DataFrame) -> None:
     columns = [name for name in _TABLE if is_told.get(name, True)]
     event = tables.selectable_table(shown, columns, key="runs_table")
     if event is not None:
-        shell.follow(addresses.run_url(rows["run_id"][event]))
+        shell.follow(urls.run_url(rows["run_id"][event]))
 
 
 def _draw_pages(number: int, pages: int) -> None:

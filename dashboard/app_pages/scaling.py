@@ -7,18 +7,22 @@ from collections.abc import Callable
 import polars as pl
 import streamlit as st
 
-from dashboard import filter_panel, scaling, shell, tables, url_state, widgets
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.charts import scaling as charts
-from dashboard.labels import count
+from dashboard.format.numbers import count
+from dashboard.format.theme import Theme
 from dashboard.queries import cells as cell_queries
 from dashboard.queries import scaling as queries
 from dashboard.queries.query import Query
-from dashboard.scaling import Baseline
-from dashboard.shell import View
-from dashboard.slices import Slice
-from dashboard.theme import Theme
-from dashboard.words import best as grid_words
-from dashboard.words import scaling as words
+from dashboard.sections import filter_panel
+from dashboard.selection import url_state
+from dashboard.selection.slices import Slice
+from dashboard.text import best as grid_words
+from dashboard.text import scaling as words
+from dashboard.view_models import scaling
+from dashboard.view_models.scaling import Baseline
+from dashboard.widgets import basic, tables
 
 TITLE = "Scaling"
 _ALL = "models"
@@ -33,7 +37,7 @@ _TABLE = (
 def _page(view: View) -> None:
     chosen = view.chosen
     if chosen is None:
-        widgets.head(TITLE, grid_words.NO_GRID)
+        basic.head(TITLE, grid_words.NO_GRID)
         return
     models = queries.best_layouts(chosen, view.filters).run(view.store.con)
     noun = scaling.size_noun(models)
@@ -43,13 +47,13 @@ def _page(view: View) -> None:
         filter_panel.draw(view, cell_queries.facets(chosen).run(view.store.con))
         filter_panel.draw_chips(view.filters)
         shell.share_popover(view)
-        widgets.sql_popover({"Points": query})
+        basic.sql_popover({"Points": query})
     points = scaling.against(scaling.with_size(query.run(view.store.con), noun), baseline)
     lines = scaling.drawn_lines(points)
     with head:
         answer = words.answer(points, lines, baseline, chosen, noun, subject=subject)
         meta = words.meta(points, lines, chosen)
-        widgets.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
+        basic.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
     if lines:
         _draw_charts(points, lines, column, noun, view.tokens)
@@ -59,7 +63,7 @@ def _page(view: View) -> None:
         f"All points as a table, {count(points.height, 'row')}", points, _TABLE, csv=points, csv_name="scaling"
     )
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tuple[Query, str, Baseline, str]:
@@ -92,14 +96,14 @@ def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str,
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
         title = "MFU of the best layout, %" if column == "mfu" else f"Scaling efficiency, % of {words.unit(points)}"
-        widgets.section(title)
+        basic.section(title)
         figure = charts.draw_share(points, tokens, noun=noun, column=column, lines=lines, hovers=hovers)
-        widgets.chart(figure, key="share", alt=words.alt(points, lines, column, title=title, noun=noun))
+        basic.chart(figure, key="share", alt=words.alt(points, lines, column, title=title, noun=noun))
     with right, st.container(gap="xsmall"):
         title = "Cluster throughput, tokens per second"
-        widgets.section(title, "log scale; dots = ideal from the baseline")
+        basic.section(title, "log scale; dots = ideal from the baseline")
         figure = charts.draw_throughput(points, tokens, noun=noun, lines=lines, hovers=hovers)
-        widgets.chart(figure, key="throughput", alt=words.alt(points, lines, "tokens_per_s", title=title, noun=noun))
+        basic.chart(figure, key="throughput", alt=words.alt(points, lines, "tokens_per_s", title=title, noun=noun))
 
 
 _page(shell.begin())

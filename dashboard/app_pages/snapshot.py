@@ -7,12 +7,15 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard import addresses, shell, snapshot, tables, url_state, widgets
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.charts import snapshot as charts
 from dashboard.queries import snapshot as queries
-from dashboard.shell import View
-from dashboard.words import memory as memory_words
-from dashboard.words import snapshot as words
+from dashboard.selection import url_state
+from dashboard.text import memory as memory_words
+from dashboard.text import snapshot as words
+from dashboard.view_models import snapshot
+from dashboard.widgets import basic, tables, urls
 
 _NOTHING = "-"
 _ALIVE = ("category", "mib", "blocks", "frame", "rule", "mem_origin", "label", "allocations", "stack")
@@ -27,8 +30,8 @@ def _page(view: View) -> None:
     names = {_key((row["source_path"], row["device"])): row for row in found.iter_rows(named=True)}
     chosen = _chosen(names)
     if chosen is None:
-        widgets.head("Snapshot", words.none_chosen(st.query_params.get("file")))
-        st.html(f'<p class="ss-note">{widgets.link("All memory files", "memory")}</p>')
+        basic.head("Snapshot", words.none_chosen(st.query_params.get("file")))
+        st.html(f'<p class="ss-note">{basic.link("All memory files", "memory")}</p>')
         return
     row = queries.summary(*chosen).run(view.store.con).row(0, named=True)
     levels = queries.timeline(*chosen).run(view.store.con)
@@ -47,16 +50,16 @@ def _page(view: View) -> None:
         peak = row["peak_after_events"]
         at_peak = alive if point == peak else _alive(view, chosen, peak)
         answer = words.answer(row, snapshot.by_category(at_peak))
-        links = [("its run", addresses.run_url(row["run_id"]))] if row["run_id"] else []
+        links = [("its run", urls.run_url(row["run_id"]))] if row["run_id"] else []
         links.append(("all memory files", "memory"))
-        widgets.head(words.title(row), answer, words.meta(row), origins=(row["origin"] or "measured",), links=links)
-    widgets.figures([widgets.Figure(*figure) for figure in words.figures(row)])
+        basic.head(words.title(row), answer, words.meta(row), origins=(row["origin"] or "measured",), links=links)
+    basic.figures([basic.Figure(*figure) for figure in words.figures(row)])
     _draw_levels(view, levels, point, span)
     _draw_stack(view, changes, point, span, has_alive=not alive.is_empty())
     _draw_alive(view, alive, point, peak)
     _draw_differences(view, chosen, against)
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 def _key(artefact: Artefact) -> str:
@@ -95,7 +98,7 @@ def _draw_controls(chosen: Artefact, names: dict[str, dict[str, Any]]) -> Artefa
     )  # fmt: skip
     shell.share_popover()
     queries_shown = {"Levels": queries.timeline(*chosen), "Categories": queries.categories(*chosen)}
-    widgets.sql_popover({"Summary": queries.summary(*chosen), **queries_shown, "At the peak": queries.at_peak(*chosen)})
+    basic.sql_popover({"Summary": queries.summary(*chosen), **queries_shown, "At the peak": queries.at_peak(*chosen)})
     if wanted in (_NOTHING, None):
         return None
     return names[wanted]["source_path"], names[wanted]["device"]
@@ -137,12 +140,12 @@ def _alive(view: View, chosen: Artefact, point: int | None) -> pl.DataFrame:
 
 def _draw_levels(view: View, levels: pl.DataFrame, point: int | None, span: tuple[int, int]) -> None:
     if levels.height < 2:
-        widgets.section("Levels")
-        widgets.note(words.NO_EVENTS)
+        basic.section("Levels")
+        basic.note(words.NO_EVENTS)
         return
-    widgets.section("Levels", "requested bytes; drag to zoom, double click for all")
+    basic.section("Levels", "requested bytes; drag to zoom, double click for all")
     chart = charts.draw_timeline(levels, point, span, view.tokens)
-    widgets.chart(chart, key="levels", alt="Reserved, active and allocated memory over the record.", is_zoomable=True)
+    basic.chart(chart, key="levels", alt="Reserved, active and allocated memory over the record.", is_zoomable=True)
 
 
 def _draw_stack(
@@ -150,23 +153,23 @@ def _draw_stack(
 ) -> None:
     points, levels = snapshot.category_levels(changes)
     if len(points) < 2:
-        widgets.note(words.NO_SITES if has_alive else words.NOTHING_ALIVE)
+        basic.note(words.NO_SITES if has_alive else words.NOTHING_ALIVE)
         return
-    widgets.section("What was alive", "by use")
-    widgets.legend([(snapshot.CATEGORIES[name], charts.colors_of(view.tokens)[name]) for name in levels])
+    basic.section("What was alive", "by use")
+    basic.legend([(snapshot.CATEGORIES[name], charts.colors_of(view.tokens)[name]) for name in levels])
     chart = charts.draw_categories(points, levels, point, span, view.tokens)
-    widgets.chart(chart, key="stack", alt=words.stack_alt(levels), is_zoomable=True)
+    basic.chart(chart, key="stack", alt=words.stack_alt(levels), is_zoomable=True)
 
 
 def _draw_alive(view: View, alive: pl.DataFrame, point: int | None, peak: int | None) -> None:
     if alive.is_empty():
         return
-    widgets.section("Alive", words.alive_title(point, peak, alive))
+    basic.section("Alive", words.alive_title(point, peak, alive))
     left, right = st.columns([0.45, 0.55], gap="large")
     with left, st.container(gap="xsmall"):
         alt = "What was alive by category and stack, outer frames above inner ones."
-        widgets.chart(charts.draw_flame(snapshot.flame(alive), view.tokens), key="flame", alt=alt)
-        widgets.note("Outer frames above inner ones; a click opens a branch, a click on the top closes it.")
+        basic.chart(charts.draw_flame(snapshot.flame(alive), view.tokens), key="flame", alt=alt)
+        basic.note("Outer frames above inner ones; a click opens a branch, a click on the top closes it.")
     with right, st.container(gap="xsmall"):
         shown = _readable(alive)
         tables.table(
@@ -186,8 +189,8 @@ def _draw_differences(view: View, chosen: Artefact, against: Artefact | None) ->
     if against is None:
         return
     rows = queries.differences(*chosen, *against).run(view.store.con)
-    widgets.section("Difference at the peak", f"this less {against[0].rsplit('/', 1)[-1]}")
-    widgets.note(words.difference_note(rows))
+    basic.section("Difference at the peak", f"this less {against[0].rsplit('/', 1)[-1]}")
+    basic.note(words.difference_note(rows))
     if rows.height:
         tables.table(_readable(rows.head(_DIFFERENCES_SHOWN)), _DIFFERENCES, wide=("frame", "stack"))
         tables.csv_button(rows, "memory_differences")

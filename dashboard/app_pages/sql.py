@@ -8,13 +8,15 @@ from dataclasses import dataclass
 import polars as pl
 import streamlit as st
 
-from dashboard import lists, shell, url_state, widgets
+from dashboard.app import shell
+from dashboard.app.shell import View
 from dashboard.queries import canned, dictionary
 from dashboard.queries import runs as runs_queries
 from dashboard.queries.runs import Search
-from dashboard.sandbox import Limits, QueryResult, run_query
-from dashboard.shell import View
-from dashboard.words import sql as words
+from dashboard.sandbox.run_query import Limits, QueryResult, run_query
+from dashboard.selection import url_state
+from dashboard.text import sql as words
+from dashboard.widgets import basic, lists
 from pipeline.errors import SweepscopeError
 
 TITLE = "SQL"
@@ -36,7 +38,7 @@ class _Outcome:
 def _page(view: View) -> None:
     tables = dictionary.relations().run(view.store.con)
     runs = runs_queries.total(Search()).run(view.store.con)["runs"][0]
-    widgets.head(TITLE, words.answer(tables.height, runs, _LIMITS), str(view.store.path))
+    basic.head(TITLE, words.answer(tables.height, runs, _LIMITS), str(view.store.path))
     _seed(view)
     left, right = st.columns([0.68, 0.32], gap="large")
     with left:
@@ -45,7 +47,7 @@ def _page(view: View) -> None:
     with right:
         _draw_dictionary(tables, dictionary.columns().run(view.store.con))
     for text in words.HOW_TO_READ:
-        widgets.note(text)
+        basic.note(text)
 
 
 def _seed(view: View) -> None:
@@ -101,13 +103,13 @@ def _draw_editor(view: View) -> None:
 def _draw_outcome() -> None:
     outcome: _Outcome | None = st.session_state.get("sql_outcome")
     if outcome is None:
-        widgets.note(words.from_link())
+        basic.note(words.from_link())
         return
     if outcome.result is None:
-        widgets.problem(outcome.error)
+        basic.problem(outcome.error)
         return
     result = outcome.result
-    widgets.note(words.result_line(result.frame.height, result.seconds, is_truncated=result.truncated))
+    basic.note(words.result_line(result.frame.height, result.seconds, is_truncated=result.truncated))
     st.dataframe(result.frame, hide_index=True, placeholder="NULL", key="sql_result", height=_height(result.frame))
     _draw_downloads(result.frame)
 
@@ -146,7 +148,7 @@ def _draw_dictionary(tables: pl.DataFrame, columns: pl.DataFrame) -> None:
         format_func=lambda one: f"{one} · {kinds[one]}",
     )  # fmt: skip
     comment = tables.filter(pl.col("table_name") == name)["comment"][0]
-    widgets.note(comment or "No description.")
+    basic.note(comment or "No description.")
     lists.definitions(
         [
             (row["column_name"], row["data_type"], row["comment"] or "")

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.labels import count, number, plain
-from dashboard.theme import Theme
+from dashboard.format.numbers import count, number, plain
+from dashboard.format.theme import Theme
 
 MIN_CELL_WIDTH = 100
 MAX_CELL_WIDTH = 190

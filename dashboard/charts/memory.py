@@ -9,8 +9,8 @@ import polars as pl
 
 from dashboard.charts.grid import HALF, Grid, left_margin, short_labels
 from dashboard.charts.layer import Layer
-from dashboard.labels import gib
-from dashboard.theme import Theme
+from dashboard.format.numbers import gib
+from dashboard.format.theme import Theme
 from schemas.thresholds import MEM_NEAR_LIMIT
 
 NEAR_LIMIT = MEM_NEAR_LIMIT

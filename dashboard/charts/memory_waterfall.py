@@ -9,10 +9,10 @@ import plotly.graph_objects as go
 import polars as pl
 
 from dashboard.charts.layer import Layer
-from dashboard.labels import GIB, gib, memory, percent, plain
-from dashboard.marks import STATUS
-from dashboard.memory import Bar
-from dashboard.theme import Theme
+from dashboard.format.numbers import GIB, gib, memory, percent, plain
+from dashboard.format.symbols import STATUS
+from dashboard.format.theme import Theme
+from dashboard.view_models.memory import Bar
 
 _ROW = 27
 _AXIS = 46

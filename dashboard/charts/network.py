@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 import polars as pl
 
 from dashboard.charts.scaling import spread
-from dashboard.labels import number, plain
-from dashboard.network import RANK_STATE, size_text
-from dashboard.theme import MARKERS, Theme, category_colors
+from dashboard.format.numbers import number, plain
+from dashboard.format.theme import MARKERS, Theme, category_colors
+from dashboard.view_models.network import RANK_STATE, size_text
 
 HEIGHT = 380
 _TOP, _BOTTOM = 12, 48

@@ -8,9 +8,9 @@ import plotly.graph_objects as go
 import polars as pl
 
 from dashboard.charts.network import within
-from dashboard.labels import GIB, memory, number, percent, plain
-from dashboard.snapshot import CATEGORIES, Node, category_name, short_frame
-from dashboard.theme import Theme, category_colors, text_on
+from dashboard.format.numbers import GIB, memory, number, percent, plain
+from dashboard.format.theme import Theme, category_colors, text_on
+from dashboard.view_models.snapshot import CATEGORIES, Node, category_name, short_frame
 
 HEIGHT = 250
 _AXIS = 44

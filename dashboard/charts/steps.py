@@ -6,9 +6,9 @@ import math
 
 import plotly.graph_objects as go
 
-from dashboard.curves import Curve, beyond_in_words
-from dashboard.labels import plain
-from dashboard.theme import Theme
+from dashboard.format.numbers import plain
+from dashboard.format.theme import Theme
+from dashboard.view_models.curves import Curve, beyond_in_words
 
 _MARKED_UP_TO = 60  # points; beyond, dots merge into a band
 _HEIGHT = 262

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboard.filters import Filters
 from dashboard.queries.query import Query, all_of, in_slice, layout_condition
-from dashboard.slices import Slice
+from dashboard.selection.filters import Filters
+from dashboard.selection.slices import Slice
 
 _WINNER = (
     "run_id, layout, variant, framework, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute, precision, "
@@ -20,7 +20,7 @@ def cells(chosen: Slice, filters: Filters) -> Query:
     """One row per cell (model, node and GPU count): winner and runner-up among the layouts that pass the filters.
 
     `cell_state` is that of the tries that pass them; `cell_reason` speaks of the whole cell, and is NULL where that is
-    something else. A filter that no layout of the cell can meet is told by `dashboard.cells.settle`.
+    something else. A filter that no layout of the cell can meet is told by `dashboard.view_models.cells.settle`.
     """
     where, params = in_slice(chosen, "ranked_layouts")
     in_grid, _ = in_slice(chosen, "grid_cells")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboard.queries.query import Query, in_slice
-from dashboard.slices import Slice
+from dashboard.selection.slices import Slice
 
 
 def repeats(chosen: Slice) -> Query:

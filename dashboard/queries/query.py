@@ -10,9 +10,9 @@ from typing import Literal
 import duckdb
 import polars as pl
 
-from dashboard.filters import LAYOUT_RANGES, SLICE, Filters
 from dashboard.queries.reader import Reader
-from dashboard.slices import Slice
+from dashboard.selection.filters import LAYOUT_RANGES, SLICE, Filters
+from dashboard.selection.slices import Slice
 from schemas.core import ddl
 
 IN_SLICE = """origin = $origin

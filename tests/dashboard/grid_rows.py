@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from dashboard import cells
-from dashboard.filters import Filters
+from dashboard.selection.filters import Filters
+from dashboard.view_models import cells
 from schemas.columns.shared import COLUMNS
 
 Row = dict[str, Any]

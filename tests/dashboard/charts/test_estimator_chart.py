@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from dashboard.charts import estimator as charts
-from dashboard.estimator import Hover, Loss
-from dashboard.theme import LIGHT
+from dashboard.format.theme import LIGHT
+from dashboard.view_models.estimator import Hover, Loss
 
 
 def frame(*rows: dict[str, Any]) -> pl.DataFrame:

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from dashboard.charts import explorer as charts
-from dashboard.explorer import Answer
-from dashboard.theme import LIGHT
+from dashboard.format.theme import LIGHT
+from dashboard.view_models.explorer import Answer
 from pipeline.estimate.search.whatif import Choice
 
 TOLD = Answer(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dashboard.charts.frontier import draw
-from dashboard.frontier import Dot, Kind
-from dashboard.theme import DARK, LIGHT, Theme
+from dashboard.format.theme import DARK, LIGHT, Theme
+from dashboard.view_models.frontier import Dot, Kind
 
 
 def dot(kind: Kind = "comparable", mfu: float | None = 0.41, hfu: float | None = None, **changes: object) -> Dot:

@@ -6,11 +6,11 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from dashboard import metrics
 from dashboard.charts import heatmap
 from dashboard.charts.grid import Grid
-from dashboard.metrics import METRICS
-from dashboard.theme import DARK, LIGHT, Theme, contrast, scale_color
+from dashboard.format import metrics
+from dashboard.format.metrics import METRICS
+from dashboard.format.theme import DARK, LIGHT, Theme, contrast, scale_color
 from schemas.vocab import CELL_STATE
 from tests.dashboard.grid_rows import Row, cell, empty, grid
 

@@ -4,7 +4,7 @@ import pytest
 
 from dashboard.charts import memory
 from dashboard.charts.grid import left_margin, short_labels
-from dashboard.theme import LIGHT
+from dashboard.format.theme import LIGHT
 from tests.dashboard.grid_rows import cell, empty, grid
 
 

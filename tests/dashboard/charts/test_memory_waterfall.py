@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from dashboard.charts.memory_waterfall import draw_peaks, draw_waterfall
-from dashboard.memory import Bar
-from dashboard.theme import LIGHT
+from dashboard.format.theme import LIGHT
+from dashboard.view_models.memory import Bar
 
 GIB = 1 << 30
 

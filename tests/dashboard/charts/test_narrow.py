@@ -7,10 +7,10 @@ import pytest
 
 from dashboard.charts import frontier, heatmap, narrow
 from dashboard.charts.failures import draw_patterns
-from dashboard.failures import Pattern
-from dashboard.frontier import Dot
-from dashboard.metrics import METRICS
-from dashboard.theme import LIGHT
+from dashboard.format.metrics import METRICS
+from dashboard.format.theme import LIGHT
+from dashboard.view_models.failures import Pattern
+from dashboard.view_models.frontier import Dot
 from tests.dashboard.grid_rows import cell, empty, grid
 
 

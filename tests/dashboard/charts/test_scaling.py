@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.charts import scaling as charts
-from dashboard.scaling import Baseline, against, with_size
-from dashboard.theme import LIGHT
+from dashboard.format.theme import LIGHT
+from dashboard.view_models.scaling import Baseline, against, with_size
 
 
 def points(**speeds: list[float]) -> pl.DataFrame:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dashboard.charts.steps import draw
-from dashboard.curves import MEASURES, curve
-from dashboard.theme import LIGHT
-from tests.dashboard.test_curves import points
+from dashboard.format.theme import LIGHT
+from dashboard.view_models.curves import MEASURES, curve
+from tests.dashboard.view_models.test_curves import points
 
 
 def figure(times_s: Sequence[float], *, warmup: int = 2, median: float | None = 2.93) -> Any:

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from dashboard.queries.canned import CANNED, Canned
-from dashboard.sandbox import run_query
+from dashboard.sandbox.run_query import run_query
 from tests.dashboard.store_rows import (
     Row,
     event_row,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from dashboard import cells as settled
-from dashboard.filters import Filters, Range
 from dashboard.queries import cells, overview, scaling, slices
 from dashboard.queries.query import Query
-from dashboard.slices import Slice, resolve_slice
+from dashboard.selection.filters import Filters, Range
+from dashboard.selection.slices import Slice, resolve_slice
+from dashboard.view_models import cells as settled
 from schemas.thresholds import NOISE_WITHOUT_REPEATS
 from tests.run_rows import Row, completed_frame, open_store, run_row
 

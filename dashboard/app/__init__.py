@@ -1,0 +1,1 @@
+"""What every page shares: the shell around it and the connection to the store."""

@@ -1,0 +1,1 @@
+"""Values as text and colour: numbers, units, symbols, column names, theme."""

@@ -1,0 +1,151 @@
+"""Columns as readers see them: name, unit and shown value. Units come from `schemas`, names from `column_names`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+
+from dashboard.format.column_names import NAMES
+from dashboard.format.numbers import GIB, MISSING, NBSP, moment, number, significant
+from schemas.columns.shared import COLUMNS
+from schemas.core.column import Column
+
+_ACRONYMS = {
+    "mfu",
+    "hfu",
+    "dp",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "vpp",
+    "mbs",
+    "gas",
+    "gbs",
+    "zero",
+    "nccl",
+    "cuda",
+    "id",
+    "gpu",
+}
+_SUFFIXES = ("_bytes", "_tflops", "_s")
+
+
+def column_label(name: str) -> str:
+    """Display name of a column, without its unit.
+
+    >>> column_label("mfu"), column_label("step_time_s"), column_label("runner_up_mfu")
+    ('MFU', 'Step time', 'Runner up MFU')
+    """
+    if name in NAMES:
+        return NAMES[name]
+    bare = next((name.removesuffix(suffix) for suffix in _SUFFIXES if name.endswith(suffix)), name)
+    words = [word.upper() if word in _ACRONYMS else word for word in bare.split("_")]
+    text = " ".join(words)
+    return text[:1].upper() + text[1:]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a unit is shown: factor from the base unit, decimals, and the unit's name in a heading ("" = none)."""
+
+    factor: float
+    decimals: int
+    unit: str
+
+
+_BY_UNIT = {
+    "fraction": Shown(100, 1, "%"),
+    "bytes": Shown(1 / GIB, 1, "GiB"),
+    "s": Shown(1, 3, "s"),
+    "tokens/s": Shown(1, 0, ""),
+    "tokens/s/GPU": Shown(1, 0, ""),
+    "TFLOP/s/GPU": Shown(1, 0, ""),
+    "TFLOP/s": Shown(1, 0, "TFLOP/s"),
+    "GPU·h": Shown(1, 1, "GPU·h"),
+    "bytes/s": Shown(1e-9, 1, "GB/s"),
+    "tokens": Shown(1, 0, "tokens"),
+    "sequences": Shown(1, 0, ""),
+    "steps": Shown(1, 0, ""),
+    "count": Shown(1, 0, ""),
+    "id": Shown(1, 0, ""),
+}
+
+
+# Of columns that only queries of pages have.
+_QUERY_UNITS = {
+    "measured_mfu": "fraction",
+    "likely_mfu": "fraction",
+    "ceiling_mfu": "fraction",
+    "gain": "fraction",
+    "need_bytes": "bytes",
+    "rows": "count",
+    **dict.fromkeys(
+        ("hit_rate", "selects", "winner_rate", "regret", "typical_regret", "other_regret"),
+        "fraction",
+    ),
+    "chance": "fraction",
+    "gain_per_gpu_hour": "fraction",
+    "test_gpu_hours": "GPU·h",
+    "believed_step_time_s": "s",
+    "believed_lo_s": "s",
+    "believed_hi_s": "s",
+    "time_error": "fraction",
+    "mem_error": "fraction",
+    "unseen_median_error": "fraction",
+    "unseen_mean_error": "fraction",
+    "interval_coverage": "fraction",
+}
+_RATIO = Shown(1, 2, "")
+_MIB = ("mib", "difference_mib", "against_mib")
+_RATIOS = ("est_penalty", "time_ratio", "time_ratio_p10", "time_ratio_p90", "mem_ratio")
+
+
+def shown(name: str) -> Shown | None:
+    """How a numeric column is shown, or None for text, flags, times and units shown as they are."""
+    if name in _RATIOS:
+        return _RATIO
+    if name in _MIB:
+        return Shown(1, 1, "")
+    column: Column | None = COLUMNS.get(name)
+    unit = column.unit if column else _QUERY_UNITS.get(name)
+    return _BY_UNIT.get(unit) if unit else None
+
+
+def heading(name: str) -> str:
+    """Column heading with the unit it is shown in.
+
+    >>> heading("mem_peak_allocated_bytes"), heading("layout")
+    ('Peak allocated, GiB', 'Layout')
+    """
+    how = shown(name)
+    return f"{column_label(name)}, {how.unit}" if how and how.unit else column_label(name)
+
+
+def display_frame(frame: pl.DataFrame, columns: Sequence[str] | None = None) -> pl.DataFrame:
+    """`frame` in shown units under shown headings, for a table on a page. NULL stays NULL."""
+    chosen = list(columns) if columns is not None else frame.columns
+    out = []
+    for name in chosen:
+        how = shown(name) if frame.schema[name].is_numeric() else None
+        value = pl.col(name) if how is None or how.factor == 1 else pl.col(name) * how.factor
+        out.append(value.alias(heading(name)))
+    return frame.select(out)
+
+
+def value_text(name: str, value: object) -> str:
+    """One value of a column as text with its unit, e.g. for a fact list."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return moment(value)
+    how = shown(name)
+    if how is None or not isinstance(value, (int, float)):
+        return str(value)
+    text = significant(value) if how.unit == "s" else number(value * how.factor, how.decimals)
+    return f"{text}{NBSP}{how.unit}" if how.unit else text

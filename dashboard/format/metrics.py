@@ -1,0 +1,77 @@
+"""What a heatmap cell can show: the column, its words, and how its value becomes a colour. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from dashboard.format import numbers
+from dashboard.format.theme import MFU_SCALE_TOP
+
+Paint = Literal["mfu", "per_row", "share"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """`paint`: "mfu" = the fixed 0-50 % scale, "per_row" = scaled within each model, "share" = a grey bar, no colour.
+
+    `is_less_better` turns the per-row scale round, so that bright is good on every page.
+    """
+
+    key: str
+    label: str
+    column: str
+    paint: Paint
+    text: Callable[[float], str]
+    is_less_better: bool = False
+    explanation: str = ""
+
+
+METRICS: dict[str, Metric] = {
+    metric.key: metric
+    for metric in (
+        Metric("mfu", "MFU", "mfu", "mfu", numbers.percent),
+        Metric(
+            "throughput", "Tokens/s/GPU", "tokens_per_s_per_gpu", "per_row", numbers.number,
+            explanation="Colour compares the node counts of one model; bright is fast.",
+        ),
+        Metric(
+            "step_time", "Step time", "step_time_s", "per_row", numbers.seconds, is_less_better=True,
+            explanation="Colour compares the node counts of one model; bright is fast.",
+        ),
+        Metric(
+            "memory", "Peak memory", "mem_peak_bytes", "share", lambda size: numbers.gib(size, 0),
+            explanation="The bar is the share of the card's usable memory.",
+        ),
+        Metric(
+            "failures", "Failure rate", "failure_rate", "share", lambda share: numbers.percent(share, 0),
+            explanation="Failed tries, of those that completed or failed; the bar is that share.",
+        ),
+        Metric("hfu", "HFU", "hfu", "mfu", numbers.percent),
+    )
+}  # fmt: skip
+
+
+def offered(cells: pl.DataFrame) -> list[Metric]:
+    """Metrics that at least one cell has a value for, in menu order."""
+    return [metric for metric in METRICS.values() if cells[metric.column].count() > 0]
+
+
+def paint_share(cells: pl.DataFrame, metric: Metric) -> pl.Series:
+    """Where each cell stands on its scale, 0 to 1; NULL where the cell has no value.
+
+    "mfu": MFU over 50 %, clipped. "per_row": value over the model's best (or best over value). "share": memory over
+    the card's usable memory, or the rate itself.
+    """
+    value = pl.col(metric.column)
+    if metric.paint == "mfu":
+        share = value / MFU_SCALE_TOP
+    elif metric.paint == "per_row":
+        best = value.min().over("model") if metric.is_less_better else value.max().over("model")
+        share = best / value if metric.is_less_better else value / best
+    else:
+        share = value / pl.col("memory_bytes") if metric.column.endswith("_bytes") else value
+    return cells.select(share.clip(0, 1).alias("share"))["share"]

@@ -1,0 +1,1 @@
+"""Queries that users type, run in a process with limits."""

@@ -1,0 +1,1 @@
+"""Parts of pages that query, compute and draw."""

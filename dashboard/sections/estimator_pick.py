@@ -1,0 +1,113 @@
+"""The estimator's pick for a cell of the grid, to stand beside the measured best. Answers are kept per question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+
+import polars as pl
+import streamlit as st
+
+from dashboard.app.store import Store, own_constants
+from dashboard.queries import explorer as queries
+from dashboard.sections import advisor
+from dashboard.selection.slices import Slice
+from dashboard.view_models import explorer
+from dashboard.view_models.explorer import Pick, Setup
+from pipeline.estimate.search.enumerate import Request
+from pipeline.estimate.search.whatif import Choice
+from pipeline.reference.clusters import find_cluster
+from pipeline.reference.model_shape import ModelShape
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})
+def shapes(store: Store, origin: str | None) -> dict[str, ModelShape]:
+    """Shapes of the models in one version of the store."""
+    return explorer.store_models(queries.models(origin).run(store.con))
+
+
+def setup_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Setup | None:
+    """The question that a row of the grid asks, by the constants of `framework`; None where it cannot be estimated."""
+    shape = shapes(store, chosen.origin).get(cell["model"])
+    nodes, gpus = cell["num_nodes"], cell["num_gpus"]
+    cluster = find_cluster(chosen.accelerator) if chosen.accelerator else None
+    batch, length = chosen.gbs_tokens, chosen.seq_len
+    if shape is None or cluster is None or not (nodes and gpus and batch and length) or batch % length or gpus % nodes:
+        return None
+    return Setup(
+        cell["model"], shape, cluster.accelerator, nodes, length, batch, framework, gpus_per_node=gpus // nodes
+    )  # fmt: skip
+
+
+def address(setup: Setup, choice: Choice | None = None) -> str:
+    """Address of the Explorer with this question, and with this layout rather than the fastest."""
+    asked: dict[str, Any] = {
+        "model": setup.model, "card": setup.accelerator, "nodes": setup.nodes, "seq": setup.seq_len,
+        "batch": setup.gbs_tokens, **({"constants": setup.framework} if setup.framework else {}),
+    }  # fmt: skip
+    return f"explorer?{urlencode({**asked, **(asdict(choice) if choice else {})})}"
+
+
+def pick_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: str | None) -> Pick | None:
+    """The pick for a row of the grid, by the constants of `framework`; None where the question cannot be estimated."""
+    setup = setup_for(store, chosen, cell, framework)
+    return None if setup is None else _pick(setup.request(own_constants()), address(setup))
+
+
+@lru_cache(maxsize=512)
+def _pick(request: Request, url: str) -> Pick:
+    found = explorer.found_for(request)
+    need = found.leanest_bytes + request.asked.profile.outside_bytes
+    if not found.fitting:
+        return Pick(None, None, None, need, url)
+    best = found.layouts.row(0, named=True)
+    ends = (best["est_mfu_lo"], best["est_mfu_hi"])
+    likely = float(explorer.likely_mfu(found.layouts, found.ranked_by)[0])
+    return Pick(best, likely, ends if None not in ends else None, need, url)
+
+
+MOST_EMPTY = 24
+"""Empty cells that are searched for a page, each of which takes about a tenth of a second once."""
+
+
+def picks_for_empty(store: Store, chosen: Slice, grid: pl.DataFrame, usual: str | None) -> dict[tuple[str, str], Pick]:
+    """The pick for every cell of the grid without a result in which something should fit, by model and scale.
+
+    Cells that nobody tried go first; beyond MOST_EMPTY of them there are none.
+    """
+    empty = grid.filter(pl.col("run_id").is_null() & ~pl.col("cell_state").is_in(["impossible", "wont_fit"]))
+    found = {}
+    for cell in empty.sort(pl.col("cell_state") != "not_run", maintain_order=True).head(MOST_EMPTY).to_dicts():
+        pick = pick_for(store, chosen, cell, usual)
+        if pick is not None and pick.row is not None:
+            found[cell["model"], cell["scale"]] = pick
+    return found
+
+
+def proposed(
+    store: Store, chosen: Slice, cells: Iterable[Mapping[str, Any]], usual: str | None
+) -> list[tuple[Mapping[str, Any], str]]:
+    """The best thing to run next in each of `cells`, with its address on the Explorer; most gain per GPU-hour first.
+
+    Rows are candidates of `next_runs` with `model` and `num_nodes`; a cell where nothing is to be gained has none.
+    """
+    found = []
+    for cell in cells:
+        setup = setup_for(store, chosen, cell, cell["framework"] or usual)
+        if setup is None:
+            continue
+        request = setup.request(own_constants())
+        rows = advisor.gains(advisor.proposals(store, request, advisor.cell_query(setup, request, chosen.origin)))
+        for row in rows.head(1).iter_rows(named=True):
+            told = {**row, "model": setup.model, "num_nodes": setup.nodes}
+            found.append((told, address(setup, Choice.of(row))))
+    return sorted(found, key=lambda one: -one[0]["gain_per_gpu_hour"])
+
+
+def usual_framework(grid: pl.DataFrame) -> str | None:
+    """The framework that won most cells, for cells that nobody won."""
+    known = grid["framework"].drop_nulls()
+    return None if known.is_empty() else str(known.value_counts(sort=True)["framework"][0])

@@ -1,0 +1,54 @@
+"""The network part of a run's page: only where its files hold NCCL output, or tell of a hang. Thin over streamlit."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard.format import numbers
+from dashboard.queries import hang as hang_queries
+from dashboard.queries import run_network as queries
+from dashboard.queries.reader import Reader
+from dashboard.text import run_network as words
+from dashboard.widgets import basic, lists, tables, urls
+
+_COMMUNICATORS = (
+    "nranks", "num_nodes", "communicators", "ring_channels", "coll_channels", "nvls_channels", "transports",
+    "init_time_s", "slowest_init_s", "init_slowest_rank", "init_bootstrap_s",
+)  # fmt: skip
+_COLLECTIVES = ("op", "nranks", "collectives", "largest_message_bytes", "total_bytes")
+_WARNINGS = ("severity", "warn_class", "text", "num_lines", "line_no")
+_HANGS_SHOWN = 4
+
+
+def draw(con: Reader, run_id: str) -> None:
+    """Facts, findings, hangs, and the tables behind them."""
+    files = queries.files(run_id).run(con)
+    hangs = hang_queries.of_run(run_id).run(con)
+    if files.is_empty() and hangs.is_empty():
+        return
+    basic.section("Network", words.qualifier(files) if files.height else "told by dumps of the flight recorder")
+    comms, calls = queries.communicators(run_id).run(con), queries.collectives(run_id).run(con)
+    findings, warnings = queries.findings(run_id).run(con), queries.warnings(run_id).run(con)
+    left, right = st.columns(2, gap="large")
+    with left:
+        if files.height:
+            lists.facts(words.facts(files, comms, calls))
+    with right, st.container(gap="xsmall"):
+        found = [
+            (*words.hang_line(row), urls.hang_url(row["source_path"], row["line_no"]))
+            for row in hangs.head(_HANGS_SHOWN).iter_rows(named=True)
+        ]
+        if found or findings.height:
+            lists.items([*found, *((*line, "network") for line in words.finding_lines(findings))])
+        if more := words.more_findings(findings):
+            basic.note(more)
+    told = [
+        ("communicators", comms, _COMMUNICATORS), ("collectives", calls, _COLLECTIVES),
+        ("warnings", warnings, _WARNINGS),
+    ]  # fmt: skip
+    shown = [(name, frame, columns) for name, frame, columns in told if frame.height]
+    if shown:
+        named = ", ".join(f"{numbers.count(frame.height, 'row')} of {name}" for name, frame, _ in shown)
+        with st.expander(f"NCCL in tables · {named}"):
+            for _, frame, columns in shown:
+                tables.table(frame, [name for name in columns if frame[name].count()])

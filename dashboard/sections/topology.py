@@ -1,0 +1,91 @@
+"""The picture of one communicator and its traffic, as a section of a page. Thin over streamlit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from dashboard.charts import topology as charts
+from dashboard.format import numbers
+from dashboard.format.theme import Theme
+from dashboard.queries import topology as queries
+from dashboard.queries.reader import Reader
+from dashboard.selection import url_state
+from dashboard.text import topology as words
+from dashboard.view_models import network, topology
+from dashboard.widgets import basic, tables
+
+_LINKS = ("rank_from", "rank_to", "transport", "direction", "net_devices", "link_channels", "line_no")
+_TRAFFIC = ("op", "nranks", "communicators", "collectives", "median_message", "largest_message", "moved")
+_BETWEEN = ("host_from", "host_to", "moved", "communicators")
+_MOST_ROWS = 2_000
+
+
+def draw(con: Reader, tokens: Theme, offered: Sequence[dict[str, Any]]) -> None:
+    """A picture of one of the `offered` communicators (rows of `queries.communicators`), chosen by the reader."""
+    by_name = {f"{row['source_path']}#{row['comm_index']}": row for row in offered}
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        names = list(by_name)
+        bound = url_state.one("communicator", names, names[0])
+        name = st.selectbox(
+            "Communicator", names, key=bound.key, on_change=bound.on_change, width=460,
+            format_func=lambda one: words.communicator_option(by_name[one]),
+        )  # fmt: skip
+        row = by_name[name]
+        at = row["source_path"], row["comm_index"]
+        graphs = queries.graphs(*at).run(con)
+        options = topology.graph_options(graphs)
+        bound = url_state.one("show", [topology.ALL_LINKS, *options], topology.ALL_LINKS)
+        show = st.selectbox(
+            "Show", [topology.ALL_LINKS, *options], key=bound.key, on_change=bound.on_change, width=260,
+            format_func=lambda one: words.show_option(one, options),
+        )  # fmt: skip
+        basic.sql_popover({
+            "Links": queries.links(*at), "Rings and trees": queries.graphs(*at), "Ranks": queries.ranks(*at),
+            "Traffic": queries.traffic(at[0]), "Between nodes": queries.between_nodes(at[0]),
+        })  # fmt: skip
+    ranks, links = queries.ranks(*at).run(con), queries.links(*at).run(con)
+    found = topology.picture(row["nranks"], ranks, links, graphs, show)
+    left, right = st.columns([0.62, 0.38], gap="large")
+    with left, st.container(gap="xsmall"):
+        basic.chart(charts.draw_topology(found, tokens), key="topology", alt=words.alt(found, row))
+        basic.line_legend([
+            (getattr(tokens, topology.TRANSPORT[kind].color), topology.DASH.get(kind, "solid"), text)
+            for kind, text in words.legend(found)
+        ])  # fmt: skip
+        for text in words.notes(found, row, ranks, topology.ring_order(row["nranks"], graphs), graphs):
+            basic.note(text)
+    with right, st.container(gap="xsmall"):
+        _draw_traffic(con, at[0])
+    if links.height:
+        title = f"Links as a table, {numbers.count(links.height, 'row')}"
+        tables.table_twin(title, links.head(_MOST_ROWS), _LINKS, csv=links, csv_name="nccl_links")
+
+
+def _draw_traffic(con: Reader, source_path: str) -> None:
+    """What the collectives of the file moved, and where it would have gone."""
+    rows = queries.traffic(source_path).run(con)
+    if rows.is_empty():
+        basic.section("Traffic")
+        basic.note(words.NO_TRAFFIC)
+        return
+    basic.section("Traffic", words.traffic_answer(rows))
+    sized = rows.with_columns(
+        _sizes(rows, "median_message_bytes").alias("median_message"),
+        _sizes(rows, "largest_message_bytes").alias("largest_message"),
+        _sizes(rows, "total_bytes").alias("moved"),
+    )
+    tables.table(sized, _TRAFFIC)
+    between = queries.between_nodes(source_path).run(con)
+    if between.height:
+        basic.section("Between nodes", "derived, most first")
+        tables.table(between.with_columns(_sizes(between, "total_bytes").alias("moved")).head(12), _BETWEEN)
+        tables.csv_button(between, "nccl_between_nodes")
+        basic.note(words.DERIVED)
+
+
+def _sizes(rows: pl.DataFrame, name: str) -> pl.Series:
+    return pl.Series([None if size is None else network.size_text(int(size)) for size in rows[name]], dtype=pl.String)

@@ -1,0 +1,292 @@
+"""Sentences of the page on the estimator, each computed from the rows on screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dashboard.format.columns import column_label
+from dashboard.format.numbers import NBSP, count, gib, in_sentence, number, percent, plain, points, seconds
+from dashboard.view_models.estimator import (
+    FITTED,
+    MIN_RUNS,
+    OTHER_STUDY,
+    SLOW,
+    UNEXPLAINED,
+    UNFITTED,
+    Hover,
+    Loss,
+    measured_mfu,
+    times,
+)
+from schemas.columns.shared import COLUMNS
+
+Row = Mapping[str, Any]
+
+NOTHING = "**No run is in this store yet.** Run **sweepscope ingest PATH** on a sweep."
+BEFORE_ESTIMATES = (
+    "**This store was published before runs had estimates.** The next ingest publishes it anew with them: "
+    "**sweepscope ingest PATH**."
+)
+NOT_ESTIMATED = "**None of these runs can be set beside an estimate.** Why, and what would help, stands below."
+HOW_TO_READ = (
+    "**How to read it.** An estimate is what the hardware allows: matrix products, attention, exchange, bubble and "
+    "memory traffic from first principles, with the constants listed above. Error is estimated against measured step "
+    f"time. A run more than {SLOW:g}{NBSP}× slower than estimated is put down to its implementation, and drawn hollow.",
+    "**What it hides.** Runs within that limit are chosen by their error, so their median error is no accuracy. "
+    "Constants were fitted on studies that are drawn here as well, and where most runs stay behind their hardware only "
+    "on those near it; the errors on rows left out of a fit are the ones to trust. MFU counts FLOPs as the estimator "
+    "does, which differs from some trainers' convention.",
+)
+AGAINST = {
+    "estimate": "by first principles",
+    "hardware": "of the hardware alone",
+    "expected": "with the learned penalty",
+}
+"""Kinds of estimate as the selector offers them."""
+_ASIDE = {
+    "estimate": "",
+    "hardware": "The framework's launch stalls, which its profile has learned, are left out of these estimates.",
+    "expected": "The penalty was learned on runs that are drawn here, so this is no test of it: its error on cells "
+    "left out stands among the constants below.",
+}
+_ADVICE = {
+    "shape unknown": "Write the model's sizes into the run's arguments, or name a model of the registry.",
+    "layout incomplete": "Log the parallel degrees and the micro-batch.",
+    "sequence length not stated": "Log the sequence length.",
+    "sharding of optimizer and parameters (ZeRO stage or FSDP) not stated": "Log the ZeRO stage or FSDP's strategy.",
+    "accelerator not stated": "Name the accelerator when ingesting, or in the log.",
+}
+
+
+def answer(totals: Row, patterns: Sequence[Row]) -> str:
+    """How good the estimates are, how many runs stay behind them, and with what."""
+    runs, slow = totals["runs"], totals["penalised"]
+    if not runs:
+        return NOT_ESTIMATED
+    first = f"**Median error of estimated step time: {percent(totals['time_error'], 0)} over {count(runs, 'run')}**"
+    limit = f"{SLOW:g}{NBSP}×"
+    if not slow:
+        return f"{first}. {'It is not' if runs == 1 else 'None is'} more than {limit} slower than estimated."
+    near = (
+        f", {percent(totals['healthy_time_error'], 0)} over the {number(runs - slow)} within {limit} of the estimate"
+        if runs > slow
+        else ""
+    )
+    are = "is slower than its" if slow == 1 else "are slower than their"
+    return (
+        f"{first}{near}. **{number(slow)} ({percent(slow / runs, 0)}) {are} hardware allows, "
+        f"{times(totals['penalised_ratio'])}{'' if slow == 1 else ' at the median'}**{_blame(patterns, slow)}."
+    )
+
+
+def _blame(patterns: Sequence[Row], slow: int) -> str:
+    """How most of the penalised runs lie on the nodes, or else the slowest pattern; `patterns` come slowest first."""
+    places: dict[str, int] = {}
+    for row in patterns:
+        place = row["pattern"].partition(" · ")[0]
+        places[place] = places.get(place, 0) + row["penalised"]
+    most = max(places, key=lambda place: places[place])
+    if slow == 1:
+        return f": {most}"
+    share = "all" if places[most] == slow else percent(places[most] / slow, 0)
+    told = f"; {share} of them have {most}" if places[most] * 2 > slow else ""
+    worst = next((row for row in patterns if row["runs"] >= MIN_RUNS and row["time_ratio"] > SLOW), None)
+    return told or (f"; worst is {worst['pattern']}, {times(worst['time_ratio'])}" if worst else "")
+
+
+def meta(fits: Mapping[str, int], unseen: Sequence[float], sweep: str | None, sweeps: int) -> str:
+    """Whose runs, how many of them the constants have seen, and how far off the same fits were on rows left out.
+
+    `unseen` are the median errors of the profiles in use on rows that their fit had not seen, learned penalty included.
+    """
+    texts = {
+        FITTED: "of studies that the constants were fitted on",
+        OTHER_STUDY: "of other studies",
+        UNFITTED: "with published constants, not fitted",
+    }
+    parts = [f"sweep {sweep}" if sweep else count(sweeps, "sweep")]
+    parts += [f"{count(fits[fit], 'run')} {text}" for fit, text in texts.items() if fits.get(fit)]
+    if unseen:
+        low, high = percent(min(unseen), 0), percent(max(unseen), 0)
+        span = low if low == high else f"{low} to {high}"
+        parts.append(f"median error on rows left out, learned penalty included: {span}")
+    return " · ".join(parts)
+
+
+def legend(runs: int, slow: int, outside: int) -> list[tuple[str, str, str]]:
+    """Symbol, theme colour by place among the categories ("" = ink), and text of each kind of point.
+
+    `outside` runs are not of a study that their constants were fitted on.
+    """
+    lines = [("●", "0", f"within {SLOW:g}{NBSP}× of the estimate: {count(runs - slow, 'run')}")]
+    if slow:
+        lines.append(("○", "1", f"slower, an implementation's penalty: {count(slow, 'run')}"))
+    if outside:
+        lines.append(("◆", "", f"diamond: not of a study fitted on, {count(outside, 'run')}"))
+    return lines
+
+
+def aside(kind: str, left_out: int) -> str:
+    """What to know of runs that are held against another estimate; `left_out` of them have none."""
+    without = f" {count(left_out, 'run')} without one {'is' if left_out == 1 else 'are'} left out." if left_out else ""
+    return f"{_ASIDE[kind]}{without}".strip()
+
+
+def beyond_peak(runs: int) -> str:
+    """Why runs of more than 100 % of peak are not drawn."""
+    verb, whose = ("is", "its") if runs == 1 else ("are", "their")
+    return (
+        f"{count(runs, 'run')} above 100 % of peak {verb} not drawn: what {whose} log says of model, step time or "
+        "accelerators cannot all be true. The table below and the errors above hold "
+        f"{'it' if runs == 1 else 'them'}; Overview lists {'it' if runs == 1 else 'them'} under Worth a look."
+    )
+
+
+def hover(row: Row) -> Hover:
+    """Subject, layout, then measured beside estimated, without the words and units that all points share."""
+    memory = (
+        f"peak {gib(row['mem_peak_allocated_bytes'])}, estimated {gib(row['est_mem_bytes'])}"
+        if row["mem_peak_allocated_bytes"] is not None
+        else "peak memory not logged"
+    )
+    return Hover(
+        name=plain(name(row)),
+        layout=plain(row["layout"] or row["pattern"]),
+        step_s=_bare(seconds(row["step_time_s"])),
+        est_step_s=_bare(seconds(row["est_step_time_s"])),
+        times=_bare(times(row["time_ratio"])),
+        mfu_percent=_bare(percent(measured_mfu(row))),
+        est_mfu_percent=_bare(percent(row["est_mfu"])),
+        memory=memory.replace(NBSP, " "),
+    )
+
+
+def _bare(text: str) -> str:
+    """A figure without its unit."""
+    return text.split(NBSP, maxsplit=1)[0]
+
+
+def name(row: Row) -> str:
+    """A run by model and size.
+
+    >>> name({"model": "Llama 8B", "num_nodes": 2, "num_gpus": 16})
+    'Llama 8B on 2 nodes'
+    >>> name({"model": None, "num_nodes": None, "num_gpus": 8})
+    'unnamed model on 8 GPUs'
+    """
+    where = count(row["num_nodes"], "node") if row["num_nodes"] else count(row["num_gpus"], "GPU")
+    return f"{row['model'] or 'unnamed model'} on {where}"
+
+
+def option(row: Row, stands_for: str) -> str:
+    """A run in the selector."""
+    return f"{stands_for}: {name(row)} · {row['layout'] or row['pattern']}"
+
+
+def parity_alt(runs: int, slow: int, kind: str) -> str:
+    """What the scatter shows."""
+    return (
+        f"Measured against MFU estimated {AGAINST[kind]} of {count(runs, 'run')} on equal axes: "
+        f"{number(slow)} lie more than {SLOW:g} times below the estimate."
+    )
+
+
+def memory_title(totals: Row) -> str:
+    """Qualifier of the memory chart."""
+    return f"median error {percent(totals['mem_error'], 1)}, {count(totals['mem_runs'], 'run')}"
+
+
+def memory_alt(totals: Row) -> str:
+    """What the memory chart shows."""
+    return (
+        f"Measured against estimated peak memory of {count(totals['mem_runs'], 'run')} on equal axes, "
+        f"median error {percent(totals['mem_error'], 1)}."
+    )
+
+
+def patterns_alt(patterns: Sequence[Row], kind: str) -> str:
+    """What the dots show."""
+    listed = ", ".join(f"{row['pattern']} {times(row['time_ratio'])}" for row in patterns[:3])
+    what = f"Measured over step time estimated {AGAINST[kind]}"
+    return f"{what} of {count(len(patterns), 'pattern')}, slowest first: {listed}."
+
+
+def too_few(patterns: int) -> str:
+    """What the dot chart leaves out."""
+    return f"{count(patterns, 'pattern')} of fewer than {MIN_RUNS} runs left out." if patterns else ""
+
+
+def waterfall_alt(row: Row, losses: Sequence[Loss]) -> str:
+    """What the waterfall shows."""
+    largest = sorted(losses, key=lambda loss: -loss.share)[:2]
+    listed = " and ".join(f"{loss.name.lower()} {points(-loss.share)}" for loss in largest)
+    return f"From peak to the measured MFU of {percent(measured_mfu(row))}: most is lost to {listed} points."
+
+
+def unexplained(losses: Sequence[Loss]) -> str:
+    """What the hatched bar means for this run."""
+    share = next(loss.share for loss in losses if loss.name == UNEXPLAINED)
+    if share < 0:
+        return "Unexplained is negative: the run is faster than its estimate."
+    return f"Unexplained, {percent(share, 0)} of the step, is time beyond what the estimate accounts for."
+
+
+def recount(row: Row) -> str:
+    """Why other pages show another MFU of this run, where they do: theirs counts FLOPs of its own; else ""."""
+    if row["mfu"] is None or percent(row["mfu"]) == percent(measured_mfu(row)):
+        return ""
+    formula = str(row["mfu_basis"] or "other FLOPs").partition(";")[0]
+    return f" Other pages say {percent(row['mfu'])}, by {formula}; here MFU counts the FLOPs of the estimate."
+
+
+def assumed(assumptions: str | None) -> str:
+    """What the estimate assumed, columns by the names that tables have for them.
+
+    >>> assumed("num_layers, num_kv_heads of Llama 3 8B; no recomputation")
+    ' Assumed: layers, KV heads of Llama 3 8B; no recomputation.'
+    """
+    if not assumptions:
+        return ""
+    names = re.compile(r"\b(?:" + "|".join(sorted(COLUMNS, key=len, reverse=True)) + r")\b")
+    told = names.sub(lambda found: in_sentence(column_label(found[0])) if "_" in found[0] else found[0], assumptions)
+    return f" Assumed: {told}."
+
+
+def account(rows: Sequence[Row]) -> str:
+    """Every run of the scope, by whether it could be compared."""
+    by_fate = {fate: sum(row["runs"] for row in rows if row["fate"] == fate) for fate in _FATES}
+    total = sum(by_fate.values())
+    parts = [f"{number(amount)} {_FATES[fate]}" for fate, amount in by_fate.items() if amount]
+    return f"{count(total, 'run')}: {'; '.join(parts)}"
+
+
+_FATES = {
+    "compared": "beside their estimate",
+    "not measured": "estimated, but without a measurement to compare",
+    "not estimated": "that cannot be estimated",
+}
+
+
+def reasons(rows: Sequence[Row]) -> list[tuple[str, str]]:
+    """Why runs are not compared, most first, as (reason with what to do, runs).
+
+    Reasons that differ after their colon alone stand together without it; a single one stands in full.
+    """
+    alike: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row["fate"] != "compared":
+            alike.setdefault((row["fate"], row["reason"].partition(":")[0]), []).append(row)
+    lines = []
+    for (fate, kind), members in alike.items():
+        runs = sum(row["runs"] for row in members)
+        lines.append((runs, _reason(fate, kind, members[0]["reason"] if len(members) == 1 else kind)))
+    return [(text, count(runs, "run")) for runs, text in sorted(lines, key=lambda line: (-line[0], line[1]))]
+
+
+def _reason(fate: str, kind: str, reason: str) -> str:
+    if fate == "not measured":
+        return f"Estimated, but {reason if reason != 'no step time' else 'no step time was logged'}."
+    advice = f" {_ADVICE[kind]}" if kind in _ADVICE else ""
+    return f"{reason[:1].upper()}{reason[1:]}.{advice}"

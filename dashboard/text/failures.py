@@ -1,0 +1,277 @@
+"""Sentences of the page on failures and cost, each computed from the rows on screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dashboard.format.columns import column_label
+from dashboard.format.numbers import count, number, part_of, percent
+from dashboard.format.symbols import OUTCOME
+from dashboard.view_models.failures import Pattern, hours_figure, overall_rate, pattern_name, rate_without_cut_off
+
+Row = Mapping[str, Any]
+
+NOTHING = "**No run is in this store yet.** Run **sweepscope ingest PATH** on a sweep."
+HOW_TO_READ = (
+    "**How to read it.** A rate is failed over completed and failed runs; its bar is the 95 % interval (Wilson), so a "
+    "short bar means many runs. Red: the whole interval lies above the rate of all runs. A log that stops without a "
+    "reason counts as failed, because a job that is killed leaves just that; so does a log that was copied too early.",
+    "**What it hides.** Settings go together: large micro-batches may fail because they are tried with large models. "
+    "Of forty settings one may stand out by chance. "
+    "Runs that somebody stopped, that still run, or that leave no evidence stand in no rate. GPU-hours are what logs "
+    "or the scheduler show; runs without either are counted, not estimated.",
+)
+_CAUSE = {
+    "oom": "ran out of GPU memory",
+    "hang": "hung in a collective",
+    "infra": "were ended by a node, the network or preemption",
+    "timeout": "hit the time limit",
+    "crash": "crashed",
+    "unexplained": "give no reason",
+}
+_ONE_CUT = "its log stops without a reason"
+_WORDING_CHARS = 110
+_STRETCH = {
+    "slow_steps": "its steps are slow",
+    "outside_of_steps": "time outside of its steps",
+    "unknown": "its steps were not logged",
+}
+
+
+def answer(totals: Row, endings: Sequence[Row], patterns: Sequence[Pattern]) -> str:
+    """How many failed, mostly why, which pattern fails most, and what that cost."""
+    tried, judged, failed = totals["runs_tried"], totals["runs_judged"], totals["runs_failed"]
+    if not judged:
+        return f"**No run can be judged yet:** {count(tried, 'run')} tried, none completed and none failed."
+    if not failed:
+        whole = "The only run" if judged == 1 else f"All {number(judged)} runs that ended"
+        return f"**{whole} completed.** {_took_nothing(totals)}".strip()
+    first = f"**{number(failed)} of {count(judged, 'run')} failed ({percent(overall_rate(totals), 0)})**"
+    cause = _main_cause(endings, totals)
+    return " ".join(part for part in (f"{first}{cause}.", _worst(patterns), _cost(totals)) if part)
+
+
+def _took_nothing(totals: Row) -> str:
+    hours = totals["gpu_hours"]
+    return f"{'It' if totals['runs_judged'] == 1 else 'They'} took {hours_text(hours)}." if hours else ""
+
+
+def _main_cause(endings: Sequence[Row], totals: Row) -> str:
+    failed = totals["runs_failed"]
+    causes = sorted((row for row in endings if row["outcome"] in _CAUSE), key=lambda row: -row["runs"])
+    runs, words = causes[0]["runs"], _CAUSE[causes[0]["outcome"]]
+    if causes[0]["outcome"] == "unexplained" and totals["runs_cut_off"] == runs:
+        return (
+            f"; {_some(runs, failed)} {'is a log that stops' if runs == 1 else 'are logs that stop'} without a reason"
+            if failed > 1
+            else f": {_ONE_CUT}"
+        )
+    if runs == 1:
+        words = words.replace("were ", "was ").replace("give ", "gives ")
+    if failed == 1:
+        return f": it {words}"
+    return f"; {_some(runs, failed)} {words}"
+
+
+def _some(runs: int, failed: int) -> str:
+    return f"{'all' if runs == failed else number(runs)} of them"
+
+
+def _worst(patterns: Sequence[Pattern]) -> str:
+    above = [pattern for pattern in patterns if pattern.is_above]
+    if above:
+        worst = above[0]
+        return (
+            f"**{worst.name} stands out:** {percent(worst.rate, 0)} of its {count(worst.judged, 'run')} failed "
+            f"(95 % interval {percent(worst.low, 0)} to {percent(worst.high, 0)})."
+        )
+    return "No single setting fails clearly more often than the rest." if len(patterns) > 1 else ""
+
+
+def _cost(totals: Row) -> str:
+    spent, lost = totals["gpu_hours"], totals["gpu_hours_lost"]
+    if spent is None:
+        return "No run says how long it took, so what they cost is unknown."
+    if lost is None:
+        return "What the failures cost is unknown: none of them says how long it took."
+    share = f" ({part_of(lost / spent)})" if spent else ""
+    return f"Failures took {hours_figure(lost)} of {hours_text(spent)}{share}."
+
+
+def hours_text(hours: float | None) -> str:
+    """GPU-hours in words.
+
+    >>> hours_text(1.0), hours_text(1234.5), hours_text(None)
+    ('1.0 GPU-hours', '1,234 GPU-hours', 'unknown')
+    """
+    return "unknown" if hours is None else f"{hours_figure(hours)} GPU-hours"
+
+
+def meta(totals: Row, sweep: str | None, sweeps: int) -> str:
+    """Scope and conditions."""
+    of = f"sweep {sweep}" if sweep else count(sweeps, "sweep")
+    aside = totals["runs_tried"] - totals["runs_judged"]
+    left_out = (
+        f"{number(aside)} stopped, running or unknown {'is' if aside == 1 else 'are'} in no rate" if aside else None
+    )
+    return " · ".join(part for part in (f"{count(totals['runs_tried'], 'run attempt')} of {of}", left_out) if part)
+
+
+def figures(totals: Row, search: Row, price: float | None) -> list[tuple[str, str, str]]:
+    """The four figures as label, value, note."""
+    rate = overall_rate(totals)
+    low, high = totals["failure_rate_low"], totals["failure_rate_high"]
+    interval = (
+        "" if rate is None else f"95 % interval {percent(low, 0)} to {percent(high, 0)}{_without_cut_off(totals)}"
+    )
+    return [
+        ("Runs that failed", percent(rate, 0) if rate is not None else "unknown", interval),
+        _spent("GPU-hours in all", totals["gpu_hours"], totals["runs_without_gpu_hours"], totals["runs_tried"], price),
+        _spent(
+            "GPU-hours on failures", totals["gpu_hours_lost"], totals["failures_without_gpu_hours"],
+            totals["runs_failed"], price,
+        ),
+        _search(search, price),
+    ]  # fmt: skip
+
+
+def _without_cut_off(totals: Row) -> str:
+    without, cut_off = rate_without_cut_off(totals), totals["runs_cut_off"]
+    if not cut_off or without is None:
+        return ""
+    return f"; {percent(without, 0)} without {count(cut_off, 'log that just stops', 'logs that just stop')}"
+
+
+def _spent(label: str, hours: float | None, dark: int, runs: int, price: float | None) -> tuple[str, str, str]:
+    if hours is None:
+        return label, "unknown", f"{count(runs, 'run')}, none says how long it took"
+    notes = [_dollars(hours, price), f"unknown for {number(dark)} of {count(runs, 'run')}" if dark else ""]
+    return label, hours_figure(hours), "; ".join(note for note in notes if note) or "all runs known"
+
+
+def _search(search: Row, price: float | None) -> tuple[str, str, str]:
+    label = "GPU-hours until the winners had run"
+    until, whole = search["gpu_hours_until_winner"], search["gpu_hours_of_cells_in_order"]
+    if until is None or not whole:
+        why = "no cell has a winner" if not search["cells_answered"] else "the order of the runs is not known"
+        return label, "unknown", why
+    cells = f"in {number(search['cells_in_order'])} of {count(search['cells_answered'], 'cell')}"
+    dollars = _dollars(until, price)
+    note = f"{percent(until / whole, 0)} of {hours_figure(whole)} {cells}"
+    return label, hours_figure(until), f"{dollars}; {note}" if dollars else note
+
+
+def _dollars(hours: float, price: float | None) -> str:
+    return f"${number(hours * price)}" if price else ""
+
+
+def value_label(dimension: str, value: str, others: int = 0) -> str:
+    """A value of a dimension on an axis.
+
+    >>> value_label("num_nodes", "4"), value_label("tp", "8"), value_label("sweep", "others", 14)
+    ('4 nodes', 'TP8', '14 others')
+    """
+    if others:
+        return count(others, "other")
+    nouns = {"num_nodes": "node", "num_gpus": "GPU"}
+    if dimension in nouns and value.isdigit():
+        return count(int(value), nouns[dimension])
+    plain = ("sweep", "framework", "model", "accelerator", "day", "host")
+    return value if dimension in plain else pattern_name(dimension, value)
+
+
+def dimension_option(dimension: str) -> str:
+    """A dimension in the selector."""
+    named = {"day": "Day", "host": "Host", "strategy": "Strategy", "mbs": "Micro-batch", "zero_stage": "ZeRO stage"}
+    return named.get(dimension) or column_label(dimension)
+
+
+def endings_hover(label: str, row: Row) -> str:
+    """Name, then each ending with its number."""
+    parts = [f"{mark.text}: {number(row[name])}" for name, mark in OUTCOME.items() if row.get(name)]
+    return "<br>".join([f"<b>{label}</b>, {count(row['runs_tried'], 'run attempt')}", *parts])
+
+
+def endings_alt(dimension: str, rows: int, totals: Row) -> str:
+    """What the stacked bars show."""
+    return (
+        f"Run attempts by {dimension_option(dimension).lower()} and ending in {count(rows, 'bar')}: "
+        f"{number(totals['runs_failed'])} of {number(totals['runs_judged'])} failed."
+    )
+
+
+def patterns_alt(patterns: Sequence[Pattern]) -> str:
+    """What the dots show."""
+    listed = ", ".join(f"{pattern.name} {percent(pattern.rate, 0)}" for pattern in patterns[:3])
+    return f"Failure rate with 95 % interval of {count(len(patterns), 'setting')}: {listed}."
+
+
+def hours_alt(endings: Sequence[Row]) -> str:
+    """What the bars of GPU-hours show."""
+    listed = ", ".join(f"{OUTCOME[row['outcome']].word} {hours_text(row['gpu_hours'])}" for row in endings)
+    return f"GPU-hours by how runs ended: {listed}."
+
+
+def stretched_line(row: Row) -> tuple[str, str]:
+    """A stretched run: what it is, and by how much."""
+    what = " · ".join(str(part) for part in (row["model"], row["layout"]) if part)
+    return what, stretch(row)
+
+
+def stretch(row: Row) -> str:
+    """By how much a run was stretched, and where the time went."""
+    much = f"{_duration(row['duration_s'])} instead of {_duration(row['usual_duration_s'])}"
+    return f"{much}; {_STRETCH[row['stretch_cause']]}"
+
+
+def _duration(seconds: float) -> str:
+    """
+    >>> _duration(7200.0), _duration(630.0), _duration(40.0)
+    ('2.0 h', '10.5 min', '40 s')
+    """
+    if seconds >= 3600:
+        return f"{number(seconds / 3600, 1)} h"
+    return f"{number(seconds / 60, 1)} min" if seconds >= 60 else f"{number(seconds)} s"
+
+
+def retry_title(configurations: int) -> str:
+    """Qualifier of the retry list."""
+    return f"{count(configurations, 'configuration')} without an answer because of the machines"
+
+
+NOT_LOGGED = "not logged"
+
+
+def retry_unknown(rows: Sequence[Row]) -> str:
+    """What to do with rows of the retry list that do not say what they were; empty where all do."""
+    bare = [row for row in rows if row["model"] is None and row["layout"] is None]
+    if not bare:
+        return ""
+    names = "names" if len(bare) == 1 else "name"
+    frameworks = sorted({row["framework"] for row in bare if row["framework"]})
+    known = f" Known is the framework: {', '.join(frameworks)}." if frameworks else ""
+    return (
+        f"**{count(len(bare), 'row')} at the end {names} neither model nor layout,** nor does what was ingested beside "
+        f"the log.{known} Directory and evidence line tell which run it was. Where the trainer wrote a configuration "
+        "file, put it beside the log and ingest again."
+    )
+
+
+NO_RETRY = (
+    "No configuration lost its answer to the machines alone. Left out are those that ran out of memory or crashed: "
+    "another try would end the same way."
+)
+
+
+def wording(text: str | None) -> str:
+    """A deciding line with its digits taken out, cut to what fits in a list.
+
+    >>> wording(None), wording("RuntimeError: # is not #")
+    ('no line says why', 'RuntimeError: # is not #')
+    """
+    text = re.sub(r"\*{2,}", "", text or "").strip()  # two stars would read as bold
+    if not text:
+        return "no line says why"
+    return text if len(text) <= _WORDING_CHARS else f"{text[: _WORDING_CHARS - 1].rstrip()}…"

@@ -1,0 +1,132 @@
+"""Sentences of the page on one hang, each computed from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import polars as pl
+
+from dashboard.format.numbers import count, number, seconds
+from dashboard.text.network import hang_answer, hang_title, place
+from dashboard.view_models.hang import STEP_STATE, Sequence2D
+from dashboard.view_models.network import ranks_text
+from schemas.columns.nccl import HANG_EVIDENCE
+
+Row = Mapping[str, Any]
+
+NONE_CHOSEN = (
+    "**No hang is chosen.** Choose one below, or follow a link from Network, from Failures & cost or from a run."
+)
+NO_HANG = "**No collective timed out in this store.**"
+HOW_TO_READ = (
+    "**How to read it.** A rank that reports a timeout is a victim as a rule: it waited. The cause is a rank that "
+    "never entered the collective, or, where all entered it, the network or a GPU. A suspect is named only when it "
+    "failed before the others gave up, says itself that it had enqueued less, is one of few that stayed silent, or, in "
+    "dumps, did not join or brought another operation, size or type than the majority.",
+    "**What it hides.** A rank is silent when its lines are missing from the file as well as when it is stuck: look "
+    "whether the log holds every rank. The watchdog sees when it looks, not when a kernel ended, so times are upper "
+    "bounds. Sequence numbers count within a process group. Under Gloo a record's state says nothing, only whether it "
+    "was let go.",
+)
+
+
+def title(hang: Row) -> str:
+    """The page's title."""
+    return f"Hang: {hang_title(hang)}"
+
+
+def meta(hang: Row, collectives: int, size: int | None) -> str:
+    """Where it stands, what tells of it, and how much else timed out."""
+    parts = [place(hang), HANG_EVIDENCE[hang["evidence_source"]]]
+    if size:
+        parts.append(f"group of {count(size, 'rank')}")
+    if collectives > 1:
+        which = "the first" if hang["is_first"] else "not the first"
+        parts.append(f"{count(collectives, 'collective')} timed out, this is {which}")
+    return " · ".join(parts)
+
+
+def figures(hang: Row, told: pl.DataFrame) -> list[tuple[str, str, str]]:
+    """Label, value and note of the plain figures."""
+    waiting = told.filter(pl.col("state") == "waited").height
+    silent = told.filter(pl.col("detail").str.contains("said nothing")).height
+    behind = told.filter(pl.col("ahead") < 0)
+    said = [] if hang["seq"] is None else [f"seq {number(hang['seq'])}"]
+    if hang["numel_in"] is not None:
+        said.append(count(hang["numel_in"], "element"))
+    waited, limit = hang["ran_for_ms"], hang["timeout_ms"]
+    return [
+        ("Collective", str(hang["op"] or "not named"), " · ".join(said)),
+        (
+            "Waited",
+            "not logged" if waited is None else seconds(waited / 1000),
+            "" if limit is None else f"timeout {seconds(limit / 1000)}",
+        ),
+        ("Ranks that waited", number(waiting), f"of {number(told.height)}" if told.height else ""),
+        ("Said nothing", number(silent), "of the ranks of the group" if hang["num_ranks"] else "the group is not told"),
+        (
+            "Behind",
+            number(behind.height) if told["ahead"].count() else "not told",
+            f"{'rank' if behind.height == 1 else 'ranks'} {_few(behind['rank'].to_list())}" if behind.height else "",
+        ),
+    ]
+
+
+def _few(ranks: Sequence[int]) -> str:
+    shown = ", ".join(str(rank) for rank in ranks[:6])
+    return shown if len(ranks) <= 6 else f"{shown} and {number(len(ranks) - 6)} more"
+
+
+def ahead_text(ahead: int | None) -> str | None:
+    """How far a rank is from the collective that hangs.
+
+    >>> ahead_text(0), ahead_text(-2), ahead_text(3), ahead_text(None)
+    ('in it', '2 behind', '3 ahead', None)
+    """
+    if ahead is None:
+        return None
+    return "in it" if ahead == 0 else f"{number(-ahead)} behind" if ahead < 0 else f"{number(ahead)} ahead"
+
+
+def collective_option(hang: Row) -> str:
+    """One collective of the incident, for a list to choose from."""
+    waits = hang["ranks_reporting"]
+    return f"{hang_title(hang)}{f' · ranks {ranks_text(waits)}' if waits else ''}"
+
+
+def incident(hang: Row) -> str:
+    """A hang in a list: the suspect and why, who waited and who said nothing."""
+    who = [
+        f"{label}: {ranks_text(hang[name])}."
+        for name, label in (("ranks_reporting", "Waited"), ("ranks_silent", "Said nothing"))
+        if hang[name]
+    ]
+    return " ".join([hang_answer(hang), *who])
+
+
+def sequence_text(steps: Sequence2D, absent: Sequence[int]) -> str:
+    """What the marks mean, and whose dump is missing."""
+    used = {state for cells in steps.cells.values() for state in cells.values()}
+    legend = " · ".join(mark.text for state, mark in STEP_STATE.items() if state in used)
+    missing = f" No dump of rank {_few(absent)}." if absent else ""
+    return f"{legend}.{missing}"
+
+
+def sequence_alt(steps: Sequence2D, hang: Row) -> str:
+    """The picture in one sentence."""
+    at = [rank for rank in steps.ranks if steps.cells[rank].get(hang["seq"]) == "absent"]
+    who = f"; rank {_few(at)} did not join" if at else ""
+    return f"Collectives around seq {hang['seq']} on {count(len(steps.ranks), 'rank')}{who}."
+
+
+def evidence_line(row: Row) -> tuple[int | None, str, str]:
+    """Line number, text and remark of one line."""
+    who = "" if row["rank"] is None else f"rank {row['rank']}"
+    return row["line_no"], row["text"], f"{who} · {PurePath(row['source_path']).name}:{row['line_no']}".lstrip(" ·")
+
+
+def stack_title(rank: int, row: Row) -> str:
+    """Where a rank was when it enqueued its last collective of the group."""
+    return f"rank {rank}, {row['op']} seq {row['seq']} ({row['op_state']})"

@@ -1,0 +1,106 @@
+"""The sentences of Data health: what was read, what was not, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dashboard.format.numbers import NBSP, count, number
+
+Row = Mapping[str, Any]
+
+
+def answer(summary: Row) -> str:
+    """How much of what was found could be read."""
+    files, needed = summary["files"], summary["files"] - summary["skipped"]
+    if files == 0:
+        return "**No file was read yet.** Ingest a sweep directory to see here what became of each file."
+    lead = f"**{number(summary['parsed'])} of {count(needed, 'file')} were read to their end.**"
+    if needed == 1:
+        lead = "**The one file was read to its end.**" if summary["parsed"] else "**The one file could not be read.**"
+    trouble = []
+    if summary["rejected"]:
+        trouble.append(f"{count(summary['rejected'], 'file')} could not be read")
+    if summary["lines_rejected"]:
+        trouble.append(f"{count(summary['lines_rejected'], 'line or row', 'lines or rows')} went to rejects")
+    if summary["skipped"]:
+        lead += f" {count(summary['skipped'], 'more holds', 'more hold')} nothing that a parser knows."
+    if not trouble:
+        return f"{lead} Nothing was rejected."
+    return f"{lead} {_capital(' and '.join(trouble))}; the reasons stand below."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def size(size_bytes: int) -> str:
+    """A file size in the unit that leaves at most four digits (decimal units, as file managers count).
+
+    >>> size(52_000).replace(NBSP, " "), size(3_400_000_000).replace(NBSP, " ")
+    ('52 kB', '3.4 GB')
+    """
+    value, unit = float(size_bytes), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 1000 or unit == "TB":
+            break
+        value /= 1000
+    return f"{number(value, 1 if value < 10 and unit != 'B' else 0)}{NBSP}{unit}"
+
+
+def file_remedy(row: Row) -> str:
+    """What to do about files of one kind, status and reason; empty when there is nothing to do."""
+    if row["status"] == "rejected":
+        # the reader's own words end with the remedy
+        return "Do what the reason says, then ingest again; the rest of its run was read."
+    if row["status"] == "skipped":
+        return "Nothing, unless it holds results: then it needs a parser."
+    if row["lines_rejected"]:
+        return "See its rejected lines below; the rest of the file counts."
+    return ""
+
+
+def reject_remedy(reason: str, table: str | None) -> str:
+    """What a rejected line means for the results, and what mends it."""
+    if reason.startswith("looks like a metric line"):
+        return "The step is missing from the medians. A new framework version may print it differently: report it."
+    if "cannot be read as" in reason:
+        return "The value stays empty in its run. Mend the configuration, or ignore it when nothing depends on it."
+    if reason.startswith("repeats the key"):
+        return "The first row counts. Two files may describe the same run: keep one of them."
+    if reason.startswith("must be"):
+        return f"The row is not in {table or 'its table'}. Check the value at its source."
+    if "was cut" in reason:
+        return "The rest of that line was not read; training logs have no such lines. Check what wrote it."
+    return f"The row is not in {table or 'its table'}. The raw text below shows why."
+
+
+def parser_note(row: Row) -> str:
+    """Whether files wait to be read again by a newer version of their parser."""
+    if row["parser_version"] == row["newest_version"]:
+        return ""
+    return f" · version {number(row['newest_version'])} exists, so the next ingest reads them again"
+
+
+def empty_tables(names: Sequence[str]) -> str:
+    """The tables that hold nothing, in one line rather than a row each.
+
+    >>> empty_tables(["nccl_bench", "rejects"]), empty_tables([])
+    ('Without rows: nccl_bench, rejects.', 'Every table has rows.')
+    """
+    return f"Without rows: {', '.join(names)}." if names else "Every table has rows."
+
+
+def versions(kept: Sequence[tuple[int, int, bool]]) -> str:
+    """The published files on disk: version, bytes and which one counts.
+
+    >>> versions([(12, 3_000_000, True), (11, 2_900_000, False)]).replace(NBSP, " ")
+    'Kept: **version 12** (3.0 MB), version 11 (2.9 MB).'
+    """
+    if not kept:
+        return "No numbered version is kept beside this file."
+    named = [
+        f"{f'**version {version}**' if is_current else f'version {version}'} ({size(size_bytes)})"
+        for version, size_bytes, is_current in kept
+    ]
+    return f"Kept: {', '.join(named)}."

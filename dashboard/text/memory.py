@@ -1,0 +1,274 @@
+"""Sentences of the page on memory, each computed from the rows on screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from dashboard.format.numbers import MINUS, count, memory, number, percent, plain, ratio
+from dashboard.view_models.memory import VERDICT, Bar
+from schemas.columns.memory_views import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
+
+Row = Mapping[str, Any]
+
+NOTHING = (
+    "**No run of this store says how much memory it used.** Ingest logs that print peak memory, allocator snapshots "
+    "(torch.cuda.memory._dump_snapshot) or the output of nvidia-smi."
+)
+HOW_TO_GET = (
+    "**Peaks and fragmentation:** Megatron's --log-memory-to-tensorboard line, torchtitan's memory column, "
+    "nanotron's and picotron's logs, or a dump of torch.cuda.memory_stats() beside the log.",
+    "**What was alive at the peak:** torch.cuda.memory._record_memory_history(max_entries=100000), then "
+    'torch.cuda.memory._dump_snapshot("rank0.pickle") in the run\'s directory, on an OOM as well.',
+    "**What lies outside PyTorch:** nvidia-smi --query-gpu=timestamp,index,uuid,memory.used,memory.total "
+    "--format=csv -l 1 into a file in the run's directory.",
+)
+HOW_TO_READ = (
+    "**How to read it.** Levels are peaks of a run's fullest GPU: estimated from first principles, allocated and "
+    "reserved as PyTorch counts them, the GPU's use as its driver counts it. Each gap is the difference of the "
+    "levels beside it. Fragmentation is reserved over allocated, minus 1, both of one source. A verdict compares what "
+    "the failed request lacked with the bytes that were free in pieces, the rest with activations and model states.",
+    "**What it hides.** An OOM line says what the first request lacked, not what the rest of the step would have asked "
+    "for; where the estimate says more, the estimate counts. The peak of a run that failed is a lower bound. Terms "
+    "are tried one at a time: two that are off together can hide each other. Samples a second apart miss short peaks.",
+)
+NO_FRAGMENTATION = "No completed run logs both allocated and reserved memory."
+NO_TERMS = "A term is fitted to five completed runs with an estimate and a peak at least."
+NO_SNAPSHOT = "No allocator snapshot, timeline or statistics dump is among these files."
+
+_NEAR = ("fits", "fragmented")
+"""Verdicts of runs that did not run out of memory, as far as anybody knows."""
+_WITHOUT_REASON = ("failed", "truncated", "unknown")
+"""Statuses of which nothing says why the run ended."""
+
+_TELLING_SHARE = 0.3
+"""Share of the residuals from which one term is named as what is off. Our choice."""
+
+TERM_NAME = {
+    "states": "Weights, gradients, optimizer",
+    "activations": "Activations",
+    "logits": "Logits and loss",
+    "buffers": "Buffers, context",
+    "constant": "A constant on every run",
+}
+
+
+def snapshot_name(row: Row) -> str:
+    """File with its directory, rank and device of an artefact."""
+    place = "/".join(row["source_path"].split("/")[-2:])
+    parts = [place]
+    if row["rank"] is not None:
+        parts.append(f"rank {row['rank']}")
+    if row["device"] is not None and row["device"] != 0:
+        parts.append("CPU" if row["device"] == -1 else f"device {row['device']}")
+    return " · ".join(parts)
+
+
+def snapshot_facts(row: Row) -> str:
+    """Peak and failures of an artefact, short."""
+    bound = "at least " if row["peak_is_lower_bound"] else ""
+    failed = f"▲ {count(row['oom_events'], 'failed allocation')} · " if row["oom_events"] else ""
+    return f"{failed}{bound}{memory(row['peak_bytes'])}" if row["peak_bytes"] is not None else f"{failed}no peak"
+
+
+def answer(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]], spread: pl.DataFrame, snapshots: int) -> str:
+    """What the failed runs need, and how much the allocator holds beyond what is allocated."""
+    parts = [part for part in (_failed(peaks, verdicts), _held(spread)) if part]
+    if parts:
+        return " ".join(parts)
+    if peaks.height:
+        return f"**None of {count(peaks.height, 'run')} ran out of GPU memory.**"
+    return f"**{count(snapshots, 'memory file')}** without a run of its own: the snapshots below stand for themselves."
+
+
+def _failed(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]]) -> str:
+    failed = sum(runs for _, runs in verdicts)
+    if not failed:
+        return f"**None of {count(peaks.height, 'run')} ran out of GPU memory.**" if peaks.height else ""
+    told = [f"{number(runs)} {_needs(verdict, runs)}" for verdict, runs in verdicts]
+    return f"**{count(failed, 'run')} ran out of GPU memory:** {', '.join(told)}."
+
+
+def _needs(verdict: str, runs: int) -> str:
+    s = "" if runs > 1 else "s"
+    return {
+        "others": "had the GPU filled by other processes",
+        "expandable_segments": "would fit with expandable_segments",
+        "pools": "had enough free in other pools or streams",
+        "recompute": f"need{s} recompute",
+        "micro_batch": f"need{s} a smaller micro-batch",
+        "sharding": f"need{s} sharding",
+    }.get(verdict, f"tell{s} no sizes")
+
+
+def _held(spread: pl.DataFrame) -> str:
+    if spread.is_empty():
+        return ""
+    row = spread.row(0, named=True)
+    runs = f"{count(row['n'], 'run')}" + (f" of {row['framework']}" if row["framework"] else "")
+    return f"The allocator held **{percent(row['eps_frag'])}** more than was allocated ({runs})."
+
+
+def meta(runs: int, sweep: str | None, sweeps: int, snapshots: int) -> str:
+    """Runs, artefacts, sweeps."""
+    parts = [f"{count(runs, 'run')} with a known peak or verdict" if runs else "no run"]
+    if snapshots:
+        parts.append(count(snapshots, "memory file"))
+    if sweep is None and sweeps > 1:
+        parts.append(f"{number(sweeps)} sweeps together")
+    return " · ".join(parts)
+
+
+def figures(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> list[tuple[str, str, str]]:
+    """Label, value and note of the plain figures."""
+    fullest = peaks.filter(pl.col("card_share").is_not_null()).sort("card_share", descending=True).head(1).to_dicts()
+    outside = peaks["outside_allocator_bytes"].drop_nulls() if peaks.height else pl.Series([], dtype=pl.Int64)
+    frag = spread.row(0, named=True) if spread.height else None
+    median = outside.median()
+    return [
+        (
+            "Fullest GPU",
+            percent(fullest[0]["card_share"], 0) if fullest else "not logged",
+            f"of {memory(fullest[0]['mem_total_bytes'])}, {fullest[0]['layout'] or 'layout unknown'}"
+            if fullest
+            else "",
+        ),
+        (
+            "Reserved beyond allocated",
+            percent(frag["eps_frag"]) if frag else "not logged",
+            f"10 to 90 %: {percent(frag['eps_frag_low'])} to {percent(frag['eps_frag_high'])}" if frag else "",
+        ),
+        (
+            "Outside the allocator",
+            memory(median) if isinstance(median, float) else "not known",
+            f"median of {count(len(outside), 'run')}" if len(outside) else "needs nvidia-smi, DCGM or an OOM line",
+        ),
+        ("Estimate", *_off(terms)),
+    ]  # fmt: skip
+
+
+def _off(terms: pl.DataFrame) -> tuple[str, str]:
+    """Value and note: the term that explains most of the estimate's error, if one does."""
+    worst = next((row for row in terms.iter_rows(named=True) if row["explained_share"] is not None), None)
+    if worst is None:
+        return "not fitted", NO_TERMS
+    name, share = TERM_NAME[worst["term"]], percent(worst["explained_share"], 0)
+    if worst["explained_share"] < _TELLING_SHARE:
+        return "no one term is off", f"{name} explains {share} of its error"
+    return name, f"explains {share} of its error: {factor(worst)}"
+
+
+def factor(row: Row) -> str:
+    """The factor or constant that a term was fitted with."""
+    if row["term"] == "constant":
+        return f"{'' if row['term_offset_bytes'] < 0 else '+'}{memory(row['term_offset_bytes'])}"
+    return ratio(row["term_factor"]).replace("-", MINUS) if row["term_factor"] >= 0 else "no plausible factor"
+
+
+def peak_hover(row: Row, name: str) -> str:
+    """Levels of one run."""
+    lines = [f"<b>{plain(name)}</b>"]
+    levels = (("allocated", "mem_peak_allocated_bytes"), ("reserved", "mem_peak_reserved_bytes"),
+              ("in use", "mem_used_max_bytes"), ("card", "mem_total_bytes"))  # fmt: skip
+    lines.append(", ".join(f"{word} {memory(row[column])}" for word, column in levels if row[column] is not None))
+    if row["est_mem_bytes"] is not None:
+        lines.append(f"~{memory(row['est_mem_bytes'])} estimated")
+    if needed := need(row):
+        lines.append(needed)
+    return "<br>".join(lines)
+
+
+def need(row: Row) -> str | None:
+    """What a run needs, by symbol and word; None where it has no verdict."""
+    if row["mem_verdict"] in _NEAR and row["status"] in _WITHOUT_REASON:
+        return "? near the limit when it ended"
+    return VERDICT[row["mem_verdict"]].text if row["mem_verdict"] else None
+
+
+def run_answer(fit: Row | None, row: Row) -> str:
+    """What the picked run needs, or how much room it had."""
+    if fit is not None:
+        return verdict_text(fit, row["status"])
+    share = row["card_share"]
+    return f"**{percent(share, 0)} of the card** at its peak." if share is not None else "The card is not known."
+
+
+def verdict_text(fit: Row, status: str) -> str:
+    """The verdict and the bytes that show it.
+
+    Of a run that ended without a reason nobody can say that it fits: only how full the card was.
+    """
+    if fit["mem_verdict"] in _NEAR and status in _WITHOUT_REASON:
+        return f"**Near the limit when it ended.** {sentence(fit['verdict_evidence'])} Memory may be why: nothing says."
+    meaning = MEM_FIT[fit["mem_verdict"]]
+    return f"**{meaning[:1].upper()}{meaning[1:]}.** {sentence(fit['verdict_evidence'])}"
+
+
+def sentence(text: str | None) -> str:
+    """Text with a capital letter and a full stop.
+
+    >>> sentence("held 3 of 4")
+    'Held 3 of 4.'
+    """
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
+def run_meta(fit: Row | None, row: Row, unknown: Sequence[str]) -> str:
+    """Where the levels come from, what the verdict rests on and what nothing says."""
+    parts = []
+    if row["peak_source"]:
+        parts.append(f"Peaks from {PEAK_SOURCE[row['peak_source']].split(':')[0]}")
+    if fit is not None and fit["verdict_basis"]:
+        parts.append(f"verdict from {VERDICT_BASIS[fit['verdict_basis']].split(':')[0]}")
+    if unknown:
+        parts.append(f"unknown: {', '.join(unknown)}")
+    return " · ".join(parts)
+
+
+def waterfall_alt(parts: Sequence[Bar]) -> str:
+    """The waterfall in one sentence."""
+    levels = [f"{part.name.lower()} {memory(part.size)}" for part in parts if part.kind == "level"]
+    return f"Memory from the estimate to the card: {', '.join(levels)}." if levels else "No level is known."
+
+
+def peaks_alt(rows: pl.DataFrame) -> str:
+    """The peaks in one sentence."""
+    failed = number(rows.filter(pl.col("status") == "oom").height)
+    return f"Peak memory of {count(rows.height, 'run')} beside their cards; {failed} ran out of memory."
+
+
+def spread_name(row: Row) -> str:
+    """Name of a row of `memory_fragmentation`."""
+    place = row["sweep"] or "all sweeps"
+    # a folder is often named after the framework whose logs it holds
+    return place if row["framework"] in (None, row["sweep"]) else f"{place} · {row['framework']}"
+
+
+def spread_hover(row: Row) -> str:
+    """Median, spread, number."""
+    spread = f"{percent(row['eps_frag_low'])} to {percent(row['eps_frag_high'])}"
+    return (
+        f"<b>{plain(spread_name(row))}</b><br>median {percent(row['eps_frag'])}, 10 to 90 % {spread}<br>"
+        f"{count(row['n'], 'run')}, at most {memory(row['fragmentation_max_bytes'])}"
+    )
+
+
+def terms_qualifier(terms: pl.DataFrame) -> str:
+    """Whose runs the terms were fitted to."""
+    row = terms.row(0, named=True)
+    missed = row["residual_median_bytes"]
+    whose = f"{count(row['n'], 'run')} of {row['framework'] or 'all frameworks'}"
+    return f"{whose}, median {memory(abs(missed))} {'more' if missed > 0 else 'less'} than estimated"
+
+
+def measured_terms(terms: pl.DataFrame) -> str:
+    """What snapshots measured of each term beside the estimate; empty without snapshots."""
+    told = [
+        f"{TERM_NAME[row['term']].lower()} {memory(row['measured_median_bytes'])} measured, "
+        f"~{memory(row['est_beside_median_bytes'])} estimated"
+        for row in terms.iter_rows(named=True)
+        if row["n_snapshots"] and row["est_beside_median_bytes"] is not None
+    ]
+    return f"**By snapshots:** {'; '.join(told)}." if told else ""

@@ -1,0 +1,264 @@
+"""Sentences of the page on the network, each computed from the rows on screen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import polars as pl
+
+from dashboard.format.numbers import count, number, plain, seconds
+from dashboard.view_models.network import RANK_STATE, Finding, line_name, size_text, version_numbers, version_range
+from schemas.columns.nccl import HANG_EVIDENCE, RULE
+
+Row = Mapping[str, Any]
+
+NOTHING = (
+    "**No NCCL output is in this store yet.** Set **NCCL_DEBUG=INFO** in the job, then run **sweepscope ingest PATH** "
+    "on its logs."
+)
+HOW_TO_GET = (
+    "**Versions, transports, channels, init times:** NCCL_DEBUG=INFO. Nothing else is needed; one file per process by "
+    "NCCL_DEBUG_FILE=nccl.%h.%p.log keeps the lines whole.",
+    "**Traffic and algorithms:** add NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING,COLL. COLL prints a line per "
+    "collective and rank: use it for a few steps.",
+    "**Bandwidth:** the output of nccl-tests (all_reduce_perf -b 8 -e 8G -f 2) as it stands.",
+    "**Hangs:** PyTorch's watchdog prints them by itself. TORCH_FR_BUFFER_SIZE=2000 (TORCH_NCCL_TRACE_BUFFER_SIZE in "
+    "older releases) with TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes one dump per rank: ingest them as well.",
+)
+HOW_TO_READ = (
+    "**How to read it.** Each finding is a rule over lines of NCCL's output; it names the first line that shows it. "
+    "Like runs are those of one sweep with equal ranks and nodes; a median needs three of them. Bus bandwidth is "
+    "algorithm bandwidth times a factor of the operation, so that it compares across numbers of ranks "
+    "(nccl-tests, doc/PERFORMANCE.md); points are medians over files, of the better of in place and out of place.",
+    "**What it hides.** A run without NCCL_DEBUG=INFO is in no figure here. Lines of a log that was cut are missing, "
+    "so counts are lower bounds. Init times exist from NCCL 2.22 on, and include waiting for late ranks. Sizes do not "
+    "tell which hardware or network a run had: benchmarks of different clusters in one sweep are no siblings.",
+)
+NO_FINDING = "No rule found anything in these files."
+NO_BENCH = "No nccl-tests table with several ranks is among these files. Ingest the output of all_reduce_perf."
+NO_INIT = "No file times its initialisation: NCCL prints that from version 2.22 on, with NCCL_DEBUG=INFO."
+NO_HANG = "No collective timed out in these files."
+_MAX_NAME = 34
+_ANSWER_RULES = 3
+RULE_SHORT = {
+    "socket_despite_ib": "TCP sockets in use although RDMA is there",
+    "socket_network": "nodes talk over TCP sockets",
+    "net_within_node": "ranks of one node talk over the network",
+    "gdrdma_off": "GPUDirect RDMA is off",
+    "tp_across_nodes": "tensor parallelism crosses nodes",
+    "slow_host": "a host is slow in all its benchmarks",
+    "low_busbw": "bus bandwidth is below like benchmarks",
+    "shm_within_node": "GPUs of one node talk through host memory",
+    "idle_nics": "network devices stay idle",
+    "ring_crossings": "rings cross between nodes needlessly",
+    "cross_nic": "connections change the network device",
+    "fewer_channels": "fewer channels than like runs",
+    "mixed_versions_run": "one run mixes NCCL versions",
+    "mixed_versions_sweep": "NCCL versions are mixed",
+    "sharp_fallback": "SHARP fell back",
+    "slow_init": "initialisation is slow",
+}
+
+
+def answer(totals: Row, found: Sequence[Finding], hangs: pl.DataFrame) -> str:
+    """What the rules found, and what hung."""
+    return " ".join(part for part in (_found(totals, found), _hung(hangs)) if part)
+
+
+def _found(totals: Row, found: Sequence[Finding]) -> str:
+    if not totals["files"]:
+        return ""
+    if not found:
+        return f"**Nothing slows the network of {count(totals['files'], 'file')}** as far as the rules see."
+    named = [
+        f"{RULE_SHORT[one.rule]} ({count(one.files, 'file')})" for one in found if one.rule != "mixed_versions_sweep"
+    ]
+    mixed = [RULE_SHORT[one.rule] for one in found if one.rule == "mixed_versions_sweep"]
+    shown = (named + mixed)[:_ANSWER_RULES]
+    more = len(found) - len(shown)
+    rest = f", and {number(more)} more" if more else ""
+    return f"**{count(len(found), 'finding')}:** {'; '.join(shown)}{rest}."
+
+
+def _hung(hangs: pl.DataFrame) -> str:
+    if hangs.is_empty():
+        return ""
+    told, files = hangs["suspect"].count(), hangs["source_path"].n_unique()
+    who = (
+        "no suspect can be determined"
+        if not told
+        else f"a suspect is named for {'it' if hangs.height == 1 else number(told)}"
+    )
+    return f"**{count(hangs.height, 'collective')} hung** in {count(files, 'file')}; {who}."
+
+
+def meta(totals: Row, sweep: str | None, sweeps: int) -> str:
+    """Files, versions and size."""
+    parts = [count(totals["files"], "file") + " with NCCL output" if totals["files"] else "no NCCL output"]
+    if totals["versions"]:
+        parts.append(version_range(totals["versions"]))
+    if sweep is None and sweeps > 1:
+        parts.append(f"{number(sweeps)} sweeps together")
+    return " · ".join(parts)
+
+
+def figures(totals: Row, inits: pl.DataFrame, best: Row | None, hangs: pl.DataFrame) -> list[tuple[str, str, str]]:
+    """Label, value and note of the plain figures."""
+    versions = sum(len(numbers) for numbers in version_numbers(totals["versions"] or []).values())
+    usual, slowest = (inits["init_time_s"].median(), inits["init_time_s"].max()) if inits.height else (None, None)
+    told = hangs["suspect"].count()
+    where = "" if best is None else line_name(best["num_nodes"], best["nranks"])
+    return [
+        (
+            "Largest communicator",
+            count(totals["nranks_max"], "rank") if totals["nranks_max"] else "not logged",
+            f"told by {number(totals['files_with_communicators'])} of {count(totals['files'], 'file')}",
+        ),
+        ("NCCL versions", number(versions) if versions else "not logged", version_range(totals["versions"] or [])),
+        (
+            "Initialisation, median",
+            seconds(usual) if isinstance(usual, float) else "not logged",
+            f"slowest {seconds(slowest)}, of {count(inits.height, 'communicator')}"
+            if isinstance(slowest, float)
+            else "printed from NCCL 2.22 on",
+        ),
+        (
+            "Best bus bandwidth",
+            "not measured" if best is None else f"{number(best['busbw_bytes_per_s'] / 1e9, 1)} GB/s",
+            "" if best is None else f"{operation(best['op'])}, {where}, {size_text(best['message_bytes'])}",
+        ),
+        ("Hangs", number(hangs.height), f"suspect named for {number(told)}" if hangs.height else ""),
+    ]
+
+
+def operation(op: str | None) -> str:
+    """Name of a benchmarked operation."""
+    return op or "operation not printed"
+
+
+def rule_title(finding: Finding) -> tuple[str, str]:
+    """The rule as a heading, and how many files show it."""
+    text = RULE[finding.rule]
+    return text[:1].upper() + text[1:], count(finding.files, "file")
+
+
+def place(row: Row) -> str:
+    """File and line of a row, the end of a long name.
+
+    >>> place({"source_path": "/logs/a/train.log", "line_no": 70}), place({"source_path": "/x.log", "line_no": None})
+    ('train.log:70', 'x.log')
+    """
+    name = PurePath(row["source_path"]).name
+    short = name if len(name) <= _MAX_NAME else f"…{name[1 - _MAX_NAME :]}"
+    return short if row["line_no"] is None else f"{short}:{row['line_no']}"
+
+
+def advice(finding: Finding) -> str:
+    """What to do, and where the rule's fact stands."""
+    return f"**What to do.** {finding.remedy} Source: {finding.fact_source}."
+
+
+def bandwidth_hover(row: Row) -> str:
+    """Hover of a point, as HTML for plotly."""
+    best = row["best_busbw_bytes_per_s"] / 1e9
+    files = count(row["files"], "file")
+    more = f"<br>best {number(best, 1)} GB/s of {files}" if row["files"] > 1 else f"<br>{files}"
+    return (
+        f"<b>{plain(row['line'])}</b><br>{size_text(row['message_bytes'])}: "
+        f"{number(row['busbw_bytes_per_s'] / 1e9, 1)} GB/s{more}"
+    )
+
+
+def bandwidth_alt(op: str | None, lines: Sequence[str]) -> str:
+    """What the curves show, in one sentence."""
+    return f"Bus bandwidth of {operation(op)} by message size, one line each for {'; '.join(lines)}."
+
+
+def nodes_hover(row: Row) -> str:
+    """Hover of a measured point over nodes, as HTML for plotly."""
+    files = count(row["files"], "file")
+    return (
+        f"<b>{line_name(row['num_nodes'], row['nranks'])}</b><br>{size_text(row['message_bytes'])}: "
+        f"{number(row['busbw_bytes_per_s'] / 1e9, 1)} GB/s, measured<br>{files}"
+    )
+
+
+def published_hover(row: Row) -> str:
+    """Hover of a published point, as HTML for plotly."""
+    low, mid, high = (
+        number(row[name] / 1e9, 1)
+        for name in ("bandwidth_p5_bytes_per_s", "bandwidth_bytes_per_s", "bandwidth_p95_bytes_per_s")
+    )
+    return (
+        f"<b>{line_name(row['num_nodes'], row['nranks'])}</b><br>{size_text(row['message_bytes'])}: {mid} GB/s, "
+        f"published<br>5 to 95 %: {low} to {high}<br>{plain(row['source_title'])}"
+    )
+
+
+PUBLISHED_NOTE = (
+    "Filled: measured here, at the nearest size. Hollow: published, with the 5 to 95 % range; its source does not "
+    "say whether it is bus or algorithm bandwidth."
+)
+
+
+def peaks_note(peaks: Sequence[tuple[str, float]]) -> str:
+    """What the dotted lines are."""
+    if not peaks:
+        return ""
+    return (
+        "Dotted: what the links of the accelerator carry in one direction, and the usual network of its clusters. "
+        "NVLink SHARP can go beyond the first, since the switch adds up."
+    )
+
+
+def init_hover(row: Row) -> str:
+    """Hover of one communicator, as HTML for plotly."""
+    parts = [f"<b>{count(row['nranks'], 'rank')}: {seconds(row['init_time_s'])}</b>", plain(place(row))]
+    if row["init_bootstrap_s"] is not None:
+        parts.append(f"{seconds(row['init_bootstrap_s'])} in bootstrap")
+    if row["init_slowest_rank"] is not None:
+        parts.append(f"slowest rank {row['init_slowest_rank']}")
+    return "<br>".join(parts)
+
+
+def hang_title(row: Row) -> str:
+    """A hang in a few words.
+
+    >>> hang_title({"op": "ALLREDUCE", "seq": 118, "process_group": "0"})
+    'ALLREDUCE seq 118 of group 0'
+    """
+    op = row["op"] or "A collective"
+    seq = "" if row["seq"] is None else f" seq {row['seq']}"
+    group = "" if row["process_group"] is None else f" of group {row['process_group']}"
+    return f"{op}{seq}{group}"
+
+
+def hang_answer(row: Row) -> str:
+    """Who is the suspect and why, or that it cannot be determined."""
+    reason = (row["suspect_reason"] or "").rstrip(".")  # a quoted line may end a sentence itself
+    if row["suspect"] is None:
+        why = reason.removeprefix("not determinable").lstrip(": ")
+        return "**Not determinable.** " + (f"{why[:1].upper()}{why[1:]}." if why else "The lines do not tell.")
+    many = "," in row["suspect"]
+    return f"**Suspect: {'ranks' if many else 'rank'} {row['suspect']}.** {reason[:1].upper()}{reason[1:]}."
+
+
+def hang_meta(row: Row) -> str:
+    """Waited how long, told by what, where."""
+    parts = [place(row), HANG_EVIDENCE[row["evidence_source"]]]
+    if row["ran_for_ms"] is not None:
+        parts.append(f"waited {seconds(row['ran_for_ms'] / 1000)}")
+    if row["timeout_ms"] is not None:
+        parts.append(f"timeout {seconds(row['timeout_ms'] / 1000)}")
+    if row["numel_in"] is not None:
+        parts.append(f"{number(row['numel_in'])} elements in")
+    return " · ".join(parts)
+
+
+def states_text(states: pl.DataFrame) -> str:
+    """How many ranks are in which state, for the legend and as the picture's text."""
+    counted = Counter(states["state"].to_list())
+    return " · ".join(f"{mark.text}: {number(counted[name])}" for name, mark in RANK_STATE.items() if counted[name])

@@ -1,0 +1,247 @@
+"""The first screen: its answer, its four figures and its lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from dashboard.format import numbers
+from dashboard.format.numbers import count, number, percent, points
+from dashboard.format.symbols import CELL_STATE
+from dashboard.selection.slices import Other, Slice
+from dashboard.text.cell import is_tie, performance, place
+from dashboard.view_models.failures import overall_rate
+
+# When a sentence is worth its place; our choices, which decide what is said first and never a figure.
+_MOST = 0.75  # share of winners from which one strategy is said to win "n of m cells"
+_CLEAR = 0.6  # share of winners, in each half, from which small and large scale are said to differ
+_HIGH_TP = 4  # half a node of 8: from there on tensor parallelism is more than a way to fit two cards
+_MODELS_NAMED = 2  # of a grid in a list; of more their number says enough
+_CLOSE = 0.01  # a point of MFU: what MFU is printed to on every page
+
+
+@dataclass(frozen=True)
+class Item:
+    """A line of a list: what, how much, and where it leads: a cell (model, scale), a finding or problem, or `url`."""
+
+    text: str
+    value: str
+    cell: tuple[str, str] | None = None
+    key: str | None = None
+    url: str | None = None
+
+
+def answer(cells: pl.DataFrame) -> str:
+    """What the winners of the grid have in common, and how close the races are."""
+    winners = cells.filter(pl.col("run_id").is_not_null())
+    if winners.is_empty():
+        tried = int(cells["runs_tried"].sum())
+        return f"**No run has completed in this grid yet**: {count(tried, 'try', 'tries')} so far."
+    if winners.height == 1:
+        only = winners.row(0, named=True)
+        return f"**One result so far:** {place(only)} reaches {performance(only)} with {only['layout']}."
+    return " ".join(part for part in (_common_strategy(winners), _pattern(winners), _close_races(winners)) if part)
+
+
+def _common_strategy(winners: pl.DataFrame) -> str:
+    known = winners.drop_nulls("strategy")
+    if known.is_empty():
+        return ""
+    strategies = known["strategy"].value_counts(sort=True)
+    name, wins = strategies.row(0)
+    name = "a single GPU" if name == "none" else name
+    if wins == known.height:
+        return f"**{name} wins every cell.**"
+    if wins / known.height >= _MOST:
+        return f"**{name} wins {number(wins)} of {count(known.height, 'cell')}.**"
+    return "**No single layout wins.**"
+
+
+def _pattern(winners: pl.DataFrame) -> str:
+    """Tensor parallelism on few and on many nodes, when the two halves differ; else the best cell."""
+    nodes = sorted(winners["num_nodes"].unique().to_list())
+    half = len(nodes) // 2
+    known = winners.drop_nulls("tp")
+    if half and known.height:
+        few = known.filter(pl.col("num_nodes") <= nodes[half - 1])
+        many = known.filter(pl.col("num_nodes") >= nodes[-half])
+        off, needed = int((few["tp"] == 1).sum()), int((many["tp"] >= _HIGH_TP).sum())
+        if few.height and many.height and off / few.height >= _CLEAR and needed / many.height >= _CLEAR:
+            return (
+                f"Up to {count(nodes[half - 1], 'node')}, tensor parallelism is off in {number(off)} of "
+                f"{count(few.height, 'winner')}; from {count(nodes[-half], 'node')} on, {number(needed)} of "
+                f"{number(many.height)} use TP {_HIGH_TP} or more."
+            )
+    by = "mfu" if winners["mfu"].count() else "tokens_per_s_per_gpu"
+    best = winners.sort(by, descending=True, nulls_last=True).row(0, named=True)
+    return f"The best is {performance(best)}: {place(best)}, {best['layout']}."
+
+
+def _close_races(winners: pl.DataFrame) -> str:
+    raced = winners.drop_nulls(["mfu", "runner_up_mfu"])
+    close = int((raced["mfu"] - raced["runner_up_mfu"] < _CLOSE).sum())
+    if raced.is_empty() or close == 0:
+        return ""
+    return (
+        f"{number(close)} of {count(raced.height, 'winner')} {'lead' if close > 1 else 'leads'} by less than one point."
+    )
+
+
+def figures(
+    cells: pl.DataFrame, layouts: int, repeated: int, wider: Mapping[str, Any], without_mfu: pl.DataFrame
+) -> list[tuple[str, str, str]]:
+    """The four figures as label, value, note.
+
+    `wider` is the row of `queries.failures.totals` that Failures shows, `without_mfu` is of `queries.overview`.
+    """
+    answered = cells.filter(pl.col("run_id").is_not_null())
+    best = answered.filter(pl.col("mfu").is_not_null()).sort("mfu", descending=True)
+    return [
+        ("Model × nodes with a result", f"{number(answered.height)} of {number(cells.height)}", _unanswered(cells)),
+        ("Best MFU", percent(best["mfu"][0]), place(best.row(0, named=True)))
+        if best.height
+        else ("Best MFU", "not computed", _why_no_mfu(without_mfu)),
+        _failures(cells, wider),
+        (
+            "Layouts measured twice",
+            number(repeated),
+            f"of {number(layouts)} completed" + ("; the rest are single runs" if repeated < layouts else ""),
+        ),
+    ]
+
+
+def _unanswered(cells: pl.DataFrame) -> str:
+    open_cells = cells.filter(pl.col("run_id").is_null())
+    if open_cells.is_empty():
+        return "no cell of the grid is empty"
+    states = open_cells["cell_state"].value_counts(sort=True)
+    return ", ".join(f"{number(n)} {CELL_STATE[state].word}" for state, n in states.iter_rows())
+
+
+def _why_no_mfu(runs: pl.DataFrame) -> str:
+    """What keeps completed runs from having an MFU, most frequent first."""
+    if runs.is_empty():
+        return "no run has completed"
+    reasons = [str(reason).removeprefix("not computed: ") for reason in runs["mfu_basis"]]
+    if len(reasons) == 1:
+        return reasons[0]
+    return "; ".join(f"{reason} ({count(n, 'run')})" for reason, n in zip(reasons, runs["runs"], strict=True))
+
+
+def _failures(cells: pl.DataFrame, wider: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The share that failed in this grid, beside the share of all runs: that is the one that Failures begins with."""
+    ended = cells.filter(pl.col("failure_rate").is_not_null())
+    tried = int(ended["runs_judged"].sum())
+    failed = int(ended["runs_failed"].sum())
+    if tried == 0:
+        return "Runs that failed", numbers.MISSING, "no run completed or failed"
+    rate = overall_rate(wider)
+    all_runs = f"; {percent(rate, 0)} of all {number(wider['runs_judged'])}" if wider["runs_judged"] > tried else ""
+    return "Runs that failed", percent(failed / tried, 0), f"{number(failed)} of {number(tried)} in this grid{all_runs}"
+
+
+def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
+    """Ties, closest first: a repeat of both layouts would settle them."""
+    ties = [row for row in cells.iter_rows(named=True) if row["run_id"] is not None and is_tie(row)]
+    ties.sort(key=lambda row: row["margin"])
+    return [Item(f"Repeat {place(row)}", f"tie, {_apart(row)}", _key(row)) for row in ties[:limit]]
+
+
+def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -> list[dict[str, Any]]:
+    """Cells whose best run is furthest behind what its hardware allows: where most can still be found.
+
+    `ratios` are rows of `queries.overview.behind`.
+    """
+    told = cells.join(ratios, on="run_id", how="inner").sort("time_ratio", "run_id", descending=[True, False])
+    return told.head(limit).to_dicts()
+
+
+def _apart(row: Mapping[str, Any]) -> str:
+    if row["mfu"] is not None and row["runner_up_mfu"] is not None:
+        gap = points(abs(row["mfu"] - row["runner_up_mfu"])).lstrip("+")
+        return f"{gap} points apart" if gap != "0.0" else "under 0.1 points apart"
+    return f"{percent(row['margin'])} apart"
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["model"], row["scale"]
+
+
+# What a finding means for the reader; the figures come from the store.
+_FINDINGS = {
+    "claimed_best_not_fastest": ("presented as best, but not the fastest run", "claims"),
+    "claimed_best_not_ranked": ("presented as best, but kept out of the ranking", "claims"),
+    "label_shape_mismatch": ("labelled with another model's size", "labels"),
+    "tied_embedding_counted_twice": ("printed MFU counts the tied embedding twice", "MFU audit"),
+    "wrong_peak": ("printed MFU divides by another card's or precision's peak", "MFU audit"),
+    "other_convention": ("printed MFU counts other FLOPs", "MFU audit"),
+    "logged_mfu_differs": ("printed MFU is more than 5 % off", "MFU audit"),
+    "mfu_above_100": ("MFU above 100 % of peak", "MFU audit"),
+    "hfu_below_mfu": ("printed HFU below the recomputed MFU", "MFU audit"),
+    "layout_mismatch": ("layout does not multiply to the GPU count", "layouts"),
+    "batch_mismatch": ("layout does not make the batch", "layouts"),
+}
+
+
+def worth_a_look(audit: pl.DataFrame, limit: int = 4) -> list[Item]:
+    """Findings of the MFU audit that change what a reader may believe, in the order of that table."""
+    counts = dict(audit.select("finding", "runs").iter_rows())
+    return [
+        Item(f"{count(counts[finding], 'run')}: {text}", kind, key=finding)
+        for finding, (text, kind) in _FINDINGS.items()
+        if counts.get(finding)
+    ][:limit]
+
+
+_PROBLEMS = (
+    ("lines_rejected", "line or row", "lines or rows", "could not be read", "rejects"),
+    ("files_rejected", "file", "files", "could not be read at all", "files"),
+    ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),
+    ("runs_without_end", "run", "runs", "of which nothing says how it ended", "status"),
+    ("runs_without_cell", "run", "runs", "without model, nodes, sequence or batch: in no grid", "not told"),
+    ("runs_in_conflict", "run", "runs", "with sources that disagree on a setting", "conflicts"),
+)
+
+
+def quiet_problems(row: Mapping[str, int]) -> list[Item]:
+    """What went wrong without stopping anything; nothing is listed that did not happen."""
+    return [
+        Item(f"{count(row[name], one, many)} {text}", kind, key=name)
+        for name, one, many, text, kind in _PROBLEMS
+        if row[name]
+    ]
+
+
+def meta(scope: str, study: str | None, version: int, published_at: str) -> str:
+    """n and the age of the data."""
+    return f"{scope}{f' ({study})' if study else ''} · store version {version}, published {published_at} UTC"
+
+
+def slice_words(chosen: Slice) -> str:
+    """The grid's conditions after its title."""
+    batch = f", {numbers.token_count(chosen.gbs_tokens)}-token batch" if chosen.gbs_tokens is not None else ""
+    sequence = f", sequence {number(chosen.seq_len)}" if chosen.seq_len is not None else ""
+    return f"{chosen.accelerator or 'accelerator unknown'}{sequence}{batch}"
+
+
+def grid_name(other: Other) -> str:
+    """A grid in a list: its models, its conditions, and its study where it is of one."""
+    names = " and ".join(other.models) if len(other.models) <= _MODELS_NAMED else count(len(other.models), "model")
+    study = f"{other.slice.study}: " if other.slice.study else ""
+    return f"{study}{names}, {slice_words(other.slice)}"
+
+
+def grid_size(completed: int, tried: int) -> str:
+    """How much a grid holds.
+
+    >>> grid_size(2, 16), grid_size(1, 1)
+    ('2 of 16 runs completed', '1 run completed')
+    """
+    return (
+        f"{number(completed)} of {number(tried)} runs completed"
+        if tried > completed
+        else f"{count(tried, 'run')} completed"
+    )

@@ -1,0 +1,158 @@
+"""Sentences of the sections below the head of a run's page: curves, evidence, publication, memory, cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dashboard.format.numbers import count, memory, number, part_of, percent, seconds, significant
+from dashboard.text.failures import hours_text, stretch
+from dashboard.text.run import card_bytes, card_text
+from dashboard.view_models.configuration import Fact
+from dashboard.view_models.curves import Curve, beyond_in_words
+
+Run = Mapping[str, Any]
+
+
+def no_curve(steps: int) -> str:
+    """Why there is no curve."""
+    return "No step was logged." if steps == 0 else "Only one step was logged, which makes no curve."
+
+
+def curve_qualifier(curve: Curve) -> str:
+    """What one point stands for, when it is not one step."""
+    return f"each point is the median of {number(curve.steps_per_point)} steps" if curve.steps_per_point > 1 else ""
+
+
+def curve_alt(curve: Curve) -> str:
+    """What the curve shows, for those who cannot see it."""
+    steps = curve.points["step"]
+    span = f"steps {number(steps.min())} to {number(steps.max())}" if steps.len() else "no step"  # type: ignore[arg-type]  # of whole numbers
+    median = f", steady median {curve.measure.text(curve.median / curve.measure.factor)}" if curve.median else ""
+    beyond = beyond_in_words(curve)
+    return f"{curve.measure.title} over {span}{median}{f'; off the axis: {beyond}' if beyond else ''}."
+
+
+_LAST = ("traceback", "launch", "config_conflict", "inconsistent", "skipped_step")
+
+
+def telling(evidence: Sequence[Mapping[str, Any]], status: str, most: int) -> list[tuple[Mapping[str, Any], int]]:
+    """At most `most` lines in file order, each with the number of lines like it that follow.
+
+    Lines of the status' own kind come before others, heads of tracebacks, launches and conflicts last. Ranks say the
+    same in lines that differ only by digits: one of them stands for all.
+    """
+
+    def rank(row: Mapping[str, Any]) -> int:
+        return 0 if row["kind"] == status else 2 if row["kind"] in _LAST else 1
+
+    alike: dict[str, list[Mapping[str, Any]]] = {}
+    for row in evidence:
+        alike.setdefault(re.sub(r"\d+", "#", row["text"].strip()), []).append(row)
+    groups = sorted(enumerate(alike.values()), key=lambda group: (min(map(rank, group[1])), group[0]))[:most]
+    # a line that says two things (an exception that is an out-of-memory) stands in two rows
+    return [(rows[0], len({(row["source_path"], row["line_no"]) for row in rows}) - 1) for _, rows in sorted(groups)]
+
+
+def source_note(run: Run, *, found: int) -> str:
+    """The file that the lines stand in."""
+    source = f"Source: {run['source_path'] or 'unknown'}"
+    return source if found else f"No line of the log had to decide. {source}"
+
+
+def publication(row: Run) -> list[tuple[str, str]]:
+    """A published row in its source's own words: name and value of what it prints."""
+    pairs = (
+        ("Where in it", row["table_or_figure"]),
+        ("MFU", None if row["mfu_pct"] is None else percent(row["mfu_pct"] / 100)),
+        ("HFU", None if row["hfu_pct"] is None else percent(row["hfu_pct"] / 100)),
+        ("TFLOP/s/GPU", None if row["tflops_per_gpu"] is None else significant(row["tflops_per_gpu"])),
+        ("Tokens/s/GPU", None if row["tokens_per_s_per_gpu"] is None else number(row["tokens_per_s_per_gpu"])),
+        ("Step time", None if row["step_time_s"] is None else seconds(row["step_time_s"])),
+        ("Sharding", row["zero_stage_or_fsdp"]),
+        ("Outcome", row["status"]),
+        ("Comparable", row["comparability"]),
+        ("Checked", row["verification"]),
+    )
+    return [(name, str(value)) for name, value in pairs if value is not None]
+
+
+def memory_tracks(run: Run) -> list[tuple[str, str, float | None]]:
+    """Name, size and share of the card of each peak that was logged; nothing when the card is unknown."""
+    card = card_bytes(run)
+    if not card:
+        return []
+    peaks = (
+        ("Allocated", run["mem_peak_allocated_bytes"]), ("Reserved", run["mem_peak_reserved_bytes"]),
+        ("Reserved when it failed", run["oom_reserved_bytes"]),
+    )  # fmt: skip
+    return [(name, memory(size), size / card) for name, size in peaks if size is not None]
+
+
+def memory_qualifier(run: Run) -> str:
+    """What the tracks' length is."""
+    return f"track = {card_text(run)}"
+
+
+def fact_note(fact: Fact) -> str:
+    """Provenance of a value, short: assumptions and contradictions, else nothing."""
+    if fact.contradiction:
+        return f"{fact.source}; {fact.contradiction}" if fact.source else fact.contradiction
+    return fact.source if fact.source.startswith(("assumed", "derived", "folder name")) else ""
+
+
+def settings_title(settings: int, conflicts: int) -> str:
+    """Title of the provenance table."""
+    found = f" · {count(conflicts, 'conflict')}" if conflicts else ""
+    return f"Where each value comes from · {count(settings, 'setting')}{found}"
+
+
+def step_table_note(steps: int, rows: int) -> str:
+    """What a row of the step table is."""
+    if rows == steps:
+        return "As logged, warm-up included."
+    return f"Medians of consecutive steps, {number(rows)} rows in all. The CSV holds every step as logged."
+
+
+def alike(more: int) -> str:
+    """How many further lines say the same.
+
+    >>> alike(0), alike(15)
+    ('', '15 more like it')
+    """
+    return f"{number(more)} more like it" if more else ""
+
+
+_BASIS = {
+    "given": "as the scheduler or the source says",
+    "timestamps": "from its first to its last timestamp",
+    "steps": "at least: steps times step time, its log has no times for them",
+}
+
+
+def cost(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of what the run cost, whether it was stretched, and why it is worth another try."""
+    hours, whole, idle, wait_s = (
+        row[name] for name in ("gpu_hours", "sweep_gpu_hours", "gpu_hours_idle", "queue_wait_s")
+    )
+    if hours is None:
+        pairs = [("Took", "unknown: its log has no times, and no steps with their times")]
+    else:
+        share = f", {part_of(hours / whole, 1)} of its sweep" if whole else ""
+        basis = _BASIS.get(row["gpu_hours_basis"] or "", "")
+        pairs = [("Took", f"**{hours_text(hours)}**{share}" + (f" ({basis})" if basis and not idle else ""))]
+    if idle:
+        pairs.append(("Held beyond the log", f"{hours_text(idle)}: start-up, waiting or hanging"))
+    if wait_s:
+        pairs.append(("Waited in the queue", f"{number(wait_s / 60, 1)} min"))
+    if row["stretch_cause"]:
+        pairs.append(("Took many times the usual", stretch(row)))
+    if row["reason"]:
+        pairs.append(("Worth submitting again", str(row["reason"])))
+    return pairs
+
+
+def alike_failures(runs: int) -> str:
+    """How many others of the sweep failed in the same words."""
+    return f"{count(runs, 'other run')} of the sweep, in the same words"

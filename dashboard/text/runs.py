@@ -1,0 +1,80 @@
+"""The answer of Runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dashboard.format.numbers import count, number
+
+HIDES = (
+    "A run is one attempt: a restarted job stands here once per launch. Medians leave the warm-up steps out; a dash "
+    "means not logged or not published. MFU is computed from tokens/s and the model's shape, whatever was printed or "
+    "published: its note says where that is missing, too low, or not to be set beside others."
+)
+_ATTENTION_LEFT_OUT = "attention left out"  # stands in `mfu_basis` where the shape is unknown
+_OTHER_MODEL = "model "  # `comparability` of a model that the formula of MFU is not made for begins so
+
+
+def answer(matching: Mapping[str, int], everything: Mapping[str, int], *, is_narrowed: bool) -> str:
+    """How many runs are listed and how many of them completed.
+
+    Both mappings are rows of `queries.runs.total`: `runs`, `completed`, `running`.
+    """
+    runs, completed = matching["runs"], matching["completed"]
+    if everything["runs"] == 0:
+        return "**This store has no runs.** Ingest a sweep directory to see them here."
+    if runs == 0:
+        return "**No run matches.** Shorten the search or remove a filter."
+    still = f" {number(matching['running'])} still running." if matching["running"] else ""
+    if not is_narrowed:
+        return f"**{number(completed)} of {count(runs, 'run')} completed.**{still}"
+    lead = f"**{number(runs)} of {count(everything['runs'], 'run')} {'matches' if runs == 1 else 'match'}**"
+    if runs == 1:
+        return f"{lead}; {'it completed' if completed else 'it did not complete'}.{still}"
+    return f"{lead}; {number(completed)} of them completed.{still}"
+
+
+def mfu_note(row: Mapping[str, Any]) -> str | None:
+    """Why a run has no MFU, or what keeps it from being set beside another; None where nothing does.
+
+    Short, because a table cuts what is long: the page of the run has the reason in full.
+
+    >>> mfu_note({"mfu": None, "mfu_basis": "not computed: no throughput", "comparability": None})
+    'no throughput'
+    >>> mfu_note({"mfu": 0.4, "mfu_basis": "6N, attention left out; peak 989", "comparability": None})
+    'attention not counted'
+    """
+    basis, stated = row["mfu_basis"] or "", row["comparability"] or ""
+    if row["mfu"] is None:
+        return basis.removeprefix("not computed: ") or None
+    notes = [
+        "above the peak" if row["mfu"] > 1 else "",
+        "not comparable" if stated.startswith(_OTHER_MODEL) else "",
+        "attention not counted" if _ATTENTION_LEFT_OUT in basis else "",
+    ]
+    return "; ".join(note for note in notes if note) or None
+
+
+def page_line(*, offset: int, shown: int, runs: int, duplicates: int) -> str:
+    """Which rows the table holds, and which it leaves out."""
+    span = f"Rows {number(offset + 1)} to {number(offset + shown)} of {number(runs)}." if runs else ""
+    left_out = (
+        f" {count(duplicates, 'row')} of published tables that repeat a listed run {_be(duplicates)} left out."
+        if duplicates
+        else ""
+    )
+    return (span + left_out).strip()
+
+
+def _be(amount: int) -> str:
+    return "is" if amount == 1 else "are"
+
+
+def facet_option(words: str, runs: int) -> str:
+    """A facet's value with the number of runs it would leave.
+
+    >>> facet_option("▲ OOM", 12)
+    '▲ OOM · 12'
+    """
+    return f"{words} · {number(runs)}"

@@ -1,0 +1,37 @@
+"""The sentences of SQL."""
+
+from __future__ import annotations
+
+from dashboard.format.numbers import count, number, significant
+from dashboard.sandbox.run_query import Limits
+
+HOW_TO_READ = (
+    "**Units.** Columns are as stored: bytes, seconds, and fractions of peak from 0 to 1. NULL means not logged or not "
+    "published, never 0.",
+    "**Safety.** A query can read this store and nothing else: no files, no network, no writing.",
+    "**Counting.** Origins stand side by side in runs: filter on origin, and on duplicate_of IS NULL when you count.",
+)
+
+
+def answer(tables: int, runs: int, limits: Limits) -> str:
+    """What can be asked, and within which limits."""
+    return (
+        f"**{count(tables, 'table')} and views, {count(runs, 'run')}, one DuckDB file.** "
+        f"Each query runs read-only in a process of its own, for at most {limits.wall_s:g} seconds."
+    )
+
+
+def result_line(rows: int, seconds: float, *, is_truncated: bool) -> str:
+    """How much came back and how long it took."""
+    took = f"{number(seconds * 1000)} ms" if seconds < 1 else f"{significant(seconds)} s"
+    if is_truncated:
+        return (
+            f"**The first {count(rows, 'row')}**, in {took}. There are more: add LIMIT or aggregate, or run "
+            "sweepscope query, which has no limit."
+        )
+    return f"**{count(rows, 'row')}** in {took}."
+
+
+def from_link() -> str:
+    """What stands above a query that came with the address: it has not run."""
+    return "This query came with the link. Read it, then run it."

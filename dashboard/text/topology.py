@@ -1,0 +1,87 @@
+"""Sentences of the picture of a communicator, each computed from what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+import polars as pl
+
+from dashboard.format.numbers import count, number
+from dashboard.view_models.network import size_text
+from dashboard.view_models.topology import ALL_LINKS, NO_HOST, TRANSPORT, Picture, counted, crossings
+
+Row = Mapping[str, Any]
+
+NONE = (
+    "No file here tells which ranks are connected: NCCL_DEBUG=INFO prints links and rings as a communicator comes up."
+)
+NO_TRAFFIC = (
+    "No COLL lines in this file. Set **NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,COLL** for a few steps to see what moves."
+)
+DERIVED = (
+    "**Derived.** Bytes between nodes are what the printed rings would carry had each collective run as a ring: twice "
+    "(n−1)/n of the buffer per edge for AllReduce, once for AllGather and ReduceScatter. Trees, NVLS and SHARP move "
+    "less between nodes; sends go where they say."
+)
+ALL_WORD = "all links"
+_NAME = 46
+
+
+def communicator_option(row: Row) -> str:
+    """One communicator in a list."""
+    name = PurePath(row["source_path"]).name
+    short = name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
+    nodes = "" if row["num_nodes"] is None else f", {count(row['num_nodes'], 'node')}"
+    return f"{count(row['nranks'], 'rank')}{nodes} · {short}"
+
+
+def show_option(option: str, graphs: Mapping[str, str]) -> str:
+    """What to draw."""
+    return ALL_WORD if option == ALL_LINKS else graphs[option]
+
+
+def legend(found: Picture) -> list[tuple[str, str]]:
+    """Kind and text of each kind of transport on the picture."""
+    return [(kind, f"{TRANSPORT[kind].word}: {number(edges)}") for kind, edges in counted(found)]
+
+
+def alt(found: Picture, row: Row) -> str:
+    """The picture in one sentence."""
+    kinds = "; ".join(text for _, text in legend(found)) or "no link is printed"
+    unit = "hosts" if found.is_by_host else "ranks"
+    return f"{count(row['nranks'], 'rank')} drawn as {count(len(found.nodes), unit[:-1])}: {kinds}."
+
+
+def notes(found: Picture, row: Row, ranks: pl.DataFrame, order: Sequence[int], graphs: pl.DataFrame) -> list[str]:
+    """What the picture does not say by itself: how the ring crosses nodes, and what is missing in it."""
+    said = []
+    if found.inside:
+        within = ", ".join(f"{TRANSPORT[kind].word}: {number(links)}" for kind, links in found.inside.items())
+        said.append(f"Drawn by host. Inside the hosts: {within}.")
+    host_of = dict(ranks.select("rank", "host").drop_nulls().iter_rows())
+    hosts = len(set(host_of.values()))
+    is_whole = len(host_of) == row["nranks"]
+    if is_whole and hosts > 1 and graphs.height:
+        times = crossings(order, host_of)
+        least = "as few as can be" if times == hosts else f"{number(hosts)} would do"
+        said.append(f"Ring 0 crosses from host to host {number(times)} times for {count(hosts, 'host')}: {least}.")
+    if not is_whole:
+        missing = row["nranks"] - len(host_of)
+        said.append(
+            f"{count(missing, 'rank')} of {number(row['nranks'])} printed no initialisation into this file: drawn as "
+            f"“{NO_HOST}”."
+        )
+    if not row["is_membership_exact"]:
+        said.append("This version prints no identity: ranks of communicators of one size are told by line order alone.")
+    return said
+
+
+def traffic_answer(rows: pl.DataFrame) -> str:
+    """What the collectives moved."""
+    total, number_of_calls = int(rows["total_bytes"].sum() or 0), int(rows["collectives"].sum() or 0)
+    top = rows.row(0, named=True)
+    share = "" if not total else f" {number((top['total_bytes'] or 0) / total * 100)} % of it by {top['op']}."
+    calls = count(number_of_calls, "collective")
+    return f"{calls} moved {size_text(total)}.{share}"

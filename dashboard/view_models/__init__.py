@@ -1,0 +1,1 @@
+"""Rows of queries as what a page shows; no Streamlit, no sentence."""

@@ -1,0 +1,133 @@
+"""Cells in words and states: what happened where no layout passes the filters, and how the tries ended. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import polars as pl
+
+from dashboard.format import numbers
+from dashboard.format.symbols import STATUS
+from dashboard.selection.filters import Filters
+
+
+def settle(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.DataFrame:
+    """`cells` with the tries that pass the filters counted, and with what the filters make impossible.
+
+    Adds `runs_tried`, `runs_completed` (and ranked), `runs_judged` (completed or failed), `runs_failed`, `outcome`
+    ("114 completed, 62 failed"), `failure_rate` (failed over judged, as in `failure_rates`; NULL when none is judged),
+    `short_reason` (second line of an empty cell), and `scale` (see `with_scale`).
+    """
+    by_cell: dict[tuple[object, ...], list[dict[str, object]]] = {}
+    for row in outcomes.iter_rows(named=True):
+        by_cell.setdefault(_key(row), []).append(row)
+    settled = [_settle_cell(cell, by_cell.get(_key(cell), []), filters) for cell in cells.iter_rows(named=True)]
+    added = pl.DataFrame(settled, schema=_SETTLED)
+    return with_scale(cells.drop("cell_state", "cell_reason").hstack(added))
+
+
+def _key(row: Mapping[str, object]) -> tuple[object, ...]:
+    return row["model"], row["num_nodes"], row["num_gpus"]
+
+
+def with_scale(cells: pl.DataFrame) -> pl.DataFrame:
+    """Adds `scale`, the name of a cell's column: the node count, with the GPU count where nodes alone do not tell.
+
+    On one node, 1, 2 and 4 GPUs are different questions: they become "1 (1 GPU)", "1 (2 GPUs)", "1 (4 GPUs)".
+    """
+    nodes, gpus = pl.col("num_nodes").cast(pl.String), pl.col("num_gpus")
+    noun = pl.when(gpus == 1).then(pl.lit(" GPU)")).otherwise(pl.lit(" GPUs)"))
+    named = pl.concat_str(nodes, pl.lit(" ("), gpus.cast(pl.String).fill_null("?"), noun)
+    is_plain = gpus.n_unique().over("num_nodes") == 1
+    return cells.with_columns(scale=pl.when(is_plain).then(nodes).otherwise(named))
+
+
+_SETTLED = pl.Schema(
+    {
+        "cell_state": pl.String,
+        "cell_reason": pl.String,
+        "short_reason": pl.String,
+        "runs_tried": pl.Int64,
+        "runs_completed": pl.Int64,
+        "runs_judged": pl.Int64,
+        "runs_failed": pl.Int64,
+        "outcome": pl.String,
+        "failure_rate": pl.Float64,
+    }
+)
+
+
+def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filters: Filters) -> dict[str, object]:
+    by_status: dict[str, int] = {}
+    unranked = 0
+    for row in tries:
+        status, runs = str(row["status"]), int(str(row["runs"]))
+        by_status[status] = by_status.get(status, 0) + runs
+        unranked += runs if status == "completed" and not row["is_ranked"] else 0
+    tried = sum(by_status.values())
+    failed = sum(int(str(row["runs"])) for row in tries if row["is_failure"])
+    completed = by_status.get("completed", 0)
+    state, reason = str(cell["cell_state"]), cell["cell_reason"]
+    gpus, dimensions = needed_gpus(filters)
+    available = cell["num_gpus"]
+    if state != "measured" and isinstance(available, int) and gpus > available:
+        state, reason = "impossible", f"{dimensions} needs {numbers.count(gpus, 'GPU')}"
+    return {
+        "cell_state": state,
+        "cell_reason": reason,
+        "short_reason": short_reason(cell, state, by_status, filters),
+        "runs_tried": tried,
+        "runs_completed": completed - unranked,
+        "runs_judged": completed + failed,
+        "runs_failed": failed,
+        "outcome": outcome_text(by_status, unranked),
+        "failure_rate": failed / (completed + failed) if completed + failed else None,
+    }
+
+
+def outcome_text(by_status: dict[str, int], unranked: int = 0) -> str:
+    """How the tries ended, completed first, then by number; `unranked` of the completed ones have no rank.
+
+    >>> outcome_text({"oom": 2, "completed": 114}), outcome_text({"completed": 3}, 1), outcome_text({})
+    ('114 completed, 2 OOM', '3 completed (1 not ranked)', 'never tried')
+    """
+    parts = []
+    for status in sorted(by_status, key=lambda status: (status != "completed", -by_status[status], status)):
+        aside = f" ({numbers.number(unranked)} not ranked)" if status == "completed" and unranked else ""
+        parts.append(f"{numbers.number(by_status[status])} {STATUS[status].word}{aside}")
+    return ", ".join(parts) or "never tried"
+
+
+def without_untried(cells: pl.DataFrame) -> pl.DataFrame:
+    """Leaves out models that nobody tried under the filters, and columns where nothing was tried or ruled out."""
+    tried = cells.filter((pl.col("runs_tried") > 0).any().over("model"))
+    return tried.filter((pl.col("cell_state") != "not_run").any().over("scale"))
+
+
+def needed_gpus(filters: Filters) -> tuple[int, str]:
+    """The fewest GPUs that a layout passing the filters needs, and the dimensions that say so.
+
+    `ep` lives inside `dp`, so it needs as many GPUs as the larger of the two.
+    """
+    low = {name: getattr(getattr(filters, name), "minimum", None) or 1 for name in ("dp", "tp", "pp", "cp", "ep")}
+    gpus = max(low["dp"], low["ep"]) * prod(low[name] for name in ("tp", "pp", "cp"))
+    return gpus, " ".join(f"{name.upper()}{value}" for name, value in low.items() if value > 1)
+
+
+def short_reason(cell: dict[str, object], state: str, by_status: dict[str, int], filters: Filters) -> str | None:
+    """At most about twenty characters on why a cell is empty; None for a cell with a result."""
+    tried = sum(by_status.values())
+    if state == "measured":
+        return None
+    if state == "impossible":
+        gpus, dimensions = needed_gpus(filters)
+        return f"{dimensions} needs {numbers.count(gpus, 'GPU')}" if dimensions else None
+    if state == "wont_fit":
+        bound = cell["states_lower_bound_bytes"]
+        return f"{numbers.gib(bound, 0)} + activations" if isinstance(bound, (int, float)) else None
+    if state == "not_run":
+        return None
+    if state in ("quarantined", "running"):
+        return numbers.count(tried, "run")
+    return f"{numbers.number(tried)} of {numbers.number(tried)}"

@@ -1,0 +1,213 @@
+"""Rows of the page on the estimator: which runs the constants were fitted on, and where a run's MFU goes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final, NamedTuple
+
+import polars as pl
+
+from dashboard.format.numbers import NBSP, number
+from pipeline.estimate.learned.track_record import find_record
+from pipeline.estimate.physics.profile import Profile, load_profiles
+from pipeline.estimate.rows.waterfall import waterfall as taken_apart
+
+SLOW = 1.5
+"""Times slower than estimated from which the view `estimator_residuals` calls a run penalised."""
+
+MIN_RUNS = 5
+"""A pattern of fewer runs has no 10th and 90th percentile worth drawing."""
+
+FITTED, OTHER_STUDY, UNFITTED = "fitted", "other study", "not fitted"
+
+
+def times(value: float) -> str:
+    """Measured over estimated, in two decimals near 1 where they matter.
+
+    >>> times(1.054).replace(NBSP, " "), times(12.31).replace(NBSP, " ")
+    ('1.05 ×', '12.3 ×')
+    """
+    return f"{number(value, 2 if value < 2 else 1)}{NBSP}×"
+
+
+AGAINST: Final = {
+    "estimate": "time_ratio", "hardware": "hardware_time_ratio", "expected": "expected_time_ratio",
+}  # fmt: skip
+"""What measured step times can be held against, as columns of `estimator_residuals` (measured over it): the estimate,
+the hardware's part of it without launch stalls, and the estimate times the learned penalty."""
+
+
+def offered_against(runs: pl.DataFrame) -> list[str]:
+    """Kinds of AGAINST that say something of `runs`: known, and not the same as the estimate for all of them."""
+
+    def differs(name: str) -> bool:
+        return name in runs.columns and bool((runs[name] != runs["time_ratio"]).any())
+
+    return [kind for kind, name in AGAINST.items() if kind == "estimate" or differs(name)]
+
+
+def held_against(runs: pl.DataFrame, kind: str) -> pl.DataFrame:
+    """`runs` with what depends on the estimate by another one; those that it says nothing of are left out."""
+    ratio = pl.col(AGAINST[kind])
+    return runs.filter(ratio.is_not_null()).with_columns(
+        time_ratio=ratio,
+        est_mfu=pl.col("measured_mfu") * ratio,
+        est_step_time_s=pl.col("step_time_s") / ratio,
+        is_penalised=ratio > SLOW,
+    )
+
+
+def study_of(profile: Profile | None) -> str | None:
+    """The study a profile was fitted on, None for constants from publications.
+
+    `fitted_on` reads "<study>, <n> rows".
+    """
+    if profile is None or profile.about.get("kind") != "fitted":
+        return None
+    return str(profile.about["fitted_on"]).rpartition(", ")[0] or None
+
+
+def with_fit(runs: pl.DataFrame) -> pl.DataFrame:
+    """`runs` with `fit`: whether their constants were fitted on their own study, on another one, or not at all.
+
+    Needs `est_profile`, `sweep` and `origin`. Profiles are fitted on published studies only.
+    """
+    studies = {name: study_of(profile) for name, profile in load_profiles().items()}
+    known = pl.DataFrame(
+        {"est_profile": list(studies), "study": list(studies.values())},
+        schema={"est_profile": pl.String, "study": pl.String},
+    )
+    is_own = (pl.col("study") == pl.col("sweep")) & (pl.col("origin") == "published")
+    fit = pl.when(pl.col("study").is_null()).then(pl.lit(UNFITTED)).when(is_own).then(pl.lit(FITTED))
+    return (
+        runs.join(known, on="est_profile", how="left", maintain_order="left")
+        .with_columns(fit=fit.otherwise(pl.lit(OTHER_STUDY)))
+        .drop("study")
+    )
+
+
+_ACCURACY = pl.Schema(
+    {
+        "est_profile": pl.String, "runs": pl.Int64, "predicted": pl.String, "fitted_on": pl.String, "rows": pl.Int64,
+        "unseen_median_error": pl.Float64, "unseen_mean_error": pl.Float64, "interval_coverage": pl.Float64,
+        "split": pl.String, "fitted_at": pl.String, "age_days": pl.Int64,
+    }
+)  # fmt: skip
+_PREDICTED = {"time": "step time, by the hardware", "penalty": "step time, with the penalty", "memory": "peak memory"}
+
+
+def accuracy(runs: pl.DataFrame, known: Mapping[str, Profile], today: date) -> pl.DataFrame:
+    """How far off each profile was on rows that its fit had not seen, by what it predicts: `rows` of them, the split.
+
+    One row per profile and prediction; those that `runs` use (column `est_profile`) come first, most runs first. A
+    profile of publications has one row, without figures. `interval_coverage` is how many of the unseen rows lay in
+    their 80 % interval. A penalty that did not help is not used and not listed.
+    """
+    used = dict(runs.group_by("est_profile").len().iter_rows())
+    rows: list[dict[str, Any]] = []
+    for name in sorted({*known, *used}, key=lambda name: (-used.get(name, 0), name)):
+        profile = known.get(name)
+        record = find_record(profile) if profile is not None else None
+        if record is None or profile is None:
+            if used.get(name):
+                rows.append({"est_profile": name, "runs": used[name], "predicted": "constants of publications"})
+            continue
+        at = str(record.about.get("learned_at", profile.about.get("fitted_at", "")))
+        for part, predicted in _PREDICTED.items():
+            told = record.about.get(part)
+            if told is None or (part == "penalty" and record.penalty is None):
+                continue
+            rows.append({
+                "est_profile": name, "runs": used.get(name, 0), "predicted": predicted,
+                "fitted_on": str(record.about.get("learned_on", "")).replace("_", " "), "rows": told["rows"],
+                "unseen_median_error": told["median_ape"], "unseen_mean_error": told["mape"],
+                "interval_coverage": told.get("interval_coverage"),
+                "split": told.get("split", record.about.get("physics_split")), "fitted_at": at,
+                "age_days": (today - date.fromisoformat(at)).days if at else None,
+            })  # fmt: skip
+    return pl.DataFrame(rows, schema=_ACCURACY)
+
+
+def unseen_errors(accuracy: pl.DataFrame) -> list[float]:
+    """Median error of step times per profile in use on rows left out: with the penalty where one was learned."""
+    order = [_PREDICTED["penalty"], _PREDICTED["time"]]
+    used = accuracy.filter((pl.col("runs") > 0) & pl.col("predicted").is_in(order))
+    best = used.sort(pl.col("predicted").replace_strict(order, [0, 1])).unique("est_profile", keep="first")
+    return sorted(best["unseen_median_error"].to_list())
+
+
+class Hover(NamedTuple):
+    """What a point of a parity chart says when asked. Of thousands of points, each carries only what is its own."""
+
+    name: str
+    layout: str
+    step_s: str
+    est_step_s: str
+    times: str
+    mfu_percent: str
+    est_mfu_percent: str
+    memory: str
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A step of the waterfall: its share of the measured step time, and the level before it; 1 is the peak."""
+
+    name: str
+    share: float
+    before: float
+
+
+KERNELS, UNEXPLAINED = "Kernels below peak", "Unexplained"
+_SELDOM = ("cp", "ep", "stall")  # drawn only where a run has them
+
+
+def measured_mfu(row: Mapping[str, Any]) -> float:
+    """MFU of the measured step by the FLOPs that the estimate counts, so that the two differ by time alone."""
+    return float(row["est_mfu"] / row["time_ratio"])
+
+
+def is_possible() -> pl.Expr:
+    """Runs of at most the peak. Beyond it what the log says of model, step or accelerators cannot be true."""
+    return pl.col("est_mfu") / pl.col("time_ratio") <= 1.0
+
+
+def waterfall(row: Mapping[str, Any]) -> list[Loss]:
+    """From the peak down to the measured MFU, as shares of the measured step time.
+
+    `row` is one of `queries.estimator.breakdown`. Unexplained is what was measured beyond the estimate: negative for a
+    faster run.
+    """
+    needed = ("est_mfu", "est_step_time_s", "step_time_s")
+    told = {name: value for name, value in row.items() if name in needed or name.startswith("est_time_")}
+    losses = taken_apart(pl.DataFrame([told]))
+    return [
+        Loss(loss["label"], loss["share"], loss["before"])
+        for loss in losses.iter_rows(named=True)
+        if loss["term"] not in _SELDOM or loss["share"] > 0
+    ]
+
+
+def examples(runs: pl.DataFrame, picked: str | None) -> dict[str, str]:
+    """Runs to take apart, as run_id to what they stand for: the picked one, the best MFU, the middle of each pattern.
+
+    `runs` are rows of `queries.estimator.runs`: the best MFU first. The best is one that can be: see `is_possible`.
+    """
+    if runs.is_empty():
+        return {}
+    possible = runs.filter(is_possible())
+    found = {(runs if possible.is_empty() else possible)["run_id"][0]: "best MFU"}
+    middles = (
+        runs.sort("time_ratio", "run_id")
+        .group_by("pattern", maintain_order=True)
+        .agg(pl.col("run_id").get(pl.len() // 2), pl.len().alias("runs"), pl.col("time_ratio").median())
+        .filter(pl.col("runs") >= MIN_RUNS)
+        .sort("time_ratio", "pattern", descending=[True, False])
+    )
+    for row in middles.iter_rows(named=True):
+        found.setdefault(row["run_id"], f"middle of {row['pattern']}")
+    if picked is not None and picked not in found and picked in runs["run_id"]:
+        found = {picked: "picked", **found}
+    return found

@@ -1,0 +1,165 @@
+"""Published configurations and this store's own best as the dots of one chart. Pure.
+
+Three kinds of figure never stand for each other: an MFU that may be compared (model FLOPs over the dense BF16 peak, as
+its source prints it), an MFU that may not (another numerator or peak, or derived), and HFU, which counts recomputation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from dashboard.format.numbers import number, token_count
+from pipeline.estimate.rows.ceiling import CEILING, ceilings
+
+COMPARABLE = "comparable"
+Kind = Literal["comparable", "other", "own"]
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One row of the chart. `reason` says why an MFU is hollow; `mfu` is None where only HFU is known; `ceiling` is the
+    MFU that the estimator allows its layout, filled up where the source does not state all of it.
+    """
+
+    run_id: str
+    name: str
+    hardware: str
+    kind: Kind
+    mfu: float | None
+    hfu: float | None
+    reason: str | None
+    num_gpus: int | None
+    source: str | None = None
+    ceiling: float | None = None
+    ceiling_layout: str | None = None
+
+    @property
+    def value(self) -> float:
+        """What the row is sorted by: MFU, else HFU."""
+        figure = self.mfu if self.mfu is not None else self.hfu
+        assert figure is not None, self.run_id  # noqa: S101 - `dots` makes no dot without a figure
+        return figure
+
+
+def with_ceilings(published: pl.DataFrame, stated: pl.DataFrame) -> pl.DataFrame:
+    """`published` with the columns of the estimator's `ceilings`; `stated` holds rows of `queries.frontier.stated`."""
+    found = ceilings(stated).select("run_id", *CEILING)
+    return published.join(found, on="run_id", how="left", maintain_order="left")
+
+
+def reached(published: pl.DataFrame) -> tuple[float, int] | None:
+    """(median share of the ceiling that comparable rows reach, number of rows), or None where no row has both."""
+    both = published.filter(
+        (pl.col("comparability") == COMPARABLE) & ~pl.col("is_mfu_recomputed") & pl.col("ceiling_mfu").is_not_null()
+    ).drop_nulls("mfu")
+    median = both.select((pl.col("mfu") / pl.col("ceiling_mfu")).median()).item()
+    return None if median is None else (float(median), both.height)
+
+
+def dots(published: pl.DataFrame, own: pl.DataFrame, *, is_short: bool) -> list[Dot]:
+    """The rows to draw, lowest value first.
+
+    Args:
+        published: rows of `queries.frontier.published`; those without MFU and HFU are left out.
+        own: rows of `queries.frontier.own_best`.
+        is_short: keep of each model and sequence length the largest run and the highest comparable one.
+    """
+    figures = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null()))
+    if is_short:
+        figures = _best_and_largest(figures)
+    rows = figures.to_dicts()
+    lengths: dict[str, set[int | None]] = {}
+    for row in rows:
+        lengths.setdefault(row["model"], set()).add(row["seq_len"])
+    drawn = [_published_dot(row, lengths[row["model"]]) for row in rows] + [_own_dot(row) for row in own.to_dicts()]
+    return sorted(drawn, key=lambda dot: (dot.value, dot.num_gpus or 0, dot.name))
+
+
+def table(published: pl.DataFrame) -> pl.DataFrame:
+    """Rows for the table twin: the dimensions joined to one layout text, unknown ones left out."""
+    dimensions = [
+        pl.when(pl.col(name).is_not_null()).then(pl.format(f"{name.upper()}{{}}", name))
+        for name in ("dp", "tp", "pp", "cp", "ep")
+    ]
+    text = pl.concat_str(dimensions, separator=" ", ignore_nulls=True)
+    return published.with_columns(layout=pl.when(text != "").then(text))
+
+
+def _best_and_largest(figures: pl.DataFrame) -> pl.DataFrame:
+    # Slides that quote a paper repeat it, often without its details; the paper's own row is the one to show.
+    named = figures.with_columns(
+        group=pl.col("model").str.replace(r" \(\d+ nodes\)$", "") + pl.col("seq_len").cast(pl.String).fill_null("")
+    ).filter(pl.col("verification").ne_missing("slides"))
+    comparable = pl.when((pl.col("comparability") == COMPARABLE) & ~pl.col("is_mfu_recomputed")).then("mfu")
+    keep = (
+        (comparable == comparable.max().over("group"))
+        | (pl.col("num_gpus") == pl.col("num_gpus").max().over("group"))
+        | pl.col("num_gpus").is_null()
+    )
+    # of equal figures the largest run speaks for all
+    return (
+        named.filter(keep)
+        .sort("num_gpus", descending=True, nulls_last=True, maintain_order=True)
+        .unique(["group", "mfu", "hfu"], keep="first", maintain_order=True)
+    )
+
+
+def _published_dot(row: dict[str, Any], lengths: set[int | None]) -> Dot:
+    known = [length for length in lengths if length is not None]
+    name = str(row["model"])
+    # Only a model that was trained at several lengths needs its length to be told apart.
+    if len(known) > 1 and row["seq_len"] is not None and row["seq_len"] > min(known):
+        name += f", {token_count(row['seq_len'])}"
+    is_comparable = row["comparability"] == COMPARABLE and not row["is_mfu_recomputed"]
+    return Dot(
+        run_id=row["run_id"],
+        name=name,
+        hardware=hardware(row["num_gpus"], row["accelerator"]),
+        kind="comparable" if is_comparable and row["mfu"] is not None else "other",
+        mfu=row["mfu"],
+        hfu=row["hfu"],
+        reason=_reason(row) if row["mfu"] is not None and not is_comparable else None,
+        num_gpus=row["num_gpus"],
+        source=", ".join(part for part in (row["source_title"], row["table_or_figure"]) if part) or None,
+        ceiling=row.get("ceiling_mfu"),
+        ceiling_layout=row.get("ceiling_layout"),
+    )
+
+
+def _reason(row: dict[str, Any]) -> str:
+    stated = str(row["comparability"] or "comparability unknown")
+    if row["is_mfu_recomputed"] and "derived" not in stated:
+        return "recomputed from its throughput"
+    return stated.removesuffix(", no MFU published")
+
+
+def _own_dot(row: dict[str, Any]) -> Dot:
+    return Dot(
+        run_id=row["run_id"],
+        name=f"Best here: {row['model'] or 'model unknown'}",
+        hardware=hardware(row["num_gpus"], row["accelerator"]),
+        kind="own",
+        mfu=row["mfu"],
+        hfu=None,
+        reason=None,
+        num_gpus=row["num_gpus"],
+        source=row["layout"],
+        ceiling=row.get("est_mfu"),
+        ceiling_layout=row["layout"],
+    )
+
+
+def hardware(num_gpus: int | None, accelerator: str | None) -> str:
+    """GPU count and chip, without form factor and memory.
+
+    >>> hardware(16384, "H100-SXM-80GB"), hardware(None, "TPU v4"), hardware(8, None)
+    ('16,384 × H100', 'TPU v4, count not published', '8 GPUs')
+    """
+    chip = re.split(r"-(?=SXM|PCIe|\d)", accelerator)[0] if accelerator else None
+    if num_gpus is None:
+        return f"{chip or 'hardware'}, count not published"
+    return f"{number(num_gpus)} × {chip}" if chip else f"{number(num_gpus)} GPUs"

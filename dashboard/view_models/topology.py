@@ -1,0 +1,274 @@
+"""The picture of one communicator: hosts, ranks, and what connects them. Pure.
+
+Small communicators are drawn by rank, on a circle per host in the order of the ring; larger ones by host, on a circle
+or, when there are many, in rows that follow the ring, so that whatever leaves it stands out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from dashboard.format.symbols import Mark
+
+Row = Mapping[str, Any]
+Place = tuple[float, float]
+
+MAX_RANKS, MAX_RANKS_OF_A_GRAPH = 32, 64
+"""Ranks up to which each one is drawn: with all links, and with one ring or tree."""
+_ON_A_CIRCLE = 24
+ALL_LINKS = "links"
+NO_HOST = "host not in this file"
+
+TRANSPORT: dict[str, Mark] = {
+    "p2p": Mark("━", "GPU to GPU (NVLink or PCIe)", "axis"),
+    "shm": Mark("┅", "through host memory of the node", "warning"),
+    "rdma": Mark("━", "RDMA network, straight from the GPU", "accent"),
+    "staged": Mark("┅", "RDMA network, through host memory", "hang"),
+    "socket": Mark("┈", "TCP sockets", "failed"),
+    "sharp": Mark("━", "reduction in the network (SHARP)", "completed"),
+    "unknown": Mark("┈", "transport not in this file", "hatch"),
+}
+"""Kinds of transport, in the order of the legend."""
+DASH = {"shm": "dash", "staged": "dash", "socket": "dot", "unknown": "dot"}
+
+
+def kind_of(transport: str | None) -> str:
+    """The kind of a transport as NCCL names it.
+
+    >>> [kind_of(name) for name in ("P2P/CUMEM/read", "SHM/direct/direct", "NET/IB/GDRDMA", "NET/Socket", "NET/IBext")]
+    ['p2p', 'shm', 'rdma', 'socket', 'staged']
+    """
+    if transport is None:
+        return "unknown"
+    if transport.startswith("COLLNET"):
+        return "sharp"
+    if transport.startswith(("NET/Socket", "NET/FasTrak", "NET/FastSocket")):
+        return "socket"
+    if transport.startswith("NET/"):
+        return "rdma" if "GDRDMA" in transport else "staged"
+    return "shm" if transport.startswith("SHM") else "p2p"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A rank, or a host of a large communicator."""
+
+    name: str
+    place: Place
+    hover: str
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What connects two nodes, in one kind of transport; `count` lines or channels."""
+
+    start: Place
+    end: Place
+    kind: str
+    count: int
+    hover: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Hosts as discs (name, centre, radius), nodes and edges; `is_by_host` for large communicators."""
+
+    hosts: tuple[tuple[str, Place, float], ...]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    is_by_host: bool
+    is_directed: bool
+    inside: Mapping[str, int]  # links within hosts by kind, where hosts alone are drawn
+
+
+def graph_options(graphs: pl.DataFrame) -> dict[str, str]:
+    """Rings and trees that differ, by a key for the address: "ring 0", "tree 1"; those of equal edges are together."""
+    alike: dict[tuple[str, frozenset[tuple[int, int]]], list[int]] = defaultdict(list)
+    by_channel: dict[tuple[str, int], set[tuple[int, int]]] = defaultdict(set)
+    for row in graphs.iter_rows(named=True):
+        for channel in row["graph_channels"].split(","):
+            by_channel[row["graph"], int(channel)].add((row["rank_from"], row["rank_to"]))
+    for (graph, channel), edges in sorted(by_channel.items()):
+        alike[graph, frozenset(edges)].append(channel)
+    found = {}
+    for (graph, _), channels in alike.items():
+        shown = ", ".join(map(str, channels[:6])) + (" …" if len(channels) > 6 else "")
+        found[f"{graph} {channels[0]}"] = f"{graph} of channel{'s' if len(channels) > 1 else ''} {shown}"
+    return found
+
+
+def edges_of(graphs: pl.DataFrame, option: str) -> list[tuple[int, int]]:
+    """Edges of one ring or tree, as `graph_options` names it."""
+    graph, _, channel = option.partition(" ")
+    return [
+        (row["rank_from"], row["rank_to"])
+        for row in graphs.iter_rows(named=True)
+        if row["graph"] == graph and channel in row["graph_channels"].split(",")
+    ]
+
+
+def ring_order(nranks: int, graphs: pl.DataFrame) -> list[int]:
+    """Ranks along the first ring from rank 0; those that it does not tell follow by number.
+
+    Two rings, one the other way: the first channel's is taken.
+    """
+    following = dict(edges_of(graphs, "ring 0")) if graphs.height else {}
+    order, seen, rank = [], set(), 0
+    while rank is not None and rank not in seen and rank < nranks:
+        order.append(rank)
+        seen.add(rank)
+        rank = following.get(rank)  # type: ignore[assignment]  # None ends the walk
+    return order + [rank for rank in range(nranks) if rank not in seen]
+
+
+def picture(nranks: int, ranks: pl.DataFrame, links: pl.DataFrame, graphs: pl.DataFrame, show: str) -> Picture:
+    """The picture of a communicator of `nranks`.
+
+    Args:
+        ranks: `rank`, `host`, `cuda_dev`, `bus_id`. links: rows of `nccl_links`. graphs: rows of `nccl_graphs`.
+        show: ALL_LINKS, or a key of `graph_options`.
+    """
+    host_of = {row["rank"]: row["host"] or NO_HOST for row in ranks.iter_rows(named=True)}
+    order = ring_order(nranks, graphs)
+    hosts: dict[str, list[int]] = defaultdict(list)
+    for rank in order:
+        hosts[host_of.get(rank, NO_HOST)].append(rank)
+    kinds = _kinds(links)
+    if show == ALL_LINKS:
+        pairs = [(pair, kind, count) for pair, found in kinds.items() for kind, count in found.items()]
+    else:
+        told = {pair: _main(found) for pair, found in kinds.items()}
+        drawn = edges_of(graphs, show)
+        pairs = [((a, b), told.get((a, b)) or told.get((b, a)) or "unknown", 1) for a, b in drawn]
+    pairs = [(pair, kind, count) for pair, kind, count in pairs if max(pair) < nranks]
+    if nranks > (MAX_RANKS if show == ALL_LINKS else MAX_RANKS_OF_A_GRAPH):
+        return _by_host(hosts, host_of, pairs)
+    return _by_rank(hosts, host_of, ranks, pairs, is_directed=show != ALL_LINKS)
+
+
+def _kinds(links: pl.DataFrame) -> dict[tuple[int, int], Counter[str]]:
+    """Lines per pair of ranks and kind of transport. A CollNet line names one rank, and is no link between two."""
+    found: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
+    for row in links.iter_rows(named=True):
+        if row["rank_from"] != row["rank_to"]:
+            found[row["rank_from"], row["rank_to"]][kind_of(row["transport"])] += row["link_channels"]
+    return found
+
+
+def _main(found: Counter[str]) -> str:
+    return found.most_common(1)[0][0]
+
+
+def _by_rank(
+    hosts: Mapping[str, Sequence[int]], host_of: Mapping[int, str], ranks: pl.DataFrame,
+    pairs: Iterable[tuple[tuple[int, int], str, int]], *, is_directed: bool,
+) -> Picture:  # fmt: skip
+    columns = _columns(len(hosts))
+    radius = 1.0
+    places: dict[int, Place] = {}
+    discs = []
+    for at, (host, members) in enumerate(hosts.items()):
+        centre = _snake(at, columns, step=2.7)
+        discs.append((host, centre, radius))
+        turn = 2 * math.pi / max(len(members), 1)
+        for place, rank in enumerate(members):
+            # Each circle is turned a little more, so that no link runs through a rank that it does not mean.
+            angle = -math.pi / 2 + 0.31 + 0.23 * at + place * turn
+            inner = 0.0 if len(members) == 1 else 0.78 * radius
+            places[rank] = (centre[0] + inner * math.cos(angle), centre[1] + inner * math.sin(angle))
+    told = {row["rank"]: row for row in ranks.iter_rows(named=True)}
+    nodes = tuple(
+        Node(str(rank), place, _rank_hover(rank, host_of.get(rank, NO_HOST), told.get(rank)))
+        for rank, place in places.items()
+    )
+    edges = tuple(
+        Edge(places[a], places[b], kind, count, f"{a} → {b}: {TRANSPORT[kind].word}") for (a, b), kind, count in pairs
+    )
+    return Picture(tuple(discs), nodes, edges, is_by_host=False, is_directed=is_directed, inside={})
+
+
+def _by_host(
+    hosts: Mapping[str, Sequence[int]], host_of: Mapping[int, str],
+    pairs: Iterable[tuple[tuple[int, int], str, int]],
+) -> Picture:  # fmt: skip
+    places = _host_places(list(hosts))
+    counted: Counter[tuple[str, str, str]] = Counter()
+    inside: dict[str, Counter[str]] = defaultdict(Counter)
+    for (a, b), kind, count in pairs:
+        first, second = sorted((host_of.get(a, NO_HOST), host_of.get(b, NO_HOST)))
+        if first == second:
+            inside[first][kind] += count
+        else:
+            counted[first, second, kind] += count
+    nodes = tuple(
+        Node(host, places[host], f"{host}: {len(members)} ranks; {_inside(inside[host])}")
+        for host, members in hosts.items()
+    )
+    edges = tuple(
+        Edge(places[a], places[b], kind, count, f"{a} – {b}: {count} × {TRANSPORT[kind].word}")
+        for (a, b, kind), count in sorted(counted.items())
+    )
+    within = sum(inside.values(), Counter[str]())
+    return Picture((), nodes, edges, is_by_host=True, is_directed=False, inside=within)
+
+
+def _host_places(hosts: Sequence[str]) -> dict[str, Place]:
+    """A circle, in which no link runs through a third host; rows to and fro for more than fit on it."""
+    if len(hosts) > _ON_A_CIRCLE:
+        columns = _columns(len(hosts))
+        return {host: _snake(at, columns, step=1.0) for at, host in enumerate(hosts)}
+    turn, radius = 2 * math.pi / max(len(hosts), 1), 0.9 + 0.11 * len(hosts)
+    angles = [-math.pi / 2 + at * turn for at in range(len(hosts))]
+    return {
+        host: (1.5 * radius * math.cos(angle), radius * math.sin(angle))
+        for host, angle in zip(hosts, angles, strict=True)
+    }
+
+
+def _inside(kinds: Counter[str]) -> str:
+    return ", ".join(f"{count} × {TRANSPORT[kind].word}" for kind, count in kinds.most_common()) or "no link inside"
+
+
+def _columns(hosts: int) -> int:
+    return hosts if hosts <= 4 else min(math.ceil(math.sqrt(hosts * 2.2)), hosts)
+
+
+def _snake(at: int, columns: int, *, step: float) -> Place:
+    """Rows that run to and fro, so that the next one is always beside.
+
+    >>> [_snake(at, 2, step=1.0) for at in range(4)]
+    [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]
+    """
+    row, column = divmod(at, columns)
+    return ((columns - 1 - column if row % 2 else column) * step, row * step)
+
+
+def _rank_hover(rank: int, host: str, row: Row | None) -> str:
+    parts = [f"Rank {rank}", host]
+    if row is not None and row["cuda_dev"] is not None:
+        parts.append(f"GPU {row['cuda_dev']}")
+    if row is not None and row["bus_id"]:
+        parts.append(f"bus {row['bus_id']}")
+    return " · ".join(parts)
+
+
+def counted(found: Picture) -> list[tuple[str, int]]:
+    """Kinds of transport on the picture with the number of edges, in the order of the legend."""
+    edges = Counter(edge.kind for edge in found.edges)
+    return [(kind, edges[kind]) for kind in TRANSPORT if edges[kind]]
+
+
+def crossings(order: Sequence[int], host_of: Mapping[int, str]) -> int:
+    """How often a closed ring goes from one host to another.
+
+    >>> crossings([0, 1, 2, 3], {0: "a", 1: "a", 2: "b", 3: "b"})
+    2
+    """
+    hosts = [host_of.get(rank) for rank in order]
+    return sum(a != b for a, b in zip(hosts, [*hosts[1:], *hosts[:1]], strict=True))

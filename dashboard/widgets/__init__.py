@@ -1,0 +1,1 @@
+"""Parts that pages draw: tables, lists, bars, links and the grid."""

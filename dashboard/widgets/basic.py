@@ -1,0 +1,243 @@
+"""Pieces that every page is built from: head, badges, figures, notes, links, charts, SQL. Thin over streamlit.
+
+Sentences come from `words`, with `**bold**` around the fact; everything that reaches HTML is escaped here, because
+names and log lines are other people's text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from dashboard.charts import narrow
+from dashboard.format import theme
+from dashboard.format.theme import Theme
+from dashboard.queries.query import Query
+from dashboard.widgets import urls
+
+_STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
+_CHART_CONFIG = {"displayModeBar": False, "doubleClick": False}
+_HARDLY_CUT = 24  # px beyond the edge that hide nothing anybody would look for
+WINDOW_WIDTH = "window_width"  # key of the session's state that it is kept under
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One plain figure: label above, note below."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+def tokens() -> Theme:
+    """Tokens of the theme that the reader's system prefers."""
+    return theme.theme(st.context.theme.type)
+
+
+def window_width() -> str:
+    """Whether the reader's window is "narrow" as a phone's, "medium" or "wide", as far as the browser has told."""
+    return str(st.session_state.get(WINDOW_WIDTH, "wide"))
+
+
+def is_narrow() -> bool:
+    """Whether the reader's window is as narrow as a phone's."""
+    return window_width() == "narrow"
+
+
+def style(current: Theme) -> None:
+    """The style sheet with the theme's tokens as CSS variables."""
+    names = (
+        "page",
+        "ink",
+        "soft",
+        "mute",
+        "axis",
+        "rule",
+        "surface",
+        "accent",
+        "cell",
+        "hatch",
+        "completed",
+        "warning",
+        "failed",
+    )
+    variables = "".join(f"--ss-{name}:{getattr(current, name)};" for name in names)
+    st.html(f"<style>:root{{{variables}}}{_STYLE}</style>")
+
+
+def rich(text: str) -> str:
+    """Escapes `text` and turns `**fact**` into bold.
+
+    >>> rich("**36 %** of <runs>")
+    '<b>36 %</b> of &lt;runs&gt;'
+    """
+    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html.escape(text, quote=False))
+
+
+def _whole_names(text: str) -> str:
+    """Keeps short names with a hyphen (Llama-3.2-1B) on one line."""
+    return re.sub(r"(?<!\S)(?=\S*\d)(\w[\w.]*-[\w.-]{1,24})", r'<span class="ss-name">\1</span>', text)
+
+
+def badge(origin: str) -> str:
+    """Origin badge as HTML: measured solid, published dashed, simulated dotted, estimated italic."""
+    return f'<span class="ss-badge {html.escape(origin)}">{html.escape(origin)}</span>'
+
+
+def head(
+    title: str,
+    answer: str,
+    meta: str = "",
+    origins: Sequence[str] = (),
+    links: Sequence[tuple[str, str]] = (),
+) -> None:
+    """Title, the answer in one sentence, and the line on origin, n and conditions; `links` are (text, url) after it."""
+    st.title(title, anchor=False)
+    badges = "".join(badge(origin) for origin in origins)
+    after = ", ".join(link(text, url) for text, url in links)
+    after = f"{'' if meta.endswith('.') else ' ·'} Also here: {after}" if after else ""
+    second = f'<p class="ss-meta">{badges}{rich(meta)}{after}</p>' if meta or badges else ""
+    st.html(f'<p class="ss-answer">{_whole_names(rich(answer))}</p>{second}')
+
+
+def section(title: str, qualifier: str = "") -> None:
+    """Heading of a chart or list, with a grey qualifier after it."""
+    st.html(f'<h2 class="ss-section">{rich(title)} <span>{rich(qualifier)}</span></h2>')
+
+
+def note(text: str) -> None:
+    """Small print below a chart."""
+    st.html(f'<p class="ss-note">{rich(text)}</p>')
+
+
+def figures(items: Sequence[Figure]) -> None:
+    """Plain figures in one row."""
+    cells = "".join(
+        f'<div><div class="label">{rich(item.label)}</div><div class="value">{rich(item.value)}</div>'
+        f'<div class="note">{rich(item.note)}</div></div>'
+        for item in items
+    )
+    st.html(f'<div class="ss-figures">{cells}</div>')
+
+
+def link(text: str, url: str) -> str:
+    """A link inside the app as HTML, for `rows`."""
+    return f'<a href="{html.escape(url)}" target="_self">{rich(text)}</a>'
+
+
+def outside_link(text: str, url: str) -> str:
+    """A link to a source elsewhere as HTML, for `rows`; anything but http(s) stays text."""
+    if not url.startswith(("https://", "http://")):
+        return rich(f"{text} ({url})")
+    return f'<a href="{html.escape(url)}" target="_blank" rel="noopener noreferrer">{rich(text)}</a>'
+
+
+_DASHES = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
+
+
+def line_legend(items: Sequence[tuple[str, str, str]]) -> None:
+    """Colour, dash (solid, dash, dot) and word of each kind of line on a chart."""
+    entries = "".join(
+        f'<span><b class="line" style="border-top-color:{color};border-top-style:{_DASHES[dash]}"></b>'
+        f"{rich(text)}</span>"
+        for color, dash, text in items
+    )
+    if entries:
+        st.html(f'<div class="ss-legend ss-lines">{entries}</div>')
+
+
+_LINE_CHARS = 600
+
+
+def shortened(line: str) -> str:
+    """A line of a log as far as somebody reads it: launchers print settings of thousands of letters in one.
+
+    >>> shortened("x" * 600) == "x" * 600, shortened("a" * 300 + "x" * 900 + "b" * 100).replace("a" * 300, "A")[:20]
+    (True, 'A […900 letters…] bb')
+    """
+    if len(line) <= _LINE_CHARS:
+        return line
+    head, tail = line[: _LINE_CHARS // 2], line[-_LINE_CHARS // 6 :]
+    return f"{head} […{len(line) - len(head) - len(tail):,} letters…] {tail}"
+
+
+def log_lines(lines: Sequence[tuple[int | None, str, str]]) -> None:
+    """Lines of a log with number and a remark as they stand there, long ones shortened: escaped, never read as HTML."""
+    blocks = (
+        f'<div class="ss-code"><span class="line">{"" if line_no is None else line_no}</span>'
+        f"{html.escape(shortened(text.strip()), quote=False)}"
+        + (f' <span class="remark">{rich(remark)}</span>' if remark else "")
+        + "</div>"
+        for line_no, text, remark in lines
+    )
+    st.html("".join(blocks))
+
+
+def problem(text: str) -> None:
+    """An error in words, as the program said it; line breaks stay, because they point at the place."""
+    st.html(f'<div class="ss-code ss-problem" role="alert">{html.escape(text, quote=False)}</div>')
+
+
+def chart(
+    figure: go.Figure,
+    *,
+    key: str,
+    alt: str,
+    on_select: Callable[[], None] | None = None,
+    is_zoomable: bool = False,
+    is_fitted: bool | None = None,
+) -> None:
+    """A figure in the theme's template. `alt` says what it shows in one sentence; `on_select` runs after a click.
+
+    In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it. `is_fitted`: whether
+    it is drawn as for a narrow window; by default where the window is.
+    """
+    figure.update_layout(template=theme.template(tokens()))
+    if is_narrow() if is_fitted is None else is_fitted:
+        narrow.fit(figure, tokens().page)
+    if on_select is None:
+        config = {**_CHART_CONFIG, "doubleClick": "reset"} if is_zoomable else _CHART_CONFIG
+        st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)
+    else:
+        st.plotly_chart(
+            figure, key=key, alt=alt, theme=None, config=_CHART_CONFIG, on_select=on_select, selection_mode="points"
+        )
+
+
+def sql_popover(queries: Mapping[str, Query]) -> None:
+    """The exact queries behind the page, values written out, ready to copy."""
+    with st.popover("SQL", icon=":material/code:"):
+        for name, query in queries.items():
+            st.html(f'<p class="ss-note"><b>{rich(name)}</b></p>')
+            st.code(query.runnable(), language="sql")
+            st.html(f'<p class="ss-note">{link("Open in SQL", urls.sql_url(query))}</p>')
+
+
+def legend(items: Sequence[tuple[str, str]]) -> None:
+    """Name and colour of what fills an area, in the order of the stack."""
+    marks = "".join(
+        f'<span><i style="background:{html.escape(color)}"></i>{rich(name)}</span>' for name, color in items
+    )
+    st.html(f'<p class="ss-swatches">{marks}</p>')
+
+
+def empty(text: str) -> None:
+    """What to do when there is nothing to show."""
+    st.html(f'<p class="ss-empty">{rich(text)}</p>')
+
+
+def scroll_hint(text: str, least: int) -> None:
+    """Says, in a container that scrolls sideways, that it does; only where it is clearly narrower than `least` pixels.
+
+    Nothing else tells on a touch screen, which draws no scroll bar. By keyboard it is the only thing in there that
+    takes the focus, from which the arrow keys scroll.
+    """
+    st.html(f"<style>@container ss-scroll (max-width:{least - _HARDLY_CUT}px){{.ss-scrolls{{display:block}}}}</style>")
+    st.html(f'<p class="ss-note ss-scrolls" tabindex="0">{rich(text)}</p>')

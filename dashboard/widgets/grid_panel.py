@@ -1,0 +1,65 @@
+"""Pieces that only the grid pages need: the scale's legend and the ranking bars. Thin over streamlit."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+import polars as pl
+import streamlit as st
+
+from dashboard.charts.grid import MAX_CELL_WIDTH, MIN_CELL_WIDTH, Grid, left_margin
+from dashboard.format.metrics import Metric
+from dashboard.format.symbols import CELL_STATE
+from dashboard.format.theme import MFU_SCALE, MFU_SCALE_TOP
+from dashboard.view_models.ranking import RankedRow
+from dashboard.widgets.basic import rich, scroll_hint
+from dashboard.widgets.urls import run_url
+
+
+def keep_cells_readable(grid: Grid, *charts: str, narrowest: int = MIN_CELL_WIDTH) -> None:
+    """Lets a wide grid scroll sideways rather than squeeze its cells, and keeps a narrow one from stretching them.
+
+    `charts` are the keys of the figures that share the grid's columns, `narrowest` the least width of a cell in pixels.
+    """
+    narrow, wide = (left_margin(grid.models) + width * len(grid.scales) for width in (narrowest, MAX_CELL_WIDTH))
+    chosen = ",".join(f".st-key-{key}" for key in charts)
+    st.html(f"<style>{chosen}{{min-width:{narrow}px;max-width:{wide}px}}</style>")
+    scroll_hint("More columns to the right: scroll the grid sideways.", narrow)
+
+
+def legend(cells: pl.DataFrame, metric: Metric, *, estimated: str = "") -> None:
+    """The colour scale of `metric`, whether it is clipped, and the symbols of the empty states in `cells`.
+
+    `estimated` says what a tilde means, where there is one.
+    """
+    states = set(cells["cell_state"]) - {"measured"}
+    symbols = "".join(f"<span>{html.escape(CELL_STATE[state].text)}</span>" for state in CELL_STATE if state in states)
+    if estimated:
+        symbols += f"<span><i style='all:unset;font-style:italic'>~</i> {rich(estimated)}</span>"
+    scale = _scale(metric, max(cells[metric.column].drop_nulls().to_list(), default=0.0))
+    st.html(f'<div class="ss-legend"><span>{scale}</span><span class="states">{symbols}</span></div>')
+
+
+def _scale(metric: Metric, highest: float) -> str:
+    if metric.paint == "share":
+        return rich(metric.explanation)
+    bar = f'<i style="background:linear-gradient(90deg,{",".join(MFU_SCALE)})"></i>'
+    if metric.paint == "mfu":
+        clipped = " · clipped above 50 %" if highest > MFU_SCALE_TOP else ""
+        return f"{html.escape(metric.label)} 0 % {bar} 50 %{clipped}"
+    return f"slow {bar} fast · {rich(metric.explanation)}"
+
+
+def ranking(rows: Sequence[RankedRow]) -> None:
+    """Zero-based bars, the winner in accent, layout above the bar and linked to its run, tied rows framed."""
+    lines = "".join(_bar(row) for row in rows)
+    st.html(f'<ol class="ss-ranking">{lines}</ol>')
+
+
+def _bar(row: RankedRow) -> str:
+    classes = " ".join(name for name, is_on in (("winner", row.is_winner), ("tied", row.is_tied)) if is_on)
+    tie = " <em>tie</em>" if row.is_tied else ""
+    run = f'<a href="{html.escape(run_url(row.run_id))}" target="_self">{html.escape(row.layout)}</a>'
+    figures = f"<span>{html.escape(row.value)} <small>{html.escape(row.gap)}</small></span>"
+    return f'<li class="{classes}"><div>{run}{tie}{figures}</div><i style="width:{row.share * 100:.1f}%"></i></li>'

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import dashboard
+from dashboard.format.theme import DARK, LIGHT, MFU_SCALE, Theme, category_colors, contrast, scale_color, text_on
+
+_CONFIG = tomllib.loads((Path(dashboard.__file__).parent / ".streamlit" / "config.toml").read_text())["theme"]
+_MODES = pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=lambda tokens: tokens.name)
+
+
+@_MODES
+def test_streamlit_and_the_charts_use_the_same_colours(tokens: Theme) -> None:
+    mode = _CONFIG[tokens.name]
+    assert mode["backgroundColor"] == tokens.page
+    assert mode["secondaryBackgroundColor"] == tokens.surface
+    assert mode["textColor"] == tokens.ink
+    assert mode["primaryColor"] == mode["linkColor"] == tokens.accent
+    assert mode["borderColor"] == mode["dataframeBorderColor"] == tokens.rule
+    assert mode["grayTextColor"] == tokens.mute
+    assert mode["sidebar"]["backgroundColor"] == tokens.sidebar
+
+
+@_MODES
+def test_text_can_be_read_on_every_surface(tokens: Theme) -> None:
+    for color in (tokens.ink, tokens.soft, tokens.mute, tokens.accent, tokens.failed, tokens.warning, tokens.completed):
+        for surface in (tokens.page, tokens.surface, tokens.sidebar):
+            assert contrast(color, surface) >= 4.5, (color, surface)
+
+
+@_MODES
+def test_lines_and_marks_stand_out(tokens: Theme) -> None:
+    for color in (*tokens.categories, tokens.axis):
+        assert contrast(color, tokens.page) >= 3
+
+
+@_MODES
+def test_numbers_stay_readable_on_a_partly_filled_track(tokens: Theme) -> None:
+    assert contrast(tokens.ink, tokens.hatch) >= 4.5
+    assert contrast(tokens.soft, tokens.cell) >= 4.5
+
+
+def test_cell_text_can_be_read_anywhere_on_the_scale() -> None:
+    assert min(contrast(text_on(color := scale_color(i / 500)), color) for i in range(501)) >= 4.5
+
+
+def test_the_scale_is_clipped_at_its_ends() -> None:
+    assert scale_color(-0.1) == scale_color(0.0) == MFU_SCALE[0]
+    assert scale_color(0.5) == MFU_SCALE[5]
+    assert scale_color(1.0) == scale_color(1.8) == MFU_SCALE[-1]
+
+
+def test_a_seventh_category_is_grey_instead_of_repeating_a_colour() -> None:
+    colors = category_colors([f"model {i}" for i in range(8)], LIGHT)
+    assert len(set(list(colors.values())[:6])) == 6
+    assert colors["model 6"] == colors["model 7"] == LIGHT.axis

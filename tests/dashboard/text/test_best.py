@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from dashboard.format.metrics import METRICS
+from dashboard.selection.filters import Filters, Range
+from dashboard.selection.slices import Slice
+from dashboard.text import best
+from dashboard.view_models.cells import without_untried
+from dashboard.view_models.explorer import Pick
+from schemas.vocab import CELL_STATE
+from tests.dashboard.grid_rows import cell, empty, grid, only, outcome
+
+_SLICE = Slice("published", "H100-SXM-80GB", 4096, 1_048_576, "ultrascale_playbook")
+
+
+def spaced(text: str) -> str:
+    return text.replace("\xa0", " ")
+
+
+def test_the_answer_says_who_wins_by_how_much_and_how_sure() -> None:
+    assert spaced(best.cell_answer(only(grid(cell())))) == (
+        "On 16 nodes, 8.86B trains fastest with **DP16 TP8 PP1 · GAS2 MBS8 · Z0: 36.3 % MFU**, 2.0 points ahead of the "
+        "runner-up. The winner ran once, so treat the lead as likely, not proven."
+    )
+
+
+def test_a_model_that_does_not_fit_says_by_how_much() -> None:
+    found = only(grid(empty(), outcomes=[outcome("80B", 1, status="failed", runs=57)]))
+    assert spaced(best.cell_answer(found)) == (
+        "**80B on 1 node has no working layout yet**: 57 tries, none completed. Weights, gradients and optimizer take "
+        "149 GiB per GPU even fully sharded, before any activation; the card has 79.6 GiB."
+    )
+
+
+@pytest.mark.parametrize("state", [state for state in CELL_STATE if state != "measured"])
+def test_every_empty_state_has_a_sentence(state: str) -> None:
+    found = only(grid(empty(state=state, cell_reason="PP16 needs 16 GPUs")))
+    assert best.cell_answer(found).startswith("**80B on 1 node ")
+    assert best.panel_reason(found)
+
+
+def test_a_cell_that_was_not_run_does_not_claim_failures() -> None:
+    assert best.cell_answer(only(grid(empty(state="not_run"), outcomes=[]))) == "**80B on 1 node was not run.**"
+
+
+def test_filters_are_part_of_the_answer() -> None:
+    filters = Filters(origin="published", pp=Range(16))
+    rows = [cell(), cell("80B", 16, mfu=0.343), empty("80B", 1)]
+    found = without_untried(grid(*rows, filters=filters))
+    assert spaced(best.filtered_answer(found, filters)) == (
+        "With PP ≥ 16, **2 of 3 cells have a result**; the best is 36.3 % MFU for 8.86B on 16 nodes "
+        "with DP16 TP8 PP1 · GAS2 MBS8 · Z0."
+    )
+
+
+def test_filters_that_leave_nothing_say_why() -> None:
+    filters = Filters(pp=Range(4096))
+    impossible = grid(empty("80B", 1), empty("80B", 64), filters=filters, outcomes=[])
+    assert spaced(best.nothing_matches(impossible, filters)) == (
+        "**No completed run matches PP ≥ 4096**: PP4096 needs 4,096 GPUs, and the largest cell has 512. "
+        "Remove a filter to see more."
+    )
+    tried = grid(empty("80B", 64), filters=Filters(pp=Range(16)), outcomes=[outcome("80B", 64, status="oom", runs=3)])
+    assert "3 tries, none completed" in best.filtered_answer(tried, Filters(pp=Range(16)))
+
+
+def test_the_meta_line_names_the_study_and_the_conditions() -> None:
+    text = best.conditions(_SLICE, grid(cell(), outcomes=[outcome(runs=3280)]), 4080)
+    assert text == (
+        "3,280 of 4,080 published runs, ultrascale playbook, nanotron, H100-SXM-80GB, sequence 4,096, 1M-token batch. "
+        "Ranked by tokens/s/GPU; MFU recomputed from it."
+    )
+
+
+def test_the_meta_line_does_not_invent_what_is_unknown() -> None:
+    text = best.conditions(Slice("measured", None, 128, 512), grid(cell(mfu=None)), 1)
+    assert "accelerator unknown" in text
+    assert text.endswith("no MFU could be computed.")
+
+
+def test_the_best_cell_is_selected_at_first() -> None:
+    assert best.default_cell(grid(cell("80B", 4, mfu=0.1), cell("1B", 1, mfu=0.4), empty())) == ("1B", "1")
+    assert best.default_cell(grid(cell("8B", 2, mfu=None), empty())) == ("8B", "2")
+
+
+def test_facts_never_show_a_missing_value_as_zero() -> None:
+    facts = dict(best.facts(only(grid(cell(step_time_s=None, mem_peak_bytes=None)))))
+    assert (facts["Step time"], facts["Peak memory"]) == ("not logged", "not logged")
+    assert facts["Evidence"] == "1 run, no repeat"
+    assert spaced(dict(best.facts(only(grid(cell()))))["Peak memory"]) == "66.9 of 79.6 GiB"
+
+
+def test_charts_can_be_heard() -> None:
+    frame = grid(cell("1B", 1, mfu=0.4), cell(mfu=0.36), empty())
+    assert spaced(best.grid_alt(frame, METRICS["mfu"])) == (
+        "Grid of 3 models by 2 node counts, MFU of the best layout: from 40.0 % for 1B on 1 node "
+        "to 36.0 % for 8.86B on 16 nodes; 1 empty cell."
+    )
+    assert "no cell has a value" in best.grid_alt(grid(empty()), METRICS["mfu"])
+    assert "66.9" in best.memory_alt(frame)
+    assert best.memory_alt(grid(empty())) == "No winner has a logged peak memory."
+
+
+def tries(*rows: tuple[str | None, str, int]) -> pl.DataFrame:
+    """How runs of one layout ended: recomputation, status, number."""
+    schema = {"recompute": pl.String, "status": pl.String, "runs": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
+    row = {"dp": 16, "tp": 8, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
+           "recompute": "none"}  # fmt: skip
+    pick = Pick(row, 0.369, (0.316, 0.386), 60 * 2**30, "explorer?nodes=16")
+    ranked = pl.DataFrame(
+        {"layout": ["DP32 TP4 PP1 · GAS2 MBS4 · Z1", "DP16 TP8 PP1 · GAS2 MBS8 · Z0"], "recompute": [None, None],
+         "mfu": [0.37, 0.363], "tokens_per_s_per_gpu": [6100.0, 6028.0], "rank_in_cell": [1, 2]},
+        schema_overrides={"recompute": pl.String},
+    )  # fmt: skip
+    untried = tries()
+    told = {name: value.replace("\xa0", " ") for name, value in best.pick_rows(pick, ranked, untried, cell())}
+    assert told == {
+        "Pick": "DP16 TP8 PP1 · GAS2 MBS8 · Z0", "Likely": "~36.9 %, 31.6 to 38.6 % likely",
+        "Measured": "36.3 %, rank 2 of 2",
+    }  # fmt: skip
+    unlearned = replace(pick, interval=None)
+    assert best.pick_rows(unlearned, ranked, untried, cell())[1] == ("The hardware allows", "~36.9\xa0%")
+    learned = replace(unlearned, row={**row, "est_penalty": 1.2})
+    assert best.pick_rows(learned, ranked, untried, cell())[1][0] == "Likely"
+    tight = Pick(None, None, None, 196 * 2**30, "")
+    assert best.pick_rows(tight, ranked, untried, cell()) == [("Pick", "nothing fits: the leanest needs ~196\xa0GiB")]
+    assert best.pick_rows(replace(tight, need_bytes=float("nan")), ranked, untried, cell()) == [
+        ("Pick", "nothing can be launched")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "found", "text"),
+    [
+        ([(None, "oom", 2), ("full", "completed", 1)], {"runs_tried": 9}, "tried: 2 OOM"),
+        ([("full", "oom", 2)], {"runs_tried": 9}, "not tried"),
+        ([], {"runs_tried": 57, "run_id": None}, "not tried; of 57 other tries none completed"),
+        ([], {"runs_tried": 0, "run_id": None}, "not tried, nor is any other layout"),
+    ],
+)
+def test_what_nobody_tried_is_told_apart_from_what_did_not_complete(
+    rows: list[tuple[str | None, str, int]], found: dict[str, object], text: str
+) -> None:
+    row = {"dp": 16, "tp": 8, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
+           "recompute": "none"}  # fmt: skip
+    pick = Pick(row, 0.369, None, 60 * 2**30, "explorer?nodes=16")
+    ranked = pl.DataFrame(schema={"layout": pl.String, "recompute": pl.String, "rank_in_cell": pl.Int64})
+    assert dict(best.pick_rows(pick, ranked, tries(*rows), cell(**found)))["Measured"] == text

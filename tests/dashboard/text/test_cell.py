@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from dashboard.format.metrics import METRICS
+from dashboard.text.cell import certainty, hover, is_tie, lead, performance, place
+from tests.dashboard.grid_rows import Row, cell, empty, grid, only
+
+
+def settled(**changes: object) -> Row:
+    return only(grid(cell(**changes)))
+
+
+def test_a_lead_is_told_in_points_of_mfu() -> None:
+    assert lead(settled()).replace("\xa0", " ") == "2.0 points ahead of the runner-up"
+    assert lead(settled(runner_up_mfu=0.353)).replace("\xa0", " ") == "1.0 point ahead of the runner-up"
+
+
+def test_without_mfu_a_lead_is_told_in_throughput() -> None:
+    assert lead(settled(mfu=None)).replace("\xa0", " ") == "5.8 % faster than the runner-up"
+    assert lead(settled(mfu=None, margin=1.06)).replace("\xa0", " ") == "2.1 × as fast as the runner-up"
+    assert performance(settled(mfu=None)) == "6,028 tokens/s/GPU"
+
+
+def test_a_margin_within_the_noise_is_a_tie() -> None:
+    tie = settled(margin=0.009)
+    assert is_tie(tie)
+    assert lead(tie) == "level with the runner-up"
+    assert "a repeat of both would settle it" in certainty(tie)
+    assert not is_tie(settled(margin=0.009, noise=0.004))
+    assert is_tie(settled(margin=0.02, noise=0.03))
+
+
+def test_one_run_proves_nothing() -> None:
+    assert certainty(settled()) == " The winner ran once, so treat the lead as likely, not proven."
+
+
+def test_repeats_say_how_sure_a_lead_is() -> None:
+    text = certainty(settled(repeats=3, repeat_spread=0.004, noise=0.004))
+    assert text.replace("\xa0", " ") == " The winner ran 3 times, and the lead exceeds their spread of 0.4 %."
+
+
+def test_a_single_layout_leads_nobody() -> None:
+    alone = settled(runner_up_run_id=None, margin=None, runner_up_mfu=None)
+    assert lead(alone) == "the only layout that completed"
+    assert certainty(alone) == ""
+    assert not is_tie(alone)
+
+
+def test_a_place_names_gpus_where_nodes_do_not_tell() -> None:
+    frame = grid(cell("tiny", 1, num_gpus=1), cell("tiny", 1, num_gpus=4))
+    assert [place(row) for row in frame.iter_rows(named=True)] == [
+        "tiny on 1 node with 1 GPU",
+        "tiny on 1 node with 4 GPUs",
+    ]
+    assert place(settled()) == "8.86B on 16 nodes"
+
+
+def test_a_hover_has_five_lines_at_most() -> None:
+    for metric in METRICS.values():
+        assert hover(settled(), metric).count("<br>") <= 4
+        assert hover(only(grid(empty(cell_reason="57 of 57 failed"))), metric).count("<br>") <= 4
+
+
+def test_a_hover_escapes_other_peoples_names() -> None:
+    text = hover(settled(model="<img src=x>", layout="<b>"), METRICS["mfu"])
+    assert "<img" not in text
+    assert "&lt;b&gt;" in text

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from dashboard.selection.slices import Other, Slice
+from dashboard.text import overview
+from schemas.vocab import FINDING
+from tests.dashboard.grid_rows import Row, cell, empty, grid, outcome
+
+REASONS = pl.DataFrame({
+    "mfu_basis": ["not computed: accelerator unknown", "not computed: parameters unknown"], "runs": [3, 1]
+})  # fmt: skip
+
+
+def playbook(tp_by_nodes: dict[int, int]) -> pl.DataFrame:
+    return grid(*(
+        cell("8B", nodes, tp=tp, dp=8, pp=1, strategy="DP+TP" if tp > 1 else "DP") for nodes, tp in tp_by_nodes.items()
+    ))  # fmt: skip
+
+
+def test_the_answer_finds_where_tensor_parallelism_sets_in() -> None:
+    text = overview.answer(playbook({1: 1, 2: 1, 4: 1, 8: 2, 16: 4, 32: 8, 64: 8}))
+    assert "**No single layout wins.**" in text
+    assert (
+        "Up to 4 nodes, tensor parallelism is off in 3 of 3 winners; from 16 nodes on, 3 of 3 use TP 4 or more." in text
+    )
+
+
+def test_without_such_a_border_the_best_cell_is_named() -> None:
+    text = overview.answer(playbook({1: 2, 2: 2, 4: 2, 8: 2}))
+    assert text.startswith("**DP+TP wins every cell.** The best is")
+
+
+def test_close_races_are_counted() -> None:
+    rows = [cell("a", 1), cell("b", 2, runner_up_mfu=0.36), cell("c", 4, runner_up_mfu=None)]
+    assert overview.answer(grid(*rows)).endswith("1 of 2 winners leads by less than one point.")
+
+
+@pytest.mark.parametrize(
+    ("rows", "start"),
+    [
+        ([empty()], "**No run has completed in this grid yet**: 1 try so far."),
+        ([cell(), empty()], "**One result so far:** 8.86B on 16 nodes reaches"),
+    ],
+)
+def test_too_few_rows_say_so(rows: list[Row], start: str) -> None:
+    assert overview.answer(grid(*rows)).startswith(start)
+
+
+def test_a_grid_in_a_list_names_its_models_or_how_many_they_are() -> None:
+    conditions = Slice("measured", "H100", 4096, 1_048_576)
+    assert (
+        overview.grid_name(Other(conditions, ("70B", "8B"), 1, 1)) == "70B and 8B, H100, sequence 4,096, 1M-token batch"
+    )
+    study = Slice("published", None, 2048, None, "big_sweep")
+    assert (
+        overview.grid_name(Other(study, ("1B", "3B", "7B"), 1, 1))
+        == "big sweep: 3 models, accelerator unknown, sequence 2,048"
+    )
+
+
+def test_the_four_figures() -> None:
+    tries = [outcome(runs=30), outcome(status="oom", runs=10), outcome("80B", 1, status="failed", runs=10)]
+    of_all = {"runs_judged": 120, "runs_failed": 90}
+    values = overview.figures(grid(cell(), empty(), outcomes=tries), 28, 2, of_all, REASONS)
+    assert [(label, value.replace("\xa0", " "), note.replace("\xa0", " ")) for label, value, note in values] == [
+        ("Model × nodes with a result", "1 of 2", "1 won't fit"),
+        ("Best MFU", "36.3 %", "8.86B on 16 nodes"),
+        ("Runs that failed", "40 %", "20 of 50 in this grid; 75 % of all 120"),
+        ("Layouts measured twice", "2", "of 28 completed; the rest are single runs"),
+    ]
+
+
+def test_figures_of_a_store_without_results_say_so() -> None:
+    values = [
+        value
+        for _, value, _ in overview.figures(
+            grid(empty(state="not_run"), outcomes=[]), 0, 0, {"runs_judged": 0, "runs_failed": 0}, REASONS.clear()
+        )
+    ]
+    assert values == ["0 of 1", "not computed", "–", "0"]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "note"),
+    [
+        (REASONS, "accelerator unknown (3 runs); parameters unknown (1 run)"),
+        (REASONS.head(1), "accelerator unknown"),
+        (REASONS.clear(), "no run has completed"),
+    ],
+)
+def test_a_grid_without_mfu_says_why(reasons: pl.DataFrame, note: str) -> None:
+    values = overview.figures(grid(cell(mfu=None)), 1, 0, {"runs_judged": 1, "runs_failed": 0}, reasons)
+    assert values[1] == ("Best MFU", "not computed", note)
+
+
+def test_the_closest_ties_are_worth_a_repeat() -> None:
+    rows = [
+        cell("a", 1, margin=0.009, mfu=0.40, runner_up_mfu=0.397),
+        cell("b", 2, margin=0.001, mfu=0.40, runner_up_mfu=0.3999),
+        cell("c", 4, margin=0.2),
+    ]
+    assert [(item.text, item.value, item.cell) for item in overview.worth_running(grid(*rows))] == [
+        ("Repeat b on 2 nodes", "tie, under 0.1 points apart", ("b", "2")),
+        ("Repeat a on 1 node", "tie, 0.3 points apart", ("a", "1")),
+    ]
+
+
+def test_findings_are_counted_in_words() -> None:
+    audit = pl.DataFrame({"finding": ["tied_embedding_counted_twice", "claimed_best_not_fastest"], "runs": [655, 7]})
+    items = overview.worth_a_look(audit)
+    assert [item.text for item in items] == [
+        "7 runs: presented as best, but not the fastest run",
+        "655 runs: printed MFU counts the tied embedding twice",
+    ]
+    assert {item.key for item in items} <= set(FINDING)
+    assert overview.worth_a_look(audit.clear()) == []
+
+
+def test_only_problems_that_happened_are_listed() -> None:
+    row = {
+        "lines_rejected": 0,
+        "files_rejected": 1,
+        "runs_quarantined": 26,
+        "runs_without_end": 1,
+        "runs_without_cell": 72,
+        "runs_in_conflict": 0,
+    }
+    assert [item.text for item in overview.quiet_problems(row)] == [
+        "1 file could not be read at all", "26 runs kept out of every ranking",
+        "1 run of which nothing says how it ended",
+        "72 runs without model, nodes, sequence or batch: in no grid",
+    ]  # fmt: skip
+
+
+def test_cells_far_behind_their_hardware_are_looked_at_first() -> None:
+    cells = pl.DataFrame({"run_id": ["a", "b", "c", None], "model": ["m", "m", "m", "m"]})
+    ratios = pl.DataFrame({"run_id": ["a", "b", "c", "other"], "time_ratio": [1.1, 3.0, 1.2, 9.0]})
+    assert [row["run_id"] for row in overview.furthest_behind(cells, ratios, limit=2)] == ["b", "c"]

@@ -1,0 +1,135 @@
+"""Fit status, profiles and the waterfall, from hand-made rows."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dashboard.view_models import estimator
+from dashboard.view_models.estimator import KERNELS, UNEXPLAINED
+from pipeline.estimate.physics.profile import CALIBRATION, load_profiles
+from tests.dashboard.store_rows import estimate_row
+
+
+def compared(measured_s: float, **changes: Any) -> dict[str, Any]:
+    row = estimate_row(**changes)
+    return row | {"step_time_s": measured_s, "time_ratio": measured_s / row["est_step_time_s"]}
+
+
+def runs(*rows: tuple[str, str, float]) -> pl.DataFrame:
+    frame = pl.DataFrame(rows, schema=["run_id", "pattern", "time_ratio"], orient="row")
+    return frame.with_columns(est_mfu=pl.lit(0.4))
+
+
+def test_a_waterfall_ends_at_the_measured_mfu() -> None:
+    row = compared(4.0)
+    losses = estimator.waterfall(row)
+    assert 1 - sum(loss.share for loss in losses) == pytest.approx(estimator.measured_mfu(row))
+    assert estimator.measured_mfu(row) == pytest.approx(0.2)
+    shares = {loss.name: loss.share for loss in losses}
+    # matrix products, attention and head take 1.2 s, and their FLOPs 0.4 * 2 s at peak
+    assert shares[KERNELS] == pytest.approx(0.4 / 4)
+    assert shares["DP communication"] == pytest.approx(0.05)
+    assert shares[UNEXPLAINED] == pytest.approx(0.5)
+    assert shares["Recomputation"] == 0
+    assert "CP communication" not in shares
+
+
+def test_each_step_begins_where_the_last_one_ended() -> None:
+    losses = estimator.waterfall(compared(4.0))
+    assert losses[0].before == 1
+    for earlier, later in pairwise(losses):
+        assert later.before == pytest.approx(earlier.before - earlier.share)
+
+
+def test_a_run_faster_than_estimated_has_a_negative_rest() -> None:
+    losses = estimator.waterfall(compared(1.6))
+    assert losses[-1].share == pytest.approx(-0.25)
+    assert 1 - sum(loss.share for loss in losses) == pytest.approx(0.5)
+
+
+def test_exchange_between_experts_is_drawn_where_there_is_some() -> None:
+    losses = estimator.waterfall(compared(2.0, est_time_ep_s=0.1, est_time_rest_s=0.0))
+    assert "Expert exchange" in [loss.name for loss in losses]
+
+
+def test_only_the_study_of_a_profile_counts_as_fitted() -> None:
+    study = str(load_profiles()["hopper-nanotron"].about["fitted_on"]).split(",", maxsplit=1)[0]
+    frame = pl.DataFrame(
+        [("hopper-nanotron", study, "published"), ("hopper-nanotron", study, "measured"),
+         ("hopper-nanotron", "mine", "published"), ("hopper", study, "published"), ("gone", study, "published")],
+        schema=["est_profile", "sweep", "origin"], orient="row",
+    )  # fmt: skip
+    assert estimator.with_fit(frame)["fit"].to_list() == [
+        "fitted", "other study", "other study", "not fitted", "not fitted",
+    ]  # fmt: skip
+
+
+def test_accuracy_is_that_of_rows_left_out_with_their_split() -> None:
+    used = pl.DataFrame({"est_profile": ["hopper", "hopper-nanotron", "hopper-nanotron", "gone"]})
+    found = estimator.accuracy(used, load_profiles(), date(2027, 1, 1))
+    about = json.loads((CALIBRATION / "hopper-nanotron.json").read_text())["about"]
+    first = found.row(0, named=True)
+    assert (first["est_profile"], first["runs"]) == ("hopper-nanotron", 2)
+    told = {row["predicted"]: row for row in found.filter(est_profile="hopper-nanotron").to_dicts()}
+    assert list(told) == ["step time, by the hardware", "step time, with the penalty", "peak memory"]
+    penalty = told["step time, with the penalty"]
+    assert penalty["unseen_median_error"] == about["penalty"]["median_ape"]
+    assert (penalty["split"], penalty["interval_coverage"]) == ("one cell out", about["penalty"]["interval_coverage"])
+    assert told["peak memory"]["split"] == "one model out"
+    assert first["age_days"] == (date(2027, 1, 1) - date.fromisoformat(about["learned_at"])).days
+    gone = found.filter(est_profile="gone").row(0, named=True)
+    assert (gone["predicted"], gone["unseen_median_error"]) == ("constants of publications", None)
+    assert estimator.unseen_errors(found) == [about["penalty"]["median_ape"]]
+
+
+def test_a_penalty_that_did_not_help_is_not_listed() -> None:
+    found = estimator.accuracy(pl.DataFrame({"est_profile": ["ampere-composer"]}), load_profiles(), date(2027, 1, 1))
+    assert json.loads((CALIBRATION / "ampere-composer.json").read_text())["about"]["penalty"]["kept"] is False
+    assert found.filter(est_profile="ampere-composer")["predicted"].to_list() == ["step time, by the hardware"]
+
+
+def test_examples_are_the_best_and_the_middle_of_each_pattern() -> None:
+    slow = [(f"s{i}", "PP over nodes", 2.0 + i) for i in range(5)]
+    few = [("f", "DP only", 1.0)]
+    found = estimator.examples(runs(*few, *slow), None)
+    assert found == {"f": "best MFU", "s2": "middle of PP over nodes"}
+    assert next(iter(estimator.examples(runs(*few, *slow), "s4"))) == "s4"
+    assert estimator.examples(runs(*few, *slow), "nonsense") == found
+    assert estimator.examples(runs(*few).clear(), "f") == {}
+
+
+def test_runs_are_held_against_the_estimate_that_is_asked_for() -> None:
+    runs = pl.DataFrame(
+        {
+            "run_id": ["a", "b"], "step_time_s": [4.0, 3.0], "measured_mfu": [0.2, 0.3], "est_mfu": [0.4, 0.3],
+            "est_step_time_s": [2.0, 3.0], "time_ratio": [2.0, 1.0], "hardware_time_ratio": [4.0, 1.0],
+            "expected_time_ratio": [1.25, None], "is_penalised": [True, False],
+        }
+    )  # fmt: skip
+    assert estimator.offered_against(runs) == ["estimate", "hardware", "expected"]
+    assert estimator.held_against(runs, "estimate").equals(runs)
+    hardware = estimator.held_against(runs, "hardware")
+    assert hardware["est_step_time_s"].to_list() == [1.0, 3.0]
+    assert hardware["est_mfu"].to_list() == pytest.approx([0.8, 0.3])
+    expected = estimator.held_against(runs, "expected")
+    assert expected.select("run_id", "est_step_time_s", "is_penalised").rows() == [("a", 3.2, False)]
+
+
+def test_an_estimate_that_says_the_same_of_all_runs_is_not_offered() -> None:
+    runs = pl.DataFrame({"time_ratio": [2.0], "hardware_time_ratio": [2.0]})
+    assert estimator.offered_against(runs) == ["estimate"]
+    unknown = runs.with_columns(expected_time_ratio=pl.lit(None, pl.Float64))
+    assert estimator.offered_against(unknown) == ["estimate"]
+
+
+def test_the_best_run_is_none_that_cannot_be() -> None:
+    impossible = ("wrong", "TP", 0.1)  # four times the peak
+    assert next(iter(estimator.examples(runs(impossible, ("fast", "TP", 0.9)), None))) == "fast"
+    assert list(estimator.examples(runs(impossible), None)) == ["wrong"]
+    assert next(iter(estimator.examples(runs(impossible, ("fast", "TP", 0.9)), "wrong"))) == "wrong"

@@ -1,0 +1,157 @@
+"""What the Explorer asks and shows: defaults out of the store, breakdowns that add up, neighbours by distance."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dashboard.selection.slices import Slice
+from dashboard.view_models import explorer
+from dashboard.view_models.explorer import Setup
+from pipeline.estimate.physics.profile import choose_profile
+from pipeline.estimate.search.whatif import Choice
+from pipeline.reference.models import find_model, shape_of
+
+LLAMA = shape_of(find_model("Llama 3 8B") or {})
+SETUP = Setup("Llama 3 8B", LLAMA, "H100-SXM-80GB", 2, 8192, 16 * 8192)
+USUAL: dict[str, Any] = {
+    "model": "Llama 3 8B", "accelerator": "H100-SXM-80GB", "num_nodes": 4, "gpus_per_node": 8, "seq_len": 4096,
+    "gbs_tokens": 2**20, "framework": "nanotron", "origin": "measured", "runs": 10,
+}  # fmt: skip
+
+
+def setups(*rows: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame([USUAL | row for row in rows], schema_overrides={"gbs_tokens": pl.Int64})
+
+
+def test_a_setup_becomes_a_request() -> None:
+    request = SETUP.request(choose_profile)
+    assert (request.num_gpus, request.gbs) == (16, 16)
+    assert request.asked.profile.name == "hopper"
+    with pytest.raises(KeyError):
+        Setup("m", LLAMA, "Abacus", 1, 1, 1).request(choose_profile)
+
+
+def test_the_first_question_is_the_one_with_most_runs() -> None:
+    rows = setups({}, {"model": "Abacus 1B"}, {"num_nodes": 8})
+    start = explorer.default_setup(rows, {"Llama 3 8B": LLAMA}, {"model": None})
+    assert (start["num_nodes"], start["framework"]) == (4, "nanotron")
+
+
+def test_a_named_model_counts_more_than_a_named_scale() -> None:
+    rows = setups({}, {"model": "Llama 3 70B", "num_nodes": 64}, {"num_nodes": 8})
+    models = {"Llama 3 8B": LLAMA, "Llama 3 70B": LLAMA}
+    start = explorer.default_setup(rows, models, {"model": "Llama 3 70B", "num_nodes": 8})
+    assert start["num_nodes"] == 64
+    assert explorer.default_setup(rows, models, {"model": "Llama 3 8B", "num_nodes": 8})["num_nodes"] == 8
+
+
+def test_the_first_question_is_of_the_grid_that_pages_begin_with() -> None:
+    rows = setups(
+        {"origin": "measured", "accelerator": "MI300X", "seq_len": 128},
+        {"origin": "published", "gbs_tokens": 2**18, "num_nodes": 64, "runs": 900},
+        {"origin": "measured", "gbs_tokens": 2**18, "num_nodes": 2, "runs": 1},
+    )
+    models = {"Llama 3 8B": LLAMA}
+    grid = Slice("measured", "H100-SXM-80GB", 4096, 2**18)
+    assert explorer.default_setup(rows, models, explorer.wanted({"model": None}, grid))["num_nodes"] == 2
+    # what the address names counts more than the grid
+    asked = {"model": None, "accelerator": "MI300X", "num_nodes": None}
+    assert explorer.default_setup(rows, models, explorer.wanted(asked, grid))["seq_len"] == 128
+    assert explorer.default_setup(rows, models, explorer.wanted({"num_nodes": 64}, grid))["num_nodes"] == 64
+    assert explorer.wanted({"model": None}, None) == {}
+
+
+def test_without_runs_the_first_question_is_a_known_model() -> None:
+    start = explorer.default_setup(setups({"accelerator": "CPU"}), {"Llama 3 8B": LLAMA}, {})
+    assert (start["model"], start["accelerator"]) == ("Llama 3 8B", "H100-SXM-80GB")
+
+
+def test_models_of_the_store_come_before_the_registrys() -> None:
+    own = explorer.store_models(
+        pl.DataFrame([
+            {"model": "Home 1B", "num_layers": 16, "hidden_size": 2048, "num_heads": 32, "num_kv_heads": 8,
+             "ffn_hidden_size": 8192, "gated_mlp": True, "vocab_size": 50_000, "tie_word_embeddings": True},
+            {"model": "Nameless", "num_layers": None, "hidden_size": None, "num_heads": None, "num_kv_heads": None,
+             "ffn_hidden_size": None, "gated_mlp": None, "vocab_size": None, "tie_word_embeddings": None},
+        ])
+    )  # fmt: skip
+    assert list(own) == ["Home 1B"]
+    assert own["Home 1B"].num_kv_heads == 8
+    offered = explorer.offered_models(own)
+    assert next(iter(offered)) == "Home 1B"
+    assert offered["Llama 3 8B"] == LLAMA
+
+
+def test_batches_are_whole_sequences() -> None:
+    offered = explorer.batches_for(3000, 16, 9000, 10_000)
+    assert 9000 in offered
+    assert 10_000 not in offered
+    assert all(tokens % 3000 == 0 for tokens in offered)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [({"num_heads": 30}, "width"), ({"num_kv_heads": 5}, "key-value"), ({"num_experts": 1}, "experts")],
+)
+def test_a_shape_that_is_no_transformer_is_refused_in_words(change: dict[str, int], word: str) -> None:
+    values = {
+        "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14_336,
+        "vocab_size": 128_256, "num_experts": 0, "experts_per_token": 2, "expert_ffn_hidden_size": 14_336,
+    }  # fmt: skip
+    assert explorer.read_shape(values, gated=True, tied=False) == LLAMA
+    refused = explorer.read_shape({**values, **change}, gated=True, tied=False)
+    assert isinstance(refused, str)
+    assert word in refused
+
+
+def test_breakdowns_add_up_to_what_they_break_down() -> None:
+    told = explorer.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
+    assert (told.dp, told.gas) == (8, 1)
+    *parts, total = told.memory
+    assert sum(part.size for part in parts) == pytest.approx(total.size)
+    assert total.size == pytest.approx(told.need_bytes)
+    assert told.fits == (told.need_bytes <= told.card_bytes)
+    *times, step = told.time
+    assert sum(part.size for part in times) == pytest.approx(told.step_time_s)
+    assert step.kind == "total"
+    for before, after in pairwise(parts):
+        assert after.before == pytest.approx(before.before + before.size)
+
+
+def test_what_a_layout_never_has_is_not_listed() -> None:
+    request = SETUP.request(choose_profile)
+    assert "CP communication" not in [part.name for part in explorer.answer_for(request, Choice()).time]
+    with_cp = explorer.answer_for(request, Choice(cp=2, recompute="full")).time
+    assert {"CP communication", "Recomputation"} <= {part.name for part in with_cp}
+
+
+def test_knobs_start_from_the_fastest_layout_or_from_the_leanest() -> None:
+    request = SETUP.request(choose_profile)
+    best = explorer.found_for(request).layouts.row(0, named=True)
+    assert explorer.start_of(request) == Choice.of(best)
+    tight = Setup("GPT-3 175B", shape_of(find_model("GPT-3 175B") or {}), "H100-SXM-80GB", 1, 2048, 8 * 2048)
+    assert not explorer.found_for(tight.request(choose_profile)).fitting
+    assert explorer.start_of(tight.request(choose_profile)).recompute == "full"
+
+
+def test_neighbours_come_by_distance_and_say_what_is_not_the_same() -> None:
+    run = {
+        "run_id": "same", "dp": 8, "tp": 2, "pp": 1, "cp": 1, "ep": None, "vpp": None, "gas": 1, "mbs": 2,
+        "zero_stage": 1, "recompute": None, "num_gpus": 16, "seq_len": 8192, "gbs_tokens": 16 * 8192,
+        "tokens_per_s_per_gpu": 5000.0,
+    }  # fmt: skip
+    runs = pl.DataFrame(
+        [
+            run | {"run_id": "far", "tp": 8, "num_gpus": 64}, run | {"run_id": "zero", "zero_stage": 0},
+            run, run | {"run_id": "again", "tokens_per_s_per_gpu": 6000.0},
+        ]
+    )  # fmt: skip
+    told = explorer.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
+    near = explorer.nearest(runs, told, SETUP, 16)
+    assert near["run_id"].to_list() == ["again", "same", "zero", "far"]
+    assert near["distance"].to_list() == [0.0, 0.0, 0.25, 4.0]
+    assert near["differs"].to_list() == [[], [], ["zero_stage"], ["tp", "num_gpus"]]
