@@ -17,9 +17,24 @@ from pipeline.commands.verb import Verb
 from pipeline.errors import SweepscopeError, UsageError
 
 VERBS = (
-    "demo", "ingest", "dialect", "query", "nccl", "memory", "estimate", "calibrate", "search", "next", "rules",
-    "dashboard", "watch", "serve", "store", "doctor", "simulate",
-)  # fmt: skip
+    "demo",
+    "ingest",
+    "dialect",
+    "query",
+    "nccl",
+    "memory",
+    "estimate",
+    "calibrate",
+    "search",
+    "next",
+    "rules",
+    "dashboard",
+    "watch",
+    "serve",
+    "store",
+    "doctor",
+    "simulate",
+)
 """In the order of the help."""
 
 _MODULES = {"next": "next_run"}

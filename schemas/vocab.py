@@ -246,6 +246,6 @@ AILMENTS: tuple[str, ...] = (
     "skipped_step",
 )
 """Words of EVENT_KIND for what ails a run beside how it ended, what costs most first: one event per run and ailment
-(of stragglers: per rank), with its figures."""  # fmt: skip
+(of stragglers: per rank), with its figures."""
 
 REJECT_REASON_UNPARSED = "looks like a metric line but did not parse"

@@ -67,7 +67,10 @@ def memory_estimate(run_id: str, **gib: float) -> Row:
     """The estimated parts of one run in GiB; they add up."""
     parts = {"weights": 2, "gradients": 4, "optimizer": 8, "activations": 20, "logits": 3, "buffers": 1} | gib
     return {
-        "run_id": run_id, "origin": "measured", "est_status": "ok", "est_mem_bytes": sum(parts.values()) * GIB,
+        "run_id": run_id,
+        "origin": "measured",
+        "est_status": "ok",
+        "est_mem_bytes": sum(parts.values()) * GIB,
         "est_mem_fragmentation_bytes": 0.05 * sum(parts.values()) * GIB,
         **{f"est_mem_{part}_bytes": size * GIB for part, size in parts.items()},
-    }  # fmt: skip
+    }

@@ -30,10 +30,12 @@ def picotron_run(
         "distributed": {"tp_size": tp, "cp_size": 1, "pp_size": pp, "dp_size": dp, "pp_engine": "1f1b"},
         "model": {"name": "tests/tiny-4m", "num_hidden_layers": 4, "num_attention_heads": 4, "dtype": "bfloat16"},
         "training": {
-            "total_train_steps": planned, "seq_length": seq_len, "micro_batch_size": mbs,
+            "total_train_steps": planned,
+            "seq_length": seq_len,
+            "micro_batch_size": mbs,
             "gradient_accumulation_steps": gas,
         },
-    }  # fmt: skip
+    }
     (run / "config.json").write_text(json.dumps(config))
     world, batch = dp * tp * pp, dp * mbs * gas * seq_len
     lines = [

@@ -17,21 +17,48 @@ from schemas.tables.runs import EVENTS, PUBLISHED_RUNS, RUNS
 Row = dict[str, Any]
 
 LLAMA_1B: Row = {
-    "model": "Llama 1.34B", "num_layers": 16, "hidden_size": 2048, "num_heads": 32, "num_kv_heads": 32,
-    "ffn_hidden_size": 8192, "gated_mlp": True, "vocab_size": 131_072, "tie_word_embeddings": True,
-}  # fmt: skip
+    "model": "Llama 1.34B",
+    "num_layers": 16,
+    "hidden_size": 2048,
+    "num_heads": 32,
+    "num_kv_heads": 32,
+    "ffn_hidden_size": 8192,
+    "gated_mlp": True,
+    "vocab_size": 131_072,
+    "tie_word_embeddings": True,
+}
 """The Ultra-Scale Playbook's smallest model: 1,342M parameters, embeddings shared."""
 
 
 def run_row(run_id: str = "a1", **changes: Any) -> Row:
     """A completed run of the 1.34B model on one H100 node at a batch of 256 x 4,096 tokens."""
     return {
-        "run_id": run_id, "attempt": 1, "source_path": f"/logs/{run_id}.out", "line_no": 1, "sweep": "sweep",
-        "framework": "nanotron", "origin": "measured", "status": "completed", "accelerator": "H100-SXM-80GB",
-        "num_nodes": 1, "gpus_per_node": 8, "num_gpus": 8, **LLAMA_1B, "seq_len": 4096, "dp": 8, "tp": 1, "pp": 1,
-        "cp": 1, "zero_stage": 0, "mbs": 2, "gas": 16, "gbs": 256, "gbs_tokens": 1_048_576, "precision": "bf16",
+        "run_id": run_id,
+        "attempt": 1,
+        "source_path": f"/logs/{run_id}.out",
+        "line_no": 1,
+        "sweep": "sweep",
+        "framework": "nanotron",
+        "origin": "measured",
+        "status": "completed",
+        "accelerator": "H100-SXM-80GB",
+        "num_nodes": 1,
+        "gpus_per_node": 8,
+        "num_gpus": 8,
+        **LLAMA_1B,
+        "seq_len": 4096,
+        "dp": 8,
+        "tp": 1,
+        "pp": 1,
+        "cp": 1,
+        "zero_stage": 0,
+        "mbs": 2,
+        "gas": 16,
+        "gbs": 256,
+        "gbs_tokens": 1_048_576,
+        "precision": "bf16",
         "tokens_per_s_per_gpu": 40_000.0,
-    } | changes  # fmt: skip
+    } | changes
 
 
 def runs_frame(*rows: Row) -> pl.DataFrame:

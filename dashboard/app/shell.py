@@ -138,9 +138,11 @@ def watch_width() -> None:
     """Reruns the page when its window is, or becomes, of another width than it was drawn for."""
     component = st.components.v2.component("width_watch", js=_WATCH_WIDTH)
     component(
-        key="width_watch", on_width_change=_keep_width, height=1,
+        key="width_watch",
+        on_width_change=_keep_width,
+        height=1,
         data={"known": basic.window_width(), "widest": narrow.WIDEST},
-    )  # fmt: skip
+    )
 
 
 def _keep_width() -> None:

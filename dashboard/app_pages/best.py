@@ -29,10 +29,24 @@ from dashboard.widgets import basic, grid_panel, lists, tables, urls
 
 TITLE = "Best configurations"
 _TABLE = (
-    "rank_in_cell", "layout", "variant", "framework", "mfu", "tokens_per_s_per_gpu", GAP, "step_time_s",
-    "mem_peak_allocated_bytes", "mem_peak_reserved_bytes", "repeats", "repeat_spread", "recompute",
-    "precision", "sequence_parallel", "pipeline_schedule", "run_id",
-)  # fmt: skip
+    "rank_in_cell",
+    "layout",
+    "variant",
+    "framework",
+    "mfu",
+    "tokens_per_s_per_gpu",
+    GAP,
+    "step_time_s",
+    "mem_peak_allocated_bytes",
+    "mem_peak_reserved_bytes",
+    "repeats",
+    "repeat_spread",
+    "recompute",
+    "precision",
+    "sequence_parallel",
+    "pipeline_schedule",
+    "run_id",
+)
 
 
 def _page(view: View) -> None:
@@ -98,11 +112,15 @@ def _selectors(grid: pl.DataFrame) -> tuple[str, str, Metric]:
         st.selectbox("Nodes", axes.scales, key=scale_box.key, on_change=scale_box.on_change, width=110),
         METRICS[
             st.selectbox(
-                "Metric", offered, key=metric_box.key, on_change=metric_box.on_change, width=150,
+                "Metric",
+                offered,
+                key=metric_box.key,
+                on_change=metric_box.on_change,
+                width=150,
                 format_func=lambda key: METRICS[key].label,
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def _hero(grid: pl.DataFrame) -> tuple[DeltaGenerator, DeltaGenerator]:

@@ -26,18 +26,50 @@ from dashboard.widgets import basic, lists, tables, urls
 
 TITLE = "Estimator"
 _ACCURACY = (
-    "framework", "accelerator", "model_size", "runs", "time_ratio", "time_ratio_p10", "time_ratio_p90", "time_error",
-    "penalised", "mem_runs", "mem_ratio", "mem_error",
-)  # fmt: skip
+    "framework",
+    "accelerator",
+    "model_size",
+    "runs",
+    "time_ratio",
+    "time_ratio_p10",
+    "time_ratio_p90",
+    "time_error",
+    "penalised",
+    "mem_runs",
+    "mem_ratio",
+    "mem_error",
+)
 _PROFILES = (
-    "est_profile", "predicted", "unseen_median_error", "unseen_mean_error", "interval_coverage", "rows", "split",
-    "fitted_on", "fitted_at", "age_days", "runs",
-)  # fmt: skip
+    "est_profile",
+    "predicted",
+    "unseen_median_error",
+    "unseen_mean_error",
+    "interval_coverage",
+    "rows",
+    "split",
+    "fitted_on",
+    "fitted_at",
+    "age_days",
+    "runs",
+)
 _RUNS = (
-    "model", "num_nodes", "num_gpus", "accelerator", "framework", "layout", "pattern", "step_time_s",
-    "est_step_time_s", "time_ratio", "measured_mfu", "est_mfu", "mem_peak_allocated_bytes", "est_mem_bytes", "fit",
+    "model",
+    "num_nodes",
+    "num_gpus",
+    "accelerator",
+    "framework",
+    "layout",
+    "pattern",
+    "step_time_s",
+    "est_step_time_s",
+    "time_ratio",
+    "measured_mfu",
+    "est_mfu",
+    "mem_peak_allocated_bytes",
+    "est_mem_bytes",
+    "fit",
     "run_id",
-)  # fmt: skip
+)
 _TABLE_ROWS = 500
 
 
@@ -72,11 +104,15 @@ def _page(view: View) -> None:
         picked = _picked(runs)
         against = _against(runs)
         shell.share_popover()
-        basic.sql_popover({
-            "Runs": queries.runs(scope), "Patterns": queries.patterns(scope, against),
-            "Accuracy": queries.accuracy(scope), "What is compared": queries.account(scope),
-            **({"Run taken apart": queries.breakdown(picked)} if picked else {}),
-        })  # fmt: skip
+        basic.sql_popover(
+            {
+                "Runs": queries.runs(scope),
+                "Patterns": queries.patterns(scope, against),
+                "Accuracy": queries.accuracy(scope),
+                "What is compared": queries.account(scope),
+                **({"Run taken apart": queries.breakdown(picked)} if picked else {}),
+            }
+        )
     with head:
         links = page_head.other_origins(offered, origin)
         tried = found.filter(pl.col("origin") == origin)["runs"].item()
@@ -113,9 +149,13 @@ def _picked(runs: pl.DataFrame) -> str | None:
     rows = {row["run_id"]: row for row in runs.filter(pl.col("run_id").is_in(list(offered))).iter_rows(named=True)}
     bound = url_state.one("picked", list(offered), next(iter(offered)))
     return st.selectbox(
-        "Run taken apart, or click a point", list(offered), key=bound.key, on_change=bound.on_change, width=410,
+        "Run taken apart, or click a point",
+        list(offered),
+        key=bound.key,
+        on_change=bound.on_change,
+        width=410,
         format_func=lambda run_id: words.option(rows[run_id], offered[run_id]),
-    )  # fmt: skip
+    )
 
 
 def _against(runs: pl.DataFrame) -> str:
@@ -126,10 +166,14 @@ def _against(runs: pl.DataFrame) -> str:
     bound = url_state.one("against", offered, offered[0])
     return str(
         st.selectbox(
-            "Estimated", offered, key=bound.key, on_change=bound.on_change, width=200,
+            "Estimated",
+            offered,
+            key=bound.key,
+            on_change=bound.on_change,
+            width=200,
             format_func=words.AGAINST.__getitem__,
         )
-    )  # fmt: skip
+    )
 
 
 def _pick() -> None:
@@ -169,9 +213,10 @@ def _draw_waterfall(view: View, picked: str) -> None:
     losses = estimator.waterfall(row)
     basic.section(f"Where {words.name(row)} loses its MFU", row["layout"] or row["pattern"])
     basic.chart(
-        charts.draw_waterfall(losses, estimator.measured_mfu(row), view.tokens), key="waterfall",
+        charts.draw_waterfall(losses, estimator.measured_mfu(row), view.tokens),
+        key="waterfall",
         alt=words.waterfall_alt(row, losses),
-    )  # fmt: skip
+    )
     run = basic.link("Open this run", urls.run_url(picked))
     remarks = words.unexplained(losses) + words.recount(row) + words.assumed(row["est_assumptions"])
     st.html(f'<p class="ss-note">{basic.rich(remarks)} {run}</p>')
@@ -210,9 +255,12 @@ def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, unseen: pl.DataFr
     slowest = runs.sort("time_ratio", descending=True).head(_TABLE_ROWS)
     shown = f"the {numbers.number(_TABLE_ROWS)} slowest of " if runs.height > _TABLE_ROWS else ""
     tables.table_twin(
-        f"Runs as a table, {shown}{numbers.count(runs.height, 'row')}", slowest, _RUNS, csv=runs,
+        f"Runs as a table, {shown}{numbers.count(runs.height, 'row')}",
+        slowest,
+        _RUNS,
+        csv=runs,
         csv_name="estimator_residuals",
-    )  # fmt: skip
+    )
 
 
 def _draw_account(view: View, scope: Scope) -> None:
@@ -225,9 +273,12 @@ def _draw_account(view: View, scope: Scope) -> None:
     )
     if refused.height:
         tables.table_twin(
-            f"Every reason in full, {numbers.count(refused.height, 'row')}", refused, ("reason", "runs"), csv=refused,
+            f"Every reason in full, {numbers.count(refused.height, 'row')}",
+            refused,
+            ("reason", "runs"),
+            csv=refused,
             csv_name="not_estimated",
-        )  # fmt: skip
+        )
 
 
 _page(shell.begin())

@@ -29,9 +29,25 @@ from pipeline.reference.model_shape import ModelShape
 TITLE = "Explorer & advisor"
 _MOST_NODES = 8192
 _TABLE = (
-    "layout", "likely_mfu", "est_mfu_lo", "est_mfu_hi", "est_mfu", "est_penalty", "est_step_time_s",
-    "need_bytes", "dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "recompute",
-)  # fmt: skip
+    "layout",
+    "likely_mfu",
+    "est_mfu_lo",
+    "est_mfu_hi",
+    "est_mfu",
+    "est_penalty",
+    "est_step_time_s",
+    "need_bytes",
+    "dp",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "vpp",
+    "gas",
+    "mbs",
+    "zero_stage",
+    "recompute",
+)
 
 
 def _page(view: View) -> None:
@@ -88,20 +104,35 @@ def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> S
     card_box = url_state.one("card", cards, card.accelerator if card else cards[0])
     accelerator = st.selectbox("Accelerator", cards, key=card_box.key, on_change=card_box.on_change, width=190)
     count = number_choice(
-        "Nodes", "nodes", explorer.NODES, start["num_nodes"], allowed=lambda value: value <= _MOST_NODES,
-        format_func=str, width=90,
-    )  # fmt: skip
+        "Nodes",
+        "nodes",
+        explorer.NODES,
+        start["num_nodes"],
+        allowed=lambda value: value <= _MOST_NODES,
+        format_func=str,
+        width=90,
+    )
     sequence = number_choice(
-        "Sequence", "seq", explorer.SEQUENCES, start["seq_len"], allowed=lambda value: value <= 2**24,
-        format_func=numbers.number, width=110,
-    )  # fmt: skip
+        "Sequence",
+        "seq",
+        explorer.SEQUENCES,
+        start["seq_len"],
+        allowed=lambda value: value <= 2**24,
+        format_func=numbers.number,
+        width=110,
+    )
     cluster = find_cluster(accelerator)
     gpus = count * (cluster.gpus_per_node if cluster else 8)
     default = start["gbs_tokens"] if start["gbs_tokens"] % sequence == 0 else sequence * gpus
     batch = number_choice(
-        "Batch, tokens", "batch", explorer.batches_for(sequence, gpus, default), default,
-        allowed=lambda value: value % sequence == 0 and value <= 2**32, format_func=numbers.token_count, width=120,
-    )  # fmt: skip
+        "Batch, tokens",
+        "batch",
+        explorer.batches_for(sequence, gpus, default),
+        default,
+        allowed=lambda value: value % sequence == 0 and value <= 2**32,
+        format_func=numbers.token_count,
+        width=120,
+    )
     with st.popover("Set-up", icon=":material/tune:"):
         shape: ModelShape | str = models[model] if model != CUSTOM else explorer_controls.custom_shape()
         framework = _framework(cluster.generation if cluster else "", start["framework"])
@@ -119,9 +150,12 @@ def _framework(generation: str, default: str | None) -> str | None:
     options = [explorer_controls.NO_FRAMEWORK, *fitted]
     bound = url_state.one("constants", options, default if default in fitted else options[0])
     name = st.selectbox(
-        "Constants fitted for", options, key=bound.key, on_change=bound.on_change,
+        "Constants fitted for",
+        options,
+        key=bound.key,
+        on_change=bound.on_change,
         format_func=lambda name: "no framework: the card's" if name == options[0] else name,
-    )  # fmt: skip
+    )
     return None if name == options[0] else name
 
 
@@ -129,18 +163,26 @@ def _ranked_by() -> str:
     bound = url_state.one("rank", [AUTO, PHYSICS], AUTO)
     return str(
         st.selectbox(
-            "The fastest by", [AUTO, PHYSICS], key=bound.key, on_change=bound.on_change,
+            "The fastest by",
+            [AUTO, PHYSICS],
+            key=bound.key,
+            on_change=bound.on_change,
             format_func=words.RANKED_BY.__getitem__,
         )
-    )  # fmt: skip
+    )
 
 
 def _link(setup: Setup, at: Choice) -> dict[str, str]:
     """The whole question and layout, because defaults move with what is measured next."""
     question = {
-        "model": setup.model, "card": setup.accelerator, "nodes": str(setup.nodes), "seq": str(setup.seq_len),
-        "rank": setup.by, "batch": str(setup.gbs_tokens), "constants": setup.framework or explorer_controls.NO_FRAMEWORK,
-    }  # fmt: skip
+        "model": setup.model,
+        "card": setup.accelerator,
+        "nodes": str(setup.nodes),
+        "seq": str(setup.seq_len),
+        "rank": setup.by,
+        "batch": str(setup.gbs_tokens),
+        "constants": setup.framework or explorer_controls.NO_FRAMEWORK,
+    }
     return {**question, **{name: str(getattr(at, name)) for name in explorer_controls.KNOBS}}
 
 
@@ -165,8 +207,12 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
         memory, time = st.columns(2, gap="medium")
         with memory:
             basic.section("Memory per GPU", "GiB, on the fullest stage")
-            breakdown_bars.fall(told.memory, words.memory_value, limit=told.card_bytes,
-                      limit_name=f"card {numbers.gib(told.card_bytes)}")  # fmt: skip
+            breakdown_bars.fall(
+                told.memory,
+                words.memory_value,
+                limit=told.card_bytes,
+                limit_name=f"card {numbers.gib(told.card_bytes)}",
+            )
         with time:
             basic.section("Step time that the hardware allows", "strong grey computes, faint does not")
             breakdown_bars.fall(told.time, words.time_value(told.step_time_s))

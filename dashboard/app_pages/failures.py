@@ -28,19 +28,53 @@ from dashboard.widgets import basic, lists, tables, urls
 TITLE = "Failures & cost"
 _BY = ("sweep", "model", "num_nodes", "framework", "accelerator", "strategy", "day", "host")
 _RETRY = (
-    "status", "reason", "model", "num_nodes", "num_gpus", "layout", "run_id", "attempts", "gpu_hours_lost", "last_step",
-    "steps_planned", "job_id", "run_dir", "evidence_line_no", "status_evidence",
-)  # fmt: skip
+    "status",
+    "reason",
+    "model",
+    "num_nodes",
+    "num_gpus",
+    "layout",
+    "run_id",
+    "attempts",
+    "gpu_hours_lost",
+    "last_step",
+    "steps_planned",
+    "job_id",
+    "run_dir",
+    "evidence_line_no",
+    "status_evidence",
+)
 _RATES = (
-    "dimension", "value", "failure_rate", "failure_rate_low", "failure_rate_high", "runs_judged", "runs_failed",
-    "runs_oom", "runs_hang", "runs_infra", "runs_timeout", "runs_crash", "runs_unexplained", "gpu_hours_lost",
+    "dimension",
+    "value",
+    "failure_rate",
+    "failure_rate_low",
+    "failure_rate_high",
+    "runs_judged",
+    "runs_failed",
+    "runs_oom",
+    "runs_hang",
+    "runs_infra",
+    "runs_timeout",
+    "runs_crash",
+    "runs_unexplained",
+    "gpu_hours_lost",
     "failures_without_gpu_hours",
-)  # fmt: skip
+)
 _COSTS = (
-    "sweep", "runs_tried", "runs_completed", "runs_failed", "gpu_hours", *(f"gpu_hours_{name}" for name in OUTCOME
-    if name != "running"), "gpu_hours_queued", "runs_without_gpu_hours", "gpu_hours_until_winner",
-    "gpu_hours_of_cells_in_order", "cells_in_order", "cells_answered",
-)  # fmt: skip
+    "sweep",
+    "runs_tried",
+    "runs_completed",
+    "runs_failed",
+    "gpu_hours",
+    *(f"gpu_hours_{name}" for name in OUTCOME if name != "running"),
+    "gpu_hours_queued",
+    "runs_without_gpu_hours",
+    "gpu_hours_until_winner",
+    "gpu_hours_of_cells_in_order",
+    "cells_in_order",
+    "cells_answered",
+)
 _STRETCHED_SHOWN = 5
 _HANGS_SHOWN = 6
 
@@ -67,11 +101,16 @@ def _page(view: View) -> None:
     search = queries.search(scope).run(con).row(0, named=True)
     with controls:
         shell.share_popover()
-        basic.sql_popover({
-            "Totals": queries.totals(scope), "Endings": queries.rates(scope, by),
-            "Settings": queries.rates(scope, *PATTERNS), "Cost": queries.costs(scope),
-            "Retry list": queries.retries(scope), "Stretched": queries.stretched(scope),
-        })  # fmt: skip
+        basic.sql_popover(
+            {
+                "Totals": queries.totals(scope),
+                "Endings": queries.rates(scope, by),
+                "Settings": queries.rates(scope, *PATTERNS),
+                "Cost": queries.costs(scope),
+                "Retry list": queries.retries(scope),
+                "Stretched": queries.stretched(scope),
+            }
+        )
     with head:
         links = page_head.other_origins(origins, origin)
         meta = words.meta(totals, scope.sweep, sweeps.height)
@@ -120,9 +159,14 @@ def _price() -> float | None:
     except ValueError:
         st.session_state["price"] = None
     return st.number_input(
-        "Price per GPU-hour, $", min_value=0.0, step=0.1, key="price", on_change=_keep_price, width=150,
+        "Price per GPU-hour, $",
+        min_value=0.0,
+        step=0.1,
+        key="price",
+        on_change=_keep_price,
+        width=150,
         placeholder="none",
-    )  # fmt: skip
+    )
 
 
 def _keep_price() -> None:
@@ -142,9 +186,10 @@ def _draw_endings(view: View, scope: Scope, by: str, totals: dict[str, Any]) -> 
         for name, row in zip(names, rows.iter_rows(named=True), strict=True)
     ]
     basic.chart(
-        charts.draw_endings(rows, names, hovers, view.tokens), key="endings",
+        charts.draw_endings(rows, names, hovers, view.tokens),
+        key="endings",
         alt=words.endings_alt(by, rows.height, totals),
-    )  # fmt: skip
+    )
     present = [OUTCOME[name].text for name in OUTCOME if name in rows.columns and rows[name].sum()]
     st.html(f'<div class="ss-legend">{"".join(f"<span>{basic.rich(text)}</span>" for text in present)}</div>')
 
@@ -172,10 +217,12 @@ def _draw_stretched(view: View, scope: Scope) -> None:
     if rows.is_empty():
         return
     basic.section("Runs that took many times the usual", numbers.count(rows.height, "run"))
-    lists.items([
-        (*words.stretched_line(row), urls.run_url(row["run_id"]))
-        for row in rows.head(_STRETCHED_SHOWN).iter_rows(named=True)
-    ])  # fmt: skip
+    lists.items(
+        [
+            (*words.stretched_line(row), urls.run_url(row["run_id"]))
+            for row in rows.head(_STRETCHED_SHOWN).iter_rows(named=True)
+        ]
+    )
 
 
 def _draw_reasons(view: View, scope: Scope) -> None:
@@ -183,14 +230,16 @@ def _draw_reasons(view: View, scope: Scope) -> None:
     if rows.is_empty():
         return
     basic.section("Why runs failed", "the lines that decided, numbers taken out; each leads to a run")
-    lists.items([
-        (
-            f"{STATUS[row['status']].text}: {words.wording(row['wording'])}",
-            numbers.count(row["runs"], "run"),
-            urls.run_url(row["run_id"]),
-        )
-        for row in rows.iter_rows(named=True)
-    ])  # fmt: skip
+    lists.items(
+        [
+            (
+                f"{STATUS[row['status']].text}: {words.wording(row['wording'])}",
+                numbers.count(row["runs"], "run"),
+                urls.run_url(row["run_id"]),
+            )
+            for row in rows.iter_rows(named=True)
+        ]
+    )
     st.html(f'<p class="ss-note">{basic.link("All failed runs", _failed_url(scope))}</p>')
 
 
@@ -200,10 +249,12 @@ def _draw_hangs(view: View, scope: Scope) -> None:
     if rows.is_empty():
         return
     basic.section("Hangs", f"{numbers.count(rows.height, 'incident')}; each leads to its ranks")
-    lists.items([
-        (*run_network_words.hang_line(row), urls.hang_url(row["source_path"], row["line_no"]))
-        for row in rows.head(_HANGS_SHOWN).iter_rows(named=True)
-    ])  # fmt: skip
+    lists.items(
+        [
+            (*run_network_words.hang_line(row), urls.hang_url(row["source_path"], row["line_no"]))
+            for row in rows.head(_HANGS_SHOWN).iter_rows(named=True)
+        ]
+    )
     st.html(f'<p class="ss-note">{basic.link("All hangs", "hang")}</p>')
 
 
@@ -249,14 +300,20 @@ def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, by: str) -> None
     con = view.store.con
     everything = pl.concat([queries.rates(scope, by).run(con), rates]).unique(maintain_order=True)
     tables.table_twin(
-        f"Failure rates as a table, {numbers.count(everything.height, 'row')}", everything, _RATES, csv=everything,
+        f"Failure rates as a table, {numbers.count(everything.height, 'row')}",
+        everything,
+        _RATES,
+        csv=everything,
         csv_name="failure_rates",
-    )  # fmt: skip
+    )
     costs = queries.costs(scope).run(con)
     tables.table_twin(
-        f"Cost of each sweep as a table, {numbers.count(costs.height, 'row')}", costs, _COSTS, csv=costs,
+        f"Cost of each sweep as a table, {numbers.count(costs.height, 'row')}",
+        costs,
+        _COSTS,
+        csv=costs,
         csv_name="sweep_cost",
-    )  # fmt: skip
+    )
     for text in words.HOW_TO_READ:
         basic.note(text)
 

@@ -19,10 +19,24 @@ from dashboard.widgets import basic, tables
 TITLE = "Frontier"
 _ROWS = {"short": "Best and largest of each", "all": "All rows"}
 _TABLE = (
-    "model", "num_gpus", "accelerator", "seq_len", "precision", "layout", "mfu", "hfu", "tflops_per_gpu", "ceiling_mfu",
-    "ceiling_layout", "ceiling_chosen", "ceiling_status", "comparability", "verification", "table_or_figure",
+    "model",
+    "num_gpus",
+    "accelerator",
+    "seq_len",
+    "precision",
+    "layout",
+    "mfu",
+    "hfu",
+    "tflops_per_gpu",
+    "ceiling_mfu",
+    "ceiling_layout",
+    "ceiling_chosen",
+    "ceiling_status",
+    "comparability",
+    "verification",
+    "table_or_figure",
     "source_url",
-)  # fmt: skip
+)
 
 
 def _page(view: View) -> None:
@@ -35,9 +49,14 @@ def _page(view: View) -> None:
     with controls:
         bound = url_state.one("rows", list(_ROWS), "short")
         rows = st.segmented_control(
-            "Rows", list(_ROWS), required=True, key=bound.key, on_change=bound.on_change, format_func=_ROWS.__getitem__,
+            "Rows",
+            list(_ROWS),
+            required=True,
+            key=bound.key,
+            on_change=bound.on_change,
+            format_func=_ROWS.__getitem__,
             label_visibility="collapsed",
-        )  # fmt: skip
+        )
         shell.share_popover()
         basic.sql_popover({"Published": found, "Best here": best})
     dots = frontier.dots(published, own, is_short=rows == "short")

@@ -24,9 +24,16 @@ from dashboard.view_models.network import ranks_of
 from dashboard.widgets import basic, lists, tables, urls
 
 _STATES = (
-    "rank", "state", "ahead", "last_enqueued_seq", "last_started_seq", "last_completed_seq", "waited_s", "line_no",
+    "rank",
+    "state",
+    "ahead",
+    "last_enqueued_seq",
+    "last_started_seq",
+    "last_completed_seq",
+    "waited_s",
+    "line_no",
     "source_path",
-)  # fmt: skip
+)
 _VARIANTS = ("ranks", "op", "input_sizes", "input_dtypes", "output_sizes", "output_dtypes", "op_state")
 _INCIDENTS_SHOWN = 50
 _LINES_SHOWN = 8
@@ -65,9 +72,14 @@ def _page(view: View) -> None:
 
 def _draw_choice(view: View, *, is_lost: bool) -> None:
     """No address, or one of another store: the hangs there are."""
-    found = pl.concat(
-        [network_queries.hangs(Scope(origin, None)).run(view.store.con) for origin in _origins(view)], how="vertical"
-    ) if _origins(view) else pl.DataFrame()  # fmt: skip
+    found = (
+        pl.concat(
+            [network_queries.hangs(Scope(origin, None)).run(view.store.con) for origin in _origins(view)],
+            how="vertical",
+        )
+        if _origins(view)
+        else pl.DataFrame()
+    )
     if found.is_empty():
         basic.head("Hang", words.NO_HANG)
         return
@@ -81,13 +93,17 @@ def _draw_choice(view: View, *, is_lost: bool) -> None:
 
 
 def _draw_incidents(rows: list[dict[str, Any]]) -> None:
-    lists.cases([
-        (
-            network_words.hang_title(row), urls.hang_url(row["source_path"], row["line_no"]),
-            network_words.place(row), words.incident(row),
-        )
-        for row in rows
-    ])  # fmt: skip
+    lists.cases(
+        [
+            (
+                network_words.hang_title(row),
+                urls.hang_url(row["source_path"], row["line_no"]),
+                network_words.place(row),
+                words.incident(row),
+            )
+            for row in rows
+        ]
+    )
 
 
 def _origins(view: View) -> list[str]:
@@ -103,18 +119,22 @@ def _collective(collectives: list[dict[str, Any]], wanted: dict[str, Any]) -> di
     bound = url_state.one("collective", names, own)
     by_name = dict(zip(names, collectives, strict=True))
     chosen = st.selectbox(
-        f"Collective, of {len(names)} that timed out", names, key=bound.key, on_change=bound.on_change, width=420,
+        f"Collective, of {len(names)} that timed out",
+        names,
+        key=bound.key,
+        on_change=bound.on_change,
+        width=420,
         format_func=lambda name: words.collective_option(by_name[name]),
-    )  # fmt: skip
+    )
     return {**wanted, **by_name[chosen]}
 
 
 def _draw_popovers(hang: dict[str, Any]) -> None:
     shell.share_popover()
     records = {"Flight records": queries.records(hang, around=hangs.BEFORE)} if hang["seq"] is not None else {}
-    basic.sql_popover({
-        "Collectives": queries.collectives(hang), "Lines": queries.lines(hang), **records, "Runs": queries.runs(hang)
-    })  # fmt: skip
+    basic.sql_popover(
+        {"Collectives": queries.collectives(hang), "Lines": queries.lines(hang), **records, "Runs": queries.runs(hang)}
+    )
 
 
 def _runs(view: View, hang: dict[str, Any]) -> list[tuple[str, str]]:
@@ -186,9 +206,9 @@ def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> N
     stacks = hangs.last_stacks(records, suspects[:_STACKS_SHOWN])
     if stacks:
         basic.section("Where they were", "the Python frames of the last collective, innermost first")
-        basic.log_lines([
-            (None, row["stack"].replace(" < ", "\n"), words.stack_title(rank, row)) for rank, row in stacks
-        ])  # fmt: skip
+        basic.log_lines(
+            [(None, row["stack"].replace(" < ", "\n"), words.stack_title(rank, row)) for rank, row in stacks]
+        )
 
 
 def _draw_lines(hang: dict[str, Any], lines: pl.DataFrame) -> None:

@@ -18,8 +18,17 @@ from pipeline.store import published as store_versions
 
 TITLE = "Data health"
 _FILES = (
-    "status", "kind", "parser", "files", "size", "rows_parsed", "lines_rejected", "error", "advice", "example",
-)  # fmt: skip
+    "status",
+    "kind",
+    "parser",
+    "files",
+    "size",
+    "rows_parsed",
+    "lines_rejected",
+    "error",
+    "advice",
+    "example",
+)
 
 
 def _page(view: View) -> None:
@@ -93,7 +102,7 @@ def _draw_origins(view: View) -> None:
         total = numbers.count(int(rows["runs"].sum()), "run")
         outcomes = ", ".join(
             f"{numbers.number(row['runs'])} {STATUS[row['status']].word}" for row in rows.iter_rows(named=True)
-        )  # fmt: skip
+        )
         lists.rows([(basic.badge(str(origin)) + basic.rich(total), basic.rich(outcomes))])
 
 

@@ -26,22 +26,62 @@ _LISTED = 400
 _SPREADS_SHOWN = 6
 _SNAPSHOTS_LISTED = 8
 _PEAKS = (
-    "run_id", "status", "model", "num_nodes", "layout", "recompute", "mbs", "needs", "verdict_evidence",
-    "mem_peak_allocated_bytes", "mem_peak_reserved_bytes", "mem_used_max_bytes", "est_mem_bytes", "eps_frag",
+    "run_id",
+    "status",
+    "model",
+    "num_nodes",
+    "layout",
+    "recompute",
+    "mbs",
+    "needs",
+    "verdict_evidence",
+    "mem_peak_allocated_bytes",
+    "mem_peak_reserved_bytes",
+    "mem_used_max_bytes",
+    "est_mem_bytes",
+    "eps_frag",
     "mem_total_bytes",
-)  # fmt: skip
+)
 _SPREAD = (
-    "sweep", "framework", "n", "eps_frag", "eps_frag_low", "eps_frag_high", "eps_frag_max", "est_eps_frag",
+    "sweep",
+    "framework",
+    "n",
+    "eps_frag",
+    "eps_frag_low",
+    "eps_frag_high",
+    "eps_frag_max",
+    "est_eps_frag",
     "fragmentation_max_bytes",
-)  # fmt: skip
+)
 _TERMS = (
-    "framework", "term", "n", "est_median_bytes", "residual_median_bytes", "term_factor", "term_offset_bytes",
-    "explained_share", "n_snapshots", "est_beside_median_bytes", "measured_median_bytes",
-)  # fmt: skip
+    "framework",
+    "term",
+    "n",
+    "est_median_bytes",
+    "residual_median_bytes",
+    "term_factor",
+    "term_offset_bytes",
+    "explained_share",
+    "n_snapshots",
+    "est_beside_median_bytes",
+    "measured_median_bytes",
+)
 _SNAPSHOTS = (
-    "source_path", "device", "rank", "mem_source", "run_id", "layout", "peak_bytes", "peak_reserved_bytes",
-    "fragmentation_at_peak", "oom_events", "events", "peak_phase", "violations", "warnings",
-)  # fmt: skip
+    "source_path",
+    "device",
+    "rank",
+    "mem_source",
+    "run_id",
+    "layout",
+    "peak_bytes",
+    "peak_reserved_bytes",
+    "fragmentation_at_peak",
+    "oom_events",
+    "events",
+    "peak_phase",
+    "violations",
+    "warnings",
+)
 
 
 def _page(view: View) -> None:
@@ -66,11 +106,15 @@ def _page(view: View) -> None:
     with controls:
         picked = _run(rows, names)
         shell.share_popover()
-        basic.sql_popover({
-            "Peaks": queries.peaks(origin), "Fragmentation": queries.fragmentation(scope),
-            "Terms": queries.terms(scope), "Files": queries.snapshots(origin),
-            **({"Waterfall": queries.parts(picked)} if picked else {}),
-        })  # fmt: skip
+        basic.sql_popover(
+            {
+                "Peaks": queries.peaks(origin),
+                "Fragmentation": queries.fragmentation(scope),
+                "Terms": queries.terms(scope),
+                "Files": queries.snapshots(origin),
+                **({"Waterfall": queries.parts(picked)} if picked else {}),
+            }
+        )
     with head:
         answer = words.answer(peaks, memory.verdicts(peaks), spread, snapshots.height)
         meta = words.meta(peaks.height, scope.sweep, len(sweeps), snapshots.height)
@@ -98,9 +142,13 @@ def _run(rows: list[dict[str, Any]], names: list[str]) -> str | None:
     bound = url_state.one("run", ids, default)
     shown = dict(zip(ids, names, strict=True))
     wanted: str = st.selectbox(
-        "Run", ids, key=bound.key, on_change=bound.on_change, width=420,
+        "Run",
+        ids,
+        key=bound.key,
+        on_change=bound.on_change,
+        width=420,
         format_func=lambda run_id: f"{shown[run_id]} · {run_id}",
-    )  # fmt: skip
+    )
     return wanted
 
 
@@ -110,8 +158,10 @@ def _draw_peaks(view: View, peaks: pl.DataFrame, names: list[str], picked: str |
     hovers = [words.peak_hover(row, name) for row, name in zip(drawn.iter_rows(named=True), names, strict=False)]
     basic.chart(
         charts.draw_peaks(drawn, names[: drawn.height], hovers, view.tokens, picked),
-        key="peaks", alt=words.peaks_alt(drawn), on_select=_pick,
-    )  # fmt: skip
+        key="peaks",
+        alt=words.peaks_alt(drawn),
+        on_select=_pick,
+    )
     if (more := peaks.height - drawn.height) > 0:
         basic.note(f"{numbers.count(more, 'more run')} in the list above and the table below.")
 
@@ -149,8 +199,9 @@ def _draw_fragmentation(view: View, spread: pl.DataFrame) -> None:
         charts.draw_fragmentation(
             drawn, [words.spread_name(row) for row in rows], [words.spread_hover(row) for row in rows], view.tokens
         ),
-        key="fragmentation", alt=f"Fragmentation of {numbers.count(drawn.height, 'sweep')}.",
-    )  # fmt: skip
+        key="fragmentation",
+        alt=f"Fragmentation of {numbers.count(drawn.height, 'sweep')}.",
+    )
     if spread.height > drawn.height:
         basic.note(f"{numbers.count(spread.height - drawn.height, 'more sweep')} in the table below.")
 
@@ -165,8 +216,9 @@ def _draw_terms(view: View, terms: pl.DataFrame) -> None:
             charts.draw_terms(
                 first, [words.TERM_NAME[row["term"]] for row in rows], [words.factor(row) for row in rows], view.tokens
             ),
-            key="terms", alt="Share of the estimate's error that each of its terms explains alone.",
-        )  # fmt: skip
+            key="terms",
+            alt="Share of the estimate's error that each of its terms explains alone.",
+        )
     else:
         basic.note(words.NO_TERMS)
     if measured := words.measured_terms(terms):
@@ -178,10 +230,12 @@ def _draw_snapshots(snapshots: pl.DataFrame) -> None:
     if snapshots.is_empty():
         basic.note(words.NO_SNAPSHOT)
         return
-    lists.items([
-        (words.snapshot_name(row), words.snapshot_facts(row), urls.snapshot_url(row["source_path"], row["device"]))
-        for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True)
-    ])  # fmt: skip
+    lists.items(
+        [
+            (words.snapshot_name(row), words.snapshot_facts(row), urls.snapshot_url(row["source_path"], row["device"]))
+            for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True)
+        ]
+    )
     with st.expander(f"All {numbers.count(snapshots.height, 'file')}"):
         tables.table(snapshots, [name for name in _SNAPSHOTS if snapshots[name].count()], wide=("warnings",))
         tables.csv_button(snapshots, "memory_snapshots")

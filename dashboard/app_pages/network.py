@@ -27,12 +27,33 @@ TITLE = "Network"
 _UNKNOWN = "?"
 _EVIDENCE_SHOWN = 3
 _FINDINGS = (
-    "nccl_rule", "evidence", "places", "remedy", "fact_source", "sweep", "source_path", "line_no", "run_id",
-)  # fmt: skip
+    "nccl_rule",
+    "evidence",
+    "places",
+    "remedy",
+    "fact_source",
+    "sweep",
+    "source_path",
+    "line_no",
+    "run_id",
+)
 _FILES = (
-    "file", "nccl_flavour", "nccl_version", "nranks_max", "num_nodes", "num_communicators", "num_channels",
-    "transports", "networks", "init_time_s", "num_warns", "num_hangs", "nccl_env", "run_id", "source_path",
-)  # fmt: skip
+    "file",
+    "nccl_flavour",
+    "nccl_version",
+    "nranks_max",
+    "num_nodes",
+    "num_communicators",
+    "num_channels",
+    "transports",
+    "networks",
+    "init_time_s",
+    "num_warns",
+    "num_hangs",
+    "nccl_env",
+    "run_id",
+    "source_path",
+)
 _HANGS = ("hang", "suspect", "file", "waited_s")  # who waited, who did not and why stand beside the table
 _BENCH = ("op", "num_nodes", "nranks", "message", "busbw_bytes_per_s", "best_busbw_bytes_per_s", "files")
 _STATES = ("rank", "state", "last_enqueued_seq", "last_started_seq", "last_completed_seq")
@@ -59,11 +80,15 @@ def _page(view: View) -> None:
     with controls:
         op = _operation(view, scope)
         shell.share_popover()
-        basic.sql_popover({
-            "Findings": queries.findings(scope), "Files": queries.files(scope),
-            "Bandwidth": queries.bandwidths(scope, op), "Init times": queries.init_times(scope),
-            "Hangs": queries.hangs(scope),
-        })  # fmt: skip
+        basic.sql_popover(
+            {
+                "Findings": queries.findings(scope),
+                "Files": queries.files(scope),
+                "Bandwidth": queries.bandwidths(scope, op),
+                "Init times": queries.init_times(scope),
+                "Hangs": queries.hangs(scope),
+            }
+        )
     with head:
         links = page_head.other_origins(origins, origin)
         meta = words.meta(totals, scope.sweep, sweeps.height)
@@ -88,9 +113,13 @@ def _operation(view: View, scope: Scope) -> str | None:
         return None
     bound = url_state.one("op", offered, offered[0])
     wanted = st.selectbox(
-        "Bandwidth of", offered, key=bound.key, on_change=bound.on_change, width=200,
+        "Bandwidth of",
+        offered,
+        key=bound.key,
+        on_change=bound.on_change,
+        width=200,
         format_func=lambda name: words.operation(None if name == _UNKNOWN else name),
-    )  # fmt: skip
+    )
     return None if wanted == _UNKNOWN else wanted
 
 
@@ -120,9 +149,10 @@ def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:
     peaks = network.peaks(queries.links_of(scope, op).run(view.store.con))
     hovers = [words.bandwidth_hover(row) for row in named.iter_rows(named=True)]
     basic.chart(
-        charts.draw_bandwidth(named, lines, hovers, view.tokens, peaks), key="bandwidth",
+        charts.draw_bandwidth(named, lines, hovers, view.tokens, peaks),
+        key="bandwidth",
         alt=words.bandwidth_alt(op, lines),
-    )  # fmt: skip
+    )
     if note := words.peaks_note(peaks):
         basic.note(note)
     if left_out:
@@ -141,9 +171,12 @@ def _draw_by_nodes(view: View, scope: Scope, op: str | None) -> None:
         return
     basic.section(f"By nodes, at {network.size_text(size)}", "beside what others published")
     figure = charts.draw_by_nodes(
-        measured, published, [words.nodes_hover(row) for row in measured.iter_rows(named=True)],
-        [words.published_hover(row) for row in published.iter_rows(named=True)], view.tokens,
-    )  # fmt: skip
+        measured,
+        published,
+        [words.nodes_hover(row) for row in measured.iter_rows(named=True)],
+        [words.published_hover(row) for row in published.iter_rows(named=True)],
+        view.tokens,
+    )
     alt = (
         f"Bandwidth of {words.operation(op)} by nodes: {numbers.count(measured.height, 'measured point')} and "
         f"{numbers.count(published.height, 'published one')}."
@@ -222,17 +255,23 @@ def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
         tables.csv_button(files, "nccl_files")
     if findings.height:
         tables.table_twin(
-            f"Findings as a table, {numbers.count(findings.height, 'row')}", findings, _FINDINGS, csv=findings,
+            f"Findings as a table, {numbers.count(findings.height, 'row')}",
+            findings,
+            _FINDINGS,
+            csv=findings,
             csv_name="nccl_findings",
-        )  # fmt: skip
+        )
     bench = [queries.bandwidths(scope, name).run(con) for name in queries.operations(scope).run(con)["op"]]
     if bench:
         rows = pl.concat(bench, how="vertical_relaxed")
         sized = rows.with_columns(message=pl.col("message_bytes").map_elements(network.size_text, pl.String))
         tables.table_twin(
-            f"Bandwidths as a table, {numbers.count(rows.height, 'row')}", sized, _BENCH, csv=rows,
+            f"Bandwidths as a table, {numbers.count(rows.height, 'row')}",
+            sized,
+            _BENCH,
+            csv=rows,
             csv_name="nccl_bandwidths",
-        )  # fmt: skip
+        )
     for text in words.HOW_TO_READ:
         basic.note(text)
 

@@ -32,9 +32,10 @@ _GRIDS_LISTED = 4
 _NARROWEST_CELL = 84  # px: one line, a value or the word of an empty cell
 _NARROWEST_SHORT_CELL = 37  # px: a value without its unit
 _ROWS_BEHIND = {
-    "runs_quarantined": queries.quarantined, "runs_without_cell": queries.without_cell,
+    "runs_quarantined": queries.quarantined,
+    "runs_without_cell": queries.without_cell,
     "runs_in_conflict": queries.conflicts,
-}  # fmt: skip
+}
 _TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per_gpu", "runs_completed", "runs_tried")
 
 
@@ -135,9 +136,7 @@ def _draw_list(place: DeltaGenerator, title: str, items: list[words.Item], chose
         return
     with place:
         basic.section(title)
-        lists.items([
-            (item.text, item.value, item.url or _url(item, chosen.origin, view.filters)) for item in items
-        ])  # fmt: skip
+        lists.items([(item.text, item.value, item.url or _url(item, chosen.origin, view.filters)) for item in items])
 
 
 def _url(item: words.Item, origin: str, filters: Filters) -> str:

@@ -28,8 +28,15 @@ from dashboard.widgets.basic import Figure, link, rich
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
 _STEPS = (
-    "step", "steps_in_row", "step_time_s", "loss", "tokens_per_s_per_gpu", "mem_reserved_bytes", "grad_norm", "line_no",
-)  # fmt: skip
+    "step",
+    "steps_in_row",
+    "step_time_s",
+    "loss",
+    "tokens_per_s_per_gpu",
+    "mem_reserved_bytes",
+    "grad_norm",
+    "line_no",
+)
 _EVIDENCE_SHOWN = 6
 _TRIES_SHOWN = 12
 _ARTEFACTS_SHOWN = 8
@@ -62,10 +69,7 @@ def _page(view: View) -> None:
         _draw_relations(view, run)
         if run["origin"] != "published":
             _draw_cost(view, run)
-    below = [
-        group for group in configuration.GROUPS
-        if group != "Layout" and configuration.facts(run, settings, group)
-    ]  # fmt: skip
+    below = [group for group in configuration.GROUPS if group != "Layout" and configuration.facts(run, settings, group)]
     for column, group in zip(st.columns(max(len(below), 1), gap="large"), below, strict=False):
         with column, st.container(gap="xsmall"):
             _draw_facts(run, settings, group)
@@ -92,13 +96,16 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
         keys = [measure.key for measure in offered]
         bound = url_state.one("measure", keys, keys[0])
         key = st.segmented_control(
-            "Measure", keys, required=True, key=bound.key, on_change=bound.on_change, label_visibility="collapsed",
+            "Measure",
+            keys,
+            required=True,
+            key=bound.key,
+            on_change=bound.on_change,
+            label_visibility="collapsed",
             format_func=lambda name: MEASURES[name].label,
-        )  # fmt: skip
+        )
     measure = MEASURES[key or keys[0]]
-    curve = curves.curve(
-        points, measure, warmup_steps=run["warmup_steps_dropped"] or 0, median=run.get(measure.column)
-    )  # fmt: skip
+    curve = curves.curve(points, measure, warmup_steps=run["warmup_steps_dropped"] or 0, median=run.get(measure.column))
     with title:
         basic.section(measure.title, section_words.curve_qualifier(curve))
     basic.chart(steps_chart.draw(curve, view.tokens), key="curve", alt=section_words.curve_alt(curve))
@@ -155,11 +162,15 @@ def _draw_memory(view: View, run: dict[str, Any]) -> None:
             basic.chart(chart, key="waterfall", alt=memory_words.waterfall_alt(bars))
     artefacts = memory_queries.of_run(run_id).run(con).to_dicts()
     if artefacts:
-        lists.rows([
-            (link(memory_words.snapshot_name(row), urls.snapshot_url(row["source_path"], row["device"])),
-             rich(memory_words.snapshot_facts(row)))
-            for row in artefacts[:_ARTEFACTS_SHOWN]
-        ])  # fmt: skip
+        lists.rows(
+            [
+                (
+                    link(memory_words.snapshot_name(row), urls.snapshot_url(row["source_path"], row["device"])),
+                    rich(memory_words.snapshot_facts(row)),
+                )
+                for row in artefacts[:_ARTEFACTS_SHOWN]
+            ]
+        )
 
 
 def _draw_facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> None:
@@ -182,10 +193,11 @@ def _draw_relations(view: View, run: dict[str, Any]) -> None:
         rows.append(("Rank", f"{words_of_place} {link('(run)', urls.run_url(winner))}" if is_other else words_of_place))
     if attempts.height > 1:
         links = [
-            f"<b>{row['attempt']}</b>" if row["run_id"] == run["run_id"]
+            f"<b>{row['attempt']}</b>"
+            if row["run_id"] == run["run_id"]
             else link(f"{row['attempt']} {STATUS[row['status']].symbol}", urls.run_url(row["run_id"]))
             for row in attempts.head(20).iter_rows(named=True)
-        ]  # fmt: skip
+        ]
         rows.append(("Attempts", " · ".join(links)))
     rows += [(rich(column_label(row["finding"])), rich(row["detail"])) for row in audit.iter_rows(named=True)]
     if rows:
@@ -202,10 +214,11 @@ def _draw_cost(view: View, run: dict[str, Any]) -> None:
     tries = queries.same_configuration(run_id).run(con)
     if tries.height > 1:
         links = [
-            f"<b>{STATUS[row['status']].text}</b>" if row["run_id"] == run_id
+            f"<b>{STATUS[row['status']].text}</b>"
+            if row["run_id"] == run_id
             else link(STATUS[row["status"]].text, urls.run_url(row["run_id"]))
             for row in tries.head(_TRIES_SHOWN).iter_rows(named=True)
-        ]  # fmt: skip
+        ]
         rows.append(("Tries of this configuration", " · ".join(links)))
     alike = queries.failed_alike(run_id)
     others = alike.run(con).height

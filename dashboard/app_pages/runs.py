@@ -42,9 +42,20 @@ _FACETS = {
     "sweep": ("sweeps", "Sweep"),
 }
 _TABLE = (
-    "status", "model", "num_gpus", "accelerator", "layout", "mfu", "mfu_note", "tokens_per_s_per_gpu", "step_time_s",
-    "mem_peak_allocated_bytes", "framework", "origin", "sweep",
-)  # fmt: skip
+    "status",
+    "model",
+    "num_gpus",
+    "accelerator",
+    "layout",
+    "mfu",
+    "mfu_note",
+    "tokens_per_s_per_gpu",
+    "step_time_s",
+    "mem_peak_allocated_bytes",
+    "framework",
+    "origin",
+    "sweep",
+)
 
 
 def _page(view: View) -> None:
@@ -54,9 +65,14 @@ def _page(view: View) -> None:
     base = Search(facets=_default_origin(offered, view.filters.origin), filters=view.filters)
     with controls:
         text = st.text_input(
-            "Search", key="q", type="search", bind="query-params", width=300, on_change=_first_page,
+            "Search",
+            key="q",
+            type="search",
+            bind="query-params",
+            width=300,
+            on_change=_first_page,
             placeholder="model, layout, path, job, error ...",
-        )  # fmt: skip
+        )
         search = Search(text or "", {**base.facets, **_chosen_facets()}, view.filters)
         _facet(con, search, "status", width=230)
         bound = url_state.one("sort", list(_SORTS), "mfu", also=_first_page)
@@ -131,9 +147,15 @@ def _facet(con: Reader, search: Search, name: str, width: int | Literal["stretch
     options = list(found) + [text for text in st.query_params.get_all(key) if text not in found]
     bound = url_state.several(key, options, also=_first_page)
     st.multiselect(
-        label, options, key=bound.key, on_change=bound.on_change, placeholder="all", width=width, disabled=not options,
+        label,
+        options,
+        key=bound.key,
+        on_change=bound.on_change,
+        placeholder="all",
+        width=width,
+        disabled=not options,
         format_func=lambda value: words.facet_option(_facet_words(name, value), found.get(value, 0)),
-    )  # fmt: skip
+    )
 
 
 def _facet_words(name: str, value: str) -> str:

@@ -29,9 +29,19 @@ _ALL = "models"
 _LINES = {_ALL: "best of each model"}
 _MEASURES = {"efficiency": ("efficiency", "scaling_efficiency"), "mfu": ("MFU", "mfu")}
 _TABLE = (
-    "line", "num_nodes", "num_gpus", "layout", "mfu", "tokens_per_s_per_gpu", "tokens_per_s", "scaling_efficiency",
-    "baseline_size", "ideal_tokens_per_s", "repeats", "run_id",
-)  # fmt: skip
+    "line",
+    "num_nodes",
+    "num_gpus",
+    "layout",
+    "mfu",
+    "tokens_per_s_per_gpu",
+    "tokens_per_s",
+    "scaling_efficiency",
+    "baseline_size",
+    "ideal_tokens_per_s",
+    "repeats",
+    "run_id",
+)
 
 
 def _page(view: View) -> None:
@@ -75,9 +85,12 @@ def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tupl
     )
     measure = _selector("Show", "show", list(_MEASURES), width=130, named=lambda name: _MEASURES[name][0])
     baseline = _selector(
-        "Baseline", "baseline", ["best", "first", *sizes], width=190,
+        "Baseline",
+        "baseline",
+        ["best", "first", *sizes],
+        width=190,
         named=lambda value: words.baseline_option(value, noun),
-    )  # fmt: skip
+    )
     if shown == _ALL:
         query, subject = queries.best_layouts(chosen, view.filters), ""
     else:

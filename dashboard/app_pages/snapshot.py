@@ -93,9 +93,13 @@ def _draw_controls(chosen: Artefact, names: dict[str, dict[str, Any]]) -> Artefa
     others = [_NOTHING, *(key for key in keys if key != _key(chosen))]
     bound = url_state.one("against", others, _NOTHING)
     wanted = st.selectbox(
-        "Compare its peak with", others, key=bound.key, on_change=bound.on_change, width=420,
+        "Compare its peak with",
+        others,
+        key=bound.key,
+        on_change=bound.on_change,
+        width=420,
         format_func=lambda key: shown.get(key, "nothing"),
-    )  # fmt: skip
+    )
     shell.share_popover()
     queries_shown = {"Levels": queries.timeline(*chosen), "Categories": queries.categories(*chosen)}
     basic.sql_popover({"Summary": queries.summary(*chosen), **queries_shown, "At the peak": queries.at_peak(*chosen)})
@@ -125,9 +129,12 @@ def _instant(points: list[int], peak: int | None, span: tuple[int, int]) -> int 
     if len(inside) < 2:
         return int(inside[0])
     wanted = st.select_slider(
-        "What was alive after so many events", inside, key=bound.key, on_change=bound.on_change,
+        "What was alive after so many events",
+        inside,
+        key=bound.key,
+        on_change=bound.on_change,
         format_func=lambda point: f"{int(point):,}" + (" · peak" if int(point) == peak else ""),
-    )  # fmt: skip
+    )
     return int(wanted)
 
 
@@ -173,9 +180,10 @@ def _draw_alive(view: View, alive: pl.DataFrame, point: int | None, peak: int | 
     with right, st.container(gap="xsmall"):
         shown = _readable(alive)
         tables.table(
-            shown, [name for name in _ALIVE if name in shown.columns and shown[name].count()],
+            shown,
+            [name for name in _ALIVE if name in shown.columns and shown[name].count()],
             wide=("frame", "rule", "stack"),
-        )  # fmt: skip
+        )
         tables.csv_button(alive, "memory_alive")
 
 

@@ -91,9 +91,12 @@ def _draw_editor(view: View) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         bound = url_state.one("question", list(_QUESTIONS), canned.CANNED[0].key, also=lambda: _ask(view))
         st.selectbox(
-            "Question", list(_QUESTIONS), key=bound.key, on_change=bound.on_change,
+            "Question",
+            list(_QUESTIONS),
+            key=bound.key,
+            on_change=bound.on_change,
             format_func=lambda key: _QUESTIONS[key].question,
-        )  # fmt: skip
+        )
         shell.share_popover()
     with st.form("sql_form", border=False):
         st.text_area("Query", key="sql_text", height=210)
@@ -126,9 +129,14 @@ def _draw_downloads(frame: pl.DataFrame) -> None:
             ("json", "JSON", "application/json", lambda: frame.write_json().encode()),
         ):
             st.download_button(
-                label, write, file_name=f"result.{ending}", mime=mime, icon=":material/download:",
-                key=f"sql_{ending}", on_click="ignore",
-            )  # fmt: skip
+                label,
+                write,
+                file_name=f"result.{ending}",
+                mime=mime,
+                icon=":material/download:",
+                key=f"sql_{ending}",
+                on_click="ignore",
+            )
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:
@@ -144,9 +152,12 @@ def _draw_dictionary(tables: pl.DataFrame, columns: pl.DataFrame) -> None:
         return
     bound = url_state.one("table", names, "runs" if "runs" in names else names[0])
     name = st.selectbox(
-        "Data dictionary", names, key=bound.key, on_change=bound.on_change,
+        "Data dictionary",
+        names,
+        key=bound.key,
+        on_change=bound.on_change,
         format_func=lambda one: f"{one} · {kinds[one]}",
-    )  # fmt: skip
+    )
     comment = tables.filter(pl.col("table_name") == name)["comment"][0]
     basic.note(comment or "No description.")
     lists.definitions(

@@ -76,19 +76,32 @@ def _parity(
             color = tokens.categories[1 if slow else 0]
             figure.add_trace(
                 kind(
-                    x=part[x].to_list(), y=part[y].to_list(), mode="markers", hovertemplate=_HOVER,
+                    x=part[x].to_list(),
+                    y=part[y].to_list(),
+                    mode="markers",
+                    hovertemplate=_HOVER,
                     customdata=[[run_id, *hovers[place]] for run_id, place in part.select("run_id", "place").rows()],
-                    name="slow" if slow else "healthy", unselected={"marker": {"opacity": 0.6}},
-                    marker={"symbol": f"{'circle' if own else 'diamond'}{'-open' if slow else ''}", "color": color,
-                            "size": 6 if own else 9, "opacity": 0.6, "line": {"width": 1 if slow else 0}},
+                    name="slow" if slow else "healthy",
+                    unselected={"marker": {"opacity": 0.6}},
+                    marker={
+                        "symbol": f"{'circle' if own else 'diamond'}{'-open' if slow else ''}",
+                        "color": color,
+                        "size": 6 if own else 9,
+                        "opacity": 0.6,
+                        "line": {"width": 1 if slow else 0},
+                    },
                 )
-            )  # fmt: skip
+            )
     chosen = told.filter(pl.col("run_id") == pl.lit(picked, pl.String))
     if not chosen.is_empty():
         figure.add_scatter(
-            x=chosen[x].to_list(), y=chosen[y].to_list(), mode="markers", hoverinfo="skip", name="picked",
+            x=chosen[x].to_list(),
+            y=chosen[y].to_list(),
+            mode="markers",
+            hoverinfo="skip",
+            name="picked",
             marker={"symbol": "circle-open", "size": 16, "color": tokens.ink, "line": {"width": 2}},
-        )  # fmt: skip
+        )
     return figure
 
 
@@ -104,9 +117,16 @@ def _line(figure: go.Figure, x: float, y: float, text: str, tokens: Theme, *, da
         type="line", x0=0, y0=0, x1=x, y1=y, layer="below", line={"width": 1, "color": tokens.axis, "dash": dash}
     )
     figure.add_annotation(
-        x=0.93 * x, y=0.93 * y, text=text, showarrow=False, xanchor="right" if shift < 0 else "center", yshift=-shift,
-        font={"size": 12, "color": tokens.mute}, bgcolor=tokens.page, borderpad=1,
-    )  # fmt: skip
+        x=0.93 * x,
+        y=0.93 * y,
+        text=text,
+        showarrow=False,
+        xanchor="right" if shift < 0 else "center",
+        yshift=-shift,
+        font={"size": 12, "color": tokens.mute},
+        bgcolor=tokens.page,
+        borderpad=1,
+    )
 
 
 def _equal_axes(figure: go.Figure, top: float, what: str) -> None:
@@ -129,19 +149,33 @@ def draw_patterns(patterns: pl.DataFrame, tokens: Theme) -> go.Figure:
         is_slow = row["time_ratio"] > SLOW
         color = tokens.categories[1 if is_slow else 0]
         layer.add_shape(
-            type="line", x0=row["time_ratio_p10"], x1=row["time_ratio_p90"], y0=place, y1=place, opacity=0.6,
+            type="line",
+            x0=row["time_ratio_p10"],
+            x1=row["time_ratio_p90"],
+            y0=place,
+            y1=place,
+            opacity=0.6,
             line={"width": 3, "color": color},
-        )  # fmt: skip
+        )
         figure.add_scatter(
-            x=[row["time_ratio"]], y=[place], mode="markers", hovertemplate="%{hovertext}<extra></extra>",
+            x=[row["time_ratio"]],
+            y=[place],
+            mode="markers",
+            hovertemplate="%{hovertext}<extra></extra>",
             hovertext=[_pattern_hover(row)],
             marker={"size": 11, "color": tokens.page if is_slow else color, "line": {"width": 2, "color": color}},
-        )  # fmt: skip
+        )
         layer.add_annotation(
-            x=math.log10(row["time_ratio_p90"]), y=place, xanchor="left", xshift=8, showarrow=False,
+            x=math.log10(row["time_ratio_p90"]),
+            y=place,
+            xanchor="left",
+            xshift=8,
+            showarrow=False,
             text=f"<b>{times(row['time_ratio'])}</b> {count(row['runs'], 'run')}",
-            font={"size": 12, "color": tokens.soft}, bgcolor=tokens.page, borderpad=1,
-        )  # fmt: skip
+            font={"size": 12, "color": tokens.soft},
+            bgcolor=tokens.page,
+            borderpad=1,
+        )
     layer.lay_on(figure)
     ticks = [
         tick for tick in (_FINE_TICKS if high / low < _FINE_BELOW else _TICKS) if low * 0.99 <= tick <= high * 1.01
@@ -164,12 +198,14 @@ def draw_patterns(patterns: pl.DataFrame, tokens: Theme) -> go.Figure:
 
 
 def _pattern_hover(row: dict[str, Any]) -> str:
-    return "<br>".join([
-        f"<b>{plain(row['pattern'])}</b>, {count(row['runs'], 'run')}",
-        f"median {times(row['time_ratio'])}",
-        f"10th to 90th percentile {times(row['time_ratio_p10'])} to {times(row['time_ratio_p90'])}",
-        f"{number(row['penalised'])} more than {SLOW:g}{NBSP}× slower than estimated",
-    ])  # fmt: skip
+    return "<br>".join(
+        [
+            f"<b>{plain(row['pattern'])}</b>, {count(row['runs'], 'run')}",
+            f"median {times(row['time_ratio'])}",
+            f"10th to 90th percentile {times(row['time_ratio_p10'])} to {times(row['time_ratio_p90'])}",
+            f"{number(row['penalised'])} more than {SLOW:g}{NBSP}× slower than estimated",
+        ]
+    )
 
 
 def draw_waterfall(losses: Sequence[Loss], mfu: float, tokens: Theme) -> go.Figure:
@@ -183,17 +219,32 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, tokens: Theme) -> go.Figu
         pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": tokens.page, "size": 6, "solidity": 0.35}
         _bar(figure, place, (left, abs(loss.share)), tokens.axis, pattern if loss.name == UNEXPLAINED else None)
         layer.add_shape(
-            type="line", x0=100 * loss.before, x1=100 * loss.before, y0=place - 1, y1=place, layer="below",
+            type="line",
+            x0=100 * loss.before,
+            x1=100 * loss.before,
+            y0=place - 1,
+            y1=place,
+            layer="below",
             line={"width": 1, "color": tokens.rule},
-        )  # fmt: skip
-        _say(layer, 100 * left, place, points(-loss.share).replace("0.0", "0") if abs(loss.share) < 5e-4
-             else points(-loss.share), tokens)  # fmt: skip
+        )
+        _say(
+            layer,
+            100 * left,
+            place,
+            points(-loss.share).replace("0.0", "0") if abs(loss.share) < 5e-4 else points(-loss.share),
+            tokens,
+        )
     last = len(losses) + 1
     _bar(figure, last, (0.0, mfu), tokens.accent)
     layer.add_annotation(
-        x=100 * mfu, y=last, xanchor="left", xshift=6, showarrow=False, text=f"<b>{percent(mfu)}</b>",
+        x=100 * mfu,
+        y=last,
+        xanchor="left",
+        xshift=6,
+        showarrow=False,
+        text=f"<b>{percent(mfu)}</b>",
         font={"size": 12, "color": tokens.ink},
-    )  # fmt: skip
+    )
     layer.lay_on(figure)
     lowest = min(0.0, *(100 * (loss.before - loss.share) for loss in losses))
     highest = max(100.0, *(100 * loss.before for loss in losses))
@@ -216,19 +267,30 @@ def _bar(
     """A bar from `span[0]` over a length of `span[1]`, as shares."""
     start, length = span
     figure.add_bar(
-        x=[100 * length], base=[100 * start], y=[place], orientation="h", width=0.66, hoverinfo="skip",
+        x=[100 * length],
+        base=[100 * start],
+        y=[place],
+        orientation="h",
+        width=0.66,
+        hoverinfo="skip",
         marker={"color": color, "line": {"width": 0}, **({"pattern": pattern} if pattern else {})},
-    )  # fmt: skip
+    )
 
 
 def _say(layer: Layer, x: float, place: int, text: str, tokens: Theme, *, is_inside: bool = False) -> None:
     """A figure left of `x`; where the bar begins at the axis, right inside of it."""
     has_room = is_inside or x > 9
     layer.add_annotation(
-        x=x, y=place, xanchor="right" if has_room else "left", xshift=-6 if has_room else 6, showarrow=False, text=text,
+        x=x,
+        y=place,
+        xanchor="right" if has_room else "left",
+        xshift=-6 if has_room else 6,
+        showarrow=False,
+        text=text,
         font={"size": 12, "color": tokens.ink if is_inside else tokens.soft},
-        bgcolor=None if is_inside else tokens.page, borderpad=1,
-    )  # fmt: skip
+        bgcolor=None if is_inside else tokens.page,
+        borderpad=1,
+    )
 
 
 def _row_axis(labels: Sequence[str], tokens: Theme) -> dict[str, Any]:

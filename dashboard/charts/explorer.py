@@ -26,37 +26,72 @@ def draw_front(
     rates = [100 * value for value in front["likely_mfu"]]
     figure = go.Figure()
     figure.add_scatter(
-        x=needs, y=rates, mode="lines", line={"color": tokens.rule, "width": 2, "shape": "vh"}, hoverinfo="skip",
-    )  # fmt: skip
+        x=needs,
+        y=rates,
+        mode="lines",
+        line={"color": tokens.rule, "width": 2, "shape": "vh"},
+        hoverinfo="skip",
+    )
     figure.add_scatter(
-        x=needs, y=rates, mode="markers", hovertext=list(hovers), hovertemplate="%{hovertext}<extra></extra>",
-        customdata=[[place] for place in range(front.height)], name="front",
-        marker={"size": 9, "color": tokens.axis}, unselected={"marker": {"opacity": 1}},
-    )  # fmt: skip
+        x=needs,
+        y=rates,
+        mode="markers",
+        hovertext=list(hovers),
+        hovertemplate="%{hovertext}<extra></extra>",
+        customdata=[[place] for place in range(front.height)],
+        name="front",
+        marker={"size": 9, "color": tokens.axis},
+        unselected={"marker": {"opacity": 1}},
+    )
     told, mfu = chosen
     x, y = told.need_bytes / GIB, 100 * mfu
     figure.add_scatter(
-        x=[x], y=[y], mode="markers", hoverinfo="skip", name="chosen", unselected={"marker": {"opacity": 1}},
-        marker={"size": 14, "color": tokens.accent, "symbol": "circle" if told.fits else "circle-open",
-                "line": {"width": 0 if told.fits else 2, "color": tokens.accent}},
-    )  # fmt: skip
+        x=[x],
+        y=[y],
+        mode="markers",
+        hoverinfo="skip",
+        name="chosen",
+        unselected={"marker": {"opacity": 1}},
+        marker={
+            "size": 14,
+            "color": tokens.accent,
+            "symbol": "circle" if told.fits else "circle-open",
+            "line": {"width": 0 if told.fits else 2, "color": tokens.accent},
+        },
+    )
     card = told.card_bytes / GIB
     right = max(card, x) * 1.06
     is_right = x > 0.7 * right
     figure.add_annotation(
-        x=x, y=y, text=f"<b>{percent(mfu)}</b>", showarrow=False, xanchor="right" if is_right else "left",
-        xshift=-12 if is_right else 12, yshift=10, font={"size": 13, "color": tokens.accent}, bgcolor=tokens.page,
+        x=x,
+        y=y,
+        text=f"<b>{percent(mfu)}</b>",
+        showarrow=False,
+        xanchor="right" if is_right else "left",
+        xshift=-12 if is_right else 12,
+        yshift=10,
+        font={"size": 13, "color": tokens.accent},
+        bgcolor=tokens.page,
         borderpad=1,
-    )  # fmt: skip
+    )
     top = max([*rates, y, 1.0]) * 1.15
     figure.add_vline(x=card, line={"width": 1, "color": tokens.ink})
     figure.add_annotation(
-        x=card, y=top, yanchor="top", xanchor="right", xshift=-4, text=f"card {gib(told.card_bytes)}", showarrow=False,
-        font={"size": 12, "color": tokens.mute}, bgcolor=tokens.page, borderpad=1,
-    )  # fmt: skip
+        x=card,
+        y=top,
+        yanchor="top",
+        xanchor="right",
+        xshift=-4,
+        text=f"card {gib(told.card_bytes)}",
+        showarrow=False,
+        font={"size": 12, "color": tokens.mute},
+        bgcolor=tokens.page,
+        borderpad=1,
+    )
     figure.update_layout(
-        height=HEIGHT, hoverdistance=20,
+        height=HEIGHT,
+        hoverdistance=20,
         xaxis={"range": [0, right], "title": {"text": "Memory per GPU, estimated, GiB"}, "showgrid": True},
         yaxis={"range": [0, top], "title": {"text": "MFU, estimated, %"}, "showgrid": True},
-    )  # fmt: skip
+    )
     return figure

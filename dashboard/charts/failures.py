@@ -36,17 +36,26 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
         mark = OUTCOME[name]
         color = getattr(tokens, mark.color)
         figure.add_bar(
-            x=counts, y=places, base=list(base), orientation="h", width=0.72, hovertext=list(hovers),
+            x=counts,
+            y=places,
+            base=list(base),
+            orientation="h",
+            width=0.72,
+            hovertext=list(hovers),
             hovertemplate="%{hovertext}<extra></extra>",
-            marker={"color": color, "line": {"width": 0},
-                    "pattern": _hatch(mark, tokens)},
-        )  # fmt: skip
+            marker={"color": color, "line": {"width": 0}, "pattern": _hatch(mark, tokens)},
+        )
         for place, (start, count) in enumerate(zip(base, counts, strict=True)):
             if count / longest >= _MIN_LABELLED:
                 figure.add_annotation(
-                    x=start + count / 2, y=place, showarrow=False, font={"size": 12, "color": text_on(color)},
-                    text=f"{mark.symbol} {number(count)}", bgcolor=color if mark.hatch else None, borderpad=1,
-                )  # fmt: skip
+                    x=start + count / 2,
+                    y=place,
+                    showarrow=False,
+                    font={"size": 12, "color": text_on(color)},
+                    text=f"{mark.symbol} {number(count)}",
+                    bgcolor=color if mark.hatch else None,
+                    borderpad=1,
+                )
         base = [start + count for start, count in zip(base, counts, strict=True)]
     figure.update_layout(
         barmode="overlay",
@@ -71,21 +80,39 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, tokens: Theme) ->
     for place, pattern in enumerate(patterns):
         color = tokens.failed if pattern.is_above else tokens.soft
         figure.add_shape(
-            type="line", x0=100 * pattern.low, x1=100 * pattern.high, y0=place, y1=place,
+            type="line",
+            x0=100 * pattern.low,
+            x1=100 * pattern.high,
+            y0=place,
+            y1=place,
             line={"width": 2, "color": color},
-        )  # fmt: skip
+        )
         figure.add_scatter(
-            x=[100 * pattern.rate], y=[place], mode="markers", hovertemplate="%{hovertext}<extra></extra>",
-            hovertext=[f"<b>{plain(pattern.name)}</b><br>{number(pattern.failed)} of {number(pattern.judged)} failed: "
-                       f"{percent(pattern.rate, 0)}<br>95 % interval {percent(pattern.low, 0)} to "
-                       f"{percent(pattern.high, 0)}"],
-            marker={"size": 10, "color": color if pattern.is_above else tokens.page,
-                    "line": {"width": 2, "color": color}},
-        )  # fmt: skip
+            x=[100 * pattern.rate],
+            y=[place],
+            mode="markers",
+            hovertemplate="%{hovertext}<extra></extra>",
+            hovertext=[
+                f"<b>{plain(pattern.name)}</b><br>{number(pattern.failed)} of {number(pattern.judged)} failed: "
+                f"{percent(pattern.rate, 0)}<br>95 % interval {percent(pattern.low, 0)} to "
+                f"{percent(pattern.high, 0)}"
+            ],
+            marker={
+                "size": 10,
+                "color": color if pattern.is_above else tokens.page,
+                "line": {"width": 2, "color": color},
+            },
+        )
         figure.add_annotation(
-            x=_RATE_AXIS_END, y=place, xanchor="right", showarrow=False, font={"size": 12, "color": tokens.mute},
-            text=f"{number(pattern.failed)} of {number(pattern.judged)}", bgcolor=tokens.page, borderpad=1,
-        )  # fmt: skip
+            x=_RATE_AXIS_END,
+            y=place,
+            xanchor="right",
+            showarrow=False,
+            font={"size": 12, "color": tokens.mute},
+            text=f"{number(pattern.failed)} of {number(pattern.judged)}",
+            bgcolor=tokens.page,
+            borderpad=1,
+        )
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(patterns), 1) + _AXIS_HEIGHT,
         hoverdistance=30,
@@ -108,10 +135,13 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], tokens: Theme) -> go.Figure
     for place, row in enumerate(endings):
         mark, hours = OUTCOME[row["outcome"]], row["gpu_hours"]
         figure.add_bar(
-            x=[hours or 0], y=[place], orientation="h", width=0.6, hoverinfo="skip",
-            marker={"color": getattr(tokens, mark.color), "line": {"width": 0},
-                    "pattern": _hatch(mark, tokens)},
-        )  # fmt: skip
+            x=[hours or 0],
+            y=[place],
+            orientation="h",
+            width=0.6,
+            hoverinfo="skip",
+            marker={"color": getattr(tokens, mark.color), "line": {"width": 0}, "pattern": _hatch(mark, tokens)},
+        )
         share = f" · {part_of((hours or 0) / known)}" if known and hours is not None else ""
         dark = row["runs_without_gpu_hours"]
         unknown = f" · unknown for {number(dark)} of {number(row['runs'])}" if dark else ""
@@ -121,9 +151,14 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], tokens: Theme) -> go.Figure
             else f"<b>{hours_figure(hours)}</b>{share}{unknown}"
         )
         figure.add_annotation(
-            x=hours or 0, y=place, xanchor="left", xshift=6, showarrow=False, text=text,
+            x=hours or 0,
+            y=place,
+            xanchor="left",
+            xshift=6,
+            showarrow=False,
+            text=text,
             font={"size": 12, "color": tokens.soft},
-        )  # fmt: skip
+        )
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(endings), 1) + 8,
         xaxis={"range": [0, longest * 2.2], "visible": False},

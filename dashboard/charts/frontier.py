@@ -30,9 +30,14 @@ def draw(dots: Sequence[Dot], tokens: Theme, *, width: str = "wide") -> go.Figur
     for row, dot in enumerate(dots):
         if dot.mfu is not None and dot.hfu is not None:
             figure.add_shape(
-                type="line", x0=100 * dot.mfu, x1=100 * dot.hfu, y0=row, y1=row, layer="between",
+                type="line",
+                x0=100 * dot.mfu,
+                x1=100 * dot.hfu,
+                y0=row,
+                y1=row,
+                layer="between",
                 line={"color": tokens.axis, "width": 1},
-            )  # fmt: skip
+            )
         if _has_tick(dot):
             _draw_ceiling(figure, row, dot, tokens)
         if dot.hfu is not None:
@@ -102,13 +107,19 @@ def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, at: float
     color = tokens.completed if is_own else tokens.categories[0]
     value = 100 * (dot.mfu or 0)
     figure.add_scatter(
-        x=[value], y=[row], mode="markers", hovertext=[_hover(dot)], hovertemplate="%{hovertext}<extra></extra>",
+        x=[value],
+        y=[row],
+        mode="markers",
+        hovertext=[_hover(dot)],
+        hovertemplate="%{hovertext}<extra></extra>",
         marker={
-            "symbol": "diamond" if is_own else "circle", "size": 13 if is_own else 10,
+            "symbol": "diamond" if is_own else "circle",
+            "size": 13 if is_own else 10,
             # hollow means page-coloured, so that the grid line does not run through
-            "color": color if is_filled else tokens.page, "line": {"width": 2, "color": color},
+            "color": color if is_filled else tokens.page,
+            "line": {"width": 2, "color": color},
         },
-    )  # fmt: skip
+    )
     side = _label_side(dot, at)
     text = _mfu_label(dot, side, tokens, has_reason=has_reason)
     _label(figure, (value, row), text, side=side, color=tokens.ink, page=tokens.page)
@@ -136,18 +147,25 @@ def _draw_ceiling(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:
     """A tick across the row: no figure of the source, so it has neither the form nor the colour of one."""
     says = f"<b>Estimate: at most {percent(dot.ceiling)} MFU</b><br>{plain(dot.ceiling_layout or '')}"
     figure.add_scatter(
-        x=[100 * (dot.ceiling or 0)], y=[row], mode="markers", hovertext=[says],
+        x=[100 * (dot.ceiling or 0)],
+        y=[row],
+        mode="markers",
+        hovertext=[says],
         hovertemplate="%{hovertext}<extra></extra>",
         marker={"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": tokens.soft}},
-    )  # fmt: skip
+    )
 
 
 def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, side: str) -> None:
     value = 100 * (dot.hfu or 0)
     figure.add_scatter(
-        x=[value], y=[row], mode="markers", hovertext=[_hover(dot)], hovertemplate="%{hovertext}<extra></extra>",
+        x=[value],
+        y=[row],
+        mode="markers",
+        hovertext=[_hover(dot)],
+        hovertemplate="%{hovertext}<extra></extra>",
         marker={"symbol": "square", "size": 10, "color": tokens.page, "line": {"width": 2, "color": tokens.mute}},
-    )  # fmt: skip
+    )
     _label(figure, (value, row), f"HFU {number(value, 1)}", side=side, color=tokens.mute, page=tokens.page)
     if dot.mfu is None:
         _label(figure, (value, row), "no MFU published", side="left", color=tokens.mute, page=tokens.page)
@@ -162,15 +180,29 @@ def _hfu_side(dot: Dot) -> str:
 
 def _label(figure: go.Figure, at: tuple[float, int], text: str, *, side: str, color: str, page: str) -> None:
     figure.add_annotation(
-        x=at[0], y=at[1], text=text, showarrow=False, xanchor="right" if side == "left" else "left",
-        xshift=-10 if side == "left" else 10, bgcolor=page, borderpad=1, font={"size": 12, "color": color},
-    )  # fmt: skip
+        x=at[0],
+        y=at[1],
+        text=text,
+        showarrow=False,
+        xanchor="right" if side == "left" else "left",
+        xshift=-10 if side == "left" else 10,
+        bgcolor=page,
+        borderpad=1,
+        font={"size": 12, "color": color},
+    )
 
 
 def _draw_best_line(figure: go.Figure, dots: Sequence[Dot], tokens: Theme) -> None:
     best = max((dot.mfu for dot in dots if dot.kind == "own" and dot.mfu is not None), default=None)
     if best is not None:
         figure.add_shape(
-            type="line", xref="x", yref="paper", x0=100 * best, x1=100 * best, y0=0, y1=1, layer="below",
+            type="line",
+            xref="x",
+            yref="paper",
+            x0=100 * best,
+            x1=100 * best,
+            y0=0,
+            y1=1,
+            layer="below",
             line={"color": tokens.completed, "width": 1, "dash": "dot"},
-        )  # fmt: skip
+        )

@@ -36,27 +36,43 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], tokens: Theme) ->
         line = tokens.soft if state == "waited" else color
         figure.add_scatter(x=xs, y=ys, mode="lines", line={"width": 4, "color": line}, hoverinfo="skip")
         figure.add_scatter(
-            x=[span.end_s for span in own], y=[places[span.rank] for span in own], mode="markers",
+            x=[span.end_s for span in own],
+            y=[places[span.rank] for span in own],
+            mode="markers",
             marker={"symbol": "line-ns", "size": 12, "line": {"width": 2.5, "color": line}},
-            hovertext=[_span_hover(span) for span in own], hovertemplate="%{hovertext}<extra></extra>",
-        )  # fmt: skip
+            hovertext=[_span_hover(span) for span in own],
+            hovertemplate="%{hovertext}<extra></extra>",
+        )
     named = len(places) <= _NAMED_RANKS
     quiet = sorted(set(places) - {span.rank for span in spans})
     for rank in quiet if named else ():
         figure.add_annotation(
-            x=0, xref="paper", y=places[rank], text="no line with a time", showarrow=False, xanchor="left", xshift=6,
+            x=0,
+            xref="paper",
+            y=places[rank],
+            text="no line with a time",
+            showarrow=False,
+            xanchor="left",
+            xshift=6,
             font={"size": 12, "color": tokens.mute},
-        )  # fmt: skip
+        )
     ticks = sorted(places) if named else sorted(places)[:: -(-len(places) // 16)]
     figure.update_layout(
         height=min(_ROW * max(len(places), 3) + _AXIS + 8, _HEIGHT),
         margin={"l": 8, "r": 16, "t": 8, "b": _AXIS},
         hoverdistance=30,
-        xaxis={"title": {"text": "Seconds from the first moment that a line tells; the stroke is the timeout"},
-               "showgrid": True, "rangemode": "tozero"},
-        yaxis={"range": [len(places) - 0.4, -0.6], "tickvals": [places[rank] for rank in ticks],
-               "ticktext": [f"rank {rank}" for rank in ticks], "ticklabelstandoff": 6},
-    )  # fmt: skip
+        xaxis={
+            "title": {"text": "Seconds from the first moment that a line tells; the stroke is the timeout"},
+            "showgrid": True,
+            "rangemode": "tozero",
+        },
+        yaxis={
+            "range": [len(places) - 0.4, -0.6],
+            "tickvals": [places[rank] for rank in ticks],
+            "ticktext": [f"rank {rank}" for rank in ticks],
+            "ticklabelstandoff": 6,
+        },
+    )
     return figure
 
 
@@ -68,24 +84,33 @@ def draw_activity(told: pl.DataFrame, states: pl.DataFrame, tokens: Theme) -> go
     shown = [row for row in told.iter_rows(named=True) if row["rank"] in places]
     colors = {state: getattr(tokens, mark.color) for state, mark in RANK_STATE.items()} | {"waited": tokens.soft}
     figure.add_scatter(
-        x=[row["at_s"] for row in shown], y=[places[row["rank"]] for row in shown], mode="markers",
+        x=[row["at_s"] for row in shown],
+        y=[places[row["rank"]] for row in shown],
+        mode="markers",
         marker={
-            "symbol": "circle", "size": [11 if row["is_last"] else 6 for row in shown],
+            "symbol": "circle",
+            "size": [11 if row["is_last"] else 6 for row in shown],
             "color": [colors[state_of[row["rank"]]] if row["is_last"] else tokens.hatch for row in shown],
         },
-        hovertext=[f"<b>Rank {row['rank']}</b>: {plain(str(row['op']))} seq {row['seq']}<br>at {seconds(row['at_s'])}"
-                   for row in shown],
+        hovertext=[
+            f"<b>Rank {row['rank']}</b>: {plain(str(row['op']))} seq {row['seq']}<br>at {seconds(row['at_s'])}"
+            for row in shown
+        ],
         hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+    )
     ticks = sorted(places) if len(places) <= _NAMED_RANKS else sorted(places)[:: -(-len(places) // 16)]
     figure.update_layout(
         height=min(_ROW * max(len(places), 3) + _AXIS + 8, _HEIGHT),
         margin={"l": 8, "r": 16, "t": 8, "b": _AXIS},
         hoverdistance=20,
         xaxis={"title": {"text": "Seconds from the first of these collectives"}, "showgrid": True},
-        yaxis={"range": [len(places) - 0.4, -0.6], "tickvals": [places[rank] for rank in ticks],
-               "ticktext": [f"rank {rank}" for rank in ticks], "ticklabelstandoff": 6},
-    )  # fmt: skip
+        yaxis={
+            "range": [len(places) - 0.4, -0.6],
+            "tickvals": [places[rank] for rank in ticks],
+            "ticktext": [f"rank {rank}" for rank in ticks],
+            "ticklabelstandoff": 6,
+        },
+    )
     return figure
 
 
@@ -106,33 +131,49 @@ def draw_sequence(steps: Sequence2D, hang_seq: int, tokens: Theme) -> go.Figure:
         color = getattr(tokens, mark.color)
         is_hollow = state in ("absent", "lost")
         figure.add_scatter(
-            x=[columns[seq] for _, seq in own], y=[rows[rank] for rank, _ in own], mode="markers",
+            x=[columns[seq] for _, seq in own],
+            y=[rows[rank] for rank, _ in own],
+            mode="markers",
             marker={
                 "symbol": {"waits": "square", "differs": "diamond"}.get(state, "circle"),
-                "size": 5 if state == "lost" else 13, "color": tokens.page if is_hollow else color,
+                "size": 5 if state == "lost" else 13,
+                "color": tokens.page if is_hollow else color,
                 "line": {"width": 2, "color": color},
             },
             hovertext=[_cell_hover(steps, rank, seq) for rank, seq in own],
             hovertemplate="%{hovertext}<extra></extra>",
-        )  # fmt: skip
+        )
     if hang_seq in columns:
         at = columns[hang_seq]
         figure.add_shape(
-            type="rect", x0=at - 0.5, x1=at + 0.5, y0=-0.5, y1=len(rows) - 0.5,
-            line={"width": 2, "color": tokens.ink}, layer="below",
-        )  # fmt: skip
+            type="rect",
+            x0=at - 0.5,
+            x1=at + 0.5,
+            y0=-0.5,
+            y1=len(rows) - 0.5,
+            line={"width": 2, "color": tokens.ink},
+            layer="below",
+        )
     named = len(rows) <= _NAMED_RANKS
     ticks = list(rows) if named else list(rows)[:: -(-len(rows) // 16)]
     figure.update_layout(
         height=min((_ROW + 6) * max(len(rows), 2) + 60, _HEIGHT + 80),
         margin={"l": 8, "r": 8, "t": 8, "b": 44},
         hoverdistance=30,
-        xaxis={"range": [-0.7, len(columns) - 0.3], "tickvals": list(columns.values()),
-               "ticktext": [f"{seq}<br>{_short(steps.names[seq])}" for seq in columns], "tickangle": 0,
-               "title": {"text": ""}},
-        yaxis={"range": [len(rows) - 0.4, -0.6], "tickvals": [rows[rank] for rank in ticks],
-               "ticktext": [f"rank {rank}" for rank in ticks], "ticklabelstandoff": 6},
-    )  # fmt: skip
+        xaxis={
+            "range": [-0.7, len(columns) - 0.3],
+            "tickvals": list(columns.values()),
+            "ticktext": [f"{seq}<br>{_short(steps.names[seq])}" for seq in columns],
+            "tickangle": 0,
+            "title": {"text": ""},
+        },
+        yaxis={
+            "range": [len(rows) - 0.4, -0.6],
+            "tickvals": [rows[rank] for rank in ticks],
+            "ticktext": [f"rank {rank}" for rank in ticks],
+            "ticklabelstandoff": 6,
+        },
+    )
     return figure
 
 

@@ -61,9 +61,18 @@ def draw(
         column, row = grid.at(*selected)
         _frame(layer, column, row, {"color": tokens.ink, "width": 3})
     layer.add_annotation(
-        text="nodes", x=0, y=1, xref="paper", yref="paper", xanchor="right", yanchor="bottom", xshift=-8, yshift=4,
-        showarrow=False, font={"size": 12, "color": tokens.mute},
-    )  # fmt: skip
+        text="nodes",
+        x=0,
+        y=1,
+        xref="paper",
+        yref="paper",
+        xanchor="right",
+        yanchor="bottom",
+        xshift=-8,
+        yshift=4,
+        showarrow=False,
+        font={"size": 12, "color": tokens.mute},
+    )
     layer.lay_on(figure)
     head = HEAD_HEIGHT if has_layouts or len(set(grid.nodes)) < len(grid.nodes) else 26
     figure.update_layout(
@@ -80,9 +89,15 @@ def draw(
 
 
 def _add_backgrounds(
-    figure: go.Figure, layer: Layer, cells: pl.DataFrame, *, grid: Grid, shares: pl.Series, metric: Metric,
+    figure: go.Figure,
+    layer: Layer,
+    cells: pl.DataFrame,
+    *,
+    grid: Grid,
+    shares: pl.Series,
+    metric: Metric,
     tokens: Theme,
-) -> None:  # fmt: skip
+) -> None:
     pixels: list[list[float | None]] = [[None] * len(grid.scales) for _ in grid.models]
     plain: list[tuple[int, int, str]] = []
     for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
@@ -96,13 +111,25 @@ def _add_backgrounds(
             plain.append((column, row, hatch))
             if share is not None and metric.paint == "share":
                 layer.add_shape(
-                    type="rect", layer="above", x0=column - HALF, x1=column - HALF + 2 * HALF * share,
-                    y0=row + HALF - 0.12, y1=row + HALF, fillcolor=tokens.hatch, line={"width": 0},
-                )  # fmt: skip
+                    type="rect",
+                    layer="above",
+                    x0=column - HALF,
+                    x1=column - HALF + 2 * HALF * share,
+                    y0=row + HALF - 0.12,
+                    y1=row + HALF,
+                    fillcolor=tokens.hatch,
+                    line={"width": 0},
+                )
     figure.add_heatmap(
-        z=pixels, zmin=0, zmax=1, xgap=4, ygap=4, showscale=False, hoverinfo="skip",
+        z=pixels,
+        zmin=0,
+        zmax=1,
+        xgap=4,
+        ygap=4,
+        showscale=False,
+        hoverinfo="skip",
         colorscale=[[i / (len(MFU_SCALE) - 1), color] for i, color in enumerate(MFU_SCALE)],
-    )  # fmt: skip
+    )
     figure.add_bar(
         x=[column for column, _, _ in plain],
         y=[2 * HALF] * len(plain),

@@ -28,9 +28,14 @@ def draw(cells: pl.DataFrame, tokens: Theme) -> go.Figure:
         if share is not None:
             _bar(layer, column, row, min(share, 1.0), tokens.hatch)
         layer.add_annotation(
-            x=column - HALF, y=row, xanchor="left", xshift=6, showarrow=False, text=_text(cell, share),
+            x=column - HALF,
+            y=row,
+            xanchor="left",
+            xshift=6,
+            showarrow=False,
+            text=_text(cell, share),
             font={"size": 12, "color": tokens.soft if cell["mem_peak_bytes"] is None else tokens.ink},
-        )  # fmt: skip
+        )
     layer.lay_on(figure)
     # Shapes alone give plotly no data range to lay the axes on.
     figure.add_scatter(x=[0], y=[0], mode="markers", marker={"opacity": 0}, hoverinfo="skip")
@@ -66,6 +71,12 @@ def _text(cell: dict[str, Any], share: float | None) -> str:
 
 def _bar(layer: Layer, column: int, row: int, share: float, color: str) -> None:
     layer.add_shape(
-        type="rect", layer="below", x0=column - HALF, x1=column - HALF + 2 * HALF * share,
-        y0=row - 0.3, y1=row + 0.3, fillcolor=color, line={"width": 0},
-    )  # fmt: skip
+        type="rect",
+        layer="below",
+        x0=column - HALF,
+        x1=column - HALF + 2 * HALF * share,
+        y0=row - 0.3,
+        y1=row + 0.3,
+        fillcolor=color,
+        line={"width": 0},
+    )

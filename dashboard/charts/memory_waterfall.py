@@ -44,10 +44,13 @@ def draw_waterfall(parts: Sequence[Bar], tokens: Theme) -> go.Figure:
         height=_ROW * max(len(parts), 1) + _AXIS,
         barmode="overlay",
         margin={"t": 4, "b": _AXIS},
-        xaxis={"range": [low * 1.05, low + (high - low) * 1.17], "showgrid": True,
-               "title": {"text": "GiB on the fullest GPU"}},
+        xaxis={
+            "range": [low * 1.05, low + (high - low) * 1.17],
+            "showgrid": True,
+            "title": {"text": "GiB on the fullest GPU"},
+        },
         yaxis=_rows([part.name for part in parts], tokens),
-    )  # fmt: skip
+    )
     return figure
 
 
@@ -80,15 +83,24 @@ def draw_peaks(
     layer.lay_on(figure)
     estimated = [(place, size) for place, size in enumerate(rows["est_mem_bytes"]) if size and size <= widest * GIB]
     figure.add_scatter(
-        x=[size / GIB for _, size in estimated], y=[place for place, _ in estimated], mode="markers", hoverinfo="skip",
+        x=[size / GIB for _, size in estimated],
+        y=[place for place, _ in estimated],
+        mode="markers",
+        hoverinfo="skip",
         marker={"symbol": "diamond-open", "size": 9, "color": tokens.ink, "line": {"width": 1.6}},
         unselected={"marker": {"opacity": 1}},
-    )  # fmt: skip
+    )
     figure.add_scatter(
-        x=[widest / 2] * rows.height, y=list(range(rows.height)), mode="markers", customdata=rows["run_id"].to_list(),
-        hovertext=list(hovers), hovertemplate="%{hovertext}<extra></extra>", marker={"size": 18, "opacity": 0},
-        selected={"marker": {"opacity": 0}}, unselected={"marker": {"opacity": 0}},
-    )  # fmt: skip
+        x=[widest / 2] * rows.height,
+        y=list(range(rows.height)),
+        mode="markers",
+        customdata=rows["run_id"].to_list(),
+        hovertext=list(hovers),
+        hovertemplate="%{hovertext}<extra></extra>",
+        marker={"size": 18, "opacity": 0},
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+    )
     told = [_wrapped(name) for name in names]
     row_height = _ROW + _LINE * max((name.count("\n") for name in told), default=0)
     figure.update_layout(
@@ -108,20 +120,31 @@ def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequenc
     figure, layer = go.Figure(), Layer()
     for place, row in enumerate(rows.iter_rows(named=True)):
         layer.add_shape(
-            type="line", x0=100 * row["eps_frag_low"], x1=100 * row["eps_frag_high"], y0=place, y1=place,
+            type="line",
+            x0=100 * row["eps_frag_low"],
+            x1=100 * row["eps_frag_high"],
+            y0=place,
+            y1=place,
             line={"width": 2, "color": tokens.axis},
-        )  # fmt: skip
+        )
     layer.lay_on(figure)
     places = list(range(rows.height))
     allowed = [(place, 100 * share) for place, share in enumerate(rows["est_eps_frag"]) if share is not None]
     figure.add_scatter(
-        x=[share for _, share in allowed], y=[place for place, _ in allowed], mode="markers", hoverinfo="skip",
+        x=[share for _, share in allowed],
+        y=[place for place, _ in allowed],
+        mode="markers",
+        hoverinfo="skip",
         marker={"symbol": "diamond-open", "size": 9, "color": tokens.ink, "line": {"width": 1.6}},
-    )  # fmt: skip
+    )
     figure.add_scatter(
-        x=[100 * share for share in rows["eps_frag"]], y=places, mode="markers", hovertext=list(hovers),
-        hovertemplate="%{hovertext}<extra></extra>", marker={"size": 10, "color": tokens.accent},
-    )  # fmt: skip
+        x=[100 * share for share in rows["eps_frag"]],
+        y=places,
+        mode="markers",
+        hovertext=list(hovers),
+        hovertemplate="%{hovertext}<extra></extra>",
+        marker={"size": 10, "color": tokens.accent},
+    )
     top = max([8.0, *(100 * share for share in rows["eps_frag_high"]), *(share for _, share in allowed)])
     figure.update_layout(
         height=_ROW * max(rows.height, 1) + _AXIS,
@@ -165,17 +188,29 @@ def _bar(
 ) -> None:
     pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": tokens.page, "size": 6, "solidity": 0.35}
     figure.add_bar(
-        x=[size / GIB], y=[place], base=[left / GIB], orientation="h", width=0.66, hoverinfo="skip",
+        x=[size / GIB],
+        y=[place],
+        base=[left / GIB],
+        orientation="h",
+        width=0.66,
+        hoverinfo="skip",
         marker={"color": color, "line": {"width": 0}, **({"pattern": pattern} if is_hatched else {})},
         unselected={"marker": {"opacity": 1}},
-    )  # fmt: skip
+    )
 
 
 def _say(layer: Layer, x: float, place: int, text: str, tokens: Theme) -> None:
     layer.add_annotation(
-        x=x, y=place, xanchor="left", xshift=4, showarrow=False, text=text, bgcolor=tokens.page, borderpad=1,
+        x=x,
+        y=place,
+        xanchor="left",
+        xshift=4,
+        showarrow=False,
+        text=text,
+        bgcolor=tokens.page,
+        borderpad=1,
         font={"size": 12, "color": tokens.ink},
-    )  # fmt: skip
+    )
 
 
 def _shortened(text: str) -> str:

@@ -50,9 +50,18 @@ def _stack(figure: go.Figure, labels: list[str], page: str) -> None:
     for place, label in zip(axis.tickvals, labels, strict=True):
         above = _LINE * len(_lines(label)) / 2 + bar
         figure.add_annotation(
-            x=0, xref="paper", xanchor="left", y=place, yshift=above, text=label, align="left", showarrow=False,
-            font=axis.tickfont.to_plotly_json(), bgcolor=page, borderpad=0,
-        )  # fmt: skip
+            x=0,
+            xref="paper",
+            xanchor="left",
+            y=place,
+            yshift=above,
+            text=label,
+            align="left",
+            showarrow=False,
+            font=axis.tickfont.to_plotly_json(),
+            bgcolor=page,
+            borderpad=0,
+        )
     for trace in figure.data:
         if isinstance(trace, go.Bar):
             trace.width = _BAR

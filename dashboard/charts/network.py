@@ -23,9 +23,12 @@ _NUMBERED = 512  # ranks up to which each square holds its number
 
 
 def draw_bandwidth(
-    rows: pl.DataFrame, lines: Sequence[str], hovers: Sequence[str], tokens: Theme,
+    rows: pl.DataFrame,
+    lines: Sequence[str],
+    hovers: Sequence[str],
+    tokens: Theme,
     peaks: Sequence[tuple[str, float]] = (),
-) -> go.Figure:  # fmt: skip
+) -> go.Figure:
     """Bus bandwidth over message size, named at the right end; `rows` of `network.bandwidth_lines`, `hovers` theirs.
 
     `peaks` of links are dotted lines, named at the left.
@@ -38,10 +41,14 @@ def draw_bandwidth(
         points = told.filter(pl.col("line") == line).sort("message_bytes")
         speeds = (points["busbw_bytes_per_s"] / 1e9).to_list()
         figure.add_scatter(
-            x=points["message_bytes"].to_list(), y=speeds, mode="lines+markers", hovertext=points["hover"].to_list(),
-            hovertemplate="%{hovertext}<extra></extra>", line={"width": 2.2, "color": colors[line]},
+            x=points["message_bytes"].to_list(),
+            y=speeds,
+            mode="lines+markers",
+            hovertext=points["hover"].to_list(),
+            hovertemplate="%{hovertext}<extra></extra>",
+            line={"width": 2.2, "color": colors[line]},
             marker={"size": 7, "symbol": MARKERS[place % len(MARKERS)], "color": colors[line]},
-        )  # fmt: skip
+        )
         ends.append((line, speeds[-1]))
     highest = max((value / 1e9 for value in told["best_busbw_bytes_per_s"]), default=1.0) or 1.0
     top = max([highest, *(value / 1e9 for _, value in peaks)]) * 1.06
@@ -53,54 +60,90 @@ def draw_bandwidth(
     places = within([value for _, value in ends], _LABEL_GAP * top / (HEIGHT - _TOP - _BOTTOM), top)
     for (line, _), place_y in zip(ends, places, strict=True):
         figure.add_annotation(
-            text=f"<b>{plain(line)}</b>", x=1, xref="paper", xanchor="left", xshift=4, y=place_y, showarrow=False,
-            font={"size": 13, "color": colors[line]}, align="left",
-        )  # fmt: skip
+            text=f"<b>{plain(line)}</b>",
+            x=1,
+            xref="paper",
+            xanchor="left",
+            xshift=4,
+            y=place_y,
+            showarrow=False,
+            font={"size": 13, "color": colors[line]},
+            align="left",
+        )
     return figure
 
 
 def _draw_peaks(figure: go.Figure, peaks: Sequence[tuple[str, float]], tokens: Theme) -> None:
     for name, value in peaks:
         figure.add_shape(
-            type="line", xref="paper", x0=0, x1=1, y0=value / 1e9, y1=value / 1e9, layer="below",
+            type="line",
+            xref="paper",
+            x0=0,
+            x1=1,
+            y0=value / 1e9,
+            y1=value / 1e9,
+            layer="below",
             line={"width": 1, "dash": "dot", "color": tokens.soft},
-        )  # fmt: skip
+        )
         figure.add_annotation(
-            text=plain(f"{name}: {number(value / 1e9)}"), x=0, xref="paper", xanchor="left", y=value / 1e9,
-            yanchor="bottom", showarrow=False, font={"size": 12, "color": tokens.soft},
-        )  # fmt: skip
+            text=plain(f"{name}: {number(value / 1e9)}"),
+            x=0,
+            xref="paper",
+            xanchor="left",
+            y=value / 1e9,
+            yanchor="bottom",
+            showarrow=False,
+            font={"size": 12, "color": tokens.soft},
+        )
 
 
 def draw_by_nodes(
-    measured: pl.DataFrame, published: pl.DataFrame, hovers: Sequence[str], published_hovers: Sequence[str],
+    measured: pl.DataFrame,
+    published: pl.DataFrame,
+    hovers: Sequence[str],
+    published_hovers: Sequence[str],
     tokens: Theme,
-) -> go.Figure:  # fmt: skip
+) -> go.Figure:
     """Bandwidth over nodes at one size: measured points filled, published ones hollow with their 5-95 % bar."""
     figure = go.Figure()
     low, usual, high = (published[f"bandwidth_{name}bytes_per_s"] / 1e9 for name in ("p5_", "", "p95_"))
     figure.add_scatter(
-        x=published["num_nodes"].to_list(), y=usual.to_list(), mode="lines+markers",
+        x=published["num_nodes"].to_list(),
+        y=usual.to_list(),
+        mode="lines+markers",
         line={"width": 1.5, "dash": "dash", "color": tokens.axis},
         marker={"size": 9, "color": tokens.page, "line": {"width": 2, "color": tokens.soft}},
         error_y={
-            "type": "data", "symmetric": False, "color": tokens.axis, "thickness": 1, "width": 3,
-            "array": (high - usual).to_list(), "arrayminus": (usual - low).to_list(),
+            "type": "data",
+            "symmetric": False,
+            "color": tokens.axis,
+            "thickness": 1,
+            "width": 3,
+            "array": (high - usual).to_list(),
+            "arrayminus": (usual - low).to_list(),
         },
-        hovertext=list(published_hovers), hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
-    figure.add_scatter(
-        x=measured["num_nodes"].to_list(), y=(measured["busbw_bytes_per_s"] / 1e9).to_list(), mode="markers",
-        marker={"size": 10, "color": tokens.accent}, hovertext=list(hovers),
+        hovertext=list(published_hovers),
         hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+    )
+    figure.add_scatter(
+        x=measured["num_nodes"].to_list(),
+        y=(measured["busbw_bytes_per_s"] / 1e9).to_list(),
+        mode="markers",
+        marker={"size": 10, "color": tokens.accent},
+        hovertext=list(hovers),
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
     nodes = sorted({*measured["num_nodes"], *published["num_nodes"]})
     room = 0.08 * max(log10(max(nodes)) - log10(min(nodes)), 0.5)
     shown = [node for place, node in enumerate(nodes) if place == 0 or node >= nodes[place - 1] * 1.3]
     figure.update_layout(height=300, margin={"l": 8, "r": 12, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
     figure.update_xaxes(
-        title_text="Nodes (log scale)", type="log", range=[log10(min(nodes)) - room, log10(max(nodes)) + room],
-        tickvals=shown, ticktext=[number(node) for node in shown],
-    )  # fmt: skip
+        title_text="Nodes (log scale)",
+        type="log",
+        range=[log10(min(nodes)) - room, log10(max(nodes)) + room],
+        tickvals=shown,
+        ticktext=[number(node) for node in shown],
+    )
     figure.update_yaxes(title_text="GB/s", showgrid=True, rangemode="tozero")
     return figure
 
@@ -126,9 +169,11 @@ def _size_axis(low: int, high: int) -> dict[str, object]:
     ticks = next(found for found in fitting if len(found) <= _MAX_TICKS) or [low, high]
     room = max((log10(high) - log10(low)) * 0.03, 0.05)
     return {
-        "type": "log", "range": [log10(low) - room, log10(high) + room], "tickvals": ticks,
+        "type": "log",
+        "range": [log10(low) - room, log10(high) + room],
+        "tickvals": ticks,
         "ticktext": [size_text(tick) for tick in ticks],
-    }  # fmt: skip
+    }
 
 
 def draw_init(rows: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Figure:
@@ -141,15 +186,22 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Fi
         # Dots of one row are moved apart by a fixed pattern: a heap of equal times would look like one.
         offsets = [((i * 7) % 11 - 5) / 22 if own.height > 1 else 0.0 for i in range(own.height)]
         figure.add_scatter(
-            x=own["init_time_s"].to_list(), y=[place + offset for offset in offsets], mode="markers",
-            hovertext=own["hover"].to_list(), hovertemplate="%{hovertext}<extra></extra>",
+            x=own["init_time_s"].to_list(),
+            y=[place + offset for offset in offsets],
+            mode="markers",
+            hovertext=own["hover"].to_list(),
+            hovertemplate="%{hovertext}<extra></extra>",
             marker={"size": 9, "color": tokens.page, "line": {"width": 1.5, "color": tokens.soft}},
-        )  # fmt: skip
+        )
         if own.height > 1:
             figure.add_shape(
-                type="line", x0=own["init_time_s"].median(), x1=own["init_time_s"].median(), y0=place - 0.4,
-                y1=place + 0.4, line={"width": 2.5, "color": tokens.accent},
-            )  # fmt: skip
+                type="line",
+                x0=own["init_time_s"].median(),
+                x1=own["init_time_s"].median(),
+                y0=place - 0.4,
+                y1=place + 0.4,
+                line={"width": 2.5, "color": tokens.accent},
+            )
     top = float(rows["init_time_s"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(sizes), 1) + _BOTTOM + 16,
@@ -180,7 +232,8 @@ def draw_ranks(states: pl.DataFrame, tokens: Theme) -> go.Figure:
         color = getattr(tokens, mark.color)
         is_filled = name == "suspect"
         figure.add_scatter(
-            x=[place % per_row for place in own["place"]], y=[place // per_row for place in own["place"]],
+            x=[place % per_row for place in own["place"]],
+            y=[place // per_row for place in own["place"]],
             mode="markers+text" if numbered else "markers",
             text=[f"{mark.symbol} {rank}" for rank in own["rank"]],
             textfont={"size": 12, "color": tokens.page if is_filled else tokens.ink},
@@ -189,11 +242,12 @@ def draw_ranks(states: pl.DataFrame, tokens: Theme) -> go.Figure:
             ],
             hovertemplate="%{hovertext}<extra></extra>",
             marker={
-                "symbol": "square", "size": _SQUARE + 2 if per_row == 8 else 26 if per_row == 16 else 12,
+                "symbol": "square",
+                "size": _SQUARE + 2 if per_row == 8 else 26 if per_row == 16 else 12,
                 "color": color if is_filled or not numbered else tokens.page if name == "silent" else tokens.cell,
                 "line": {"width": 2 if name in ("suspect", "silent", "elsewhere") else 1, "color": color},
             },
-        )  # fmt: skip
+        )
     figure.update_layout(
         height=(_SQUARE + 12) * rows + 16,
         margin={"l": 4, "r": 4, "t": 8, "b": 8},

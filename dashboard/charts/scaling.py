@@ -34,9 +34,15 @@ def draw_share(
     if column == "scaling_efficiency":
         figure.add_hline(y=100, line={"width": 1, "dash": "dot", "color": tokens.axis})
         figure.add_annotation(
-            text="ideal", x=1, xref="paper", xanchor="right", y=100, yanchor="bottom", showarrow=False,
+            text="ideal",
+            x=1,
+            xref="paper",
+            xanchor="right",
+            y=100,
+            yanchor="bottom",
+            showarrow=False,
             font={"size": 12, "color": tokens.mute},
-        )  # fmt: skip
+        )
     _layout(figure, points, noun)
     per_pixel = (top * 1.04) / (HEIGHT - _TOP - _BOTTOM)
     figure.update_yaxes(range=[0, top * 1.04], showgrid=True, dtick=10 if top <= 50 else 20)
@@ -54,9 +60,12 @@ def draw_throughput(
     for line, rows, tips in _lines(points, lines, hovers):
         ideal = rows.filter(pl.col("ideal_tokens_per_s").is_not_null())
         figure.add_scatter(
-            x=ideal["size"].to_list(), y=ideal["ideal_tokens_per_s"].to_list(), mode="lines", hoverinfo="skip",
+            x=ideal["size"].to_list(),
+            y=ideal["ideal_tokens_per_s"].to_list(),
+            mode="lines",
+            hoverinfo="skip",
             line={"width": 1, "dash": "dot", "color": colors[line]},
-        )  # fmt: skip
+        )
         values = rows["tokens_per_s"].to_list()
         _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, tokens=tokens)
         if values and values[-1]:
@@ -70,12 +79,18 @@ def draw_throughput(
     if isinstance(low, float) and high:
         bottom, top = log10(low) - 0.15, log10(high) + 0.1
         figure.update_yaxes(
-            type="log", range=[bottom, top], showgrid=True, **_decades(bottom, top),
-        )  # fmt: skip
+            type="log",
+            range=[bottom, top],
+            showgrid=True,
+            **_decades(bottom, top),
+        )
         _label_ends(
-            figure, ends, lines=lines, tokens=tokens,
+            figure,
+            ends,
+            lines=lines,
+            tokens=tokens,
             gap=_LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM),
-        )  # fmt: skip
+        )
     return figure
 
 
@@ -112,15 +127,26 @@ def _lines(
 
 
 def _add_line(
-    figure: go.Figure, line: str, nodes: list[int], values: list[Any], *, tips: list[str], lines: Sequence[str],
+    figure: go.Figure,
+    line: str,
+    nodes: list[int],
+    values: list[Any],
+    *,
+    tips: list[str],
+    lines: Sequence[str],
     tokens: Theme,
-) -> None:  # fmt: skip
+) -> None:
     color = category_colors(lines, tokens)[line]
     figure.add_scatter(
-        x=nodes, y=values, mode="lines+markers", name=line, hovertext=tips, hovertemplate="%{hovertext}<extra></extra>",
+        x=nodes,
+        y=values,
+        mode="lines+markers",
+        name=line,
+        hovertext=tips,
+        hovertemplate="%{hovertext}<extra></extra>",
         line={"width": 2.2, "color": color},
         marker={"size": 8, "symbol": MARKERS[list(lines).index(line) % len(MARKERS)], "color": color},
-    )  # fmt: skip
+    )
 
 
 def _layout(figure: go.Figure, points: pl.DataFrame, noun: str) -> None:
@@ -168,6 +194,13 @@ def _label_ends(
     for (line, _, value), place in zip(ends, spread([end for _, end, _ in ends], gap), strict=True):
         name = line if len(line) <= 14 else f"{line[:13]}…"
         figure.add_annotation(
-            text=f"<b>{plain(name)}</b>  {value}", x=1, xref="paper", xanchor="left", xshift=4, y=place,
-            showarrow=False, font={"size": 13, "color": colors[line]}, align="left",
-        )  # fmt: skip
+            text=f"<b>{plain(name)}</b>  {value}",
+            x=1,
+            xref="paper",
+            xanchor="left",
+            xshift=4,
+            y=place,
+            showarrow=False,
+            font={"size": 13, "color": colors[line]},
+            align="left",
+        )

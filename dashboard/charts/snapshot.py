@@ -41,11 +41,14 @@ def draw_timeline(rows: pl.DataFrame, point: int | None, span: tuple[int, int], 
             continue  # nothing was ever pending: the two are one curve
         shown = getattr(tokens, color)
         figure.add_scatter(
-            x=rows["point"].to_list(), y=[None if size is None else size / unit for size in values], mode="lines",
-            line={"shape": "hv", "width": width, "color": shown}, hovertext=hovers,
+            x=rows["point"].to_list(),
+            y=[None if size is None else size / unit for size in values],
+            mode="lines",
+            line={"shape": "hv", "width": width, "color": shown},
+            hovertext=hovers,
             hovertemplate="%{hovertext}<extra></extra>" if not drawn else None,
             hoverinfo=None if not drawn else "skip",
-        )  # fmt: skip
+        )
         drawn.append((name, shown, float(values.drop_nulls()[-1]) / unit))
     _ends(figure, drawn, highest / unit, tokens)
     _layout(figure, span, highest / unit, title=name_of_unit)
@@ -63,9 +66,14 @@ def draw_categories(
     unit, name_of_unit = _unit(highest)
     for name in (name for name in CATEGORIES if name in levels):
         figure.add_scatter(
-            x=list(points), y=[size / unit for size in levels[name]], mode="lines", stackgroup="alive",
-            hoverinfo="skip", line={"shape": "hv", "width": 0, "color": colors[name]}, fillcolor=colors[name],
-        )  # fmt: skip
+            x=list(points),
+            y=[size / unit for size in levels[name]],
+            mode="lines",
+            stackgroup="alive",
+            hoverinfo="skip",
+            line={"shape": "hv", "width": 0, "color": colors[name]},
+            fillcolor=colors[name],
+        )
     _layout(figure, span, highest / unit, title=name_of_unit)
     figure.update_xaxes(title_text="Events since the record began")
     _mark(figure, point, tokens)
@@ -83,13 +91,22 @@ def draw_flame(nodes: Sequence[Node], tokens: Theme) -> go.Figure:
     whole = nodes[0].bytes if nodes else 1
     figure = go.Figure(
         go.Icicle(
-            ids=[node.id for node in nodes], parents=[node.parent for node in nodes],
+            ids=[node.id for node in nodes],
+            parents=[node.parent for node in nodes],
             labels=[plain(_shortened(_name(node))) for node in nodes],
-            values=[node.bytes for node in nodes], branchvalues="total", sort=False,
-            leaf={"opacity": 1}, tiling={"orientation": "v"}, pathbar={"visible": False},
+            values=[node.bytes for node in nodes],
+            branchvalues="total",
+            sort=False,
+            leaf={"opacity": 1},
+            tiling={"orientation": "v"},
+            pathbar={"visible": False},
             marker={"colors": colors, "line": {"width": 1, "color": tokens.page}},
-            textfont={"size": 12, "color": [tokens.ink if not node.parent else text_on(color)
-                                            for node, color in zip(nodes, colors, strict=True)]},
+            textfont={
+                "size": 12,
+                "color": [
+                    tokens.ink if not node.parent else text_on(color) for node, color in zip(nodes, colors, strict=True)
+                ],
+            },
             hovertext=[
                 f"<b>{plain(_name(node, is_whole=True))}</b><br>"
                 f"{memory(node.bytes)}, {percent(node.bytes / whole)} of what was alive"
@@ -97,7 +114,7 @@ def draw_flame(nodes: Sequence[Node], tokens: Theme) -> go.Figure:
             ],
             hovertemplate="%{hovertext}<extra></extra>",
         )
-    )  # fmt: skip
+    )
     # Text that would have to shrink is left out: the hover has it.
     figure.update_layout(
         height=_FLAME_HEIGHT, margin={"l": 0, "r": 0, "t": 4, "b": 4}, uniformtext={"minsize": 11, "mode": "hide"}
@@ -108,10 +125,13 @@ def draw_flame(nodes: Sequence[Node], tokens: Theme) -> go.Figure:
 def _layout(figure: go.Figure, span: tuple[int, int], highest: float, *, title: str) -> None:
     # Dragging zooms the events; the slider above does the same from the keyboard.
     figure.update_layout(
-        height=HEIGHT, hovermode="x", dragmode="zoom", margin={"l": 8, "r": 84, "t": 6, "b": _AXIS},
+        height=HEIGHT,
+        hovermode="x",
+        dragmode="zoom",
+        margin={"l": 8, "r": 84, "t": 6, "b": _AXIS},
         xaxis={"range": list(span), "tickformat": ",d", "fixedrange": False, "nticks": 8},
         yaxis={"range": [0, highest * _ROOM or 1], "showgrid": True, "title": {"text": title}},
-    )  # fmt: skip
+    )
 
 
 def _ends(figure: go.Figure, curves: Sequence[tuple[str, str, float]], highest: float, tokens: Theme) -> None:
@@ -121,9 +141,15 @@ def _ends(figure: go.Figure, curves: Sequence[tuple[str, str, float]], highest: 
     places = within([level for _, _, level in ordered], 17 * top / (HEIGHT - _AXIS), top)
     for (name, color, _), place in zip(ordered, places, strict=True):
         figure.add_annotation(
-            text=f"<b>{name}</b>", x=1, xref="paper", xanchor="left", xshift=4, y=place, showarrow=False,
+            text=f"<b>{name}</b>",
+            x=1,
+            xref="paper",
+            xanchor="left",
+            xshift=4,
+            y=place,
+            showarrow=False,
             font={"size": 12, "color": tokens.soft if color == tokens.axis else color},
-        )  # fmt: skip
+        )
 
 
 def _name(node: Node, *, is_whole: bool = False) -> str:
@@ -149,8 +175,12 @@ def _mark(figure: go.Figure, point: int | None, tokens: Theme) -> None:
 
 def _point_hover(row: Mapping[str, object]) -> str:
     lines = [f"<b>after {number(row['point'])} events</b>"]  # type: ignore[arg-type]  # an integer column
-    levels = (("allocated", "requested_allocated_bytes"), ("allocated", "allocated_bytes"),
-              ("active", "requested_active_bytes"), ("reserved", "reserved_bytes"))  # fmt: skip
+    levels = (
+        ("allocated", "requested_allocated_bytes"),
+        ("allocated", "allocated_bytes"),
+        ("active", "requested_active_bytes"),
+        ("reserved", "reserved_bytes"),
+    )
     lines += [f"{word} {memory(size)}" for word, column in levels if isinstance(size := row[column], int)]
     if row["phase"]:
         lines.append(plain(str(row["phase"])))

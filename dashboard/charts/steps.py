@@ -22,22 +22,32 @@ def draw(curve: Curve, tokens: Theme) -> go.Figure:
     room = max((last - first) * 0.02, 0.5)
     if _shows_warmup(curve):
         figure.add_shape(
-            type="rect", x0=first - room, x1=curve.warmup_until, y0=0, y1=1, yref="paper", fillcolor=tokens.cell,
-            line={"width": 0}, layer="below",
-        )  # fmt: skip
+            type="rect",
+            x0=first - room,
+            x1=curve.warmup_until,
+            y0=0,
+            y1=1,
+            yref="paper",
+            fillcolor=tokens.cell,
+            line={"width": 0},
+            layer="below",
+        )
     _draw_notes(figure, curve, first - room, tokens)
     is_marked = len(steps) <= _MARKED_UP_TO
     factor = curve.measure.factor
     figure.add_scatter(
-        x=steps, y=values, mode="lines+markers" if is_marked else "lines",
-        line={"color": tokens.categories[0], "width": 2 if is_marked else 1.5}, marker={"size": 7},
+        x=steps,
+        y=values,
+        mode="lines+markers" if is_marked else "lines",
+        line={"color": tokens.categories[0], "width": 2 if is_marked else 1.5},
+        marker={"size": 7},
         hovertext=[
             f"<b>step {step:,}</b><br>{plain(curve.measure.text(value / factor))}"
             + (f"<br>median of {count:,} steps" if count > 1 else "")
             for step, value, count in zip(steps, values, curve.points["steps_in_row"], strict=True)
         ],
         hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+    )
     if curve.median is not None:
         _draw_median(figure, curve, last + room, tokens)
     figure.update_layout(
@@ -82,19 +92,38 @@ def _draw_notes(figure: go.Figure, curve: Curve, left: float, tokens: Theme) -> 
         lines.append(f"<span style='color:{tokens.soft}'>↑ {plain(beyond)}</span>")
     if lines:
         figure.add_annotation(
-            x=left, y=1, yref="paper", xanchor="left", yanchor="top", xshift=4, showarrow=False, align="left",
-            text="<br>".join(lines), font={"size": 12, "color": tokens.mute},
-        )  # fmt: skip
+            x=left,
+            y=1,
+            yref="paper",
+            xanchor="left",
+            yanchor="top",
+            xshift=4,
+            showarrow=False,
+            align="left",
+            text="<br>".join(lines),
+            font={"size": 12, "color": tokens.mute},
+        )
 
 
 def _draw_median(figure: go.Figure, curve: Curve, right: float, tokens: Theme) -> None:
     value = curve.median or 0
     figure.add_shape(
-        type="line", xref="paper", x0=0, x1=1, y0=value, y1=value, layer="below",
+        type="line",
+        xref="paper",
+        x0=0,
+        x1=1,
+        y0=value,
+        y1=value,
+        layer="below",
         line={"color": tokens.axis, "width": 1, "dash": "dot"},
-    )  # fmt: skip
+    )
     figure.add_annotation(
-        x=right, y=value, xanchor="left", align="left", xshift=4, showarrow=False,
+        x=right,
+        y=value,
+        xanchor="left",
+        align="left",
+        xshift=4,
+        showarrow=False,
         text=f"median<br>{plain(curve.measure.text(value / curve.measure.factor))}",
         font={"size": 12, "color": tokens.soft},
-    )  # fmt: skip
+    )

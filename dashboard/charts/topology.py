@@ -23,13 +23,24 @@ def draw_topology(found: Picture, tokens: Theme) -> go.Figure:
     figure = go.Figure()
     for name, (x, y), radius in found.hosts:
         figure.add_shape(
-            type="circle", x0=x - radius, x1=x + radius, y0=y - radius, y1=y + radius, layer="below",
-            fillcolor=tokens.cell, line={"width": 1, "color": tokens.rule},
-        )  # fmt: skip
+            type="circle",
+            x0=x - radius,
+            x1=x + radius,
+            y0=y - radius,
+            y1=y + radius,
+            layer="below",
+            fillcolor=tokens.cell,
+            line={"width": 1, "color": tokens.rule},
+        )
         figure.add_annotation(
-            text=f"<b>{plain(_short(name))}</b>", x=x, y=y + radius, yanchor="top", yshift=-2, showarrow=False,
+            text=f"<b>{plain(_short(name))}</b>",
+            x=x,
+            y=y + radius,
+            yanchor="top",
+            yshift=-2,
+            showarrow=False,
             font={"size": 12, "color": tokens.soft},
-        )  # fmt: skip
+        )
     for kind, mark in TRANSPORT.items():
         own = [edge for edge in found.edges if edge.kind == kind]
         if own:
@@ -39,14 +50,22 @@ def draw_topology(found: Picture, tokens: Theme) -> go.Figure:
     is_named = not found.is_by_host or len(found.nodes) <= _NAMED_HOSTS
     size = 24 if not found.is_by_host else 18 if is_named else 12
     figure.add_scatter(
-        x=[node.place[0] for node in found.nodes], y=[node.place[1] for node in found.nodes],
+        x=[node.place[0] for node in found.nodes],
+        y=[node.place[1] for node in found.nodes],
         mode="markers+text" if is_named else "markers",
-        text=[plain(_short(node.name, 14)) for node in found.nodes], textfont={"size": 12, "color": tokens.ink},
+        text=[plain(_short(node.name, 14)) for node in found.nodes],
+        textfont={"size": 12, "color": tokens.ink},
         textposition=_outwards([node.place for node in found.nodes]) if found.is_by_host else "middle center",
-        marker={"symbol": "circle" if not found.is_by_host else "square", "size": size, "color": tokens.page,
-                "opacity": 1, "line": {"width": 1.5, "color": tokens.axis}},
-        hovertext=[plain(node.hover) for node in found.nodes], hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+        marker={
+            "symbol": "circle" if not found.is_by_host else "square",
+            "size": size,
+            "color": tokens.page,
+            "opacity": 1,
+            "line": {"width": 1.5, "color": tokens.axis},
+        },
+        hovertext=[plain(node.hover) for node in found.nodes],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
     xs = [node.place[0] for node in found.nodes] + [x for _, (x, _), _ in found.hosts]
     ys = [node.place[1] for node in found.nodes] + [y for _, (_, y), _ in found.hosts]
     room = 1.2
@@ -90,9 +109,11 @@ def _draw_edges(figure: go.Figure, edges: Sequence[Edge], color: str, dash: str,
     figure.add_scatter(
         x=[(edge.start[0] + edge.end[0]) / 2 for edge in edges],
         y=[(edge.start[1] + edge.end[1]) / 2 for edge in edges],
-        mode="markers", marker={"size": 9, "opacity": 0, "color": color},
-        hovertext=[plain(edge.hover) for edge in edges], hovertemplate="%{hovertext}<extra></extra>",
-    )  # fmt: skip
+        mode="markers",
+        marker={"size": 9, "opacity": 0, "color": color},
+        hovertext=[plain(edge.hover) for edge in edges],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
 
 
 def _draw_arrows(figure: go.Figure, found: Picture, tokens: Theme) -> None:
@@ -104,10 +125,21 @@ def _draw_arrows(figure: go.Figure, found: Picture, tokens: Theme) -> None:
             continue
         back = max(length - 0.24, length * 0.6) / length
         figure.add_annotation(
-            x=x0 + (x1 - x0) * back, y=y0 + (y1 - y0) * back, ax=x0 + (x1 - x0) * back * 0.9,
-            ay=y0 + (y1 - y0) * back * 0.9, xref="x", yref="y", axref="x", ayref="y", text="", showarrow=True,
-            arrowhead=2, arrowsize=1.1, arrowwidth=2, arrowcolor=getattr(tokens, TRANSPORT[edge.kind].color),
-        )  # fmt: skip
+            x=x0 + (x1 - x0) * back,
+            y=y0 + (y1 - y0) * back,
+            ax=x0 + (x1 - x0) * back * 0.9,
+            ay=y0 + (y1 - y0) * back * 0.9,
+            xref="x",
+            yref="y",
+            axref="x",
+            ayref="y",
+            text="",
+            showarrow=True,
+            arrowhead=2,
+            arrowsize=1.1,
+            arrowwidth=2,
+            arrowcolor=getattr(tokens, TRANSPORT[edge.kind].color),
+        )
 
 
 def _short(name: str, most: int = 22) -> str:

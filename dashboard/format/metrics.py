@@ -35,24 +35,41 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric("mfu", "MFU", "mfu", "mfu", numbers.percent),
         Metric(
-            "throughput", "Tokens/s/GPU", "tokens_per_s_per_gpu", "per_row", numbers.number,
+            "throughput",
+            "Tokens/s/GPU",
+            "tokens_per_s_per_gpu",
+            "per_row",
+            numbers.number,
             explanation="Colour compares the node counts of one model; bright is fast.",
         ),
         Metric(
-            "step_time", "Step time", "step_time_s", "per_row", numbers.seconds, is_less_better=True,
+            "step_time",
+            "Step time",
+            "step_time_s",
+            "per_row",
+            numbers.seconds,
+            is_less_better=True,
             explanation="Colour compares the node counts of one model; bright is fast.",
         ),
         Metric(
-            "memory", "Peak memory", "mem_peak_bytes", "share", lambda size: numbers.gib(size, 0),
+            "memory",
+            "Peak memory",
+            "mem_peak_bytes",
+            "share",
+            lambda size: numbers.gib(size, 0),
             explanation="The bar is the share of the card's usable memory.",
         ),
         Metric(
-            "failures", "Failure rate", "failure_rate", "share", lambda share: numbers.percent(share, 0),
+            "failures",
+            "Failure rate",
+            "failure_rate",
+            "share",
+            lambda share: numbers.percent(share, 0),
             explanation="Failed tries, of those that completed or failed; the bar is that share.",
         ),
         Metric("hfu", "HFU", "hfu", "mfu", numbers.percent),
     )
-}  # fmt: skip
+}
 
 
 def offered(cells: pl.DataFrame) -> list[Metric]:

@@ -15,9 +15,18 @@ FONT = '"Source Sans", sans-serif'
 
 # Lightness rises linearly, so the scale reads in grey and under colour-vision deficiency.
 MFU_SCALE = (
-    "#222B5B", "#253E6F", "#265184", "#226694", "#1E7C9D", "#2992A4", "#2FA9A7", "#4DBEA3", "#7CD196", "#B6DE84",
+    "#222B5B",
+    "#253E6F",
+    "#265184",
+    "#226694",
+    "#1E7C9D",
+    "#2992A4",
+    "#2FA9A7",
+    "#4DBEA3",
+    "#7CD196",
+    "#B6DE84",
     "#F0E67A",
-)  # fmt: skip
+)
 MFU_SCALE_TOP = 0.5
 
 
@@ -47,20 +56,48 @@ class Theme:
 
 
 LIGHT = Theme(
-    name="light", page="#FFFFFF", surface="#F6F7F8", sidebar="#F6F7F8",
-    ink="#1B2129", soft="#4B5563", mute="#5B6572",
-    axis="#8A94A0", hatch="#B4BCC6", rule="#DFE3E8", grid="#ECEFF2", cell="#F1F3F5", accent="#2456B8",
-    completed="#1B7F4B", warning="#9A5B00", failed="#B3261E", hang="#7A3FA0", infra="#3F6B8C",
+    name="light",
+    page="#FFFFFF",
+    surface="#F6F7F8",
+    sidebar="#F6F7F8",
+    ink="#1B2129",
+    soft="#4B5563",
+    mute="#5B6572",
+    axis="#8A94A0",
+    hatch="#B4BCC6",
+    rule="#DFE3E8",
+    grid="#ECEFF2",
+    cell="#F1F3F5",
+    accent="#2456B8",
+    completed="#1B7F4B",
+    warning="#9A5B00",
+    failed="#B3261E",
+    hang="#7A3FA0",
+    infra="#3F6B8C",
     categories=("#1B2F94", "#7A3500", "#0B7F78", "#9D58B4", "#B01552", "#6B7A00"),
-)  # fmt: skip
+)
 
 DARK = Theme(
-    name="dark", page="#12161B", surface="#1A1F26", sidebar="#0E1216",
-    ink="#E6EAEF", soft="#AAB4BF", mute="#9AA5B1",
-    axis="#6B7684", hatch="#46515D", rule="#2C343D", grid="#232A32", cell="#1A1F26", accent="#8FB4F5",
-    completed="#5CC48F", warning="#E8A94A", failed="#F28B82", hang="#CFA0EA", infra="#8FB8D6",
+    name="dark",
+    page="#12161B",
+    surface="#1A1F26",
+    sidebar="#0E1216",
+    ink="#E6EAEF",
+    soft="#AAB4BF",
+    mute="#9AA5B1",
+    axis="#6B7684",
+    hatch="#46515D",
+    rule="#2C343D",
+    grid="#232A32",
+    cell="#1A1F26",
+    accent="#8FB4F5",
+    completed="#5CC48F",
+    warning="#E8A94A",
+    failed="#F28B82",
+    hang="#CFA0EA",
+    infra="#8FB8D6",
     categories=("#6C8DF5", "#F08A4B", "#7FE3B0", "#B79AD6", "#C27674", "#DCE86A"),
-)  # fmt: skip
+)
 
 # First four plotly symbols with nearly equal area; the order goes with the colours'.
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
@@ -127,10 +164,17 @@ def category_colors(names: Sequence[str], tokens: Theme) -> dict[str, str]:
 def template(tokens: Theme) -> go.layout.Template:
     """Plotly template: transparent, no frame, no legend, grid on the value axis only (set per chart)."""
     axis = {
-        "showgrid": False, "gridcolor": tokens.grid, "gridwidth": 1, "zeroline": False, "showline": False,
-        "ticks": "", "tickfont": {"size": 12, "color": tokens.mute}, "automargin": True, "fixedrange": True,
+        "showgrid": False,
+        "gridcolor": tokens.grid,
+        "gridwidth": 1,
+        "zeroline": False,
+        "showline": False,
+        "ticks": "",
+        "tickfont": {"size": 12, "color": tokens.mute},
+        "automargin": True,
+        "fixedrange": True,
         "title": {"font": {"size": 13, "color": tokens.soft}, "standoff": 10},
-    }  # fmt: skip
+    }
     return go.layout.Template(
         layout={
             "font": {"family": FONT, "size": 13, "color": tokens.ink},

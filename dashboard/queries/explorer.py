@@ -95,6 +95,9 @@ ORDER BY tokens_per_s_per_gpu DESC NULLS LAST, run_id""",
 
 def _model_params(model: str, shape: ModelShape) -> dict[str, object]:
     return {
-        "model": model, "num_layers": shape.num_layers, "hidden_size": shape.hidden_size,
-        "num_heads": shape.num_heads, "num_experts": shape.num_experts,
-    }  # fmt: skip
+        "model": model,
+        "num_layers": shape.num_layers,
+        "hidden_size": shape.hidden_size,
+        "num_heads": shape.num_heads,
+        "num_experts": shape.num_experts,
+    }

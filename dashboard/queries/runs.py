@@ -10,9 +10,20 @@ from dashboard.selection.filters import ALL, SLICE, UNKNOWN, Filters
 
 # Columns that the search box looks into; each is what somebody copies from a log, a path or a ticket.
 SEARCHED = (
-    "status", "origin", "model", "layout", "variant", "framework", "accelerator", "sweep", "job_id", "run_id",
-    "status_evidence", "quarantine_reason", "source_path",
-)  # fmt: skip
+    "status",
+    "origin",
+    "model",
+    "layout",
+    "variant",
+    "framework",
+    "accelerator",
+    "sweep",
+    "job_id",
+    "run_id",
+    "status_evidence",
+    "quarantine_reason",
+    "source_path",
+)
 FACETS = ("status", "origin", "framework", "model", "accelerator", "num_nodes", "sweep")
 
 SORTS: dict[str, str] = {
@@ -26,10 +37,28 @@ SORTS: dict[str, str] = {
 }
 
 LISTED = (
-    "run_id", "status", "origin", "framework", "model", "num_nodes", "num_gpus", "accelerator", "layout", "seq_len",
-    "gbs_tokens", "mfu", "tokens_per_s_per_gpu", "step_time_s", "mem_peak_allocated_bytes", "mem_peak_reserved_bytes",
-    "steps_logged", "sweep", "started_at", "quarantine_reason", "mfu_basis",
-)  # fmt: skip
+    "run_id",
+    "status",
+    "origin",
+    "framework",
+    "model",
+    "num_nodes",
+    "num_gpus",
+    "accelerator",
+    "layout",
+    "seq_len",
+    "gbs_tokens",
+    "mfu",
+    "tokens_per_s_per_gpu",
+    "step_time_s",
+    "mem_peak_allocated_bytes",
+    "mem_peak_reserved_bytes",
+    "steps_logged",
+    "sweep",
+    "started_at",
+    "quarantine_reason",
+    "mfu_basis",
+)
 _STATED = "(SELECT any_value(comparability) FROM published_runs AS p WHERE p.run_id = runs.run_id) AS comparability"
 
 

@@ -31,8 +31,9 @@ def ranks(source_path: str, comm_index: int) -> Query:
     """Its ranks: where each ran."""
     return _one(
         f"SELECT rank, host, cuda_dev, bus_id, init_time_s, coll_calls FROM nccl_ranks\nWHERE {_OF}\nORDER BY rank",
-        source_path, comm_index,
-    )  # fmt: skip
+        source_path,
+        comm_index,
+    )
 
 
 def links(source_path: str, comm_index: int) -> Query:

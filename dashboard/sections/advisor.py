@@ -30,28 +30,48 @@ TOP = 8
 RUNS = 8
 """Runs named for, and against, a rule."""
 _SCORES = (
-    "says", "document", "section", "tested", "held", "hit_rate", "selects", "winner_rate", "regret", "typical_regret",
+    "says",
+    "document",
+    "section",
+    "tested",
+    "held",
+    "hit_rate",
+    "selects",
+    "winner_rate",
+    "regret",
+    "typical_regret",
     "other_regret",
-)  # fmt: skip
+)
 _NEXT = (
-    "layout", "gain", "chance", "test_gpu_hours", "gain_per_gpu_hour", "believed_step_time_s", "believed_lo_s",
-    "believed_hi_s", "tried", "why",
-)  # fmt: skip
+    "layout",
+    "gain",
+    "chance",
+    "test_gpu_hours",
+    "gain_per_gpu_hour",
+    "believed_step_time_s",
+    "believed_lo_s",
+    "believed_hi_s",
+    "tried",
+    "why",
+)
 
 
 def cell_query(setup: Setup, request: Request, origin: str | None) -> Query:
     """The runs of the setup's question, whatever became of them."""
     place = {
-        "accelerator": setup.accelerator, "num_gpus": request.num_gpus, "seq_len": setup.seq_len,
+        "accelerator": setup.accelerator,
+        "num_gpus": request.num_gpus,
+        "seq_len": setup.seq_len,
         "gbs_tokens": setup.gbs_tokens,
-    }  # fmt: skip
+    }
     return queries.cell(origin, setup.model, setup.shape, place, setup.framework)
 
 
 @st.cache_data(
-    max_entries=64, show_spinner=False,
+    max_entries=64,
+    show_spinner=False,
     hash_funcs={Store: lambda store: str(store.path), Query: lambda query: query.runnable(), Request: hash},
-)  # fmt: skip
+)
 def proposals(store: Store, request: Request, cell: Query, top: int = TOP) -> NextRuns:
     """What to run next among the layouts of `request`, given the runs of `cell`."""
     return next_runs(request, cell.run(store.con), top=top, found=found_for(request))
@@ -94,9 +114,13 @@ def draw_steps(store: Store, model: str, request: Request, found: Found, origin:
     names = {stop.step.id: stop.step.name for stop in stops}
     bound = url_state.one("step", list(names), next(iter(names)))
     chosen = st.segmented_control(
-        "Rules of step", list(names), required=True, key=bound.key, on_change=bound.on_change,
+        "Rules of step",
+        list(names),
+        required=True,
+        key=bound.key,
+        on_change=bound.on_change,
         format_func=lambda step: f"{list(names).index(step) + 1} {names[step]}",
-    )  # fmt: skip
+    )
     stop = next(stop for stop in stops if stop.step.id == chosen)
     here = words.verdicts_here(told, model, request) if told is not None else {}
     basic.note(words.of_step(stop))

@@ -39,15 +39,19 @@ def setup_for(store: Store, chosen: Slice, cell: Mapping[str, Any], framework: s
         return None
     return Setup(
         cell["model"], shape, cluster.accelerator, nodes, length, batch, framework, gpus_per_node=gpus // nodes
-    )  # fmt: skip
+    )
 
 
 def address(setup: Setup, choice: Choice | None = None) -> str:
     """Address of the Explorer with this question, and with this layout rather than the fastest."""
     asked: dict[str, Any] = {
-        "model": setup.model, "card": setup.accelerator, "nodes": setup.nodes, "seq": setup.seq_len,
-        "batch": setup.gbs_tokens, **({"constants": setup.framework} if setup.framework else {}),
-    }  # fmt: skip
+        "model": setup.model,
+        "card": setup.accelerator,
+        "nodes": setup.nodes,
+        "seq": setup.seq_len,
+        "batch": setup.gbs_tokens,
+        **({"constants": setup.framework} if setup.framework else {}),
+    }
     return f"explorer?{urlencode({**asked, **(asdict(choice) if choice else {})})}"
 
 

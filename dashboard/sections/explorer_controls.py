@@ -66,9 +66,13 @@ def draw_knobs(request: Request, at: Choice, best: Choice) -> None:
         if st.session_state.get(key) != value:
             st.session_state[key] = value
         st.select_slider(
-            KNOB[name], values if value in values else [*values, value], key=key, on_change=_turned,
-            args=(name, getattr(best, name)), format_func=lambda value: SCHEDULE_NAMES.get(value, str(value)),
-        )  # fmt: skip
+            KNOB[name],
+            values if value in values else [*values, value],
+            key=key,
+            on_change=_turned,
+            args=(name, getattr(best, name)),
+            format_func=lambda value: SCHEDULE_NAMES.get(value, str(value)),
+        )
 
 
 def _turned(name: str, of_best: Any) -> None:
@@ -77,27 +81,42 @@ def _turned(name: str, of_best: Any) -> None:
 
 
 def number_choice(
-    label: str, name: str, values: Sequence[int], default: int, *, allowed: Callable[[int], bool],
-    format_func: Callable[[int], str], width: int,
-) -> int:  # fmt: skip
+    label: str,
+    name: str,
+    values: Sequence[int],
+    default: int,
+    *,
+    allowed: Callable[[int], bool],
+    format_func: Callable[[int], str],
+    width: int,
+) -> int:
     """A selector of numbers bound to the parameter `name`; the address may name an `allowed` one that is not listed."""
     text = st.query_params.get(name, "")
     given = int(text) if text.isdecimal() and len(text) < 12 else 0
     offered = sorted({*values, default, *([given] if given and allowed(given) else [])})
     bound = url_state.one(name, [str(value) for value in offered], str(default))
     chosen = st.selectbox(
-        label, [str(value) for value in offered], key=bound.key, on_change=bound.on_change, width=width,
+        label,
+        [str(value) for value in offered],
+        key=bound.key,
+        on_change=bound.on_change,
+        width=width,
         format_func=lambda value: format_func(int(value)),
-    )  # fmt: skip
+    )
     return int(chosen)
 
 
 _SHAPE = (
-    ("num_layers", "Layers", 32), ("hidden_size", "Width", 4096), ("num_heads", "Heads", 32),
-    ("num_kv_heads", "Key-value heads", 8), ("ffn_hidden_size", "Feed-forward width", 14_336),
-    ("vocab_size", "Vocabulary", 128_256), ("num_experts", "Experts (0: dense)", 0),
-    ("experts_per_token", "Experts per token", 2), ("expert_ffn_hidden_size", "Width of an expert", 14_336),
-)  # fmt: skip
+    ("num_layers", "Layers", 32),
+    ("hidden_size", "Width", 4096),
+    ("num_heads", "Heads", 32),
+    ("num_kv_heads", "Key-value heads", 8),
+    ("ffn_hidden_size", "Feed-forward width", 14_336),
+    ("vocab_size", "Vocabulary", 128_256),
+    ("num_experts", "Experts (0: dense)", 0),
+    ("experts_per_token", "Experts per token", 2),
+    ("expert_ffn_hidden_size", "Width of an expert", 14_336),
+)
 _MAY_BE_ZERO = ("num_experts",)
 
 

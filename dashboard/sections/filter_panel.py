@@ -45,9 +45,14 @@ def draw_chips(filters: Filters) -> None:
     """One button per active filter that removes it."""
     for chip in chips(filters):
         st.button(
-            chip.label, key=f"chip_{chip.name}", icon=":material/close:", icon_position="right",
-            help="Remove this filter", on_click=set_filters, args=(chip.without,),
-        )  # fmt: skip
+            chip.label,
+            key=f"chip_{chip.name}",
+            icon=":material/close:",
+            icon_position="right",
+            help="Remove this filter",
+            on_click=set_filters,
+            args=(chip.without,),
+        )
 
 
 def _draw_slice(view: View, chosen: Slice) -> None:

@@ -54,7 +54,11 @@ def choose_sweep(sizes: Mapping[str, int], noun: str, *, default: str | None = N
     options = [_ALL, *sizes]
     bound = url_state.one("sweep", options, default or _ALL)
     wanted = st.selectbox(
-        "Sweep", options, key=bound.key, on_change=bound.on_change, width=width,
+        "Sweep",
+        options,
+        key=bound.key,
+        on_change=bound.on_change,
+        width=width,
         format_func=lambda name: f"{name} · {numbers.count(sizes[name], noun)}" if name in sizes else "all sweeps",
-    )  # fmt: skip
+    )
     return None if wanted == _ALL else wanted

@@ -12,9 +12,18 @@ from dashboard.text import run_network as words
 from dashboard.widgets import basic, lists, tables, urls
 
 _COMMUNICATORS = (
-    "nranks", "num_nodes", "communicators", "ring_channels", "coll_channels", "nvls_channels", "transports",
-    "init_time_s", "slowest_init_s", "init_slowest_rank", "init_bootstrap_s",
-)  # fmt: skip
+    "nranks",
+    "num_nodes",
+    "communicators",
+    "ring_channels",
+    "coll_channels",
+    "nvls_channels",
+    "transports",
+    "init_time_s",
+    "slowest_init_s",
+    "init_slowest_rank",
+    "init_bootstrap_s",
+)
 _COLLECTIVES = ("op", "nranks", "collectives", "largest_message_bytes", "total_bytes")
 _WARNINGS = ("severity", "warn_class", "text", "num_lines", "line_no")
 _HANGS_SHOWN = 4
@@ -43,9 +52,10 @@ def draw(con: Reader, run_id: str) -> None:
         if more := words.more_findings(findings):
             basic.note(more)
     told = [
-        ("communicators", comms, _COMMUNICATORS), ("collectives", calls, _COLLECTIVES),
+        ("communicators", comms, _COMMUNICATORS),
+        ("collectives", calls, _COLLECTIVES),
         ("warnings", warnings, _WARNINGS),
-    ]  # fmt: skip
+    ]
     shown = [(name, frame, columns) for name, frame, columns in told if frame.height]
     if shown:
         named = ", ".join(f"{numbers.count(frame.height, 'row')} of {name}" for name, frame, _ in shown)

@@ -31,31 +31,46 @@ def draw(con: Reader, tokens: Theme, offered: Sequence[dict[str, Any]]) -> None:
         names = list(by_name)
         bound = url_state.one("communicator", names, names[0])
         name = st.selectbox(
-            "Communicator", names, key=bound.key, on_change=bound.on_change, width=460,
+            "Communicator",
+            names,
+            key=bound.key,
+            on_change=bound.on_change,
+            width=460,
             format_func=lambda one: words.communicator_option(by_name[one]),
-        )  # fmt: skip
+        )
         row = by_name[name]
         at = row["source_path"], row["comm_index"]
         graphs = queries.graphs(*at).run(con)
         options = topology.graph_options(graphs)
         bound = url_state.one("show", [topology.ALL_LINKS, *options], topology.ALL_LINKS)
         show = st.selectbox(
-            "Show", [topology.ALL_LINKS, *options], key=bound.key, on_change=bound.on_change, width=260,
+            "Show",
+            [topology.ALL_LINKS, *options],
+            key=bound.key,
+            on_change=bound.on_change,
+            width=260,
             format_func=lambda one: words.show_option(one, options),
-        )  # fmt: skip
-        basic.sql_popover({
-            "Links": queries.links(*at), "Rings and trees": queries.graphs(*at), "Ranks": queries.ranks(*at),
-            "Traffic": queries.traffic(at[0]), "Between nodes": queries.between_nodes(at[0]),
-        })  # fmt: skip
+        )
+        basic.sql_popover(
+            {
+                "Links": queries.links(*at),
+                "Rings and trees": queries.graphs(*at),
+                "Ranks": queries.ranks(*at),
+                "Traffic": queries.traffic(at[0]),
+                "Between nodes": queries.between_nodes(at[0]),
+            }
+        )
     ranks, links = queries.ranks(*at).run(con), queries.links(*at).run(con)
     found = topology.picture(row["nranks"], ranks, links, graphs, show)
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):
         basic.chart(charts.draw_topology(found, tokens), key="topology", alt=words.alt(found, row))
-        basic.line_legend([
-            (getattr(tokens, topology.TRANSPORT[kind].color), topology.DASH.get(kind, "solid"), text)
-            for kind, text in words.legend(found)
-        ])  # fmt: skip
+        basic.line_legend(
+            [
+                (getattr(tokens, topology.TRANSPORT[kind].color), topology.DASH.get(kind, "solid"), text)
+                for kind, text in words.legend(found)
+            ]
+        )
         for text in words.notes(found, row, ranks, topology.ring_order(row["nranks"], graphs), graphs):
             basic.note(text)
     with right, st.container(gap="xsmall"):

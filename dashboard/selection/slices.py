@@ -107,9 +107,13 @@ def _ranked(slices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     found = slices.group_by(keys).agg(pl.col(_COUNTS).sum(), models, _ACCELERATED.any().alias("is_accelerated"))
     answers = pl.col("runs_completed") + pl.col("runs_with_mfu")
     return found.sort(
-        "is_accelerated", answers, "runs_with_mfu", "runs_tried", *keys,
+        "is_accelerated",
+        answers,
+        "runs_with_mfu",
+        "runs_tried",
+        *keys,
         descending=[True, True, True, True, *[False] * len(keys)],
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,10 @@ def verdicts_here(evidence: pl.DataFrame, model: str, request: Request) -> dict[
     """What the cell of `model` and `request` says of each rule."""
     asked = request.asked
     rows = evidence.filter(
-        pl.col("model") == model, pl.col("num_gpus") == request.num_gpus, pl.col("seq_len") == asked.seq_len,
-        pl.col("gbs_tokens") == request.gbs * asked.seq_len, pl.col("accelerator") == asked.cluster.accelerator,
-    )  # fmt: skip
+        pl.col("model") == model,
+        pl.col("num_gpus") == request.num_gpus,
+        pl.col("seq_len") == asked.seq_len,
+        pl.col("gbs_tokens") == request.gbs * asked.seq_len,
+        pl.col("accelerator") == asked.cluster.accelerator,
+    )
     return dict(rows.select("rule", "verdict").iter_rows())

@@ -24,14 +24,28 @@ ABOUT = "~"
 """Before every estimated figure."""
 
 KNOB = {
-    "tp": "Tensor parallel (TP)", "pp": "Pipeline (PP)", "cp": "Context (CP)", "ep": "Expert (EP)",
-    "pipeline_schedule": "Pipeline schedule", "vpp": "Chunks per stage (VPP)", "mbs": "Micro-batch (MBS)",
-    "zero_stage": "ZeRO stage", "dp_replicate": "Copies of what ZeRO shards (HSDP)", "recompute": "Recompute",
-}  # fmt: skip
+    "tp": "Tensor parallel (TP)",
+    "pp": "Pipeline (PP)",
+    "cp": "Context (CP)",
+    "ep": "Expert (EP)",
+    "pipeline_schedule": "Pipeline schedule",
+    "vpp": "Chunks per stage (VPP)",
+    "mbs": "Micro-batch (MBS)",
+    "zero_stage": "ZeRO stage",
+    "dp_replicate": "Copies of what ZeRO shards (HSDP)",
+    "recompute": "Recompute",
+}
 _SHORT = {
-    "tp": "TP", "pp": "PP", "cp": "CP", "ep": "EP", "vpp": "VPP", "mbs": "MBS", "zero_stage": "ZeRO-",
-    "gas": "GAS", "dp": "DP",
-}  # fmt: skip
+    "tp": "TP",
+    "pp": "PP",
+    "cp": "CP",
+    "ep": "EP",
+    "vpp": "VPP",
+    "mbs": "MBS",
+    "zero_stage": "ZeRO-",
+    "gas": "GAS",
+    "dp": "DP",
+}
 
 HOW_TO_READ = (
     "**How to read it.** GPUs are fixed by the nodes, so DP takes what TP, PP and CP leave; the batch is fixed, so "
@@ -128,9 +142,11 @@ def _why(found: Found) -> str:
 def _of_this_question(setup: Setup, request: Request, runs: pl.DataFrame) -> pl.DataFrame:
     """The runs with these nodes, sequence and batch of which the MFU is known, best first."""
     return runs.filter(
-        pl.col("num_gpus") == request.num_gpus, pl.col("seq_len") == setup.seq_len,
-        pl.col("gbs_tokens") == setup.gbs_tokens, pl.col("mfu").is_not_null(),
-    ).sort("mfu", descending=True, maintain_order=True)  # fmt: skip
+        pl.col("num_gpus") == request.num_gpus,
+        pl.col("seq_len") == setup.seq_len,
+        pl.col("gbs_tokens") == setup.gbs_tokens,
+        pl.col("mfu").is_not_null(),
+    ).sort("mfu", descending=True, maintain_order=True)
 
 
 def _top_layout(run: Row) -> str:
@@ -278,11 +294,13 @@ def _value(name: str, value: Any) -> str:
 
 def front_hover(row: Row) -> str:
     """A layout of the front."""
-    return "<br>".join([
-        f"<b>{layout(row)}</b>",
-        f"{ABOUT}{percent(row['likely_mfu'])} MFU, the hardware allows {ABOUT}{percent(row['est_mfu'])}",
-        f"{ABOUT}{gib(row['est_mem_reserved_bytes'])} reserved",
-    ])  # fmt: skip
+    return "<br>".join(
+        [
+            f"<b>{layout(row)}</b>",
+            f"{ABOUT}{percent(row['likely_mfu'])} MFU, the hardware allows {ABOUT}{percent(row['est_mfu'])}",
+            f"{ABOUT}{gib(row['est_mem_reserved_bytes'])} reserved",
+        ]
+    )
 
 
 def front_alt(found: Found, told: Answer) -> str:

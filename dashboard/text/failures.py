@@ -130,11 +130,14 @@ def figures(totals: Row, search: Row, price: float | None) -> list[tuple[str, st
         ("Runs that failed", percent(rate, 0) if rate is not None else "unknown", interval),
         _spent("GPU-hours in all", totals["gpu_hours"], totals["runs_without_gpu_hours"], totals["runs_tried"], price),
         _spent(
-            "GPU-hours on failures", totals["gpu_hours_lost"], totals["failures_without_gpu_hours"],
-            totals["runs_failed"], price,
+            "GPU-hours on failures",
+            totals["gpu_hours_lost"],
+            totals["failures_without_gpu_hours"],
+            totals["runs_failed"],
+            price,
         ),
         _search(search, price),
-    ]  # fmt: skip
+    ]
 
 
 def _without_cut_off(totals: Row) -> str:

@@ -146,7 +146,7 @@ def figures(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> l
             f"median of {count(len(outside), 'run')}" if len(outside) else "needs nvidia-smi, DCGM or an OOM line",
         ),
         ("Estimate", *_off(terms)),
-    ]  # fmt: skip
+    ]
 
 
 def _off(terms: pl.DataFrame) -> tuple[str, str]:
@@ -170,8 +170,12 @@ def factor(row: Row) -> str:
 def peak_hover(row: Row, name: str) -> str:
     """Levels of one run."""
     lines = [f"<b>{plain(name)}</b>"]
-    levels = (("allocated", "mem_peak_allocated_bytes"), ("reserved", "mem_peak_reserved_bytes"),
-              ("in use", "mem_used_max_bytes"), ("card", "mem_total_bytes"))  # fmt: skip
+    levels = (
+        ("allocated", "mem_peak_allocated_bytes"),
+        ("reserved", "mem_peak_reserved_bytes"),
+        ("in use", "mem_used_max_bytes"),
+        ("card", "mem_total_bytes"),
+    )
     lines.append(", ".join(f"{word} {memory(row[column])}" for word, column in levels if row[column] is not None))
     if row["est_mem_bytes"] is not None:
         lines.append(f"~{memory(row['est_mem_bytes'])} estimated")

@@ -214,9 +214,11 @@ def place(row: Mapping[str, Any], run: Run) -> str:
     among = count(row["layouts_completed"], "completed layout")
     if row["rank_in_cell"] == 1:
         return f"**Fastest of {among}** in its cell"
-    gap = f", {percent(1 - run['tokens_per_s_per_gpu'] / row['winner_tokens_per_s_per_gpu'])} behind" if (
-        run["tokens_per_s_per_gpu"] is not None and row["winner_tokens_per_s_per_gpu"]
-    ) else ""  # fmt: skip
+    gap = (
+        f", {percent(1 - run['tokens_per_s_per_gpu'] / row['winner_tokens_per_s_per_gpu'])} behind"
+        if (run["tokens_per_s_per_gpu"] is not None and row["winner_tokens_per_s_per_gpu"])
+        else ""
+    )
     return f"Rank {number(row['rank_in_cell'])} of {among} in its cell{gap} {row['winner_layout'] or 'the winner'}"
 
 

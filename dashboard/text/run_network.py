@@ -41,23 +41,29 @@ def facts(files: pl.DataFrame, comms: pl.DataFrame, calls: pl.DataFrame) -> list
             row = slowest.row(0, named=True)
             waiting = "" if row["init_bootstrap_s"] is None else f", {seconds(row['init_bootstrap_s'])} in bootstrap"
             said.append(
-                ("Slowest to come up", seconds(row["slowest_init_s"]),
-                 f"{count(row['nranks'], 'rank')}, slowest rank {row['init_slowest_rank']}{waiting}")
-            )  # fmt: skip
+                (
+                    "Slowest to come up",
+                    seconds(row["slowest_init_s"]),
+                    f"{count(row['nranks'], 'rank')}, slowest rank {row['init_slowest_rank']}{waiting}",
+                )
+            )
     if calls.height:
         total = calls["total_bytes"].sum()
         top = calls.row(0, named=True)
         said.append(
-            ("Moved by collectives", size_text(int(total or 0)),
-             f"most by {top['op']} on {count(top['nranks'], 'rank')}" if top["nranks"] else f"most by {top['op']}")
-        )  # fmt: skip
+            (
+                "Moved by collectives",
+                size_text(int(total or 0)),
+                f"most by {top['op']} on {count(top['nranks'], 'rank')}" if top["nranks"] else f"most by {top['op']}",
+            )
+        )
     return said
 
 
 def _library(files: pl.DataFrame) -> str:
-    named = sorted({
-        " ".join(filter(None, [row["nccl_flavour"], row["nccl_version"]])) for row in files.iter_rows(named=True)
-    })  # fmt: skip
+    named = sorted(
+        {" ".join(filter(None, [row["nccl_flavour"], row["nccl_version"]])) for row in files.iter_rows(named=True)}
+    )
     return ", ".join(named)
 
 

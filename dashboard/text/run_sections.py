@@ -84,9 +84,10 @@ def memory_tracks(run: Run) -> list[tuple[str, str, float | None]]:
     if not card:
         return []
     peaks = (
-        ("Allocated", run["mem_peak_allocated_bytes"]), ("Reserved", run["mem_peak_reserved_bytes"]),
+        ("Allocated", run["mem_peak_allocated_bytes"]),
+        ("Reserved", run["mem_peak_reserved_bytes"]),
         ("Reserved when it failed", run["oom_reserved_bytes"]),
-    )  # fmt: skip
+    )
     return [(name, memory(size), size / card) for name, size in peaks if size is not None]
 
 

@@ -99,14 +99,23 @@ def figures(row: Row) -> list[tuple[str, str, str]]:
     reserved = row["peak_reserved_bytes"]
     checked = row["violations"] is not None
     return [
-        ("Reserved at most", memory(reserved) if reserved is not None else "not known",
-         f"{count(row['segments'], 'segment')} at the end" if row["segments"] is not None else ""),
+        (
+            "Reserved at most",
+            memory(reserved) if reserved is not None else "not known",
+            f"{count(row['segments'], 'segment')} at the end" if row["segments"] is not None else "",
+        ),
         ("Reserved beyond active, at the peak", *_beyond_active(row)),
-        ("Failed allocations", number(row["oom_events"]) if row["oom_events"] is not None else "not known",
-         _allocator(row)),
-        ("Contradictions", number(row["violations"]) if checked else "not checked",
-         row["warnings"] or ("events and blocks agree" if row["violations"] == 0 else "")),
-    ]  # fmt: skip
+        (
+            "Failed allocations",
+            number(row["oom_events"]) if row["oom_events"] is not None else "not known",
+            _allocator(row),
+        ),
+        (
+            "Contradictions",
+            number(row["violations"]) if checked else "not checked",
+            row["warnings"] or ("events and blocks agree" if row["violations"] == 0 else ""),
+        ),
+    ]
 
 
 def _beyond_active(row: Row) -> tuple[str, str]:

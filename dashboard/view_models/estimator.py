@@ -33,8 +33,10 @@ def times(value: float) -> str:
 
 
 AGAINST: Final = {
-    "estimate": "time_ratio", "hardware": "hardware_time_ratio", "expected": "expected_time_ratio",
-}  # fmt: skip
+    "estimate": "time_ratio",
+    "hardware": "hardware_time_ratio",
+    "expected": "expected_time_ratio",
+}
 """What measured step times can be held against, as columns of `estimator_residuals` (measured over it): the estimate,
 the hardware's part of it without launch stalls, and the estimate times the learned penalty."""
 
@@ -90,11 +92,19 @@ def with_fit(runs: pl.DataFrame) -> pl.DataFrame:
 
 _ACCURACY = pl.Schema(
     {
-        "est_profile": pl.String, "runs": pl.Int64, "predicted": pl.String, "fitted_on": pl.String, "rows": pl.Int64,
-        "unseen_median_error": pl.Float64, "unseen_mean_error": pl.Float64, "interval_coverage": pl.Float64,
-        "split": pl.String, "fitted_at": pl.String, "age_days": pl.Int64,
+        "est_profile": pl.String,
+        "runs": pl.Int64,
+        "predicted": pl.String,
+        "fitted_on": pl.String,
+        "rows": pl.Int64,
+        "unseen_median_error": pl.Float64,
+        "unseen_mean_error": pl.Float64,
+        "interval_coverage": pl.Float64,
+        "split": pl.String,
+        "fitted_at": pl.String,
+        "age_days": pl.Int64,
     }
-)  # fmt: skip
+)
 _PREDICTED = {"time": "step time, by the hardware", "penalty": "step time, with the penalty", "memory": "peak memory"}
 
 
@@ -119,14 +129,21 @@ def accuracy(runs: pl.DataFrame, known: Mapping[str, Profile], today: date) -> p
             told = record.about.get(part)
             if told is None or (part == "penalty" and record.penalty is None):
                 continue
-            rows.append({
-                "est_profile": name, "runs": used.get(name, 0), "predicted": predicted,
-                "fitted_on": str(record.about.get("learned_on", "")).replace("_", " "), "rows": told["rows"],
-                "unseen_median_error": told["median_ape"], "unseen_mean_error": told["mape"],
-                "interval_coverage": told.get("interval_coverage"),
-                "split": told.get("split", record.about.get("physics_split")), "fitted_at": at,
-                "age_days": (today - date.fromisoformat(at)).days if at else None,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "est_profile": name,
+                    "runs": used.get(name, 0),
+                    "predicted": predicted,
+                    "fitted_on": str(record.about.get("learned_on", "")).replace("_", " "),
+                    "rows": told["rows"],
+                    "unseen_median_error": told["median_ape"],
+                    "unseen_mean_error": told["mape"],
+                    "interval_coverage": told.get("interval_coverage"),
+                    "split": told.get("split", record.about.get("physics_split")),
+                    "fitted_at": at,
+                    "age_days": (today - date.fromisoformat(at)).days if at else None,
+                }
+            )
     return pl.DataFrame(rows, schema=_ACCURACY)
 
 

@@ -141,9 +141,14 @@ def default_setup(
     `wanted` is in order of importance: a row that fits the first and misses the rest goes before one the other way.
     """
     fallback = {
-        "model": "Llama 3 8B", "accelerator": "H100-SXM-80GB", "num_nodes": 8, "gpus_per_node": None, "seq_len": 8192,
-        "gbs_tokens": 2**22, "framework": None,
-    }  # fmt: skip
+        "model": "Llama 3 8B",
+        "accelerator": "H100-SXM-80GB",
+        "num_nodes": 8,
+        "gpus_per_node": None,
+        "seq_len": 8192,
+        "gbs_tokens": 2**22,
+        "framework": None,
+    }
     usable = setups.filter(
         pl.col("model").is_in(list(models)) & (pl.col("gbs_tokens") % pl.col("seq_len") == 0)
     ).filter(pl.col("accelerator").map_elements(lambda name: find_cluster(name) is not None, pl.Boolean))
@@ -214,16 +219,30 @@ class Part:
 
 
 _MEMORY = {
-    "weights": "Weights", "gradients": "Gradients", "optimizer": "Optimizer states", "activations": "Activations",
-    "logits": "Logits", "buffers": "Buffers",
-}  # fmt: skip
+    "weights": "Weights",
+    "gradients": "Gradients",
+    "optimizer": "Optimizer states",
+    "activations": "Activations",
+    "logits": "Logits",
+    "buffers": "Buffers",
+}
 _TIME = {
-    "linear": "Matrix products", "attention": "Attention", "head": "Output head",
-    "elementwise": "Norms and launches", "optimizer": "Optimizer", "rest": "Fixed cost",
-    "recompute": "Recomputation", "tp": "TP communication", "cp": "CP communication", "ep": "Expert exchange",
-    "pp": "PP transfers", "dp": "DP communication", "stall": "Launch stalls", "bubble": "Pipeline bubble",
+    "linear": "Matrix products",
+    "attention": "Attention",
+    "head": "Output head",
+    "elementwise": "Norms and launches",
+    "optimizer": "Optimizer",
+    "rest": "Fixed cost",
+    "recompute": "Recomputation",
+    "tp": "TP communication",
+    "cp": "CP communication",
+    "ep": "Expert exchange",
+    "pp": "PP transfers",
+    "dp": "DP communication",
+    "stall": "Launch stalls",
+    "bubble": "Pipeline bubble",
     "stragglers": "Slowest node",
-}  # fmt: skip
+}
 _USEFUL = ("linear", "attention", "head")
 _SELDOM = ("cp", "ep", "recompute", "stall", "stragglers")  # listed only where a layout has them
 
@@ -275,13 +294,21 @@ def answer_for(request: Request, choice: Choice) -> Answer:
         return float(np.ravel(values)[0])
 
     return Answer(
-        choice=choice, dp=int(one(at.dp)), gas=int(one(at.gas)), fits=bool(one(predicted.fits)),
-        mfu=one(predicted.mfu), tokens_per_s_per_gpu=one(predicted.tokens_per_s_per_gpu),
-        step_time_s=one(predicted.step_time_s), need_bytes=one(predicted.stages.reserved) + outside,
-        card_bytes=card.memory_bytes, memory=_memory_parts(predicted, outside), time=_time_parts(predicted),
-        penalty=runs["est_penalty"], interval=(runs["est_mfu_lo"], runs["est_mfu_hi"]) if has_interval else None,
+        choice=choice,
+        dp=int(one(at.dp)),
+        gas=int(one(at.gas)),
+        fits=bool(one(predicted.fits)),
+        mfu=one(predicted.mfu),
+        tokens_per_s_per_gpu=one(predicted.tokens_per_s_per_gpu),
+        step_time_s=one(predicted.step_time_s),
+        need_bytes=one(predicted.stages.reserved) + outside,
+        card_bytes=card.memory_bytes,
+        memory=_memory_parts(predicted, outside),
+        time=_time_parts(predicted),
+        penalty=runs["est_penalty"],
+        interval=(runs["est_mfu_lo"], runs["est_mfu_hi"]) if has_interval else None,
         interval_basis=runs["est_interval_basis"],
-    )  # fmt: skip
+    )
 
 
 def _memory_parts(predicted: Estimate, outside: float) -> tuple[Part, ...]:
@@ -314,8 +341,17 @@ def _stacked(rows: Sequence[tuple[str, float, str]], total: str) -> tuple[Part, 
     return (*parts, Part(total, level, 0.0, "total"))
 
 
-_FAR = {"tp": 1.0, "pp": 1.0, "cp": 1.0, "ep": 1.0, "vpp": 0.5, "mbs": 0.5, "num_gpus": 1.0, "gbs_tokens": 0.5,
-        "seq_len": 1.0}  # fmt: skip
+_FAR = {
+    "tp": 1.0,
+    "pp": 1.0,
+    "cp": 1.0,
+    "ep": 1.0,
+    "vpp": 0.5,
+    "mbs": 0.5,
+    "num_gpus": 1.0,
+    "gbs_tokens": 0.5,
+    "seq_len": 1.0,
+}
 NEAREST = 5
 
 
@@ -327,10 +363,10 @@ def nearest(runs: pl.DataFrame, answer: Answer, setup: Setup, num_gpus: int) -> 
     """
     here = {**answer.row, "num_gpus": num_gpus, "gbs_tokens": setup.gbs_tokens, "seq_len": setup.seq_len}
     steps = [
-        weight * (pl.col(name).fill_null(1 if name not in ("gbs_tokens", "seq_len") else here[name]) / here[name])
-        .log(2).abs()
+        weight
+        * (pl.col(name).fill_null(1 if name not in ("gbs_tokens", "seq_len") else here[name]) / here[name]).log(2).abs()
         for name, weight in _FAR.items()
-    ]  # fmt: skip
+    ]
     zero = 0.25 * (pl.col("zero_stage").fill_null(here["zero_stage"]) - here["zero_stage"]).abs()
     redone = (pl.col("recompute").fill_null("none") != here["recompute"]).cast(pl.Float64)
     near = (

@@ -68,10 +68,16 @@ def states(hang: Row, lines: pl.DataFrame, records: pl.DataFrame) -> pl.DataFram
     )
     told = rank_states(hang, recorded)
     own = of_collective(lines, hang)
-    said = own.drop_nulls("rank").sort("line_no").group_by("rank").agg(
-        pl.col("last_enqueued_seq", "last_completed_seq").drop_nulls().last().name.suffix("_said"),
-        pl.col("ran_for_ms").max(), pl.col("line_no", "source_path").first(),
-    )  # fmt: skip
+    said = (
+        own.drop_nulls("rank")
+        .sort("line_no")
+        .group_by("rank")
+        .agg(
+            pl.col("last_enqueued_seq", "last_completed_seq").drop_nulls().last().name.suffix("_said"),
+            pl.col("ran_for_ms").max(),
+            pl.col("line_no", "source_path").first(),
+        )
+    )
     joined = told.join(said, on="rank", how="left", maintain_order="left").with_columns(
         pl.coalesce(name, f"{name}_said").alias(name) for name in counters if f"{name}_said" in said.columns
     )
@@ -89,9 +95,10 @@ def spans(lines: pl.DataFrame, told: pl.DataFrame, hang: Row) -> list[Span]:
     state_of = dict(told.select("rank", "state").iter_rows())
     found = []
     timed = lines.filter(
-        pl.col("printed_after_s").is_not_null() & pl.col("rank").is_not_null()
+        pl.col("printed_after_s").is_not_null()
+        & pl.col("rank").is_not_null()
         & pl.col("hang_line_kind").is_in(["timeout", "dump", "stuck"])
-    ).sort("rank", "printed_after_s")  # fmt: skip
+    ).sort("rank", "printed_after_s")
     for row in timed.iter_rows(named=True):
         is_own = row["op"] == hang["op"] and row["seq"] == hang["seq"]
         waited = None if row["ran_for_ms"] is None else row["ran_for_ms"] / 1000
@@ -112,10 +119,12 @@ def activity(records: pl.DataFrame) -> pl.DataFrame:
     """When each rank enqueued its last collectives: `rank`, `seq`, `op`, `at_s` from the first on, `is_last`."""
     timed = records.drop_nulls("created_ns").sort("rank", "seq")
     return timed.select(
-        "rank", "seq", "op",
+        "rank",
+        "seq",
+        "op",
         at_s=(pl.col("created_ns") - pl.col("created_ns").min()) / 1e9,
         is_last=pl.col("seq") == pl.col("seq").max().over("rank"),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

@@ -146,9 +146,11 @@ def rank_states(hang: Row, recorded: pl.DataFrame) -> pl.DataFrame:
     ranks 8 to 15 has none below.
     """
     told = {
-        "suspect": ranks_of(hang["suspect"]), "silent": ranks_of(hang["ranks_silent"]),
-        "elsewhere": ranks_of(hang["ranks_elsewhere"]), "waited": ranks_of(hang["ranks_reporting"]),
-    }  # fmt: skip
+        "suspect": ranks_of(hang["suspect"]),
+        "silent": ranks_of(hang["ranks_silent"]),
+        "elsewhere": ranks_of(hang["ranks_elsewhere"]),
+        "waited": ranks_of(hang["ranks_reporting"]),
+    }
     counters = {row["rank"]: row for row in recorded.iter_rows(named=True)}
     ranks = set(counters).union(*told.values())
     if hang["num_ranks"] and all(rank < hang["num_ranks"] for rank in ranks):
@@ -157,10 +159,14 @@ def rank_states(hang: Row, recorded: pl.DataFrame) -> pl.DataFrame:
     for rank in sorted(ranks):
         words = [state for state, members in told.items() if rank in members] or ["unknown"]
         seen = counters.get(rank, {})
-        states.append({
-            "rank": rank, "state": words[0], "detail": ", ".join(RANK_STATE[word].word for word in words),
-            **{name: seen.get(name) for name in _COUNTERS},
-        })  # fmt: skip
+        states.append(
+            {
+                "rank": rank,
+                "state": words[0],
+                "detail": ", ".join(RANK_STATE[word].word for word in words),
+                **{name: seen.get(name) for name in _COUNTERS},
+            }
+        )
     return pl.DataFrame(states, schema=_STATE_COLUMNS, infer_schema_length=None)
 
 

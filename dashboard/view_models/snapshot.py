@@ -131,9 +131,7 @@ def in_mib(rows: pl.DataFrame) -> pl.DataFrame:
     [{'blocks': 1, 'mib': 3.0}]
     """
     sizes = [name for name in rows.columns if name == "bytes" or name.endswith("_bytes")]
-    converted = [
-        (pl.col(name) / 2**20).round(2).alias(f"{name.removesuffix('bytes')}mib") for name in sizes
-    ]  # fmt: skip
+    converted = [(pl.col(name) / 2**20).round(2).alias(f"{name.removesuffix('bytes')}mib") for name in sizes]
     shown = rows.with_columns(converted).drop(sizes)
     if "frame" not in rows.columns:
         return shown

@@ -166,9 +166,13 @@ def _main(found: Counter[str]) -> str:
 
 
 def _by_rank(
-    hosts: Mapping[str, Sequence[int]], host_of: Mapping[int, str], ranks: pl.DataFrame,
-    pairs: Iterable[tuple[tuple[int, int], str, int]], *, is_directed: bool,
-) -> Picture:  # fmt: skip
+    hosts: Mapping[str, Sequence[int]],
+    host_of: Mapping[int, str],
+    ranks: pl.DataFrame,
+    pairs: Iterable[tuple[tuple[int, int], str, int]],
+    *,
+    is_directed: bool,
+) -> Picture:
     columns = _columns(len(hosts))
     radius = 1.0
     places: dict[int, Place] = {}
@@ -194,9 +198,10 @@ def _by_rank(
 
 
 def _by_host(
-    hosts: Mapping[str, Sequence[int]], host_of: Mapping[int, str],
+    hosts: Mapping[str, Sequence[int]],
+    host_of: Mapping[int, str],
     pairs: Iterable[tuple[tuple[int, int], str, int]],
-) -> Picture:  # fmt: skip
+) -> Picture:
     places = _host_places(list(hosts))
     counted: Counter[tuple[str, str, str]] = Counter()
     inside: dict[str, Counter[str]] = defaultdict(Counter)

@@ -38,10 +38,16 @@ def selectable_table(frame: pl.DataFrame, columns: Sequence[str], *, key: str, h
     """
     display, config = _shown(frame, columns)
     state = st.dataframe(
-        display, hide_index=True, column_config=config, placeholder=numbers.MISSING, key=key,
+        display,
+        hide_index=True,
+        column_config=config,
+        placeholder=numbers.MISSING,
+        key=key,
         height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),
-        row_height=_ROW_HEIGHT, on_select="rerun", selection_mode=["single-row", "single-cell"],
-    )  # fmt: skip
+        row_height=_ROW_HEIGHT,
+        on_select="rerun",
+        selection_mode=["single-row", "single-cell"],
+    )
     picked = state["selection"]
     rows, cells = picked.get("rows", []), picked.get("cells", [])
     return rows[0] if rows else cells[0][0] if cells else None
@@ -60,10 +66,16 @@ def picking_table(
     display, config = _shown(frame, columns)
     config |= {column_words.heading(name): st.column_config.TextColumn(width="large") for name in wide}
     st.dataframe(
-        display, hide_index=True, column_config=config, placeholder=numbers.MISSING, key=key,
+        display,
+        hide_index=True,
+        column_config=config,
+        placeholder=numbers.MISSING,
+        key=key,
         height=min(height, _ROW_HEIGHT * (frame.height + 1) + 4),
-        row_height=_ROW_HEIGHT, on_select=on_select, selection_mode="single-row",
-    )  # fmt: skip
+        row_height=_ROW_HEIGHT,
+        on_select=on_select,
+        selection_mode="single-row",
+    )
 
 
 def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataFrame, dict[str, Any]]:
@@ -141,6 +153,11 @@ def csv_later(query: Query, con: Reader, name: str, *, rows: int) -> None:
     """Download of a whole query, run only when somebody asks for it; `rows` is how many there are."""
     cursor = con.cursor()
     st.download_button(
-        f"CSV · {numbers.count(rows, 'row')}", lambda: query.run(cursor).write_csv(), file_name=f"{name}.csv",
-        mime="text/csv", icon=":material/download:", key=f"csv_{name}", on_click="ignore",
-    )  # fmt: skip
+        f"CSV · {numbers.count(rows, 'row')}",
+        lambda: query.run(cursor).write_csv(),
+        file_name=f"{name}.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        key=f"csv_{name}",
+        on_click="ignore",
+    )

@@ -45,9 +45,12 @@ def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str
     record.about["constants"] = constants_digest(path)
     path.with_suffix(".json").write_text(render_record(record), encoding="utf-8")
     return {
-        "profile": recipe.profile, "path": str(path), **told, "record": record.about,
+        "profile": recipe.profile,
+        "path": str(path),
+        **told,
+        "record": record.about,
         "patterns": residual_map(record.time),
-    }  # fmt: skip
+    }
 
 
 def _record_lines(about: dict[str, Any], patterns: list[dict[str, Any]]) -> list[str]:

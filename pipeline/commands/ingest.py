@@ -29,25 +29,33 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_published_argument(parser: argparse.ArgumentParser) -> None:
     """Whether what sweepscope brings stands beside one's own runs."""
     parser.add_argument(
-        "--no-published", action="store_true", help="leave the bundled published results out of the store, if they "
-        "are not there yet; not remembered",
-    )  # fmt: skip
+        "--no-published",
+        action="store_true",
+        help="leave the bundled published results out of the store, if they are not there yet; not remembered",
+    )
 
 
 def add_dialect_argument(parser: argparse.ArgumentParser) -> None:
     """Dialect files to read with."""
     parser.add_argument(
-        "--dialect", metavar="FILE", action="append", default=[], help="dialect file (TOML) of an in-house log format; "
+        "--dialect",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="dialect file (TOML) of an in-house log format; "
         "may be given several times, and is remembered: later ingests read with it, too",
-    )  # fmt: skip
+    )
 
 
 def _run(args: argparse.Namespace) -> int:
     workers = asked_workers(args)
     summary = ingest_with_progress(
-        Home.resolve(args.home), args.paths, with_published=not args.no_published, dialect_files=args.dialect,
+        Home.resolve(args.home),
+        args.paths,
+        with_published=not args.no_published,
+        dialect_files=args.dialect,
         workers=workers,
-    )  # fmt: skip
+    )
     if args.json:
         say_json(as_dict(summary))
     else:

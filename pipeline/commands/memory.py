@@ -20,11 +20,13 @@ Rows = list[dict[str, Any]]
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", metavar="FILE", nargs="*",
+        "files",
+        metavar="FILE",
+        nargs="*",
         help="allocator snapshot (pickle, JSON, torch.save, viewer's HTML), memory timeline, profiler trace, "
         "memory_stats, memory_summary, samples of nvidia-smi, DCGM, rocm-smi and others; packed or not. None: ask the "
         "store",
-    )  # fmt: skip
+    )
     parser.add_argument("--against", metavar="FILE", help="rank what differs at the peak from that of this file")
     parser.add_argument(
         "--run", dest="run_id", metavar="ID", help="of the store: one run from its estimate to the card"
@@ -126,13 +128,17 @@ def _sampled(samples: pl.DataFrame) -> Rows:
     return (
         samples.group_by("host", "gpu_index", "gpu_uuid", "accelerator")
         .agg(
-            samples=pl.len(), first_at=pl.col("ts").min(), last_at=pl.col("ts").max(),
-            mem_used_min_bytes=pl.col("mem_used_bytes").min(), mem_used_max_bytes=pl.col("mem_used_bytes").max(),
-            mem_total_bytes=pl.col("mem_total_bytes").max(), gpu_utilisation_mean=pl.col("gpu_utilisation").mean(),
+            samples=pl.len(),
+            first_at=pl.col("ts").min(),
+            last_at=pl.col("ts").max(),
+            mem_used_min_bytes=pl.col("mem_used_bytes").min(),
+            mem_used_max_bytes=pl.col("mem_used_bytes").max(),
+            mem_total_bytes=pl.col("mem_total_bytes").max(),
+            gpu_utilisation_mean=pl.col("gpu_utilisation").mean(),
         )
         .sort("host", "gpu_index", "gpu_uuid", "accelerator")
         .to_dicts()
-    )  # fmt: skip
+    )
 
 
 def _text(file: Mapping[str, Any], against: str | None) -> str:

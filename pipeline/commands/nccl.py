@@ -33,13 +33,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="NCCL log, nccl-tests output, flight recorder dump, or a directory of them",
     )
     parser.add_argument(
-        "--op", choices=OPERATIONS, metavar="OP",
+        "--op",
+        choices=OPERATIONS,
+        metavar="OP",
         help=f"operation of benchmark tables that do not print theirs: {', '.join(OPERATIONS)}",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--raw-collectives", metavar="OUT.parquet",
+        "--raw-collectives",
+        metavar="OUT.parquet",
         help="write every call of NCCL_DEBUG_SUBSYS=COLL, one row each, to this file as well",
-    )  # fmt: skip
+    )
     add_workers_argument(parser)
 
 
@@ -56,9 +59,13 @@ def _run(args: argparse.Namespace) -> int:
         calls = CallsFile(args.raw_collectives) if args.raw_collectives else None
         with calls or nullcontext(), file_progress("reading") as progress:
             tables, errors = read_network(
-                args.paths, scanners=scanners, bench_op=args.op, calls=calls, on_plan=progress.plan,
+                args.paths,
+                scanners=scanners,
+                bench_op=args.op,
+                calls=calls,
+                on_plan=progress.plan,
                 on_file=progress.advance,
-            )  # fmt: skip
+            )
     if calls:
         note(f"{calls.rows:,} calls written to {args.raw_collectives}")
     for error in errors:

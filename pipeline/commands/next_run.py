@@ -123,11 +123,20 @@ def _run(args: argparse.Namespace) -> int:
     if len(asked) > _MANY_CELLS:
         note(f"Searching the layouts of {len(asked):,} cells; --model, --nodes and --framework narrow it ...")
     done = [
-        (cell, next_runs(cell.request, cell.runs, top=args.top, margin=args.margin, test_steps=args.test_steps,
-                         startup_s=args.startup_s))
+        (
+            cell,
+            next_runs(
+                cell.request,
+                cell.runs,
+                top=args.top,
+                margin=args.margin,
+                test_steps=args.test_steps,
+                startup_s=args.startup_s,
+            ),
+        )
         for cell in asked
         if cell.request is not None
-    ]  # fmt: skip
+    ]
     found_entries = entries(done)[: args.top]
     lines = []
     for place, entry in enumerate(found_entries, start=1):
@@ -149,12 +158,18 @@ def _run(args: argparse.Namespace) -> int:
     value = {
         "next": found_entries,
         "cells": [
-            {**cell.key, "best": proposed.best, "measured": proposed.measured, "excluded": proposed.excluded,
-             "basis": proposed.basis, "startup_s": proposed.startup_s}
+            {
+                **cell.key,
+                "best": proposed.best,
+                "measured": proposed.measured,
+                "excluded": proposed.excluded,
+                "basis": proposed.basis,
+                "startup_s": proposed.startup_s,
+            }
             for cell, proposed in done
         ],
         "not_estimated": [{**cell.key, "reason": cell.reason} for cell in found if cell.request is None],
-    }  # fmt: skip
+    }
     say_result(value, text, as_json=args.json)
     return 0
 

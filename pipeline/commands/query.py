@@ -84,9 +84,14 @@ def _text(frame: pl.DataFrame, form: str) -> str:
     if form == "json":
         return frame.write_json()
     with pl.Config(
-        tbl_rows=50, tbl_cols=-1, fmt_str_lengths=60, tbl_width_chars=200, tbl_hide_dataframe_shape=True,
-        tbl_hide_column_data_types=True, tbl_formatting="UTF8_FULL_CONDENSED",
-    ):  # fmt: skip
+        tbl_rows=50,
+        tbl_cols=-1,
+        fmt_str_lengths=60,
+        tbl_width_chars=200,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        tbl_formatting="UTF8_FULL_CONDENSED",
+    ):
         drawn = str(frame)
         more = f"\n{frame.height:,} rows, the first and last 25 shown" if frame.height > 50 else ""
         is_wrapped = drawn.count("\n") > min(frame.height, 51) + 3  # borders, names and the line of dots

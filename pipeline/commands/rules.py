@@ -44,16 +44,27 @@ def _text(scores: pl.DataFrame, sets: pl.DataFrame) -> str:
         return (100 * pl.col(name)).round(0).cast(pl.Int64).alias(alias)
 
     rules = scores.filter(pl.col("tested") > 0).select(
-        "rule", "tested", "held", percent("selects", "selects %"), percent("winner_rate", "wins %"),
-        percent("regret", "best loses %"), percent("typical_regret", "typical loses %"),
-        percent("other_regret", "others lose %"), "says",
-    )  # fmt: skip
+        "rule",
+        "tested",
+        "held",
+        percent("selects", "selects %"),
+        percent("winner_rate", "wins %"),
+        percent("regret", "best loses %"),
+        percent("typical_regret", "typical loses %"),
+        percent("other_regret", "others lose %"),
+        "says",
+    )
     untested = scores.filter(pl.col("tested") == 0)["rule"].to_list()
     by_set = sets.filter(pl.col("tested") > 0).select("set", "tested", "held", percent("regret", "best loses %"))
     with pl.Config(
-        tbl_rows=200, tbl_cols=-1, tbl_width_chars=200, tbl_hide_dataframe_shape=True, fmt_str_lengths=100,
-        tbl_hide_column_data_types=True, tbl_formatting="UTF8_FULL_CONDENSED",
-    ):  # fmt: skip
+        tbl_rows=200,
+        tbl_cols=-1,
+        tbl_width_chars=200,
+        tbl_hide_dataframe_shape=True,
+        fmt_str_lengths=100,
+        tbl_hide_column_data_types=True,
+        tbl_formatting="UTF8_FULL_CONDENSED",
+    ):
         parts = [str(rules), "All rules of a set at once:", str(by_set)]
     if untested:
         parts.append(f"Not tested by these runs: {', '.join(untested)}")

@@ -196,9 +196,13 @@ def _lines(frame: pl.DataFrame) -> str:
         (pl.col("est_mem_reserved_bytes") / 2**30).round(1).alias("GiB"),
     )
     with pl.Config(
-        tbl_rows=100, tbl_cols=-1, tbl_width_chars=160, tbl_hide_dataframe_shape=True,
-        tbl_hide_column_data_types=True, tbl_formatting="UTF8_FULL_CONDENSED",
-    ):  # fmt: skip
+        tbl_rows=100,
+        tbl_cols=-1,
+        tbl_width_chars=160,
+        tbl_hide_dataframe_shape=True,
+        tbl_hide_column_data_types=True,
+        tbl_formatting="UTF8_FULL_CONDENSED",
+    ):
         return str(shown)
 
 

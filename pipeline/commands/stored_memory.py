@@ -68,11 +68,14 @@ def file_verdict(row: Row, groups: Iterable[Row]) -> dict[str, str] | None:
         parts[group["category"]] = parts.get(group["category"], 0) + group["bytes"]
     known = {name: parts.get(name, 0) for name in ("parameters", "gradients", "optimizer_state")} if parts else {}
     values = {
-        "requested": row["oom_requested_bytes"], "free": row["oom_device_free_bytes"],
-        "inactive": row["oom_inactive_bytes"], "allocated": row["oom_requested_active_bytes"],
-        "is_expandable": row["is_expandable"], "states": sum(known.values()) or None,
+        "requested": row["oom_requested_bytes"],
+        "free": row["oom_device_free_bytes"],
+        "inactive": row["oom_inactive_bytes"],
+        "allocated": row["oom_requested_active_bytes"],
+        "is_expandable": row["is_expandable"],
+        "states": sum(known.values()) or None,
         "activations": sum(parts.get(name, 0) for name in ("activations", "input", "autograd_detail")) or None,
-    }  # fmt: skip
+    }
     with duckdb.connect() as con:
         con.execute(macros())
         (found,) = _rows(con, _FILE_VERDICT, values)

@@ -15,9 +15,12 @@ def add_workers_argument(parser: argparse.ArgumentParser, *, cores_each: int = 1
     """How many read at once, where each keeps so many cores busy."""
     cores = "core" if cores_each == 1 else f"{cores_each} cores"
     parser.add_argument(
-        "--workers", type=int, default=default_workers(cores_each=cores_each), metavar="N",
+        "--workers",
+        type=int,
+        default=default_workers(cores_each=cores_each),
+        metavar="N",
         help=f"how many read at once; small inputs need one only (default: one per {cores}, at most {MOST_BY_DEFAULT})",
-    )  # fmt: skip
+    )
 
 
 def asked_workers(args: argparse.Namespace) -> int:

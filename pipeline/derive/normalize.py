@@ -147,9 +147,13 @@ def layout_text() -> pl.Expr:
         return pl.when(text != "").then(text)
 
     ranks = words(
-        part("DP", "dp"), part("TP", "tp"), part("PP", "pp"), part("VPP", "vpp", above=1),
-        part("CP", "cp", above=1), part("EP", "ep", above=1),
-    )  # fmt: skip
+        part("DP", "dp"),
+        part("TP", "tp"),
+        part("PP", "pp"),
+        part("VPP", "vpp", above=1),
+        part("CP", "cp", above=1),
+        part("EP", "ep", above=1),
+    )
     copies = pl.when(pl.col("dp_replicate") > 1).then(pl.format(" in {} copies", "dp_replicate")).otherwise(pl.lit(""))
     sharding = part("Z", "zero_stage", above=-1) + copies
     text = pl.concat_str(

@@ -20,10 +20,18 @@ from pipeline.scheduler.registry import is_named_so
 
 FOUND = pl.Schema(
     {
-        "path": pl.String, "unit": pl.String, "job": pl.String, "kind": pl.String, "bytes": pl.Int64,
-        "mtime": pl.Float64, "run_dir": pl.String, "sweep": pl.String, "origin": pl.String, "linked_path": pl.String,
+        "path": pl.String,
+        "unit": pl.String,
+        "job": pl.String,
+        "kind": pl.String,
+        "bytes": pl.Int64,
+        "mtime": pl.Float64,
+        "run_dir": pl.String,
+        "sweep": pl.String,
+        "origin": pl.String,
+        "linked_path": pl.String,
     }
-)  # fmt: skip
+)
 """One row per file found. `kind` is a word of vocab.FILE_KIND; `unit` is ingested, and replaced, as a whole.
 `linked_path` is the file's own name where `path` is a link, or lies behind one."""
 
@@ -32,8 +40,13 @@ _STREAM_SUFFIXES = {".log", ".out", ".err", ".stdout", ".stderr"}
 _PBS_STREAM = re.compile(r"\.[oe]\d{3,}(?:\[\d+\])?")  # PBS and SGE: train.o410022, train.e410022
 _COMPRESSED = {".gz", ".zst"}
 _NEVER_LOGS = {
-    "readme.txt", "requirements.txt", "license.txt", "constraints.txt", "merges.txt", "vocab.txt",
-}  # fmt: skip
+    "readme.txt",
+    "requirements.txt",
+    "license.txt",
+    "constraints.txt",
+    "merges.txt",
+    "vocab.txt",
+}
 # Not the 200 of b200, nor the 671 of 671b, nor a date. Slurm names the tasks of an array %A_%a.
 _JOB = re.compile(r"(?:(?<![A-Za-z\d])|\.[oe])(\d{3,})(?![A-Za-z\d]|-\d\d-\d\d)")
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")

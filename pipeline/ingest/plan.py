@@ -65,9 +65,11 @@ def find(
         raise UsageError("Nothing to ingest. Give a run directory, a sweep directory, a log file or a URL.")
     barred = tuple(f"{canonical(str(folder))}/" for folder in left_out)
     listed = (
-        entry for path in paths for entry in list_files(path)
+        entry
+        for path in paths
+        for entry in list_files(path)
         if not entry.path.startswith(barred) and not entry.own_path.startswith(barred)
-    )  # fmt: skip
+    )
     named_once = one_name_each(listed, pl.DataFrame(schema=KNOWN) if known is None else known)
     if other_names is not None:
         other_names.update(named_once.other_names)
@@ -167,9 +169,13 @@ def find_for(
     known = lake.read("files", [*KNOWN, "kind"])
     read_as_log = known.filter(pl.col("kind").is_in(["log", "nccl", "scheduler"]))
     return find(
-        paths, dialects=dialects, named=read_as_log["path"], left_out=lake.home.own_folders,
-        known=known.select(KNOWN.names()), other_names=other_names,
-    )  # fmt: skip
+        paths,
+        dialects=dialects,
+        named=read_as_log["path"],
+        left_out=lake.home.own_folders,
+        known=known.select(KNOWN.names()),
+        other_names=other_names,
+    )
 
 
 def pending(lake: Lake, paths: Sequence[str], *, dialects: Sequence[Dialect] = DIALECTS) -> pl.DataFrame:

@@ -48,10 +48,18 @@ def _read_table(path: Path, raw: bytes) -> pl.DataFrame:
 def _file(path: Path, raw: bytes, rows: int) -> dict[str, object]:
     name = f"data/published/{path.name}"
     return {
-        "path": name, "unit": name, "kind": "published", "bytes": len(raw), "mtime": 0.0,
-        "sha256": hashlib.sha256(raw).hexdigest(), "parser": PARSER, "parser_version": PARSER_VERSION,
-        "status": "parsed", "rows_parsed": rows, "lines_rejected": 0,
-    }  # fmt: skip
+        "path": name,
+        "unit": name,
+        "kind": "published",
+        "bytes": len(raw),
+        "mtime": 0.0,
+        "sha256": hashlib.sha256(raw).hexdigest(),
+        "parser": PARSER,
+        "parser_version": PARSER_VERSION,
+        "status": "parsed",
+        "rows_parsed": rows,
+        "lines_rejected": 0,
+    }
 
 
 def published_files(directory: Path) -> list[Path]:

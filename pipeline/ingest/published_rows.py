@@ -17,11 +17,22 @@ PARSER = "published"
 PARSER_VERSION = 3
 
 _FRAMEWORKS: dict[str, str] = {
-    "ultrascale_playbook": "nanotron", "llm_foundry": "composer", "torchtitan": "torchtitan", "simumax": "megatron",
-    "korthikanti": "megatron", "narayanan": "megatron", "bigscience": "megatron-deepspeed", "mlperf": "mlperf",
-    "internevo": "internevo", "fms_fsdp": "fms-fsdp", "maxtext": "maxtext", "mtnlg": "megatron-deepspeed",
-    "bloom": "megatron-deepspeed", "mpt7b": "composer", "smollm3": "nanotron",
-}  # fmt: skip
+    "ultrascale_playbook": "nanotron",
+    "llm_foundry": "composer",
+    "torchtitan": "torchtitan",
+    "simumax": "megatron",
+    "korthikanti": "megatron",
+    "narayanan": "megatron",
+    "bigscience": "megatron-deepspeed",
+    "mlperf": "mlperf",
+    "internevo": "internevo",
+    "fms_fsdp": "fms-fsdp",
+    "maxtext": "maxtext",
+    "mtnlg": "megatron-deepspeed",
+    "bloom": "megatron-deepspeed",
+    "mpt7b": "composer",
+    "smollm3": "nanotron",
+}
 """Start of a `source_id` to the framework that its publication names."""
 
 _STATUS = {"success": "completed", "oom": "oom", "hang": "hang", "failed": "failed", "unknown": "unknown"}
@@ -34,11 +45,24 @@ _RESERVED = ("torchtitan",)
 """What `peak_mem_gb` is, where the source says so; the rest (nvidia-smi, formulas) stays in published_runs."""
 
 _MODEL_COLUMNS = (
-    "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "kv_lora_rank", "q_lora_rank",
-    "qk_rope_head_dim", "ffn_hidden_size",
-    "gated_mlp", "vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token", "expert_ffn_hidden_size",
-    "shared_expert_ffn_hidden_size", "num_dense_layers",
-)  # fmt: skip
+    "num_layers",
+    "hidden_size",
+    "num_heads",
+    "num_kv_heads",
+    "head_dim",
+    "kv_lora_rank",
+    "q_lora_rank",
+    "qk_rope_head_dim",
+    "ffn_hidden_size",
+    "gated_mlp",
+    "vocab_size",
+    "tie_word_embeddings",
+    "num_experts",
+    "experts_per_token",
+    "expert_ffn_hidden_size",
+    "shared_expert_ffn_hidden_size",
+    "num_dense_layers",
+)
 
 
 def framework_of(source_id: str) -> str | None:
@@ -101,15 +125,24 @@ def _status(table: pl.DataFrame) -> pl.DataFrame:
     silent = pl.col("status").is_null()
     return table.select(
         "run_id",
-        status=pl.when(~silent).then(said.fill_null("unknown")).when(has_result).then(pl.lit("completed"))
+        status=pl.when(~silent)
+        .then(said.fill_null("unknown"))
+        .when(has_result)
+        .then(pl.lit("completed"))
         .otherwise(pl.lit("unknown")),
-        status_confidence=pl.when(~silent).then(pl.lit("high")).when(has_result).then(pl.lit("medium"))
+        status_confidence=pl.when(~silent)
+        .then(pl.lit("high"))
+        .when(has_result)
+        .then(pl.lit("medium"))
         .otherwise(pl.lit("low")),
-        status_evidence=pl.when(silent & has_result).then(pl.lit("the source prints a result for it"))
-        .when(silent).then(pl.lit("the source prints no result for it"))
-        .when(pl.col("status") == "failed").then(pl.lit("the source marks it as failed and gives no reason"))
+        status_evidence=pl.when(silent & has_result)
+        .then(pl.lit("the source prints a result for it"))
+        .when(silent)
+        .then(pl.lit("the source prints no result for it"))
+        .when(pl.col("status") == "failed")
+        .then(pl.lit("the source marks it as failed and gives no reason"))
         .otherwise(pl.format("the source marks it as {}", "status")),
-    )  # fmt: skip
+    )
 
 
 def _extra_number(name: str) -> pl.Expr:
@@ -145,9 +178,27 @@ def as_runs(table: pl.DataFrame) -> pl.DataFrame:
         vocabulary.map_words(table["sequence_parallel"], vocabulary.canonical_bool, pl.Boolean),
     )
     runs = table.select(
-        "run_id", "source_path", "line_no", "accelerator", "num_nodes", "gpus_per_node", "num_gpus", "model", "seq_len",
-        *_MODEL_COLUMNS, "dp", "tp", "pp", "cp", "ep", "vpp", "pipeline_schedule", "precision", "recompute",
-        "step_time_s", "tokens_per_s_per_gpu",
+        "run_id",
+        "source_path",
+        "line_no",
+        "accelerator",
+        "num_nodes",
+        "gpus_per_node",
+        "num_gpus",
+        "model",
+        "seq_len",
+        *_MODEL_COLUMNS,
+        "dp",
+        "tp",
+        "pp",
+        "cp",
+        "ep",
+        "vpp",
+        "pipeline_schedule",
+        "precision",
+        "recompute",
+        "step_time_s",
+        "tokens_per_s_per_gpu",
         attempt=1,
         sweep="dataset",
         framework=framework,
@@ -163,7 +214,8 @@ def as_runs(table: pl.DataFrame) -> pl.DataFrame:
         hfu=pl.col("hfu_pct") / 100,
         tflops_per_gpu_logged="tflops_per_gpu",
         mem_peak_allocated_bytes=pl.when(_starts_with(_ALLOCATED)).then(in_bytes(pl.col("peak_mem_gb"))),
-        mem_peak_reserved_bytes=pl.when(_starts_with(_RESERVED)).then(in_bytes(pl.col("peak_mem_gb")))
+        mem_peak_reserved_bytes=pl.when(_starts_with(_RESERVED))
+        .then(in_bytes(pl.col("peak_mem_gb")))
         .otherwise(in_bytes(_extra_number("peak_reserved_mem_gb"))),
         quarantine_reason=pl.format("repeats a row of {}", repeats),
         duplicate_of=repeats,
@@ -172,5 +224,5 @@ def as_runs(table: pl.DataFrame) -> pl.DataFrame:
         variant=pl.when(~_starts_with(_PLAYBOOK)).then(pl.col("table_or_figure")),
         parser=pl.lit(PARSER),
         parser_version=PARSER_VERSION,
-    )  # fmt: skip
+    )
     return pl.concat([runs, texts], how="horizontal").join(_status(table), on="run_id", maintain_order="left")

@@ -142,12 +142,17 @@ def read_table_of(
     ids = [run_id(path, f"line {line_no}") for line_no in rows["line_no"].to_list()]
     state.tables.append(
         rows.with_columns(
-            pl.Series("run_id", ids, dtype=pl.String), attempt=pl.lit(1, pl.Int64), source_path=pl.lit(path),
-            run_dir=pl.lit(row["run_dir"]), sweep=pl.lit(row["sweep"]), origin=pl.lit(row["origin"]),
-            framework=pl.lit(table.framework), parser=pl.lit(table.name),
+            pl.Series("run_id", ids, dtype=pl.String),
+            attempt=pl.lit(1, pl.Int64),
+            source_path=pl.lit(path),
+            run_dir=pl.lit(row["run_dir"]),
+            sweep=pl.lit(row["sweep"]),
+            origin=pl.lit(row["origin"]),
+            framework=pl.lit(table.framework),
+            parser=pl.lit(table.name),
             parser_version=pl.lit(table.version, pl.Int64),
         )
-    )  # fmt: skip
+    )
     for r in rejects.iter_rows(named=True):
         state.reject(path, r["line_no"], r["reason"], r["raw"], table="runs")
     return {"parser": table.name}

@@ -107,9 +107,13 @@ def _place(home: Home) -> Iterator[Finding]:
         yield (
             Finding("home", "note", f"{path} does not exist yet", "The first `sweepscope ingest PATH` makes it.")
             if os.access(above, os.W_OK | os.X_OK)
-            else Finding("home", "fault", f"{path} does not exist, and {above} is not writable for you",
-                         "Give another directory with --home, or set SWEEPSCOPE_HOME.")
-        )  # fmt: skip
+            else Finding(
+                "home",
+                "fault",
+                f"{path} does not exist, and {above} is not writable for you",
+                "Give another directory with --home, or set SWEEPSCOPE_HOME.",
+            )
+        )
         return
     try:
         with tempfile.TemporaryFile(dir=path) as probe:

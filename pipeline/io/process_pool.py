@@ -163,9 +163,13 @@ class _Worker:
             slots = [_slot() for _ in range(_SLOTS)]
             passed = [its.fileno(), *(slot.fileno() for slot in slots)]
             process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
-                [sys.executable, "-P", "-c", _CHILD, *map(str, passed)], pass_fds=passed, env=_environment(number),
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0,
-            )  # fmt: skip
+                [sys.executable, "-P", "-c", _CHILD, *map(str, passed)],
+                pass_fds=passed,
+                env=_environment(number),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                process_group=0,
+            )
         except OSError as error:
             raise WorkerError(f"Cannot start a worker: {error.strerror or error}. Try --workers 1.") from error
         finally:

@@ -14,9 +14,20 @@ from pipeline.errors import InputError
 SNIFF_BYTES = 8192
 
 _MAGIC = (
-    b"\x7fELF", b"\x89PNG", b"PK\x03\x04", b"%PDF", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05", b"\x93NUMPY",
-    b"SQLite", b"PAR1", b"GIF8", b"\xff\xd8\xff",
-)  # fmt: skip
+    b"\x7fELF",
+    b"\x89PNG",
+    b"PK\x03\x04",
+    b"%PDF",
+    b"\x80\x02",
+    b"\x80\x03",
+    b"\x80\x04",
+    b"\x80\x05",
+    b"\x93NUMPY",
+    b"SQLite",
+    b"PAR1",
+    b"GIF8",
+    b"\xff\xd8\xff",
+)
 # Control bytes apart from tab, line ends, form feed, backspace, bell, escape; NULs are counted apart.
 _STRANGE = bytes(set(range(1, 0x20)) - set(b"\t\n\r\x0b\x0c\x1b\x08\x07"))
 # Docker's json-file driver (daemon/logger/jsonfilelog): one object per line that a container wrote, its text first.

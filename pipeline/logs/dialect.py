@@ -19,13 +19,26 @@ from pipeline.text.line_templates import holding
 
 STEP_FACTS = pl.Schema(
     {
-        "source": pl.Int64(), "line_no": pl.Int64(), "rank": pl.Int64(), "ts": pl.Datetime("us"),
-        "step": pl.Int64(), "steps_planned": pl.Int64(), "loss": pl.Float64(), "step_time_s": pl.Float64(),
-        "tokens_per_s": pl.Float64(), "tokens_per_s_per_gpu": pl.Float64(), "tflops_per_gpu_logged": pl.Float64(),
-        "mfu_logged": pl.Float64(), "mem_allocated_bytes": pl.Int64(), "mem_reserved_bytes": pl.Int64(),
-        "grad_norm": pl.Float64(), "learning_rate": pl.Float64(), "consumed_tokens": pl.Int64(), "text": pl.String(),
+        "source": pl.Int64(),
+        "line_no": pl.Int64(),
+        "rank": pl.Int64(),
+        "ts": pl.Datetime("us"),
+        "step": pl.Int64(),
+        "steps_planned": pl.Int64(),
+        "loss": pl.Float64(),
+        "step_time_s": pl.Float64(),
+        "tokens_per_s": pl.Float64(),
+        "tokens_per_s_per_gpu": pl.Float64(),
+        "tflops_per_gpu_logged": pl.Float64(),
+        "mfu_logged": pl.Float64(),
+        "mem_allocated_bytes": pl.Int64(),
+        "mem_reserved_bytes": pl.Int64(),
+        "grad_norm": pl.Float64(),
+        "learning_rate": pl.Float64(),
+        "consumed_tokens": pl.Int64(),
+        "text": pl.String(),
     }
-)  # fmt: skip
+)
 """One row per line that looks like a metric line. `step` NULL: the line did not parse and becomes a reject."""
 
 SETTING_FACTS = pl.Schema(
@@ -38,10 +51,15 @@ GAUGE_FACTS = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "name": pl.Str
 
 EVENT_FACTS = pl.Schema(
     {
-        "source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us"), "kind": pl.String(), "rank": pl.Int64(),
-        "host": pl.String(), "text": pl.String(),
+        "source": pl.Int64(),
+        "line_no": pl.Int64(),
+        "ts": pl.Datetime("us"),
+        "kind": pl.String(),
+        "rank": pl.Int64(),
+        "host": pl.String(),
+        "text": pl.String(),
     }
-)  # fmt: skip
+)
 """One row per evidence line and kind."""
 
 _ROWS = 1 << 18

@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 
 VERSIONS = {
-    "memory_snapshot": 5, "memory_stats": 2, "memory_summary": 2, "memory_timeline": 1, "kineto": 3, "gpu_samples": 7,
-}  # fmt: skip
+    "memory_snapshot": 5,
+    "memory_stats": 2,
+    "memory_summary": 2,
+    "memory_timeline": 1,
+    "kineto": 3,
+    "gpu_samples": 7,
+}
 """Version of each reader by the name that the ledger keeps; a higher one makes its files new again."""
 
 _PICKLE = re.compile(r"\.(?:pickle|pkl)$")

@@ -42,10 +42,14 @@ def top(groups: Iterable[Row], count: int) -> list[dict[str, Any]]:
         told = lines.setdefault(
             key,
             {
-                "category": row["category"], "frame": row["frame"], "rule": row["rule"], "stack": row["stack"],
-                "bytes": 0, "blocks": 0,
+                "category": row["category"],
+                "frame": row["frame"],
+                "rule": row["rule"],
+                "stack": row["stack"],
+                "bytes": 0,
+                "blocks": 0,
             },
-        )  # fmt: skip
+        )
         told["bytes"] += row["bytes"]
         told["blocks"] += row["blocks"] or 0
     return sorted(lines.values(), key=lambda row: -row["bytes"])[:count]
@@ -61,11 +65,15 @@ def differences(groups: Iterable[Row], against: Iterable[Row], count: int) -> li
         if bytes_here != bytes_there:
             told.append(
                 {
-                    "category": key[0], "frame": key[1], "bytes": bytes_here, "against_bytes": bytes_there,
-                    "difference_bytes": bytes_here - bytes_there, "blocks": here["blocks"] if here else 0,
+                    "category": key[0],
+                    "frame": key[1],
+                    "bytes": bytes_here,
+                    "against_bytes": bytes_there,
+                    "difference_bytes": bytes_here - bytes_there,
+                    "blocks": here["blocks"] if here else 0,
                     "against_blocks": there["blocks"] if there else 0,
                 }
-            )  # fmt: skip
+            )
     return sorted(told, key=lambda row: -abs(row["difference_bytes"]))[:count]
 
 
@@ -98,9 +106,10 @@ def _source(row: Row) -> str:
 def _peak(row: Row) -> str:
     figures = []
     for column, word in (
-        ("peak_requested_active_bytes", "requested and active"), ("peak_allocated_bytes", "allocated"),
+        ("peak_requested_active_bytes", "requested and active"),
+        ("peak_allocated_bytes", "allocated"),
         ("peak_reserved_bytes", "reserved"),
-    ):  # fmt: skip
+    ):
         if row[column] is not None:
             figures.append(f"{size(row[column])} {word}")
     where = f" after {row['peak_after_events']:,} events" if row["peak_after_events"] else ""

@@ -121,9 +121,11 @@ def _frames(
     for name, told in rows.items():
         if told:
             frame = pl.DataFrame(told, infer_schema_length=None).with_columns(
-                source_path=pl.lit(path), run_dir=pl.lit(place["run_dir"], pl.String),
-                sweep=pl.lit(place["sweep"], pl.String), rank=pl.lit(rank_of(path), pl.Int64),
-            )  # fmt: skip
+                source_path=pl.lit(path),
+                run_dir=pl.lit(place["run_dir"], pl.String),
+                sweep=pl.lit(place["sweep"], pl.String),
+                rank=pl.lit(rank_of(path), pl.Int64),
+            )
             frames[name] = TABLES[name].conform(frame)
     return frames
 

@@ -61,11 +61,16 @@ def _of(tables: Tables, path: str) -> dict[str, pl.DataFrame]:
 
 def _lines(one: Tables) -> Iterator[tuple[str, str]]:
     for row in one["nccl_files"].iter_rows(named=True):
-        yield "library", _joined(
-            " ".join(filter(None, [row["nccl_flavour"], row["nccl_version"]])),
-            _counted(row["nranks_max"], "rank"), _counted(row["num_nodes"], "node"),
-            _counted(row["num_communicators"], "communicator"), _counted(row["num_channels"], "channel"),
-        )  # fmt: skip
+        yield (
+            "library",
+            _joined(
+                " ".join(filter(None, [row["nccl_flavour"], row["nccl_version"]])),
+                _counted(row["nranks_max"], "rank"),
+                _counted(row["num_nodes"], "node"),
+                _counted(row["num_communicators"], "communicator"),
+                _counted(row["num_channels"], "channel"),
+            ),
+        )
         if row["networks"]:
             yield "network", row["networks"]
     yield from _devices(one["nccl_devices"])
@@ -150,14 +155,22 @@ def _bandwidth(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[tuple[str, s
     for place, table in enumerate(rows.partition_by("table_no", maintain_order=True)):
         best = pl.max_horizontal("busbw_bytes_per_s", "in_place_busbw_bytes_per_s")
         top = table.with_columns(best=best).sort("best", descending=True, nulls_last=True).row(0, named=True)
-        peak = "no figures" if top["best"] is None else (
-            f"{top['best'] / 1e9:.1f} GB/s bus bandwidth at {human_bytes(top['message_bytes'])}"
-        )  # fmt: skip
+        peak = (
+            "no figures"
+            if top["best"] is None
+            else (f"{top['best'] / 1e9:.1f} GB/s bus bandwidth at {human_bytes(top['message_bytes'])}")
+        )
         average = files["bench_avg_busbw"][0] if files.height else None
-        yield "bandwidth" if place == 0 else "", _joined(
-            top["op"] or "operation not named", _counted(top["nranks"], "rank"), peak,
-            None if average is None else f"average {average:.1f} GB/s", _counted(table.height, "size"),
-        )  # fmt: skip
+        yield (
+            "bandwidth" if place == 0 else "",
+            _joined(
+                top["op"] or "operation not named",
+                _counted(top["nranks"], "rank"),
+                peak,
+                None if average is None else f"average {average:.1f} GB/s",
+                _counted(table.height, "size"),
+            ),
+        )
 
 
 def _warnings(warns: pl.DataFrame) -> Iterator[tuple[str, str]]:

@@ -68,9 +68,13 @@ def parsed(
     begin = time.perf_counter()
     now = plan.utc_now()
     tables = parse_shared(
-        discovered, now=now, home=store_home.home, dialect_files=own.files,
-        workers=config.workers or default_workers(cores_each=CORES_PER_READER), on_file=progress.on_file,
-    )  # fmt: skip
+        discovered,
+        now=now,
+        home=store_home.home,
+        dialect_files=own.files,
+        workers=config.workers or default_workers(cores_each=CORES_PER_READER),
+        on_file=progress.on_file,
+    )
     seconds = time.perf_counter() - begin
     size = int(tables["files"]["read_bytes"].sum() or 0)
     if config.with_published and plan.bundled_is_pending(store_home.lake.read("files")):

@@ -19,10 +19,16 @@ from pipeline.reference.clusters import find_cluster
 LAYOUT: Final = ("dp", "tp", "pp", "cp", "ep", "vpp", "mbs", "gas", "zero_stage", "recompute")
 QUESTION: Final = pl.Schema(
     {
-        "params": pl.Float64, "num_gpus": pl.Int64, "num_nodes": pl.Int64, "gpus_per_node": pl.Int64,
-        "seq_len": pl.Int64, "gbs_tokens": pl.Int64, "is_moe": pl.Boolean, "is_gpu_poor": pl.Boolean,
+        "params": pl.Float64,
+        "num_gpus": pl.Int64,
+        "num_nodes": pl.Int64,
+        "gpus_per_node": pl.Int64,
+        "seq_len": pl.Int64,
+        "gbs_tokens": pl.Int64,
+        "is_moe": pl.Boolean,
+        "is_gpu_poor": pl.Boolean,
     }
-)  # fmt: skip
+)
 """What the condition of a rule may ask."""
 
 

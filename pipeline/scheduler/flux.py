@@ -17,9 +17,16 @@ from pipeline.scheduler.cells import REJECTED, conform_rows
 _COLUMNS = ("JOBID", "USER", "NAME", "ST", "NTASKS", "NNODES", "TIME", "INFO")
 _COMMAND = re.compile(r"\s*(?:[$#+>]|flux\b)")
 _STATES = {
-    "CD": "completed", "F": "failed", "CA": "cancelled", "TO": "timeout", "R": "running", "C": "running",
-    "D": "pending", "P": "pending", "S": "pending",
-}  # fmt: skip
+    "CD": "completed",
+    "F": "failed",
+    "CA": "cancelled",
+    "TO": "timeout",
+    "R": "running",
+    "C": "running",
+    "D": "pending",
+    "P": "pending",
+    "S": "pending",
+}
 """status_abbrev of flux-jobs(1) -> word of JOB_STATE."""
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -53,11 +60,17 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
 def _row(cells: dict[str, str], state: str, number: int, text: str) -> dict[str, object]:
     nodes, told = cells.get("NNODES", ""), slurm_values.hosts(cells.get("INFO", ""))
     return {
-        "scheduler": "flux", "job_id": cells["JOBID"], "job_name": cells.get("NAME"), "job_state": state,
-        "job_partition": cells.get("QUEUE"), "num_nodes": int(nodes) if nodes.isdecimal() else None,
-        "elapsed_s": seconds(cells.get("TIME", "")), "hosts": ", ".join(told) if told else None, "text": text,
+        "scheduler": "flux",
+        "job_id": cells["JOBID"],
+        "job_name": cells.get("NAME"),
+        "job_state": state,
+        "job_partition": cells.get("QUEUE"),
+        "num_nodes": int(nodes) if nodes.isdecimal() else None,
+        "elapsed_s": seconds(cells.get("TIME", "")),
+        "hosts": ", ".join(told) if told else None,
+        "text": text,
         "line_no": number,
-    }  # fmt: skip
+    }
 
 
 def seconds(text: str) -> int | None:

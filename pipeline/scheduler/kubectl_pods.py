@@ -19,10 +19,17 @@ _HEADER = re.compile(r"\s*(NAMESPACE\s+)?NAME\s+READY\s+STATUS\s+RESTARTS\s+AGE\
 _ROW = re.compile(r"\s*(\S+)\s+(\d+/\d+)\s+(\S+)\s+(\d+)(?:\s+\([^)]*ago\))?\s+(\S+)(?:\s+(\S+)\s+(\S+))?")
 _COMMAND = re.compile(r"\s*(?:[$#+>]|kubectl\b)")
 _WAITING = {
-    "CrashLoopBackOff": "failed", "RunContainerError": "failed", "Init:Error": "failed", "Unknown": "unknown",
-    "Init:CrashLoopBackOff": "failed", "ContainerStatusUnknown": "unknown", "NotReady": "running",
-    "UnexpectedAdmissionError": "failed", "NodeAffinity": "failed", "Init:OOMKilled": "out_of_memory",
-}  # fmt: skip
+    "CrashLoopBackOff": "failed",
+    "RunContainerError": "failed",
+    "Init:Error": "failed",
+    "Unknown": "unknown",
+    "Init:CrashLoopBackOff": "failed",
+    "ContainerStatusUnknown": "unknown",
+    "NotReady": "running",
+    "UnexpectedAdmissionError": "failed",
+    "NodeAffinity": "failed",
+    "Init:OOMKilled": "out_of_memory",
+}
 """Reasons that stand in this list only; every other word is that of a pod that waits for something."""
 
 _FAILED = ("ExitCode:", "Signal:", "Init:ExitCode:", "Init:Signal:", "OutOf")
@@ -57,9 +64,16 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
 def _row(found: re.Match[str], number: int, text: str) -> dict[str, object]:
     node = found[7] if found[7] and found[7] != "<none>" else None
     return {
-        "scheduler": "kubernetes", "job_id": found[1], "job_state": _state(found[3]), "job_reason": found[3],
-        "restarts": int(found[4]), "hosts": node, "num_nodes": 1 if node else None, "text": text, "line_no": number,
-    }  # fmt: skip
+        "scheduler": "kubernetes",
+        "job_id": found[1],
+        "job_state": _state(found[3]),
+        "job_reason": found[3],
+        "restarts": int(found[4]),
+        "hosts": node,
+        "num_nodes": 1 if node else None,
+        "text": text,
+        "line_no": number,
+    }
 
 
 def _state(word: str) -> str:

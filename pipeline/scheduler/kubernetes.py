@@ -19,16 +19,29 @@ from schemas.tables.scheduler import SCHEDULER_JOBS
 
 _FIELD = re.compile(r"( *)((?:[a-z.]+/)?[A-Za-z][\w -]*):(?: +(\S.*?))? *$")
 STATES = {
-    "Completed": "completed", "OOMKilled": "out_of_memory", "Error": "failed", "ContainerCannotRun": "failed",
-    "StartError": "failed", "DeadlineExceeded": "timeout", "Evicted": "evicted", "Preempting": "preempted",
-    "NodeLost": "node_fail", "NodeShutdown": "node_fail", "Terminated": "node_fail", "Shutdown": "node_fail",
-}  # fmt: skip
+    "Completed": "completed",
+    "OOMKilled": "out_of_memory",
+    "Error": "failed",
+    "ContainerCannotRun": "failed",
+    "StartError": "failed",
+    "DeadlineExceeded": "timeout",
+    "Evicted": "evicted",
+    "Preempting": "preempted",
+    "NodeLost": "node_fail",
+    "NodeShutdown": "node_fail",
+    "Terminated": "node_fail",
+    "Shutdown": "node_fail",
+}
 """Reason of a pod or of a terminated container -> word of JOB_STATE."""
 
 PHASES = {
-    "Running": "running", "Pending": "pending", "Succeeded": "completed", "Failed": "failed",
-    "Waiting": "pending", "Terminating": "running",
-}  # fmt: skip
+    "Running": "running",
+    "Pending": "pending",
+    "Succeeded": "completed",
+    "Failed": "failed",
+    "Waiting": "pending",
+    "Terminating": "running",
+}
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _Fields = dict[str, str]
 
@@ -57,9 +70,22 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
 
 
 _WRITTEN = (
-    "job_id", "job_step", "job_state", "job_reason", "exit_code", "exit_signal", "started_at", "ended_at", "restarts",
-    "num_nodes", "num_gpus", "hosts", "text", "line_no", "scheduler",
-)  # fmt: skip
+    "job_id",
+    "job_step",
+    "job_state",
+    "job_reason",
+    "exit_code",
+    "exit_signal",
+    "started_at",
+    "ended_at",
+    "restarts",
+    "num_nodes",
+    "num_gpus",
+    "hosts",
+    "text",
+    "line_no",
+    "scheduler",
+)
 _SCHEMA = pl.Schema({name: SCHEDULER_JOBS.polars_schema[name] for name in _WRITTEN})
 
 
@@ -98,10 +124,13 @@ class _Pod:
         host = self.fields.get("Node", "").split("/")[0]
         restarts = self.fields.get("Restart Count", "")
         shared: dict[str, object] = {
-            "scheduler": "kubernetes", "job_id": self.name, "num_nodes": 1 if host and host != "<none>" else None,
-            "num_gpus": self.gpus or None, "hosts": host if host and host != "<none>" else None,
+            "scheduler": "kubernetes",
+            "job_id": self.name,
+            "num_nodes": 1 if host and host != "<none>" else None,
+            "num_gpus": self.gpus or None,
+            "hosts": host if host and host != "<none>" else None,
             "restarts": _whole(restarts),
-        }  # fmt: skip
+        }
         number, text, now = self.states.get("State", (self.line_no, "", {}))
         own = STATES.get(self.fields.get("Reason", ""))
         message = self.fields.get("Message")

@@ -17,19 +17,39 @@ import polars as pl
 from pipeline.scheduler.cells import REJECTED, conform_rows
 
 _STATES = {
-    "DONE": "completed", "EXIT": "failed", "RUN": "running", "PEND": "pending", "WAIT": "pending",
-    "PSUSP": "suspended", "USUSP": "suspended", "SSUSP": "suspended", "UNKWN": "unknown", "ZOMBI": "unknown",
-    "FWD_PEND": "pending", "PROV": "pending", "PDONE": "completed", "PERR": "failed",
-}  # fmt: skip
+    "DONE": "completed",
+    "EXIT": "failed",
+    "RUN": "running",
+    "PEND": "pending",
+    "WAIT": "pending",
+    "PSUSP": "suspended",
+    "USUSP": "suspended",
+    "SSUSP": "suspended",
+    "UNKWN": "unknown",
+    "ZOMBI": "unknown",
+    "FWD_PEND": "pending",
+    "PROV": "pending",
+    "PDONE": "completed",
+    "PERR": "failed",
+}
 """bjobs(1), STAT -> word of JOB_STATE."""
 _COMMAND = re.compile(r"\s*(?:[$#+>]|bjobs\b)")
 _HOST = re.compile(r"(?:\d+\*)?([\w.-]+)")
 _RECORD = re.compile(r"\s?Job <(\d+(?:\[\d+\])?)>, ")
 _ENDED = {
-    "RUNLIMIT": "timeout", "DEADLINE": "timeout", "CPULIMIT": "timeout", "MEMLIMIT": "out_of_memory",
-    "SWAP": "out_of_memory", "PREEMPT": "preempted", "REQUEUE_OWNER": "requeued", "REQUEUE_ADMIN": "requeued",
-    "OWNER": "cancelled", "ADMIN": "cancelled", "FORCE_OWNER": "cancelled", "FORCE_ADMIN": "cancelled",
-}  # fmt: skip
+    "RUNLIMIT": "timeout",
+    "DEADLINE": "timeout",
+    "CPULIMIT": "timeout",
+    "MEMLIMIT": "out_of_memory",
+    "SWAP": "out_of_memory",
+    "PREEMPT": "preempted",
+    "REQUEUE_OWNER": "requeued",
+    "REQUEUE_ADMIN": "requeued",
+    "OWNER": "cancelled",
+    "ADMIN": "cancelled",
+    "FORCE_OWNER": "cancelled",
+    "FORCE_ADMIN": "cancelled",
+}
 """LSF's termination reasons (lsbatch.h TERM_...) that say more than that a job failed."""
 _NAMES = {"JOB_NAME": "job_name", "QUEUE": "job_partition"}
 
@@ -83,11 +103,17 @@ def _described(number: int, text: str) -> dict[str, object]:
     hosts = re.findall(r"<(?:\d+\*)?([\w.-]+)>", said(r"on Host\(s\) ((?:<[^>]+> ?)+)") or "")
     ended = _ENDED.get(term or "") if status == "EXIT" else None
     return {
-        "scheduler": "lsf", "job_id": said(r"Job <([^>]+)>"), "job_name": said(r"Job Name <([^>]*)>"),
-        "job_partition": said(r"Queue <([^>]*)>"), "job_state": ended or _STATES.get(status or ""),
-        "job_reason": f"TERM_{term}" if term else None, "exit_code": int(code) if code else None,
-        "hosts": ", ".join(dict.fromkeys(hosts)) or None, "text": " ".join(text.split()), "line_no": number,
-    }  # fmt: skip
+        "scheduler": "lsf",
+        "job_id": said(r"Job <([^>]+)>"),
+        "job_name": said(r"Job Name <([^>]*)>"),
+        "job_partition": said(r"Queue <([^>]*)>"),
+        "job_state": ended or _STATES.get(status or ""),
+        "job_reason": f"TERM_{term}" if term else None,
+        "exit_code": int(code) if code else None,
+        "hosts": ", ".join(dict.fromkeys(hosts)) or None,
+        "text": " ".join(text.split()),
+        "line_no": number,
+    }
 
 
 def _spans(header: str) -> list[tuple[str, int, int | None]]:
@@ -111,6 +137,11 @@ def _row(cells: Mapping[str, str], state: str, number: int, text: str) -> dict[s
     host = _HOST.fullmatch(cells.get("EXEC_HOST", ""))
     told = {column: cells.get(name, "").strip("*- ") or None for name, column in _NAMES.items()}
     return {
-        "scheduler": "lsf", "job_id": cells["JOBID"], "job_state": state, "text": text, "line_no": number,
-        "hosts": host[1] if host and host[1] != "-" else None, **told,
-    }  # fmt: skip
+        "scheduler": "lsf",
+        "job_id": cells["JOBID"],
+        "job_state": state,
+        "text": text,
+        "line_no": number,
+        "hosts": host[1] if host and host[1] != "-" else None,
+        **told,
+    }

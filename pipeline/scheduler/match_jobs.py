@@ -16,10 +16,14 @@ _TOLERANCE = pl.duration(hours=26)
 
 PAIRS = pl.Schema(
     {
-        "run_id": pl.String(), **SCHEDULER_JOBS.polars_schema, "step_state": pl.String(), "step_exit": pl.String(),
-        "is_first": pl.Boolean(), "is_last": pl.Boolean(),
+        "run_id": pl.String(),
+        **SCHEDULER_JOBS.polars_schema,
+        "step_state": pl.String(),
+        "step_exit": pl.String(),
+        "is_first": pl.Boolean(),
+        "is_last": pl.Boolean(),
     }
-)  # fmt: skip
+)
 """One row per joined run attempt: its job's facts (`scheduler_jobs`, of the job as a whole; `host_mem_peak_bytes` of
 its largest step), the gravest step, and whether the attempt is the first and the last that the job made."""
 
@@ -119,9 +123,16 @@ def _incarnations(whole: pl.DataFrame) -> pl.DataFrame:
     is_done = ~pl.col("job_state").is_in(_UNFINISHED).fill_null(value=True)
     first = pl.col("started_at").max().over("key")  # a row without a start was taken before the latest one
     rows = whole.with_columns(life_start=pl.coalesce("started_at", first), is_done=is_done).sort(
-        "key", "life_start", "is_done", "ended_at", "elapsed_s", "source_path", "line_no",
-        descending=[False, False, True, True, True, False, True], nulls_last=True,
-    )  # fmt: skip
+        "key",
+        "life_start",
+        "is_done",
+        "ended_at",
+        "elapsed_s",
+        "source_path",
+        "line_no",
+        descending=[False, False, True, True, True, False, True],
+        nulls_last=True,
+    )
     life = ["key", "life_start"]
     # What changes while a job runs counts only from rows as final as the best one.
     is_final = pl.col("is_done") == pl.col("is_done").max().over(life)

@@ -25,9 +25,20 @@ _JOB = re.compile(r"(\d+(?:\[\d*\])?)(?:\..*)?\*?$")
 _LONG = ("id", "user", "queue", "name", "session", "nodes", "tasks", "memory", "limit", "state", "elapsed")
 _SHORT = ("id", "name", "user", "used", "state", "queue")
 _STATES = {
-    "Q": "pending", "H": "pending", "W": "pending", "T": "pending", "M": "pending", "B": "running", "R": "running",
-    "E": "running", "S": "suspended", "U": "suspended", "F": "unknown", "C": "unknown", "X": "unknown",
-}  # fmt: skip
+    "Q": "pending",
+    "H": "pending",
+    "W": "pending",
+    "T": "pending",
+    "M": "pending",
+    "B": "running",
+    "R": "running",
+    "E": "running",
+    "S": "suspended",
+    "U": "suspended",
+    "F": "unknown",
+    "C": "unknown",
+    "X": "unknown",
+}
 _KILLED = {-27: "out_of_memory", -28: "out_of_memory", -29: "timeout", -30: "timeout", -24: "failed", -25: "failed"}
 _SIGTERM, _OWN_SIGNALS = 15, 256
 
@@ -74,11 +85,17 @@ def _listed(line: str, spans: Sequence[tuple[int, int]], number: int) -> dict[st
     told = dict(zip(names, cells, strict=True))
     nodes = told.get("nodes", "")
     return {
-        "scheduler": "pbs", "job_id": job[1], "job_name": told["name"], "job_partition": told["queue"],
-        "job_state": _STATES.get(told["state"]), "num_nodes": int(nodes) if nodes.isdecimal() else None,
-        "elapsed_s": _clock(told.get("elapsed", "")), "time_limit_s": _clock(told.get("limit", "")),
-        "text": line.strip(), "line_no": number,
-    }  # fmt: skip
+        "scheduler": "pbs",
+        "job_id": job[1],
+        "job_name": told["name"],
+        "job_partition": told["queue"],
+        "job_state": _STATES.get(told["state"]),
+        "num_nodes": int(nodes) if nodes.isdecimal() else None,
+        "elapsed_s": _clock(told.get("elapsed", "")),
+        "time_limit_s": _clock(told.get("limit", "")),
+        "text": line.strip(),
+        "line_no": number,
+    }
 
 
 def _recorded(number: int, name: str, fields: dict[str, str]) -> dict[str, object]:
@@ -90,17 +107,26 @@ def _recorded(number: int, name: str, fields: dict[str, str]) -> dict[str, objec
     used = re.fullmatch(r"(\d+)(k?)b", fields.get("resources_used.mem", ""))
     out = fields.get("Output_Path", "").split(":", 1)[-1]
     return {
-        "scheduler": "pbs", "job_id": job[1] if job else name, "job_name": fields.get("Job_Name"),
-        "job_partition": fields.get("queue"), "job_state": _ended(code) or _STATES.get(fields.get("job_state", "")),
-        "job_reason": fields.get("comment"), "exit_code": exit_code, "exit_signal": exit_signal,
-        "submitted_at": _moment(fields.get("ctime", "")), "started_at": _moment(fields.get("stime", "")),
+        "scheduler": "pbs",
+        "job_id": job[1] if job else name,
+        "job_name": fields.get("Job_Name"),
+        "job_partition": fields.get("queue"),
+        "job_state": _ended(code) or _STATES.get(fields.get("job_state", "")),
+        "job_reason": fields.get("comment"),
+        "exit_code": exit_code,
+        "exit_signal": exit_signal,
+        "submitted_at": _moment(fields.get("ctime", "")),
+        "started_at": _moment(fields.get("stime", "")),
         "elapsed_s": slurm_values.seconds(fields.get("resources_used.walltime", "")),
         "time_limit_s": slurm_values.seconds(fields.get("Resource_List.walltime", "")),
-        "num_nodes": int(nodes) if nodes.isdecimal() else None, "num_gpus": gpus or None,
-        "hosts": ", ".join(hosts) or None, "stdout_path": out or None,
+        "num_nodes": int(nodes) if nodes.isdecimal() else None,
+        "num_gpus": gpus or None,
+        "hosts": ", ".join(hosts) or None,
+        "stdout_path": out or None,
         "host_mem_peak_bytes": int(used[1]) * (1024 if used[2] else 1) if used else None,
-        "text": f"Job Id: {name}, job_state = {fields.get('job_state')}, Exit_status = {code}", "line_no": number,
-    }  # fmt: skip
+        "text": f"Job Id: {name}, job_state = {fields.get('job_state')}, Exit_status = {code}",
+        "line_no": number,
+    }
 
 
 def _exit(code: int | None) -> tuple[int | None, int | None]:

@@ -111,11 +111,15 @@ def _settings(told: pl.DataFrame, by_job: pl.DataFrame, derived: pl.DataFrame) -
     """Where the filled values come from."""
     values = [
         told.select(
-            "run_id", name=pl.lit(name), value=pl.col(f"{name}_job").cast(pl.String),
-            setting_source=pl.lit("scheduler"), source_path=pl.col("source_path_job"), line_no=pl.col("line_no_job"),
+            "run_id",
+            name=pl.lit(name),
+            value=pl.col(f"{name}_job").cast(pl.String),
+            setting_source=pl.lit("scheduler"),
+            source_path=pl.col("source_path_job"),
+            line_no=pl.col("line_no_job"),
         )
         for name in _FROM_JOB
-    ]  # fmt: skip
+    ]
     said = pl.concat(values).join(by_job, on=["run_id", "name"], how="semi")
     followed = derived.join(told.select("run_id", "source_path"), on="run_id")
     rows = pl.concat([SETTINGS.conform(said), SETTINGS.conform(followed)])
@@ -127,10 +131,15 @@ def _events(pairs: pl.DataFrame) -> pl.DataFrame:
     last = pairs.filter("is_last")
     return EVENTS.conform(
         last.select(
-            "run_id", "source_path", "line_no", "text", ts=pl.col("ended_at"), kind=pl.lit("scheduler"),
+            "run_id",
+            "source_path",
+            "line_no",
+            "text",
+            ts=pl.col("ended_at"),
+            kind=pl.lit("scheduler"),
             host=pl.when(~pl.col("hosts").str.contains(",")).then("hosts"),
         )
-    ).unique(EVENTS.primary_key, keep="first", maintain_order=True)  # fmt: skip
+    ).unique(EVENTS.primary_key, keep="first", maintain_order=True)
 
 
 def changes(found: Reconciled) -> dict[str, tuple[pl.DataFrame, pl.DataFrame]]:

@@ -14,10 +14,18 @@ from __future__ import annotations
 import polars as pl
 
 WORDS = {
-    "out_of_memory": "host_oom", "node_fail": "node_fail", "boot_fail": "node_fail", "timeout": "timeout",
-    "deadline": "timeout", "preempted": "preempted", "requeued": "preempted", "evicted": "preempted",
-    "cancelled": "cancelled", "failed": "crash", "completed": "completed",
-}  # fmt: skip
+    "out_of_memory": "host_oom",
+    "node_fail": "node_fail",
+    "boot_fail": "node_fail",
+    "timeout": "timeout",
+    "deadline": "timeout",
+    "preempted": "preempted",
+    "requeued": "preempted",
+    "evicted": "preempted",
+    "cancelled": "cancelled",
+    "failed": "crash",
+    "completed": "completed",
+}
 """Word of JOB_STATE -> status of the run, where nothing else is known."""
 
 _CAUSES = ("host_oom", "node_fail")

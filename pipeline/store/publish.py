@@ -145,14 +145,17 @@ def _build(path: Path, home: Home, release: Release, version: int, views: Mappin
         row_count = _fill_tables(connection, Lake(home), release)
         for statement in views.values():
             connection.execute(statement)
-        _write_info(connection, StoreInfo(
-            version=version,
-            release=release.number,
-            published_at=datetime.now(UTC).replace(tzinfo=None),
-            package_version=installed_version("sweepscope"),
-            fingerprint=fingerprint(views),
-            row_count=row_count,
-        ))  # fmt: skip
+        _write_info(
+            connection,
+            StoreInfo(
+                version=version,
+                release=release.number,
+                published_at=datetime.now(UTC).replace(tzinfo=None),
+                package_version=installed_version("sweepscope"),
+                fingerprint=fingerprint(views),
+                row_count=row_count,
+            ),
+        )
         for table in (*TABLES.values(), *VIEWS.values(), STORE_INFO):
             for statement in ddl.comments(table):
                 connection.execute(statement)

@@ -17,7 +17,7 @@ _WRITTEN: tuple[tuple[str, tuple[str, ...]], ...] = (
     (rf"\b([0-9]{{2}}/[0-9]{{2}}/[0-9]{{4}} {_CLOCK})", ("%m/%d/%Y %H:%M:%S",)),  # nanotron
     (rf"\[([0-9]{{8}} {_CLOCK})\]", ("%Y%m%d %H:%M:%S",)),  # Primus
     (r':::MLLOG .*"time_ms": ?([0-9]{13})\b', (_MILLISECONDS,)),  # MLPerf; read as UTC
-)  # fmt: skip
+)
 _FORMATS = {f"stamp {place}": formats for place, (_, formats) in enumerate(_WRITTEN)}
 
 STAMPS = {name: pattern for name, (pattern, _) in zip(_FORMATS, _WRITTEN, strict=True)}

@@ -31,18 +31,20 @@ _TIME = {
 }
 
 _EXPECTED = (
-    float_column(
-        "est_penalty", "1", "learned slow-down on top of the physics; NULL: none learned here", positive=True
-    ),
+    float_column("est_penalty", "1", "learned slow-down on top of the physics; NULL: none learned here", positive=True),
     float_column("est_penalty_lo", "1", "lower end of the penalty's 80 % interval, from unseen cells", positive=True),
     float_column("est_penalty_hi", "1", "upper end of the penalty's 80 % interval, from unseen cells", positive=True),
     float_column(
-        "expected_step_time_s", "s",
-        "est_step_time_s x est_penalty; no test for the runs that the penalty was learned on", positive=True,
+        "expected_step_time_s",
+        "s",
+        "est_step_time_s x est_penalty; no test for the runs that the penalty was learned on",
+        positive=True,
     ),
     float_column("est_step_time_lo_s", "s", "80 % of comparable runs lie from this to the other end", positive=True),
     float_column(
-        "est_step_time_hi_s", "s", "upper end of the interval: around the expected step time, else the physics' own",
+        "est_step_time_hi_s",
+        "s",
+        "upper end of the interval: around the expected step time, else the physics' own",
         positive=True,
     ),
     float_column("est_mfu_lo", "fraction", "MFU at est_step_time_hi_s", minimum=0),
@@ -50,13 +52,15 @@ _EXPECTED = (
     int_column("est_interval_runs", "runs", "comparable runs behind the time's interval; NULL: too few", minimum=1),
     text_column("est_interval_basis", "which runs those are: profile and pattern"),
     float_column(
-        "expected_mem_bytes", "bytes", "est_mem_bytes times what comparable runs needed over it; NULL: none learned",
+        "expected_mem_bytes",
+        "bytes",
+        "est_mem_bytes times what comparable runs needed over it; NULL: none learned",
         minimum=0,
     ),
     float_column("est_mem_lo_bytes", "bytes", "lower end of the 80 % interval of peak allocated memory", minimum=0),
     float_column("est_mem_hi_bytes", "bytes", "upper end of the 80 % interval of peak allocated memory", minimum=0),
     int_column("est_mem_interval_runs", "runs", "comparable runs behind memory's interval; NULL: too few", minimum=1),
-)  # fmt: skip
+)
 """What comparable runs add to the physics."""
 
 PREDICTION = (
@@ -73,7 +77,7 @@ PREDICTION = (
     float_column("est_mem_fragmentation_bytes", "bytes", "allowance between allocated and reserved", minimum=0),
     *(float_column(f"est_time_{part}_s", "s", f"estimated per step: {what}") for part, what in _TIME.items()),
     *_EXPECTED,
-)  # fmt: skip
+)
 
 RESIDUAL = (
     text_column("pattern", "how the layout lies on the nodes, and its ZeRO stage: what penalties go by"),

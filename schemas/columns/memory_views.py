@@ -127,4 +127,4 @@ COLUMNS = (
     _int("held_bytes", "bytes", "most bytes in use on the GPU, by what is known best"),
     _float("states_bytes", "bytes", "weights, gradients and optimizer states per GPU"),
     _float("activations_bytes", "bytes", "activations per GPU"),
-)  # fmt: skip
+)

@@ -230,11 +230,9 @@ _NETWORK_FACTS = (
     _float("bandwidth_p95_bytes_per_s", "bytes/s", "its 95th percentile", minimum=0),
     _float("memory_bytes_per_s", "bytes/s", "bandwidth of the accelerator's memory", minimum=0),
     _float("link_bytes_per_s", "bytes/s", "bandwidth of its links within a node, one direction", minimum=0),
-    _float(
-        "network_bytes_per_s", "bytes/s", "its share of the network in usual clusters, one direction", minimum=0
-    ),
+    _float("network_bytes_per_s", "bytes/s", "its share of the network in usual clusters, one direction", minimum=0),
     _int("usual_gpus_per_node", "count", "accelerators of a usual node, or of one link domain", minimum=1),
-)  # fmt: skip
+)
 
 _HANG = (
     _int("seq", "id", "sequence number of the collective within its process group"),
@@ -278,10 +276,11 @@ _FLIGHT = (
     _float("duration_ms", "ms", "time on the GPU, with timing enabled", minimum=0),
     _int("last_enqueued_seq", "id", "last collective that this rank had enqueued in the group; -1 = none", minimum=-1),
     _int("last_started_seq", "id", "last collective that this rank had started in the group; -1 = none", minimum=-1),
-    _int("last_completed_seq", "id", "last collective that this rank had completed in the group; -1 = none",
-         minimum=-1),
+    _int(
+        "last_completed_seq", "id", "last collective that this rank had completed in the group; -1 = none", minimum=-1
+    ),
     _text("stack", "Python frames, innermost first, file:line function, separated by ' < '"),
-)  # fmt: skip
+)
 
 _FINDING = (
     _text("nccl_rule", "which rule found it", RULE),

@@ -301,11 +301,31 @@ _STORE = (
 )
 
 _GROUPS = (
-    _IDENTITY, _OUTCOME, _PLACE, _MODEL, _LAYOUT, _SOFTWARE, _PERFORMANCE, _STEP, _EVENT, _FILE, _REJECT,
-    _SETTING, _PUBLISHED, _ACCELERATOR, _CELL, _SCALING, _AUDIT, _STORE, scheduler.COLUMNS,
-    reliability.COLUMNS, nccl.COLUMNS,
-    memory.COLUMNS, estimates.COLUMNS, memory_views.COLUMNS,
-)  # fmt: skip
+    _IDENTITY,
+    _OUTCOME,
+    _PLACE,
+    _MODEL,
+    _LAYOUT,
+    _SOFTWARE,
+    _PERFORMANCE,
+    _STEP,
+    _EVENT,
+    _FILE,
+    _REJECT,
+    _SETTING,
+    _PUBLISHED,
+    _ACCELERATOR,
+    _CELL,
+    _SCALING,
+    _AUDIT,
+    _STORE,
+    scheduler.COLUMNS,
+    reliability.COLUMNS,
+    nccl.COLUMNS,
+    memory.COLUMNS,
+    estimates.COLUMNS,
+    memory_views.COLUMNS,
+)
 
 COLUMNS: dict[str, Column] = {column.name: column for group in _GROUPS for column in group}
 

@@ -16,8 +16,20 @@ RUN_OUTCOMES = Table(
     grain="one row per run attempt that counts (duplicates are left out)",
     primary_key=("run_id",),
     column_names=(
-        "run_id", "origin", "sweep", "status", "outcome", "is_failure", "has_cell", "is_ranked", "strategy",
-        "configuration_id", "day", "duration_s", "gpu_hours", "gpu_hours_idle",
+        "run_id",
+        "origin",
+        "sweep",
+        "status",
+        "outcome",
+        "is_failure",
+        "has_cell",
+        "is_ranked",
+        "strategy",
+        "configuration_id",
+        "day",
+        "duration_s",
+        "gpu_hours",
+        "gpu_hours_idle",
     ),
     layer="view",
     overrides=(
@@ -28,7 +40,7 @@ RUN_OUTCOMES = Table(
             minimum=0,
         ),
     ),
-)  # fmt: skip
+)
 
 FAILURE_RATES = Table(
     name="failure_rates",
@@ -36,15 +48,23 @@ FAILURE_RATES = Table(
     "the class of the failures, a 95 % interval and the accelerator-hours lost.",
     grain="one row per origin, sweep (NULL: over all sweeps of the origin), dimension and value",
     primary_key=("origin", "sweep", "dimension", "value"),
-    column_names=("origin", "sweep", "dimension", "value", "runs_tried", "runs_judged", "runs_completed",
-                  *(name for name in _RATES if name != "runs_judged")),
+    column_names=(
+        "origin",
+        "sweep",
+        "dimension",
+        "value",
+        "runs_tried",
+        "runs_judged",
+        "runs_completed",
+        *(name for name in _RATES if name != "runs_judged"),
+    ),
     layer="view",
     overrides=(
         text_column("sweep", "the sweep; NULL: over all sweeps of the origin"),
         text_column("value", "value of the dimension, as text"),
     ),
     nullable_key=("sweep",),
-)  # fmt: skip
+)
 
 SWEEP_COST = Table(
     name="sweep_cost",
@@ -62,11 +82,22 @@ STRETCHED_RUNS = Table(
     grain="one row per stretched run attempt",
     primary_key=("run_id",),
     column_names=(
-        "run_id", "origin", "sweep", "framework", "model", "num_nodes", "num_gpus", "layout", "status", "started_at",
-        "duration_s", *(column.name for column in STRETCHED), "source_path",
+        "run_id",
+        "origin",
+        "sweep",
+        "framework",
+        "model",
+        "num_nodes",
+        "num_gpus",
+        "layout",
+        "status",
+        "started_at",
+        "duration_s",
+        *(column.name for column in STRETCHED),
+        "source_path",
     ),
     layer="view",
-)  # fmt: skip
+)
 
 RETRY_LIST = Table(
     name="retry_list",
@@ -74,16 +105,39 @@ RETRY_LIST = Table(
     grain="one row per configuration and sweep, shown by its last attempt that the infrastructure ended",
     primary_key=("run_id",),
     column_names=(
-        "run_id", "origin", "sweep", "framework", "model", "num_nodes", "num_gpus", "accelerator", "seq_len",
-        "gbs_tokens", "layout", "recompute", "precision", "status", "reason", "status_confidence", "status_evidence",
-        "evidence_line_no", "attempts", "infra_failures", "last_step", "steps_planned", "gpu_hours_lost", "ended_at",
-        "job_id", "run_dir", "source_path",
+        "run_id",
+        "origin",
+        "sweep",
+        "framework",
+        "model",
+        "num_nodes",
+        "num_gpus",
+        "accelerator",
+        "seq_len",
+        "gbs_tokens",
+        "layout",
+        "recompute",
+        "precision",
+        "status",
+        "reason",
+        "status_confidence",
+        "status_evidence",
+        "evidence_line_no",
+        "attempts",
+        "infra_failures",
+        "last_step",
+        "steps_planned",
+        "gpu_hours_lost",
+        "ended_at",
+        "job_id",
+        "run_dir",
+        "source_path",
     ),
     layer="view",
     overrides=(
         text_column("reason", "why it is worth another try"),
         text_column("status", "how the last of them ended", vocab.STATUS),
     ),
-)  # fmt: skip
+)
 
 VIEWS = (FAILURE_RATES, SWEEP_COST, STRETCHED_RUNS, RETRY_LIST)

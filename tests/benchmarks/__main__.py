@@ -28,9 +28,13 @@ from tests.benchmarks.nccl import nccl_rates, small_logs
 
 RUNS = 2_000
 TABLE_STYLE: dict[str, Any] = {
-    "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_rows": 20, "fmt_str_lengths": 60,
-    "tbl_width_chars": 140, "float_precision": 2,
-}  # fmt: skip
+    "tbl_hide_dataframe_shape": True,
+    "tbl_hide_column_data_types": True,
+    "tbl_rows": 20,
+    "fmt_str_lengths": 60,
+    "tbl_width_chars": 140,
+    "float_precision": 2,
+}
 
 
 def best_of(repeats: int, work: Callable[[], object]) -> float:

@@ -22,8 +22,15 @@ def growth(sweep: Path, scratch: Path) -> pl.DataFrame:
     """
     log, new_bytes = scratch / "grown" / "train.log", 1_000_000
     log.parent.mkdir()
-    steps = max((line for path in sorted((sweep / "picotron").rglob("*.out")) for line in path.open("rb")
-                 if b" Step: " in line), key=len)  # fmt: skip
+    steps = max(
+        (
+            line
+            for path in sorted((sweep / "picotron").rglob("*.out"))
+            for line in path.open("rb")
+            if b" Step: " in line
+        ),
+        key=len,
+    )
     number = re.compile(rb"Step: *\d+ *")
     noise = b"[default0]:a line that says nothing, as data loaders and compilers print them by the thousand\n" * 60
     with log.open("wb") as file:

@@ -20,6 +20,9 @@ from pathlib import Path
 
 import polars as pl
 
+from pipeline.ingest import plan
+from tests.paths import CORPUS
+
 MIXTURE_MB = 1_000
 DIALECT_MB = 64
 SWEEP_STEPS = (20, 200, 2_000)
@@ -27,18 +30,28 @@ LOG_SUFFIXES = {".log", ".out", ".txt", ".err"}
 
 # What a step line of each format holds, for grep.
 STEP_WORDS = {
-    "axolotl": "'loss'", "composer": "Train loss", "deepspeed": "step=", "gpt-neox": "samples/sec",
-    "hf-trainer": "'loss'", "litgpt": "iter time", "maxtext": "completed step",
-    "megatron": "iteration ", "megatron-deepspeed": "iteration ",
-    "mlperf": ":::MLLOG", "nanogpt": "loss", "nanotron": "iteration: ", "nemo": "iteration ", "picotron": "Step: ",
+    "axolotl": "'loss'",
+    "composer": "Train loss",
+    "deepspeed": "step=",
+    "gpt-neox": "samples/sec",
+    "hf-trainer": "'loss'",
+    "litgpt": "iter time",
+    "maxtext": "completed step",
+    "megatron": "iteration ",
+    "megatron-deepspeed": "iteration ",
+    "mlperf": ":::MLLOG",
+    "nanogpt": "loss",
+    "nanotron": "iteration: ",
+    "nemo": "iteration ",
+    "picotron": "Step: ",
     "torchtitan": "step: ",
-}  # fmt: skip
+}
 
 
 def corpus() -> Path | None:
     """The folder of real logs, by format, where there is one."""
-    place = Path(os.environ.get("SWEEPSCOPE_CORPUS", "../shared/fixtures/logs"))
-    return place if (place / "manifest.csv").is_file() else None
+    logs = CORPUS / "logs"
+    return logs if (logs / "manifest.csv").is_file() else None
 
 
 def logs_by_format(root: Path) -> dict[str, bytes]:
@@ -116,9 +129,13 @@ def _row(path: Path, word: str) -> tuple[object, ...]:
     grep = cpu_seconds("grep", "-rc", word, str(path))
     per_step = round(ours["bytes"] / ours["steps"]) if ours["steps"] else None
     return (
-        round(size), round(size / ours["cpu_s"]), round(size / grep), f"1 : {ours['cpu_s'] / grep:.1f}",
-        round(ours["peak_rss_mb"]), per_step,
-    )  # fmt: skip
+        round(size),
+        round(size / ours["cpu_s"]),
+        round(size / grep),
+        f"1 : {ours['cpu_s'] / grep:.1f}",
+        round(ours["peak_rss_mb"]),
+        per_step,
+    )
 
 
 def read(path: str) -> dict[str, float]:

@@ -156,8 +156,12 @@ def measured(command: list[str], stdin: Path | None = None) -> tuple[float, floa
     with stdin.open("rb") if stdin else open(os.devnull, "rb") as given:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _MEASURE, *command],
-            stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True,
-        )  # fmt: skip
+            stdin=given,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
     seconds, peak, exit_code = done.stderr.split()[-3:]
     return float(seconds), float(peak), int(exit_code) == 0
 

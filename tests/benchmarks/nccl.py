@@ -20,6 +20,7 @@ import polars as pl
 import zstandard
 
 from tests.benchmarks.logs import corpus, cpu_seconds, grown
+from tests.paths import ROOT
 from tests.picotron_runs import picotron_run
 from tests.pipeline.nccl.nccl_logs import Job, render
 
@@ -116,9 +117,12 @@ def measure(path: Path, *, workers: int, threads: int, calls: Path | None = None
 
 def _run(program: str, *arguments: str, threads: int) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True,
-        env={**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "POLARS_MAX_THREADS": str(threads), "PYTHONPATH": str(ROOT)},
+    )
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 

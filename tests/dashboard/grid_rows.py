@@ -13,36 +13,83 @@ from schemas.columns.shared import COLUMNS
 Row = dict[str, Any]
 
 _EXTRA = {
-    "mem_peak_bytes": pl.Int64, "runner_up_mfu": pl.Float64, "margin": pl.Float64, "noise": pl.Float64,
-}  # fmt: skip
+    "mem_peak_bytes": pl.Int64,
+    "runner_up_mfu": pl.Float64,
+    "margin": pl.Float64,
+    "noise": pl.Float64,
+}
 
 
 def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:
     """A cell with a winner 2 points ahead of the runner-up, on 8 H100 a node."""
     return {
-        "model": model, "params": 8_860_000_000, "num_nodes": num_nodes, "num_gpus": 8 * num_nodes, "gpus_per_node": 8,
-        "memory_bytes": 85_471_526_912, "states_lower_bound_bytes": 16 * 8.86e9 / (8 * num_nodes),
-        "cell_state": "measured", "cell_reason": None, "run_id": f"{model}-{num_nodes}", "variant": None,
-        "layout": "DP16 TP8 PP1 · GAS2 MBS8 · Z0", "framework": "nanotron", "dp": 16, "tp": 8, "pp": 1, "cp": 1,
-        "ep": None, "vpp": None, "zero_stage": 0, "mbs": 8, "gas": 2, "recompute": None, "precision": "bf16",
-        "strategy": "DP+TP", "mfu": 0.363, "hfu": None, "tokens_per_s_per_gpu": 6028.0,
+        "model": model,
+        "params": 8_860_000_000,
+        "num_nodes": num_nodes,
+        "num_gpus": 8 * num_nodes,
+        "gpus_per_node": 8,
+        "memory_bytes": 85_471_526_912,
+        "states_lower_bound_bytes": 16 * 8.86e9 / (8 * num_nodes),
+        "cell_state": "measured",
+        "cell_reason": None,
+        "run_id": f"{model}-{num_nodes}",
+        "variant": None,
+        "layout": "DP16 TP8 PP1 · GAS2 MBS8 · Z0",
+        "framework": "nanotron",
+        "dp": 16,
+        "tp": 8,
+        "pp": 1,
+        "cp": 1,
+        "ep": None,
+        "vpp": None,
+        "zero_stage": 0,
+        "mbs": 8,
+        "gas": 2,
+        "recompute": None,
+        "precision": "bf16",
+        "strategy": "DP+TP",
+        "mfu": 0.363,
+        "hfu": None,
+        "tokens_per_s_per_gpu": 6028.0,
         "tokens_per_s": 6028.0 * 8 * num_nodes,
-        "step_time_s": 1.36, "model_tflops_per_gpu": 359.0, "mem_peak_allocated_bytes": 71_833_747_456,
-        "mem_peak_reserved_bytes": None, "repeats": 1, "repeat_spread": None, "mem_peak_bytes": 71_833_747_456,
-        "runner_up_run_id": "second", "runner_up_layout": "DP32 TP4 PP1 · GAS4 MBS2 · Z0", "runner_up_mfu": 0.343,
-        "runner_up_tokens_per_s_per_gpu": 5696.0, "margin": 0.058, "noise": 0.01,
-    } | changes  # fmt: skip
+        "step_time_s": 1.36,
+        "model_tflops_per_gpu": 359.0,
+        "mem_peak_allocated_bytes": 71_833_747_456,
+        "mem_peak_reserved_bytes": None,
+        "repeats": 1,
+        "repeat_spread": None,
+        "mem_peak_bytes": 71_833_747_456,
+        "runner_up_run_id": "second",
+        "runner_up_layout": "DP32 TP4 PP1 · GAS4 MBS2 · Z0",
+        "runner_up_mfu": 0.343,
+        "runner_up_tokens_per_s_per_gpu": 5696.0,
+        "margin": 0.058,
+        "noise": 0.01,
+    } | changes
 
 
 def empty(model: str = "80B", num_nodes: int = 1, *, state: str = "wont_fit", **changes: Any) -> Row:
     """A cell without a ranked run: everything about a winner is NULL."""
-    winner = dict.fromkeys(set(cell()) - {
-        "model", "params", "num_nodes", "num_gpus", "gpus_per_node", "memory_bytes", "states_lower_bound_bytes",
-        "cell_state", "cell_reason", "noise",
-    })  # fmt: skip
+    winner = dict.fromkeys(
+        set(cell())
+        - {
+            "model",
+            "params",
+            "num_nodes",
+            "num_gpus",
+            "gpus_per_node",
+            "memory_bytes",
+            "states_lower_bound_bytes",
+            "cell_state",
+            "cell_reason",
+            "noise",
+        }
+    )
     return cell(model, num_nodes, params=80_000_000_000, states_lower_bound_bytes=16 * 80e9 / (8 * num_nodes)) | {
-        **winner, "cell_state": state, **changes
-    }  # fmt: skip
+        **winner,
+        "cell_state": state,
+        **changes,
+    }
 
 
 def outcome(
@@ -50,10 +97,14 @@ def outcome(
 ) -> Row:
     """How often runs of one cell ended in one status."""
     return {
-        "model": model, "num_nodes": num_nodes, "num_gpus": 8 * num_nodes, "status": status,
+        "model": model,
+        "num_nodes": num_nodes,
+        "num_gpus": 8 * num_nodes,
+        "status": status,
         "is_ranked": status == "completed",
-        "is_failure": {"completed": False, "running": None}.get(status, True), "runs": runs,
-    } | changes  # fmt: skip
+        "is_failure": {"completed": False, "running": None}.get(status, True),
+        "runs": runs,
+    } | changes
 
 
 def cells_frame(*rows: Row) -> pl.DataFrame:
@@ -65,9 +116,14 @@ def cells_frame(*rows: Row) -> pl.DataFrame:
 def outcomes_frame(*rows: Row) -> pl.DataFrame:
     """Outcomes in the types of the store."""
     schema = {
-        "model": pl.String, "num_nodes": pl.Int64, "num_gpus": pl.Int64, "status": pl.String,
-        "is_ranked": pl.Boolean, "is_failure": pl.Boolean, "runs": pl.Int64,
-    }  # fmt: skip
+        "model": pl.String,
+        "num_nodes": pl.Int64,
+        "num_gpus": pl.Int64,
+        "status": pl.String,
+        "is_ranked": pl.Boolean,
+        "is_failure": pl.Boolean,
+        "runs": pl.Int64,
+    }
     return pl.DataFrame(list(rows), schema=schema)
 
 
@@ -76,11 +132,14 @@ def grid(*rows: Row, outcomes: list[Row] | None = None, filters: Filters | None 
     if outcomes is None:
         outcomes = [
             outcome(
-                row["model"], row["num_nodes"], num_gpus=row["num_gpus"],
+                row["model"],
+                row["num_nodes"],
+                num_gpus=row["num_gpus"],
                 status="completed" if row["run_id"] else "failed",
             )
-            for row in rows if row["cell_state"] != "not_run"
-        ]  # fmt: skip
+            for row in rows
+            if row["cell_state"] != "not_run"
+        ]
     return cells.settle(cells_frame(*rows), outcomes_frame(*outcomes), filters or Filters())
 
 

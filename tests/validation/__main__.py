@@ -32,9 +32,15 @@ from tests.validation.report import (
 from tests.validation.usefulness import intervals, proposals
 
 STYLE = {
-    "tbl_hide_dataframe_shape": True, "tbl_hide_column_data_types": True, "tbl_rows": 60, "tbl_cols": 20,
-    "fmt_str_lengths": 60, "tbl_width_chars": 180, "float_precision": 2, "tbl_formatting": "UTF8_FULL_CONDENSED",
-}  # fmt: skip
+    "tbl_hide_dataframe_shape": True,
+    "tbl_hide_column_data_types": True,
+    "tbl_rows": 60,
+    "tbl_cols": 20,
+    "fmt_str_lengths": 60,
+    "tbl_width_chars": 180,
+    "float_precision": 2,
+    "tbl_formatting": "UTF8_FULL_CONDENSED",
+}
 
 PLAYBOOK_GUESS = (
     pl.when(pl.col("tp").cast(pl.Int64) >= 16)

@@ -16,9 +16,14 @@ from pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_fra
 from tests.validation.cells import rank_cells
 
 TABLES = (
-    "bigscience_sweeps", "other_sweeps", "llm_foundry", "selene_megatron", "torchtitan", "simumax_b200",
+    "bigscience_sweeps",
+    "other_sweeps",
+    "llm_foundry",
+    "selene_megatron",
+    "torchtitan",
+    "simumax_b200",
     "ultrascale_playbook_all_runs",
-)  # fmt: skip
+)
 _SWEEP = ("model", "accelerator", "num_gpus", "seq_len", "global_batch_tokens")
 
 
@@ -53,10 +58,16 @@ def elsewhere() -> pl.DataFrame:
         error = np.abs(predicted / measured - 1)
         found = rank_cells(sweeps, predicted, measured) if sizes else None
         rows.append(
-            (table, frame.height, 100 * float(np.mean(error)) if frame.height else None,
-             100 * float(np.median(error)) if frame.height else None, sizes,
-             found.spearman if found else None, 100 * found.regret if found else None)
-        )  # fmt: skip
+            (
+                table,
+                frame.height,
+                100 * float(np.mean(error)) if frame.height else None,
+                100 * float(np.median(error)) if frame.height else None,
+                sizes,
+                found.spearman if found else None,
+                100 * found.regret if found else None,
+            )
+        )
     schema = ["table", "rows", "time MAPE %", "median %", "sweeps", "Spearman", "regret %"]
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -94,8 +105,12 @@ def frontier() -> pl.DataFrame:
     return (
         comparable.drop_nulls("mfu_pct")
         .select(
-            "model", pl.col("num_gpus").cast(pl.Int64), "mfu_pct", pl.col("allowed").alias("estimate allows %"),
-            (pl.col("mfu_pct") / pl.col("allowed")).alias("reached"), pl.col("ceiling_layout").alias("layout"),
+            "model",
+            pl.col("num_gpus").cast(pl.Int64),
+            "mfu_pct",
+            pl.col("allowed").alias("estimate allows %"),
+            (pl.col("mfu_pct") / pl.col("allowed")).alias("reached"),
+            pl.col("ceiling_layout").alias("layout"),
         )
         .sort("reached", descending=True)
-    )  # fmt: skip
+    )

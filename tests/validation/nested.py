@@ -80,8 +80,18 @@ def choices(rows: Rows) -> pl.DataFrame:
         used = " ".join(_named(chosen[group]) for group in groups)
         entries.append((name, used, _named(on_all), *_scores(rows, told)))
     entries += [("the same in all folds", _named(one), "", *_scores(rows, told)) for one, told in fixed.items()]
-    schema = ["how errors weigh", "pull/early", "on all runs", "healthy", "median %", "MAPE %", "best quarter %",
-              "beaten by 10 % %", "top 5", "shortfall"]  # fmt: skip
+    schema = [
+        "how errors weigh",
+        "pull/early",
+        "on all runs",
+        "healthy",
+        "median %",
+        "MAPE %",
+        "best quarter %",
+        "beaten by 10 % %",
+        "top 5",
+        "shortfall",
+    ]
     return pl.DataFrame(entries, schema=schema, orient="row")
 
 
@@ -89,9 +99,14 @@ def _scores(rows: Rows, predicted: Array) -> tuple[float, ...]:
     near = figures(near_runs(rows, predicted), rows.step_time_s)
     ranking = rank_cells(rows.cells, predicted, rows.step_time_s)
     return (
-        near["rows"], 100 * near["median"], 100 * near["mape"], 100 * ranking.best_quarter_median,
-        100 * beaten(rows, predicted), ranking.top5, shortfall(rows, predicted),
-    )  # fmt: skip
+        near["rows"],
+        100 * near["median"],
+        100 * near["mape"],
+        100 * ranking.best_quarter_median,
+        100 * beaten(rows, predicted),
+        ranking.top5,
+        shortfall(rows, predicted),
+    )
 
 
 def measured_sets(rows: Rows) -> dict[str, NDArray[np.bool_]]:
@@ -118,7 +133,15 @@ def on_measured_sets(unseen: Unseen) -> pl.DataFrame:
     for name, chosen in measured_sets(rows).items():
         told = np.where(chosen, predicted, np.nan)
         found = figures(told, rows.step_time_s)
-        entries.append((name, found["rows"], 100 * found["median"], 100 * found["mape"],
-                        100 * capped_error(rows, told), 100 * beaten(rows, told)))  # fmt: skip
+        entries.append(
+            (
+                name,
+                found["rows"],
+                100 * found["median"],
+                100 * found["mape"],
+                100 * capped_error(rows, told),
+                100 * beaten(rows, told),
+            )
+        )
     schema = ["runs", "count", "median %", "MAPE %", "capped error, log %", "beaten by 10 % %"]
     return pl.DataFrame(entries, schema=schema, orient="row")

@@ -104,10 +104,13 @@ def populations(unseen: Unseen) -> pl.DataFrame:
     pp, tp, gpus = (pl.col(name).cast(pl.Int64) for name in ("pp", "tp", "num_gpus"))
     is_held = (pp > 1) & (tp > 1) & (gpus > 8)
     groups = {
-        "all": pl.lit(True), "no exchange beside a pipeline over nodes": ~is_held,
-        "exchanges beside a pipeline over nodes": is_held, "at most 16 nodes": gpus <= 128, "32 nodes": gpus == 256,
+        "all": pl.lit(True),
+        "no exchange beside a pipeline over nodes": ~is_held,
+        "exchanges beside a pipeline over nodes": is_held,
+        "at most 16 nodes": gpus <= 128,
+        "32 nodes": gpus == 256,
         "64 nodes": gpus == 512,
-    }  # fmt: skip
+    }
     near = healthy(unseen)
     measured = unseen.rows.step_time_s
     estimable = np.isfinite(unseen.step_time_s) & np.isfinite(measured)
@@ -131,13 +134,24 @@ def repeats(rows: Rows) -> pl.DataFrame:
         nodes=(pl.col("num_gpus").cast(pl.Int64) // 8).clip(1), apart=(pl.col("s") / pl.col("s_1")).log().abs()
     )
     parts = [
-        same.select(pairs=pl.lit("the same run again"), nodes=pl.lit("any"), count=pl.len(),
-                    median=100 * (pl.col("s").median() - 1), p90=100 * (pl.col("s").quantile(0.9) - 1)),
-        pairs.group_by("nodes").agg(count=pl.len(), median=100 * pl.col("apart").median(),
-                                    p90=100 * pl.col("apart").quantile(0.9)).sort("nodes")
-        .select(pairs=pl.lit("ZeRO-0 and ZeRO-1 without a pipeline"), nodes=pl.col("nodes").cast(pl.String),
-                count="count", median="median", p90="p90"),
-    ]  # fmt: skip
+        same.select(
+            pairs=pl.lit("the same run again"),
+            nodes=pl.lit("any"),
+            count=pl.len(),
+            median=100 * (pl.col("s").median() - 1),
+            p90=100 * (pl.col("s").quantile(0.9) - 1),
+        ),
+        pairs.group_by("nodes")
+        .agg(count=pl.len(), median=100 * pl.col("apart").median(), p90=100 * pl.col("apart").quantile(0.9))
+        .sort("nodes")
+        .select(
+            pairs=pl.lit("ZeRO-0 and ZeRO-1 without a pipeline"),
+            nodes=pl.col("nodes").cast(pl.String),
+            count="count",
+            median="median",
+            p90="p90",
+        ),
+    ]
     return pl.concat([part.cast({"count": pl.Int64}) for part in parts])
 
 
@@ -240,10 +254,16 @@ def tables(found: dict[str, Unseen]) -> pl.DataFrame:
             naive_mem[batch.places] = naive_memory_bytes(batch)
         ours, theirs = figures(unseen.step_time_s, measured), figures(naive_time, measured)
         entry = {
-            "profile": name, "table": given.recipe.dataset, "split": f"leave {given.recipe.split}",
-            "rows": ours["rows"], "time MAPE": _percent(ours["mape"]), "median": _percent(ours["median"]),
-            "002 as written": _percent(theirs["mape"]), "memory MAPE": "", "002 memory": "",
-        }  # fmt: skip
+            "profile": name,
+            "table": given.recipe.dataset,
+            "split": f"leave {given.recipe.split}",
+            "rows": ours["rows"],
+            "time MAPE": _percent(ours["mape"]),
+            "median": _percent(ours["median"]),
+            "002 as written": _percent(theirs["mape"]),
+            "memory MAPE": "",
+            "002 memory": "",
+        }
         if np.isfinite(given.mem_bytes).any():
             entry["memory MAPE"] = _percent(mem(unseen)["mape"])
             entry["002 memory"] = _percent(figures(naive_mem, given.mem_bytes)["mape"])
@@ -255,11 +275,14 @@ def strategy() -> pl.Expr:
     """Where a layout's parallelism lies."""
     pp, tp, nodes = (pl.col(name).cast(pl.Int64) for name in ("pp", "tp", "num_nodes"))
     return (
-        pl.when((pp > 1) & (nodes > 1)).then(pl.lit("PP over nodes"))
-        .when(pp > 1).then(pl.lit("PP in a node"))
-        .when(tp > 8).then(pl.lit("TP over nodes"))
+        pl.when((pp > 1) & (nodes > 1))
+        .then(pl.lit("PP over nodes"))
+        .when(pp > 1)
+        .then(pl.lit("PP in a node"))
+        .when(tp > 8)
+        .then(pl.lit("TP over nodes"))
         .otherwise(pl.lit("DP and TP in a node"))
-    )  # fmt: skip
+    )
 
 
 def by_group(unseen: Unseen, name: str, group: pl.Expr) -> pl.DataFrame:
@@ -335,8 +358,23 @@ def ablation(rows: Rows) -> pl.DataFrame:
 
 def worst(unseen: Unseen, guess: pl.Expr, count: int = 10) -> pl.DataFrame:
     """The healthy rows with the largest error, and a guess why."""
-    names = [n for n in ("model", "num_gpus", "dp", "tp", "pp", "grad_accum", "micro_batch_size", "seq_len",
-                         "zero_stage_or_fsdp", "recompute", "precision") if n in unseen.rows.table.columns]  # fmt: skip
+    names = [
+        n
+        for n in (
+            "model",
+            "num_gpus",
+            "dp",
+            "tp",
+            "pp",
+            "grad_accum",
+            "micro_batch_size",
+            "seq_len",
+            "zero_stage_or_fsdp",
+            "recompute",
+            "precision",
+        )
+        if n in unseen.rows.table.columns
+    ]
     error = np.abs(unseen.rows.step_time_s / unseen.step_time_s - 1)
     frame = unseen.rows.table.select(
         *names,

@@ -74,12 +74,18 @@ def proposals(rows: Rows) -> pl.DataFrame:
         told.setdefault("as proposed", []).append(_tests(order, measured))
     return pl.DataFrame(
         [
-            (name, len(runs), float(np.mean([n for n, _ in runs])), float(np.median([n for n, _ in runs])),
-             float(np.mean([cost for _, cost in runs])))
+            (
+                name,
+                len(runs),
+                float(np.mean([n for n, _ in runs])),
+                float(np.median([n for n, _ in runs])),
+                float(np.mean([cost for _, cost in runs])),
+            )
             for name, runs in told.items()
         ],
-        schema=["order", "searches", "tests, mean", "tests, median", "cost, mean"], orient="row",
-    )  # fmt: skip
+        schema=["order", "searches", "tests, mean", "tests, median", "cost, mean"],
+        orient="row",
+    )
 
 
 def _tests(order: list[int], measured: Array) -> tuple[int, float]:

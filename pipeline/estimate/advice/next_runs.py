@@ -61,11 +61,18 @@ class NextRuns:
 
 PROPOSED: Final = pl.Schema(
     {
-        "layout": pl.String, "believed_step_time_s": pl.Float64, "believed_lo_s": pl.Float64,
-        "believed_hi_s": pl.Float64, "gain": pl.Float64, "chance": pl.Float64, "test_gpu_hours": pl.Float64,
-        "gain_per_gpu_hour": pl.Float64, "tried": pl.String, "why": pl.String,
+        "layout": pl.String,
+        "believed_step_time_s": pl.Float64,
+        "believed_lo_s": pl.Float64,
+        "believed_hi_s": pl.Float64,
+        "gain": pl.Float64,
+        "chance": pl.Float64,
+        "test_gpu_hours": pl.Float64,
+        "gain_per_gpu_hour": pl.Float64,
+        "tried": pl.String,
+        "why": pl.String,
     }
-)  # fmt: skip
+)
 """`gain`: expected share of throughput above the measured best; NULL when nothing was measured. `chance` that there is
 any. `believed_lo_s` to `believed_hi_s` holds 80 %; NULL when there are no residuals to tell from."""
 
@@ -173,12 +180,16 @@ def _exclude(
     for key, large in zip(pool.select(LAYOUT).rows(), as_large, strict=True):
         statuses = outcomes.get(key, set())
         reason = (
-            MEASURED if "completed" in statuses
-            else RAN_OUT if "oom" in statuses
-            else FAILED if statuses & {"failed", "unknown"}
-            else AS_LARGE if large
+            MEASURED
+            if "completed" in statuses
+            else RAN_OUT
+            if "oom" in statuses
+            else FAILED
+            if statuses & {"failed", "unknown"}
+            else AS_LARGE
+            if large
             else None
-        )  # fmt: skip
+        )
         kept.append(reason is None)
         if reason is not None:
             counts[reason] += 1

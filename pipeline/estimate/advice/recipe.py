@@ -82,9 +82,16 @@ def _advice(
     if scored is None:
         return told
     return Advice(
-        rule, told.document, told.is_followed, cost, layout, scored["tested"], scored["held"],
-        tuple(scored["runs_for"]), tuple(scored["runs_against"]),
-    )  # fmt: skip
+        rule,
+        told.document,
+        told.is_followed,
+        cost,
+        layout,
+        scored["tested"],
+        scored["held"],
+        tuple(scored["runs_for"]),
+        tuple(scored["runs_against"]),
+    )
 
 
 def _branch(step: str, request: Request, question: dict[str, Any]) -> str:

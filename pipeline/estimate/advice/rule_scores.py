@@ -23,10 +23,13 @@ CELL: Final = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_token
 _EVIDENCE: dict[str, pl.DataType] = {
     **dict.fromkeys(("rule", "origin", "model", "accelerator"), pl.String()),
     **dict.fromkeys(("num_nodes", "num_gpus", "seq_len", "gbs_tokens"), pl.Int64()),
-    "verdict": pl.String(), "layouts": pl.Int64(), "advised": pl.Int64(), "is_winner": pl.Boolean(),
+    "verdict": pl.String(),
+    "layouts": pl.Int64(),
+    "advised": pl.Int64(),
+    "is_winner": pl.Boolean(),
     **dict.fromkeys(("regret", "typical_regret", "other_regret"), pl.Float64()),
     **dict.fromkeys(("winner_run_id", "winner_layout", "advised_run_id", "advised_layout"), pl.String()),
-}  # fmt: skip
+}
 EVIDENCE: Final = pl.Schema(_EVIDENCE)
 """One row per rule and cell in which it applies. `regret`: what the fastest layout that follows the rule loses to the
 fastest of all, a share of throughput; `typical_regret` the median of all that follow it, `other_regret` of the rest."""
@@ -102,8 +105,9 @@ def score(evidence: pl.DataFrame, book: Book | None = None) -> pl.DataFrame:
     )
     named = pl.DataFrame(
         [(rule.id, rule.set, book.title(rule), rule.section, rule.step, rule.says) for rule in book.rules],
-        schema=dict.fromkeys(("rule", "set", "document", "section", "step", "says"), pl.String), orient="row",
-    )  # fmt: skip
+        schema=dict.fromkeys(("rule", "set", "document", "section", "step", "says"), pl.String),
+        orient="row",
+    )
     whole = named.join(counted, on="rule", how="left", maintain_order="left")
     return whole.with_columns(
         *(pl.col(name).fill_null(0) for name in ("cells", "tested", "held")),
@@ -122,8 +126,11 @@ def score_sets(evidence: pl.DataFrame, book: Book | None = None) -> pl.DataFrame
         (pl.col("verdict") == FOR).all().alias("held"), pl.col("regret").max(), pl.col("typical_regret").max()
     )
     counted = cells.group_by("set").agg(
-        pl.len().cast(pl.Int64).alias("tested"), pl.col("held").sum().cast(pl.Int64),
-        pl.col("held").mean().alias("hit_rate"), pl.col("regret").mean(), pl.col("typical_regret").mean(),
-    )  # fmt: skip
+        pl.len().cast(pl.Int64).alias("tested"),
+        pl.col("held").sum().cast(pl.Int64),
+        pl.col("held").mean().alias("hit_rate"),
+        pl.col("regret").mean(),
+        pl.col("typical_regret").mean(),
+    )
     order = pl.DataFrame({"set": list(dict.fromkeys(sets.values()))})
     return order.join(counted, on="set", how="left", maintain_order="left")

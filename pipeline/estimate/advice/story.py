@@ -6,16 +6,31 @@ from pipeline.estimate.search.enumerate import Request
 from pipeline.estimate.search.search import PHYSICS, Found
 
 _SPENT = {
-    "linear": "matrix products", "attention": "attention", "elementwise": "norms and activation functions",
-    "head": "output head", "recompute": "recomputation", "tp": "tensor-parallel exchange", "cp": "context exchange",
-    "ep": "expert exchange", "pp": "pipeline transfers", "dp": "gradient and weight exchange",
-    "stall": "waiting for launches", "bubble": "pipeline idle time", "optimizer": "optimizer", "rest": "fixed cost",
+    "linear": "matrix products",
+    "attention": "attention",
+    "elementwise": "norms and activation functions",
+    "head": "output head",
+    "recompute": "recomputation",
+    "tp": "tensor-parallel exchange",
+    "cp": "context exchange",
+    "ep": "expert exchange",
+    "pp": "pipeline transfers",
+    "dp": "gradient and weight exchange",
+    "stall": "waiting for launches",
+    "bubble": "pipeline idle time",
+    "optimizer": "optimizer",
+    "rest": "fixed cost",
     "stragglers": "waiting for the slowest node",
-}  # fmt: skip
+}
 SCHEDULE_NAMES = {
-    "afab": "AFAB", "1f1b": "1F1B", "interleaved": "interleaved 1F1B", "zb-h1": "ZB-H1", "zb-v": "ZB-V",
-    "dualpipe": "DualPipe", "dualpipe-v": "DualPipe-V",
-}  # fmt: skip
+    "afab": "AFAB",
+    "1f1b": "1F1B",
+    "interleaved": "interleaved 1F1B",
+    "zb-h1": "ZB-H1",
+    "zb-v": "ZB-V",
+    "dualpipe": "DualPipe",
+    "dualpipe-v": "DualPipe-V",
+}
 """Pipeline schedules as their papers write them."""
 USEFUL = ("linear", "attention", "elementwise", "head", "optimizer", "rest")
 

@@ -140,8 +140,10 @@ def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) 
     folds = cell_folds(rows)
     groups = group_codes(rows)
     about: dict[str, Any] = {
-        "learned_on": rows.recipe.dataset, "learned_at": on.isoformat(), "physics_split": f"one {rows.recipe.group} out"
-    }  # fmt: skip
+        "learned_on": rows.recipe.dataset,
+        "learned_at": on.isoformat(),
+        "physics_split": f"one {rows.recipe.group} out",
+    }
     for name, ratios in (("time", time), ("memory", memory)):
         if np.isfinite(ratios).any():
             about[name] = _summary(seen.codes, ratios, groups)
@@ -153,9 +155,11 @@ def learn(rows: Rows, constants: dict[str, float], unseen: Unseen, *, on: date) 
     if usable.sum() >= FEWEST_ROWS and cells >= FEWEST_CELLS:
         tried = _ratios(rows.step_time_s, penalised_unseen(rows, seen, usable, folds))
         about["penalty"] = {
-            **_summary(seen.codes, tried, folds), "split": "one cell out", "cells": cells,
+            **_summary(seen.codes, tried, folds),
+            "split": "one cell out",
+            "cells": cells,
             **{f"physics_{name}": value for name, value in _errors(time).items()},
-        }  # fmt: skip
+        }
         is_better = np.nanmean(np.abs(tried)) < np.nanmean(np.abs(time))
         if is_better and about["penalty"]["median_ape"] < WORTH * about["penalty"]["physics_median_ape"]:
             penalised = tried

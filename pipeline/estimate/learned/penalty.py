@@ -23,8 +23,15 @@ from pipeline.estimate.physics.layouts import Array, Layouts
 from pipeline.estimate.physics.question import Question
 
 FEATURES: Final = (
-    "log2_gpus", "log2_tp", "log2_pp", "log2_mbs", "zero_stage", "log2_params", "log2_slots", "log2_step_s",
-)  # fmt: skip
+    "log2_gpus",
+    "log2_tp",
+    "log2_pp",
+    "log2_mbs",
+    "zero_stage",
+    "log2_params",
+    "log2_slots",
+    "log2_step_s",
+)
 """Columns of a feature row. Layouts are alike by the first six; slots are the turns of a pipeline, gas + pp - 1."""
 
 _ALIKE: Final = 6
@@ -61,9 +68,15 @@ def penalty_features(asked: Question, at: Layouts, predicted: Estimate) -> Array
     """One row per layout, one column per entry of FEATURES."""
     total = predicted.step_time_s
     columns = (
-        np.log2(at.num_gpus), np.log2(at.tp), np.log2(at.pp), np.log2(at.mbs), at.zero_stage,
-        np.log2(float(asked.shape.params)), np.log2(at.gas + at.pp - 1.0), np.log2(total),
-    )  # fmt: skip
+        np.log2(at.num_gpus),
+        np.log2(at.tp),
+        np.log2(at.pp),
+        np.log2(at.mbs),
+        at.zero_stage,
+        np.log2(float(asked.shape.params)),
+        np.log2(at.gas + at.pp - 1.0),
+        np.log2(total),
+    )
     return np.stack([np.broadcast_to(column, total.shape).astype(np.float64) for column in columns], axis=1)
 
 

@@ -27,9 +27,16 @@ def pattern_codes(at: Layouts, gpus_per_node: int) -> NDArray[np.int64]:
 
 
 CHOICES: Final = (
-    *(f"ZeRO-{stage}" for stage in range(STAGES)), "CP", "EP", "interleaving", "selective recomputation",
-    "full recomputation", "HSDP", "zero bubble", "DualPipe",
-)  # fmt: skip
+    *(f"ZeRO-{stage}" for stage in range(STAGES)),
+    "CP",
+    "EP",
+    "interleaving",
+    "selective recomputation",
+    "full recomputation",
+    "HSDP",
+    "zero bubble",
+    "DualPipe",
+)
 """What a framework may or may not have been measured with."""
 
 

@@ -255,9 +255,10 @@ def residual_map(residuals: Residuals) -> list[dict[str, Any]]:
     quantiles = {"p10": 0.1, "median": 0.5, "p90": 0.9}
     rows = [
         {
-            "pattern": name, "runs": values.size,
+            "pattern": name,
+            "runs": values.size,
             **{part: float(np.exp(np.quantile(values, at))) for part, at in quantiles.items()},
         }
         for name, values in residuals.by_pattern.items()
-    ]  # fmt: skip
+    ]
     return sorted(rows, key=lambda row: (-float(str(row["median"])), str(row["pattern"])))

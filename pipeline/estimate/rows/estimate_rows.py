@@ -31,12 +31,35 @@ from pipeline.reference.clusters import find_cluster
 OK = "ok"
 ChooseProfile = Callable[[str, str | None], Profile]
 _KEY = (
-    "model", "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "ffn_hidden_size", "gated_mlp",
-    "vocab_size", "tie_word_embeddings", "num_experts", "experts_per_token", "expert_ffn_hidden_size",
-    "shared_expert_ffn_hidden_size", "num_dense_layers", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "positions",
-    "stated_params", "seq_len", "accelerator", "precision", "framework", "source_id", "flash_attention", "attention",
+    "model",
+    "num_layers",
+    "hidden_size",
+    "num_heads",
+    "num_kv_heads",
+    "head_dim",
+    "ffn_hidden_size",
+    "gated_mlp",
+    "vocab_size",
+    "tie_word_embeddings",
+    "num_experts",
+    "experts_per_token",
+    "expert_ffn_hidden_size",
+    "shared_expert_ffn_hidden_size",
+    "num_dense_layers",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_rope_head_dim",
+    "positions",
+    "stated_params",
+    "seq_len",
+    "accelerator",
+    "precision",
+    "framework",
+    "source_id",
+    "flash_attention",
+    "attention",
     "gpus_per_node",
-)  # fmt: skip
+)
 
 _PHYSICS = pl.Schema(
     {
@@ -181,10 +204,23 @@ def layouts_of(rows: list[dict[str, Any]], profile: Profile) -> Layouts:
         ep, chunks = row["ep"] or 1, 2 if word in V_SHAPED else 1
         etp = row["etp"] or (row["tp"] if (dp * (row["cp"] or 1)) % ep == 0 else 1)
         filled.append(
-            [dp, row["tp"], row["pp"], row["cp"] or 1, ep, etp, row["vpp"] or chunks, row["zero_stage"] or 0,
-             row["mbs"], row["gas"], RECOMPUTE_MODES.index(mode), float(sp and row["tp"] > 1), SCHEDULES.index(word),
-             row["dp_replicate"] or 1]
-        )  # fmt: skip
+            [
+                dp,
+                row["tp"],
+                row["pp"],
+                row["cp"] or 1,
+                ep,
+                etp,
+                row["vpp"] or chunks,
+                row["zero_stage"] or 0,
+                row["mbs"],
+                row["gas"],
+                RECOMPUTE_MODES.index(mode),
+                float(sp and row["tp"] > 1),
+                SCHEDULES.index(word),
+                row["dp_replicate"] or 1,
+            ]
+        )
     table = np.array(filled, np.float64).reshape(-1, len(fields(Layouts))).T
     return Layouts(*table)
 

@@ -8,10 +8,25 @@ from pipeline.reference.model_shape import ModelShape
 from pipeline.reference.models import find_family, find_model, shape_of
 
 SHAPE = (
-    "num_layers", "hidden_size", "num_heads", "num_kv_heads", "head_dim", "ffn_hidden_size", "gated_mlp", "vocab_size",
-    "tie_word_embeddings", "num_experts", "experts_per_token", "expert_ffn_hidden_size",
-    "shared_expert_ffn_hidden_size", "num_dense_layers", "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "positions",
-)  # fmt: skip
+    "num_layers",
+    "hidden_size",
+    "num_heads",
+    "num_kv_heads",
+    "head_dim",
+    "ffn_hidden_size",
+    "gated_mlp",
+    "vocab_size",
+    "tie_word_embeddings",
+    "num_experts",
+    "experts_per_token",
+    "expert_ffn_hidden_size",
+    "shared_expert_ffn_hidden_size",
+    "num_dense_layers",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_rope_head_dim",
+    "positions",
+)
 SHAPE_TOLERANCE = 0.03
 """Published sizes are rounded; a shape whose parameters differ more is another model."""
 

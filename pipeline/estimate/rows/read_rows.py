@@ -25,18 +25,54 @@ RENAMED = {
 
 _BOOLEANS = ("gated_mlp", "tie_word_embeddings", "sequence_parallel")
 _NUMBERS = (
-    *(name for name in SHAPE if name not in _BOOLEANS), "seq_len", "dp", "tp", "pp", "cp", "ep", "etp", "vpp", "mbs",
-    "gas", "gbs", "gbs_tokens", "num_nodes", "gpus_per_node", "num_gpus", "local_batch_size", "dp_replicate",
+    *(name for name in SHAPE if name not in _BOOLEANS),
+    "seq_len",
+    "dp",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "etp",
+    "vpp",
+    "mbs",
+    "gas",
+    "gbs",
+    "gbs_tokens",
+    "num_nodes",
+    "gpus_per_node",
+    "num_gpus",
+    "local_batch_size",
+    "dp_replicate",
     "dp_shard",
-)  # fmt: skip
+)
 _TEXTS = (
-    "model", "accelerator", "precision", "recompute", "pipeline_schedule", "framework", "source_id", "flash_attention",
-    "attention", "cluster",
-)  # fmt: skip
+    "model",
+    "accelerator",
+    "precision",
+    "recompute",
+    "pipeline_schedule",
+    "framework",
+    "source_id",
+    "flash_attention",
+    "attention",
+    "cluster",
+)
 _AT_LEAST_ONE = (
-    "num_gpus", "num_nodes", "gpus_per_node", "dp", "tp", "pp", "mbs", "gas", "seq_len", "num_layers", "hidden_size",
-    "num_heads", "num_kv_heads", "vocab_size",
-)  # fmt: skip
+    "num_gpus",
+    "num_nodes",
+    "gpus_per_node",
+    "dp",
+    "tp",
+    "pp",
+    "mbs",
+    "gas",
+    "seq_len",
+    "num_layers",
+    "hidden_size",
+    "num_heads",
+    "num_kv_heads",
+    "vocab_size",
+)
 _MISSING = r"(?i)^(|nan|na|n/a|none|null|-|unknown|\?)$"
 _UNSAID = r"(?i)not (stated|known|given)|unknown"
 """A sharding that says of itself that its stage is not known: "ZeRO (stage not stated)"."""
@@ -66,9 +102,10 @@ def _with_all(frame: pl.DataFrame) -> pl.DataFrame:
     renames = {old: new for old, new in RENAMED.items() if old in frame.columns and new not in frame.columns}
     frame = frame.rename(renames)
     wanted = {
-        **dict.fromkeys(_NUMBERS, pl.Float64), **dict.fromkeys((*_TEXTS, "zero_stage"), pl.String),
+        **dict.fromkeys(_NUMBERS, pl.Float64),
+        **dict.fromkeys((*_TEXTS, "zero_stage"), pl.String),
         **dict.fromkeys(_BOOLEANS, pl.Boolean),
-    }  # fmt: skip
+    }
     # As series, because a literal beside no column would be one row.
     absent = [
         pl.Series(name, [None] * frame.height, dtype) for name, dtype in wanted.items() if name not in frame.columns
@@ -103,13 +140,15 @@ def _typed(frame: pl.DataFrame) -> pl.DataFrame:
     wrong = {name: f"{name} misread" for name in misread}
     told = frame.with_columns(cell.alias(wrong[name]) for name, cell in misread.items())
     typed = told.select(
-        *(pl.when(pl.col(wrong[name]).is_null()).then(_number(name).round()).cast(pl.Int64, strict=False).alias(name)
-          for name in _NUMBERS),
+        *(
+            pl.when(pl.col(wrong[name]).is_null()).then(_number(name).round()).cast(pl.Int64, strict=False).alias(name)
+            for name in _NUMBERS
+        ),
         *(pl.col(name).cast(pl.String) for name in _TEXTS),
         stated_sharding=pl.col("zero_stage").cast(pl.String).str.strip_chars(),
         stated_params=params,
         misread=pl.concat_str(list(wrong.values()), separator=", ", ignore_nulls=True),
-    )  # fmt: skip
+    )
     return typed.with_columns(*(_booleans(frame[name]) for name in _BOOLEANS), stage.alias("zero_stage"))
 
 
@@ -152,9 +191,22 @@ def read_rows(frame: pl.DataFrame) -> pl.DataFrame:
     # A micro-batch is the local batch when the sequence of a step is not accumulated over.
     known = normalise_runs(typed.with_columns(run_id=pl.int_range(pl.len()).cast(pl.String))).runs
     derived = known.select(
-        "accelerator", "precision", "recompute", "dp", "tp", "pp", "cp", "mbs", "gas", "gbs", "gbs_tokens", "seq_len",
-        "num_gpus", "num_nodes", "gpus_per_node",
-    )  # fmt: skip
+        "accelerator",
+        "precision",
+        "recompute",
+        "dp",
+        "tp",
+        "pp",
+        "cp",
+        "mbs",
+        "gas",
+        "gbs",
+        "gbs_tokens",
+        "seq_len",
+        "num_gpus",
+        "num_nodes",
+        "gpus_per_node",
+    )
     return typed.with_columns(derived.get_columns()).with_columns(
         dp_replicate=_replicas(),
         stated_replicas=pl.col("dp_replicate"),

@@ -42,10 +42,16 @@ time that the model's FLOPs need at peak; communication is what compute does not
 
 WATERFALL: Final = pl.Schema(
     {
-        "row": pl.Int64, "place": pl.Int64, "term": pl.String, "label": pl.String, "seconds": pl.Float64,
-        "share": pl.Float64, "before": pl.Float64, "after": pl.Float64,
+        "row": pl.Int64,
+        "place": pl.Int64,
+        "term": pl.String,
+        "label": pl.String,
+        "seconds": pl.Float64,
+        "share": pl.Float64,
+        "before": pl.Float64,
+        "after": pl.Float64,
     }
-)  # fmt: skip
+)
 """`share` of the step, `before` and `after` it the level between 1 (peak) and the MFU."""
 
 

@@ -131,9 +131,18 @@ def blocks(request: Request) -> Iterator[Block]:
             [replicas_of(request, group, tp=tp, cp=cp, pp=pp) for _, group in shardings], axis=sharding.ndim - 3
         )
         at = lay_out(
-            request, tp=tp, cp=cp, pp=pp, ep=ep, mbs=mbs, zero_stage=zero, recompute=recompute, vpp=vpp,
-            schedule=schedule, dp_replicate=np.maximum(copies, 1.0),
-        )  # fmt: skip
+            request,
+            tp=tp,
+            cp=cp,
+            pp=pp,
+            ep=ep,
+            mbs=mbs,
+            zero_stage=zero,
+            recompute=recompute,
+            vpp=vpp,
+            schedule=schedule,
+            dp_replicate=np.maximum(copies, 1.0),
+        )
         codes = launch_codes(request, at)
         yield Block(at, np.where(_again(shardings, at) & (codes == 0), np.int8(REASONS_OF_GRID.index(USELESS)), codes))
 
@@ -152,21 +161,40 @@ def _again(shardings: list[tuple[int, str | int]], at: Layouts) -> NDArray[np.bo
 
 
 def lay_out(
-    request: Request, *, tp: Array, cp: Array, pp: Array, ep: Array, mbs: Array, zero_stage: Array, recompute: Array,
-    vpp: Array, schedule: Array | None = None, dp_replicate: Array | float = 1.0,
-) -> Layouts:  # fmt: skip
+    request: Request,
+    *,
+    tp: Array,
+    cp: Array,
+    pp: Array,
+    ep: Array,
+    mbs: Array,
+    zero_stage: Array,
+    recompute: Array,
+    vpp: Array,
+    schedule: Array | None = None,
+    dp_replicate: Array | float = 1.0,
+) -> Layouts:
     """The layouts that follow from these choices, which broadcast: dp takes the rest of the accelerators, gas the rest
     of the batch. `recompute` and `schedule` hold places in RECOMPUTE_MODES and SCHEDULES; without a schedule it is
     1F1B, interleaved where there are chunks. Rests that do not come out even are for `launch_codes`.
     """
     dp = request.num_gpus / (tp * cp * pp)
     return Layouts.of(
-        dp=dp, tp=tp, pp=pp, cp=cp, ep=ep, etp=np.where(dp * cp % ep == 0, tp, 1.0), mbs=mbs,
-        gas=np.maximum(np.floor(request.gbs / (dp * mbs)), 1.0), zero_stage=zero_stage, recompute=recompute, vpp=vpp,
+        dp=dp,
+        tp=tp,
+        pp=pp,
+        cp=cp,
+        ep=ep,
+        etp=np.where(dp * cp % ep == 0, tp, 1.0),
+        mbs=mbs,
+        gas=np.maximum(np.floor(request.gbs / (dp * mbs)), 1.0),
+        zero_stage=zero_stage,
+        recompute=recompute,
+        vpp=vpp,
         sequence_parallel=np.where(tp > 1, float(request.asked.profile.is_sequence_parallel), 0.0),
         schedule=np.where(vpp > 1, float(INTERLEAVED), float(ONE_F_ONE_B)) if schedule is None else schedule,
         dp_replicate=dp_replicate,
-    )  # fmt: skip
+    )
 
 
 def launch_codes(request: Request, at: Layouts) -> NDArray[np.int8]:

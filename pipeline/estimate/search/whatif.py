@@ -63,10 +63,18 @@ def layouts_for(request: Request, choices: list[Choice]) -> Layouts:
 
     modes = np.array([RECOMPUTE_MODES.index(choice.recompute) for choice in choices], np.float64)
     return lay_out(
-        request, tp=column("tp"), cp=column("cp"), pp=column("pp"), ep=column("ep"), mbs=column("mbs"),
-        zero_stage=column("zero_stage"), recompute=modes, vpp=column("vpp"), dp_replicate=column("dp_replicate"),
+        request,
+        tp=column("tp"),
+        cp=column("cp"),
+        pp=column("pp"),
+        ep=column("ep"),
+        mbs=column("mbs"),
+        zero_stage=column("zero_stage"),
+        recompute=modes,
+        vpp=column("vpp"),
+        dp_replicate=column("dp_replicate"),
         schedule=np.array([SCHEDULES.index(choice.schedule) for choice in choices], np.float64),
-    )  # fmt: skip
+    )
 
 
 def _launchable(request: Request, choices: list[Choice]) -> list[Choice]:
@@ -83,10 +91,13 @@ def _candidates(request: Request, name: str) -> list[int]:
     if name == "zero_stage":
         return list(request.zero_stages)
     whole, limit = {
-        "tp": (gpus, shape.num_heads), "pp": (gpus, shape.num_layers), "cp": (gpus, request.max_cp),
-        "ep": (max(shape.num_experts, 1), None), "vpp": (shape.num_layers, request.max_vpp),
+        "tp": (gpus, shape.num_heads),
+        "pp": (gpus, shape.num_layers),
+        "cp": (gpus, request.max_cp),
+        "ep": (max(shape.num_experts, 1), None),
+        "vpp": (shape.num_layers, request.max_vpp),
         "mbs": (request.gbs, request.max_mbs),
-    }[name]  # fmt: skip
+    }[name]
     return divisors(whole, limit)
 
 

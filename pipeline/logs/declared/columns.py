@@ -20,15 +20,24 @@ PEAKS = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")
 """Of these the run keeps the largest value that any line gives."""
 
 RUN_COLUMNS = (
-    *PLACE, *MODEL, *(name for name in LAYOUT if name != "layout"),
+    *PLACE,
+    *MODEL,
+    *(name for name in LAYOUT if name != "layout"),
     *(name for name in SOFTWARE if name not in ("parser", "parser_version")),
-    "steps_planned", "peak_tflops_logged", "job_id", *PEAKS,
-)  # fmt: skip
+    "steps_planned",
+    "peak_tflops_logged",
+    "job_id",
+    *PEAKS,
+)
 EVENT_COLUMNS = ("ts", "rank", "host")
 
 _QUANTITY = {
-    "s": "time", "bytes": "bytes", "fraction": "share", "TFLOP/s/GPU": "flops", "TFLOP/s": "flops",
-}  # fmt: skip
+    "s": "time",
+    "bytes": "bytes",
+    "fraction": "share",
+    "TFLOP/s/GPU": "flops",
+    "TFLOP/s": "flops",
+}
 _USUAL = {"time": "duration", "bytes": "size", "flops": "TFLOPs", "instant": "iso", "share": "%"}
 _AMBIGUOUS = ("time", "bytes", "share")
 

@@ -64,9 +64,13 @@ def _unit(word: str, quantity: str, spellings: str, read: Read, example: str) ->
 
 _DURATION_S = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION_SPELLINGS = (
-    ("ms", r"ms|msecs?|millis|milliseconds?"), ("us", r"us|µs|μs|usecs?|microseconds?"),
-    ("ns", r"ns|nanoseconds?"), ("min", r"mins?|minutes?|m"), ("s", r"s|secs?|seconds?"), ("h", r"h|hrs?|hours?"),
-)  # fmt: skip
+    ("ms", r"ms|msecs?|millis|milliseconds?"),
+    ("us", r"us|µs|μs|usecs?|microseconds?"),
+    ("ns", r"ns|nanoseconds?"),
+    ("min", r"mins?|minutes?|m"),
+    ("s", r"s|secs?|seconds?"),
+    ("h", r"h|hrs?|hours?"),
+)
 _ANY_DURATION = "|".join(spelling for _, spelling in _DURATION_SPELLINGS)
 _PART = rf"{NUMBER} ?(?:{_ANY_DURATION})"
 
@@ -171,10 +175,21 @@ KINDS: dict[str, Printed] = {
 }
 
 _DIRECTIVES = {
-    "Y": "[0-9]{4}", "m": "[0-9]{2}", "d": "[0-9]{2}", "H": "[0-9]{2}", "I": "[0-9]{2}", "M": "[0-9]{2}",
-    "S": "[0-9]{2}", "y": "[0-9]{2}", "b": "[A-Za-z]{3}", "B": "[A-Za-z]+", "p": "[AaPp][Mm]", "j": "[0-9]{3}",
-    "f": "[0-9]{1,9}", "%": "%",
-}  # fmt: skip
+    "Y": "[0-9]{4}",
+    "m": "[0-9]{2}",
+    "d": "[0-9]{2}",
+    "H": "[0-9]{2}",
+    "I": "[0-9]{2}",
+    "M": "[0-9]{2}",
+    "S": "[0-9]{2}",
+    "y": "[0-9]{2}",
+    "b": "[A-Za-z]{3}",
+    "B": "[A-Za-z]+",
+    "p": "[AaPp][Mm]",
+    "j": "[0-9]{3}",
+    "f": "[0-9]{1,9}",
+    "%": "%",
+}
 
 
 def strftime(form: str) -> Printed:

@@ -74,8 +74,12 @@ def _first(said: pl.DataFrame) -> pl.DataFrame:
 def _skipped(said: pl.DataFrame) -> pl.DataFrame:
     """How many lines tell of skipped steps, at the first of them; in the first steps a loss scaler finds its scale."""
     counted = said.group_by("run_id", maintain_order=True).agg(
-        n=pl.col("line_no").n_unique(), last=pl.col("line_no").last(), text=pl.col("text").first(),
-        source_path=pl.col("source_path").first(), line_no=pl.col("line_no").first(), ts=pl.col("ts").first(),
-    )  # fmt: skip
+        n=pl.col("line_no").n_unique(),
+        last=pl.col("line_no").last(),
+        text=pl.col("text").first(),
+        source_path=pl.col("source_path").first(),
+        line_no=pl.col("line_no").first(),
+        ts=pl.col("ts").first(),
+    )
     told = pl.format("{} lines tell of skipped steps, the last in line {}; first: {}", "n", "last", "text")
     return finding(counted.with_columns(text=pl.when(pl.col("n") > 1).then(told).otherwise("text")), "skipped_step")

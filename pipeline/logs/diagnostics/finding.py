@@ -6,10 +6,16 @@ import polars as pl
 
 FINDING = pl.Schema(
     {
-        "run_id": pl.String(), "source_path": pl.String(), "line_no": pl.Int64(), "ts": pl.Datetime("us"),
-        "kind": pl.String(), "rank": pl.Int64(), "host": pl.String(), "text": pl.String(),
+        "run_id": pl.String(),
+        "source_path": pl.String(),
+        "line_no": pl.Int64(),
+        "ts": pl.Datetime("us"),
+        "kind": pl.String(),
+        "rank": pl.Int64(),
+        "host": pl.String(),
+        "text": pl.String(),
     }
-)  # fmt: skip
+)
 """One row per finding, as in the table `events`."""
 
 

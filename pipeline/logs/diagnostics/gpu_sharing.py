@@ -79,9 +79,11 @@ def _figures(oom: pl.DataFrame) -> pl.DataFrame:
         "key", pid=pl.col("hit").str.extract(_LISTED, 1), bytes=size(pl.col("hit").str.extract(_LISTED, 2))
     ).sort("key", "bytes", descending=[False, True])
     held = listed.group_by("key", maintain_order=True).agg(
-        listed_bytes=pl.col("bytes").sum().cast(pl.Float64), first_bytes=pl.col("bytes").first().cast(pl.Float64),
-        pids="pid", sizes="bytes",
-    )  # fmt: skip
+        listed_bytes=pl.col("bytes").sum().cast(pl.Float64),
+        first_bytes=pl.col("bytes").first().cast(pl.Float64),
+        pids="pid",
+        sizes="bytes",
+    )
     rows = rows.join(held, on="key", how="left", maintain_order="left")
     # Not found in the list under its own number: then it is the one that holds what PyTorch reserved.
     is_first_own = pl.col("this_bytes").is_null() & (pl.col("first_bytes") >= _ROUNDING * pl.col("reserved_bytes"))
@@ -137,14 +139,19 @@ def leftovers(shown: pl.DataFrame, begun: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     rows = shown.join(begun, on="run_id").filter(pl.col("line_no") < pl.col("first_line"))
     rows = rows.with_columns(
-        gpu=text.str.extract(SMI_PROCESS, 1), pid=text.str.extract(SMI_PROCESS, 2),
-        name=text.str.extract(SMI_PROCESS, 3), mib=text.str.extract(SMI_PROCESS, 4).cast(pl.Int64, strict=False),
-    ).filter(pl.col("mib") >= SMI_NOTABLE_MIB)  # fmt: skip
+        gpu=text.str.extract(SMI_PROCESS, 1),
+        pid=text.str.extract(SMI_PROCESS, 2),
+        name=text.str.extract(SMI_PROCESS, 3),
+        mib=text.str.extract(SMI_PROCESS, 4).cast(pl.Int64, strict=False),
+    ).filter(pl.col("mib") >= SMI_NOTABLE_MIB)
     rows = rows.with_columns(alike=pl.len().over("run_id")).sort("mib", "line_no", descending=[True, False])
     rows = rows.unique("run_id", keep="first", maintain_order=True)
     more = pl.when(pl.col("alike") > 1).then(pl.format(", and {} more such processes", pl.col("alike") - 1))
     said = pl.format(
         "before the trainer began, process {} ({}) held {} GiB of GPU {}",
-        "pid", "name", (pl.col("mib") / 1024).round(1), "gpu",
-    )  # fmt: skip
+        "pid",
+        "name",
+        (pl.col("mib") / 1024).round(1),
+        "gpu",
+    )
     return finding(rows.with_columns(text=pl.concat_str(said, more, ignore_nulls=True)), "gpu_shared")

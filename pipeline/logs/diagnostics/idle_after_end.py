@@ -15,10 +15,16 @@ from pipeline.logs.steady_state import in_runs
 HELD_S = 5 * 60.0
 AFTERWARDS_S = 30 * 60.0
 _ENDED_BY = {
-    "timeout": "the scheduler's time limit", "cancelled": "a cancellation", "preempted": "a preemption",
-    "node_fail": "a failed node", "sigkill": "SIGKILL", "sigterm": "SIGTERM", "interrupted": "Ctrl-C",
-    "hang": "a collective's watchdog", "nccl_error": "an NCCL error",
-}  # fmt: skip
+    "timeout": "the scheduler's time limit",
+    "cancelled": "a cancellation",
+    "preempted": "a preemption",
+    "node_fail": "a failed node",
+    "sigkill": "SIGKILL",
+    "sigterm": "SIGTERM",
+    "interrupted": "Ctrl-C",
+    "hang": "a collective's watchdog",
+    "nccl_error": "an NCCL error",
+}
 _STOPPED = ("timeout", "deadline", "cancelled", "preempted", "requeued", "node_fail", "out_of_memory")
 _ZONE_S = 120.0
 
@@ -35,10 +41,16 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
     stops = events.filter(pl.col("kind").is_in(list(_ENDED_BY))).join(done, on="run_id", maintain_order="left")
     if stops.is_empty():
         return pl.DataFrame(schema=FINDING)
-    last = in_runs(steps).group_by("run").agg(
-        pl.col("run_id").first(), last_step=pl.col("step").max(), last_ts=pl.col("ts").max(),
-        last_line=pl.col("line_no").max(),
-    )  # fmt: skip
+    last = (
+        in_runs(steps)
+        .group_by("run")
+        .agg(
+            pl.col("run_id").first(),
+            last_step=pl.col("step").max(),
+            last_ts=pl.col("ts").max(),
+            last_line=pl.col("line_no").max(),
+        )
+    )
     said = events.filter((pl.col("kind") == "training_end") & ~pl.col("is_secondary"))
     said = said.group_by("run_id").agg(said_ts=pl.col("ts").max(), said_line=pl.col("line_no").max())
     stops = stops.join(last, on="run_id", how="left").join(said, on="run_id", how="left")

@@ -40,10 +40,15 @@ def pauses(steps: pl.DataFrame) -> pl.DataFrame:
     timed = in_runs(steps.drop_nulls("ts"))
     pause_s = pl.col("ts").diff().dt.total_microseconds() / 1e6
     found = timed.group_by("run", maintain_order=True).agg(
-        pl.col("run_id").first(), n=pl.len(), usual_s=pause_s.median(), longest_s=pause_s.max(),
-        last_step=pl.col("step").last(), last_ts=pl.col("ts").last(),
-        source_path=pl.col("source_path").last(), line_no=pl.col("line_no").last(),
-    )  # fmt: skip
+        pl.col("run_id").first(),
+        n=pl.len(),
+        usual_s=pause_s.median(),
+        longest_s=pause_s.max(),
+        last_step=pl.col("step").last(),
+        last_ts=pl.col("ts").last(),
+        source_path=pl.col("source_path").last(),
+        line_no=pl.col("line_no").last(),
+    )
     return found.filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("usual_s") >= 0)).drop("run")
 
 
@@ -67,12 +72,14 @@ def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.Da
     silent_s = pl.when(is_silent_log).then(in_log_s).when(is_silent_file).then(in_log_s + unwritten_s)
     rows = rows.with_columns(silent_s=silent_s, is_doubtful=is_silent_log & (_from_whole(in_log_s, 3600) <= _ZONE_S))
     return rows.select(
-        "run_id", "source_path", "line_no",
+        "run_id",
+        "source_path",
+        "line_no",
         ts="last_ts",
         longest_pause_s="longest_s",
         silence=pl.when(pl.col("silent_s").is_not_null()).then(_text()),
         is_hang=pl.col("silent_s").is_not_null() & ~pl.col("is_doubtful"),
-    )  # fmt: skip
+    )
 
 
 def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
@@ -86,19 +93,28 @@ def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame(schema=FINDING)
     ranked = rows.drop_nulls("pause_s").sort("run", "pause_s", descending=[False, True])
     widest = ranked.group_by("run", maintain_order=True).agg(
-        pl.col("run_id").first(), n=pl.len(), usual_s=pl.col("pause_s").median(), pause_s=pl.col("pause_s").first(),
+        pl.col("run_id").first(),
+        n=pl.len(),
+        usual_s=pl.col("pause_s").median(),
+        pause_s=pl.col("pause_s").first(),
         next_s=pl.col("pause_s").get(1, null_on_oob=True),
-        step=pl.col("step").first(), before=pl.col("before").first(), ts=pl.col("ts").first(),
-        source_path=pl.col("source_path").first(), line_no=pl.col("line_no").first(),
-    )  # fmt: skip
+        step=pl.col("step").first(),
+        before=pl.col("before").first(),
+        ts=pl.col("ts").first(),
+        source_path=pl.col("source_path").first(),
+        line_no=pl.col("line_no").first(),
+    )
     limit_s = pl.max_horizontal(pl.lit(SILENCE_S), MANY * pl.col("usual_s"), LONGER * pl.col("next_s"))
     is_clock = _from_whole(pl.col("pause_s"), 3600) <= _ZONE_S
     found = widest.filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("pause_s") >= limit_s) & ~is_clock)
     text = pl.format(
         "no step for {} min between step {} and step {}, {} times the usual {} s; then it went on",
-        (pl.col("pause_s") / 60).round(1), "before", "step",
-        _times("pause_s", "usual_s"), pl.col("usual_s").round(2),
-    )  # fmt: skip
+        (pl.col("pause_s") / 60).round(1),
+        "before",
+        "step",
+        _times("pause_s", "usual_s"),
+        pl.col("usual_s").round(2),
+    )
     return finding(found.with_columns(text=text), "silence")
 
 
@@ -118,9 +134,12 @@ def _text() -> pl.Expr:
     counted = pl.format(
         "no step for {} min after step {}: {} times the usual {} s between logged steps, "
         "{} times the longest pause before",
-        (pl.col("silent_s") / 60).round(1), "last_step",
-        _times("silent_s", "usual_s"), pl.col("usual_s").round(2), _times("silent_s", "longest_s"),
-    )  # fmt: skip
+        (pl.col("silent_s") / 60).round(1),
+        "last_step",
+        _times("silent_s", "usual_s"),
+        pl.col("usual_s").round(2),
+        _times("silent_s", "longest_s"),
+    )
     doubt = pl.lit("; but a whole number of hours may be two clocks in one file")
     return pl.concat_str(counted, pl.when("is_doubtful").then(doubt).otherwise(pl.lit("")))
 

@@ -41,16 +41,25 @@ def _megatron(said: pl.DataFrame) -> pl.DataFrame:
         reports=pl.len().over("run_id"),
     )
     ranks = rows.group_by("run_id", "rank", maintain_order=True).agg(
-        times=pl.len(), reports=pl.col("reports").first(), fast_ms=pl.col("fast_ms").median(),
-        slow_ms=pl.col("slow_ms").median(), ratio=(pl.col("slow_ms") / pl.col("fast_ms")).median(),
-        source_path=pl.col("source_path").first(), line_no=pl.col("line_no").first(), ts=pl.col("ts").first(),
-    )  # fmt: skip
+        times=pl.len(),
+        reports=pl.col("reports").first(),
+        fast_ms=pl.col("fast_ms").median(),
+        slow_ms=pl.col("slow_ms").median(),
+        ratio=(pl.col("slow_ms") / pl.col("fast_ms")).median(),
+        source_path=pl.col("source_path").first(),
+        line_no=pl.col("line_no").first(),
+        ts=pl.col("ts").first(),
+    )
     slow = ranks.filter((pl.col("ratio") >= SLOWER) & (pl.col("times") * 2 >= pl.col("reports")))
     text = pl.format(
         "rank {} was the slowest in {} of {} reports: {} ms an iteration against {} ms of the fastest rank, {} times",
-        "rank", "times", "reports",
-        pl.col("slow_ms").round(1), pl.col("fast_ms").round(1), pl.col("ratio").round(2),
-    )  # fmt: skip
+        "rank",
+        "times",
+        "reports",
+        pl.col("slow_ms").round(1),
+        pl.col("fast_ms").round(1),
+        pl.col("ratio").round(2),
+    )
     return finding(slow.with_columns(text=text, host=pl.lit(None, pl.String)), "straggler")
 
 
@@ -59,34 +68,50 @@ def _scored(said: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     place = ("run_id", "source_path", "line_no", "ts")
     scores = said.filter(text.str.contains(NRX_SCORE)).select(
-        *place, text.str.extract(NRX_SCORE, 1).alias("r"), text.str.extract(NRX_SCORE, 2).alias("host"),
-        score=text.str.extract(NRX_SCORE, 3).cast(pl.Float64, strict=False), is_warned=pl.lit(value=False),
-    )  # fmt: skip
+        *place,
+        text.str.extract(NRX_SCORE, 1).alias("r"),
+        text.str.extract(NRX_SCORE, 2).alias("host"),
+        score=text.str.extract(NRX_SCORE, 3).cast(pl.Float64, strict=False),
+        is_warned=pl.lit(value=False),
+    )
     warned = (
         said.select(*place, hit=text.str.extract_all(_WARNED))
         .explode("hit")
         .drop_nulls("hit")
         .select(
-            *place, pl.col("hit").str.extract(_WARNED, 1).alias("r"),
+            *place,
+            pl.col("hit").str.extract(_WARNED, 1).alias("r"),
             pl.col("hit").str.extract(_WARNED, 2).alias("host"),
-            score=pl.lit(None, pl.Float64), is_warned=pl.lit(value=True),
+            score=pl.lit(None, pl.Float64),
+            is_warned=pl.lit(value=True),
         )
-    )  # fmt: skip
+    )
     plain = (
         said.select(*place, r=text.str.extract(_WARNED_PLAIN).str.split(","))
         .explode("r")
         .drop_nulls("r")
         .select(
-            *place, pl.col("r").str.strip_chars(), host=pl.lit(None, pl.String),
-            score=pl.lit(None, pl.Float64), is_warned=pl.lit(value=True),
+            *place,
+            pl.col("r").str.strip_chars(),
+            host=pl.lit(None, pl.String),
+            score=pl.lit(None, pl.Float64),
+            is_warned=pl.lit(value=True),
         )
-    )  # fmt: skip
+    )
     rows = pl.concat([scores, warned, plain]).with_columns(rank=pl.col("r").cast(pl.Int64, strict=False))
-    ranks = rows.drop_nulls("rank").group_by("run_id", "rank", maintain_order=True).agg(
-        times=pl.col("line_no").n_unique(), warnings=pl.col("is_warned").sum(), score=pl.col("score").min(),
-        host=pl.col("host").drop_nulls().first(),
-        source_path=pl.col("source_path").first(), line_no=pl.col("line_no").first(), ts=pl.col("ts").first(),
-    )  # fmt: skip
+    ranks = (
+        rows.drop_nulls("rank")
+        .group_by("run_id", "rank", maintain_order=True)
+        .agg(
+            times=pl.col("line_no").n_unique(),
+            warnings=pl.col("is_warned").sum(),
+            score=pl.col("score").min(),
+            host=pl.col("host").drop_nulls().first(),
+            source_path=pl.col("source_path").first(),
+            line_no=pl.col("line_no").first(),
+            ts=pl.col("ts").first(),
+        )
+    )
     text = pl.concat_str(
         pl.format("rank {}", "rank"),
         pl.format(" on {}", "host"),
@@ -112,14 +137,23 @@ def printing(steps: pl.DataFrame) -> pl.DataFrame:
     if rows.is_empty():
         return pl.DataFrame(schema=FINDING)
     ratio = pl.col("cost") / pl.col("cost").median().over(at_step)
-    ranks = rows.with_columns(ratio=ratio).group_by("run_id", "rank", maintain_order=True).agg(
-        n=pl.len(), ratio=pl.col("ratio").median(), source_path=pl.col("source_path").first(),
-        line_no=pl.col("line_no").first(), ts=pl.col("ts").first(),
-    )  # fmt: skip
+    ranks = (
+        rows.with_columns(ratio=ratio)
+        .group_by("run_id", "rank", maintain_order=True)
+        .agg(
+            n=pl.len(),
+            ratio=pl.col("ratio").median(),
+            source_path=pl.col("source_path").first(),
+            line_no=pl.col("line_no").first(),
+            ts=pl.col("ts").first(),
+        )
+    )
     slow = ranks.filter((pl.col("ratio") >= SLOWER) & (pl.col("n") >= PRINTED_STEPS))
     slow = slow.sort("run_id", "ratio", "rank", descending=[False, True, False])
     text = pl.format(
         "rank {} takes {} times the median rank's time for a step (median over {} steps that several ranks print)",
-        "rank", pl.col("ratio").round(2), "n",
-    )  # fmt: skip
+        "rank",
+        pl.col("ratio").round(2),
+        "n",
+    )
     return finding(slow.with_columns(text=text).group_by("run_id", maintain_order=True).head(NAMED), "straggler")

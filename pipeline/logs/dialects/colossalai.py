@@ -146,9 +146,16 @@ _PARAMETERS = r"\bModel params(?: count)?: *([\d.]+ ?[KMB]?)"
 # applications/*/train*.py and examples/language/*/*.py, as the shell echoes their launch; `3d` is the hybrid plugin.
 _LAUNCH = r"\b(?:colossalai run|torchrun|torch\.distributed\.\w+)\b.*\.py\b"
 _OPTIONS = {
-    "batch_size": "mbs", "accumulation_steps": "gas", "max_length": "seq_len", "max_len": "seq_len",
-    "mixed_precision": "precision", "tp": "tp", "pp": "pp", "zero_stage": "zero_stage", "plugin": "arg:plugin",
-}  # fmt: skip
+    "batch_size": "mbs",
+    "accumulation_steps": "gas",
+    "max_length": "seq_len",
+    "max_len": "seq_len",
+    "mixed_precision": "precision",
+    "tp": "tp",
+    "pp": "pp",
+    "zero_stage": "zero_stage",
+    "plugin": "arg:plugin",
+}
 # Their benchmarks print what they were given (`Namespace(config='7b', plugin='gemini', ..)`).
 _GIVEN = r"\bNamespace\(.*\bplugin="
 _ARGUMENTS = {name: column for name, column in _OPTIONS.items() if name != "zero_stage"} | {
@@ -209,14 +216,33 @@ DIALECT = Dialect(
     name="colossalai",
     version=6,
     signature=(
-        "colossalai - colossalai - ", "INFO     colossalai - ", "colossalai run ", "TFLOPS per GPU by Megatron:",
-        "colossalai/initialize.py", "colossalai/booster", "colossalai/zero",
+        "colossalai - colossalai - ",
+        "INFO     colossalai - ",
+        "colossalai run ",
+        "TFLOPS per GPU by Megatron:",
+        "colossalai/initialize.py",
+        "colossalai/booster",
+        "colossalai/zero",
         " / Train]: ",
     ),
     anchors=(
-        "colossalai - ", "Loss:", " time: ", " TFLOPS: ", "world size: ", "dp_world_size: ", "parallel size: ",
-        "Model params", "memory usage: ", "max allocated ", "max cached: ", "Namespace(",
-        _SUMMARY, " / Train]: ", "oss=", "Max number of steps ", *_OPTION_ANCHORS,
+        "colossalai - ",
+        "Loss:",
+        " time: ",
+        " TFLOPS: ",
+        "world size: ",
+        "dp_world_size: ",
+        "parallel size: ",
+        "Model params",
+        "memory usage: ",
+        "max allocated ",
+        "max cached: ",
+        "Namespace(",
+        _SUMMARY,
+        " / Train]: ",
+        "oss=",
+        "Max number of steps ",
+        *_OPTION_ANCHORS,
         *environment.ANCHORS,
     ),
     steps=steps,
@@ -225,4 +251,4 @@ DIALECT = Dialect(
     events=lambda lines: milestones(lines, training_end=_END),
     combined=COMBINED,
     settle=settle,
-)  # fmt: skip
+)

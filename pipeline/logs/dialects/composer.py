@@ -86,7 +86,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             ).cast(STEP_FACTS[column], strict=False)
             for column in dict.fromkeys(target for target, _ in _COLUMNS.values())
         },
-    )  # fmt: skip
+    )
     before = pl.col("value").cast(pl.Int64, strict=False)
     started = rows.with_columns(
         step=pl.when(pl.col("name").is_in(_BATCHES_BEFORE)).then(before + 1).otherwise(pl.col("step")),
@@ -148,22 +148,35 @@ def _devices(steps: pl.DataFrame) -> pl.DataFrame:
     """Accelerators that share the pace of the job: both are printed with four decimals."""
     shared = pl.col("tokens_per_s") / pl.col("tokens_per_s_per_gpu")
     told = steps.filter((shared >= 0.99) & ((shared - shared.round()).abs() < _EXACT)).select(
-        "source", "line_no", name=pl.lit("num_gpus"), setting_source=pl.lit("derived"),
+        "source",
+        "line_no",
+        name=pl.lit("num_gpus"),
+        setting_source=pl.lit("derived"),
         value=shared.round().cast(pl.Int64).cast(pl.String),
-    )  # fmt: skip
+    )
     return conform(told.unique(["source", "value"], keep="first", maintain_order=True), SETTING_FACTS)
 
 
 _EXACT = 0.001
 
 _CONFIG = {
-    "max_seq_len": "seq_len", "device_train_batch_size": "arg:local_batch", "device_train_microbatch_size": "mbs",
-    "n_gpus": "num_gpus", "precision": "arg:precision",
-    "sharding_strategy": "arg:sharding", "n_layers": "num_layers", "n_heads": "num_heads", "d_model": "hidden_size",
-    "n_params": "params", "vocab_size": "vocab_size", "num_nodes": "num_nodes", "num_gpus_per_node": "gpus_per_node",
-    "max_duration": "arg:max_duration", "global_train_batch_size": "gbs",
+    "max_seq_len": "seq_len",
+    "device_train_batch_size": "arg:local_batch",
+    "device_train_microbatch_size": "mbs",
+    "n_gpus": "num_gpus",
+    "precision": "arg:precision",
+    "sharding_strategy": "arg:sharding",
+    "n_layers": "num_layers",
+    "n_heads": "num_heads",
+    "d_model": "hidden_size",
+    "n_params": "params",
+    "vocab_size": "vocab_size",
+    "num_nodes": "num_nodes",
+    "num_gpus_per_node": "gpus_per_node",
+    "max_duration": "arg:max_duration",
+    "global_train_batch_size": "gbs",
     "activation_checkpointing": "arg:checkpointing",
-}  # fmt: skip
+}
 
 
 # trainer.py _train_loop, at the level INFO; the name of an enumeration's member before its value took its place.
@@ -176,9 +189,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     dumped = named_settings(lines, r"^\s*(\w+): ([\w.]+)\s*$", _CONFIG, setting_source="argument_dump")
     text = pl.col("text")
     said = lines.select(
-        "source", "line_no", name=pl.lit("mbs"), setting_source=pl.lit("log_line"),
+        "source",
+        "line_no",
+        name=pl.lit("mbs"),
+        setting_source=pl.lit("log_line"),
         value=text.str.extract(r"^\s*Train trainer/device_train_microbatch_size: (\d+)\s*$"),
-    ).drop_nulls("value")  # fmt: skip
+    ).drop_nulls("value")
     started = said_settings(lines, [("arg:precision", _USED)]).with_columns(pl.col("value").str.to_lowercase())
     return pl.concat([dumped, conform(said, SETTING_FACTS), started, environment.settings(lines)])
 
@@ -203,10 +219,12 @@ COMBINED = (
     CombinedSetting("steps_planned", _DURATION),
     CombinedSetting(
         "recompute",
-        pl.when(is_true("arg:checkpointing")).then(pl.lit("full"))
-        .when(~is_true("arg:checkpointing")).then(pl.lit("none")),
+        pl.when(is_true("arg:checkpointing"))
+        .then(pl.lit("full"))
+        .when(~is_true("arg:checkpointing"))
+        .then(pl.lit("none")),
     ),
-)  # fmt: skip
+)
 
 _END = r"^\s*Done\.\s*$|composer\.trainer\.trainer: .*[Tt]raining (?:finished|complete)"
 
@@ -217,20 +235,42 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _STEP_ANCHORS = (
-    "[batch=", "[token=", "[sample=", "[second=", "[epoch=", "[iteration=", "Train time/batch:",
-    "Train trainer/global_step:", "Train loss/train/total:", "Train throughput/", "Train memory/", "Train lr-",
+    "[batch=",
+    "[token=",
+    "[sample=",
+    "[second=",
+    "[epoch=",
+    "[iteration=",
+    "Train time/batch:",
+    "Train trainer/global_step:",
+    "Train loss/train/total:",
+    "Train throughput/",
+    "Train memory/",
+    "Train lr-",
     "Train l2_norm/grad/global:",
-)  # fmt: skip
+)
 
 DIALECT = Dialect(
     name="composer",
     version=8,
-    signature=("Train loss/train/total:", "Train time/batch:", "Train trainer/device_train_microbatch_size:",
-               "composer.trainer.trainer", "Train throughput/device/", "composer.cli.launcher", "composer/callbacks/"),
-    anchors=(
-        *_STEP_ANCHORS, "Train trainer/device_train_microbatch_size:", "Starting training...", "Done.",
+    signature=(
+        "Train loss/train/total:",
+        "Train time/batch:",
+        "Train trainer/device_train_microbatch_size:",
         "composer.trainer.trainer",
-        *(f"{name}: " for name in _CONFIG), "Using precision ", *environment.ANCHORS,
+        "Train throughput/device/",
+        "composer.cli.launcher",
+        "composer/callbacks/",
+    ),
+    anchors=(
+        *_STEP_ANCHORS,
+        "Train trainer/device_train_microbatch_size:",
+        "Starting training...",
+        "Done.",
+        "composer.trainer.trainer",
+        *(f"{name}: " for name in _CONFIG),
+        "Using precision ",
+        *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -243,9 +283,11 @@ DIALECT = Dialect(
         "steps": _STEP_ANCHORS,
         "gauges": ("Train memory/peak_",),
         "settings": (
-            *(f"{name}: " for name in _CONFIG), "Using precision ",
-            "Train trainer/device_train_microbatch_size:", *environment.ANCHORS,
+            *(f"{name}: " for name in _CONFIG),
+            "Using precision ",
+            "Train trainer/device_train_microbatch_size:",
+            *environment.ANCHORS,
         ),
         "events": ("Starting training...", "Done.", "composer.trainer.trainer"),
     },
-)  # fmt: skip
+)

@@ -84,14 +84,22 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _OPTIONS = {
-    "per_device_train_batch_size": "mbs", "per_device_training_batch_size": "mbs",
-    "gradient_accumulation_steps": "gas", "zero_stage": "zero_stage", "actor_zero_stage": "zero_stage",
-    "max_seq_len": "seq_len", "max_seq_length": "seq_len", "model_max_length": "seq_len", "block_size": "seq_len",
-    "seq_len": "seq_len", "seq_length": "seq_len",
+    "per_device_train_batch_size": "mbs",
+    "per_device_training_batch_size": "mbs",
+    "gradient_accumulation_steps": "gas",
+    "zero_stage": "zero_stage",
+    "actor_zero_stage": "zero_stage",
+    "max_seq_len": "seq_len",
+    "max_seq_length": "seq_len",
+    "model_max_length": "seq_len",
+    "block_size": "seq_len",
+    "seq_len": "seq_len",
+    "seq_length": "seq_len",
     "max_prompt_seq_len": "arg:max_prompt_seq_len",
-    "max_answer_seq_len": "arg:max_answer_seq_len", "model_name_or_path": "model",
+    "max_answer_seq_len": "arg:max_answer_seq_len",
+    "model_name_or_path": "model",
     "actor_model_name_or_path": "model",
-}  # fmt: skip
+}
 # launch.py prints a process's command as a list. A switch has no value: the next option is none.
 _OPTION = r"--(\w+)(?:[ =]|', ')([\w./~][\w./~-]*)"
 # DeepSpeed-Chat main.py; transformers' summary, which its example scripts keep.
@@ -106,10 +114,12 @@ _SAID = {
 _PROFILED = {
     name: rf"^{label}: {{8,}}(\d+)\s*$"
     for name, label in (
-        ("num_gpus", "world size"), ("dp", "data parallel size"), ("tp", "model parall?el size"),
+        ("num_gpus", "world size"),
+        ("dp", "data parallel size"),
+        ("tp", "model parall?el size"),
         ("mbs", "batch size per GPU"),
     )
-}  # fmt: skip
+}
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -140,10 +150,13 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 def _precision() -> pl.Expr:
     return (
-        pl.when(is_true("arg:ds_bf16")).then(pl.lit("bf16"))
-        .when(is_true("arg:ds_fp16")).then(pl.lit("fp16"))
-        .when(~is_true("arg:ds_bf16") & ~is_true("arg:ds_fp16")).then(pl.lit("fp32"))
-    )  # fmt: skip
+        pl.when(is_true("arg:ds_bf16"))
+        .then(pl.lit("bf16"))
+        .when(is_true("arg:ds_fp16"))
+        .then(pl.lit("fp16"))
+        .when(~is_true("arg:ds_bf16") & ~is_true("arg:ds_fp16"))
+        .then(pl.lit("fp32"))
+    )
 
 
 def _planned() -> pl.Expr:
@@ -171,20 +184,41 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 _STEP_ANCHORS = ("] step=", "[timer.py:", "steps: ", *deepspeed_chat.ANCHORS)
 _SETTING_ANCHORS = (
-    "Beginning of Epoch", "Instantaneous batch size per device", "Number of parameters:", "cmd = ", "deepspeed ",
-    "] [launch.py:", "world size:   ", "parallel size:   ", "paralel size:   ", "batch size per GPU:   ",
-    " STAGE=", "s, Batch Size: ", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
-)  # fmt: skip
+    "Beginning of Epoch",
+    "Instantaneous batch size per device",
+    "Number of parameters:",
+    "cmd = ",
+    "deepspeed ",
+    "] [launch.py:",
+    "world size:   ",
+    "parallel size:   ",
+    "paralel size:   ",
+    "batch size per GPU:   ",
+    " STAGE=",
+    "s, Batch Size: ",
+    *deepspeed_settings.ANCHORS,
+    *environment.ANCHORS,
+)
 
 DIALECT = Dialect(
     name="deepspeed",
     version=11,
     signature=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
-        *deepspeed_settings.SIGNS, "MaxMemAllocated=", ":sigkill_handler] ", "Instantaneous batch size per device",
-        "Total optimization steps", "|E2E latency=", "|CurSamplesPerSec=", "***** Evaluating perplexity, Epoch",
-        "***** Evaluating reward, Epoch", ", Total Micro Batches ", ", mom=[",
-        "cmd = deepspeed ", *deepspeed_settings.PIPE_SIGNS, *deepspeed_chat.SIGNS,
+        *deepspeed_settings.SIGNS,
+        "MaxMemAllocated=",
+        ":sigkill_handler] ",
+        "Instantaneous batch size per device",
+        "Total optimization steps",
+        "|E2E latency=",
+        "|CurSamplesPerSec=",
+        "***** Evaluating perplexity, Epoch",
+        "***** Evaluating reward, Epoch",
+        ", Total Micro Batches ",
+        ", mom=[",
+        "cmd = deepspeed ",
+        *deepspeed_settings.PIPE_SIGNS,
+        *deepspeed_chat.SIGNS,
     ),
     anchors=(*_STEP_ANCHORS, "saving ", *_SETTING_ANCHORS),
     steps=steps,
@@ -201,4 +235,4 @@ DIALECT = Dialect(
         "gauges": ("MaxMemAllocated=",),
         "events": ("saving ", *deepspeed_settings.EVENT_ANCHORS),
     },
-)  # fmt: skip
+)

@@ -18,10 +18,14 @@ from pipeline.logs.milestones import milestones
 from pipeline.logs.runs.combine import whole
 
 NAMES = {
-    "train_batch_size": "gbs", "train_micro_batch_size_per_gpu": "mbs", "gradient_accumulation_steps": "gas",
-    "zero_optimization_stage": "zero_stage", "world_size": "dp", "bfloat16_enabled": "arg:ds_bf16",
+    "train_batch_size": "gbs",
+    "train_micro_batch_size_per_gpu": "mbs",
+    "gradient_accumulation_steps": "gas",
+    "zero_optimization_stage": "zero_stage",
+    "world_size": "dp",
+    "bfloat16_enabled": "arg:ds_bf16",
     "fp16_enabled": "arg:ds_fp16",
-}  # fmt: skip
+}
 
 SIGNS = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:")
 """Printed by the engine whatever the trainer: a dialect on top of it counts them too, so that its own signs decide."""
@@ -32,11 +36,21 @@ PIPE_SIGNS = ("] CONFIG: micro_batches=",)
 LAUNCH_ANCHORS = ("--num_gpus", "--include ", "--include=")
 EVENT_ANCHORS = ("[runner.py:", "exits successfully")
 ANCHORS = (
-    ":print]   train_", ":print]   gradient_accumulation_steps", ":print]   zero_optimization_stage",
-    ":print]   world_size", ":print]   bfloat16_", ":print]   fp16_enabled", ":print]   float16_config",
-    "dist_world_size=", "Discovered MPI settings of ", "nnodes=", "] CONFIG: micro_batches=", "] RANK=0 STAGE=0",
-    *LAUNCH_ANCHORS, *EVENT_ANCHORS,
-)  # fmt: skip
+    ":print]   train_",
+    ":print]   gradient_accumulation_steps",
+    ":print]   zero_optimization_stage",
+    ":print]   world_size",
+    ":print]   bfloat16_",
+    ":print]   fp16_enabled",
+    ":print]   float16_config",
+    "dist_world_size=",
+    "Discovered MPI settings of ",
+    "nnodes=",
+    "] CONFIG: micro_batches=",
+    "] RANK=0 STAGE=0",
+    *LAUNCH_ANCHORS,
+    *EVENT_ANCHORS,
+)
 
 _STAGES = whole("arg:pipe_parallel_size")
 PIPE_STAGES = pl.when(_STAGES == 0).then(1).otherwise(_STAGES)

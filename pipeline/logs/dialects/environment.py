@@ -10,23 +10,46 @@ from pipeline.scheduler import slurm_values
 from pipeline.text.line_templates import holding
 
 ANCHORS = (
-    "CCL version", "--nproc_per_node", "--nproc-per-node", "--nnodes", "NNODES", "GPUS_PER_NODE", "Tesla V100",
-    "NVIDIA A100", "NVIDIA H", "NVIDIA B", "NVIDIA GB", "A100-SXM", "Detected GPU model:",
-    "SLURM_JOB", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_GPUS_ON_NODE", "PBS_JOBID",
-)  # fmt: skip
+    "CCL version",
+    "--nproc_per_node",
+    "--nproc-per-node",
+    "--nnodes",
+    "NNODES",
+    "GPUS_PER_NODE",
+    "Tesla V100",
+    "NVIDIA A100",
+    "NVIDIA H",
+    "NVIDIA B",
+    "NVIDIA GB",
+    "A100-SXM",
+    "Detected GPU model:",
+    "SLURM_JOB",
+    "SLURM_NNODES",
+    "SLURM_NODELIST",
+    "SLURM_GPUS_ON_NODE",
+    "PBS_JOBID",
+)
 
 # Slurm's variables as scripts echo and programs dump them: `SLURM_NNODES=4`, `SLURM_JOB_ID: 17`, `'SLURM_JOBID': '17'`.
 _SCHEDULED = {
-    "SLURM_JOB_ID": "job_id", "SLURM_JOBID": "job_id", "PBS_JOBID": "job_id", "SLURM_NNODES": "num_nodes",
-    "SLURM_JOB_NUM_NODES": "num_nodes", "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_JOB_NODELIST": "hosts",
+    "SLURM_JOB_ID": "job_id",
+    "SLURM_JOBID": "job_id",
+    "PBS_JOBID": "job_id",
+    "SLURM_NNODES": "num_nodes",
+    "SLURM_JOB_NUM_NODES": "num_nodes",
+    "SLURM_GPUS_ON_NODE": "gpus_per_node",
+    "SLURM_JOB_NODELIST": "hosts",
     "SLURM_NODELIST": "hosts",
-}  # fmt: skip
+}
 _SCHEDULED_VALUE = r"\b((?:SLURM|PBS)_[A-Z_]+)['\"]?\s*[=:]\s*['\"]?(\w[\w.,\[\]-]*)"
 
 _LAUNCH = {
-    "nproc_per_node": "gpus_per_node", "nproc-per-node": "gpus_per_node", "nnodes": "num_nodes",
-    "GPUS_PER_NODE": "gpus_per_node", "NNODES": "num_nodes",
-}  # fmt: skip
+    "nproc_per_node": "gpus_per_node",
+    "nproc-per-node": "gpus_per_node",
+    "nnodes": "num_nodes",
+    "GPUS_PER_NODE": "gpus_per_node",
+    "NNODES": "num_nodes",
+}
 # torchrun's options, and the variables that launch scripts export or print (Primus: `NNODES: 1`, `NNODES=1`).
 _LAUNCH_OPTION = r"--(nproc[-_]per[-_]node|nnodes)[= ](\d+)(?:\s|$)"
 # torchrun without --nnodes: one node (torch/distributed/run.py). A command that goes on in the next line says nothing.

@@ -60,15 +60,31 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _NAMES = {
-    "global_num_gpus": "num_gpus", "model_parallel_size": "tp", "pipe_parallel_size": "arg:pipe_parallel_size",
-    "context_parallel_size": "cp", "moe_expert_parallel_size": "ep", "moe_num_experts": "arg:moe_num_experts",
-    "moe_top_k": "arg:moe_top_k", "train_micro_batch_size_per_gpu": "mbs", "train_batch_size": "gbs",
-    "gradient_accumulation_steps": "gas", "zero_stage": "zero_stage", "seq_length": "seq_len",
-    "train_iters": "steps_planned", "num_layers": "num_layers", "hidden_size": "hidden_size",
-    "num_attention_heads": "num_heads", "num_kv_heads": "arg:num_kv_heads", "intermediate_size": "ffn_hidden_size",
-    "sequence_parallel": "sequence_parallel", "precision": "arg:precision", "no_weight_tying": "arg:no_weight_tying",
-    "checkpoint_activations": "arg:checkpoint_activations", "mlp_type": "arg:mlp_type", "activation": "arg:activation",
-}  # fmt: skip
+    "global_num_gpus": "num_gpus",
+    "model_parallel_size": "tp",
+    "pipe_parallel_size": "arg:pipe_parallel_size",
+    "context_parallel_size": "cp",
+    "moe_expert_parallel_size": "ep",
+    "moe_num_experts": "arg:moe_num_experts",
+    "moe_top_k": "arg:moe_top_k",
+    "train_micro_batch_size_per_gpu": "mbs",
+    "train_batch_size": "gbs",
+    "gradient_accumulation_steps": "gas",
+    "zero_stage": "zero_stage",
+    "seq_length": "seq_len",
+    "train_iters": "steps_planned",
+    "num_layers": "num_layers",
+    "hidden_size": "hidden_size",
+    "num_attention_heads": "num_heads",
+    "num_kv_heads": "arg:num_kv_heads",
+    "intermediate_size": "ffn_hidden_size",
+    "sequence_parallel": "sequence_parallel",
+    "precision": "arg:precision",
+    "no_weight_tying": "arg:no_weight_tying",
+    "checkpoint_activations": "arg:checkpoint_activations",
+    "mlp_type": "arg:mlp_type",
+    "activation": "arg:activation",
+}
 
 # Values longer than their column have the origin glued behind them.
 _DUMPED = r"^\s*(\w+)(?: \.+ |  )([^.\s].*?)\.*(?:updated|default)\s*$"
@@ -109,29 +125,44 @@ COMBINED: tuple[CombinedSetting, ...] = (
     CombinedSetting("tie_word_embeddings", ~is_true("arg:no_weight_tying")),
     CombinedSetting(
         "recompute",
-        pl.when(is_true("arg:checkpoint_activations")).then(pl.lit("full"))
-        .when(~is_true("arg:checkpoint_activations")).then(pl.lit("none")),
+        pl.when(is_true("arg:checkpoint_activations"))
+        .then(pl.lit("full"))
+        .when(~is_true("arg:checkpoint_activations"))
+        .then(pl.lit("none")),
     ),
     CombinedSetting("gated_mlp", _gated(), ("arg:activation", "arg:mlp_type")),
     # 1 expert is a dense model.
     CombinedSetting("num_experts", pl.when(whole("arg:moe_num_experts") > 1).then(whole("arg:moe_num_experts"))),
     CombinedSetting("experts_per_token", pl.when(whole("arg:moe_num_experts") > 1).then(whole("arg:moe_top_k"))),
     CombinedSetting("num_kv_heads", _kv_heads(), ("arg:num_kv_heads", "num_heads")),
-)  # fmt: skip
+)
 
 DIALECT = Dialect(
     name="gpt-neox",
     version=5,
     # Megatron's and DeepSpeed's signs count here too, so that one of NeoX decides.
     signature=(
-        "NeoXArgs.", "| approx flops per GPU:", "| lm_loss:", "global_num_gpus",
-        "- arguments -", "| elapsed time per iteration (ms):", "model-parallel size:",
-        "deepspeed_activation_checkpointing", "DeepSpeed general environment info:", *deepspeed_settings.SIGNS,
+        "NeoXArgs.",
+        "| approx flops per GPU:",
+        "| lm_loss:",
+        "global_num_gpus",
+        "- arguments -",
+        "| elapsed time per iteration (ms):",
+        "model-parallel size:",
+        "deepspeed_activation_checkpointing",
+        "DeepSpeed general environment info:",
+        *deepspeed_settings.SIGNS,
         *deepspeed_settings.PIPE_SIGNS,
     ),
     anchors=(
-        "samples/sec: ", "memory (MB)", "- arguments -", *_NAMES, "> total params:", "padded vocab (size:",
-        *deepspeed_settings.ANCHORS, *environment.ANCHORS,
+        "samples/sec: ",
+        "memory (MB)",
+        "- arguments -",
+        *_NAMES,
+        "> total params:",
+        "padded vocab (size:",
+        *deepspeed_settings.ANCHORS,
+        *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -142,8 +173,12 @@ DIALECT = Dialect(
         "steps": ("samples/sec: ",),
         "gauges": ("memory (MB)",),
         "settings": (
-            *_NAMES, "> total params:", "padded vocab (size:", *deepspeed_settings.ANCHORS, *environment.ANCHORS,
+            *_NAMES,
+            "> total params:",
+            "padded vocab (size:",
+            *deepspeed_settings.ANCHORS,
+            *environment.ANCHORS,
         ),
         "events": ("- arguments -", *deepspeed_settings.EVENT_ANCHORS),
     },
-)  # fmt: skip
+)

@@ -25,10 +25,13 @@ from pipeline.text.quantities import NUMBER, number
 from pipeline.text.timestamps import timestamp
 
 SIGNS = (
-    ", v_num=", lightning_rich.SIGN,
-    "GPU available: ", "LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: ", "`Trainer.fit` stopped: ",
+    ", v_num=",
+    lightning_rich.SIGN,
+    "GPU available: ",
+    "LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: ",
+    "`Trainer.fit` stopped: ",
     "Total estimated model params size (MB)",
-)  # fmt: skip
+)
 """Printed whatever the script: a dialect on top of Lightning counts them too, so that its own signs decide."""
 
 _LOSS = r"(?:reduced_)?(?:train[_/])?loss(?:_step)?"
@@ -95,8 +98,14 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 _NEMO = ("reduced_train_loss", "train_step_timing in s")
 _CSV_LOSSES = (
-    "reduced_train_loss", "train/loss_step", "train_loss_step", "train/loss", "train_loss", "loss_step", "loss",
-)  # fmt: skip
+    "reduced_train_loss",
+    "train/loss_step",
+    "train_loss_step",
+    "train/loss",
+    "train_loss",
+    "loss_step",
+    "loss",
+)
 _CSV_COLUMNS = {
     "train_step_timing in s": "step_time_s",
     "tokens_per_sec_per_gpu": "tokens_per_s_per_gpu",
@@ -144,9 +153,11 @@ def _steps_of(table: pl.DataFrame) -> pl.DataFrame:
         **{column: first_known([name]) for name, column in _CSV_COLUMNS.items()},
     )
     values = ["loss", *_CSV_COLUMNS.values()]
-    merged = rows.drop_nulls("step").group_by("step", maintain_order=True).agg(
-        pl.col("line_no").min(), *(pl.col(name).drop_nulls().first() for name in values)
-    )  # fmt: skip
+    merged = (
+        rows.drop_nulls("step")
+        .group_by("step", maintain_order=True)
+        .agg(pl.col("line_no").min(), *(pl.col(name).drop_nulls().first() for name in values))
+    )
     told = merged.filter(pl.any_horizontal(pl.col(name).is_not_null() for name in ("loss", "step_time_s")))
     return conform(told.sort("line_no"), STEP_FACTS)
 

@@ -71,12 +71,22 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 # The hyperparameters that the scripts print: a dict's repr, or jsonargparse's namespace.
 _NAMES = {
-    "micro_batch_size": "mbs", "max_seq_length": "seq_len", "max_steps": "steps_planned", "devices": "gpus_per_node",
-    "num_nodes": "num_nodes", "n_layer": "num_layers", "n_head": "num_heads",
-    "n_embd": "hidden_size", "n_query_groups": "num_kv_heads", "intermediate_size": "ffn_hidden_size",
-    "padded_vocab_size": "vocab_size", "gradient_accumulation_steps": "gas", "gradient_accumulation_iters": "gas",
-    "global_batch_size": "gbs", "max_iters": "arg:max_iters",
-}  # fmt: skip
+    "micro_batch_size": "mbs",
+    "max_seq_length": "seq_len",
+    "max_steps": "steps_planned",
+    "devices": "gpus_per_node",
+    "num_nodes": "num_nodes",
+    "n_layer": "num_layers",
+    "n_head": "num_heads",
+    "n_embd": "hidden_size",
+    "n_query_groups": "num_kv_heads",
+    "intermediate_size": "ffn_hidden_size",
+    "padded_vocab_size": "vocab_size",
+    "gradient_accumulation_steps": "gas",
+    "gradient_accumulation_iters": "gas",
+    "global_batch_size": "gbs",
+    "max_iters": "arg:max_iters",
+}
 _PRECISIONS = {"bf16": "bf16", "16": "fp16", "32": "fp32", "bfloat16": "bf16", "16-bit": "fp16"}
 # The option `bf16-true`, `16-mixed`; what Fabric says of mixed ones.
 _PRECISION = r"'?\bprecision'?(?:=|: )'(bf16|16|32)-(?:true|mixed)'|\bUsing (bfloat16|16-bit) Automatic Mixed Precision"
@@ -88,15 +98,21 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         lines, r"(?:^|[ {(,])'?(\w+)'?(?:=|: )(\d+)(?:[,)}]|\s|$)", _NAMES, setting_source="argument_dump"
     )
     counted = lines.select(
-        "source", "line_no", name=pl.lit("params"), setting_source=pl.lit("log_line"),
+        "source",
+        "line_no",
+        name=pl.lit("params"),
+        setting_source=pl.lit("log_line"),
         value=pl.col("text").str.extract(r"^\s*Total parameters:? ([\d,]+)").str.replace_all(",", "", literal=True),
-    ).drop_nulls("value")  # fmt: skip
+    ).drop_nulls("value")
     started = said_settings(lines, [("num_gpus", r"\bStarting with (\d+) processes")])  # Lightning's Fabric
     word = pl.coalesce(pl.col("text").str.extract(_PRECISION, group) for group in (1, 2))
     computed = lines.select(
-        "source", "line_no", name=pl.lit("precision"), setting_source=pl.lit("argument_dump"),
+        "source",
+        "line_no",
+        name=pl.lit("precision"),
+        setting_source=pl.lit("argument_dump"),
         value=word.replace_strict(_PRECISIONS, default=None, return_dtype=pl.String),
-    ).drop_nulls("value")  # fmt: skip
+    ).drop_nulls("value")
     said = [conform(frame, SETTING_FACTS) for frame in (counted, computed)]
     return pl.concat([dumped, *said, started, environment.settings(lines)])
 
@@ -140,12 +156,26 @@ DIALECT = Dialect(
     name="litgpt",
     version=5,
     signature=(
-        "| loss train: ", "| iter time: ", ", iter time: ", "litgpt pretrain", "litgpt finetune", "litgpt/",
+        "| loss train: ",
+        "| iter time: ",
+        ", iter time: ",
+        "litgpt pretrain",
+        "litgpt finetune",
+        "litgpt/",
         _LLAMA_ANCHOR,
     ),
     anchors=(
-        "iter ", "Training time: ", "Training Time", "Total parameters", "Starting with ", "Memory used", "Memory Used",
-        "precision", "Automatic Mixed Precision", *_NAMES, *environment.ANCHORS,
+        "iter ",
+        "Training time: ",
+        "Training Time",
+        "Total parameters",
+        "Starting with ",
+        "Memory used",
+        "Memory Used",
+        "precision",
+        "Automatic Mixed Precision",
+        *_NAMES,
+        *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -155,4 +185,4 @@ DIALECT = Dialect(
     sidecars=run_files.LITGPT,
     settle=last_of_each_step,
     narrowed={"gauges": ("Memory used", "Memory Used")},
-)  # fmt: skip
+)

@@ -70,23 +70,37 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 _PARAMETER = r"Config param (\w+): (.*)"
 _NAMES = {
-    "model_name": "model", "max_target_length": "seq_len", "steps": "arg:steps",
-    "gradient_accumulation_steps": "gas", "vocab_size": "vocab_size", "dtype": "arg:dtype",
-    "num_decoder_layers": "num_layers", "base_num_decoder_layers": "arg:layers",
-    "emb_dim": "hidden_size", "base_emb_dim": "arg:hidden",
-    "attention_type": "arg:attention_type", "q_lora_rank": "arg:q_lora_rank", "kv_lora_rank": "arg:kv_lora_rank",
+    "model_name": "model",
+    "max_target_length": "seq_len",
+    "steps": "arg:steps",
+    "gradient_accumulation_steps": "gas",
+    "vocab_size": "vocab_size",
+    "dtype": "arg:dtype",
+    "num_decoder_layers": "num_layers",
+    "base_num_decoder_layers": "arg:layers",
+    "emb_dim": "hidden_size",
+    "base_emb_dim": "arg:hidden",
+    "attention_type": "arg:attention_type",
+    "q_lora_rank": "arg:q_lora_rank",
+    "kv_lora_rank": "arg:kv_lora_rank",
     "qk_rope_head_dim": "arg:qk_rope_head_dim",
-    "num_query_heads": "num_heads", "num_kv_heads": "num_kv_heads", "head_dim": "head_dim",
-    "mlp_dim": "ffn_hidden_size", "logits_via_embedding": "tie_word_embeddings",
-    "num_experts": "arg:experts", "num_experts_per_tok": "arg:experts_per_token",
-    "per_device_batch_size": "arg:per_device", "remat_policy": "arg:remat", "quantization": "arg:quantization",
+    "num_query_heads": "num_heads",
+    "num_kv_heads": "num_kv_heads",
+    "head_dim": "head_dim",
+    "mlp_dim": "ffn_hidden_size",
+    "logits_via_embedding": "tie_word_embeddings",
+    "num_experts": "arg:experts",
+    "num_experts_per_tok": "arg:experts_per_token",
+    "per_device_batch_size": "arg:per_device",
+    "remat_policy": "arg:remat",
+    "quantization": "arg:quantization",
     "global_batch_size_to_train_on": "gbs",
     **{
         f"{net}_{axis}_parallelism": f"arg:{net}_{axis}"
         for net in ("ici", "dcn")
         for axis in ("data", "fsdp", "tensor", "pipeline", "context", "expert")
     },
-}  # fmt: skip
+}
 _PRINTED = {
     "num_gpus": r"\bNum_devices: (\d+), shape",
     "torch_version": r"System Information: Jax Version: (\S+)",
@@ -141,13 +155,20 @@ _QUANTIZED = {"int8": "int8", "fp8": "fp8", "fp8_full": "fp8", "nanoo_fp8": "fp8
 # configs/types.py RematPolicy. All but `full` keep some products, on the device or off it; `custom` lists its own.
 _REMAT = {"full": "full", "nothing": "full", "none": "none"} | dict.fromkeys(
     (
-        "minimal", "minimal_flash", "minimal_with_context", "minimal_offloaded",
+        "minimal",
+        "minimal_flash",
+        "minimal_with_context",
+        "minimal_offloaded",
         "minimal_with_context_and_quantization",
-        "save_dot_except_mlp", "save_dot_with_context_except_mlp", "save_dot_except_mlpwi", "save_qkv_proj",
-        "save_out_proj", "qkv_proj_offloaded",
+        "save_dot_except_mlp",
+        "save_dot_with_context_except_mlp",
+        "save_dot_except_mlpwi",
+        "save_qkv_proj",
+        "save_out_proj",
+        "qkv_proj_offloaded",
     ),
     "selective",
-)  # fmt: skip
+)
 
 
 def _words(name: str, words: dict[str, str]) -> pl.Expr:
@@ -202,13 +223,26 @@ DIALECT = Dialect(
     name="maxtext",
     version=5,
     signature=(
-        "completed step: ", "TFLOP/s/device: ", "Tokens/s/device: ", "Config param ", "System Information: Jax",
-        "MaxText.train", "maxtext.trainers",
+        "completed step: ",
+        "TFLOP/s/device: ",
+        "Tokens/s/device: ",
+        "Config param ",
+        "System Information: Jax",
+        "MaxText.train",
+        "maxtext.trainers",
     ),
     anchors=(
-        "completed step: ", _PROFILED, "EXIT_CODE=0", "Config param ", "Num_devices: ",
-        "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
-        *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
+        "completed step: ",
+        _PROFILED,
+        "EXIT_CODE=0",
+        "Config param ",
+        "Num_devices: ",
+        "System Information: Jax Version:",
+        "TFRT TPU",
+        "number parameters: ",
+        *_COMMAND_ANCHORS,
+        *_OPTION_ANCHORS,
+        *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -217,9 +251,15 @@ DIALECT = Dialect(
     narrowed={
         "steps": ("completed step: ", _PROFILED),
         "settings": (
-            "Config param ", "Num_devices: ", "System Information: Jax Version:", "TFRT TPU", "number parameters: ",
-            *_COMMAND_ANCHORS, *_OPTION_ANCHORS, *environment.ANCHORS,
+            "Config param ",
+            "Num_devices: ",
+            "System Information: Jax Version:",
+            "TFRT TPU",
+            "number parameters: ",
+            *_COMMAND_ANCHORS,
+            *_OPTION_ANCHORS,
+            *environment.ANCHORS,
         ),
         "events": ("System Information: Jax Version:", "EXIT_CODE=0"),
     },
-)  # fmt: skip
+)

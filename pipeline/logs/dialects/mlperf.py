@@ -83,27 +83,44 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _NAMES = {
-    "submission_benchmark": "model", "global_batch_size": "gbs", "gradient_accumulation_steps": "gas",
-    "max_sequence_length": "seq_len", "sequence_length": "seq_len",
+    "submission_benchmark": "model",
+    "global_batch_size": "gbs",
+    "gradient_accumulation_steps": "gas",
+    "max_sequence_length": "seq_len",
+    "sequence_length": "seq_len",
     # Intel's submissions of GPT-3
-    "num_layers": "num_layers", "num_heads": "num_heads", "hidden_size": "hidden_size",
+    "num_layers": "num_layers",
+    "num_heads": "num_heads",
+    "hidden_size": "hidden_size",
     "ffn_hidden_size": "ffn_hidden_size",
     # Primus backends/megatron/mlperf/mlperf_pretrain_trainer.py
-    "tensor_parallelism": "tp", "pipeline_parallelism": "pp", "context_parallelism": "cp", "expert_parallelism": "ep",
+    "tensor_parallelism": "tp",
+    "pipeline_parallelism": "pp",
+    "context_parallelism": "cp",
+    "expert_parallelism": "ep",
     "micro_batch_size": "mbs",
-}  # fmt: skip
+}
 _SYSTEM = {
-    "number_of_nodes": "num_nodes", "accelerators_per_node": "gpus_per_node", "accelerator_model_name": "accelerator",
-    "nccl_version": "nccl_version", "cuda_version": "cuda_version", "framework": "framework_version",
-}  # fmt: skip
+    "number_of_nodes": "num_nodes",
+    "accelerators_per_node": "gpus_per_node",
+    "accelerator_model_name": "accelerator",
+    "nccl_version": "nccl_version",
+    "cuda_version": "cuda_version",
+    "framework": "framework_version",
+}
 _PAIR = r'"(\w+)": ?"([^"]*)"'
 
 # NeMo's console output below the events: its YAML, and Lightning's line of each process.
 _NEMO = {
-    "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep", "micro_batch_size": "mbs", "encoder_seq_length": "seq_len",
-    "num_nodes": "num_nodes", "devices": "gpus_per_node",
-}  # fmt: skip
+    "tensor_model_parallel_size": "tp",
+    "pipeline_model_parallel_size": "pp",
+    "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep",
+    "micro_batch_size": "mbs",
+    "encoder_seq_length": "seq_len",
+    "num_nodes": "num_nodes",
+    "devices": "gpus_per_node",
+}
 _NEMO_OPTION = r"^\s+(\w+): (\d+)\s*$"
 _PROCESSES = r"GLOBAL_RANK: \d+, MEMBER: \d+/(\d+)|Starting with (\d+) processes"
 
@@ -146,10 +163,13 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     text, key = pl.col("text"), _key()
     status = text.str.extract(r'"status": ?"(\w+)"')
     kind = (
-        pl.when(key == "run_start").then(pl.lit("launch"))
-        .when((key == "run_stop") & (status == "success")).then(pl.lit("training_end"))
-        .when((key == "run_stop") & (status == "aborted")).then(pl.lit("aborted"))
-    )  # fmt: skip
+        pl.when(key == "run_start")
+        .then(pl.lit("launch"))
+        .when((key == "run_stop") & (status == "success"))
+        .then(pl.lit("training_end"))
+        .when((key == "run_stop") & (status == "aborted"))
+        .then(pl.lit("aborted"))
+    )
     found = lines.filter(_is_event()).with_columns(kind=kind, ts=timestamp(text)).drop_nulls("kind")
     return conform(found.with_columns(text=text.str.strip_chars()), EVENT_FACTS)
 
@@ -169,11 +189,15 @@ def settle(facts: Facts) -> Facts:
         known = known.join(size, on="source", how="left", maintain_order="left")
     gbs, tokens = pl.col("gbs"), pl.col("gbs") * pl.col("seq_len")
     unit = (
-        pl.when(pl.col("steps_planned").is_not_null()).then(pl.lit(1, pl.Int64))
-        .when(_divides(tokens)).then(tokens)
-        .when(_divides(gbs)).then(gbs)
-        .when(gbs.is_not_null()).then(pl.lit(1, pl.Int64))
-    )  # fmt: skip
+        pl.when(pl.col("steps_planned").is_not_null())
+        .then(pl.lit(1, pl.Int64))
+        .when(_divides(tokens))
+        .then(tokens)
+        .when(_divides(gbs))
+        .then(gbs)
+        .when(gbs.is_not_null())
+        .then(pl.lit(1, pl.Int64))
+    )
     counted = known.with_columns(unit=unit, counter=pl.col("step"))
     settled = counted.with_columns(
         step=pl.col("counter") // pl.col("unit"),
@@ -201,14 +225,29 @@ DIALECT = Dialect(
     name="mlperf",
     version=5,
     signature=(
-        ":::MLLOG", ":::SYSJSON", '"event_type": "POINT_IN_TIME"', '"event_type": "INTERVAL_START"',
-        '"event_type": "INTERVAL_END"', '"key": "init_start"', '"key": "run_start"', '"key": "run_stop"',
-        '"key": "submission_benchmark"', '"key": "submission_org"',
-        '"key": "global_batch_size"', '"key": "eval_accuracy"',
+        ":::MLLOG",
+        ":::SYSJSON",
+        '"event_type": "POINT_IN_TIME"',
+        '"event_type": "INTERVAL_START"',
+        '"event_type": "INTERVAL_END"',
+        '"key": "init_start"',
+        '"key": "run_start"',
+        '"key": "run_stop"',
+        '"key": "submission_benchmark"',
+        '"key": "submission_org"',
+        '"key": "global_batch_size"',
+        '"key": "eval_accuracy"',
     ),
     anchors=(
-        ":::MLLOG", ":::SYSJSON", ":::DLPAL", "MEMBER: ", "Starting with ", *(f"  {name}: " for name in _NEMO),
-        *mlperf_console.STEP_ANCHORS, *mlperf_console.SETTING_ANCHORS, *environment.ANCHORS,
+        ":::MLLOG",
+        ":::SYSJSON",
+        ":::DLPAL",
+        "MEMBER: ",
+        "Starting with ",
+        *(f"  {name}: " for name in _NEMO),
+        *mlperf_console.STEP_ANCHORS,
+        *mlperf_console.SETTING_ANCHORS,
+        *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -218,10 +257,15 @@ DIALECT = Dialect(
     narrowed={
         "steps": ('"tracked_stats"', '"train_loss"', *mlperf_console.STEP_ANCHORS),
         "settings": (
-            *(f'"{name}"' for name in _NAMES), ":::SYSJSON", "MEMBER: ", "Starting with ",
-            *(f"  {name}: " for name in _NEMO), *mlperf_names.ANCHORS,
-            *mlperf_console.SETTING_ANCHORS, *environment.ANCHORS,
+            *(f'"{name}"' for name in _NAMES),
+            ":::SYSJSON",
+            "MEMBER: ",
+            "Starting with ",
+            *(f"  {name}: " for name in _NEMO),
+            *mlperf_names.ANCHORS,
+            *mlperf_console.SETTING_ANCHORS,
+            *environment.ANCHORS,
         ),
         "events": ('"run_start"', '"run_stop"'),
     },
-)  # fmt: skip
+)

@@ -37,10 +37,12 @@ _PLATFORM_PARTS = {
 COMBINED = (
     # Of the DGX since the A100's every one has eight.
     CombinedSetting(
-        "gpus_per_node", pl.when(pl.col("arg:dgx").is_not_null() & pl.col("gpus_per_node").is_null()).then(8),
-        ("arg:dgx",), setting_source="derived",
+        "gpus_per_node",
+        pl.when(pl.col("arg:dgx").is_not_null() & pl.col("gpus_per_node").is_null()).then(8),
+        ("arg:dgx",),
+        setting_source="derived",
     ),
-)  # fmt: skip
+)
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:

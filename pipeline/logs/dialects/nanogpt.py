@@ -132,9 +132,13 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 _OVERRIDE = r"^Overriding: (\w+) = (.*)$"
 _CONFIG_LINE = r"^(\w+) = (\d+)\s*(?:#.*)?$"
 _NAMES = {
-    "batch_size": "mbs", "block_size": "seq_len", "max_iters": "steps_planned", "n_layer": "num_layers",
-    "n_head": "num_heads", "n_embd": "hidden_size",
-}  # fmt: skip
+    "batch_size": "mbs",
+    "block_size": "seq_len",
+    "max_iters": "steps_planned",
+    "n_layer": "num_layers",
+    "n_head": "num_heads",
+    "n_embd": "hidden_size",
+}
 _PARAMETERS = r"^number of parameters: ([\d.]+[KMB]?)"
 # gloo connects the ranks of the world group; modded-nanogpt makes no other one.
 _PEERS = r"^\[Gloo\] Rank \d+ is connected to (\d+) peer ranks\."
@@ -207,15 +211,37 @@ DIALECT = Dialect(
     version=9,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature=(
-        "ms, mfu ", "ms | mfu ", "tokens per iteration will be:", "num decayed parameter tensors:", ": train loss ",
-        "ms step_avg:", " train_time:", " trl:", " tel:", "ms | tok/sec: ", "% bf16 MFU | ", "% fp32 MFU | ",
-        " | train loss ", " tps_per_gpu=", *(f"{digit}, time " for digit in range(10)),
+        "ms, mfu ",
+        "ms | mfu ",
+        "tokens per iteration will be:",
+        "num decayed parameter tensors:",
+        ": train loss ",
+        "ms step_avg:",
+        " train_time:",
+        " trl:",
+        " tel:",
+        "ms | tok/sec: ",
+        "% bf16 MFU | ",
+        "% fp32 MFU | ",
+        " | train loss ",
+        " tps_per_gpu=",
+        *(f"{digit}, time " for digit in range(10)),
     ),
     anchors=(
-        "iter ", "step:", "step=", " trl:", "| loss", "| train loss", "Overriding: ",
-        *wordplay.SETTING_ANCHORS, *(f"{name} = " for name in _NAMES),
-        "number of parameters: ", "tokens per iteration will be:",
-        "peak memory ", "[Gloo] Rank ", *environment.ANCHORS,
+        "iter ",
+        "step:",
+        "step=",
+        " trl:",
+        "| loss",
+        "| train loss",
+        "Overriding: ",
+        *wordplay.SETTING_ANCHORS,
+        *(f"{name} = " for name in _NAMES),
+        "number of parameters: ",
+        "tokens per iteration will be:",
+        "peak memory ",
+        "[Gloo] Rank ",
+        *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -226,9 +252,14 @@ DIALECT = Dialect(
         "steps": ("iter ", "step:", "step=", " trl:", "| loss", "| train loss"),
         "events": (" val_loss:",),
         "settings": (
-            "Overriding: ", *(f"{name} = " for name in _NAMES), "number of parameters: ",
-            "tokens per iteration will be:", "[Gloo] Rank ", *wordplay.SETTING_ANCHORS, *environment.ANCHORS,
+            "Overriding: ",
+            *(f"{name} = " for name in _NAMES),
+            "number of parameters: ",
+            "tokens per iteration will be:",
+            "[Gloo] Rank ",
+            *wordplay.SETTING_ANCHORS,
+            *environment.ANCHORS,
         ),
         "gauges": ("peak memory ",),
     },
-)  # fmt: skip
+)

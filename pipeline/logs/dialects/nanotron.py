@@ -81,17 +81,35 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _NAMES = {
-    "model": "arg:model", "tokens": "arg:tokens",
-    "dp": "arg:dp", "pp": "pp", "tp": "tp", "context_parallel_size": "arg:cp", "expert_parallel_size": "arg:ep",
-    "pp_engine": "arg:pp_engine", "tp_mode": "arg:tp_mode", "recompute_layer": "arg:recompute_layer",
-    "hidden_size": "hidden_size", "intermediate_size": "ffn_hidden_size", "num_attention_heads": "num_heads",
-    "num_hidden_layers": "num_layers", "num_key_value_heads": "num_kv_heads", "head_dim": "head_dim",
-    "vocab_size": "vocab_size", "tie_word_embeddings": "tie_word_embeddings", "dtype": "arg:dtype",
-    "sequence_length": "seq_len", "train_steps": "steps_planned", "micro_batch_size": "mbs",
-    "batch_accumulation_per_replica": "gas", "zero_stage": "zero_stage", "num_experts": "num_experts",
-    "top_k": "experts_per_token", "moe_intermediate_size": "expert_ffn_hidden_size",
+    "model": "arg:model",
+    "tokens": "arg:tokens",
+    "dp": "arg:dp",
+    "pp": "pp",
+    "tp": "tp",
+    "context_parallel_size": "arg:cp",
+    "expert_parallel_size": "arg:ep",
+    "pp_engine": "arg:pp_engine",
+    "tp_mode": "arg:tp_mode",
+    "recompute_layer": "arg:recompute_layer",
+    "hidden_size": "hidden_size",
+    "intermediate_size": "ffn_hidden_size",
+    "num_attention_heads": "num_heads",
+    "num_hidden_layers": "num_layers",
+    "num_key_value_heads": "num_kv_heads",
+    "head_dim": "head_dim",
+    "vocab_size": "vocab_size",
+    "tie_word_embeddings": "tie_word_embeddings",
+    "dtype": "arg:dtype",
+    "sequence_length": "seq_len",
+    "train_steps": "steps_planned",
+    "micro_batch_size": "mbs",
+    "batch_accumulation_per_replica": "gas",
+    "zero_stage": "zero_stage",
+    "num_experts": "num_experts",
+    "top_k": "experts_per_token",
+    "moe_intermediate_size": "expert_ffn_hidden_size",
     "shared_expert_intermediate_size": "shared_expert_ffn_hidden_size",
-}  # fmt: skip
+}
 _DUMPED = r"(?:^|[\s(])([a-z_]+)=(<\w[^>]*>|[^,()\s]+)"
 
 _STARTED = {"mbs": "mbs", "grad_accum": "gas", "sequence_length": "seq_len", "train_steps": "steps_planned"}
@@ -108,9 +126,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     started = body.filter(text.str.contains("[Start training]", literal=True))
     params = body.select("source", "line_no", name=pl.lit("params"), value=human(text.str.extract(_PARAMS)))
     gated = body.filter(text.str.contains(_GATED)).select(
-        "source", "line_no", name=pl.lit("gated_mlp"), setting_source=pl.lit("argument_dump"),
+        "source",
+        "line_no",
+        name=pl.lit("gated_mlp"),
+        setting_source=pl.lit("argument_dump"),
         value=text.str.extract(_GATED).is_not_null().cast(pl.String),
-    )  # fmt: skip
+    )
     # The dump is one call expression over many lines; nothing else in a log is written as name=value, with a comma.
     dump = body.filter(text.str.contains(r"=[^=]*(?:,|\))\s*$"))
     return pl.concat(
@@ -198,17 +219,29 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 _RESERVED = "| cuda_max_memory_reserved: "
 _SETTING_ANCHORS = (
-    "[Start training]", "Total number of parameters:", "GeneralArgs(", "LlamaConfig(", "Qwen2Config(",
-    "Starcoder2Config(", "(dp=", " pp=", " tp=", *(f"{name}=" for name in _NAMES if len(name) > 2),
+    "[Start training]",
+    "Total number of parameters:",
+    "GeneralArgs(",
+    "LlamaConfig(",
+    "Qwen2Config(",
+    "Starcoder2Config(",
+    "(dp=",
+    " pp=",
+    " tp=",
+    *(f"{name}=" for name in _NAMES if len(name) > 2),
     *environment.ANCHORS,
-)  # fmt: skip
+)
 
 DIALECT = Dialect(
     name="nanotron",
     version=2,
     signature=(
-        "| tokens_per_sec_per_gpu: ", "| consumed_tokens: ", "Config(general=GeneralArgs(",
-        "[Start training] datetime:", "parallelism=ParallelismArgs(", "tokens=TokensArgs(",
+        "| tokens_per_sec_per_gpu: ",
+        "| consumed_tokens: ",
+        "Config(general=GeneralArgs(",
+        "[Start training] datetime:",
+        "parallelism=ParallelismArgs(",
+        "tokens=TokensArgs(",
     ),
     anchors=("iteration: ", "Memory usage: ", "Throughput logging complete", *_SETTING_ANCHORS),
     steps=steps,
@@ -223,4 +256,4 @@ DIALECT = Dialect(
         "gauges": ("Memory usage: ", _RESERVED),
         "events": ("GeneralArgs(", "Throughput logging complete"),
     },
-)  # fmt: skip
+)

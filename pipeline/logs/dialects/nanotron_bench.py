@@ -22,15 +22,29 @@ _REQUIRED = ("tok/s/gpu", "mbs", "batch_accum", "seq_len")
 _GIB = 2.0**30
 
 _WHOLE = {
-    "nodes": "num_nodes", "seq_len": "seq_len", "mbs": "mbs", "batch_accum": "gas", "dp": "dp", "pp": "pp", "tp": "tp",
-    "cp": "cp", "ep": "ep", "zero_stage": "zero_stage", "hidden_size": "hidden_size", "num_layers": "num_layers",
-    "num_heads": "num_heads", "num_kv_heads": "num_kv_heads", "vocab_size": "vocab_size",
-}  # fmt: skip
+    "nodes": "num_nodes",
+    "seq_len": "seq_len",
+    "mbs": "mbs",
+    "batch_accum": "gas",
+    "dp": "dp",
+    "pp": "pp",
+    "tp": "tp",
+    "cp": "cp",
+    "ep": "ep",
+    "zero_stage": "zero_stage",
+    "hidden_size": "hidden_size",
+    "num_layers": "num_layers",
+    "num_heads": "num_heads",
+    "num_kv_heads": "num_kv_heads",
+    "vocab_size": "vocab_size",
+}
 _PRECISION = {"torch.bfloat16": "bf16", "bfloat16": "bf16", "torch.float16": "fp16", "torch.float32": "fp32"}
 _SCHEDULE = {
-    "1f1b": "1f1b", "OneForwardOneBackwardPipelineEngine": "1f1b",
-    "afab": "afab", "AllForwardAllBackwardPipelineEngine": "afab",
-}  # fmt: skip
+    "1f1b": "1f1b",
+    "OneForwardOneBackwardPipelineEngine": "1f1b",
+    "afab": "afab",
+    "AllForwardAllBackwardPipelineEngine": "afab",
+}
 _BOOLEAN = {"True": "true", "False": "false"}
 _RECOMPUTE = {"True": "full", "False": "none"}
 _GATED_ACTS = ("silu",)  # nanotron's Llama and Qwen blocks, the only ones with this activation, have a gate
@@ -121,10 +135,10 @@ def _runs(table: pl.DataFrame) -> pl.DataFrame:
         tie_word_embeddings=word("tie_word_embeddings", _BOOLEAN) == "true",
         status=pl.when(measured).then(pl.lit("completed")).otherwise(pl.lit("unknown")),
         status_confidence=pl.when(measured).then(pl.lit("medium")).otherwise(pl.lit("low")),
-        status_evidence=pl.when(measured).then(pl.lit("the table holds its measured throughput")).otherwise(
-            pl.lit("the table holds no throughput: the run started and did not report back")
-        ),
-    )  # fmt: skip
+        status_evidence=pl.when(measured)
+        .then(pl.lit("the table holds its measured throughput"))
+        .otherwise(pl.lit("the table holds no throughput: the run started and did not report back")),
+    )
     return RUNS.conform(rows).select(rows.columns)
 
 

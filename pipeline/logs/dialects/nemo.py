@@ -58,14 +58,16 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     printed = lines.filter(text.str.contains(_PRINTED)).with_columns(
         counted=text.str.extract(_PRINTED, 2).cast(pl.Int64, strict=False),
-        left=_steps_left(text), is_whole=pl.lit(value=True),
-    )  # fmt: skip
+        left=_steps_left(text),
+        is_whole=pl.lit(value=True),
+    )
     rows = pl.concat([printed, lightning.bars(lines)], how="diagonal").sort("source", "line_no", maintain_order=True)
     rows = extract_each(rows, _NUMBERS).with_columns(number(pl.col(name)) for name in _NUMBERS)
     rows = rows.with_columns(
         pl.col("mem_reserved_bytes", "mem_allocated_bytes").cast(pl.Int64, strict=False),
-        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)), loss=pl.coalesce(*lightning.LOSSES),
-    )  # fmt: skip
+        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
+        loss=pl.coalesce(*lightning.LOSSES),
+    )
     is_complete = pl.col("is_whole") & (pl.col("loss").is_not_null() | pl.col("step_time_s").is_not_null())
     step = (
         pl.when(_is_rounded())
@@ -97,12 +99,23 @@ def settle(facts: Facts) -> Facts:
 
 
 _CONFIG = {
-    "tensor_model_parallel_size": "tp", "pipeline_model_parallel_size": "pp", "context_parallel_size": "cp",
-    "expert_model_parallel_size": "ep", "micro_batch_size": "mbs", "global_batch_size": "gbs", "seq_length": "seq_len",
-    "sequence_length": "seq_len", "max_steps": "arg:max_steps", "num_layers": "num_layers",
-    "hidden_size": "hidden_size", "num_attention_heads": "num_heads", "ffn_hidden_size": "ffn_hidden_size",
-    "encoder_seq_length": "seq_len", "num_nodes": "num_nodes", "devices": "gpus_per_node",
-}  # fmt: skip
+    "tensor_model_parallel_size": "tp",
+    "pipeline_model_parallel_size": "pp",
+    "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep",
+    "micro_batch_size": "mbs",
+    "global_batch_size": "gbs",
+    "seq_length": "seq_len",
+    "sequence_length": "seq_len",
+    "max_steps": "arg:max_steps",
+    "num_layers": "num_layers",
+    "hidden_size": "hidden_size",
+    "num_attention_heads": "num_heads",
+    "ffn_hidden_size": "ffn_hidden_size",
+    "encoder_seq_length": "seq_len",
+    "num_nodes": "num_nodes",
+    "devices": "gpus_per_node",
+}
 _REGISTERED = r"All distributed processes registered\. Starting with (\d+) processes"
 _LINE = {
     "num_gpus": rf"{_REGISTERED}|GLOBAL_RANK: \d+, MEMBER: \d+/(\d+)",
@@ -112,10 +125,15 @@ _LINE = {
 }
 # BioNeMo's train_evo2, train_esm2 and others, as a notebook shows them: an option a line.
 _OPTIONS = {
-    "micro-batch-size": "mbs", "seq-length": "seq_len", "tensor-parallel-size": "tp", "devices": "gpus_per_node",
-    "num-gpus": "gpus_per_node", "pipeline-model-parallel-size": "pp", "context-parallel-size": "cp",
+    "micro-batch-size": "mbs",
+    "seq-length": "seq_len",
+    "tensor-parallel-size": "tp",
+    "devices": "gpus_per_node",
+    "num-gpus": "gpus_per_node",
+    "pipeline-model-parallel-size": "pp",
+    "context-parallel-size": "cp",
     "num-nodes": "num_nodes",
-}  # fmt: skip
+}
 # Lightning's spellings: `bf16`, `bf16-mixed`, 16, `16-true`.
 _PRECISION = r"^\s*(precision): ['\"]?(bf16|16|32)(?:-mixed|-true)?['\"]?\s*$"
 # The first of the groups, of which rank 0 is always a member: its length is the degree.
@@ -193,17 +211,29 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 _STEP_ANCHORS = (nemo_automodel.ANCHOR, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
 _SETTING_ANCHORS = (
-    "All distributed processes registered", ", MEMBER: ", "Training epoch ", "parallel group",
-    "Copying Trainer's 'max_steps'", "precision: ", "setting number of micro", *(f"--{name}" for name in _OPTIONS),
-    *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")), *environment.ANCHORS,
-)  # fmt: skip
+    "All distributed processes registered",
+    ", MEMBER: ",
+    "Training epoch ",
+    "parallel group",
+    "Copying Trainer's 'max_steps'",
+    "precision: ",
+    "setting number of micro",
+    *(f"--{name}" for name in _OPTIONS),
+    *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")),
+    *environment.ANCHORS,
+)
 
 DIALECT = Dialect(
     name="nemo",
     version=9,
     signature=(
-        "train_step_timing in s", "[NeMo I ", "[NeMo W ", "Training epoch ", ", reduced_train_loss=",
-        nemo_automodel.ANCHOR, *lightning.SIGNS,
+        "train_step_timing in s",
+        "[NeMo I ",
+        "[NeMo W ",
+        "Training epoch ",
+        ", reduced_train_loss=",
+        nemo_automodel.ANCHOR,
+        *lightning.SIGNS,
     ),
     anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
     steps=steps,
@@ -218,4 +248,4 @@ DIALECT = Dialect(
         "settings": ("`max_steps=", *_SETTING_ANCHORS),
         "events": ("All distributed processes registered", "`Trainer.fit` stopped"),
     },
-)  # fmt: skip
+)

@@ -113,16 +113,31 @@ def _batches_a_step(settings: pl.DataFrame) -> pl.DataFrame:
 
 
 _OPTIONS = {
-    "micro_train_batch_size": "mbs", "train_batch_size": "gbs", "max_len": "seq_len", "zero_stage": "zero_stage",
-    "pretrain": "model", "ring_attn_size": "cp", "ds_tensor_parallel_size": "tp", "param_dtype": "precision",
-    "prompt_max_len": "arg:prompt", "generate_max_len": "arg:response",
-    "actor_num_nodes": "num_nodes", "actor_num_gpus_per_node": "gpus_per_node",
+    "micro_train_batch_size": "mbs",
+    "train_batch_size": "gbs",
+    "max_len": "seq_len",
+    "zero_stage": "zero_stage",
+    "pretrain": "model",
+    "ring_attn_size": "cp",
+    "ds_tensor_parallel_size": "tp",
+    "param_dtype": "precision",
+    "prompt_max_len": "arg:prompt",
+    "generate_max_len": "arg:response",
+    "actor_num_nodes": "num_nodes",
+    "actor_num_gpus_per_node": "gpus_per_node",
     # since 2026 in sections
-    "train.micro_batch_size": "mbs", "train.batch_size": "gbs", "data.max_len": "seq_len",
-    "ds.zero_stage": "zero_stage", "ds.ring_attn_size": "cp", "ds.tensor_parallel_size": "tp",
-    "ds.param_dtype": "precision", "model.model_name_or_path": "model", "actor.model_name_or_path": "model",
-    "actor.num_nodes": "num_nodes", "actor.num_gpus_per_node": "gpus_per_node",
-}  # fmt: skip
+    "train.micro_batch_size": "mbs",
+    "train.batch_size": "gbs",
+    "data.max_len": "seq_len",
+    "ds.zero_stage": "zero_stage",
+    "ds.ring_attn_size": "cp",
+    "ds.tensor_parallel_size": "tp",
+    "ds.param_dtype": "precision",
+    "model.model_name_or_path": "model",
+    "actor.model_name_or_path": "model",
+    "actor.num_nodes": "num_nodes",
+    "actor.num_gpus_per_node": "gpus_per_node",
+}
 _SWITCHES = {
     "bf16": "arg:bf16",
     **{
@@ -159,8 +174,10 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 COMBINED = (
     CombinedSetting(
         "precision",
-        pl.when(is_true("arg:bf16") | is_true("arg:ds_bf16")).then(pl.lit("bf16"))
-        .when(is_true("arg:ds_fp16")).then(pl.lit("fp16")),
+        pl.when(is_true("arg:bf16") | is_true("arg:ds_bf16"))
+        .then(pl.lit("bf16"))
+        .when(is_true("arg:ds_fp16"))
+        .then(pl.lit("fp16")),
         ("arg:bf16", "arg:ds_bf16"),
     ),
     CombinedSetting("recompute", pl.when(is_true("arg:gradient_checkpointing")).then(pl.lit("full"))),
@@ -179,7 +196,7 @@ COMBINED = (
         ("dp",),
         setting_source="derived",
     ),
-)  # fmt: skip
+)
 
 _BAR_ANCHORS = ("Train step of epoch ", "Episode [")
 
@@ -189,12 +206,26 @@ DIALECT = Dialect(
     # DeepSpeed's signs count here too, so that one of its own decides. Epochs, episodes and global steps have many
     # programs: the star, a bar's first drawing and what stands behind one are its own.
     signature=(
-        "openrlhf.cli.", "openrlhf/", "Train step of epoch ", "Train epoch:   0%|", ", actor_lr=", ", act_lr=",
-        "(ActorModelRayActor pid=", "(PolicyModelActor pid=", "\u2728 Global step ", "gpt_loss=", ":sigkill_handler] ",
-        "cmd = deepspeed ", *deepspeed_settings.SIGNS,
+        "openrlhf.cli.",
+        "openrlhf/",
+        "Train step of epoch ",
+        "Train epoch:   0%|",
+        ", actor_lr=",
+        ", act_lr=",
+        "(ActorModelRayActor pid=",
+        "(PolicyModelActor pid=",
+        "\u2728 Global step ",
+        "gpt_loss=",
+        ":sigkill_handler] ",
+        "cmd = deepspeed ",
+        *deepspeed_settings.SIGNS,
     ),
     anchors=(
-        *_BAR_ANCHORS, " Global step ", "Train epoch:", *_OPTION_ANCHORS, *deepspeed_settings.ANCHORS,
+        *_BAR_ANCHORS,
+        " Global step ",
+        "Train epoch:",
+        *_OPTION_ANCHORS,
+        *deepspeed_settings.ANCHORS,
         *environment.ANCHORS,
     ),
     steps=steps,
@@ -207,4 +238,4 @@ DIALECT = Dialect(
         "settings": (*_OPTION_ANCHORS, *deepspeed_settings.ANCHORS, *environment.ANCHORS),
         "events": ("Train epoch:", "Episode [", *deepspeed_settings.EVENT_ANCHORS),
     },
-)  # fmt: skip
+)

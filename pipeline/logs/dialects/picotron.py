@@ -84,10 +84,16 @@ def settle(facts: Facts) -> Facts:
     throughput, per_rank = pl.col("tokens_per_s"), pl.col("tokens_per_s_per_gpu")
     ratio = throughput / per_rank
     slack = ratio * (_relative_error(throughput) + _relative_error(per_rank))
-    counted = in_order(both).select(
-        "source", "line_no", "step",
-        ranks=pl.when((slack < 0.5) & ((ratio - ratio.round()).abs() <= slack)).then(ratio.round()),
-    ).drop_nulls("ranks")  # fmt: skip
+    counted = (
+        in_order(both)
+        .select(
+            "source",
+            "line_no",
+            "step",
+            ranks=pl.when((slack < 0.5) & ((ratio - ratio.round()).abs() <= slack)).then(ratio.round()),
+        )
+        .drop_nulls("ranks")
+    )
     is_as_before = pl.col("source", "ranks") == pl.col("source", "ranks").shift(1)
     is_new = ~pl.all_horizontal(is_as_before, pl.col("step") > pl.col("step").shift(1)).fill_null(value=False)
     told = counted.filter(is_new).with_columns(

@@ -23,9 +23,15 @@ _SECTIONS = {
 _RECOMPUTE = r'^\s*"mode": "(full|selective)",?\s*$'
 
 ANCHORS = (
-    _DICT, '"mode": "', '_parallel_degree": ', '"data_parallel_replicate_degree": ', '"data_parallel_shard_degree": ',
-    '"fsdp_reshard_after_forward": ', '"pipeline_parallel_schedule": ', '"mixed_precision_param": ',
-)  # fmt: skip
+    _DICT,
+    '"mode": "',
+    '_parallel_degree": ',
+    '"data_parallel_replicate_degree": ',
+    '"data_parallel_shard_degree": ',
+    '"fsdp_reshard_after_forward": ',
+    '"pipeline_parallel_schedule": ',
+    '"mixed_precision_param": ',
+)
 
 
 def settings(lines: pl.DataFrame, options: Mapping[str, str]) -> pl.DataFrame:

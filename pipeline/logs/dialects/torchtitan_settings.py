@@ -19,21 +19,31 @@ from pipeline.logs.dialects import environment, torchtitan_dump
 from pipeline.logs.runs.combine import whole
 
 _OPTIONS = {
-    "training.seq_len": "seq_len", "training.local_batch_size": "mbs", "training.batch_size": "mbs",
-    "training.global_batch_size": "gbs", "training.steps": "steps_planned",
+    "training.seq_len": "seq_len",
+    "training.local_batch_size": "mbs",
+    "training.batch_size": "mbs",
+    "training.global_batch_size": "gbs",
+    "training.steps": "steps_planned",
     "activation_checkpoint.mode": "recompute",
-    "parallelism.tensor_parallel_degree": "tp", "training.tensor_parallel_degree": "tp",
-    "parallelism.pipeline_parallel_degree": "pp", "experimental.pipeline_parallel_degree": "pp",
-    "parallelism.context_parallel_degree": "cp", "experimental.context_parallel_degree": "cp",
+    "parallelism.tensor_parallel_degree": "tp",
+    "training.tensor_parallel_degree": "tp",
+    "parallelism.pipeline_parallel_degree": "pp",
+    "experimental.pipeline_parallel_degree": "pp",
+    "parallelism.context_parallel_degree": "cp",
+    "experimental.context_parallel_degree": "cp",
     "parallelism.expert_parallel_degree": "ep",
     "parallelism.data_parallel_replicate_degree": "arg:dp_replicate",
     "training.data_parallel_replicate_degree": "arg:dp_replicate",
-    "parallelism.data_parallel_shard_degree": "arg:dp_shard", "training.data_parallel_shard_degree": "arg:dp_shard",
+    "parallelism.data_parallel_shard_degree": "arg:dp_shard",
+    "training.data_parallel_shard_degree": "arg:dp_shard",
     "parallelism.fsdp_reshard_after_forward": "arg:reshard",
     "parallelism.pipeline_parallel_schedule": "arg:schedule",
-    "training.dtype": "arg:dtype", "training.mixed_precision_param": "arg:mixed_precision",
-    "model.name": "arg:model", "model.flavor": "arg:flavor", "model.converters": "arg:converters",
-}  # fmt: skip
+    "training.dtype": "arg:dtype",
+    "training.mixed_precision_param": "arg:mixed_precision",
+    "model.name": "arg:model",
+    "model.flavor": "arg:flavor",
+    "model.converters": "arg:converters",
+}
 
 _MESH = ("pp", "dp", "dp_replicate", "dp_shard", "dp_shard_mod_ep", "dp_shard_in_ep", "cp", "tp", "ep")
 _MESH_NAMES = {name: f"arg:mesh_{name}" for name in _MESH}
@@ -41,14 +51,24 @@ _MESH_NAMES = {name: f"arg:mesh_{name}" for name in _MESH}
 _OLD_MESH = r"-D device mesh with \[([^\]]*)\], \[([\d, ]*)\]"
 
 _SHAPE = {
-    "dim": "hidden_size", "n_layers": "num_layers", "n_heads": "num_heads", "n_kv_heads": "num_kv_heads",
-    "vocab_size": "vocab_size", "inter_dim": "ffn_hidden_size", "hidden_dim": "ffn_hidden_size",
-    "head_dim": "head_dim", "kv_lora_rank": "kv_lora_rank", "q_lora_rank": "q_lora_rank",
-    "qk_rope_head_dim": "qk_rope_head_dim", "qk_nope_head_dim": "head_dim",
-    "num_experts": "num_experts", "top_k": "experts_per_token",
-    "moe_inter_dim": "expert_ffn_hidden_size", "n_dense_layers": "num_dense_layers",
+    "dim": "hidden_size",
+    "n_layers": "num_layers",
+    "n_heads": "num_heads",
+    "n_kv_heads": "num_kv_heads",
+    "vocab_size": "vocab_size",
+    "inter_dim": "ffn_hidden_size",
+    "hidden_dim": "ffn_hidden_size",
+    "head_dim": "head_dim",
+    "kv_lora_rank": "kv_lora_rank",
+    "q_lora_rank": "q_lora_rank",
+    "qk_rope_head_dim": "qk_rope_head_dim",
+    "qk_nope_head_dim": "head_dim",
+    "num_experts": "num_experts",
+    "top_k": "experts_per_token",
+    "moe_inter_dim": "expert_ffn_hidden_size",
+    "n_dense_layers": "num_dense_layers",
     "enable_weight_tying": "tie_word_embeddings",
-}  # fmt: skip
+}
 # Qwen3ModelArgs states the experts of its dense models, too: defaults that nothing is built from.
 _IS_DENSE = r"\bmoe_enabled=False\b"
 _DENSE_SHAPE = {name: column for name, column in _SHAPE.items() if "expert" not in column}
@@ -79,13 +99,31 @@ _QUANTISED = {
 }
 
 ANCHORS = (
-    "--training.", "--parallelism.", "--activation_checkpoint.", "--experimental.", "--model.",
-    "arguments training.", "arguments parallelism.", "arguments activation_checkpoint.", "arguments model.",
-    "device mesh with", "with local batch size", " capacity: ", "total parameters", "Total parameter count:",
-    "activation checkpointing", "torchtitan version:", "Peak FLOPS used", "reshard_after_forward=", "Applied FSDP",
-    "Applied HSDP", "Applied DDP", "Args(", *torchtitan_dump.ANCHORS,
+    "--training.",
+    "--parallelism.",
+    "--activation_checkpoint.",
+    "--experimental.",
+    "--model.",
+    "arguments training.",
+    "arguments parallelism.",
+    "arguments activation_checkpoint.",
+    "arguments model.",
+    "device mesh with",
+    "with local batch size",
+    " capacity: ",
+    "total parameters",
+    "Total parameter count:",
+    "activation checkpointing",
+    "torchtitan version:",
+    "Peak FLOPS used",
+    "reshard_after_forward=",
+    "Applied FSDP",
+    "Applied HSDP",
+    "Applied DDP",
+    "Args(",
+    *torchtitan_dump.ANCHORS,
     *(sign for signs in _QUANTISED.values() for sign in signs),
-)  # fmt: skip
+)
 
 
 @once_per_text
@@ -120,11 +158,14 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     is_unset = value.is_in(["-1", "0.0.0", "0.0.0+unknown"])  # the option's default, a version nobody set
     is_teraflops = pl.col("name") == "peak_tflops_logged"
     return rows.filter(~is_unset).with_columns(
-        value=pl.when(is_number).then(value.str.replace_all(",", "", literal=True))
-        .when(pl.col("name") == "recompute").then(value.str.to_lowercase())
-        .when(is_teraflops).then((value.cast(pl.Float64, strict=False) / 1e12).cast(pl.String))
+        value=pl.when(is_number)
+        .then(value.str.replace_all(",", "", literal=True))
+        .when(pl.col("name") == "recompute")
+        .then(value.str.to_lowercase())
+        .when(is_teraflops)
+        .then((value.cast(pl.Float64, strict=False) / 1e12).cast(pl.String))
         .otherwise(value)
-    )  # fmt: skip
+    )
 
 
 def _mesh(lines: pl.DataFrame) -> pl.DataFrame:

@@ -81,12 +81,19 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _CONFIG = {
-    "batch_size": "mbs", "gradient_accumulation_steps": "gas", "max_seq_len": "seq_len", "epochs": "arg:epochs",
-    "max_steps_per_epoch": "arg:epoch_steps", "dtype": "arg:dtype", "tensor_parallel_dim": "tp",
-    "context_parallel_dim": "cp", "data_parallel_replicate_dim": "arg:dp_replicate",
-    "data_parallel_shard_dim": "arg:dp_shard", "enable_activation_checkpointing": "arg:checkpointing",
+    "batch_size": "mbs",
+    "gradient_accumulation_steps": "gas",
+    "max_seq_len": "seq_len",
+    "epochs": "arg:epochs",
+    "max_steps_per_epoch": "arg:epoch_steps",
+    "dtype": "arg:dtype",
+    "tensor_parallel_dim": "tp",
+    "context_parallel_dim": "cp",
+    "data_parallel_replicate_dim": "arg:dp_replicate",
+    "data_parallel_shard_dim": "arg:dp_shard",
+    "enable_activation_checkpointing": "arg:checkpointing",
     "fsdp_reshard_after_forward": "arg:reshard",
-}  # fmt: skip
+}
 _SAID = {
     "arg:recipe": r"\bRunning (\w+) with resolved config:",
     # The model's builder, not that of its tokenizer or prompts.
@@ -99,9 +106,12 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     drawn = lines.filter(text.str.contains(_BAR)).unique("source", keep="first", maintain_order=True)
     totals = drawn.select(
-        "source", "line_no", name=pl.lit("arg:bar"), value=text.str.extract(_DRAWN, 2),
+        "source",
+        "line_no",
+        name=pl.lit("arg:bar"),
+        value=text.str.extract(_DRAWN, 2),
         setting_source=pl.lit("log_line"),
-    ).drop_nulls("value")  # fmt: skip
+    ).drop_nulls("value")
     dumped = named_settings(lines, r"^\s*(\w+): (\w+)\s*$", _CONFIG, setting_source="argument_dump")
     known = dumped.filter(pl.col("value") != "null")
     # A name of Python's has no dot: llama3_2_1b is Llama 3.2 1B.
@@ -139,8 +149,10 @@ COMBINED = (
     CombinedSetting("precision", pl.col("arg:dtype").replace_strict({"bf16": "bf16", "fp32": "fp32"}, default=None)),
     CombinedSetting(
         "recompute",
-        pl.when(is_true("arg:checkpointing")).then(pl.lit("full"))
-        .when(~is_true("arg:checkpointing")).then(pl.lit("none")),
+        pl.when(is_true("arg:checkpointing"))
+        .then(pl.lit("full"))
+        .when(~is_true("arg:checkpointing"))
+        .then(pl.lit("none")),
     ),
     CombinedSetting(
         "num_gpus", pl.when(pl.col("arg:recipe").str.ends_with("SingleDevice")).then(1), setting_source="derived"
@@ -150,21 +162,29 @@ COMBINED = (
     CombinedSetting("steps_planned", _EPOCH_STEPS * whole("arg:epochs").fill_null(1), ("arg:bar",)),
     # An excerpt without the configuration: the bar is that of an epoch.
     CombinedSetting("is_plan_guessed", pl.when(pl.col("arg:epochs").is_null()).then(pl.lit("true")), ("arg:bar",)),
-)  # fmt: skip
+)
 
 _STEP_ANCHORS = ("| loss:", "|Loss: ")
 _SETTING_ANCHORS = (
-    "|Loss: ", "with resolved config:", "_component_: torchtune.models.", *(f"{name}: " for name in _CONFIG),
+    "|Loss: ",
+    "with resolved config:",
+    "_component_: torchtune.models.",
+    *(f"{name}: " for name in _CONFIG),
     *environment.ANCHORS,
-)  # fmt: skip
+)
 _EVENT_ANCHORS = ("with resolved config:", "Saving final epoch checkpoint.")
 
 DIALECT = Dialect(
     name="torchtune",
     version=1,
     signature=(
-        "torchtune.utils.", "_component_: torchtune.", " tokens_per_second_per_gpu:", " gpu_resources:",
-        "|Loss: ", "tune run ", *(f"| loss:{digit}" for digit in range(10)),
+        "torchtune.utils.",
+        "_component_: torchtune.",
+        " tokens_per_second_per_gpu:",
+        " gpu_resources:",
+        "|Loss: ",
+        "tune run ",
+        *(f"| loss:{digit}" for digit in range(10)),
     ),
     anchors=(*_STEP_ANCHORS, *_SETTING_ANCHORS, *_EVENT_ANCHORS),
     steps=steps,
@@ -173,4 +193,4 @@ DIALECT = Dialect(
     combined=COMBINED,
     settle=settle,
     narrowed={"steps": _STEP_ANCHORS, "settings": _SETTING_ANCHORS, "events": _EVENT_ANCHORS},
-)  # fmt: skip
+)

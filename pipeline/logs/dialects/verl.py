@@ -26,11 +26,23 @@ _BROKEN_OFF = r"^[^ ]*(?: - [\w/@()+-]+:[^ ]+)* - (?:timing_s|timing_per_token_m
 
 
 _METRICS = (
-    "train/loss", "actor/loss", "actor/pg_loss", "timing_s/step", "perf/time_per_step", r"train/time\(s\)",
-    "perf/throughput", "perf/mfu/actor", "mfu/actor", "train/mfu",
+    "train/loss",
+    "actor/loss",
+    "actor/pg_loss",
+    "timing_s/step",
+    "perf/time_per_step",
+    r"train/time\(s\)",
+    "perf/throughput",
+    "perf/mfu/actor",
+    "mfu/actor",
+    "train/mfu",
     *(f"{part}perf/max_memory_{kind}_gb" for kind in ("allocated", "reserved") for part in ("", "actor/")),
-    r"train/total_tokens\(B\)", "actor/grad_norm", "train/grad_norm", "actor/lr", "train/lr",
-)  # fmt: skip
+    r"train/total_tokens\(B\)",
+    "actor/grad_norm",
+    "train/grad_norm",
+    "actor/lr",
+    "train/lr",
+)
 # What follows shows that the value is whole.
 _FIELDS = {name: rf" - {name}:(?:np\.\w+\()?({NUMBER})(?:\)|\s|$)" for name in _METRICS}
 
@@ -82,10 +94,12 @@ _END = r"\bFinal validation metrics: "
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The configuration as given and dumped, and the number of steps."""
     planned = lines.select(
-        "source", "line_no", name=pl.lit("steps_planned"),
+        "source",
+        "line_no",
+        name=pl.lit("steps_planned"),
         value=pl.coalesce(pl.col("text").str.extract(_PLANNED, group) for group in (1, 2)),
         setting_source=pl.lit("log_line"),
-    ).drop_nulls("value")  # fmt: skip
+    ).drop_nulls("value")
     return pl.concat([verl_settings.settings(lines), conform(planned, SETTING_FACTS), environment.settings(lines)])
 
 
@@ -119,12 +133,24 @@ DIALECT = Dialect(
     name="verl",
     version=5,
     signature=(
-        " - training/global_step:", " - actor/", " - perf/throughput:", " - timing_s/", " - global_seqlen/",
-        " - train/loss:", "verl.trainer.", "actor_rollout_ref.",
+        " - training/global_step:",
+        " - actor/",
+        " - perf/throughput:",
+        " - timing_s/",
+        " - global_seqlen/",
+        " - train/loss:",
+        "verl.trainer.",
+        "actor_rollout_ref.",
     ),
     anchors=(
-        "step:", " - timing_", " - perf/", *verl_settings.ANCHORS, "Total training steps: ", "Training Progress: ",
-        "Final validation metrics: ", *environment.ANCHORS,
+        "step:",
+        " - timing_",
+        " - perf/",
+        *verl_settings.ANCHORS,
+        "Total training steps: ",
+        "Training Progress: ",
+        "Final validation metrics: ",
+        *environment.ANCHORS,
     ),
     steps=steps,
     settings=settings,
@@ -132,4 +158,4 @@ DIALECT = Dialect(
     settle=settle,
     combined=verl_settings.COMBINED,
     narrowed={"steps": ("step:", " - timing_", " - perf/"), "events": ("Final validation metrics: ",)},
-)  # fmt: skip
+)

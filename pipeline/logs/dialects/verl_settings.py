@@ -20,30 +20,47 @@ _OVERRIDE = (
     r"(?:^|[\s'\"+])((?:(?:trainer|actor_rollout_ref|data|model)\.[\w.]+|ulysses_sequence_parallel_size))=([\w./-]+)"
 )
 _OVERRIDES = {
-    "trainer.n_gpus_per_node": "gpus_per_node", "trainer.nnodes": "num_nodes",
+    "trainer.n_gpus_per_node": "gpus_per_node",
+    "trainer.nnodes": "num_nodes",
     "trainer.total_training_steps": "steps_planned",
-    "actor_rollout_ref.model.path": "model", "model.partial_pretrain": "model",
-    f"{_ACTOR}.megatron.tensor_model_parallel_size": "tp", f"{_ACTOR}.megatron.pipeline_model_parallel_size": "pp",
+    "actor_rollout_ref.model.path": "model",
+    "model.partial_pretrain": "model",
+    f"{_ACTOR}.megatron.tensor_model_parallel_size": "tp",
+    f"{_ACTOR}.megatron.pipeline_model_parallel_size": "pp",
     f"{_ACTOR}.megatron.virtual_pipeline_model_parallel_size": "vpp",
-    f"{_ACTOR}.megatron.context_parallel_size": "cp", f"{_ACTOR}.megatron.expert_model_parallel_size": "ep",
-    f"{_ACTOR}.ulysses_sequence_parallel_size": "cp", "ulysses_sequence_parallel_size": "cp",
-    f"{_ACTOR}.ppo_micro_batch_size_per_gpu": "mbs", "data.micro_batch_size_per_gpu": "mbs",
-    f"{_ACTOR}.strategy": "arg:strategy", "model.strategy": "arg:strategy",
-    f"{_ACTOR}.fsdp_config.fsdp_size": "arg:fsdp_size", f"{_ACTOR}.fsdp_config.param_offload": "arg:fsdp_offload",
+    f"{_ACTOR}.megatron.context_parallel_size": "cp",
+    f"{_ACTOR}.megatron.expert_model_parallel_size": "ep",
+    f"{_ACTOR}.ulysses_sequence_parallel_size": "cp",
+    "ulysses_sequence_parallel_size": "cp",
+    f"{_ACTOR}.ppo_micro_batch_size_per_gpu": "mbs",
+    "data.micro_batch_size_per_gpu": "mbs",
+    f"{_ACTOR}.strategy": "arg:strategy",
+    "model.strategy": "arg:strategy",
+    f"{_ACTOR}.fsdp_config.fsdp_size": "arg:fsdp_size",
+    f"{_ACTOR}.fsdp_config.param_offload": "arg:fsdp_offload",
     "actor_rollout_ref.model.enable_gradient_checkpointing": "arg:recompute",
     "model.enable_gradient_checkpointing": "arg:recompute",
-    "data.max_length": "seq_len", "data.max_prompt_length": "arg:prompt", "data.max_response_length": "arg:response",
+    "data.max_length": "seq_len",
+    "data.max_prompt_length": "arg:prompt",
+    "data.max_response_length": "arg:response",
     "data.train_batch_size": "arg:train_batch_size",
-}  # fmt: skip
+}
 _DUMP = {
-    "n_gpus_per_node": "gpus_per_node", "nnodes": "num_nodes", "ppo_micro_batch_size_per_gpu": "mbs",
-    "context_parallel_size": "cp", "expert_model_parallel_size": "ep", "pipeline_model_parallel_size": "pp",
-    "virtual_pipeline_model_parallel_size": "vpp", "use_distributed_optimizer": "arg:distributed_optimizer",
-    "tensor_model_parallel_size": "tp", "ulysses_sequence_parallel_size": "arg:ulysses",
+    "n_gpus_per_node": "gpus_per_node",
+    "nnodes": "num_nodes",
+    "ppo_micro_batch_size_per_gpu": "mbs",
+    "context_parallel_size": "cp",
+    "expert_model_parallel_size": "ep",
+    "pipeline_model_parallel_size": "pp",
+    "virtual_pipeline_model_parallel_size": "vpp",
+    "use_distributed_optimizer": "arg:distributed_optimizer",
+    "tensor_model_parallel_size": "tp",
+    "ulysses_sequence_parallel_size": "arg:ulysses",
     "strategy": "arg:strategy",
-    "enable_gradient_checkpointing": "arg:recompute", "max_prompt_length": "arg:prompt",
+    "enable_gradient_checkpointing": "arg:recompute",
+    "max_prompt_length": "arg:prompt",
     "max_response_length": "arg:response",
-}  # fmt: skip
+}
 _DUMPED = r"'(\w+)': '?([\w-]+)'?(?:[,}]|\s*$)"
 _TUNING = r"\bverl\.trainer\.(fsdp_sft_trainer|sft_trainer)\b"
 _OF_MEGATRON = ("cp", "ep", "pp", "tp", "vpp", "arg:distributed_optimizer")
@@ -52,16 +69,29 @@ _PART = "arg:megatron_part"
 # What Megatron prints of the actor's model before that of the others (core/transformer/transformer_config.py).
 _SHAPE = r"\b(num_layers|hidden_size|num_attention_heads|ffn_hidden_size|params_dtype)=(?:torch\.)?(\w+)"
 _SHAPES = {
-    "num_layers": "num_layers", "hidden_size": "hidden_size", "num_attention_heads": "num_heads",
-    "ffn_hidden_size": "ffn_hidden_size", "params_dtype": "precision",
-}  # fmt: skip
+    "num_layers": "num_layers",
+    "hidden_size": "hidden_size",
+    "num_attention_heads": "num_heads",
+    "ffn_hidden_size": "ffn_hidden_size",
+    "params_dtype": "precision",
+}
 
 ANCHORS = (
-    "actor_rollout_ref.", "trainer.n", "trainer.total_training_steps", "model.partial_pretrain", "model.strategy=",
-    "data.m", "data.train_batch_size", "ulysses_sequence_parallel_size=", "model.enable_gradient_checkpointing",
-    ".fsdp_sft_trainer", ".sft_trainer", "'megatron': {", "TransformerConfig(tensor_model_parallel_size=",
+    "actor_rollout_ref.",
+    "trainer.n",
+    "trainer.total_training_steps",
+    "model.partial_pretrain",
+    "model.strategy=",
+    "data.m",
+    "data.train_batch_size",
+    "ulysses_sequence_parallel_size=",
+    "model.enable_gradient_checkpointing",
+    ".fsdp_sft_trainer",
+    ".sft_trainer",
+    "'megatron': {",
+    "TransformerConfig(tensor_model_parallel_size=",
     *(f"'{name}': " for name in _DUMP),
-)  # fmt: skip
+)
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:

@@ -43,9 +43,14 @@ def steps(bare: pl.DataFrame) -> pl.DataFrame:
 
 
 _NAMES = {
-    "batch_size": "mbs", "block_size": "seq_len", "max_iters": "steps_planned", "n_layer": "num_layers",
-    "n_head": "num_heads", "n_embd": "hidden_size", "gas": "gas",
-}  # fmt: skip
+    "batch_size": "mbs",
+    "block_size": "seq_len",
+    "max_iters": "steps_planned",
+    "n_layer": "num_layers",
+    "n_head": "num_heads",
+    "n_embd": "hidden_size",
+    "gas": "gas",
+}
 SETTING_ANCHORS = ("WORLD_SIZE_IN_USE=", *(f'"{name}": ' for name in _NAMES))
 
 

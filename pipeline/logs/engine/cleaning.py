@@ -62,12 +62,19 @@ _PREFIXES = (
 _PREFIX = "^(?:" + "|".join(_PREFIXES) + ")+"
 # In the order of trust: the global rank, the task of the launcher, the rank within the node.
 _PREFIX_RANKS = (
-    r"\[rank(\d+)\]", r"\[rank-(\d+)/", r"\[\d+,(?:mpirank:)?(\d+)[\],]", r"^ *(\d{1,5}): ", r"\[default(\d+)\]"
-)  # fmt: skip
+    r"\[rank(\d+)\]",
+    r"\[rank-(\d+)/",
+    r"\[\d+,(?:mpirank:)?(\d+)[\],]",
+    r"^ *(\d{1,5}): ",
+    r"\[default(\d+)\]",
+)
 _PREFIX_HOSTS = (
-    r"^\[([A-Za-z][\w.-]*):\d+\]:", r"^([A-Za-z][\w.]*(?:-[\w.]+)+): ", r"^([a-z]+\d*|\d+(?:\.\d+){3}): ",
-    r"^\[\d+,mpirank:\d+,(algo-\d+)\]<", r"\[NODE-(?:\d+|\?)\(([\w.-]+)\)\] \[",
-)  # fmt: skip
+    r"^\[([A-Za-z][\w.-]*):\d+\]:",
+    r"^([A-Za-z][\w.]*(?:-[\w.]+)+): ",
+    r"^([a-z]+\d*|\d+(?:\.\d+){3}): ",
+    r"^\[\d+,mpirank:\d+,(algo-\d+)\]<",
+    r"\[NODE-(?:\d+|\?)\(([\w.-]+)\)\] \[",
+)
 
 
 def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
@@ -145,9 +152,10 @@ def _cut(rows: pl.DataFrame, length: np.ndarray) -> pl.DataFrame:
     """The lines and, as `prefix`, so many characters of their beginning apart."""
     text, cut = pl.col("text"), pl.lit(pl.Series(length))
     return rows.with_columns(
-        text.str.slice(cut), prefix=pl.when(cut > 0).then(text.str.slice(0, cut)),
+        text.str.slice(cut),
+        prefix=pl.when(cut > 0).then(text.str.slice(0, cut)),
         shape=pl.when(cut > 0).then(pl.col("shape") ^ _CUT_SHAPE).otherwise("shape"),
-    )  # fmt: skip
+    )
 
 
 def _unpainted(rows: pl.DataFrame, wanted: Collection[str] | None) -> pl.DataFrame:

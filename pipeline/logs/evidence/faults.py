@@ -30,8 +30,12 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "host_oom",
         (
-            "annot allocate memory", "allocate more memory than is available", "ran out-of-memory and exited",
-            "killed by the OOM killer", "sending SIGTERM to process", "gone over memory limit",
+            "annot allocate memory",
+            "allocate more memory than is available",
+            "ran out-of-memory and exited",
+            "killed by the OOM killer",
+            "sending SIGTERM to process",
+            "gone over memory limit",
             "exceeded request_memory",
         ),
         r"\bunable to (?:mmap|open shared memory object)\b.*: Cannot allocate memory \(12\)|"
@@ -44,11 +48,22 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "exception",
         (
-            "Segfault encountered", " received at time=", "Check failed: ", "] Signal: ", "fallen off the bus",
+            "Segfault encountered",
+            " received at time=",
+            "Check failed: ",
+            "] Signal: ",
+            "fallen off the bus",
             "SXid (PCI:",
-            "CUDA error: ", "hipErrorNoBinaryForGpu: ", "rocBLAS error: ", "HIP error: ", ".ArrowInvalid: ",
+            "CUDA error: ",
+            "hipErrorNoBinaryForGpu: ",
+            "rocBLAS error: ",
+            "HIP error: ",
+            ".ArrowInvalid: ",
             "._LinAlgError: ",
-            "._InactiveRpcError: ", "._MultiThreadedRendezvous: ", "SystemExit: ", "GPU reset begin!",
+            "._InactiveRpcError: ",
+            "._MultiThreadedRendezvous: ",
+            "SystemExit: ",
+            "GPU reset begin!",
             ", stopping training",
         ),
         r"^!+ Segfault encountered !+|^\s?\*\*\* SIG(?:SEGV|ABRT|BUS|FPE|ILL) received at time=\d|^Check failed: \S|"
@@ -65,7 +80,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "hang",
         (
-            "successfully reached monitoredBarrier", "Did not get subsequent heartbeat. Waited ",
+            "successfully reached monitoredBarrier",
+            "Did not get subsequent heartbeat. Waited ",
             "Termination timeout for ",
             "DEADLINE_EXCEEDED: Barrier timed out",
         ),
@@ -75,5 +91,5 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"^\s?Termination timeout for .* exceeded\. Exiting to ensure a consistent program state|"
         r"DEADLINE_EXCEEDED: Barrier timed out",
     ),
-)  # fmt: skip
+)
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression), as `evidence.Pattern` takes them."""

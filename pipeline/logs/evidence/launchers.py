@@ -35,8 +35,15 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         TABLE_LINE,
         (
-            "  time      : ", "  host      : ", "  rank      : ", "  exitcode  : ", "Root Cause", "<NO_OTHER_FAIL",
-            "  time: ", " (local_rank: ", "  exitcode: ",
+            "  time      : ",
+            "  host      : ",
+            "  rank      : ",
+            "  exitcode  : ",
+            "Root Cause",
+            "<NO_OTHER_FAIL",
+            "  time: ",
+            " (local_rank: ",
+            "  exitcode: ",
         ),
         # torch 1.9 did not line the colons up, and put the root cause first.
         r"^\s{1,4}(?:time|host|rank|exitcode) {2,6}: \S|^\s?Root Cause(?: \(first observed failure\))?:\s*$|"
@@ -45,8 +52,16 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "rendezvous",
         (
-            "RendezvousConnectionError", "RendezvousTimeoutError", "RendezvousClosedError", "RendezvousStateError",
-            "DistStoreError", "DistNetworkError", "store->get(", "Socket Timeout", "by peer", "Broken pipe",
+            "RendezvousConnectionError",
+            "RendezvousTimeoutError",
+            "RendezvousClosedError",
+            "RendezvousStateError",
+            "DistStoreError",
+            "DistNetworkError",
+            "store->get(",
+            "Socket Timeout",
+            "by peer",
+            "Broken pipe",
             "JAX distributed service detected fatal errors",
         ),
         r"(?:^|\] )Terminating process because the JAX distributed service detected fatal errors|"
@@ -97,9 +112,18 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "exit_code",
         (
-            "exited on signal", "died from signal", "BY SIGNAL: ", "command terminated with exit code", "Exit Code: ",
-            "exited with non-zero status, thus causing", "EXIT_CODE=",
-            "Primary job", "MPI_ABORT was invoked", "BAD TERMINATION", "Process name: [", "exited due to process rank",
+            "exited on signal",
+            "died from signal",
+            "BY SIGNAL: ",
+            "command terminated with exit code",
+            "Exit Code: ",
+            "exited with non-zero status, thus causing",
+            "EXIT_CODE=",
+            "Primary job",
+            "MPI_ABORT was invoked",
+            "BAD TERMINATION",
+            "Process name: [",
+            "exited due to process rank",
         ),
         r"(?:exited on|died from) signal (?:[1-8]|1[0-4]|1[6-9]|[2-6]\d)\b|BY SIGNAL: (?:[1-8]|1[0-4])\b|"
         rf"^\s?command terminated with exit code {_CODE}$|^\s*Exit Code:\s+{_CODE}$|"
@@ -109,19 +133,25 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES|^\s*Process name: \[.*\d\]|"
         r"has exited due to process rank \d+",
     ),
-)  # fmt: skip
+)
 """(kind of vocab.EVENT_KIND, literals of which a line holds one, expression), as `evidence.Pattern` takes them."""
 
 _RANKS = (
-    r"process rank (\d+) with PID", r"MPI_ABORT was invoked on rank (\d+)", r"\brank (\d+) (?:exited with|died from)",
-    r"Process name: \[.*[,.](\d+)\]", r"\(first noticed rank (\d+)\)", r"\bsrun: error: \S+: task (\d+): ",
+    r"process rank (\d+) with PID",
+    r"MPI_ABORT was invoked on rank (\d+)",
+    r"\brank (\d+) (?:exited with|died from)",
+    r"Process name: \[.*[,.](\d+)\]",
+    r"\(first noticed rank (\d+)\)",
+    r"\bsrun: error: \S+: task (\d+): ",
     r"^=\s+RANK (\d+) PID",
-)  # fmt: skip
+)
 _HOSTS = (
-    r"with PID \d+ on node (\S+) ", r"\bsrun: error: ([\w.-]+): tasks? [\d,-]+: ",
+    r"with PID \d+ on node (\S+) ",
+    r"\bsrun: error: ([\w.-]+): tasks? [\d,-]+: ",
     r"^([\w.-]+): (?:rank \d+|shepherd) ",
-    r"\*\*\* (?:JOB|STEP) \S+ ON (\S+) CANCELLED", r"\bNode failure on ([\w.-]+)",
-)  # fmt: skip
+    r"\*\*\* (?:JOB|STEP) \S+ ON (\S+) CANCELLED",
+    r"\bNode failure on ([\w.-]+)",
+)
 
 
 def rank_named() -> pl.Expr:

@@ -44,9 +44,20 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "host_oom",
         (
-            "oom_kill", "oom-kill", "Out of memory: Kill", "OOM Killed", ": Out Of Memory", "memory limit", "OOMKilled",
-            "llocate memory", "not enough memory: you tried", "MemoryError", "TERM_MEMLIMIT", "memory pressure (OOM)",
-            "exceeded limit", "'std::bad_alloc'",
+            "oom_kill",
+            "oom-kill",
+            "Out of memory: Kill",
+            "OOM Killed",
+            ": Out Of Memory",
+            "memory limit",
+            "OOMKilled",
+            "llocate memory",
+            "not enough memory: you tried",
+            "MemoryError",
+            "TERM_MEMLIMIT",
+            "memory pressure (OOM)",
+            "exceeded limit",
+            "'std::bad_alloc'",
         ),
         r"[Dd]etected \d+ oom[_-]kill event|Some of the step tasks have been OOM Killed|"
         r"Out of memory: Kill(?:ed)? process|oom-kill:constraint|\bsrun: error: .*tasks? [\d,-]+: Out Of Memory|"
@@ -61,10 +72,18 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "hang",
         (
-            "Watchdog caught collective operation timeout", "Timed out waiting", "failed to pass monitoredBarrier",
-            "watchdog got stuck for", "timed out in blocking wait", "due to a collective timeout",
-            "ProcessGroupNCCL watchdog hang", "Heartbeat monitor timed out! Process", "Timeout at NCCL work: ",
-            "] Caught collective operation timeout", "EI0002: ", "EE1002: ",
+            "Watchdog caught collective operation timeout",
+            "Timed out waiting",
+            "failed to pass monitoredBarrier",
+            "watchdog got stuck for",
+            "timed out in blocking wait",
+            "due to a collective timeout",
+            "ProcessGroupNCCL watchdog hang",
+            "Heartbeat monitor timed out! Process",
+            "Timeout at NCCL work: ",
+            "] Caught collective operation timeout",
+            "EI0002: ",
+            "EE1002: ",
         ),
         # The heartbeat monitor and the dump that one rank asks of the others (TORCH_NCCL_DUMP_ON_TIMEOUT); gloo;
         # torch.distributed.monitored_barrier; TORCH_NCCL_BLOCKING_WAIT. Ascend's CANN: a task that waits for another
@@ -81,8 +100,16 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "nccl_error",
         (
-            "NCCL error", "ncclSystemError", "ncclUnhandledCudaError", "ncclInternalError", "ncclRemoteError",
-            "ncclInvalidUsage", "NCCL communicator was aborted", "NCCL Error ", "HCCL error in", "error: Hccl",
+            "NCCL error",
+            "ncclSystemError",
+            "ncclUnhandledCudaError",
+            "ncclInternalError",
+            "ncclRemoteError",
+            "ncclInvalidUsage",
+            "NCCL communicator was aborted",
+            "NCCL Error ",
+            "HCCL error in",
+            "error: Hccl",
             "EI0006: ",
         ),
         r"(?:DistBackendError|RuntimeError): NCCL (?:error in|communicator was aborted|Error \d+: )|"
@@ -117,8 +144,15 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "sigterm",
         (
-            "SIGTERM", "Terminated", "signal: 15", "signal: 1", "signal 15", "15 death signal", "return code = -15",
-            "failed (exitcode: -15)", "srun: Force Terminated ",
+            "SIGTERM",
+            "Terminated",
+            "signal: 15",
+            "signal: 1",
+            "signal 15",
+            "15 death signal",
+            "return code = -15",
+            "failed (exitcode: -15)",
+            "srun: Force Terminated ",
         ),
         # Megatron's --exit-signal-handler; bash about a command of its script; a terminal that was closed (1);
         # DeepSpeed's launcher (a negative code is a signal's number); torchrun's agent about a worker; srun, when the
@@ -132,8 +166,13 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "interrupted",
         (
-            "KeyboardInterrupt", "got signal: 2", "SIGINT", "2 death signal", "srun: sending Ctrl-C",
-            "return code = -2", "^C",
+            "KeyboardInterrupt",
+            "got signal: 2",
+            "SIGINT",
+            "2 death signal",
+            "srun: sending Ctrl-C",
+            "return code = -2",
+            "^C",
         ),
         # Before the others: a terminal's echo of the key, alone or with what the program printed next behind it.
         r"^\s*\^C(?:\s*$|Traceback|[WE]\d{4} )|"
@@ -144,7 +183,13 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "sigkill",
         (
-            "SIGKILL", "Signal 9", "return code = -9", "exitcode: -9", "exitcode  : -9", "Killed", "exited on signal 9",
+            "SIGKILL",
+            "Signal 9",
+            "return code = -9",
+            "exitcode: -9",
+            "exitcode  : -9",
+            "Killed",
+            "exited on signal 9",
         ),
         # bash about a command of its script, and about one that was typed in
         r": line \d+: +\d+ Killed\b|^\s?Killed\s*$|"
@@ -159,10 +204,17 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "exit_code",
         (
-            "xited with exit code", "exits with return code", "exited with code", "(core dumped)",
+            "xited with exit code",
+            "exits with return code",
+            "exited with code",
+            "(core dumped)",
             "crashed with exit code",
-            " TASK FAILURE", "double free or corruption", "free(): invalid", "malloc(): ",
-            "corrupted size vs. prev_size", "Error executing job with overrides: [",
+            " TASK FAILURE",
+            "double free or corruption",
+            "free(): invalid",
+            "malloc(): ",
+            "corrupted size vs. prev_size",
+            "Error executing job with overrides: [",
         ),
         # abort() and what the C library says before it; Slurm from 23.11 about the rest of a step with a failed task;
         # composer/cli/launcher.py; Hydra (_internal/utils.py run_and_report), in front of the traceback
@@ -176,11 +228,31 @@ PATTERNS: tuple[Pattern, ...] = (
     Pattern(
         "exception",
         (
-            "Error", "Exception", "terminate called", "Segmentation fault", "Fatal Python error", "Signal 11",
-            "Bus error", "bus error", "CUDA error: ", "HIP error: ", ".exc.", ".errors.", ".exceptions.",
-            "StopIteration", "BrokenProcessPool", "BadZipFile", "TimeoutExpired", "queue.Empty", "socket.timeout",
+            "Error",
+            "Exception",
+            "terminate called",
+            "Segmentation fault",
+            "Fatal Python error",
+            "Signal 11",
+            "Bus error",
+            "bus error",
+            "CUDA error: ",
+            "HIP error: ",
+            ".exc.",
+            ".errors.",
+            ".exceptions.",
+            "StopIteration",
+            "BrokenProcessPool",
+            "BadZipFile",
+            "TimeoutExpired",
+            "queue.Empty",
+            "socket.timeout",
             "socket.gaierror",
-            ".py: error: ", "can't open file", "HW Exception by GPU", "Memory access fault by GPU", "Xid (PCI:",
+            ".py: error: ",
+            "can't open file",
+            "HW Exception by GPU",
+            "Memory access fault by GPU",
+            "Xid (PCI:",
             "aborting with error : HSA_STATUS_ERROR",
         ),
         # By name (Python's own that end otherwise one by one), or by the module of exceptions that call themselves
@@ -199,7 +271,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?:HW Exception|Memory access fault) by GPU node|[qQ]ueue(?: 0x\w+)? aborting with error : HSA_STATUS_ERROR|"
         r"Xid \(PCI:[\w:.]+\): (?:48|62|74|79|92|94|95|119|120)\b",
     ),
-)  # fmt: skip
+)
 _OTHERS = (*launchers.PATTERNS, *batch_systems.PATTERNS, *faults.PATTERNS, *symptoms.SYMPTOMS)
 PATTERNS += tuple(Pattern(*pattern) for pattern in _OTHERS)
 

@@ -32,11 +32,19 @@ from schemas.registry import TABLES
 
 SOURCES = pl.Schema(
     {
-        "source": pl.Int64(), "path": pl.String(), "unit": pl.String(), "job": pl.String(), "kind": pl.String(),
-        "modified_at": pl.Datetime("us"), "run_dir": pl.String(), "sweep": pl.String(), "origin": pl.String(),
-        "dialect": pl.String(), "parser_version": pl.Int64(),
+        "source": pl.Int64(),
+        "path": pl.String(),
+        "unit": pl.String(),
+        "job": pl.String(),
+        "kind": pl.String(),
+        "modified_at": pl.Datetime("us"),
+        "run_dir": pl.String(),
+        "sweep": pl.String(),
+        "origin": pl.String(),
+        "dialect": pl.String(),
+        "parser_version": pl.Int64(),
     }
-)  # fmt: skip
+)
 """One row per file of the batch: `job` groups a unit's logs into runs, `dialect` is NULL where none was recognised (of
 a log's lines, or by a sidecar's reader)."""
 
@@ -107,9 +115,13 @@ def assemble(
     silences = silence.silences(steps, one_clock, now=now)
     rows = _completed(rows, _outcomes(rows, stretches, events, chosen, silences, now=now))
     found, diverged = diagnose.findings(
-        conform(rows, diagnose.RUNS), steps, events.drop_nulls("run_id"),
-        printed=printed(parsed, runs), silences=silences, begun=begun(facts, _shown_beside(runs, events)),
-    )  # fmt: skip
+        conform(rows, diagnose.RUNS),
+        steps,
+        events.drop_nulls("run_id"),
+        printed=printed(parsed, runs),
+        silences=silences,
+        begun=begun(facts, _shown_beside(runs, events)),
+    )
     rows = _completed(rows, diverged)
     rows = _completed(rows, launchers.first_failures(events))
     nameless = rows.filter(pl.col("job_id").is_null()).select("run_id")
@@ -229,13 +241,17 @@ def _outcomes(
         .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
         .join(silences.drop("source_path", "line_no", "ts"), on="run_id", how="left", maintain_order="left")
         .select(
-            pl.col("run_id").alias("key"), "last_step", "steps_planned",
-            pl.col("has_settings", "is_plan_guessed").fill_null(value=False), "longest_pause_s",
-            last_step_line="last_line", previous_step_line="line_before",
+            pl.col("run_id").alias("key"),
+            "last_step",
+            "steps_planned",
+            pl.col("has_settings", "is_plan_guessed").fill_null(value=False),
+            "longest_pause_s",
+            last_step_line="last_line",
+            previous_step_line="line_before",
             silence=pl.when("is_hang").then("silence"),
             modified_at=pl.when(newest).then("modified_at"),
             status_file=pl.when(newest).then("status_file"),
         )
-    )  # fmt: skip
+    )
     seen = events.drop_nulls("run_id").select(pl.col("run_id").alias("key"), "line_no", "kind", "text", "is_secondary")
     return outcome.classify(attempts, seen, now=now).rename({"key": "run_id"})

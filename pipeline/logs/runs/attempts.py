@@ -82,9 +82,11 @@ def number_attempts(
         is_new=is_new,
     )
     starts = _starts(marked, launches)
-    silent = sources.to_frame("source").join(starts, on="source", how="anti").with_columns(
-        attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64), run=pl.lit(None, pl.Int64)
-    )  # fmt: skip
+    silent = (
+        sources.to_frame("source")
+        .join(starts, on="source", how="anti")
+        .with_columns(attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64), run=pl.lit(None, pl.Int64))
+    )
     attempts = pl.concat([starts, silent.select(ATTEMPTS.names()), _trailing(marked, starts, launches)])
     return _one_row_per_step(marked), attempts.sort("source", "attempt_in_source")
 

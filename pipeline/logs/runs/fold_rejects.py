@@ -16,20 +16,25 @@ def unparsed(steps: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
     bad = steps.filter(pl.col("step").is_null()).join(sources.select("source", "path"), on="source")
     return TABLES["rejects"].conform(
         bad.select(
-            pl.col("path").alias("file"), "line_no",
-            table=pl.lit("steps"), column=pl.lit("step"), reason=pl.lit(REJECT_REASON_UNPARSED),
+            pl.col("path").alias("file"),
+            "line_no",
+            table=pl.lit("steps"),
+            column=pl.lit("step"),
+            reason=pl.lit(REJECT_REASON_UNPARSED),
             raw=pl.col("text").str.slice(0, MAX_TEXT_CHARS),
         )
-    )  # fmt: skip
+    )
 
 
 def unreadable(chosen: pl.DataFrame) -> pl.DataFrame:
     bad = setting_precedence.unreadable(chosen, TABLES["runs"].columns)
     return TABLES["rejects"].conform(
         bad.select(
-            pl.col("source_path").alias("file"), "line_no",
-            table=pl.lit("runs"), column=pl.col("name"),
+            pl.col("source_path").alias("file"),
+            "line_no",
+            table=pl.lit("runs"),
+            column=pl.col("name"),
             reason=pl.lit("the value cannot be read as what its column holds"),
             raw=pl.col("value").str.slice(0, MAX_TEXT_CHARS),
         )
-    )  # fmt: skip
+    )

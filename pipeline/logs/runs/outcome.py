@@ -44,13 +44,23 @@ def _signs(**kinds: Sequence[str]) -> pl.DataFrame:
 
 
 _STATUS = {
-    "oom": "oom", "host_oom": "host_oom", "node_fail": "node_fail",
-    "hang": "hang", "nccl_error": "nccl_error",
-    "timeout": "timeout", "preempted": "preempted", "cancelled": "cancelled", "interrupted": "cancelled",
-    "exception": "crash", "rendezvous": "nccl_error",
-    "child_failed": "crash", "exit_code": "crash", "sigkill": "crash", "sigterm": "cancelled",
+    "oom": "oom",
+    "host_oom": "host_oom",
+    "node_fail": "node_fail",
+    "hang": "hang",
+    "nccl_error": "nccl_error",
+    "timeout": "timeout",
+    "preempted": "preempted",
+    "cancelled": "cancelled",
+    "interrupted": "cancelled",
+    "exception": "crash",
+    "rendezvous": "nccl_error",
+    "child_failed": "crash",
+    "exit_code": "crash",
+    "sigkill": "crash",
+    "sigterm": "cancelled",
     "aborted": "failed",
-}  # fmt: skip
+}
 """Event kind -> status word, for the kinds that say how a run ended."""
 
 _CERTAIN = ("oom", "host_oom", "node_fail")
@@ -64,9 +74,13 @@ _FAILED = ("child_failed", "exit_code", "sigkill")
 # Which signs the lines of a kind may be: of all, and of those behind the last step.
 _OF_ALL = _signs(launch=("launch",), end=("training_end",), certain=_CERTAIN, survived=(*_CERTAIN, *_LOST))
 _OF_END = _signs(
-    ending=(*_STOPS, *_LOST), raised=("exception",), cause=("exception",), failed=_FAILED, lonely=("rendezvous",),
+    ending=(*_STOPS, *_LOST),
+    raised=("exception",),
+    cause=("exception",),
+    failed=_FAILED,
+    lonely=("rendezvous",),
     dead=_DEAD,
-)  # fmt: skip
+)
 _SIGNS = [*_OF_ALL["sign"].unique(maintain_order=True), *_OF_END["sign"].unique(maintain_order=True)]
 _PLACE = ("kind", "line_no", "is_secondary", "text")
 _STATUS_FILE = {"fail": "crash", "oom": "oom", "timeout": "timeout", "completed": "completed"}

@@ -55,12 +55,14 @@ def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
     )
     other = chosen.filter(~pl.col("is_used")).join(used, on=["run_id", "name"])
     return other.filter(~_same("value", "used")).select(
-        "run_id", "source_path", "line_no",
+        "run_id",
+        "source_path",
+        "line_no",
         kind=pl.lit("config_conflict"),
         text=pl.format(
             "{}: {} says {}, {} says {}; the latter counts", "name", "setting_source", "value", "used_source", "used"
         ),
-    )  # fmt: skip
+    )
 
 
 _ANSWERS = {"true": "1", "yes": "1", "false": "0", "no": "0"}

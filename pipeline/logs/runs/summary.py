@@ -58,10 +58,17 @@ def stretched(steps: pl.DataFrame) -> pl.DataFrame:
     """Where the steps of each run stand (`source_path`, `first_line`, `last_line`, and `line_before` that), and the
     most steps that it says it will take."""
     line = pl.col("line_no")
-    of_run = in_runs(steps).group_by("run", maintain_order=True).agg(
-        pl.col("run_id", "source_path").first(), pl.col("steps_planned").max(),
-        first_line=line.first(), last_line=line.last(), line_before=line.get(-2, null_on_oob=True),
-    )  # fmt: skip
+    of_run = (
+        in_runs(steps)
+        .group_by("run", maintain_order=True)
+        .agg(
+            pl.col("run_id", "source_path").first(),
+            pl.col("steps_planned").max(),
+            first_line=line.first(),
+            last_line=line.last(),
+            line_before=line.get(-2, null_on_oob=True),
+        )
+    )
     return of_run.drop("run")
 
 

@@ -58,9 +58,16 @@ def uses_of(
     if not by_size:
         size = np.where((made < 0) & np.isin(size, list(CUBLAS_WORKSPACE_BYTES)), size, 0)
     columns: tuple[npt.NDArray[Any], ...] = (
-        made, freed, size, lives.label[rows], origin, was_freed, step_end >= 0, (step_end >= 0) & (end >= step_end),
+        made,
+        freed,
+        size,
+        lives.label[rows],
+        origin,
+        was_freed,
+        step_end >= 0,
+        (step_end >= 0) & (end >= step_end),
         lives.stream[rows] == _compute_stream(lives),
-    )  # fmt: skip
+    )
     code = np.zeros(len(rows), np.int64)
     for column in columns:
         values, number = np.unique(column, return_inverse=True)
@@ -97,11 +104,17 @@ class Words:
         made, freed, label = self.stack(use.made), self.stack(use.freed), self._snapshot.labels[use.label]
         category, rule = categorise(
             Life(
-                made=made, freed=freed, block_bytes=use.block_bytes, label=label,
-                was_recorded=use.origin == RECORDED, was_freed=use.was_freed, in_optimizer=use.in_optimizer,
-                outlives_optimizer=use.outlives_optimizer, is_compute_stream=use.is_compute_stream,
+                made=made,
+                freed=freed,
+                block_bytes=use.block_bytes,
+                label=label,
+                was_recorded=use.origin == RECORDED,
+                was_freed=use.was_freed,
+                in_optimizer=use.in_optimizer,
+                outlives_optimizer=use.outlives_optimizer,
+                is_compute_stream=use.is_compute_stream,
             )
-        )  # fmt: skip
+        )
         told = freed if use.origin == FROM_FREE else made
         return {
             "category": category,

@@ -22,19 +22,30 @@ Row = dict[str, Any]
 
 # Settings that say nothing: what PyTorch has when nobody sets anything.
 _DEFAULTS = {
-    "PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": "-1", "garbage_collection_threshold": "0.0",
-    "expandable_segments": "False", "release_lock_on_cudamalloc": "False", "pinned_num_register_threads": "1",
-    "pinned_use_cuda_host_register": "False", "graph_capture_record_stream_reuse": "False",
-}  # fmt: skip
+    "PYTORCH_CUDA_ALLOC_CONF": "",
+    "max_split_size": "-1",
+    "garbage_collection_threshold": "0.0",
+    "expandable_segments": "False",
+    "release_lock_on_cudamalloc": "False",
+    "pinned_num_register_threads": "1",
+    "pinned_use_cuda_host_register": "False",
+    "graph_capture_record_stream_reuse": "False",
+}
 
 
 ROUND_BYTES = 512
 
 _GIVING_BACK = (trace.SEGMENT_FREE, trace.SEGMENT_UNMAP)
 _OF_SEGMENTS = (
-    "segments", "blocks", "reserved_bytes", "peak_reserved_bytes", "reserved_at_peak_bytes", "releasable_bytes",
-    "largest_free_block_bytes", "is_expandable",
-)  # fmt: skip
+    "segments",
+    "blocks",
+    "reserved_bytes",
+    "peak_reserved_bytes",
+    "reserved_at_peak_bytes",
+    "releasable_bytes",
+    "largest_free_block_bytes",
+    "is_expandable",
+)
 
 
 def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row] | Columns]:
@@ -45,8 +56,11 @@ def analyse(chunks: Iterable[bytes]) -> dict[str, list[Row] | Columns]:
     """
     snapshot = read_snapshot(chunks)
     rows: dict[str, list[Row]] = {
-        "memory_snapshots": [], "memory_timeline": [], "memory_at_peak": [], "memory_sites": []
-    }  # fmt: skip
+        "memory_snapshots": [],
+        "memory_timeline": [],
+        "memory_at_peak": [],
+        "memory_sites": [],
+    }
     alive: Columns = {}
     for device in snapshot.devices:
         replayed = replay(device)

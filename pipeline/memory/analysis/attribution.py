@@ -19,10 +19,18 @@ CUBLAS_WORKSPACE_BYTES = frozenset({8_519_680, 33_554_432})
 
 # The profiler's categories (torch/profiler/_memory_profiler.py) and words that users choose.
 _LABELS = {
-    "parameter": "parameters", "weight": "parameters", "optimizer_state": "optimizer_state",
-    "optimizer": "optimizer_state", "input": "input", "temporary": "temporary", "activation": "activations",
-    "gradient": "gradients", "grad": "gradients", "autograd_detail": "autograd_detail", "workspace": "workspace",
-}  # fmt: skip
+    "parameter": "parameters",
+    "weight": "parameters",
+    "optimizer_state": "optimizer_state",
+    "optimizer": "optimizer_state",
+    "input": "input",
+    "temporary": "temporary",
+    "activation": "activations",
+    "gradient": "gradients",
+    "grad": "gradients",
+    "autograd_detail": "autograd_detail",
+    "workspace": "workspace",
+}
 
 # Looked for where the work is done: in the C++ frames and the innermost Python frames.
 _COMMUNICATION = re.compile(

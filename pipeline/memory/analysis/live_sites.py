@@ -69,11 +69,15 @@ def alive_rows(
     order = order[(top[order] > 0) | (made[order] > 0)]  # the others were there before, and were named above
     told = [
         {
-            "device": device.number, "site_no": number, **sites[at], "max_bytes": int(top[at]),
-            "allocations": int(made[at]), "allocated_in_all_bytes": int(made_bytes[at]),
+            "device": device.number,
+            "site_no": number,
+            **sites[at],
+            "max_bytes": int(top[at]),
+            "allocations": int(made[at]),
+            "allocated_in_all_bytes": int(made_bytes[at]),
         }
         for number, at in enumerate(order.tolist(), start=1)
-    ]  # fmt: skip
+    ]
     return told, _changes(device.number, instants, levels[order], blocks[order])
 
 
@@ -156,6 +160,9 @@ def _changes(device: int, instants: Ints, levels: Ints, blocks: Ints) -> Columns
     now = np.stack([levels, blocks])
     site, at = np.nonzero((np.diff(now, axis=2, prepend=before) != 0).any(axis=0))
     return {
-        "device": [device] * len(site), "site_no": (site + 1).tolist(), "point": instants[at].tolist(),
-        "bytes": levels[site, at].tolist(), "blocks": blocks[site, at].tolist(),
-    }  # fmt: skip
+        "device": [device] * len(site),
+        "site_no": (site + 1).tolist(),
+        "point": instants[at].tolist(),
+        "bytes": levels[site, at].tolist(),
+        "blocks": blocks[site, at].tolist(),
+    }

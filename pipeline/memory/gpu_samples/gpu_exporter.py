@@ -9,11 +9,15 @@ import polars as pl
 from pipeline.memory.gpu_samples.units import Rejects, frame, number
 
 FIELDS = {
-    "DCGM_FI_DEV_FB_USED": "mem_used_bytes", "DCGM_FI_DEV_FB_FREE": "mem_free_bytes",
-    "DCGM_FI_DEV_FB_TOTAL": "mem_total_bytes", "DCGM_FI_DEV_FB_RESERVED": "mem_driver_reserved_bytes",
-    "DCGM_FI_DEV_GPU_UTIL": "gpu_utilisation", "DCGM_FI_DEV_MEM_COPY_UTIL": "mem_utilisation",
-    "DCGM_FI_DEV_POWER_USAGE": "power_w", "DCGM_FI_DEV_GPU_TEMP": "temperature_c",
-}  # fmt: skip
+    "DCGM_FI_DEV_FB_USED": "mem_used_bytes",
+    "DCGM_FI_DEV_FB_FREE": "mem_free_bytes",
+    "DCGM_FI_DEV_FB_TOTAL": "mem_total_bytes",
+    "DCGM_FI_DEV_FB_RESERVED": "mem_driver_reserved_bytes",
+    "DCGM_FI_DEV_GPU_UTIL": "gpu_utilisation",
+    "DCGM_FI_DEV_MEM_COPY_UTIL": "mem_utilisation",
+    "DCGM_FI_DEV_POWER_USAGE": "power_w",
+    "DCGM_FI_DEV_GPU_TEMP": "temperature_c",
+}
 _METRIC = re.compile(r"(DCGM_FI_DEV_\w+)\{([^}]*)\}\s+(\S+)(?:\s+(\d{13}))?\s*")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
@@ -44,10 +48,13 @@ def read_scrapes(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
         if row is None or column in row:
             index = labels.get("gpu", "")
             row = current[key] = {
-                "line_no": line_no, "gpu_index": int(index) if index.isdecimal() else None,
-                "gpu_uuid": labels.get("uuid"), "accelerator": labels.get("modelname"), "host": host,
+                "line_no": line_no,
+                "gpu_index": int(index) if index.isdecimal() else None,
+                "gpu_uuid": labels.get("uuid"),
+                "accelerator": labels.get("modelname"),
+                "host": host,
                 "ts": int(found[4]) * 1000 if found[4] else None,
-            }  # fmt: skip
+            }
             rows.append(row)
         row[column] = number(column, found[3])
     return frame(rows), []

@@ -68,25 +68,36 @@ def read_tables(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
 
 def _of_gpustat(found: re.Match[str]) -> Row:
     return {
-        "gpu_index": int(found[1]), "accelerator": found[2], "temperature_c": _float(found[3]),
-        "gpu_utilisation": _share(found[4]), "power_w": _float(found[5]), "mem_used_bytes": _mib(found[6]),
+        "gpu_index": int(found[1]),
+        "accelerator": found[2],
+        "temperature_c": _float(found[3]),
+        "gpu_utilisation": _share(found[4]),
+        "power_w": _float(found[5]),
+        "mem_used_bytes": _mib(found[6]),
         "mem_total_bytes": _mib(found[7]),
-    }  # fmt: skip
+    }
 
 
 def _of_amd(gpu: re.Match[str], use: re.Match[str]) -> Row:
     return {
-        "gpu_index": int(use[1]), "accelerator": gpu[1], "mem_utilisation": _share(gpu[2]),
-        "temperature_c": _float(gpu[3]), "power_w": _float(gpu[4]), "gpu_utilisation": _share(use[2]),
-        "mem_used_bytes": _mib(use[3]), "mem_total_bytes": _mib(use[4]),
-    }  # fmt: skip
+        "gpu_index": int(use[1]),
+        "accelerator": gpu[1],
+        "mem_utilisation": _share(gpu[2]),
+        "temperature_c": _float(gpu[3]),
+        "power_w": _float(gpu[4]),
+        "gpu_utilisation": _share(use[2]),
+        "mem_used_bytes": _mib(use[3]),
+        "mem_total_bytes": _mib(use[4]),
+    }
 
 
 def _of_rocm(found: re.Match[str]) -> Row:
     return {
-        "gpu_index": int(found[1]), "temperature_c": _float(found[2]), "power_w": _float(found[3]),
+        "gpu_index": int(found[1]),
+        "temperature_c": _float(found[2]),
+        "power_w": _float(found[3]),
         "gpu_utilisation": _share(found[4]),
-    }  # fmt: skip
+    }
 
 
 def _float(text: str | None) -> float | None:

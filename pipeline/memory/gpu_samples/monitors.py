@@ -15,15 +15,28 @@ import polars as pl
 from pipeline.memory.gpu_samples.units import RAW_LIMIT, Rejects, frame, number
 
 _DCGMI = {
-    "FBTTL": "mem_total_bytes", "FBTL": "mem_total_bytes", "FBFRE": "mem_free_bytes", "FBFR": "mem_free_bytes",
-    "FBUSD": "mem_used_bytes", "FBUS": "mem_used_bytes", "FBRSV": "mem_driver_reserved_bytes",
-    "FBRV": "mem_driver_reserved_bytes", "GPUTL": "gpu_utilisation", "MCUTL": "mem_utilisation", "POWER": "power_w",
+    "FBTTL": "mem_total_bytes",
+    "FBTL": "mem_total_bytes",
+    "FBFRE": "mem_free_bytes",
+    "FBFR": "mem_free_bytes",
+    "FBUSD": "mem_used_bytes",
+    "FBUS": "mem_used_bytes",
+    "FBRSV": "mem_driver_reserved_bytes",
+    "FBRV": "mem_driver_reserved_bytes",
+    "GPUTL": "gpu_utilisation",
+    "MCUTL": "mem_utilisation",
+    "POWER": "power_w",
     "TMPTR": "temperature_c",
-}  # fmt: skip
+}
 _DMON = {
-    "gpu": "gpu_index", "fb": "mem_used_bytes", "sm": "gpu_utilisation", "mem": "mem_utilisation", "pwr": "power_w",
-    "gtemp": "temperature_c", "temp": "temperature_c",
-}  # fmt: skip
+    "gpu": "gpu_index",
+    "fb": "mem_used_bytes",
+    "sm": "gpu_utilisation",
+    "mem": "mem_utilisation",
+    "pwr": "power_w",
+    "gtemp": "temperature_c",
+    "temp": "temperature_c",
+}
 _PMON = {"gpu": "gpu_index", "pid": "pid", "fb": "mem_process_bytes"}
 _DCGMI_HEADER = re.compile(r"#\s*Entity\b(.*)")
 _DCGMI_ROW = re.compile(r"\s*GPU\s+(\d{1,4})\s+(.*)")

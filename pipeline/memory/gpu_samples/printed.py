@@ -28,11 +28,19 @@ _AMD_GPU = re.compile(r"\s*GPU: (\d{1,4})\s*$")
 _AMD_VALUE = re.compile(r"\s+([A-Z][A-Z0-9_]+): (\S.*?)\s*$")
 _AMD_TABLE = re.compile(r"(?:TIMESTAMP\s+)?GPU\s\s.*\bVRAM_(?:USED|USAGE|TOTAL)\b")
 _AMD_COLUMNS = {
-    "GPU": "gpu_index", "POWER": "power_w", "POWER_USAGE": "power_w", "GPU_T": "temperature_c",
-    "GPU_TEMP": "temperature_c", "GFX%": "gpu_utilisation", "GFX_UTIL": "gpu_utilisation", "MEM%": "mem_utilisation",
-    "MEM_UTIL": "mem_utilisation", "VRAM_USED": "mem_used_bytes", "VRAM_FREE": "mem_free_bytes",
+    "GPU": "gpu_index",
+    "POWER": "power_w",
+    "POWER_USAGE": "power_w",
+    "GPU_T": "temperature_c",
+    "GPU_TEMP": "temperature_c",
+    "GFX%": "gpu_utilisation",
+    "GFX_UTIL": "gpu_utilisation",
+    "MEM%": "mem_utilisation",
+    "MEM_UTIL": "mem_utilisation",
+    "VRAM_USED": "mem_used_bytes",
+    "VRAM_FREE": "mem_free_bytes",
     "VRAM_TOTAL": "mem_total_bytes",
-}  # fmt: skip
+}
 _OF = re.compile(r"([\d.]+)/([\d.]+) ([KMGT]B)")
 
 Row = dict[str, Any]
@@ -70,14 +78,17 @@ def _boxes(lines: Sequence[str]) -> list[Row]:
             share = re.match(r"\s*(\d+)%", use[4])
             rows.append(
                 {
-                    "line_no": line_no, "ts": when, "gpu_index": gpu[0], "accelerator": gpu[1].removesuffix("..."),
+                    "line_no": line_no,
+                    "ts": when,
+                    "gpu_index": gpu[0],
+                    "accelerator": gpu[1].removesuffix("..."),
                     "mem_used_bytes": int(use[2]) * MIB if use[2] else None,
                     "mem_total_bytes": int(use[3]) * MIB if use[3] else None,
                     "gpu_utilisation": int(share[1]) / 100 if share else None,
                     "power_w": float(power[1]) if power else None,
                     "temperature_c": float(use[1]) if use[1] else None,
                 }
-            )  # fmt: skip
+            )
             gpu = None
     return rows
 

@@ -27,9 +27,15 @@ _HEAD_LINES, _HEAD_CHARS = 2_000, 16_384
 def is_samples(head: str) -> bool:
     """Whether a text begins with samples in one of the formats."""
     kinds = (
-        csv_tables.header, monitors.is_dcgmi, monitors.is_smi, gpu_exporter.is_scrape, smi_query.is_query, is_bare,
-        is_printed, gpu_tables.is_table,
-    )  # fmt: skip
+        csv_tables.header,
+        monitors.is_dcgmi,
+        monitors.is_smi,
+        gpu_exporter.is_scrape,
+        smi_query.is_query,
+        is_bare,
+        is_printed,
+        gpu_tables.is_table,
+    )
     return is_json_samples(head) or any(kind(line) for line in head.splitlines() for kind in kinds)
 
 

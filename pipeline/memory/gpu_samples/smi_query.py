@@ -23,17 +23,24 @@ _TAG = re.compile(r"<(/?)([a-z]\w*)[^<>]*>([^<]*)")
 _POWER = ("gpu_power_readings", "power_readings")
 # (Section, name) as in XML; where text has another name, that too.
 _COLUMNS = {
-    ("", "product_name"): "accelerator", ("", "uuid"): "gpu_uuid", ("", "gpu_uuid"): "gpu_uuid",
-    ("fb_memory_usage", "total"): "mem_total_bytes", ("fb_memory_usage", "used"): "mem_used_bytes",
-    ("fb_memory_usage", "free"): "mem_free_bytes", ("fb_memory_usage", "reserved"): "mem_driver_reserved_bytes",
-    ("utilization", "gpu_util"): "gpu_utilisation", ("utilization", "gpu"): "gpu_utilisation",
-    ("utilization", "memory_util"): "mem_utilisation", ("utilization", "memory"): "mem_utilisation",
-    ("temperature", "gpu_temp"): "temperature_c", ("temperature", "gpu_current_temp"): "temperature_c",
+    ("", "product_name"): "accelerator",
+    ("", "uuid"): "gpu_uuid",
+    ("", "gpu_uuid"): "gpu_uuid",
+    ("fb_memory_usage", "total"): "mem_total_bytes",
+    ("fb_memory_usage", "used"): "mem_used_bytes",
+    ("fb_memory_usage", "free"): "mem_free_bytes",
+    ("fb_memory_usage", "reserved"): "mem_driver_reserved_bytes",
+    ("utilization", "gpu_util"): "gpu_utilisation",
+    ("utilization", "gpu"): "gpu_utilisation",
+    ("utilization", "memory_util"): "mem_utilisation",
+    ("utilization", "memory"): "mem_utilisation",
+    ("temperature", "gpu_temp"): "temperature_c",
+    ("temperature", "gpu_current_temp"): "temperature_c",
 } | {
     (section, name): "power_w"
     for section in _POWER
     for name in ("power_draw", "average_power_draw", "instant_power_draw", "instantaneous_power_draw")
-}  # fmt: skip
+}
 _WHOSE = ("ts", "gpu_uuid", "accelerator")
 _PROCESSES, _PIDS, _PROCESS_MEMORY = "processes", ("pid", "process_id"), ("used_memory", "used_gpu_memory")
 

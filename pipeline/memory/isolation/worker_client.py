@@ -70,9 +70,14 @@ class _Server:
         self._socket, theirs = socket.socketpair()
         with theirs:
             self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own code
-                command("serve"), stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                env=environment, cwd="/", start_new_session=True,
-            )  # fmt: skip
+                command("serve"),
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
 
     def close(self) -> None:
         """End it and its fork."""

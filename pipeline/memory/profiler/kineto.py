@@ -130,12 +130,15 @@ def _device(events: list[tuple[float, int, int]], *, base_ns: int, device: int, 
     }
     points = [
         {
-            "device": device, "category": "total", "point": int(point) + 1, "ts": times[point],
+            "device": device,
+            "category": "total",
+            "point": int(point) + 1,
+            "ts": times[point],
             "allocated_bytes": max(int(allocated[point]), 0),
             "reserved_bytes": int(reserved[point]) if has_reserved else None,
         }
         for point in kept_points(allocated, reserved)
-    ]  # fmt: skip
+    ]
     return summary, points
 
 

@@ -19,8 +19,15 @@ from pipeline.memory.analysis.downsample import MAX_POINTS, kept_points
 Row = dict[str, Any]
 
 CATEGORIES = (
-    "parameters", "optimizer_state", "input", "temporary", "activations", "gradients", "autograd_detail", "unknown",
-)  # fmt: skip
+    "parameters",
+    "optimizer_state",
+    "input",
+    "temporary",
+    "activations",
+    "gradients",
+    "autograd_detail",
+    "unknown",
+)
 """torch.profiler._memory_profiler._CATEGORY_TO_INDEX, in its order."""
 
 _NUMBERS_ONLY = re.compile(rb"[\s\[\],\d.eE+-]*")
@@ -108,12 +115,15 @@ def _rows(timeline: Timeline) -> dict[str, list[Row]]:
     curves = {"total": totals} | {CATEGORIES[at]: timeline.levels[:, at] for at in used}
     points = [
         {
-            "device": None, "category": category, "point": int(point) + 1, "ts": _time(times[point]),
+            "device": None,
+            "category": category,
+            "point": int(point) + 1,
+            "ts": _time(times[point]),
             "allocated_bytes": max(int(curve[point]), 0),
         }
         for category, curve in curves.items()
         for point in kept
-    ]  # fmt: skip
+    ]
     at_peak = sorted(((int(timeline.levels[peak, at]), CATEGORIES[at]) for at in used), reverse=True)
     groups = [
         {"device": None, "group_no": number, "category": category, "rule": "the profiler's category", "bytes": size}

@@ -21,9 +21,11 @@ INACTIVE, ALLOCATED, PENDING = range(3)
 
 # The docstring of torch.cuda.memory_snapshot says awaiting, the code says pending.
 _STATES = {
-    "inactive": INACTIVE, "active_allocated": ALLOCATED, "active_pending_free": PENDING,
+    "inactive": INACTIVE,
+    "active_allocated": ALLOCATED,
+    "active_pending_free": PENDING,
     "active_awaiting_free": PENDING,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -96,20 +98,32 @@ def read_segments(
     place, sizes, requested, state, stack, owner = zip(*columns, strict=True) if columns else ((),) * 6
     return (
         Segments(
-            np.array([row[0] for row in rows], np.uint64), np.array([row[1] for row in rows], np.int64),
-            np.array(streams, np.int64), np.array(expandable, np.bool_), np.array(counts, np.int64),
+            np.array([row[0] for row in rows], np.uint64),
+            np.array([row[1] for row in rows], np.int64),
+            np.array(streams, np.int64),
+            np.array(expandable, np.bool_),
+            np.array(counts, np.int64),
         ),
         Blocks(
-            np.array(place, np.uint64), np.array(sizes, np.int64), np.array(requested, np.int64),
-            np.array(state, np.uint8), np.array(stack, np.int32), np.array(owner, np.int64),
+            np.array(place, np.uint64),
+            np.array(sizes, np.int64),
+            np.array(requested, np.int64),
+            np.array(state, np.uint8),
+            np.array(stack, np.int32),
+            np.array(owner, np.int64),
         ),
-    )  # fmt: skip
+    )
 
 
 def _blocks(
-    blocks: list[Any], columns: list[tuple[int, int, int, int, int, int]], machine: SnapshotMachine, *,
-    address: int, end: int, segment: int,
-) -> int:  # fmt: skip
+    blocks: list[Any],
+    columns: list[tuple[int, int, int, int, int, int]],
+    machine: SnapshotMachine,
+    *,
+    address: int,
+    end: int,
+    segment: int,
+) -> int:
     """Append the blocks of one segment; the address behind the last one."""
     here = address
     for block in blocks:
@@ -129,10 +143,14 @@ def _blocks(
         frames = block.get("frames", history.get("frames"))
         columns.append(
             (
-                place, size, count_of(requested, "the requested size of a block"), state,
-                machine.stack_index(frames), segment,
+                place,
+                size,
+                count_of(requested, "the requested size of a block"),
+                state,
+                machine.stack_index(frames),
+                segment,
             )
-        )  # fmt: skip
+        )
         here = place + size
     return here
 

@@ -117,11 +117,15 @@ class EventSink:
         time = np.where(np.fromiter(map(len, times), np.bool_, len(times)), _signed(times, "time"), NO_TIME)
         self._chunks.append(
             Events(
-                action=np.minimum(actions, UNKNOWN).astype(np.uint8), addr=decode_integers(self._integers["addr"]),
-                size=_signed(self._integers["size"], "size"), stream=_signed(self._integers["stream"], "stream"),
-                time_us=time, stack=stacks, label=labels,
+                action=np.minimum(actions, UNKNOWN).astype(np.uint8),
+                addr=decode_integers(self._integers["addr"]),
+                size=_signed(self._integers["size"], "size"),
+                stream=_signed(self._integers["stream"], "stream"),
+                time_us=time,
+                stack=stacks,
+                label=labels,
             )
-        )  # fmt: skip
+        )
         names = list(self._codes)
         for code, count in zip(*np.unique(actions[actions >= UNKNOWN], return_counts=True), strict=True):
             self.unknown_actions[names[code]] += int(count)

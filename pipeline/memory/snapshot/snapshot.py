@@ -125,9 +125,13 @@ def read_snapshot(chunks: Iterable[bytes]) -> Snapshot:
             counted.append(f"{len(unknown) - _TOLD_ACTIONS} more")
         warnings.append(f"events of unknown actions were left out of the replay: {', '.join(counted)}")
     snapshot = Snapshot(
-        devices, _annotations(value.get("external_annotations")), _settings(value.get("allocator_settings")),
-        [text_of(label) for label in machine.sink.labels], warnings, machine,
-    )  # fmt: skip
+        devices,
+        _annotations(value.get("external_annotations")),
+        _settings(value.get("allocator_settings")),
+        [text_of(label) for label in machine.sink.labels],
+        warnings,
+        machine,
+    )
     snapshot.annotations += [mark for device in devices for mark in _marks(snapshot, device)]
     snapshot.annotations.sort(key=lambda annotation: annotation.time_us)
     return snapshot

@@ -16,10 +16,26 @@ from pipeline.nccl.bench.operations import NAME, NAMES
 PRINTED, COLUMNS, FILE_NAME, OPTION = "printed", "columns", "file_name", "option"
 
 _TYPE_BYTES = {
-    "int8": 1, "uint8": 1, "char": 1, "int32": 4, "uint32": 4, "int": 4, "int64": 8, "uint64": 8, "half": 2,
-    "float16": 2, "bfloat16": 2, "float": 4, "float32": 4, "double": 8, "float64": 8, "f8e4m3": 1, "f8e5m2": 1,
-    "fp8_e4m3": 1, "fp8_e5m2": 1,
-}  # fmt: skip
+    "int8": 1,
+    "uint8": 1,
+    "char": 1,
+    "int32": 4,
+    "uint32": 4,
+    "int": 4,
+    "int64": 8,
+    "uint64": 8,
+    "half": 2,
+    "float16": 2,
+    "bfloat16": 2,
+    "float": 4,
+    "float32": 4,
+    "double": 8,
+    "float64": 8,
+    "f8e4m3": 1,
+    "f8e5m2": 1,
+    "fp8_e4m3": 1,
+    "fp8_e5m2": 1,
+}
 
 
 def named_in(path: str) -> str | None:
@@ -68,28 +84,39 @@ def with_columns_told(rows: pl.DataFrame) -> pl.DataFrame:
     is_above, is_one = is_exact & (pl.col("factor") > 1.05), is_exact & ((pl.col("factor") - 1).abs() < 0.03)
     of_two = is_whole & reduces & pl.col("has_root") & (pl.col("nranks") == 2)
     told = (
-        pl.when(is_whole & is_above).then(pl.lit("AllReduce"))
-        .when(is_whole & reduces & is_rooted).then(pl.lit("Reduce"))
+        pl.when(is_whole & is_above)
+        .then(pl.lit("AllReduce"))
+        .when(is_whole & reduces & is_rooted)
+        .then(pl.lit("Reduce"))
         # sendrecv_perf loops over reductions, too, and so prints "sum"; it does not check itself in place.
-        .when(is_whole & reduces & pl.col("has_root") & is_one & (pl.col("nranks") > 2)).then(pl.lit("SendRecv"))
-        .when(of_two & pl.col("is_checked_in_place")).then(pl.lit("AllReduce"))
-        .when(of_two & pl.col("is_checked")).then(pl.lit("SendRecv"))
-        .when(is_whole & ~reduces & is_rooted).then(pl.lit("Broadcast"))
-        .when(is_part & reduces).then(pl.lit("ReduceScatter"))
-        .when(is_part & ~is_rooted & pl.col("is_checked_in_place")).then(pl.lit("AllGather"))
-        .when(is_part & ~is_rooted & pl.col("is_checked")).then(pl.lit("AlltoAll"))
-    )  # fmt: skip
+        .when(is_whole & reduces & pl.col("has_root") & is_one & (pl.col("nranks") > 2))
+        .then(pl.lit("SendRecv"))
+        .when(of_two & pl.col("is_checked_in_place"))
+        .then(pl.lit("AllReduce"))
+        .when(of_two & pl.col("is_checked"))
+        .then(pl.lit("SendRecv"))
+        .when(is_whole & ~reduces & is_rooted)
+        .then(pl.lit("Broadcast"))
+        .when(is_part & reduces)
+        .then(pl.lit("ReduceScatter"))
+        .when(is_part & ~is_rooted & pl.col("is_checked_in_place"))
+        .then(pl.lit("AllGather"))
+        .when(is_part & ~is_rooted & pl.col("is_checked"))
+        .then(pl.lit("AlltoAll"))
+    )
     by_table = judged.select("source", "table_no", told=told, share_ranks=pl.when(is_part).then(ranks))
     return (
         rows.join(by_table, on=["source", "table_no"], how="left", maintain_order="left")
         .with_columns(
             op=pl.coalesce("op", "told"),
-            op_source=pl.when(pl.col("op").is_not_null()).then(pl.lit(PRINTED))
-            .when(pl.col("told").is_not_null()).then(pl.lit(COLUMNS)),
+            op_source=pl.when(pl.col("op").is_not_null())
+            .then(pl.lit(PRINTED))
+            .when(pl.col("told").is_not_null())
+            .then(pl.lit(COLUMNS)),
             nranks=pl.coalesce("nranks", "share_ranks"),
         )
         .drop("told", "share_ranks")
-    )  # fmt: skip
+    )
 
 
 def with_names(rows: pl.DataFrame, paths: Mapping[int, str], *, op: str | None = None) -> pl.DataFrame:

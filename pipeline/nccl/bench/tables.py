@@ -47,11 +47,20 @@ CANDIDATE = (
 """Lines worth a look in such a file: comments, and columns with a type or three numbers, which a page where they were
 pasted may have set closer together."""
 OPS = {
-    "all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast",
-    "reduce": "Reduce", "alltoall": "AlltoAll", "alltoallv": "AlltoAllv", "sendrecv": "SendRecv", "gather": "Gather",
-    "scatter": "Scatter", "hypercube": "Hypercube", "all_reduce_bias": "AllReduce",
+    "all_reduce": "AllReduce",
+    "all_gather": "AllGather",
+    "reduce_scatter": "ReduceScatter",
+    "broadcast": "Broadcast",
+    "reduce": "Reduce",
+    "alltoall": "AlltoAll",
+    "alltoallv": "AlltoAllv",
+    "sendrecv": "SendRecv",
+    "gather": "Gather",
+    "scatter": "Scatter",
+    "hypercube": "Hypercube",
+    "all_reduce_bias": "AllReduce",
     "reduce_scatter_bias": "ReduceScatter",
-}  # fmt: skip
+}
 _PROGRAM = re.compile(rf"(?<![A-Za-z])({'|'.join(sorted(OPS, key=len, reverse=True))})_perf(?:_mpi)?\b")
 _LIBRARY = re.compile(r"[nr]ccl-library=(\d{5,6})")
 _RCCL = re.compile(r"(rccl)-(?:library=|tests[ :])")
@@ -64,11 +73,18 @@ _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
 _MAY_BE_MARK = re.compile(_MARK)
 TELLING = "|".join(
     (
-        r"Rank.+ on.+ device.+\[", "Avg bus bandwidth", "size.+count.+type", "bytes.+N.+type", "nThread ",
-        "ccl-library=", "rccl-tests", rf"(?:{'|'.join(OPS)})_perf", rf"\s(?:{_TYPES})(?:\s|$)",
+        r"Rank.+ on.+ device.+\[",
+        "Avg bus bandwidth",
+        "size.+count.+type",
+        "bytes.+N.+type",
+        "nThread ",
+        "ccl-library=",
+        "rccl-tests",
+        rf"(?:{'|'.join(OPS)})_perf",
+        rf"\s(?:{_TYPES})(?:\s|$)",
         REST.replace("?P<rest>", "?:"),
     )
-)  # fmt: skip
+)
 """What a line holds that is a mark, a row or the rest of one, for polars: few candidates do."""
 _COLUMNS = re.compile(r"(?:^|[#\s])((?:size\s+count|bytes\s+N)\s+type\s.*)")
 _IN_MILLISECONDS = "bytes"
@@ -117,8 +133,12 @@ def read_mark(text: str, line_no: int, notes: Notes) -> bool:
 _HALF = ("time", "algbw", "busbw", "wrong")
 _PLACE = ["source", "line_no"]
 _FIGURES = [*_PLACE, "root", *_HALF, *(f"in_place_{name}" for name in _HALF)]
-_UNITS = {"time": ("time_s", 1e-6), "algbw": ("algbw_bytes_per_s", 1e9), "busbw": ("busbw_bytes_per_s", 1e9),
-          "wrong": ("wrong_elements", 1.0)}  # fmt: skip
+_UNITS = {
+    "time": ("time_s", 1e-6),
+    "algbw": ("algbw_bytes_per_s", 1e9),
+    "busbw": ("busbw_bytes_per_s", 1e9),
+    "wrong": ("wrong_elements", 1.0),
+}
 _BOUNDARIES = ("header", "threads", "average")
 
 
@@ -138,16 +158,23 @@ def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> 
     edges = marks.filter(pl.col("mark").is_in(_BOUNDARIES)).select(*_PLACE, edge=pl.int_range(pl.len()))
     rows = _after(rows, edges).with_columns(table_no=pl.col("edge").fill_null(-1).rle_id().over("source") + 1)
     shown = rows.select(
-        *_PLACE, "table_no", "nranks", "num_nodes", "accelerator", "datatype", "root",
+        *_PLACE,
+        "table_no",
+        "nranks",
+        "num_nodes",
+        "accelerator",
+        "datatype",
+        "root",
         op=pl.col("program").replace_strict(OPS, default=None, return_dtype=pl.String),
-        message_bytes="size", element_count="count",
+        message_bytes="size",
+        element_count="count",
         reduction=pl.when(pl.col("reduction") != "none").then("reduction"),
         **{
             f"{prefix}{column}": pl.col(f"{prefix}{name}") * factor
             for prefix in ("", "in_place_")
             for name, (column, factor) in _UNITS.items()
         },
-    )  # fmt: skip
+    )
     return with_columns_told(shown.with_columns(canonical_accelerators(shown["accelerator"])))
 
 

@@ -81,23 +81,32 @@ def _record(entry: Mapping[Any, Any], groups: Mapping[str, str | None], status: 
     profiling = _text(entry.get("profiling_name"))
     op = operation(profiling)
     return {
-        "record_id": _int(entry.get("record_id")), "pg_name": _text(name), "pg_desc": _text(desc),
+        "record_id": _int(entry.get("record_id")),
+        "pg_name": _text(name),
+        "pg_desc": _text(desc),
         "pg_ranks": groups.get(str(name)) or None,
-        "seq": _int(entry.get("collective_seq_id", entry.get("seq_id"))), "p2p_seq": _int(entry.get("p2p_seq_id")),
-        "op_id": _int(entry.get("op_id")), "op": op, "profiling_name": profiling,
-        "is_p2p": entry.get("is_p2p") is True or op in ("send", "recv"), "op_state": _text(entry.get("state")),
+        "seq": _int(entry.get("collective_seq_id", entry.get("seq_id"))),
+        "p2p_seq": _int(entry.get("p2p_seq_id")),
+        "op_id": _int(entry.get("op_id")),
+        "op": op,
+        "profiling_name": profiling,
+        "is_p2p": entry.get("is_p2p") is True or op in ("send", "recv"),
+        "op_state": _text(entry.get("state")),
         "is_retired": entry.get("retired") is True,
-        "input_sizes": _sizes(entry.get("input_sizes")), "input_dtypes": _words(entry.get("input_dtypes")),
-        "output_sizes": _sizes(entry.get("output_sizes")), "output_dtypes": _words(entry.get("output_dtypes")),
+        "input_sizes": _sizes(entry.get("input_sizes")),
+        "input_dtypes": _words(entry.get("input_dtypes")),
+        "output_sizes": _sizes(entry.get("output_sizes")),
+        "output_dtypes": _words(entry.get("output_dtypes")),
         "created_ns": _time(entry.get("time_created_ns")),
         "found_started_ns": _time(entry.get("time_discovered_started_ns")),
         "found_completed_ns": _time(entry.get("time_discovered_completed_ns")),
-        "duration_ms": _float(entry.get("duration_ms")), "timeout_ms": _int(entry.get("timeout_ms")),
+        "duration_ms": _float(entry.get("duration_ms")),
+        "timeout_ms": _int(entry.get("timeout_ms")),
         "last_enqueued_seq": _int(told.get("last_enqueued_collective")),
         "last_started_seq": _int(told.get("last_started_collective")),
         "last_completed_seq": _int(told.get("last_completed_collective")),
         "stack": _stack(entry.get("frames")),
-    }  # fmt: skip
+    }
 
 
 def operation(profiling: str | None) -> str | None:

@@ -194,14 +194,24 @@ def _row(verdict: _Verdict, group: Group, dumps: Mapping[int, int], *, is_first:
     rank = min(verdict.waiting, key=lambda one: (one in verdict.suspects, one))
     row = verdict.waiting[rank]
     return {
-        "source": dumps[rank], "line_no": row["line_no"], "op": row["op"], "seq": row["seq"],
-        "process_group": group.title, "numel_in": numel(row["input_sizes"]), "numel_out": numel(row["output_sizes"]),
-        "timeout_ms": row["timeout_ms"], "ran_for_ms": None, "num_ranks": len(group.members),
-        "ranks_reporting": _listed(verdict.waiting), "ranks_silent": _listed(verdict.silent),
+        "source": dumps[rank],
+        "line_no": row["line_no"],
+        "op": row["op"],
+        "seq": row["seq"],
+        "process_group": group.title,
+        "numel_in": numel(row["input_sizes"]),
+        "numel_out": numel(row["output_sizes"]),
+        "timeout_ms": row["timeout_ms"],
+        "ran_for_ms": None,
+        "num_ranks": len(group.members),
+        "ranks_reporting": _listed(verdict.waiting),
+        "ranks_silent": _listed(verdict.silent),
         "ranks_elsewhere": _listed(verdict.elsewhere),
-        "suspect": _listed(verdict.suspects), "suspect_reason": verdict.reason, "is_first": is_first,
+        "suspect": _listed(verdict.suspects),
+        "suspect_reason": verdict.reason,
+        "is_first": is_first,
         "evidence_source": "flight_recorder",
-    }  # fmt: skip
+    }
 
 
 def _listed(ranks: Iterable[int]) -> str | None:

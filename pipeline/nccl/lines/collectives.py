@@ -33,10 +33,20 @@ def read_line(message: Message, line_no: int, notes: Notes) -> bool:
     if found is None:
         return False
     row = (
-        line_no, message.host, message.pid, found["comm"], found["op"], int(found["datatype"]), int(found["count"]),
-        int(found["redop"]), int(found["root"]), int(found["nranks"]) if found["nranks"] else None, 1,
-        int(found["opcount"], 16), line_no,
-    )  # fmt: skip
+        line_no,
+        message.host,
+        message.pid,
+        found["comm"],
+        found["op"],
+        int(found["datatype"]),
+        int(found["count"]),
+        int(found["redop"]),
+        int(found["root"]),
+        int(found["nranks"]) if found["nranks"] else None,
+        1,
+        int(found["opcount"], 16),
+        line_no,
+    )
     notes.add("coll", *row)
     return True
 

@@ -44,12 +44,19 @@ def _calls(calls: pl.DataFrame, init: pl.DataFrame) -> pl.DataFrame:
     )
     told = calls.sort("line_no").join_asof(
         births, on="line_no", by=address, strategy="backward", check_sortedness=False
-    )  # fmt: skip
+    )
     key = [*_CALLER, "op", "datatype", "count", "redop", "root", "epoch"]
-    summed = told.sort("last_line").group_by(key, maintain_order=True).agg(
-        pl.col("line_no").min(), pl.col("nranks").drop_nulls().first(), pl.col("lines").sum(),
-        pl.col("last_op").drop_nulls().last(), pl.col("last_line").max(),
-    )  # fmt: skip
+    summed = (
+        told.sort("last_line")
+        .group_by(key, maintain_order=True)
+        .agg(
+            pl.col("line_no").min(),
+            pl.col("nranks").drop_nulls().first(),
+            pl.col("lines").sum(),
+            pl.col("last_op").drop_nulls().last(),
+            pl.col("last_line").max(),
+        )
+    )
     return summed.select(calls.columns)
 
 

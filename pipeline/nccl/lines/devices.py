@@ -87,9 +87,11 @@ def _told(device: re.Match[str]) -> tuple[int, str, str | None, str]:
         parts = list(_PART.finditer(device["parts"]))
         layers = sorted({part["layer"] for part in parts})
         return (
-            int(device["number"]), "+".join(part["name"] for part in parts) or device["parts"][:80],
-            "+".join(part["port"] for part in parts) or None, "+".join(layers) or "RoCE",
-        )  # fmt: skip
+            int(device["number"]),
+            "+".join(part["name"] for part in parts) or device["parts"][:80],
+            "+".join(part["port"] for part in parts) or None,
+            "+".join(layers) or "RoCE",
+        )
     if device["ib"]:
         return int(device["ib"]), device["ib_name"], device["port"], f"{device['layer']}{device['sharp'] or ''}"
     return int(device["socket"]), device["socket_name"], device["address"], "Ethernet"
@@ -101,6 +103,13 @@ def device_rows(devices: pl.DataFrame) -> pl.DataFrame:
         devices.sort("source", "line_no", maintain_order=True)
         .group_by("source", "host", "network", "number", "name", maintain_order=True)
         .agg(pl.col("port", "layer").first(), pl.col("line_no").min())
-        .rename({"network": "net_kind", "number": "net_device", "name": "device_name", "port": "device_port",
-                 "layer": "link_layer"})
-    )  # fmt: skip
+        .rename(
+            {
+                "network": "net_kind",
+                "number": "net_device",
+                "name": "device_name",
+                "port": "device_port",
+                "layer": "link_layer",
+            }
+        )
+    )

@@ -31,10 +31,15 @@ _OWNER = r" comm 0x[0-9a-f]+ nRanks [0-9]+ busId [0-9a-f]+$"  # RCCL's
 _PATH_TEXT, _OWNER_TEXT = re.compile(_PATH), re.compile(_OWNER)
 SINGLE = pl.Schema(
     {
-        "source": pl.Int64, "line_no": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64,
-        "text": pl.String, "is_cut": pl.Boolean,
+        "source": pl.Int64,
+        "line_no": pl.Int64,
+        "host": pl.String,
+        "pid": pl.Int64,
+        "tid": pl.Int64,
+        "text": pl.String,
+        "is_cut": pl.Boolean,
     }
-)  # fmt: skip
+)
 """Lines that tell of a ring or of trees, read one by one. `is_cut`: the last number may be half of one."""
 _BITS = 64
 _LONGEST = 900
@@ -86,15 +91,13 @@ def add_paths(lines: Lines, texts: pl.DataFrame, notes: Notes) -> None:
             be half of one.
     """
     found = pl.concat([_rings(texts), _places(texts), _trees(texts)])
-    paths, path = coded_rows(
-        found.select("graph", "ranks", "is_ring", sixty_fours=pl.col("channel") // _BITS)
-    )  # fmt: skip
+    paths, path = coded_rows(found.select("graph", "ranks", "is_ring", sixty_fours=pl.col("channel") // _BITS))
     bit = np.left_shift(np.uint64(1), (found["channel"].to_numpy() % _BITS).astype(np.uint64))
     told = found.select("told", path=path, bit=bit)
     rows = lines.rows.select("told", "who", "line_no", "span").join(told, on="told")
     groups = rows.group_by("span", "path").agg(
         pl.col("who").first(), pl.col("line_no").min(), channels=pl.col("bit").bitwise_or()
-    )  # fmt: skip
+    )
     threads = lines.threads[groups["who"]].select("source", "host", "pid", "tid")
     ranks = pl.col("ranks").str.extract_all(r"[0-9]+").cast(pl.List(pl.Int32), strict=False)
     paths = paths.with_columns(ranks).with_columns(
@@ -145,7 +148,10 @@ def _trees(texts: pl.DataFrame) -> pl.DataFrame:
 
 def _paths(found: pl.DataFrame, graph: str, *, channel: pl.Expr, ranks: pl.Expr, is_ring: bool = False) -> pl.DataFrame:
     paths = found.select(
-        pl.col("told").cast(pl.UInt32), channel=channel.cast(pl.Int64, strict=False), graph=pl.lit(graph),
-        ranks=ranks.str.strip_chars(), is_ring=pl.lit(is_ring),
-    )  # fmt: skip
+        pl.col("told").cast(pl.UInt32),
+        channel=channel.cast(pl.Int64, strict=False),
+        graph=pl.lit(graph),
+        ranks=ranks.str.strip_chars(),
+        is_ring=pl.lit(is_ring),
+    )
     return paths.filter(pl.col("channel").is_not_null() & pl.col("ranks").str.contains(r"\s"))

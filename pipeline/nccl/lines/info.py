@@ -74,18 +74,22 @@ def _halves(text: pl.Series, mark: pl.Series, repeats: bool) -> tuple[pl.Series,
 
 def _prefixes(leads: pl.Series) -> tuple[pl.DataFrame, np.ndarray]:
     """What each prefix says, and whether it is a regular one."""
-    parts = pl.DataFrame({"name": leads}).select(
-        pl.col("name").str.extract_groups(_PREFIX).struct.rename_fields(["lead", "host", "pid", "tid", "dev"])
-    ).unnest("name")  # fmt: skip
+    parts = (
+        pl.DataFrame({"name": leads})
+        .select(pl.col("name").str.extract_groups(_PREFIX).struct.rename_fields(["lead", "host", "pid", "tid", "dev"]))
+        .unnest("name")
+    )
     lead = pl.col("lead")
     may_hold_row = (lead.str.len_chars() > LEAD_CHARS) & (
         lead.str.contains(tables.ROW) | lead.str.contains(tables.REST)
     )
     is_regular = pl.col("host").is_not_null() & ~lead.str.contains(HEAD) & ~may_hold_row
     parts = parts.select(
-        "host", pl.col("pid", "tid", "dev").cast(pl.Int64), is_first=lead.str.contains(r"(?:^|[ >:\t)\]])$"),
+        "host",
+        pl.col("pid", "tid", "dev").cast(pl.Int64),
+        is_first=lead.str.contains(r"(?:^|[ >:\t)\]])$"),
         is_regular=is_regular.fill_null(value=False),
-    )  # fmt: skip
+    )
     return parts.drop("is_regular"), parts["is_regular"].to_numpy()
 
 

@@ -21,13 +21,24 @@ from pipeline.nccl.lines.messages import VIA, Message
 _GRAPHS = "|".join(re.escape(word) for word in graphs.WORDS)
 # In the order of `line_reader`: the first of these words decides.
 _OF_INIT = {
-    "COMPLETE|Init START": "init", "Init timings": "timing", " coll channels, ": "channels", " nRanks ": "shape",
+    "COMPLETE|Init START": "init",
+    "Init timings": "timing",
+    " coll channels, ": "channels",
+    " nRanks ": "shape",
     "Using network ": "network",
-}  # fmt: skip
+}
 _FEW = "|".join(FEW)
 _KINDS = (
-    VIA, collectives.WORD, tuning.CHOICE, transports.CHANNEL, _GRAPHS, devices.WORD, *_OF_INIT, SETTING, _FEW,
-)  # fmt: skip
+    VIA,
+    collectives.WORD,
+    tuning.CHOICE,
+    transports.CHANNEL,
+    _GRAPHS,
+    devices.WORD,
+    *_OF_INIT,
+    SETTING,
+    _FEW,
+)
 """The words of each kind; `_FEW` are those that are left of these in the end."""
 _MUTE = len(_KINDS)
 _TELLING = "|".join(_KINDS[1:])

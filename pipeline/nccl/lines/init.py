@@ -15,8 +15,13 @@ from pipeline.nccl.facts import PARTS, SCHEMAS, Notes
 from pipeline.nccl.lines.distinct_lines import Lines
 from pipeline.nccl.lines.messages import Message
 
-_STATES = {"Init START": "started", "Init COMPLETE": "complete", "COMPLETE": "complete",
-           "Destroy COMPLETE": "destroyed", "Abort COMPLETE": "aborted"}  # fmt: skip
+_STATES = {
+    "Init START": "started",
+    "Init COMPLETE": "complete",
+    "COMPLETE": "complete",
+    "Destroy COMPLETE": "destroyed",
+    "Abort COMPLETE": "aborted",
+}
 # 2.29+ begins START with [Rank R]; 2.21+ names the call; a split's START has no blank before the dash. Old versions
 # lack commId (until 2.15), busId (2.4) and the devices and the word Init (2.3), and splits lack commId from 2.24 on.
 # RCCL adds words behind commId.
@@ -60,8 +65,13 @@ def read_init(message: Message, line_no: int, notes: Notes) -> bool:
     comm_hash = _PATTERNS[_HASH].search(more)
     split = _PATTERNS[_SPLIT].search(more)
     told = found | (split.groupdict() if split else {})
-    _add("init", told | {"state": _STATES[found["state"] or ""], "comm_hash": comm_hash and comm_hash[1]}, message,
-         line_no, notes)  # fmt: skip
+    _add(
+        "init",
+        told | {"state": _STATES[found["state"] or ""], "comm_hash": comm_hash and comm_hash[1]},
+        message,
+        line_no,
+        notes,
+    )
     return True
 
 
@@ -108,7 +118,7 @@ def _add(kind: str, fields: _Fields, message: Message, line_no: int, notes: Note
     columns = list(SCHEMAS[kind].items())[5:]
     notes.add(
         kind, line_no, message.host, message.pid, message.tid, *(_typed(fields.get(name), of) for name, of in columns)
-    )  # fmt: skip
+    )
 
 
 def _typed(text: str | None, of: pl.DataType) -> str | int | float | None:

@@ -28,10 +28,12 @@ _ESCAPES = re.compile(ESCAPES)
 _VERSION = re.compile(r"([NR]CCL) version ?:? ?(\d+\.\d+(?:\.\d+)?(?:(?![NR]CCL )[\w.+:-])*)")
 TELLING = "|".join(
     (
-        r"NCCL (?:INFO|WARN|TRACE|CALL) ", "CCL version", tables.TELLING,
+        r"NCCL (?:INFO|WARN|TRACE|CALL) ",
+        "CCL version",
+        tables.TELLING,
         *(re.escape(word) for word in watchdog.LITERALS),
     )
-)  # fmt: skip
+)
 """What every line with NCCL in it holds that tells something, for polars: of training logs, few do."""
 SETTING = " set by environment to "
 _ENV = re.compile(r"([NR]CCL_\w+) set by environment to (.*?)\.?\Z")

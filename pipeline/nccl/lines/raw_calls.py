@@ -16,12 +16,24 @@ from pipeline.nccl.tables import collective_rows
 
 CALLS = pl.Schema(
     {
-        "source_path": pl.String, "line_no": pl.Int64, "host": pl.String, "pid": pl.Int64, "tid": pl.Int64,
-        "comm_pointer": pl.String, "nranks": pl.Int64, "op": pl.String, "op_count": pl.Int64,
-        "element_count": pl.Int64, "datatype": pl.String, "reduction": pl.String, "root": pl.Int64,
-        "send_buffer": pl.String, "recv_buffer": pl.String, "stream": pl.String,
+        "source_path": pl.String,
+        "line_no": pl.Int64,
+        "host": pl.String,
+        "pid": pl.Int64,
+        "tid": pl.Int64,
+        "comm_pointer": pl.String,
+        "nranks": pl.Int64,
+        "op": pl.String,
+        "op_count": pl.Int64,
+        "element_count": pl.Int64,
+        "datatype": pl.String,
+        "reduction": pl.String,
+        "root": pl.Int64,
+        "send_buffer": pl.String,
+        "recv_buffer": pl.String,
+        "stream": pl.String,
     }
-)  # fmt: skip
+)
 """One row per COLL line. Names are those of the tables `nccl_*`: `comm_pointer`, `host` and `pid` lead to `nccl_ranks`.
 
 `element_count` is as printed (see `traffic`); `reduction` is NULL where none takes place, `root` where there is none.

@@ -43,9 +43,18 @@ def read_link(message: Message, line_no: int, notes: Notes) -> bool:
     rank_from = int(found["from"])
     rank_to = int(found["to"]) if found["to"] else rank_from
     notes.add(
-        "link", line_no, message.host, message.pid, message.tid, found["comm"], rank_from, rank_to, found["direction"],
-        *told, 1,
-    )  # fmt: skip
+        "link",
+        line_no,
+        message.host,
+        message.pid,
+        message.tid,
+        found["comm"],
+        rank_from,
+        rank_to,
+        found["direction"],
+        *told,
+        1,
+    )
     return True
 
 
@@ -100,9 +109,9 @@ def read_links(lines: Lines, notes: Notes) -> np.ndarray:
     )
     told = lines.rows["told"].to_numpy()
     rows = lines.rows.select("who", "line_no", key=pl.col("span") * len(ends) + pl.Series(end[told]))
-    groups = rows.filter(tells[told]).group_by("key").agg(
-        pl.col("who").first(), pl.col("line_no").min(), lines=pl.len()
-    )  # fmt: skip
+    groups = (
+        rows.filter(tells[told]).group_by("key").agg(pl.col("who").first(), pl.col("line_no").min(), lines=pl.len())
+    )
     threads = lines.threads[groups["who"]].select("source", "host", "pid", "tid")
     notes.add_frame("link", pl.concat([groups, threads, links[groups["key"] % len(ends)]], how="horizontal"))
     return ~tells
@@ -135,9 +144,11 @@ def read_rings(lines: Lines, notes: Notes) -> np.ndarray:
         groups = pl.col("text").str.extract_groups(RING).struct
         notes.add_frame(
             "ring",
-            lines.of_texts(is_ring & is_first).named().with_columns(
+            lines.of_texts(is_ring & is_first)
+            .named()
+            .with_columns(
                 channels=pl.coalesce(groups[1].cast(pl.Int64), groups[0].cast(pl.Int64) + 1),
                 order=groups[2].str.strip_chars().str.replace_all(r"[ \t]+", " "),
             ),
-        )  # fmt: skip
+        )
     return ~is_ring

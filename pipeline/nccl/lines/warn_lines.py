@@ -49,7 +49,7 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("acs_or_iommu", "fallback", r"ACS|IOMMU|iommu"),
     ("network_error", "fatal", r"NET/\w+ ?:?.*(?:error|failed|Failed)|network .* not found"),
     ("system_call_failed", "fatal", r"Call to \w+ (?:failed|returned)"),
-)  # fmt: skip
+)
 _COMPILED = tuple((name, severity, re.compile(pattern)) for name, severity, pattern in _RULES)
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*|[0-9a-f]*:[0-9a-f:]{4,}")
 

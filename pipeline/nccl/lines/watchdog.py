@@ -70,28 +70,72 @@ CONTEXT = "|".join((_DIED, _LAGS, *_WORLDS))
 _ENOUGH = 32
 CAUGHT = "Watchdog caught"
 LITERALS = (
-    CAUGHT, "Caught collective operation timeout", "in blocking wait", "work: ", "got stuck",
+    CAUGHT,
+    "Caught collective operation timeout",
+    "in blocking wait",
+    "work: ",
+    "got stuck",
     "Heartbeat monitor timed out",
-)  # fmt: skip
+)
 
 
 def read_watchdog(line: str, line_no: int, notes: Notes) -> bool:
     """Every watchdog fact of a line: which collective a rank gave up on, and how far it had come in the group."""
     hit = False
     for found in _WORK.finditer(line):
-        notes.add("watchdog", line_no, "timeout", *_rank(line, found), found["op"], *_ints(found, "seq", "nin", "nout",
-                  "timeout", "ran"), None, None, None, _stamp(line), line.strip()[:500])  # fmt: skip
+        notes.add(
+            "watchdog",
+            line_no,
+            "timeout",
+            *_rank(line, found),
+            found["op"],
+            *_ints(found, "seq", "nin", "nout", "timeout", "ran"),
+            None,
+            None,
+            None,
+            _stamp(line),
+            line.strip()[:500],
+        )
         hit = True
     for found in _STATUS.finditer(line):
         kind = "dump" if found["dump"] else "status"
         seq = next((int(found[name]) for name in "abc" if found[name] is not None), None)
         group = found["guid"] or found["group"]
-        notes.add("watchdog", line_no, kind, *_rank(line, found), None, seq, None, None, None, None, group,
-                  *_ints(found, "enqueued", "completed"), _stamp(line), line.strip()[:500])  # fmt: skip
+        notes.add(
+            "watchdog",
+            line_no,
+            kind,
+            *_rank(line, found),
+            None,
+            seq,
+            None,
+            None,
+            None,
+            None,
+            group,
+            *_ints(found, "enqueued", "completed"),
+            _stamp(line),
+            line.strip()[:500],
+        )
         hit = True
     if not hit and _STUCK.search(line):
-        notes.add("watchdog", line_no, "stuck", *_rank(line, None), None, None, None, None, None, None, None, None,
-                  None, _stamp(line), line.strip()[:500])  # fmt: skip
+        notes.add(
+            "watchdog",
+            line_no,
+            "stuck",
+            *_rank(line, None),
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            _stamp(line),
+            line.strip()[:500],
+        )
         hit = True
     return hit
 
@@ -130,8 +174,7 @@ def _add_lagging(lags: re.Match[str], line_no: int, notes: Notes, seen: Counter[
     for rank in re.findall("[0-9]{1,7}", lags[1]):
         seen[(notes.source, (rank, seq))] += 1
         if seen[(notes.source, (rank, seq))] == 1:
-            notes.add("watchdog", line_no, "lags", int(rank), None, None, seq and int(seq), *(None,) * 8,
-                      lags[0][:500])  # fmt: skip
+            notes.add("watchdog", line_no, "lags", int(rank), None, None, seq and int(seq), *(None,) * 8, lags[0][:500])
 
 
 def _rank(line: str, found: re.Match[str] | None) -> tuple[int | None, int | None]:

@@ -8,9 +8,19 @@ from pipeline.nccl.tables.communicators import Communicators
 
 # datatype and op as in nccl.h; RCCL has the same numbers. 0 to 3 and 4 (avg, 2.10+) of op; above are user-made.
 DATATYPES: tuple[tuple[str, int], ...] = (
-    ("int8", 1), ("uint8", 1), ("int32", 4), ("uint32", 4), ("int64", 8), ("uint64", 8), ("float16", 2),
-    ("float32", 4), ("float64", 8), ("bfloat16", 2), ("float8e4m3", 1), ("float8e5m2", 1),
-)  # fmt: skip
+    ("int8", 1),
+    ("uint8", 1),
+    ("int32", 4),
+    ("uint32", 4),
+    ("int64", 8),
+    ("uint64", 8),
+    ("float16", 2),
+    ("float32", 4),
+    ("float64", 8),
+    ("bfloat16", 2),
+    ("float8e4m3", 1),
+    ("float8e5m2", 1),
+)
 REDUCTIONS = ("sum", "prod", "max", "min", "avg")
 
 _WHOLE_BUFFER_FACTOR = {"AllGather", "ReduceScatter", "AlltoAll", "AllToAll", "Gather", "Scatter"}
@@ -63,9 +73,11 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
     key = ["source", "comm_index", "unknown", "nranks", "op", "datatype", "count", "redop", "root", "rank"]
     per_caller = typed.group_by(*key, "caller").agg(pl.col("lines").sum(), pl.col("line_no").min())
     rows = per_caller.group_by(key).agg(
-        calls=pl.col("lines").sum(), collectives=pl.col("lines").max(), ranks_calling=pl.len().cast(pl.Int64),
+        calls=pl.col("lines").sum(),
+        collectives=pl.col("lines").max(),
+        ranks_calling=pl.len().cast(pl.Int64),
         line_no=pl.col("line_no").min(),
-    )  # fmt: skip
+    )
     sizes = {code: size for code, (_, size) in enumerate(DATATYPES)}
     buffer = pl.col("element_count").cast(pl.Float64) * pl.col("datatype").replace_strict(
         sizes, default=None, return_dtype=pl.Float64
@@ -77,11 +89,15 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
     )
     # In floats, since a damaged count may be of any size; what a file can hold is far below.
     sane = pl.when(pl.col("size") < _MOST_BYTES)
-    return rows.with_columns(
-        message_bytes=sane.then("size").cast(pl.Int64),
-        total_bytes=sane.then(pl.col("size") * pl.col("collectives")).cast(pl.Int64, strict=False),
-        **_words(),
-    ).rename({"unknown": "comm_pointer"}).drop("redop", "size")  # fmt: skip
+    return (
+        rows.with_columns(
+            message_bytes=sane.then("size").cast(pl.Int64),
+            total_bytes=sane.then(pl.col("size") * pl.col("collectives")).cast(pl.Int64, strict=False),
+            **_words(),
+        )
+        .rename({"unknown": "comm_pointer"})
+        .drop("redop", "size")
+    )
 
 
 _MOST_BYTES = 1 << 50

@@ -36,20 +36,22 @@ def communicator_rows(comms: Communicators, timings: pl.DataFrame, facts: Facts)
         _shapes(facts["shape"], comms.lives()),
         _first_notes(facts["ring"], comms.events, is_ring=True).select(*_KEY, ring_channels="most", ring_order="order"),
         _first_notes(facts["channels"], comms.events).select(
-            *_KEY, coll_channels="coll", collnet_channels="collnet", nvls_channels="nvls", p2p_channels="p2p",
+            *_KEY,
+            coll_channels="coll",
+            collnet_channels="collnet",
+            nvls_channels="nvls",
+            p2p_channels="p2p",
             p2p_channels_per_peer="per_peer",
         ),
         _first_notes(facts["network"], comms.events).select(*_KEY, "network"),
-    )  # fmt: skip
+    )
     rows = comms.all
     for part in told:
         rows = rows.join(part, on=_KEY, how="left", maintain_order="left")
     hosts_of_all = pl.when(pl.col("ranks_seen") == pl.col("nranks")).then("hosts")
-    return rows.with_columns(
-        num_nodes=pl.coalesce(pl.when(pl.col("nnodes") > 0).then("nnodes"), hosts_of_all)
-    ).rename(
+    return rows.with_columns(num_nodes=pl.coalesce(pl.when(pl.col("nnodes") > 0).then("nnodes"), hosts_of_all)).rename(
         {"api": "comm_api", "color": "split_color", "is_exact": "is_membership_exact", "state": "init_state"}
-    )  # fmt: skip
+    )
 
 
 def rank_rows(comms: Communicators, timings: pl.DataFrame) -> pl.DataFrame:
@@ -87,8 +89,11 @@ def _shapes(rows: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
     told = told.join_asof(owners, on="line_no", by=by, strategy="backward", check_sortedness=False)
     told = told.join_asof(
         owners.drop("ended_at").rename({"comm_index": "next_index"}),
-        on="line_no", by=by, strategy="forward", check_sortedness=False,
-    )  # fmt: skip
+        on="line_no",
+        by=by,
+        strategy="forward",
+        check_sortedness=False,
+    )
     is_over = (pl.col("ended_at") <= pl.col("line_no")).fill_null(value=False)
     index = pl.when(pl.col("comm_index").is_not_null() & ~is_over).then("comm_index").otherwise("next_index")
     found = told.with_columns(comm_index=index).drop_nulls("comm_index")
@@ -116,4 +121,4 @@ def _first_notes(rows: pl.DataFrame, events: pl.DataFrame, *, is_ring: bool = Fa
     most = {"most": pl.col("channels").filter(is_first).max()} if is_ring else {}
     return told.group_by(_KEY).agg(
         pl.col(name for name in rows.columns if name not in ("source", "line_no")).first(), **most
-    )  # fmt: skip
+    )

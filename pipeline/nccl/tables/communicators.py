@@ -69,10 +69,18 @@ def gather(init: pl.DataFrame) -> Communicators:
         ranks=ranks.sort("source", "comm_index", "rank"),
         all=_communicators(ranks),
         events=events.select(
-            "source", "host", "pid", "tid", "line_no", "is_open", "comm_index", "rank", "nranks",
+            "source",
+            "host",
+            "pid",
+            "tid",
+            "line_no",
+            "is_open",
+            "comm_index",
+            "rank",
+            "nranks",
             is_ready=pl.col("state") == "complete",
         ),
-    )  # fmt: skip
+    )
 
 
 def _with_life(lines: pl.DataFrame) -> pl.DataFrame:
@@ -83,15 +91,16 @@ def _with_life(lines: pl.DataFrame) -> pl.DataFrame:
     before = lines.select(pl.col("state", "rank", "nranks").shift(1).over(_ADDRESS))
     is_same = (before["state"] == "started") & (before["rank"] == lines["rank"]) & (before["nranks"] == lines["nranks"])
     was_over = before["state"].is_null() | before["state"].is_in(["destroyed", "aborted"])
-    return lines.with_columns(
-        is_ready=(pl.col("state") == "complete") & is_same.fill_null(value=False), was_over=was_over
-    ).with_columns(
-        begins=~_IS_OVER & ~pl.col("is_ready")
-    ).with_columns(
-        life=pl.when(~(_IS_OVER & pl.col("was_over"))).then(
-            pl.when("begins").then("at").forward_fill().over(_ADDRESS)
+    return (
+        lines.with_columns(is_ready=(pl.col("state") == "complete") & is_same.fill_null(value=False), was_over=was_over)
+        .with_columns(begins=~_IS_OVER & ~pl.col("is_ready"))
+        .with_columns(
+            life=pl.when(~(_IS_OVER & pl.col("was_over"))).then(
+                pl.when("begins").then("at").forward_fill().over(_ADDRESS)
+            )
         )
-    ).drop("was_over")  # fmt: skip
+        .drop("was_over")
+    )
 
 
 def _parents(lines: pl.DataFrame) -> pl.Series:
@@ -103,7 +112,7 @@ def _parents(lines: pl.DataFrame) -> pl.Series:
     owners = lines.select("at", *_ADDRESS, life=pl.when(~_IS_OVER).then("life"))
     return begins.join_asof(
         owners, on="at", by=_ADDRESS, strategy="backward", allow_exact_matches=False, check_sortedness=False
-    )["life"]  # fmt: skip
+    )["life"]
 
 
 def _with_first(born: pl.DataFrame) -> pl.DataFrame:

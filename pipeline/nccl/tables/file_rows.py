@@ -14,9 +14,14 @@ def file_rows(sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFram
     """One row per source. `tables`: rows of the other tables by `source`."""
     rows = pl.DataFrame({"source": sources})
     parts = (
-        _versions(facts), _sizes(facts, tables), _traffic(facts, tables), _warnings(facts["warn"]),
-        _benchmarks(facts, tables["nccl_bench"]), _environment(facts), _tally(facts["tally"]),
-    )  # fmt: skip
+        _versions(facts),
+        _sizes(facts, tables),
+        _traffic(facts, tables),
+        _warnings(facts["warn"]),
+        _benchmarks(facts, tables["nccl_bench"]),
+        _environment(facts),
+        _tally(facts["tally"]),
+    )
     for part in parts:
         rows = rows.join(part, on="source", how="left", maintain_order="left")
     counts = ("num_warns", "bench_rows", "bench_tables", "nccl_lines", "nccl_lines_other", "nccl_lines_damaged")
@@ -58,9 +63,12 @@ def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     sizes = pl.concat([facts[kind].select("source", "nranks") for kind in ("init", "timing", "shape", "coll")])
     comms = tables["nccl_communicators"].group_by("source").agg(nodes_of_ranks=pl.col("num_nodes").max())
     # One that no rank got ready is counted by nobody.
-    came_up = tables["nccl_ranks"].filter(pl.col("init_state") != "started").group_by("source").agg(
-        num_communicators=pl.col("comm_index").n_unique().cast(pl.Int64)
-    )  # fmt: skip
+    came_up = (
+        tables["nccl_ranks"]
+        .filter(pl.col("init_state") != "started")
+        .group_by("source")
+        .agg(num_communicators=pl.col("comm_index").n_unique().cast(pl.Int64))
+    )
     begun = facts["init"].select("source").unique().join(came_up, on="source", how="left")
     parts = (
         sizes.group_by("source").agg(nranks_max=pl.col("nranks").max()),

@@ -30,10 +30,12 @@ def graph_rows(paths: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     sets, which = coded_rows(rows.select("sixty_fours", "channels"))
     names = pl.Series([_listed(*one) for one in sets.iter_rows()], dtype=pl.String)
     rows = rows.select(
-        *_EDGE, "line_no", "sixty_fours",
+        *_EDGE,
+        "line_no",
+        "sixty_fours",
         num_graph_channels=pl.col("channels").bitwise_count_ones().cast(pl.Int64),
         graph_channels=names.gather(which),
-    )  # fmt: skip
+    )
     return _together(rows).sort("line_no", *_EDGE)
 
 
@@ -49,9 +51,11 @@ def _together(rows: pl.DataFrame) -> pl.DataFrame:
     """One row per edge, of those that have more than 64 channels, too."""
     if (rows["sixty_fours"] == 0).all():
         return rows.drop("sixty_fours")
-    return rows.sort("sixty_fours").group_by(_EDGE, maintain_order=True).agg(
-        pl.col("line_no").min(), pl.col("num_graph_channels").sum(), pl.col("graph_channels").str.join(",")
-    )  # fmt: skip
+    return (
+        rows.sort("sixty_fours")
+        .group_by(_EDGE, maintain_order=True)
+        .agg(pl.col("line_no").min(), pl.col("num_graph_channels").sum(), pl.col("graph_channels").str.join(","))
+    )
 
 
 def _with_communicator(paths: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
@@ -83,10 +87,12 @@ def _edges(paths: pl.DataFrame) -> pl.DataFrame:
     """
     ranks, of_ranks = pl.col("ranks"), pl.col("of_ranks")
     steps = (
-        pl.when(of_ranks.is_null()).then(ranks)
-        .when(of_ranks == pl.col("nranks")).then(pl.concat_list(ranks, ranks.list.first()))
+        pl.when(of_ranks.is_null())
+        .then(ranks)
+        .when(of_ranks == pl.col("nranks"))
+        .then(pl.concat_list(ranks, ranks.list.first()))
         .otherwise(ranks.list.head(ranks.list.len() - 1))
-    )  # fmt: skip
+    )
     taken_steps = paths.select(steps.alias("ranks"))["ranks"]
     values = taken_steps.explode(empty_as_null=False).fill_null(-1).to_numpy()
     path = np.repeat(np.arange(len(paths)), taken_steps.list.len().to_numpy())

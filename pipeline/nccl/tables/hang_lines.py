@@ -41,10 +41,17 @@ def _columns() -> dict[str, pl.Expr]:
     """Garbage that old builds print as the last completed collective is unknown (see `hangs`)."""
     completed = pl.col("completed")
     return {
-        "source": pl.col("source"), "line_no": pl.col("line_no"), "hang_line_kind": pl.col("kind"),
-        "rank": pl.col("rank"), "op": pl.col("op"), "seq": pl.col("seq"), "process_group": pl.col("group"),
-        "ran_for_ms": pl.col("ran_for_ms"), "timeout_ms": pl.col("timeout_ms"),
+        "source": pl.col("source"),
+        "line_no": pl.col("line_no"),
+        "hang_line_kind": pl.col("kind"),
+        "rank": pl.col("rank"),
+        "op": pl.col("op"),
+        "seq": pl.col("seq"),
+        "process_group": pl.col("group"),
+        "ran_for_ms": pl.col("ran_for_ms"),
+        "timeout_ms": pl.col("timeout_ms"),
         "last_enqueued_seq": pl.col("enqueued"),
         "last_completed_seq": pl.when(completed <= pl.col("enqueued")).then(completed),
-        "printed_at": pl.col("stamp"), "text": pl.col("text"),
-    }  # fmt: skip
+        "printed_at": pl.col("stamp"),
+        "text": pl.col("text"),
+    }

@@ -60,16 +60,25 @@ def hang_rows(facts: pl.DataFrame, *, num_ranks: int | None) -> list[dict[str, A
         ran = [row["ran_for_ms"] for row in [*hang.reporters.values(), hang.first] if row["ran_for_ms"] is not None]
         out.append(
             {
-                "source": hang.first["source"], "line_no": hang.first["line_no"], "op": hang.op, "seq": hang.seq,
-                "process_group": hang.group, "numel_in": sizes["numel_in"], "numel_out": sizes["numel_out"],
-                "timeout_ms": hang.timeout_ms, "ran_for_ms": max(ran, default=None),
+                "source": hang.first["source"],
+                "line_no": hang.first["line_no"],
+                "op": hang.op,
+                "seq": hang.seq,
+                "process_group": hang.group,
+                "numel_in": sizes["numel_in"],
+                "numel_out": sizes["numel_out"],
+                "timeout_ms": hang.timeout_ms,
+                "ran_for_ms": max(ran, default=None),
                 "num_ranks": len(ranks) if ranks is not None else None,
-                "ranks_reporting": _listed(hang.reporters), "ranks_silent": _listed(silent or []),
+                "ranks_reporting": _listed(hang.reporters),
+                "ranks_silent": _listed(silent or []),
                 "ranks_elsewhere": _listed(elsewhere),
-                "suspect": _listed(suspect), "suspect_reason": reason, "is_first": hang is first,
+                "suspect": _listed(suspect),
+                "suspect_reason": reason,
+                "is_first": hang is first,
                 "evidence_source": "watchdog",
             }
-        )  # fmt: skip
+        )
     return out
 
 
@@ -217,9 +226,12 @@ def _behind(case: Case) -> Verdict | None:
     behind = {
         rank: row["enqueued"]
         for (group, rank), row in case.status.items()
-        if group == case.hang.group and rank not in case.reported and row["enqueued"] is not None
-        and seq is not None and row["enqueued"] < seq
-    }  # fmt: skip
+        if group == case.hang.group
+        and rank not in case.reported
+        and row["enqueued"] is not None
+        and seq is not None
+        and row["enqueued"] < seq
+    }
     if not behind:
         return None
     last = min(behind.values())

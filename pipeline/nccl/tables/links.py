@@ -29,19 +29,33 @@ def link_rows(links: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
     kinds, kind = coded_rows(links.select("direction", "transport"))
     devices = links["device"].unique().drop_nulls().sort()
     lines = links.select(
-        "source", "rank_from", "rank_to", "line_no", "lines", kind=pl.Series(kind),
-        comm_index=_comm_index(links, comms), device=pl.col("device").cast(pl.Enum(devices)).to_physical(),
-    ).sort("source", "line_no", maintain_order=True)  # fmt: skip
+        "source",
+        "rank_from",
+        "rank_to",
+        "line_no",
+        "lines",
+        kind=pl.Series(kind),
+        comm_index=_comm_index(links, comms),
+        device=pl.col("device").cast(pl.Enum(devices)).to_physical(),
+    ).sort("source", "line_no", maintain_order=True)
     rows = lines.group_by(_LINK, maintain_order=True).agg(
-        pl.col("line_no").min(), link_channels=pl.col("lines").sum(),
-        device=pl.col("device").min(), most=pl.col("device").max(),
-    )  # fmt: skip
+        pl.col("line_no").min(),
+        link_channels=pl.col("lines").sum(),
+        device=pl.col("device").min(),
+        most=pl.col("device").max(),
+    )
     has_several = pl.col("device") != pl.col("most")
     several = _several(lines.join(rows.filter(has_several), on=_LINK, how="semi", nulls_equal=True), devices)
     return rows.join(several, on=_LINK, how="left", nulls_equal=True, maintain_order="left").select(
-        "source", "comm_index", "rank_from", "rank_to", *kinds[rows["kind"]].get_columns(),
-        pl.coalesce("several", devices.gather(rows["device"])).alias("net_devices"), "link_channels", "line_no",
-    )  # fmt: skip
+        "source",
+        "comm_index",
+        "rank_from",
+        "rank_to",
+        *kinds[rows["kind"]].get_columns(),
+        pl.coalesce("several", devices.gather(rows["device"])).alias("net_devices"),
+        "link_channels",
+        "line_no",
+    )
 
 
 def _several(lines: pl.DataFrame, devices: pl.Series) -> pl.DataFrame:

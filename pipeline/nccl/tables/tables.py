@@ -180,9 +180,11 @@ def _tables_of(facts: Facts) -> Rows:
 
 def _with_calls(rows: pl.DataFrame, calls: pl.DataFrame, key: list[str], names: list[str]) -> pl.DataFrame:
     """Calls added up per key; a communicator without COLL lines has NULL, for the lines may not have been asked for."""
-    summed = calls.drop_nulls(key).group_by(key).agg(
-        coll_calls=pl.col("coll_calls").sum(), last_op_count=pl.col("last_op_count").max()
-    )  # fmt: skip
+    summed = (
+        calls.drop_nulls(key)
+        .group_by(key)
+        .agg(coll_calls=pl.col("coll_calls").sum(), last_op_count=pl.col("last_op_count").max())
+    )
     return rows.join(summed.select(*key, *names), on=key, how="left", maintain_order="left")
 
 

@@ -92,36 +92,61 @@ def config_json(run: SimulatedRun) -> str:
     layout, model = run.layout, run.model
     config = {
         "distributed": {
-            "tp_size": layout.tp, "cp_size": layout.cp, "pp_size": layout.pp, "dp_size": layout.dp,
-            "pp_engine": "1f1b", "backend": "nccl", "use_cpu": False,
+            "tp_size": layout.tp,
+            "cp_size": layout.cp,
+            "pp_size": layout.pp,
+            "dp_size": layout.dp,
+            "pp_engine": "1f1b",
+            "backend": "nccl",
+            "use_cpu": False,
         },
         "model": {
-            "name": model.repo, "num_hidden_layers": model.num_layers, "num_attention_heads": model.num_heads,
-            "num_key_value_heads": model.num_kv_heads, "dtype": "bfloat16", "use_flash_attention": True,
+            "name": model.repo,
+            "num_hidden_layers": model.num_layers,
+            "num_attention_heads": model.num_heads,
+            "num_key_value_heads": model.num_kv_heads,
+            "dtype": "bfloat16",
+            "use_flash_attention": True,
             "use_fused_adam": True,
         },
         "training": {
-            "seed": 42, "learning_rate": 0.0003, "total_train_steps": run.steps_planned, "seq_length": run.seq_len,
-            "micro_batch_size": layout.mbs, "gradient_accumulation_steps": layout.gas, "num_samples": 400000,
+            "seed": 42,
+            "learning_rate": 0.0003,
+            "total_train_steps": run.steps_planned,
+            "seq_length": run.seq_len,
+            "micro_batch_size": layout.mbs,
+            "gradient_accumulation_steps": layout.gas,
+            "num_samples": 400000,
             "max_tokens": run.steps_planned * run.gbs_tokens if run.variant == "comma" else None,
         },
         "dataset": {"name": "roneneldan/TinyStories", "subset_name": None, "num_workers": 0, "num_proc": 1},
         "checkpoint": {"save_dir": f"ckpt/{run.name}", "save_frequency": 300, "load_path": ""},
         "logging": {"use_wandb": False, "project_name": "picotron", "run_name": run.name},
         "environment": {
-            "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "FLASH_ATTEN": "1", "HF_TOKEN": "x",
+            "OMP_NUM_THREADS": "1",
+            "TOKENIZERS_PARALLELISM": "false",
+            "FLASH_ATTEN": "1",
+            "HF_TOKEN": "x",
         },
-    }  # fmt: skip
+    }
     return json.dumps(config, indent=4)
 
 
 # The job template greps the log: OutOfMemoryError is oom, any "Timeout" (also a watchdog's) is timeout, the rest by
 # exit code. A job that the scheduler kills never reaches that code and stays "running".
 _STATUS_WORDS: Mapping[str, str] = {
-    "completed": "completed", "oom": "oom", "hang": "timeout", "nccl_error": "fail", "crash": "fail",
-    "host_oom": "fail", "timeout": "running", "cancelled": "running", "node_fail": "running", "preempted": "running",
+    "completed": "completed",
+    "oom": "oom",
+    "hang": "timeout",
+    "nccl_error": "fail",
+    "crash": "fail",
+    "host_oom": "fail",
+    "timeout": "running",
+    "cancelled": "running",
+    "node_fail": "running",
+    "preempted": "running",
     "truncated": "running",
-}  # fmt: skip
+}
 
 
 def sidecars(run: SimulatedRun) -> dict[str, str]:

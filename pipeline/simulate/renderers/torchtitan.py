@@ -19,9 +19,15 @@ from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 _GIB = 2**30
 _COLOURS = {
-    "red": "\x1b[31m", "green": "\x1b[32m", "orange": "\x1b[38;2;180;60;0m", "turquoise": "\x1b[38;2;54;234;195m",
-    "blue": "\x1b[34m", "cyan": "\x1b[36m", "magenta": "\x1b[35m", "reset": "\x1b[39m",
-}  # fmt: skip
+    "red": "\x1b[31m",
+    "green": "\x1b[32m",
+    "orange": "\x1b[38;2;180;60;0m",
+    "turquoise": "\x1b[38;2;54;234;195m",
+    "blue": "\x1b[34m",
+    "cyan": "\x1b[36m",
+    "magenta": "\x1b[35m",
+    "reset": "\x1b[39m",
+}
 
 
 def _colours(run: SimulatedRun) -> dict[str, str]:

@@ -16,9 +16,17 @@ def run(run_id: str, nodes: int = 1, *, tp: int = 1, speed: float | None = 40_00
     """A run of the 1.34B model on `nodes` x 8 H100; without a speed it ran out of memory."""
     dp = 8 * nodes // tp
     return run_row(
-        run_id, num_nodes=nodes, num_gpus=8 * nodes, dp=dp, tp=tp, mbs=1, gas=256 // dp, tokens_per_s_per_gpu=speed,
-        status="completed" if speed else "oom", **more,
-    )  # fmt: skip
+        run_id,
+        num_nodes=nodes,
+        num_gpus=8 * nodes,
+        dp=dp,
+        tp=tp,
+        mbs=1,
+        gas=256 // dp,
+        tokens_per_s_per_gpu=speed,
+        status="completed" if speed else "oom",
+        **more,
+    )
 
 
 def small_sweep(**more: object) -> list[Row]:
@@ -38,9 +46,13 @@ def make_home(home: Path, rows: list[Row], *, version: int = 1) -> Path:
     store.mkdir(parents=True, exist_ok=True)
     path = store / f"results-{version}.duckdb"
     info: Row = {
-        "version": version, "release": version, "published_at": datetime(2026, 11, 20, 22, 41),
-        "package_version": "0.1.0", "fingerprint": "0" * 64, "row_count": len(rows),
-    }  # fmt: skip
+        "version": version,
+        "release": version,
+        "published_at": datetime(2026, 11, 20, 22, 41),
+        "package_version": "0.1.0",
+        "fingerprint": "0" * 64,
+        "row_count": len(rows),
+    }
     with open_store(completed_frame(*rows)) as connection:
         connection.execute(f"ATTACH {ddl.literal(str(path))} AS file")
         connection.execute("COPY FROM DATABASE memory TO file")

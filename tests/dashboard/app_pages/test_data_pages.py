@@ -26,8 +26,9 @@ from tests.dashboard.store_rows import (
     setting_row,
     step_rows,
 )
+from tests.paths import ROOT
 
-APP = Path(__file__).parents[3] / "dashboard" / "streamlit_app.py"
+APP = ROOT / "dashboard" / "streamlit_app.py"
 PAGES = ("frontier", "runs", "run", "sql", "health")
 Opener = Callable[..., AppTest]
 
@@ -58,10 +59,29 @@ def home(tmp_path: Path) -> Path:
     rows: dict[str, list[dict[str, Any]]] = {
         "runs": [
             run_row("a1"),
-            run_row("o1", status="oom", model="Llama 70B", mfu=None, step_time_s=None, tokens_per_s_per_gpu=None,
-                    status_evidence="CUDA out of memory", last_step=None, steps_logged=0),
-            run_row("p1", origin="published", run_dir=None, line_no=7, source_path="data/published/frontier.csv",
-                    steps_logged=None, last_step=None, first_step=None, steps_planned=None, sweep="frontier"),
+            run_row(
+                "o1",
+                status="oom",
+                model="Llama 70B",
+                mfu=None,
+                step_time_s=None,
+                tokens_per_s_per_gpu=None,
+                status_evidence="CUDA out of memory",
+                last_step=None,
+                steps_logged=0,
+            ),
+            run_row(
+                "p1",
+                origin="published",
+                run_dir=None,
+                line_no=7,
+                source_path="data/published/frontier.csv",
+                steps_logged=None,
+                last_step=None,
+                first_step=None,
+                steps_planned=None,
+                sweep="frontier",
+            ),
             run_row("s1", origin="simulated"),
         ],
         "steps": step_rows("a1"),
@@ -76,8 +96,15 @@ def home(tmp_path: Path) -> Path:
         "files": [file_row(), file_row("/logs/x.bin", status="rejected", error="/logs/x.bin is a binary file.")],
         "rejects": [reject_row()],
         "published_runs": [
-            {"run_id": "p1", "source_title": "A paper", "source_url": "https://example.org/paper", "line_no": 7,
-             "source_path": "data/published/frontier.csv", "mfu_pct": 21.6, "notes": "Read from a chart."},
+            {
+                "run_id": "p1",
+                "source_title": "A paper",
+                "source_url": "https://example.org/paper",
+                "line_no": 7,
+                "source_path": "data/published/frontier.csv",
+                "mfu_pct": 21.6,
+                "notes": "Read from a chart.",
+            },
         ],
         "frontier": [
             frontier_row("f1"),
@@ -85,7 +112,7 @@ def home(tmp_path: Path) -> Path:
         ],
         "best_configs": [best_row("a1"), best_row("a2", num_gpus=64, mfu=0.1)],
         "ranked_layouts": [best_row("a1", rank_in_cell=1, repeats=1)],
-    }  # fmt: skip
+    }
     return make_home(tmp_path / "home", **rows)
 
 

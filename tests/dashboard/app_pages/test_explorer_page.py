@@ -14,10 +14,20 @@ from tests.dashboard.app_pages.test_data_pages import open_page, text_of
 from tests.dashboard.store_rows import estimate_row, make_real_home, run_row
 
 SHAPE = {
-    "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14_336,
-    "gated_mlp": True, "vocab_size": 128_256, "tie_word_embeddings": False, "accelerator": "H100-SXM-80GB",
-    "model": "Llama 3 8B", "seq_len": 4096, "gbs": 64, "gbs_tokens": 262_144,
-}  # fmt: skip
+    "num_layers": 32,
+    "hidden_size": 4096,
+    "num_heads": 32,
+    "num_kv_heads": 8,
+    "ffn_hidden_size": 14_336,
+    "gated_mlp": True,
+    "vocab_size": 128_256,
+    "tie_word_embeddings": False,
+    "accelerator": "H100-SXM-80GB",
+    "model": "Llama 3 8B",
+    "seq_len": 4096,
+    "gbs": 64,
+    "gbs_tokens": 262_144,
+}
 RUNS = [
     run_row("near", **SHAPE, dp=16, mbs=1, gas=4, zero_stage=1, mfu=0.35),
     run_row("far", **SHAPE, dp=2, tp=8, mbs=1, gas=32, layout="DP2 TP8 PP1 <b>", mfu=0.25),
@@ -35,9 +45,12 @@ def test_the_first_screen_asks_what_the_store_has_most_runs_of(home: Path, monke
     assert "On 2 nodes, Llama 3 8B should train fastest with <b>DP" in text
     assert "The best of 2 measured runs reached 35.0 %" in text
     assert {box.label: box.value for box in app.selectbox if not box.label.startswith(("Const", "The"))} == {
-        "Model": "Llama 3 8B", "Accelerator": "H100-SXM-80GB", "Nodes": "2", "Sequence": "4096",
+        "Model": "Llama 3 8B",
+        "Accelerator": "H100-SXM-80GB",
+        "Nodes": "2",
+        "Sequence": "4096",
         "Batch, tokens": "262144",
-    }  # fmt: skip
+    }
 
 
 def test_the_first_question_is_of_the_grid_that_overview_begins_with(

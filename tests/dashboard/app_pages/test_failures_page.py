@@ -18,9 +18,13 @@ _START = datetime(2026, 11, 20, 8, 0)
 def ran(run_id: str, *, at: int = 0, minutes: int = 30, **changes: Any) -> dict[str, Any]:
     start = _START + timedelta(minutes=at)
     return run_row(
-        run_id, started_at=start, ended_at=start + timedelta(minutes=minutes), gpu_hours=16 * minutes / 60,
-        gpu_hours_basis="timestamps", **changes,
-    )  # fmt: skip
+        run_id,
+        started_at=start,
+        ended_at=start + timedelta(minutes=minutes),
+        gpu_hours=16 * minutes / 60,
+        gpu_hours_basis="timestamps",
+        **changes,
+    )
 
 
 def died(run_id: str, status: str, evidence: str, **changes: Any) -> dict[str, Any]:
@@ -34,7 +38,7 @@ RUNS = [
     died("net", "nccl_error", "NCCL error in: <b>x</b>", dp=4, tp=4, at=100),
     died("net2", "node_fail", "DUE TO NODE FAILURE", dp=4, tp=4, at=140),
     died("stopped", "cancelled", "CANCELLED AT"),
-]  # fmt: skip
+]
 
 
 @pytest.fixture

@@ -20,17 +20,28 @@ def home(tmp_path: Path) -> Path:
         "nccl_files": [nccl_file_row("a")],
         "nccl_hangs": [
             hang_row("a", ranks_reporting="0,1,2,4,5,6,7"),
-            hang_row("trace_rank_0", op="all_reduce", process_group="0(default_pg)", num_ranks=3, line_no=4,
-                     ranks_reporting="0", ranks_silent="1,2", suspect="1", evidence_source="flight_recorder",
-                     suspect_reason="did not join all_reduce seq 118", run_dir="/dumps"),
+            hang_row(
+                "trace_rank_0",
+                op="all_reduce",
+                process_group="0(default_pg)",
+                num_ranks=3,
+                line_no=4,
+                ranks_reporting="0",
+                ranks_silent="1,2",
+                suspect="1",
+                evidence_source="flight_recorder",
+                suspect_reason="did not join all_reduce seq 118",
+                run_dir="/dumps",
+            ),
         ],
         "nccl_hang_lines": [
             hang_line_row(text=said),
             hang_line_row("status", last_enqueued_seq=118, last_completed_seq=117, line_no=951, text="status"),
         ],
         "flight_records": [
-            flight_row("trace_rank_0", seq=118, op_state="started", line_no=4, run_dir="/dumps",
-                       stack="train.py:88 step"),
+            flight_row(
+                "trace_rank_0", seq=118, op_state="started", line_no=4, run_dir="/dumps", stack="train.py:88 step"
+            ),
             flight_row("trace_rank_1", rank=1, seq=117, line_no=3, run_dir="/dumps", stack="data.py:5 next"),
         ],
         "files": [
@@ -38,7 +49,7 @@ def home(tmp_path: Path) -> Path:
             file_row("/logs/trace_rank_1.log", unit="/logs/trace_rank_*"),
         ],
         "runs": [run_row("ra", source_path="/logs/a.log", status="hang")],
-    }  # fmt: skip
+    }
     return make_real_home(tmp_path / "home", **rows)
 
 

@@ -24,10 +24,15 @@ def bare_text(app: AppTest) -> str:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six runs of a sweep, five of them complete, one failed with its line; two with snapshots; another sweep."""
     runs = [
-        run_row(f"c{at}", layout=f"DP16 TP{at}", mem_peak_allocated_bytes=(40 + at) * GIB,
-                mem_peak_reserved_bytes=(44 + at) * GIB, accelerator="H100-SXM-80GB")
+        run_row(
+            f"c{at}",
+            layout=f"DP16 TP{at}",
+            mem_peak_allocated_bytes=(40 + at) * GIB,
+            mem_peak_reserved_bytes=(44 + at) * GIB,
+            accelerator="H100-SXM-80GB",
+        )
         for at in range(1, 6)
-    ]  # fmt: skip
+    ]
     nothing = {"mem_peak_allocated_bytes": None, "mem_peak_reserved_bytes": None}
     runs.append(run_row("f1", status="oom", layout="DP16 <b>TP1</b>", accelerator="H100-SXM-80GB", **nothing))
     runs.append(run_row("other", sweep="second", accelerator="H100-SXM-80GB"))
@@ -78,8 +83,12 @@ def test_another_run_is_chosen_by_the_address(home: Path, monkeypatch: pytest.Mo
 
 def test_fragmentation_and_the_term_that_is_off_are_in_the_tables(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = open_page(home, monkeypatch, "memory", sweep="rocm")
-    tables = {name: table.value for table in app.dataframe for name in ("Term factor", "Allowed in estimates, %")
-              if name in table.value.columns}  # fmt: skip
+    tables = {
+        name: table.value
+        for table in app.dataframe
+        for name in ("Term factor", "Allowed in estimates, %")
+        if name in table.value.columns
+    }
     assert tables["Allowed in estimates, %"]["N"].to_list() == [5]
     assert set(tables["Term factor"]["Term"]) == {"states", "activations", "logits", "buffers", "constant"}
 
@@ -157,8 +166,15 @@ def test_without_a_file_the_page_says_where_to_find_one(home: Path, monkeypatch:
 
 
 def test_a_state_without_history_is_shown_as_far_as_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stats = {"source_path": "/x/stats.json", "device": None, "run_dir": "/x", "mem_source": "memory_stats",
-             "peak_allocated_bytes": GIB, "peak_reserved_bytes": 2 * GIB, "oom_events": 2}  # fmt: skip
+    stats = {
+        "source_path": "/x/stats.json",
+        "device": None,
+        "run_dir": "/x",
+        "mem_source": "memory_stats",
+        "peak_allocated_bytes": GIB,
+        "peak_reserved_bytes": 2 * GIB,
+        "oom_events": 2,
+    }
     home = make_real_home(tmp_path / "home", memory_snapshots=[stats])
     text = bare_text(open_page(home, monkeypatch, "snapshot", file="/x/stats.json"))
     assert "1.0 GiB at the peak" in text

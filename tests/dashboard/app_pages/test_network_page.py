@@ -38,11 +38,19 @@ def home(tmp_path: Path) -> Path:
         ],
         "nccl_hangs": [
             hang_row("b", op="BROAD<b>x</b>"),
-            hang_row("b", seq=7, suspect=None, suspect_reason="not determinable: all 8 ranks entered", line_no=960,
-                     ranks_reporting="0,1,2,3,4,5,6,7", ranks_silent=None, is_first=False),
+            hang_row(
+                "b",
+                seq=7,
+                suspect=None,
+                suspect_reason="not determinable: all 8 ranks entered",
+                line_no=960,
+                ranks_reporting="0,1,2,3,4,5,6,7",
+                ranks_silent=None,
+                is_first=False,
+            ),
         ],
         "runs": [run_row("rb", source_path="/logs/b.log")],
-    }  # fmt: skip
+    }
     return make_real_home(tmp_path / "home", **rows)
 
 
@@ -99,13 +107,30 @@ def test_a_sweep_narrows_everything(home: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_hangs_told_by_dumps_alone_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    hang = hang_row("fr", process_group="0(default_pg)", num_ranks=3, ranks_reporting="0,2", ranks_silent="1",
-                    suspect="1", evidence_source="flight_recorder")  # fmt: skip
+    hang = hang_row(
+        "fr",
+        process_group="0(default_pg)",
+        num_ranks=3,
+        ranks_reporting="0,2",
+        ranks_silent="1",
+        suspect="1",
+        evidence_source="flight_recorder",
+    )
     records = [
-        {"source_path": f"/logs/trace_{rank}", "run_dir": "/logs", "rank": rank, "record_id": 0, "pg_name": "0",
-         "pg_desc": "default_pg", "op": "all_reduce", "last_enqueued_seq": seq, "last_completed_seq": 60, "line_no": 1}
+        {
+            "source_path": f"/logs/trace_{rank}",
+            "run_dir": "/logs",
+            "rank": rank,
+            "record_id": 0,
+            "pg_name": "0",
+            "pg_desc": "default_pg",
+            "op": "all_reduce",
+            "last_enqueued_seq": seq,
+            "last_completed_seq": 60,
+            "line_no": 1,
+        }
         for rank, seq in ((0, 62), (1, 60))
-    ]  # fmt: skip
+    ]
     app = open_page(
         make_real_home(tmp_path / "home", nccl_hangs=[hang], flight_records=records), monkeypatch, "network"
     )
@@ -122,19 +147,29 @@ def test_without_nccl_output_the_page_says_how_to_get_it(tmp_path: Path, monkeyp
 
 def test_bandwidths_stand_beside_the_published_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     published = {
-        "source_id": "book", "source_title": "A book", "source_url": "https://example.org", "op": "AllReduce",
-        "message_bytes": 2**28, "num_nodes": 2, "nranks": 16, "bandwidth_bytes_per_s": 362e9,
-        "bandwidth_p5_bytes_per_s": 302e9, "bandwidth_p95_bytes_per_s": 436e9, "line_no": 2,
-    }  # fmt: skip
+        "source_id": "book",
+        "source_title": "A book",
+        "source_url": "https://example.org",
+        "op": "AllReduce",
+        "message_bytes": 2**28,
+        "num_nodes": 2,
+        "nranks": 16,
+        "bandwidth_bytes_per_s": 362e9,
+        "bandwidth_p5_bytes_per_s": 302e9,
+        "bandwidth_p95_bytes_per_s": 436e9,
+        "line_no": 2,
+    }
     card = {"accelerator": "H100-SXM-80GB", "link_bytes_per_s": 450e9, "network_bytes_per_s": 50e9}
     home = make_real_home(
-        tmp_path / "home", nccl_files=[nccl_file_row("c", bench_rows=2)],
+        tmp_path / "home",
+        nccl_files=[nccl_file_row("c", bench_rows=2)],
         nccl_bench=[
             bench_row("c", message_bytes=2**28, accelerator="H100-SXM-80GB"),
             bench_row("c", message_bytes=2**20, line_no=50),
         ],
-        published_bandwidths=[published], accelerator_links=[card],
-    )  # fmt: skip
+        published_bandwidths=[published],
+        accelerator_links=[card],
+    )
     app = open_page(home, monkeypatch, "network")
     text = bare_text(app)
     assert "By nodes, at 256 MiB" in text

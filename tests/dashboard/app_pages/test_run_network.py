@@ -20,7 +20,8 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **rows: list[dict[str,
 
 def test_facts_findings_and_hangs_of_the_runs_own_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page(
-        tmp_path, monkeypatch,
+        tmp_path,
+        monkeypatch,
         runs=[run_row("r1", **OWN, status="hang"), run_row("r2", source_path="/logs/b.log")],
         nccl_files=[nccl_file_row("a"), nccl_file_row("b", nccl_version="2.99.0")],
         nccl_communicators=[
@@ -31,7 +32,7 @@ def test_facts_findings_and_hangs_of_the_runs_own_log(tmp_path: Path, monkeypatc
         nccl_collectives=[collective_row("a")],
         nccl_warnings=[warning_row("a")],
         nccl_hangs=[hang_row("a", op="ALL<b>")],
-    )  # fmt: skip
+    )
     assert "NCCL 2.21.5" in text
     assert "2.99.0" not in text
     assert "1 of 16 ranks, 1 of 8 ranks" in text
@@ -46,11 +47,12 @@ def test_facts_findings_and_hangs_of_the_runs_own_log(tmp_path: Path, monkeypatc
 
 def test_files_beside_the_log_speak_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = page(
-        tmp_path, monkeypatch,
+        tmp_path,
+        monkeypatch,
         runs=[run_row("r1", source_path="/logs/train.log", run_dir="/logs")],
         files=[file_row("/logs/train.log", unit="/logs"), file_row("/logs/a.log", unit="/logs")],
         nccl_files=[nccl_file_row("a")],
-    )  # fmt: skip
+    )
     assert "NCCL output of 1 file" in text
 
 

@@ -13,8 +13,15 @@ from dashboard.view_models.estimator import Hover, Loss
 
 
 def frame(*rows: dict[str, Any]) -> pl.DataFrame:
-    usual = {"run_id": "a", "est_mfu": 0.4, "measured_mfu": 0.38, "is_penalised": False, "fit": "fitted",
-             "mem_peak_allocated_bytes": 50 * 2**30, "est_mem_bytes": 40.0 * 2**30}  # fmt: skip
+    usual = {
+        "run_id": "a",
+        "est_mfu": 0.4,
+        "measured_mfu": 0.38,
+        "is_penalised": False,
+        "fit": "fitted",
+        "mem_peak_allocated_bytes": 50 * 2**30,
+        "est_mem_bytes": 40.0 * 2**30,
+    }
     return pl.DataFrame([usual | row for row in rows])
 
 
@@ -61,8 +68,14 @@ def test_a_point_carries_what_is_its_own_and_the_chart_the_rest() -> None:
 
 
 def pattern(**changes: Any) -> dict[str, Any]:
-    return {"pattern": "DP only", "runs": 9, "penalised": 0, "time_ratio": 1.0, "time_ratio_p10": 0.9,
-            "time_ratio_p90": 1.2} | changes  # fmt: skip
+    return {
+        "pattern": "DP only",
+        "runs": 9,
+        "penalised": 0,
+        "time_ratio": 1.0,
+        "time_ratio_p10": 0.9,
+        "time_ratio_p90": 1.2,
+    } | changes
 
 
 def test_patterns_are_dots_over_their_spread_with_the_count() -> None:
@@ -83,12 +96,19 @@ def test_bars_hang_between_the_levels_and_a_gain_grows_to_the_right() -> None:
     losses = [Loss("Kernels below peak", 0.6, 1.0), Loss("Recomputation", 0.0, 0.4), Loss("Unexplained", -0.1, 0.4)]
     figure = charts.draw_waterfall(losses, 0.5, LIGHT)
     assert [(bar.base[0], bar.x[0]) for bar in figure.data] == [
-        (0, 100), (pytest.approx(40), pytest.approx(60)), (pytest.approx(40), 0),
-        (pytest.approx(40), pytest.approx(10)), (0, 50),
-    ]  # fmt: skip
+        (0, 100),
+        (pytest.approx(40), pytest.approx(60)),
+        (pytest.approx(40), 0),
+        (pytest.approx(40), pytest.approx(10)),
+        (0, 50),
+    ]
     assert [note.text.replace("\xa0", " ") for note in figure.layout.annotations] == [
-        "100 %", "\u221260.0", "0", "+10.0", "<b>50.0 %</b>",
-    ]  # fmt: skip
+        "100 %",
+        "\u221260.0",
+        "0",
+        "+10.0",
+        "<b>50.0 %</b>",
+    ]
     assert [bar.marker.pattern.shape for bar in figure.data] == [None, None, None, "/", None]
 
 

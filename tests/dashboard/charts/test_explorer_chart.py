@@ -13,9 +13,18 @@ from dashboard.view_models.explorer import Answer
 from pipeline.estimate.search.whatif import Choice
 
 TOLD = Answer(
-    choice=Choice(), dp=8, gas=1, fits=True, mfu=0.38, tokens_per_s_per_gpu=1.0, step_time_s=1.0,
-    need_bytes=40.0 * 2**30, card_bytes=80.0 * 2**30, memory=(), time=(),
-)  # fmt: skip
+    choice=Choice(),
+    dp=8,
+    gas=1,
+    fits=True,
+    mfu=0.38,
+    tokens_per_s_per_gpu=1.0,
+    step_time_s=1.0,
+    need_bytes=40.0 * 2**30,
+    card_bytes=80.0 * 2**30,
+    memory=(),
+    time=(),
+)
 FRONT = pl.DataFrame({"est_mem_reserved_bytes": [60.0 * 2**30, 20.0 * 2**30], "likely_mfu": [0.4, 0.2]})
 
 

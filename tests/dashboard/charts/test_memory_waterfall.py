@@ -15,9 +15,14 @@ GIB = 1 << 30
 
 def row(**changes: Any) -> dict[str, Any]:
     return {
-        "run_id": "a", "status": "oom", "mem_total_bytes": 80 * GIB, "mem_peak_allocated_bytes": None,
-        "mem_peak_reserved_bytes": None, "mem_used_max_bytes": None, "est_mem_bytes": None,
-    } | changes  # fmt: skip
+        "run_id": "a",
+        "status": "oom",
+        "mem_total_bytes": 80 * GIB,
+        "mem_peak_allocated_bytes": None,
+        "mem_peak_reserved_bytes": None,
+        "mem_used_max_bytes": None,
+        "est_mem_bytes": None,
+    } | changes
 
 
 def texts(*rows: dict[str, Any]) -> tuple[list[str], list[float]]:
@@ -35,9 +40,10 @@ def test_a_name_of_many_parts_is_shown_whole() -> None:
 
 def test_an_estimate_within_the_card_is_a_mark_and_beyond_it_a_text() -> None:
     shown, marks = texts(
-        row(est_mem_bytes=60.0 * GIB), row(est_mem_bytes=110.0 * GIB),
+        row(est_mem_bytes=60.0 * GIB),
+        row(est_mem_bytes=110.0 * GIB),
         row(status="completed", mem_peak_allocated_bytes=70 * GIB, est_mem_bytes=110.0 * GIB),
-    )  # fmt: skip
+    )
     assert shown == ["<b>▲ not logged</b>", "<b>▲ ~110 GiB</b>", "✓ 70.0 GiB"]
     assert marks == [60.0]
 
@@ -53,9 +59,10 @@ def test_a_long_name_takes_a_second_line_and_its_rows_the_room_for_it() -> None:
 
 def test_gaps_say_their_sign_and_a_zero_stays() -> None:
     bars = [
-        Bar("Allocated", "level", "allocated", 0, 4 * GIB), Bar("Reserved", "gap", "fragmentation", 4 * GIB, 0),
+        Bar("Allocated", "level", "allocated", 0, 4 * GIB),
+        Bar("Reserved", "gap", "fragmentation", 4 * GIB, 0),
         Bar("Unexplained", "gap", "estimate_gap", 5 * GIB, -GIB),
-    ]  # fmt: skip
+    ]
     figure = draw_waterfall(bars, LIGHT)
     assert [note.text.replace("\xa0", " ") for note in figure.layout.annotations] == [
         "<b>4.0 GiB</b>",

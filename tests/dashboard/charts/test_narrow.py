@@ -25,8 +25,9 @@ def test_long_labels_stand_above_their_rows_and_the_figure_grows() -> None:
     assert figure.layout.yaxis.showticklabels is False
     added = figure.layout.annotations[len(wide.layout.annotations) :]
     assert [(one.text, one.y, one.xref, one.x, one.xanchor) for one in added] == [
-        ("a name of many letters", 0, "paper", 0, "left"), ("MBS1", 1, "paper", 0, "left"),
-    ]  # fmt: skip
+        ("a name of many letters", 0, "paper", 0, "left"),
+        ("MBS1", 1, "paper", 0, "left"),
+    ]
     assert all(one.yshift > 8 for one in added)
     assert figure.layout.height > wide.layout.height
 

@@ -15,11 +15,18 @@ from dashboard.view_models.scaling import Baseline, against, with_size
 def points(**speeds: list[float]) -> pl.DataFrame:
     rows = [
         {
-            "line": line, "num_nodes": 2**i, "num_gpus": 8 * 2**i, "run_id": f"{line}{i}", "layout": "DP8",
-            "mfu": speed / 2500, "tokens_per_s": speed * 8 * 2**i, "tokens_per_s_per_gpu": speed,
+            "line": line,
+            "num_nodes": 2**i,
+            "num_gpus": 8 * 2**i,
+            "run_id": f"{line}{i}",
+            "layout": "DP8",
+            "mfu": speed / 2500,
+            "tokens_per_s": speed * 8 * 2**i,
+            "tokens_per_s_per_gpu": speed,
         }
-        for line, values in speeds.items() for i, speed in enumerate(values)
-    ]  # fmt: skip
+        for line, values in speeds.items()
+        for i, speed in enumerate(values)
+    ]
     return against(with_size(pl.DataFrame(rows), "node"), Baseline("best"))
 
 

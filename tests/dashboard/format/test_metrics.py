@@ -19,9 +19,10 @@ def test_mfu_is_painted_on_one_scale_whatever_else_is_on_the_page() -> None:
 
 def test_throughput_is_compared_within_a_model() -> None:
     rows = [
-        cell("1B", 1, tokens_per_s_per_gpu=40_000.0), cell("1B", 2, tokens_per_s_per_gpu=10_000.0),
+        cell("1B", 1, tokens_per_s_per_gpu=40_000.0),
+        cell("1B", 2, tokens_per_s_per_gpu=10_000.0),
         cell("80B", 8, tokens_per_s_per_gpu=600.0),
-    ]  # fmt: skip
+    ]
     assert paint_share(grid(*rows), METRICS["throughput"]).to_list() == [1.0, 0.25, 1.0]
 
 

@@ -77,8 +77,9 @@ def test_patterns_come_slowest_first_with_their_spread(con: Any) -> None:
 def test_accuracy_stands_apart_by_size(con: Any) -> None:
     rows = queries.accuracy(SCOPE).run(con).to_dicts()
     assert [(row["framework"], row["accelerator"], row["model_size"], row["runs"]) for row in rows] == [
-        ("megatron", "MI300X", "5B to 20B", 3), ("megatron", "MI300X", "20B to 100B", 1),
-    ]  # fmt: skip
+        ("megatron", "MI300X", "5B to 20B", 3),
+        ("megatron", "MI300X", "20B to 100B", 1),
+    ]
     assert rows[0]["time_ratio"] == pytest.approx(1.5)
     assert (rows[0]["penalised"], rows[0]["mem_runs"]) == (1, 2)
 

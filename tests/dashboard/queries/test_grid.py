@@ -24,9 +24,16 @@ def _run(
 ) -> Row:
     gas = 256 // (dp * 2) or 1
     return run_row(
-        run_id, num_nodes=nodes, num_gpus=8 * nodes, dp=dp, tp=tp, gas=gas, tokens_per_s_per_gpu=speed,
-        status="completed" if speed else "oom", **more,
-    )  # fmt: skip
+        run_id,
+        num_nodes=nodes,
+        num_gpus=8 * nodes,
+        dp=dp,
+        tp=tp,
+        gas=gas,
+        tokens_per_s_per_gpu=speed,
+        status="completed" if speed else "oom",
+        **more,
+    )
 
 
 @pytest.fixture(scope="module")

@@ -37,8 +37,12 @@ def con(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_summary_counts_files_by_what_became_of_them(con: Any) -> None:
     row = health.summary().run(con).row(0, named=True)
     assert {name: row[name] for name in ("files", "parsed", "skipped", "rejected", "lines_rejected")} == {
-        "files": 5, "parsed": 2, "skipped": 1, "rejected": 2, "lines_rejected": 3,
-    }  # fmt: skip
+        "files": 5,
+        "parsed": 2,
+        "skipped": 1,
+        "rejected": 2,
+        "lines_rejected": 3,
+    }
 
 
 def test_files_with_the_same_reason_stand_together_without_their_paths(con: Any) -> None:

@@ -29,8 +29,12 @@ _filters = st.builds(
     zero_stage=st.lists(st.integers(0, 3), unique=True).map(tuple),
     recompute=_some(sorted(vocab.RECOMPUTE)),
     precision=_some(sorted(vocab.PRECISION)),
-    dp=_ranges, tp=_ranges, pp=_ranges, cp=_ranges, ep=_ranges,
-)  # fmt: skip
+    dp=_ranges,
+    tp=_ranges,
+    pp=_ranges,
+    cp=_ranges,
+    ep=_ranges,
+)
 
 
 @given(_filters)

@@ -13,14 +13,27 @@ _H100, _A100 = "H100-SXM-80GB", "A100-SXM-80GB"
 
 def slices(*rows: dict[str, Any]) -> pl.DataFrame:
     plain = {
-        "origin": "published", "accelerator": _H100, "seq_len": 4096, "gbs_tokens": 1_048_576, "sweep": "playbook",
-        "runs_tried": 20, "runs_completed": 10, "runs_with_mfu": 0, "models": ["8B"],
-    }  # fmt: skip
+        "origin": "published",
+        "accelerator": _H100,
+        "seq_len": 4096,
+        "gbs_tokens": 1_048_576,
+        "sweep": "playbook",
+        "runs_tried": 20,
+        "runs_completed": 10,
+        "runs_with_mfu": 0,
+        "models": ["8B"],
+    }
     schema = {
-        "origin": pl.String, "accelerator": pl.String, "seq_len": pl.Int64, "gbs_tokens": pl.Int64,
-        "sweep": pl.String, "runs_tried": pl.Int64, "runs_completed": pl.Int64,
-        "runs_with_mfu": pl.Int64, "models": pl.List(pl.String),
-    }  # fmt: skip
+        "origin": pl.String,
+        "accelerator": pl.String,
+        "seq_len": pl.Int64,
+        "gbs_tokens": pl.Int64,
+        "sweep": pl.String,
+        "runs_tried": pl.Int64,
+        "runs_completed": pl.Int64,
+        "runs_with_mfu": pl.Int64,
+        "models": pl.List(pl.String),
+    }
     return pl.DataFrame([plain | row for row in rows], schema=schema)
 
 
@@ -139,9 +152,12 @@ def test_runs_of_which_no_accelerator_is_known_are_no_trials_on_a_cpu() -> None:
 
 def test_other_grids_of_the_same_origin_are_offered_those_that_answer_most_first() -> None:
     frame = slices(
-        {}, {"seq_len": 8192, "runs_completed": 3}, {"sweep": "other", "runs_completed": 7}, {"origin": "measured"},
+        {},
+        {"seq_len": 8192, "runs_completed": 3},
+        {"sweep": "other", "runs_completed": 7},
+        {"origin": "measured"},
         {"seq_len": 512, "runs_completed": 0},
-    )  # fmt: skip
+    )
     chosen = Slice("published", _H100, 4096, 1_048_576, "playbook")
     assert others(chosen, frame) == [
         Other(Slice("published", _H100, 4096, 1_048_576, "other"), ("8B",), 7, 20),
@@ -150,9 +166,12 @@ def test_other_grids_of_the_same_origin_are_offered_those_that_answer_most_first
 
 
 def test_sweeps_of_ones_own_belong_to_one_grid() -> None:
-    frame = slices(*({"origin": "measured", "sweep": name, "accelerator": card} for name, card in (
-        ("a", _H100), ("b", _H100), ("a", _A100)
-    )))  # fmt: skip
+    frame = slices(
+        *(
+            {"origin": "measured", "sweep": name, "accelerator": card}
+            for name, card in (("a", _H100), ("b", _H100), ("a", _A100))
+        )
+    )
     chosen = Slice("measured", _H100, 4096, 1_048_576)
     assert others(chosen, frame) == [Other(Slice("measured", _A100, 4096, 1_048_576), ("8B",), 10, 20)]
 
@@ -160,7 +179,8 @@ def test_sweeps_of_ones_own_belong_to_one_grid() -> None:
 def test_the_models_of_several_sweeps_are_each_named_once() -> None:
     frame = slices(
         {"origin": "measured", "seq_len": 512},
-        {"origin": "measured", "sweep": "a", "models": ["8B", "70B"]}, {"origin": "measured", "sweep": "b"},
-    )  # fmt: skip
+        {"origin": "measured", "sweep": "a", "models": ["8B", "70B"]},
+        {"origin": "measured", "sweep": "b"},
+    )
     chosen = Slice("measured", _H100, 512, 1_048_576)
     assert [other.models for other in others(chosen, frame)] == [("70B", "8B")]

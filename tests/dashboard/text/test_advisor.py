@@ -15,8 +15,13 @@ from pipeline.reference.rules import Rule, Step
 from tests.dashboard.view_models.test_explorer import SETUP
 
 ROW: dict[str, Any] = {
-    "layout": "DP8 TP2 PP1", "gain": 0.061, "chance": 0.7, "test_gpu_hours": 0.14, "model": "Llama 8B", "num_nodes": 2,
-}  # fmt: skip
+    "layout": "DP8 TP2 PP1",
+    "gain": 0.061,
+    "chance": 0.7,
+    "test_gpu_hours": 0.14,
+    "model": "Llama 8B",
+    "num_nodes": 2,
+}
 BEST = {"run_id": "a", "layout": "DP16 TP1 PP1", "step_time_s": 3.26}
 
 
@@ -107,8 +112,13 @@ def test_a_step_names_the_rule_that_runs_bear_out_most() -> None:
 
 def test_only_evidence_of_the_cell_itself_is_its_verdict() -> None:
     cell = {
-        "rule": "r", "model": "Llama 3 8B", "num_gpus": 16, "seq_len": 8192, "gbs_tokens": 16 * 8192,
-        "accelerator": "H100-SXM-80GB", "verdict": "for",
-    }  # fmt: skip
+        "rule": "r",
+        "model": "Llama 3 8B",
+        "num_gpus": 16,
+        "seq_len": 8192,
+        "gbs_tokens": 16 * 8192,
+        "accelerator": "H100-SXM-80GB",
+        "verdict": "for",
+    }
     found = pl.DataFrame([cell, cell | {"rule": "elsewhere", "num_gpus": 64}, cell | {"rule": "b", "model": "Other"}])
     assert words.verdicts_here(found, "Llama 3 8B", SETUP.request(choose_profile)) == {"r": "for"}

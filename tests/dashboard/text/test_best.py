@@ -112,20 +112,36 @@ def tries(*rows: tuple[str | None, str, int]) -> pl.DataFrame:
 
 
 def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
-    row = {"dp": 16, "tp": 8, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
-           "recompute": "none"}  # fmt: skip
+    row = {
+        "dp": 16,
+        "tp": 8,
+        "pp": 1,
+        "cp": 1,
+        "ep": 1,
+        "vpp": 1,
+        "gas": 2,
+        "mbs": 8,
+        "zero_stage": 0,
+        "recompute": "none",
+    }
     pick = Pick(row, 0.369, (0.316, 0.386), 60 * 2**30, "explorer?nodes=16")
     ranked = pl.DataFrame(
-        {"layout": ["DP32 TP4 PP1 · GAS2 MBS4 · Z1", "DP16 TP8 PP1 · GAS2 MBS8 · Z0"], "recompute": [None, None],
-         "mfu": [0.37, 0.363], "tokens_per_s_per_gpu": [6100.0, 6028.0], "rank_in_cell": [1, 2]},
+        {
+            "layout": ["DP32 TP4 PP1 · GAS2 MBS4 · Z1", "DP16 TP8 PP1 · GAS2 MBS8 · Z0"],
+            "recompute": [None, None],
+            "mfu": [0.37, 0.363],
+            "tokens_per_s_per_gpu": [6100.0, 6028.0],
+            "rank_in_cell": [1, 2],
+        },
         schema_overrides={"recompute": pl.String},
-    )  # fmt: skip
+    )
     untried = tries()
     told = {name: value.replace("\xa0", " ") for name, value in best.pick_rows(pick, ranked, untried, cell())}
     assert told == {
-        "Pick": "DP16 TP8 PP1 · GAS2 MBS8 · Z0", "Likely": "~36.9 %, 31.6 to 38.6 % likely",
+        "Pick": "DP16 TP8 PP1 · GAS2 MBS8 · Z0",
+        "Likely": "~36.9 %, 31.6 to 38.6 % likely",
         "Measured": "36.3 %, rank 2 of 2",
-    }  # fmt: skip
+    }
     unlearned = replace(pick, interval=None)
     assert best.pick_rows(unlearned, ranked, untried, cell())[1] == ("The hardware allows", "~36.9\xa0%")
     learned = replace(unlearned, row={**row, "est_penalty": 1.2})
@@ -149,8 +165,18 @@ def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
 def test_what_nobody_tried_is_told_apart_from_what_did_not_complete(
     rows: list[tuple[str | None, str, int]], found: dict[str, object], text: str
 ) -> None:
-    row = {"dp": 16, "tp": 8, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
-           "recompute": "none"}  # fmt: skip
+    row = {
+        "dp": 16,
+        "tp": 8,
+        "pp": 1,
+        "cp": 1,
+        "ep": 1,
+        "vpp": 1,
+        "gas": 2,
+        "mbs": 8,
+        "zero_stage": 0,
+        "recompute": "none",
+    }
     pick = Pick(row, 0.369, None, 60 * 2**30, "explorer?nodes=16")
     ranked = pl.DataFrame(schema={"layout": pl.String, "recompute": pl.String, "rank_in_cell": pl.Int64})
     assert dict(best.pick_rows(pick, ranked, tries(*rows), cell(**found)))["Measured"] == text

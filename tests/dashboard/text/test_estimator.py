@@ -11,8 +11,15 @@ Row = dict[str, Any]
 
 
 def totals(**changes: Any) -> Row:
-    return {"runs": 10, "penalised": 4, "time_error": 0.21, "healthy_time_error": 0.04, "penalised_ratio": 5.12,
-            "mem_runs": 7, "mem_error": 0.06} | changes  # fmt: skip
+    return {
+        "runs": 10,
+        "penalised": 4,
+        "time_error": 0.21,
+        "healthy_time_error": 0.04,
+        "penalised_ratio": 5.12,
+        "mem_runs": 7,
+        "mem_error": 0.06,
+    } | changes
 
 
 def pattern(name: str, penalised: int, *, ratio: float = 3.1, runs: int = 6) -> Row:
@@ -66,8 +73,10 @@ def test_reasons_alike_stand_together_and_single_ones_in_full() -> None:
     ]
     lines = words.reasons(rows)
     assert [text.split(".")[0] for text, _ in lines] == [
-        "Estimated, but no step time was logged", "Shape unknown", "Unknown accelerator: CPU (add it)",
-    ]  # fmt: skip
+        "Estimated, but no step time was logged",
+        "Shape unknown",
+        "Unknown accelerator: CPU (add it)",
+    ]
     assert [runs for _, runs in lines] == ["7 runs", "5 runs", "1 run"]
     assert words.account(rows) == (
         "22 runs: 9 beside their estimate; 7 estimated, but without a measurement to compare; "
@@ -95,10 +104,27 @@ def test_unexplained_is_told_by_its_sign() -> None:
 
 
 def test_names_are_escaped_in_hovers() -> None:
-    row = {"model": "<b>x</b>", "num_nodes": 1, "num_gpus": 8, "layout": None, "pattern": "DP only", "step_time_s": 4.0,
-           "est_step_time_s": 2.0, "time_ratio": 2.0, "est_mfu": 0.4, "mem_peak_allocated_bytes": None,
-           "est_mem_bytes": 1e9}  # fmt: skip
+    row = {
+        "model": "<b>x</b>",
+        "num_nodes": 1,
+        "num_gpus": 8,
+        "layout": None,
+        "pattern": "DP only",
+        "step_time_s": 4.0,
+        "est_step_time_s": 2.0,
+        "time_ratio": 2.0,
+        "est_mfu": 0.4,
+        "mem_peak_allocated_bytes": None,
+        "est_mem_bytes": 1e9,
+    }
     told = [part.replace("\xa0", " ") for part in words.hover(row)]
     assert told == [
-        "&lt;b&gt;x&lt;/b&gt; on 1 node", "DP only", "4.00", "2.00", "2.0", "20.0", "40.0", "peak memory not logged"
-    ]  # fmt: skip
+        "&lt;b&gt;x&lt;/b&gt; on 1 node",
+        "DP only",
+        "4.00",
+        "2.00",
+        "2.0",
+        "20.0",
+        "40.0",
+        "peak memory not logged",
+    ]

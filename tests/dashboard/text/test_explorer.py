@@ -17,9 +17,13 @@ from tests.dashboard.view_models.test_explorer import LLAMA, SETUP
 REQUEST = SETUP.request(choose_profile)
 FOUND = explorer.found_for(REQUEST)
 RUN: dict[str, Any] = {
-    "origin": "measured", "num_gpus": 16, "seq_len": 8192, "gbs_tokens": 16 * 8192, "mfu": 0.41,
+    "origin": "measured",
+    "num_gpus": 16,
+    "seq_len": 8192,
+    "gbs_tokens": 16 * 8192,
+    "mfu": 0.41,
     "layout": "DP16 TP1 PP1",
-}  # fmt: skip
+}
 
 
 def plain(text: str) -> str:
@@ -86,9 +90,14 @@ def test_the_rank_of_the_fastest_is_first() -> None:
 
 def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
     told = replace(
-        explorer.answer_for(REQUEST, Choice(zero_stage=3)), fits=True, mfu=0.4, penalty=1.25, interval=(0.3, 0.35),
-        step_time_s=2.0, tokens_per_s_per_gpu=5000.0,
-    )  # fmt: skip
+        explorer.answer_for(REQUEST, Choice(zero_stage=3)),
+        fits=True,
+        mfu=0.4,
+        penalty=1.25,
+        interval=(0.3, 0.35),
+        step_time_s=2.0,
+        tokens_per_s_per_gpu=5000.0,
+    )
     assert plain(words.big_number(told, "expected")[0]) == "~32.0 %"
     assert plain(words.big_number(told, "expected")[1]) == "MFU, 30.0 to 35.0 % likely"
     assert plain(words.big_number(told, "physics")[0]) == "~40.0 %"
@@ -102,9 +111,15 @@ def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
 
 def test_a_neighbour_says_what_is_not_the_same() -> None:
     row = {
-        "layout": "DP8 TP2 PP1", "differs": ["zero_stage", "num_gpus", "recompute"], "zero_stage": 3, "num_gpus": 64,
-        "recompute": "full", "mfu": 0.361, "est_mfu": 0.38, "tokens_per_s_per_gpu": 1.0,
-    }  # fmt: skip
+        "layout": "DP8 TP2 PP1",
+        "differs": ["zero_stage", "num_gpus", "recompute"],
+        "zero_stage": 3,
+        "num_gpus": 64,
+        "recompute": "full",
+        "mfu": 0.361,
+        "est_mfu": 0.38,
+        "tokens_per_s_per_gpu": 1.0,
+    }
     text, value = words.neighbour(row)
     assert text == "DP8 TP2 PP1: differs in ZeRO-3, 64 GPUs, full recompute"
     assert plain(value) == "36.1 % · ~38.0 %"

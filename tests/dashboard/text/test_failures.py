@@ -15,10 +15,18 @@ _NBSP = "\xa0"
 
 def totals(**changes: Any) -> Row:
     return {
-        "runs_tried": 13, "runs_judged": 10, "runs_failed": 4, "runs_cut_off": 0, "runs_running": 1,
-        "failure_rate_low": 0.168, "failure_rate_high": 0.687, "gpu_hours": 50.0, "gpu_hours_lost": 12.5,
-        "runs_without_gpu_hours": 2, "failures_without_gpu_hours": 1,
-    } | changes  # fmt: skip
+        "runs_tried": 13,
+        "runs_judged": 10,
+        "runs_failed": 4,
+        "runs_cut_off": 0,
+        "runs_running": 1,
+        "failure_rate_low": 0.168,
+        "failure_rate_high": 0.687,
+        "gpu_hours": 50.0,
+        "gpu_hours_lost": 12.5,
+        "runs_without_gpu_hours": 2,
+        "failures_without_gpu_hours": 1,
+    } | changes
 
 
 def ending(outcome: str, runs: int) -> Row:
@@ -29,8 +37,12 @@ def pattern(*, is_above: bool = True) -> Pattern:
     return Pattern("mbs", "MBS8", judged=14, failed=8, rate=8 / 14, low=0.33, high=0.79, is_above=is_above)
 
 
-NO_SEARCH = {"gpu_hours_until_winner": None, "gpu_hours_of_cells_in_order": None, "cells_in_order": 0,
-             "cells_answered": 2}  # fmt: skip
+NO_SEARCH = {
+    "gpu_hours_until_winner": None,
+    "gpu_hours_of_cells_in_order": None,
+    "cells_in_order": 0,
+    "cells_answered": 2,
+}
 ENDINGS = [ending("completed", 6), ending("oom", 3), ending("hang", 1), ending("undecided", 3)]
 
 
@@ -71,16 +83,24 @@ def test_a_sweep_without_failures_says_so(changes: Row, text: str) -> None:
 
 
 def test_unknown_costs_are_named_not_zero() -> None:
-    search = {"gpu_hours_until_winner": None, "gpu_hours_of_cells_in_order": None, "cells_in_order": 0,
-              "cells_answered": 2}  # fmt: skip
+    search = {
+        "gpu_hours_until_winner": None,
+        "gpu_hours_of_cells_in_order": None,
+        "cells_in_order": 0,
+        "cells_answered": 2,
+    }
     figures = words.figures(totals(gpu_hours=None, gpu_hours_lost=None), search, None)
     assert [value for _, value, _ in figures][1:] == ["unknown", "unknown", "unknown"]
     assert figures[3][2] == "the order of the runs is not known"
 
 
 def test_a_price_turns_hours_into_dollars() -> None:
-    search = {"gpu_hours_until_winner": 30.0, "gpu_hours_of_cells_in_order": 40.0, "cells_in_order": 2,
-              "cells_answered": 3}  # fmt: skip
+    search = {
+        "gpu_hours_until_winner": 30.0,
+        "gpu_hours_of_cells_in_order": 40.0,
+        "cells_in_order": 2,
+        "cells_answered": 3,
+    }
     notes = [note.replace(_NBSP, " ") for _, _, note in words.figures(totals(), search, 2.5)]
     assert notes[1] == "$125; unknown for 2 of 13 runs"
     assert notes[2] == "$31; unknown for 1 of 4 runs"
@@ -88,8 +108,13 @@ def test_a_price_turns_hours_into_dollars() -> None:
 
 
 def test_a_stretched_run_says_how_much_and_where() -> None:
-    row = {"model": "8B", "layout": "DP8", "duration_s": 7200.0, "usual_duration_s": 630.0,
-           "stretch_cause": "outside_of_steps"}  # fmt: skip
+    row = {
+        "model": "8B",
+        "layout": "DP8",
+        "duration_s": 7200.0,
+        "usual_duration_s": 630.0,
+        "stretch_cause": "outside_of_steps",
+    }
     assert words.stretched_line(row) == ("8B · DP8", "2.0 h instead of 10.5 min; time outside of its steps")
 
 

@@ -8,15 +8,18 @@ from dashboard.text import overview
 from schemas.vocab import FINDING
 from tests.dashboard.grid_rows import Row, cell, empty, grid, outcome
 
-REASONS = pl.DataFrame({
-    "mfu_basis": ["not computed: accelerator unknown", "not computed: parameters unknown"], "runs": [3, 1]
-})  # fmt: skip
+REASONS = pl.DataFrame(
+    {"mfu_basis": ["not computed: accelerator unknown", "not computed: parameters unknown"], "runs": [3, 1]}
+)
 
 
 def playbook(tp_by_nodes: dict[int, int]) -> pl.DataFrame:
-    return grid(*(
-        cell("8B", nodes, tp=tp, dp=8, pp=1, strategy="DP+TP" if tp > 1 else "DP") for nodes, tp in tp_by_nodes.items()
-    ))  # fmt: skip
+    return grid(
+        *(
+            cell("8B", nodes, tp=tp, dp=8, pp=1, strategy="DP+TP" if tp > 1 else "DP")
+            for nodes, tp in tp_by_nodes.items()
+        )
+    )
 
 
 def test_the_answer_finds_where_tensor_parallelism_sets_in() -> None:
@@ -128,10 +131,11 @@ def test_only_problems_that_happened_are_listed() -> None:
         "runs_in_conflict": 0,
     }
     assert [item.text for item in overview.quiet_problems(row)] == [
-        "1 file could not be read at all", "26 runs kept out of every ranking",
+        "1 file could not be read at all",
+        "26 runs kept out of every ranking",
         "1 run of which nothing says how it ended",
         "72 runs without model, nodes, sequence or batch: in no grid",
-    ]  # fmt: skip
+    ]
 
 
 def test_cells_far_behind_their_hardware_are_looked_at_first() -> None:

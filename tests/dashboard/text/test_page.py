@@ -13,9 +13,15 @@ from dashboard.view_models.frontier import Dot, Kind
 
 def dot(kind: Kind, mfu: float | None, num_gpus: int | None = 8) -> Dot:
     return Dot(
-        run_id="a", name="Llama", hardware="H100", kind=kind, mfu=mfu, hfu=None if mfu else 0.5, reason=None,
+        run_id="a",
+        name="Llama",
+        hardware="H100",
+        kind=kind,
+        mfu=mfu,
+        hfu=None if mfu else 0.5,
+        reason=None,
         num_gpus=num_gpus,
-    )  # fmt: skip
+    )
 
 
 def plain(text: str) -> str:
@@ -23,8 +29,13 @@ def plain(text: str) -> str:
 
 
 def test_frontier_ranks_among_comparable_rows_only() -> None:
-    shown = [dot("own", 0.187, 512), dot("comparable", 0.41, 16_384), dot("own", 0.452, 8), dot("other", 0.47, 99),
-             dot("comparable", 0.5, 384)]  # fmt: skip
+    shown = [
+        dot("own", 0.187, 512),
+        dot("comparable", 0.41, 16_384),
+        dot("own", 0.452, 8),
+        dot("other", 0.47, 99),
+        dot("comparable", 0.5, 384),
+    ]
     assert plain(frontier.answer(shown, "measured")) == (
         "The best run in this store, **45.2 % MFU on 8 GPUs**, would rank 2 of 3 among comparable published runs. "
         "They used 384 to 16,384 GPUs; at **512 GPUs the best here is 18.7 %.**"
@@ -61,7 +72,7 @@ def test_frontier_without_one_side_says_so(dots: list[Dot], start: str) -> None:
         (None, "not computed: accelerator unknown", None, "accelerator unknown"),
         (None, None, None, None),
     ],
-)  # fmt: skip
+)
 def test_runs_say_what_keeps_an_mfu_from_being_compared(
     mfu: float | None, basis: str | None, comparability: str | None, note: str | None
 ) -> None:

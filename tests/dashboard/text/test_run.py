@@ -111,8 +111,10 @@ def test_memory_is_set_beside_the_card_that_the_out_of_memory_line_names() -> No
     no_peak = {"mem_peak_allocated_bytes": None, "mem_peak_reserved_bytes": None, "memory_bytes": None}
     oom = full_run(**no_peak, oom_capacity_bytes=80 * 2**30, oom_reserved_bytes=32 * 2**30)
     assert tuple(map(plain, words.figures(oom)[3])) == (
-        "Reserved when it failed", "32.0 GiB", "of 80.0 GiB, by its out-of-memory line",
-    )  # fmt: skip
+        "Reserved when it failed",
+        "32.0 GiB",
+        "of 80.0 GiB, by its out-of-memory line",
+    )
     assert [(name, share) for name, _, share in run_sections.memory_tracks(oom)] == [("Reserved when it failed", 0.4)]
     assert plain(run_sections.memory_qualifier(oom)) == "track = 80.0 GiB, by its out-of-memory line"
     no_sizes = words.figures(full_run(**no_peak, oom_capacity_bytes=8 * 2**30))[3]

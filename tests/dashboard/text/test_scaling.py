@@ -14,16 +14,30 @@ _SLICE = Slice("published", "H100-SXM-80GB", 4096, 1_048_576)
 def curve(line: str, **mfu_by_nodes: float) -> list[dict[str, Any]]:
     return [
         {
-            "line": line, "num_nodes": int(nodes[1:]), "num_gpus": 8 * int(nodes[1:]), "run_id": f"{line}{nodes}",
-            "layout": "DP8", "mfu": mfu, "tokens_per_s_per_gpu": mfu * 1e4, "tokens_per_s": mfu * 8e4 * int(nodes[1:]),
+            "line": line,
+            "num_nodes": int(nodes[1:]),
+            "num_gpus": 8 * int(nodes[1:]),
+            "run_id": f"{line}{nodes}",
+            "layout": "DP8",
+            "mfu": mfu,
+            "tokens_per_s_per_gpu": mfu * 1e4,
+            "tokens_per_s": mfu * 8e4 * int(nodes[1:]),
         }
         for nodes, mfu in mfu_by_nodes.items()
-    ]  # fmt: skip
+    ]
 
 
 def prepared(*rows: dict[str, Any], baseline: Baseline | None = None) -> tuple[pl.DataFrame, list[str]]:
-    schema = {"line": pl.String, "num_nodes": pl.Int64, "num_gpus": pl.Int64, "run_id": pl.String, "layout": pl.String,
-              "mfu": pl.Float64, "tokens_per_s_per_gpu": pl.Float64, "tokens_per_s": pl.Float64}  # fmt: skip
+    schema = {
+        "line": pl.String,
+        "num_nodes": pl.Int64,
+        "num_gpus": pl.Int64,
+        "run_id": pl.String,
+        "layout": pl.String,
+        "mfu": pl.Float64,
+        "tokens_per_s_per_gpu": pl.Float64,
+        "tokens_per_s": pl.Float64,
+    }
     points = against(with_size(pl.DataFrame(list(rows), schema=schema), "node"), baseline or Baseline("best"))
     return points, drawn_lines(points)
 

@@ -15,12 +15,24 @@ GIB = 1 << 30
 def row(**changes: Any) -> dict[str, Any]:
     began = datetime(2026, 11, 20, 22, 41)
     return {
-        "mem_source": "snapshot", "events": 619, "recorded_from": began,
-        "recorded_until": began + timedelta(microseconds=391_200), "rank": None, "device": 0, "segments": 3,
-        "peak_reserved_bytes": 8 * GIB, "fragmentation_at_peak": 0.115, "reserved_bytes": 8 * GIB,
-        "active_bytes": 5 * GIB, "releasable_bytes": 2 * GIB, "oom_events": 0, "is_expandable": False,
-        "allocator_settings": None, "violations": 0, "warnings": None,
-    } | changes  # fmt: skip
+        "mem_source": "snapshot",
+        "events": 619,
+        "recorded_from": began,
+        "recorded_until": began + timedelta(microseconds=391_200),
+        "rank": None,
+        "device": 0,
+        "segments": 3,
+        "peak_reserved_bytes": 8 * GIB,
+        "fragmentation_at_peak": 0.115,
+        "reserved_bytes": 8 * GIB,
+        "active_bytes": 5 * GIB,
+        "releasable_bytes": 2 * GIB,
+        "oom_events": 0,
+        "is_expandable": False,
+        "allocator_settings": None,
+        "violations": 0,
+        "warnings": None,
+    } | changes
 
 
 def figures(**changes: Any) -> dict[str, tuple[str, str]]:
@@ -31,8 +43,9 @@ def figures(**changes: Any) -> dict[str, tuple[str, str]]:
 def test_what_is_reserved_at_the_end_is_told_in_bytes() -> None:
     """A share of what is alive then is absurd where nearly all has been freed."""
     assert figures()["Reserved beyond active, at the peak"] == (
-        "11.5 %", "at the end 2.0 GiB in whole segments, 1.0 GiB in pieces",
-    )  # fmt: skip
+        "11.5 %",
+        "at the end 2.0 GiB in whole segments, 1.0 GiB in pieces",
+    )
 
 
 def test_more_active_than_reserved_is_no_fragmentation() -> None:

@@ -15,15 +15,24 @@ def points(times_s: Sequence[float | None], **columns: object) -> pl.DataFrame:
     steps = list(range(1, len(times_s) + 1))
     frame = pl.DataFrame(
         {
-            "step": steps, "place": steps, "steps_in_row": [1] * len(steps), "step_time_s": times_s,
-            "step_time_max_s": times_s, "slowest_step": steps, "loss": [None] * len(steps),
-            "tokens_per_s_per_gpu": [None] * len(steps), "mem_reserved_bytes": [None] * len(steps),
+            "step": steps,
+            "place": steps,
+            "steps_in_row": [1] * len(steps),
+            "step_time_s": times_s,
+            "step_time_max_s": times_s,
+            "slowest_step": steps,
+            "loss": [None] * len(steps),
+            "tokens_per_s_per_gpu": [None] * len(steps),
+            "mem_reserved_bytes": [None] * len(steps),
         },
         schema_overrides={
-            "step_time_s": pl.Float64, "step_time_max_s": pl.Float64, "loss": pl.Float64,
-            "tokens_per_s_per_gpu": pl.Float64, "mem_reserved_bytes": pl.Float64,
+            "step_time_s": pl.Float64,
+            "step_time_max_s": pl.Float64,
+            "loss": pl.Float64,
+            "tokens_per_s_per_gpu": pl.Float64,
+            "mem_reserved_bytes": pl.Float64,
         },
-    )  # fmt: skip
+    )
     return frame.with_columns(pl.Series(name, values) for name, values in columns.items())  # type: ignore[arg-type]
 
 

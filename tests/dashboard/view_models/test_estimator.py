@@ -61,13 +61,23 @@ def test_exchange_between_experts_is_drawn_where_there_is_some() -> None:
 def test_only_the_study_of_a_profile_counts_as_fitted() -> None:
     study = str(load_profiles()["hopper-nanotron"].about["fitted_on"]).split(",", maxsplit=1)[0]
     frame = pl.DataFrame(
-        [("hopper-nanotron", study, "published"), ("hopper-nanotron", study, "measured"),
-         ("hopper-nanotron", "mine", "published"), ("hopper", study, "published"), ("gone", study, "published")],
-        schema=["est_profile", "sweep", "origin"], orient="row",
-    )  # fmt: skip
+        [
+            ("hopper-nanotron", study, "published"),
+            ("hopper-nanotron", study, "measured"),
+            ("hopper-nanotron", "mine", "published"),
+            ("hopper", study, "published"),
+            ("gone", study, "published"),
+        ],
+        schema=["est_profile", "sweep", "origin"],
+        orient="row",
+    )
     assert estimator.with_fit(frame)["fit"].to_list() == [
-        "fitted", "other study", "other study", "not fitted", "not fitted",
-    ]  # fmt: skip
+        "fitted",
+        "other study",
+        "other study",
+        "not fitted",
+        "not fitted",
+    ]
 
 
 def test_accuracy_is_that_of_rows_left_out_with_their_split() -> None:
@@ -107,11 +117,17 @@ def test_examples_are_the_best_and_the_middle_of_each_pattern() -> None:
 def test_runs_are_held_against_the_estimate_that_is_asked_for() -> None:
     runs = pl.DataFrame(
         {
-            "run_id": ["a", "b"], "step_time_s": [4.0, 3.0], "measured_mfu": [0.2, 0.3], "est_mfu": [0.4, 0.3],
-            "est_step_time_s": [2.0, 3.0], "time_ratio": [2.0, 1.0], "hardware_time_ratio": [4.0, 1.0],
-            "expected_time_ratio": [1.25, None], "is_penalised": [True, False],
+            "run_id": ["a", "b"],
+            "step_time_s": [4.0, 3.0],
+            "measured_mfu": [0.2, 0.3],
+            "est_mfu": [0.4, 0.3],
+            "est_step_time_s": [2.0, 3.0],
+            "time_ratio": [2.0, 1.0],
+            "hardware_time_ratio": [4.0, 1.0],
+            "expected_time_ratio": [1.25, None],
+            "is_penalised": [True, False],
         }
-    )  # fmt: skip
+    )
     assert estimator.offered_against(runs) == ["estimate", "hardware", "expected"]
     assert estimator.held_against(runs, "estimate").equals(runs)
     hardware = estimator.held_against(runs, "hardware")

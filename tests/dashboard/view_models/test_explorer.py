@@ -18,9 +18,16 @@ from pipeline.reference.models import find_model, shape_of
 LLAMA = shape_of(find_model("Llama 3 8B") or {})
 SETUP = Setup("Llama 3 8B", LLAMA, "H100-SXM-80GB", 2, 8192, 16 * 8192)
 USUAL: dict[str, Any] = {
-    "model": "Llama 3 8B", "accelerator": "H100-SXM-80GB", "num_nodes": 4, "gpus_per_node": 8, "seq_len": 4096,
-    "gbs_tokens": 2**20, "framework": "nanotron", "origin": "measured", "runs": 10,
-}  # fmt: skip
+    "model": "Llama 3 8B",
+    "accelerator": "H100-SXM-80GB",
+    "num_nodes": 4,
+    "gpus_per_node": 8,
+    "seq_len": 4096,
+    "gbs_tokens": 2**20,
+    "framework": "nanotron",
+    "origin": "measured",
+    "runs": 10,
+}
 
 
 def setups(*rows: dict[str, Any]) -> pl.DataFrame:
@@ -72,13 +79,33 @@ def test_without_runs_the_first_question_is_a_known_model() -> None:
 
 def test_models_of_the_store_come_before_the_registrys() -> None:
     own = explorer.store_models(
-        pl.DataFrame([
-            {"model": "Home 1B", "num_layers": 16, "hidden_size": 2048, "num_heads": 32, "num_kv_heads": 8,
-             "ffn_hidden_size": 8192, "gated_mlp": True, "vocab_size": 50_000, "tie_word_embeddings": True},
-            {"model": "Nameless", "num_layers": None, "hidden_size": None, "num_heads": None, "num_kv_heads": None,
-             "ffn_hidden_size": None, "gated_mlp": None, "vocab_size": None, "tie_word_embeddings": None},
-        ])
-    )  # fmt: skip
+        pl.DataFrame(
+            [
+                {
+                    "model": "Home 1B",
+                    "num_layers": 16,
+                    "hidden_size": 2048,
+                    "num_heads": 32,
+                    "num_kv_heads": 8,
+                    "ffn_hidden_size": 8192,
+                    "gated_mlp": True,
+                    "vocab_size": 50_000,
+                    "tie_word_embeddings": True,
+                },
+                {
+                    "model": "Nameless",
+                    "num_layers": None,
+                    "hidden_size": None,
+                    "num_heads": None,
+                    "num_kv_heads": None,
+                    "ffn_hidden_size": None,
+                    "gated_mlp": None,
+                    "vocab_size": None,
+                    "tie_word_embeddings": None,
+                },
+            ]
+        )
+    )
     assert list(own) == ["Home 1B"]
     assert own["Home 1B"].num_kv_heads == 8
     offered = explorer.offered_models(own)
@@ -99,9 +126,16 @@ def test_batches_are_whole_sequences() -> None:
 )
 def test_a_shape_that_is_no_transformer_is_refused_in_words(change: dict[str, int], word: str) -> None:
     values = {
-        "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14_336,
-        "vocab_size": 128_256, "num_experts": 0, "experts_per_token": 2, "expert_ffn_hidden_size": 14_336,
-    }  # fmt: skip
+        "num_layers": 32,
+        "hidden_size": 4096,
+        "num_heads": 32,
+        "num_kv_heads": 8,
+        "ffn_hidden_size": 14_336,
+        "vocab_size": 128_256,
+        "num_experts": 0,
+        "experts_per_token": 2,
+        "expert_ffn_hidden_size": 14_336,
+    }
     assert explorer.read_shape(values, gated=True, tied=False) == LLAMA
     refused = explorer.read_shape({**values, **change}, gated=True, tied=False)
     assert isinstance(refused, str)
@@ -140,16 +174,30 @@ def test_knobs_start_from_the_fastest_layout_or_from_the_leanest() -> None:
 
 def test_neighbours_come_by_distance_and_say_what_is_not_the_same() -> None:
     run = {
-        "run_id": "same", "dp": 8, "tp": 2, "pp": 1, "cp": 1, "ep": None, "vpp": None, "gas": 1, "mbs": 2,
-        "zero_stage": 1, "recompute": None, "num_gpus": 16, "seq_len": 8192, "gbs_tokens": 16 * 8192,
+        "run_id": "same",
+        "dp": 8,
+        "tp": 2,
+        "pp": 1,
+        "cp": 1,
+        "ep": None,
+        "vpp": None,
+        "gas": 1,
+        "mbs": 2,
+        "zero_stage": 1,
+        "recompute": None,
+        "num_gpus": 16,
+        "seq_len": 8192,
+        "gbs_tokens": 16 * 8192,
         "tokens_per_s_per_gpu": 5000.0,
-    }  # fmt: skip
+    }
     runs = pl.DataFrame(
         [
-            run | {"run_id": "far", "tp": 8, "num_gpus": 64}, run | {"run_id": "zero", "zero_stage": 0},
-            run, run | {"run_id": "again", "tokens_per_s_per_gpu": 6000.0},
+            run | {"run_id": "far", "tp": 8, "num_gpus": 64},
+            run | {"run_id": "zero", "zero_stage": 0},
+            run,
+            run | {"run_id": "again", "tokens_per_s_per_gpu": 6000.0},
         ]
-    )  # fmt: skip
+    )
     told = explorer.answer_for(SETUP.request(choose_profile), Choice(tp=2, mbs=2, zero_stage=1))
     near = explorer.nearest(runs, told, SETUP, 16)
     assert near["run_id"].to_list() == ["again", "same", "zero", "far"]

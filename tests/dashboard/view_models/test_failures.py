@@ -16,13 +16,26 @@ Row = dict[str, Any]
 def rate(value: str, *, dimension: str = "sweep", judged: int = 10, failed: int = 4, **changes: Any) -> Row:
     """A row of `failure_rates` whose failures all ran out of memory; the interval is given, not computed."""
     return {
-        "origin": "measured", "sweep": None, "dimension": dimension, "value": value, "runs_tried": judged,
-        "runs_judged": judged, "runs_completed": judged - failed, "runs_failed": failed, "runs_oom": failed,
-        "runs_hang": 0, "runs_infra": 0, "runs_timeout": 0, "runs_crash": 0, "runs_unexplained": 0,
-        "failure_rate": failed / judged, "failure_rate_low": max(0.0, failed / judged - 0.2),
-        "failure_rate_high": min(1.0, failed / judged + 0.2), "gpu_hours_lost": 0.0,
+        "origin": "measured",
+        "sweep": None,
+        "dimension": dimension,
+        "value": value,
+        "runs_tried": judged,
+        "runs_judged": judged,
+        "runs_completed": judged - failed,
+        "runs_failed": failed,
+        "runs_oom": failed,
+        "runs_hang": 0,
+        "runs_infra": 0,
+        "runs_timeout": 0,
+        "runs_crash": 0,
+        "runs_unexplained": 0,
+        "failure_rate": failed / judged,
+        "failure_rate_low": max(0.0, failed / judged - 0.2),
+        "failure_rate_high": min(1.0, failed / judged + 0.2),
+        "gpu_hours_lost": 0.0,
         "failures_without_gpu_hours": 0,
-    } | changes  # fmt: skip
+    } | changes
 
 
 def frame(*rows: Row) -> pl.DataFrame:

@@ -17,11 +17,24 @@ from tests.dashboard.store_rows import Row, best_row, frontier_row, write_store
 def published(*rows: Row) -> pl.DataFrame:
     given = [{"is_mfu_recomputed": False, **row} for row in rows]
     schema: dict[str, Any] = {
-        "run_id": pl.String, "model": pl.String, "num_gpus": pl.Int64, "accelerator": pl.String, "seq_len": pl.Int64,
-        "mfu": pl.Float64, "hfu": pl.Float64, "comparability": pl.String, "verification": pl.String,
-        "source_title": pl.String, "table_or_figure": pl.String, "is_mfu_recomputed": pl.Boolean,
-        "dp": pl.Int64, "tp": pl.Int64, "pp": pl.Int64, "cp": pl.Int64, "ep": pl.Int64,
-    }  # fmt: skip
+        "run_id": pl.String,
+        "model": pl.String,
+        "num_gpus": pl.Int64,
+        "accelerator": pl.String,
+        "seq_len": pl.Int64,
+        "mfu": pl.Float64,
+        "hfu": pl.Float64,
+        "comparability": pl.String,
+        "verification": pl.String,
+        "source_title": pl.String,
+        "table_or_figure": pl.String,
+        "is_mfu_recomputed": pl.Boolean,
+        "dp": pl.Int64,
+        "tp": pl.Int64,
+        "pp": pl.Int64,
+        "cp": pl.Int64,
+        "ep": pl.Int64,
+    }
     return pl.DataFrame(given, schema=schema)
 
 
@@ -33,8 +46,11 @@ def names(*rows: Row, is_short: bool = True) -> list[tuple[str, int | None]]:
 
 
 def test_rows_are_sorted_by_mfu_or_else_hfu() -> None:
-    rows = (frontier_row("a", model="A", mfu=0.4), frontier_row("b", model="B", mfu=None, hfu=0.5),
-            frontier_row("c", model="C", mfu=0.3, hfu=0.6))  # fmt: skip
+    rows = (
+        frontier_row("a", model="A", mfu=0.4),
+        frontier_row("b", model="B", mfu=None, hfu=0.5),
+        frontier_row("c", model="C", mfu=0.3, hfu=0.6),
+    )
     assert [name for name, _ in names(*rows)] == ["C", "A", "B"]
 
 

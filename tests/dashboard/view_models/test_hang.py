@@ -31,12 +31,13 @@ def test_a_rank_is_behind_or_ahead_by_its_own_words() -> None:
     told = hangs.states(
         hang_row(ranks_reporting="0,1", ranks_silent="2,3", num_ranks=4, suspect="2"),
         lines(
-            hang_line_row(rank=0), hang_line_row(rank=1, line_no=952),
+            hang_line_row(rank=0),
+            hang_line_row(rank=1, line_no=952),
             hang_line_row("status", rank=1, last_enqueued_seq=120, last_completed_seq=117, line_no=953),
             hang_line_row("dump", rank=2, last_enqueued_seq=117, last_completed_seq=117, line_no=960),
         ),
         NO_RECORDS,
-    )  # fmt: skip
+    )
     assert told["ahead"].to_list() == [0, 2, -1, None]
     assert told["last_completed_seq"].to_list() == [None, 117, 117, None]
     assert told["waited_s"].round(3).to_list() == [600.031, 600.031, None, None]

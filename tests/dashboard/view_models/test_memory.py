@@ -33,12 +33,21 @@ def memory_schema() -> pl.Schema:
 
 def test_only_known_parts_are_drawn_and_begin_where_the_last_ended() -> None:
     bars = memory.bars(
-        parts(est_mem_weights_bytes=2, est_mem_gradients_bytes=3, est_mem_bytes=5, estimate_gap_bytes=-1,
-              mem_peak_allocated_bytes=4)
-    )  # fmt: skip
+        parts(
+            est_mem_weights_bytes=2,
+            est_mem_gradients_bytes=3,
+            est_mem_bytes=5,
+            estimate_gap_bytes=-1,
+            mem_peak_allocated_bytes=4,
+        )
+    )
     assert [(bar.name, bar.begin, bar.size) for bar in bars] == [
-        ("~ weights", 0, 2), ("~ gradients", 2, 3), ("~ Estimated", 0, 5), ("Unexplained", 5, -1), ("Allocated", 0, 4),
-    ]  # fmt: skip
+        ("~ weights", 0, 2),
+        ("~ gradients", 2, 3),
+        ("~ Estimated", 0, 5),
+        ("Unexplained", 5, -1),
+        ("Allocated", 0, 4),
+    ]
     assert [bar.name for bar in bars if bar.is_unexplained] == ["Unexplained"]
 
 
@@ -98,9 +107,12 @@ def test_a_run_whose_end_is_known_fits_near_the_limit(status: str) -> None:
 
 
 def test_sweeps_and_verdicts_are_counted() -> None:
-    peaks = pl.DataFrame({
-        "sweep": ["x", "x", "y", None], "status": ["oom", "oom", "oom", "completed"],
-        "mem_verdict": ["recompute", "sharding", "recompute", "fits"],
-    })  # fmt: skip
+    peaks = pl.DataFrame(
+        {
+            "sweep": ["x", "x", "y", None],
+            "status": ["oom", "oom", "oom", "completed"],
+            "mem_verdict": ["recompute", "sharding", "recompute", "fits"],
+        }
+    )
     assert memory.sweeps(peaks, pl.DataFrame({"sweep": ["z", "x", None]})) == {"x": 2, "y": 1, "z": 0}
     assert memory.verdicts(peaks) == [("recompute", 2), ("sharding", 1)]

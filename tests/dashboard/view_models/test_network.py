@@ -11,18 +11,33 @@ from dashboard.view_models import network
 from schemas.columns.nccl import RULE
 from tests.nccl_rows import hang_row
 
-_COUNTERS = {"rank": pl.Int64, "last_enqueued_seq": pl.Int64, "last_started_seq": pl.Int64,
-             "last_completed_seq": pl.Int64}  # fmt: skip
+_COUNTERS = {
+    "rank": pl.Int64,
+    "last_enqueued_seq": pl.Int64,
+    "last_started_seq": pl.Int64,
+    "last_completed_seq": pl.Int64,
+}
 NOT_RECORDED = pl.DataFrame(schema=_COUNTERS)
 
 
 def bandwidths(*lines: tuple[int | None, int, int]) -> pl.DataFrame:
     """Rows for (nodes, ranks, number of sizes)."""
-    return pl.DataFrame([
-        {"op": "AllReduce", "num_nodes": nodes, "nranks": ranks, "message_bytes": 2 ** (20 + i),
-         "busbw_bytes_per_s": 1e9 * (i + 1), "best_busbw_bytes_per_s": 2e9 * (i + 1), "files": 2}
-        for nodes, ranks, sizes in lines for i in range(sizes)
-    ], schema_overrides={"num_nodes": pl.Int64})  # fmt: skip
+    return pl.DataFrame(
+        [
+            {
+                "op": "AllReduce",
+                "num_nodes": nodes,
+                "nranks": ranks,
+                "message_bytes": 2 ** (20 + i),
+                "busbw_bytes_per_s": 1e9 * (i + 1),
+                "best_busbw_bytes_per_s": 2e9 * (i + 1),
+                "files": 2,
+            }
+            for nodes, ranks, sizes in lines
+            for i in range(sizes)
+        ],
+        schema_overrides={"num_nodes": pl.Int64},
+    )
 
 
 def states(**changes: object) -> dict[int, str]:
@@ -33,8 +48,14 @@ def states(**changes: object) -> dict[int, str]:
 def test_at_most_six_lines_and_those_with_most_sizes_stay() -> None:
     rows = bandwidths(*[(2**i, 2**i * 8, 3) for i in range(6)], (None, 4, 1), (64, 512, 9))
     _, kept, left_out = network.bandwidth_lines(rows)
-    assert kept == ["1 node · 8 ranks", "2 nodes · 16 ranks", "4 nodes · 32 ranks", "8 nodes · 64 ranks",
-                    "16 nodes · 128 ranks", "64 nodes · 512 ranks"]  # fmt: skip
+    assert kept == [
+        "1 node · 8 ranks",
+        "2 nodes · 16 ranks",
+        "4 nodes · 32 ranks",
+        "8 nodes · 64 ranks",
+        "16 nodes · 128 ranks",
+        "64 nodes · 512 ranks",
+    ]
     assert left_out == 2
 
 
@@ -55,17 +76,23 @@ def test_the_suspect_comes_before_what_else_is_true_of_a_rank() -> None:
 
 def test_ranks_that_no_list_names_are_unknown_within_a_group_counted_from_0() -> None:
     assert states(ranks_reporting="0,1", ranks_silent=None, suspect=None, num_ranks=4) == {
-        0: "waited", 1: "waited", 2: "unknown", 3: "unknown",
-    }  # fmt: skip
+        0: "waited",
+        1: "waited",
+        2: "unknown",
+        3: "unknown",
+    }
     assert states(ranks_reporting="8,9", ranks_silent="10", suspect=None, num_ranks=4) == {
-        8: "waited", 9: "waited", 10: "silent",
-    }  # fmt: skip
+        8: "waited",
+        9: "waited",
+        10: "silent",
+    }
     assert states(ranks_reporting=None, ranks_silent=None, suspect=None, num_ranks=None) == {}
 
 
 def test_the_recorders_counters_stand_beside_the_rank() -> None:
-    recorded = pl.DataFrame({"rank": [3], "last_enqueued_seq": [60], "last_started_seq": [-1],
-                             "last_completed_seq": [60]})  # fmt: skip
+    recorded = pl.DataFrame(
+        {"rank": [3], "last_enqueued_seq": [60], "last_started_seq": [-1], "last_completed_seq": [60]}
+    )
     found = network.rank_states(hang_row(), recorded)
     assert found["last_enqueued_seq"].to_list() == [None, None, None, 60, None, None, None, None]
 
@@ -127,11 +154,14 @@ def test_peaks_are_bounded_by_the_slower_of_links_and_network() -> None:
     columns = ("accelerator", "link_bytes_per_s", "network_bytes_per_s", "ranks_per_node", "num_nodes")
     rows = pl.DataFrame(
         [("H100-SXM-80GB", 450e9, 50e9, 8, 4), ("A100-SXM-80GB", 300e9, 25e9, 16, 1), ("L40S", 32e9, 12.5e9, 8, 2)],
-        schema=columns, orient="row",
-    )  # fmt: skip
+        schema=columns,
+        orient="row",
+    )
     assert network.peaks(rows) == [
-        ("link of H100-SXM-80GB", 450e9), ("network of 8 × H100-SXM-80GB", 400e9), ("link of A100-SXM-80GB", 300e9),
-    ]  # fmt: skip
+        ("link of H100-SXM-80GB", 450e9),
+        ("network of 8 × H100-SXM-80GB", 400e9),
+        ("link of A100-SXM-80GB", 300e9),
+    ]
 
 
 def test_every_rule_has_a_short_name_for_the_answer() -> None:

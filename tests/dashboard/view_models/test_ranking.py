@@ -25,8 +25,10 @@ def ranked(*speeds: float, **columns: list[Any]) -> pl.DataFrame:
 def test_rows_show_their_gap_to_the_winner() -> None:
     rows = ranked_rows(ranked(4000.0, 3800.0, 2000.0), noise=0.01)
     assert [(row.value, row.gap, row.share) for row in rows] == [
-        ("40.0", "", 1.0), ("38.0", "−2.0", 0.95), ("20.0", "−20.0", 0.5),
-    ]  # fmt: skip
+        ("40.0", "", 1.0),
+        ("38.0", "−2.0", 0.95),
+        ("20.0", "−20.0", 0.5),
+    ]
     assert [row.is_winner for row in rows] == [True, False, False]
     assert not any(row.is_tied for row in rows)
 

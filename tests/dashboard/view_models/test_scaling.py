@@ -16,10 +16,17 @@ def points(*rows: dict[str, Any]) -> pl.DataFrame:
         gpus = row.get("num_gpus", nodes * 8)
         filled.append(
             {
-                "line": "8B", "num_nodes": nodes, "num_gpus": gpus, "run_id": f"{row.get('line', '8B')}-{nodes}-{gpus}",
-                "layout": "DP8", "mfu": speed / 2500, "tokens_per_s": speed * gpus, "tokens_per_s_per_gpu": speed,
-            } | row
-        )  # fmt: skip
+                "line": "8B",
+                "num_nodes": nodes,
+                "num_gpus": gpus,
+                "run_id": f"{row.get('line', '8B')}-{nodes}-{gpus}",
+                "layout": "DP8",
+                "mfu": speed / 2500,
+                "tokens_per_s": speed * gpus,
+                "tokens_per_s_per_gpu": speed,
+            }
+            | row
+        )
     return pl.DataFrame(filled)
 
 

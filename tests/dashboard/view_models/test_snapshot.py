@@ -33,10 +33,13 @@ def alive(*rows: tuple[str, str | None, int]) -> pl.DataFrame:
 
 
 def test_frames_hang_below_their_callers() -> None:
-    nodes = snapshot.flame(alive(
-        ("activations", "empty < forward < main", 60), ("activations", "mul < forward < main", 30),
-        ("unknown", None, 10),
-    ))  # fmt: skip
+    nodes = snapshot.flame(
+        alive(
+            ("activations", "empty < forward < main", 60),
+            ("activations", "mul < forward < main", 30),
+            ("unknown", None, 10),
+        )
+    )
     by_id = {node.id: node for node in nodes}
     paths = {}
     for node in nodes:
@@ -46,10 +49,15 @@ def test_frames_hang_below_their_callers() -> None:
             path.append(at.label)
         paths["/".join(reversed(path))] = node.bytes
     assert paths == {
-        "alive": 100, "alive/activations": 90, "alive/activations/main": 90, "alive/activations/main/forward": 90,
-        "alive/activations/main/forward/empty": 60, "alive/activations/main/forward/mul": 30,
-        "alive/unknown": 10, "alive/unknown/no stack": 10,
-    }  # fmt: skip
+        "alive": 100,
+        "alive/activations": 90,
+        "alive/activations/main": 90,
+        "alive/activations/main/forward": 90,
+        "alive/activations/main/forward/empty": 60,
+        "alive/activations/main/forward/mul": 30,
+        "alive/unknown": 10,
+        "alive/unknown/no stack": 10,
+    }
 
 
 def test_small_frames_of_a_caller_are_put_together() -> None:
@@ -59,11 +67,17 @@ def test_small_frames_of_a_caller_are_put_together() -> None:
     assert len(nodes) == 5
 
 
-@given(st.lists(st.tuples(
-    st.sampled_from(["activations", "unknown", "gradients"]),
-    st.none() | st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(" < ".join),
-    st.integers(1, 10_000),
-), min_size=1, max_size=30))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["activations", "unknown", "gradients"]),
+            st.none() | st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map(" < ".join),
+            st.integers(1, 10_000),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
 def test_children_never_exceed_their_parent(rows: list[tuple[str, str | None, int]]) -> None:
     nodes = snapshot.flame(alive(*rows))
     inside: dict[str, int] = {}

@@ -33,16 +33,23 @@ def graphs(*edges: tuple[str, int, int, str]) -> pl.DataFrame:
 
 
 RING = graphs(
-    ("ring", 0, 2, "0,2"), ("ring", 2, 1, "0,2"), ("ring", 1, 3, "0,2"), ("ring", 3, 0, "0,2"),
-    ("ring", 0, 1, "1"), ("ring", 1, 0, "1"), ("tree", 1, 0, "0"),
-)  # fmt: skip
+    ("ring", 0, 2, "0,2"),
+    ("ring", 2, 1, "0,2"),
+    ("ring", 1, 3, "0,2"),
+    ("ring", 3, 0, "0,2"),
+    ("ring", 0, 1, "1"),
+    ("ring", 1, 0, "1"),
+    ("tree", 1, 0, "0"),
+)
 LINKS = links((0, 2, "NET/IB/GDRDMA"), (0, 1, "P2P/CUMEM"), (1, 3, "NET/Socket"))
 
 
 def test_rings_and_trees_that_are_equal_are_one_option() -> None:
     assert topology.graph_options(RING) == {
-        "ring 0": "ring of channels 0, 2", "ring 1": "ring of channel 1", "tree 0": "tree of channel 0",
-    }  # fmt: skip
+        "ring 0": "ring of channels 0, 2",
+        "ring 1": "ring of channel 1",
+        "tree 0": "tree of channel 0",
+    }
     assert topology.edges_of(RING, "ring 1") == [(0, 1), (1, 0)]
 
 

@@ -16,10 +16,11 @@ from pipeline.logs.declared.explain import explain
 from pipeline.logs.engine import cleaning
 from pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("dagster_in_memory")
 
-PAGE = (Path(__file__).parents[3] / "docs" / "dialects.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -12,9 +12,13 @@ from pipeline.__main__ import main
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 
 SEARCH = {
-    "--model": "Llama 2 7B", "--nodes": "2", "--accelerator": "H100-SXM-80GB", "--seq-len": "4096",
-    "--gbs-tokens": "1048576", "--top": "3",
-}  # fmt: skip
+    "--model": "Llama 2 7B",
+    "--nodes": "2",
+    "--accelerator": "H100-SXM-80GB",
+    "--seq-len": "4096",
+    "--gbs-tokens": "1048576",
+    "--top": "3",
+}
 
 
 def search_args(**changes: str) -> list[str]:

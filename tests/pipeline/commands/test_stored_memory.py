@@ -63,9 +63,14 @@ def run_ids(home: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
 def test_a_run_goes_from_its_peak_to_the_card(filled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_id = run_ids(filled, capsys)["oom_report"]
     said = asked(filled, capsys, "--run", run_id)
-    for part in ("70.00 GiB  measured peak of allocated bytes", "5.00 GiB  + reserved by the allocator",
-                 "3.00 GiB  + context, NCCL", "79.00 GiB  memory of the card", "would fit with expandable_segments",
-                 "asked for 2.00 GiB, 1.00 GiB more than the GPU had free"):  # fmt: skip
+    for part in (
+        "70.00 GiB  measured peak of allocated bytes",
+        "5.00 GiB  + reserved by the allocator",
+        "3.00 GiB  + context, NCCL",
+        "79.00 GiB  memory of the card",
+        "would fit with expandable_segments",
+        "asked for 2.00 GiB, 1.00 GiB more than the GPU had free",
+    ):
         assert part in said
     told = json.loads(asked(filled, capsys, "--run", run_id, "--json"))
     assert told["fit"]["oom_inactive_bytes"] == 5 * GIB
@@ -100,8 +105,14 @@ def test_a_file_is_judged_as_the_store_would(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_activations_that_are_large_enough_ask_for_recompute() -> None:
-    row = {"oom_events": 1, "oom_requested_bytes": GIB, "oom_device_free_bytes": 0, "oom_inactive_bytes": 0,
-           "oom_requested_active_bytes": 8 * GIB, "is_expandable": None}  # fmt: skip
+    row = {
+        "oom_events": 1,
+        "oom_requested_bytes": GIB,
+        "oom_device_free_bytes": 0,
+        "oom_inactive_bytes": 0,
+        "oom_requested_active_bytes": 8 * GIB,
+        "is_expandable": None,
+    }
     groups = [{"category": "activations", "bytes": 4 * GIB}, {"category": "parameters", "bytes": 4 * GIB}]
     assert (file_verdict(row, groups) or {})["mem_verdict"] == "recompute"
     assert (file_verdict(row, groups[1:]) or {})["mem_verdict"] == "unknown"

@@ -16,22 +16,55 @@ def completed(**changes: Any) -> Row:
 
 # Parameter counts as their papers or model cards give them.
 LLAMA_3_1_8B: Row = {
-    "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14_336,
-    "gated_mlp": True, "vocab_size": 128_256, "tie_word_embeddings": False, "model": "Llama 3.1 8B",
-}  # fmt: skip
+    "num_layers": 32,
+    "hidden_size": 4096,
+    "num_heads": 32,
+    "num_kv_heads": 8,
+    "ffn_hidden_size": 14_336,
+    "gated_mlp": True,
+    "vocab_size": 128_256,
+    "tie_word_embeddings": False,
+    "model": "Llama 3.1 8B",
+}
 PALM_540B: Row = {
-    "num_layers": 118, "hidden_size": 18_432, "num_heads": 48, "num_kv_heads": 1, "head_dim": 256,
-    "ffn_hidden_size": 73_728, "gated_mlp": True, "vocab_size": 256_000, "tie_word_embeddings": True, "model": "PaLM",
-}  # fmt: skip
+    "num_layers": 118,
+    "hidden_size": 18_432,
+    "num_heads": 48,
+    "num_kv_heads": 1,
+    "head_dim": 256,
+    "ffn_hidden_size": 73_728,
+    "gated_mlp": True,
+    "vocab_size": 256_000,
+    "tie_word_embeddings": True,
+    "model": "PaLM",
+}
 GPT_3_175B: Row = {
-    "num_layers": 96, "hidden_size": 12_288, "num_heads": 96, "num_kv_heads": 96, "ffn_hidden_size": 49_152,
-    "gated_mlp": False, "vocab_size": 51_200, "tie_word_embeddings": True, "model": "GPT-3 175B",
-}  # fmt: skip
+    "num_layers": 96,
+    "hidden_size": 12_288,
+    "num_heads": 96,
+    "num_kv_heads": 96,
+    "ffn_hidden_size": 49_152,
+    "gated_mlp": False,
+    "vocab_size": 51_200,
+    "tie_word_embeddings": True,
+    "model": "GPT-3 175B",
+}
 MIXTRAL_8X7B: Row = {
-    "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": None,
-    "gated_mlp": True, "vocab_size": 32_000, "tie_word_embeddings": False, "num_experts": 8, "experts_per_token": 2,
-    "expert_ffn_hidden_size": 14_336, "shared_expert_ffn_hidden_size": 0, "num_dense_layers": 0, "model": "Mixtral",
-}  # fmt: skip
+    "num_layers": 32,
+    "hidden_size": 4096,
+    "num_heads": 32,
+    "num_kv_heads": 8,
+    "ffn_hidden_size": None,
+    "gated_mlp": True,
+    "vocab_size": 32_000,
+    "tie_word_embeddings": False,
+    "num_experts": 8,
+    "experts_per_token": 2,
+    "expert_ffn_hidden_size": 14_336,
+    "shared_expert_ffn_hidden_size": 0,
+    "num_dense_layers": 0,
+    "model": "Mixtral",
+}
 
 
 @pytest.mark.parametrize(
@@ -54,9 +87,18 @@ def test_llama_8b_is_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    "missing", ["num_layers", "hidden_size", "num_heads", "num_kv_heads", "ffn_hidden_size", "gated_mlp", "vocab_size",
-                "tie_word_embeddings"],
-)  # fmt: skip
+    "missing",
+    [
+        "num_layers",
+        "hidden_size",
+        "num_heads",
+        "num_kv_heads",
+        "ffn_hidden_size",
+        "gated_mlp",
+        "vocab_size",
+        "tie_word_embeddings",
+    ],
+)
 def test_an_incomplete_shape_falls_back_to_the_label(missing: str) -> None:
     assert completed(**{missing: None}, params=None)["params"] is None
     assert completed(**{missing: None}, params=1_300_000_000)["params"] == 1_300_000_000
@@ -72,10 +114,20 @@ def test_experts_need_all_their_widths(missing: str) -> None:
 def test_latent_attention_uses_the_label_and_leaves_attention_out() -> None:
     # DeepSeek-V3: 180K H800 GPU-hours per 1e12 tokens and 37B active parameters are 343 TFLOP/s, 17 % of the FP8 peak.
     run = completed(
-        model="DeepSeek-V3", num_layers=61, hidden_size=7168, num_heads=128, num_kv_heads=None, kv_lora_rank=512,
-        num_experts=256, experts_per_token=8, params=671_000_000_000, active_params=37_000_000_000,
-        accelerator="H800", precision="fp8", tokens_per_s_per_gpu=1e12 / 180e3 / 3600,
-    )  # fmt: skip
+        model="DeepSeek-V3",
+        num_layers=61,
+        hidden_size=7168,
+        num_heads=128,
+        num_kv_heads=None,
+        kv_lora_rank=512,
+        num_experts=256,
+        experts_per_token=8,
+        params=671_000_000_000,
+        active_params=37_000_000_000,
+        accelerator="H800",
+        precision="fp8",
+        tokens_per_s_per_gpu=1e12 / 180e3 / 3600,
+    )
     assert run["model_tflops_per_gpu"] == pytest.approx(342.6, abs=0.1)
     assert run["mfu"] == pytest.approx(0.173, abs=5e-4)
     assert run["mfu_basis"] == "6N, attention left out; peak 1979 TFLOP/s (FP8)"
@@ -84,12 +136,28 @@ def test_latent_attention_uses_the_label_and_leaves_attention_out() -> None:
 def test_latent_attention_with_all_its_widths_is_counted_exactly() -> None:
     # DeepSeek-V3 (2412.19437): 671B parameters, 37B of them active (its multi-token prediction module left out).
     run = completed(
-        model="DeepSeek-V3", num_layers=61, hidden_size=7168, num_heads=128, num_kv_heads=None, head_dim=128,
-        kv_lora_rank=512, q_lora_rank=1536, qk_rope_head_dim=64, ffn_hidden_size=18432, gated_mlp=True,
-        vocab_size=129280, tie_word_embeddings=False, num_experts=256, experts_per_token=8,
-        expert_ffn_hidden_size=2048, shared_expert_ffn_hidden_size=2048, num_dense_layers=3, params=None,
-        active_params=None, seq_len=4096,
-    )  # fmt: skip
+        model="DeepSeek-V3",
+        num_layers=61,
+        hidden_size=7168,
+        num_heads=128,
+        num_kv_heads=None,
+        head_dim=128,
+        kv_lora_rank=512,
+        q_lora_rank=1536,
+        qk_rope_head_dim=64,
+        ffn_hidden_size=18432,
+        gated_mlp=True,
+        vocab_size=129280,
+        tie_word_embeddings=False,
+        num_experts=256,
+        experts_per_token=8,
+        expert_ffn_hidden_size=2048,
+        shared_expert_ffn_hidden_size=2048,
+        num_dense_layers=3,
+        params=None,
+        active_params=None,
+        seq_len=4096,
+    )
     assert run["params"] == pytest.approx(671.0e9, rel=1e-3)
     assert run["active_params"] == pytest.approx(37.5e9, rel=0.01)
     assert run["mfu_basis"].startswith("6N + 6Ls(q + v); ")
@@ -99,12 +167,28 @@ def test_latent_attention_with_all_its_widths_is_counted_exactly() -> None:
 def test_latent_attention_that_does_not_compress_queries() -> None:
     # DeepSeek-V2-Lite (2405.04434, appendix B): 15.7B parameters, 2.4B active.
     run = completed(
-        model="DeepSeek-V2-Lite", num_layers=27, hidden_size=2048, num_heads=16, num_kv_heads=None, head_dim=128,
-        kv_lora_rank=512, q_lora_rank=0, qk_rope_head_dim=64, ffn_hidden_size=10944, gated_mlp=True,
-        vocab_size=102400, tie_word_embeddings=False, num_experts=64, experts_per_token=6,
-        expert_ffn_hidden_size=1408, shared_expert_ffn_hidden_size=2816, num_dense_layers=1, params=None,
-        active_params=None, seq_len=4096,
-    )  # fmt: skip
+        model="DeepSeek-V2-Lite",
+        num_layers=27,
+        hidden_size=2048,
+        num_heads=16,
+        num_kv_heads=None,
+        head_dim=128,
+        kv_lora_rank=512,
+        q_lora_rank=0,
+        qk_rope_head_dim=64,
+        ffn_hidden_size=10944,
+        gated_mlp=True,
+        vocab_size=102400,
+        tie_word_embeddings=False,
+        num_experts=64,
+        experts_per_token=6,
+        expert_ffn_hidden_size=1408,
+        shared_expert_ffn_hidden_size=2816,
+        num_dense_layers=1,
+        params=None,
+        active_params=None,
+        seq_len=4096,
+    )
     assert run["params"] == pytest.approx(15.7e9, rel=5e-3)
     assert run["active_params"] == pytest.approx(2.66e9, rel=0.02)
 
@@ -112,18 +196,42 @@ def test_latent_attention_that_does_not_compress_queries() -> None:
 def test_palm_reaches_its_published_mfu() -> None:
     # PaLM (2204.02311) section 4.1: 238.3K tokens/s on 6,144 TPU v4 are 46.2 % MFU.
     run = completed(
-        **PALM_540B, accelerator="TPU v4", num_gpus=6144, seq_len=2048, tokens_per_s_per_gpu=238_300 / 6144,
-        dp=512, tp=12, num_nodes=None, gpus_per_node=None, gbs=2048, mbs=None, gas=None, gbs_tokens=None,
-    )  # fmt: skip
+        **PALM_540B,
+        accelerator="TPU v4",
+        num_gpus=6144,
+        seq_len=2048,
+        tokens_per_s_per_gpu=238_300 / 6144,
+        dp=512,
+        tp=12,
+        num_nodes=None,
+        gpus_per_node=None,
+        gbs=2048,
+        mbs=None,
+        gas=None,
+        gbs_tokens=None,
+    )
     assert run["mfu"] == pytest.approx(0.462, abs=5e-4)
 
 
 def test_megatron_175b_reaches_its_published_mfu() -> None:
     # Korthikanti et al. (2205.05198) table 5: 13.75 s per step of 64 sequences on 64 A100 are 51.4 % MFU.
     run = completed(
-        **GPT_3_175B, accelerator="A100-SXM4-80GB", num_gpus=64, num_nodes=8, seq_len=2048, step_time_s=13.75, dp=1,
-        tp=8, pp=8, mbs=1, gas=64, gbs=64, gbs_tokens=64 * 2048, tokens_per_s_per_gpu=None, precision="fp16",
-    )  # fmt: skip
+        **GPT_3_175B,
+        accelerator="A100-SXM4-80GB",
+        num_gpus=64,
+        num_nodes=8,
+        seq_len=2048,
+        step_time_s=13.75,
+        dp=1,
+        tp=8,
+        pp=8,
+        mbs=1,
+        gas=64,
+        gbs=64,
+        gbs_tokens=64 * 2048,
+        tokens_per_s_per_gpu=None,
+        precision="fp16",
+    )
     assert run["mfu"] == pytest.approx(0.514, abs=5e-4)
 
 
@@ -188,7 +296,7 @@ _STEPS: Row = {"first_step": 1, "last_step": 90, "step_time_s": 10.0, "tokens_pe
         ({"gpu_hours": 7.0, **_STEPS}, 7.0, "given"),
         (_STEPS | dict.fromkeys(("num_gpus", "num_nodes", "gpus_per_node", "dp", "gbs", "gbs_tokens")), None, None),
     ],
-)  # fmt: skip
+)
 def test_gpu_hours_say_what_they_rest_on(changes: Row, gpu_hours: float | None, basis: str | None) -> None:
     run = completed(**changes)
     assert (run["gpu_hours"], run["gpu_hours_basis"]) == (gpu_hours, basis)
@@ -227,9 +335,16 @@ def test_mfu_is_proportional_to_throughput(speed: float, factor: float) -> None:
 def test_mfu_does_not_depend_on_layout_or_sharding(speed: float, tp: int, pp: int, zero_stage: int) -> None:
     # Model FLOPs know nothing of how the work is cut: same tokens/s/GPU, same MFU.
     other = completed(
-        tokens_per_s_per_gpu=speed, tp=tp, pp=pp, dp=4, num_gpus=4 * tp * pp, num_nodes=None, zero_stage=zero_stage,
-        gas=None, mbs=None,
-    )  # fmt: skip
+        tokens_per_s_per_gpu=speed,
+        tp=tp,
+        pp=pp,
+        dp=4,
+        num_gpus=4 * tp * pp,
+        num_nodes=None,
+        zero_stage=zero_stage,
+        gas=None,
+        mbs=None,
+    )
     assert other["mfu"] == pytest.approx(completed(tokens_per_s_per_gpu=speed)["mfu"], rel=1e-12)
 
 

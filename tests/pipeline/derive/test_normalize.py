@@ -156,9 +156,16 @@ def test_recovers_a_removed_degree_and_batch(degrees: tuple[int, ...], removed: 
     dp, tp, pp, cp = degrees
     mbs, gas = batch
     whole: Row = {
-        "dp": dp, "tp": tp, "pp": pp, "cp": cp, "num_gpus": dp * tp * pp * cp, "mbs": mbs, "gas": gas,
-        "gbs": dp * mbs * gas, "gbs_tokens": dp * mbs * gas * 4096,
-    }  # fmt: skip
+        "dp": dp,
+        "tp": tp,
+        "pp": pp,
+        "cp": cp,
+        "num_gpus": dp * tp * pp * cp,
+        "mbs": mbs,
+        "gas": gas,
+        "gbs": dp * mbs * gas,
+        "gbs_tokens": dp * mbs * gas * 4096,
+    }
     for gone in ((removed,), ("gbs", "gbs_tokens"), ("gas",), ("mbs", "gbs_tokens")):
         run = normalise(**whole | {"seq_len": 4096} | dict.fromkeys(gone))
         assert {name: run[name] for name in whole} == whole

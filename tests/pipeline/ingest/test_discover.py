@@ -26,15 +26,32 @@ class TestKinds:
     @pytest.mark.parametrize(
         ("name", "kind"),
         [
-            ("log_410022.out", "log"), ("train.log", "log"), ("train.err", "log"), ("console.txt", "log"),
-            ("train.log.gz", "log"), ("train.log.zst", "log"), ("train.log.1", "log"), ("train.log.2.gz", "log"),
-            ("job.o410022", "log"), ("job.e410022", "log"), ("TRAIN.LOG", "log"), ("a.b c.out", "log"),
-            ("config.json", "config"), ("status.txt", "status"), ("bench.csv", "bench_csv"),
+            ("log_410022.out", "log"),
+            ("train.log", "log"),
+            ("train.err", "log"),
+            ("console.txt", "log"),
+            ("train.log.gz", "log"),
+            ("train.log.zst", "log"),
+            ("train.log.1", "log"),
+            ("train.log.2.gz", "log"),
+            ("job.o410022", "log"),
+            ("job.e410022", "log"),
+            ("TRAIN.LOG", "log"),
+            ("a.b c.out", "log"),
+            ("config.json", "config"),
+            ("status.txt", "status"),
+            ("bench.csv", "bench_csv"),
             ("bench.csv.gz", "bench_csv"),
-            ("model.safetensors", "other"), ("README.md", "other"), ("requirements.txt", "other"), ("x", "other"),
-            ("2025.01", "other"), (".log", "other"), ("script.sh", "other"), ("run.online", "other"),
+            ("model.safetensors", "other"),
+            ("README.md", "other"),
+            ("requirements.txt", "other"),
+            ("x", "other"),
+            ("2025.01", "other"),
+            (".log", "other"),
+            ("script.sh", "other"),
+            ("run.online", "other"),
         ],
-    )  # fmt: skip
+    )
     def test_by_name(self, name: str, kind: str) -> None:
         assert file_kind(name) == kind
 
@@ -54,20 +71,29 @@ class TestJobs:
     @pytest.mark.parametrize(
         ("name", "job"),
         [
-            ("log_410022.out", "410022"), ("slurm-2631.out", "2631"), ("slurm-2631_7.out", "2631_7"),
-            ("train.o410022", "410022"), ("nemo.410022.err", "410022"), ("run.log", ""), ("tp8_pp4.log", ""),
-            ("run_2026-01-05.log", ""), ("b200_qwen.log", ""), ("v12.out", ""),
+            ("log_410022.out", "410022"),
+            ("slurm-2631.out", "2631"),
+            ("slurm-2631_7.out", "2631_7"),
+            ("train.o410022", "410022"),
+            ("nemo.410022.err", "410022"),
+            ("run.log", ""),
+            ("tp8_pp4.log", ""),
+            ("run_2026-01-05.log", ""),
+            ("b200_qwen.log", ""),
+            ("v12.out", ""),
         ],
-    )  # fmt: skip
+    )
     def test_ids_in_names(self, name: str, job: str) -> None:
         assert job_of(name) == job
 
     def test_a_file_without_one_belongs_to_the_newest_job_of_its_run_directory(self) -> None:
         rows = found("/s/r/log_999.out", "/s/r/log_1000.out", "/s/r/config.json", "/s/r/stderr.txt")
         assert column(rows, "job") == {
-            "/s/r/log_999.out": "999", "/s/r/log_1000.out": "1000", "/s/r/config.json": "1000",
+            "/s/r/log_999.out": "999",
+            "/s/r/log_1000.out": "1000",
+            "/s/r/config.json": "1000",
             "/s/r/stderr.txt": "1000",
-        }  # fmt: skip
+        }
 
 
 class TestUnits:

@@ -95,9 +95,13 @@ def assert_same(tables: plan.Tables, whole: plan.Tables) -> None:
 def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[plan.Tables, list[str]]:
     told: list[str] = []
     tables = parse_shared(
-        found, now=NOW, home=home, dialect_files=in_force(home).files, workers=count,
+        found,
+        now=NOW,
+        home=home,
+        dialect_files=in_force(home).files,
+        workers=count,
         on_file=lambda path, _size: told.append(path),
-    )  # fmt: skip
+    )
     return tables, told
 
 

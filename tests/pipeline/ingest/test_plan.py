@@ -122,8 +122,12 @@ class TestParse:
         tables = parsed(tmp_path)
         (run,) = tables["runs"].to_dicts()
         assert (run["status"], run["num_gpus"], run["gbs"], run["gbs_tokens"], run["sweep"]) == (
-            "completed", 8, 32, 4096, "sweep",
-        )  # fmt: skip
+            "completed",
+            8,
+            32,
+            4096,
+            "sweep",
+        )
         assert tables["steps"].height == 6
         assert set(tables["runs"].columns) == set(TABLES["runs"].column_names)
         assert tables["rejects"].is_empty()

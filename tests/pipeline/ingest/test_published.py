@@ -24,8 +24,18 @@ def loaded() -> dict[str, pl.DataFrame]:
 
 
 def rows(loaded: dict[str, pl.DataFrame], dataset: str) -> pl.DataFrame:
-    own = ["run_id", "total_params_b", "mfu_pct", "hfu_pct", "comparability", "notes", "extra", "verification",
-           "table_or_figure", "source_id"]  # fmt: skip
+    own = [
+        "run_id",
+        "total_params_b",
+        "mfu_pct",
+        "hfu_pct",
+        "comparability",
+        "notes",
+        "extra",
+        "verification",
+        "table_or_figure",
+        "source_id",
+    ]
     return (
         loaded["runs"]
         .filter(pl.col("sweep") == dataset)
@@ -102,8 +112,19 @@ def test_nanotron_gigabytes_are_binary_and_torchtitans_are_not(loaded: dict[str,
 
 def test_frontier_covers_every_model_of_the_slides(loaded: dict[str, pl.DataFrame]) -> None:
     names = " | ".join(rows(loaded, "frontier_configs")["as_printed"].to_list())
-    for model in ("LLaMA 1", "LLaMA 2", "LLaMA 3 ", "LLaMA 3.1", "PaLM 540B", "PaLM 2", "Gemini 1.0 Ultra",
-                  "Gemini 1.5 Pro", "DeepSeek LLM 67B", "DeepSeek-V2", "DeepSeek-V3"):  # fmt: skip
+    for model in (
+        "LLaMA 1",
+        "LLaMA 2",
+        "LLaMA 3 ",
+        "LLaMA 3.1",
+        "PaLM 540B",
+        "PaLM 2",
+        "Gemini 1.0 Ultra",
+        "Gemini 1.5 Pro",
+        "DeepSeek LLM 67B",
+        "DeepSeek-V2",
+        "DeepSeek-V3",
+    ):
         assert model in names
 
 

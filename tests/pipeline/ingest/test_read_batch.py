@@ -31,9 +31,18 @@ def ledger(tables: Tables) -> dict[str, tuple[str, str | None, str | None]]:
 
 
 def test_an_empty_batch() -> None:
-    batch = read_batch(batch_of({"a.log": "x"}).sources.clear().select("path", "unit", "job", "kind").with_columns(
-        bytes=pl.lit(0, pl.Int64), mtime=pl.lit(0.0), run_dir=pl.lit(""), sweep=pl.lit(""), origin=pl.lit("measured"),
-    ))  # fmt: skip
+    batch = read_batch(
+        batch_of({"a.log": "x"})
+        .sources.clear()
+        .select("path", "unit", "job", "kind")
+        .with_columns(
+            bytes=pl.lit(0, pl.Int64),
+            mtime=pl.lit(0.0),
+            run_dir=pl.lit(""),
+            sweep=pl.lit(""),
+            origin=pl.lit("measured"),
+        )
+    )
     assert batch.files.is_empty()
     assert batch.facts.steps.is_empty()
 
@@ -63,11 +72,16 @@ def test_a_mixed_batch_accounts_for_every_file_and_reads_what_it_can() -> None:
     assert set(found) == set(files)
     assert {status for status, _, _ in found.values()} <= set(FILE_STATUS)
     assert {path for path, (status, _, _) in found.items() if status == "rejected"} == {
-        "binary.log", "cut.log.gz", "cut.log.zst", "q/config.json",
-    }  # fmt: skip
+        "binary.log",
+        "cut.log.gz",
+        "cut.log.zst",
+        "q/config.json",
+    }
     assert {path for path, (status, _, _) in found.items() if status == "skipped"} == {
-        "weights.bin", "other.csv", "bad.csv",
-    }  # fmt: skip
+        "weights.bin",
+        "other.csv",
+        "bad.csv",
+    }
     assert all((error is not None) == (status != "parsed") for status, _, error in found.values())
     assert {error.count("\n") for _, _, error in found.values() if error} == {0}
     assert all(path in str(error) for path, (status, _, error) in found.items() if status == "rejected")
@@ -136,8 +150,10 @@ def test_small_files_are_read_together_and_large_ones_alone(monkeypatch: pytest.
 def test_progress_is_told_of_every_file() -> None:
     told: list[tuple[str, int]] = []
     found = batch_of({"a.log": LOG, "b.bin": "xyz"}).files
-    read_batch(found.select("path", "unit", "job", "kind", "bytes", "mtime", "run_dir", "sweep", "origin"),
-                    on_file=lambda path, size: told.append((path, size)))  # fmt: skip
+    read_batch(
+        found.select("path", "unit", "job", "kind", "bytes", "mtime", "run_dir", "sweep", "origin"),
+        on_file=lambda path, size: told.append((path, size)),
+    )
     assert [size for _, size in told] == found["bytes"].to_list()
 
 
@@ -155,18 +171,22 @@ def test_a_byte_order_mark_spoils_no_configuration() -> None:
 
 
 @settings(max_examples=25)
-@given(st.dictionaries(
-    st.sampled_from(["a.log", "b.txt.gz", "c.zst", "t.csv", "r/config.json", "r/status.txt", "r/log_7.out", "x.bin"]),
-    st.one_of(
-        st.binary(max_size=200),
-        st.just(LOG.encode()),
-        st.just(gzip.compress(LOG.encode())),
-        st.binary(max_size=30).map(lambda tail: gzip.compress(LOG.encode())[:-20] + tail),
-        st.binary(max_size=30).map(lambda tail: b"\x28\xb5\x2f\xfd" + tail),
-        st.text(max_size=40).map(lambda cell: f"tok/s/gpu,mbs,batch_accum,seq_len\n{cell},1,2\n".encode()),
-    ),
-    min_size=1,
-))  # fmt: skip
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["a.log", "b.txt.gz", "c.zst", "t.csv", "r/config.json", "r/status.txt", "r/log_7.out", "x.bin"]
+        ),
+        st.one_of(
+            st.binary(max_size=200),
+            st.just(LOG.encode()),
+            st.just(gzip.compress(LOG.encode())),
+            st.binary(max_size=30).map(lambda tail: gzip.compress(LOG.encode())[:-20] + tail),
+            st.binary(max_size=30).map(lambda tail: b"\x28\xb5\x2f\xfd" + tail),
+            st.text(max_size=40).map(lambda cell: f"tok/s/gpu,mbs,batch_accum,seq_len\n{cell},1,2\n".encode()),
+        ),
+        min_size=1,
+    )
+)
 def test_any_bytes_under_any_name_are_accounted_for(files: dict[str, bytes]) -> None:
     found = ledger(tables_of(files))
     assert set(found) == set(files)

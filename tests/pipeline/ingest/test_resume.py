@@ -25,12 +25,12 @@ from pipeline.logs.runs.outcome import STALE_AFTER
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
 from pipeline.store.checkpoints import REST_AFTER, Records
+from tests.paths import GOLDEN
 from tests.pipeline.logs.dialects.test_composer import block
 from tests.pipeline.logs.runs.test_assemble import OOM, config, line, log
 
 NOW = datetime(2030, 1, 1)
-_GOLDEN = Path(__file__).parents[1] / "golden"
-_CASES = sorted(path for path in _GOLDEN.glob("*/*") if path.is_dir() and not list(path.glob("*.csv")))
+_CASES = sorted(path for path in GOLDEN.glob("*/*") if path.is_dir() and not list(path.glob("*.csv")))
 
 # How a file was read, not what it says.
 _READING = ("sha256", "read_bytes")
@@ -84,8 +84,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 def differing(one: plan.Tables, other: plan.Tables) -> list[str]:
     """Tables that are not the same, row by row and in the same order."""
     assert set(one) == set(other)
-    return [name for name in one if not one[name].drop(_READING, strict=False).equals(
-        other[name].drop(_READING, strict=False))]  # fmt: skip
+    return [
+        name
+        for name in one
+        if not one[name].drop(_READING, strict=False).equals(other[name].drop(_READING, strict=False))
+    ]
 
 
 def is_same_at_every_step(files: Mapping[str, bytes], steps: Sequence[Mapping[str, int]]) -> int:
@@ -109,8 +112,10 @@ def is_same_at_every_step(files: Mapping[str, bytes], steps: Sequence[Mapping[st
 def growth(draw: st.DrawFn, files: Mapping[str, bytes]) -> list[dict[str, int]]:
     """Sizes of the files at up to three moments; each file grows by itself, or stays."""
     count = draw(st.integers(1, 3))
-    cuts = {name: sorted(draw(st.lists(st.integers(0, len(data)), min_size=count, max_size=count)))
-            for name, data in files.items()}  # fmt: skip
+    cuts = {
+        name: sorted(draw(st.lists(st.integers(0, len(data)), min_size=count, max_size=count)))
+        for name, data in files.items()
+    }
     return [{name: sizes[step] for name, sizes in cuts.items()} for step in range(count)]
 
 

@@ -13,8 +13,19 @@ from pipeline.store.home import Home
 from pipeline.store.lock import exclusive
 from tests.dashboard.store_rows import file_row, make_home, reject_row, run_row
 
-CHECKS = ["python", "packages", "machine", "home", "disk", "writers", "store", "inputs", "dialects", "calibration",
-          "dagster"]  # fmt: skip
+CHECKS = [
+    "python",
+    "packages",
+    "machine",
+    "home",
+    "disk",
+    "writers",
+    "store",
+    "inputs",
+    "dialects",
+    "calibration",
+    "dagster",
+]
 
 
 def found(home: Path) -> dict[str, doctor.Finding]:

@@ -15,6 +15,7 @@ import pytest
 from pipeline.errors import WorkerError
 from pipeline.io import process_pool
 from pipeline.io.process_pool import Workers
+from tests.paths import ROOT
 
 SOON_S = 30
 
@@ -139,9 +140,8 @@ with Workers(process_id, 2) as pool:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nobody_stays_behind(how: signal.Signals) -> None:
-    root = Path(__file__).parents[2]
     with subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=root, text=True
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT, text=True
     ) as process:
         assert process.stdout is not None
         other = next(int(line) for line in process.stdout if int(line) != process.pid)

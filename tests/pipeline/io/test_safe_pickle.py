@@ -46,7 +46,7 @@ REFUSED = {
     "itself": (b"\x80\x04]\x94h\x00a.", "contains itself"),
     "marks without end": (b"\x80\x04" + b"(" * 1000, "deep"),
     "lists without end": (b"\x80\x04" + b"]" * 100_000 + b"a" * 99_999 + b".", "deep"),
-}  # fmt: skip
+}
 
 
 @given(PLAIN, st.integers(2, 5))

@@ -27,21 +27,57 @@ BATCH_CPU_S = 30.0
 
 _TOKENS = (
     # bytes that end, hide or decorate lines
-    b"\0", b"\x1b[31m", b"\x1b", b"\r", b"\r\n", b"\n\n", b"\xff\xfe", b"\xe2\x82", b"\xef\xbb\xbf",
+    b"\0",
+    b"\x1b[31m",
+    b"\x1b",
+    b"\r",
+    b"\r\n",
+    b"\n\n",
+    b"\xff\xfe",
+    b"\xe2\x82",
+    b"\xef\xbb\xbf",
     # numbers
-    b"9" * 400, b"-", b"nan", b"-inf", b"1e309", b"1e-400", b"99999999999999999999", b"-1", b"0",
+    b"9" * 400,
+    b"-",
+    b"nan",
+    b"-inf",
+    b"1e309",
+    b"1e-400",
+    b"99999999999999999999",
+    b"-1",
+    b"0",
     # structure
-    b",", b"{", b"}" * 50, b"[" * 3000, b"(", b"'", b'"', b"|", b" | ", b": ", b"=", b"x" * 20_000, "█".encode() * 30,
+    b",",
+    b"{",
+    b"}" * 50,
+    b"[" * 3000,
+    b"(",
+    b"'",
+    b'"',
+    b"|",
+    b" | ",
+    b": ",
+    b"=",
+    b"x" * 20_000,
+    "█".encode() * 30,
     # prefixes
-    b"[rank0]:", b"[default1]:", b"16: ", b"[1,14]<stderr>:", b"9999-99-99 99:99:99", b"0001-01-01 00:00:00",
+    b"[rank0]:",
+    b"[default1]:",
+    b"16: ",
+    b"[1,14]<stderr>:",
+    b"9999-99-99 99:99:99",
+    b"0001-01-01 00:00:00",
     # evidence and symptoms
-    b"Traceback (most recent call last):\n", b"[after training is done] datetime: 1970-01-01 00:00:00\n",
+    b"Traceback (most recent call last):\n",
+    b"[after training is done] datetime: 1970-01-01 00:00:00\n",
     b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n",
-    b"Process 1 has 99999999999999.00 GiB memory in use.", b"number of nan iterations:   1",
-    b"MnRtt/Rnk: 0.00ms/8 | MxRtt/Rnk: 1.0ms/99999999999999999999", b"  Rank=99999999999999999999 Node=n Score=0.00\n",
+    b"Process 1 has 99999999999999.00 GiB memory in use.",
+    b"number of nan iterations:   1",
+    b"MnRtt/Rnk: 0.00ms/8 | MxRtt/Rnk: 1.0ms/99999999999999999999",
+    b"  Rank=99999999999999999999 Node=n Score=0.00\n",
     b"slurmstepd: error: *** JOB 1 ON n CANCELLED AT 9999-12-31T23:59:59 DUE TO TIME LIMIT ***\n",
     b"Watchdog caught collective operation timeout: ran for 9" + b"9" * 30 + b" milliseconds\n",
-)  # fmt: skip
+)
 BESIDE = {
     "config.json": json.dumps(
         {
@@ -58,7 +94,7 @@ BESIDE = {
     "sacct.txt": b"JobID|JobName|State|ExitCode|Submit|Start|End|Elapsed|NNodes|NodeList|AllocTRES|MaxRSS\n"
     b"1001|a|TIMEOUT|0:0|2025-02-03T04:00:00|2025-02-03T04:01:00|2025-02-03T06:01:00|02:00:00|2|n[1-2]|gres/gpu=16|\n",
     "train.err": b"slurmstepd: error: *** JOB 1001 ON n1 CANCELLED AT 2025-02-03T06:01:00 DUE TO TIME LIMIT ***\n",
-}  # fmt: skip
+}
 """Files beside a log, of which every directory of a batch gets one in five, most of them mutated."""
 
 _NUMBER = re.compile(rb"\d+(?:\.\d+)?")

@@ -1,14 +1,13 @@
 """Real logs, when a corpus of them is at hand: what was determined by other means is what the parser must find.
 
 The corpus is a folder with `manifest.csv` (one row per log: path, framework and the facts that the log states; an empty
-field is a fact that it does not state). `SWEEPSCOPE_CORPUS` names it; it is not part of the repository.
+field is a fact that it does not state). It is not part of the repository.
 """
 
 from __future__ import annotations
 
 import csv
 import math
-import os
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,26 +16,40 @@ import polars as pl
 import pytest
 
 from pipeline.logs.registry import DIALECTS
+from tests.paths import CORPUS, NO_CORPUS
 from tests.pipeline.logs.logs import Tables, tables_of
 
-_BESIDE = Path(__file__).parents[4] / "shared" / "fixtures"
 _STATUS = {
-    "slurm_timeout": {"timeout"}, "slurm_cancelled": {"cancelled"}, "killed": {"cancelled"}, "interrupted": {"cancelled"},
-    "node_failure": {"node_fail"}, "truncated": {"truncated", "running", "unknown"},
-}  # fmt: skip
-_LAYOUT = {"num_gpus": "num_gpus", "dp": "dp", "tp": "tp", "pp": "pp", "cp": "cp", "ep": "ep", "mbs": "mbs", "gas": "gas",
-           "zero_stage": "zero", "seq_len": "seq_len"}  # fmt: skip
+    "slurm_timeout": {"timeout"},
+    "slurm_cancelled": {"cancelled"},
+    "killed": {"cancelled"},
+    "interrupted": {"cancelled"},
+    "node_failure": {"node_fail"},
+    "truncated": {"truncated", "running", "unknown"},
+}
+_LAYOUT = {
+    "num_gpus": "num_gpus",
+    "dp": "dp",
+    "tp": "tp",
+    "pp": "pp",
+    "cp": "cp",
+    "ep": "ep",
+    "mbs": "mbs",
+    "gas": "gas",
+    "zero_stage": "zero",
+    "seq_len": "seq_len",
+}
 _MEDIANS = {
-    "step_time_s": "median_step_time_s", "tokens_per_s": "tokens_per_s", "tokens_per_s_per_gpu": "tokens_per_s_per_gpu",
-    "tflops_per_gpu_logged": "tflops_per_gpu", "mfu_logged": "mfu",
-}  # fmt: skip
+    "step_time_s": "median_step_time_s",
+    "tokens_per_s": "tokens_per_s",
+    "tokens_per_s_per_gpu": "tokens_per_s_per_gpu",
+    "tflops_per_gpu_logged": "tflops_per_gpu",
+    "mfu_logged": "mfu",
+}
 
 
 def _corpora() -> list[Path]:
-    named = os.environ.get("SWEEPSCOPE_CORPUS")
-    candidates = [Path(named)] if named else [_BESIDE / "logs", _BESIDE / "picotron_sweep"]
-    # Paths in the tables have no links in them.
-    return [path.resolve() for path in candidates if (path / "manifest.csv").exists()]
+    return [path for path in (CORPUS / "logs", CORPUS / "picotron_sweep") if (path / "manifest.csv").exists()]
 
 
 def _facts() -> Iterator[tuple[Path, dict[str, str]]]:
@@ -56,7 +69,7 @@ def parsed() -> dict[Path, Tables]:
     return {corpus: tables_of(corpus) for corpus in {corpus for corpus, _ in _FACTS}}
 
 
-@pytest.mark.skipif(not _FACTS, reason="no corpus of real logs: set SWEEPSCOPE_CORPUS to a folder with manifest.csv")
+@pytest.mark.skipif(not _FACTS, reason=NO_CORPUS)
 @pytest.mark.parametrize(("corpus", "fact"), _FACTS, ids=[fact["path"] for _, fact in _FACTS])
 def test_real_log(corpus: Path, fact: dict[str, str], parsed: dict[Path, Tables]) -> None:
     found = differences(fact, parsed[corpus], str(corpus / fact["path"]))

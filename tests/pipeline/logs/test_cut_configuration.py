@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
 from schemas.columns.shared import LAYOUT, MODEL
+from tests.paths import GOLDEN
 from tests.pipeline.landed import tables_of
 
-_GOLDEN = Path(__file__).parents[2] / "golden"
 _CONFIGURED = {*LAYOUT, *MODEL} - {"layout", "model", "params", "active_params", "variant"}
 
 
@@ -28,7 +27,7 @@ def configuration(log: str) -> dict[str, object]:
 
 def golden(case: str, first: str = "", last: str | None = None) -> str:
     """The log of a golden case from the line that holds `first` to before the one that holds `last`."""
-    folder = _GOLDEN / case
+    folder = GOLDEN / case
     (log,) = (path for path in folder.iterdir() if path.name != "expected.json")
     lines = log.read_text(encoding="utf-8").splitlines(keepends=True)
     begin = next(place for place, line in enumerate(lines) if first in line)

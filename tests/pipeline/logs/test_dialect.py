@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -14,8 +12,8 @@ from pipeline.logs.dialects.megatron import settings as megatron_settings
 from pipeline.logs.engine import cleaning
 from pipeline.logs.registry import DIALECTS
 from pipeline.text import lines
+from tests.paths import GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 ONCE = {
     dialect.name: dialect.settings
     for dialect in DIALECTS

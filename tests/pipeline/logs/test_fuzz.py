@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 from pipeline.derive.complete import complete_runs
 from pipeline.ingest.validate import validate
 from schemas.registry import TABLES
+from tests.paths import GOLDEN
 from tests.pipeline.landed import tables_of
 from tests.pipeline.logs import fuzz
 
-_GOLDEN = Path(__file__).parents[2] / "golden"
 SECONDS = float(os.environ.get("SWEEPSCOPE_FUZZ_S", "20"))
 SEED = int(os.environ.get("SWEEPSCOPE_FUZZ_SEED", "20261121"))
 
 
 def test_mutants_of_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    seeds = fuzz.seeds(_GOLDEN)
+    seeds = fuzz.seeds(GOLDEN)
     assert len(seeds) >= 15
     found = fuzz.fuzz(seeds, np.random.default_rng(SEED), seconds=SECONDS, keep=tmp_path)
     with capsys.disabled():
@@ -41,7 +41,7 @@ def test_mutants_of_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[s
 @given(seed=st.integers(0, 2**32))
 def test_what_mutants_yield_passes_its_schema(seed: int) -> None:
     """Rows that break a rule go to rejects; none makes the check itself fail."""
-    rng, seeds = np.random.default_rng(seed), fuzz.seeds(_GOLDEN)
+    rng, seeds = np.random.default_rng(seed), fuzz.seeds(GOLDEN)
     tables = tables_of({f"{place:02d}/train.log": fuzz.mutant(seeds, rng) for place in range(6)})
     tables["runs"] = complete_runs(tables["runs"]).runs
     for name in ("runs", "steps", "events", "settings"):
@@ -61,22 +61,26 @@ _NANOTRON = "[INFO|DP=0|PP=0|TP=0]: Config(general=GeneralArgs(project='x',\n"
 _MEGATRON = "------------------------ arguments ------------------------\n  params_dtype ..... torch.bfloat16\n"
 _TRAINER = "***** Running training *****\n  Num Epochs = 1\n"
 _HUGE = {
-    "nanotron peak": _NANOTRON + "[INFO|DP=0|PP=0|TP=0]: iteration: 1 / 10 | time_per_iteration_ms: 1K | lm_loss: 12.2 | "
+    "nanotron peak": _NANOTRON
+    + "[INFO|DP=0|PP=0|TP=0]: iteration: 1 / 10 | time_per_iteration_ms: 1K | lm_loss: 12.2 | "
     "cuda_max_memory_reserved: {n} | grad_norm: 1",
     "nanotron parameters": _NANOTRON + "[INFO|DP=0|PP=0|TP=0]: Total number of parameters: {n}T",
     "megatron parameters": _MEGATRON + "Total number of parameters in billions: {n}.00",
     "megatron shape": _MEGATRON + "  hidden_size ..... 8000000000000000000\n  num_layers ..... 8000000000000000000\n"
     "  num_attention_heads ..... 8\n  ffn_hidden_size ..... {n}\n  vocab_size ..... 8000000000000000000\n"
     "-------------------- end of arguments ---------------------",
-    "trainer": _TRAINER + "  Total optimization steps = {n}\n{{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': "
+    "trainer": _TRAINER
+    + "  Total optimization steps = {n}\n{{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': "
     "0.5}}\n{{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': 1.0}}",
     "detector": _MEGATRON + "| MnRtt/Rnk: 1.2.3ms/8 | MxRtt/Rnk: 1.0ms/{n}",
     "score": _MEGATRON + "  Rank={n} Node=n Score=0.0.1",
-    "failed rank": _MEGATRON + "Root Cause (first observed failure):\n[0]:\n  time      : 2025-06-12_22:45:44\n  host      : n\n"
+    "failed rank": _MEGATRON
+    + "Root Cause (first observed failure):\n[0]:\n  time      : 2025-06-12_22:45:44\n  host      : n\n"
     "  rank      : {n} (local_rank: 0)\n  exitcode  : -9 (pid: 79468)",
-    "others' memory": _MEGATRON + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {n}.00 GiB. GPU 0 has a total "
+    "others' memory": _MEGATRON
+    + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {n}.00 GiB. GPU 0 has a total "
     "capacity of {n}.00 GiB of which {n}.00 GiB is free. Process {n} has {n}.00 GiB memory in use.",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", _HUGE)

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
+from tests.paths import GOLDEN
 from tests.pipeline.logs.logs import Tables, tables_of
 
-_GOLDEN = Path(__file__).parents[2] / "golden"
-_CASES = sorted(path for path in _GOLDEN.glob("*/*") if path.is_dir())
+_CASES = sorted(path for path in GOLDEN.glob("*/*") if path.is_dir())
 # Paths and ids hang on where the case lies; versions change without a meaning.
 _LEFT_OUT = {"run_id", "run_dir", "source_path", "sweep", "file", "parser_version"}
 

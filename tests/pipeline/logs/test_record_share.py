@@ -20,6 +20,7 @@ from pipeline.logs.engine import cleaning
 from pipeline.simulate.generate import generate
 from pipeline.simulate.render import render
 from pipeline.text import lines
+from tests.paths import NO_CORPUS
 from tests.pipeline.landed import batch_of
 from tests.pipeline.logs.test_corpus import _corpora
 
@@ -69,7 +70,7 @@ def is_read(found: Shares) -> bool:
     return found.unparsed < MOST * found.records and len(found.unseen) < MOST * found.loose
 
 
-@pytest.mark.skipif(not _CORPORA, reason="no corpus of real logs: set SWEEPSCOPE_CORPUS to a folder with manifest.csv")
+@pytest.mark.skipif(not _CORPORA, reason=NO_CORPUS)
 @pytest.mark.parametrize("corpus", _CORPORA, ids=lambda path: path.name)
 def test_of_real_logs(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     batch = read_batch(discover(list_files(str(corpus)), is_simulated=lambda _place: False))

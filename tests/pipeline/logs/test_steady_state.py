@@ -68,9 +68,12 @@ def test_a_quantity_that_nobody_logged_is_unknown() -> None:
 
 def test_the_last_loss_is_the_last_finite_one() -> None:
     rows: list[dict[str, object]] = [
-        {"step": 1, "loss": 9.0}, {"step": 2, "loss": 8.0}, {"step": 3, "loss": math.nan},
-        {"step": 4, "loss": math.inf}, {"step": 5},
-    ]  # fmt: skip
+        {"step": 1, "loss": 9.0},
+        {"step": 2, "loss": 8.0},
+        {"step": 3, "loss": math.nan},
+        {"step": 4, "loss": math.inf},
+        {"step": 5},
+    ]
     row = summary(*rows)
     assert (row["last_loss"], row["first_step"], row["last_step"]) == (8.0, 1, 5)
 

@@ -61,8 +61,10 @@ def test_a_line_of_100_mb_costs_bounded_memory(piece: bytes, tmp_path: Path) -> 
             handle.write(chunk)
     done = subprocess.run(
         [sys.executable, "-c", _SCRIPT, tmp_path / "small.log", tmp_path / "large.log"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["steps"] == [1]

@@ -121,19 +121,28 @@ class Allocator:
         }
         allocated, active = sizes.values()
         return {
-            "device": self.device, "address": segment.address, "total_size": segment.size, "stream": segment.stream,
-            "allocated_size": allocated, "active_size": active,
+            "device": self.device,
+            "address": segment.address,
+            "total_size": segment.size,
+            "stream": segment.stream,
+            "allocated_size": allocated,
+            "active_size": active,
             "requested_size": sum(block.requested for block in segment.blocks if block.state != "inactive"),
-            "segment_type": "small" if segment.is_small else "large", "segment_pool_id": (0, 0),
-            "is_expandable": False, "frames": segment.frames,
+            "segment_type": "small" if segment.is_small else "large",
+            "segment_pool_id": (0, 0),
+            "is_expandable": False,
+            "frames": segment.frames,
             "blocks": [
                 {
-                    "address": block.address, "size": block.size, "requested_size": block.requested,
-                    "state": block.state, "frames": block.frames,
+                    "address": block.address,
+                    "size": block.size,
+                    "requested_size": block.requested,
+                    "state": block.state,
+                    "frames": block.frames,
                 }
                 for block in segment.blocks
             ],
-        }  # fmt: skip
+        }
 
     def _free_block(self, size: int, stream: int, *, is_small: bool) -> Block | None:
         fitting = [
@@ -161,9 +170,13 @@ class Allocator:
             if len(segment.blocks) == 1 and segment.blocks[0].state == "inactive":
                 self.segments.remove(segment)
                 self._event(
-                    "segment_free", segment.address, segment.size, stream=segment.stream, frames=frames,
+                    "segment_free",
+                    segment.address,
+                    segment.size,
+                    stream=segment.stream,
+                    frames=frames,
                     reserved=-segment.size,
-                )  # fmt: skip
+                )
 
     def _complete(self, block: Block, frames: Frames) -> None:
         self._block_event("free_completed", block, frames, active=-block.requested)
@@ -182,16 +195,31 @@ class Allocator:
         self._event(action, block.address, block.requested, stream=block.segment.stream, frames=frames, **change)
 
     def _event(
-        self, action: str, address: int, size: int, *, stream: int, frames: Frames, place: str = "addr",
-        allocated: int = 0, active: int = 0, reserved: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        action: str,
+        address: int,
+        size: int,
+        *,
+        stream: int,
+        frames: Frames,
+        place: str = "addr",
+        allocated: int = 0,
+        active: int = 0,
+        reserved: int = 0,
+    ) -> None:
         self._time_us += 3
         self.trace.append(
             {
-                "action": action, place: address, "size": size, "stream": stream, "time_us": self._time_us,
-                "compile_context": "N/A", "user_metadata": "", "frames": frames,
+                "action": action,
+                place: address,
+                "size": size,
+                "stream": stream,
+                "time_us": self._time_us,
+                "compile_context": "N/A",
+                "user_metadata": "",
+                "frames": frames,
             }
-        )  # fmt: skip
+        )
         last = self.levels[-1]
         self.levels.append(Level(last.allocated + allocated, last.active + active, last.reserved + reserved))
 

@@ -57,7 +57,8 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "values that no container takes": (P4 + b"]\x94" + b"h\x00" * (2 * MEBI) + b".", "belong to nothing"),
     "a list in itself by way of the memo": (P4 + b"}\x94(" + text("segments") + b"]\x94h\x00au.", "not an integer"),
     "a trace that holds itself": (
-        P4 + b"}(" + text("segments") + b"]" + text("device_traces") + b"]\x94h\x00au.", "not a dict",
+        P4 + b"}(" + text("segments") + b"]" + text("device_traces") + b"]\x94h\x00au.",
+        "not a dict",
     ),
     "zeros behind the end": (P4 + b"]." + b"\0" * MEBI, "behind STOP"),
     "a second pickle behind the first": (P4 + b"]." + P4 + b"cos\nsystem\n.", "behind STOP"),
@@ -65,11 +66,12 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a page of something else than base64": (page(b"!!!!"), "damaged base64"),
     "code in an archive": (archive(("a/data.pkl", P4 + b"cos\nsystem\n.")), "imports code"),
     "an archive that unpacks to a thousand times its size": (
-        archive(("a/data.pkl", P4 + b"](" + b"N" * (80 * MEBI) + b"e.")), "a bomb",
+        archive(("a/data.pkl", P4 + b"](" + b"N" * (80 * MEBI) + b"e.")),
+        "a bomb",
     ),
     "an archive in an archive": (archive(("a/data.pkl", archive(("b/data.pkl", P4 + b"].")))), "not a pickle"),
     "an archive that is cut": (archive(("a/data.pkl", P4 + b"]."))[:40], "damaged zip"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)

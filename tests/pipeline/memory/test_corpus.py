@@ -10,7 +10,6 @@ import csv
 import importlib.util
 import os
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,15 +18,20 @@ from pipeline.io.safe_pickle import load
 from pipeline.memory.analysis.analyse import analyse
 from pipeline.memory.snapshot.checked_values import RefusedError
 from pipeline.memory.snapshot.containers import snapshot_chunks
+from tests import paths
 
-_BESIDE = Path(__file__).parents[4] / "shared" / "fixtures" / "memory"
-CORPUS = Path(os.environ.get("SWEEPSCOPE_MEMORY_CORPUS") or _BESIDE)
+CORPUS = paths.CORPUS / "memory"
 _TOTALS = {
-    "segments": "n_segments", "blocks": "n_blocks", "reserved_bytes": "reserved_bytes",
-    "allocated_bytes": "allocated_bytes", "active_bytes": "active_bytes", "requested_bytes": "requested_bytes",
-    "inactive_split_bytes": "inactive_split_bytes", "inactive_split_blocks": "inactive_split_blocks",
+    "segments": "n_segments",
+    "blocks": "n_blocks",
+    "reserved_bytes": "reserved_bytes",
+    "allocated_bytes": "allocated_bytes",
+    "active_bytes": "active_bytes",
+    "requested_bytes": "requested_bytes",
+    "inactive_split_bytes": "inactive_split_bytes",
+    "inactive_split_blocks": "inactive_split_blocks",
     "oom_events": "oom_events",
-}  # fmt: skip
+}
 _PEAKS = {
     "peak_requested_allocated_bytes": "peak_requested_allocated",
     "peak_requested_active_bytes": "peak_requested_active",
@@ -47,7 +51,7 @@ def facts(kind: str) -> list[dict[str, str]]:
 
 def parametrize(kind: str) -> pytest.MarkDecorator:
     rows = facts(kind)
-    missing = pytest.mark.skip(reason="no corpus of memory files at hand; SWEEPSCOPE_MEMORY_CORPUS names one")
+    missing = pytest.mark.skip(reason=paths.NO_CORPUS)
     return pytest.mark.parametrize(
         "fact", rows or [pytest.param({}, marks=missing)], ids=[row["path"] for row in rows] or ["none"]
     )

@@ -43,11 +43,15 @@ def test_the_same_snapshot_in_every_container_gives_the_same_rows() -> None:
     data, as_json = pickle.dumps(value), json.dumps(value)
     batch = batch_of(
         {
-            "a.pickle": data, "b_snapshot.zip": zipped(data), "c.html": page(data), "d.pkl": data,
-            "e_snapshot.json": as_json.encode(), "f.json.gz": gzip.compress(as_json.encode()),
+            "a.pickle": data,
+            "b_snapshot.zip": zipped(data),
+            "c.html": page(data),
+            "d.pkl": data,
+            "e_snapshot.json": as_json.encode(),
+            "f.json.gz": gzip.compress(as_json.encode()),
         },
         chunk_bytes=1000,
-    )  # fmt: skip
+    )
     assert set(batch.files["status"]) == {"parsed"}
     assert set(batch.files["parser"]) == {"memory_snapshot"}
     assert set(batch.files["parser_version"]) == {current_versions()["memory_snapshot"]}
@@ -108,18 +112,32 @@ def test_every_source_ends_in_its_tables() -> None:
     assert set(batch.files["status"]) == {"parsed"}
     told = batch.other["memory_snapshots"].sort("mem_source").select("mem_source", "device", "rank", "allocated_bytes")
     assert told.rows() == [
-        ("kineto", 2, None, 7), ("memory_stats", None, 4, 3), ("profiler_timeline", None, None, 1500),
-    ]  # fmt: skip
+        ("kineto", 2, None, 7),
+        ("memory_stats", None, 4, 3),
+        ("profiler_timeline", None, None, 1500),
+    ]
     assert batch.other["gpu_samples"]["mem_used_bytes"].to_list() == [5 << 20]
     assert batch.rejects.select("line_no", "table", "raw").rows() == [(3, "gpu_samples", "2026/01")]
 
 
 @pytest.mark.parametrize(
-    "name", [
-        "snapshot.pickle", "rank0.PKL", "oom_dump.pt", "trace_plot.html", "memory.zip", "a.pt.trace.json.gz",
-        "snapshot.json", "rocm_smi.json", "amd-smi.jsonl", "nvidia-smi.txt", "gpustat.json", "rocm.json", "gpu_0.json",
+    "name",
+    [
+        "snapshot.pickle",
+        "rank0.PKL",
+        "oom_dump.pt",
+        "trace_plot.html",
+        "memory.zip",
+        "a.pt.trace.json.gz",
+        "snapshot.json",
+        "rocm_smi.json",
+        "amd-smi.jsonl",
+        "nvidia-smi.txt",
+        "gpustat.json",
+        "rocm.json",
+        "gpu_0.json",
     ],
-)  # fmt: skip
+)
 def test_names_that_may_hold_memory(name: str) -> None:
     assert is_memory_file(name)
 

@@ -38,10 +38,14 @@ def tables_from(facts: Facts, names: list[str], *, num_ranks: int | None = None)
     count = len(names)
     frame = pl.DataFrame(
         {
-            "source": list(range(count)), "path": names, "unit": ["unit"] * count, "run_dir": ["/run"] * count,
-            "sweep": ["sweep"] * count, "origin": ["measured"] * count,
+            "source": list(range(count)),
+            "path": names,
+            "unit": ["unit"] * count,
+            "run_dir": ["/run"] * count,
+            "sweep": ["sweep"] * count,
+            "origin": ["measured"] * count,
         }
-    )  # fmt: skip
+    )
     sizes = dict.fromkeys(range(count), num_ranks) if num_ranks else {}
     found = nccl_tables(frame, facts, num_ranks=sizes)  # type: ignore[arg-type]  # None is left out above
     return {table.name: found.get(table.name, table.empty()) for table in ALL}

@@ -125,8 +125,13 @@ def _entry(job: Stopped, rank: int, one: Entered, *, has_timing: bool) -> dict[s
         op = f"send {sender}->{receiver}" if rank == ends[0] else f"recv {receiver}<-{sender}"
     is_done, when = job.has_ended(one.place), 10**18 + one.place
     return {
-        "profiling_name": f"nccl:{op}", "time_created_ns": when, "input_sizes": [[8]], "output_sizes": [[8]],
-        "state": "completed" if is_done else "started" if has_timing else "scheduled", "retired": is_done, "frames": [],
+        "profiling_name": f"nccl:{op}",
+        "time_created_ns": when,
+        "input_sizes": [[8]],
+        "output_sizes": [[8]],
+        "state": "completed" if is_done else "started" if has_timing else "scheduled",
+        "retired": is_done,
+        "frames": [],
         "time_discovered_started_ns": when if has_timing else None,
         "time_discovered_completed_ns": when if is_done else None,
-    }  # fmt: skip
+    }

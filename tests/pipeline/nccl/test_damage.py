@@ -115,10 +115,17 @@ def assert_same(one: Tables, other: Tables) -> None:
 A, B = "0xa0", "0xb0"
 CALL = "AllReduce: opCount 0 sendbuff 0x1 recvbuff 0x2 count 1 datatype 7 op 0 root 0 comm {} [nranks=2] stream 0x3"
 LAUNCHERS = (
-    "", "{rank}: ", "{rank:3d}: ", "[1,{rank}]<stdout>:", "(Worker pid=7, ip=10.0.0.{rank}) ",
-    "[2026-05-06 17:18:{rank:02d}] ", "2026-05-06T17:18:19.{rank:09d}Z stdout F ", "\x1b[36m(pid={rank})\x1b[0m ",
-    "     8     2   float   sum   -1   ", "12:30:40 [1] ",
-)  # fmt: skip
+    "",
+    "{rank}: ",
+    "{rank:3d}: ",
+    "[1,{rank}]<stdout>:",
+    "(Worker pid=7, ip=10.0.0.{rank}) ",
+    "[2026-05-06 17:18:{rank:02d}] ",
+    "2026-05-06T17:18:19.{rank:09d}Z stdout F ",
+    "\x1b[36m(pid={rank})\x1b[0m ",
+    "     8     2   float   sum   -1   ",
+    "12:30:40 [1] ",
+)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import csv
-import os
 import re
-from pathlib import Path
 
 import pytest
 
+from tests import paths
 from tests.pipeline.nccl.reading import tables_of
 
-_LOGS = os.environ.get("SWEEPSCOPE_CORPUS") or Path(__file__).resolve().parents[4] / "shared" / "fixtures" / "logs"
-CORPUS = Path(_LOGS).parent / "nccl"
+CORPUS = paths.CORPUS / "nccl"
 _FACT = re.compile(
     r"(?P<op>\w+) seq=(?P<seq>\d+) in=(?P<nin>\d+) out=\d+ timeout_ms=(?P<ms>\d+) ranks=(?P<ranks>[\d,]+)"
 )
@@ -29,7 +27,7 @@ def facts() -> list[dict[str, str]]:
 HANGS = facts()
 
 
-@pytest.mark.skipif(not HANGS, reason=f"no logs in {CORPUS}: set SWEEPSCOPE_CORPUS to the folder of logs beside them")
+@pytest.mark.skipif(not HANGS, reason=paths.NO_CORPUS)
 def test_each_hang_gives_operation_sequence_and_ranks() -> None:
     assert len(HANGS) >= 7
     for fact in HANGS:

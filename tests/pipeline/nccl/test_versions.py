@@ -131,10 +131,13 @@ READY = "comm 0xa0 rank 0 nranks 4 cudaDev 0 - Init COMPLETE"
         ("Channel 07/1 : 0[0] -> 3[3] [send] via NET/IB/2(1)/GDRDMA(PCI)", (0, 3, "send"), "NET/IB/GDRDMA(PCI)"),
         ("Channel 07/1 : 0[0] -> 1[1] via P2P/MNNVL/read/CE", (0, 1, None), "P2P/MNNVL/read/CE"),
         # RCCL: transport/p2p.cc
-        ("Channel 00 : 0[c1000] -> 1[c6000] via P2P/direct pointer comm 0xa0 nRanks 04", (0, 1, None),
-         "P2P/direct pointer"),
+        (
+            "Channel 00 : 0[c1000] -> 1[c6000] via P2P/direct pointer comm 0xa0 nRanks 04",
+            (0, 1, None),
+            "P2P/direct pointer",
+        ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("by_columns", [True, False])
 def test_every_link_line(
     text: str, ends: tuple[int, int, str | None], transport: str, by_columns: bool, monkeypatch: pytest.MonkeyPatch
@@ -160,25 +163,37 @@ def test_ranks_of_a_split_find_each_other(count: str, by_columns: bool, monkeypa
     for r in range(4):
         split = {"r": r, "local": r // 2, "count": count, "color": r % 2}
         text += lines(
-            whole.format(r=r, end="START"), whole.format(r=r, end="COMPLETE"),
-            half.format(end="- Init START", **split), half.format(end=" - Init COMPLETE", **split), tid=200 + r, dev=r,
-        )  # fmt: skip
+            whole.format(r=r, end="START"),
+            whole.format(r=r, end="COMPLETE"),
+            half.format(end="- Init START", **split),
+            half.format(end=" - Init COMPLETE", **split),
+            tid=200 + r,
+            dev=r,
+        )
     comms = tables_of(text)["nccl_communicators"]
     assert comms.select("nranks", "ranks_seen", "parent_comm_index", "split_color", "is_membership_exact").rows() == [
-        (4, 4, None, None, True), (2, 2, 1, 0, True), (2, 2, 1, 1, True),
-    ]  # fmt: skip
+        (4, 4, None, None, True),
+        (2, 2, 1, 0, True),
+        (2, 2, 1, 1, True),
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
         # 2.22, 2.23 on
-        ("Init timings: rank 0 nranks 4 total 1.50 (kernels 0.10, bootstrap 0.90, allgathers 0.10, topo 0.10, graphs "
-         "0.10, connections 0.10, rest 0.10)", (1.5, 0.1, None, 0.9)),
-        ("Init timings - ncclCommInitRankConfig: rank 0 nranks 4 total 1.50 (kernels 0.10, alloc 0.20, bootstrap 0.90, "
-         "allgathers 0.10, topo 0.10, graphs 0.10, connections 0.10, rest 0.00)", (1.5, 0.1, 0.2, 0.9)),
+        (
+            "Init timings: rank 0 nranks 4 total 1.50 (kernels 0.10, bootstrap 0.90, allgathers 0.10, topo 0.10, graphs "
+            "0.10, connections 0.10, rest 0.10)",
+            (1.5, 0.1, None, 0.9),
+        ),
+        (
+            "Init timings - ncclCommInitRankConfig: rank 0 nranks 4 total 1.50 (kernels 0.10, alloc 0.20, bootstrap 0.90, "
+            "allgathers 0.10, topo 0.10, graphs 0.10, connections 0.10, rest 0.00)",
+            (1.5, 0.1, 0.2, 0.9),
+        ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("by_columns", [True, False])
 def test_init_timings(
     text: str, parts: tuple[float | None, ...], by_columns: bool, monkeypatch: pytest.MonkeyPatch

@@ -11,6 +11,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from pipeline.ingest import plan
 from pipeline.ingest.plan import batches
 from pipeline.orchestration.build import build
 from pipeline.orchestration.jobs import (

@@ -11,9 +11,15 @@ from pipeline.derive.complete import complete_runs
 from pipeline.reference.model_identity import registered_name
 
 SHAPE: dict[str, Any] = {
-    "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 8, "ffn_hidden_size": 14336,
-    "gated_mlp": True, "vocab_size": 128256, "tie_word_embeddings": False,
-}  # fmt: skip
+    "num_layers": 32,
+    "hidden_size": 4096,
+    "num_heads": 32,
+    "num_kv_heads": 8,
+    "ffn_hidden_size": 14336,
+    "gated_mlp": True,
+    "vocab_size": 128256,
+    "tie_word_embeddings": False,
+}
 
 
 def names(**run: Any) -> tuple[str | None, str | None]:

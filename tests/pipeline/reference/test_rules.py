@@ -22,9 +22,15 @@ from pipeline.reference.rules import QUESTION, Book, Rule, Step, applicable, loa
 
 def question(**changes: Any) -> dict[str, Any]:
     usual = {
-        "params": 8e9, "num_gpus": 64, "num_nodes": 8, "gpus_per_node": 8, "seq_len": 4096, "gbs_tokens": 2**20,
-        "is_moe": False, "is_gpu_poor": False,
-    }  # fmt: skip
+        "params": 8e9,
+        "num_gpus": 64,
+        "num_nodes": 8,
+        "gpus_per_node": 8,
+        "seq_len": 4096,
+        "gbs_tokens": 2**20,
+        "is_moe": False,
+        "is_gpu_poor": False,
+    }
     return {**usual, **changes}
 
 
@@ -79,9 +85,15 @@ def test_a_question_that_does_not_tell_meets_no_condition_on_it() -> None:
 )
 def test_a_wrong_rule_is_named(tmp_path: Path, changed: dict[str, str], words: str) -> None:
     rule = {
-        "id": "odd", "set": "s", "document": "d", "section": "1", "step": "fit", "says": "x", "when": "TRUE",
+        "id": "odd",
+        "set": "s",
+        "document": "d",
+        "section": "1",
+        "step": "fit",
+        "says": "x",
+        "when": "TRUE",
         "advice": "tp = 1",
-    } | changed  # fmt: skip
+    } | changed
     path = tmp_path / "rules.toml"
     lines = [
         "[documents.d]",
@@ -113,10 +125,24 @@ BOOK = Book(
 
 def ranked(*layouts: dict[str, Any], **cell: Any) -> pl.DataFrame:
     usual = {
-        "origin": "measured", "model": "m", "num_nodes": 2, "num_gpus": 16, "seq_len": 4096, "gbs_tokens": 2**20,
-        "accelerator": "H100-SXM-80GB", "gpus_per_node": None, "params": 7_000_000_000, "cp": None, "ep": None,
-        "vpp": None, "mbs": 1, "gas": 16, "zero_stage": 1, "recompute": None, "pp": 1,
-    }  # fmt: skip
+        "origin": "measured",
+        "model": "m",
+        "num_nodes": 2,
+        "num_gpus": 16,
+        "seq_len": 4096,
+        "gbs_tokens": 2**20,
+        "accelerator": "H100-SXM-80GB",
+        "gpus_per_node": None,
+        "params": 7_000_000_000,
+        "cp": None,
+        "ep": None,
+        "vpp": None,
+        "mbs": 1,
+        "gas": 16,
+        "zero_stage": 1,
+        "recompute": None,
+        "pp": 1,
+    }
     rows = [
         {
             **usual,
@@ -132,10 +158,12 @@ def ranked(*layouts: dict[str, Any], **cell: Any) -> pl.DataFrame:
 
 
 FIVE = (
-    {"tp": 1, "tokens_per_s_per_gpu": 100.0}, {"tp": 2, "tokens_per_s_per_gpu": 99.0},
-    {"tp": 8, "tokens_per_s_per_gpu": 97.0}, {"tp": 8, "mbs": 2, "tokens_per_s_per_gpu": 50.0},
+    {"tp": 1, "tokens_per_s_per_gpu": 100.0},
+    {"tp": 2, "tokens_per_s_per_gpu": 99.0},
+    {"tp": 8, "tokens_per_s_per_gpu": 97.0},
+    {"tp": 8, "mbs": 2, "tokens_per_s_per_gpu": 50.0},
     {"tp": 4, "tokens_per_s_per_gpu": 60.0},
-)  # fmt: skip
+)
 
 
 def test_a_rule_holds_where_its_best_layout_is_within_two_percent() -> None:

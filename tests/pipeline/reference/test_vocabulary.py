@@ -10,12 +10,24 @@ from schemas import vocab
 @pytest.mark.parametrize(
     ("text", "stage"),
     [
-        ("zero1", 1), ("ZeRO-3", 3), ("zero_2", 2), ("zero1 within groups of 8", 1), ("none", 0), ("DP", 0),
-        ("FSDP", 3), ("FSDP2", 3), ("FSDP FULL_SHARD", 3), ("FSDP SHARD_GRAD_OP", 2), ("HSDP", 3), ("2D FSDP", 3),
+        ("zero1", 1),
+        ("ZeRO-3", 3),
+        ("zero_2", 2),
+        ("zero1 within groups of 8", 1),
+        ("none", 0),
+        ("DP", 0),
+        ("FSDP", 3),
+        ("FSDP2", 3),
+        ("FSDP FULL_SHARD", 3),
+        ("FSDP SHARD_GRAD_OP", 2),
+        ("HSDP", 3),
+        ("2D FSDP", 3),
         ("FSDP (shards optimizer and gradients, params kept after forward)", 2),
-        ("ZeRO (stage not stated)", None), ("zero7", None), ("", None),
+        ("ZeRO (stage not stated)", None),
+        ("zero7", None),
+        ("", None),
     ],
-)  # fmt: skip
+)
 def test_reads_the_zero_stage_from_text(text: str, stage: int | None) -> None:
     assert vocabulary.canonical_zero_stage(text) == stage
 

@@ -129,9 +129,13 @@ def test_bjobs_of_a_site_and_a_name_that_is_too_long() -> None:
 
 @pytest.mark.parametrize(
     ("term", "state"),
-    [("TERM_RUNLIMIT", "timeout"), ("TERM_MEMLIMIT", "out_of_memory"), ("TERM_OWNER", "cancelled"),
-     ("TERM_UNKNOWN", "failed")],
-)  # fmt: skip
+    [
+        ("TERM_RUNLIMIT", "timeout"),
+        ("TERM_MEMLIMIT", "out_of_memory"),
+        ("TERM_OWNER", "cancelled"),
+        ("TERM_UNKNOWN", "failed"),
+    ],
+)
 def test_bjobs_described(term: str, state: str) -> None:
     name, rows, odd = read(BJOBS_L.format(term))
     assert (name, states(rows), odd.height) == ("lsf", {"2911002": state, "2911003": "completed"}, 0)
@@ -142,9 +146,12 @@ def test_bjobs_described(term: str, state: str) -> None:
 
 @pytest.mark.parametrize(
     ("pods", "state"),
-    [("0 Active (0 Ready) / 0 Succeeded / 4 Failed", "failed"), ("0 Active (0 Ready) / 4 Succeeded / 0 Failed", "completed"),
-     ("1 Active (1 Ready) / 2 Succeeded / 1 Failed", "running")],
-)  # fmt: skip
+    [
+        ("0 Active (0 Ready) / 0 Succeeded / 4 Failed", "failed"),
+        ("0 Active (0 Ready) / 4 Succeeded / 0 Failed", "completed"),
+        ("1 Active (1 Ready) / 2 Succeeded / 1 Failed", "running"),
+    ],
+)
 def test_kubectl_describe_job(pods: str, state: str) -> None:
     assert states(read(JOB.format(pods))[1]) == {"gpt": state}
 
@@ -169,9 +176,15 @@ def test_qstat_without_options() -> None:
 
 @pytest.mark.parametrize(
     ("code", "state", "exit_code", "signal"),
-    [(-29, "timeout", None, None), (-27, "out_of_memory", None, None), (0, "completed", 0, 0),
-     (271, "cancelled", 0, 15), (265, "failed", 0, 9), (1, "failed", 1, 0)],
-)  # fmt: skip
+    [
+        (-29, "timeout", None, None),
+        (-27, "out_of_memory", None, None),
+        (0, "completed", 0, 0),
+        (271, "cancelled", 0, 15),
+        (265, "failed", 0, 9),
+        (1, "failed", 1, 0),
+    ],
+)
 def test_qstat_records(code: int, state: str, exit_code: int | None, signal: int | None) -> None:
     _, rows, _ = read(QSTAT_F.format(code=code))
     assert states(rows) == {"2001305": state, "2001306": "pending"}
@@ -236,9 +249,13 @@ def test_a_shells_prompt_may_stand_above(prompt: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["JOBID is printed by the script\nstep 1\n", "NAME STATE AGE\nllama Failed 21h\n", "Job ID 12 started\nstep 1\n",
-     "step: 1 loss: 2\nNAME READY STATUS RESTARTS AGE\n"],
-)  # fmt: skip
+    [
+        "JOBID is printed by the script\nstep 1\n",
+        "NAME STATE AGE\nllama Failed 21h\n",
+        "Job ID 12 started\nstep 1\n",
+        "step: 1 loss: 2\nNAME READY STATUS RESTARTS AGE\n",
+    ],
+)
 def test_other_texts_are_none(text: str) -> None:
     assert registry.recognise(text) is None
 

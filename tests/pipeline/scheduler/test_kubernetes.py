@@ -82,14 +82,26 @@ def said(row: dict[str, object]) -> dict[str, object]:
 def test_a_pod_is_a_job_in_its_containers_state() -> None:
     pod, before = read(POD).iter_rows(named=True)
     assert said(pod) == {
-        "scheduler": "kubernetes", "job_id": "llama-worker-0", "job_state": "out_of_memory", "job_reason": "OOMKilled",
-        "exit_code": 137, "exit_signal": 9, "started_at": datetime(2024, 2, 16, 15, 22, 17),
-        "ended_at": datetime(2024, 2, 16, 16, 22, 17), "restarts": 1, "num_nodes": 1, "num_gpus": 8,
-        "hosts": "gpu-node-7", "line_no": 1,
-    }  # fmt: skip
+        "scheduler": "kubernetes",
+        "job_id": "llama-worker-0",
+        "job_state": "out_of_memory",
+        "job_reason": "OOMKilled",
+        "exit_code": 137,
+        "exit_signal": 9,
+        "started_at": datetime(2024, 2, 16, 15, 22, 17),
+        "ended_at": datetime(2024, 2, 16, 16, 22, 17),
+        "restarts": 1,
+        "num_nodes": 1,
+        "num_gpus": 8,
+        "hosts": "gpu-node-7",
+        "line_no": 1,
+    }
     assert (before["job_step"], before["job_state"], before["exit_code"], before["line_no"]) == (
-        "before restart", "failed", 1, 27,
-    )  # fmt: skip
+        "before restart",
+        "failed",
+        1,
+        27,
+    )
 
 
 def test_a_pods_own_reason_counts_more_than_its_containers() -> None:

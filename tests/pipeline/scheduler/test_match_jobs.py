@@ -16,16 +16,26 @@ HOUR = timedelta(hours=1)
 
 def run(run_id: str = "a", **values: object) -> dict[str, object]:
     return {
-        "run_id": run_id, "attempt": 1, "source_path": f"/s/{run_id}/train.out", "run_dir": f"/s/{run_id}",
-        "job_id": "17", **values,
-    }  # fmt: skip
+        "run_id": run_id,
+        "attempt": 1,
+        "source_path": f"/s/{run_id}/train.out",
+        "run_dir": f"/s/{run_id}",
+        "job_id": "17",
+        **values,
+    }
 
 
 def job(line_no: int = 2, **values: object) -> dict[str, object]:
     return {
-        "scheduler": "slurm", "job_id": "17", "job_state": "failed", "source_path": "/s/sacct.txt", "run_dir": "/s",
-        "line_no": line_no, "text": f"line {line_no}", **values,
-    }  # fmt: skip
+        "scheduler": "slurm",
+        "job_id": "17",
+        "job_state": "failed",
+        "source_path": "/s/sacct.txt",
+        "run_dir": "/s",
+        "line_no": line_no,
+        "text": f"line {line_no}",
+        **values,
+    }
 
 
 def matched(runs: list[dict[str, object]], jobs: list[dict[str, object]]) -> pl.DataFrame:
@@ -121,9 +131,11 @@ class TestFacts:
             job(2, job_state="running", source_path="/s/2.txt", started_at=T, elapsed_s=60, hosts="n1", exit_code=0),
             job(2, job_state="timeout", source_path="/s/3.txt", started_at=T, ended_at=T + HOUR, elapsed_s=3600),
         ]
-        (found,) = matched([run()], jobs).select(
-            "job_state", "submitted_at", "elapsed_s", "hosts", "exit_code", "source_path"
-        ).rows()  # fmt: skip
+        (found,) = (
+            matched([run()], jobs)
+            .select("job_state", "submitted_at", "elapsed_s", "hosts", "exit_code", "source_path")
+            .rows()
+        )
         assert found == ("timeout", T - HOUR, 3600, "n1", None, "/s/3.txt")
 
     def test_a_table_without_the_time_elapsed_gives_it_by_start_and_end(self) -> None:

@@ -16,9 +16,13 @@ def decided(
     status: str, state: str, *, sure: str = "high", last_step: int | None = 4, planned: int | None = None, **job: object
 ) -> tuple[str, str, str]:
     run = {
-        "run_id": "a", "status": status, "status_confidence": sure, "status_evidence": "the log's line",
-        "last_step": last_step, "steps_planned": planned,
-    }  # fmt: skip
+        "run_id": "a",
+        "status": status,
+        "status_confidence": sure,
+        "status_evidence": "the log's line",
+        "last_step": last_step,
+        "steps_planned": planned,
+    }
     pair = {"run_id": "a", "job_id": "17", "job_state": state, "is_last": True, "exit_code": 0, "exit_signal": 0, **job}
     runs = RUNS.conform(pl.DataFrame([run]))
     pairs = pl.DataFrame([{name: pair.get(name) for name in PAIRS}], schema=PAIRS)
@@ -31,12 +35,18 @@ def decided(
 @pytest.mark.parametrize(
     ("state", "word", "sure"),
     [
-        ("timeout", "timeout", "high"), ("deadline", "timeout", "high"), ("out_of_memory", "host_oom", "high"),
-        ("node_fail", "node_fail", "high"), ("boot_fail", "node_fail", "high"), ("preempted", "preempted", "high"),
-        ("requeued", "preempted", "high"), ("cancelled", "cancelled", "high"), ("failed", "crash", "medium"),
+        ("timeout", "timeout", "high"),
+        ("deadline", "timeout", "high"),
+        ("out_of_memory", "host_oom", "high"),
+        ("node_fail", "node_fail", "high"),
+        ("boot_fail", "node_fail", "high"),
+        ("preempted", "preempted", "high"),
+        ("requeued", "preempted", "high"),
+        ("cancelled", "cancelled", "high"),
+        ("failed", "crash", "medium"),
         ("completed", "completed", "medium"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("status", ["truncated", "unknown", "running"])
 def test_a_log_without_an_end_takes_the_schedulers_word(status: str, state: str, word: str, sure: str) -> None:
     assert decided(status, state, sure="low")[:2] == (word, sure)

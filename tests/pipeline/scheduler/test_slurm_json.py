@@ -17,35 +17,66 @@ def number(value: int) -> dict[str, Any]:
 
 
 NEW: dict[str, Any] = {
-    "account": "ml", "allocation_nodes": 2, "job_id": 410022, "name": "tp=8|pp=2", "partition": "gpu",
-    "array": {"job_id": 0, "task_id": {"set": False, "infinite": False, "number": 0}}, "cluster": "c1",
+    "account": "ml",
+    "allocation_nodes": 2,
+    "job_id": 410022,
+    "name": "tp=8|pp=2",
+    "partition": "gpu",
+    "array": {"job_id": 0, "task_id": {"set": False, "infinite": False, "number": 0}},
+    "cluster": "c1",
     "state": {"current": ["TIMEOUT"], "reason": "None"},
     "exit_code": {"status": ["SUCCESS"], "return_code": number(0), "signal": {"id": number(15), "name": "TERM"}},
     "time": {
-        "elapsed": 86412, "submission": 1716804000, "start": 1716807605, "end": 1716894017, "limit": number(1440),
+        "elapsed": 86412,
+        "submission": 1716804000,
+        "start": 1716807605,
+        "end": 1716894017,
+        "limit": number(1440),
     },
-    "nodes": "gpu[09-10]", "working_directory": "/scratch/run",
-    "tres": {"allocated": [
-        {"type": "cpu", "name": "", "count": 32}, {"type": "gres", "name": "gpu", "count": 16},
-        {"type": "gres", "name": "gpu:a100", "count": 16}, {"type": "node", "name": "", "count": 2},
-    ]},
-    "steps": [{
-        "step": {"id": "410022.batch", "name": "batch"}, "state": ["CANCELLED"],
-        "exit_code": {"return_code": number(0), "signal": {"id": number(9)}},
-        "nodes": {"count": 1, "range": "gpu09"}, "time": {"elapsed": 86414, "start": number(1716807605)},
-        "tres": {"requested": {"max": [{"type": "mem", "count": 216551424}]}},
-    }],
-}  # fmt: skip
+    "nodes": "gpu[09-10]",
+    "working_directory": "/scratch/run",
+    "tres": {
+        "allocated": [
+            {"type": "cpu", "name": "", "count": 32},
+            {"type": "gres", "name": "gpu", "count": 16},
+            {"type": "gres", "name": "gpu:a100", "count": 16},
+            {"type": "node", "name": "", "count": 2},
+        ]
+    },
+    "steps": [
+        {
+            "step": {"id": "410022.batch", "name": "batch"},
+            "state": ["CANCELLED"],
+            "exit_code": {"return_code": number(0), "signal": {"id": number(9)}},
+            "nodes": {"count": 1, "range": "gpu09"},
+            "time": {"elapsed": 86414, "start": number(1716807605)},
+            "tres": {"requested": {"max": [{"type": "mem", "count": 216551424}]}},
+        }
+    ],
+}
 OLD: dict[str, Any] = {
-    "job_id": 7, "array": {"job_id": 5, "task_id": 3}, "name": "a", "state": {"current": "OUT_OF_MEMORY"},
+    "job_id": 7,
+    "array": {"job_id": 5, "task_id": 3},
+    "name": "a",
+    "state": {"current": "OUT_OF_MEMORY"},
     "exit_code": {"status": "ERROR", "return_code": 0, "signal": {"signal_id": 125}},
-    "time": {"elapsed": 10, "start": 1716807605, "end": 0, "limit": None}, "nodes": "None assigned",
-}  # fmt: skip
+    "time": {"elapsed": 10, "start": 1716807605, "end": 0, "limit": None},
+    "nodes": "None assigned",
+}
 QUEUED: dict[str, Any] = {
-    "account": "ml", "job_id": 9, "array_job_id": number(0), "array_task_id": {"set": False}, "name": "x",
-    "job_state": ["RUNNING", "CONFIGURING"], "start_time": number(1716807605), "node_count": number(4),
-    "tres_alloc_str": "cpu=4,gres/gpu=32", "current_working_directory": "/w", "restart_cnt": 1, "nodes": "n[1-4]",
-}  # fmt: skip
+    "account": "ml",
+    "job_id": 9,
+    "array_job_id": number(0),
+    "array_task_id": {"set": False},
+    "name": "x",
+    "job_state": ["RUNNING", "CONFIGURING"],
+    "start_time": number(1716807605),
+    "node_count": number(4),
+    "tres_alloc_str": "cpu=4,gres/gpu=32",
+    "current_working_directory": "/w",
+    "restart_cnt": 1,
+    "nodes": "n[1-4]",
+}
 
 
 def rows_of(*jobs: dict[str, Any], indent: int | None = 2) -> pl.DataFrame:

@@ -56,19 +56,34 @@ class TestDelimited:
     def test_a_job_with_all_that_is_printed_of_it(self) -> None:
         job = only(PARSABLE).row(0, named=True)
         assert {name: value for name, value in job.items() if value is not None and name != "text"} == {
-            "scheduler": "slurm", "job_id": "410022", "job_name": "llama 7b", "job_partition": "gpu",
-            "job_state": "timeout", "exit_code": 0, "exit_signal": 0,
-            "submitted_at": datetime(2024, 5, 27, 10), "started_at": datetime(2024, 5, 27, 11, 0, 5),
-            "ended_at": datetime(2024, 5, 28, 11, 0, 17), "elapsed_s": 86_412, "time_limit_s": 86_400,
-            "queue_wait_s": 3605, "num_nodes": 2, "num_gpus": 16, "accelerator": "a100", "hosts": "gpu09, gpu10",
-            "work_dir": "/scratch/run", "line_no": 2,
-        }  # fmt: skip
+            "scheduler": "slurm",
+            "job_id": "410022",
+            "job_name": "llama 7b",
+            "job_partition": "gpu",
+            "job_state": "timeout",
+            "exit_code": 0,
+            "exit_signal": 0,
+            "submitted_at": datetime(2024, 5, 27, 10),
+            "started_at": datetime(2024, 5, 27, 11, 0, 5),
+            "ended_at": datetime(2024, 5, 28, 11, 0, 17),
+            "elapsed_s": 86_412,
+            "time_limit_s": 86_400,
+            "queue_wait_s": 3605,
+            "num_nodes": 2,
+            "num_gpus": 16,
+            "accelerator": "a100",
+            "hosts": "gpu09, gpu10",
+            "work_dir": "/scratch/run",
+            "line_no": 2,
+        }
         assert job["text"].startswith("410022|llama 7b|gpu|TIMEOUT|0:0|")
 
     def test_steps_keep_their_name_state_signal_and_memory(self) -> None:
-        steps = only(PARSABLE).filter(pl.col("job_id") == "410022").select(
-            "job_step", "job_state", "exit_signal", "host_mem_peak_bytes", "queue_wait_s"
-        )  # fmt: skip
+        steps = (
+            only(PARSABLE)
+            .filter(pl.col("job_id") == "410022")
+            .select("job_step", "job_state", "exit_signal", "host_mem_peak_bytes", "queue_wait_s")
+        )
         assert steps.rows()[1:] == [
             ("batch", "cancelled", 15, 211488 * 1024, None),
             ("extern", "completed", 0, 4096, None),
@@ -187,8 +202,9 @@ def test_a_job_name_may_hold_the_mark(end: str) -> None:
     text = f"JobID|JobName|State|ExitCode{end}\n9|tp=8|pp=2|mbs=1|COMPLETED|0:0{end}\n10|plain|FAILED|1:0{end}\n"
     rows, rejects = read(text)
     assert rows.select("job_id", "job_name", "job_state").rows() == [
-        ("9", "tp=8|pp=2|mbs=1", "completed"), ("10", "plain", "failed"),
-    ]  # fmt: skip
+        ("9", "tp=8|pp=2|mbs=1", "completed"),
+        ("10", "plain", "failed"),
+    ]
     assert rejects.is_empty()
 
 

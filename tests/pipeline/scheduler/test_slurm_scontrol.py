@@ -40,14 +40,29 @@ def read(text: str) -> pl.DataFrame:
 def test_a_block_is_a_job() -> None:
     job = read(BLOCKS).row(0, named=True)
     assert {name: value for name, value in job.items() if value is not None} == {
-        "scheduler": "slurm", "job_id": "17", "job_id_raw": "17", "job_name": "a job with blanks",
-        "job_state": "node_fail", "job_reason": "NodeDown", "exit_code": 0, "exit_signal": 1, "restarts": 2,
-        "submitted_at": datetime(2024, 5, 27, 10), "started_at": datetime(2024, 5, 27, 10, 10),
-        "ended_at": datetime(2024, 5, 28, 12, 13, 4), "elapsed_s": 93_784, "time_limit_s": 172_800,
-        "queue_wait_s": 600, "num_nodes": 4, "num_gpus": 32, "hosts": "rack1n08, rack1n09, rack2n08, rack2n09",
-        "work_dir": "/home/someone/run", "stdout_path": "/home/someone/run/log_17.out", "line_no": 1,
+        "scheduler": "slurm",
+        "job_id": "17",
+        "job_id_raw": "17",
+        "job_name": "a job with blanks",
+        "job_state": "node_fail",
+        "job_reason": "NodeDown",
+        "exit_code": 0,
+        "exit_signal": 1,
+        "restarts": 2,
+        "submitted_at": datetime(2024, 5, 27, 10),
+        "started_at": datetime(2024, 5, 27, 10, 10),
+        "ended_at": datetime(2024, 5, 28, 12, 13, 4),
+        "elapsed_s": 93_784,
+        "time_limit_s": 172_800,
+        "queue_wait_s": 600,
+        "num_nodes": 4,
+        "num_gpus": 32,
+        "hosts": "rack1n08, rack1n09, rack2n08, rack2n09",
+        "work_dir": "/home/someone/run",
+        "stdout_path": "/home/someone/run/log_17.out",
+        "line_no": 1,
         "text": "JobId=17 JobName=a job with blanks JobState=NODE_FAIL Reason=NodeDown Dependency=(null)",
-    }  # fmt: skip
+    }
 
 
 def test_an_array_task_is_named_as_sacct_names_it() -> None:

@@ -22,10 +22,27 @@ def unit(name: str = "a", *, steps: int = 3, loss: float = 2.0, batch_id: str = 
         ],
         "runs": [
             {
-                "run_id": name, "source_path": log, "line_no": 1, "attempt": 1, "status": "completed",
-                "origin": "measured", "framework": "nanotron", "model": "8B", "num_nodes": 1, "num_gpus": 8,
-                "seq_len": 4096, "gbs_tokens": 1 << 20, "accelerator": "H100", "dp": 8, "tp": 1, "pp": 1, "mbs": 1,
-                "gas": 1, "tokens_per_s_per_gpu": 9_000.0, "mfu": 0.4, **run,
+                "run_id": name,
+                "source_path": log,
+                "line_no": 1,
+                "attempt": 1,
+                "status": "completed",
+                "origin": "measured",
+                "framework": "nanotron",
+                "model": "8B",
+                "num_nodes": 1,
+                "num_gpus": 8,
+                "seq_len": 4096,
+                "gbs_tokens": 1 << 20,
+                "accelerator": "H100",
+                "dp": 8,
+                "tp": 1,
+                "pp": 1,
+                "mbs": 1,
+                "gas": 1,
+                "tokens_per_s_per_gpu": 9_000.0,
+                "mfu": 0.4,
+                **run,
             }
         ],
         "steps": [
@@ -34,12 +51,16 @@ def unit(name: str = "a", *, steps: int = 3, loss: float = 2.0, batch_id: str = 
         ],
         "settings": [
             {
-                "run_id": name, "name": "tp", "value": "1", "setting_source": "config_file", "is_used": True,
+                "run_id": name,
+                "name": "tp",
+                "value": "1",
+                "setting_source": "config_file",
+                "is_used": True,
                 "source_path": f"{directory}/config.json",
             }
         ],
         "rejects": [{"file": log, "line_no": 9, "table": "steps", "reason": "does not parse", "raw": "step: ?"}],
-    }  # fmt: skip
+    }
     return {name: frame(name, content) for name, content in rows.items()}
 
 

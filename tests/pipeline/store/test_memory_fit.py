@@ -40,9 +40,16 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize(
     ("printed", "size"),
-    [("1.50 GiB", 1.5 * GIB), ("512.00 MiB", 512 * MIB), ("20.00 KiB", 20_480), ("2.00 TiB", 2048 * GIB),
-     ("7 bytes", 7), ("3.00 GB", 3 * GIB), (None, None)],
-)  # fmt: skip
+    [
+        ("1.50 GiB", 1.5 * GIB),
+        ("512.00 MiB", 512 * MIB),
+        ("20.00 KiB", 20_480),
+        ("2.00 TiB", 2048 * GIB),
+        ("7 bytes", 7),
+        ("3.00 GB", 3 * GIB),
+        (None, None),
+    ],
+)
 def test_printed_sizes(con: duckdb.DuckDBPyConnection, printed: str | None, size: float | None) -> None:
     assert con.execute("SELECT bytes_in($1)", [printed]).fetchall() == [(size,)]
 
@@ -68,9 +75,11 @@ def store(*runs: Row, events: list[Row], estimates: list[Row] | None = None) -> 
 def estimate(run_id: str = "a1", **gib: float) -> Row:
     parts = {"weights": 10, "gradients": 10, "optimizer": 20, "activations": 20, "logits": 2, "buffers": 1} | gib
     return {
-        "run_id": run_id, "est_status": "ok", "est_mem_bytes": sum(parts.values()) * GIB,
+        "run_id": run_id,
+        "est_status": "ok",
+        "est_mem_bytes": sum(parts.values()) * GIB,
         **{f"est_mem_{part}_bytes": size * GIB for part, size in parts.items()},
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("text", [NEW, GRAPHS, GRAPHS.replace("CUDA", "HIP"), MISSPELT])
@@ -204,8 +213,10 @@ def test_without_bytes_the_estimate_speaks_and_without_both_nothing() -> None:
     assert (row["mem_verdict"], row["verdict_basis"]) == ("recompute", "estimate")
     row = verdict(silent)
     assert (row["mem_verdict"], row["verdict_basis"], row["verdict_evidence"]) == (
-        "unknown", None, "the log says no bytes, and the run could not be estimated",
-    )  # fmt: skip
+        "unknown",
+        None,
+        "the log says no bytes, and the run could not be estimated",
+    )
 
 
 def test_near_the_limit_is_told_with_what_fragmentation_takes() -> None:
@@ -226,15 +237,28 @@ def test_near_the_limit_is_told_with_what_fragmentation_takes() -> None:
 def test_a_snapshot_of_the_failure_comes_before_the_text() -> None:
     connection = store(run_row(status="oom", run_dir="/runs/a"), events=[oom(FULL)])
     snapshot = {
-        "source_path": "/runs/a/oom/rank0.pickle", "run_dir": "/runs/a/oom", "device": 0, "mem_source": "snapshot",
-        "oom_events": 1, "oom_requested_bytes": 2 * GIB, "oom_device_free_bytes": GIB, "oom_inactive_bytes": 3 * GIB,
-        "oom_requested_active_bytes": 70 * GIB, "oom_reserved_bytes": 74 * GIB, "is_expandable": False,
-        "peak_requested_active_bytes": 70 * GIB, "peak_reserved_bytes": 74 * GIB, "peak_is_lower_bound": True,
-    }  # fmt: skip
-    counted = {
-        "source_path": "/runs/a/trace.json", "run_dir": "/runs/a/oom", "device": 0, "mem_source": "kineto",
+        "source_path": "/runs/a/oom/rank0.pickle",
+        "run_dir": "/runs/a/oom",
+        "device": 0,
+        "mem_source": "snapshot",
         "oom_events": 1,
-    }  # fmt: skip
+        "oom_requested_bytes": 2 * GIB,
+        "oom_device_free_bytes": GIB,
+        "oom_inactive_bytes": 3 * GIB,
+        "oom_requested_active_bytes": 70 * GIB,
+        "oom_reserved_bytes": 74 * GIB,
+        "is_expandable": False,
+        "peak_requested_active_bytes": 70 * GIB,
+        "peak_reserved_bytes": 74 * GIB,
+        "peak_is_lower_bound": True,
+    }
+    counted = {
+        "source_path": "/runs/a/trace.json",
+        "run_dir": "/runs/a/oom",
+        "device": 0,
+        "mem_source": "kineto",
+        "oom_events": 1,
+    }
     connection.register("rows", MEMORY_SNAPSHOTS.conform(pl.DataFrame([snapshot, counted], infer_schema_length=None)))
     connection.execute("INSERT INTO memory_snapshots SELECT * FROM rows")
     (row,) = rows_of(connection, "FROM memory_fit")

@@ -19,12 +19,18 @@ def sampled(begin: datetime, *, run_dir: str = "/runs/a", minutes: int = 60, **c
     """A sample a minute, with as many GiB in use as minutes have gone by."""
     return [
         {
-            "source_path": f"{run_dir}/gpu.csv", "line_no": at + 2, "run_dir": run_dir, "gpu_index": 0,
-            "ts": begin + timedelta(minutes=at), "mem_used_bytes": at * GIB, "mem_total_bytes": 80 * GIB,
-            "gpu_utilisation": 0.5, **changes,
+            "source_path": f"{run_dir}/gpu.csv",
+            "line_no": at + 2,
+            "run_dir": run_dir,
+            "gpu_index": 0,
+            "ts": begin + timedelta(minutes=at),
+            "mem_used_bytes": at * GIB,
+            "mem_total_bytes": 80 * GIB,
+            "gpu_utilisation": 0.5,
+            **changes,
         }
         for at in range(minutes)
-    ]  # fmt: skip
+    ]
 
 
 def seen(samples: list[Row], **changes: Any) -> list[Row]:

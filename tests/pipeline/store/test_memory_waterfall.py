@@ -36,10 +36,12 @@ GAPS = (
 def estimate(run_id: str = "a1", **gib: float) -> Row:
     parts = {"weights": 2, "gradients": 4, "optimizer": 8, "activations": 20, "logits": 3, "buffers": 1} | gib
     return {
-        "run_id": run_id, "est_status": "ok", "est_mem_bytes": sum(parts.values()) * GIB,
+        "run_id": run_id,
+        "est_status": "ok",
+        "est_mem_bytes": sum(parts.values()) * GIB,
         "est_mem_fragmentation_bytes": 0.05 * sum(parts.values()) * GIB,
         **{f"est_mem_{part}_bytes": size * GIB for part, size in parts.items()},
-    }  # fmt: skip
+    }
 
 
 def store(
@@ -64,10 +66,16 @@ def waterfall(connection: duckdb.DuckDBPyConnection) -> Row:
 
 def snapshot(path: str = "/runs/a/rank0.pickle", **changes: Any) -> Row:
     return {
-        "source_path": path, "run_dir": "/runs/a", "device": 0, "mem_source": "snapshot",
-        "peak_requested_active_bytes": 50 * GIB, "peak_reserved_bytes": 60 * GIB, "peak_is_lower_bound": False,
-        "oom_events": 0, "recorded_until": START + timedelta(minutes=10),
-    } | changes  # fmt: skip
+        "source_path": path,
+        "run_dir": "/runs/a",
+        "device": 0,
+        "mem_source": "snapshot",
+        "peak_requested_active_bytes": 50 * GIB,
+        "peak_reserved_bytes": 60 * GIB,
+        "peak_is_lower_bound": False,
+        "oom_events": 0,
+        "recorded_until": START + timedelta(minutes=10),
+    } | changes
 
 
 def groups(path: str = "/runs/a/rank0.pickle", **gib: float) -> list[Row]:
@@ -110,14 +118,24 @@ def test_the_text_of_a_failure_knows_the_process_and_the_others() -> None:
 
 def test_samples_show_what_lies_outside_the_allocator() -> None:
     run = run_row(
-        run_dir="/runs/a", started_at=START, ended_at=START + timedelta(minutes=30),
-        mem_peak_allocated_bytes=50 * GIB, mem_peak_reserved_bytes=60 * GIB,
-    )  # fmt: skip
+        run_dir="/runs/a",
+        started_at=START,
+        ended_at=START + timedelta(minutes=30),
+        mem_peak_allocated_bytes=50 * GIB,
+        mem_peak_reserved_bytes=60 * GIB,
+    )
     samples = [
-        {"source_path": "/runs/a/gpu.csv", "line_no": at, "run_dir": "/runs/a", "gpu_index": 0,
-         "ts": START + timedelta(minutes=at), "mem_used_bytes": used * GIB, "mem_total_bytes": 80 * GIB}
+        {
+            "source_path": "/runs/a/gpu.csv",
+            "line_no": at,
+            "run_dir": "/runs/a",
+            "gpu_index": 0,
+            "ts": START + timedelta(minutes=at),
+            "mem_used_bytes": used * GIB,
+            "mem_total_bytes": 80 * GIB,
+        }
         for at, used in ((1, 30), (2, 63), (3, 62))
-    ]  # fmt: skip
+    ]
     row = waterfall(store(run, gpu_samples=samples))
     assert (row["outside_allocator_bytes"], row["mem_process_bytes"], row["other_processes_bytes"]) == (
         3 * GIB,
@@ -132,7 +150,7 @@ def test_a_snapshot_says_what_the_bytes_were_for() -> None:
     run = run_row(run_dir="/runs/a", mem_peak_allocated_bytes=52 * GIB, mem_peak_reserved_bytes=61 * GIB)
     parts = groups(
         parameters=10, gradients=5, optimizer_state=15, activations=12, input=1, workspace=2, communication=3, unknown=2
-    )  # fmt: skip
+    )
     row = waterfall(store(run, memory_snapshots=[snapshot()], memory_at_peak=parts))
     told = {
         name: row[f"mem_{name}_bytes"] / GIB
@@ -235,9 +253,12 @@ def test_parts_in_a_row_end_where_the_next_level_is() -> None:
     failed = {"run_id": "a1", "source_path": "/logs/a1.out", "line_no": 9, "kind": "oom", "text": OOM}
     parts = groups(parameters=10, gradients=20, activations=35)
     connection = store(
-        run_row(status="oom", run_dir="/runs/a"), events=[failed], estimates=[estimate()],
-        memory_snapshots=[snapshot()], memory_at_peak=parts,
-    )  # fmt: skip
+        run_row(status="oom", run_dir="/runs/a"),
+        events=[failed],
+        estimates=[estimate()],
+        memory_snapshots=[snapshot()],
+        memory_at_peak=parts,
+    )
     rows = rows_of(connection, "FROM memory_waterfall_parts ORDER BY part_no")
     assert all(row["bytes"] is not None for row in rows)
     ends = {

@@ -73,11 +73,14 @@ def test_gdrdma_is_asked_of_rdma_networks_only(tmp_path: Path) -> None:
         ({"nccl_env": "NCCL_DEBUG=INFO, NCCL_IB_DISABLE=1"}, {}, "NCCL_IB_DISABLE=1 is set"),
         ({"nccl_env": "NCCL_NET=Socket"}, {}, "NCCL_NET=Socket is set"),
         ({"networks": "IB, Socket"}, {}, "NCCL found IB, Socket"),
-        ({}, {"nccl_warnings": [warning_row("a", warn_class="ib_device_unavailable", text="Unable to open device x")]},
-         "a device could not be opened: Unable to open device x"),
+        (
+            {},
+            {"nccl_warnings": [warning_row("a", warn_class="ib_device_unavailable", text="Unable to open device x")]},
+            "a device could not be opened: Unable to open device x",
+        ),
         ({}, {"nccl_ranks": [rank_row("a", host="n1"), rank_row("b", host="n1")]}, "n1 uses RDMA in b.log"),
     ],
-)  # fmt: skip
+)
 def test_sockets_despite_ib_say_how_ib_is_known(tmp_path: Path, file: Row, more: dict[str, Any], because: str) -> None:
     files = [nccl_file_row("a", **({"networks": "Socket"} | file)), nccl_file_row("b")]
     links = [link_row("a", transport="NET/Socket", line_no=12), link_row("b")]
@@ -117,9 +120,7 @@ def test_a_tensor_group_across_nodes_is_told_by_its_size_and_identity(tmp_path: 
 
 def test_fewer_channels_needs_three_like_runs_of_one_version(tmp_path: Path) -> None:
     files = [*sweep("a", "b", "c"), nccl_file_row("d", nccl_version="2.27.5")]
-    groups = [
-        communicator_row(name, ring_channels=n) for name, n in (("a", 24), ("b", 24), ("c", 2), ("d", 4))
-    ]  # fmt: skip
+    groups = [communicator_row(name, ring_channels=n) for name, n in (("a", 24), ("b", 24), ("c", 2), ("d", 4))]
     (row,) = findings(tmp_path, nccl_files=[f | {"sweep": None} for f in files], nccl_communicators=groups)
     assert (row["nccl_rule"], Path(row["source_path"]).stem) == ("fewer_channels", "c")
     assert row["evidence"] == "2 ring channels for 16 ranks; the median of 3 like runs is 24"
@@ -183,8 +184,10 @@ def test_low_bandwidth_names_the_hosts_and_a_bad_host_is_told_from_its_partners(
     ]
     found = findings(tmp_path, nccl_files=files, nccl_ranks=hosts, nccl_bench=bench)
     assert [(row["nccl_rule"], Path(row["source_path"]).stem, row["line_no"]) for row in found] == [
-        ("low_busbw", "bx", 51), ("low_busbw", "dx", 51), ("slow_host", "bx", 51),
-    ]  # fmt: skip
+        ("low_busbw", "bx", 51),
+        ("low_busbw", "dx", 51),
+        ("slow_host", "bx", 51),
+    ]
     assert found[0]["evidence"] == (
         "AllReduce at 40.0 GB/s with 16 ranks; the median of 6 like benchmarks is 90.0 GB/s (hosts b, x)"
     )
@@ -222,12 +225,14 @@ def test_devices_that_stay_idle(tmp_path: Path) -> None:
         far = {"rank_from": gpus - 1, "rank_to": gpus}
         devices = [
             device_row(name, host=host, net_device=at, device_name=f"mlx5_{at}", link_layer=layer)
-            for host in ("n0", "n1") for at, layer in enumerate(layers)
-        ]  # fmt: skip
+            for host in ("n0", "n1")
+            for at, layer in enumerate(layers)
+        ]
         return {
             "nccl_links": [link_row(name, **far, line_no=3), link_row(name, **far, direction="receive", line_no=4)],
-            "nccl_devices": devices, "nccl_ranks": on_two_hosts(name, gpus),
-        }  # fmt: skip
+            "nccl_devices": devices,
+            "nccl_ranks": on_two_hosts(name, gpus),
+        }
 
     stages = [stage("a", gpus=4), stage("b", gpus=1), stage("c", gpus=4, layers=("IB", "RoCE", "RoCE"))]
     merged = {table: [row for one in stages for row in one[table]] for table in stages[0]}
@@ -245,7 +250,7 @@ _OFTEN = "between hosts more often than once per host"
         ([0, 1, 2, 3], []),
         ([0, 2, 1, 3], [f"1 of 1 rings cross {_OFTEN}; one of 4 ranks 4 times for 2 hosts"]),
     ],
-)  # fmt: skip
+)
 def test_a_ring_that_goes_to_and_fro(tmp_path: Path, order: list[int], found: list[str]) -> None:
     edges = [graph_row("a", rank_from=x, rank_to=y) for x, y in zip(order, [*order[1:], order[0]], strict=True)]
     rows = findings(tmp_path, nccl_files=sweep("a"), nccl_graphs=edges, nccl_ranks=on_two_hosts())
@@ -259,12 +264,14 @@ def test_a_ring_that_was_cut_says_nothing_of_its_crossings(tmp_path: Path) -> No
 
 def test_connections_that_change_the_rail(tmp_path: Path) -> None:
     links = [
-        link_row("a", net_devices="0", line_no=5), link_row("a", net_devices="1", direction="receive", line_no=6),
+        link_row("a", net_devices="0", line_no=5),
+        link_row("a", net_devices="1", direction="receive", line_no=6),
         link_row("a", rank_from=3, rank_to=12, net_devices="2", line_no=7),
         link_row("a", rank_from=3, rank_to=12, net_devices="2", direction="receive", line_no=8),
-        link_row("b", net_devices="0"), link_row("b", net_devices="1", direction="receive"),
+        link_row("b", net_devices="0"),
+        link_row("b", net_devices="1", direction="receive"),
         link_row("c", transport="NET/Socket", net_devices="0"),
-    ]  # fmt: skip
+    ]
     other = [device_row("b", host=host, net_device=0, device_name=name) for host, name in (("n0", "x"), ("n1", "y"))]
     rows = findings(tmp_path, nccl_files=sweep("a", "b"), nccl_links=links[:-1], nccl_devices=other)
     assert [(row["nccl_rule"], row["evidence"], row["line_no"]) for row in rows] == [

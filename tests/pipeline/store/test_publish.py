@@ -126,8 +126,12 @@ def test_keeps_three_versions_and_what_a_reader_has_open(home: Home, lake: Lake)
         lake.commit(unit("a", steps=number))
         publish(home)
     assert names_in(home.store) == [
-        "publish.lock", "results-3.duckdb", "results-4.duckdb", "results-5.duckdb", "results.duckdb",
-    ]  # fmt: skip
+        "publish.lock",
+        "results-3.duckdb",
+        "results-4.duckdb",
+        "results-5.duckdb",
+        "results.duckdb",
+    ]
     assert [(row.version, row.is_current) for row in versions(home.path)] == [(5, True), (4, False), (3, False)]
     assert old.execute("SELECT count(*) FROM steps").fetchone() == (3,)
     assert (home.link.readlink(), home.link.resolve()) == (Path("results-5.duckdb"), current(home.path))
@@ -209,8 +213,11 @@ exit $code
 def test_a_full_disk_is_said_and_changes_nothing(home: Home, lake: Lake) -> None:
     """A real ENOSPC: the store's folder is a file system of 3 MB, mounted where nobody else sees it."""
     isolated = ["unshare", "--mount", "--map-root-user"]
-    probe = subprocess.run([*isolated, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False) \
-        if shutil.which("unshare") else None  # fmt: skip
+    probe = (
+        subprocess.run([*isolated, "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False)
+        if shutil.which("unshare")
+        else None
+    )
     if probe is None or probe.returncode:
         pytest.skip("no private mount namespace here; the file size limit stands for the full disk")
     lake.commit(unit("a"))

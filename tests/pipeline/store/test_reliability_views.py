@@ -34,8 +34,9 @@ def rate(dimension: str, value: str, *runs: Row, events: list[Row] | None = None
     """The row of one dimension's value over all sweeps."""
     (found,) = ask(
         f"SELECT * FROM failure_rates WHERE sweep IS NULL AND dimension = '{dimension}' AND value = '{value}'",
-        *runs, events=events,
-    )  # fmt: skip
+        *runs,
+        events=events,
+    )
     return found
 
 
@@ -78,8 +79,13 @@ def test_a_strategy_names_the_dimensions_in_use(changes: Row, strategy: str | No
 
 def test_repeats_share_a_configuration_and_unknown_layouts_share_none() -> None:
     unknown: Row = {"dp": None, "tp": None, "pp": None, "cp": None, "gas": None, "mbs": None}
-    runs = [run_row("a"), run_row("b", sweep="other"), run_row("c", mbs=4, gas=8), run_row("d", **unknown),
-            run_row("e", **unknown)]  # fmt: skip
+    runs = [
+        run_row("a"),
+        run_row("b", sweep="other"),
+        run_row("c", mbs=4, gas=8),
+        run_row("d", **unknown),
+        run_row("e", **unknown),
+    ]
     found = {row["run_id"]: row["configuration_id"] for row in ask("SELECT * FROM run_outcomes", *runs)}
     assert found["a"] == found["b"]
     assert len(set(found.values())) == 4
@@ -175,8 +181,12 @@ def test_a_host_that_only_a_failure_names_has_no_rate() -> None:
         return {"run_id": run_id, "source_path": "/logs/x", "line_no": 1, "kind": kind, "host": host, "text": kind}
 
     events = [line("a", "launch", "node1"), line("b", "launch", "node1"), line("b", "exit_code", "node9")]
-    found = ask("SELECT value, failure_rate FROM failure_rates WHERE dimension = 'host' AND sweep IS NULL", ran("a"),
-                died("b", "crash"), events=events)  # fmt: skip
+    found = ask(
+        "SELECT value, failure_rate FROM failure_rates WHERE dimension = 'host' AND sweep IS NULL",
+        ran("a"),
+        died("b", "crash"),
+        events=events,
+    )
     assert found == [{"value": "node1", "failure_rate": 0.5}]
 
 
@@ -186,19 +196,33 @@ def test_days_are_those_of_the_start() -> None:
 
 def test_a_sweeps_hours_add_up_by_ending() -> None:
     runs = [
-        ran("good"), died("oom", "oom", 15), died("hung", "hang", 60), died("net", "nccl_error", 15),
-        died("late", "timeout", 15), died("bug", "crash", 15), died("host", "host_oom", 15),
+        ran("good"),
+        died("oom", "oom", 15),
+        died("hung", "hang", 60),
+        died("net", "nccl_error", 15),
+        died("late", "timeout", 15),
+        died("bug", "crash", 15),
+        died("host", "host_oom", 15),
         died("cut", "truncated", 15),
-        died("stop", "cancelled", 15), died("dark", "oom") | {"started_at": None, "ended_at": None},
-    ]  # fmt: skip
+        died("stop", "cancelled", 15),
+        died("dark", "oom") | {"started_at": None, "ended_at": None},
+    ]
     (cost,) = ask("SELECT * FROM sweep_cost", *runs)
     assert {name: cost[name] for name in cost if name.startswith("gpu_hours")} == {
-        "gpu_hours": 26.0, "gpu_hours_completed": 4.0, "gpu_hours_oom": 2.0, "gpu_hours_hang": 8.0,
-        "gpu_hours_infra": 2.0, "gpu_hours_timeout": 2.0, "gpu_hours_crash": 4.0, "gpu_hours_unexplained": 2.0,
-        "gpu_hours_undecided": 2.0, "gpu_hours_queued": None,
+        "gpu_hours": 26.0,
+        "gpu_hours_completed": 4.0,
+        "gpu_hours_oom": 2.0,
+        "gpu_hours_hang": 8.0,
+        "gpu_hours_infra": 2.0,
+        "gpu_hours_timeout": 2.0,
+        "gpu_hours_crash": 4.0,
+        "gpu_hours_unexplained": 2.0,
+        "gpu_hours_undecided": 2.0,
+        "gpu_hours_queued": None,
         # one run has no start, so nobody knows what came before the winner
-        "gpu_hours_until_winner": None, "gpu_hours_of_cells_in_order": None,
-    }  # fmt: skip
+        "gpu_hours_until_winner": None,
+        "gpu_hours_of_cells_in_order": None,
+    }
     assert (cost["runs_tried"], cost["runs_completed"], cost["runs_failed"]) == (10, 1, 8)
     assert (cost["runs_without_gpu_hours"], cost["cells_answered"], cost["cells_in_order"]) == (1, 1, 0)
 

@@ -20,12 +20,20 @@ def layouts(origin: str, nodes: int) -> list[dict[str, object]]:
     meshes = [(1, 1, 0), (2, 1, 1), (4, 1, 1), (8, 1, 2), (1, 2, 1), (2, 2, 1), (8, 1, 3), (1, 1, 3)]
     return [
         run_row(
-            f"{origin}-{nodes}-{place}", origin=origin, num_nodes=nodes, num_gpus=gpus, dp=gpus // (tp * pp), tp=tp,
-            pp=pp, zero_stage=zero, mbs=1, gas=256 * tp * pp // gpus, tokens_per_s_per_gpu=10_000.0 - 700 * abs(tp - 2)
-            - 300 * (pp - 1) - 10 * zero,
+            f"{origin}-{nodes}-{place}",
+            origin=origin,
+            num_nodes=nodes,
+            num_gpus=gpus,
+            dp=gpus // (tp * pp),
+            tp=tp,
+            pp=pp,
+            zero_stage=zero,
+            mbs=1,
+            gas=256 * tp * pp // gpus,
+            tokens_per_s_per_gpu=10_000.0 - 700 * abs(tp - 2) - 300 * (pp - 1) - 10 * zero,
         )
         for place, (tp, pp, zero) in enumerate(meshes)
-    ]  # fmt: skip
+    ]
 
 
 def test_view_and_python_agree_on_every_rule_and_origin() -> None:

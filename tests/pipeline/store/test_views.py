@@ -183,11 +183,17 @@ def tried(nodes: int, *statuses: str, **changes: object) -> list[Row]:
     """Runs at a node count, one per status, that reached no throughput."""
     return [
         run_row(
-            f"n{nodes}-{i}", num_nodes=nodes, num_gpus=8 * nodes, dp=8 * nodes, gas=16 // nodes, status=status,
-            tokens_per_s_per_gpu=None, **changes,
+            f"n{nodes}-{i}",
+            num_nodes=nodes,
+            num_gpus=8 * nodes,
+            dp=8 * nodes,
+            gas=16 // nodes,
+            status=status,
+            tokens_per_s_per_gpu=None,
+            **changes,
         )
         for i, status in enumerate(statuses)
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -230,10 +236,20 @@ def test_cells_and_winners_count_completed_runs_alike() -> None:
 def big(run_id: str, nodes: int, **changes: object) -> Row:
     """A run of an 80B model: 80e9 parameters hold 16 bytes each."""
     return run_row(
-        run_id, model="Llama 80B", num_layers=80, hidden_size=8192, num_heads=64, num_kv_heads=64,
-        ffn_hidden_size=28_672, tie_word_embeddings=False, num_nodes=nodes, num_gpus=8 * nodes, dp=8 * nodes,
-        gas=16 // nodes, **changes,
-    )  # fmt: skip
+        run_id,
+        model="Llama 80B",
+        num_layers=80,
+        hidden_size=8192,
+        num_heads=64,
+        num_kv_heads=64,
+        ffn_hidden_size=28_672,
+        tie_word_embeddings=False,
+        num_nodes=nodes,
+        num_gpus=8 * nodes,
+        dp=8 * nodes,
+        gas=16 // nodes,
+        **changes,
+    )
 
 
 def test_states_that_exceed_the_card_are_predicted_not_to_fit() -> None:
@@ -268,18 +284,25 @@ def test_a_grid_spans_models_and_nodes_of_one_sweep_only() -> None:
 
 def at_nodes(nodes: int, speed: float, **changes: object) -> Row:
     return run_row(
-        f"{nodes}-{speed}", **{
-            "num_nodes": nodes, "num_gpus": 8 * nodes, "dp": 8 * nodes, "gas": 16 // nodes,
+        f"{nodes}-{speed}",
+        **{
+            "num_nodes": nodes,
+            "num_gpus": 8 * nodes,
+            "dp": 8 * nodes,
+            "gas": 16 // nodes,
             "tokens_per_s_per_gpu": speed,
-        } | changes,
-    )  # fmt: skip
+        }
+        | changes,
+    )
 
 
 def test_efficiency_is_measured_against_the_smallest_node_count() -> None:
     line = query(
         "SELECT * FROM scaling_efficiency WHERE strategy = 'best' ORDER BY num_nodes",
-        at_nodes(2, 40_000.0), at_nodes(4, 36_000.0), at_nodes(8, 20_000.0),
-    )  # fmt: skip
+        at_nodes(2, 40_000.0),
+        at_nodes(4, 36_000.0),
+        at_nodes(8, 20_000.0),
+    )
     assert [row["baseline_num_nodes"] for row in line] == [2, 2, 2]
     assert [row["scaling_efficiency"] for row in line] == pytest.approx([1.0, 0.9, 0.5])
     assert [row["ideal_tokens_per_s"] for row in line] == pytest.approx([640_000, 1_280_000, 2_560_000])
@@ -306,8 +329,9 @@ def test_each_strategy_has_its_own_line() -> None:
 def test_efficiency_needs_no_mfu() -> None:
     line = query(
         "SELECT mfu, scaling_efficiency FROM scaling_efficiency WHERE strategy = 'best' ORDER BY num_nodes",
-        at_nodes(1, 100.0, accelerator="CPU"), at_nodes(2, 80.0, accelerator="CPU"),
-    )  # fmt: skip
+        at_nodes(1, 100.0, accelerator="CPU"),
+        at_nodes(2, 80.0, accelerator="CPU"),
+    )
     assert line == [{"mfu": None, "scaling_efficiency": 1.0}, {"mfu": None, "scaling_efficiency": 0.8}]
 
 
@@ -367,15 +391,23 @@ def test_another_convention_is_named(printed: float, words: str) -> None:
     [
         # every device divided by 989.5: on an A100, 105.11 TFLOP/s are 33.69 % and print as 10.62 %
         (
-            {"framework": "picotron", "accelerator": "A100-SXM-80GB", "tokens_per_s_per_gpu": 10_000.0,
-             "mfu_logged": 0.1062},
+            {
+                "framework": "picotron",
+                "accelerator": "A100-SXM-80GB",
+                "tokens_per_s_per_gpu": 10_000.0,
+                "mfu_logged": 0.1062,
+            },
             "divides by 989.5 TFLOP/s, which picotron takes for every device; the dense peak of A100-SXM-80GB",
         ),
         ({"framework": "picotron", "accelerator": "CPU", "mfu_logged": 0.0001}, "CPU has no known peak"),
         # torchtitan knows its card's name or takes the A100's peak, and prints which
         (
-            {"framework": "torchtitan", "peak_tflops_logged": 312.0, "tokens_per_s_per_gpu": 20_000.0,
-             "mfu_logged": 0.6738},
+            {
+                "framework": "torchtitan",
+                "peak_tflops_logged": 312.0,
+                "tokens_per_s_per_gpu": 20_000.0,
+                "mfu_logged": 0.6738,
+            },
             "divides by 312.0 TFLOP/s; the dense peak of H100-SXM-80GB at bf16 is 989.0",
         ),
         ({"mfu_logged": 0.2126}, "twice the dense peak"),
@@ -383,7 +415,7 @@ def test_another_convention_is_named(printed: float, words: str) -> None:
         # 420.44 TFLOP/s are 21.25 % of the 8-bit peak 1,979 and 42.51 % of the 16-bit one
         ({"precision": "fp8", "mfu_logged": 0.4251}, "the 16-bit peak"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_peak_is_named(changes: Row, words: str) -> None:
     found = audit(run_row(**_UNTIED | changes))
     assert words in found["wrong_peak"]
@@ -438,9 +470,16 @@ def test_a_run_that_failed_before_its_first_step_claims_nothing() -> None:
 def test_a_large_models_embedding_explains_nothing() -> None:
     # Counting the embedding twice changes the MFU of a 530B model by 0.2 %: within any rounding.
     run = run_row(
-        model="MT-NLG 530B", num_layers=105, hidden_size=20_480, num_heads=128, num_kv_heads=128,
-        ffn_hidden_size=81_920, gated_mlp=False, vocab_size=51_200, tokens_per_s_per_gpu=100.0,
-    )  # fmt: skip
+        model="MT-NLG 530B",
+        num_layers=105,
+        hidden_size=20_480,
+        num_heads=128,
+        num_kv_heads=128,
+        ffn_hidden_size=81_920,
+        gated_mlp=False,
+        vocab_size=51_200,
+        tokens_per_s_per_gpu=100.0,
+    )
     exact = completed_frame(run)["mfu"].item()
     assert audit(run | {"mfu_logged": exact}) == {}
 
@@ -452,9 +491,10 @@ def test_duplicates_are_judged_only_as_claims() -> None:
         run_row("claim", **SLOW, tokens_per_s_per_gpu=39_000.0, mfu_logged=0.4446, duplicate_of="the sweep"),
     ]
     found = query(
-        "SELECT run_id, finding FROM mfu_audit ORDER BY ALL", *runs,
+        "SELECT run_id, finding FROM mfu_audit ORDER BY ALL",
+        *runs,
         published=[{"run_id": "claim", "is_claimed_best": True}],
-    )  # fmt: skip
+    )
     assert [(row["run_id"], row["finding"]) for row in found] == [
         ("claim", "claimed_best_not_fastest"),
         ("slow", "tied_embedding_counted_twice"),
@@ -500,9 +540,14 @@ def test_every_playbook_winner_is_the_fastest_ranked_run_of_its_cell(bundled: du
 def test_audit_finds_the_seven_cells_that_the_playbook_misjudged(bundled: duckdb.DuckDBPyConnection) -> None:
     found = rows_of(bundled, "SELECT * FROM mfu_audit WHERE finding = 'claimed_best_not_fastest' ORDER BY ALL")
     assert sorted((row["model"], row["num_nodes"]) for row in found) == [
-        ("Llama 1.34B", 1), ("Llama 1.34B", 2), ("Llama 1.34B", 4), ("Llama 1.34B", 8),
-        ("Llama 3.57B", 2), ("Llama 3.57B", 4), ("Llama 3.57B", 8),
-    ]  # fmt: skip
+        ("Llama 1.34B", 1),
+        ("Llama 1.34B", 2),
+        ("Llama 1.34B", 4),
+        ("Llama 1.34B", 8),
+        ("Llama 3.57B", 2),
+        ("Llama 3.57B", 4),
+        ("Llama 3.57B", 8),
+    ]
     assert all("counts the tied embedding twice" in row["detail"] for row in found)
 
 

@@ -94,7 +94,7 @@ FORMATS = {
         litgpt._FIELDS,
         "Epoch 1 | iter 4 step 1 | loss train: 2.512, val: n/a | iter time: 820.31 ms (step) remaining time: 0:12:34",
     ),
-}  # fmt: skip
+}
 
 
 def one_by_one(lines: pl.DataFrame, patterns: dict[str, str]) -> pl.DataFrame:
@@ -159,9 +159,25 @@ def test_no_pattern_of_a_format_names_a_digit(name: str) -> None:
 
 PIECES = ("a", "b", " ", "1", "2", "10", ".", "é", "█", "-")
 CAPTURES = (
-    r"(\d+)", r"(\w*)", r"a(1?)", r"^(\S+)", r"(b)?\d", r"1(\d)", r"(2+)", r"(\d*)$", r"([^1]*)-", r"(?:(a)|(b))\d", r"\b([a-b.]+)\b",
-    r"([0-9]{2,3})", r"((?:a|b)[0-9]*)+", r"(?i)(A\d+)", r"()b", r"([1-3]+)\.", r"(.{13,}) ", r"(\d+?)",
-)  # fmt: skip
+    r"(\d+)",
+    r"(\w*)",
+    r"a(1?)",
+    r"^(\S+)",
+    r"(b)?\d",
+    r"1(\d)",
+    r"(2+)",
+    r"(\d*)$",
+    r"([^1]*)-",
+    r"(?:(a)|(b))\d",
+    r"\b([a-b.]+)\b",
+    r"([0-9]{2,3})",
+    r"((?:a|b)[0-9]*)+",
+    r"(?i)(A\d+)",
+    r"()b",
+    r"([1-3]+)\.",
+    r"(.{13,}) ",
+    r"(\d+?)",
+)
 
 
 @settings(max_examples=100, deadline=None)

@@ -21,10 +21,19 @@ def read(expression: pl.Expr) -> object:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1", 1.0), ("1,234.5", 1234.5), ("-3e-5", -3e-5), ("+2", 2.0), (".5", 0.5), ("inf", math.inf),
-        ("", None), ("N/A", None), ("1.2.3", None), ("1K", None), (None, None),
+        ("1", 1.0),
+        ("1,234.5", 1234.5),
+        ("-3e-5", -3e-5),
+        ("+2", 2.0),
+        (".5", 0.5),
+        ("inf", math.inf),
+        ("", None),
+        ("N/A", None),
+        ("1.2.3", None),
+        ("1K", None),
+        (None, None),
     ],
-)  # fmt: skip
+)
 def test_numbers(text: str | None, value: float | None) -> None:
     assert read(number(pl.lit(text, pl.String))) == value
 
@@ -43,10 +52,20 @@ def test_not_a_number_is_a_number() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("13.8K", 13_800.0), ("4.14M", 4_140_000.0), ("1.02 B", 1.02e9), ("1.02G", 1.02e9), ("3T", 3e12), ("64", 64.0),
-        ("1.87e-05", 1.87e-05), ("1.1K", 1100.0), ("K", None), ("", None), ("12Z", None), (None, None),
+        ("13.8K", 13_800.0),
+        ("4.14M", 4_140_000.0),
+        ("1.02 B", 1.02e9),
+        ("1.02G", 1.02e9),
+        ("3T", 3e12),
+        ("64", 64.0),
+        ("1.87e-05", 1.87e-05),
+        ("1.1K", 1100.0),
+        ("K", None),
+        ("", None),
+        ("12Z", None),
+        (None, None),
     ],
-)  # fmt: skip
+)
 def test_human_formatted_numbers(text: str | None, value: float | None) -> None:
     assert read(human(pl.lit(text, pl.String))) == value
 
@@ -54,10 +73,19 @@ def test_human_formatted_numbers(text: str | None, value: float | None) -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1.75GB", 1_750_000_000), ("496.00MiB", 496 * 2**20), ("169.20GiB", round(169.2 * 2**30)), ("12B", 12),
-        ("1 KiB", 1024), ("0.00GB", 0), ("1.75", None), ("GB", None), ("1.75GiBi", None), ("9e99TiB", None), (None, None),
+        ("1.75GB", 1_750_000_000),
+        ("496.00MiB", 496 * 2**20),
+        ("169.20GiB", round(169.2 * 2**30)),
+        ("12B", 12),
+        ("1 KiB", 1024),
+        ("0.00GB", 0),
+        ("1.75", None),
+        ("GB", None),
+        ("1.75GiBi", None),
+        ("9e99TiB", None),
+        (None, None),
     ],
-)  # fmt: skip
+)
 def test_sizes(text: str | None, value: int | None) -> None:
     assert read(size(pl.lit(text, pl.String))) == value
 
@@ -117,9 +145,15 @@ def test_texts_that_come_again_are_read_as_if_alone(texts: list[str | None]) -> 
 
 
 STAMPED = (
-    "[2024-01-02 03:04:05,678] a", "2024-01-02T03:04:05 b", "2024-13-45_99:99:99 c", "10/17/2025 16:31:56 d", "e",
-    "[20260511 02:59:23] f", '2024-13-45 99:99:99 :::MLLOG {"time_ms": 1700000012345}', "2024-01-02_03:04:05 g",
-)  # fmt: skip
+    "[2024-01-02 03:04:05,678] a",
+    "2024-01-02T03:04:05 b",
+    "2024-13-45_99:99:99 c",
+    "10/17/2025 16:31:56 d",
+    "e",
+    "[20260511 02:59:23] f",
+    '2024-13-45 99:99:99 :::MLLOG {"time_ms": 1700000012345}',
+    "2024-01-02_03:04:05 g",
+)
 
 
 @given(st.lists(st.sampled_from(STAMPED), max_size=40), st.sampled_from([1, 300]))

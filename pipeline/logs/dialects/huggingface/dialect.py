@@ -85,21 +85,39 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _SIGNATURE = (
-    "{'loss': ", '{"loss": ', ", 'epoch': ", "'train_samples_per_second': ", "Instantaneous batch size per device",
-    "Total optimization steps", "Training/evaluation parameters", "[INFO:swift]", "finetuning | Num GPUs",
-    *notebook_tables.SIGNS, *deepspeed_settings.SIGNS,
-)  # fmt: skip
+    "{'loss': ",
+    '{"loss": ',
+    ", 'epoch': ",
+    "'train_samples_per_second': ",
+    "Instantaneous batch size per device",
+    "Total optimization steps",
+    "Training/evaluation parameters",
+    "[INFO:swift]",
+    "finetuning | Num GPUs",
+    *notebook_tables.SIGNS,
+    *deepspeed_settings.SIGNS,
+)
 _NARROWED = {
     "steps": (
-        "'loss': ", '"loss": ', "it/s", "s/it", *huggingface_dicts.FRAGMENT_ANCHORS, *notebook_tables.ANCHORS,
+        "'loss': ",
+        '"loss": ',
+        "it/s",
+        "s/it",
+        *huggingface_dicts.FRAGMENT_ANCHORS,
+        *notebook_tables.ANCHORS,
     ),
     "settings": (*settings.ANCHORS, *environment.ANCHORS),
     "gauges": ("memory usage while training", "Peak reserved memory = "),
     "events": (
-        "Running training", "train_runtime", "Training Completed", "Training completed", "TrainOutput(global_step=",
-        "seconds used for training.", *notebook_tables.BAR_ANCHORS,
+        "Running training",
+        "train_runtime",
+        "Training Completed",
+        "Training completed",
+        "TrainOutput(global_step=",
+        "seconds used for training.",
+        *notebook_tables.BAR_ANCHORS,
     ),
-}  # fmt: skip
+}
 _ANCHORS = tuple(literal for literals in _NARROWED.values() for literal in literals)
 
 TRAINER = Dialect(

@@ -17,13 +17,19 @@ from pipeline.logs.dialect import STEP_FACTS, History, conform
 
 _STEP = re.compile(r'"step":\s*\d+')
 _STATE = {
-    "step": "step", "loss": "loss", "grad_norm": "grad_norm", "learning_rate": "learning_rate",
+    "step": "step",
+    "loss": "loss",
+    "grad_norm": "grad_norm",
+    "learning_rate": "learning_rate",
     "num_input_tokens_seen": "consumed_tokens",
-}  # fmt: skip
+}
 _LOG = {
-    "current_steps": "step", "total_steps": "steps_planned", "loss": "loss", "lr": "learning_rate",
+    "current_steps": "step",
+    "total_steps": "steps_planned",
+    "loss": "loss",
+    "lr": "learning_rate",
     "learning_rate": "learning_rate",  # until 2024
-}  # fmt: skip
+}
 
 
 def read_trainer_state(text: str) -> pl.DataFrame:

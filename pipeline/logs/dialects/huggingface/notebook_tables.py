@@ -94,9 +94,10 @@ def _of_cells(mine: pl.DataFrame) -> pl.DataFrame:
     is_new = (pl.col("line_no").diff() != 1) | (pl.col("source").diff() != 0)
     numbered = cells.with_columns(row=is_new.fill_null(value=True).cum_sum())
     table = numbered.group_by("row", maintain_order=True).agg(
-        pl.col("source", "line_no", "rank", "ts", "is_head").first(), count=pl.col("cell").first(),
+        pl.col("source", "line_no", "rank", "ts", "is_head").first(),
+        count=pl.col("cell").first(),
         value=pl.col("cell").get(1, null_on_oob=True),
-    )  # fmt: skip
+    )
     is_ours = pl.col("count").is_in(["Step", "Epoch"]) & (pl.col("value") == "Training Loss")
     head = pl.when("is_head").then(pl.when(is_ours).then("count").otherwise(pl.lit("")))
     units = table.with_columns(unit=head.forward_fill().over("source"))

@@ -106,12 +106,15 @@ def _steps_with_colons(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _OWN = {
-    "batch_size": "mbs", "pipe_parallel_size": "arg:pipe_parallel_size", "gas": "gas",
+    "batch_size": "mbs",
+    "pipe_parallel_size": "arg:pipe_parallel_size",
+    "gas": "gas",
     # Ulysses splits the sequence over ranks, as context parallelism does.
     "ds_sequence_parallel_size": "cp",
-    "num_experts": "arg:num_experts_list", "moe_expert_parallel_size": "arg:moe_expert_parallel_size",
+    "num_experts": "arg:num_experts_list",
+    "moe_expert_parallel_size": "arg:moe_expert_parallel_size",
     "topk": "arg:topk",
-}  # fmt: skip
+}
 _DUMPED = r"^\s*(\w+)(?: \.+ |  )(\S.*?)\s*$"
 
 
@@ -148,10 +151,19 @@ DIALECT = Dialect(
     version=7,
     # Megatron's signs count here too, so that one of this fork decides.
     signature=(
-        *dialect.DIALECT.signature, "| consumed tokens:", "| samples per second:", "tokens per gpu per second (tgs):",
-        "deepspeed_activation_checkpointing", "moe_expert_parallel_size", "zero_contigious_gradients",
-        "tokens_per_gpu_per_second_tgs=", "| samples_per_second=", "| consumed_tokens=",
-        "DeepSpeed general environment info:", *deepspeed_settings.SIGNS, *deepspeed_settings.PIPE_SIGNS,
+        *dialect.DIALECT.signature,
+        "| consumed tokens:",
+        "| samples per second:",
+        "tokens per gpu per second (tgs):",
+        "deepspeed_activation_checkpointing",
+        "moe_expert_parallel_size",
+        "zero_contigious_gradients",
+        "tokens_per_gpu_per_second_tgs=",
+        "| samples_per_second=",
+        "| consumed_tokens=",
+        "DeepSpeed general environment info:",
+        *deepspeed_settings.SIGNS,
+        *deepspeed_settings.PIPE_SIGNS,
     ),
     anchors=(*dialect.DIALECT.anchors, _EQUAL_ANCHOR, *_OWN, *deepspeed_settings.ANCHORS),
     steps=steps,
@@ -164,4 +176,4 @@ DIALECT = Dialect(
         "steps": (*dialect.STEP_ANCHORS, _EQUAL_ANCHOR),
         "events": (*dialect.NARROWED["events"], *deepspeed_settings.EVENT_ANCHORS),
     },
-)  # fmt: skip
+)

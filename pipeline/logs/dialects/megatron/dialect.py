@@ -88,11 +88,13 @@ def settle(facts: Facts) -> Facts:
     rows = facts.steps.filter(~is_told.fill_null(value=False)).sort("source", "line_no", maintain_order=True)
     for strategy in ("backward", "forward"):
         rows = rows.join_asof(
-            told.select(
-                "source", "line_no", **{f"{strategy}_s": "step_time_s", strategy: "tflops_per_gpu_logged"}
-            ),
-            on="line_no", by="source", strategy=strategy, tolerance=_NEAR_LINES, check_sortedness=False,
-        )  # fmt: skip
+            told.select("source", "line_no", **{f"{strategy}_s": "step_time_s", strategy: "tflops_per_gpu_logged"}),
+            on="line_no",
+            by="source",
+            strategy=strategy,
+            tolerance=_NEAR_LINES,
+            check_sortedness=False,
+        )
     same = (
         pl.when((pl.col(f"{strategy}_s") - pl.col("step_time_s")).abs() <= _ROUNDING_S).then(pl.col(strategy))
         for strategy in ("backward", "forward")
@@ -143,22 +145,31 @@ NARROWED = {
     "steps": STEP_ANCHORS,
     "gauges": ("memory (MB)", "memory (GB)"),
     "events": (
-        "exiting program", "Training completed.", "[after training is done]", "- arguments -",
+        "exiting program",
+        "Training completed.",
+        "[after training is done]",
+        "- arguments -",
         "bridge.training.config.ConfigContainer",
     ),
-}  # fmt: skip
+}
 
 DIALECT = Dialect(
     name="megatron",
     version=6,
     signature=(
-        "| consumed samples:", "| elapsed time per iteration (ms):", "throughput per GPU (TFLOP/s/GPU):",
-        "- arguments -", "[after training is done]", "model-parallel size:",
-        "megatron.bridge.training.config", "MegatronLauncherAdapter",
+        "| consumed samples:",
+        "| elapsed time per iteration (ms):",
+        "throughput per GPU (TFLOP/s/GPU):",
+        "- arguments -",
+        "[after training is done]",
+        "model-parallel size:",
+        "megatron.bridge.training.config",
+        "MegatronLauncherAdapter",
     ),
     anchors=(
         *(literal for literals in NARROWED.values() for literal in literals),
-        *settings.ANCHORS, *environment.ANCHORS,
+        *settings.ANCHORS,
+        *environment.ANCHORS,
     ),
     steps=_steps_and_utilisation,
     settings=settings.settings,
@@ -167,4 +178,4 @@ DIALECT = Dialect(
     combined=rules.COMBINED,
     settle=settle,
     narrowed=NARROWED,
-)  # fmt: skip
+)

@@ -36,13 +36,19 @@ _IS_DUMP = _arg("params_dtype").is_not_null() & _IS_WHOLE
 def _precision() -> pl.Expr:
     quantised = {name: is_said(f"arg:{name}") & (_arg(name).str.to_lowercase() != "false") for name in ("fp8", "fp4")}
     return (
-        pl.when(quantised["fp4"]).then(pl.lit("fp4"))
-        .when(quantised["fp8"] & (_arg("fp8_recipe") == "mxfp8")).then(pl.lit("mxfp8"))
-        .when(quantised["fp8"]).then(pl.lit("fp8"))
-        .when(_is_on("bf16")).then(pl.lit("bf16"))
-        .when(_is_on("fp16")).then(pl.lit("fp16"))
-        .when(_arg("params_dtype") == "torch.float32").then(pl.lit("fp32"))
-    )  # fmt: skip
+        pl.when(quantised["fp4"])
+        .then(pl.lit("fp4"))
+        .when(quantised["fp8"] & (_arg("fp8_recipe") == "mxfp8"))
+        .then(pl.lit("mxfp8"))
+        .when(quantised["fp8"])
+        .then(pl.lit("fp8"))
+        .when(_is_on("bf16"))
+        .then(pl.lit("bf16"))
+        .when(_is_on("fp16"))
+        .then(pl.lit("fp16"))
+        .when(_arg("params_dtype") == "torch.float32")
+        .then(pl.lit("fp32"))
+    )
 
 
 def _zero_stage() -> pl.Expr:
@@ -54,24 +60,34 @@ def _zero_stage() -> pl.Expr:
     sharding = _arg("data_parallel_sharding_strategy").replace_strict(strategies, default=None, return_dtype=pl.Int64)
     is_fsdp = (_is_on("use_custom_fsdp") | _is_on("use_megatron_fsdp")).fill_null(value=False)
     return (
-        pl.when(_is_on("deepspeed")).then(_whole("zero_stage"))
-        .when(_is_on("use_torch_fsdp2")).then(3)
-        .when(is_fsdp).then(sharding)
-        .when(_IS_WHOLE & _is_on("use_distributed_optimizer")).then(1)
-        .when(_IS_WHOLE & ~_is_on("use_distributed_optimizer")).then(0)
-        .when(_IS_DUMP & ~_is_on("deepspeed").fill_null(value=False)).then(0)
-    )  # fmt: skip
+        pl.when(_is_on("deepspeed"))
+        .then(_whole("zero_stage"))
+        .when(_is_on("use_torch_fsdp2"))
+        .then(3)
+        .when(is_fsdp)
+        .then(sharding)
+        .when(_IS_WHOLE & _is_on("use_distributed_optimizer"))
+        .then(1)
+        .when(_IS_WHOLE & ~_is_on("use_distributed_optimizer"))
+        .then(0)
+        .when(_IS_DUMP & ~_is_on("deepspeed").fill_null(value=False))
+        .then(0)
+    )
 
 
 def _recompute() -> pl.Expr:
     was_full = _is_on("checkpoint_activations") | is_said("arg:activations_checkpoint_method")
     older = _IS_WHOLE & (_arg("recompute_activations").is_not_null() | _arg("checkpoint_activations").is_not_null())
     return (
-        pl.when(_arg("recompute_granularity").is_in(["full", "selective"])).then(_arg("recompute_granularity"))
-        .when(_is_on("recompute_activations")).then(pl.lit("selective"))
-        .when(was_full.fill_null(value=False)).then(pl.lit("full"))
-        .when(_arg("recompute_granularity").is_not_null() | older).then(pl.lit("none"))
-    )  # fmt: skip
+        pl.when(_arg("recompute_granularity").is_in(["full", "selective"]))
+        .then(_arg("recompute_granularity"))
+        .when(_is_on("recompute_activations"))
+        .then(pl.lit("selective"))
+        .when(was_full.fill_null(value=False))
+        .then(pl.lit("full"))
+        .when(_arg("recompute_granularity").is_not_null() | older)
+        .then(pl.lit("none"))
+    )
 
 
 _IS_MLA = _is_on("multi_latent_attention").fill_null(value=False)
@@ -81,21 +97,28 @@ def _kv_heads() -> pl.Expr:
     """Query groups, or one per head; Megatron-Bridge states the groups without a switch, old dumps neither."""
     groups, heads = _whole("num_query_groups"), whole("num_heads")
     return (
-        pl.when(_IS_MLA).then(None)
-        .when(_is_on("group_query_attention")).then(groups)
-        .when(~_is_on("group_query_attention")).then(heads)
-        .when(groups.is_not_null()).then(groups)
-        .when(_IS_DUMP | _arg("num_query_groups").is_not_null()).then(heads)
-    )  # fmt: skip
+        pl.when(_IS_MLA)
+        .then(None)
+        .when(_is_on("group_query_attention"))
+        .then(groups)
+        .when(~_is_on("group_query_attention"))
+        .then(heads)
+        .when(groups.is_not_null())
+        .then(groups)
+        .when(_IS_DUMP | _arg("num_query_groups").is_not_null())
+        .then(heads)
+    )
 
 
 def _head_dim() -> pl.Expr:
     """With latent attention the width of a value and of a key without its rotary part, where both are the same."""
     width, latent = _whole("kv_channels"), _whole("qk_head_dim")
     return (
-        pl.when(_IS_MLA).then(pl.when(_whole("v_head_dim").fill_null(latent) == latent).then(latent))
-        .when(width * whole("num_heads") != whole("hidden_size")).then(width)
-    )  # fmt: skip
+        pl.when(_IS_MLA)
+        .then(pl.when(_whole("v_head_dim").fill_null(latent) == latent).then(latent))
+        .when(width * whole("num_heads") != whole("hidden_size"))
+        .then(width)
+    )
 
 
 def _q_lora_rank() -> pl.Expr:

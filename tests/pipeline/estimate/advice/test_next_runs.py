@@ -14,10 +14,22 @@ from pipeline.estimate.rows.read_rows import read_rows
 from schemas.tables.runs import RUNS
 
 CELL = {
-    "origin": "measured", "framework": "nanotron", "accelerator": "H100-SXM-80GB", "num_nodes": 2, "gpus_per_node": 8,
-    "num_gpus": 16, "model": "Llama 2 7B", "seq_len": 4096, "gbs_tokens": 2**20, "gbs": 256, "status": "completed",
-    "zero_stage": 1, "cp": 1, "ep": 1, "precision": "bf16",
-}  # fmt: skip
+    "origin": "measured",
+    "framework": "nanotron",
+    "accelerator": "H100-SXM-80GB",
+    "num_nodes": 2,
+    "gpus_per_node": 8,
+    "num_gpus": 16,
+    "model": "Llama 2 7B",
+    "seq_len": 4096,
+    "gbs_tokens": 2**20,
+    "gbs": 256,
+    "status": "completed",
+    "zero_stage": 1,
+    "cp": 1,
+    "ep": 1,
+    "precision": "bf16",
+}
 
 
 def runs(*changes: dict[str, Any]) -> pl.DataFrame:
@@ -105,15 +117,20 @@ def test_a_cell_without_measurements_proposes_what_is_expected_to_be_fastest() -
 
 
 def test_cells_keep_frameworks_and_batches_apart_and_say_why_not() -> None:
-    frame = pl.concat([
-        runs({"tp": 8, "step_time_s": 12.0}, {"tp": 8, "framework": "megatron"}),
-        runs({"tp": 8, "gbs_tokens": 2**21, "gbs": 512}),
-        runs({"tp": 8, "model": "unheard-of"}), runs({"tp": 8, "seq_len": None}),
-    ])  # fmt: skip
+    frame = pl.concat(
+        [
+            runs({"tp": 8, "step_time_s": 12.0}, {"tp": 8, "framework": "megatron"}),
+            runs({"tp": 8, "gbs_tokens": 2**21, "gbs": 512}),
+            runs({"tp": 8, "model": "unheard-of"}),
+            runs({"tp": 8, "seq_len": None}),
+        ]
+    )
     found = list(cells(frame))
     assert [(cell.key["framework"], cell.key["gbs_tokens"]) for cell in found if cell.request is not None] == [
-        ("megatron", 2**20), ("nanotron", 2**20), ("nanotron", 2**21)
-    ]  # fmt: skip
+        ("megatron", 2**20),
+        ("nanotron", 2**20),
+        ("nanotron", 2**21),
+    ]
     assert [cell.reason.partition(":")[0] for cell in found if cell.request is None] == ["shape unknown"]
 
 
@@ -129,8 +146,10 @@ def test_rows_are_read_once_for_all_cells_and_once_for_each(monkeypatch: pytest.
     monkeypatch.setattr("pipeline.estimate.advice.next_runs.read_rows", counted)
     monkeypatch.setattr("pipeline.estimate.rows.estimate_rows.read_rows", counted)
     changes = [
-        {"tp": 8, "step_time_s": 12.0}, {"tp": 8, "mbs": 2, "status": "oom"}, {"tp": 8, "framework": "megatron"},
-    ]  # fmt: skip
+        {"tp": 8, "step_time_s": 12.0},
+        {"tp": 8, "mbs": 2, "status": "oom"},
+        {"tp": 8, "framework": "megatron"},
+    ]
     found = list(cells(runs(*changes)))
     assert heights == [2]
     assert {cell.key["framework"]: cell.request for cell in found} == {

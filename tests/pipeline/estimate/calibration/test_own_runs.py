@@ -28,14 +28,38 @@ def measured_runs(**changes: object) -> pl.DataFrame:
     """Twelve completed runs of a machine whose constants are TRUE, as the store holds them."""
     rows = [
         {
-            "run_id": f"{tp}-{mbs}-{gas}", "status": "completed", "framework": "litgpt", "accelerator": "H100-SXM-80GB",
-            "model": "mine", "num_layers": 32, "hidden_size": 4096, "num_heads": 32, "num_kv_heads": 32,
-            "ffn_hidden_size": 11008, "gated_mlp": True, "tie_word_embeddings": False, "vocab_size": 32000,
-            "seq_len": 4096, "num_gpus": 8, "num_nodes": 1, "dp": 8 // tp, "tp": tp, "pp": 1, "cp": 1, "mbs": mbs,
-            "gas": gas, "zero_stage": 1, "precision": "bf16", "recompute": "none", "sequence_parallel": True, **changes,
+            "run_id": f"{tp}-{mbs}-{gas}",
+            "status": "completed",
+            "framework": "litgpt",
+            "accelerator": "H100-SXM-80GB",
+            "model": "mine",
+            "num_layers": 32,
+            "hidden_size": 4096,
+            "num_heads": 32,
+            "num_kv_heads": 32,
+            "ffn_hidden_size": 11008,
+            "gated_mlp": True,
+            "tie_word_embeddings": False,
+            "vocab_size": 32000,
+            "seq_len": 4096,
+            "num_gpus": 8,
+            "num_nodes": 1,
+            "dp": 8 // tp,
+            "tp": tp,
+            "pp": 1,
+            "cp": 1,
+            "mbs": mbs,
+            "gas": gas,
+            "zero_stage": 1,
+            "precision": "bf16",
+            "recompute": "none",
+            "sequence_parallel": True,
+            **changes,
         }
-        for tp in (1, 2, 4) for mbs in (1, 2) for gas in (4, 16)
-    ]  # fmt: skip
+        for tp in (1, 2, 4)
+        for mbs in (1, 2)
+        for gas in (4, 16)
+    ]
     runs = complete_runs(pl.DataFrame(rows)).runs
     predicted = estimate_frame(runs, slow_machine)
     return complete_runs(

@@ -85,21 +85,27 @@ def test_few_runs_of_a_pattern_borrow_from_its_place_then_from_all() -> None:
 
 def test_patterns_are_those_of_the_view() -> None:
     at = Layouts.of(
-        dp=np.array([1.0, 2, 1, 4, 16]), tp=np.array([1.0, 16, 8, 4, 1]), pp=np.array([16.0, 1, 2, 1, 1]),
+        dp=np.array([1.0, 2, 1, 4, 16]),
+        tp=np.array([1.0, 16, 8, 4, 1]),
+        pp=np.array([16.0, 1, 2, 1, 1]),
         zero_stage=np.array([0.0, 1, 0, 2, 3]),
-    )  # fmt: skip
+    )
     assert [PATTERNS[code] for code in pattern_codes(at, 8)] == [
-        "PP over nodes · ZeRO-0", "TP over nodes · ZeRO-1", "PP over nodes · ZeRO-0", "TP in a node · ZeRO-2",
+        "PP over nodes · ZeRO-0",
+        "TP over nodes · ZeRO-1",
+        "PP over nodes · ZeRO-0",
+        "TP in a node · ZeRO-2",
         "DP only · ZeRO-3",
-    ]  # fmt: skip
+    ]
 
 
 def test_the_map_names_the_slowest_pattern_first() -> None:
     codes = np.array([0, 0, 0, 19])
     told = residual_map(residuals_by_pattern(codes, np.log([4.0, 5.0, 6.0, 1.0])))
     assert [(entry["pattern"], entry["runs"]) for entry in told] == [
-        ("PP over nodes · ZeRO-0", 3), ("DP only · ZeRO-3", 1)
-    ]  # fmt: skip
+        ("PP over nodes · ZeRO-0", 3),
+        ("DP only · ZeRO-3", 1),
+    ]
     assert told[0]["median"] == pytest.approx(5.0)
 
 
@@ -184,9 +190,12 @@ def test_without_comparable_runs_nothing_is_made_up() -> None:
 def test_the_playbook_s_framework_is_penalised_where_pipelines_cross_nodes() -> None:
     asked = question()
     at = Layouts.of(
-        dp=np.array([16.0, 2]), tp=np.array([4.0, 4]), pp=np.array([1.0, 8]), gas=np.array([16.0, 128]),
+        dp=np.array([16.0, 2]),
+        tp=np.array([4.0, 4]),
+        pp=np.array([1.0, 8]),
+        gas=np.array([16.0, 128]),
         zero_stage=np.array([1.0, 0]),
-    )  # fmt: skip
+    )
     told = expect(asked, at, estimate(asked, at))
     single, piped = told["est_penalty"]
     assert single < 1.5
@@ -205,8 +214,10 @@ def test_no_run_is_promised_more_speed_than_comparable_ones_showed() -> None:
     record = find_record(asked.profile)
     assert record is not None
     rows = search(Request(asked, num_gpus=64, gbs=256), top=200).layouts
-    at = Layouts.of(**{name: rows[name].to_numpy().astype(np.float64) for name in ("dp", "tp", "pp", "gas", "mbs")},
-                    zero_stage=rows["zero_stage"].to_numpy().astype(np.float64))  # fmt: skip
+    at = Layouts.of(
+        **{name: rows[name].to_numpy().astype(np.float64) for name in ("dp", "tp", "pp", "gas", "mbs")},
+        zero_stage=rows["zero_stage"].to_numpy().astype(np.float64),
+    )
     told, predicted = pl.DataFrame(expect(asked, at, estimate(asked, at))), estimate(asked, at)
     patterns = [PATTERNS[code] for code in pattern_codes(at, asked.cluster.gpus_per_node)]
     fastest = np.array([record.time.fastest(name) for name in patterns]) * predicted.step_time_s

@@ -29,10 +29,17 @@ def shuffled(count: int, seed: int = 0) -> Layouts:
     tp, pp = one_of(1, 2, 8), one_of(1, 2, 4)
     mbs, zero = one_of(1, 2, 4), one_of(0, 1, 2, 3)
     return Layouts.of(
-        dp=64 / tp / pp, tp=tp, pp=pp, mbs=mbs, gas=256 / mbs, zero_stage=zero, recompute=one_of(0, 2),
-        sequence_parallel=np.where(tp > 1, 1.0, 0.0), dp_replicate=np.where(zero > 0, one_of(1, 2), 1.0),
+        dp=64 / tp / pp,
+        tp=tp,
+        pp=pp,
+        mbs=mbs,
+        gas=256 / mbs,
+        zero_stage=zero,
+        recompute=one_of(0, 2),
+        sequence_parallel=np.where(tp > 1, 1.0, 0.0),
+        dp_replicate=np.where(zero > 0, one_of(1, 2), 1.0),
         schedule=one_of(1, 3),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("model", ["Llama 2 7B", "Mixtral 8x7B"])

@@ -21,9 +21,15 @@ from pipeline.reference.models import LLAMA_2_7B
 
 DEFAULT = load_profiles()["default"]
 GPT = replace(
-    DEFAULT, has_dropout=True, is_flash=False, norm_bytes=4.0, rotary_copies=0.0, mlp_bytes_plain=4.0,
-    gathered_bytes=0.0, memory_growth=1.0,
-)  # fmt: skip
+    DEFAULT,
+    has_dropout=True,
+    is_flash=False,
+    norm_bytes=4.0,
+    rotary_copies=0.0,
+    mlp_bytes_plain=4.0,
+    gathered_bytes=0.0,
+    memory_growth=1.0,
+)
 """What Korthikanti counts: dropout, attention not fused, GELU of width 4h."""
 STATES_ONLY = replace(DEFAULT, grad_held_bytes=2.0, grad_fresh_bytes=0.0, context_bytes=0.0, memory_growth=0.0)
 """Model states of mixed precision Adam, 2 + 2 + 12 bytes, and nothing else."""
@@ -31,9 +37,18 @@ STATES_ONLY = replace(DEFAULT, grad_held_bytes=2.0, grad_fresh_bytes=0.0, contex
 GPT_22B = ModelShape(48, 6144, 64, 64, 4 * 6144, 51200, gated_mlp=False, tie_word_embeddings=True)
 DENSE_80B = ModelShape(80, 8192, 64, 64, 28672, 131072, gated_mlp=True, tie_word_embeddings=False)
 MOE = ModelShape(
-    8, 1024, 16, 16, 4096, 32000, gated_mlp=True, tie_word_embeddings=False,
-    num_experts=16, experts_per_token=2, expert_ffn_hidden_size=1024,
-)  # fmt: skip
+    8,
+    1024,
+    16,
+    16,
+    4096,
+    32000,
+    gated_mlp=True,
+    tie_word_embeddings=False,
+    num_experts=16,
+    experts_per_token=2,
+    expert_ffn_hidden_size=1024,
+)
 
 
 H100 = find_cluster("H100 SXM")

@@ -214,9 +214,15 @@ def test_dualpipe_hides_the_experts_exchange_under_the_other_direction() -> None
 def _quiet() -> Question:
     """Nothing hidden, no latency, whole bandwidths: exchanges are bytes over bytes/s."""
     profile = replace(
-        DEFAULT, network_decay=0.0, network_share=1.0, link_share=1.0, dp_hidden=0.0, shard_contention=0.0,
-        link_latency_s=0.0, network_latency_s=0.0,
-    )  # fmt: skip
+        DEFAULT,
+        network_decay=0.0,
+        network_share=1.0,
+        link_share=1.0,
+        dp_hidden=0.0,
+        shard_contention=0.0,
+        link_latency_s=0.0,
+        network_latency_s=0.0,
+    )
     return Question(LLAMA_2_7B, H100, profile, 4096)
 
 

@@ -17,12 +17,31 @@ from pipeline.estimate.rows.estimate_rows import OK, PREDICTED, estimate_frame
 def row(**changes: Any) -> dict[str, Any]:
     """A complete row in the columns of the reference tables, as text cells."""
     base: dict[str, Any] = {
-        "source_id": "mine", "model": "my model", "num_layers": 32, "hidden_size": 4096, "num_heads": 32,
-        "num_kv_heads": 32, "ffn_hidden_size": 11008, "vocab_size": 32000, "gated_mlp": "true",
-        "tie_word_embeddings": "false", "seq_len": 4096, "num_gpus": 8, "gpus_per_node": 8,
-        "accelerator": "H100-SXM-80GB", "dp": 4, "tp": 2, "pp": 1, "cp": 1, "grad_accum": 16, "micro_batch_size": 2,
-        "zero_stage_or_fsdp": "zero1", "recompute": "none", "sequence_parallel": "true", "precision": "bf16",
-    }  # fmt: skip
+        "source_id": "mine",
+        "model": "my model",
+        "num_layers": 32,
+        "hidden_size": 4096,
+        "num_heads": 32,
+        "num_kv_heads": 32,
+        "ffn_hidden_size": 11008,
+        "vocab_size": 32000,
+        "gated_mlp": "true",
+        "tie_word_embeddings": "false",
+        "seq_len": 4096,
+        "num_gpus": 8,
+        "gpus_per_node": 8,
+        "accelerator": "H100-SXM-80GB",
+        "dp": 4,
+        "tp": 2,
+        "pp": 1,
+        "cp": 1,
+        "grad_accum": 16,
+        "micro_batch_size": 2,
+        "zero_stage_or_fsdp": "zero1",
+        "recompute": "none",
+        "sequence_parallel": "true",
+        "precision": "bf16",
+    }
     return {**base, **changes}
 
 
@@ -154,8 +173,14 @@ def test_a_known_model_fills_its_shape_and_says_so() -> None:
 
 
 def test_experts_counted_outside_of_dp_are_folded_into_it() -> None:
-    moe = {"num_experts": 8, "experts_per_token": 2, "expert_ffn_hidden_size": 2048, "shared_expert_ffn_hidden_size": 0,
-           "num_dense_layers": 0, "tp": 1}  # fmt: skip
+    moe = {
+        "num_experts": 8,
+        "experts_per_token": 2,
+        "expert_ffn_hidden_size": 2048,
+        "shared_expert_ffn_hidden_size": 0,
+        "num_dense_layers": 0,
+        "tp": 1,
+    }
     inside = row(**moe, dp=8, ep=4, grad_accum=16)
     outside = row(**moe, dp=2, ep=4, grad_accum=16)
     got = predict(inside, outside)

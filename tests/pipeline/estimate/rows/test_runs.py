@@ -39,13 +39,21 @@ def test_a_run_is_estimated_as_its_row_in_the_source_table_is() -> None:
         pl.DataFrame(
             [
                 {
-                    **{k: v for k, v in row(gated_mlp=True, tie_word_embeddings=False, sequence_parallel=True).items()
-                       if k not in ("grad_accum", "micro_batch_size", "zero_stage_or_fsdp", "source_id")},
-                    "gas": 16, "mbs": 2, "zero_stage": 1, "framework": "composer", "run_id": "a", "status": "completed",
+                    **{
+                        k: v
+                        for k, v in row(gated_mlp=True, tie_word_embeddings=False, sequence_parallel=True).items()
+                        if k not in ("grad_accum", "micro_batch_size", "zero_stage_or_fsdp", "source_id")
+                    },
+                    "gas": 16,
+                    "mbs": 2,
+                    "zero_stage": 1,
+                    "framework": "composer",
+                    "run_id": "a",
+                    "status": "completed",
                 }
             ]
         )
-    ).runs  # fmt: skip
+    ).runs
     expected = estimate_frame(given)
     got = estimate_runs(as_run)
     assert got["est_profile"][0] == expected["est_profile"][0] == "hopper-composer"

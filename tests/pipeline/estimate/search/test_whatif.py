@@ -88,9 +88,14 @@ def test_knobs_that_cannot_be_set_are_named() -> None:
 
 
 CHOICES = st.builds(
-    Choice, tp=st.sampled_from([1, 2, 4, 8]), pp=st.sampled_from([1, 2, 4]), cp=st.sampled_from([1, 2]),
-    mbs=st.integers(1, 64), zero_stage=st.integers(0, 3), recompute=st.sampled_from(["none", "full"]),
-)  # fmt: skip
+    Choice,
+    tp=st.sampled_from([1, 2, 4, 8]),
+    pp=st.sampled_from([1, 2, 4]),
+    cp=st.sampled_from([1, 2]),
+    mbs=st.integers(1, 64),
+    zero_stage=st.integers(0, 3),
+    recompute=st.sampled_from(["none", "full"]),
+)
 
 
 @settings(max_examples=60, deadline=None)

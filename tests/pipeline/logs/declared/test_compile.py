@@ -50,8 +50,10 @@ def test_a_log_is_recognised_and_read() -> None:
     assert steps["mem_reserved_bytes"].to_list() == [int(41.5 * 2**30), int(41.5 * 2**30), 42 * 2**30]
     said = read.facts.settings.select("name", "value", "setting_source").rows()
     assert said == [
-        ("tp", "8", "log_line"), ("mbs", "4", "argument_dump"), ("precision", "bf16", "argument_dump"),
-    ]  # fmt: skip
+        ("tp", "8", "log_line"),
+        ("mbs", "4", "argument_dump"),
+        ("precision", "bf16", "argument_dump"),
+    ]
     assert read.facts.gauges.select("name", "value").rows() == [("mem_peak_allocated_bytes", 43.5 * 2**30)]
     assert read.facts.events.select("kind", "text").rows() == [("training_end", "2026-01-01 10:10:00 training done")]
 
@@ -98,30 +100,55 @@ def test_what_only_shares_a_word_is_neither_step_nor_reject(line: str) -> None:
 
 
 UNITS: list[tuple[str, str, str, object]] = [
-    ("step_time_s", "s", "1.5 s", 1.5), ("step_time_s", "s", "1.5", 1.5), ("step_time", "s", "1.5sec", 1.5),
-    ("step_time_s", "ms", "412.5 ms", 0.4125), ("step_time_s", "ms", "1,412", 1.412),
-    ("step_time_s", "us", "412500us", 0.4125), ("step_time_s", "us", "412500 µs", 0.4125),
-    ("step_time_s", "ns", "412500000 ns", 0.4125), ("step_time_s", "min", "1.5 min", 90.0),
-    ("step_time_s", "h", "0.5h", 1800.0), ("step_time_s", "it/s", "4.00it/s", 0.25),
-    ("step_time_s", "duration", "350 ms", 0.35), ("step_time_s", "duration", "1m 03s", 63.0),
-    ("step_time_s", "duration", "1h 2m 3.5s", 3723.5), ("step_time_s", "duration", "2.5s", 2.5),
-    ("step_time_s", "clock", "1:02:03.5", 3723.5), ("step_time_s", "clock", "02:03", 123.0),
-    ("mem_reserved_bytes", "B", "1024 B", 1024), ("mem_reserved_bytes", "B", "1024", 1024),
-    ("mem_reserved", "KB", "1.5KB", 1500), ("mem_reserved", "MB", "1.5 MB", 1_500_000),
-    ("mem_reserved", "GB", "1.5", 1_500_000_000), ("mem_reserved", "TB", "1.5TB", 1_500_000_000_000),
-    ("mem_reserved", "KiB", "2KiB", 2048), ("mem_reserved", "MiB", "2 MiB", 2 << 20),
-    ("mem_allocated", "GiB", "2.5GiB", int(2.5 * 2**30)), ("mem_allocated", "TiB", "1TiB", 1 << 40),
-    ("mem_allocated", "size", "800 MB", 800_000_000), ("mem_allocated", "size", "1GiB", 1 << 30),
-    ("consumed_tokens", "int", "1,200,000", 1_200_000), ("consumed_tokens", "human", "1.2M", 1_200_000),
-    ("consumed_tokens", "human", "13k", 13_000), ("consumed_tokens", "thousands", "1.2", 1200),
-    ("consumed_tokens", "millions", "1.2", 1_200_000), ("consumed_tokens", "billions", "1.2B", 1_200_000_000),
-    ("tokens_per_s", "human", "13.8K", 13_800.0), ("tokens_per_s", "float", "13800.5", 13_800.5),
-    ("loss", "float", "2.5e-3", 0.0025), ("loss", "float", ".5", 0.5), ("loss", "float", "inf", float("inf")),
-    ("mfu", "%", "41.25%", 0.4125), ("mfu_logged", "%", "41.25 %", 0.4125), ("mfu", "fraction", "0.4125", 0.4125),
-    ("tflops_per_gpu", "TFLOPs", "412.5 TFLOP/s", 412.5), ("tflops_per_gpu", "float", "412.5", 412.5),
-    ("tflops_per_gpu_logged", "GFLOPs", "412500 GFLOPs", 412.5), ("tflops_per_gpu", "PFLOPs", "0.4125", 412.5),
+    ("step_time_s", "s", "1.5 s", 1.5),
+    ("step_time_s", "s", "1.5", 1.5),
+    ("step_time", "s", "1.5sec", 1.5),
+    ("step_time_s", "ms", "412.5 ms", 0.4125),
+    ("step_time_s", "ms", "1,412", 1.412),
+    ("step_time_s", "us", "412500us", 0.4125),
+    ("step_time_s", "us", "412500 µs", 0.4125),
+    ("step_time_s", "ns", "412500000 ns", 0.4125),
+    ("step_time_s", "min", "1.5 min", 90.0),
+    ("step_time_s", "h", "0.5h", 1800.0),
+    ("step_time_s", "it/s", "4.00it/s", 0.25),
+    ("step_time_s", "duration", "350 ms", 0.35),
+    ("step_time_s", "duration", "1m 03s", 63.0),
+    ("step_time_s", "duration", "1h 2m 3.5s", 3723.5),
+    ("step_time_s", "duration", "2.5s", 2.5),
+    ("step_time_s", "clock", "1:02:03.5", 3723.5),
+    ("step_time_s", "clock", "02:03", 123.0),
+    ("mem_reserved_bytes", "B", "1024 B", 1024),
+    ("mem_reserved_bytes", "B", "1024", 1024),
+    ("mem_reserved", "KB", "1.5KB", 1500),
+    ("mem_reserved", "MB", "1.5 MB", 1_500_000),
+    ("mem_reserved", "GB", "1.5", 1_500_000_000),
+    ("mem_reserved", "TB", "1.5TB", 1_500_000_000_000),
+    ("mem_reserved", "KiB", "2KiB", 2048),
+    ("mem_reserved", "MiB", "2 MiB", 2 << 20),
+    ("mem_allocated", "GiB", "2.5GiB", int(2.5 * 2**30)),
+    ("mem_allocated", "TiB", "1TiB", 1 << 40),
+    ("mem_allocated", "size", "800 MB", 800_000_000),
+    ("mem_allocated", "size", "1GiB", 1 << 30),
+    ("consumed_tokens", "int", "1,200,000", 1_200_000),
+    ("consumed_tokens", "human", "1.2M", 1_200_000),
+    ("consumed_tokens", "human", "13k", 13_000),
+    ("consumed_tokens", "thousands", "1.2", 1200),
+    ("consumed_tokens", "millions", "1.2", 1_200_000),
+    ("consumed_tokens", "billions", "1.2B", 1_200_000_000),
+    ("tokens_per_s", "human", "13.8K", 13_800.0),
+    ("tokens_per_s", "float", "13800.5", 13_800.5),
+    ("loss", "float", "2.5e-3", 0.0025),
+    ("loss", "float", ".5", 0.5),
+    ("loss", "float", "inf", float("inf")),
+    ("mfu", "%", "41.25%", 0.4125),
+    ("mfu_logged", "%", "41.25 %", 0.4125),
+    ("mfu", "fraction", "0.4125", 0.4125),
+    ("tflops_per_gpu", "TFLOPs", "412.5 TFLOP/s", 412.5),
+    ("tflops_per_gpu", "float", "412.5", 412.5),
+    ("tflops_per_gpu_logged", "GFLOPs", "412500 GFLOPs", 412.5),
+    ("tflops_per_gpu", "PFLOPs", "0.4125", 412.5),
     ("rank", "int", "7", 7),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("column", "printed", "text", "value"), UNITS)
@@ -143,10 +170,13 @@ def test_every_way_to_print_is_tested() -> None:
 @pytest.mark.parametrize(
     ("printed", "text"),
     [
-        ("iso", "2026-01-31 12:00:59"), ("%d.%m.%Y %H:%M:%S", "31.01.2026 12:00:59"), ("epoch", "1769860859"),
-        ("epoch", "1769860859000"), ("%b %d %Y %I:%M:%S %p", "Jan 31 2026 12:00:59 PM"),
+        ("iso", "2026-01-31 12:00:59"),
+        ("%d.%m.%Y %H:%M:%S", "31.01.2026 12:00:59"),
+        ("epoch", "1769860859"),
+        ("epoch", "1769860859000"),
+        ("%b %d %Y %I:%M:%S %p", "Jan 31 2026 12:00:59 PM"),
     ],
-)  # fmt: skip
+)
 def test_times(printed: str, text: str) -> None:
     row = step_of(f"[{text}] step 5", f'line = "[{{ts:{printed}}}] step {{step}}"')
     assert str(row["ts"]) == "2026-01-31 12:00:59"

@@ -24,15 +24,22 @@ def test_a_log_that_fits() -> None:
     assert (said.lines, said.owner, said.signature) == (9, "acme", {"[acme-trainer]": 1})
     assert (said.steps, said.rejects, said.settings) == (3, 0, {"tp": "8", "mbs": "4", "precision": "bf16"})
     assert [(one.label, one.lines, one.nearly) for one in said.rules] == [
-        ("[[step]] 1", 3, 0), ("[[setting]] 1", 1, 0), ("[[setting]] 2", 1, 0), ("[[event]] 1", 1, 0),
+        ("[[step]] 1", 3, 0),
+        ("[[setting]] 1", 1, 0),
+        ("[[setting]] 2", 1, 0),
+        ("[[event]] 1", 1, 0),
         ("[[arguments]] 1", 2, 0),
-    ]  # fmt: skip
+    ]
     step = said.rules[0]
     assert (step.place, step.line_no) == ("acme.toml:5", 5)
     assert step.values == {
-        "step": 1, "steps_planned": 3, "loss": 9.25, "step_time_s": 1.412, "tokens_per_s": 13800.0,
+        "step": 1,
+        "steps_planned": 3,
+        "loss": 9.25,
+        "step_time_s": 1.412,
+        "tokens_per_s": 13800.0,
         "mem_reserved_bytes": int(41.5 * 2**30),
-    }  # fmt: skip
+    }
     assert said.unmatched == 1
     assert [shape.text for shape in said.shapes] == ["2026-01-01 10:00:00 [acme-trainer] starting on 16 GPUs"]
 
@@ -71,8 +78,9 @@ def test_near_misses_of_a_step_are_its_rejects() -> None:
     assert (near.line_no, near.text[near.at :][:3], near.is_reject) == (10, "ERR", True)
     assert not setting.near[0].is_reject
     assert [shape.text for shape in said.shapes] == [
-        "2026-01-01 10:00:00 [acme-trainer] starting on 16 GPUs", "saved at step 4",
-    ]  # fmt: skip
+        "2026-01-01 10:00:00 [acme-trainer] starting on 16 GPUs",
+        "saved at step 4",
+    ]
 
 
 def test_while_nothing_fits_what_begins_alike_is_shown() -> None:

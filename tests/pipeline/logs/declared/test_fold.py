@@ -41,8 +41,9 @@ def test_a_run_directory(tmp_path: Path) -> None:
     )
     assert sorted(sources.rows()) == [("mbs", "argument_dump", 3), ("pp", "config_file", None), ("tp", "log_line", 2)]
     assert found["files"].select("kind", "parser", "status").sort("kind").rows() == [
-        ("config", "acme", "parsed"), ("log", "acme", "parsed"),
-    ]  # fmt: skip
+        ("config", "acme", "parsed"),
+        ("log", "acme", "parsed"),
+    ]
 
 
 def test_lines_of_one_step_are_joined(tmp_path: Path) -> None:

@@ -57,13 +57,37 @@ OVERFLOWED = (
 BARE = "CUDA error: out of memory"
 
 CASES = {
-    "left over by another run": (ZOMBIE, "oom_by_others", "others held 61.5 of the card's 79.15 GiB (process 745081: 60.0 GiB, and 1 more), this process 17.55 GiB; without them the 2.0 GiB asked for would have fitted"),
-    "torch 2.1": (MISSPELT, "oom_by_others", "others held 61.5 of the card's 79.15 GiB (process 745081: 60.0 GiB, and 1 more), this process 17.55 GiB; without them the 2.0 GiB asked for would have fitted"),
-    "a little beside a run that fills the card": (CROWDED, "gpu_shared", "others held 1.73 of the card's 178.35 GiB (process 112748: 1.73 GiB), this process 175.35 GiB; without them the 2.9 GiB asked for would have fitted"),
-    "would not have fitted either": (TOO_LARGE, "gpu_shared", "others held 20.0 of the card's 79.15 GiB (process 745081: 20.0 GiB), this process 58.15 GiB; the request would not have fitted without them either"),
-    "a container's own process is listed": (IN_CONTAINER_BESIDE, "oom_by_others", "others held 39.0 of the card's 79.15 GiB (process 4711: 39.0 GiB), this process 40.0 GiB; without them the 2.0 GiB asked for would have fitted"),
-    "torch 1": (TORCH_1, "oom_by_others", "others held 47.49 of the card's 79.33 GiB (no process is named: what is neither free nor this process's), this process 31.59 GiB; without them the 3.91 GiB asked for would have fitted"),
-}  # fmt: skip
+    "left over by another run": (
+        ZOMBIE,
+        "oom_by_others",
+        "others held 61.5 of the card's 79.15 GiB (process 745081: 60.0 GiB, and 1 more), this process 17.55 GiB; without them the 2.0 GiB asked for would have fitted",
+    ),
+    "torch 2.1": (
+        MISSPELT,
+        "oom_by_others",
+        "others held 61.5 of the card's 79.15 GiB (process 745081: 60.0 GiB, and 1 more), this process 17.55 GiB; without them the 2.0 GiB asked for would have fitted",
+    ),
+    "a little beside a run that fills the card": (
+        CROWDED,
+        "gpu_shared",
+        "others held 1.73 of the card's 178.35 GiB (process 112748: 1.73 GiB), this process 175.35 GiB; without them the 2.9 GiB asked for would have fitted",
+    ),
+    "would not have fitted either": (
+        TOO_LARGE,
+        "gpu_shared",
+        "others held 20.0 of the card's 79.15 GiB (process 745081: 20.0 GiB), this process 58.15 GiB; the request would not have fitted without them either",
+    ),
+    "a container's own process is listed": (
+        IN_CONTAINER_BESIDE,
+        "oom_by_others",
+        "others held 39.0 of the card's 79.15 GiB (process 4711: 39.0 GiB), this process 40.0 GiB; without them the 2.0 GiB asked for would have fitted",
+    ),
+    "torch 1": (
+        TORCH_1,
+        "oom_by_others",
+        "others held 47.49 of the card's 79.33 GiB (no process is named: what is neither free nor this process's), this process 31.59 GiB; without them the 3.91 GiB asked for would have fitted",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -35,13 +35,31 @@ WATCHDOG = (
 SAID = "[after training is done] datetime: 2025-02-03 04:50:10 \n"
 
 CASES = {
-    "time limit": (DONE + LIMIT.format("06:30:20"), "GPUs were held for 145.2 min after the last step 10 (154.8 GPU-hours on 64 GPUs), until the scheduler's time limit"),
-    "scancel": (DONE + SCANCEL.format("04:25:10"), "GPUs were held for 20.0 min after the last step 10 (21.3 GPU-hours on 64 GPUs), until a cancellation"),
-    "from the trainer's own last word on": (DONE + SAID + LIMIT.format("06:30:10"), "GPUs were held for 100.0 min after the last step 10 (106.7 GPU-hours on 64 GPUs), until the scheduler's time limit"),
-    "a watchdog says how long it waited": (DONE + WATCHDOG.format("??:??:??"), "GPUs were held for at least 10.0 min after the last step 10 (10.7 GPU-hours on 64 GPUs), until a collective's watchdog"),
-    "a watchdog with its clock": (DONE + WATCHDOG.replace("E203", "E0203").format("04:35:10.123456"), "GPUs were held for 30.0 min after the last step 10 (32.0 GPU-hours on 64 GPUs), until a collective's watchdog"),
-    "whole hours may be another time zone": (DONE + LIMIT.format("06:05:40"), "GPUs were held for 120.5 min after the last step 10 (128.5 GPU-hours on 64 GPUs), until the scheduler's time limit; a whole number of hours may be two clocks in different time zones"),
-}  # fmt: skip
+    "time limit": (
+        DONE + LIMIT.format("06:30:20"),
+        "GPUs were held for 145.2 min after the last step 10 (154.8 GPU-hours on 64 GPUs), until the scheduler's time limit",
+    ),
+    "scancel": (
+        DONE + SCANCEL.format("04:25:10"),
+        "GPUs were held for 20.0 min after the last step 10 (21.3 GPU-hours on 64 GPUs), until a cancellation",
+    ),
+    "from the trainer's own last word on": (
+        DONE + SAID + LIMIT.format("06:30:10"),
+        "GPUs were held for 100.0 min after the last step 10 (106.7 GPU-hours on 64 GPUs), until the scheduler's time limit",
+    ),
+    "a watchdog says how long it waited": (
+        DONE + WATCHDOG.format("??:??:??"),
+        "GPUs were held for at least 10.0 min after the last step 10 (10.7 GPU-hours on 64 GPUs), until a collective's watchdog",
+    ),
+    "a watchdog with its clock": (
+        DONE + WATCHDOG.replace("E203", "E0203").format("04:35:10.123456"),
+        "GPUs were held for 30.0 min after the last step 10 (32.0 GPU-hours on 64 GPUs), until a collective's watchdog",
+    ),
+    "whole hours may be another time zone": (
+        DONE + LIMIT.format("06:05:40"),
+        "GPUs were held for 120.5 min after the last step 10 (128.5 GPU-hours on 64 GPUs), until the scheduler's time limit; a whole number of hours may be two clocks in different time zones",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -81,9 +99,17 @@ END = datetime(2025, 2, 3, 4, 5, 10)
 def told(state: str, after_s: float, **changes: object) -> pl.DataFrame:
     """A completed run with its job, which ended that long after the log's last line."""
     row = {
-        "run_id": "a", "status": "completed", "ended_at": END, "num_gpus": 64, "is_last": True, "job_state": state,
-        "ended_at_job": END + timedelta(seconds=after_s), "source_path_job": "sacct.txt", "line_no_job": 7, **changes,
-    }  # fmt: skip
+        "run_id": "a",
+        "status": "completed",
+        "ended_at": END,
+        "num_gpus": 64,
+        "is_last": True,
+        "job_state": state,
+        "ended_at_job": END + timedelta(seconds=after_s),
+        "source_path_job": "sacct.txt",
+        "line_no_job": 7,
+        **changes,
+    }
     return pl.DataFrame([row])
 
 

@@ -22,9 +22,15 @@ def rows_of(directory: Path, text: str) -> list[tuple[object, ...]]:
 def test_steps_over_epochs(tmp_path: Path) -> None:
     epochs = ("".join(bar(n, 4, 40 * n, loss=9 - n - 4 * e) for n in range(1, 5)) + "\n" for e in range(2))
     assert rows_of(tmp_path, "".join(epochs)) == [
-        (1, 8.0, None), (2, 7.0, 40.0), (3, 6.0, 40.0), (4, 5.0, 40.0),
-        (5, 4.0, None), (6, 3.0, 40.0), (7, 2.0, 40.0), (8, 1.0, 40.0),
-    ]  # fmt: skip
+        (1, 8.0, None),
+        (2, 7.0, 40.0),
+        (3, 6.0, 40.0),
+        (4, 5.0, 40.0),
+        (5, 4.0, None),
+        (6, 3.0, 40.0),
+        (7, 2.0, 40.0),
+        (8, 1.0, 40.0),
+    ]
 
 
 def test_a_loss_set_within_the_loop_is_drawn_behind_the_count_before(tmp_path: Path) -> None:

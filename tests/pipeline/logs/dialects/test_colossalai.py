@@ -28,8 +28,9 @@ LOG = """\
 def test_messages_wrapped_at_any_blank(tmp_path: Path) -> None:
     tables = tables_of(tmp_path, LOG)
     assert tables["steps"].select("step", "loss", "step_time_s", "tflops_per_gpu_logged", "line_no").rows() == [
-        (1, 11.061, 22.885, 5.12, 5), (2, 10.912, 2.25, 50.12, 8),
-    ]  # fmt: skip
+        (1, 11.061, 22.885, 5.12, 5),
+        (2, 10.912, 2.25, 50.12, 8),
+    ]
     assert tables["rejects"].is_empty()
     run = tables["runs"].row(0, named=True)
     assert (run["framework"], run["num_gpus"], run["steps_planned"]) == ("colossalai", 8, 3)
@@ -143,8 +144,9 @@ def test_arguments_that_a_benchmark_prints(tmp_path: Path) -> None:
 def test_mean_rate_of_a_benchmark_is_its_last_steps(tmp_path: Path) -> None:
     steps = tables_of(tmp_path, BENCHMARK)["steps"].sort("step")
     assert list(steps.select("step", "step_time_s", "tflops_per_gpu_logged").iter_rows()) == [
-        (1, 22.885, None), (2, 19.714, 176.84),
-    ]  # fmt: skip
+        (1, 22.885, None),
+        (2, 19.714, 176.84),
+    ]
 
 
 def test_memory_that_the_trainer_of_2022_reports(tmp_path: Path) -> None:

@@ -72,9 +72,14 @@ def test_peak_memory(tmp_path: Path, line: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "word"),
-    [(" 'precision': 'bf16-true',", "bf16"), ("precision='16-mixed'", "fp16"), ("{'precision': '32-true'}", "fp32"),
-     ("Using bfloat16 Automatic Mixed Precision (AMP)", "bf16"), ("Using 16-bit Automatic Mixed Precision (AMP)", "fp16")],
-)  # fmt: skip
+    [
+        (" 'precision': 'bf16-true',", "bf16"),
+        ("precision='16-mixed'", "fp16"),
+        ("{'precision': '32-true'}", "fp32"),
+        ("Using bfloat16 Automatic Mixed Precision (AMP)", "bf16"),
+        ("Using 16-bit Automatic Mixed Precision (AMP)", "fp16"),
+    ],
+)
 def test_precision(tmp_path: Path, line: str, word: str) -> None:
     assert run_of(tmp_path, f"{line}\n" + LINE.format(2, 1, 2.5, " (step)"))["precision"] == word
 

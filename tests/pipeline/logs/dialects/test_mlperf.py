@@ -201,8 +201,12 @@ def test_shape_and_length_that_the_events_state() -> None:
     ]
     said = settings_of("mlperf", "\n".join([*events, event("ffn_hidden_size", 32768)]))
     assert said == {
-        "num_layers": "96", "num_heads": "64", "hidden_size": "8192", "ffn_hidden_size": "32768", "seq_len": "2048",
-    }  # fmt: skip
+        "num_layers": "96",
+        "num_heads": "64",
+        "hidden_size": "8192",
+        "ffn_hidden_size": "32768",
+        "seq_len": "2048",
+    }
 
 
 CONSOLE = """\

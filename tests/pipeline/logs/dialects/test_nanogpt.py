@@ -32,8 +32,10 @@ def test_modded_file_starts_with_its_source(tmp_path: Path) -> None:
     run = tables["runs"].row(0, named=True)
     assert (run["framework"], run["status"], run["steps_planned"]) == ("nanogpt", "completed", 3)
     assert tables["steps"].select("step", "loss", "step_time_s").rows() == [
-        (1, 10.8, None), (2, 8.6, 0.1505), (3, 7.5, 0.15),
-    ]  # fmt: skip
+        (1, 10.8, None),
+        (2, 8.6, 0.1505),
+        (3, 7.5, 0.15),
+    ]
     assert tables["rejects"].is_empty()
     assert tables["events"]["kind"].to_list() == ["training_end"]
 
@@ -114,8 +116,15 @@ def test_peak_memory(line: str, peaks: list[float]) -> None:
 )
 def test_lines_with_bars_of_build_nanogpt_and_llm_c(line: str, expected: tuple[object, ...]) -> None:
     names = (
-        "step", "steps_planned", "loss", "step_time_s", "tokens_per_s", "grad_norm", "learning_rate", "mfu_logged",
-    )  # fmt: skip
+        "step",
+        "steps_planned",
+        "loss",
+        "step_time_s",
+        "tokens_per_s",
+        "grad_norm",
+        "learning_rate",
+        "mfu_logged",
+    )
     row = step_of("nanogpt", line)
     assert tuple(row[name] for name in names) == expected
     assert step_of("nanogpt", line[: line.index("tok") - 2])["step"] is None

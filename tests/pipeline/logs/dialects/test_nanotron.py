@@ -53,9 +53,11 @@ def test_memory_fields_of_the_first_steps() -> None:
 
 def test_exact_memory_lines_win_over_the_rounded_field(tmp_path: Path) -> None:
     text = (
-        HEAD + " Memory usage: 3092.36MiB. Peak allocated 41138.03MiB. Peak reserved: 48542.00MiB. CPU rss: 1.0MiB\n"
-        + OLD + " | cuda_memory_allocated: 9.94G | cuda_max_memory_reserved: 50.9G | hd_total_memory_tb: 312G\n"
-    )  # fmt: skip
+        HEAD
+        + " Memory usage: 3092.36MiB. Peak allocated 41138.03MiB. Peak reserved: 48542.00MiB. CPU rss: 1.0MiB\n"
+        + OLD
+        + " | cuda_memory_allocated: 9.94G | cuda_max_memory_reserved: 50.9G | hd_total_memory_tb: 312G\n"
+    )
     run = run_of(tmp_path, text)
     assert run["mem_peak_reserved_bytes"] == 48542 * 2**20
     assert run["mem_peak_allocated_bytes"] == round(41138.03 * 2**20)
@@ -118,11 +120,30 @@ CONFIG = """\
 def test_config_dump(tmp_path: Path) -> None:
     run = run_of(tmp_path, CONFIG.format(h=HEAD) + OLD + "\n")
     wanted = {
-        "dp": 4, "tp": 2, "pp": 2, "cp": 1, "ep": 1, "num_gpus": 16, "mbs": 2, "gas": 8, "gbs": 64, "seq_len": 4096,
-        "zero_stage": 1, "recompute": "full", "sequence_parallel": True, "precision": "bf16", "pipeline_schedule": "afab",
-        "num_layers": 16, "hidden_size": 2048, "ffn_hidden_size": 8192, "num_heads": 32, "num_kv_heads": 8,
-        "vocab_size": 131072, "tie_word_embeddings": True, "gated_mlp": True,
-    }  # fmt: skip
+        "dp": 4,
+        "tp": 2,
+        "pp": 2,
+        "cp": 1,
+        "ep": 1,
+        "num_gpus": 16,
+        "mbs": 2,
+        "gas": 8,
+        "gbs": 64,
+        "seq_len": 4096,
+        "zero_stage": 1,
+        "recompute": "full",
+        "sequence_parallel": True,
+        "precision": "bf16",
+        "pipeline_schedule": "afab",
+        "num_layers": 16,
+        "hidden_size": 2048,
+        "ffn_hidden_size": 8192,
+        "num_heads": 32,
+        "num_kv_heads": 8,
+        "vocab_size": 131072,
+        "tie_word_embeddings": True,
+        "gated_mlp": True,
+    }
     assert {name: run.get(name) for name in wanted} == wanted
 
 

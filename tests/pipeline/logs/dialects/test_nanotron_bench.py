@@ -33,20 +33,44 @@ def one(text: str) -> dict[str, Any]:
 def test_current_columns() -> None:
     run = one(f"{HEADER}\n{ROW}\n")
     wanted = {
-        "line_no": 2, "job_id": "123", "num_nodes": 2, "num_gpus": 16, "dp": 4, "pp": 2, "tp": 2, "cp": 1, "ep": 1,
-        "mbs": 2, "gas": 8, "seq_len": 4096, "zero_stage": 1, "recompute": "full", "sequence_parallel": True,
-        "precision": "bf16", "pipeline_schedule": "1f1b", "gated_mlp": True, "tie_word_embeddings": True,
-        "tokens_per_s_per_gpu": 40000.25, "tflops_per_gpu_logged": 350.5, "params": 1_340_000_000,
-        "mem_peak_allocated_bytes": round(10.5 * 2**30), "mem_peak_reserved_bytes": 20 * 2**30, "status": "completed",
-    }  # fmt: skip
+        "line_no": 2,
+        "job_id": "123",
+        "num_nodes": 2,
+        "num_gpus": 16,
+        "dp": 4,
+        "pp": 2,
+        "tp": 2,
+        "cp": 1,
+        "ep": 1,
+        "mbs": 2,
+        "gas": 8,
+        "seq_len": 4096,
+        "zero_stage": 1,
+        "recompute": "full",
+        "sequence_parallel": True,
+        "precision": "bf16",
+        "pipeline_schedule": "1f1b",
+        "gated_mlp": True,
+        "tie_word_embeddings": True,
+        "tokens_per_s_per_gpu": 40000.25,
+        "tflops_per_gpu_logged": 350.5,
+        "params": 1_340_000_000,
+        "mem_peak_allocated_bytes": round(10.5 * 2**30),
+        "mem_peak_reserved_bytes": 20 * 2**30,
+        "status": "completed",
+    }
     assert {name: run[name] for name in wanted} == wanted
 
 
 def test_older_columns_fall_back_on_the_name() -> None:
     run = one(f"{OLD_HEADER}\n{OLD_ROW}\n")
     assert {name: run[name] for name in ("dp", "tp", "pp", "zero_stage", "gas")} == {
-        "dp": 4, "tp": 2, "pp": 2, "zero_stage": 1, "gas": 8,
-    }  # fmt: skip
+        "dp": 4,
+        "tp": 2,
+        "pp": 2,
+        "zero_stage": 1,
+        "gas": 8,
+    }
     assert (run["num_gpus"], run["hidden_size"], run["job_id"]) == (16, None, None)
 
 

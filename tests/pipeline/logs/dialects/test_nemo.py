@@ -53,10 +53,12 @@ def test_a_bar_with_its_global_step() -> None:
 @pytest.mark.parametrize(
     ("done", "total", "shown", "step"),
     [
-        (1995, 4000, "1994.0", 1994), (1996, 4000, "2e+3", 1995), (123457, 200000, "1.23e+5", 123456),
+        (1995, 4000, "1994.0", 1994),
+        (1996, 4000, "2e+3", 1995),
+        (123457, 200000, "1.23e+5", 123456),
         (17, 40, "2e+3", 2000),  # of a run that was resumed: nothing tells more than the rounded number
     ],
-)  # fmt: skip
+)
 def test_a_rounded_global_step_is_counted(done: int, total: int, shown: str, step: int) -> None:
     line = f"Epoch 0: :  49%|####      | {done}/{total} [01:02<9:00, reduced_train_loss=9.110, global_step={shown}, train_step_timing in s=5.200]"
     assert step_of("nemo", line)["step"] == step

@@ -84,8 +84,9 @@ def test_lines_of_global_steps_need_no_bar(tmp_path: Path) -> None:
     text = line.format(1, 0.5, 70.5) + drawn("Episode [1/2]", 1, 3, "policy_loss=9.0") + line.format(2, -0.25, 71.5)
     steps = tables_of(tmp_path, text)["steps"].sort("step")
     assert list(steps.select("step", "loss", "step_time_s", "learning_rate").iter_rows()) == [
-        (1, 0.5, 70.5, 1e-6), (2, -0.25, 71.5, 1e-6),
-    ]  # fmt: skip
+        (1, 0.5, 70.5, 1e-6),
+        (2, -0.25, 71.5, 1e-6),
+    ]
 
 
 def test_a_cut_line_is_a_reject(tmp_path: Path) -> None:

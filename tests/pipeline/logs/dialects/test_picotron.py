@@ -24,8 +24,12 @@ OLD = (
 def test_new_line() -> None:
     row = step_of("picotron", NEW)
     assert {name: row[name] for name in ("rank", "step", "loss", "tokens_per_s", "tokens_per_s_per_gpu")} == {
-        "rank": 2, "step": 7, "loss": 10.9062, "tokens_per_s": 199.02, "tokens_per_s_per_gpu": 24.88,
-    }  # fmt: skip
+        "rank": 2,
+        "step": 7,
+        "loss": 10.9062,
+        "tokens_per_s": 199.02,
+        "tokens_per_s_per_gpu": 24.88,
+    }
     assert (row["consumed_tokens"], row["mfu_logged"], row["mem_reserved_bytes"]) == (14340, 0.0025, 1_750_000_000)
     assert row["step_time_s"] is None
 
@@ -110,8 +114,13 @@ class TestConfig:
             "training": {"seq_length": 128},
         }
         assert picotron.read_config(json.dumps(config)) == {
-            "tp": "2", "dp": "4", "hidden_size": "64", "seq_len": "128", "accelerator": "CPU", "zero_stage": "0",
-        }  # fmt: skip
+            "tp": "2",
+            "dp": "4",
+            "hidden_size": "64",
+            "seq_len": "128",
+            "accelerator": "CPU",
+            "zero_stage": "0",
+        }
 
     def test_a_missing_section_or_value_is_unknown(self) -> None:
         found = picotron.read_config('{"distributed": {"tp_size": null}, "model": 3, "training": {}}')

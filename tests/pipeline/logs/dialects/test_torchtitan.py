@@ -106,8 +106,14 @@ def mesh(**sizes: int) -> str:
 def test_new_mesh(tmp_path: Path) -> None:
     run = run_of(tmp_path, mesh(pp=2, rep=2, shard=4, tp=2, ep=4) + NEW + "\n")
     assert {name: run[name] for name in ("dp", "tp", "pp", "cp", "ep", "num_gpus", "dp_replicate")} == {
-        "dp": 8, "tp": 2, "pp": 2, "cp": 1, "ep": 4, "num_gpus": 32, "dp_replicate": 2,
-    }  # fmt: skip
+        "dp": 8,
+        "tp": 2,
+        "pp": 2,
+        "cp": 1,
+        "ep": 4,
+        "num_gpus": 32,
+        "dp_replicate": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -156,7 +162,7 @@ def test_sharding(text: str, stage: int, tmp_path: Path) -> None:
         "Trainer is initialized with local batch size 4, global batch size 64, gradient_accumulation_steps: 2, sequence length 8192, total steps 100 (warmup 20)",
         "Training starts at step 1, with local batch size 4, global batch size 64, sequence length 8192, total steps 100 (warmup 20)",
     ],
-)  # fmt: skip
+)
 def test_batch_line(line: str, tmp_path: Path) -> None:
     run = run_of(tmp_path, mesh(shard=8) + HEAD + line + "\n" + NEW + "\n")
     wanted = {"mbs": 4, "gbs": 64, "gas": 2, "seq_len": 8192, "steps_planned": 100}

@@ -47,8 +47,10 @@ def test_an_mfu_of_zero_was_not_measured() -> None:
 def test_settings() -> None:
     command = "python3 -m verl.trainer.main_ppo trainer.n_gpus_per_node=8 trainer.nnodes=2 \\"
     assert settings_of("verl", f"{command}\nTotal training steps: 140") == {
-        "gpus_per_node": "8", "num_nodes": "2", "steps_planned": "140",
-    }  # fmt: skip
+        "gpus_per_node": "8",
+        "num_nodes": "2",
+        "steps_planned": "140",
+    }
 
 
 def test_a_run(tmp_path: Path) -> None:

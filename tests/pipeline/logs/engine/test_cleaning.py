@@ -31,8 +31,10 @@ class TestCleaning:
     def test_a_redraw_without_the_literal_is_left_out(self) -> None:
         block = lines.split(0, b"step: 1\n[rank0]: 10%\rstep: 2\n[rank1]: step: 3\n")
         assert cleaning.candidates(block, ["step: "]).select("line_no", "text", "rank").rows() == [
-            (1, "step: 1", None), (2, "step: 2", 0), (3, " step: 3", 1)
-        ]  # fmt: skip
+            (1, "step: 1", None),
+            (2, "step: 2", 0),
+            (3, " step: 3", 1),
+        ]
 
 
 class TestCarriageReturns:

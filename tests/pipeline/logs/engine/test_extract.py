@@ -176,16 +176,23 @@ class TestSidecars:
         ids=lambda s: s.pattern,
     )
     @settings(max_examples=60)
-    @given(text=st.one_of(
-        st.text(max_size=80),
-        st.recursive(
-            st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-                st.sampled_from(["distributed", "model", "training", "tp_size", "name", "use_cpu", "x"]), inner, max_size=4
-            ),
-            max_leaves=12,
-        ).map(json.dumps),
-    ))  # fmt: skip
+    @given(
+        text=st.one_of(
+            st.text(max_size=80),
+            st.recursive(
+                st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
+                lambda inner: (
+                    st.lists(inner, max_size=3)
+                    | st.dictionaries(
+                        st.sampled_from(["distributed", "model", "training", "tp_size", "name", "use_cpu", "x"]),
+                        inner,
+                        max_size=4,
+                    )
+                ),
+                max_leaves=12,
+            ).map(json.dumps),
+        )
+    )
     def test_any_text_gives_settings_or_a_value_error(self, sidecar: object, text: str) -> None:
         try:
             found = sidecar.read(text)  # type: ignore[attr-defined]
@@ -244,7 +251,7 @@ PIECES = [
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.90 GiB. GPU 0 has a total capacity of 178.35 GiB",
     "Number of parameters: 1.5B",
     "Traceback (most recent call last):",
-]  # fmt: skip
+]
 ODD = [
     "nan",
     "inf",

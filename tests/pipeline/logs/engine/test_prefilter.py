@@ -46,8 +46,11 @@ class TestSift:
         block = lines.split_many([(3, STEP, 1), (1, b"nothing\n", 1), (2, STEP * 2, 50), (7, STEP, 1)])
         found = sift(block, DIALECTS, partial={7}, known={2: "picotron"})
         assert found.candidates["picotron"].select("source", "line_no").sort("source", "line_no").rows() == [
-            (2, 50), (2, 51), (3, 1), (7, 1),
-        ]  # fmt: skip
+            (2, 50),
+            (2, 51),
+            (3, 1),
+            (7, 1),
+        ]
         assert found.ends.sort("source").rows() == [(1, 1), (2, 51), (3, 1), (7, 1)]
 
     def test_nothing_is_left_of_nothing(self) -> None:

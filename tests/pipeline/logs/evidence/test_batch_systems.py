@@ -37,14 +37,20 @@ ENDS = [
     ("Exited with signal termination: 9.", "crash"),
     ("Exited with signal termination: 15.", "cancelled"),
     ("ERROR:  One or more process (first noticed rank 17) terminated with signal 11 (core dumped)", "crash"),
-    ("=>> PBS: job killed: node 2 (x3) requested job terminate, 'EOF' (code 1099) - received SISTER_EOF attempting to "
-     "communicate with sister MOM's", "node_fail"),
+    (
+        "=>> PBS: job killed: node 2 (x3) requested job terminate, 'EOF' (code 1099) - received SISTER_EOF attempting to "
+        "communicate with sister MOM's",
+        "node_fail",
+    ),
     ("   Exit Status:        -29 (Job failed due to exceeding walltime)", "timeout"),
     ("   Exit Status:        271 (Linux Signal 15 SIGTERM Termination)", "cancelled"),
     ("   Exit Status:        137 (Linux Signal 9 SIGKILL)", "crash"),
     ("   Exit Status:        1", "crash"),
     ("flux-job: task(s) exited with exit code 1", "crash"),
-    ("3600.1s: job.exception type=timeout severity=0 resource allocation expired\nflux-job: task(s) Terminated", "timeout"),
+    (
+        "3600.1s: job.exception type=timeout severity=0 resource allocation expired\nflux-job: task(s) Terminated",
+        "timeout",
+    ),
     ("9.1s: job.exception type=cancel severity=0 \nflux-job: task(s) Terminated", "cancelled"),
     ("9.1s: job.exception type=exec severity=0 lost contact with job shell on t3 (rank 3)", "node_fail"),
     ("9.1s: flux-shell[1]: ERROR: oom: Memory cgroup out of memory: killed 1 task on t3.", "host_oom"),
@@ -52,17 +58,29 @@ ENDS = [
     ("ORTE was unable to reliably start one or more daemons.", "crash"),
     ("mpirun: killing job...", "cancelled"),
     ("[mpiexec@n1] Sending Ctrl-C to processes as requested", "cancelled"),
-    ("ray.exceptions.RayActorError: The actor died.\nThe actor is dead because its node has died. Node Id: 3b", "node_fail"),
-    ("(raylet) The node with node id: 3b and address: 10.0.0.4 has been marked dead because of missed heartbeats", "node_fail"),
+    (
+        "ray.exceptions.RayActorError: The actor died.\nThe actor is dead because its node has died. Node Id: 3b",
+        "node_fail",
+    ),
+    (
+        "(raylet) The node with node id: 3b and address: 10.0.0.4 has been marked dead because of missed heartbeats",
+        "node_fail",
+    ),
     ("5m2s   Warning   Evicted   pod/gpt-1   The node was low on resource: ephemeral-storage.", "preempted"),
     ("  Normal  EvictedDueToPreempted  2m  kueue-admission  Preempted to accommodate a workload", "preempted"),
     ("  Warning  Evict  2m  volcano  Pod is evicted, because of preempt", "preempted"),
     ("  Warning  BackoffLimitExceeded  2m  job-controller  Job has reached the specified backoff limit", "crash"),
     ("  Warning  DeadlineExceeded  2m  job-controller  Job was active longer than specified deadline", "timeout"),
     ("submitit WARNING (2025-05-01 12:00:30,001) - Caught signal SIGUSR2 on n1: this job is preempted.", "preempted"),
-    ("submitit INFO (2025-05-01 12:00:30,001) - Job has timed out. Ran 59 minutes out of requested 60 minutes.", "timeout"),
+    (
+        "submitit INFO (2025-05-01 12:00:30,001) - Job has timed out. Ran 59 minutes out of requested 60 minutes.",
+        "timeout",
+    ),
     ("requeing job 771...", "preempted"),
-    ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-05-01T12:30:00 DUE TO NODE n3 NOT RESPONDING ***", "node_fail"),
+    (
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-05-01T12:30:00 DUE TO NODE n3 NOT RESPONDING ***",
+        "node_fail",
+    ),
     ("/var/spool/slurmd/job771/slurm_script: line 22: torchrun: command not found", "crash"),
     ("Received signal 15, initiating graceful stop", "cancelled"),
     ("subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGTERM: 15>.", "cancelled"),
@@ -86,14 +104,26 @@ ENDS = [
     ("Loss is nan, stopping training", "crash"),
     ("ExecuteUserScriptError:", "crash"),
     ("[ERROR] [ft_launcher0@n1] Did not get subsequent heartbeat. Waited 1800.00 seconds.", "hang"),
-    ("F0501 12:30:40.0 991 rendezvous.cc:100] Termination timeout for `join_thunk` of 40 seconds exceeded. Exiting to "
-     "ensure a consistent program state.", "hang"),
+    (
+        "F0501 12:30:40.0 991 rendezvous.cc:100] Termination timeout for `join_thunk` of 40 seconds exceeded. Exiting to "
+        "ensure a consistent program state.",
+        "hang",
+    ),
     ("jax.errors.JaxRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id: Shutdown::1.", "hang"),
-    ("OOM when allocating tensor with shape[8,8] and type half on /job:localhost/replica:0/task:0/device:GPU:0 by "
-     "allocator GPU_0_bfc", "oom"),
-    ("RuntimeError: Bad StatusOr access: RESOURCE_EXHAUSTED: LoadExecutable e7 failed: message=Allocation Failure", "oom"),
-    (":0:rocdevice.cpp :2879: Callback: Queue 0x7f aborting with error : HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime "
-     "failed to allocate the necessary resources. Code: 0x1008 Available Free mem : 0 MB", "oom"),
+    (
+        "OOM when allocating tensor with shape[8,8] and type half on /job:localhost/replica:0/task:0/device:GPU:0 by "
+        "allocator GPU_0_bfc",
+        "oom",
+    ),
+    (
+        "RuntimeError: Bad StatusOr access: RESOURCE_EXHAUSTED: LoadExecutable e7 failed: message=Allocation Failure",
+        "oom",
+    ),
+    (
+        ":0:rocdevice.cpp :2879: Callback: Queue 0x7f aborting with error : HSA_STATUS_ERROR_OUT_OF_RESOURCES: The runtime "
+        "failed to allocate the necessary resources. Code: 0x1008 Available Free mem : 0 MB",
+        "oom",
+    ),
     ("RuntimeError: unable to mmap 1024 bytes from file </w/a>: Cannot allocate memory (12)", "host_oom"),
     ("bash: fork: Cannot allocate memory", "host_oom"),
     ("!!!!!!! Segfault encountered !!!!!!!", "crash"),
@@ -106,8 +136,11 @@ ENDS = [
     ("CUDA error: Invalid access of peer GPU memory over nvlink or a hardware error", "crash"),
     ("pyarrow.lib.ArrowInvalid: Not an Arrow file", "crash"),
     ("SystemExit: 1", "crash"),
-    ("RuntimeError: Rank 4 successfully reached monitoredBarrier, but received errors while waiting for send/recv", "hang"),
-]  # fmt: skip
+    (
+        "RuntimeError: Rank 4 successfully reached monitoredBarrier, but received errors while waiting for send/recv",
+        "hang",
+    ),
+]
 
 
 @pytest.mark.parametrize(("text", "status"), ENDS)

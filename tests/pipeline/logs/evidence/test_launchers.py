@@ -39,11 +39,21 @@ class TestTable:
         text = table(worker(0, "2024-05-27_11:00:05", "n1", 3, -9), worker(1, "2024-05-27_11:00:07", "n1", 5))
         events = tables_of({"train.log": text})["events"].filter(pl.col("kind") == "worker_failed")
         assert events.select("line_no", "ts", "rank", "host", "text").rows() == [
-            (7, datetime(2024, 5, 27, 11, 0, 7), 5, "n1",
-             "time 2024-05-27_11:00:07, host n1, rank 5 (local_rank: 5), exitcode 1 (pid: 4005)"),
-            (16, datetime(2024, 5, 27, 11, 0, 5), 3, "n1",
-             "root cause: time 2024-05-27_11:00:05, host n1, rank 3 (local_rank: 3), exitcode -9 (pid: 4003)"),
-        ]  # fmt: skip
+            (
+                7,
+                datetime(2024, 5, 27, 11, 0, 7),
+                5,
+                "n1",
+                "time 2024-05-27_11:00:07, host n1, rank 5 (local_rank: 5), exitcode 1 (pid: 4005)",
+            ),
+            (
+                16,
+                datetime(2024, 5, 27, 11, 0, 5),
+                3,
+                "n1",
+                "root cause: time 2024-05-27_11:00:05, host n1, rank 3 (local_rank: 3), exitcode -9 (pid: 4003)",
+            ),
+        ]
 
     def test_the_root_cause_failed_first(self) -> None:
         assert first_failure(table(worker(0, "2024-05-27_11:00:05", "n1", 3))) == (3, "n1")

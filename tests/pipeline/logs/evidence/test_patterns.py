@@ -33,26 +33,46 @@ SIGNS = [
     ("slurmd[n1]: *** JOB 9 CANCELLED AT 2012-05-27T21:42:11 ***", "cancelled"),
     ("srun: error: n1: tasks 0-3: Killed", "sigkill"),
     ("mpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).", "sigkill"),
-    ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 79.33 GiB total capacity)", "oom"),
+    (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB (GPU 0; 79.33 GiB total capacity)",
+        "oom",
+    ),
     ("RuntimeError: CUDA error: out of memory", "oom"),
     ("RuntimeError: [Rank:0] FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::134217728 (128)MB", "oom"),
     ("Error executing job with overrides: ['trainer.nnodes=1', 'data.train_batch_size=8']", "exit_code"),
     ("srun: Force Terminated StepId=889123.0", "sigterm"),
     ("srun: Force Terminated job 9", "sigterm"),
     ("terminate called after throwing an instance of 'std::bad_alloc'", "host_oom"),
-    ("slurmstepd: error: *** STEP 9.0 ON n1 CANCELLED AT 2024-05-06T07:08:09 DUE TO SIGNAL User defined signal 1 ***",
-     "cancelled"),
-    (":0:rocdevice.cpp :2984: 27870us: [pid:1] Callback: Queue 0x7d00 aborting with error : HSA_STATUS_ERROR_EXCEPTION: An "
-     "HSAIL operation resulted in a hardware exception. code: 0x1016", "exception"),
-    ("F0406 03:00:00.123456 1234 client.h:80] Terminating process because the JAX distributed service detected fatal "
-     "errors. This most likely indicates that another task died", "rendezvous"),
+    (
+        "slurmstepd: error: *** STEP 9.0 ON n1 CANCELLED AT 2024-05-06T07:08:09 DUE TO SIGNAL User defined signal 1 ***",
+        "cancelled",
+    ),
+    (
+        ":0:rocdevice.cpp :2984: 27870us: [pid:1] Callback: Queue 0x7d00 aborting with error : HSA_STATUS_ERROR_EXCEPTION: An "
+        "HSAIL operation resulted in a hardware exception. code: 0x1016",
+        "exception",
+    ),
+    (
+        "F0406 03:00:00.123456 1234 client.h:80] Terminating process because the JAX distributed service detected fatal "
+        "errors. This most likely indicates that another task died",
+        "rendezvous",
+    ),
     ("RuntimeError: MPS backend out of memory (MPS allocated: 17.98 GB, other allocations: 100.00 MB)", "oom"),
     ("/bin/bash: line 1:  1234 Killed                  python train.py --config a.yaml", "sigkill"),
     ("mpirun detected that one or more processes exited with non-zero status, thus causing", "exit_code"),
-    ("[F ProcessGroupNCCL.cpp:1557] [Rank 3] Terminating the process after attempting to dump debug info, "
-     "due to ProcessGroupNCCL watchdog hang.", "hang"),
-    ("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1 bytes.", "oom"),
-    ("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0. Some of the step tasks have been OOM Killed.", "host_oom"),
+    (
+        "[F ProcessGroupNCCL.cpp:1557] [Rank 3] Terminating the process after attempting to dump debug info, "
+        "due to ProcessGroupNCCL watchdog hang.",
+        "hang",
+    ),
+    (
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1 bytes.",
+        "oom",
+    ),
+    (
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=1.0. Some of the step tasks have been OOM Killed.",
+        "host_oom",
+    ),
     ("[12345.6] Out of memory: Killed process 4711 (python) total-vm:1kB", "host_oom"),
     ("[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(", "hang"),
     ("RuntimeError: [Rank 2] Caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=BROADCAST", "hang"),
@@ -62,7 +82,10 @@ SIGNS = [
     ("slurmstepd: error: *** JOB 9 ON n CANCELLED AT 2021-05-27T21:42:11 ***", "cancelled"),
     ("slurmstepd: error: *** JOB 9 ON n CANCELLED AT 2021-05-27T21:42:11 DUE TO PREEMPTION ***", "preempted"),
     ("srun: error: Node failure on node-17", "node_fail"),
-    ("W1120 23:30:08.8 16891 torch/distributed/elastic/agent/server/api.py:704] Received Signals.SIGTERM death signal", "sigterm"),
+    (
+        "W1120 23:30:08.8 16891 torch/distributed/elastic/agent/server/api.py:704] Received Signals.SIGTERM death signal",
+        "sigterm",
+    ),
     ("KeyboardInterrupt", "interrupted"),
     ("  ^C", "interrupted"),
     ("^CTraceback (most recent call last):", "interrupted"),
@@ -70,20 +93,38 @@ SIGNS = [
     ("  traceback : Signal 9 (SIGKILL) received by PID 47", "sigkill"),
     ("  exitcode  : -9 (pid: 47)", "sigkill"),
     ("[2026-01-01 00:00:00,000] [INFO] [launch.py:319] Process 47 exits with return code = -9", "sigkill"),
-    ("[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = -2", "interrupted"),
+    (
+        "[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = -2",
+        "interrupted",
+    ),
     ("[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = -15", "sigterm"),
-    ("[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = -11", "exit_code"),
+    (
+        "[2026-01-01 00:00:00,000] [ERROR] [launch.py:341:sigkill_handler] [..] exits with return code = -11",
+        "exit_code",
+    ),
     ("slurmstepd: error: Some of the step tasks have been OOM Killed.", "host_oom"),
     ("slurmstepd: error: Detected 2 oom-kill event(s) in step 9.0 cgroup.", "host_oom"),
     ("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=step_0", "host_oom"),
-    ("E1014 12:00:01.0 140 torch/distributed/elastic/multiprocessing/api.py:833] failed (exitcode: 1) local_rank: 3", "child_failed"),
+    (
+        "E1014 12:00:01.0 140 torch/distributed/elastic/multiprocessing/api.py:833] failed (exitcode: 1) local_rank: 3",
+        "child_failed",
+    ),
     ("Terminated", "sigterm"),
     ("Killed", "sigkill"),
     ("ERROR:composer.cli.launcher:Rank 2 crashed with exit code -11.", "exit_code"),
     ("DUE TO TIME LIMIT ***", "timeout"),
-    ("[E ProcessGroupNCCL.cpp:1316] [PG 0 Rank 1] Heartbeat monitor timed out! Process will be terminated after dumping", "hang"),
-    ("[E101 01:02:03.4 ProcessGroupNCCL.cpp:1709] [PG 0 Rank 1] Timeout at NCCL work: 7, last enqueued NCCL work: 9.", "hang"),
-    ("EI0002: [PID: 7] 2026-01-02-03:04:05.6 The wait execution of the Notify register times out. Reason: none", "hang"),
+    (
+        "[E ProcessGroupNCCL.cpp:1316] [PG 0 Rank 1] Heartbeat monitor timed out! Process will be terminated after dumping",
+        "hang",
+    ),
+    (
+        "[E101 01:02:03.4 ProcessGroupNCCL.cpp:1709] [PG 0 Rank 1] Timeout at NCCL work: 7, last enqueued NCCL work: 9.",
+        "hang",
+    ),
+    (
+        "EI0002: [PID: 7] 2026-01-02-03:04:05.6 The wait execution of the Notify register times out. Reason: none",
+        "hang",
+    ),
     ("EE1002: 2026-01-02-03:04:05.6 Stream synchronize timeout. rtDeviceSynchronize execute failed", "hang"),
     ("RuntimeError: NCCL Error 5: invalid usage", "nccl_error"),
     ("RuntimeError: [ERROR] HCCL error in: torch_npu/csrc/distributed/ProcessGroupHCCL.cpp:1", "nccl_error"),
@@ -124,7 +165,10 @@ SIGNS = [
     ("      Exit Code:    139", "exit_code"),
     ("Primary job  terminated normally, but 1 process returned", "exit_code"),
     ("signal 9 (Killed).", "sigkill"),
-    ("prterun noticed that process rank 2 with PID 16 on node n1 exited on signal 11 (Segmentation fault).", "exit_code"),
+    (
+        "prterun noticed that process rank 2 with PID 16 on node n1 exited on signal 11 (Segmentation fault).",
+        "exit_code",
+    ),
     ("mpirun noticed that process rank 2 with PID 16 on node n1 exited on signal 15 (Terminated).", "sigterm"),
     ("MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD", "exit_code"),
     ("  Process name: [[52042,1],3]", "exit_code"),
@@ -152,7 +196,10 @@ SIGNS = [
     ("TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.", "host_oom"),
     ("=>> PBS: job killed: mem 5242kb exceeded limit 4096kb", "host_oom"),
     ("RuntimeError: [Rank 0]: Ranks 1, 3 failed to pass monitoredBarrier in 1800000 ms", "hang"),
-    ("[PG ID 0 PG GUID 0 Rank 0] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress", "hang"),
+    (
+        "[PG ID 0 PG GUID 0 Rank 0] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress",
+        "hang",
+    ),
     ("WorkNCCL(SeqNum=3, OpType=ALLREDUCE, Timeout(ms)=600000) timed out in blocking wait.", "hang"),
     (
         "[rank1]:[E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 1] Process group watchdog thread terminated with exception: "
@@ -172,8 +219,14 @@ SIGNS = [
     ("TERM_PREEMPT: job killed for preemption", "preempted"),
     ("TERM_OWNER: job killed by owner.", "cancelled"),
     ("slurmstepd-n1: error: *** STEP 9.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 ***", "cancelled"),
-    ("slurmstepd: error: *** STEP 9.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE to SIGNAL Terminated ***", "cancelled"),
-    ("[2026-04-29T23:36:37.809] error: *** STEP 5.0 ON n1 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***", "exit_code"),
+    (
+        "slurmstepd: error: *** STEP 9.0 ON n1 CANCELLED AT 2024-01-01T00:00:00 DUE to SIGNAL Terminated ***",
+        "cancelled",
+    ),
+    (
+        "[2026-04-29T23:36:37.809] error: *** STEP 5.0 ON n1 CANCELLED AT 2026-04-29T23:36:37 DUE TO TASK FAILURE ***",
+        "exit_code",
+    ),
     ("[exiting program after receiving SIGTERM.] datetime: 2025-01-01 00:00:00 ", "sigterm"),
     ("/var/spool/slurm/job9/slurm_script: line 12: 4242 Terminated              python train.py", "sigterm"),
     ("srun: error: n1: tasks 0-7: Terminated", "sigterm"),
@@ -189,7 +242,10 @@ SIGNS = [
     ("ray.exceptions.RayTaskError(ValueError): ray::main_task() (pid=1)", "exception"),
     ("Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.", "exception"),
     ("StopIteration", "exception"),
-    ("concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly", "exception"),
+    (
+        "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly",
+        "exception",
+    ),
     ("zipfile.BadZipFile: File is not a zip file", "exception"),
     ("subprocess.TimeoutExpired: Command '['nvidia-smi']' timed out after 60 seconds", "exception"),
     ("_queue.Empty", "exception"),
@@ -199,8 +255,11 @@ SIGNS = [
     ("HW Exception by GPU node-1 (Agent handle: 0x1) reason :GPU Hang", "exception"),
     ("Memory access fault by GPU node-2 (Agent handle: 0x5) on address 0x7f. Reason: Unknown.", "exception"),
     ("NVRM: Xid (PCI:0000:17:00): 79, pid=123, GPU has fallen off the bus.", "exception"),
-    ("ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).", "exception"),
-]  # fmt: skip
+    (
+        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).",
+        "exception",
+    ),
+]
 
 HARMLESS = [
     "  distributed_timeout_minutes ... 10",

@@ -20,9 +20,14 @@ def test_value_and_source_of_the_telling_input() -> None:
     stated = settings(("r1", "arg:ep", "2", "log_line", 3), ("r1", "arg:dp", "4", "argument_dump", 7))
     assert conclude(stated, [RULE]).to_dicts() == [
         {
-            "run_id": "r1", "name": "dp", "value": "8", "setting_source": "argument_dump", "source_path": "a.log", "line_no": 7,
+            "run_id": "r1",
+            "name": "dp",
+            "value": "8",
+            "setting_source": "argument_dump",
+            "source_path": "a.log",
+            "line_no": 7,
         }
-    ]  # fmt: skip
+    ]
 
 
 def test_inputs_nobody_printed_are_null() -> None:

@@ -130,8 +130,12 @@ CASES: dict[str, tuple[str, str, str]] = {
     "the log stops": (SOME, "truncated", "low"),
     "the log stops within a line": (f"{SOME}\n{step(5)[:60]}", "truncated", "low"),
     "the log stops before the first step": (DUMP, "truncated", "low"),
-    "words of failure in a dump": (f"{DUMP}{steps(1, 4)}\n{DUMP.replace('- arguments -', '- again -')}", "truncated", "low"),
-}  # fmt: skip
+    "words of failure in a dump": (
+        f"{DUMP}{steps(1, 4)}\n{DUMP.replace('- arguments -', '- again -')}",
+        "truncated",
+        "low",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -193,16 +197,31 @@ class TestFreshness:
 def attempt(**values: object) -> pl.DataFrame:
     """One attempt as `classify` takes it; unknown unless overridden."""
     row: dict[str, object] = {
-        "key": "a", "last_step": None, "steps_planned": None, "last_step_line": None, "previous_step_line": None,
-        "is_plan_guessed": False, "has_settings": False, "modified_at": None, "status_file": None,
-        "longest_pause_s": None, "silence": None,
-    }  # fmt: skip
+        "key": "a",
+        "last_step": None,
+        "steps_planned": None,
+        "last_step_line": None,
+        "previous_step_line": None,
+        "is_plan_guessed": False,
+        "has_settings": False,
+        "modified_at": None,
+        "status_file": None,
+        "longest_pause_s": None,
+        "silence": None,
+    }
     schema = {
-        "key": pl.String(), "last_step": pl.Int64(), "steps_planned": pl.Int64(), "last_step_line": pl.Int64(),
-        "previous_step_line": pl.Int64(), "is_plan_guessed": pl.Boolean(), "has_settings": pl.Boolean(),
+        "key": pl.String(),
+        "last_step": pl.Int64(),
+        "steps_planned": pl.Int64(),
+        "last_step_line": pl.Int64(),
+        "previous_step_line": pl.Int64(),
+        "is_plan_guessed": pl.Boolean(),
+        "has_settings": pl.Boolean(),
         "modified_at": pl.Datetime("us"),
-        "status_file": pl.String(), "longest_pause_s": pl.Float64(), "silence": pl.String(),
-    }  # fmt: skip
+        "status_file": pl.String(),
+        "longest_pause_s": pl.Float64(),
+        "silence": pl.String(),
+    }
     return pl.DataFrame([row | values], schema=schema)
 
 

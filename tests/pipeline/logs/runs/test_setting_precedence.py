@@ -19,11 +19,15 @@ def stated(*rows: tuple[str, str | None, str] | tuple[str, str | None, str, int]
     return pl.DataFrame(
         [("r", row[0], row[1], row[2], "a.log", row[3] if len(row) > 3 else None) for row in rows],
         schema={
-            "run_id": pl.String(), "name": pl.String(), "value": pl.String(), "setting_source": pl.String(),
-            "source_path": pl.String(), "line_no": pl.Int64(),
+            "run_id": pl.String(),
+            "name": pl.String(),
+            "value": pl.String(),
+            "setting_source": pl.String(),
+            "source_path": pl.String(),
+            "line_no": pl.Int64(),
         },
         orient="row",
-    )  # fmt: skip
+    )
 
 
 def used(frame: pl.DataFrame) -> dict[str, str]:
@@ -91,9 +95,13 @@ def test_assumptions_contradict_nothing() -> None:
 
 def test_values_become_columns_of_their_type() -> None:
     frame = stated(
-        ("tp", "8.0", "config_file"), ("params", "1e9", "config_file"), ("sequence_parallel", "Yes", "config_file"),
-        ("mfu_logged", "0.5", "config_file"), ("model", "m", "config_file"), ("arg:secret", "1", "config_file"),
-    )  # fmt: skip
+        ("tp", "8.0", "config_file"),
+        ("params", "1e9", "config_file"),
+        ("sequence_parallel", "Yes", "config_file"),
+        ("mfu_logged", "0.5", "config_file"),
+        ("model", "m", "config_file"),
+        ("arg:secret", "1", "config_file"),
+    )
     assert setting_precedence.widen(setting_precedence.choose(frame), RUNS).to_dicts() == [
         {"run_id": "r", "tp": 8, "params": 10**9, "sequence_parallel": True, "mfu_logged": 0.5, "model": "m"}
     ]

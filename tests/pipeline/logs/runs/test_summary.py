@@ -15,6 +15,20 @@ def steps(*rows: tuple[str, int, int, int | None]) -> pl.DataFrame:
 def test_first_last_and_previous_line_of_each_run() -> None:
     found = stretched(steps(("a", 1, 10, None), ("a", 2, 20, 5), ("a", 3, 40, None), ("b", 1, 7, None)))
     assert found.rows(named=True) == [
-        {"run_id": "a", "source_path": "a.log", "steps_planned": 5, "first_line": 10, "last_line": 40, "line_before": 20},
-        {"run_id": "b", "source_path": "b.log", "steps_planned": None, "first_line": 7, "last_line": 7, "line_before": None},
-    ]  # fmt: skip
+        {
+            "run_id": "a",
+            "source_path": "a.log",
+            "steps_planned": 5,
+            "first_line": 10,
+            "last_line": 40,
+            "line_before": 20,
+        },
+        {
+            "run_id": "b",
+            "source_path": "b.log",
+            "steps_planned": None,
+            "first_line": 7,
+            "last_line": 7,
+            "line_before": None,
+        },
+    ]

@@ -12,24 +12,46 @@ from pipeline.logs.sidecars.model_file import read_model_config
 from tests.pipeline.logs.logs import tables_of
 
 LLAMA: dict[str, Any] = {
-    "_name_or_path": "meta-llama/Meta-Llama-3-8B", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu",
-    "hidden_size": 4096, "intermediate_size": 14336, "model_type": "llama", "num_attention_heads": 32,
-    "num_hidden_layers": 32, "num_key_value_heads": 8, "tie_word_embeddings": False, "torch_dtype": "float32",
+    "_name_or_path": "meta-llama/Meta-Llama-3-8B",
+    "architectures": ["LlamaForCausalLM"],
+    "hidden_act": "silu",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "model_type": "llama",
+    "num_attention_heads": 32,
+    "num_hidden_layers": 32,
+    "num_key_value_heads": 8,
+    "tie_word_embeddings": False,
+    "torch_dtype": "float32",
     "vocab_size": 128256,
-}  # fmt: skip
+}
 
 
 def test_llama() -> None:
     assert dict(read_model_config(json.dumps(LLAMA))) == {
-        "num_layers": "32", "hidden_size": "4096", "num_heads": "32", "num_kv_heads": "8",
-        "ffn_hidden_size": "14336", "vocab_size": "128256", "gated_mlp": "true", "tie_word_embeddings": "false",
+        "num_layers": "32",
+        "hidden_size": "4096",
+        "num_heads": "32",
+        "num_kv_heads": "8",
+        "ffn_hidden_size": "14336",
+        "vocab_size": "128256",
+        "gated_mlp": "true",
+        "tie_word_embeddings": "false",
         "model": "meta-llama/Meta-Llama-3-8B",
-    }  # fmt: skip
+    }
 
 
 def test_names_of_gpt2() -> None:
-    config = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "n_inner": None, "vocab_size": 50257,
-              "activation_function": "gelu_new", "_name_or_path": "/scratch/me/gpt2"}  # fmt: skip
+    config = {
+        "model_type": "gpt2",
+        "n_layer": 12,
+        "n_embd": 768,
+        "n_head": 12,
+        "n_inner": None,
+        "vocab_size": 50257,
+        "activation_function": "gelu_new",
+        "_name_or_path": "/scratch/me/gpt2",
+    }
     said = dict(read_model_config(json.dumps(config)))
     assert said == {"num_layers": "12", "hidden_size": "768", "num_heads": "12", "vocab_size": "50257"}
 

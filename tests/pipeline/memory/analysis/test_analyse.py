@@ -70,9 +70,11 @@ def test_a_snapshot_made_from_a_profile_knows_no_segments() -> None:
     made = {"action": "alloc", "addr": 8_192, "size": 100, "stream": 0, "frames": frames, "category": "parameter"}
     gone = {"addr": 1 << 40, "size": 300, "stream": 0, "frames": []}
     events = [
-        made, {**gone, "action": "alloc", "category": "activation"}, {**gone, "action": "free_requested"},
+        made,
+        {**gone, "action": "alloc", "category": "activation"},
+        {**gone, "action": "free_requested"},
         {**gone, "action": "free_completed"},
-    ]  # fmt: skip
+    ]
     blocks = [
         {"size": 100, "state": "active_allocated", "requested_size": 100, "frames": frames},
         {"size": 1 << 40, "state": "inactive"},
@@ -117,9 +119,10 @@ def test_gradients_name_the_parameters_also_where_none_is_alive_at_the_peak() ->
 def test_pages_given_back_before_a_failure_are_counted() -> None:
     made = {"addr": 8_192, "size": 100, "stream": 0, "frames": []}
     events = [
-        {**made, "action": "segment_unmap", "size": 20 * MIB}, {**made, "action": "segment_free", "size": 20 * MIB},
+        {**made, "action": "segment_unmap", "size": 20 * MIB},
+        {**made, "action": "segment_free", "size": 20 * MIB},
         {"action": "oom", "device_free": 5, "size": 100, "stream": 0, "frames": []},
-    ]  # fmt: skip
+    ]
     (row,) = rows_of({"segments": [], "device_traces": [events]})["memory_snapshots"]
     assert (row["oom_events"], row["oom_segments_freed"], row["oom_device_free_bytes"]) == (1, 2, 5)
 
@@ -157,10 +160,14 @@ def test_a_failed_allocation_is_told_with_its_circumstances() -> None:
         allocator.alloc(60 * MIB, stack("forward"))
     (row,) = rows_of(allocator.snapshot())["memory_snapshots"]
     assert {name: row[name] for name in row if name.startswith("oom_")} == {
-        "oom_events": 1, "oom_requested_bytes": 60 * MIB, "oom_device_free_bytes": 42 * MIB,
-        "oom_requested_active_bytes": 22 * MIB, "oom_reserved_bytes": 22 * MIB, "oom_inactive_bytes": 0,
+        "oom_events": 1,
+        "oom_requested_bytes": 60 * MIB,
+        "oom_device_free_bytes": 42 * MIB,
+        "oom_requested_active_bytes": 22 * MIB,
+        "oom_reserved_bytes": 22 * MIB,
+        "oom_inactive_bytes": 0,
         "oom_segments_freed": 1,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("goes_on", [False, True])
@@ -197,13 +204,17 @@ def test_phases_name_the_innermost_range() -> None:
 
     phases = Phases(
         [
-            at(15, "step", start=True), at(25, "Optimizer.step#AdamW.step", start=True),
-            at(35, "Optimizer.step#AdamW.step", start=False), at(45, "step", start=False),
-            at(20, "compile (dynamo_timed)", start=True), at(48, "open", start=True), at(12, "shut", start=False),
+            at(15, "step", start=True),
+            at(25, "Optimizer.step#AdamW.step", start=True),
+            at(35, "Optimizer.step#AdamW.step", start=False),
+            at(45, "step", start=False),
+            at(20, "compile (dynamo_timed)", start=True),
+            at(48, "open", start=True),
+            at(12, "shut", start=False),
         ],
         0,
         np.array([10, 20, 30, 40, 50], np.int64),
-    )  # fmt: skip
+    )
     assert [phases.at(point) for point in range(6)] == [
         None,
         "shut",

@@ -22,9 +22,16 @@ def stack(*lines: str) -> Stack:
 
 
 ALONE = Life(
-    made=NO_STACK, freed=NO_STACK, block_bytes=1 << 20, label="", was_recorded=True, was_freed=False,
-    in_optimizer=False, outlives_optimizer=False, is_compute_stream=True,
-)  # fmt: skip
+    made=NO_STACK,
+    freed=NO_STACK,
+    block_bytes=1 << 20,
+    label="",
+    was_recorded=True,
+    was_freed=False,
+    in_optimizer=False,
+    outlives_optimizer=False,
+    is_compute_stream=True,
+)
 CPP = ("at::native::empty_strided_cuda(c10::ArrayRef)", "at::_ops::empty_strided::call()")
 MODULE = "/x/site-packages/torch/nn/modules/module.py:1750 _call_impl"
 FORWARD = stack(*CPP, "/x/site-packages/torch/nn/functional.py:9 linear", "/run/model.py:20 forward", MODULE)
@@ -58,8 +65,17 @@ WORKSPACE = stack("at::cuda::getCurrentCUDABlasHandle()", *CPP, "/run/model.py:2
         (replace(ALONE, made=BACKWARD, was_freed=True), "temporary", "as far as can be seen"),
         (replace(ALONE, made=ADAM), "optimizer_state", "and kept"),
         (replace(ALONE, made=ADAM, freed=ADAM, was_freed=True), "temporary", "released again"),
-        (replace(ALONE, made=stack("/run/muon_step.py:3 step"), in_optimizer=True, outlives_optimizer=True,
-                 was_freed=True), "optimizer_state", "Optimizer.step annotation and kept"),
+        (
+            replace(
+                ALONE,
+                made=stack("/run/muon_step.py:3 step"),
+                in_optimizer=True,
+                outlives_optimizer=True,
+                was_freed=True,
+            ),
+            "optimizer_state",
+            "Optimizer.step annotation and kept",
+        ),
         (replace(ALONE, in_optimizer=True, was_freed=True), "temporary", "Optimizer.step annotation and released"),
         (replace(ALONE, made=FSDP), "communication", "c10d::"),
         (replace(ALONE, made=WORKSPACE), "workspace", "getCurrentCUDABlas"),
@@ -74,7 +90,7 @@ WORKSPACE = stack("at::cuda::getCurrentCUDABlasHandle()", *CPP, "/run/model.py:2
         (ALONE, "unknown", "no stack was recorded"),
         (replace(ALONE, made=stack("/run/evaluate.py:3 main")), "unknown", "no rule knows the stack"),
     ],
-)  # fmt: skip
+)
 def test_what_a_block_is_for(life: Life, category: str, because: str) -> None:
     found, rule = categorise(life)
     assert found == category

@@ -162,15 +162,19 @@ def with_trace(*trace: dict[str, Any]) -> dict[str, Any]:
         ([event("alloc", 8192, 500)], {"addresses that do not match": 1}),
         ([event("alloc", 2**63 + 8, 500)], {"addresses that do not match": 1}),
         ([event("alloc", 4096, 400)], {"sizes that do not match": 1}),
-        ([event("free_completed", 4096, 9), event("free_completed", 4096, 9), event("alloc", 4096, 500)],
-         {"addresses that do not match": 1}),
+        (
+            [event("free_completed", 4096, 9), event("free_completed", 4096, 9), event("alloc", 4096, 500)],
+            {"addresses that do not match": 1},
+        ),
         ([event("free_completed", 4096, 3 * MIB), event("alloc", 4096, 500)], {"active above reserved": 1}),
-        ([event("alloc", 8192, 7 * MIB), event("free_completed", 8192, MIB), event("alloc", 4096, 500)],
-         {"sizes that do not match": 1, "negative levels": 2}),
+        (
+            [event("alloc", 8192, 7 * MIB), event("free_completed", 8192, MIB), event("alloc", 4096, 500)],
+            {"sizes that do not match": 1, "negative levels": 2},
+        ),
         ([event("alloc", 4096, 500, 5), event("snapshot", 0, 0, 4)], {"times going backwards": 1}),
         ([event("alloc", 4096, 500), event("free_requested", 4096, 500)], {"addresses that do not match": 1}),
     ],
-)  # fmt: skip
+)
 def test_what_contradicts_itself_is_counted(trace: list[dict[str, Any]], violations: dict[str, int]) -> None:
     assert replayed(with_trace(*trace)).violations == violations
 

@@ -35,10 +35,13 @@ AMD = {
     "power": {"socket_power": quantity(650, "W"), "gfx_voltage": "N/A"},
     "temperature": {"edge": "N/A", "hotspot": quantity(61, "C"), "mem": quantity(55, "C")},
     "mem_usage": {
-        "total_vram": quantity(64, "MB"), "used_vram": quantity(5, "MB"), "free_vram": quantity(59, "MB"),
-        "used_visible_vram": quantity(1, "MB"), "used_gtt": quantity(2, "MB"),
+        "total_vram": quantity(64, "MB"),
+        "used_vram": quantity(5, "MB"),
+        "free_vram": quantity(59, "MB"),
+        "used_visible_vram": quantity(1, "MB"),
+        "used_gtt": quantity(2, "MB"),
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("indent", [None, 4])
@@ -46,8 +49,11 @@ def test_rocm_smi_as_json_again_and_again(indent: int | None) -> None:
     text = json.dumps(ROCM, indent=indent)
     told = rows(f"{text}\nSat Jan  3 15:36:56 UTC 2026\n{text}\n")
     assert [(row["gpu_index"], row["mem_used_bytes"], row["mem_total_bytes"]) for row in told] == [
-        (0, 5, 64), (12, 6, 64), (0, 5, 64), (12, 6, 64),
-    ]  # fmt: skip
+        (0, 5, 64),
+        (12, 6, 64),
+        (0, 5, 64),
+        (12, 6, 64),
+    ]
     assert [row["gpu_utilisation"] for row in told[:2]] == [0.17, None]
     assert told[2]["line_no"] == text.count("\n") + 3
 
@@ -56,9 +62,16 @@ def test_rocm_smi_as_json_again_and_again(indent: int | None) -> None:
 def test_amd_smi_metric_as_json(document: Any) -> None:
     (row,) = rows(json.dumps(document, indent=4))
     assert row == {
-        "line_no": 1, "gpu_index": 3, "gpu_utilisation": 0.95, "mem_utilisation": 0.33, "power_w": 650.0,
-        "temperature_c": 61.0, "mem_total_bytes": 64 * MIB, "mem_used_bytes": 5 * MIB, "mem_free_bytes": 59 * MIB,
-    }  # fmt: skip
+        "line_no": 1,
+        "gpu_index": 3,
+        "gpu_utilisation": 0.95,
+        "mem_utilisation": 0.33,
+        "power_w": 650.0,
+        "temperature_c": 61.0,
+        "mem_total_bytes": 64 * MIB,
+        "mem_used_bytes": 5 * MIB,
+        "mem_free_bytes": 59 * MIB,
+    }
 
 
 def test_amd_smi_metric_as_csv() -> None:
@@ -73,14 +86,28 @@ def test_amd_smi_metric_as_csv() -> None:
 
 def test_gpustat_as_json() -> None:
     gpu = {
-        "index": 1, "uuid": "GPU-1", "name": "NVIDIA A100", "temperature.gpu": 45, "utilization.gpu": 97,
-        "memory.used": 5, "memory.total": 64, "fan.speed": None, "processes": [{"pid": 4, "gpu_memory_usage": 3}],
-    }  # fmt: skip
+        "index": 1,
+        "uuid": "GPU-1",
+        "name": "NVIDIA A100",
+        "temperature.gpu": 45,
+        "utilization.gpu": 97,
+        "memory.used": 5,
+        "memory.total": 64,
+        "fan.speed": None,
+        "processes": [{"pid": 4, "gpu_memory_usage": 3}],
+    }
     (row,) = rows(json.dumps({"hostname": "n1", "query_time": "2026-01-03T15:36:56.5", "gpus": [gpu]}))
     assert row == {
-        "line_no": 1, "host": "n1", "gpu_index": 1, "gpu_uuid": "GPU-1", "accelerator": "NVIDIA A100",
-        "temperature_c": 45.0, "gpu_utilisation": 0.97, "mem_used_bytes": 5 * MIB, "mem_total_bytes": 64 * MIB,
-    }  # fmt: skip
+        "line_no": 1,
+        "host": "n1",
+        "gpu_index": 1,
+        "gpu_uuid": "GPU-1",
+        "accelerator": "NVIDIA A100",
+        "temperature_c": 45.0,
+        "gpu_utilisation": 0.97,
+        "mem_used_bytes": 5 * MIB,
+        "mem_total_bytes": 64 * MIB,
+    }
 
 
 def test_json_that_was_interrupted_is_told() -> None:
@@ -118,10 +145,16 @@ def test_the_box_of_nvidia_smi() -> None:
     later = BOX[: BOX.index("|   1")].replace("15:36:56", "15:36:57").replace("70001", "70002")
     first, second, again = rows(BOX + later)
     assert first == {
-        "line_no": 9, "ts": datetime(2026, 1, 3, 15, 36, 56), "gpu_index": 0, "accelerator": "NVIDIA H100 80GB HBM3",
-        "mem_used_bytes": 70001 * MIB, "mem_total_bytes": 80001 * MIB, "gpu_utilisation": 0.97, "power_w": 671.0,
+        "line_no": 9,
+        "ts": datetime(2026, 1, 3, 15, 36, 56),
+        "gpu_index": 0,
+        "accelerator": "NVIDIA H100 80GB HBM3",
+        "mem_used_bytes": 70001 * MIB,
+        "mem_total_bytes": 80001 * MIB,
+        "gpu_utilisation": 0.97,
+        "power_w": 671.0,
         "temperature_c": 33.0,
-    }  # fmt: skip
+    }
     assert (second["gpu_index"], second["accelerator"], second["mem_used_bytes"]) == (1, "Tesla V100-SXM2", 0)
     assert (second["gpu_utilisation"], second["power_w"]) == (None, 9.0)
     assert (again["ts"], again["mem_used_bytes"]) == (datetime(2026, 1, 3, 15, 36, 57), 70002 * MIB)
@@ -151,9 +184,15 @@ def test_amd_smi_as_printed() -> None:
     )
     (row,) = rows(table)
     assert row == {
-        "line_no": 2, "gpu_index": 0, "power_w": 138.0, "temperature_c": 44.0, "gpu_utilisation": 0.5,
-        "mem_utilisation": None, "mem_used_bytes": 512 * MIB, "mem_total_bytes": 192 << 30,
-    }  # fmt: skip
+        "line_no": 2,
+        "gpu_index": 0,
+        "power_w": 138.0,
+        "temperature_c": 44.0,
+        "gpu_utilisation": 0.5,
+        "mem_utilisation": None,
+        "mem_used_bytes": 512 * MIB,
+        "mem_total_bytes": 192 << 30,
+    }
     (row,) = rows(
         "GPU  POWER_USAGE  GPU_TEMP  VRAM_USED  VRAM_TOTAL\n  2        138 W     44 °C       5 MB       64 MB\n"
     )
@@ -166,8 +205,11 @@ def test_rows_without_header_and_time_that_nvidia_smi_alone_prints() -> None:
         "0, NVIDIA A100-SXM4-80GB, 7 MiB, 64 MiB, 33 %\n1, NVIDIA A100-SXM4-80GB, 8 MiB, 64 MiB, [N/A]\n"
     )
     assert [(row["gpu_index"], row["mem_used_bytes"], row["mem_total_bytes"]) for row in told] == [
-        (0, 5 * MIB, 64 * MIB), (1, 6 * MIB, 64 * MIB), (0, 7 * MIB, 64 * MIB), (1, 8 * MIB, 64 * MIB),
-    ]  # fmt: skip
+        (0, 5 * MIB, 64 * MIB),
+        (1, 6 * MIB, 64 * MIB),
+        (0, 7 * MIB, 64 * MIB),
+        (1, 8 * MIB, 64 * MIB),
+    ]
 
 
 AMD_BOX = """\
@@ -192,15 +234,24 @@ AMD_BOX = """\
 def test_amd_smis_box() -> None:
     first, second = rows(AMD_BOX)
     assert first == {
-        "line_no": 7, "gpu_index": 0, "accelerator": "AMD Instinct MI325X", "mem_utilisation": 0.02,
-        "temperature_c": 36.0, "power_w": 138.0, "gpu_utilisation": 0.71, "mem_used_bytes": 285 * MIB,
+        "line_no": 7,
+        "gpu_index": 0,
+        "accelerator": "AMD Instinct MI325X",
+        "mem_utilisation": 0.02,
+        "temperature_c": 36.0,
+        "power_w": 138.0,
+        "gpu_utilisation": 0.71,
+        "mem_used_bytes": 285 * MIB,
         "mem_total_bytes": 262128 * MIB,
-    }  # fmt: skip
+    }
     known = {name: value for name, value in second.items() if value is not None}
     assert known == {
-        "line_no": 10, "gpu_index": 1, "accelerator": "AMD Radeon Graphics", "mem_used_bytes": 161 * MIB,
+        "line_no": 10,
+        "gpu_index": 1,
+        "accelerator": "AMD Radeon Graphics",
+        "mem_used_bytes": 161 * MIB,
         "mem_total_bytes": 98304 * MIB,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -218,8 +269,9 @@ def test_amd_smis_box() -> None:
 def test_rocm_smis_concise_table(table: str) -> None:
     told = rows(f"====== ROCm System Management Interface ======\n{table}===== End of ROCm SMI Log =====\n")
     assert [(r["gpu_index"], r["temperature_c"], r["power_w"], r["gpu_utilisation"]) for r in told] == [
-        (0, 41.0, 90.0, 0.99), (1, 38.0, None, None),
-    ]  # fmt: skip
+        (0, 41.0, 90.0, 0.99),
+        (1, 38.0, None, None),
+    ]
 
 
 def test_gpustat() -> None:
@@ -232,8 +284,10 @@ def test_gpustat() -> None:
     assert {(row["host"], row["ts"]) for row in told} == {("gpu01", datetime(2024, 12, 2, 10, 11, 12))}
     names = ("gpu_index", "temperature_c", "gpu_utilisation", "power_w", "mem_used_bytes")
     assert [tuple(row[name] for name in names) for row in told] == [
-        (0, 35.0, 0.0, None, 1234 * MIB), (1, 65.0, 0.97, 312.0, 80123 * MIB), (2, None, None, None, 3 * MIB),
-    ]  # fmt: skip
+        (0, 35.0, 0.0, None, 1234 * MIB),
+        (1, 65.0, 0.97, 312.0, 80123 * MIB),
+        (2, None, None, None, 3 * MIB),
+    ]
 
 
 def test_the_box_on_windows_names_the_drivers_model() -> None:

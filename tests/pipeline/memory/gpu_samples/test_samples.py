@@ -25,9 +25,14 @@ def test_values_with_units() -> None:
         "2026/01/03 15:36:53.507, NVIDIA GeForce RTX 4090, 1 %, 25 %, 1129 MiB, 33.09 W\n"
     )
     assert row == {
-        "line_no": 2, "ts": datetime(2026, 1, 3, 15, 36, 53, 507_000), "accelerator": "NVIDIA GeForce RTX 4090",
-        "gpu_utilisation": 0.01, "mem_utilisation": 0.25, "mem_used_bytes": 1129 * MIB, "power_w": 33.09,
-    }  # fmt: skip
+        "line_no": 2,
+        "ts": datetime(2026, 1, 3, 15, 36, 53, 507_000),
+        "accelerator": "NVIDIA GeForce RTX 4090",
+        "gpu_utilisation": 0.01,
+        "mem_utilisation": 0.25,
+        "mem_used_bytes": 1129 * MIB,
+        "power_w": 33.09,
+    }
 
 
 def test_no_units_and_what_a_device_does_not_know() -> None:
@@ -68,8 +73,10 @@ def test_dcgmi_repeats_its_header() -> None:
         "#Entity   FBTTL   FBFRE   FBUSD   GPUTL\nID\nGPU 0  81559  80001  1558  97\n"
     )
     assert [(row["line_no"], row["gpu_index"], row["mem_free_bytes"]) for row in told] == [
-        (3, 0, 80_000 * MIB), (4, 1, None), (7, 0, 80_001 * MIB),
-    ]  # fmt: skip
+        (3, 0, 80_000 * MIB),
+        (4, 1, None),
+        (7, 0, 80_001 * MIB),
+    ]
     assert told[0]["gpu_utilisation"] == 0.98
 
 
@@ -81,8 +88,9 @@ def test_the_exporters_fields_of_one_gpu_are_one_row() -> None:
     )
     told = rows(scrape * 2)
     assert [(row["gpu_uuid"], row["mem_used_bytes"], row["mem_free_bytes"]) for row in told] == [
-        ("GPU-0", 100 * MIB, 50 * MIB), ("GPU-1", 101 * MIB, 51 * MIB),
-    ] * 2  # fmt: skip
+        ("GPU-0", 100 * MIB, 50 * MIB),
+        ("GPU-1", 101 * MIB, 51 * MIB),
+    ] * 2
     assert (told[0]["host"], told[0]["accelerator"], told[0]["gpu_index"]) == ("n1", "NVIDIA H100", 0)
 
 
@@ -96,17 +104,26 @@ UUID = "GPU-{}b3f1c2d-0000-4c6e-9a55-5f0d3c2b1a00"
 
 def test_rows_without_a_header_are_told_by_what_stands_in_them() -> None:
     """--query-gpu=timestamp,index,uuid,name,memory.used,memory.total,utilization.gpu,power.draw, noheader, two GPUs."""
-    told = rows("".join(
-        f"2026/01/03 15:36:{at:02}.518, {gpu}, {UUID.format(gpu)}, NVIDIA H100 80GB HBM3, {1000 + 100 * at + gpu} MiB, "
-        f"81559 MiB, {at} %, 71.06 W\n"
-        for at in range(3) for gpu in (0, 1)
-    ))  # fmt: skip
+    told = rows(
+        "".join(
+            f"2026/01/03 15:36:{at:02}.518, {gpu}, {UUID.format(gpu)}, NVIDIA H100 80GB HBM3, {1000 + 100 * at + gpu} MiB, "
+            f"81559 MiB, {at} %, 71.06 W\n"
+            for at in range(3)
+            for gpu in (0, 1)
+        )
+    )
     assert len(told) == 6
     assert told[3] == {
-        "line_no": 4, "ts": datetime(2026, 1, 3, 15, 36, 1, 518_000), "gpu_index": 1, "gpu_uuid": UUID.format(1),
-        "accelerator": "NVIDIA H100 80GB HBM3", "mem_used_bytes": 1101 * MIB, "mem_total_bytes": 81559 * MIB,
-        "gpu_utilisation": 0.01, "power_w": 71.06,
-    }  # fmt: skip
+        "line_no": 4,
+        "ts": datetime(2026, 1, 3, 15, 36, 1, 518_000),
+        "gpu_index": 1,
+        "gpu_uuid": UUID.format(1),
+        "accelerator": "NVIDIA H100 80GB HBM3",
+        "mem_used_bytes": 1101 * MIB,
+        "mem_total_bytes": 81559 * MIB,
+        "gpu_utilisation": 0.01,
+        "power_w": 71.06,
+    }
 
 
 def test_the_total_is_the_column_that_stays_whatever_its_place() -> None:
@@ -119,12 +136,19 @@ def test_the_total_is_the_column_that_stays_whatever_its_place() -> None:
 
 
 def test_without_units_memory_is_the_large_numbers_and_the_index_goes_round() -> None:
-    told = rows("".join(
-        f"2026/01/03 15:36:{at:02}.518, {gpu}, {17_000 + at}, 81559, {40 + at}\n" for at in range(2) for gpu in (0, 1)
-    ))  # fmt: skip
+    told = rows(
+        "".join(
+            f"2026/01/03 15:36:{at:02}.518, {gpu}, {17_000 + at}, 81559, {40 + at}\n"
+            for at in range(2)
+            for gpu in (0, 1)
+        )
+    )
     assert [(row["gpu_index"], row["mem_used_bytes"]) for row in told] == [
-        (0, 17_000 * MIB), (1, 17_000 * MIB), (0, 17_001 * MIB), (1, 17_001 * MIB),
-    ]  # fmt: skip
+        (0, 17_000 * MIB),
+        (1, 17_000 * MIB),
+        (0, 17_001 * MIB),
+        (1, 17_001 * MIB),
+    ]
     assert set(told[0]) == {"line_no", "ts", "gpu_index", "mem_used_bytes", "mem_total_bytes"}  # 40: a share? degrees?
 
 
@@ -152,9 +176,15 @@ def test_nvidia_smi_dmon_with_and_without_times() -> None:
         " 20260103   15:36:56      1      -     30      -      0      0      4      5\n"
     )
     assert told[0] == {
-        "line_no": 3, "gpu_index": 0, "ts": datetime(2026, 1, 3, 15, 36, 56), "mem_used_bytes": 17304 * MIB,
-        "gpu_utilisation": 0.5, "mem_utilisation": 0.25, "power_w": 71.0, "temperature_c": 34.0,
-    }  # fmt: skip
+        "line_no": 3,
+        "gpu_index": 0,
+        "ts": datetime(2026, 1, 3, 15, 36, 56),
+        "mem_used_bytes": 17304 * MIB,
+        "gpu_utilisation": 0.5,
+        "mem_utilisation": 0.25,
+        "power_w": 71.0,
+        "temperature_c": 34.0,
+    }
     assert told[1]["power_w"] is None
     (row,) = rows("# gpu    sm   mem    fb\n# Idx     %     %    MB\n    3    99    40  100\n# gpu    sm   mem    fb\n")
     assert (row["gpu_index"], row["mem_used_bytes"], row["ts"]) == (3, 100 * MIB, None)
@@ -162,10 +192,10 @@ def test_nvidia_smi_dmon_with_and_without_times() -> None:
 
 def test_labels_of_the_exporter_are_spelt_in_several_ways() -> None:
     text = (
-        '# HELP DCGM_FI_DEV_FB_USED Framebuffer memory used (in MiB).\n'
+        "# HELP DCGM_FI_DEV_FB_USED Framebuffer memory used (in MiB).\n"
         'DCGM_FI_DEV_FB_USED{GPU="2",UUID="GPU-a",device="nvidia2",modelName="H100",Hostname="n1"} 1.5e+03\n'
         'DCGM_FI_DEV_FB_USED{gpu="3",uuid="GPU-b",hostname="n1"} 10\n'
-    )  # fmt: skip
+    )
     told = rows(text)
     assert [(row["gpu_index"], row["gpu_uuid"], row["host"]) for row in told] == [
         (2, "GPU-a", "n1"),
@@ -211,9 +241,14 @@ def test_tables_of_amd_and_intel() -> None:
         'Card Vendor\ncard1,34.0,97,21458059264,27856896,Radeon RX 7900 XT,"Advanced Micro Devices, Inc. [AMD/ATI]"\n\n'
     )
     assert rocm == {
-        "line_no": 2, "gpu_index": 1, "temperature_c": 34.0, "gpu_utilisation": 0.97, "mem_used_bytes": 27_856_896,
-        "mem_total_bytes": 21_458_059_264, "accelerator": "Radeon RX 7900 XT",
-    }  # fmt: skip
+        "line_no": 2,
+        "gpu_index": 1,
+        "temperature_c": 34.0,
+        "gpu_utilisation": 0.97,
+        "mem_used_bytes": 27_856_896,
+        "mem_total_bytes": 21_458_059_264,
+        "accelerator": "Radeon RX 7900 XT",
+    }
     (amd,) = rows(
         "timestamp,gpu,power_usage,hotspot_temperature,gfx,gfx_clock,mem,mem_clock,vram_used,vram_total\n"
         "1746515289,3,150,45,97,1300,5,900,1024,196592\n"
@@ -226,8 +261,10 @@ def test_tables_of_amd_and_intel() -> None:
 def test_tables_that_a_spreadsheet_saved() -> None:
     (row,) = rows("timestamp;index;memory.used [MiB];power.draw [W]\n03.01.2026 15:36:56;1;17304 MiB;350,12 W\n")
     assert (row["ts"], row["mem_used_bytes"], row["power_w"]) == (
-        datetime(2026, 1, 3, 15, 36, 56), 17304 * MIB, 350.12,
-    )  # fmt: skip
+        datetime(2026, 1, 3, 15, 36, 56),
+        17304 * MIB,
+        350.12,
+    )
     (row,) = rows('index, memory.used [MiB], memory.total [MiB]\n0, "17,304 MiB", 81559 MiB\n')
     assert (row["mem_used_bytes"], row["mem_total_bytes"]) == (None, 81559 * MIB)  # thousands, or a decimal comma?
 

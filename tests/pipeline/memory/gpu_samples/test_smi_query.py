@@ -36,42 +36,76 @@ def log(*gpus: str, attached: int | None = None, at: str = "Mon Mar  3 10:11:18 
 
 def gpu(bus: str, used: str = "11900 MiB", *more: tuple[int, str, str | None]) -> str:
     return f"GPU 00000000:{bus}:00.0\n" + listed(
-        (1, "Product Name", "NVIDIA H100"), (1, "GPU UUID", f"GPU-{bus}"),
-        (1, "MIG Mode", None), (2, "Current", "N/A"),
-        (1, "FB Memory Usage", None), (2, "Total", "81559 MiB"), (2, "Reserved", "316 MiB"), (2, "Used", used),
+        (1, "Product Name", "NVIDIA H100"),
+        (1, "GPU UUID", f"GPU-{bus}"),
+        (1, "MIG Mode", None),
+        (2, "Current", "N/A"),
+        (1, "FB Memory Usage", None),
+        (2, "Total", "81559 MiB"),
+        (2, "Reserved", "316 MiB"),
+        (2, "Used", used),
         (2, "Free", "69343 MiB"),
-        (1, "BAR1 Memory Usage", None), (2, "Total", "131072 MiB"), (2, "Used", "1 MiB"), (2, "Free", "131071 MiB"),
-        (1, "Utilization", None), (2, "Gpu", "97 %"), (2, "Memory", "41 %"), (2, "Encoder", "0 %"),
-        (1, "Temperature", None), (2, "GPU Current Temp", "63 C"), (2, "Memory Current Temp", "70 C"),
-        (1, "GPU Power Readings", None), (2, "Average Power Draw", "N/A"), (2, "Instantaneous Power Draw", "299.31 W"),
+        (1, "BAR1 Memory Usage", None),
+        (2, "Total", "131072 MiB"),
+        (2, "Used", "1 MiB"),
+        (2, "Free", "131071 MiB"),
+        (1, "Utilization", None),
+        (2, "Gpu", "97 %"),
+        (2, "Memory", "41 %"),
+        (2, "Encoder", "0 %"),
+        (1, "Temperature", None),
+        (2, "GPU Current Temp", "63 C"),
+        (2, "Memory Current Temp", "70 C"),
+        (1, "GPU Power Readings", None),
+        (2, "Average Power Draw", "N/A"),
+        (2, "Instantaneous Power Draw", "299.31 W"),
         (2, "Current Power Limit", "700.00 W"),
-        (1, "GPU Memory Power Readings", None), (2, "Average Power Draw", "99.00 W"),
-        (1, "Clocks", None), (2, "Memory", "2619 MHz"),
+        (1, "GPU Memory Power Readings", None),
+        (2, "Average Power Draw", "99.00 W"),
+        (1, "Clocks", None),
+        (2, "Memory", "2619 MHz"),
         *more,
-    )  # fmt: skip
+    )
 
 
 def test_each_gpu_is_a_row() -> None:
     first, second = rows(log(gpu("04"), gpu("81", "0 MiB", (1, "Processes", "None"))))
     assert first == {
-        "line_no": 9, "ts": datetime(2025, 3, 3, 10, 11, 18), "gpu_index": 0, "accelerator": "NVIDIA H100",
-        "gpu_uuid": "GPU-04", "mem_total_bytes": 81559 * MIB, "mem_driver_reserved_bytes": 316 * MIB,
-        "mem_used_bytes": 11900 * MIB, "mem_free_bytes": 69343 * MIB, "gpu_utilisation": 0.97, "mem_utilisation": 0.41,
-        "temperature_c": 63.0, "power_w": 299.31,
-    }  # fmt: skip
+        "line_no": 9,
+        "ts": datetime(2025, 3, 3, 10, 11, 18),
+        "gpu_index": 0,
+        "accelerator": "NVIDIA H100",
+        "gpu_uuid": "GPU-04",
+        "mem_total_bytes": 81559 * MIB,
+        "mem_driver_reserved_bytes": 316 * MIB,
+        "mem_used_bytes": 11900 * MIB,
+        "mem_free_bytes": 69343 * MIB,
+        "gpu_utilisation": 0.97,
+        "mem_utilisation": 0.41,
+        "temperature_c": 63.0,
+        "power_w": 299.31,
+    }
     assert (second["gpu_index"], second["gpu_uuid"], second["mem_used_bytes"]) == (1, "GPU-81", 0)
 
 
 def test_each_process_is_a_row() -> None:
     process = (
-        (1, "Processes", None), (2, "GPU instance ID", "N/A"), (2, "Process ID", "4711"), (3, "Type", "C"),
-        (3, "Name", "/usr/bin/python3"), (3, "Used GPU Memory", "11890 MiB"),
-        (2, "Process ID", "4712"), (3, "Used GPU Memory", "Not available in WDDM driver model"),
-    )  # fmt: skip
+        (1, "Processes", None),
+        (2, "GPU instance ID", "N/A"),
+        (2, "Process ID", "4711"),
+        (3, "Type", "C"),
+        (3, "Name", "/usr/bin/python3"),
+        (3, "Used GPU Memory", "11890 MiB"),
+        (2, "Process ID", "4712"),
+        (3, "Used GPU Memory", "Not available in WDDM driver model"),
+    )
     told = rows(log(gpu("04", "11900 MiB", *process), gpu("81")))
     assert [(row["gpu_index"], row.get("pid"), row.get("mem_process_bytes")) for row in told] == [
-        (0, None, None), (0, 4711, 11890 * MIB), (0, 4712, None), (1, None, None),
-    ]  # fmt: skip
+        (0, None, None),
+        (0, 4711, 11890 * MIB),
+        (0, 4712, None),
+        (1, None, None),
+    ]
     assert [(row["gpu_uuid"], row["accelerator"]) for row in told] == [("GPU-04", "NVIDIA H100")] * 3 + [
         ("GPU-81", "NVIDIA H100")
     ]
@@ -81,8 +115,9 @@ def test_parts_again_and_again() -> None:
     part = "GPU 00000000:04:00.0\n" + listed((1, "FB Memory Usage", None), (2, "Used", "5 MiB"))
     told = rows(log(part) + log(part.replace("5 MiB", "6 MiB"), at="Mon Mar  3 10:11:28 2025"))
     assert [(row["ts"].second, row["gpu_index"], row["mem_used_bytes"]) for row in told] == [
-        (18, 0, 5 * MIB), (28, 0, 6 * MIB),
-    ]  # fmt: skip
+        (18, 0, 5 * MIB),
+        (28, 0, 6 * MIB),
+    ]
 
 
 def test_one_of_several_gpus_has_no_index() -> None:
@@ -92,9 +127,12 @@ def test_one_of_several_gpus_has_no_index() -> None:
 
 def test_memory_of_mig_devices_is_not_the_gpus() -> None:
     device = (
-        (1, "MIG Device", None), (2, "Index", "0"), (2, "FB Memory Usage", None), (3, "Total", "40448 MiB"),
+        (1, "MIG Device", None),
+        (2, "Index", "0"),
+        (2, "FB Memory Usage", None),
+        (3, "Total", "40448 MiB"),
         (3, "Used", "44 MiB"),
-    )  # fmt: skip
+    )
     part = listed((1, "Product Name", "NVIDIA H100"), *device, (1, "FB Memory Usage", None), (2, "Used", "175 MiB"))
     (row,) = rows(log("GPU 00000000:04:00.0\n" + part))
     assert row["mem_used_bytes"] == 175 * MIB
@@ -155,11 +193,22 @@ XML = """\
 def test_xml_says_the_same() -> None:
     told = rows(XML + XML.replace("11900", "11901"))
     assert told[0] | {"line_no": 0} == {
-        "line_no": 0, "ts": datetime(2025, 3, 3, 10, 11, 18), "gpu_index": 0, "accelerator": "NVIDIA H100",
-        "gpu_uuid": "GPU-04", "mem_total_bytes": 81559 * MIB, "mem_driver_reserved_bytes": 316 * MIB,
-        "mem_used_bytes": 11900 * MIB, "mem_free_bytes": 69343 * MIB, "gpu_utilisation": 0.97, "mem_utilisation": 0.41,
-        "temperature_c": 63.0, "power_w": 299.31, "pid": None, "mem_process_bytes": None,
-    }  # fmt: skip
+        "line_no": 0,
+        "ts": datetime(2025, 3, 3, 10, 11, 18),
+        "gpu_index": 0,
+        "accelerator": "NVIDIA H100",
+        "gpu_uuid": "GPU-04",
+        "mem_total_bytes": 81559 * MIB,
+        "mem_driver_reserved_bytes": 316 * MIB,
+        "mem_used_bytes": 11900 * MIB,
+        "mem_free_bytes": 69343 * MIB,
+        "gpu_utilisation": 0.97,
+        "mem_utilisation": 0.41,
+        "temperature_c": 63.0,
+        "power_w": 299.31,
+        "pid": None,
+        "mem_process_bytes": None,
+    }
     assert [(row["pid"], row["mem_process_bytes"]) for row in told[1::2]] == [(4711, 11890 * MIB)] * 2
     assert told[2]["mem_used_bytes"] == 11901 * MIB
     assert is_memory_file("nvidia-smi_q.xml")

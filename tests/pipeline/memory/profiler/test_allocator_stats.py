@@ -9,18 +9,40 @@ import pytest
 from pipeline.memory.profiler.allocator_stats import is_statistics, is_summary, read_statistics, read_summaries
 
 STATS = {
-    "active_bytes.all.current": 3_000, "active_bytes.large_pool.current": 9, "allocated_bytes.all.current": 2_000,
-    "allocated_bytes.all.peak": 5_000, "allocated_bytes.all.allocated": 99_999, "inactive_split.all.current": 2,
-    "inactive_split_bytes.all.current": 700, "max_split_size": -1, "num_alloc_retries": 4, "num_ooms": 1,
-    "requested_bytes.all.current": 2_900, "requested_bytes.all.peak": 4_800, "reserved_bytes.all.current": 8_000,
-    "reserved_bytes.all.peak": 9_000, "segment.all.current": 3, "segment.all.peak": 7,
-}  # fmt: skip
+    "active_bytes.all.current": 3_000,
+    "active_bytes.large_pool.current": 9,
+    "allocated_bytes.all.current": 2_000,
+    "allocated_bytes.all.peak": 5_000,
+    "allocated_bytes.all.allocated": 99_999,
+    "inactive_split.all.current": 2,
+    "inactive_split_bytes.all.current": 700,
+    "max_split_size": -1,
+    "num_alloc_retries": 4,
+    "num_ooms": 1,
+    "requested_bytes.all.current": 2_900,
+    "requested_bytes.all.peak": 4_800,
+    "reserved_bytes.all.current": 8_000,
+    "reserved_bytes.all.peak": 9_000,
+    "segment.all.current": 3,
+    "segment.all.peak": 7,
+}
 EXPECTED = {
-    "device": None, "mem_source": "memory_stats", "segments": 3, "reserved_bytes": 8_000, "allocated_bytes": 2_000,
-    "active_bytes": 3_000, "requested_bytes": 2_900, "inactive_split_bytes": 700, "inactive_split_blocks": 2,
-    "peak_reserved_bytes": 9_000, "peak_allocated_bytes": 5_000, "peak_requested_active_bytes": 4_800,
-    "oom_events": 1, "alloc_retries": 4, "fragmentation": 3.0,
-}  # fmt: skip
+    "device": None,
+    "mem_source": "memory_stats",
+    "segments": 3,
+    "reserved_bytes": 8_000,
+    "allocated_bytes": 2_000,
+    "active_bytes": 3_000,
+    "requested_bytes": 2_900,
+    "inactive_split_bytes": 700,
+    "inactive_split_blocks": 2,
+    "peak_reserved_bytes": 9_000,
+    "peak_allocated_bytes": 5_000,
+    "peak_requested_active_bytes": 4_800,
+    "oom_events": 1,
+    "alloc_retries": 4,
+    "fragmentation": 3.0,
+}
 SUMMARY = """\
 |===========================================================================|
 |                  PyTorch CUDA memory summary, device ID {device}                 |
@@ -66,8 +88,9 @@ def test_statistics_of_every_device_and_of_several_times() -> None:
     text = json.dumps({"cuda:0": STATS, "cuda:3": {**STATS, "allocated_bytes.all.current": 7}})
     assert is_statistics(text)
     assert [(row["device"], row["allocated_bytes"]) for row in read_statistics(text)] == [
-        (0, EXPECTED["allocated_bytes"]), (3, 7),
-    ]  # fmt: skip
+        (0, EXPECTED["allocated_bytes"]),
+        (3, 7),
+    ]
     (row,) = read_statistics(f"{json.dumps(STATS)}\n{json.dumps({**STATS, 'num_ooms': 9})}\n")
     assert (row["oom_events"], row["warnings"]) == (9, "the last of 2 records")
 

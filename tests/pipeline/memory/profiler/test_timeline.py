@@ -25,15 +25,23 @@ def test_levels_by_category() -> None:
     assert (summary["peak_allocated_bytes"], summary["peak_after_events"], summary["peak_at"]) == (116, 2, T + 10)
     assert (summary["allocated_bytes"], summary["device"]) == (51, None)
     assert [(row["category"], row["bytes"]) for row in rows["memory_at_peak"]] == [
-        ("activations", 100), ("parameters", 10), ("temporary", 5), ("unknown", 1),
-    ]  # fmt: skip
+        ("activations", 100),
+        ("parameters", 10),
+        ("temporary", 5),
+        ("unknown", 1),
+    ]
     total = [row["allocated_bytes"] for row in rows["memory_timeline"] if row["category"] == "total"]
     assert total == [10, 116, 51]
 
 
 def test_raw_events_add_up() -> None:
-    raw = [[-1, 1, 1000, 0], [T * 1000, 2, 500, 4], [T * 1000 + 7000, 3, -1000, 0], [T * 1000 + 7000, 3, 1000, 0],
-           [T * 1000 + 9000, 4, -500, 4]]  # fmt: skip
+    raw = [
+        [-1, 1, 1000, 0],
+        [T * 1000, 2, 500, 4],
+        [T * 1000 + 7000, 3, -1000, 0],
+        [T * 1000 + 7000, 3, 1000, 0],
+        [T * 1000 + 9000, 4, -500, 4],
+    ]
     data = json.dumps(raw).encode()
     assert is_timeline(data)
     (summary,) = read_timeline(data)["memory_snapshots"]
@@ -89,15 +97,21 @@ def cut(data: bytes, size: int) -> list[bytes]:
 @pytest.mark.parametrize("size", [64, 1000, 1 << 20])
 def test_events_of_each_device_in_order_of_time(size: int) -> None:
     data = trace(
-        OP, event(T + 3, 700), event(T + 1, 300, args_first=True), OP, event(T + 2, 900, device=1),
+        OP,
+        event(T + 3, 700),
+        event(T + 1, 300, args_first=True),
+        OP,
+        event(T + 2, 900, device=1),
         event(T, 50, device=-1, reserved=0),
-    )  # fmt: skip
+    )
     rows, odd = read_trace(cut(data, size))
     assert odd == 0
     told: list[dict[str, Any]] = rows["memory_snapshots"]
     assert [(r["device"], r["events"], r["allocated_bytes"], r["peak_reserved_bytes"]) for r in told] == [
-        (-1, 1, 50, None), (0, 2, 700, 8_000), (1, 1, 900, 8_000),
-    ]  # fmt: skip
+        (-1, 1, 50, None),
+        (0, 2, 700, 8_000),
+        (1, 1, 900, 8_000),
+    ]
     assert [row["allocated_bytes"] for row in rows["memory_timeline"]] == [50, 300, 700, 900]
     assert told[1]["recorded_from"] == T + 1
 

@@ -144,9 +144,18 @@ def test_unknown_actions_are_counted_by_name() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"size": True}, {"size": -1}, {"size": float("nan")}, {"size": "512"}, {"size": 2**64}, {"addr": -5},
-     {"action": 3}, {"stream": 2**70}, {"time_us": 1.5}],
-)  # fmt: skip
+    [
+        {"size": True},
+        {"size": -1},
+        {"size": float("nan")},
+        {"size": "512"},
+        {"size": 2**64},
+        {"addr": -5},
+        {"action": 3},
+        {"stream": 2**70},
+        {"time_us": 1.5},
+    ],
+)
 @pytest.mark.parametrize("at", [0, 30])
 def test_an_impossible_value_refuses_the_file_wherever_it_stands(change: dict[str, Any], at: int) -> None:
     trace = [{"action": "alloc", "addr": i, "size": 1, "stream": 0, "time_us": 1, "frames": []} for i in range(60)]

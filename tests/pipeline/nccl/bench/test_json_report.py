@@ -23,17 +23,29 @@ def row(size: int, **changes: Any) -> dict[str, Any]:
 
 def document(*rows: dict[str, Any], processes: int = 16, gpus: int = 1, program: str = "all_reduce") -> str:
     devices = [
-        {"rank": rank * gpus, "group": 0, "pid": 70 + rank, "hostname": f"node{rank // 8 if gpus == 1 else rank}",
-         "device": 0, "device_hex": "0000:1b:00", "device_info": "NVIDIA H100 80GB HBM3"}
+        {
+            "rank": rank * gpus,
+            "group": 0,
+            "pid": 70 + rank,
+            "hostname": f"node{rank // 8 if gpus == 1 else rank}",
+            "device": 0,
+            "device_hex": "0000:1b:00",
+            "device_info": "NVIDIA H100 80GB HBM3",
+        }
         for rank in range(processes)
-    ]  # fmt: skip
+    ]
     told = {
-        "version": 2, "start_time": "2025-11-03 10:20:30", "args": [f"./build/{program}_perf", "-J", "x.json"],
-        "env": ["PATH=/bin", "NCCL_DEBUG=INFO"], "nccl_version": 22902,
+        "version": 2,
+        "start_time": "2025-11-03 10:20:30",
+        "args": [f"./build/{program}_perf", "-J", "x.json"],
+        "env": ["PATH=/bin", "NCCL_DEBUG=INFO"],
+        "nccl_version": 22902,
         "config": {"nthreads": 1, "ngpus": gpus, "minimum_bytes": 8, "devices": devices},
-        "results": list(rows), "out_of_bounds": {"count": 0, "okay": "true"},
-        "average_bus_bandwidth": {"bandwidth": 76.6875, "okay": "unchecked"}, "errors": [],
-    }  # fmt: skip
+        "results": list(rows),
+        "out_of_bounds": {"count": 0, "okay": "true"},
+        "average_bus_bandwidth": {"bandwidth": 76.6875, "okay": "unchecked"},
+        "errors": [],
+    }
     return json.dumps(told, separators=(",", ":"))
 
 
@@ -80,12 +92,17 @@ def test_the_whole_rows_of_a_document_without_its_end() -> None:
 def test_it_is_found_by_what_people_call_it() -> None:
     batch = batch_of(
         {
-            "all_reduce.json": document(row(64)), "nccl-tests.json.0": document(row(64)),
-            "pasted.log": document(row(64)), "all_reduce_shapes.json": "{}",
+            "all_reduce.json": document(row(64)),
+            "nccl-tests.json.0": document(row(64)),
+            "pasted.log": document(row(64)),
+            "all_reduce_shapes.json": "{}",
         }
-    )  # fmt: skip
+    )
     kinds = {path.rsplit("/", 1)[1]: kind for path, kind in batch.files.select("path", "kind").iter_rows()}
     assert kinds == {
-        "all_reduce.json": "nccl", "nccl-tests.json.0": "nccl", "pasted.log": "nccl", "all_reduce_shapes.json": "other",
-    }  # fmt: skip
+        "all_reduce.json": "nccl",
+        "nccl-tests.json.0": "nccl",
+        "pasted.log": "nccl",
+        "all_reduce_shapes.json": "other",
+    }
     assert batch.other["nccl_bench"].height == 3

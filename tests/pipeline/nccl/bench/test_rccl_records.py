@@ -77,8 +77,10 @@ def test_each_operation_is_a_table_and_a_cycle_repeats_the_rows() -> None:
     again = [record(1 << 20, 0, 9.5, cycle='"numCycle":1, '), record(1 << 20, 0, 7.5, name="Broadcast")]
     rows = rows_of("[\n" + ",\n".join([*RECORDS[:2], *again]) + "\n]\n")
     assert [(row["op"], row["table_no"], row["in_place_time_s"] is None) for row in rows] == [
-        ("AllReduce", 1, False), ("AllReduce", 1, True), ("Broadcast", 2, True),
-    ]  # fmt: skip
+        ("AllReduce", 1, False),
+        ("AllReduce", 1, True),
+        ("Broadcast", 2, True),
+    ]
 
 
 @pytest.mark.parametrize("name", ["rccl_all_reduce.json", "bench.log", "bench.csv"])

@@ -65,11 +65,14 @@ def test_nccls_own_lines_may_stand_in_the_middle_of_a_row() -> None:
     text = (
         HEADER
         + "38dcf168:1343:1343 [0] NCCL INFO Bootstrap: Using eth0\n" * 3
-        + "   268435456      67108864     float     sum      -1" + prefix + prefix
-        + "  1278.83  209.91  314.86       0" + prefix
+        + "   268435456      67108864     float     sum      -1"
+        + prefix
+        + prefix
+        + "  1278.83  209.91  314.86       0"
+        + prefix
         + "   896.61  299.39  299.39       0\n"
         + TAIL
-    )  # fmt: skip
+    )
     tables = tables_of(text)
     row = row_of(tables["nccl_bench"])
     assert row["time_s"] == pytest.approx(1278.83e-6)

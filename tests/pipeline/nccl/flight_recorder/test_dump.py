@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,22 +14,36 @@ import pytest
 from pipeline.ingest import plan
 from pipeline.nccl.flight_recorder.dump import records
 from pipeline.nccl.flight_recorder.hangs import flight_hangs
+from tests.paths import CORPUS, NO_CORPUS
 from tests.pipeline.ingest.test_nccl_collector import NOW, kinds, parsed
 
-_CORPUS = os.environ.get("SWEEPSCOPE_CORPUS") or Path(__file__).resolve().parents[4] / "shared" / "fixtures" / "logs"
-FIXTURES = Path(_CORPUS).parent / "nccl" / "fr_generated"
+FIXTURES = CORPUS / "nccl" / "fr_generated"
 
 
 def entry(seq: int, **changed: Any) -> dict[str, Any]:
     """One record as torch 2.10's writer has it."""
     return {
         "frames": [{"name": "all_reduce", "filename": "distributed_c10d.py", "line": 4174}],
-        "record_id": seq - 1, "pg_id": 0, "process_group": ("0", "default_pg"), "collective_seq_id": seq, "p2p_seq_id": 0,
-        "op_id": seq, "profiling_name": "nccl:all_reduce", "time_created_ns": 10**18 + seq, "input_sizes": [[8, 16]],
-        "input_dtypes": ["Float"], "output_sizes": [[8, 16]], "output_dtypes": ["Float"], "state": "completed",
-        "time_discovered_started_ns": 5, "time_discovered_completed_ns": 6, "retired": True, "timeout_ms": 600000,
-        "is_p2p": False, **changed,
-    }  # fmt: skip
+        "record_id": seq - 1,
+        "pg_id": 0,
+        "process_group": ("0", "default_pg"),
+        "collective_seq_id": seq,
+        "p2p_seq_id": 0,
+        "op_id": seq,
+        "profiling_name": "nccl:all_reduce",
+        "time_created_ns": 10**18 + seq,
+        "input_sizes": [[8, 16]],
+        "input_dtypes": ["Float"],
+        "output_sizes": [[8, 16]],
+        "output_dtypes": ["Float"],
+        "state": "completed",
+        "time_discovered_started_ns": 5,
+        "time_discovered_completed_ns": 6,
+        "retired": True,
+        "timeout_ms": 600000,
+        "is_p2p": False,
+        **changed,
+    }
 
 
 WAITING: dict[str, Any] = {"state": "started", "retired": False, "time_discovered_completed_ns": None}
@@ -96,9 +109,23 @@ class TestReading:
 
     @pytest.mark.parametrize(
         "value",
-        [{"entries": [1, None, "x", {}]}, {"entries": [{"process_group": 5, "input_sizes": {"a": 1}, "frames": 3, "record_id": 2**70, "collective_seq_id": "9" * 30}]},
-         {"pg_config": {"0": {"ranks": "__import__('os')"}}, "entries": [entry(1)]}, {"entries": [], "pg_config": 3, "pg_status": []}],
-    )  # fmt: skip
+        [
+            {"entries": [1, None, "x", {}]},
+            {
+                "entries": [
+                    {
+                        "process_group": 5,
+                        "input_sizes": {"a": 1},
+                        "frames": 3,
+                        "record_id": 2**70,
+                        "collective_seq_id": "9" * 30,
+                    }
+                ]
+            },
+            {"pg_config": {"0": {"ranks": "__import__('os')"}}, "entries": [entry(1)]},
+            {"entries": [], "pg_config": 3, "pg_status": []},
+        ],
+    )
     def test_values_of_the_wrong_kind_are_unknown(self, value: dict[str, Any]) -> None:
         frame, broken = records(pickle.dumps(value, protocol=2), rank=0)
         entries = value["entries"]
@@ -204,8 +231,9 @@ class TestVerdict:
         told = {0: [of("pp", 1, **WAITING)], 2: [of("tp", 1), of("tp", 2, **WAITING)], 3: [of("tp", 1)]}
         rows = judged(told, pg_config=groups(pp="[0, 2]", tp="[2, 3]"))
         assert [(row["process_group"], row["suspect"], row["ranks_elsewhere"], row["is_first"]) for row in rows] == [
-            ("pp", None, "2", False), ("tp", "3", None, True),
-        ]  # fmt: skip
+            ("pp", None, "2", False),
+            ("tp", "3", None, True),
+        ]
         assert rows[0]["suspect_reason"] == (
             "not determinable here: 2 waits in all_reduce seq 2 of tp and so did not join all_reduce seq 1, "
             "it has none; 1 of 2 ranks joined"
@@ -215,8 +243,9 @@ class TestVerdict:
         whole = {rank: [of("dp", 1, **WAITING)] for rank in (0, 2, 3)}
         rows = judged({**whole, 1: [of("tp", 1, **WAITING)]}, pg_config=groups(dp="[0, 1, 2, 3]", tp="[0, 1]"))
         assert [(row["process_group"], row["suspect"], row["ranks_elsewhere"]) for row in rows] == [
-            ("dp", "1", "1"), ("tp", None, "0"),
-        ]  # fmt: skip
+            ("dp", "1", "1"),
+            ("tp", None, "0"),
+        ]
 
     def test_in_a_circle_of_two_nobody_is_blamed(self) -> None:
         told = {0: [of("a", 1, **WAITING)], 1: [of("b", 1, **WAITING)]}
@@ -312,9 +341,7 @@ def test_dumps_are_read_again_when_one_more_appears(tmp_path: Path) -> None:
     assert plan.plan(found, first["files"], first["runs"], now=NOW).height == 2
 
 
-@pytest.mark.skipif(
-    not FIXTURES.exists(), reason="no generated dumps: set SWEEPSCOPE_CORPUS to the folder of logs beside them"
-)
+@pytest.mark.skipif(not FIXTURES.exists(), reason=NO_CORPUS)
 @pytest.mark.parametrize("name", ["gloo_trace_rank_{}", "gloo_trace_json_rank_{}.json"])
 @pytest.mark.parametrize("without", [None, 0, 1, 2, 3])
 def test_generated_dumps_name_rank_2_also_when_one_is_missing(name: str, without: int | None) -> None:

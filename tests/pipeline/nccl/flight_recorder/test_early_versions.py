@@ -15,18 +15,31 @@ from pipeline.nccl.flight_recorder.hangs import flight_hangs
 def early(number: int, seq: int, op: str = "all_reduce", state: str = "completed") -> dict[str, Any]:
     """One record as torch 2.2 and 2.3 have it: the group is a number that each process counts for itself."""
     return {
-        "pg_id": number, "seq_id": seq, "profiling_name": f"nccl:{op}", "time_created_ns": 10**18 + seq,
-        "input_sizes": [[8]], "output_sizes": [[8]], "state": state, "time_discovered_started_ns": None,
-        "time_discovered_completed_ns": None, "retired": state == "completed", "frames": [],
-    }  # fmt: skip
+        "pg_id": number,
+        "seq_id": seq,
+        "profiling_name": f"nccl:{op}",
+        "time_created_ns": 10**18 + seq,
+        "input_sizes": [[8]],
+        "output_sizes": [[8]],
+        "state": state,
+        "time_discovered_started_ns": None,
+        "time_discovered_completed_ns": None,
+        "retired": state == "completed",
+        "frames": [],
+    }
 
 
 def judged_early(by_rank: Mapping[int, list[dict[str, Any]]], config: Mapping[int, Any]) -> list[dict[str, Any]]:
     frames = []
     for rank, entries in by_rank.items():
-        told = {"version": "1.4", "entries": entries, "pg_config": config[rank]} if config else {
-            "version": "1.1", "entries": entries,
-        }  # fmt: skip
+        told = (
+            {"version": "1.4", "entries": entries, "pg_config": config[rank]}
+            if config
+            else {
+                "version": "1.1",
+                "entries": entries,
+            }
+        )
         frame = records(pickle.dumps(told, protocol=2), rank=rank)[0]
         frames.append(frame.with_columns(source=pl.lit(rank, pl.Int64)))
     return flight_hangs(pl.concat(frames))
@@ -34,8 +47,11 @@ def judged_early(by_rank: Mapping[int, list[dict[str, Any]]], config: Mapping[in
 
 def test_numbers_of_groups_differ_between_processes() -> None:
     config = {0: {0: [0, 1, 2], 1: [0, 1], 2: [0, 2]}, 1: {0: [0, 1, 2], 1: [0, 1]}, 2: {0: [0, 1, 2], 1: [0, 2]}}
-    told = {0: [early(0, 1), early(1, 1), early(2, 1, state="scheduled")], 1: [early(0, 1), early(1, 1)],
-            2: [early(0, 1)]}  # fmt: skip
+    told = {
+        0: [early(0, 1), early(1, 1), early(2, 1, state="scheduled")],
+        1: [early(0, 1), early(1, 1)],
+        2: [early(0, 1)],
+    }
     (row,) = judged_early(told, config)
     assert (row["process_group"], row["suspect"], row["num_ranks"]) == ("2", "2", 2)
 
@@ -52,6 +68,9 @@ def test_the_default_group_is_the_first() -> None:
 
 
 def test_sends_count_as_collectives_so_that_numbers_say_nothing() -> None:
-    told = {0: [early(0, 1), early(0, 2, "send 0->1"), early(0, 3, state="scheduled")], 1: [early(0, 1)],
-            2: [early(0, 1), early(0, 2, state="scheduled")]}  # fmt: skip
+    told = {
+        0: [early(0, 1), early(0, 2, "send 0->1"), early(0, 3, state="scheduled")],
+        1: [early(0, 1)],
+        2: [early(0, 1), early(0, 2, state="scheduled")],
+    }
     assert judged_early(told, {}) == []

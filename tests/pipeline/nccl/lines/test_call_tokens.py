@@ -35,10 +35,17 @@ def test_calls_that_differ_in_addresses_are_one() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        "\n", "loss 1.0\n", line(5, end=" more"), line(5, end="\t"), line(5, count="8x"), "x" * 300 + "\n",
-        line(5).replace(" comm ", " cumm "), line(5).replace("n1:7", "n1\udcff7"), line(5).replace("INFO", "WARN"),
+        "\n",
+        "loss 1.0\n",
+        line(5, end=" more"),
+        line(5, end="\t"),
+        line(5, count="8x"),
+        "x" * 300 + "\n",
+        line(5).replace(" comm ", " cumm "),
+        line(5).replace("n1:7", "n1\udcff7"),
+        line(5).replace("INFO", "WARN"),
     ],
-)  # fmt: skip
+)
 def test_other_lines_are_left(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_tokens, "_WINDOW_BYTES", 250)
     groups, left = told(line(1), other, line(2), other, line(3))

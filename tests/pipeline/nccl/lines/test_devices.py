@@ -24,7 +24,10 @@ def devices(*texts: str) -> list[Device]:
         ),
         (
             "NET/FastSocket : Using [0]enp0s12:10.0.0.6<0> [1]enp6s0f0:10.0.1.4<0>",
-            [("FastSocket", 0, "enp0s12", "10.0.0.6", "Ethernet"), ("FastSocket", 1, "enp6s0f0", "10.0.1.4", "Ethernet")],
+            [
+                ("FastSocket", 0, "enp0s12", "10.0.0.6", "Ethernet"),
+                ("FastSocket", 1, "enp6s0f0", "10.0.1.4", "Ethernet"),
+            ],
         ),
         ("NET/IB : Using [0]hfi1_2:1/IB ; OOB ib0:10.148.8.41<0>", [("IB", 0, "hfi1_2", "1", "IB")]),
         (
@@ -39,7 +42,10 @@ def devices(*texts: str) -> list[Device]:
         ("NET/IB : No device found.", [("IB", None, None, None, None)]),
         (
             "NET/Socket : Using [0]eth0:10.0.0.1<0> [1]tail0:fe80::56c4:f535%tail0<0>",
-            [("Socket", 0, "eth0", "10.0.0.1", "Ethernet"), ("Socket", 1, "tail0", "fe80::56c4:f535%tail0", "Ethernet")],
+            [
+                ("Socket", 0, "eth0", "10.0.0.1", "Ethernet"),
+                ("Socket", 1, "tail0", "fe80::56c4:f535%tail0", "Ethernet"),
+            ],
         ),
         (
             "NET/OFI Selected Provider is efa (found 2 nics)",
@@ -49,7 +55,7 @@ def devices(*texts: str) -> list[Device]:
         ("NET/OFI Selected Provider is efa", [("OFI", None, "efa", None, None)]),
         ("NET/IB : GPU Direct RDMA Enabled for HCA 0 'mlx5_0'", []),
     ],
-)  # fmt: skip
+)
 def test_every_list(text: str, found: list[Device]) -> None:
     assert devices(text) == found
 

@@ -27,8 +27,14 @@ def test_a_ring_is_closed_and_channels_of_one_order_are_together(start: bool) ->
         "Channel 00/03 :    0   2   3   1", "Channel 01/03 : 0 1 2 3", "Channel 02/03 :    0   2   3   1", start=start
     )
     assert edges(text, "ring") == [
-        (0, 1, "1"), (0, 2, "0,2"), (1, 0, "0,2"), (1, 2, "1"), (2, 3, "0,1,2"), (3, 0, "1"), (3, 1, "0,2"),
-    ]  # fmt: skip
+        (0, 1, "1"),
+        (0, 2, "0,2"),
+        (1, 0, "0,2"),
+        (1, 2, "1"),
+        (2, 3, "0,1,2"),
+        (3, 0, "1"),
+        (3, 1, "0,2"),
+    ]
     (row,) = tables_of(text)["nccl_graphs"].filter(rank_from=2, rank_to=3).to_dicts()
     assert (row["num_graph_channels"], row["comm_index"], row["line_no"]) == (3, 1, 2 if start else 1)
 
@@ -81,8 +87,11 @@ def test_an_edge_that_two_blocks_tell_is_one_row_with_the_channels_of_both() -> 
     at = text.index("Channel 01")
     rows = tables_of(text, block_bytes=at)["nccl_graphs"].sort("rank_from")
     assert rows.select("rank_from", "rank_to", "graph_channels", "line_no").rows() == [
-        (0, 1, "0,1", 2), (1, 2, "0,1", 2), (2, 3, "0,1", 2), (3, 0, "0,1", 2),
-    ]  # fmt: skip
+        (0, 1, "0,1", 2),
+        (1, 2, "0,1", 2),
+        (2, 3, "0,1", 2),
+        (3, 0, "0,1", 2),
+    ]
 
 
 @pytest.mark.parametrize("repeats", [1, 30])  # one by one, and as columns
@@ -92,7 +101,7 @@ def test_more_channels_than_a_number_has_bits(repeats: int) -> None:
     rows = tables_of(log(*rings * repeats))["nccl_graphs"].sort("rank_from")
     assert rows.select("rank_from", "graph_channels", "num_graph_channels").rows() == [
         (rank, whole, 130) for rank in range(4)
-    ]  # fmt: skip
+    ]
 
 
 def test_a_ring_of_one_rank_has_no_edge() -> None:

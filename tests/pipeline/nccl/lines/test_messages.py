@@ -13,9 +13,18 @@ PREFIX = "gpu-17:4711:4790 [3] "
 
 @pytest.mark.parametrize(
     "before",
-    ["", "12: ", "  3: ", "[1,14]<stdout>:", "(Worker pid=77, ip=10.0.0.3) ", "[default3]:", "2025-06-01T10:11:12.123Z ",
-     "[2026-01-02 03:04:05] ", "step 7/10:  70%|###   | "],
-)  # fmt: skip
+    [
+        "",
+        "12: ",
+        "  3: ",
+        "[1,14]<stdout>:",
+        "(Worker pid=77, ip=10.0.0.3) ",
+        "[default3]:",
+        "2025-06-01T10:11:12.123Z ",
+        "[2026-01-02 03:04:05] ",
+        "step 7/10:  70%|###   | ",
+    ],
+)
 def test_a_launchers_prefix_does_not_matter(before: str) -> None:
     (found,) = messages(f"{before}{PREFIX}NCCL INFO Connected all rings")
     assert (found.host, found.pid, found.tid, found.dev) == ("gpu-17", 4711, 4790, 3)
@@ -85,9 +94,12 @@ def test_a_host_may_be_masked(host: str) -> None:
 
 @pytest.mark.parametrize(
     "behind",
-    [" [repeated 15x across cluster]", " [32m [repeated 6x across cluster] [0m",
-     " [repeated 2x across cluster] (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable)"],
-)  # fmt: skip
+    [
+        " [repeated 15x across cluster]",
+        " [32m [repeated 6x across cluster] [0m",
+        " [repeated 2x across cluster] (Ray deduplicates logs by default. Set RAY_DEDUP_LOGS=0 to disable)",
+    ],
+)
 def test_what_ray_says_of_alike_lines_is_no_part_of_the_message(behind: str) -> None:
     (found,) = messages(f"(Worker pid=77) {PREFIX}NCCL INFO Using network Socket{behind}")
     assert found.text == "Using network Socket"

@@ -22,10 +22,23 @@ def rows(text: str, first_line: int = 1) -> list[dict[str, object]]:
 def test_every_word_of_a_call() -> None:
     (row,) = rows(f"n1:100:200 [3] NCCL INFO {CALL}\n", 7)
     assert row == {
-        "source_path": "/logs/a.log", "line_no": 7, "host": "n1", "pid": 100, "tid": 200, "comm_pointer": "0x55d0",
-        "nranks": 16, "op": "AllReduce", "op_count": 31, "element_count": 1024, "datatype": "float32",
-        "reduction": "avg", "root": None, "send_buffer": "0x7f10", "recv_buffer": "(nil)", "stream": "0x55ee",
-    }  # fmt: skip
+        "source_path": "/logs/a.log",
+        "line_no": 7,
+        "host": "n1",
+        "pid": 100,
+        "tid": 200,
+        "comm_pointer": "0x55d0",
+        "nranks": 16,
+        "op": "AllReduce",
+        "op_count": 31,
+        "element_count": 1024,
+        "datatype": "float32",
+        "reduction": "avg",
+        "root": None,
+        "send_buffer": "0x7f10",
+        "recv_buffer": "(nil)",
+        "stream": "0x55ee",
+    }
 
 
 def test_a_send_has_a_peer_and_no_reduction() -> None:

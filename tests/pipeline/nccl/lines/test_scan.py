@@ -40,10 +40,16 @@ def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
     wrapped = timeout(3)[:120] + "\n" + timeout(3)[120:]
     table = (HEADER + ROW * 3 + TAIL).encode()
     texts = [
-        among_steps(job + ERROR, rng, 9), among_steps(hang + wrapped, rng, 4), table, b"loss 1.0\n" * 50,
-        among_steps(job, rng, 2), job.encode(), among_steps("NCCL\n", rng, 9) + table, b"",
+        among_steps(job + ERROR, rng, 9),
+        among_steps(hang + wrapped, rng, 4),
+        table,
+        b"loss 1.0\n" * 50,
+        among_steps(job, rng, 2),
+        job.encode(),
+        among_steps("NCCL\n", rng, 9) + table,
+        b"",
         among_steps(job, rng, 9).replace(b"opCount", b"op\xffCount", 3),
-    ]  # fmt: skip
+    ]
     parts = [Part(at, text, 1) for at, text in enumerate(texts)]
     names = [f"log-{at}" for at in range(len(texts))]
     told, sifted = sift(parts, *split_parts((part.source, part.data, part.first_line) for part in parts))
@@ -63,9 +69,14 @@ def test_the_parts_of_blocks_stay_apart() -> None:
         block_of([Part(5, b"\x1b[0md\n", 2)]),
     ]
     joined = Block.joined(blocks)
-    assert list(zip(joined.part.tolist(), joined.source.tolist(), joined.line_no.tolist(), joined.text, strict=True)) == [
-        (0, 5, 1, "a\n"), (1, 6, 7, "b\n"), (1, 6, 8, "c\n"), (2, 5, 2, "\x1b[0md\n"),
-    ]  # fmt: skip
+    assert list(
+        zip(joined.part.tolist(), joined.source.tolist(), joined.line_no.tolist(), joined.text, strict=True)
+    ) == [
+        (0, 5, 1, "a\n"),
+        (1, 6, 7, "b\n"),
+        (1, 6, 8, "c\n"),
+        (2, 5, 2, "\x1b[0md\n"),
+    ]
     assert joined.has_escapes
     assert not Block.joined([]).text.len()
 

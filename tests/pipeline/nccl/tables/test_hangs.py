@@ -190,8 +190,11 @@ def test_a_narrow_window_leaves_several_pieces_of_a_line(width: int, indent: str
     tables = tables_of(cut(text, width, indent), num_ranks=4)
     row = row_of(tables["nccl_hangs"])
     assert (row["op"], row["seq"], row["process_group"], row["timeout_ms"]) == (
-        "ALLREDUCE", 7, "0(default_pg)", 600000,
-    )  # fmt: skip
+        "ALLREDUCE",
+        7,
+        "0(default_pg)",
+        600000,
+    )
     assert (row["ranks_reporting"], row["ran_for_ms"], row["suspect"]) == ("0,1,3", 600010, "2")
     status = tables["nccl_hang_lines"].filter(hang_line_kind="status")
     assert status["last_enqueued_seq"].to_list() == [9, 9, 9]

@@ -248,8 +248,12 @@ def test_banner_of_unsloth(banner: str) -> None:
 
 
 LONG = {
-    "loss": 2.5, "grad_norm": 1.4375, "learning_rate": 1.95e-05, "memory/max_allocated (GiB)": 1.5, "epoch": 0.125,
-}  # fmt: skip
+    "loss": 2.5,
+    "grad_norm": 1.4375,
+    "learning_rate": 1.95e-05,
+    "memory/max_allocated (GiB)": 1.5,
+    "epoch": 0.125,
+}
 FINAL = {"train_runtime": 9.5, "train_samples_per_second": 1.5, "train_steps_per_second": 0.5, "train_loss": 2.5}
 
 
@@ -482,8 +486,9 @@ def test_reinforcement_learning_tells_its_steps_time_and_tokens(tmp_path: Path) 
     )
     steps = tables_of(tmp_path, text)["steps"].sort("step")
     assert list(steps.select("step", "loss", "step_time_s", "consumed_tokens").iter_rows()) == [
-        (1, 0.0, 12.5, 400), (2, -0.01, 11.5, 800),
-    ]  # fmt: skip
+        (1, 0.0, 12.5, 400),
+        (2, -0.01, 11.5, 800),
+    ]
 
 
 def test_policy_loss_of_ppo(tmp_path: Path) -> None:
@@ -491,8 +496,9 @@ def test_policy_loss_of_ppo(tmp_path: Path) -> None:
         "{{'eps': 1, 'objective/kl': 10.5, 'loss/policy_avg': {}, 'loss/value_avg': 0.1, 'lr': 2e-06, 'epoch': 0.9}}\n"
     )
     assert steps_of(tmp_path, "".join(line.format(loss) + bar(n, 9) for n, loss in ((1, 0.5), (2, -0.25)))) == [
-        (1, 0.5), (2, -0.25),
-    ]  # fmt: skip
+        (1, 0.5),
+        (2, -0.25),
+    ]
 
 
 AXOLOTL = "[2024-01-19 08:21:59,664] [INFO] [axolotl.load_model:625] [PID:65] [RANK:{}] GPU memory usage: 1.0GB\n"

@@ -50,8 +50,11 @@ def test_log_of_llama_factory() -> None:
     ]
     steps = histories.read_trainer_log("\n".join(lines))
     assert steps.select("line_no", "step", "steps_planned", "loss", "learning_rate").rows() == [
-        (1, 5, 10, 1.5, 5e-05), (2, 8, 10, 1.25, 1e-05), (4, 10, 10, None, None), (5, None, None, None, None),
-    ]  # fmt: skip
+        (1, 5, 10, 1.5, 5e-05),
+        (2, 8, 10, 1.25, 1e-05),
+        (4, 10, 10, None, None),
+        (5, None, None, None, None),
+    ]
     assert steps["text"].to_list() == [None, None, None, lines[4]]
 
 

@@ -174,10 +174,25 @@ def dump(gqa: str = "True", groups: str = "8", recompute: str = "None", optimize
 def test_argument_dump(tmp_path: Path) -> None:
     run = run_of(tmp_path, dump() + NEW + "\n")
     wanted = {
-        "num_gpus": 8, "dp": 2, "tp": 2, "pp": 2, "ep": 1, "mbs": 2, "gas": 64, "gbs": 256, "seq_len": 4096, "num_heads": 32,
-        "num_kv_heads": 8, "num_layers": 32, "precision": "bf16", "recompute": "none", "zero_stage": 1,
-        "tie_word_embeddings": False, "gated_mlp": False, "cp": 1,
-    }  # fmt: skip
+        "num_gpus": 8,
+        "dp": 2,
+        "tp": 2,
+        "pp": 2,
+        "ep": 1,
+        "mbs": 2,
+        "gas": 64,
+        "gbs": 256,
+        "seq_len": 4096,
+        "num_heads": 32,
+        "num_kv_heads": 8,
+        "num_layers": 32,
+        "precision": "bf16",
+        "recompute": "none",
+        "zero_stage": 1,
+        "tie_word_embeddings": False,
+        "gated_mlp": False,
+        "cp": 1,
+    }
     assert {name: run.get(name) for name in wanted} == wanted
     assert "vpp" not in run
 
@@ -208,13 +223,20 @@ def test_precision(arguments: dict[str, str], precision: str, tmp_path: Path) ->
     [
         ({"use_distributed_optimizer": "False", "zero_stage": "1.0"}, 0),
         ({"use_distributed_optimizer": "True", "zero_stage": "3"}, 1),
-        ({"use_distributed_optimizer": "True", "use_megatron_fsdp": "True", "data_parallel_sharding_strategy": "optim_grads"}, 2),
+        (
+            {
+                "use_distributed_optimizer": "True",
+                "use_megatron_fsdp": "True",
+                "data_parallel_sharding_strategy": "optim_grads",
+            },
+            2,
+        ),
         ({"use_distributed_optimizer": "False", "use_torch_fsdp2": "True"}, 3),
         ({"deepspeed": "True", "zero_stage": "1.0"}, 1),
         ({"deepspeed": "None", "zero_stage": "1.0"}, 0),
         ({}, 0),
     ],
-)  # fmt: skip
+)
 def test_sharding(arguments: dict[str, str], stage: int, tmp_path: Path) -> None:
     lines = "".join(f"  {name} ........ {value}\n" for name, value in arguments.items())
     lines += "  params_dtype ...... torch.float16\n"
@@ -309,8 +331,12 @@ def test_world_line_whose_separator_is_missing() -> None:
     )
     found = settings_of("megatron", line)
     assert {name: found[name] for name in ("num_gpus", "dp", "cp", "tp", "pp")} == {
-        "num_gpus": "8", "dp": "2", "cp": "1", "tp": "4", "pp": "1",
-    }  # fmt: skip
+        "num_gpus": "8",
+        "dp": "2",
+        "cp": "1",
+        "tp": "4",
+        "pp": "1",
+    }
 
 
 def test_world_line_of_2021() -> None:
@@ -345,8 +371,11 @@ def test_options_of_an_echoed_command() -> None:
     found = facts_of("megatron", line).settings
     assert set(found["setting_source"]) == {"command_line"}
     assert dict(found.select("name", "value").iter_rows()) == {
-        "tp": "4", "seq_len": "2048", "gpus_per_node": "8", "num_nodes": "2",
-    }  # fmt: skip
+        "tp": "4",
+        "seq_len": "2048",
+        "gpus_per_node": "8",
+        "num_nodes": "2",
+    }
 
 
 def test_the_last_batch_of_a_ramp_up_counts(tmp_path: Path) -> None:
