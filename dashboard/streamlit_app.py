@@ -5,10 +5,10 @@ from __future__ import annotations
 import duckdb
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.navigation import PAGES
-from dashboard.selection import url_state
-from dashboard.widgets import basic
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.navigation import PAGES
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.widgets import basic
 
 pages = [
     st.Page(

@@ -12,9 +12,9 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn
 
-from pipeline.commands.output import note
-from pipeline.commands.verb import Verb
-from pipeline.errors import SweepscopeError, UsageError
+from sweepscope.pipeline.commands.output import note
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import SweepscopeError, UsageError
 
 VERBS = (
     "demo",
@@ -54,7 +54,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 def verb(name: str) -> Verb:
     """The verb of that name. A command imports its own only: all of them together take a second."""
-    found: Verb = import_module(f"pipeline.commands.{_MODULES.get(name, name)}").VERB
+    found: Verb = import_module(f"sweepscope.pipeline.commands.{_MODULES.get(name, name)}").VERB
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.core.table import Table
-from schemas.tables import estimates, memory, memory_views, nccl, reliability, runs, scheduler
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.tables import estimates, memory, memory_views, nccl, reliability, runs, scheduler
 
 TABLES: dict[str, Table] = {
     table.name: table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from schemas.core.dictionary import dictionary
+from sweepscope.schemas.core.dictionary import dictionary
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -17,7 +17,7 @@ END = "<!-- end: command line -->"
 def command_line() -> str:
     """The README's section on the command line, from the parser itself."""
     os.environ["COLUMNS"] = "100"  # argparse folds to the terminal's width
-    from pipeline.__main__ import VERBS, build_parser, verb
+    from sweepscope.pipeline.__main__ import VERBS, build_parser, verb
 
     rows = [f"| `sweepscope {one.name}` | {one.help} |" for one in map(verb, VERBS)]
     usage = build_parser().format_help().strip()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.memory.analysis.analyse import analyse
+from sweepscope.pipeline.memory.analysis.analyse import analyse
 from tests.pipeline.memory.allocator import Allocator, OutOfMemory, train
 
 Row = dict[str, Any]

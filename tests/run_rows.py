@@ -7,12 +7,12 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from pipeline.derive.complete import complete_runs
-from pipeline.reference.accelerators import load_accelerators
-from pipeline.store.publish import VIEW_FOLDER, load_views
-from schemas.core import ddl
-from schemas.registry import TABLES
-from schemas.tables.runs import EVENTS, PUBLISHED_RUNS, RUNS
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.reference.accelerators import load_accelerators
+from sweepscope.pipeline.store.publish import VIEW_FOLDER, load_views
+from sweepscope.schemas.core import ddl
+from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.tables.runs import EVENTS, PUBLISHED_RUNS, RUNS
 
 Row = dict[str, Any]
 

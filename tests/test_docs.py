@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.core.dictionary import dictionary
+from sweepscope.schemas.core.dictionary import dictionary
 from tests.docs import DICTIONARY, README, ROOT, with_command_line
 from tests.run_rows import completed_frame, open_store, run_row
 
@@ -42,14 +42,14 @@ def test_make_targets_of_the_readme_exist(target: str) -> None:
 
 @pytest.mark.parametrize("verb", sorted(set(re.findall(r"sweepscope (\w+)", TEXT))))
 def test_commands_of_the_readme_exist(verb: str) -> None:
-    from pipeline.__main__ import VERBS
+    from sweepscope.pipeline.__main__ import VERBS
 
     prose = {"turns", "needs"}
     assert verb in prose | {*VERBS}
 
 
 def test_the_module_runs_as_a_command() -> None:
-    done = subprocess.run([sys.executable, "-m", "pipeline", "--help"], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-m", "sweepscope", "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "ingest" in done.stdout
 

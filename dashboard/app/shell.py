@@ -15,19 +15,19 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.app.store import Store, adopt_latest, newer_version, open_store
-from dashboard.charts import narrow
-from dashboard.format.theme import Theme
-from dashboard.navigation import PAGES
-from dashboard.queries.slices import runs_of
-from dashboard.queries.slices import slices as slices_query
-from dashboard.selection import filters as filter_values
-from dashboard.selection import url_state
-from dashboard.selection.filters import Filters
-from dashboard.selection.slices import Slice, offered_origins, resolve_slice
-from dashboard.widgets import basic
-from pipeline.errors import NoStoreError, SweepscopeError
-from pipeline.store.published import default_home, first_commands
+from sweepscope.dashboard.app.store import Store, adopt_latest, newer_version, open_store
+from sweepscope.dashboard.charts import narrow
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.navigation import PAGES
+from sweepscope.dashboard.queries.slices import runs_of
+from sweepscope.dashboard.queries.slices import slices as slices_query
+from sweepscope.dashboard.selection import filters as filter_values
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.filters import Filters
+from sweepscope.dashboard.selection.slices import Slice, offered_origins, resolve_slice
+from sweepscope.dashboard.widgets import basic
+from sweepscope.pipeline.errors import NoStoreError, SweepscopeError
+from sweepscope.pipeline.store.published import default_home, first_commands
 
 _ASSETS = Path(__file__).parents[1] / "assets"
 ICON = str(_ASSETS / "icon.svg")

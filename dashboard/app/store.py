@@ -13,12 +13,12 @@ from pathlib import Path
 import duckdb
 import streamlit as st
 
-from dashboard.queries.reader import Answers, Reader
-from pipeline.errors import StoreError
-from pipeline.estimate.calibration.own_runs import with_own
-from pipeline.estimate.physics.profile import Profile, load_profiles, read_profile
-from pipeline.estimate.rows.estimate_rows import ChooseProfile
-from pipeline.store import published
+from sweepscope.dashboard.queries.reader import Answers, Reader
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.estimate.calibration.own_runs import with_own
+from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, read_profile
+from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.store import published
 
 _PINNED = "store_path"
 

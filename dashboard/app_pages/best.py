@@ -9,23 +9,23 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.charts import heatmap, memory
-from dashboard.charts.grid import Grid
-from dashboard.format import metrics
-from dashboard.format.metrics import METRICS, Metric
-from dashboard.queries import cells as queries
-from dashboard.sections import estimator_pick, filter_panel
-from dashboard.selection import url_state
-from dashboard.selection.slices import Slice
-from dashboard.text import best as words
-from dashboard.text import cell as cell_words
-from dashboard.text.explorer import ranks
-from dashboard.view_models import cells
-from dashboard.view_models.explorer import Pick
-from dashboard.view_models.ranking import GAP, ranked_rows, with_gap
-from dashboard.widgets import basic, grid_panel, lists, tables, urls
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.charts import heatmap, memory
+from sweepscope.dashboard.charts.grid import Grid
+from sweepscope.dashboard.format import metrics
+from sweepscope.dashboard.format.metrics import METRICS, Metric
+from sweepscope.dashboard.queries import cells as queries
+from sweepscope.dashboard.sections import estimator_pick, filter_panel
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.text import best as words
+from sweepscope.dashboard.text import cell as cell_words
+from sweepscope.dashboard.text.explorer import ranks
+from sweepscope.dashboard.view_models import cells
+from sweepscope.dashboard.view_models.explorer import Pick
+from sweepscope.dashboard.view_models.ranking import GAP, ranked_rows, with_gap
+from sweepscope.dashboard.widgets import basic, grid_panel, lists, tables, urls
 
 TITLE = "Best configurations"
 _TABLE = (

@@ -9,20 +9,20 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.app.store import known_profiles
-from dashboard.charts import estimator as charts
-from dashboard.format import numbers
-from dashboard.queries import estimator as queries
-from dashboard.queries.failures import Scope
-from dashboard.sections import page_head
-from dashboard.selection import url_state
-from dashboard.selection.slices import offered_origins
-from dashboard.text import estimator as words
-from dashboard.view_models import estimator
-from dashboard.view_models.estimator import Hover
-from dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.app.store import known_profiles
+from sweepscope.dashboard.charts import estimator as charts
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.queries import estimator as queries
+from sweepscope.dashboard.queries.failures import Scope
+from sweepscope.dashboard.sections import page_head
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.slices import offered_origins
+from sweepscope.dashboard.text import estimator as words
+from sweepscope.dashboard.view_models import estimator
+from sweepscope.dashboard.view_models.estimator import Hover
+from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
 TITLE = "Estimator"
 _ACCURACY = (

@@ -7,24 +7,24 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.app.store import own_constants, own_frameworks
-from dashboard.charts import explorer as charts
-from dashboard.format import numbers
-from dashboard.queries import explorer as queries
-from dashboard.sections import advisor, estimator_pick, explorer_controls
-from dashboard.sections.explorer_controls import number_choice
-from dashboard.selection import url_state
-from dashboard.text import explorer as words
-from dashboard.view_models import explorer
-from dashboard.view_models.explorer import CUSTOM, Answer, Setup
-from dashboard.widgets import basic, breakdown_bars, lists, tables, urls
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.search import AUTO, PHYSICS, Found
-from pipeline.estimate.search.whatif import Choice, resolve
-from pipeline.reference.clusters import find_cluster, known_cards
-from pipeline.reference.model_shape import ModelShape
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.app.store import own_constants, own_frameworks
+from sweepscope.dashboard.charts import explorer as charts
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.queries import explorer as queries
+from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls
+from sweepscope.dashboard.sections.explorer_controls import number_choice
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.text import explorer as words
+from sweepscope.dashboard.view_models import explorer
+from sweepscope.dashboard.view_models.explorer import CUSTOM, Answer, Setup
+from sweepscope.dashboard.widgets import basic, breakdown_bars, lists, tables, urls
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found
+from sweepscope.pipeline.estimate.search.whatif import Choice, resolve
+from sweepscope.pipeline.reference.clusters import find_cluster, known_cards
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 TITLE = "Explorer & advisor"
 _MOST_NODES = 8192

@@ -8,22 +8,22 @@ from urllib.parse import urlencode
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.charts import failures as charts
-from dashboard.format import numbers
-from dashboard.format.symbols import OUTCOME, STATUS
-from dashboard.queries import failures as queries
-from dashboard.queries import network as network_queries
-from dashboard.queries.failures import PATTERNS, Scope
-from dashboard.sections import page_head
-from dashboard.selection import url_state
-from dashboard.selection.slices import offered_origins
-from dashboard.text import failures as words
-from dashboard.text import run_network as run_network_words
-from dashboard.view_models import failures
-from dashboard.view_models.failures import Pattern
-from dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.charts import failures as charts
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.symbols import OUTCOME, STATUS
+from sweepscope.dashboard.queries import failures as queries
+from sweepscope.dashboard.queries import network as network_queries
+from sweepscope.dashboard.queries.failures import PATTERNS, Scope
+from sweepscope.dashboard.sections import page_head
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.slices import offered_origins
+from sweepscope.dashboard.text import failures as words
+from sweepscope.dashboard.text import run_network as run_network_words
+from sweepscope.dashboard.view_models import failures
+from sweepscope.dashboard.view_models.failures import Pattern
+from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
 TITLE = "Failures & cost"
 _BY = ("sweep", "model", "num_nodes", "framework", "accelerator", "strategy", "day", "host")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.app.store import Store
-from dashboard.charts import frontier as chart
-from dashboard.queries import frontier as queries
-from dashboard.selection import url_state
-from dashboard.selection.slices import offered_origins
-from dashboard.text import frontier as words
-from dashboard.view_models import frontier
-from dashboard.widgets import basic, tables
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.app.store import Store
+from sweepscope.dashboard.charts import frontier as chart
+from sweepscope.dashboard.queries import frontier as queries
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.slices import offered_origins
+from sweepscope.dashboard.text import frontier as words
+from sweepscope.dashboard.view_models import frontier
+from sweepscope.dashboard.widgets import basic, tables
 
 TITLE = "Frontier"
 _ROWS = {"short": "Best and largest of each", "all": "All rows"}

@@ -7,21 +7,21 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.charts import hang as charts
-from dashboard.charts import network as network_charts
-from dashboard.format import numbers
-from dashboard.format.symbols import STATUS
-from dashboard.queries import hang as queries
-from dashboard.queries import network as network_queries
-from dashboard.queries.failures import Scope
-from dashboard.selection import url_state
-from dashboard.text import hang as words
-from dashboard.text import network as network_words
-from dashboard.view_models import hang as hangs
-from dashboard.view_models.network import ranks_of
-from dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.charts import hang as charts
+from sweepscope.dashboard.charts import network as network_charts
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.symbols import STATUS
+from sweepscope.dashboard.queries import hang as queries
+from sweepscope.dashboard.queries import network as network_queries
+from sweepscope.dashboard.queries.failures import Scope
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.text import hang as words
+from sweepscope.dashboard.text import network as network_words
+from sweepscope.dashboard.view_models import hang as hangs
+from sweepscope.dashboard.view_models.network import ranks_of
+from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
 _STATES = (
     "rank",

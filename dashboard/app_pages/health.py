@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.format import numbers
-from dashboard.format.symbols import FILE_STATUS, STATUS
-from dashboard.queries import health as queries
-from dashboard.text import health as words
-from dashboard.widgets import basic, lists, tables
-from pipeline.store import published as store_versions
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.symbols import FILE_STATUS, STATUS
+from sweepscope.dashboard.queries import health as queries
+from sweepscope.dashboard.text import health as words
+from sweepscope.dashboard.widgets import basic, lists, tables
+from sweepscope.pipeline.store import published as store_versions
 
 TITLE = "Data health"
 _FILES = (

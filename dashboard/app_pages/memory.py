@@ -7,18 +7,18 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.charts import memory_waterfall as charts
-from dashboard.format import numbers
-from dashboard.queries import memory as queries
-from dashboard.queries.failures import Scope
-from dashboard.sections import page_head
-from dashboard.selection import url_state
-from dashboard.selection.slices import offered_origins
-from dashboard.text import memory as words
-from dashboard.view_models import memory
-from dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.charts import memory_waterfall as charts
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.queries import memory as queries
+from sweepscope.dashboard.queries.failures import Scope
+from sweepscope.dashboard.sections import page_head
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.slices import offered_origins
+from sweepscope.dashboard.text import memory as words
+from sweepscope.dashboard.view_models import memory
+from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
 TITLE = "Memory"
 _PEAKS_SHOWN = 10

@@ -7,21 +7,21 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.charts import network as charts
-from dashboard.format import numbers
-from dashboard.queries import network as queries
-from dashboard.queries import topology as topology_queries
-from dashboard.queries.failures import Scope
-from dashboard.sections import page_head, topology
-from dashboard.selection import url_state
-from dashboard.selection.slices import offered_origins
-from dashboard.text import network as words
-from dashboard.text import topology as topology_words
-from dashboard.view_models import network
-from dashboard.view_models.network import Finding
-from dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.charts import network as charts
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.queries import network as queries
+from sweepscope.dashboard.queries import topology as topology_queries
+from sweepscope.dashboard.queries.failures import Scope
+from sweepscope.dashboard.sections import page_head, topology
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.slices import offered_origins
+from sweepscope.dashboard.text import network as words
+from sweepscope.dashboard.text import topology as topology_words
+from sweepscope.dashboard.view_models import network
+from sweepscope.dashboard.view_models.network import Finding
+from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
 TITLE = "Network"
 _UNKNOWN = "?"

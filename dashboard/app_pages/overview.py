@@ -8,24 +8,24 @@ import polars as pl
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.charts import heatmap
-from dashboard.charts.grid import Grid
-from dashboard.format import numbers
-from dashboard.format.metrics import METRICS, Metric
-from dashboard.queries import cells as cell_queries
-from dashboard.queries import overview as queries
-from dashboard.queries.failures import Scope, totals
-from dashboard.sections import estimator_pick
-from dashboard.selection.filters import Filters, to_query
-from dashboard.selection.slices import Slice, others
-from dashboard.text import advisor as advisor_words
-from dashboard.text import best as grid_words
-from dashboard.text import cell as cell_words
-from dashboard.text import overview as words
-from dashboard.view_models import cells
-from dashboard.widgets import basic, grid_panel, lists, tables, urls
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.charts import heatmap
+from sweepscope.dashboard.charts.grid import Grid
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.metrics import METRICS, Metric
+from sweepscope.dashboard.queries import cells as cell_queries
+from sweepscope.dashboard.queries import overview as queries
+from sweepscope.dashboard.queries.failures import Scope, totals
+from sweepscope.dashboard.sections import estimator_pick
+from sweepscope.dashboard.selection.filters import Filters, to_query
+from sweepscope.dashboard.selection.slices import Slice, others
+from sweepscope.dashboard.text import advisor as advisor_words
+from sweepscope.dashboard.text import best as grid_words
+from sweepscope.dashboard.text import cell as cell_words
+from sweepscope.dashboard.text import overview as words
+from sweepscope.dashboard.view_models import cells
+from sweepscope.dashboard.widgets import basic, grid_panel, lists, tables, urls
 
 TITLE = "Overview"
 _GRIDS_LISTED = 4

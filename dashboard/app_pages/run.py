@@ -7,24 +7,24 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.charts import memory_waterfall as memory_chart
-from dashboard.charts import steps as steps_chart
-from dashboard.format import numbers
-from dashboard.format.columns import column_label
-from dashboard.format.symbols import STATUS
-from dashboard.queries import memory as memory_queries
-from dashboard.queries import run as queries
-from dashboard.sections import run_network
-from dashboard.selection import url_state
-from dashboard.text import memory as memory_words
-from dashboard.text import run as words
-from dashboard.text import run_sections as section_words
-from dashboard.view_models import configuration, curves, memory
-from dashboard.view_models.curves import MEASURES
-from dashboard.widgets import basic, lists, tables, urls
-from dashboard.widgets.basic import Figure, link, rich
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.charts import memory_waterfall as memory_chart
+from sweepscope.dashboard.charts import steps as steps_chart
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.columns import column_label
+from sweepscope.dashboard.format.symbols import STATUS
+from sweepscope.dashboard.queries import memory as memory_queries
+from sweepscope.dashboard.queries import run as queries
+from sweepscope.dashboard.sections import run_network
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.text import memory as memory_words
+from sweepscope.dashboard.text import run as words
+from sweepscope.dashboard.text import run_sections as section_words
+from sweepscope.dashboard.view_models import configuration, curves, memory
+from sweepscope.dashboard.view_models.curves import MEASURES
+from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.widgets.basic import Figure, link, rich
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
 _STEPS = (

@@ -8,18 +8,18 @@ from urllib.parse import urlencode
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.format.symbols import CELL_STATE, STATUS
-from dashboard.queries import runs as queries
-from dashboard.queries.reader import Reader
-from dashboard.queries.runs import Search
-from dashboard.sections import filter_panel, page_head
-from dashboard.selection import url_state
-from dashboard.selection.filters import UNKNOWN, Filters
-from dashboard.selection.slices import offered_origins
-from dashboard.text import runs as words
-from dashboard.widgets import basic, tables, urls
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.format.symbols import CELL_STATE, STATUS
+from sweepscope.dashboard.queries import runs as queries
+from sweepscope.dashboard.queries.reader import Reader
+from sweepscope.dashboard.queries.runs import Search
+from sweepscope.dashboard.sections import filter_panel, page_head
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.filters import UNKNOWN, Filters
+from sweepscope.dashboard.selection.slices import offered_origins
+from sweepscope.dashboard.text import runs as words
+from sweepscope.dashboard.widgets import basic, tables, urls
 
 TITLE = "Runs"
 ROWS_PER_PAGE = 100

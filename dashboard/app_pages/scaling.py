@@ -7,22 +7,22 @@ from collections.abc import Callable
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.charts import scaling as charts
-from dashboard.format.numbers import count
-from dashboard.format.theme import Theme
-from dashboard.queries import cells as cell_queries
-from dashboard.queries import scaling as queries
-from dashboard.queries.query import Query
-from dashboard.sections import filter_panel
-from dashboard.selection import url_state
-from dashboard.selection.slices import Slice
-from dashboard.text import best as grid_words
-from dashboard.text import scaling as words
-from dashboard.view_models import scaling
-from dashboard.view_models.scaling import Baseline
-from dashboard.widgets import basic, tables
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.charts import scaling as charts
+from sweepscope.dashboard.format.numbers import count
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.queries import cells as cell_queries
+from sweepscope.dashboard.queries import scaling as queries
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.sections import filter_panel
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.text import best as grid_words
+from sweepscope.dashboard.text import scaling as words
+from sweepscope.dashboard.view_models import scaling
+from sweepscope.dashboard.view_models.scaling import Baseline
+from sweepscope.dashboard.widgets import basic, tables
 
 TITLE = "Scaling"
 _ALL = "models"

@@ -7,15 +7,15 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.charts import snapshot as charts
-from dashboard.queries import snapshot as queries
-from dashboard.selection import url_state
-from dashboard.text import memory as memory_words
-from dashboard.text import snapshot as words
-from dashboard.view_models import snapshot
-from dashboard.widgets import basic, tables, urls
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.charts import snapshot as charts
+from sweepscope.dashboard.queries import snapshot as queries
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.text import memory as memory_words
+from sweepscope.dashboard.text import snapshot as words
+from sweepscope.dashboard.view_models import snapshot
+from sweepscope.dashboard.widgets import basic, tables, urls
 
 _NOTHING = "-"
 _ALIVE = ("category", "mib", "blocks", "frame", "rule", "mem_origin", "label", "allocations", "stack")

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 import polars as pl
 import streamlit as st
 
-from dashboard.app import shell
-from dashboard.app.shell import View
-from dashboard.queries import canned, dictionary
-from dashboard.queries import runs as runs_queries
-from dashboard.queries.runs import Search
-from dashboard.sandbox.run_query import Limits, QueryResult, run_query
-from dashboard.selection import url_state
-from dashboard.text import sql as words
-from dashboard.widgets import basic, lists
-from pipeline.errors import SweepscopeError
+from sweepscope.dashboard.app import shell
+from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.queries import canned, dictionary
+from sweepscope.dashboard.queries import runs as runs_queries
+from sweepscope.dashboard.queries.runs import Search
+from sweepscope.dashboard.sandbox.run_query import Limits, QueryResult, run_query
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.text import sql as words
+from sweepscope.dashboard.widgets import basic, lists
+from sweepscope.pipeline.errors import SweepscopeError
 
 TITLE = "SQL"
 _LIMITS = Limits()

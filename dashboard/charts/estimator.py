@@ -9,10 +9,10 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.charts.layer import Layer
-from dashboard.format.numbers import GIB, NBSP, count, number, percent, plain, points
-from dashboard.format.theme import Theme
-from dashboard.view_models.estimator import FITTED, SLOW, UNEXPLAINED, Hover, Loss, times
+from sweepscope.dashboard.charts.layer import Layer
+from sweepscope.dashboard.format.numbers import GIB, NBSP, count, number, percent, plain, points
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.view_models.estimator import FITTED, SLOW, UNEXPLAINED, Hover, Loss, times
 
 _ROW_HEIGHT = 28
 _AXIS_HEIGHT = 48

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.format.numbers import GIB, gib, percent
-from dashboard.format.theme import Theme
-from dashboard.view_models.explorer import Answer
+from sweepscope.dashboard.format.numbers import GIB, gib, percent
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.view_models.explorer import Answer
 
 HEIGHT = 330
 

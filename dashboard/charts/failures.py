@@ -8,10 +8,10 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.format.numbers import number, part_of, percent, plain
-from dashboard.format.symbols import OUTCOME, Mark
-from dashboard.format.theme import Theme, text_on
-from dashboard.view_models.failures import Pattern, hours_figure
+from sweepscope.dashboard.format.numbers import number, part_of, percent, plain
+from sweepscope.dashboard.format.symbols import OUTCOME, Mark
+from sweepscope.dashboard.format.theme import Theme, text_on
+from sweepscope.dashboard.view_models.failures import Pattern, hours_figure
 
 _ROW_HEIGHT = 30
 _AXIS_HEIGHT = 48

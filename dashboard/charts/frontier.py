@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from dashboard.format.numbers import NBSP, number, percent, plain
-from dashboard.format.theme import Theme
-from dashboard.view_models.frontier import Dot
+from sweepscope.dashboard.format.numbers import NBSP, number, percent, plain
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.view_models.frontier import Dot
 
 _ROW_HEIGHT = 24
 _DENSE_ROW_HEIGHT = 20  # past this many rows the chart would leave the first screen

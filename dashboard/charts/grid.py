@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import count, number, plain
-from dashboard.format.theme import Theme
+from sweepscope.dashboard.format.numbers import count, number, plain
+from sweepscope.dashboard.format.theme import Theme
 
 MIN_CELL_WIDTH = 100
 MAX_CELL_WIDTH = 190

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.format.numbers import number, plain, seconds
-from dashboard.format.theme import Theme
-from dashboard.view_models.hang import STEP_STATE, Sequence2D, Span
-from dashboard.view_models.network import RANK_STATE
+from sweepscope.dashboard.format.numbers import number, plain, seconds
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.view_models.hang import STEP_STATE, Sequence2D, Span
+from sweepscope.dashboard.view_models.network import RANK_STATE
 
 _ROW, _AXIS = 20, 48
 _NAMED_RANKS = 40

@@ -12,13 +12,13 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.charts.grid import HALF, Grid, column_axis, left_margin, row_axis
-from dashboard.charts.layer import Layer
-from dashboard.format import metrics
-from dashboard.format.metrics import Metric
-from dashboard.format.numbers import NBSP, plain
-from dashboard.format.symbols import CELL_STATE
-from dashboard.format.theme import MFU_SCALE, Theme, scale_color, text_on
+from sweepscope.dashboard.charts.grid import HALF, Grid, column_axis, left_margin, row_axis
+from sweepscope.dashboard.charts.layer import Layer
+from sweepscope.dashboard.format import metrics
+from sweepscope.dashboard.format.metrics import Metric
+from sweepscope.dashboard.format.numbers import NBSP, plain
+from sweepscope.dashboard.format.symbols import CELL_STATE
+from sweepscope.dashboard.format.theme import MFU_SCALE, Theme, scale_color, text_on
 
 HEAD_HEIGHT = 46
 COLUMNS_BESIDE_PANEL = 7  # more would make cells narrower than 105 px at a window of 1440

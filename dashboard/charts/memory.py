@@ -7,11 +7,11 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.charts.grid import HALF, Grid, left_margin, short_labels
-from dashboard.charts.layer import Layer
-from dashboard.format.numbers import gib
-from dashboard.format.theme import Theme
-from schemas.thresholds import MEM_NEAR_LIMIT
+from sweepscope.dashboard.charts.grid import HALF, Grid, left_margin, short_labels
+from sweepscope.dashboard.charts.layer import Layer
+from sweepscope.dashboard.format.numbers import gib
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.schemas.thresholds import MEM_NEAR_LIMIT
 
 NEAR_LIMIT = MEM_NEAR_LIMIT
 _ROW_HEIGHT = 27

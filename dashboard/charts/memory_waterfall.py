@@ -8,11 +8,11 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.charts.layer import Layer
-from dashboard.format.numbers import GIB, gib, memory, percent, plain
-from dashboard.format.symbols import STATUS
-from dashboard.format.theme import Theme
-from dashboard.view_models.memory import Bar
+from sweepscope.dashboard.charts.layer import Layer
+from sweepscope.dashboard.format.numbers import GIB, gib, memory, percent, plain
+from sweepscope.dashboard.format.symbols import STATUS
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.view_models.memory import Bar
 
 _ROW = 27
 _AXIS = 46

@@ -8,10 +8,10 @@ from math import log10
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.charts.scaling import spread
-from dashboard.format.numbers import number, plain
-from dashboard.format.theme import MARKERS, Theme, category_colors
-from dashboard.view_models.network import RANK_STATE, size_text
+from sweepscope.dashboard.charts.scaling import spread
+from sweepscope.dashboard.format.numbers import number, plain
+from sweepscope.dashboard.format.theme import MARKERS, Theme, category_colors
+from sweepscope.dashboard.view_models.network import RANK_STATE, size_text
 
 HEIGHT = 380
 _TOP, _BOTTOM = 12, 48

@@ -9,8 +9,8 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.format.numbers import number, plain
-from dashboard.format.theme import MARKERS, Theme, category_colors
+from sweepscope.dashboard.format.numbers import number, plain
+from sweepscope.dashboard.format.theme import MARKERS, Theme, category_colors
 
 HEIGHT = 430
 _LABEL_GAP = 17  # pixels between the baselines of two labels

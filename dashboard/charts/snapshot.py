@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 import polars as pl
 
-from dashboard.charts.network import within
-from dashboard.format.numbers import GIB, memory, number, percent, plain
-from dashboard.format.theme import Theme, category_colors, text_on
-from dashboard.view_models.snapshot import CATEGORIES, Node, category_name, short_frame
+from sweepscope.dashboard.charts.network import within
+from sweepscope.dashboard.format.numbers import GIB, memory, number, percent, plain
+from sweepscope.dashboard.format.theme import Theme, category_colors, text_on
+from sweepscope.dashboard.view_models.snapshot import CATEGORIES, Node, category_name, short_frame
 
 HEIGHT = 250
 _AXIS = 44

@@ -6,9 +6,9 @@ import math
 
 import plotly.graph_objects as go
 
-from dashboard.format.numbers import plain
-from dashboard.format.theme import Theme
-from dashboard.view_models.curves import Curve, beyond_in_words
+from sweepscope.dashboard.format.numbers import plain
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.view_models.curves import Curve, beyond_in_words
 
 _MARKED_UP_TO = 60  # points; beyond, dots merge into a band
 _HEIGHT = 262

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from dashboard.format.numbers import plain
-from dashboard.format.theme import Theme
-from dashboard.view_models.topology import DASH, TRANSPORT, Edge, Picture
+from sweepscope.dashboard.format.numbers import plain
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.view_models.topology import DASH, TRANSPORT, Edge, Picture
 
 _WIDTH = 640  # about that of its column, in pixels
 _MOST_HEIGHT, _LEAST_HEIGHT = 620, 230

@@ -8,10 +8,10 @@ from datetime import datetime
 
 import polars as pl
 
-from dashboard.format.column_names import NAMES
-from dashboard.format.numbers import GIB, MISSING, NBSP, moment, number, significant
-from schemas.columns.shared import COLUMNS
-from schemas.core.column import Column
+from sweepscope.dashboard.format.column_names import NAMES
+from sweepscope.dashboard.format.numbers import GIB, MISSING, NBSP, moment, number, significant
+from sweepscope.schemas.columns.shared import COLUMNS
+from sweepscope.schemas.core.column import Column
 
 _ACRONYMS = {
     "mfu",

@@ -8,8 +8,8 @@ from typing import Literal
 
 import polars as pl
 
-from dashboard.format import numbers
-from dashboard.format.theme import MFU_SCALE_TOP
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.theme import MFU_SCALE_TOP
 
 Paint = Literal["mfu", "per_row", "share"]
 

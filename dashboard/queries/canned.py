@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from schemas.vocab import AILMENTS
+from sweepscope.schemas.vocab import AILMENTS
 
 
 @dataclass(frozen=True)

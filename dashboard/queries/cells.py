@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboard.queries.query import Query, all_of, in_slice, layout_condition
-from dashboard.selection.filters import Filters
-from dashboard.selection.slices import Slice
+from sweepscope.dashboard.queries.query import Query, all_of, in_slice, layout_condition
+from sweepscope.dashboard.selection.filters import Filters
+from sweepscope.dashboard.selection.slices import Slice
 
 _WINNER = (
     "run_id, layout, variant, framework, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute, precision, "

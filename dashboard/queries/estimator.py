@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dashboard.queries.failures import Scope
-from dashboard.queries.query import Query
-from dashboard.view_models.estimator import AGAINST, SLOW
+from sweepscope.dashboard.queries.failures import Scope
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.view_models.estimator import AGAINST, SLOW
 
 _ERROR = "median(abs(1 / {0} - 1))"  # of the estimate, as a share of the measured value
 _SIZES = "'below 2B', '2B to 5B', '5B to 20B', '20B to 100B', '100B and more'"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dashboard.queries.query import Query
-from pipeline.reference.model_shape import ModelShape
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 _SHAPE = (
     "num_layers, hidden_size, num_heads, num_kv_heads, head_dim, ffn_hidden_size, gated_mlp, vocab_size, "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboard.queries.query import Query
+from sweepscope.dashboard.queries.query import Query
 
 PATTERNS = ("strategy", "tp", "pp", "cp", "ep", "zero_stage", "mbs", "gas", "recompute", "precision")
 """Dimensions that a user chooses, in the order in which they are named."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.queries.query import Query
+from sweepscope.dashboard.queries.query import Query
 
 
 def published() -> Query:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dashboard.queries.network import HANGS
-from dashboard.queries.query import Query
+from sweepscope.dashboard.queries.network import HANGS
+from sweepscope.dashboard.queries.query import Query
 
 _OF_UNIT = "SELECT path FROM files WHERE unit = $unit UNION ALL SELECT $source_path"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboard.queries.query import Query
-from schemas.registry import TABLES
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.schemas.registry import TABLES
 
 REJECTS_SHOWN = 500
 

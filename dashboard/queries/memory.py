@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboard.queries.failures import Scope
-from dashboard.queries.query import Query
+from sweepscope.dashboard.queries.failures import Scope
+from sweepscope.dashboard.queries.query import Query
 
 # An artefact that no run claims is measured, and of the sweep that its directory says.
 _SNAPSHOTS = """SELECT s.* EXCLUDE (sweep), r.run_id, coalesce(r.origin, 'measured') AS origin,

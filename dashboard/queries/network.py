@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dashboard.queries.failures import Scope
-from dashboard.queries.query import Query
+from sweepscope.dashboard.queries.failures import Scope
+from sweepscope.dashboard.queries.query import Query
 
 _FILES = "SELECT source_path FROM nccl_files WHERE {condition}"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboard.queries.query import Query, in_slice
-from dashboard.selection.slices import Slice
+from sweepscope.dashboard.queries.query import Query, in_slice
+from sweepscope.dashboard.selection.slices import Slice
 
 
 def repeats(chosen: Slice) -> Query:

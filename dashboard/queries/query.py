@@ -10,10 +10,10 @@ from typing import Literal
 import duckdb
 import polars as pl
 
-from dashboard.queries.reader import Reader
-from dashboard.selection.filters import LAYOUT_RANGES, SLICE, Filters
-from dashboard.selection.slices import Slice
-from schemas.core import ddl
+from sweepscope.dashboard.queries.reader import Reader
+from sweepscope.dashboard.selection.filters import LAYOUT_RANGES, SLICE, Filters
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.schemas.core import ddl
 
 IN_SLICE = """origin = $origin
   AND accelerator IS NOT DISTINCT FROM $accelerator

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboard.queries.query import Query
-from schemas.vocab import AILMENTS
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.schemas.vocab import AILMENTS
 
 MAX_POINTS = 500  # about one per pixel of the curve
 MAX_EVIDENCE = 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from dashboard.queries.query import Query, layout_condition
-from dashboard.selection.filters import ALL, SLICE, UNKNOWN, Filters
+from sweepscope.dashboard.queries.query import Query, layout_condition
+from sweepscope.dashboard.selection.filters import ALL, SLICE, UNKNOWN, Filters
 
 # Columns that the search box looks into; each is what somebody copies from a log, a path or a ticket.
 SEARCHED = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dashboard.queries.query import Query, all_of, in_slice, layout_condition
-from dashboard.selection.filters import Filters
-from dashboard.selection.slices import Slice
+from sweepscope.dashboard.queries.query import Query, all_of, in_slice, layout_condition
+from sweepscope.dashboard.selection.filters import Filters
+from sweepscope.dashboard.selection.slices import Slice
 
 _COLUMNS = "model, params, num_nodes, num_gpus, run_id, layout, mfu, tokens_per_s, tokens_per_s_per_gpu, repeats"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboard.queries.failures import Scope
-from dashboard.queries.query import Query
+from sweepscope.dashboard.queries.failures import Scope
+from sweepscope.dashboard.queries.query import Query
 
 MAX_OFFERED = 200
 _OF = "source_path = $source_path AND comm_index = $comm_index"

@@ -24,7 +24,7 @@ from typing import IO, cast
 
 import polars as pl
 
-from pipeline.errors import QueryError, StoreError
+from sweepscope.pipeline.errors import QueryError, StoreError
 
 _WORKER = Path(__file__).with_name("worker.py")
 _MAX_SQL_CHARACTERS = 100_000

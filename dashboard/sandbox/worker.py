@@ -1,8 +1,8 @@
 """The child process of the SQL sandbox: one request on stdin, one answer on stdout, then it ends.
 
 Runs as a plain script with `python -I -S` and imports nothing of ours, so that it starts fast and holds nothing worth
-reading. The parent (`dashboard.sandbox.run_query`) owns the wall clock; this file owns the limits that only a process can
-set on itself. Request: one JSON object. Answer: one line of JSON, then, when that says so, an Arrow IPC stream.
+reading. The parent (`dashboard.sandbox.run_query`) owns the wall clock; this file owns the limits that only a process
+can set on itself. Request: one JSON object. Answer: one line of JSON, then, when that says so, an Arrow IPC stream.
 """
 
 from __future__ import annotations

@@ -10,21 +10,21 @@ from collections.abc import Callable, Mapping
 import polars as pl
 import streamlit as st
 
-from dashboard.app.store import Store
-from dashboard.format import numbers
-from dashboard.queries import explorer as queries
-from dashboard.queries.query import Query
-from dashboard.selection import url_state
-from dashboard.text import advisor as words
-from dashboard.text.explorer import layout
-from dashboard.view_models.explorer import Setup, found_for
-from dashboard.widgets import basic, tables, urls
-from pipeline.estimate.advice.next_runs import NextRuns, next_runs
-from pipeline.estimate.advice.recipe import Advice, Stop, walk
-from pipeline.estimate.advice.rule_scores import score, weigh
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.search import Found
-from pipeline.reference.rules import Book, load_rules
+from sweepscope.dashboard.app.store import Store
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.queries import explorer as queries
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.text import advisor as words
+from sweepscope.dashboard.text.explorer import layout
+from sweepscope.dashboard.view_models.explorer import Setup, found_for
+from sweepscope.dashboard.widgets import basic, tables, urls
+from sweepscope.pipeline.estimate.advice.next_runs import NextRuns, next_runs
+from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop, walk
+from sweepscope.pipeline.estimate.advice.rule_scores import score, weigh
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.search import Found
+from sweepscope.pipeline.reference.rules import Book, load_rules
 
 TOP = 8
 RUNS = 8

@@ -11,16 +11,16 @@ from urllib.parse import urlencode
 import polars as pl
 import streamlit as st
 
-from dashboard.app.store import Store, own_constants
-from dashboard.queries import explorer as queries
-from dashboard.sections import advisor
-from dashboard.selection.slices import Slice
-from dashboard.view_models import explorer
-from dashboard.view_models.explorer import Pick, Setup
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.whatif import Choice
-from pipeline.reference.clusters import find_cluster
-from pipeline.reference.model_shape import ModelShape
+from sweepscope.dashboard.app.store import Store, own_constants
+from sweepscope.dashboard.queries import explorer as queries
+from sweepscope.dashboard.sections import advisor
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.view_models import explorer
+from sweepscope.dashboard.view_models.explorer import Pick, Setup
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.whatif import Choice
+from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})

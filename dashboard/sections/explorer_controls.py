@@ -12,14 +12,14 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard.selection import url_state
-from dashboard.text.explorer import KNOB
-from dashboard.view_models.explorer import read_shape
-from pipeline.estimate.advice.story import SCHEDULE_NAMES
-from pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.whatif import Choice, options
-from pipeline.reference.model_shape import ModelShape
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.text.explorer import KNOB
+from sweepscope.dashboard.view_models.explorer import read_shape
+from sweepscope.pipeline.estimate.advice.story import SCHEDULE_NAMES
+from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.whatif import Choice, options
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 NO_FRAMEWORK = "none"
 KNOBS = tuple(entry.name for entry in fields(Choice))

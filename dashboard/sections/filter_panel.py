@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.app.shell import View, set_filters
-from dashboard.format import numbers
-from dashboard.selection.filters import ALL, GRID, LAYOUT_RANGES, UNKNOWN, Filters, Range, chips
-from dashboard.selection.slices import Slice, options
+from sweepscope.dashboard.app.shell import View, set_filters
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.selection.filters import ALL, GRID, LAYOUT_RANGES, UNKNOWN, Filters, Range, chips
+from sweepscope.dashboard.selection.slices import Slice, options
 
 _SLICE_LABELS = {
     "origin": "Origin",

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard.format import numbers
-from dashboard.selection import url_state
-from dashboard.widgets import basic
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.widgets import basic
 
 _ALL = "*"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from dashboard.format import numbers
-from dashboard.queries import hang as hang_queries
-from dashboard.queries import run_network as queries
-from dashboard.queries.reader import Reader
-from dashboard.text import run_network as words
-from dashboard.widgets import basic, lists, tables, urls
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.queries import hang as hang_queries
+from sweepscope.dashboard.queries import run_network as queries
+from sweepscope.dashboard.queries.reader import Reader
+from sweepscope.dashboard.text import run_network as words
+from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
 _COMMUNICATORS = (
     "nranks",

@@ -8,15 +8,15 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.charts import topology as charts
-from dashboard.format import numbers
-from dashboard.format.theme import Theme
-from dashboard.queries import topology as queries
-from dashboard.queries.reader import Reader
-from dashboard.selection import url_state
-from dashboard.text import topology as words
-from dashboard.view_models import network, topology
-from dashboard.widgets import basic, tables
+from sweepscope.dashboard.charts import topology as charts
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.queries import topology as queries
+from sweepscope.dashboard.queries.reader import Reader
+from sweepscope.dashboard.selection import url_state
+from sweepscope.dashboard.text import topology as words
+from sweepscope.dashboard.view_models import network, topology
+from sweepscope.dashboard.widgets import basic, tables
 
 _LINKS = ("rank_from", "rank_to", "transport", "direction", "net_devices", "link_channels", "line_no")
 _TRAFFIC = ("op", "nranks", "communicators", "collectives", "median_message", "largest_message", "moved")

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from dashboard.format.numbers import number, token_count
-from schemas import vocab
+from sweepscope.dashboard.format.numbers import number, token_count
+from sweepscope.schemas import vocab
 
 UNKNOWN = "unknown"
 ALL = "*"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dashboard.selection.filters import ALL, GRID, SLICE, UNKNOWN, Filters
+from sweepscope.dashboard.selection.filters import ALL, GRID, SLICE, UNKNOWN, Filters
 
 _PREFERRED = ("measured", "published", "simulated")
 _ACCELERATED = pl.col("accelerator").ne_missing("CPU")

@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import NBSP, count, number, percent, seconds
-from pipeline.estimate.advice.next_runs import TEST_STEPS, NextRuns
-from pipeline.estimate.advice.recipe import Advice, Stop
-from pipeline.estimate.advice.rule_scores import AGAINST, FOR
-from pipeline.estimate.search.enumerate import Request
-from pipeline.reference.rules import Book
+from sweepscope.dashboard.format.numbers import NBSP, count, number, percent, seconds
+from sweepscope.pipeline.estimate.advice.next_runs import TEST_STEPS, NextRuns
+from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop
+from sweepscope.pipeline.estimate.advice.rule_scores import AGAINST, FOR
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.reference.rules import Book
 
 Row = Mapping[str, Any]
 

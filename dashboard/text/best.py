@@ -7,16 +7,16 @@ from math import isnan
 
 import polars as pl
 
-from dashboard.format import numbers
-from dashboard.format.metrics import Metric
-from dashboard.format.numbers import count, gib, number, percent
-from dashboard.format.symbols import CELL_STATE
-from dashboard.selection.filters import GRID, Filters, chips
-from dashboard.selection.slices import Slice
-from dashboard.text.cell import Cell, certainty, lead, performance, place, where
-from dashboard.text.explorer import between, layout, ranks
-from dashboard.view_models.cells import outcome_text
-from dashboard.view_models.explorer import Pick
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.metrics import Metric
+from sweepscope.dashboard.format.numbers import count, gib, number, percent
+from sweepscope.dashboard.format.symbols import CELL_STATE
+from sweepscope.dashboard.selection.filters import GRID, Filters, chips
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.text.cell import Cell, certainty, lead, performance, place, where
+from sweepscope.dashboard.text.explorer import between, layout, ranks
+from sweepscope.dashboard.view_models.cells import outcome_text
+from sweepscope.dashboard.view_models.explorer import Pick
 
 
 def cell_answer(cell: Cell) -> str:

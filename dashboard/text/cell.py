@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dashboard.format import numbers
-from dashboard.format.metrics import Metric
-from dashboard.format.numbers import count, number, percent, points
-from dashboard.format.symbols import CELL_STATE
-from dashboard.text.explorer import layout
-from dashboard.view_models.explorer import Pick
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.metrics import Metric
+from sweepscope.dashboard.format.numbers import count, number, percent, points
+from sweepscope.dashboard.format.symbols import CELL_STATE
+from sweepscope.dashboard.text.explorer import layout
+from sweepscope.dashboard.view_models.explorer import Pick
 
 Cell = Mapping[str, Any]
 

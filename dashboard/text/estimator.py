@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.format.columns import column_label
-from dashboard.format.numbers import NBSP, count, gib, in_sentence, number, percent, plain, points, seconds
-from dashboard.view_models.estimator import (
+from sweepscope.dashboard.format.columns import column_label
+from sweepscope.dashboard.format.numbers import NBSP, count, gib, in_sentence, number, percent, plain, points, seconds
+from sweepscope.dashboard.view_models.estimator import (
     FITTED,
     MIN_RUNS,
     OTHER_STUDY,
@@ -20,7 +20,7 @@ from dashboard.view_models.estimator import (
     measured_mfu,
     times,
 )
-from schemas.columns.shared import COLUMNS
+from sweepscope.schemas.columns.shared import COLUMNS
 
 Row = Mapping[str, Any]
 

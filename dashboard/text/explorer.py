@@ -7,13 +7,24 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import GIB, NBSP, count, gib, number, percent, points, seconds, significant, token_count
-from dashboard.view_models.estimator import times
-from dashboard.view_models.explorer import Answer, Part, Setup, likely_mfu
-from pipeline.estimate.advice.story import SCHEDULE_NAMES
-from pipeline.estimate.physics.profile import Profile
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.search import AUTO, EXPECTATION, PHYSICS, Found
+from sweepscope.dashboard.format.numbers import (
+    GIB,
+    NBSP,
+    count,
+    gib,
+    number,
+    percent,
+    points,
+    seconds,
+    significant,
+    token_count,
+)
+from sweepscope.dashboard.view_models.estimator import times
+from sweepscope.dashboard.view_models.explorer import Answer, Part, Setup, likely_mfu
+from sweepscope.pipeline.estimate.advice.story import SCHEDULE_NAMES
+from sweepscope.pipeline.estimate.physics.profile import Profile
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.search import AUTO, EXPECTATION, PHYSICS, Found
 
 Row = Mapping[str, Any]
 

@@ -6,10 +6,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.format.columns import column_label
-from dashboard.format.numbers import count, number, part_of, percent
-from dashboard.format.symbols import OUTCOME
-from dashboard.view_models.failures import Pattern, hours_figure, overall_rate, pattern_name, rate_without_cut_off
+from sweepscope.dashboard.format.columns import column_label
+from sweepscope.dashboard.format.numbers import count, number, part_of, percent
+from sweepscope.dashboard.format.symbols import OUTCOME
+from sweepscope.dashboard.view_models.failures import (
+    Pattern,
+    hours_figure,
+    overall_rate,
+    pattern_name,
+    rate_without_cut_off,
+)
 
 Row = Mapping[str, Any]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dashboard.format.numbers import count, number, percent
-from dashboard.view_models.frontier import Dot
+from sweepscope.dashboard.format.numbers import count, number, percent
+from sweepscope.dashboard.view_models.frontier import Dot
 
 LEGEND = (
     "Filled: model FLOPs over the dense BF16 peak, as published. Hollow: another numerator or peak, or derived. "

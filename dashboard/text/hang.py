@@ -8,11 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import count, number, seconds
-from dashboard.text.network import hang_answer, hang_title, place
-from dashboard.view_models.hang import STEP_STATE, Sequence2D
-from dashboard.view_models.network import ranks_text
-from schemas.columns.nccl import HANG_EVIDENCE
+from sweepscope.dashboard.format.numbers import count, number, seconds
+from sweepscope.dashboard.text.network import hang_answer, hang_title, place
+from sweepscope.dashboard.view_models.hang import STEP_STATE, Sequence2D
+from sweepscope.dashboard.view_models.network import ranks_text
+from sweepscope.schemas.columns.nccl import HANG_EVIDENCE
 
 Row = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.format.numbers import NBSP, count, number
+from sweepscope.dashboard.format.numbers import NBSP, count, number
 
 Row = Mapping[str, Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.format.numbers import number
-from schemas.vocab import AILMENTS
+from sweepscope.dashboard.format.numbers import number
+from sweepscope.schemas.vocab import AILMENTS
 
 _MOST = 2
 _QUIET = ("gpu_shared", "not_ending", "skipped_step")

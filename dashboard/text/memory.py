@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import MINUS, count, memory, number, percent, plain, ratio
-from dashboard.view_models.memory import VERDICT, Bar
-from schemas.columns.memory_views import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
+from sweepscope.dashboard.format.numbers import MINUS, count, memory, number, percent, plain, ratio
+from sweepscope.dashboard.view_models.memory import VERDICT, Bar
+from sweepscope.schemas.columns.memory_views import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
 
 Row = Mapping[str, Any]
 

@@ -9,9 +9,16 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import count, number, plain, seconds
-from dashboard.view_models.network import RANK_STATE, Finding, line_name, size_text, version_numbers, version_range
-from schemas.columns.nccl import HANG_EVIDENCE, RULE
+from sweepscope.dashboard.format.numbers import count, number, plain, seconds
+from sweepscope.dashboard.view_models.network import (
+    RANK_STATE,
+    Finding,
+    line_name,
+    size_text,
+    version_numbers,
+    version_range,
+)
+from sweepscope.schemas.columns.nccl import HANG_EVIDENCE, RULE
 
 Row = Mapping[str, Any]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format import numbers
-from dashboard.format.numbers import count, number, percent, points
-from dashboard.format.symbols import CELL_STATE
-from dashboard.selection.slices import Other, Slice
-from dashboard.text.cell import is_tie, performance, place
-from dashboard.view_models.failures import overall_rate
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.numbers import count, number, percent, points
+from sweepscope.dashboard.format.symbols import CELL_STATE
+from sweepscope.dashboard.selection.slices import Other, Slice
+from sweepscope.dashboard.text.cell import is_tie, performance, place
+from sweepscope.dashboard.view_models.failures import overall_rate
 
 # When a sentence is worth its place; our choices, which decide what is said first and never a figure.
 _MOST = 0.75  # share of winners from which one strategy is said to win "n of m cells"

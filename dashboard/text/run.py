@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.format.numbers import MISSING, count, memory, number, percent, seconds, significant
-from dashboard.text.health_findings import ailments
-from dashboard.view_models.frontier import hardware
+from sweepscope.dashboard.format.numbers import MISSING, count, memory, number, percent, seconds, significant
+from sweepscope.dashboard.text.health_findings import ailments
+from sweepscope.dashboard.view_models.frontier import hardware
 
 Run = Mapping[str, Any]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import count, number, seconds
-from dashboard.text.network import hang_title, place
-from dashboard.view_models.network import size_text
-from schemas.columns.nccl import RULE
+from sweepscope.dashboard.format.numbers import count, number, seconds
+from sweepscope.dashboard.text.network import hang_title, place
+from sweepscope.dashboard.view_models.network import size_text
+from sweepscope.schemas.columns.nccl import RULE
 
 Row = Mapping[str, Any]
 _RULES_SHOWN = 4

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.format.numbers import count, memory, number, part_of, percent, seconds, significant
-from dashboard.text.failures import hours_text, stretch
-from dashboard.text.run import card_bytes, card_text
-from dashboard.view_models.configuration import Fact
-from dashboard.view_models.curves import Curve, beyond_in_words
+from sweepscope.dashboard.format.numbers import count, memory, number, part_of, percent, seconds, significant
+from sweepscope.dashboard.text.failures import hours_text, stretch
+from sweepscope.dashboard.text.run import card_bytes, card_text
+from sweepscope.dashboard.view_models.configuration import Fact
+from sweepscope.dashboard.view_models.curves import Curve, beyond_in_words
 
 Run = Mapping[str, Any]
 

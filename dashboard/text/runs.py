@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dashboard.format.numbers import count, number
+from sweepscope.dashboard.format.numbers import count, number
 
 HIDES = (
     "A run is one attempt: a restarted job stands here once per launch. Medians leave the warm-up steps out; a dash "

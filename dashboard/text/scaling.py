@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format import numbers
-from dashboard.format.numbers import count, number, percent
-from dashboard.selection.slices import Slice
-from dashboard.view_models.scaling import Baseline
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.numbers import count, number, percent
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.view_models.scaling import Baseline
 
 HOW_TO_READ = (
     "**How to read it.** Efficiency is the MFU at a size over that of the baseline, or tokens/s/GPU where no MFU is "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dashboard.format.numbers import count, number, significant
-from dashboard.sandbox.run_query import Limits
+from sweepscope.dashboard.format.numbers import count, number, significant
+from sweepscope.dashboard.sandbox.run_query import Limits
 
 HOW_TO_READ = (
     "**Units.** Columns are as stored: bytes, seconds, and fractions of peak from 0 to 1. NULL means not logged or not "

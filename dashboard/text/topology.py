@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import count, number
-from dashboard.view_models.network import size_text
-from dashboard.view_models.topology import ALL_LINKS, NO_HOST, TRANSPORT, Picture, counted, crossings
+from sweepscope.dashboard.format.numbers import count, number
+from sweepscope.dashboard.view_models.network import size_text
+from sweepscope.dashboard.view_models.topology import ALL_LINKS, NO_HOST, TRANSPORT, Picture, counted, crossings
 
 Row = Mapping[str, Any]
 

@@ -7,9 +7,9 @@ from math import prod
 
 import polars as pl
 
-from dashboard.format import numbers
-from dashboard.format.symbols import STATUS
-from dashboard.selection.filters import Filters
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.symbols import STATUS
+from sweepscope.dashboard.selection.filters import Filters
 
 
 def settle(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.DataFrame:

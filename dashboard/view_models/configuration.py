@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.columns import column_label, value_text
-from dashboard.format.numbers import number
+from sweepscope.dashboard.format.columns import column_label, value_text
+from sweepscope.dashboard.format.numbers import number
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Layout": (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dashboard.format import numbers
+from sweepscope.dashboard.format import numbers
 
 # A first step (compilation, allocator warm-up) can take 20 steady ones; drawn to scale it would flatten the rest.
 BEYOND_MEDIANS = 2.5

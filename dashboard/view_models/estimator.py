@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 
 import polars as pl
 
-from dashboard.format.numbers import NBSP, number
-from pipeline.estimate.learned.track_record import find_record
-from pipeline.estimate.physics.profile import Profile, load_profiles
-from pipeline.estimate.rows.waterfall import waterfall as taken_apart
+from sweepscope.dashboard.format.numbers import NBSP, number
+from sweepscope.pipeline.estimate.learned.track_record import find_record
+from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
+from sweepscope.pipeline.estimate.rows.waterfall import waterfall as taken_apart
 
 SLOW = 1.5
 """Times slower than estimated from which the view `estimator_residuals` calls a run penalised."""

@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dashboard.selection.filters import SLICE
-from dashboard.selection.slices import Slice
-from pipeline.estimate.learned.expected import expect
-from pipeline.estimate.physics.estimate import Estimate, estimate
-from pipeline.estimate.physics.memory import Memory
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.physics.step_time import StepTime
-from pipeline.estimate.rows.estimate_rows import ChooseProfile
-from pipeline.estimate.rows.model_shape import complete_shape
-from pipeline.estimate.rows.read_rows import read_rows
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.search import AUTO, PHYSICS, Found, search
-from pipeline.estimate.search.whatif import Choice, layouts_for, leanest
-from pipeline.reference.clusters import Cluster, find_cluster
-from pipeline.reference.model_shape import ModelShape
-from pipeline.reference.models import find_model, known_models, shape_of
+from sweepscope.dashboard.selection.filters import SLICE
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.pipeline.estimate.learned.expected import expect
+from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
+from sweepscope.pipeline.estimate.physics.memory import Memory
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.step_time import StepTime
+from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
+from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found, search
+from sweepscope.pipeline.estimate.search.whatif import Choice, layouts_for, leanest
+from sweepscope.pipeline.reference.clusters import Cluster, find_cluster
+from sweepscope.pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.reference.models import find_model, known_models, shape_of
 
 CUSTOM = "Custom shape"
 POOL = 400

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import number, significant
-from dashboard.format.symbols import OUTCOME
-from dashboard.queries.failures import PATTERNS
+from sweepscope.dashboard.format.numbers import number, significant
+from sweepscope.dashboard.format.symbols import OUTCOME
+from sweepscope.dashboard.queries.failures import PATTERNS
 
 ROWS_SHOWN = 12
 MIN_JUDGED = 5

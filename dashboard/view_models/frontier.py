@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import polars as pl
 
-from dashboard.format.numbers import number, token_count
-from pipeline.estimate.rows.ceiling import CEILING, ceilings
+from sweepscope.dashboard.format.numbers import number, token_count
+from sweepscope.pipeline.estimate.rows.ceiling import CEILING, ceilings
 
 COMPARABLE = "comparable"
 Kind = Literal["comparable", "other", "own"]

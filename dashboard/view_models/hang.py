@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.symbols import Mark
-from dashboard.view_models.network import rank_states
+from sweepscope.dashboard.format.symbols import Mark
+from sweepscope.dashboard.view_models.network import rank_states
 
 Row = Mapping[str, Any]
 

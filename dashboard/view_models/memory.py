@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.symbols import Mark
+from sweepscope.dashboard.format.symbols import Mark
 
 Row = Mapping[str, Any]
 

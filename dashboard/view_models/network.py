@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.format.numbers import count
-from dashboard.format.symbols import Mark
-from schemas.columns.nccl import RULE
+from sweepscope.dashboard.format.numbers import count
+from sweepscope.dashboard.format.symbols import Mark
+from sweepscope.schemas.columns.nccl import RULE
 
 Row = Mapping[str, Any]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from dashboard.format.numbers import MINUS, number, percent, points
+from sweepscope.dashboard.format.numbers import MINUS, number, percent, points
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from pathlib import Path
 import plotly.graph_objects as go
 import streamlit as st
 
-from dashboard.charts import narrow
-from dashboard.format import theme
-from dashboard.format.theme import Theme
-from dashboard.queries.query import Query
-from dashboard.widgets import urls
+from sweepscope.dashboard.charts import narrow
+from sweepscope.dashboard.format import theme
+from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.widgets import urls
 
 _STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
 _CHART_CONFIG = {"displayModeBar": False, "doubleClick": False}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 
 import streamlit as st
 
-from dashboard.view_models.explorer import Part
-from dashboard.widgets.basic import rich
+from sweepscope.dashboard.view_models.explorer import Part
+from sweepscope.dashboard.widgets.basic import rich
 
 
 def fall(

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import polars as pl
 import streamlit as st
 
-from dashboard.charts.grid import MAX_CELL_WIDTH, MIN_CELL_WIDTH, Grid, left_margin
-from dashboard.format.metrics import Metric
-from dashboard.format.symbols import CELL_STATE
-from dashboard.format.theme import MFU_SCALE, MFU_SCALE_TOP
-from dashboard.view_models.ranking import RankedRow
-from dashboard.widgets.basic import rich, scroll_hint
-from dashboard.widgets.urls import run_url
+from sweepscope.dashboard.charts.grid import MAX_CELL_WIDTH, MIN_CELL_WIDTH, Grid, left_margin
+from sweepscope.dashboard.format.metrics import Metric
+from sweepscope.dashboard.format.symbols import CELL_STATE
+from sweepscope.dashboard.format.theme import MFU_SCALE, MFU_SCALE_TOP
+from sweepscope.dashboard.view_models.ranking import RankedRow
+from sweepscope.dashboard.widgets.basic import rich, scroll_hint
+from sweepscope.dashboard.widgets.urls import run_url
 
 
 def keep_cells_readable(grid: Grid, *charts: str, narrowest: int = MIN_CELL_WIDTH) -> None:

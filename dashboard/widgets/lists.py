@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard.charts.memory import NEAR_LIMIT
-from dashboard.widgets.basic import link, rich
+from sweepscope.dashboard.charts.memory import NEAR_LIMIT
+from sweepscope.dashboard.widgets.basic import link, rich
 
 
 def items(lines: Sequence[tuple[str, str, str | None]]) -> None:

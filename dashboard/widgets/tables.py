@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from dashboard.format import columns as column_words
-from dashboard.format import numbers
-from dashboard.queries.query import Query
-from dashboard.queries.reader import Reader
-from dashboard.widgets import urls
+from sweepscope.dashboard.format import columns as column_words
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.queries.reader import Reader
+from sweepscope.dashboard.widgets import urls
 
 _ROW_HEIGHT = 32  # of tables, in pixels
 _LETTER_WIDTH, _BLANK_WIDTH = 6.8, 3.4  # of a table's text, in pixels, on average

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from dashboard.queries.query import Query
+from sweepscope.dashboard.queries.query import Query
 
 
 def sql_url(query: Query) -> str:

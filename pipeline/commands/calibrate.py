@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.commands.output import note, say_result
-from pipeline.commands.verb import Verb
-from pipeline.errors import StoreError
+from sweepscope.pipeline.commands.output import note, say_result
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import StoreError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.estimate.calibration.cross_validate import Recipe
+    from sweepscope.pipeline.estimate.calibration.cross_validate import Recipe
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,11 +29,16 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str, Any]:
     """Fit one recipe, write its profile, and return what it says of itself."""
-    from pipeline.estimate.calibration.cross_validate import choose_weights, cross_validate, fit_recipe, gather_rows
-    from pipeline.estimate.calibration.learn import learn
-    from pipeline.estimate.calibration.profile_file import accuracy, render_profile
-    from pipeline.estimate.learned.track_record import render_record, residual_map
-    from pipeline.estimate.physics.profile import constants_digest
+    from sweepscope.pipeline.estimate.calibration.cross_validate import (
+        choose_weights,
+        cross_validate,
+        fit_recipe,
+        gather_rows,
+    )
+    from sweepscope.pipeline.estimate.calibration.learn import learn
+    from sweepscope.pipeline.estimate.calibration.profile_file import accuracy, render_profile
+    from sweepscope.pipeline.estimate.learned.track_record import render_record, residual_map
+    from sweepscope.pipeline.estimate.physics.profile import constants_digest
 
     rows = gather_rows(recipe, table)
     constants, today = fit_recipe(rows), datetime.now(UTC).date()
@@ -55,8 +60,8 @@ def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str
 
 def _record_lines(about: dict[str, Any], patterns: list[dict[str, Any]]) -> list[str]:
     """What the track record says: how far intervals hold, what the penalty brought, which patterns are slow."""
-    from pipeline.estimate.calibration.cross_validate import HEALTHY
-    from pipeline.estimate.learned.track_record import FEWEST
+    from sweepscope.pipeline.estimate.calibration.cross_validate import HEALTHY
+    from sweepscope.pipeline.estimate.learned.track_record import FEWEST
 
     lines = []
     if "interval_coverage" in about.get("time", {}):
@@ -78,9 +83,9 @@ def _record_lines(about: dict[str, Any], patterns: list[dict[str, Any]]) -> list
 def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dict[str, Any]]]:
     import polars as pl
 
-    from pipeline.commands.query import run_query
-    from pipeline.estimate.calibration.own_runs import FEWEST, own_recipes, usable_runs
-    from pipeline.store.home import Home
+    from sweepscope.pipeline.commands.query import run_query
+    from sweepscope.pipeline.estimate.calibration.own_runs import FEWEST, own_recipes, usable_runs
+    from sweepscope.pipeline.store.home import Home
 
     home = Home.resolve(home_argument, for_writing=False)
     runs = run_query(home, "SELECT * FROM runs WHERE origin = 'measured'")
@@ -97,9 +102,9 @@ def _own(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dic
 
 
 def _published(home_argument: str | None, folder: Path | None) -> tuple[Path, list[dict[str, Any]]]:
-    from pipeline.estimate.calibration.published_tables import published_table
-    from pipeline.estimate.calibration.recipes import RECIPES
-    from pipeline.store.home import Home
+    from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+    from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
+    from sweepscope.pipeline.store.home import Home
 
     target = folder or Home.resolve(home_argument).path / "calibration"
     target.mkdir(parents=True, exist_ok=True)

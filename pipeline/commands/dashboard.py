@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.commands import servers
-from pipeline.commands.output import say_result
-from pipeline.commands.verb import Verb
-from pipeline.store.home import Home
+from sweepscope.pipeline.commands import servers
+from sweepscope.pipeline.commands.output import say_result
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.store.home import Home
 
 
 def add_dashboard_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,13 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-from pipeline.commands import servers
-from pipeline.commands.dashboard import add_dashboard_arguments
-from pipeline.commands.ingest import as_dict, as_text, ingest_with_progress
-from pipeline.commands.output import note, say, say_json, say_result
-from pipeline.commands.verb import Verb
-from pipeline.simulate.sweep import write_sweep
-from pipeline.store.home import Home
+from sweepscope.pipeline.commands import servers
+from sweepscope.pipeline.commands.dashboard import add_dashboard_arguments
+from sweepscope.pipeline.commands.ingest import as_dict, as_text, ingest_with_progress
+from sweepscope.pipeline.commands.output import note, say, say_json, say_result
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.simulate.sweep import write_sweep
+from sweepscope.pipeline.store.home import Home
 
 DEMO_RUNS = 120
 FIRST_QUERY = (

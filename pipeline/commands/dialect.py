@@ -7,13 +7,13 @@ from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
-from pipeline.commands.dialect_report import as_text
-from pipeline.commands.output import note, say, say_result, table
-from pipeline.commands.verb import Verb
-from pipeline.ingest.dialect_files import forget, read_file, remembered
-from pipeline.inspection.dialect_test import try_dialect
-from pipeline.logs.registry import DIALECTS
-from pipeline.store.home import Home
+from sweepscope.pipeline.commands.dialect_report import as_text
+from sweepscope.pipeline.commands.output import note, say, say_result, table
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.ingest.dialect_files import forget, read_file, remembered
+from sweepscope.pipeline.inspection.dialect_test import try_dialect
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.store.home import Home
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +58,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def example() -> str:
     """The commented file that `sweepscope dialect example` prints."""
-    return (files("pipeline.logs.declared") / "example.toml").read_text(encoding="utf-8")
+    return (files("sweepscope.pipeline.logs.declared") / "example.toml").read_text(encoding="utf-8")
 
 
 def _example(args: argparse.Namespace) -> int:

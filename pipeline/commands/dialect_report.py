@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pipeline.inspection.dialect_test import MAX_LOG_BYTES, Tested
-from pipeline.logs.declared.document import Document
-from pipeline.logs.declared.explain import Explanation, Found, Near, Shape
+from sweepscope.pipeline.inspection.dialect_test import MAX_LOG_BYTES, Tested
+from sweepscope.pipeline.logs.declared.document import Document
+from sweepscope.pipeline.logs.declared.explain import Explanation, Found, Near, Shape
 
 _WIDTH = 110
 _LEAD = 30

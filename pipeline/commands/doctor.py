@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from pipeline.commands.output import say_result, table
-from pipeline.commands.verb import Verb
+from sweepscope.pipeline.commands.output import say_result, table
+from sweepscope.pipeline.commands.verb import Verb
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -14,7 +14,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from pipeline.inspection.doctor import examine
+    from sweepscope.pipeline.inspection.doctor import examine
 
     findings = examine(args.home)
     lines = [

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.commands.output import say_result
-from pipeline.commands.verb import Verb
-from pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.commands.output import say_result
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import InputError, UsageError
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,10 +44,10 @@ def read_table(path: str) -> pl.DataFrame:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from pipeline.estimate.calibration.own_runs import with_own
-    from pipeline.estimate.rows.ceiling import ceilings
-    from pipeline.estimate.rows.estimate_rows import OK, estimate_frame
-    from pipeline.store.home import Home
+    from sweepscope.pipeline.estimate.calibration.own_runs import with_own
+    from sweepscope.pipeline.estimate.rows.ceiling import ceilings
+    from sweepscope.pipeline.estimate.rows.estimate_rows import OK, estimate_frame
+    from sweepscope.pipeline.store.home import Home
 
     out = Path(args.out)
     if out.suffix not in (".csv", ".parquet"):

@@ -6,12 +6,12 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from pipeline.commands.output import note, say, say_json, table
-from pipeline.commands.progress import file_progress
-from pipeline.commands.verb import Verb
-from pipeline.commands.worker_option import add_workers_argument, asked_workers
-from pipeline.io.process_pool import CORES_PER_READER
-from pipeline.store.home import Home
+from sweepscope.pipeline.commands.output import note, say, say_json, table
+from sweepscope.pipeline.commands.progress import file_progress
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.commands.worker_option import add_workers_argument, asked_workers
+from sweepscope.pipeline.io.process_pool import CORES_PER_READER
+from sweepscope.pipeline.store.home import Home
 
 MAX_LISTED = 10
 MIN_SPEED_BYTES = 10_000_000
@@ -67,7 +67,9 @@ def ingest_with_progress(
     home: Home, paths: list[str], *, with_published: bool = True, dialect_files: Sequence[str] = (), workers: int = 0
 ) -> Any:
     """Ingest with a progress bar. Returns orchestration.run.Summary; raises as `ingest_paths` does."""
-    from pipeline.orchestration.run import ingest_paths  # Dagster takes seconds to import: only when it is needed
+    from sweepscope.pipeline.orchestration.run import (
+        ingest_paths,  # Dagster takes seconds to import: only when it is needed
+    )
 
     with file_progress("reading") as progress:
         return ingest_paths(

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.commands.output import say, say_json, say_result, table
-from pipeline.commands.verb import Verb
-from pipeline.errors import InputError, UsageError
-from pipeline.io.files import Reader, list_files
-from pipeline.memory import report
-from pipeline.store.home import Home
+from sweepscope.pipeline.commands.output import say, say_json, say_result, table
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.io.files import Reader, list_files
+from sweepscope.pipeline.memory import report
+from sweepscope.pipeline.store.home import Home
 
 Rows = list[dict[str, Any]]
 
@@ -57,7 +57,7 @@ def _run_store(args: argparse.Namespace) -> int:
         raise UsageError("--against and --device compare and pick within files; give a FILE.")
     if args.run_id and args.sweep:
         raise UsageError("--run and --sweep exclude each other. Give one of them.")
-    from pipeline.commands import stored_memory
+    from sweepscope.pipeline.commands import stored_memory
 
     home = Home.resolve(args.home, for_writing=False)
     if args.run_id:
@@ -71,7 +71,7 @@ def _run_store(args: argparse.Namespace) -> int:
 
 def _read(path: str) -> Mapping[str, pl.DataFrame]:
     """Rows by table. Raises InputError for a file that is none of the artefacts, UsageError for none at all."""
-    from pipeline.memory.sources import read_memory_file  # numpy and the readers: only when they are needed
+    from sweepscope.pipeline.memory.sources import read_memory_file  # numpy and the readers: only when they are needed
 
     found = list(list_files(path))
     if [entry.path for entry in found if entry.is_file] == [] or len(found) != 1:
@@ -119,7 +119,7 @@ def _told(
 def _verdict(row: Mapping[str, Any], groups: Rows) -> dict[str, str] | None:
     if not row["oom_events"]:
         return None
-    from pipeline.commands.stored_memory import file_verdict
+    from sweepscope.pipeline.commands.stored_memory import file_verdict
 
     return file_verdict(row, groups)
 

@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from pipeline.commands.output import note, say_result
-from pipeline.commands.progress import file_progress
-from pipeline.commands.verb import Verb
-from pipeline.commands.worker_option import add_workers_argument, asked_workers
-from pipeline.errors import InputError
-from pipeline.io.process_pool import Workers
-from pipeline.nccl.bench.operations import OPERATIONS
+from sweepscope.pipeline.commands.output import note, say_result
+from sweepscope.pipeline.commands.progress import file_progress
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.commands.worker_option import add_workers_argument, asked_workers
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.nccl.bench.operations import OPERATIONS
 
 if TYPE_CHECKING:
-    from pipeline.inspection.file_regions import Region
-    from pipeline.nccl.lines.scan import Scan, Scanned
+    from sweepscope.pipeline.inspection.file_regions import Region
+    from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
 
-_SCAN = "pipeline.inspection.file_regions:scan_any"
+_SCAN = "sweepscope.pipeline.inspection.file_regions:scan_any"
 _WORTH_BYTES = 64 << 20
 """Less is read before another process has begun."""
 
@@ -51,10 +51,10 @@ def _run(args: argparse.Namespace) -> int:
     # Other processes begin first: they import what they need while this one does.
     scanners: Workers[Scan | Region, Scanned] = Workers(_SCAN, workers if _is_large(args.paths) else 1)
     with scanners:
-        from pipeline.inspection.calls_parquet import CallsFile
-        from pipeline.inspection.nccl_findings import nccl_findings
-        from pipeline.inspection.nccl_scan import read_network
-        from pipeline.nccl.summary import as_text, as_values
+        from sweepscope.pipeline.inspection.calls_parquet import CallsFile
+        from sweepscope.pipeline.inspection.nccl_findings import nccl_findings
+        from sweepscope.pipeline.inspection.nccl_scan import read_network
+        from sweepscope.pipeline.nccl.summary import as_text, as_values
 
         calls = CallsFile(args.raw_collectives) if args.raw_collectives else None
         with calls or nullcontext(), file_progress("reading") as progress:

@@ -6,15 +6,15 @@ import argparse
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from pipeline.commands.output import note, say_result, table
-from pipeline.commands.verb import Verb
-from pipeline.errors import StoreError, UsageError
+from sweepscope.pipeline.commands.output import note, say_result, table
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.estimate.advice.cell import Cell
-    from pipeline.estimate.advice.next_runs import NextRuns
+    from sweepscope.pipeline.estimate.advice.cell import Cell
+    from sweepscope.pipeline.estimate.advice.next_runs import NextRuns
 
 WORTH_A_TEST = 0.001
 """Expected gain below which a test run is not worth its GPU-hours."""
@@ -101,11 +101,11 @@ def entries(done: list[tuple[Cell, NextRuns]]) -> list[dict[str, Any]]:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from pipeline.commands.query import run_query
-    from pipeline.estimate.advice.cell import cells, is_sound
-    from pipeline.estimate.advice.next_runs import next_runs
-    from pipeline.estimate.calibration.own_runs import with_own
-    from pipeline.store.home import Home
+    from sweepscope.pipeline.commands.query import run_query
+    from sweepscope.pipeline.estimate.advice.cell import cells, is_sound
+    from sweepscope.pipeline.estimate.advice.next_runs import next_runs
+    from sweepscope.pipeline.estimate.calibration.own_runs import with_own
+    from sweepscope.pipeline.store.home import Home
 
     _check(args)
     home = Home.resolve(args.home, for_writing=False)

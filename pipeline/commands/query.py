@@ -8,11 +8,11 @@ import sys
 import duckdb
 import polars as pl
 
-from pipeline.commands.output import say
-from pipeline.commands.verb import Verb
-from pipeline.errors import QueryError, UsageError
-from pipeline.store.home import Home
-from pipeline.store.published import connect, current
+from sweepscope.pipeline.commands.output import say
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import QueryError, UsageError
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.published import connect, current
 
 FORMATS = ("table", "csv", "json", "parquet")
 

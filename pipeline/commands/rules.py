@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from pipeline.commands.output import say_result
-from pipeline.commands.verb import Verb
-from pipeline.errors import UsageError
+from sweepscope.pipeline.commands.output import say_result
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.store.home import Home
+    from sweepscope.pipeline.store.home import Home
 
 RANKED = (
     "SELECT ranked_layouts.*, runs.num_experts FROM ranked_layouts JOIN runs USING (run_id) "
@@ -31,7 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def layouts_of_store(home: Home, origin: str | None = None) -> pl.DataFrame:
     """Rows of `ranked_layouts` with num_experts."""
-    from pipeline.commands.query import run_query
+    from sweepscope.pipeline.commands.query import run_query
 
     sql = RANKED if origin is None else RANKED.replace("<> 'simulated'", f"= '{origin}'")
     return run_query(home, sql)
@@ -78,9 +78,9 @@ def _text(scores: pl.DataFrame, sets: pl.DataFrame) -> str:
 def _run(args: argparse.Namespace) -> int:
     import polars as pl
 
-    from pipeline.estimate.advice.rule_scores import UNTESTED, score, score_sets, weigh
-    from pipeline.reference.rules import Book, load_rules
-    from pipeline.store.home import Home
+    from sweepscope.pipeline.estimate.advice.rule_scores import UNTESTED, score, score_sets, weigh
+    from sweepscope.pipeline.reference.rules import Book, load_rules
+    from sweepscope.pipeline.store.home import Home
 
     book = load_rules()
     if args.document:

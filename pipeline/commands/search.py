@@ -7,16 +7,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.commands.output import say_result, table
-from pipeline.commands.verb import Verb
-from pipeline.errors import QueryError, StoreError, UsageError
+from sweepscope.pipeline.commands.output import say_result, table
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import QueryError, StoreError, UsageError
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pipeline.estimate.search.enumerate import Request
-    from pipeline.estimate.search.search import Found
-    from pipeline.reference.model_shape import ModelShape
+    from sweepscope.pipeline.estimate.search.enumerate import Request
+    from sweepscope.pipeline.estimate.search.search import Found
+    from sweepscope.pipeline.reference.model_shape import ModelShape
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,8 +56,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _shape(name: str) -> ModelShape:
-    from pipeline.reference.hf_config import read_config
-    from pipeline.reference.models import find_model, known_models, shape_of
+    from sweepscope.pipeline.reference.hf_config import read_config
+    from sweepscope.pipeline.reference.models import find_model, known_models, shape_of
 
     if name.endswith(".json"):
         return read_config(Path(name))
@@ -69,11 +69,11 @@ def _shape(name: str) -> ModelShape:
 
 def make_request(args: argparse.Namespace) -> Request:
     """The request behind the arguments. Raises UsageError with one line for what cannot be laid out."""
-    from pipeline.estimate.calibration.own_runs import with_own
-    from pipeline.estimate.physics.question import Question
-    from pipeline.estimate.search.enumerate import Request
-    from pipeline.reference.clusters import find_cluster, known_cards, with_network
-    from pipeline.store.home import Home
+    from sweepscope.pipeline.estimate.calibration.own_runs import with_own
+    from sweepscope.pipeline.estimate.physics.question import Question
+    from sweepscope.pipeline.estimate.search.enumerate import Request
+    from sweepscope.pipeline.reference.clusters import find_cluster, known_cards, with_network
+    from sweepscope.pipeline.store.home import Home
 
     for name in ("nodes", "seq_len", "gbs_tokens", "top"):
         if getattr(args, name) < 1:
@@ -106,7 +106,7 @@ def make_request(args: argparse.Namespace) -> Request:
 
 def read_schedules(text: str) -> tuple[str, ...]:
     """Words of SCHEDULES of "1f1b,zb-v" or "all". Raises UsageError for others."""
-    from pipeline.estimate.physics.layouts import SCHEDULES
+    from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES
 
     words = [word.strip().casefold() for word in text.split(",") if word.strip()]
     if words == ["all"]:
@@ -136,9 +136,9 @@ POOL = 400
 
 def rule_scores(home_argument: str | None) -> pl.DataFrame | None:
     """How the documents' rules did on the store, or None without a store."""
-    from pipeline.commands.rules import layouts_of_store
-    from pipeline.estimate.advice.rule_scores import score, weigh
-    from pipeline.store.home import Home
+    from sweepscope.pipeline.commands.rules import layouts_of_store
+    from sweepscope.pipeline.estimate.advice.rule_scores import score, weigh
+    from sweepscope.pipeline.store.home import Home
 
     try:
         layouts = layouts_of_store(Home.resolve(home_argument, for_writing=False))
@@ -207,9 +207,9 @@ def _lines(frame: pl.DataFrame) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from pipeline.estimate.advice.recipe import in_words, walk
-    from pipeline.estimate.advice.story import tell
-    from pipeline.estimate.search.search import search
+    from sweepscope.pipeline.estimate.advice.recipe import in_words, walk
+    from sweepscope.pipeline.estimate.advice.story import tell
+    from sweepscope.pipeline.estimate.search.search import search
 
     request = make_request(args)
     pool = search(request, top=max(args.top, POOL), margin=args.margin, by=args.rank)

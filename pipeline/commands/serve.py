@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.commands import servers
-from pipeline.commands.dashboard import add_dashboard_arguments
-from pipeline.commands.output import note, say_result
-from pipeline.commands.verb import Verb
-from pipeline.commands.watch import add_watch_arguments
-from pipeline.ingest.dialect_files import in_force, remember
-from pipeline.ingest.plan import find
-from pipeline.store.home import Home
+from sweepscope.pipeline.commands import servers
+from sweepscope.pipeline.commands.dashboard import add_dashboard_arguments
+from sweepscope.pipeline.commands.output import note, say_result
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.commands.watch import add_watch_arguments
+from sweepscope.pipeline.ingest.dialect_files import in_force, remember
+from sweepscope.pipeline.ingest.plan import find
+from sweepscope.pipeline.store.home import Home
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,8 +17,8 @@ from types import FrameType
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from pipeline.errors import SweepscopeError, UsageError
-from pipeline.store.home import Home
+from sweepscope.pipeline.errors import SweepscopeError, UsageError
+from sweepscope.pipeline.store.home import Home
 
 DASHBOARD_PORT = 8501
 WEBSERVER_PORT = 3000
@@ -64,13 +64,23 @@ def dagster_process(
     home: Home, paths: Sequence[str], port: int, host: str, *, with_published: bool = True
 ) -> subprocess.Popen[bytes]:
     """`dagster dev`: webserver, daemon, sensor and schedule in one."""
-    from pipeline.orchestration.instance import prepare
-    from pipeline.orchestration.jobs import LANDING_VARIABLE, OWN_ONLY_VARIABLE
+    from sweepscope.pipeline.orchestration.instance import prepare
+    from sweepscope.pipeline.orchestration.jobs import LANDING_VARIABLE, OWN_ONLY_VARIABLE
 
     warnings = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _DAGSTER_WARNINGS]))
     landing = {LANDING_VARIABLE: "\n".join(paths), "PYTHONWARNINGS": warnings}
     landing |= {} if with_published else {OWN_ONLY_VARIABLE: "1"}
-    command = ["-m", "dagster", "dev", "-m", "pipeline.orchestration.definitions", "-h", host, "-p", str(port)]
+    command = [
+        "-m",
+        "dagster",
+        "dev",
+        "-m",
+        "sweepscope.pipeline.orchestration.definitions",
+        "-h",
+        host,
+        "-p",
+        str(port),
+    ]
     # What its services do stands in Dagster's page; here only what went wrong.
     return _start([sys.executable, *command, "--log-level", "error"], {**os.environ, **prepare(home), **landing})
 
@@ -147,7 +157,7 @@ def stop_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 def dashboard_script() -> Path:
     """The Streamlit script, wherever the package is installed."""
-    spec = find_spec("dashboard")
+    spec = find_spec("sweepscope.dashboard")
     if spec is None or not spec.submodule_search_locations:
         raise SweepscopeError("The dashboard package is not installed. Install sweepscope again.")
     return Path(next(iter(spec.submodule_search_locations))) / "streamlit_app.py"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.commands.output import say_result
-from pipeline.commands.verb import Verb
-from pipeline.errors import UsageError
-from pipeline.simulate.sweep import write_sweep
+from sweepscope.pipeline.commands.output import say_result
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.simulate.sweep import write_sweep
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.commands.output import say_result, table
-from pipeline.commands.verb import Verb
-from pipeline.errors import StoreError
-from pipeline.store.home import Home
-from pipeline.store.published import current, versions
+from sweepscope.pipeline.commands.output import say_result, table
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.published import current, versions
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +37,7 @@ def _versions(home: Home, as_json: bool) -> int:
 
 
 def _verify(home: Home, as_json: bool) -> int:
-    from pipeline.store import maintenance
+    from sweepscope.pipeline.store import maintenance
 
     report = maintenance.verify(home)
     lines = [(name, f"{rows:>10,} rows  {digest}") for name, rows, digest in report.tables]
@@ -49,7 +49,7 @@ def _verify(home: Home, as_json: bool) -> int:
 
 
 def _compact(home: Home, as_json: bool) -> int:
-    from pipeline.store import maintenance
+    from sweepscope.pipeline.store import maintenance
 
     done = maintenance.compact(home)
     say_result(done, table([(name, str(value)) for name, value in done.items()]), as_json=as_json)

@@ -7,12 +7,12 @@ from typing import Any
 
 import duckdb
 
-from pipeline.errors import StoreError, UsageError
-from pipeline.memory.report import size
-from pipeline.store.home import Home
-from pipeline.store.publish import macros
-from pipeline.store.published import connect, current
-from schemas.columns.memory_views import MEM_FIT, PART, TERM
+from sweepscope.pipeline.errors import StoreError, UsageError
+from sweepscope.pipeline.memory.report import size
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.publish import macros
+from sweepscope.pipeline.store.published import connect, current
+from sweepscope.schemas.columns.memory_views import MEM_FIT, PART, TERM
 
 Row = Mapping[str, Any]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.commands import servers
-from pipeline.commands.ingest import add_dialect_argument, add_published_argument
-from pipeline.commands.output import note, say_result
-from pipeline.commands.verb import Verb
-from pipeline.ingest.dialect_files import in_force, remember
-from pipeline.ingest.plan import find
-from pipeline.store.home import Home
+from sweepscope.pipeline.commands import servers
+from sweepscope.pipeline.commands.ingest import add_dialect_argument, add_published_argument
+from sweepscope.pipeline.commands.output import note, say_result
+from sweepscope.pipeline.commands.verb import Verb
+from sweepscope.pipeline.ingest.dialect_files import in_force, remember
+from sweepscope.pipeline.ingest.plan import find
+from sweepscope.pipeline.store.home import Home
 
 
 def add_watch_arguments(parser: argparse.ArgumentParser) -> None:

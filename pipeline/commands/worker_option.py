@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.errors import UsageError
-from pipeline.io.process_pool import MOST_BY_DEFAULT, default_workers
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.io.process_pool import MOST_BY_DEFAULT, default_workers
 
 MOST = 64
 """More would wait for the one that feeds them."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.derive.metrics import add_metrics, fill_params
-from pipeline.derive.normalize import Normalised, normalise_runs
-from schemas.tables.runs import RUNS
+from sweepscope.pipeline.derive.metrics import add_metrics, fill_params
+from sweepscope.pipeline.derive.normalize import Normalised, normalise_runs
+from sweepscope.schemas.tables.runs import RUNS
 
 
 def complete_runs(frame: pl.DataFrame) -> Normalised:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.reference.accelerators import SIXTEEN_BIT, highest_peak_tflops, is_known, peak_tflops
-from schemas.tables.runs import RUNS
-from schemas.thresholds import LABEL_TOLERANCE
+from sweepscope.pipeline.reference.accelerators import SIXTEEN_BIT, highest_peak_tflops, is_known, peak_tflops
+from sweepscope.schemas.tables.runs import RUNS
+from sweepscope.schemas.thresholds import LABEL_TOLERANCE
 
 _col = pl.col
 

@@ -12,11 +12,11 @@ from functools import cache
 
 import polars as pl
 
-from pipeline.reference.accelerators import canonical_accelerators
-from pipeline.reference.model_identity import identified
-from pipeline.reference.model_names import canonical_models, name_from_shape
-from pipeline.reference.vocabulary import canonical_precision, canonical_recompute, map_words
-from schemas.tables.runs import RUNS
+from sweepscope.pipeline.reference.accelerators import canonical_accelerators
+from sweepscope.pipeline.reference.model_identity import identified
+from sweepscope.pipeline.reference.model_names import canonical_models, name_from_shape
+from sweepscope.pipeline.reference.vocabulary import canonical_precision, canonical_recompute, map_words
+from sweepscope.schemas.tables.runs import RUNS
 
 FILLED = (
     "num_gpus",
@@ -202,8 +202,8 @@ def normalise_runs(frame: pl.DataFrame) -> Normalised:
     """Canonical names and every value of `runs` that follows from the others.
 
     Idempotent: normalising twice changes nothing and derives nothing more. Columns of `runs` that `frame` lacks are
-    added as NULL. `params` must already be filled where the shape gives it (`pipeline.derive.metrics.fill_params`), because a
-    model that nobody named is called by its size.
+    added as NULL. `params` must already be filled where the shape gives it (`pipeline.derive.metrics.fill_params`):
+    a model without a name is called by its size.
     """
     given = RUNS.conform(frame)
     given = given.with_columns(

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pipeline.ingest.nccl_collector import NcclReader
-from pipeline.ingest.resume import Growing, facts_of
-from pipeline.io.malloc import give_back
-from pipeline.logs.dialect import Dialect
-from pipeline.logs.engine import extract
-from pipeline.logs.engine.prefilter import Sifted, sift
-from pipeline.store.checkpoints import Record
-from pipeline.text import lines
+from sweepscope.pipeline.ingest.nccl_collector import NcclReader
+from sweepscope.pipeline.ingest.resume import Growing, facts_of
+from sweepscope.pipeline.io.malloc import give_back
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.engine.prefilter import Sifted, sift
+from sweepscope.pipeline.store.checkpoints import Record
+from sweepscope.pipeline.text import lines
 
 BLOCK_BYTES = 8 << 20
 """A piece of a file of this size is sifted at once: the blocks of a large file."""

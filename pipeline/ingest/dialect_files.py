@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError, UsageError
-from pipeline.logs.declared.compile import compile_document
-from pipeline.logs.declared.document import Document, read_document
-from pipeline.logs.dialect import Dialect
-from pipeline.logs.registry import DIALECTS
-from pipeline.store.durable_files import reading, storing, sync
-from pipeline.store.home import Home
-from pipeline.store.lock import exclusive
+from sweepscope.pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.document import Document, read_document
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.store.durable_files import reading, storing, sync
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lock import exclusive
 
 _MAX_READ_BYTES = 1 << 20
 

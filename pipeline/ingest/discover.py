@@ -11,12 +11,12 @@ from functools import cache, partial
 
 import polars as pl
 
-from pipeline.io.files import Entry
-from pipeline.logs.dialect import Dialect, marks_run
-from pipeline.logs.registry import DIALECTS
-from pipeline.memory.names import is_memory_file
-from pipeline.nccl import names
-from pipeline.scheduler.registry import is_named_so
+from sweepscope.pipeline.io.files import Entry
+from sweepscope.pipeline.logs.dialect import Dialect, marks_run
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.memory.names import is_memory_file
+from sweepscope.pipeline.nccl import names
+from sweepscope.pipeline.scheduler.registry import is_named_so
 
 FOUND = pl.Schema(
     {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from pipeline.io.files import Entry
+from sweepscope.pipeline.io.files import Entry
 
 KNOWN = pl.Schema({"path": pl.String, "linked_path": pl.String})
 """Columns of the table `files` that tell by which names the store knows its files."""

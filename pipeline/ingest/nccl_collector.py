@@ -8,16 +8,16 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
-from pipeline.errors import InputError
-from pipeline.logs.dialect import Facts as RunFacts
-from pipeline.logs.engine import extract
-from pipeline.nccl.facts import Facts
-from pipeline.nccl.flight_recorder.dump import records
-from pipeline.nccl.lines.block import Block, Part
-from pipeline.nccl.lines.compact import compact
-from pipeline.nccl.lines.scan import scan_blocks, sift, without_calls
-from pipeline.nccl.names import dump_rank
-from pipeline.nccl.tables.tables import nccl_tables, with_content
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.logs.dialect import Facts as RunFacts
+from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.flight_recorder.dump import records
+from sweepscope.pipeline.nccl.lines.block import Block, Part
+from sweepscope.pipeline.nccl.lines.compact import compact
+from sweepscope.pipeline.nccl.lines.scan import scan_blocks, sift, without_calls
+from sweepscope.pipeline.nccl.names import dump_rank
+from sweepscope.pipeline.nccl.tables.tables import nccl_tables, with_content
 
 _MERGE_AT = 16
 """Scans whose facts are held one by one; then they are put together, so that memory stays bounded."""

@@ -9,11 +9,11 @@ from math import ceil
 
 import polars as pl
 
-from pipeline.ingest import plan
-from pipeline.ingest.dialect_files import in_force
-from pipeline.io.process_pool import Workers
-from pipeline.store.checkpoints import Records
-from pipeline.store.home import Home
+from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.dialect_files import in_force
+from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.store.checkpoints import Records
+from sweepscope.pipeline.store.home import Home
 
 WORTH_S = 5.0
 """Less is read sooner than other processes have begun and shares are put together."""

@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from data import PUBLISHED
-from pipeline.derive.complete import complete_runs
-from pipeline.errors import UsageError
-from pipeline.estimate.rows.runs import estimate_runs
-from pipeline.ingest.discover import changed, discover
-from pipeline.ingest.linked_files import KNOWN, one_name_each
-from pipeline.ingest.published import load_published, published_ledger
-from pipeline.ingest.read_batch import read_batch
-from pipeline.ingest.validate import merge_rejects, validate
-from pipeline.io.files import canonical, list_files, marker_above
-from pipeline.logs.dialect import Dialect
-from pipeline.logs.registry import DIALECTS, current_versions
-from pipeline.logs.runs.assemble import assemble
-from pipeline.logs.runs.outcome import STALE_AFTER
-from pipeline.reference.accelerators import load_accelerators
-from pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
-from pipeline.simulate.marker import MARKER_NAME
-from pipeline.store.checkpoints import REST_AFTER, Records
-from schemas.registry import TABLES as SCHEMAS
+from sweepscope.data import PUBLISHED
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.estimate.rows.runs import estimate_runs
+from sweepscope.pipeline.ingest.discover import changed, discover
+from sweepscope.pipeline.ingest.linked_files import KNOWN, one_name_each
+from sweepscope.pipeline.ingest.published import load_published, published_ledger
+from sweepscope.pipeline.ingest.read_batch import read_batch
+from sweepscope.pipeline.ingest.validate import merge_rejects, validate
+from sweepscope.pipeline.io.files import canonical, list_files, marker_above
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
+from sweepscope.pipeline.logs.runs.assemble import assemble
+from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
+from sweepscope.pipeline.reference.accelerators import load_accelerators
+from sweepscope.pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
+from sweepscope.pipeline.simulate.marker import MARKER_NAME
+from sweepscope.pipeline.store.checkpoints import REST_AFTER, Records
+from sweepscope.schemas.registry import TABLES as SCHEMAS
 
 if TYPE_CHECKING:
-    from pipeline.store.lake import Lake  # its libraries take 16 MB that a reading process has no use for
+    from sweepscope.pipeline.store.lake import Lake  # its libraries take 16 MB that a reading process has no use for
 
 BATCH_UNITS = 1_000
 BATCH_BYTES = 512 << 20

@@ -1,7 +1,7 @@
 """The bundled tables of published results as frames of `published_runs`, `runs`, `settings` and `files`.
 
-A CSV keeps its source's words and units; `pipeline.ingest.published_rows` turns them into ours. A new table is a file in
-`data/published` plus a line in `data/manifest.csv`.
+A CSV keeps its source's words and units; `pipeline.ingest.published_rows` turns them into ours. A new table is a file
+in `data/published` plus a line in `data/manifest.csv`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.derive.complete import complete_runs
-from pipeline.derive.run_id import run_id
-from pipeline.errors import InputError
-from pipeline.ingest.published_rows import PARSER, PARSER_VERSION, as_published, as_runs
-from schemas.tables.runs import FILES, RUNS, SETTINGS
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.derive.run_id import run_id
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.ingest.published_rows import PARSER, PARSER_VERSION, as_published, as_runs
+from sweepscope.schemas.tables.runs import FILES, RUNS, SETTINGS
 
 
 def _read_csv(path: Path, raw: bytes) -> pl.DataFrame:

@@ -10,8 +10,8 @@ import json
 
 import polars as pl
 
-from pipeline.reference import vocabulary
-from schemas.tables.runs import PUBLISHED_RUNS
+from sweepscope.pipeline.reference import vocabulary
+from sweepscope.schemas.tables.runs import PUBLISHED_RUNS
 
 PARSER = "published"
 PARSER_VERSION = 3

@@ -8,16 +8,23 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from pipeline.errors import InputError, UnreadableError
-from pipeline.ingest.accumulator import State
-from pipeline.ingest.read_log import read_log
-from pipeline.ingest.read_sidecar import folder_names, read_dump, read_history, read_memory, read_sidecar, read_table
-from pipeline.ingest.resume import Growing
-from pipeline.io.files import Reader
-from pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
-from pipeline.logs.registry import DIALECTS, current_versions
-from pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
-from pipeline.store.checkpoints import Records
+from sweepscope.pipeline.errors import InputError, UnreadableError
+from sweepscope.pipeline.ingest.accumulator import State
+from sweepscope.pipeline.ingest.read_log import read_log
+from sweepscope.pipeline.ingest.read_sidecar import (
+    folder_names,
+    read_dump,
+    read_history,
+    read_memory,
+    read_sidecar,
+    read_table,
+)
+from sweepscope.pipeline.ingest.resume import Growing
+from sweepscope.pipeline.io.files import Reader
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
+from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
+from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
+from sweepscope.pipeline.store.checkpoints import Records
 
 
 @dataclass(frozen=True)

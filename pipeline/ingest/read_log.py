@@ -5,17 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from pipeline.ingest import read_scheduler
-from pipeline.ingest.accumulator import State
-from pipeline.ingest.read_sidecar import read_bench, read_jobs, read_memory
-from pipeline.ingest.resume import can_grow
-from pipeline.io.files import Reader
-from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
-from pipeline.memory.gpu_samples.samples import is_table
-from pipeline.nccl.bench import formats
-from pipeline.nccl.names import is_bench_file
-from pipeline.store.checkpoints import Record
-from pipeline.text import lines
+from sweepscope.pipeline.ingest import read_scheduler
+from sweepscope.pipeline.ingest.accumulator import State
+from sweepscope.pipeline.ingest.read_sidecar import read_bench, read_jobs, read_memory
+from sweepscope.pipeline.ingest.resume import can_grow
+from sweepscope.pipeline.io.files import Reader
+from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
+from sweepscope.pipeline.memory.gpu_samples.samples import is_table
+from sweepscope.pipeline.nccl.bench import formats
+from sweepscope.pipeline.nccl.names import is_bench_file
+from sweepscope.pipeline.store.checkpoints import Record
+from sweepscope.pipeline.text import lines
 
 
 def read_log(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-from pipeline.io.text_encoding import SNIFF_BYTES
-from pipeline.scheduler import registry
-from schemas.tables.runs import REJECTS
-from schemas.tables.scheduler import SCHEDULER_JOBS
+from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
+from sweepscope.pipeline.scheduler import registry
+from sweepscope.schemas.tables.runs import REJECTS
+from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 
 def recognise(head: bytes) -> registry.SchedulerTable | None:

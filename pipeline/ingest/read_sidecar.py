@@ -8,21 +8,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import polars as pl
 
-from pipeline.derive.run_id import run_id
-from pipeline.errors import InputError
-from pipeline.ingest import read_scheduler
-from pipeline.ingest.accumulator import State
-from pipeline.io.files import Reader
-from pipeline.io.text_encoding import SNIFF_BYTES
-from pipeline.logs.dialect import Dialect
-from pipeline.logs.registry import TABLES
-from pipeline.logs.sidecars.folder_name import read_folder_name
-from pipeline.memory.gpu_samples.samples import is_samples
-from pipeline.memory.sources import read_memory_file
-from pipeline.nccl.bench import formats
-from pipeline.nccl.facts import Facts as NcclFacts
-from pipeline.scheduler.registry import SchedulerTable
-from schemas.tables.scheduler import SCHEDULER_JOBS
+from sweepscope.pipeline.derive.run_id import run_id
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.ingest import read_scheduler
+from sweepscope.pipeline.ingest.accumulator import State
+from sweepscope.pipeline.io.files import Reader
+from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.registry import TABLES
+from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
+from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
+from sweepscope.pipeline.memory.sources import read_memory_file
+from sweepscope.pipeline.nccl.bench import formats
+from sweepscope.pipeline.nccl.facts import Facts as NcclFacts
+from sweepscope.pipeline.scheduler.registry import SchedulerTable
+from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 _TABLE_LIMIT_BYTES = 256 << 20
 

@@ -1,7 +1,7 @@
 """Logs that grow from one ingest to the next: each is read on from where the last ingest stopped.
 
-The facts of the lines before are taken from a record (`pipeline.store.checkpoints`), those of the new lines are added. The
-last line may be unfinished: it counts for the rows of today, and is read again tomorrow.
+The facts of the lines before are taken from a record (`pipeline.store.checkpoints`), those of the new lines are added.
+The last line may be unfinished: it counts for the rows of today, and is read again tomorrow.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from pipeline.io.files import Reader
-from pipeline.io.text_encoding import SNIFF_BYTES, may_be_transcoded
-from pipeline.logs.dialect import Dialect
-from pipeline.logs.engine import serialise
-from pipeline.logs.engine.extract import Extract
-from pipeline.nccl.facts import SCHEMAS as NCCL_SCHEMAS
-from pipeline.store.checkpoints import Record, Records
+from sweepscope.pipeline.io.files import Reader
+from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, may_be_transcoded
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.engine import serialise
+from sweepscope.pipeline.logs.engine.extract import Extract
+from sweepscope.pipeline.nccl.facts import SCHEMAS as NCCL_SCHEMAS
+from sweepscope.pipeline.store.checkpoints import Record, Records
 
 
 @dataclass

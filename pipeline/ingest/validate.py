@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from schemas.core.column import Column
-from schemas.core.table import Rule, Table
-from schemas.tables.runs import REJECTS
+from sweepscope.schemas.core.column import Column
+from sweepscope.schemas.core.table import Rule, Table
+from sweepscope.schemas.tables.runs import REJECTS
 
 if TYPE_CHECKING:
     import pandera.polars as pa

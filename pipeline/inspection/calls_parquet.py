@@ -9,8 +9,8 @@ from types import TracebackType
 import polars as pl
 import pyarrow.parquet as pq
 
-from pipeline.errors import InputError, UsageError
-from pipeline.nccl.lines.raw_calls import CALLS
+from sweepscope.pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.nccl.lines.raw_calls import CALLS
 
 
 class CallsFile:

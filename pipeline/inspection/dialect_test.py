@@ -10,17 +10,17 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.errors import InputError, UsageError
-from pipeline.ingest.discover import file_kind
-from pipeline.io.files import Reader, canonical, list_files
-from pipeline.io.remote import is_url
-from pipeline.io.text_encoding import text_chunks
-from pipeline.logs.declared.compile import compile_document, read_configuration
-from pipeline.logs.declared.document import Document
-from pipeline.logs.declared.explain import Explanation, explain
-from pipeline.logs.engine import cleaning
-from pipeline.logs.registry import DIALECTS
-from pipeline.text import lines
+from sweepscope.pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.ingest.discover import file_kind
+from sweepscope.pipeline.io.files import Reader, canonical, list_files
+from sweepscope.pipeline.io.remote import is_url
+from sweepscope.pipeline.io.text_encoding import text_chunks
+from sweepscope.pipeline.logs.declared.compile import compile_document, read_configuration
+from sweepscope.pipeline.logs.declared.document import Document
+from sweepscope.pipeline.logs.declared.explain import Explanation, explain
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.text import lines
 
 MAX_LOG_BYTES = 64 << 20
 """Of a longer log only so much is looked at."""

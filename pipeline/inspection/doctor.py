@@ -21,12 +21,12 @@ from typing import Literal
 import yaml
 from packaging.requirements import Requirement
 
-from pipeline.errors import NoStoreError, SweepscopeError
-from pipeline.estimate.physics.profile import load_profiles, read_profile
-from pipeline.ingest import dialect_files
-from pipeline.io.process_pool import cores
-from pipeline.store import published, release
-from pipeline.store.home import Home
+from sweepscope.pipeline.errors import NoStoreError, SweepscopeError
+from sweepscope.pipeline.estimate.physics.profile import load_profiles, read_profile
+from sweepscope.pipeline.ingest import dialect_files
+from sweepscope.pipeline.io.process_pool import cores
+from sweepscope.pipeline.store import published, release
+from sweepscope.pipeline.store.home import Home
 
 State = Literal["ok", "note", "fault"]
 """`note`: works, and may not do what is expected."""

@@ -14,12 +14,12 @@ from itertools import pairwise
 
 import polars as pl
 
-from pipeline.io import stream
-from pipeline.io.text_encoding import SNIFF_BYTES, is_binary, may_be_transcoded
-from pipeline.nccl.facts import Facts
-from pipeline.nccl.lines.block import Part
-from pipeline.nccl.lines.scan import Scan, Scanned, scan_task
-from pipeline.text import lines
+from sweepscope.pipeline.io import stream
+from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, is_binary, may_be_transcoded
+from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.lines.block import Part
+from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned, scan_task
+from sweepscope.pipeline.text import lines
 
 _PROBE_BYTES = 64 << 10
 """A line that ends a region is looked for so far back."""

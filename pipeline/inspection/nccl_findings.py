@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import duckdb
 import polars as pl
 
-from pipeline.store.publish import VIEW_FOLDER, macros
-from schemas.core import ddl
-from schemas.registry import TABLES
-from schemas.tables.nccl import ALL, NCCL_FINDINGS
+from sweepscope.pipeline.store.publish import VIEW_FOLDER, macros
+from sweepscope.schemas.core import ddl
+from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.tables.nccl import ALL, NCCL_FINDINGS
 
 _BESIDE = ("files", "runs")
 """Tables that the rules look into as well; empty here, so that what rests on a run's layout is not told."""

@@ -9,22 +9,22 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.errors import InputError
-from pipeline.ingest.discover import discover
-from pipeline.ingest.nccl_collector import NcclReader, limited
-from pipeline.inspection.calls_parquet import CallsFile
-from pipeline.inspection.file_regions import Region, regions_of, scan_any
-from pipeline.io.files import Reader, canonical, list_files
-from pipeline.io.process_pool import Workers
-from pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
-from pipeline.logs.dialect import Facts as RunFacts
-from pipeline.nccl.bench import formats
-from pipeline.nccl.facts import Facts
-from pipeline.nccl.flight_recorder.dump import MAX_BYTES
-from pipeline.nccl.lines.block import Part
-from pipeline.nccl.lines.scan import Scan, Scanned
-from pipeline.nccl.tables.tables import TABLES
-from pipeline.text import lines
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.ingest.discover import discover
+from sweepscope.pipeline.ingest.nccl_collector import NcclReader, limited
+from sweepscope.pipeline.inspection.calls_parquet import CallsFile
+from sweepscope.pipeline.inspection.file_regions import Region, regions_of, scan_any
+from sweepscope.pipeline.io.files import Reader, canonical, list_files
+from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
+from sweepscope.pipeline.logs.dialect import Facts as RunFacts
+from sweepscope.pipeline.nccl.bench import formats
+from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.flight_recorder.dump import MAX_BYTES
+from sweepscope.pipeline.nccl.lines.block import Part
+from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
+from sweepscope.pipeline.nccl.tables.tables import TABLES
+from sweepscope.pipeline.text import lines
 
 KINDS = ("log", "nccl", "flight_record")
 OnFile = Callable[[str, int], None]

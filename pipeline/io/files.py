@@ -11,10 +11,10 @@ from functools import cache
 from stat import S_ISDIR, S_ISREG
 from typing import IO, cast
 
-from pipeline.errors import InputError, UnreadableError, UsageError
-from pipeline.io import remote
-from pipeline.io.remote import is_url
-from pipeline.io.stream import DamagedStream, Mark, Tape, bytes_of_mark, decompressed
+from sweepscope.pipeline.errors import InputError, UnreadableError, UsageError
+from sweepscope.pipeline.io import remote
+from sweepscope.pipeline.io.remote import is_url
+from sweepscope.pipeline.io.stream import DamagedStream, Mark, Tape, bytes_of_mark, decompressed
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from pkgutil import resolve_name
 from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
-from pipeline.errors import WorkerError
+from sweepscope.pipeline.errors import WorkerError
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ _SLOTS = 3
 _AHEAD = 8
 """Results that wait for an earlier one, per worker, before we wait for that one too: memory stays bounded."""
 
-_CHILD = "import sys; from pipeline.io.process_pool import serve; serve(*map(int, sys.argv[1:]))"
+_CHILD = "import sys; from sweepscope.pipeline.io.process_pool import serve; serve(*map(int, sys.argv[1:]))"
 
 MOST_BY_DEFAULT = 4
 """Each process takes memory of its own, and a disk feeds only so many."""

@@ -8,7 +8,7 @@ from typing import IO, Any, cast
 
 import fsspec
 
-from pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.errors import InputError, UsageError
 
 
 def is_url(path: str) -> bool:

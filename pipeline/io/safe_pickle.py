@@ -5,7 +5,7 @@ Own opcode machine for the part of protocols 2 to 5 that dumps of plain values u
 opcode refuses the file before it has an effect. Streams that are cheap to write and dear to read are refused by
 `Limits`: deep or endless nesting, announced lengths, memo indices, values that grow without bound when walked.
 
-`load` is for dumps of moderate size. A reader of large ones subclasses `Machine` (see `pipeline/memory/snapshot/stream.py`).
+`load` is for dumps of moderate size. A reader of large ones subclasses `Machine` (see `pipeline.memory.snapshot`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pipeline.errors import InputError
+from sweepscope.pipeline.errors import InputError
 
 SNIFF_BYTES = 8192
 

@@ -15,7 +15,7 @@ from functools import cache, cached_property, wraps
 
 import polars as pl
 
-from pipeline.text.line_templates import holding
+from sweepscope.pipeline.text.line_templates import holding
 
 STEP_FACTS = pl.Schema(
     {

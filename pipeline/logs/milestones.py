@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import EVENT_FACTS, conform
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import EVENT_FACTS, conform
+from sweepscope.pipeline.text.timestamps import timestamp
 
 
 def milestones(lines: pl.DataFrame, *, launch: str | None = None, training_end: str | None = None) -> pl.DataFrame:

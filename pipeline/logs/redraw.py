@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import Facts
+from sweepscope.pipeline.logs.dialect import Facts
 
 
 def last_of_each_step(facts: Facts) -> Facts:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.logs.dialect import Dialect, ResultTable
-from pipeline.logs.dialects import (
+from sweepscope.pipeline.logs.dialect import Dialect, ResultTable
+from sweepscope.pipeline.logs.dialects import (
     bare_progress_bar,
     colossalai,
     composer,
@@ -26,12 +26,12 @@ from pipeline.logs.dialects import (
     torchtune,
     verl,
 )
-from pipeline.logs.dialects.huggingface import dialect as huggingface
-from pipeline.logs.dialects.megatron import deepspeed as megatron_deepspeed
-from pipeline.logs.dialects.megatron import dialect as megatron
-from pipeline.memory.names import VERSIONS as MEMORY_VERSIONS
-from pipeline.nccl import NCCL_VERSION
-from pipeline.scheduler import registry
+from sweepscope.pipeline.logs.dialects.huggingface import dialect as huggingface
+from sweepscope.pipeline.logs.dialects.megatron import deepspeed as megatron_deepspeed
+from sweepscope.pipeline.logs.dialects.megatron import dialect as megatron
+from sweepscope.pipeline.memory.names import VERSIONS as MEMORY_VERSIONS
+from sweepscope.pipeline.nccl import NCCL_VERSION
+from sweepscope.pipeline.scheduler import registry
 
 ENGINE_VERSION = 28
 """Raise it when the front door, the evidence or the fold change what the same file yields."""

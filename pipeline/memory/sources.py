@@ -12,14 +12,14 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.memory.gpu_samples.samples import is_samples, read_samples
-from pipeline.memory.isolation.isolated_reader import analyse_limited
-from pipeline.memory.names import rank_of
-from pipeline.memory.profiler import allocator_stats, kineto, timeline
-from pipeline.memory.snapshot.checked_values import RefusedError
-from pipeline.memory.snapshot.containers import NO_SNAPSHOT
-from pipeline.memory.snapshot.json_snapshot import is_json_snapshot
-from schemas.registry import TABLES
+from sweepscope.pipeline.memory.gpu_samples.samples import is_samples, read_samples
+from sweepscope.pipeline.memory.isolation.isolated_reader import analyse_limited
+from sweepscope.pipeline.memory.names import rank_of
+from sweepscope.pipeline.memory.profiler import allocator_stats, kineto, timeline
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.memory.snapshot.containers import NO_SNAPSHOT
+from sweepscope.pipeline.memory.snapshot.json_snapshot import is_json_snapshot
+from sweepscope.schemas.registry import TABLES
 
 SNIFF_BYTES = 16 << 10
 TEXT_LIMIT_BYTES = 512 << 20

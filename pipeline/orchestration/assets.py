@@ -12,15 +12,15 @@ import dagster as dg
 import polars as pl
 from pydantic import Field
 
-from pipeline.ingest import plan
-from pipeline.ingest.dialect_files import in_force
-from pipeline.ingest.parallel import parse_shared
-from pipeline.io.process_pool import CORES_PER_READER, default_workers
-from pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
-from pipeline.store import maintenance
-from pipeline.store.publish import publish
-from pipeline.store.published import connect
-from schemas.registry import TABLES, VIEWS
+from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.dialect_files import in_force
+from sweepscope.pipeline.ingest.parallel import parse_shared
+from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
+from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
+from sweepscope.pipeline.store import maintenance
+from sweepscope.pipeline.store.publish import publish
+from sweepscope.pipeline.store.published import connect
+from sweepscope.schemas.registry import TABLES, VIEWS
 
 MAX_REJECTED_SHARE = 0.5
 """A batch in which more rows of a table break their schema than pass it is a parser's fault, not bad data."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import dagster as dg
 
-from pipeline.orchestration.assets import ASSETS
-from pipeline.orchestration.jobs import hourly, ingest_job, load_job, new_runs
-from pipeline.orchestration.resources import HomeResource, ProgressResource
-from pipeline.store.home import Home
+from sweepscope.pipeline.orchestration.assets import ASSETS
+from sweepscope.pipeline.orchestration.jobs import hourly, ingest_job, load_job, new_runs
+from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource
+from sweepscope.pipeline.store.home import Home
 
 
 def build(home: str | None = None, overrides: Mapping[str, Any] | None = None) -> dg.Definitions:

@@ -1,5 +1,5 @@
 """The code location that `dagster dev` and the daemon load; the home comes from SWEEPSCOPE_HOME."""
 
-from pipeline.orchestration.build import build
+from sweepscope.pipeline.orchestration.build import build
 
 defs = build()

@@ -11,9 +11,9 @@ import dagster as dg
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from pipeline.store.durable_files import storing, write_new
-from pipeline.store.home import Home
-from pipeline.store.lock import exclusive
+from sweepscope.pipeline.store.durable_files import storing, write_new
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lock import exclusive
 
 _SETTINGS = """\
 telemetry:

@@ -12,12 +12,12 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import polars as pl
 
-from pipeline.errors import SweepscopeError
-from pipeline.ingest import plan
-from pipeline.ingest.dialect_files import InForce, in_force
-from pipeline.orchestration.assets import ASSETS
-from pipeline.orchestration.resources import HomeResource
-from pipeline.store.home import Home
+from sweepscope.pipeline.errors import SweepscopeError
+from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.dialect_files import InForce, in_force
+from sweepscope.pipeline.orchestration.assets import ASSETS
+from sweepscope.pipeline.orchestration.resources import HomeResource
+from sweepscope.pipeline.store.home import Home
 
 LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
 """Paths and URLs to watch, separated like PATH. `sweepscope watch` sets it."""
@@ -157,7 +157,7 @@ def run_config(
 ) -> dg.RunConfig:
     """The same configuration for both assets that read it. `own` names the dialect files; None: the home's.
     `workers` processes read; 0: one per two cores, at most a few."""
-    from pipeline.orchestration.assets import BatchConfig
+    from sweepscope.pipeline.orchestration.assets import BatchConfig
 
     config = BatchConfig(
         batch_id=batch_id,

@@ -7,8 +7,8 @@ from typing import Any
 
 import dagster as dg
 
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
 
 OnFile = Callable[[str, int], None]
 

@@ -11,19 +11,19 @@ import dagster as dg
 import polars as pl
 from sqlalchemy.exc import SQLAlchemyError
 
-from pipeline.errors import SweepscopeError
-from pipeline.ingest import plan
-from pipeline.ingest.dialect_files import in_force, remember
-from pipeline.ingest.discover import FOUND
-from pipeline.orchestration.build import build
-from pipeline.orchestration.instance import open_instance
-from pipeline.orchestration.jobs import run_config, write_batch
-from pipeline.orchestration.resources import CallbackProgress, OnFile
-from pipeline.store.durable_files import storing
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
-from pipeline.store.publish import publish
-from pipeline.store.published import connect
+from sweepscope.pipeline.errors import SweepscopeError
+from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.dialect_files import in_force, remember
+from sweepscope.pipeline.ingest.discover import FOUND
+from sweepscope.pipeline.orchestration.build import build
+from sweepscope.pipeline.orchestration.instance import open_instance
+from sweepscope.pipeline.orchestration.jobs import run_config, write_batch
+from sweepscope.pipeline.orchestration.resources import CallbackProgress, OnFile
+from sweepscope.pipeline.store.durable_files import storing
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
+from sweepscope.pipeline.store.publish import publish
+from sweepscope.pipeline.store.published import connect
 
 _SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}  # errors reach the caller as exceptions
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import polars as pl
 
-import data
-from schemas.tables.runs import ACCELERATORS
+from sweepscope import data
+from sweepscope.schemas.tables.runs import ACCELERATORS
 
 SIXTEEN_BIT = ("bf16", "fp16")
 EIGHT_BIT = ("fp8", "mxfp8", "int8")

@@ -11,8 +11,8 @@ from functools import cache
 
 import polars as pl
 
-import data
-from pipeline.reference.accelerators import canonical_accelerator, load_accelerators
+from sweepscope import data
+from sweepscope.pipeline.reference.accelerators import canonical_accelerator, load_accelerators
 
 
 @dataclass(frozen=True)

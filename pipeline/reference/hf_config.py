@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import InputError
-from pipeline.reference.model_shape import ModelShape
-from pipeline.reference.models import shape_of
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.reference.models import shape_of
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "num_layers": ("num_hidden_layers", "n_layer", "n_layers"),

@@ -18,8 +18,8 @@ from functools import cache
 
 import polars as pl
 
-import data
-from pipeline.reference.models import find_model, known_models, shape_of, spelling_key
+from sweepscope import data
+from sweepscope.pipeline.reference.models import find_model, known_models, shape_of, spelling_key
 
 _COUNTED = 1e-4
 """How far parameters that were counted may lie apart: what rounds more is no count."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-import data
-from pipeline.reference.model_names import canonical_model
-from pipeline.reference.model_shape import ModelShape
+from sweepscope import data
+from sweepscope.pipeline.reference.model_names import canonical_model
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 LLAMA_2_7B = ModelShape(32, 4096, 32, 32, 11008, 32000, gated_mlp=True, tie_word_embeddings=False)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-import data
-from schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
+from sweepscope import data
+from sweepscope.schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
 
 _GB_PER_S, _GBIT_PER_S = 1e9, 1e9 / 8
 

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import polars as pl
 
-import data
-from pipeline.errors import InputError
-from pipeline.estimate.search.enumerate import Request
-from pipeline.reference.clusters import find_cluster
+from sweepscope import data
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.reference.clusters import find_cluster
 
 LAYOUT: Final = ("dp", "tp", "pp", "cp", "ep", "vpp", "mbs", "gas", "zero_stage", "recompute")
 QUESTION: Final = pl.Schema(

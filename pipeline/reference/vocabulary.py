@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from schemas import vocab
+from sweepscope.schemas import vocab
 
 _PRECISIONS: dict[str, str] = {
     **{word: word for word in vocab.PRECISION},

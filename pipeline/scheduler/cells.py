@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.reference.vocabulary import map_words
-from pipeline.scheduler import slurm_values as slurm
-from schemas.tables.scheduler import SCHEDULER_JOBS
+from sweepscope.pipeline.reference.vocabulary import map_words
+from sweepscope.pipeline.scheduler import slurm_values as slurm
+from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 MAX_TEXT_CHARS = 2_000
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from pipeline.scheduler import slurm_values
-from pipeline.scheduler.cells import REJECTED, conform_rows
+from sweepscope.pipeline.scheduler import slurm_values
+from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows
 
 _COLUMNS = ("JOBID", "USER", "NAME", "ST", "NTASKS", "NNODES", "TIME", "INFO")
 _COMMAND = re.compile(r"\s*(?:[$#+>]|flux\b)")

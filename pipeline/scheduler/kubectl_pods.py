@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from pipeline.scheduler.cells import REJECTED, conform_rows
-from pipeline.scheduler.kubernetes import PHASES, STATES
+from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows
+from sweepscope.pipeline.scheduler.kubernetes import PHASES, STATES
 
 _HEADER = re.compile(r"\s*(NAMESPACE\s+)?NAME\s+READY\s+STATUS\s+RESTARTS\s+AGE\b(.*)")
 _ROW = re.compile(r"\s*(\S+)\s+(\d+/\d+)\s+(\S+)\s+(\d+)(?:\s+\([^)]*ago\))?\s+(\S+)(?:\s+(\S+)\s+(\S+))?")

@@ -14,8 +14,8 @@ from email.utils import parsedate_to_datetime
 
 import polars as pl
 
-from pipeline.scheduler.cells import REJECTED
-from schemas.tables.scheduler import SCHEDULER_JOBS
+from sweepscope.pipeline.scheduler.cells import REJECTED
+from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 _FIELD = re.compile(r"( *)((?:[a-z.]+/)?[A-Za-z][\w -]*):(?: +(\S.*?))? *$")
 STATES = {

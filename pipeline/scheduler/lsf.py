@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from pipeline.scheduler.cells import REJECTED, conform_rows
+from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows
 
 _STATES = {
     "DONE": "completed",

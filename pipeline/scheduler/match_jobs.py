@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from schemas.tables.scheduler import SCHEDULER_JOBS
+from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 _UNFINISHED = ("running", "pending", "suspended")
 # Logs and schedulers name no time zone, and containers run in UTC: a job of another day is another job of that number.

@@ -15,8 +15,8 @@ from datetime import datetime
 
 import polars as pl
 
-from pipeline.scheduler import slurm_values
-from pipeline.scheduler.cells import REJECTED, conform_rows
+from sweepscope.pipeline.scheduler import slurm_values
+from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows
 
 _RECORD = re.compile(r"Job Id: *(\S+)\s*$")
 _FIELD = re.compile(r" {4}(\S+) = (.*)$")

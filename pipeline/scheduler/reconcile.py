@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.derive.complete import complete_runs
-from pipeline.logs.diagnostics.idle_after_end import held_by_job
-from pipeline.scheduler import run_status
-from pipeline.scheduler.match_jobs import match
-from schemas.tables.runs import EVENTS, RUNS, SETTINGS
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.logs.diagnostics.idle_after_end import held_by_job
+from sweepscope.pipeline.scheduler import run_status
+from sweepscope.pipeline.scheduler.match_jobs import match
+from sweepscope.schemas.tables.runs import EVENTS, RUNS, SETTINGS
 
 VERSION = 3
 """Raise it when the same rows would be joined differently: stores are then published anew."""

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.scheduler import flux, kubectl_pods, kubernetes, lsf, pbs, slurm_json, slurm_sacct, slurm_scontrol
+from sweepscope.pipeline.scheduler import (
+    flux,
+    kubectl_pods,
+    kubernetes,
+    lsf,
+    pbs,
+    slurm_json,
+    slurm_sacct,
+    slurm_scontrol,
+)
 
 VERSION = 7
 """Raise it when the same table would be read differently; known files are then read again."""

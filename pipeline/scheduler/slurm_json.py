@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.scheduler.cells import REJECTED, rows_of
+from sweepscope.pipeline.scheduler.cells import REJECTED, rows_of
 
 _JOBS = re.compile(r'"jobs"\s*:\s*\[')
 _JOB = re.compile(r'"(?:job_id|allocation_nodes|array_job_id|association|account)"\s*:')

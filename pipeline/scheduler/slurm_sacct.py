@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pipeline.scheduler import slurm_values as slurm
-from pipeline.scheduler.cells import REJECTED, looks_like_header, rows_of
+from sweepscope.pipeline.scheduler import slurm_values as slurm
+from sweepscope.pipeline.scheduler.cells import REJECTED, looks_like_header, rows_of
 
 _DELIMITERS = ("|", "\t", ";", ",", "~", "^")
 _RULE = re.compile(r"\s*-+(?: +-+)+\s*")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from pipeline.scheduler.cells import rows_of
+from sweepscope.pipeline.scheduler.cells import rows_of
 
 _BEGIN = re.compile(r"\s*JobId=(\d+)\b")
 _PAIR = re.compile(r"(?:^|\s)([A-Z][\w:/]*)=((?:(?!\s[A-Z][\w:/]*=).)*)")

@@ -12,9 +12,9 @@ import random
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
-from pipeline.simulate.console import LogLine, agent, scheduler, worker
-from pipeline.simulate.scene import Scene, c10_stamp, child_failed, traceback
-from pipeline.simulate.truth import SimulatedRun
+from sweepscope.pipeline.simulate.console import LogLine, agent, scheduler, worker
+from sweepscope.pipeline.simulate.scene import Scene, c10_stamp, child_failed, traceback
+from sweepscope.pipeline.simulate.truth import SimulatedRun
 
 _GIB = 2**30
 

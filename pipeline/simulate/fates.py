@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
-from pipeline.simulate import physics
-from pipeline.simulate.truth import ExactStep, SimulatedRun
+from sweepscope.pipeline.simulate import physics
+from sweepscope.pipeline.simulate.truth import ExactStep, SimulatedRun
 
 # Chances of what can hit any run, however it is laid out; OOM is physics. The rest completes.
 _ACCIDENTS: tuple[tuple[str, str, float], ...] = (

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from pipeline.simulate.catalogue import ACCELERATORS, GPT_MODELS, MODELS, MOE_MODELS, ModelShape
-from pipeline.simulate.fates import draw_fate, logged_steps
-from pipeline.simulate.layouts import Cell, draw_layout
-from pipeline.simulate.renderers.protocol import Renderer, with_steps
-from pipeline.simulate.renderers.registry import RENDERERS
-from pipeline.simulate.truth import Layout, Noise, SimulatedRun, Tee
+from sweepscope.pipeline.simulate.catalogue import ACCELERATORS, GPT_MODELS, MODELS, MOE_MODELS, ModelShape
+from sweepscope.pipeline.simulate.fates import draw_fate, logged_steps
+from sweepscope.pipeline.simulate.layouts import Cell, draw_layout
+from sweepscope.pipeline.simulate.renderers.protocol import Renderer, with_steps
+from sweepscope.pipeline.simulate.renderers.registry import RENDERERS
+from sweepscope.pipeline.simulate.truth import Layout, Noise, SimulatedRun, Tee
 
 GPUS_PER_NODE = 8
 BATCH_TOKENS = 2**20  # held constant over the sweep, as in the playbook's

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.simulate import physics
-from pipeline.simulate.catalogue import Accelerator, ModelShape
-from pipeline.simulate.truth import Layout
+from sweepscope.pipeline.simulate import physics
+from sweepscope.pipeline.simulate.catalogue import Accelerator, ModelShape
+from sweepscope.pipeline.simulate.truth import Layout
 
 _HOPELESS = 1.5  # predicted memory over the card's: nobody tries worse than this while something leaner exists
 _TRIES = 80

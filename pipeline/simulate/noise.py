@@ -10,8 +10,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipeline.simulate.console import LogLine
-from pipeline.simulate.truth import Noise, Tee
+from sweepscope.pipeline.simulate.console import LogLine
+from sweepscope.pipeline.simulate.truth import Noise, Tee
 
 _CHATTER = (
     "/opt/env/site-packages/torch/utils/data/dataloader.py:557: UserWarning: This DataLoader will create 8 worker "

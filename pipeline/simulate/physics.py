@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from pipeline.simulate.catalogue import Accelerator, ModelShape
-from pipeline.simulate.truth import Layout
+from sweepscope.pipeline.simulate.catalogue import Accelerator, ModelShape
+from sweepscope.pipeline.simulate.truth import Layout
 
 _GIB = 2**30
 _ATTAINABLE = 0.62  # share of the peak that large matrix products reach

@@ -5,9 +5,9 @@ Most frameworks never name the accelerator or the nodes; these lines are where a
 
 from __future__ import annotations
 
-from pipeline.simulate.console import LogLine, scheduler
-from pipeline.simulate.renderers.protocol import Stated, cosmetics
-from pipeline.simulate.truth import SimulatedRun
+from sweepscope.pipeline.simulate.console import LogLine, scheduler
+from sweepscope.pipeline.simulate.renderers.protocol import Stated, cosmetics
+from sweepscope.pipeline.simulate.truth import SimulatedRun
 
 _MIB = 2**20
 _RULE = "+-----------------------------------------+------------------------+----------------------+"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from pipeline.simulate.console import LogLine
-from pipeline.simulate.failures import tail
-from pipeline.simulate.noise import disturb, encode
-from pipeline.simulate.prologue import prologue
-from pipeline.simulate.renderers.protocol import cosmetics
-from pipeline.simulate.renderers.registry import RENDERERS
-from pipeline.simulate.truth import SimulatedRun
+from sweepscope.pipeline.simulate.console import LogLine
+from sweepscope.pipeline.simulate.failures import tail
+from sweepscope.pipeline.simulate.noise import disturb, encode
+from sweepscope.pipeline.simulate.prologue import prologue
+from sweepscope.pipeline.simulate.renderers.protocol import cosmetics
+from sweepscope.pipeline.simulate.renderers.registry import RENDERERS
+from sweepscope.pipeline.simulate.truth import SimulatedRun
 
 
 def render(run: SimulatedRun) -> dict[str, bytes]:

@@ -9,8 +9,8 @@ import random
 from dataclasses import dataclass
 from datetime import datetime
 
-from pipeline.simulate.console import LogLine, agent, worker
-from pipeline.simulate.truth import SimulatedRun
+from sweepscope.pipeline.simulate.console import LogLine, agent, worker
+from sweepscope.pipeline.simulate.truth import SimulatedRun
 
 
 @dataclass(frozen=True)

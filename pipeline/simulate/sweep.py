@@ -11,12 +11,12 @@ from dataclasses import asdict, fields
 from datetime import datetime
 from pathlib import Path
 
-from pipeline.errors import UsageError
-from pipeline.simulate.generate import FRAMEWORKS, generate
-from pipeline.simulate.marker import MARKER_NAME, TRUTH_NAME
-from pipeline.simulate.render import render
-from pipeline.simulate.renderers.registry import RENDERERS, stated
-from pipeline.simulate.truth import SimulatedRun, SimulatedStep
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.simulate.generate import FRAMEWORKS, generate
+from sweepscope.pipeline.simulate.marker import MARKER_NAME, TRUTH_NAME
+from sweepscope.pipeline.simulate.render import render
+from sweepscope.pipeline.simulate.renderers.registry import RENDERERS, stated
+from sweepscope.pipeline.simulate.truth import SimulatedRun, SimulatedStep
 
 
 def write_sweep(

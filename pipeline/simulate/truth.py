@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from pipeline.simulate.catalogue import Accelerator, ModelShape
+from sweepscope.pipeline.simulate.catalogue import Accelerator, ModelShape
 
 Tee = Literal["none", "default", "rank", "srun"]
 

@@ -24,9 +24,9 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.io.stream import Mark
-from pipeline.logs.runs.outcome import STALE_AFTER
-from pipeline.store.durable_files import storing
+from sweepscope.pipeline.io.stream import Mark
+from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
+from sweepscope.pipeline.store.durable_files import storing
 
 REST_AFTER = timedelta(hours=6)
 """A run whose files were not written to for so long is at rest."""

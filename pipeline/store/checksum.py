@@ -12,9 +12,9 @@ from typing import Any
 
 import duckdb
 
-from schemas.core.ddl import quote
-from schemas.core.table import Table
-from schemas.registry import TABLES
+from sweepscope.schemas.core.ddl import quote
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.registry import TABLES
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from urllib.parse import unquote
 import polars as pl
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
-from pipeline.store.durable_files import sync
-from schemas.core.ddl import literal, quote
-from schemas.core.table import Table
+from sweepscope.pipeline.store.durable_files import sync
+from sweepscope.schemas.core.ddl import literal, quote
+from sweepscope.schemas.core.table import Table
 
 # Measured on 1M rows in 100 files: IN with 1 key 45 ms, 200 keys 0.5 s, 20,000 keys 12 s; a merge 0.4-1 s.
 _MAX_IN_KEYS = 200

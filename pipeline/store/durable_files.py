@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.errors import StoreError
+from sweepscope.pipeline.errors import StoreError
 
 _BACKTRACE = re.compile(r" 0: \S+ 1: ")  # Rust's, which Delta's message ends with
 _CAUSES = (

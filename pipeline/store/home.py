@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.errors import StoreError, UsageError
+from sweepscope.pipeline.errors import StoreError, UsageError
 
 _REMEDY = "Give another directory with --home, or set SWEEPSCOPE_HOME."
 # delta-rs takes paths for URLs: it panics on the first two, loses its way at the third, takes the fourth for a slash

@@ -14,15 +14,15 @@ from pathlib import Path
 import polars as pl
 from deltalake.exceptions import DeltaError
 
-from pipeline.errors import StoreError
-from pipeline.store import release as releases
-from pipeline.store.delta_table import LakeTable
-from pipeline.store.durable_files import reading, storing, sync
-from pipeline.store.home import Home
-from pipeline.store.lock import exclusive
-from pipeline.store.release import Release
-from schemas.core.table import Table
-from schemas.registry import TABLES
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store import release as releases
+from sweepscope.pipeline.store.delta_table import LakeTable
+from sweepscope.pipeline.store.durable_files import reading, storing, sync
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lock import exclusive
+from sweepscope.pipeline.store.release import Release
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.registry import TABLES
 
 __all__ = ["Lake", "Release"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import duckdb
 
-from schemas.core.ddl import quote, sql_type
-from schemas.core.table import Table
+from sweepscope.schemas.core.ddl import quote, sql_type
+from sweepscope.schemas.core.table import Table
 
 
 def select(

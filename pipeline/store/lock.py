@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pipeline.errors import StoreError
-from pipeline.store.durable_files import storing
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.durable_files import storing
 
 WAIT_S = 60.0
 _POLL_S = 0.05

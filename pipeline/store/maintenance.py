@@ -8,16 +8,16 @@ from typing import Any
 
 import duckdb
 
-from pipeline.errors import StoreError
-from pipeline.store import published_contents
-from pipeline.store import release as releases
-from pipeline.store.checkpoints import REST_AFTER, Records
-from pipeline.store.checksum import Digest, digest, digests
-from pipeline.store.durable_files import reading
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake, remedy
-from pipeline.store.published import connect, current, store_info
-from schemas.registry import TABLES
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store import published_contents
+from sweepscope.pipeline.store import release as releases
+from sweepscope.pipeline.store.checkpoints import REST_AFTER, Records
+from sweepscope.pipeline.store.checksum import Digest, digest, digests
+from sweepscope.pipeline.store.durable_files import reading
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake, remedy
+from sweepscope.pipeline.store.published import connect, current, store_info
+from sweepscope.schemas.registry import TABLES
 
 _MANY_FILES = 50
 

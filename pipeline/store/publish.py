@@ -18,19 +18,19 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.errors import StoreError
-from pipeline.scheduler import reconcile
-from pipeline.store import published_contents
-from pipeline.store.durable_files import storing, sync
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake, Release
-from pipeline.store.lock import exclusive
-from pipeline.store.published import StoreInfo, connect, current, store_info, version_of, versions
-from pipeline.store.rule_scores_sql import with_rules
-from schemas.core import ddl
-from schemas.registry import STORE, TABLES, VIEWS
-from schemas.tables.runs import STORE_INFO
-from schemas.thresholds import THRESHOLDS
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.scheduler import reconcile
+from sweepscope.pipeline.store import published_contents
+from sweepscope.pipeline.store.durable_files import storing, sync
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake, Release
+from sweepscope.pipeline.store.lock import exclusive
+from sweepscope.pipeline.store.published import StoreInfo, connect, current, store_info, version_of, versions
+from sweepscope.pipeline.store.rule_scores_sql import with_rules
+from sweepscope.schemas.core import ddl
+from sweepscope.schemas.registry import STORE, TABLES, VIEWS
+from sweepscope.schemas.tables.runs import STORE_INFO
+from sweepscope.schemas.thresholds import THRESHOLDS
 
 VIEW_FOLDER = Path(__file__).parent / "views"
 _MACRO_FOLDER = Path(__file__).parent / "macros"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import duckdb
 
-from pipeline.errors import NoStoreError, StoreError
-from pipeline.store.home import Home, home_option
+from sweepscope.pipeline.errors import NoStoreError, StoreError
+from sweepscope.pipeline.store.home import Home, home_option
 
 _NAME = re.compile(r"results-(\d+)\.duckdb")
 # Every connection of a process to one file has to be opened alike, so this is the only place that opens it.

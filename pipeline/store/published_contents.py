@@ -10,11 +10,11 @@ from typing import Any
 import duckdb
 import polars as pl
 
-from pipeline.scheduler.reconcile import changes, reconcile
-from pipeline.store import lake_sql
-from pipeline.store.lake import Lake, Release
-from schemas.core.ddl import quote
-from schemas.registry import TABLES
+from sweepscope.pipeline.scheduler.reconcile import changes, reconcile
+from sweepscope.pipeline.store import lake_sql
+from sweepscope.pipeline.store.lake import Lake, Release
+from sweepscope.schemas.core.ddl import quote
+from sweepscope.schemas.registry import TABLES
 
 Changes = dict[str, tuple[pl.DataFrame, pl.DataFrame]]
 

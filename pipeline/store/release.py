@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pipeline.errors import StoreError
-from pipeline.store.durable_files import write_new
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.durable_files import write_new
 
 KEPT = 3
 """How many releases stay readable: vacuum removes only what the last ones do not pin."""

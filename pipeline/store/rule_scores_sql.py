@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.reference.rules import load_rules
-from schemas.core import ddl
+from sweepscope.pipeline.reference.rules import load_rules
+from sweepscope.schemas.core import ddl
 
 _KEY = "origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, run_id, tokens_per_s_per_gpu"
 _NAMES, _LAYOUTS = "/* rules */", "/* layouts */"

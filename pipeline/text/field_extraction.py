@@ -18,10 +18,10 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from pipeline.text.arrow_buffers import binaries_of, buffers_of
-from pipeline.text.digit_free import is_blind
-from pipeline.text.line_templates import without_digits
-from pipeline.text.string_views import MAX_BYTES, PAD, cut
+from sweepscope.pipeline.text.arrow_buffers import binaries_of, buffers_of
+from sweepscope.pipeline.text.digit_free import is_blind
+from sweepscope.pipeline.text.line_templates import without_digits
+from sweepscope.pipeline.text.string_views import MAX_BYTES, PAD, cut
 
 _FEW_LINES = 256
 """They are searched one by one, which costs less than to find out which are alike."""

@@ -17,8 +17,8 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 
-from pipeline.text.arrow_buffers import binaries_of
-from pipeline.text.template_cache import Known, Question, once
+from sweepscope.pipeline.text.arrow_buffers import binaries_of
+from sweepscope.pipeline.text.template_cache import Known, Question, once
 
 _WINDOW_BYTES = 256 << 10
 

@@ -1,4 +1,4 @@
-"""The front door of every log: bytes in, lines out. What was put around them is taken off in `pipeline.logs.engine.cleaning`.
+"""Bytes in, lines out: where every log is cut. `pipeline.logs.engine.cleaning` takes off what was put around them.
 
 Encoding, NUL bytes and lines of megabytes are dealt with here, once. Everything is a whole-column operation over the
 lines of many files at a time: a sweep is thousands of small logs, and a call per file costs more than the file.
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from pipeline.text.arrow_buffers import binaries_of, texts_of
-from pipeline.text.line_templates import shapes_of
+from sweepscope.pipeline.text.arrow_buffers import binaries_of, texts_of
+from sweepscope.pipeline.text.line_templates import shapes_of
 
 MAX_LINE_CHARS = 16_384
 """A longer line is cut before any pattern sees it: the longest real metric lines are below 2,000 characters."""

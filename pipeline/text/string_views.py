@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from pipeline.text.arrow_buffers import column_of
+from sweepscope.pipeline.text.arrow_buffers import column_of
 
 PAD = 16
 """Bytes before and behind the texts, so that a view may be loaded from anywhere."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from pipeline.text.field_extraction import captures
+from sweepscope.pipeline.text.field_extraction import captures
 
 _CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _MILLISECONDS = "milliseconds since 1970"

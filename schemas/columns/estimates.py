@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.core.column import bool_column, float_column, int_column, text_column
+from sweepscope.schemas.core.column import bool_column, float_column, int_column, text_column
 
 _MEMORY = {
     "weights": "weights",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from schemas.core.column import bool_column as _bool
-from schemas.core.column import float_column as _float
-from schemas.core.column import int_column as _int
-from schemas.core.column import text_column as _text
-from schemas.core.column import time_column as _time
+from sweepscope.schemas.core.column import bool_column as _bool
+from sweepscope.schemas.core.column import float_column as _float
+from sweepscope.schemas.core.column import int_column as _int
+from sweepscope.schemas.core.column import text_column as _text
+from sweepscope.schemas.core.column import time_column as _time
 
 MEM_SOURCE: dict[str, str] = {
     "snapshot": "an allocator snapshot (torch.cuda.memory._dump_snapshot), replayed",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.columns.memory import MEM_SOURCE
-from schemas.core.column import float_column as _float
-from schemas.core.column import int_column as _int
-from schemas.core.column import text_column as _text
+from sweepscope.schemas.columns.memory import MEM_SOURCE
+from sweepscope.schemas.core.column import float_column as _float
+from sweepscope.schemas.core.column import int_column as _int
+from sweepscope.schemas.core.column import text_column as _text
 
 MEM_FIT: dict[str, str] = {
     "others": "other processes filled the GPU: it would have fitted without them",

@@ -1,11 +1,11 @@
-"""Columns and words of NCCL output, nccl-tests tables, hangs and flight records; `schemas.columns.shared` takes them in."""
+"""Columns and vocabularies of NCCL output, nccl-tests tables, hangs and flight records."""
 
 from __future__ import annotations
 
-from schemas.core.column import bool_column as _bool
-from schemas.core.column import float_column as _float
-from schemas.core.column import int_column as _int
-from schemas.core.column import text_column as _text
+from sweepscope.schemas.core.column import bool_column as _bool
+from sweepscope.schemas.core.column import float_column as _float
+from sweepscope.schemas.core.column import int_column as _int
+from sweepscope.schemas.core.column import text_column as _text
 
 FLAVOUR: dict[str, str] = {
     "NCCL": "NVIDIA NCCL",

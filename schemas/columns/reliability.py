@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas import vocab
-from schemas.core.column import Column, bool_column, float_column, int_column, text_column
+from sweepscope.schemas import vocab
+from sweepscope.schemas.core.column import Column, bool_column, float_column, int_column, text_column
 
 OUTCOME = (
     text_column("outcome", "class of the run's ending", vocab.OUTCOME),

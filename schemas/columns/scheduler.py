@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.core.column import float_column as _float
-from schemas.core.column import int_column as _int
-from schemas.core.column import text_column as _text
-from schemas.core.column import time_column as _time
+from sweepscope.schemas.core.column import float_column as _float
+from sweepscope.schemas.core.column import int_column as _int
+from sweepscope.schemas.core.column import text_column as _text
+from sweepscope.schemas.core.column import time_column as _time
 
 JOB_STATE: dict[str, str] = {
     "completed": "ended with exit code 0 on all nodes",

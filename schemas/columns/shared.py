@@ -7,14 +7,14 @@ module of its own, built from `schemas.core.column`, which joins `_GROUPS` below
 
 from __future__ import annotations
 
-from schemas import vocab
-from schemas.columns import estimates, memory, memory_views, nccl, reliability, scheduler
-from schemas.core.column import Column
-from schemas.core.column import bool_column as _bool
-from schemas.core.column import float_column as _float
-from schemas.core.column import int_column as _int
-from schemas.core.column import text_column as _text
-from schemas.core.column import time_column as _time
+from sweepscope.schemas import vocab
+from sweepscope.schemas.columns import estimates, memory, memory_views, nccl, reliability, scheduler
+from sweepscope.schemas.core.column import Column
+from sweepscope.schemas.core.column import bool_column as _bool
+from sweepscope.schemas.core.column import float_column as _float
+from sweepscope.schemas.core.column import int_column as _int
+from sweepscope.schemas.core.column import text_column as _text
+from sweepscope.schemas.core.column import time_column as _time
 
 _IDENTITY = (
     _text("run_id", "stable id of one run attempt: hash of its source path (or URL) and attempt"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from schemas.core.column import Column
-from schemas.core.table import Table
-from schemas.thresholds import Threshold
+from sweepscope.schemas.core.column import Column
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.thresholds import Threshold
 
 _TYPES: dict[pl.DataType, str] = {
     pl.String(): "VARCHAR",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.core.column import Column
-from schemas.core.ddl import sql_type
-from schemas.core.table import Table
-from schemas.registry import ALL
+from sweepscope.schemas.core.column import Column
+from sweepscope.schemas.core.ddl import sql_type
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.registry import ALL
 
 _HEAD = """# Data dictionary
 

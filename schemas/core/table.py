@@ -9,8 +9,8 @@ from typing import Literal
 
 import polars as pl
 
-from schemas.columns.shared import COLUMNS
-from schemas.core.column import Column
+from sweepscope.schemas.columns.shared import COLUMNS
+from sweepscope.schemas.core.column import Column
 
 
 @dataclass(frozen=True)

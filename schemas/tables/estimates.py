@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.columns.estimates import PREDICTION
-from schemas.core.table import Table
+from sweepscope.schemas.columns.estimates import PREDICTION
+from sweepscope.schemas.core.table import Table
 
 ESTIMATES = Table(
     name="estimates",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from schemas.core.column import Column, int_column, text_column, time_column
-from schemas.core.table import Table
+from sweepscope.schemas.core.column import Column, int_column, text_column, time_column
+from sweepscope.schemas.core.table import Table
 
 _RANK = int_column("rank", "id", "rank named in the file's path")
 

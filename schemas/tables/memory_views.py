@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.core.column import bool_column, float_column, int_column
-from schemas.core.table import Table
+from sweepscope.schemas.core.column import bool_column, float_column, int_column
+from sweepscope.schemas.core.table import Table
 
 _RUN = ("origin", "sweep", "framework", "model", "accelerator", "num_nodes", "num_gpus", "layout", "recompute")
 _EST = tuple(

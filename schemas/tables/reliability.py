@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from schemas import vocab
-from schemas.columns.reliability import COST, RATES, STRETCHED
-from schemas.core.column import float_column, text_column
-from schemas.core.table import Table
+from sweepscope.schemas import vocab
+from sweepscope.schemas.columns.reliability import COST, RATES, STRETCHED
+from sweepscope.schemas.core.column import float_column, text_column
+from sweepscope.schemas.core.table import Table
 
 _RATES = tuple(column.name for column in RATES if column.name != "dimension")
 _COST = tuple(column.name for column in COST)

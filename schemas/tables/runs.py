@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from schemas import vocab
-from schemas.columns.scheduler import RUN_COLUMNS
-from schemas.columns.shared import LAYOUT, MODEL, PERFORMANCE, PLACE, PUBLISHED, SOFTWARE
-from schemas.core.column import Column
-from schemas.core.table import Rule, Table
+from sweepscope.schemas import vocab
+from sweepscope.schemas.columns.scheduler import RUN_COLUMNS
+from sweepscope.schemas.columns.shared import LAYOUT, MODEL, PERFORMANCE, PLACE, PUBLISHED, SOFTWARE
+from sweepscope.schemas.core.column import Column
+from sweepscope.schemas.core.table import Rule, Table
 
 _col = pl.col
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from schemas.core.column import Column
-from schemas.core.table import Table
+from sweepscope.schemas.core.column import Column
+from sweepscope.schemas.core.table import Table
 
 SCHEDULER_JOBS = Table(
     name="scheduler_jobs",

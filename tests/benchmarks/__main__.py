@@ -16,11 +16,11 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.orchestration.run import ingest_paths
-from pipeline.simulate.sweep import write_sweep
-from pipeline.store.home import Home
-from pipeline.store.published import connect, current
-from schemas.registry import VIEWS
+from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.simulate.sweep import write_sweep
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.published import connect, current
+from sweepscope.schemas.registry import VIEWS
 from tests.benchmarks import logs, memory
 from tests.benchmarks.estimate import estimator_rates
 from tests.benchmarks.growth import growth

@@ -14,16 +14,16 @@ from dataclasses import fields, replace
 import numpy as np
 import polars as pl
 
-from pipeline.estimate.calibration.published_tables import published_table
-from pipeline.estimate.physics.estimate import estimate
-from pipeline.estimate.physics.layouts import SCHEDULES, Layouts
-from pipeline.estimate.physics.profile import choose_profile
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.rows.estimate_rows import estimate_frame
-from pipeline.estimate.search.enumerate import Request, blocks
-from pipeline.estimate.search.search import search
-from pipeline.reference.clusters import find_cluster
-from pipeline.reference.models import find_model, shape_of
+from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
+from sweepscope.pipeline.estimate.search.enumerate import Request, blocks
+from sweepscope.pipeline.estimate.search.search import search
+from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.models import find_model, shape_of
 from tests.benchmarks.peers import llm_analysis_rate
 
 

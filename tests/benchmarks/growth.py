@@ -9,8 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.ingest import plan
-from pipeline.store.checkpoints import Records
+from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.store.checkpoints import Records
 
 GROWN_MB = 200
 

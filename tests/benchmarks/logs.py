@@ -20,7 +20,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.ingest import plan
+from sweepscope.pipeline.ingest import plan
 from tests.paths import CORPUS
 
 MIXTURE_MB = 1_000
@@ -140,8 +140,8 @@ def _row(path: Path, word: str) -> tuple[object, ...]:
 
 def read(path: str) -> dict[str, float]:
     """Read every log at `path` into facts, and say what that took."""
-    from pipeline.ingest import plan
-    from pipeline.ingest.read_batch import read_batch
+    from sweepscope.pipeline.ingest import plan
+    from sweepscope.pipeline.ingest.read_batch import read_batch
 
     found = plan.find([path])
     begin = time.process_time()
@@ -223,7 +223,7 @@ def stretched(log: bytes, steps: int) -> bytes:
 
 def beside_a_script(scratch: Path) -> pl.DataFrame:
     """Picotron sweeps of 500 run directories: our parse and the script's, each in a process of its own."""
-    from pipeline.simulate.sweep import write_sweep
+    from sweepscope.pipeline.simulate.sweep import write_sweep
 
     sweep = write_sweep(scratch / "picotron", runs=500, seed=2, frameworks=("picotron",))
     logs = {path: path.read_bytes() for path in sweep.rglob("*.out")}

@@ -19,8 +19,8 @@ from typing import IO, Any
 
 import polars as pl
 
-from pipeline.memory.isolation.isolated_reader import WorkerLimits
-from pipeline.memory.isolation.worker_client import command
+from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits
+from sweepscope.pipeline.memory.isolation.worker_client import command
 from tests.pipeline.memory.allocator import Allocator, Frames, train
 
 SIZES = (100_000, 1_000_000)
@@ -170,8 +170,8 @@ def measured(command: list[str], stdin: Path | None = None) -> tuple[float, floa
 _MANY = """
 import resource, sys
 from pathlib import Path
-from pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
-from pipeline.memory.isolation.worker_client import retire_all
+from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
+from sweepscope.pipeline.memory.isolation.worker_client import retire_all
 for _ in range(int(sys.argv[2])):
     with Path(sys.argv[1]).open("rb") as file:
         analyse_limited(iter(lambda: file.read(1 << 20), b""), WorkerLimits())

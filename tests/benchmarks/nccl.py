@@ -33,11 +33,11 @@ RANKS = 8
 OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Send", "Recv")
 _CHILD = """
 import contextlib, json, resource, sys, time
-from pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.process_pool import Workers
 workers = int(sys.argv[2])
-with Workers("pipeline.inspection.file_regions:scan_any", workers) as scanners:
-    from pipeline.inspection.calls_parquet import CallsFile
-    from pipeline.inspection.nccl_scan import read_network
+with Workers("sweepscope.pipeline.inspection.file_regions:scan_any", workers) as scanners:
+    from sweepscope.pipeline.inspection.calls_parquet import CallsFile
+    from sweepscope.pipeline.inspection.nccl_scan import read_network
     begin, cpu = time.perf_counter(), time.process_time()
     with CallsFile(sys.argv[3]) if len(sys.argv) > 3 else contextlib.nullcontext() as calls:
         tables, _ = read_network([sys.argv[1]], scanners=scanners, calls=calls)
@@ -50,8 +50,8 @@ print(json.dumps({
 """
 _BATCH = """
 import json, sys, time
-from pipeline import ingest
-from pipeline.ingest.read_batch import read_batch
+from sweepscope.pipeline import ingest
+from sweepscope.pipeline.ingest.read_batch import read_batch
 found = ingest.find([sys.argv[1]])
 begin = time.process_time()
 batch = read_batch(found)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.format.theme import contrast, theme
+from sweepscope.dashboard.format.theme import contrast, theme
 
 AXE = Path(os.environ.get("AXE_HOME") or Path.home() / ".cache" / "sweepscope-axe") / "node_modules/axe-core/axe.min.js"
 LEAST_CONTRAST = 4.5  # WCAG 2.2, 1.4.3

@@ -52,8 +52,8 @@ def browser() -> Iterator[object]:
 
 def serve(home: Path) -> Iterator[str]:
     """Address of a dashboard over `home`, stopped at the end."""
-    from pipeline.commands.servers import dashboard_process, stop_all, wait_until_served
-    from pipeline.store.home import Home
+    from sweepscope.pipeline.commands.servers import dashboard_process, stop_all, wait_until_served
+    from sweepscope.pipeline.store.home import Home
 
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -65,7 +65,7 @@ def serve(home: Path) -> Iterator[str]:
 
 def sweepscope(*args: str | Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pipeline", *map(str, args)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "sweepscope", *map(str, args)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.reference.accelerators import load_accelerators
+from sweepscope.pipeline.reference.accelerators import load_accelerators
 from tests.dashboard.store_rows import Row, event_row, file_row, run_row
 from tests.memory_rows import GIB, OOM_LINE, memory_estimate, memory_tables, trained
 from tests.nccl_rows import (

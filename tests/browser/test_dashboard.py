@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.navigation import PAGES, Entry
+from sweepscope.dashboard.navigation import PAGES, Entry
 from tests.browser.accessibility import assert_accessible
 from tests.browser.visits import go, opened, settled
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dashboard.navigation import Entry
+from sweepscope.dashboard.navigation import Entry
 
 
 @contextmanager

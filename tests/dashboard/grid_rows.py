@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.selection.filters import Filters
-from dashboard.view_models import cells
-from schemas.columns.shared import COLUMNS
+from sweepscope.dashboard.selection.filters import Filters
+from sweepscope.dashboard.view_models import cells
+from sweepscope.schemas.columns.shared import COLUMNS
 
 Row = dict[str, Any]
 

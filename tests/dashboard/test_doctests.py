@@ -8,13 +8,13 @@ import pkgutil
 
 import pytest
 
-import dashboard
+from sweepscope import dashboard
 
 # Pages run when they are imported; they have tests of their own.
 _MODULES = [
     info.name
-    for info in pkgutil.walk_packages(dashboard.__path__, "dashboard.")
-    if not info.ispkg and info.name != "dashboard.streamlit_app" and ".app_pages." not in info.name
+    for info in pkgutil.walk_packages(dashboard.__path__, "sweepscope.dashboard.")
+    if not info.ispkg and info.name != "sweepscope.dashboard.streamlit_app" and ".app_pages." not in info.name
 ]
 
 

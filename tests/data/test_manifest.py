@@ -8,7 +8,7 @@ import hashlib
 
 import pytest
 
-import data
+from sweepscope import data
 
 MANIFEST = list(csv.DictReader((data.HOME / "manifest.csv").read_text().splitlines()))
 

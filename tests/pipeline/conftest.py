@@ -15,7 +15,7 @@ def dagster_in_memory() -> Iterator[None]:
     """
     import dagster as dg
 
-    from pipeline.orchestration import run
+    from sweepscope.pipeline.orchestration import run
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "open_instance", lambda _home: dg.DagsterInstance.ephemeral())

@@ -10,12 +10,12 @@ from unittest.mock import patch
 import fsspec
 import polars as pl
 
-from pipeline.ingest import accumulator, plan
-from pipeline.ingest.discover import discover
-from pipeline.ingest.read_batch import Batch, read_batch
-from pipeline.io import stream
-from pipeline.io.files import list_files
-from pipeline.logs.runs.assemble import assemble
+from sweepscope.pipeline.ingest import accumulator, plan
+from sweepscope.pipeline.ingest.discover import discover
+from sweepscope.pipeline.ingest.read_batch import Batch, read_batch
+from sweepscope.pipeline.io import stream
+from sweepscope.pipeline.io.files import list_files
+from sweepscope.pipeline.logs.runs.assemble import assemble
 
 LATER = datetime(2035, 1, 1)
 """A moment at which every file is stale."""

@@ -4,11 +4,11 @@ import duckdb
 import polars as pl
 import pytest
 
-from schemas.columns.shared import COLUMNS
-from schemas.core import ddl
-from schemas.core.column import Column
-from schemas.core.table import Table
-from schemas.registry import ALL, TABLES, VIEWS
+from sweepscope.schemas.columns.shared import COLUMNS
+from sweepscope.schemas.core import ddl
+from sweepscope.schemas.core.column import Column
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.registry import ALL, TABLES, VIEWS
 
 # The unit is the suffix, wherever the unit has one.
 SUFFIX = {"bytes": "_bytes", "s": "_s", "TFLOP/s": "_tflops", "tokens/s": "_per_s", "tokens/s/GPU": "_per_gpu"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.physics.layouts import Array
 
 SMALLEST = 8
 """Cells with fewer runs are not ranked."""

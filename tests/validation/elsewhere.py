@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pipeline.estimate.calibration.published_tables import published_table
-from pipeline.estimate.physics.profile import Profile, choose_profile
-from pipeline.estimate.rows.ceiling import ceilings
-from pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_frame
+from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
+from sweepscope.pipeline.estimate.rows.ceiling import ceilings
+from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, estimate_frame
 from tests.validation.cells import rank_cells
 
 TABLES = (

@@ -9,8 +9,8 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from pipeline.estimate.calibration.cross_validate import HEALTHY, Unseen
-from pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.calibration.cross_validate import HEALTHY, Unseen
+from sweepscope.pipeline.estimate.physics.layouts import Array
 from tests.validation.report import strategy
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>How accurate the estimator is</title>

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.estimate.calibration.fit import Batch
-from pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.calibration.fit import Batch
+from sweepscope.pipeline.estimate.physics.layouts import Array
 
 NVLINK_BOTH_WAYS = 2.0
 

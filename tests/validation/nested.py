@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.estimate.calibration.cross_validate import (
+from sweepscope.pipeline.estimate.calibration.cross_validate import (
     BEATEN,
     HEALTHY,
     Criterion,
@@ -22,8 +22,8 @@ from pipeline.estimate.calibration.cross_validate import (
     shortfall,
     unseen_step_s,
 )
-from pipeline.estimate.calibration.fit import figures
-from pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.calibration.fit import figures
+from sweepscope.pipeline.estimate.physics.layouts import Array
 from tests.validation.cells import rank_cells
 
 

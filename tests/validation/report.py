@@ -7,15 +7,22 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from pipeline.commands.output import note
-from pipeline.estimate.calibration.cross_validate import HEALTHY, Rows, Unseen, cross_validate, fit_recipe, gather_rows
-from pipeline.estimate.calibration.fit import figures, predict, with_constants
-from pipeline.estimate.calibration.learn import cell_folds, look, needed_unseen, penalised_unseen
-from pipeline.estimate.calibration.published_tables import published_table
-from pipeline.estimate.calibration.recipes import RECIPES
-from pipeline.estimate.physics.estimate import allocated_bytes, estimate, step_seconds
-from pipeline.estimate.physics.layouts import Array, Layouts
-from pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.commands.output import note
+from sweepscope.pipeline.estimate.calibration.cross_validate import (
+    HEALTHY,
+    Rows,
+    Unseen,
+    cross_validate,
+    fit_recipe,
+    gather_rows,
+)
+from sweepscope.pipeline.estimate.calibration.fit import figures, predict, with_constants
+from sweepscope.pipeline.estimate.calibration.learn import cell_folds, look, needed_unseen, penalised_unseen
+from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
+from sweepscope.pipeline.estimate.physics.estimate import allocated_bytes, estimate, step_seconds
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
+from sweepscope.pipeline.estimate.physics.question import Question
 from tests.validation.cells import Ranking, rank_cells
 from tests.validation.naive import naive_memory_bytes, naive_step_s
 from tests.validation.nested import beaten, near_runs

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.estimate.calibration.cross_validate import Recipe, Rows, Unseen, Weights, gather_rows
-from pipeline.estimate.calibration.published_tables import FOLDS, published_table
+from sweepscope.pipeline.estimate.calibration.cross_validate import Recipe, Rows, Unseen, Weights, gather_rows
+from sweepscope.pipeline.estimate.calibration.published_tables import FOLDS, published_table
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 from tests.validation.cells import rank_cells
 from tests.validation.html import against, write_report

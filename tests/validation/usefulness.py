@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.estimate.advice.acquisition import Belief, believe, improvement
-from pipeline.estimate.advice.next_runs import BOUND, EARLY
-from pipeline.estimate.calibration.cross_validate import Rows, Unseen, fit_recipe
-from pipeline.estimate.calibration.learn import cell_folds, learn, look, penalised_unseen
-from pipeline.estimate.learned.placement_patterns import PATTERNS
-from pipeline.estimate.learned.track_record import residuals_by_pattern
-from pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.advice.acquisition import Belief, believe, improvement
+from sweepscope.pipeline.estimate.advice.next_runs import BOUND, EARLY
+from sweepscope.pipeline.estimate.calibration.cross_validate import Rows, Unseen, fit_recipe
+from sweepscope.pipeline.estimate.calibration.learn import cell_folds, learn, look, penalised_unseen
+from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS
+from sweepscope.pipeline.estimate.learned.track_record import residuals_by_pattern
+from sweepscope.pipeline.estimate.physics.layouts import Array
 from tests.validation.cells import SMALLEST
 
 NEAR = 1.02

@@ -12,7 +12,7 @@ from math import erf, sqrt
 
 import numpy as np
 
-from pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.physics.layouts import Array
 
 NEAR = 1.0
 """Distance over which residuals are alike: one doubling of one degree, or one ZeRO stage."""

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import polars as pl
 
-from pipeline.estimate.physics.profile import choose_profile
-from pipeline.estimate.rows.estimate_rows import ChooseProfile, ask
-from pipeline.estimate.rows.read_rows import read_rows
-from pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile, ask
+from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.estimate.search.enumerate import Request
 
 KEY: Final = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator", "framework")
 LAYOUT: Final = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "recompute")

@@ -14,17 +14,17 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from pipeline.estimate.advice.acquisition import Belief, believe, improvement
-from pipeline.estimate.advice.cell import LAYOUT, is_sound, layout_keys, startup_of
-from pipeline.estimate.advice.story import layout_name
-from pipeline.estimate.learned.track_record import conformal_interval
-from pipeline.estimate.physics.layouts import RECOMPUTE_MODES, Array
-from pipeline.estimate.physics.memory import Memory
-from pipeline.estimate.physics.profile import Profile
-from pipeline.estimate.rows.estimate_rows import OK, PREDICTED, predict
-from pipeline.estimate.rows.read_rows import read_rows
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.search import MARGIN, Found, search
+from sweepscope.pipeline.estimate.advice.acquisition import Belief, believe, improvement
+from sweepscope.pipeline.estimate.advice.cell import LAYOUT, is_sound, layout_keys, startup_of
+from sweepscope.pipeline.estimate.advice.story import layout_name
+from sweepscope.pipeline.estimate.learned.track_record import conformal_interval
+from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, Array
+from sweepscope.pipeline.estimate.physics.memory import Memory
+from sweepscope.pipeline.estimate.physics.profile import Profile
+from sweepscope.pipeline.estimate.rows.estimate_rows import OK, PREDICTED, predict
+from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.search import MARGIN, Found, search
 
 POOL = 400
 """Layouts that are looked at, the best of a search first."""

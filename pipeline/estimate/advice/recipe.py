@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.estimate.advice.story import layout_name
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.search import PHYSICS
-from pipeline.reference.rules import Book, Rule, Step, applicable, followers, load_rules, question_of
+from sweepscope.pipeline.estimate.advice.story import layout_name
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.search import PHYSICS
+from sweepscope.pipeline.reference.rules import Book, Rule, Step, applicable, followers, load_rules, question_of
 
 
 @dataclass(frozen=True)

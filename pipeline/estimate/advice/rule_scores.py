@@ -11,7 +11,7 @@ from typing import Final
 
 import polars as pl
 
-from pipeline.reference.rules import Book, Rule, load_rules, question_columns
+from sweepscope.pipeline.reference.rules import Book, Rule, load_rules, question_columns
 
 NEAR, NEARISH = 0.02, 0.05
 """Shares of the fastest throughput within which a layout counts as good as the fastest."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.search import PHYSICS, Found
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.search import PHYSICS, Found
 
 _SPENT = {
     "linear": "matrix products",

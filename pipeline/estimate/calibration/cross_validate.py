@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.estimate.calibration.fit import Batch, batches, fit, predict
-from pipeline.estimate.physics.estimate import allocated_bytes, step_seconds
-from pipeline.estimate.physics.layouts import Array
-from pipeline.estimate.physics.profile import Profile, load_profiles, with_values
+from sweepscope.pipeline.estimate.calibration.fit import Batch, batches, fit, predict
+from sweepscope.pipeline.estimate.physics.estimate import allocated_bytes, step_seconds
+from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, with_values
 
 HEALTHY = 1.5
 """A run at most this many times slower than estimated is one whose implementation reaches the hardware."""

@@ -15,11 +15,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.estimate.physics.layouts import Array, Layouts
-from pipeline.estimate.physics.profile import choose_profile, with_values
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.rows.estimate_rows import ChooseProfile, ask, layouts_of, reasons_against, same_question
-from pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
+from sweepscope.pipeline.estimate.physics.profile import choose_profile, with_values
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.rows.estimate_rows import (
+    ChooseProfile,
+    ask,
+    layouts_of,
+    reasons_against,
+    same_question,
+)
+from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 
 SHARES = frozenset(
     {

@@ -13,13 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.calibration.cross_validate import Rows, Unseen, fit_memory
-from pipeline.estimate.calibration.fit import predict, with_constants
-from pipeline.estimate.learned.penalty import FACTORS, FEATURES, fit_penalty, penalty_features, unseen_slowdown
-from pipeline.estimate.learned.placement_patterns import CHOICES, PATTERNS, has_choice, pattern_codes
-from pipeline.estimate.learned.track_record import FEWEST, TrackRecord, learned_penalty, residuals_by_pattern
-from pipeline.estimate.physics.estimate import allocated_bytes, estimate
-from pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.calibration.cross_validate import Rows, Unseen, fit_memory
+from sweepscope.pipeline.estimate.calibration.fit import predict, with_constants
+from sweepscope.pipeline.estimate.learned.penalty import (
+    FACTORS,
+    FEATURES,
+    fit_penalty,
+    penalty_features,
+    unseen_slowdown,
+)
+from sweepscope.pipeline.estimate.learned.placement_patterns import CHOICES, PATTERNS, has_choice, pattern_codes
+from sweepscope.pipeline.estimate.learned.track_record import FEWEST, TrackRecord, learned_penalty, residuals_by_pattern
+from sweepscope.pipeline.estimate.physics.estimate import allocated_bytes, estimate
+from sweepscope.pipeline.estimate.physics.layouts import Array
 
 FEWEST_ROWS = 60
 """Rows below which a penalty would follow single runs."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.estimate.calibration.cross_validate import Recipe, Weights
-from pipeline.estimate.physics.profile import CONSTANTS, Profile, choose_profile, load_profiles, read_profile
-from pipeline.estimate.rows.estimate_rows import ChooseProfile
-from pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.estimate.calibration.cross_validate import Recipe, Weights
+from sweepscope.pipeline.estimate.physics.profile import CONSTANTS, Profile, choose_profile, load_profiles, read_profile
+from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile
+from sweepscope.pipeline.reference.clusters import find_cluster
 
 FEWEST = 8
 """Runs below this say too little for a fit; the bundled profile stays."""

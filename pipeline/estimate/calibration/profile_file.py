@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.estimate.calibration.cross_validate import Recipe, Unseen
-from pipeline.estimate.calibration.fit import figures
-from pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.calibration.cross_validate import Recipe, Unseen
+from sweepscope.pipeline.estimate.calibration.fit import figures
+from sweepscope.pipeline.estimate.physics.layouts import Array
 
 
 def _ratio(measured: Array, predicted: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-import data
+from sweepscope import data
 
 FOLDS = 5
 

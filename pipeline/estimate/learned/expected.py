@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from pipeline.estimate.learned.penalty import penalty_features
-from pipeline.estimate.learned.placement_patterns import PATTERNS, has_unseen, pattern_codes
-from pipeline.estimate.learned.track_record import Interval, TrackRecord, find_record
-from pipeline.estimate.physics.estimate import Estimate
-from pipeline.estimate.physics.layouts import Array, Layouts
-from pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.learned.penalty import penalty_features
+from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, has_unseen, pattern_codes
+from sweepscope.pipeline.estimate.learned.track_record import Interval, TrackRecord, find_record
+from sweepscope.pipeline.estimate.physics.estimate import Estimate
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
+from sweepscope.pipeline.estimate.physics.question import Question
 
 EXPECTED: Final = pl.Schema(
     {

@@ -18,9 +18,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.physics.estimate import Estimate
-from pipeline.estimate.physics.layouts import Array, Layouts
-from pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.estimate import Estimate
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
+from sweepscope.pipeline.estimate.physics.question import Question
 
 FEATURES: Final = (
     "log2_gpus",

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.physics.layouts import Layouts
-from pipeline.estimate.physics.schedule import ZB_H1, ZB_V, is_dual, is_v_shaped
+from sweepscope.pipeline.estimate.physics.layouts import Layouts
+from sweepscope.pipeline.estimate.physics.schedule import ZB_H1, ZB_V, is_dual, is_v_shaped
 
 PLACES: Final = ("PP over nodes", "TP over nodes", "PP in a node", "TP in a node", "DP only")
 STAGES: Final = 4

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import InputError
-from pipeline.estimate.learned.penalty import FEATURES, Penalty, Settings
-from pipeline.estimate.learned.placement_patterns import PATTERNS, place_of
-from pipeline.estimate.physics.layouts import Array
-from pipeline.estimate.physics.profile import Profile, constants_digest
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.estimate.learned.penalty import FEATURES, Penalty, Settings
+from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, place_of
+from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.physics.profile import Profile, constants_digest
 
 COVERAGE = 0.8
 """Share of comparable runs that an interval is to hold."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.physics.layouts import Array
-from pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.physics.question import Question
 
 
 def leaves_node(asked: Question, stride: Array, size: Array) -> NDArray[np.bool_]:

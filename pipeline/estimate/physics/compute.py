@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimate.physics.layouts import Array
-from pipeline.estimate.physics.profile import Profile
-from pipeline.estimate.physics.question import Question
-from pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.estimate.physics.profile import Profile
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 TILE = 128
 """Rows and columns of one output tile of a matrix product on recent tensor cores (CUTLASS's default thread block)."""

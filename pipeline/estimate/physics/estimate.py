@@ -10,12 +10,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.physics.factored_grid import Grid, regrid
-from pipeline.estimate.physics.layouts import Array, Layouts
-from pipeline.estimate.physics.memory import Memory, StageMemory, stage_memory
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.physics.stages import stage_layers
-from pipeline.estimate.physics.step_time import StepTime, step_time
+from sweepscope.pipeline.estimate.physics.factored_grid import Grid, regrid
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
+from sweepscope.pipeline.estimate.physics.memory import Memory, StageMemory, stage_memory
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.stages import stage_layers
+from sweepscope.pipeline.estimate.physics.step_time import StepTime, step_time
 
 _Parts = TypeVar("_Parts", Memory, StepTime)
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.physics.layouts import Array, Layouts
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
 
 Places = NDArray[np.intp]
 _Values = TypeVar("_Values", NDArray[np.float64], NDArray[np.bool_])

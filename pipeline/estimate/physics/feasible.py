@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.physics.layouts import Layouts
-from pipeline.estimate.physics.schedule import DUALPIPE, INTERLEAVED, ONE_F_ONE_B, is_dual, is_v_shaped
-from pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.estimate.physics.layouts import Layouts
+from sweepscope.pipeline.estimate.physics.schedule import DUALPIPE, INTERLEAVED, ONE_F_ONE_B, is_dual, is_v_shaped
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 REASONS = (
     "",

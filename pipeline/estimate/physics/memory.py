@@ -14,11 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.physics.schedule import copies, in_flight, is_v_shaped
-from pipeline.estimate.physics.stages import Stages
-from pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.schedule import copies, in_flight, is_v_shaped
+from sweepscope.pipeline.estimate.physics.stages import Stages
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import data
-from pipeline.errors import InputError
+from sweepscope import data
+from sweepscope.pipeline.errors import InputError
 
 CALIBRATION = data.HOME / "calibration"
 

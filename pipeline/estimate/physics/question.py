@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeline.estimate.physics.profile import Profile
-from pipeline.reference.clusters import Cluster
-from pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.estimate.physics.profile import Profile
+from sweepscope.pipeline.reference.clusters import Cluster
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.physics.layouts import SCHEDULES, Array, Layouts
+from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Array, Layouts
 
 AFAB, ONE_F_ONE_B, INTERLEAVED, ZB_H1, ZB_V, DUALPIPE, DUALPIPE_V = range(len(SCHEDULES))
 

@@ -7,8 +7,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from pipeline.estimate.physics.layouts import Array
-from pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.pipeline.reference.model_shape import ModelShape
 
 EVEN, BY_COST = "even", "by_cost"
 
@@ -32,7 +32,7 @@ def place_layers(shape: ModelShape, pp: int, *, placement: str) -> list[int]:
     playbook's runs) where the published code would differ: a share met exactly is full, and the head always stands on
     the last stage.
 
-    >>> from pipeline.reference.models import LLAMA_2_7B
+    >>> from sweepscope.pipeline.reference.models import LLAMA_2_7B
     >>> place_layers(LLAMA_2_7B, 4, placement="even")
     [8, 8, 8, 8]
     """

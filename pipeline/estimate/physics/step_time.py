@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from pipeline.estimate.physics import communication as comm
-from pipeline.estimate.physics.compute import (
+from sweepscope.pipeline.estimate.physics import communication as comm
+from sweepscope.pipeline.estimate.physics.compute import (
     KERNELS_PER_LAYER,
     Machine,
     attention_linear_s,
@@ -22,11 +22,11 @@ from pipeline.estimate.physics.compute import (
     machine,
     mlp_linear_s,
 )
-from pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
-from pipeline.estimate.physics.memory import stage_params
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.physics.schedule import bubble_share, copies, is_dual
-from pipeline.estimate.physics.stages import Stages
+from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts, sum_parts
+from sweepscope.pipeline.estimate.physics.memory import stage_params
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.schedule import bubble_share, copies, is_dual
+from sweepscope.pipeline.estimate.physics.stages import Stages
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.estimate.advice.story import layout_name
-from pipeline.estimate.physics.estimate import estimate
-from pipeline.estimate.physics.feasible import REASONS, reason_codes
-from pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
-from pipeline.estimate.physics.profile import choose_profile
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.physics.schedule import INTERLEAVED, ONE_F_ONE_B
-from pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, ask, schedule_of
-from pipeline.estimate.rows.read_rows import read_rows
-from pipeline.estimate.search.enumerate import divisors
+from sweepscope.pipeline.estimate.advice.story import layout_name
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
+from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.schedule import INTERLEAVED, ONE_F_ONE_B
+from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, ask, schedule_of
+from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.estimate.search.enumerate import divisors
 
 CEILING = pl.Schema(
     {

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pipeline.estimate.learned.expected import EXPECTED, expect
-from pipeline.estimate.physics.estimate import Estimate, estimate
-from pipeline.estimate.physics.feasible import REASONS, reason_codes
-from pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
-from pipeline.estimate.physics.memory import Memory
-from pipeline.estimate.physics.profile import Profile, choose_profile
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.physics.schedule import V_SHAPED
-from pipeline.estimate.physics.step_time import StepTime
-from pipeline.estimate.rows.model_shape import complete_shape
-from pipeline.estimate.rows.read_rows import HYBRID, read_rows
-from pipeline.ingest.published_rows import framework_of
-from pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
-from pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.estimate.learned.expected import EXPECTED, expect
+from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
+from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
+from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
+from sweepscope.pipeline.estimate.physics.memory import Memory
+from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.schedule import V_SHAPED
+from sweepscope.pipeline.estimate.physics.step_time import StepTime
+from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
+from sweepscope.pipeline.estimate.rows.read_rows import HYBRID, read_rows
+from sweepscope.pipeline.ingest.published_rows import framework_of
+from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
+from sweepscope.pipeline.reference.clusters import find_cluster
 
 OK = "ok"
 ChooseProfile = Callable[[str, str | None], Profile]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.reference.model_shape import ModelShape
-from pipeline.reference.models import find_family, find_model, shape_of
+from sweepscope.pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.reference.models import find_family, find_model, shape_of
 
 SHAPE = (
     "num_layers",

@@ -8,9 +8,9 @@ import re
 
 import polars as pl
 
-from pipeline.derive.normalize import normalise_runs
-from pipeline.estimate.rows.model_shape import SHAPE
-from pipeline.reference import vocabulary
+from sweepscope.pipeline.derive.normalize import normalise_runs
+from sweepscope.pipeline.estimate.rows.model_shape import SHAPE
+from sweepscope.pipeline.reference import vocabulary
 
 RENAMED = {
     "grad_accum": "gas",

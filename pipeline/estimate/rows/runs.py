@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.estimate.physics.profile import choose_profile
-from pipeline.estimate.rows.estimate_rows import ChooseProfile, estimate_frame
-from schemas.tables.estimates import ESTIMATES
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.rows.estimate_rows import ChooseProfile, estimate_frame
+from sweepscope.schemas.tables.estimates import ESTIMATES
 
 
 def estimate_runs(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.estimate.physics.feasible import REASONS, reason_codes
-from pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
-from pipeline.estimate.physics.profile import Profile
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.physics.schedule import AFAB, INTERLEAVED, ONE_F_ONE_B, V_SHAPED, ZB_H1
+from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
+from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
+from sweepscope.pipeline.estimate.physics.profile import Profile
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.schedule import AFAB, INTERLEAVED, ONE_F_ONE_B, V_SHAPED, ZB_H1
 
 BLOCK = 60_000
 """Cells per block of the grid: few enough for the processor's cache, enough to drown the cost of a call."""

@@ -13,15 +13,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pipeline.estimate.learned.expected import EXPECTED, expect, slowdown
-from pipeline.estimate.learned.placement_patterns import PATTERNS, has_unseen, pattern_codes
-from pipeline.estimate.learned.track_record import find_record
-from pipeline.estimate.physics.estimate import Estimate, estimate
-from pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
-from pipeline.estimate.physics.memory import Memory
-from pipeline.estimate.physics.stages import place_layers
-from pipeline.estimate.physics.step_time import StepTime
-from pipeline.estimate.search.enumerate import REASONS_OF_GRID, Request, blocks
+from sweepscope.pipeline.estimate.learned.expected import EXPECTED, expect, slowdown
+from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, has_unseen, pattern_codes
+from sweepscope.pipeline.estimate.learned.track_record import find_record
+from sweepscope.pipeline.estimate.physics.estimate import Estimate, estimate
+from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
+from sweepscope.pipeline.estimate.physics.memory import Memory
+from sweepscope.pipeline.estimate.physics.stages import place_layers
+from sweepscope.pipeline.estimate.physics.step_time import StepTime
+from sweepscope.pipeline.estimate.search.enumerate import REASONS_OF_GRID, Request, blocks
 
 OUT_OF_MEMORY = "predicted to run out of memory"
 MARGIN = 0.05

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
-from pipeline.estimate.physics.memory import stage_memory
-from pipeline.estimate.physics.schedule import V_SHAPED
-from pipeline.estimate.physics.stages import stage_layers
-from pipeline.estimate.search.enumerate import Request, blocks, divisors, launch_codes, lay_out
+from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Layouts
+from sweepscope.pipeline.estimate.physics.memory import stage_memory
+from sweepscope.pipeline.estimate.physics.schedule import V_SHAPED
+from sweepscope.pipeline.estimate.physics.stages import stage_layers
+from sweepscope.pipeline.estimate.search.enumerate import Request, blocks, divisors, launch_codes, lay_out
 
 MESH = ("tp", "pp", "cp")
 FOLLOWING = ("ep", "vpp", "mbs", "zero_stage")

@@ -10,9 +10,9 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.logs.declared.columns import PEAKS, Target
-from pipeline.logs.declared.document import Arguments, Document, File, Rule, pair_regex
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.declared.columns import PEAKS, Target
+from sweepscope.pipeline.logs.declared.document import Arguments, Document, File, Rule, pair_regex
+from sweepscope.pipeline.logs.dialect import (
     EVENT_FACTS,
     GAUGE_FACTS,
     SETTING_FACTS,
@@ -22,10 +22,10 @@ from pipeline.logs.dialect import (
     conform,
     named_settings,
 )
-from pipeline.logs.dialects import environment
-from pipeline.logs.redraw import last_of_each_step
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.redraw import last_of_each_step
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.timestamps import timestamp
 
 COMPILER_VERSION = 1
 """Raise it when the same dialect file would read the same log differently."""

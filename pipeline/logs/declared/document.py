@@ -13,12 +13,19 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.logs.declared import line_template as templates
-from pipeline.logs.declared.columns import EVENT_COLUMNS, RUN_COLUMNS, STEP_COLUMNS, Target, suggestion, target
-from pipeline.logs.declared.line_template import Template
-from pipeline.logs.declared.toml_reader import Tables
-from pipeline.logs.registry import DIALECTS, current_versions
-from schemas import vocab
+from sweepscope.pipeline.logs.declared import line_template as templates
+from sweepscope.pipeline.logs.declared.columns import (
+    EVENT_COLUMNS,
+    RUN_COLUMNS,
+    STEP_COLUMNS,
+    Target,
+    suggestion,
+    target,
+)
+from sweepscope.pipeline.logs.declared.line_template import Template
+from sweepscope.pipeline.logs.declared.toml_reader import Tables
+from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
+from sweepscope.schemas import vocab
 
 _MIN_SIGNATURE_CHARS = 5
 _NAME = re.compile(vocab.DECLARED_FRAMEWORK)

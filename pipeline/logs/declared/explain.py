@@ -9,13 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.logs.declared import line_template as templates
-from pipeline.logs.declared.compile import compile_document, holds, is_near, key_regex, with_values
-from pipeline.logs.declared.document import Arguments, Document, Rule, pair_regex
-from pipeline.logs.declared.line_template import Anything, Element, Field, Literal, Maybe, Template
-from pipeline.logs.engine.detect import detect, signs_of
-from pipeline.logs.registry import DIALECTS
-from pipeline.text.line_templates import Shapes
+from sweepscope.pipeline.logs.declared import line_template as templates
+from sweepscope.pipeline.logs.declared.compile import compile_document, holds, is_near, key_regex, with_values
+from sweepscope.pipeline.logs.declared.document import Arguments, Document, Rule, pair_regex
+from sweepscope.pipeline.logs.declared.line_template import Anything, Element, Field, Literal, Maybe, Template
+from sweepscope.pipeline.logs.engine.detect import detect, signs_of
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.text.line_templates import Shapes
 
 MAX_SHOWN = 5
 _SHAPES_SHOWN = 8

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.logs.declared.columns import Target
-from pipeline.logs.declared.units import MISSING
+from sweepscope.pipeline.logs.declared.columns import Target
+from sweepscope.pipeline.logs.declared.units import MISSING
 
 MAX_CHARS = 2_000
 MAX_FIELDS = 60

@@ -7,8 +7,8 @@ import tomllib
 from collections.abc import Collection
 from typing import Any
 
-from pipeline.errors import UsageError
-from pipeline.logs.declared.columns import suggestion
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.logs.declared.columns import suggestion
 
 MAX_BYTES = 128 << 10
 MAX_RULES = 50

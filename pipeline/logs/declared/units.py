@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.text.quantities import divided, human, number, size
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.text.quantities import divided, human, number, size
+from sweepscope.pipeline.text.timestamps import timestamp
 
 Read = Callable[[pl.Expr], pl.Expr]
 

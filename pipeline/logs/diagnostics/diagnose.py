@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.diagnostics import divergence, gpu_sharing, idle_after_end, silence, slowdown, stragglers
-from pipeline.logs.diagnostics.finding import FINDING, finding
-from pipeline.logs.evidence.symptoms import KINDS, SMI_KIND
+from sweepscope.pipeline.logs.diagnostics import divergence, gpu_sharing, idle_after_end, silence, slowdown, stragglers
+from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
+from sweepscope.pipeline.logs.evidence.symptoms import KINDS, SMI_KIND
 
 _PRINTS_SMI = "nanogpt"  # modded-nanogpt's scripts call nvidia-smi themselves, so what it shows is their own
 _MADE_UP_RANKS = "nanotron"  # its `rank` only tells coordinates apart

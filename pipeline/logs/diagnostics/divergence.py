@@ -20,8 +20,8 @@ from __future__ import annotations
 import polars as pl
 import polars.selectors as cs
 
-from pipeline.logs.diagnostics.finding import FINDING, at_line, finding
-from pipeline.logs.steady_state import in_runs
+from sweepscope.pipeline.logs.diagnostics.finding import FINDING, at_line, finding
+from sweepscope.pipeline.logs.steady_state import in_runs
 
 SMOOTHED = 5
 SUSTAINED = 10

@@ -1,4 +1,4 @@
-"""What the modules of `pipeline.logs.diagnostics.diagnose` hand over: one line of the log, and what it shows in words."""
+"""A finding: one line of the log, and what it shows in words."""
 
 from __future__ import annotations
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.diagnostics.finding import FINDING, finding
-from pipeline.logs.evidence.symptoms import SMI_PROCESS
-from pipeline.text.quantities import size
+from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
+from sweepscope.pipeline.logs.evidence.symptoms import SMI_PROCESS
+from sweepscope.pipeline.text.quantities import size
 
 NOTABLE_BYTES = 2**30
 NOTABLE_SHARE = 0.05

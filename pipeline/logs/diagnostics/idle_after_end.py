@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.diagnostics.finding import FINDING, finding
-from pipeline.logs.steady_state import in_runs
+from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
+from sweepscope.pipeline.logs.steady_state import in_runs
 
 HELD_S = 5 * 60.0
 AFTERWARDS_S = 30 * 60.0

@@ -17,8 +17,8 @@ from datetime import datetime
 
 import polars as pl
 
-from pipeline.logs.diagnostics.finding import FINDING, finding
-from pipeline.logs.steady_state import in_runs
+from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
+from sweepscope.pipeline.logs.steady_state import in_runs
 
 SILENCE_S = 15 * 60.0
 MANY = 30

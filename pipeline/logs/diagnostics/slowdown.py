@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.diagnostics.finding import FINDING, finding
-from pipeline.logs.steady_state import in_runs, warmup_steps
+from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
+from sweepscope.pipeline.logs.steady_state import in_runs, warmup_steps
 
 SLOWER = 1.5
 P_MAX = 1e-3

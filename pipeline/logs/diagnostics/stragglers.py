@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.diagnostics.finding import FINDING, finding
-from pipeline.logs.evidence.symptoms import MEGATRON_SLOWEST, NRX_SCORE
+from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
+from sweepscope.pipeline.logs.evidence.symptoms import MEGATRON_SLOWEST, NRX_SCORE
 
 SLOWER = 1.1
 PRINTING_RANKS = 3

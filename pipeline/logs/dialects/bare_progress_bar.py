@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
-from pipeline.logs.dialects import environment
-from pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 _BAR = (
     r"^(?P<name>[^|\r]*?) *\d{1,3}%\|[^|]*\| *(?P<done>\d+)/(?P<total>\d+) \[(?P<clock>[\d:]+)<[^\]]*"

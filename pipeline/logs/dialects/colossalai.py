@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     GAUGE_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
@@ -29,11 +29,11 @@ from pipeline.logs.dialect import (
     conform,
     named_settings,
 )
-from pipeline.logs.dialects import environment
-from pipeline.logs.milestones import milestones
-from pipeline.logs.runs.combine import is_true, whole
-from pipeline.text.quantities import NUMBER, human, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.runs.combine import is_true, whole
+from sweepscope.pipeline.text.quantities import NUMBER, human, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 MAX_MESSAGE_LINES = 8
 

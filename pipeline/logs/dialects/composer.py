@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     GAUGE_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
@@ -25,11 +25,11 @@ from pipeline.logs.dialect import (
     once_per_text,
     said_settings,
 )
-from pipeline.logs.dialects import environment
-from pipeline.logs.milestones import milestones
-from pipeline.logs.runs.combine import is_true, whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import number
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.runs.combine import is_true, whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import number
 
 # _get_progress_string: a run measured in epochs has `[epoch=1][batch=5/100]:`, or `[batch=5]` of data without a length.
 _HEADER = r"^\s*(?:\[(?:epoch|iteration|batch|sample|token|second)=\d+(?:/\d+)?\])+:?\s*$"

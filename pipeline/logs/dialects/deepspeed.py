@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     EVENT_FACTS,
     GAUGE_FACTS,
     STEP_FACTS,
@@ -27,12 +27,12 @@ from pipeline.logs.dialect import (
     named_settings,
     said_settings,
 )
-from pipeline.logs.dialects import deepspeed_chat, deepspeed_settings, environment
-from pipeline.logs.runs.combine import is_true, whole
-from pipeline.logs.sidecars import run_files
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import STAMPS, stamped, timestamp
+from sweepscope.pipeline.logs.dialects import deepspeed_chat, deepspeed_settings, environment
+from sweepscope.pipeline.logs.runs.combine import is_true, whole
+from sweepscope.pipeline.logs.sidecars import run_files
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _GIB = 2**30
 

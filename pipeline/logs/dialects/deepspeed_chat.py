@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, Facts, conform
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, Facts, conform
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 SIGNS = ("|ppo_ep: ", " | PPO Epoch: ", "s, Batch Size: ")
 ANCHORS = (*SIGNS, "End-to-End => Latency: ", ", Rank: ")

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import SETTING_FACTS, conform, named_settings, said_settings
-from pipeline.logs.milestones import milestones
-from pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.dialect import SETTING_FACTS, conform, named_settings, said_settings
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.runs.combine import whole
 
 NAMES = {
     "train_batch_size": "gbs",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import SETTING_FACTS, conform, named_settings, said_settings
-from pipeline.reference.vocabulary import map_words
-from pipeline.scheduler import slurm_values
-from pipeline.text.line_templates import holding
+from sweepscope.pipeline.logs.dialect import SETTING_FACTS, conform, named_settings, said_settings
+from sweepscope.pipeline.reference.vocabulary import map_words
+from sweepscope.pipeline.scheduler import slurm_values
+from sweepscope.pipeline.text.line_templates import holding
 
 ANCHORS = (
     "CCL version",

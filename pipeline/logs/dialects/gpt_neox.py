@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, CombinedSetting, Dialect, conform, named_settings
-from pipeline.logs.dialects import deepspeed_settings, environment
-from pipeline.logs.dialects.megatron import dialect
-from pipeline.logs.runs.combine import is_said, is_true, whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, divided, human, number
-from pipeline.text.timestamps import STAMPS, stamped, timestamp
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, CombinedSetting, Dialect, conform, named_settings
+from sweepscope.pipeline.logs.dialects import deepspeed_settings, environment
+from sweepscope.pipeline.logs.dialects.megatron import dialect
+from sweepscope.pipeline.logs.runs.combine import is_said, is_true, whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, divided, human, number
+from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 # DeepSpeed's pipeline ends its own line with samples/sec.
 _MINE = r"^\s*samples/sec:\s|(?:\s|\])samples/sec: +\S+ \| +iteration\s"

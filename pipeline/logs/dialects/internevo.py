@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, CombinedSetting, Dialect, conform, said_settings
-from pipeline.logs.dialects import environment
-from pipeline.logs.milestones import milestones
-from pipeline.logs.runs.combine import whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, CombinedSetting, Dialect, conform, said_settings
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 _LOOKS_LIKE = r"record_current_batch_training_metrics\b.*\btflops="
 _RATE = r"tgs (tokens/gpu/second)="

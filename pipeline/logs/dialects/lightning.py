@@ -15,14 +15,14 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, Dialect, History, conform, said_settings
-from pipeline.logs.dialects import environment, lightning_rich
-from pipeline.logs.milestones import milestones
-from pipeline.logs.redraw import last_of_each_step
-from pipeline.logs.sidecars import hparams
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, History, conform, said_settings
+from sweepscope.pipeline.logs.dialects import environment, lightning_rich
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.redraw import last_of_each_step
+from sweepscope.pipeline.logs.sidecars import hparams
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 SIGNS = (
     ", v_num=",

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, conform
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, conform
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 SIGN = "it/s v_num: "
 ANCHORS = (SIGN, "it/s loss: ", "it/s train")

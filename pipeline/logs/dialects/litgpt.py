@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     GAUGE_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
@@ -24,13 +24,13 @@ from pipeline.logs.dialect import (
     named_settings,
     said_settings,
 )
-from pipeline.logs.dialects import environment
-from pipeline.logs.milestones import milestones
-from pipeline.logs.redraw import last_of_each_step
-from pipeline.logs.runs.combine import whole
-from pipeline.logs.sidecars import run_files
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, divided, number
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.redraw import last_of_each_step
+from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.sidecars import run_files
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, divided, number
 
 _LLAMA_ANCHOR = " toks/s/device"
 _LLAMA = rf"^\s*(?:iter|Iter) (\d+): loss {NUMBER}, time: [\d.]+ms, speed: (?:[\d.]+|-){_LLAMA_ANCHOR}"

@@ -14,7 +14,7 @@ from functools import reduce
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     SETTING_FACTS,
     STEP_FACTS,
     CombinedSetting,
@@ -23,12 +23,12 @@ from pipeline.logs.dialect import (
     named_settings,
     said_settings,
 )
-from pipeline.logs.dialects import environment
-from pipeline.logs.milestones import milestones
-from pipeline.logs.runs.combine import whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import STAMPS, stamped, timestamp
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _PROFILED = "profiler activation/deactivation step: "
 _STEP = rf"completed (?:{_PROFILED}|step:) *(\d+),"

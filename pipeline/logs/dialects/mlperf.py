@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     EVENT_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
@@ -26,11 +26,11 @@ from pipeline.logs.dialect import (
     named_settings,
     once_per_text,
 )
-from pipeline.logs.dialects import environment, mlperf_console, mlperf_names
-from pipeline.logs.runs.combine import whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import STAMPS, stamped, timestamp
+from sweepscope.pipeline.logs.dialects import environment, mlperf_console, mlperf_names
+from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _MARK = ":::MLLOG"
 _KEY = r'"key": ?"([^"]+)"'

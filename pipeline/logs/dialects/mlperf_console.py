@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialects.megatron import dialect, rules
-from pipeline.logs.dialects.megatron import settings as megatron_settings
+from sweepscope.pipeline.logs.dialects.megatron import dialect, rules
+from sweepscope.pipeline.logs.dialects.megatron import settings as megatron_settings
 
 STEP_ANCHORS = dialect.STEP_ANCHORS
 SETTING_ANCHORS = ("known_args[", "- arguments -", " .....", "end of arguments", "| global batch size:")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import CombinedSetting, said_settings
+from sweepscope.pipeline.logs.dialect import CombinedSetting, said_settings
 
 ANCHORS = (":::DLPAL", '"config_filename"', '"submission_platform"', '"lowest_numerical_precision_linear"')
 

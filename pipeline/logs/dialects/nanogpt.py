@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     GAUGE_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
@@ -30,13 +30,13 @@ from pipeline.logs.dialect import (
     conform,
     named_settings,
 )
-from pipeline.logs.dialects import environment, wordplay
-from pipeline.logs.logger import without_logger
-from pipeline.logs.milestones import milestones
-from pipeline.logs.runs.combine import whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import divided, human, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialects import environment, wordplay
+from sweepscope.pipeline.logs.logger import without_logger
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import divided, human, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 _VALUE = r"-?[\d.]+(?:[eE][-+]?\d+)?|-?inf|nan"
 _NANOGPT = r"^iter (\d+): loss "

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     GAUGE_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
@@ -22,12 +22,12 @@ from pipeline.logs.dialect import (
     conform,
     named_settings,
 )
-from pipeline.logs.dialects import environment
-from pipeline.logs.milestones import milestones
-from pipeline.logs.runs.combine import whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import HUMAN, divided, human, size
-from pipeline.text.timestamps import STAMPS, stamped
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import HUMAN, divided, human, size
+from sweepscope.pipeline.text.timestamps import STAMPS, stamped
 
 _PEAK = r"Memory usage:.*Peak {}:? ([\d.]+[KMGT]?i?B)"
 _PREFIX = r"^(?:[\d/]+ [\d:]+ )?\[[A-Z]+\|[^\]]*\]:\s?"

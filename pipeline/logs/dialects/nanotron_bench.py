@@ -12,11 +12,11 @@ import io
 
 import polars as pl
 
-from pipeline.logs.dialect import ResultTable
-from pipeline.logs.sidecars.folder_name import read_folder_name
-from pipeline.text.quantities import human, number
-from schemas.tables.runs import RUNS
-from schemas.vocab import REJECT_REASON_UNPARSED
+from sweepscope.pipeline.logs.dialect import ResultTable
+from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
+from sweepscope.pipeline.text.quantities import human, number
+from sweepscope.schemas.tables.runs import RUNS
+from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
 
 _REQUIRED = ("tok/s/gpu", "mbs", "batch_accum", "seq_len")
 _GIB = 2.0**30

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     SETTING_FACTS,
     STEP_FACTS,
     CombinedSetting,
@@ -26,15 +26,15 @@ from pipeline.logs.dialect import (
     named_settings,
     once_per_text,
 )
-from pipeline.logs.dialects import environment, lightning, nemo_automodel
-from pipeline.logs.dialects.lightning import field
-from pipeline.logs.milestones import milestones
-from pipeline.logs.redraw import last_of_each_step
-from pipeline.logs.runs.combine import whole
-from pipeline.logs.sidecars import hparams, run_files
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialects import environment, lightning, nemo_automodel
+from sweepscope.pipeline.logs.dialects.lightning import field
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.redraw import last_of_each_step
+from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.sidecars import hparams, run_files
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 _PRINTED = r"\bTraining epoch (\d+), iteration (\d+)/(\d+)\s*\|"
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, conform
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number, size
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, conform
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number, size
+from sweepscope.pipeline.text.timestamps import timestamp
 
 ANCHOR = "| root | step "
 _LOOKS_LIKE = r"\| root \| step \d+ \| epoch \d+ \| loss "

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     EVENT_FACTS,
     SETTING_FACTS,
     STEP_FACTS,
@@ -25,13 +25,13 @@ from pipeline.logs.dialect import (
     conform,
     named_settings,
 )
-from pipeline.logs.dialects import deepspeed_settings, environment
-from pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from pipeline.logs.milestones import milestones
-from pipeline.logs.runs.combine import is_true, quotient, whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialects import deepspeed_settings, environment
+from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.runs.combine import is_true, quotient, whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 _BAR = (
     r"^\s*(?:Train step of epoch (?P<epoch>\d+)|Episode \[(?P<episode>\d+)/\d+\]): +\d+%\|[^|]*\| *(?P<done>\d+)/"

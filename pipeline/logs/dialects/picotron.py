@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, Dialect, Facts, Sidecar, conform, in_order
-from pipeline.logs.dialects import environment
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import HUMAN, divided, human, number, size
+from sweepscope.pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, Dialect, Facts, Sidecar, conform, in_order
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import HUMAN, divided, human, number, size
 
 _SEPARATOR = r"\s*[|,]\s*"  # an old tutorial variant separates with commas
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
-from pipeline.logs.dialects import environment, torchtitan_settings
-from pipeline.logs.milestones import milestones
-from pipeline.logs.sidecars import run_files
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, divided, number, size
-from pipeline.text.timestamps import STAMPS, stamped, timestamp
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
+from sweepscope.pipeline.logs.dialects import environment, torchtitan_settings
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.sidecars import run_files
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, divided, number, size
+from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _NUMBERED = r"step:\s*\d+(?:/\d+(?: = [\d.]+%)?)?"  # some forks print `step: 640/644 = 99.4%`
 # Behind `INFO:torchtitan.components.metrics:`, too, and within a JSON object.

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pipeline.logs.dialect import named_settings, said_settings
+from sweepscope.pipeline.logs.dialect import named_settings, said_settings
 
 _DICT = "Running with args: {"
 _SECTIONS = {

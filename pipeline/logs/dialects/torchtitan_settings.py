@@ -14,9 +14,16 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import SETTING_FACTS, CombinedSetting, conform, named_settings, once_per_text, said_settings
-from pipeline.logs.dialects import environment, torchtitan_dump
-from pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.dialect import (
+    SETTING_FACTS,
+    CombinedSetting,
+    conform,
+    named_settings,
+    once_per_text,
+    said_settings,
+)
+from sweepscope.pipeline.logs.dialects import environment, torchtitan_dump
+from sweepscope.pipeline.logs.runs.combine import whole
 
 _OPTIONS = {
     "training.seq_len": "seq_len",

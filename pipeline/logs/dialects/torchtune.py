@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     SETTING_FACTS,
     STEP_FACTS,
     CombinedSetting,
@@ -24,13 +24,13 @@ from pipeline.logs.dialect import (
     named_settings,
     said_settings,
 )
-from pipeline.logs.dialects import environment
-from pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from pipeline.logs.milestones import milestones
-from pipeline.logs.runs.combine import is_true, whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.runs.combine import is_true, whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 _LOGGED = r"^\s*Step \d+ \| loss:"
 _BAR = rf"^\s*(?P<epoch>\d+)\|(?P<shown>\d+)\|Loss: (?P<said>{NUMBER}): +\d+%\|"

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform
-from pipeline.logs.dialects import environment, verl_settings
-from pipeline.logs.milestones import milestones
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform
+from sweepscope.pipeline.logs.dialects import environment, verl_settings
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 _STEP = r"(?:^|[^\w/])step:(\d+) - "
 _TRAINING = r" - (?:train/loss|actor/\w+|critic/\w+/mean|training/global_step|timing_s/step|perf/time_per_step):"

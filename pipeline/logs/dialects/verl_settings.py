@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import CombinedSetting, named_settings, said_settings
-from pipeline.logs.runs.combine import is_true, quotient, whole
+from sweepscope.pipeline.logs.dialect import CombinedSetting, named_settings, said_settings
+from sweepscope.pipeline.logs.runs.combine import is_true, quotient, whole
 
 _ACTOR = "actor_rollout_ref.actor"
 _OVERRIDE = (

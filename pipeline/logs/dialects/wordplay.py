@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, conform, named_settings, said_settings
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, divided, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, conform, named_settings, said_settings
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, divided, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 BEGINNING = r"step=[0-9]+ loss="
 _NUMBERS = {

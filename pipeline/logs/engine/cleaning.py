@@ -11,9 +11,9 @@ from collections.abc import Collection
 import numpy as np
 import polars as pl
 
-from pipeline.text.arrow_buffers import buffers_of
-from pipeline.text.line_templates import Literals, Shapes, shapes_of
-from pipeline.text.lines import MAX_LINE_CHARS
+from sweepscope.pipeline.text.arrow_buffers import buffers_of
+from sweepscope.pipeline.text.line_templates import Literals, Shapes, shapes_of
+from sweepscope.pipeline.text.lines import MAX_LINE_CHARS
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "text": pl.String, "rank": pl.Int64, "host": pl.String})
 

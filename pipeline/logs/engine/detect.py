@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from pipeline.logs.dialect import Dialect
-from pipeline.text.line_templates import Literals, Shapes
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.text.line_templates import Literals, Shapes
 
 SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
 """How often a signature literal stands in a source."""

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     EVENT_FACTS,
     GAUGE_FACTS,
     SETTING_FACTS,
@@ -25,12 +25,12 @@ from pipeline.logs.dialect import (
     conform,
     in_order,
 )
-from pipeline.logs.engine import cleaning
-from pipeline.logs.engine.detect import ENDS, SIGN_LINES, SIGNS, detect
-from pipeline.logs.engine.prefilter import Sifted, sift
-from pipeline.logs.evidence import patterns as evidence
-from pipeline.text.line_templates import Shapes
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.engine.detect import ENDS, SIGN_LINES, SIGNS, detect
+from sweepscope.pipeline.logs.engine.prefilter import Sifted, sift
+from sweepscope.pipeline.logs.evidence import patterns as evidence
+from sweepscope.pipeline.text.line_templates import Shapes
+from sweepscope.pipeline.text.timestamps import timestamp
 
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
 """Timestamps from which a run's begin and end are read."""

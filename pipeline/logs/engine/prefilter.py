@@ -1,7 +1,7 @@
 """The first pass over a block of lines: which of them anyone may read, and what tells whose file it is.
 
-Most lines of most logs say nothing. What is left of several blocks is read together (`pipeline.logs.engine.extract`): every
-pattern that a dialect tries costs about a millisecond however few lines there are, because polars compiles it anew.
+Most lines of most logs say nothing. What is left of several blocks is read together (`pipeline.logs.engine.extract`):
+every pattern that a dialect tries costs about a millisecond however few lines there are: polars compiles it anew.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from types import MappingProxyType
 import numpy as np
 import polars as pl
 
-from pipeline.logs.dialect import Dialect
-from pipeline.logs.engine import cleaning
-from pipeline.logs.engine.detect import ENDS, SIGN_LINES, detect, signs_of
-from pipeline.logs.evidence import patterns
-from pipeline.text.line_templates import Shapes
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.engine.detect import ENDS, SIGN_LINES, detect, signs_of
+from sweepscope.pipeline.logs.evidence import patterns
+from sweepscope.pipeline.text.line_templates import Shapes
 
 
 @dataclass(frozen=True)

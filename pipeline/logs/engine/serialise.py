@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.logs.dialect import Dialect, Facts
-from pipeline.logs.engine import extract as engine
-from pipeline.logs.engine.extract import Extract
-from pipeline.logs.registry import current_versions
+from sweepscope.pipeline.logs.dialect import Dialect, Facts
+from sweepscope.pipeline.logs.engine import extract as engine
+from sweepscope.pipeline.logs.engine.extract import Extract
+from sweepscope.pipeline.logs.registry import current_versions
 
 _FACTS = tuple(field.name for field in dataclasses.fields(Facts))
 

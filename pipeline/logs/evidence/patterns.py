@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.logs.dialect import EVENT_FACTS, conform
-from pipeline.logs.evidence import batch_systems, faults, launchers, symptoms
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import EVENT_FACTS, conform
+from sweepscope.pipeline.logs.evidence import batch_systems, faults, launchers, symptoms
+from sweepscope.pipeline.text.timestamps import timestamp
 
 MAX_TEXT_CHARS = 2_000
 

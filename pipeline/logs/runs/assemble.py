@@ -14,21 +14,28 @@ from functools import cache
 
 import polars as pl
 
-from pipeline.derive.run_id import run_id
-from pipeline.logs.diagnostics import diagnose, silence
-from pipeline.logs.dialect import Dialect, Facts, conform, marks_run
-from pipeline.logs.evidence import launchers, symptoms
-from pipeline.logs.evidence.batch_systems import TELLING
-from pipeline.logs.registry import DIALECTS
-from pipeline.logs.runs import outcome, setting_precedence
-from pipeline.logs.runs.attempts import number_attempts
-from pipeline.logs.runs.attribution import begun, place_events, printed, with_run
-from pipeline.logs.runs.combine import with_combined
-from pipeline.logs.runs.fold_rejects import unparsed, unreadable
-from pipeline.logs.runs.settings import configured_from, settings_of_runs, stepped
-from pipeline.logs.runs.summary import begin_and_end, gauges, measured, merge_peaks, stretched, without_current_memory
-from pipeline.logs.steady_state import summarise
-from schemas.registry import TABLES
+from sweepscope.pipeline.derive.run_id import run_id
+from sweepscope.pipeline.logs.diagnostics import diagnose, silence
+from sweepscope.pipeline.logs.dialect import Dialect, Facts, conform, marks_run
+from sweepscope.pipeline.logs.evidence import launchers, symptoms
+from sweepscope.pipeline.logs.evidence.batch_systems import TELLING
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs.runs import outcome, setting_precedence
+from sweepscope.pipeline.logs.runs.attempts import number_attempts
+from sweepscope.pipeline.logs.runs.attribution import begun, place_events, printed, with_run
+from sweepscope.pipeline.logs.runs.combine import with_combined
+from sweepscope.pipeline.logs.runs.fold_rejects import unparsed, unreadable
+from sweepscope.pipeline.logs.runs.settings import configured_from, settings_of_runs, stepped
+from sweepscope.pipeline.logs.runs.summary import (
+    begin_and_end,
+    gauges,
+    measured,
+    merge_peaks,
+    stretched,
+    without_current_memory,
+)
+from sweepscope.pipeline.logs.steady_state import summarise
+from sweepscope.schemas.registry import TABLES
 
 SOURCES = pl.Schema(
     {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, in_order
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, in_order
 
 ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64, "run": pl.Int64})
 """`run` is the number that the steps of the attempt have, NULL where it has none."""

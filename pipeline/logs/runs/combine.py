@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from pipeline.logs.dialect import CombinedSetting
-from pipeline.logs.runs.setting_precedence import NOTHING, ranked
+from sweepscope.pipeline.logs.dialect import CombinedSetting
+from sweepscope.pipeline.logs.runs.setting_precedence import NOTHING, ranked
 
 _FACT = ("value", "setting_source", "source_path", "line_no")
 

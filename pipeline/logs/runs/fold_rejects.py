@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
-from pipeline.logs.runs import setting_precedence
-from schemas.registry import TABLES
-from schemas.vocab import REJECT_REASON_UNPARSED
+from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
+from sweepscope.pipeline.logs.runs import setting_precedence
+from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
 
 
 def unparsed(steps: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:

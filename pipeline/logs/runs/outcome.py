@@ -12,9 +12,9 @@ The order of the rules is the knowledge:
 4. An exception.
    Nodes that did not find each other (torchrun's rendezvous) come next: one that has died is not found either.
 5. Processes that died, without a reason. Workers that were all terminated (SIGTERM) were so from outside: `cancelled`;
-   see `pipeline.logs.runs.terminated`. SIGKILL alone is a `crash` of low confidence: the host's OOM killer, a scheduler and
-   a user look alike, and who has a word (the kernel, Slurm, LSF, Flux) was heard before. One that was survived explains
-   it after all: a buffered stdout may reach the file later than the traceback.
+   see `pipeline.logs.runs.terminated`. SIGKILL alone is a `crash` of low confidence: the host's OOM killer, a scheduler
+   and a user look alike, and who has a word (the kernel, Slurm, LSF, Flux) was heard before. One that was survived
+   explains it after all: a buffered stdout may reach the file later than the traceback.
 6. A status file's word, which may be wrong (picotron greps it together) and so never beats the log.
 7. No step for many times the usual pause between steps, though the log went on or was written live: `hang`, which a
    process that died without a word looks like, too. See `pipeline.logs.diagnostics.silence`.
@@ -28,7 +28,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline.logs.runs.terminated import weigh
+from sweepscope.pipeline.logs.runs.terminated import weigh
 
 STALE_AFTER = timedelta(minutes=15)
 """A log without an end that was written to within this time, or PAUSES of its own longest pauses, is `running`."""

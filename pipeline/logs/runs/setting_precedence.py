@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import polars as pl
 
-from schemas.core.column import Column, DataType
+from sweepscope.schemas.core.column import Column, DataType
 
 # What the process printed about itself is nearer to the truth than a file beside it; a folder name is only a name.
 PRECEDENCE = ("log_line", "argument_dump", "config_file", "command_line", "published_table", "folder_name")

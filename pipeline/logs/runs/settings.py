@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.runs.attribution import attempt_of, of_other_logs
+from sweepscope.pipeline.logs.runs.attribution import attempt_of, of_other_logs
 
 
 def configured_from(runs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:

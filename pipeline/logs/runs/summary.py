@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from pipeline.logs.steady_state import in_runs
+from sweepscope.pipeline.logs.steady_state import in_runs
 
 _RATES = ("tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu_logged", "mfu_logged")
 

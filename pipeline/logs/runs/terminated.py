@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.evidence.batch_systems import HEADINGS
-from pipeline.logs.evidence.launchers import TABLE_LINE
+from sweepscope.pipeline.logs.evidence.batch_systems import HEADINGS
+from sweepscope.pipeline.logs.evidence.launchers import TABLE_LINE
 
 _TERMINATED = r"\bexitcode (?:-15|143)\b"  # 143: a worker that handles the signal, or a shell around it
 _WORKER = r"failed \(exitcode: -15\)|Signal 15 \(SIGTERM\) received by PID"

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.logs.sidecars.run_files import NEMO_NAMES, beside, known, leaves, mapping
+from sweepscope.pipeline.logs.sidecars.run_files import NEMO_NAMES, beside, known, leaves, mapping
 
 _TEXTS = ("str", "unicode")
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
-from pipeline.logs.dialect import Sidecar
-from pipeline.logs.sidecars.model_file import read_model_config
+from sweepscope.pipeline.logs.dialect import Sidecar
+from sweepscope.pipeline.logs.sidecars.model_file import read_model_config
 
 _Node = Mapping[str, Any]
 

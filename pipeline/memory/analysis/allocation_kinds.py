@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.memory.analysis.attribution import CUBLAS_WORKSPACE_BYTES, NO_STACK, Life, Stack, categorise
-from pipeline.memory.analysis.phases import Phases
-from pipeline.memory.analysis.replay import FROM_FREE, RECORDED, Lives
-from pipeline.memory.analysis.stacks import in_words, shown, source_line
-from pipeline.memory.snapshot.snapshot import Device, Snapshot
-from pipeline.memory.snapshot.trace import Ints
+from sweepscope.pipeline.memory.analysis.attribution import CUBLAS_WORKSPACE_BYTES, NO_STACK, Life, Stack, categorise
+from sweepscope.pipeline.memory.analysis.phases import Phases
+from sweepscope.pipeline.memory.analysis.replay import FROM_FREE, RECORDED, Lives
+from sweepscope.pipeline.memory.analysis.stacks import in_words, shown, source_line
+from sweepscope.pipeline.memory.snapshot.snapshot import Device, Snapshot
+from sweepscope.pipeline.memory.snapshot.trace import Ints
 
 ORIGINS = ("recorded", "from_block", "from_free", "no_record")
 

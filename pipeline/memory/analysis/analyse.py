@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.memory.analysis.allocation_kinds import Words, uses_of
-from pipeline.memory.analysis.at_peak import gradient_sizes, peak_rows
-from pipeline.memory.analysis.downsample import kept_points
-from pipeline.memory.analysis.live_sites import Columns, alive_rows
-from pipeline.memory.analysis.phases import Phases
-from pipeline.memory.analysis.replay import Replay, replay
-from pipeline.memory.snapshot import trace
-from pipeline.memory.snapshot.segments import ALLOCATED, INACTIVE
-from pipeline.memory.snapshot.snapshot import Device, Snapshot, read_snapshot
+from sweepscope.pipeline.memory.analysis.allocation_kinds import Words, uses_of
+from sweepscope.pipeline.memory.analysis.at_peak import gradient_sizes, peak_rows
+from sweepscope.pipeline.memory.analysis.downsample import kept_points
+from sweepscope.pipeline.memory.analysis.live_sites import Columns, alive_rows
+from sweepscope.pipeline.memory.analysis.phases import Phases
+from sweepscope.pipeline.memory.analysis.replay import Replay, replay
+from sweepscope.pipeline.memory.snapshot import trace
+from sweepscope.pipeline.memory.snapshot.segments import ALLOCATED, INACTIVE
+from sweepscope.pipeline.memory.snapshot.snapshot import Device, Snapshot, read_snapshot
 
 Row = dict[str, Any]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.memory.analysis.allocation_kinds import Row, Use, Words, uses_of
-from pipeline.memory.analysis.phases import Phases
-from pipeline.memory.analysis.replay import Lives, Replay
-from pipeline.memory.snapshot.snapshot import Device
-from pipeline.memory.snapshot.trace import Ints
+from sweepscope.pipeline.memory.analysis.allocation_kinds import Row, Use, Words, uses_of
+from sweepscope.pipeline.memory.analysis.phases import Phases
+from sweepscope.pipeline.memory.analysis.replay import Lives, Replay
+from sweepscope.pipeline.memory.snapshot.snapshot import Device
+from sweepscope.pipeline.memory.snapshot.trace import Ints
 
 MAX_GROUPS = 1_000
 MAX_USES = 20_000

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipeline.memory.snapshot.snapshot import Frame
+from sweepscope.pipeline.memory.snapshot.snapshot import Frame
 
 CUBLAS_WORKSPACE_BYTES = frozenset({8_519_680, 33_554_432})
 """Defaults of at::cuda::getChosenWorkspaceSize: 4096 KiB x 2 + 16 KiB x 8, and 32 MiB on Hopper."""

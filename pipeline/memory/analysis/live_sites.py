@@ -12,13 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.memory.analysis.allocation_kinds import Row, Use, Words
-from pipeline.memory.analysis.at_peak import AS_GRADIENTS, AS_STATES, BEFORE_RECORD, MAX_USES, MIN_MATCHED_BYTES
-from pipeline.memory.analysis.downsample import kept_points
-from pipeline.memory.analysis.replay import RECORDED, Lives, Replay
-from pipeline.memory.snapshot import trace
-from pipeline.memory.snapshot.snapshot import Device
-from pipeline.memory.snapshot.trace import Ints
+from sweepscope.pipeline.memory.analysis.allocation_kinds import Row, Use, Words
+from sweepscope.pipeline.memory.analysis.at_peak import (
+    AS_GRADIENTS,
+    AS_STATES,
+    BEFORE_RECORD,
+    MAX_USES,
+    MIN_MATCHED_BYTES,
+)
+from sweepscope.pipeline.memory.analysis.downsample import kept_points
+from sweepscope.pipeline.memory.analysis.replay import RECORDED, Lives, Replay
+from sweepscope.pipeline.memory.snapshot import trace
+from sweepscope.pipeline.memory.snapshot.snapshot import Device
+from sweepscope.pipeline.memory.snapshot.trace import Ints
 
 MAX_INSTANTS = 400
 MAX_SITES = 200

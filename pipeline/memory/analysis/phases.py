@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pipeline.memory.snapshot.snapshot import Annotation
-from pipeline.memory.snapshot.trace import Ints
+from sweepscope.pipeline.memory.snapshot.snapshot import Annotation
+from sweepscope.pipeline.memory.snapshot.trace import Ints
 
 _NOISE = re.compile(r"\(dynamo_timed\)$")
 _OPTIMIZER = re.compile(r"^Optimizer\.step")

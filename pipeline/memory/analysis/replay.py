@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.memory.snapshot import trace
-from pipeline.memory.snapshot.checked_values import RefusedError
-from pipeline.memory.snapshot.segments import ALLOCATED, INACTIVE, PENDING
-from pipeline.memory.snapshot.snapshot import Device
-from pipeline.memory.snapshot.trace import Ints
+from sweepscope.pipeline.memory.snapshot import trace
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.memory.snapshot.segments import ALLOCATED, INACTIVE, PENDING
+from sweepscope.pipeline.memory.snapshot.snapshot import Device
+from sweepscope.pipeline.memory.snapshot.trace import Ints
 
 BEFORE = -1
 """Begin of a block that was there before the first event."""

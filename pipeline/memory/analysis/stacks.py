@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pipeline.memory.snapshot.snapshot import Frame
+from sweepscope.pipeline.memory.snapshot.snapshot import Frame
 
 SHOWN_FRAMES = 8
 _OPERATION = re.compile(r"torch::autograd::(?:generated::)?(\w+?Backward\d*|AccumulateGrad)\b|at::_ops::(\w+?)::")

@@ -15,8 +15,8 @@ from datetime import datetime
 
 import polars as pl
 
-from pipeline.memory.gpu_samples.gpu_exporter import FIELDS
-from pipeline.memory.gpu_samples.units import (
+from sweepscope.pipeline.memory.gpu_samples.gpu_exporter import FIELDS
+from sweepscope.pipeline.memory.gpu_samples.units import (
     BYTES,
     FACTORS,
     INDICES,

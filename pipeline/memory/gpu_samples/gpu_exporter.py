@@ -6,7 +6,7 @@ import re
 
 import polars as pl
 
-from pipeline.memory.gpu_samples.units import Rejects, frame, number
+from sweepscope.pipeline.memory.gpu_samples.units import Rejects, frame, number
 
 FIELDS = {
     "DCGM_FI_DEV_FB_USED": "mem_used_bytes",

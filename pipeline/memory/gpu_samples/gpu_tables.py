@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.memory.gpu_samples.units import MAX_LINE_CHARS, MIB, Rejects, frame, moment
+from sweepscope.pipeline.memory.gpu_samples.units import MAX_LINE_CHARS, MIB, Rejects, frame, moment
 
 _AMD = re.compile(r"\s*\|\s*AMD-SMI \d")
 _AMD_GPU = re.compile(

@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.memory.gpu_samples.csv_tables import column_of, moment
-from pipeline.memory.gpu_samples.units import RAW_LIMIT, TELLING, Rejects, quantity
+from sweepscope.pipeline.memory.gpu_samples.csv_tables import column_of, moment
+from sweepscope.pipeline.memory.gpu_samples.units import RAW_LIMIT, TELLING, Rejects, quantity
 
 _KNOWN = re.compile(
     r'"VRAM Total (?:Used )?Memory \(B\)"|"GPU use \(%\)"|"(?:used_vram|vram_used|gfx_activity|memory\.used)"\s*:'

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import polars as pl
 
-from pipeline.memory.gpu_samples.units import RAW_LIMIT, Rejects, frame, number
+from sweepscope.pipeline.memory.gpu_samples.units import RAW_LIMIT, Rejects, frame, number
 
 _DCGMI = {
     "FBTTL": "mem_total_bytes",

@@ -15,8 +15,17 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.memory.gpu_samples.csv_tables import column_of
-from pipeline.memory.gpu_samples.units import FACTORS, MIB, RAW_LIMIT, TELLING, Rejects, frame, moment, quantity
+from sweepscope.pipeline.memory.gpu_samples.csv_tables import column_of
+from sweepscope.pipeline.memory.gpu_samples.units import (
+    FACTORS,
+    MIB,
+    RAW_LIMIT,
+    TELLING,
+    Rejects,
+    frame,
+    moment,
+    quantity,
+)
 
 _BOX = re.compile(r"\|\s*NVIDIA-SMI \d")
 _BOX_DATE = re.compile(r"(\w{3}) (\w{3}) +(\d+) (\d\d:\d\d:\d\d) (\d{4})\s*$")

@@ -13,11 +13,11 @@ from functools import partial
 
 import polars as pl
 
-from pipeline.memory.gpu_samples import csv_tables, gpu_exporter, gpu_tables, monitors, smi_query
-from pipeline.memory.gpu_samples.headerless import bare_columns, is_bare
-from pipeline.memory.gpu_samples.json_samples import is_json_samples, read_json
-from pipeline.memory.gpu_samples.printed import is_printed, read_printed
-from pipeline.memory.gpu_samples.units import BYTES, MIB, Rejects
+from sweepscope.pipeline.memory.gpu_samples import csv_tables, gpu_exporter, gpu_tables, monitors, smi_query
+from sweepscope.pipeline.memory.gpu_samples.headerless import bare_columns, is_bare
+from sweepscope.pipeline.memory.gpu_samples.json_samples import is_json_samples, read_json
+from sweepscope.pipeline.memory.gpu_samples.printed import is_printed, read_printed
+from sweepscope.pipeline.memory.gpu_samples.units import BYTES, MIB, Rejects
 
 _MIN_TABLE_LINES, _TABLE_SHARE = 2, 0.9
 _MONITOR_ROW = re.compile(r"#|\s*(?:GPU(?:-\w+)?\s+)?\d")

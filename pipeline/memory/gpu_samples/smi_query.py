@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from pipeline.memory.gpu_samples.units import MAX_LINE_CHARS, MIB, NUMBERS, Rejects, frame, moment, quantity
+from sweepscope.pipeline.memory.gpu_samples.units import MAX_LINE_CHARS, MIB, NUMBERS, Rejects, frame, moment, quantity
 
 _BEGIN = re.compile(r"=+NVSMI LOG=+|<nvidia_smi_log[ >]")
 _TEXT_LINE = re.compile(r"( *)(\S.*?)(?:\s+: (.*?))?\s*$")

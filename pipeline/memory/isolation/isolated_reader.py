@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pipeline.errors import UsageError
-from pipeline.memory.isolation.worker_client import converse
-from pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.memory.isolation.worker_client import converse
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 
 _ANSWER_BYTES = 256 << 20
 MEMORY_VARIABLE = "SWEEPSCOPE_SNAPSHOT_MEMORY_GIB"

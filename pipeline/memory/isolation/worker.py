@@ -68,9 +68,9 @@ def _read_one(limits: dict[str, Any], given: int, answers: int) -> int:
 
 def _answer(limits: dict[str, Any], given: int) -> dict[str, Any]:
     """`{"rows": ...}` or `{"refused": reason}`."""
-    from pipeline.io.safe_pickle import PickleRefusedError
-    from pipeline.memory.analysis.analyse import analyse
-    from pipeline.memory.snapshot.containers import snapshot_chunks
+    from sweepscope.pipeline.io.safe_pickle import PickleRefusedError
+    from sweepscope.pipeline.memory.analysis.analyse import analyse
+    from sweepscope.pipeline.memory.snapshot.containers import snapshot_chunks
 
     try:
         return {"rows": analyse(snapshot_chunks(_chunks(given)))}

@@ -20,7 +20,10 @@ from io import RawIOBase
 from typing import NamedTuple
 
 _KEPT_ENVIRONMENT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "TMPDIR")
-_SCRIPT = "import sys; sys.path[:] = {path!r}; from pipeline.memory import worker; sys.exit(worker.{function}())"
+_SCRIPT = (
+    "import sys; sys.path[:] = {path!r}; "
+    "from sweepscope.pipeline.memory.isolation import worker; sys.exit(worker.{function}())"
+)
 _IDLE_S = 30.0
 
 

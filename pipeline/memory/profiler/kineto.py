@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.memory.analysis.downsample import kept_points
+from sweepscope.pipeline.memory.analysis.downsample import kept_points
 
 Row = dict[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.memory.analysis.downsample import MAX_POINTS, kept_points
+from sweepscope.pipeline.memory.analysis.downsample import MAX_POINTS, kept_points
 
 Row = dict[str, Any]
 

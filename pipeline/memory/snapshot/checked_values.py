@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipeline.io.safe_pickle import PickleRefusedError
+from sweepscope.pipeline.io.safe_pickle import PickleRefusedError
 
 RefusedError = PickleRefusedError
 TEXT_LIMIT: Final = 1_000

@@ -11,9 +11,9 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from pipeline.io.safe_pickle import is_pickle
-from pipeline.memory.snapshot.checked_values import RefusedError
-from pipeline.memory.snapshot.json_snapshot import is_json_snapshot
+from sweepscope.pipeline.io.safe_pickle import is_pickle
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.memory.snapshot.json_snapshot import is_json_snapshot
 
 NO_SNAPSHOT = "a page without an embedded snapshot"
 

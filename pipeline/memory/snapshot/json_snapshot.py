@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 
 _DICT = re.compile(rb"^(?:\xef\xbb\xbf)?\s*\{")
 _LIST = re.compile(rb"^(?:\xef\xbb\xbf)?\s*\[\s*\{")

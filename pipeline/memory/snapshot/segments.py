@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.memory.snapshot.checked_values import RefusedError, count_of, integer_of, text_of
-from pipeline.memory.snapshot.stream import SnapshotMachine
-from pipeline.memory.snapshot.trace import Addresses, Ints
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError, count_of, integer_of, text_of
+from sweepscope.pipeline.memory.snapshot.stream import SnapshotMachine
+from sweepscope.pipeline.memory.snapshot.trace import Addresses, Ints
 
 INACTIVE, ALLOCATED, PENDING = range(3)
 

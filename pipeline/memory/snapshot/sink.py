@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.memory.snapshot.checked_values import RefusedError, count_of, integer_of
-from pipeline.memory.snapshot.trace import ACTIONS, NO_TIME, UNKNOWN, Addresses, Events, Ints, no_events
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError, count_of, integer_of
+from sweepscope.pipeline.memory.snapshot.trace import ACTIONS, NO_TIME, UNKNOWN, Addresses, Events, Ints, no_events
 
 FLUSH_ROWS = 16_384
 MAX_UNKNOWN_ACTIONS = 100

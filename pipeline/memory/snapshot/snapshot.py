@@ -19,11 +19,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from pipeline.memory.snapshot.checked_values import RefusedError, integer_of, text_of
-from pipeline.memory.snapshot.json_snapshot import is_json_snapshot, load_json
-from pipeline.memory.snapshot.segments import Blocks, Segments, read_segments
-from pipeline.memory.snapshot.stream import EventRun, SnapshotMachine
-from pipeline.memory.snapshot.trace import NO_TIME, USER_DEFINED, Events, no_events
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError, integer_of, text_of
+from sweepscope.pipeline.memory.snapshot.json_snapshot import is_json_snapshot, load_json
+from sweepscope.pipeline.memory.snapshot.segments import Blocks, Segments, read_segments
+from sweepscope.pipeline.memory.snapshot.stream import EventRun, SnapshotMachine
+from sweepscope.pipeline.memory.snapshot.trace import NO_TIME, USER_DEFINED, Events, no_events
 
 MAX_DEVICES: Final = 128  # what PyTorch is built for at most
 MAX_MARKS: Final = 100_000

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.io.safe_pickle import DEFAULT_LIMITS, UNSET, Limits, Machine
-from pipeline.memory.snapshot.entry_patterns import Template, is_whole, templates
-from pipeline.memory.snapshot.sink import EventSink
-from pipeline.memory.snapshot.trace import NO_STACK
+from sweepscope.pipeline.io.safe_pickle import DEFAULT_LIMITS, UNSET, Limits, Machine
+from sweepscope.pipeline.memory.snapshot.entry_patterns import Template, is_whole, templates
+from sweepscope.pipeline.memory.snapshot.sink import EventSink
+from sweepscope.pipeline.memory.snapshot.trace import NO_STACK
 
 _REFS_TO_END = re.compile(rb"((?:j.{4}|h.)++)e(?=[^(])", re.DOTALL)  # after 1,000 values a second part follows
 _REFS = re.compile(rb"j.{4}|h.", re.DOTALL)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pipeline.nccl.bench import json_report, rccl_records
-from pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.bench import json_report, rccl_records
+from sweepscope.pipeline.nccl.facts import Facts
 
 
 def reader_of(head: str) -> Callable[[str, int], Facts] | None:

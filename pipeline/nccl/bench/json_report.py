@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pipeline.nccl.bench.tables import OPS
-from pipeline.nccl.facts import Facts, Notes
+from sweepscope.pipeline.nccl.bench.tables import OPS
+from sweepscope.pipeline.nccl.facts import Facts, Notes
 
 _HEAD = re.compile(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"start_time"\s*:\s*"[^"]*"\s*,\s*"args"\s*:\s*\[')
 _PROGRAM = re.compile(rf"(?:^|/)({'|'.join(OPS)})_perf")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pipeline.nccl.bench.operations import NAME, NAMES
+from sweepscope.pipeline.nccl.bench.operations import NAME, NAMES
 
 PRINTED, COLUMNS, FILE_NAME, OPTION = "printed", "columns", "file_name", "option"
 

@@ -12,8 +12,8 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from pipeline.nccl.bench.tables import OPS
-from pipeline.nccl.facts import Facts, Notes
+from sweepscope.pipeline.nccl.bench.tables import OPS
+from sweepscope.pipeline.nccl.facts import Facts, Notes
 
 _JSON = re.compile(
     r'\s*(?:\[\s*)?\{\s*"(?:numCycle"\s*:\s*\d+\s*,\s*")?name"\s*:\s*"\w+"\s*,\s*"(?:nodes|ranks|gpus|size)"'

@@ -16,9 +16,9 @@ import re
 
 import polars as pl
 
-from pipeline.nccl.bench.operation import with_columns_told
-from pipeline.nccl.facts import Notes
-from pipeline.reference.accelerators import canonical_accelerators
+from sweepscope.pipeline.nccl.bench.operation import with_columns_told
+from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.reference.accelerators import canonical_accelerators
 
 _TYPES = (
     "int8|uint8|int32|uint32|int64|uint64|half|float|double|bfloat16|f8e4m3|f8e5m2|fp8_e4m3|fp8_e5m2|float16|float32|"

@@ -15,8 +15,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.io.safe_pickle import Limits, is_pickle, load
-from schemas.tables.nccl import FLIGHT_RECORDS
+from sweepscope.pipeline.io.safe_pickle import Limits, is_pickle, load
+from sweepscope.schemas.tables.nccl import FLIGHT_RECORDS
 
 MAX_BYTES = 256 << 20
 """A larger dump is refused: 2,000 records take about a megabyte."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.nccl.flight_recorder.hangs import flight_hangs
-from pipeline.nccl.names import dump_rank, dump_set
+from sweepscope.pipeline.nccl.flight_recorder.hangs import flight_hangs
+from sweepscope.pipeline.nccl.names import dump_rank, dump_set
 
 
 def set_hangs(files: pl.DataFrame, dumps: Mapping[int, pl.DataFrame]) -> list[dict[str, Any]]:

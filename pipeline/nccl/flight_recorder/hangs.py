@@ -16,8 +16,17 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.nccl.flight_recorder.groups import UNENDED, Group, Pending, Record, groups_of
-from pipeline.nccl.flight_recorder.records import failed, is_gloo, numel, op_of, sees_starts, shape, types, waits
+from sweepscope.pipeline.nccl.flight_recorder.groups import UNENDED, Group, Pending, Record, groups_of
+from sweepscope.pipeline.nccl.flight_recorder.records import (
+    failed,
+    is_gloo,
+    numel,
+    op_of,
+    sees_starts,
+    shape,
+    types,
+    waits,
+)
 
 
 def flight_hangs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pipeline.nccl.flight_recorder.groups import Record
+from sweepscope.pipeline.nccl.flight_recorder.groups import Record
 
 # Where ranks may differ by design (torch/distributed/flight_recorder/components/types.py has the same exceptions).
 _UNEVEN_INPUT = ("alltoall", "all_to_all", "scatter")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pipeline.text.arrow_buffers import binaries_of
+from sweepscope.pipeline.text.arrow_buffers import binaries_of
 
 _NONE = np.empty(0, dtype=np.int64)
 

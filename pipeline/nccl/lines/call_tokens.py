@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from pipeline.nccl.lines.block import parts_as_texts
-from pipeline.text.arrow_buffers import column_of
+from sweepscope.pipeline.nccl.lines.block import parts_as_texts
+from sweepscope.pipeline.text.arrow_buffers import column_of
 
 _OP = r"(?P<op>[A-Z][A-Za-z0-9_]{2,30})"
 # In the syntax of both Python's `re` and polars.

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.facts import Notes
-from pipeline.nccl.lines.call_tokens import CALL, TAIL, Layout, counted
-from pipeline.nccl.lines.distinct_lines import Lines
-from pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.lines.call_tokens import CALL, TAIL, Layout, counted
+from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
+from sweepscope.pipeline.nccl.lines.messages import Message
 
 MARK = b": opCount "
 WORD = " opCount "

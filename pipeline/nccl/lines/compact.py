@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.nccl.facts import Facts
-from pipeline.nccl.lines.warn_lines import shape_of
+from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.lines.warn_lines import shape_of
 
 _CALLER = ["source", "host", "pid", "comm"]
 

@@ -16,9 +16,9 @@ import re
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.facts import SCHEMAS, Notes
-from pipeline.nccl.lines.distinct_lines import Lines
-from pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.facts import SCHEMAS, Notes
+from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
+from sweepscope.pipeline.nccl.lines.messages import Message
 
 WORD = "NET/"
 TELLING = r"^NET/\w+ ?: (?:Using \[|No device found)|^NET/OFI Selected "

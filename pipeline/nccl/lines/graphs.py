@@ -16,10 +16,10 @@ import re
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.facts import Notes
-from pipeline.nccl.lines.distinct import coded, coded_rows
-from pipeline.nccl.lines.distinct_lines import Lines
-from pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.lines.distinct import coded, coded_rows
+from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
+from sweepscope.pipeline.nccl.lines.messages import Message
 
 WORDS = ("Trees [", "Ring ")
 # In the syntax of both Python's `re` and polars.

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.bench import tables
-from pipeline.nccl.lines import watchdog
-from pipeline.nccl.lines.block import Block
-from pipeline.nccl.lines.distinct import coded, coded_rows
-from pipeline.nccl.lines.distinct_lines import ROWS, Lines
-from pipeline.nccl.lines.line_reader import ESCAPES, LEAD_CHARS
-from pipeline.nccl.lines.messages import BLANKS, HEAD, RAY_COUNT
+from sweepscope.pipeline.nccl.bench import tables
+from sweepscope.pipeline.nccl.lines import watchdog
+from sweepscope.pipeline.nccl.lines.block import Block
+from sweepscope.pipeline.nccl.lines.distinct import coded, coded_rows
+from sweepscope.pipeline.nccl.lines.distinct_lines import ROWS, Lines
+from sweepscope.pipeline.nccl.lines.line_reader import ESCAPES, LEAD_CHARS
+from sweepscope.pipeline.nccl.lines.messages import BLANKS, HEAD, RAY_COUNT
 
 MIN_LINES = 48
 """Fewer lines are read one by one: a column's fixed cost is that of some ten lines."""

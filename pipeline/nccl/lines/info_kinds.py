@@ -10,13 +10,13 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.facts import Notes
-from pipeline.nccl.lines import collectives, devices, graphs, init, transports, tuning
-from pipeline.nccl.lines.distinct import coded_rows
-from pipeline.nccl.lines.distinct_lines import Lines
-from pipeline.nccl.lines.info import Info
-from pipeline.nccl.lines.line_reader import FEW, SETTING, LineReader, read_setting
-from pipeline.nccl.lines.messages import VIA, Message
+from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.lines import collectives, devices, graphs, init, transports, tuning
+from sweepscope.pipeline.nccl.lines.distinct import coded_rows
+from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
+from sweepscope.pipeline.nccl.lines.info import Info
+from sweepscope.pipeline.nccl.lines.line_reader import FEW, SETTING, LineReader, read_setting
+from sweepscope.pipeline.nccl.lines.messages import VIA, Message
 
 _GRAPHS = "|".join(re.escape(word) for word in graphs.WORDS)
 # In the order of `line_reader`: the first of these words decides.

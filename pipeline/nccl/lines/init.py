@@ -11,9 +11,9 @@ import re
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.facts import PARTS, SCHEMAS, Notes
-from pipeline.nccl.lines.distinct_lines import Lines
-from pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.facts import PARTS, SCHEMAS, Notes
+from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
+from sweepscope.pipeline.nccl.lines.messages import Message
 
 _STATES = {
     "Init START": "started",

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import polars as pl
 
-from pipeline.nccl.bench import tables
-from pipeline.nccl.facts import Notes
-from pipeline.nccl.lines import collectives, devices, graphs, init, transports, tuning, warn_lines, watchdog
-from pipeline.nccl.lines.messages import VIA, Message, messages, stripped
+from sweepscope.pipeline.nccl.bench import tables
+from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.lines import collectives, devices, graphs, init, transports, tuning, warn_lines, watchdog
+from sweepscope.pipeline.nccl.lines.messages import VIA, Message, messages, stripped
 
 MAX_LINE_CHARS = 16_384
 """NCCL cuts its messages at 1,024 bytes; glued lines are longer. What stands behind is not looked at."""

@@ -7,12 +7,12 @@ import re
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.lines import call_tokens, collectives
-from pipeline.nccl.lines.block import Block, Part, block_of
-from pipeline.nccl.lines.info import Info
-from pipeline.nccl.lines.line_reader import clean
-from pipeline.nccl.lines.messages import messages
-from pipeline.nccl.tables import collective_rows
+from sweepscope.pipeline.nccl.lines import call_tokens, collectives
+from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of
+from sweepscope.pipeline.nccl.lines.info import Info
+from sweepscope.pipeline.nccl.lines.line_reader import clean
+from sweepscope.pipeline.nccl.lines.messages import messages
+from sweepscope.pipeline.nccl.tables import collective_rows
 
 CALLS = pl.Schema(
     {

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from pipeline.nccl.lines.watchdog import CAUGHT, matches
+from sweepscope.pipeline.nccl.lines.watchdog import CAUGHT, matches
 
 MOST_PIECES = 6
 # Behind the name of its file, PyTorch tells a rank or group in brackets; warnings go on in words.

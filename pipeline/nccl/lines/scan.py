@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.bench import tables as bench
-from pipeline.nccl.facts import Facts, Notes
-from pipeline.nccl.lines import collectives, rewrap, watchdog
-from pipeline.nccl.lines.block import Block, Part, block_of, parts_as_texts
-from pipeline.nccl.lines.info import MIN_LINES, Info
-from pipeline.nccl.lines.info_kinds import read_info
-from pipeline.nccl.lines.line_reader import MAX_LINE_CHARS, TELLING, LineReader
-from pipeline.nccl.lines.raw_calls import raw_calls
-from pipeline.text.arrow_buffers import buffers_of, texts_of
-from pipeline.text.line_templates import Shapes
+from sweepscope.pipeline.nccl.bench import tables as bench
+from sweepscope.pipeline.nccl.facts import Facts, Notes
+from sweepscope.pipeline.nccl.lines import collectives, rewrap, watchdog
+from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of, parts_as_texts
+from sweepscope.pipeline.nccl.lines.info import MIN_LINES, Info
+from sweepscope.pipeline.nccl.lines.info_kinds import read_info
+from sweepscope.pipeline.nccl.lines.line_reader import MAX_LINE_CHARS, TELLING, LineReader
+from sweepscope.pipeline.nccl.lines.raw_calls import raw_calls
+from sweepscope.pipeline.text.arrow_buffers import buffers_of, texts_of
+from sweepscope.pipeline.text.line_templates import Shapes
 
 _HEAD_BYTES = 1 << 16
 

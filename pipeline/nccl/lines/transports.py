@@ -7,10 +7,10 @@ import re
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.facts import Notes
-from pipeline.nccl.lines.distinct import coded
-from pipeline.nccl.lines.distinct_lines import Lines
-from pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.lines.distinct import coded
+from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
+from sweepscope.pipeline.nccl.lines.messages import Message
 
 CHANNEL = "Channel "
 # In the syntax of both Python's `re` and polars. The slash has connIndex (2.11+). It was "Ring" until 2.4 and "Coll"

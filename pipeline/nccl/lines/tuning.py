@@ -9,9 +9,9 @@ import re
 
 import numpy as np
 
-from pipeline.nccl.facts import Notes
-from pipeline.nccl.lines.distinct_lines import Lines
-from pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
+from sweepscope.pipeline.nccl.lines.messages import Message
 
 CHOICE = " Bytes -> Algo "
 _TUNING = re.compile(

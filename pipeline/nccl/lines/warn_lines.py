@@ -6,8 +6,8 @@ import re
 
 import polars as pl
 
-from pipeline.nccl.facts import Notes
-from pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.lines.messages import Message
 
 TEXT_CHARS = 500
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.facts import Notes
 
 _INT = r"-?\d{1,20}"
 _MOST = (1 << 62) - 1  # coalesced work has 2^64 - 1 elements, and what was never written is garbage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.lines.distinct import coded_rows
+from sweepscope.pipeline.nccl.lines.distinct import coded_rows
 
 NONE = -1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.nccl.tables.communicators import Communicators
+from sweepscope.pipeline.nccl.tables.communicators import Communicators
 
 # datatype and op as in nccl.h; RCCL has the same numbers. 0 to 3 and 4 (avg, 2.10+) of op; above are user-made.
 DATATYPES: tuple[tuple[str, int], ...] = (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.nccl.facts import PARTS, Facts
-from pipeline.nccl.tables.communicators import Communicators
+from sweepscope.pipeline.nccl.facts import PARTS, Facts
+from sweepscope.pipeline.nccl.tables.communicators import Communicators
 
 _PROCESS = ["source", "host", "pid"]
 _THREAD = [*_PROCESS, "tid"]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pipeline.nccl.lines.messages import NO_HOST
+from sweepscope.pipeline.nccl.lines.messages import NO_HOST
 
 _ADDRESS = ["source", "host", "pid", "comm"]
 _DEVICE = ["cuda_dev", "nvml_dev", "bus_id"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pipeline.nccl.bench import tables as bench
-from pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.bench import tables as bench
+from sweepscope.pipeline.nccl.facts import Facts
 
 
 def file_rows(sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.lines.distinct import coded_rows
-from pipeline.nccl.tables.asof import NONE, Events, owners, taken
+from sweepscope.pipeline.nccl.lines.distinct import coded_rows
+from sweepscope.pipeline.nccl.tables.asof import NONE, Events, owners, taken
 
 _THREAD = ["source", "host", "pid", "tid"]
 _EDGE = ["source", "comm_index", "graph", "rank_from", "rank_to"]

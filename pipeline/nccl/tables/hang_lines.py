@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import polars as pl
 
-from pipeline.nccl.tables.hangs import moment
+from sweepscope.pipeline.nccl.tables.hangs import moment
 
 _TELLING = ("timeout", "status", "dump", "stuck")
 _SAME = ["source", "kind", "rank", "op", "seq", "group"]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pipeline.nccl.lines.distinct import coded_rows
-from pipeline.nccl.tables.asof import NONE, Events, owners, taken
-from pipeline.nccl.tables.communicators import Communicators
+from sweepscope.pipeline.nccl.lines.distinct import coded_rows
+from sweepscope.pipeline.nccl.tables.asof import NONE, Events, owners, taken
+from sweepscope.pipeline.nccl.tables.communicators import Communicators
 
 _THREAD, _PROCESS = ["source", "host", "pid", "tid"], ["source", "host", "pid"]
 _LINK = ["source", "comm_index", "rank_from", "rank_to", "kind"]

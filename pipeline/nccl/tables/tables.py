@@ -9,21 +9,21 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.io.malloc import give_back
-from pipeline.nccl.bench import operation
-from pipeline.nccl.bench import tables as bench
-from pipeline.nccl.facts import Facts
-from pipeline.nccl.flight_recorder.dump_sets import set_hangs
-from pipeline.nccl.lines import devices, warn_lines
-from pipeline.nccl.lines.messages import NO_HOST
-from pipeline.nccl.tables import collective_rows, communicators, hosts, links
-from pipeline.nccl.tables import communicator_rows as says
-from pipeline.nccl.tables.file_rows import file_rows
-from pipeline.nccl.tables.graph_rows import graph_rows
-from pipeline.nccl.tables.hang_lines import hang_lines
-from pipeline.nccl.tables.hangs import hang_rows
-from schemas.core.table import Table
-from schemas.tables.nccl import ALL
+from sweepscope.pipeline.io.malloc import give_back
+from sweepscope.pipeline.nccl.bench import operation
+from sweepscope.pipeline.nccl.bench import tables as bench
+from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.flight_recorder.dump_sets import set_hangs
+from sweepscope.pipeline.nccl.lines import devices, warn_lines
+from sweepscope.pipeline.nccl.lines.messages import NO_HOST
+from sweepscope.pipeline.nccl.tables import collective_rows, communicators, hosts, links
+from sweepscope.pipeline.nccl.tables import communicator_rows as says
+from sweepscope.pipeline.nccl.tables.file_rows import file_rows
+from sweepscope.pipeline.nccl.tables.graph_rows import graph_rows
+from sweepscope.pipeline.nccl.tables.hang_lines import hang_lines
+from sweepscope.pipeline.nccl.tables.hangs import hang_rows
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.tables.nccl import ALL
 
 TABLES: Mapping[str, Table] = {table.name: table for table in ALL}
 Rows = dict[str, pl.DataFrame]

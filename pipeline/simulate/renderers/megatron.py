@@ -11,10 +11,10 @@ import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from pipeline.simulate.console import LogLine, worker
-from pipeline.simulate.renderers.megatron_arguments import arguments
-from pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns, cosmetics
-from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
+from sweepscope.pipeline.simulate.console import LogLine, worker
+from sweepscope.pipeline.simulate.renderers.megatron_arguments import arguments
+from sweepscope.pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns, cosmetics
+from sweepscope.pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 _MIB = 2**20
 _STAMPED = ("2024", "2026")

@@ -5,7 +5,7 @@ Source: megatron/training/arguments.py (`_print_args` sorts by name). Which argu
 
 from __future__ import annotations
 
-from pipeline.simulate.truth import SimulatedRun
+from sweepscope.pipeline.simulate.truth import SimulatedRun
 
 _CONSTANT: tuple[tuple[str, object], ...] = (
     ("accumulate_allreduce_grads_in_fp32", True),

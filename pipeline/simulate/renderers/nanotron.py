@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from pipeline.simulate.console import LogLine
-from pipeline.simulate.renderers.nanotron_config import config_text
-from pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns
-from pipeline.simulate.renderers.rounding import human_text, mib_value, significant
-from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
+from sweepscope.pipeline.simulate.console import LogLine
+from sweepscope.pipeline.simulate.renderers.nanotron_config import config_text
+from sweepscope.pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns
+from sweepscope.pipeline.simulate.renderers.rounding import human_text, mib_value, significant
+from sweepscope.pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 _OLD_SUFFIXES = "KMGTPE"
 _MIB = 2**20

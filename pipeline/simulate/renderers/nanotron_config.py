@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.simulate.renderers.pretty import Node, Raw, node, pretty
-from pipeline.simulate.truth import SimulatedRun
+from sweepscope.pipeline.simulate.renderers.pretty import Node, Raw, node, pretty
+from sweepscope.pipeline.simulate.truth import SimulatedRun
 
 _ENGINE = Raw(
     "<nanotron.parallel.pipeline_parallel.engine.OneForwardOneBackwardPipelineEngine object at 0x7f0bc6a95960>"

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from pipeline.simulate.console import LogLine, worker
-from pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns, cosmetics
-from pipeline.simulate.renderers.rounding import readable_text, readable_value
-from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
+from sweepscope.pipeline.simulate.console import LogLine, worker
+from sweepscope.pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns, cosmetics
+from sweepscope.pipeline.simulate.renderers.rounding import readable_text, readable_value
+from sweepscope.pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 _MFU_PEAK = 989.5e12  # get_mfu's constant, whatever the GPU
 

@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pipeline.simulate.console import LogLine
-from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
+from sweepscope.pipeline.simulate.console import LogLine
+from sweepscope.pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 Stated = Mapping[str, str | int | bool]
 

@@ -5,10 +5,10 @@ The framework's printing rules are stated twice on purpose: `printed_step` gives
 
 from __future__ import annotations
 
-from pipeline.simulate import prologue
-from pipeline.simulate.renderers import megatron, nanotron, picotron, torchtitan
-from pipeline.simulate.renderers.protocol import Renderer, Stated
-from pipeline.simulate.truth import SimulatedRun
+from sweepscope.pipeline.simulate import prologue
+from sweepscope.pipeline.simulate.renderers import megatron, nanotron, picotron, torchtitan
+from sweepscope.pipeline.simulate.renderers.protocol import Renderer, Stated
+from sweepscope.pipeline.simulate.truth import SimulatedRun
 
 RENDERERS: dict[str, Renderer] = {
     renderer.framework: renderer

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from pipeline.simulate.console import LogLine, agent
-from pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns, cosmetics
-from pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
+from sweepscope.pipeline.simulate.console import LogLine, agent
+from sweepscope.pipeline.simulate.renderers.protocol import Renderer, Stated, batch_layout_columns, cosmetics
+from sweepscope.pipeline.simulate.truth import ExactStep, SimulatedRun, SimulatedStep
 
 _GIB = 2**30
 _COLOURS = {

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from dashboard.queries.reader import Answers
+from sweepscope.dashboard.queries.reader import Answers
 from tests.dashboard.store_rows import (
     best_row,
     event_row,

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import dashboard
-from dashboard.navigation import PAGES
+from sweepscope import dashboard
+from sweepscope.dashboard.navigation import PAGES
 from tests.dashboard.app_pages.grid_home import make_home, run, small_sweep
 
 APP = Path(dashboard.__file__).parent / "streamlit_app.py"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pipeline.reference.accelerators import load_accelerators
+from sweepscope.pipeline.reference.accelerators import load_accelerators
 from tests.dashboard.app_pages.test_data_pages import open_page, text_of
 from tests.dashboard.store_rows import event_row, make_real_home, run_row
 from tests.memory_rows import GIB, MIB, OOM_LINE, memory_estimate, memory_tables, merged, trained

@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.charts import estimator as charts
-from dashboard.format.theme import LIGHT
-from dashboard.view_models.estimator import Hover, Loss
+from sweepscope.dashboard.charts import estimator as charts
+from sweepscope.dashboard.format.theme import LIGHT
+from sweepscope.dashboard.view_models.estimator import Hover, Loss
 
 
 def frame(*rows: dict[str, Any]) -> pl.DataFrame:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from dashboard.charts import explorer as charts
-from dashboard.format.theme import LIGHT
-from dashboard.view_models.explorer import Answer
-from pipeline.estimate.search.whatif import Choice
+from sweepscope.dashboard.charts import explorer as charts
+from sweepscope.dashboard.format.theme import LIGHT
+from sweepscope.dashboard.view_models.explorer import Answer
+from sweepscope.pipeline.estimate.search.whatif import Choice
 
 TOLD = Answer(
     choice=Choice(),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.charts.frontier import draw
-from dashboard.format.theme import DARK, LIGHT, Theme
-from dashboard.view_models.frontier import Dot, Kind
+from sweepscope.dashboard.charts.frontier import draw
+from sweepscope.dashboard.format.theme import DARK, LIGHT, Theme
+from sweepscope.dashboard.view_models.frontier import Dot, Kind
 
 
 def dot(kind: Kind = "comparable", mfu: float | None = 0.41, hfu: float | None = None, **changes: object) -> Dot:

@@ -6,12 +6,12 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.charts import heatmap
-from dashboard.charts.grid import Grid
-from dashboard.format import metrics
-from dashboard.format.metrics import METRICS
-from dashboard.format.theme import DARK, LIGHT, Theme, contrast, scale_color
-from schemas.vocab import CELL_STATE
+from sweepscope.dashboard.charts import heatmap
+from sweepscope.dashboard.charts.grid import Grid
+from sweepscope.dashboard.format import metrics
+from sweepscope.dashboard.format.metrics import METRICS
+from sweepscope.dashboard.format.theme import DARK, LIGHT, Theme, contrast, scale_color
+from sweepscope.schemas.vocab import CELL_STATE
 from tests.dashboard.grid_rows import Row, cell, empty, grid
 
 _SMALL, _LARGE = 1_000_000_000, 80_000_000_000

@@ -4,7 +4,7 @@ import time
 
 import plotly.graph_objects as go
 
-from dashboard.charts.layer import Layer
+from sweepscope.dashboard.charts.layer import Layer
 
 
 def test_a_layer_is_laid_over_what_the_figure_has_in_its_order() -> None:

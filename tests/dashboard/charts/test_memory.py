@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.charts import memory
-from dashboard.charts.grid import left_margin, short_labels
-from dashboard.format.theme import LIGHT
+from sweepscope.dashboard.charts import memory
+from sweepscope.dashboard.charts.grid import left_margin, short_labels
+from sweepscope.dashboard.format.theme import LIGHT
 from tests.dashboard.grid_rows import cell, empty, grid
 
 

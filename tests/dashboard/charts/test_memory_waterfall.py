@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.charts.memory_waterfall import draw_peaks, draw_waterfall
-from dashboard.format.theme import LIGHT
-from dashboard.view_models.memory import Bar
+from sweepscope.dashboard.charts.memory_waterfall import draw_peaks, draw_waterfall
+from sweepscope.dashboard.format.theme import LIGHT
+from sweepscope.dashboard.view_models.memory import Bar
 
 GIB = 1 << 30
 

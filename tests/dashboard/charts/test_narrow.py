@@ -5,12 +5,12 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.charts import frontier, heatmap, narrow
-from dashboard.charts.failures import draw_patterns
-from dashboard.format.metrics import METRICS
-from dashboard.format.theme import LIGHT
-from dashboard.view_models.failures import Pattern
-from dashboard.view_models.frontier import Dot
+from sweepscope.dashboard.charts import frontier, heatmap, narrow
+from sweepscope.dashboard.charts.failures import draw_patterns
+from sweepscope.dashboard.format.metrics import METRICS
+from sweepscope.dashboard.format.theme import LIGHT
+from sweepscope.dashboard.view_models.failures import Pattern
+from sweepscope.dashboard.view_models.frontier import Dot
 from tests.dashboard.grid_rows import cell, empty, grid
 
 

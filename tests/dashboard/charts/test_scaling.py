@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.charts import scaling as charts
-from dashboard.format.theme import LIGHT
-from dashboard.view_models.scaling import Baseline, against, with_size
+from sweepscope.dashboard.charts import scaling as charts
+from sweepscope.dashboard.format.theme import LIGHT
+from sweepscope.dashboard.view_models.scaling import Baseline, against, with_size
 
 
 def points(**speeds: list[float]) -> pl.DataFrame:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dashboard.charts.steps import draw
-from dashboard.format.theme import LIGHT
-from dashboard.view_models.curves import MEASURES, curve
+from sweepscope.dashboard.charts.steps import draw
+from sweepscope.dashboard.format.theme import LIGHT
+from sweepscope.dashboard.view_models.curves import MEASURES, curve
 from tests.dashboard.view_models.test_curves import points
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from dashboard.format import columns
-from schemas.columns.shared import COLUMNS
+from sweepscope.dashboard.format import columns
+from sweepscope.schemas.columns.shared import COLUMNS
 
 
 def test_a_table_is_shown_in_the_units_of_its_headings() -> None:
@@ -22,7 +22,7 @@ def test_every_column_has_a_label_and_a_heading() -> None:
 
 
 def test_two_columns_of_a_table_never_share_a_heading() -> None:
-    from schemas.registry import ALL
+    from sweepscope.schemas.registry import ALL
 
     for table in ALL.values():
         headings = [columns.heading(name) for name in table.column_names]

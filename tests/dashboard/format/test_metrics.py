@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.format.metrics import METRICS, offered, paint_share
+from sweepscope.dashboard.format.metrics import METRICS, offered, paint_share
 from tests.dashboard.grid_rows import cell, empty, grid
 
 

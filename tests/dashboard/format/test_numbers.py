@@ -4,8 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from dashboard.format import numbers
-from dashboard.format.numbers import NBSP
+from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.numbers import NBSP
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,17 @@ from pathlib import Path
 
 import pytest
 
-import dashboard
-from dashboard.format.theme import DARK, LIGHT, MFU_SCALE, Theme, category_colors, contrast, scale_color, text_on
+from sweepscope import dashboard
+from sweepscope.dashboard.format.theme import (
+    DARK,
+    LIGHT,
+    MFU_SCALE,
+    Theme,
+    category_colors,
+    contrast,
+    scale_color,
+    text_on,
+)
 
 _CONFIG = tomllib.loads((Path(dashboard.__file__).parent / ".streamlit" / "config.toml").read_text())["theme"]
 _MODES = pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=lambda tokens: tokens.name)

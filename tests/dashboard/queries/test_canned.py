@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dashboard.queries.canned import CANNED, Canned
-from dashboard.sandbox.run_query import run_query
+from sweepscope.dashboard.queries.canned import CANNED, Canned
+from sweepscope.dashboard.sandbox.run_query import run_query
 from tests.dashboard.store_rows import (
     Row,
     event_row,

@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from dashboard.queries import estimator as queries
-from dashboard.queries.failures import Scope
+from sweepscope.dashboard.queries import estimator as queries
+from sweepscope.dashboard.queries.failures import Scope
 from tests.dashboard.store_rows import estimate_row, run_row, write_real_store
 
 SCOPE = Scope("measured")

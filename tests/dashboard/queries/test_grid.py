@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from dashboard.queries import cells, overview, scaling, slices
-from dashboard.queries.query import Query
-from dashboard.selection.filters import Filters, Range
-from dashboard.selection.slices import Slice, resolve_slice
-from dashboard.view_models import cells as settled
-from schemas.thresholds import NOISE_WITHOUT_REPEATS
+from sweepscope.dashboard.queries import cells, overview, scaling, slices
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.selection.filters import Filters, Range
+from sweepscope.dashboard.selection.slices import Slice, resolve_slice
+from sweepscope.dashboard.view_models import cells as settled
+from sweepscope.schemas.thresholds import NOISE_WITHOUT_REPEATS
 from tests.run_rows import Row, completed_frame, open_store, run_row
 
 _ALL = Slice("measured", "H100-SXM-80GB", 4096, 1_048_576)

@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from dashboard.queries import dictionary, health
-from schemas.registry import ALL, TABLES
+from sweepscope.dashboard.queries import dictionary, health
+from sweepscope.schemas.registry import ALL, TABLES
 from tests.dashboard.store_rows import file_row, reject_row, run_row, write_store
 
 

@@ -6,8 +6,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from dashboard.queries.query import Query
-from dashboard.queries.reader import Answers, Reader
+from sweepscope.dashboard.queries.query import Query
+from sweepscope.dashboard.queries.reader import Answers, Reader
 
 
 class Counting:

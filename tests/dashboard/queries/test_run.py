@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from dashboard.queries import run
+from sweepscope.dashboard.queries import run
 from tests.dashboard.store_rows import best_row, event_row, file_row, run_row, setting_row, step_rows, write_store
 from tests.run_rows import completed_frame, open_store
 from tests.run_rows import run_row as made_up

@@ -7,9 +7,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from dashboard.queries import runs
-from dashboard.queries.runs import SORTS, Search
-from dashboard.selection.filters import UNKNOWN, Filters, Range
+from sweepscope.dashboard.queries import runs
+from sweepscope.dashboard.queries.runs import SORTS, Search
+from sweepscope.dashboard.selection.filters import UNKNOWN, Filters, Range
 from tests.dashboard.store_rows import event_row, run_row, write_store
 
 

@@ -13,8 +13,8 @@ import duckdb
 import polars as pl
 import pytest
 
-from dashboard.sandbox.run_query import Limits, run_query
-from pipeline.errors import QueryError, StoreError
+from sweepscope.dashboard.sandbox.run_query import Limits, run_query
+from sweepscope.pipeline.errors import QueryError, StoreError
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.selection.filters import ALL, UNKNOWN, Chip, Filters, Range, chips, parse_query, to_query
-from schemas import vocab
+from sweepscope.dashboard.selection.filters import ALL, UNKNOWN, Chip, Filters, Range, chips, parse_query, to_query
+from sweepscope.schemas import vocab
 
 _bounds = st.integers(1, 1024)
 _ranges = (

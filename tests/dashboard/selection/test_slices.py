@@ -5,8 +5,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.selection.filters import ALL, UNKNOWN, Filters
-from dashboard.selection.slices import Other, Slice, default_origin, options, others, resolve_slice
+from sweepscope.dashboard.selection.filters import ALL, UNKNOWN, Filters
+from sweepscope.dashboard.selection.slices import Other, Slice, default_origin, options, others, resolve_slice
 
 _H100, _A100 = "H100-SXM-80GB", "A100-SXM-80GB"
 

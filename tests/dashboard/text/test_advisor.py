@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.text import advisor as words
-from pipeline.estimate.advice.next_runs import NextRuns
-from pipeline.estimate.advice.recipe import Advice, Stop
-from pipeline.estimate.physics.profile import choose_profile
-from pipeline.reference.rules import Rule, Step
+from sweepscope.dashboard.text import advisor as words
+from sweepscope.pipeline.estimate.advice.next_runs import NextRuns
+from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.reference.rules import Rule, Step
 from tests.dashboard.view_models.test_explorer import SETUP
 
 ROW: dict[str, Any] = {

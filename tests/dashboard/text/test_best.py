@@ -5,13 +5,13 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from dashboard.format.metrics import METRICS
-from dashboard.selection.filters import Filters, Range
-from dashboard.selection.slices import Slice
-from dashboard.text import best
-from dashboard.view_models.cells import without_untried
-from dashboard.view_models.explorer import Pick
-from schemas.vocab import CELL_STATE
+from sweepscope.dashboard.format.metrics import METRICS
+from sweepscope.dashboard.selection.filters import Filters, Range
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.text import best
+from sweepscope.dashboard.view_models.cells import without_untried
+from sweepscope.dashboard.view_models.explorer import Pick
+from sweepscope.schemas.vocab import CELL_STATE
 from tests.dashboard.grid_rows import cell, empty, grid, only, outcome
 
 _SLICE = Slice("published", "H100-SXM-80GB", 4096, 1_048_576, "ultrascale_playbook")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from dashboard.format.metrics import METRICS
-from dashboard.text.cell import certainty, hover, is_tie, lead, performance, place
+from sweepscope.dashboard.format.metrics import METRICS
+from sweepscope.dashboard.text.cell import certainty, hover, is_tie, lead, performance, place
 from tests.dashboard.grid_rows import Row, cell, empty, grid, only
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.text import estimator as words
-from dashboard.view_models.estimator import Loss
+from sweepscope.dashboard.text import estimator as words
+from sweepscope.dashboard.view_models.estimator import Loss
 
 Row = dict[str, Any]
 

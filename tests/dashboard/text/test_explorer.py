@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.text import explorer as words
-from dashboard.view_models import explorer
-from dashboard.view_models.explorer import Setup
-from pipeline.estimate.physics.profile import choose_profile
-from pipeline.estimate.search.whatif import Choice
+from sweepscope.dashboard.text import explorer as words
+from sweepscope.dashboard.view_models import explorer
+from sweepscope.dashboard.view_models.explorer import Setup
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.search.whatif import Choice
 from tests.dashboard.view_models.test_explorer import LLAMA, SETUP
 
 REQUEST = SETUP.request(choose_profile)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.text import failures as words
-from dashboard.view_models.failures import Pattern
+from sweepscope.dashboard.text import failures as words
+from sweepscope.dashboard.view_models.failures import Pattern
 
 Row = dict[str, Any]
 _NBSP = "\xa0"

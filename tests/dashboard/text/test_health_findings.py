@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.text.health_findings import ailments
-from schemas.vocab import AILMENTS, EVENT_KIND
+from sweepscope.dashboard.text.health_findings import ailments
+from sweepscope.schemas.vocab import AILMENTS, EVENT_KIND
 from tests.dashboard.store_rows import event_row
 
 RUN: dict[str, Any] = {"status": "completed", "status_confidence": "high", "diverged_at_step": None}

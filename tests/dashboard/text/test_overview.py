@@ -3,9 +3,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from dashboard.selection.slices import Other, Slice
-from dashboard.text import overview
-from schemas.vocab import FINDING
+from sweepscope.dashboard.selection.slices import Other, Slice
+from sweepscope.dashboard.text import overview
+from sweepscope.schemas.vocab import FINDING
 from tests.dashboard.grid_rows import Row, cell, empty, grid, outcome
 
 REASONS = pl.DataFrame(

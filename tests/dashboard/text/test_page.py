@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.sandbox.run_query import Limits
-from dashboard.text import frontier, health, runs, sql
-from dashboard.view_models.frontier import Dot, Kind
+from sweepscope.dashboard.sandbox.run_query import Limits
+from sweepscope.dashboard.text import frontier, health, runs, sql
+from sweepscope.dashboard.view_models.frontier import Dot, Kind
 
 
 def dot(kind: Kind, mfu: float | None, num_gpus: int | None = 8) -> Dot:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from dashboard.text import run as words
-from dashboard.text import run_sections
-from schemas.tables.runs import RUNS
-from schemas.vocab import STATUS
+from sweepscope.dashboard.text import run as words
+from sweepscope.dashboard.text import run_sections
+from sweepscope.schemas.tables.runs import RUNS
+from sweepscope.schemas.vocab import STATUS
 from tests.dashboard.store_rows import event_row, run_row
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.selection.slices import Slice
-from dashboard.text import scaling as words
-from dashboard.view_models.scaling import Baseline, against, drawn_lines, with_size
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.text import scaling as words
+from sweepscope.dashboard.view_models.scaling import Baseline, against, drawn_lines, with_size
 
 _SLICE = Slice("published", "H100-SXM-80GB", 4096, 1_048_576)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.text import snapshot as words
+from sweepscope.dashboard.text import snapshot as words
 
 GIB = 1 << 30
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.selection.filters import Filters, Range
-from dashboard.view_models.cells import needed_gpus, with_scale, without_untried
+from sweepscope.dashboard.selection.filters import Filters, Range
+from sweepscope.dashboard.view_models.cells import needed_gpus, with_scale, without_untried
 from tests.dashboard.grid_rows import cell, cells_frame, empty, grid, only, outcome
 
 _PP16 = Filters(pp=Range(16))

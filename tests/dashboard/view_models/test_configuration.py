@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from dashboard.view_models.configuration import GROUPS, conflicts, contradiction, facts
-from schemas.tables.runs import RUNS, SETTINGS
+from sweepscope.dashboard.view_models.configuration import GROUPS, conflicts, contradiction, facts
+from sweepscope.schemas.tables.runs import RUNS, SETTINGS
 from tests.dashboard.store_rows import Row, run_row, setting_row
 
 

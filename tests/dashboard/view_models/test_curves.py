@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 import pytest
 
-from dashboard.format.numbers import NBSP
-from dashboard.view_models.curves import MEASURES, Curve, beyond_in_words, curve, offered
+from sweepscope.dashboard.format.numbers import NBSP
+from sweepscope.dashboard.view_models.curves import MEASURES, Curve, beyond_in_words, curve, offered
 
 
 def points(times_s: Sequence[float | None], **columns: object) -> pl.DataFrame:

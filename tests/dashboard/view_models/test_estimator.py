@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.view_models import estimator
-from dashboard.view_models.estimator import KERNELS, UNEXPLAINED
-from pipeline.estimate.physics.profile import CALIBRATION, load_profiles
+from sweepscope.dashboard.view_models import estimator
+from sweepscope.dashboard.view_models.estimator import KERNELS, UNEXPLAINED
+from sweepscope.pipeline.estimate.physics.profile import CALIBRATION, load_profiles
 from tests.dashboard.store_rows import estimate_row
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.selection.slices import Slice
-from dashboard.view_models import explorer
-from dashboard.view_models.explorer import Setup
-from pipeline.estimate.physics.profile import choose_profile
-from pipeline.estimate.search.whatif import Choice
-from pipeline.reference.models import find_model, shape_of
+from sweepscope.dashboard.selection.slices import Slice
+from sweepscope.dashboard.view_models import explorer
+from sweepscope.dashboard.view_models.explorer import Setup
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.search.whatif import Choice
+from sweepscope.pipeline.reference.models import find_model, shape_of
 
 LLAMA = shape_of(find_model("Llama 3 8B") or {})
 SETUP = Setup("Llama 3 8B", LLAMA, "H100-SXM-80GB", 2, 8192, 16 * 8192)

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.view_models.failures import endings_by, overall_rate, patterns
-from schemas.registry import VIEWS
+from sweepscope.dashboard.view_models.failures import endings_by, overall_rate, patterns
+from sweepscope.schemas.registry import VIEWS
 
 Row = dict[str, Any]
 

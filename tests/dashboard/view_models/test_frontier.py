@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.format.columns import display_frame
-from dashboard.queries import frontier as queries
-from dashboard.view_models.frontier import dots, reached, table, with_ceilings
-from pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.dashboard.format.columns import display_frame
+from sweepscope.dashboard.queries import frontier as queries
+from sweepscope.dashboard.view_models.frontier import dots, reached, table, with_ceilings
+from sweepscope.pipeline.estimate.calibration.published_tables import published_table
 from tests.dashboard.store_rows import Row, best_row, frontier_row, write_store
 
 

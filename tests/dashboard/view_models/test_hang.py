@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.charts import hang as charts
-from dashboard.format.theme import LIGHT
-from dashboard.text import hang as words
-from dashboard.view_models import hang as hangs
-from schemas.tables.nccl import FLIGHT_RECORDS, NCCL_HANG_LINES
+from sweepscope.dashboard.charts import hang as charts
+from sweepscope.dashboard.format.theme import LIGHT
+from sweepscope.dashboard.text import hang as words
+from sweepscope.dashboard.view_models import hang as hangs
+from sweepscope.schemas.tables.nccl import FLIGHT_RECORDS, NCCL_HANG_LINES
 from tests.nccl_rows import flight_row, hang_line_row, hang_row
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.text import memory as words
-from dashboard.view_models import memory
-from schemas.columns.memory_views import MEM_FIT, PART, PART_KIND
+from sweepscope.dashboard.text import memory as words
+from sweepscope.dashboard.view_models import memory
+from sweepscope.schemas.columns.memory_views import MEM_FIT, PART, PART_KIND
 from tests.run_rows import open_store
 
 GIB = 1 << 30
@@ -26,7 +26,7 @@ def parts(**known: float) -> pl.DataFrame:
 
 
 def memory_schema() -> pl.Schema:
-    from schemas.tables.runs import RUNS
+    from sweepscope.schemas.tables.runs import RUNS
 
     return RUNS.polars_schema
 

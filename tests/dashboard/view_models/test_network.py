@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from dashboard.charts import network as charts
-from dashboard.format.theme import DARK, LIGHT
-from dashboard.text import network as words
-from dashboard.view_models import network
-from schemas.columns.nccl import RULE
+from sweepscope.dashboard.charts import network as charts
+from sweepscope.dashboard.format.theme import DARK, LIGHT
+from sweepscope.dashboard.text import network as words
+from sweepscope.dashboard.view_models import network
+from sweepscope.schemas.columns.nccl import RULE
 from tests.nccl_rows import hang_row
 
 _COUNTERS = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from dashboard.view_models.ranking import GAP, ranked_rows, with_gap
+from sweepscope.dashboard.view_models.ranking import GAP, ranked_rows, with_gap
 
 
 def ranked(*speeds: float, **columns: list[Any]) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.view_models.scaling import Baseline, against, drawn_lines, size_noun, with_size
+from sweepscope.dashboard.view_models.scaling import Baseline, against, drawn_lines, size_noun, with_size
 
 
 def points(*rows: dict[str, Any]) -> pl.DataFrame:

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.view_models import snapshot
+from sweepscope.dashboard.view_models import snapshot
 
 
 def changes(*rows: tuple[str, int, int]) -> pl.DataFrame:

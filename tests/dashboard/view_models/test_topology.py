@@ -7,11 +7,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dashboard.charts import topology as charts
-from dashboard.format.theme import LIGHT
-from dashboard.text import topology as words
-from dashboard.view_models import topology
-from schemas.tables.nccl import NCCL_GRAPHS, NCCL_LINKS, NCCL_RANKS
+from sweepscope.dashboard.charts import topology as charts
+from sweepscope.dashboard.format.theme import LIGHT
+from sweepscope.dashboard.text import topology as words
+from sweepscope.dashboard.view_models import topology
+from sweepscope.schemas.tables.nccl import NCCL_GRAPHS, NCCL_LINKS, NCCL_RANKS
 from tests.nccl_rows import graph_row, link_row, rank_row
 
 

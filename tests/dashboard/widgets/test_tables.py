@@ -15,7 +15,7 @@ def shown(**columns: list[Any]) -> dict[str, Any]:
     def page(columns: dict[str, list[object]]) -> None:
         import polars as pl
 
-        from dashboard.widgets import tables
+        from sweepscope.dashboard.widgets import tables
 
         tables.table(pl.DataFrame(columns))
 

@@ -10,7 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
-from pipeline.__main__ import main
+from sweepscope.pipeline.__main__ import main
 
 Done = subprocess.CompletedProcess[str]
 
@@ -30,7 +30,7 @@ def called(*args: str | Path, home: Path | None = None) -> Done:
 def started(*args: str | Path, home: Path | None = None, prefix: tuple[str, ...] = ()) -> Done:
     """The same from a process of its own, below the command `prefix`."""
     environment = {**os.environ, **({"SWEEPSCOPE_HOME": str(home)} if home else {}), "RUST_BACKTRACE": "0"}
-    command = [*prefix, sys.executable, "-m", "pipeline", *map(str, args)]
+    command = [*prefix, sys.executable, "-m", "sweepscope", *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=240, check=False)
 
 

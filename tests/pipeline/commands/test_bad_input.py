@@ -15,16 +15,16 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import main
-from pipeline.commands.ingest import as_text
-from pipeline.orchestration.run import Summary, ingest_paths
-from pipeline.store.home import Home
-from pipeline.store.maintenance import verify
-from pipeline.store.published import connect, current
+from sweepscope.pipeline.__main__ import main
+from sweepscope.pipeline.commands.ingest import as_text
+from sweepscope.pipeline.orchestration.run import Summary, ingest_paths
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.maintenance import verify
+from sweepscope.pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
 from tests.pipeline.commands.calls import Done, started
 
-_COMMAND = (sys.executable, "-m", "pipeline")
+_COMMAND = (sys.executable, "-m", "sweepscope")
 # Root may read everything unless it gives that up.
 _UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
 
@@ -229,7 +229,7 @@ def test_an_interrupted_ingest_is_finished_by_the_next(tmp_path: Path, filled: P
 def test_an_interrupt_that_falls_into_a_finaliser_is_not_lost() -> None:
     script = """
 import signal, sys, time
-from pipeline.__main__ import interrupt_again
+from sweepscope.pipeline.__main__ import interrupt_again
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts the tests may have it ignored
 

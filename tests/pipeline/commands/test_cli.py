@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import VERBS, build_parser, main
+from sweepscope.pipeline.__main__ import VERBS, build_parser, main
 from tests.picotron_runs import OOM_TAIL, picotron_run
 from tests.pipeline.commands.calls import assert_one_line_error, called, started
 
@@ -46,7 +46,9 @@ def test_every_verb_explains_itself_and_takes_home_and_json(verb: str, capsys: p
 
 def test_a_command_imports_no_more_than_it_needs() -> None:
     """What `--version`, the arguments of `nccl`, whose helpers begin first, and `store path` may not wait for."""
-    program = "import sys; from pipeline.__main__ import build_parser; build_parser([{!r}]); print(*sys.modules)"
+    program = (
+        "import sys; from sweepscope.pipeline.__main__ import build_parser; build_parser([{!r}]); print(*sys.modules)"
+    )
     unneeded = {"nccl": {"polars", "numpy", "duckdb", "pyarrow", "dagster"}, "store": {"polars", "deltalake"}}
     for verb, modules in unneeded.items():
         command = [sys.executable, "-c", program.format(verb)]
@@ -135,7 +137,7 @@ def test_simulate_where_nothing_can_be_written(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_a_demo_cut_short_writes_its_sweep_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.commands import demo
+    from sweepscope.pipeline.commands import demo
 
     def cut_short(directory: Path, **_options: object) -> None:
         directory.mkdir()
@@ -279,19 +281,19 @@ def test_an_interrupt_while_a_verb_is_imported_is_one_line(
     def interrupt(_name: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pipeline.__main__.verb", interrupt)
+    monkeypatch.setattr("sweepscope.pipeline.__main__.verb", interrupt)
     assert main(["query", "select 1"]) == 130
     assert capsys.readouterr().err == "sweepscope: interrupted\n"
 
 
 def test_an_internal_error_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    from pipeline.store import published
+    from sweepscope.pipeline.store import published
 
     def fail(*_args: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr(published, "current", fail)
-    monkeypatch.setattr("pipeline.commands.query.current", fail)
+    monkeypatch.setattr("sweepscope.pipeline.commands.query.current", fail)
     assert main(["query", "select 1"]) == 1
     assert "internal error: RuntimeError: boom" in capsys.readouterr().err
 

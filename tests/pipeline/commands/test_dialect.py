@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import main
-from pipeline.commands.dialect import example
-from pipeline.commands.dialect_report import cut
-from pipeline.logs.declared.document import read_document
-from pipeline.logs.declared.explain import explain
-from pipeline.logs.engine import cleaning
-from pipeline.text import lines
+from sweepscope.pipeline.__main__ import main
+from sweepscope.pipeline.commands.dialect import example
+from sweepscope.pipeline.commands.dialect_report import cut
+from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.declared.explain import explain
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
 from tests.paths import ROOT
 
@@ -130,8 +130,8 @@ def test_the_worked_example_of_the_page_reads_its_log() -> None:
 
 
 def test_the_page_names_every_unit_and_step_column() -> None:
-    from pipeline.logs.declared.columns import STEP_COLUMNS
-    from pipeline.logs.declared.units import KINDS
+    from sweepscope.pipeline.logs.declared.columns import STEP_COLUMNS
+    from sweepscope.pipeline.logs.declared.units import KINDS
 
     assert [word for word in (*KINDS, *STEP_COLUMNS) if f"`{word}`" not in PAGE] == []
 

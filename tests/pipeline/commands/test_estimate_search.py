@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import main
+from sweepscope.pipeline.__main__ import main
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 
 SEARCH = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import main
+from sweepscope.pipeline.__main__ import main
 from tests.pipeline.commands.calls import assert_one_line_error, called
 from tests.pipeline.memory.allocator import Allocator, train
 

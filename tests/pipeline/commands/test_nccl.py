@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 import zstandard
 
-from pipeline.__main__ import main
-from pipeline.commands import nccl
-from pipeline.inspection.file_regions import Region
-from pipeline.io.process_pool import Workers
-from pipeline.nccl.lines.scan import Scan, Scanned
+from sweepscope.pipeline.__main__ import main
+from sweepscope.pipeline.commands import nccl
+from sweepscope.pipeline.inspection.file_regions import Region
+from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
 from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
 from tests.pipeline.nccl.flight_recorder.test_dump import WAITING, dump, history
 from tests.pipeline.nccl.nccl_logs import Job, render

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.__main__ import main
-from pipeline.commands.next_run import entries
-from pipeline.estimate.advice.cell import Cell
-from pipeline.estimate.advice.next_runs import NextRuns
+from sweepscope.pipeline.__main__ import main
+from sweepscope.pipeline.commands.next_run import entries
+from sweepscope.pipeline.estimate.advice.cell import Cell
+from sweepscope.pipeline.estimate.advice.next_runs import NextRuns
 
 pytestmark = pytest.mark.usefixtures("dagster_in_memory")
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("dagster_in_memory")
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of the bundled simulated sweep, without the published tables."""
-    from pipeline.simulate.sweep import write_sweep
+    from sweepscope.pipeline.simulate.sweep import write_sweep
 
     folder = tmp_path_factory.mktemp("next")
     sweep = write_sweep(folder / "sweep", runs=24, seed=1)
@@ -36,7 +36,7 @@ def test_proposals_are_ranked_and_say_why(
     gains = [entry["gain_per_gpu_hour"] for entry in value["next"]]
     assert gains == sorted(gains, reverse=True)
     assert all(entry["why"].endswith(".") and entry["best"]["run_id"] for entry in value["next"])
-    monkeypatch.setattr("pipeline.commands.next_run._MANY_CELLS", 0)
+    monkeypatch.setattr("sweepscope.pipeline.commands.next_run._MANY_CELLS", 0)
     assert main(["next", "--home", str(home), "--min-runs", "1", "--top", "1"]) == 0
     told = capsys.readouterr()
     assert value["next"][0]["layout"] in told.out

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import main
-from pipeline.simulate.sweep import write_sweep
+from sweepscope.pipeline.__main__ import main
+from sweepscope.pipeline.simulate.sweep import write_sweep
 
 pytestmark = pytest.mark.usefixtures("dagster_in_memory")
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 _STARTING = """
 import subprocess, sys
-from pipeline.commands import servers
+from sweepscope.pipeline.commands import servers
 
 class Silent(subprocess.Popen):
     told = False
@@ -45,6 +45,6 @@ def test_a_server_that_is_still_starting_ends_with_us() -> None:
 
 
 def test_a_reader_at_a_pipe_gets_the_address_at_once() -> None:
-    code = "from pipeline.commands.output import say_json; say_json({'url': 1}); import os; os._exit(0)"
+    code = "from sweepscope.pipeline.commands.output import say_json; say_json({'url': 1}); import os; os._exit(0)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "url" in told.stdout

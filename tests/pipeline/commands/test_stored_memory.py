@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import main
-from pipeline.commands.stored_memory import file_verdict
+from sweepscope.pipeline.__main__ import main
+from sweepscope.pipeline.commands.stored_memory import file_verdict
 from tests.picotron_runs import picotron_run
 from tests.pipeline.commands.calls import assert_one_line_error, called
 from tests.pipeline.memory.allocator import Allocator, OutOfMemory

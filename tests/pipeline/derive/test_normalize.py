@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipeline.derive.normalize import FILLED, normalise_runs
+from sweepscope.pipeline.derive.normalize import FILLED, normalise_runs
 from tests.run_rows import Row, run_row, runs_frame
 
 NOTHING: Row = dict.fromkeys((*FILLED, "zero_stage", "cp"))

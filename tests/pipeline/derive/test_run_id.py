@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.derive.run_id import run_id
+from sweepscope.pipeline.derive.run_id import run_id
 
 
 @given(st.text(max_size=40), st.text(max_size=5))

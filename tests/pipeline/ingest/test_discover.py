@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.ingest.discover import FOUND, changed, discover, file_kind, job_of
-from pipeline.io.files import Entry
-from schemas.registry import TABLES
-from schemas.vocab import FILE_KIND
+from sweepscope.pipeline.ingest.discover import FOUND, changed, discover, file_kind, job_of
+from sweepscope.pipeline.io.files import Entry
+from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.vocab import FILE_KIND
 
 
 def found(*paths: str, simulated: str = "", named: tuple[str, ...] = ()) -> pl.DataFrame:

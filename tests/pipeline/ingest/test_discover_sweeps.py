@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.ingest.discover import discover
-from pipeline.io.files import Entry
+from sweepscope.pipeline.ingest.discover import discover
+from sweepscope.pipeline.io.files import Entry
 
 
 def sweeps(*paths: str) -> dict[str, str]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.ingest.linked_files import KNOWN, Named, one_name_each
-from pipeline.io.files import Entry, list_files
+from sweepscope.pipeline.ingest.linked_files import KNOWN, Named, one_name_each
+from sweepscope.pipeline.io.files import Entry, list_files
 
 
 def known(*rows: tuple[str, str | None]) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.ingest import plan
+from sweepscope.pipeline.ingest import plan
 from tests.picotron_runs import picotron_run
 from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import Job, render

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import InputError, WorkerError
-from pipeline.ingest import parallel, plan
-from pipeline.ingest.dialect_files import in_force, remember
-from pipeline.ingest.parallel import Share, parse_share, parse_shared, shares_of
-from pipeline.io import process_pool
-from pipeline.simulate.sweep import write_sweep
-from pipeline.store.home import Home
+from sweepscope.pipeline.errors import InputError, WorkerError
+from sweepscope.pipeline.ingest import parallel, plan
+from sweepscope.pipeline.ingest.dialect_files import in_force, remember
+from sweepscope.pipeline.ingest.parallel import Share, parse_share, parse_shared, shares_of
+from sweepscope.pipeline.io import process_pool
+from sweepscope.pipeline.simulate.sweep import write_sweep
+from sweepscope.pipeline.store.home import Home
 from tests.acme import CONFIG, DIALECT, LOG
 from tests.picotron_runs import picotron_run
 from tests.pipeline.nccl.nccl_logs import Job, render

@@ -9,10 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.errors import UsageError
-from pipeline.ingest import plan
-from pipeline.logs.runs.outcome import STALE_AFTER
-from schemas.registry import TABLES
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
+from sweepscope.schemas.registry import TABLES
 from tests.picotron_runs import OOM_TAIL, picotron_run
 
 NOW = datetime(2035, 1, 1)

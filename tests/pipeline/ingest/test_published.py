@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-import data
-from pipeline.errors import InputError
-from pipeline.ingest.published import load_published, published_ledger
-from pipeline.ingest.validate import validate
-from schemas.registry import TABLES
+from sweepscope import data
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.ingest.published import load_published, published_ledger
+from sweepscope.pipeline.ingest.validate import validate
+from sweepscope.schemas.registry import TABLES
 
 HEADER = "source_id,source_url,table_or_figure,model,num_gpus,tokens_per_s_per_gpu,my_own"
 

@@ -13,11 +13,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.ingest import read_sidecar
-from pipeline.ingest.read_batch import read_batch
-from pipeline.logs.registry import current_versions
-from pipeline.text import lines
-from schemas.vocab import FILE_STATUS
+from sweepscope.pipeline.ingest import read_sidecar
+from sweepscope.pipeline.ingest.read_batch import read_batch
+from sweepscope.pipeline.logs.registry import current_versions
+from sweepscope.pipeline.text import lines
+from sweepscope.schemas.vocab import FILE_STATUS
 from tests.pipeline.landed import Tables, batch_of, tables_of
 from tests.pipeline.logs.runs.test_assemble import config, line, log
 

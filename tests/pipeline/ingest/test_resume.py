@@ -17,14 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.ingest import plan
-from pipeline.ingest.discover import discover
-from pipeline.io import stream
-from pipeline.io.files import list_files
-from pipeline.logs.runs.outcome import STALE_AFTER
-from pipeline.simulate.generate import generate
-from pipeline.simulate.render import render
-from pipeline.store.checkpoints import REST_AFTER, Records
+from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.discover import discover
+from sweepscope.pipeline.io import stream
+from sweepscope.pipeline.io.files import list_files
+from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
+from sweepscope.pipeline.simulate.generate import generate
+from sweepscope.pipeline.simulate.render import render
+from sweepscope.pipeline.store.checkpoints import REST_AFTER, Records
 from tests.paths import GOLDEN
 from tests.pipeline.logs.dialects.test_composer import block
 from tests.pipeline.logs.runs.test_assemble import OOM, config, line, log
@@ -328,7 +328,7 @@ class TestReadingAnew:
     def test_a_newer_parser(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         place.write("a.log", log(1, 40))
         place.read_on()
-        monkeypatch.setattr("pipeline.logs.registry.ENGINE_VERSION", 1_000)
+        monkeypatch.setattr("sweepscope.pipeline.logs.registry.ENGINE_VERSION", 1_000)
         place.append("a.log", log(41, 42))
         tables = place.read_on()
         assert place.file(tables, "a.log")["read_bytes"] == place.file(tables, "a.log")["bytes"]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.ingest.validate import merge_rejects, pandera_schema, validate
-from schemas.core.table import Table
-from schemas.registry import TABLES
-from schemas.tables.runs import ACCELERATORS, FILES, REJECTS, RUNS, STEPS
+from sweepscope.pipeline.ingest.validate import merge_rejects, pandera_schema, validate
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.tables.runs import ACCELERATORS, FILES, REJECTS, RUNS, STEPS
 
 
 def frame(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:

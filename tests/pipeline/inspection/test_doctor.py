@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.__main__ import main
-from pipeline.inspection import doctor
-from pipeline.store.home import Home
-from pipeline.store.lock import exclusive
+from sweepscope.pipeline.__main__ import main
+from sweepscope.pipeline.inspection import doctor
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lock import exclusive
 from tests.dashboard.store_rows import file_row, make_home, reject_row, run_row
 
 CHECKS = [

@@ -13,11 +13,11 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.inspection.file_regions import Region, regions_of, scan_any
-from pipeline.io import stream
-from pipeline.nccl.facts import Facts
-from pipeline.nccl.lines.block import Part
-from pipeline.nccl.lines.scan import Scan, scan_task
+from sweepscope.pipeline.inspection.file_regions import Region, regions_of, scan_any
+from sweepscope.pipeline.io import stream
+from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.lines.block import Part
+from sweepscope.pipeline.nccl.lines.scan import Scan, scan_task
 from tests.benchmarks.nccl import coll_block
 
 

@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 import zstandard
 
-from pipeline.ingest import nccl_collector
-from pipeline.inspection import nccl_scan
-from pipeline.inspection.calls_parquet import CallsFile
-from pipeline.inspection.file_regions import Region, regions_of, scan_any
-from pipeline.io import stream
-from pipeline.io.process_pool import Workers
-from pipeline.nccl.lines.block import Part
-from pipeline.nccl.lines.scan import Scan, Scanned
+from sweepscope.pipeline.ingest import nccl_collector
+from sweepscope.pipeline.inspection import nccl_scan
+from sweepscope.pipeline.inspection.calls_parquet import CallsFile
+from sweepscope.pipeline.inspection.file_regions import Region, regions_of, scan_any
+from sweepscope.pipeline.io import stream
+from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.nccl.lines.block import Part
+from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
 from tests.benchmarks.nccl import coll_block
 from tests.pipeline.nccl.bench.test_json_report import document, row
 from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL

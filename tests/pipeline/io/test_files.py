@@ -17,9 +17,9 @@ import fsspec
 import pytest
 import zstandard
 
-from pipeline.errors import InputError, SweepscopeError, UsageError
-from pipeline.io import files, remote, stream
-from pipeline.io.files import Reader, list_files, marker_above
+from sweepscope.pipeline.errors import InputError, SweepscopeError, UsageError
+from sweepscope.pipeline.io import files, remote, stream
+from sweepscope.pipeline.io.files import Reader, list_files, marker_above
 
 LOG = b"".join(b"Step: %d | Loss: 7.0\n" % i for i in range(20_000))
 

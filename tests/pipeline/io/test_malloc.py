@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.io import malloc
+from sweepscope.pipeline.io import malloc
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import WorkerError
-from pipeline.io import process_pool
-from pipeline.io.process_pool import Workers
+from sweepscope.pipeline.errors import WorkerError
+from sweepscope.pipeline.io import process_pool
+from sweepscope.pipeline.io.process_pool import Workers
 from tests.paths import ROOT
 
 SOON_S = 30
@@ -129,7 +129,7 @@ def test_a_process_that_cannot_import_the_work_is_an_error(
 
 SCRIPT = """
 import sys
-from pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.process_pool import Workers
 from tests.pipeline.io.test_process_pool import process_id
 with Workers(process_id, 2) as pool:
     while True:

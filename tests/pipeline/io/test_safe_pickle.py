@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.io.safe_pickle import Limits, PickleRefusedError, load
+from sweepscope.pipeline.io.safe_pickle import Limits, PickleRefusedError, load
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(2**100), 2**100), st.floats(allow_nan=False), st.text())
 PLAIN = st.recursive(

@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.io.text_encoding import is_binary, text_chunks
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.io.text_encoding import is_binary, text_chunks
 
 NOISE = random.Random(7).randbytes(8192)  # noqa: S311 - no secret
 STEP = "step: 10  loss:  7.01 Größe\n"

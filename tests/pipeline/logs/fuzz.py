@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.derive.complete import complete_runs
 from tests.pipeline.landed import Tables, tables_of
 
 BATCH = 12

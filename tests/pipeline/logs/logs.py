@@ -9,15 +9,15 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.derive.complete import complete_runs
-from pipeline.ingest.discover import discover
-from pipeline.ingest.read_batch import read_batch
-from pipeline.io.files import list_files
-from pipeline.logs.dialect import Facts
-from pipeline.logs.engine import extract
-from pipeline.logs.registry import DIALECTS
-from pipeline.logs.runs.assemble import assemble
-from pipeline.text import lines
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.ingest.discover import discover
+from sweepscope.pipeline.ingest.read_batch import read_batch
+from sweepscope.pipeline.io.files import list_files
+from sweepscope.pipeline.logs.dialect import Facts
+from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs.runs.assemble import assemble
+from sweepscope.pipeline.text import lines
 
 NOW = datetime(2030, 1, 1)
 Tables = dict[str, pl.DataFrame]

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline.logs.diagnostics.finding import FINDING
-from schemas.registry import TABLES
+from sweepscope.pipeline.logs.diagnostics.finding import FINDING
+from sweepscope.schemas.registry import TABLES
 
 BEGIN = datetime(2025, 2, 3, 4, 0)
 

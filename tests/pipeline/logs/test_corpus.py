@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs.registry import DIALECTS
 from tests.paths import CORPUS, NO_CORPUS
 from tests.pipeline.logs.logs import Tables, tables_of
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from schemas.columns.shared import LAYOUT, MODEL
+from sweepscope.schemas.columns.shared import LAYOUT, MODEL
 from tests.paths import GOLDEN
 from tests.pipeline.landed import tables_of
 

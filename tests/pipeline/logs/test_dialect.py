@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.logs import dialect as protocol
-from pipeline.logs.dialect import SETTING_FACTS, LineFacts, conform, in_order, named_settings, once_per_text
-from pipeline.logs.dialects import torchtitan_settings
-from pipeline.logs.dialects.megatron import settings as megatron_settings
-from pipeline.logs.engine import cleaning
-from pipeline.logs.registry import DIALECTS
-from pipeline.text import lines
+from sweepscope.pipeline.logs import dialect as protocol
+from sweepscope.pipeline.logs.dialect import SETTING_FACTS, LineFacts, conform, in_order, named_settings, once_per_text
+from sweepscope.pipeline.logs.dialects import torchtitan_settings
+from sweepscope.pipeline.logs.dialects.megatron import settings as megatron_settings
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.text import lines
 from tests.paths import GOLDEN
 
 ONCE = {

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.derive.complete import complete_runs
-from pipeline.ingest.validate import validate
-from schemas.registry import TABLES
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.ingest.validate import validate
+from sweepscope.schemas.registry import TABLES
 from tests.paths import GOLDEN
 from tests.pipeline.landed import tables_of
 from tests.pipeline.logs import fuzz

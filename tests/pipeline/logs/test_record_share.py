@@ -13,13 +13,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.ingest.discover import discover
-from pipeline.ingest.read_batch import Batch, read_batch
-from pipeline.io.files import list_files
-from pipeline.logs.engine import cleaning
-from pipeline.simulate.generate import generate
-from pipeline.simulate.render import render
-from pipeline.text import lines
+from sweepscope.pipeline.ingest.discover import discover
+from sweepscope.pipeline.ingest.read_batch import Batch, read_batch
+from sweepscope.pipeline.io.files import list_files
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.simulate.generate import generate
+from sweepscope.pipeline.simulate.render import render
+from sweepscope.pipeline.text import lines
 from tests.paths import NO_CORPUS
 from tests.pipeline.landed import batch_of
 from tests.pipeline.logs.test_corpus import _corpora

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.logs.dialect import STEP_FACTS
-from pipeline.logs.steady_state import MAX_WARMUP_STEPS, summarise, warmup_steps
+from sweepscope.pipeline.logs.dialect import STEP_FACTS
+from sweepscope.pipeline.logs.steady_state import MAX_WARMUP_STEPS, summarise, warmup_steps
 
 
 def steps(*rows: dict[str, object], run_id: str = "a") -> pl.DataFrame:

@@ -23,7 +23,7 @@ _SCRIPT = textwrap.dedent(
     """
     import json, resource, sys, time
     from datetime import datetime
-    from pipeline import ingest
+    from sweepscope.pipeline import ingest
 
     def read(path):
         tables = ingest.parse(ingest.find([path]), now=datetime(2035, 1, 1))

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.memory.analysis.analyse import analyse
-from pipeline.memory.snapshot.checked_values import RefusedError
-from pipeline.memory.snapshot.containers import snapshot_chunks
-from pipeline.memory.snapshot.snapshot import read_snapshot
+from sweepscope.pipeline.memory.analysis.analyse import analyse
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.memory.snapshot.containers import snapshot_chunks
+from sweepscope.pipeline.memory.snapshot.snapshot import read_snapshot
 
 P4, P5 = b"\x80\x04", b"\x80\x05"
 MEBI = 1 << 20

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.io.safe_pickle import load
-from pipeline.memory.analysis.analyse import analyse
-from pipeline.memory.snapshot.checked_values import RefusedError
-from pipeline.memory.snapshot.containers import snapshot_chunks
+from sweepscope.pipeline.io.safe_pickle import load
+from sweepscope.pipeline.memory.analysis.analyse import analyse
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.memory.snapshot.containers import snapshot_chunks
 from tests import paths
 
 CORPUS = paths.CORPUS / "memory"

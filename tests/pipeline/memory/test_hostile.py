@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.memory.analysis.analyse import analyse
-from pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
-from pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.memory.analysis.analyse import analyse
+from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 from tests.pipeline.memory.allocator import Allocator, train
 
 ROUNDS = int(os.environ.get("SWEEPSCOPE_FUZZ_ROUNDS", "400"))

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.logs.registry import current_versions
-from pipeline.memory.names import VERSIONS, is_memory_file, rank_of
+from sweepscope.pipeline.logs.registry import current_versions
+from sweepscope.pipeline.memory.names import VERSIONS, is_memory_file, rank_of
 from tests.pipeline.landed import batch_of
 from tests.pipeline.memory.allocator import Allocator, train
 

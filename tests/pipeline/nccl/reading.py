@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pipeline.nccl.facts import Facts
-from pipeline.nccl.lines.compact import compact
-from pipeline.nccl.lines.scan import scan
-from pipeline.nccl.tables.tables import nccl_tables
-from pipeline.text.lines import blocks
-from schemas.tables.nccl import ALL
+from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.lines.compact import compact
+from sweepscope.pipeline.nccl.lines.scan import scan
+from sweepscope.pipeline.nccl.tables.tables import nccl_tables
+from sweepscope.pipeline.text.lines import blocks
+from sweepscope.schemas.tables.nccl import ALL
 
 Tables = dict[str, pl.DataFrame]
 

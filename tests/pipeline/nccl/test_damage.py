@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.ingest.validate import validate
-from pipeline.nccl.lines import collectives, scan
-from pipeline.nccl.lines.block import Part
-from schemas.tables.nccl import ALL
+from sweepscope.pipeline.ingest.validate import validate
+from sweepscope.pipeline.nccl.lines import collectives, scan
+from sweepscope.pipeline.nccl.lines.block import Part
+from sweepscope.schemas.tables.nccl import ALL
 from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import Tables, tables_of

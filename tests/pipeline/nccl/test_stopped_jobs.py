@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.nccl.flight_recorder.dump import records
-from pipeline.nccl.flight_recorder.hangs import flight_hangs
+from sweepscope.pipeline.nccl.flight_recorder.dump import records
+from sweepscope.pipeline.nccl.flight_recorder.hangs import flight_hangs
 from tests.pipeline.nccl.stopped_jobs import VERSIONS, Stopped, dumps, stopped_job
 
 FORMATS = pytest.mark.parametrize("version", VERSIONS)

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from pipeline.ingest.validate import validate
-from schemas.tables.nccl import ALL
+from sweepscope.pipeline.ingest.validate import validate
+from sweepscope.schemas.tables.nccl import ALL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import row_of, tables_of
 

@@ -142,7 +142,7 @@ READY = "comm 0xa0 rank 0 nranks 4 cudaDev 0 - Init COMPLETE"
 def test_every_link_line(
     text: str, ends: tuple[int, int, str | None], transport: str, by_columns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    monkeypatch.setattr("sweepscope.pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
     row = row_of(tables_of(lines(text, READY))["nccl_links"])
     assert (row["rank_from"], row["rank_to"], row.get("direction")) == ends
     assert (row["transport"], row["comm_index"]) == (transport, 1)
@@ -151,7 +151,7 @@ def test_every_link_line(
 @pytest.mark.parametrize("count", ["", " splitCount 3", " childCount 3"])  # 2.21, 2.24 (init.cc), 2.30
 @pytest.mark.parametrize("by_columns", [True, False])
 def test_ranks_of_a_split_find_each_other(count: str, by_columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    monkeypatch.setattr("sweepscope.pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
     whole = (
         "ncclCommInitRank comm 0xa{r} rank {r} nranks 4 cudaDev {r} nvmlDev {r} busId {r}000 commId 0x77 - Init {end}"
     )
@@ -198,7 +198,7 @@ def test_ranks_of_a_split_find_each_other(count: str, by_columns: bool, monkeypa
 def test_init_timings(
     text: str, parts: tuple[float | None, ...], by_columns: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    monkeypatch.setattr("sweepscope.pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
     (row,) = tables_of(lines(READY, text))["nccl_ranks"].to_dicts()
     assert (row["init_time_s"], row["init_kernels_s"], row["init_alloc_s"], row["init_bootstrap_s"]) == parts
 
@@ -220,7 +220,7 @@ def test_rings_that_do_not_tell_their_number() -> None:
 
 @pytest.mark.parametrize("by_columns", [True, False])
 def test_rccl_names_the_communicator_behind_rings_and_trees(by_columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    monkeypatch.setattr("sweepscope.pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
     owner = "comm 0xa0 nRanks 04 busId c1000"
     text = lines(f"Ring 00 : 3 -> 0 -> 1 {owner}", f"Trees [0] 1/-1/-1->0->2 {owner}", READY)
     edges = tables_of(text)["nccl_graphs"].select("graph", "rank_from", "rank_to").rows()

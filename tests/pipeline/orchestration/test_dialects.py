@@ -7,16 +7,16 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from pipeline.errors import InputError, UsageError
-from pipeline.ingest.dialect_files import forget, in_force, remember
-from pipeline.ingest.plan import pending
-from pipeline.orchestration.build import build
-from pipeline.orchestration.jobs import LANDING_VARIABLE, new_runs, run_config
-from pipeline.orchestration.resources import HomeResource
-from pipeline.orchestration.run import ingest_paths
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
-from pipeline.store.published import connect, current
+from sweepscope.pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.ingest.dialect_files import forget, in_force, remember
+from sweepscope.pipeline.ingest.plan import pending
+from sweepscope.pipeline.orchestration.build import build
+from sweepscope.pipeline.orchestration.jobs import LANDING_VARIABLE, new_runs, run_config
+from sweepscope.pipeline.orchestration.resources import HomeResource
+from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
+from sweepscope.pipeline.store.published import connect, current
 from tests.acme import CONFIG, DIALECT, LOG
 from tests.picotron_runs import picotron_run
 

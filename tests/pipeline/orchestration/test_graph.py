@@ -11,10 +11,10 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.ingest import plan
-from pipeline.ingest.plan import batches
-from pipeline.orchestration.build import build
-from pipeline.orchestration.jobs import (
+from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.plan import batches
+from sweepscope.pipeline.orchestration.build import build
+from sweepscope.pipeline.orchestration.jobs import (
     LANDING_VARIABLE,
     OWN_ONLY_VARIABLE,
     hourly,
@@ -22,15 +22,15 @@ from pipeline.orchestration.jobs import (
     new_runs,
     write_batch,
 )
-from pipeline.orchestration.resources import HomeResource
-from pipeline.orchestration.run import ingest_paths
-from pipeline.reference.accelerators import load_accelerators
-from pipeline.reference.published_network import load_accelerator_links
-from pipeline.store.checksum import Digest, digests
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
-from pipeline.store.published import connect, current
-from schemas.registry import TABLES
+from sweepscope.pipeline.orchestration.resources import HomeResource
+from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.reference.accelerators import load_accelerators
+from sweepscope.pipeline.reference.published_network import load_accelerator_links
+from sweepscope.pipeline.store.checksum import Digest, digests
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
+from sweepscope.pipeline.store.published import connect, current
+from sweepscope.schemas.registry import TABLES
 from tests.picotron_runs import OOM_TAIL, picotron_run
 
 pytestmark = pytest.mark.usefixtures("dagster_in_memory")
@@ -193,7 +193,7 @@ def test_the_schedule_asks_for_the_same_batches_as_the_sensor(
     home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(LANDING_VARIABLE, str(sweep))
-    monkeypatch.setattr("pipeline.ingest.plan.batches", partial(batches, units=1))
+    monkeypatch.setattr("sweepscope.pipeline.ingest.plan.batches", partial(batches, units=1))
     resources = {"store_home": HomeResource(path=str(home.path))}
     with dg.instance_for_test() as instance:  # a schedule's context wants one that stands on disk
         with dg.build_schedule_context(instance=instance, resources=resources) as context:
@@ -220,7 +220,7 @@ def test_the_sensor_asks_again_for_a_batch_whose_run_failed_but_not_at_once(
         assert not requests(), "it waits in the queue"
         instance.report_run_failed(run)
         assert not requests(), "it has only just failed"
-        monkeypatch.setattr("pipeline.orchestration.jobs._AFTER_FAILURE_S", 0.0)
+        monkeypatch.setattr("sweepscope.pipeline.orchestration.jobs._AFTER_FAILURE_S", 0.0)
         assert len(requests()) == 1
 
 
@@ -277,7 +277,7 @@ def test_the_sensor_says_why_it_skips(home: Home, tmp_path: Path, monkeypatch: p
 
 
 def test_a_batch_of_broken_rows_stops_before_the_lake(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.ingest import plan
+    from sweepscope.pipeline.ingest import plan
 
     parse = plan.parse
 
@@ -313,7 +313,7 @@ def test_landing_paths_take_lines_and_separators(monkeypatch: pytest.MonkeyPatch
 
 
 def test_processes_give_the_same_store_as_one(tmp_path: Path, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.ingest import parallel
+    from sweepscope.pipeline.ingest import parallel
 
     monkeypatch.setattr(parallel, "WORTH_S", 0)
     monkeypatch.setattr(parallel, "_MIN_SHARE_S", 1e-9)
@@ -341,7 +341,7 @@ def test_an_interrupt_is_one_and_nothing_is_stored(home: Home, sweep: Path, monk
 
 @pytest.mark.timeout(120)
 def test_a_failure_of_our_own_ends_the_ingest(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.orchestration import assets
+    from sweepscope.pipeline.orchestration import assets
 
     def failing(*_: object, **__: object) -> None:
         raise duckdb.ConversionException("out of range")

@@ -12,8 +12,8 @@ import yaml
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
-from pipeline.orchestration.instance import open_instance, prepare
-from pipeline.store.home import Home
+from sweepscope.pipeline.orchestration.instance import open_instance, prepare
+from sweepscope.pipeline.store.home import Home
 
 
 def test_settings_that_a_full_disk_cut_are_written_whole_the_next_time(tmp_path: Path) -> None:

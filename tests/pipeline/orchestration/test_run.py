@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeline.errors import SweepscopeError
-from pipeline.orchestration.run import _cause
+from sweepscope.pipeline.errors import SweepscopeError
+from sweepscope.pipeline.orchestration.run import _cause
 
 
 def test_the_error_below_is_found_and_none_is_none() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.orchestration.run import ingest_paths
-from pipeline.store.checksum import Digest, digests
-from pipeline.store.home import Home
-from pipeline.store.maintenance import verify
-from pipeline.store.published import connect, current
+from sweepscope.pipeline.orchestration.run import ingest_paths
+from sweepscope.pipeline.store.checksum import Digest, digests
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.maintenance import verify
+from sweepscope.pipeline.store.published import connect, current
 from tests.picotron_runs import picotron_run
 
 pytestmark = pytest.mark.usefixtures("dagster_in_memory")

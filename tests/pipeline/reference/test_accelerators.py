@@ -3,9 +3,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.ingest.validate import validate
-from pipeline.reference import accelerators
-from schemas.tables.runs import ACCELERATORS
+from sweepscope.pipeline.ingest.validate import validate
+from sweepscope.pipeline.reference import accelerators
+from sweepscope.schemas.tables.runs import ACCELERATORS
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.derive.complete import complete_runs
-from pipeline.reference.model_identity import registered_name
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.reference.model_identity import registered_name
 
 SHAPE: dict[str, Any] = {
     "num_layers": 32,

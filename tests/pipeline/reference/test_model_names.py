@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.reference.model_names import canonical_model, canonical_models, format_params, name_from_shape
+from sweepscope.pipeline.reference.model_names import canonical_model, canonical_models, format_params, name_from_shape
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.reference.model_shape import ModelShape
-from pipeline.reference.models import LLAMA_2_7B, find_model, known_models, shape_of
+from sweepscope.pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.reference.models import LLAMA_2_7B, find_model, known_models, shape_of
 
 
 def registry(name: str) -> ModelShape:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.ingest.plan import bundled
-from pipeline.ingest.validate import validate
-from pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
-from schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
+from sweepscope.pipeline.ingest.plan import bundled
+from sweepscope.pipeline.ingest.validate import validate
+from sweepscope.pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
+from sweepscope.schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
 
 
 def test_published_bandwidths_keep_their_source_and_their_units() -> None:

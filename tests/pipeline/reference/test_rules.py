@@ -8,16 +8,25 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.estimate.advice.recipe import in_words, walk
-from pipeline.estimate.advice.rule_scores import AGAINST, EVIDENCE, FOR, SCORES, UNTESTED, score, score_sets, weigh
-from pipeline.estimate.physics.profile import load_profiles
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.search import PHYSICS, search
-from pipeline.reference.clusters import find_cluster
-from pipeline.reference.models import LLAMA_2_7B
-from pipeline.reference.rules import QUESTION, Book, Rule, Step, applicable, load_rules, question_of
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.estimate.advice.recipe import in_words, walk
+from sweepscope.pipeline.estimate.advice.rule_scores import (
+    AGAINST,
+    EVIDENCE,
+    FOR,
+    SCORES,
+    UNTESTED,
+    score,
+    score_sets,
+    weigh,
+)
+from sweepscope.pipeline.estimate.physics.profile import load_profiles
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.search import PHYSICS, search
+from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.models import LLAMA_2_7B
+from sweepscope.pipeline.reference.rules import QUESTION, Book, Rule, Step, applicable, load_rules, question_of
 
 
 def question(**changes: Any) -> dict[str, Any]:

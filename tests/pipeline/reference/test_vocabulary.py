@@ -3,8 +3,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.reference import vocabulary
-from schemas import vocab
+from sweepscope.pipeline.reference import vocabulary
+from sweepscope.schemas import vocab
 
 
 @pytest.mark.parametrize(

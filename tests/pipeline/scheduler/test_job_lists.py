@@ -8,7 +8,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from pipeline.scheduler import flux, registry
+from sweepscope.pipeline.scheduler import flux, registry
 
 BJOBS = """\
 JOBID   USER    STAT  QUEUE      FROM_HOST   EXEC_HOST   JOB_NAME   SUBMIT_TIME

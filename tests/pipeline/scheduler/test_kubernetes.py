@@ -5,7 +5,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from pipeline.scheduler import kubernetes, registry
+from sweepscope.pipeline.scheduler import kubernetes, registry
 
 POD = """\
 Name:             llama-worker-0

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline.scheduler.match_jobs import PAIRS, match
-from schemas.tables.runs import RUNS
-from schemas.tables.scheduler import SCHEDULER_JOBS
+from sweepscope.pipeline.scheduler.match_jobs import PAIRS, match
+from sweepscope.schemas.tables.runs import RUNS
+from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 T = datetime(2024, 5, 27, 12)
 HOUR = timedelta(hours=1)

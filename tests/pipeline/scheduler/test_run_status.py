@@ -5,11 +5,11 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.scheduler import run_status
-from pipeline.scheduler.match_jobs import PAIRS
-from schemas.columns.scheduler import JOB_STATE
-from schemas.tables.runs import RUNS
-from schemas.vocab import STATUS
+from sweepscope.pipeline.scheduler import run_status
+from sweepscope.pipeline.scheduler.match_jobs import PAIRS
+from sweepscope.schemas.columns.scheduler import JOB_STATE
+from sweepscope.schemas.tables.runs import RUNS
+from sweepscope.schemas.vocab import STATUS
 
 
 def decided(

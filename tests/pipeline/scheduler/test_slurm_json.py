@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.scheduler import registry, slurm_json
+from sweepscope.pipeline.scheduler import registry, slurm_json
 
 
 def number(value: int) -> dict[str, Any]:

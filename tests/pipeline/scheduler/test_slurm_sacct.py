@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.scheduler import slurm_sacct
-from schemas.columns.scheduler import JOB_STATE
+from sweepscope.pipeline.scheduler import slurm_sacct
+from sweepscope.schemas.columns.scheduler import JOB_STATE
 
 PARSABLE = """\
 JobID|JobName|Partition|State|ExitCode|Submit|Start|End|Elapsed|Timelimit|NNodes|NodeList|AllocTRES|MaxRSS|WorkDir

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import polars as pl
 
-from pipeline.scheduler import registry, slurm_scontrol
+from sweepscope.pipeline.scheduler import registry, slurm_scontrol
 
 BLOCKS = """\
 JobId=17 JobName=a job with blanks

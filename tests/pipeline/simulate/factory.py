@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from hypothesis import strategies as st
 
-from pipeline.simulate.catalogue import ACCELERATORS, GPT_MODELS, MODELS
-from pipeline.simulate.failures import TAILS
-from pipeline.simulate.generate import generate
-from pipeline.simulate.renderers.protocol import with_steps
-from pipeline.simulate.renderers.registry import RENDERERS
-from pipeline.simulate.truth import ExactStep, Layout, Noise, SimulatedRun
+from sweepscope.pipeline.simulate.catalogue import ACCELERATORS, GPT_MODELS, MODELS
+from sweepscope.pipeline.simulate.failures import TAILS
+from sweepscope.pipeline.simulate.generate import generate
+from sweepscope.pipeline.simulate.renderers.protocol import with_steps
+from sweepscope.pipeline.simulate.renderers.registry import RENDERERS
+from sweepscope.pipeline.simulate.truth import ExactStep, Layout, Noise, SimulatedRun
 
 START = datetime(2026, 3, 2, 8, 0, 0)
 GIB = 2**30

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from pipeline.simulate.failures import TAILS, tail
-from schemas.vocab import STATUS
+from sweepscope.pipeline.simulate.failures import TAILS, tail
+from sweepscope.schemas.vocab import STATUS
 from tests.pipeline.simulate.factory import make_run
 
 _SIGNS = {

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.simulate import physics
-from pipeline.simulate.catalogue import ACCELERATORS, MODELS
-from pipeline.simulate.failures import TAILS
-from pipeline.simulate.generate import FRAMEWORKS, generate
-from pipeline.simulate.renderers.registry import RENDERERS
-from pipeline.simulate.truth import Layout, Noise, SimulatedRun
-from schemas.vocab import STATUS
+from sweepscope.pipeline.simulate import physics
+from sweepscope.pipeline.simulate.catalogue import ACCELERATORS, MODELS
+from sweepscope.pipeline.simulate.failures import TAILS
+from sweepscope.pipeline.simulate.generate import FRAMEWORKS, generate
+from sweepscope.pipeline.simulate.renderers.registry import RENDERERS
+from sweepscope.pipeline.simulate.truth import Layout, Noise, SimulatedRun
+from sweepscope.schemas.vocab import STATUS
 
 
 @pytest.fixture(scope="module")

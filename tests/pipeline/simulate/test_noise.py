@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from pipeline.simulate.console import LogLine, agent, scheduler, worker
-from pipeline.simulate.noise import coloured, disturb, duplicated, encode, interleaved, with_bars
-from pipeline.simulate.truth import Noise, Tee
+from sweepscope.pipeline.simulate.console import LogLine, agent, scheduler, worker
+from sweepscope.pipeline.simulate.noise import coloured, disturb, duplicated, encode, interleaved, with_bars
+from sweepscope.pipeline.simulate.truth import Noise, Tee
 
 LINES = [LogLine(f"step: {n} | loss: {n / 7:.3f} |", rank=n % 16) for n in range(300)]
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from pipeline.simulate.catalogue import MODELS
-from pipeline.simulate.render import render
-from pipeline.simulate.renderers.registry import RENDERERS
-from pipeline.simulate.truth import Layout, Noise, SimulatedRun
+from sweepscope.pipeline.simulate.catalogue import MODELS
+from sweepscope.pipeline.simulate.render import render
+from sweepscope.pipeline.simulate.renderers.registry import RENDERERS
+from sweepscope.pipeline.simulate.truth import Layout, Noise, SimulatedRun
 from tests.pipeline.simulate.factory import GIB, make_exact, make_run
 
 # 8.03e9 parameters, 32 layers of 4096, sequences of 4096: 54.62e9 FLOPs per token. Batch 4*4*2*4096 = 131072 tokens in

@@ -17,20 +17,20 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from pipeline.derive.complete import complete_runs
-from pipeline.ingest.discover import discover
-from pipeline.ingest.read_batch import read_batch
-from pipeline.io.files import list_files
-from pipeline.logs.engine import extract
-from pipeline.logs.registry import DIALECTS
-from pipeline.logs.runs.assemble import assemble
-from pipeline.simulate.generate import FRAMEWORKS, generate
-from pipeline.simulate.render import render
-from pipeline.simulate.renderers.registry import RENDERERS, stated
-from pipeline.simulate.sweep import write_run
-from pipeline.simulate.truth import Layout, Noise, SimulatedRun, SimulatedStep
-from pipeline.text import lines
-from schemas import vocab
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.ingest.discover import discover
+from sweepscope.pipeline.ingest.read_batch import read_batch
+from sweepscope.pipeline.io.files import list_files
+from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs.runs.assemble import assemble
+from sweepscope.pipeline.simulate.generate import FRAMEWORKS, generate
+from sweepscope.pipeline.simulate.render import render
+from sweepscope.pipeline.simulate.renderers.registry import RENDERERS, stated
+from sweepscope.pipeline.simulate.sweep import write_run
+from sweepscope.pipeline.simulate.truth import Layout, Noise, SimulatedRun, SimulatedStep
+from sweepscope.pipeline.text import lines
+from sweepscope.schemas import vocab
 from tests.pipeline.simulate.factory import make_exact, make_run, runs
 
 Tables = dict[str, pl.DataFrame]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import UsageError
-from pipeline.simulate.marker import MARKER_NAME, TRUTH_NAME
-from pipeline.simulate.sweep import write_sweep
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.simulate.marker import MARKER_NAME, TRUTH_NAME
+from sweepscope.pipeline.simulate.sweep import write_sweep
 
 
 def _contents(root: Path) -> Mapping[str, tuple[bytes, float | None]]:
@@ -56,7 +56,7 @@ def test_a_sweep_that_was_cut_short_is_marked_already(tmp_path: Path, monkeypatc
     def interrupted(_root: Path, _run: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pipeline.simulate.sweep.write_run", interrupted)
+    monkeypatch.setattr("sweepscope.pipeline.simulate.sweep.write_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_sweep(tmp_path / "sweep", runs=2, seed=1)
     assert (tmp_path / "sweep" / MARKER_NAME).is_file()

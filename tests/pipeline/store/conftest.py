@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
 
 
 @pytest.fixture

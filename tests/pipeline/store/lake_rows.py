@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from schemas.registry import TABLES
+from sweepscope.schemas.registry import TABLES
 
 Tables = dict[str, pl.DataFrame]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.io.stream import Mark
-from pipeline.store import checkpoints as module
-from pipeline.store import maintenance
-from pipeline.store.checkpoints import Record, Records
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
+from sweepscope.pipeline.io.stream import Mark
+from sweepscope.pipeline.store import checkpoints as module
+from sweepscope.pipeline.store import maintenance
+from sweepscope.pipeline.store.checkpoints import Record, Records
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
 from tests.pipeline.store.lake_rows import unit
 
 NOW = datetime(2030, 1, 1)

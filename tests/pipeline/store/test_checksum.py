@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.store.checksum import Digest, digest
-from schemas.tables.runs import SETTINGS
+from sweepscope.pipeline.store.checksum import Digest, digest
+from sweepscope.schemas.tables.runs import SETTINGS
 
 TABLE = replace(SETTINGS, column_names=("run_id", "name", "line_no", "is_used"))
 CONNECTION = duckdb.connect()

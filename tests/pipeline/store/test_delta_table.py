@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
-from pipeline.store.delta_table import LakeTable
-from schemas.tables.runs import EVENTS, REJECTS
+from sweepscope.pipeline.store.delta_table import LakeTable
+from sweepscope.schemas.tables.runs import EVENTS, REJECTS
 from tests.pipeline.store.lake_rows import frame
 
 

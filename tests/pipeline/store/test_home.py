@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import StoreError, UsageError
-from pipeline.store.home import Home, home_option
+from sweepscope.pipeline.errors import StoreError, UsageError
+from sweepscope.pipeline.store.home import Home, home_option
 
 
 def test_the_flag_wins_over_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.errors import StoreError
-from pipeline.store.delta_table import LakeTable
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
-from schemas.registry import TABLES
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.delta_table import LakeTable
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
+from sweepscope.schemas.registry import TABLES
 from tests.pipeline.store.lake_rows import accelerators, frame, together, unit
 
 
@@ -149,9 +149,9 @@ def test_an_older_release_can_still_be_read(lake: Lake) -> None:
 
 _DYING_WRITER = """
 import os, signal, sys
-from pipeline.store import lake, release
-from pipeline.store.delta_table import LakeTable
-from pipeline.store.home import Home
+from sweepscope.pipeline.store import lake, release
+from sweepscope.pipeline.store.delta_table import LakeTable
+from sweepscope.pipeline.store.home import Home
 from tests.pipeline.store.lake_rows import together, unit
 
 def die(*_):
@@ -213,9 +213,9 @@ def test_compacting_also_repairs(home: Home, lake: Lake) -> None:
 
 _LIMITED_WRITER = """
 import resource, sys
-from pipeline.errors import StoreError
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
 from tests.pipeline.store.lake_rows import unit
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
 try:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import StoreError
-from pipeline.store.lock import exclusive
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.lock import exclusive
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from pipeline.store.lock import exclusive
+from sweepscope.pipeline.store.lock import exclusive
 with exclusive(Path(sys.argv[1]), "committing"):
     print("held", flush=True)
     time.sleep(60)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from pipeline.store.publish import macros
-from schemas.thresholds import THRESHOLDS
-from schemas.vocab import CELL_STATE, STATUS
+from sweepscope.pipeline.store.publish import macros
+from sweepscope.schemas.thresholds import THRESHOLDS
+from sweepscope.schemas.vocab import CELL_STATE, STATUS
 
 
 @pytest.fixture(scope="module")

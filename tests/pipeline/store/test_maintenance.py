@@ -5,12 +5,12 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from pipeline.errors import StoreError
-from pipeline.store import maintenance
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
-from pipeline.store.publish import publish
-from schemas.registry import TABLES
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store import maintenance
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
+from sweepscope.pipeline.store.publish import publish
+from sweepscope.schemas.registry import TABLES
 from tests.pipeline.store.lake_rows import accelerators, together, unit
 
 

@@ -9,11 +9,11 @@ import duckdb
 import polars as pl
 import pytest
 
-from pipeline.store.publish import macros
-from schemas.columns.memory_views import MEM_FIT
-from schemas.tables.estimates import ESTIMATES
-from schemas.tables.memory import MEMORY_SNAPSHOTS
-from schemas.tables.runs import EVENTS
+from sweepscope.pipeline.store.publish import macros
+from sweepscope.schemas.columns.memory_views import MEM_FIT
+from sweepscope.schemas.tables.estimates import ESTIMATES
+from sweepscope.schemas.tables.memory import MEMORY_SNAPSHOTS
+from sweepscope.schemas.tables.runs import EVENTS
 from tests.run_rows import Row, completed_frame, open_store, rows_of, run_row
 
 GIB, MIB = 1 << 30, 1 << 20

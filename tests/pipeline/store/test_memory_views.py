@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from schemas.tables.memory import GPU_SAMPLES
+from sweepscope.schemas.tables.memory import GPU_SAMPLES
 from tests.run_rows import Row, completed_frame, open_store, rows_of, run_row
 
 START = datetime(2026, 1, 3, 15, 0)

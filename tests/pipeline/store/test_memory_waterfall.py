@@ -9,10 +9,10 @@ import duckdb
 import polars as pl
 import pytest
 
-from schemas.core.table import Table
-from schemas.tables import memory
-from schemas.tables.estimates import ESTIMATES
-from schemas.tables.runs import EVENTS
+from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.tables import memory
+from sweepscope.schemas.tables.estimates import ESTIMATES
+from sweepscope.schemas.tables.runs import EVENTS
 from tests.run_rows import Row, completed_frame, open_store, rows_of, run_row
 
 GIB = 1 << 30

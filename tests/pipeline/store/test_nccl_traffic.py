@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from schemas.registry import VIEWS
+from sweepscope.schemas.registry import VIEWS
 from tests.dashboard.store_rows import Row, write_real_store
 from tests.nccl_rows import collective_row, graph_row, rank_row
 

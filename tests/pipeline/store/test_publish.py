@@ -13,14 +13,14 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.errors import StoreError
-from pipeline.store.checksum import Digest, digests
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
-from pipeline.store.publish import VIEW_FOLDER, publish
-from pipeline.store.published import connect, current, store_info, versions
-from schemas.core import ddl
-from schemas.registry import ALL, TABLES, VIEWS
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.checksum import Digest, digests
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
+from sweepscope.pipeline.store.publish import VIEW_FOLDER, publish
+from sweepscope.pipeline.store.published import connect, current, store_info, versions
+from sweepscope.schemas.core import ddl
+from sweepscope.schemas.registry import ALL, TABLES, VIEWS
 from tests.pipeline.store.lake_rows import accelerators, together, unit
 
 
@@ -173,9 +173,9 @@ def test_a_damaged_store_is_built_again(home: Home, lake: Lake, damage: str | No
 
 _PUBLISHER = """
 import resource, sys
-from pipeline.errors import StoreError
-from pipeline.store.home import Home
-from pipeline.store.publish import publish
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.publish import publish
 limit = int(sys.argv[2])
 if limit:
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -252,7 +252,7 @@ def test_a_killed_publisher_leaves_the_old_version_and_its_leftovers_go(home: Ho
 
 _READER = """
 import sys, time
-from pipeline.store.published import connect, current
+from sweepscope.pipeline.store.published import connect, current
 print("ready", flush=True)
 seen, deadline = [], time.monotonic() + 240
 while time.monotonic() < deadline and (not seen or seen[-1] != int(sys.argv[2])):

@@ -7,11 +7,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.errors import StoreError
-from pipeline.store.home import Home
-from pipeline.store.lake import Lake
-from pipeline.store.publish import publish
-from pipeline.store.published import connect, current, store_info, version_of, versions
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store.home import Home
+from sweepscope.pipeline.store.lake import Lake
+from sweepscope.pipeline.store.publish import publish
+from sweepscope.pipeline.store.published import connect, current, store_info, version_of, versions
 from tests.pipeline.store.lake_rows import unit
 
 

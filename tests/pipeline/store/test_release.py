@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import StoreError
-from pipeline.store import release as releases
-from pipeline.store.release import Release
+from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.store import release as releases
+from sweepscope.pipeline.store.release import Release
 
 _NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from schemas import vocab
+from sweepscope.schemas import vocab
 from tests.run_rows import Row, completed_frame, open_store, rows_of, run_row
 
 _START = datetime(2026, 11, 20, 8, 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.estimate.advice.rule_scores import score, weigh
-from pipeline.reference.rules import load_rules
-from pipeline.store.rule_scores_sql import with_rules
+from sweepscope.pipeline.estimate.advice.rule_scores import score, weigh
+from sweepscope.pipeline.reference.rules import load_rules
+from sweepscope.pipeline.store.rule_scores_sql import with_rules
 from tests.run_rows import completed_frame, open_store, run_row
 
 SAME = {"cells": "rule_cells", "tested": "cells_tested", "held": "cells_held"}

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import data
-from pipeline.estimate.rows.runs import estimate_runs
-from pipeline.ingest.published import load_published
-from pipeline.store.publish import VIEW_FOLDER
-from schemas import vocab
-from schemas.registry import VIEWS
+from sweepscope import data
+from sweepscope.pipeline.estimate.rows.runs import estimate_runs
+from sweepscope.pipeline.ingest.published import load_published
+from sweepscope.pipeline.store.publish import VIEW_FOLDER
+from sweepscope.schemas import vocab
+from sweepscope.schemas.registry import VIEWS
 from tests.run_rows import Row, completed_frame, open_store, rows_of, run_row
 
 PLAYBOOK = (

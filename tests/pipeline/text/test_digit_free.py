@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pipeline.text.digit_free import is_blind
+from sweepscope.pipeline.text.digit_free import is_blind
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.logs.dialects import (
+from sweepscope.pipeline.logs.dialects import (
     deepspeed,
     gpt_neox,
     litgpt,
@@ -20,12 +20,12 @@ from pipeline.logs.dialects import (
     torchtitan,
     verl,
 )
-from pipeline.logs.dialects.huggingface import dicts
-from pipeline.logs.dialects.megatron import dialect
-from pipeline.text import field_extraction
-from pipeline.text.digit_free import is_blind
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.timestamps import STAMPS
+from sweepscope.pipeline.logs.dialects.huggingface import dicts
+from sweepscope.pipeline.logs.dialects.megatron import dialect
+from sweepscope.pipeline.text import field_extraction
+from sweepscope.pipeline.text.digit_free import is_blind
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.timestamps import STAMPS
 
 # A line of each format, and the patterns that its dialect runs.
 FORMATS = {

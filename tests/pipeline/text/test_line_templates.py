@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.nccl.bench import tables
-from pipeline.text.line_templates import Shapes
-from pipeline.text.lines import split
+from sweepscope.pipeline.nccl.bench import tables
+from sweepscope.pipeline.text.line_templates import Shapes
+from sweepscope.pipeline.text.lines import split
 
 LITERALS = ("iteration ", "exit code 137", "step=1", "1", "12", "", "é 7")
 PATTERNS = (r"^[0-9]+ ", r"\d{2,3}\b", r"[a-z]=\d", "loss", r"^$", r"\s\d$", "é")
@@ -70,7 +70,7 @@ def test_what_was_asked_before_is_not_asked_again() -> None:
 
 @pytest.mark.parametrize("limit", ["_MOST_SHAPES", "_MOST_BYTES"])
 def test_more_shapes_than_are_remembered(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"pipeline.text.template_cache.{limit}", 20)
+    monkeypatch.setattr(f"sweepscope.pipeline.text.template_cache.{limit}", 20)
     blocks = [[f"{word} {limit} {letter}" for letter in "abcdefghij"] for word in ("one", "two", "three")]
     before = [shapes_of(block) for block in blocks]
     assert all(shapes.matching("[cd]$").tolist() == [letter in "cd" for letter in "abcdefghij"] for shapes in before)

@@ -11,8 +11,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.logs.engine import cleaning
-from pipeline.text import lines
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.text import lines
 
 
 def read(data: bytes) -> list[str]:
@@ -132,7 +132,7 @@ def test_a_line_of_200_mb_takes_seconds_and_little_memory() -> None:
     script = textwrap.dedent(
         """
         import resource, time
-        from pipeline.text import lines
+        from sweepscope.pipeline.text import lines
         lines.split(0, b"warm up\\n")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         begin = time.process_time()

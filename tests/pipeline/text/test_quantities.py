@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import HUMAN, NUMBER, human, number, size
-from pipeline.text.timestamps import STAMPS, stamped, timestamp
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import HUMAN, NUMBER, human, number, size
+from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 
 def read(expression: pl.Expr) -> object:

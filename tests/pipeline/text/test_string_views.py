@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.text.string_views import PAD, cut
+from sweepscope.pipeline.text.string_views import PAD, cut
 
 WORDS = st.text("ab1é█", max_size=40).map(lambda text: text.encode())
 

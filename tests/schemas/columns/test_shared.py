@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.columns import shared
+from sweepscope.schemas.columns import shared
 
 
 def test_a_name_has_one_meaning() -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 
 import polars as pl
 
-from pipeline.text.quantities import each_once
+from sweepscope.pipeline.text.quantities import each_once
 
 APART_S = 30
 

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import GAUGE_FACTS, STEP_FACTS, Dialect, conform
-from pipeline.logs.dialects import deepspeed_settings, environment
-from pipeline.logs.dialects.huggingface import bars as huggingface_bars
-from pipeline.logs.dialects.huggingface import dicts as huggingface_dicts
-from pipeline.logs.dialects.huggingface import histories, notebook_tables, settings
-from pipeline.logs.dialects.huggingface import steps as huggingface_steps
-from pipeline.logs.milestones import milestones
-from pipeline.logs.sidecars import run_files
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import GAUGE_FACTS, STEP_FACTS, Dialect, conform
+from sweepscope.pipeline.logs.dialects import deepspeed_settings, environment
+from sweepscope.pipeline.logs.dialects.huggingface import bars as huggingface_bars
+from sweepscope.pipeline.logs.dialects.huggingface import dicts as huggingface_dicts
+from sweepscope.pipeline.logs.dialects.huggingface import histories, notebook_tables, settings
+from sweepscope.pipeline.logs.dialects.huggingface import steps as huggingface_steps
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.sidecars import run_files
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 _BAR = r"^\s*\d{{1,3}}%(?:\|[^|]*\|)? {step}/{steps_planned} \[{clock}[^\]]*(?:it/s|s/it)"
 """tqdm's bar without a description: the training's, or an evaluation's within it."""

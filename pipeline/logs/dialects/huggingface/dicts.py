@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import EVENT_FACTS, STEP_FACTS, Facts, conform
-from pipeline.logs.milestones import milestones
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, number
+from sweepscope.pipeline.logs.dialect import EVENT_FACTS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, number
 
 _Q = "['\"]"  # version 2 printed JSON
 _LOSS_NAME = "loss(?:/policy_avg)?"  # the latter is TRL's, with PPO

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, History, conform
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, History, conform
 
 _STEP = re.compile(r'"step":\s*\d+')
 _STATE = {

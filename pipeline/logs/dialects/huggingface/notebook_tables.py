@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import EVENT_FACTS, STEP_FACTS, Facts, conform
-from pipeline.text.quantities import number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialect import EVENT_FACTS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.text.quantities import number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 SIGNS = ("Step\tTraining Loss", "Epoch\tTraining Loss", "<th>Training Loss</th>", "TrainOutput(global_step=")
 BAR_ANCHORS = (", Epoch ",)

@@ -11,10 +11,17 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import SETTING_FACTS, CombinedSetting, conform, named_settings, once_per_text, said_settings
-from pipeline.logs.dialects import deepspeed_settings, environment
-from pipeline.logs.dialects.huggingface import notebook_tables
-from pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.dialect import (
+    SETTING_FACTS,
+    CombinedSetting,
+    conform,
+    named_settings,
+    once_per_text,
+    said_settings,
+)
+from sweepscope.pipeline.logs.dialects import deepspeed_settings, environment
+from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables
+from sweepscope.pipeline.logs.runs.combine import whole
 
 _BANNER = {  # trainer.py _inner_training_loop
     "Instantaneous batch size per device": "mbs",

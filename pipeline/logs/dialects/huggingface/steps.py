@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import STEP_FACTS, Facts, conform
-from pipeline.logs.dialects.huggingface import notebook_tables
-from pipeline.logs.dialects.huggingface.bars import steps_of
-from pipeline.logs.dialects.huggingface.dicts import rejoined
-from pipeline.logs.dialects.huggingface.settings import with_ranks
+from sweepscope.pipeline.logs.dialect import STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables
+from sweepscope.pipeline.logs.dialects.huggingface.bars import steps_of
+from sweepscope.pipeline.logs.dialects.huggingface.dicts import rejoined
+from sweepscope.pipeline.logs.dialects.huggingface.settings import with_ranks
 
 _RUN = ["source", "part"]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import (
+from sweepscope.pipeline.logs.dialect import (
     SETTING_FACTS,
     STEP_FACTS,
     CombinedSetting,
@@ -24,13 +24,13 @@ from pipeline.logs.dialect import (
     named_settings,
     said_settings,
 )
-from pipeline.logs.dialects import deepspeed_settings
-from pipeline.logs.dialects.megatron import dialect, rules
-from pipeline.logs.dialects.megatron import settings as megatron_settings
-from pipeline.logs.runs.combine import whole
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, divided, number
-from pipeline.text.timestamps import timestamp
+from sweepscope.pipeline.logs.dialects import deepspeed_settings
+from sweepscope.pipeline.logs.dialects.megatron import dialect, rules
+from sweepscope.pipeline.logs.dialects.megatron import settings as megatron_settings
+from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, divided, number
+from sweepscope.pipeline.text.timestamps import timestamp
 
 _ADDED = {
     "added_tokens": rf"\| consumed tokens:\s+({NUMBER})\s*\|",

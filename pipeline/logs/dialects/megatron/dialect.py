@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import GAUGE_FACTS, STEP_FACTS, Dialect, Facts, conform
-from pipeline.logs.dialects import environment
-from pipeline.logs.dialects.megatron import rules, settings
-from pipeline.logs.milestones import milestones
-from pipeline.text.field_extraction import extract_each
-from pipeline.text.quantities import NUMBER, divided, number
-from pipeline.text.timestamps import STAMPS, stamped, timestamp
+from sweepscope.pipeline.logs.dialect import GAUGE_FACTS, STEP_FACTS, Dialect, Facts, conform
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.megatron import rules, settings
+from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.text.field_extraction import extract_each
+from sweepscope.pipeline.text.quantities import NUMBER, divided, number
+from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
 
 _STEP = r"iteration\s+(\d+)/\s*(\d+) \|"
 _CUT_STEP = r"^\s*(?:\[[^\]]*\]\s*)?iteration\s+\d+/"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import CombinedSetting
-from pipeline.logs.runs.combine import is_said, is_true, whole
+from sweepscope.pipeline.logs.dialect import CombinedSetting
+from sweepscope.pipeline.logs.runs.combine import is_said, is_true, whole
 
 
 def _arg(name: str) -> pl.Expr:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import named_settings, once_per_text, said_settings
-from pipeline.logs.dialects import environment
-from pipeline.text.line_templates import holding
+from sweepscope.pipeline.logs.dialect import named_settings, once_per_text, said_settings
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.text.line_templates import holding
 
 _DIRECT = {
     "world_size": "num_gpus",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.estimate.advice.acquisition import OWN, Belief, believe, improvement
+from sweepscope.pipeline.estimate.advice.acquisition import OWN, Belief, believe, improvement
 
 
 def belief(centre: float, spread: float, size: int = 1) -> Belief:

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.estimate.advice.cell import cells, layout_keys, startup_of
-from pipeline.estimate.advice.next_runs import AS_LARGE, FAILED, MEASURED, PROPOSED, RAN_OUT, next_runs
-from pipeline.estimate.rows.read_rows import read_rows
-from schemas.tables.runs import RUNS
+from sweepscope.pipeline.estimate.advice.cell import cells, layout_keys, startup_of
+from sweepscope.pipeline.estimate.advice.next_runs import AS_LARGE, FAILED, MEASURED, PROPOSED, RAN_OUT, next_runs
+from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.schemas.tables.runs import RUNS
 
 CELL = {
     "origin": "measured",
@@ -142,9 +142,9 @@ def test_rows_are_read_once_for_all_cells_and_once_for_each(monkeypatch: pytest.
         heights.append(frame.height)
         return read_rows(frame)
 
-    monkeypatch.setattr("pipeline.estimate.advice.cell.read_rows", counted)
-    monkeypatch.setattr("pipeline.estimate.advice.next_runs.read_rows", counted)
-    monkeypatch.setattr("pipeline.estimate.rows.estimate_rows.read_rows", counted)
+    monkeypatch.setattr("sweepscope.pipeline.estimate.advice.cell.read_rows", counted)
+    monkeypatch.setattr("sweepscope.pipeline.estimate.advice.next_runs.read_rows", counted)
+    monkeypatch.setattr("sweepscope.pipeline.estimate.rows.estimate_rows.read_rows", counted)
     changes = [
         {"tp": 8, "step_time_s": 12.0},
         {"tp": 8, "mbs": 2, "status": "oom"},

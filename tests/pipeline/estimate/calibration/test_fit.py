@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.estimate.calibration import cross_validate as calibrate
-from pipeline.estimate.calibration.cross_validate import (
+from sweepscope.pipeline.estimate.calibration import cross_validate as calibrate
+from sweepscope.pipeline.estimate.calibration.cross_validate import (
     Recipe,
     Rows,
     Weights,
@@ -21,10 +21,10 @@ from pipeline.estimate.calibration.cross_validate import (
     gather_rows,
     shortfall,
 )
-from pipeline.estimate.calibration.fit import batches, figures, fit
-from pipeline.estimate.calibration.recipes import RECIPES
-from pipeline.estimate.physics.estimate import estimate
-from pipeline.estimate.physics.profile import load_profiles, with_values
+from sweepscope.pipeline.estimate.calibration.fit import batches, figures, fit
+from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.profile import load_profiles, with_values
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 
 TRUE = {"gemm_peak_share": 0.55, "attention_efficiency": 0.3}

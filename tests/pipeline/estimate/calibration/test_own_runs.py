@@ -8,14 +8,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.commands.calibrate import fit_to_folder
-from pipeline.derive.complete import complete_runs
-from pipeline.estimate.calibration.cross_validate import cross_validate, fit_recipe, gather_rows
-from pipeline.estimate.calibration.fit import figures
-from pipeline.estimate.calibration.own_runs import FEWEST, own_recipes, usable_runs, with_own
-from pipeline.estimate.calibration.profile_file import accuracy, render_profile
-from pipeline.estimate.physics.profile import Profile, choose_profile, with_values
-from pipeline.estimate.rows.estimate_rows import estimate_frame
+from sweepscope.pipeline.commands.calibrate import fit_to_folder
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.estimate.calibration.cross_validate import cross_validate, fit_recipe, gather_rows
+from sweepscope.pipeline.estimate.calibration.fit import figures
+from sweepscope.pipeline.estimate.calibration.own_runs import FEWEST, own_recipes, usable_runs, with_own
+from sweepscope.pipeline.estimate.calibration.profile_file import accuracy, render_profile
+from sweepscope.pipeline.estimate.physics.profile import Profile, choose_profile, with_values
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
 
 TRUE = {"gemm_peak_share": 0.5, "fixed_step_s": 0.05}
 

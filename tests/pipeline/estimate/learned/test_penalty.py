@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.estimate.learned.penalty import (
+from sweepscope.pipeline.estimate.learned.penalty import (
     FACTOR,
     FEATURES,
     GRID,
@@ -18,12 +18,12 @@ from pipeline.estimate.learned.penalty import (
     penalty_features,
     unseen_slowdown,
 )
-from pipeline.estimate.physics.estimate import estimate
-from pipeline.estimate.physics.layouts import Layouts
-from pipeline.estimate.physics.profile import load_profiles
-from pipeline.estimate.physics.question import Question
-from pipeline.reference.clusters import find_cluster
-from pipeline.reference.models import LLAMA_2_7B
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.layouts import Layouts
+from sweepscope.pipeline.estimate.physics.profile import load_profiles
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.models import LLAMA_2_7B
 
 
 def sweep(seed: int, size: int = 240) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,15 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.estimate.calibration.cross_validate import gather_rows
-from pipeline.estimate.calibration.learn import look
-from pipeline.estimate.calibration.published_tables import published_table
-from pipeline.estimate.calibration.recipes import RECIPES
-from pipeline.estimate.learned.expected import expect
-from pipeline.estimate.learned.penalty import FACTORS, Settings, fit_penalty, penalty_features
-from pipeline.estimate.learned.placement_patterns import PATTERNS, pattern_codes
-from pipeline.estimate.learned.track_record import (
+from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.estimate.calibration.cross_validate import gather_rows
+from sweepscope.pipeline.estimate.calibration.learn import look
+from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
+from sweepscope.pipeline.estimate.learned.expected import expect
+from sweepscope.pipeline.estimate.learned.penalty import FACTORS, Settings, fit_penalty, penalty_features
+from sweepscope.pipeline.estimate.learned.placement_patterns import PATTERNS, pattern_codes
+from sweepscope.pipeline.estimate.learned.track_record import (
     ENOUGH,
     FEWEST,
     Residuals,
@@ -30,15 +30,21 @@ from pipeline.estimate.learned.track_record import (
     residual_map,
     residuals_by_pattern,
 )
-from pipeline.estimate.physics.estimate import estimate
-from pipeline.estimate.physics.layouts import Layouts
-from pipeline.estimate.physics.profile import CALIBRATION, constants_digest, load_profiles, read_profile, with_values
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.rows.estimate_rows import estimate_frame
-from pipeline.estimate.search.enumerate import Request
-from pipeline.estimate.search.search import EXPECTATION, PHYSICS, UNSEEN, search
-from pipeline.reference.clusters import find_cluster
-from pipeline.reference.models import LLAMA_2_7B
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.layouts import Layouts
+from sweepscope.pipeline.estimate.physics.profile import (
+    CALIBRATION,
+    constants_digest,
+    load_profiles,
+    read_profile,
+    with_values,
+)
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
+from sweepscope.pipeline.estimate.search.enumerate import Request
+from sweepscope.pipeline.estimate.search.search import EXPECTATION, PHYSICS, UNSEEN, search
+from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.models import LLAMA_2_7B
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 
 

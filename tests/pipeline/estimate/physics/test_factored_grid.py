@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.estimate.physics.estimate import estimate
-from pipeline.estimate.physics.factored_grid import AXES, LEAST_LAYOUTS, MOST_CELLS, distinct, regrid
-from pipeline.estimate.physics.layouts import Layouts
-from pipeline.estimate.physics.memory import Memory
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.physics.step_time import StepTime
-from pipeline.reference.models import find_model, shape_of
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.factored_grid import AXES, LEAST_LAYOUTS, MOST_CELLS, distinct, regrid
+from sweepscope.pipeline.estimate.physics.layouts import Layouts
+from sweepscope.pipeline.estimate.physics.memory import Memory
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.step_time import StepTime
+from sweepscope.pipeline.reference.models import find_model, shape_of
 from tests.pipeline.estimate.search.test_search import DEFAULT, H100, request
 
 

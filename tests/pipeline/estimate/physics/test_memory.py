@@ -9,15 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.estimate.physics.layouts import Layouts
-from pipeline.estimate.physics.memory import Memory, StageMemory, layer_activation_bytes, stage_memory, stage_params
-from pipeline.estimate.physics.profile import Profile, load_profiles
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.physics.schedule import DUALPIPE, ONE_F_ONE_B, ZB_H1, ZB_V
-from pipeline.estimate.physics.stages import stage_layers
-from pipeline.reference.clusters import find_cluster
-from pipeline.reference.model_shape import ModelShape
-from pipeline.reference.models import LLAMA_2_7B
+from sweepscope.pipeline.estimate.physics.layouts import Layouts
+from sweepscope.pipeline.estimate.physics.memory import (
+    Memory,
+    StageMemory,
+    layer_activation_bytes,
+    stage_memory,
+    stage_params,
+)
+from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.physics.schedule import DUALPIPE, ONE_F_ONE_B, ZB_H1, ZB_V
+from sweepscope.pipeline.estimate.physics.stages import stage_layers
+from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.reference.models import LLAMA_2_7B
 
 DEFAULT = load_profiles()["default"]
 GPT = replace(

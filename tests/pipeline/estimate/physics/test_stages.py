@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeline.estimate.physics.stages import place_layers, stage_layers
-from pipeline.reference.models import LLAMA_2_7B
+from sweepscope.pipeline.estimate.physics.stages import place_layers, stage_layers
+from sweepscope.pipeline.reference.models import LLAMA_2_7B
 
 # One layer costs 4 h h + 3 h 4h = 16 h h; a vocabulary of 64 h makes the head cost exactly four layers.
 SMALL = replace(

@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.estimate.calibration.published_tables import published_table
-from pipeline.estimate.physics.profile import choose_profile
-from pipeline.estimate.rows.ceiling import CEILING, ceilings
-from pipeline.estimate.rows.estimate_rows import OK, estimate_frame
-from pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.pipeline.estimate.physics.profile import choose_profile
+from sweepscope.pipeline.estimate.rows.ceiling import CEILING, ceilings
+from sweepscope.pipeline.estimate.rows.estimate_rows import OK, estimate_frame
+from sweepscope.pipeline.reference.clusters import find_cluster
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.estimate.calibration.published_tables import published_table
-from pipeline.estimate.physics.memory import Memory
-from pipeline.estimate.physics.step_time import StepTime
-from pipeline.estimate.rows.estimate_rows import OK, PREDICTED, estimate_frame
+from sweepscope.pipeline.estimate.calibration.published_tables import published_table
+from sweepscope.pipeline.estimate.physics.memory import Memory
+from sweepscope.pipeline.estimate.physics.step_time import StepTime
+from sweepscope.pipeline.estimate.rows.estimate_rows import OK, PREDICTED, estimate_frame
 
 
 def row(**changes: Any) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from data import PUBLISHED
-from pipeline.derive.complete import complete_runs
-from pipeline.estimate.rows.estimate_rows import PREDICTED, estimate_frame
-from pipeline.estimate.rows.runs import estimate_runs
-from pipeline.ingest.published import load_published
-from schemas.columns.estimates import PREDICTION
-from schemas.tables.estimates import ESTIMATES
+from sweepscope.data import PUBLISHED
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.estimate.rows.estimate_rows import PREDICTED, estimate_frame
+from sweepscope.pipeline.estimate.rows.runs import estimate_runs
+from sweepscope.pipeline.ingest.published import load_published
+from sweepscope.schemas.columns.estimates import PREDICTION
+from sweepscope.schemas.tables.estimates import ESTIMATES
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 
 

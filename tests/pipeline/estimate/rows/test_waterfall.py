@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.estimate.rows.estimate_rows import estimate_frame
-from pipeline.estimate.rows.waterfall import KERNELS, TERMS, UNEXPLAINED, WATERFALL, waterfall
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_frame
+from sweepscope.pipeline.estimate.rows.waterfall import KERNELS, TERMS, UNEXPLAINED, WATERFALL, waterfall
 from tests.pipeline.estimate.rows.test_estimate_rows import row
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.estimate.advice.story import tell
-from pipeline.estimate.physics.estimate import estimate
-from pipeline.estimate.physics.layouts import SCHEDULES, Layouts
-from pipeline.estimate.physics.profile import load_profiles
-from pipeline.estimate.physics.question import Question
-from pipeline.estimate.search.enumerate import BATCH, Request, blocks, divisors
-from pipeline.estimate.search.search import OUT_OF_MEMORY, room_bytes, search
-from pipeline.reference.clusters import find_cluster
-from pipeline.reference.model_shape import ModelShape
-from pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
+from sweepscope.pipeline.estimate.advice.story import tell
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
+from sweepscope.pipeline.estimate.physics.profile import load_profiles
+from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.pipeline.estimate.search.enumerate import BATCH, Request, blocks, divisors
+from sweepscope.pipeline.estimate.search.search import OUT_OF_MEMORY, room_bytes, search
+from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.model_shape import ModelShape
+from sweepscope.pipeline.reference.models import LLAMA_2_7B, find_model, shape_of
 
 DEFAULT = load_profiles()["default"]
 H100 = find_cluster("H100 SXM")

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.estimate.physics.estimate import estimate
-from pipeline.estimate.physics.layouts import SCHEDULES
-from pipeline.estimate.search.enumerate import launch_codes
-from pipeline.estimate.search.search import search
-from pipeline.estimate.search.whatif import (
+from sweepscope.pipeline.estimate.physics.estimate import estimate
+from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES
+from sweepscope.pipeline.estimate.search.enumerate import launch_codes
+from sweepscope.pipeline.estimate.search.search import search
+from sweepscope.pipeline.estimate.search.whatif import (
     MESH,
     Choice,
     layouts_for,
@@ -22,7 +22,7 @@ from pipeline.estimate.search.whatif import (
     schedules_for,
     settle,
 )
-from pipeline.reference.models import find_model, shape_of
+from sweepscope.pipeline.reference.models import find_model, shape_of
 from tests.pipeline.estimate.search.test_search import every_layout, request
 
 MIXTRAL = find_model("Mixtral 8x7B")

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.logs.declared.compile import compile_document, read_configuration
-from pipeline.logs.declared.document import read_document
-from pipeline.logs.dialect import Dialect, Facts
-from pipeline.logs.engine import extract
-from pipeline.logs.registry import DIALECTS
-from pipeline.text import lines
+from sweepscope.pipeline.logs.declared.compile import compile_document, read_configuration
+from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.dialect import Dialect, Facts
+from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
 
 HEAD = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'
@@ -161,7 +161,7 @@ def test_every_unit_becomes_the_columns_own(column: str, printed: str, text: str
 
 
 def test_every_way_to_print_is_tested() -> None:
-    from pipeline.logs.declared.units import KINDS
+    from sweepscope.pipeline.logs.declared.units import KINDS
 
     texts = {"word", "text", "iso", "epoch"}  # below
     assert {printed for _, printed, _, _ in UNITS} | texts == set(KINDS)

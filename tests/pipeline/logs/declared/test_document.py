@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.commands.dialect import example
-from pipeline.errors import UsageError
-from pipeline.logs.declared.compile import compile_document
-from pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.commands.dialect import example
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.document import read_document
 from tests.acme import DIALECT
 
 HEAD = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'

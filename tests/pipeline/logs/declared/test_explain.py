@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.logs.declared.document import read_document
-from pipeline.logs.declared.explain import Explanation, explain, stop
-from pipeline.logs.engine import cleaning
-from pipeline.text import lines
+from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.declared.explain import Explanation, explain, stop
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.text import lines
 from tests.acme import DIALECT, LOG
 
 DOCUMENT = read_document(DIALECT, "acme.toml")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
-from pipeline.ingest.discover import discover
-from pipeline.ingest.plan import parse
-from pipeline.io.files import list_files
-from pipeline.logs.declared.compile import compile_document
-from pipeline.logs.declared.document import read_document
-from pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.ingest.discover import discover
+from sweepscope.pipeline.ingest.plan import parse
+from sweepscope.pipeline.io.files import list_files
+from sweepscope.pipeline.logs.declared.compile import compile_document
+from sweepscope.pipeline.logs.declared.document import read_document
+from sweepscope.pipeline.logs.registry import DIALECTS
 from tests.acme import CONFIG, DIALECT, LOG
 
 HEAD = 'name = "acme"\nsignature = ["[acme-trainer]"]\n'

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.logs.diagnostics.divergence import RISE_NATS, SUSTAINED, divergence
+from sweepscope.pipeline.logs.diagnostics.divergence import RISE_NATS, SUSTAINED, divergence
 from tests.pipeline.landed import tables_of
 from tests.pipeline.logs.steps_table import said, steps_table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.logs.diagnostics.gpu_sharing import memory_of_others
+from sweepscope.pipeline.logs.diagnostics.gpu_sharing import memory_of_others
 from tests.pipeline.landed import tables_of
 from tests.pipeline.logs.steps_table import said
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from pipeline.logs.diagnostics.idle_after_end import held_by_job
+from sweepscope.pipeline.logs.diagnostics.idle_after_end import held_by_job
 from tests.pipeline.landed import tables_of
 
 

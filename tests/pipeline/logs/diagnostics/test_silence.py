@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.logs.diagnostics.silence import LONGER, MANY, SILENCE_S, at_end, silences, silent_pauses
+from sweepscope.pipeline.logs.diagnostics.silence import LONGER, MANY, SILENCE_S, at_end, silences, silent_pauses
 from tests.pipeline.landed import LATER, batch_of, tables_of
 from tests.pipeline.landed import assembled as assembled_
 from tests.pipeline.logs.steps_table import BEGIN, steps_table

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.logs.diagnostics.slowdown import SLOWER, slowdowns
+from sweepscope.pipeline.logs.diagnostics.slowdown import SLOWER, slowdowns
 from tests.pipeline.landed import tables_of
 from tests.pipeline.logs.steps_table import steps_table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.diagnostics.stragglers import printing, reported
+from sweepscope.pipeline.logs.diagnostics.stragglers import printing, reported
 from tests.pipeline.landed import tables_of
 from tests.pipeline.logs.steps_table import said
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.logs.engine import extract
-from pipeline.logs.registry import DIALECTS
-from pipeline.text import lines
+from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.text import lines
 from tests.pipeline.logs.logs import run_of, tables_of
 
 

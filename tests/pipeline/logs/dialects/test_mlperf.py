@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.logs.registry import by_name
+from sweepscope.pipeline.logs.registry import by_name
 from tests.pipeline.logs.logs import facts_of, run_of, settings_of, tables_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pipeline.logs.dialects.nanotron_bench import matches, read
+from sweepscope.pipeline.logs.dialects.nanotron_bench import matches, read
 from tests.pipeline.logs.logs import tables_of
 
 HEADER = (

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.logs.engine.extract import extract
-from pipeline.logs.registry import DIALECTS
-from pipeline.text.lines import split
+from sweepscope.pipeline.logs.engine.extract import extract
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.text.lines import split
 from tests.pipeline.logs.logs import run_of, settings_of, tables_of
 
 LAUNCH = (

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.logs.dialects import picotron
+from sweepscope.pipeline.logs.dialects import picotron
 from tests.pipeline.logs.logs import facts_of, settings_of, step_of, tables_of
 
 NEW = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.logs.engine import cleaning
-from pipeline.text import lines
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.text import lines
 
 
 def read(data: bytes) -> list[str]:

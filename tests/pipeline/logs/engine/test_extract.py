@@ -10,18 +10,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.logs.dialect import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Facts
-from pipeline.logs.engine import cleaning
-from pipeline.logs.engine import extract as engine
-from pipeline.logs.engine.detect import SIGN_LINES
-from pipeline.logs.engine.prefilter import anchors_of
-from pipeline.logs.evidence import patterns
-from pipeline.logs.registry import DIALECTS, by_name, current_versions
-from pipeline.simulate.generate import FRAMEWORKS, generate
-from pipeline.simulate.render import render
-from pipeline.text import lines
-from schemas.registry import TABLES
-from schemas.vocab import EVENT_KIND, FRAMEWORK, SETTING_SOURCE
+from sweepscope.pipeline.logs.dialect import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Facts
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.engine import extract as engine
+from sweepscope.pipeline.logs.engine.detect import SIGN_LINES
+from sweepscope.pipeline.logs.engine.prefilter import anchors_of
+from sweepscope.pipeline.logs.evidence import patterns
+from sweepscope.pipeline.logs.registry import DIALECTS, by_name, current_versions
+from sweepscope.pipeline.simulate.generate import FRAMEWORKS, generate
+from sweepscope.pipeline.simulate.render import render
+from sweepscope.pipeline.text import lines
+from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.vocab import EVENT_KIND, FRAMEWORK, SETTING_SOURCE
 from tests.pipeline.landed import tables_of
 
 

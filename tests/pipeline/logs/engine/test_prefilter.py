@@ -11,15 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from pipeline.logs.dialect import Dialect, no_facts
-from pipeline.logs.engine import extract
-from pipeline.logs.engine.detect import SIGN_LINES
-from pipeline.logs.engine.prefilter import Sifted, sift
-from pipeline.logs.evidence import patterns
-from pipeline.logs.registry import DIALECTS, by_name
-from pipeline.simulate.generate import generate
-from pipeline.simulate.render import render
-from pipeline.text import lines
+from sweepscope.pipeline.logs.dialect import Dialect, no_facts
+from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.engine.detect import SIGN_LINES
+from sweepscope.pipeline.logs.engine.prefilter import Sifted, sift
+from sweepscope.pipeline.logs.evidence import patterns
+from sweepscope.pipeline.logs.registry import DIALECTS, by_name
+from sweepscope.pipeline.simulate.generate import generate
+from sweepscope.pipeline.simulate.render import render
+from sweepscope.pipeline.text import lines
 
 STEP = b"Step: 1 | Loss: 2.5 | Tokens/s: 4K | Tokens/s/GPU: 1K | Tokens: 8K | MFU: 1.5% | Memory usage: 1GB\n"
 NOISE = b"WARNING: a line that says nothing\n"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.logs.engine import cleaning
-from pipeline.logs.evidence import patterns
-from pipeline.text import lines
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.evidence import patterns
+from sweepscope.pipeline.text import lines
 from tests.pipeline.landed import run_of, tables_of
 
 STEP = (

@@ -7,10 +7,10 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from pipeline.logs.engine import cleaning
-from pipeline.logs.evidence import patterns
-from pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
-from pipeline.text import lines
+from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.evidence import patterns
+from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
+from sweepscope.pipeline.text import lines
 
 
 def kinds(text: str) -> set[str]:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.derive.run_id import run_id
-from pipeline.ingest.validate import validate
-from pipeline.simulate.generate import generate
-from pipeline.simulate.render import render
-from schemas.registry import TABLES
+from sweepscope.pipeline.derive.run_id import run_id
+from sweepscope.pipeline.ingest.validate import validate
+from sweepscope.pipeline.simulate.generate import generate
+from sweepscope.pipeline.simulate.render import render
+from sweepscope.schemas.registry import TABLES
 from tests.pipeline.landed import Tables, assembled, batch_of, batches_of, tables_of
 
 

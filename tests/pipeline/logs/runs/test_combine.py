@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.dialect import CombinedSetting
-from pipeline.logs.runs.combine import conclude, is_said, is_true, whole, with_combined
+from sweepscope.pipeline.logs.dialect import CombinedSetting
+from sweepscope.pipeline.logs.runs.combine import conclude, is_said, is_true, whole, with_combined
 
 RULE = CombinedSetting("dp", whole("arg:dp") * whole("arg:ep").fill_null(1), ("arg:dp",))
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from pipeline.logs.runs import outcome
-from schemas.vocab import CONFIDENCE, EVENT_KIND, STATUS
+from sweepscope.pipeline.logs.runs import outcome
+from sweepscope.schemas.vocab import CONFIDENCE, EVENT_KIND, STATUS
 from tests.pipeline.landed import run_of, tables_of
 
 

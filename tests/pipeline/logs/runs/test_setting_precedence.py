@@ -7,9 +7,9 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from pipeline.logs.runs import setting_precedence
-from schemas.registry import TABLES
-from schemas.vocab import SETTING_SOURCE
+from sweepscope.pipeline.logs.runs import setting_precedence
+from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.vocab import SETTING_SOURCE
 
 RUNS = TABLES["runs"].columns
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from pipeline.logs.runs.summary import stretched
+from sweepscope.pipeline.logs.runs.summary import stretched
 
 
 def steps(*rows: tuple[str, int, int, int | None]) -> pl.DataFrame:

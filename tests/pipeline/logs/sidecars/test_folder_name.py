@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.logs.sidecars.folder_name import read_folder_name
+from sweepscope.pipeline.logs.sidecars.folder_name import read_folder_name
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.logs.sidecars.model_file import read_model_config
+from sweepscope.pipeline.logs.sidecars.model_file import read_model_config
 from tests.pipeline.logs.logs import tables_of
 
 LLAMA: dict[str, Any] = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.logs.sidecars import hparams, run_files
+from sweepscope.pipeline.logs.sidecars import hparams, run_files
 from tests.pipeline.logs.logs import tables_of
 
 DICT = "***** Running training *****\n{'loss': 2.5, 'grad_norm': 1.2, 'learning_rate': 1e-05, 'epoch': 0.01}\n"

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.errors import UsageError
-from pipeline.memory.analysis.analyse import analyse
-from pipeline.memory.analysis.downsample import kept_points
-from pipeline.memory.analysis.phases import Phases
-from pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
-from pipeline.memory.snapshot.checked_values import RefusedError
-from pipeline.memory.snapshot.snapshot import Annotation
+from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.memory.analysis.analyse import analyse
+from sweepscope.pipeline.memory.analysis.downsample import kept_points
+from sweepscope.pipeline.memory.analysis.phases import Phases
+from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.memory.snapshot.snapshot import Annotation
 from tests.pipeline.memory.allocator import MIB, Allocator, OutOfMemory, stack, train
 
 

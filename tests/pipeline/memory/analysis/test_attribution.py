@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.memory.analysis.attribution import NO_STACK, Life, Stack, categorise
-from pipeline.memory.analysis.stacks import described, in_words, shown, source_line
-from pipeline.memory.snapshot.snapshot import Frame
+from sweepscope.pipeline.memory.analysis.attribution import NO_STACK, Life, Stack, categorise
+from sweepscope.pipeline.memory.analysis.stacks import described, in_words, shown, source_line
+from sweepscope.pipeline.memory.snapshot.snapshot import Frame
 
 
 def stack(*lines: str) -> Stack:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.memory.analysis import live_sites
-from pipeline.memory.analysis.analyse import analyse
+from sweepscope.pipeline.memory.analysis import live_sites
+from sweepscope.pipeline.memory.analysis.analyse import analyse
 from tests.pipeline.memory.allocator import Allocator, train
 
 MIB = 1 << 20

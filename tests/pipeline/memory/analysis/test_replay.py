@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.io.safe_pickle import PickleRefusedError
-from pipeline.memory.analysis.replay import NO_RECORD, RECORDED, Replay, replay
-from pipeline.memory.snapshot.snapshot import read_snapshot
+from sweepscope.pipeline.io.safe_pickle import PickleRefusedError
+from sweepscope.pipeline.memory.analysis.replay import NO_RECORD, RECORDED, Replay, replay
+from sweepscope.pipeline.memory.snapshot.snapshot import read_snapshot
 from tests.pipeline.memory.allocator import MIB, Allocator, Block, OutOfMemory, merged, stack, train
 
 SIZES = st.sampled_from([1, 511, 513, 70_000, MIB, MIB + 1, 3 * MIB, 11 * MIB, 40 * MIB])

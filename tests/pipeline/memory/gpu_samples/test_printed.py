@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.memory.gpu_samples.samples import is_samples, read_samples
+from sweepscope.pipeline.memory.gpu_samples.samples import is_samples, read_samples
 
 MIB = 1 << 20
 

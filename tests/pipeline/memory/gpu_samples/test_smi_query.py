@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.memory.gpu_samples.samples import is_samples, read_samples
-from pipeline.memory.names import is_memory_file
+from sweepscope.pipeline.memory.gpu_samples.samples import is_samples, read_samples
+from sweepscope.pipeline.memory.names import is_memory_file
 
 MIB = 1 << 20
 

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pipeline.memory.isolation import worker_client
-from pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
-from pipeline.memory.isolation.worker_client import Answer, converse
-from pipeline.memory.snapshot.checked_values import RefusedError
+from sweepscope.pipeline.memory.isolation import worker_client
+from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
+from sweepscope.pipeline.memory.isolation.worker_client import Answer, converse
+from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 from tests.pipeline.memory.allocator import Allocator, train
 
 LIMITS = vars(WorkerLimits(memory_bytes=1 << 30, cpu_s=20, wall_s=120))

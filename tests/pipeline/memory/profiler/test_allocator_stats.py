@@ -6,7 +6,12 @@ import json
 
 import pytest
 
-from pipeline.memory.profiler.allocator_stats import is_statistics, is_summary, read_statistics, read_summaries
+from sweepscope.pipeline.memory.profiler.allocator_stats import (
+    is_statistics,
+    is_summary,
+    read_statistics,
+    read_summaries,
+)
 
 STATS = {
     "active_bytes.all.current": 3_000,

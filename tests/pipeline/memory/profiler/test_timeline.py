@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.memory.profiler.kineto import read_trace
-from pipeline.memory.profiler.timeline import is_timeline, read_timeline
+from sweepscope.pipeline.memory.profiler.kineto import read_trace
+from sweepscope.pipeline.memory.profiler.timeline import is_timeline, read_timeline
 
 T = 1_700_000_000_000_000  # microseconds
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.io.safe_pickle import PickleRefusedError
-from pipeline.memory.snapshot.sink import decode_integers
-from pipeline.memory.snapshot.snapshot import read_snapshot
-from pipeline.memory.snapshot.trace import ACTIONS, NO_TIME, UNKNOWN
+from sweepscope.pipeline.io.safe_pickle import PickleRefusedError
+from sweepscope.pipeline.memory.snapshot.sink import decode_integers
+from sweepscope.pipeline.memory.snapshot.snapshot import read_snapshot
+from sweepscope.pipeline.memory.snapshot.trace import ACTIONS, NO_TIME, UNKNOWN
 from tests.pipeline.memory.allocator import Allocator, stack, train
 
 

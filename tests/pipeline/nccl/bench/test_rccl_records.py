@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.nccl.bench.json_report import is_bench as is_document
-from pipeline.nccl.bench.rccl_records import is_bench, read_bench
+from sweepscope.pipeline.nccl.bench.json_report import is_bench as is_document
+from sweepscope.pipeline.nccl.bench.rccl_records import is_bench, read_bench
 from tests.pipeline.landed import batch_of
 from tests.pipeline.nccl.reading import tables_from
 

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.ingest import plan
-from pipeline.nccl.flight_recorder.dump import records
-from pipeline.nccl.flight_recorder.hangs import flight_hangs
+from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.nccl.flight_recorder.dump import records
+from sweepscope.pipeline.nccl.flight_recorder.hangs import flight_hangs
 from tests.paths import CORPUS, NO_CORPUS
 from tests.pipeline.ingest.test_nccl_collector import NOW, kinds, parsed
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from pipeline.nccl.flight_recorder.dump import records
-from pipeline.nccl.flight_recorder.hangs import flight_hangs
+from sweepscope.pipeline.nccl.flight_recorder.dump import records
+from sweepscope.pipeline.nccl.flight_recorder.hangs import flight_hangs
 
 
 def early(number: int, seq: int, op: str = "all_reduce", state: str = "completed") -> dict[str, Any]:

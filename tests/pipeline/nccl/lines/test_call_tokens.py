@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.nccl.lines import call_tokens
-from pipeline.nccl.lines.call_tokens import Layout, counted
+from sweepscope.pipeline.nccl.lines import call_tokens
+from sweepscope.pipeline.nccl.lines.call_tokens import Layout, counted
 
 
 def line(number: int, *, pid: int = 7, count: str = "8", end: str = "") -> str:

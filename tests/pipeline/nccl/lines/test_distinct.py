@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import polars as pl
 
-from pipeline.nccl.lines.distinct import coded
+from sweepscope.pipeline.nccl.lines.distinct import coded
 
 
 def test_nothing_is_coded_without_arrow() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.nccl.lines.messages import messages
+from sweepscope.pipeline.nccl.lines.messages import messages
 from tests.pipeline.nccl.nccl_logs import Job, render
 from tests.pipeline.nccl.reading import tables_of
 

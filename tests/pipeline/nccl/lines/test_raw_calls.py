@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.nccl.lines.block import Part
-from pipeline.nccl.lines.raw_calls import CALLS, raw_calls
+from sweepscope.pipeline.nccl.lines.block import Part
+from sweepscope.pipeline.nccl.lines.raw_calls import CALLS, raw_calls
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 
 CALL = (

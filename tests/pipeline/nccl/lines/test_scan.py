@@ -8,11 +8,11 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from pipeline.nccl.facts import Facts
-from pipeline.nccl.lines.block import Block, Part, block_of
-from pipeline.nccl.lines.line_reader import LineReader
-from pipeline.nccl.lines.scan import scan_blocks, scan_parts, sift
-from pipeline.text.lines import split_parts
+from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of
+from sweepscope.pipeline.nccl.lines.line_reader import LineReader
+from sweepscope.pipeline.nccl.lines.scan import scan_blocks, scan_parts, sift
+from sweepscope.pipeline.text.lines import split_parts
 from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import tables_from

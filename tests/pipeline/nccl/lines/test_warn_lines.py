@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.nccl.lines.warn_lines import classify
-from schemas.columns.nccl import SEVERITY
+from sweepscope.pipeline.nccl.lines.warn_lines import classify
+from sweepscope.schemas.columns.nccl import SEVERITY
 from tests.pipeline.nccl.reading import row_of, tables_of
 
 

@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.nccl.tables.asof import NONE, Events, owners, taken
+from sweepscope.pipeline.nccl.tables.asof import NONE, Events, owners, taken
 
 _PLACES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)), max_size=12)
 

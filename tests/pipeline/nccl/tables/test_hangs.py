@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from pipeline.nccl.facts import Facts
-from pipeline.nccl.tables.hang_lines import hang_lines
+from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.tables.hang_lines import hang_lines
 from tests.pipeline.nccl.reading import facts_of, row_of, tables_of
 
 WORK = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={nin}, NumelOut={nout}, Timeout(ms)=600000) ran for {ran} milliseconds before timing out."

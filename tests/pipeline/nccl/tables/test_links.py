@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.nccl.lines.transports import transport_of
+from sweepscope.pipeline.nccl.lines.transports import transport_of
 from tests.pipeline.nccl.reading import tables_of
 
 

@@ -7,7 +7,13 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.simulate.renderers.rounding import human_text, mib_value, readable_text, readable_value, significant
+from sweepscope.pipeline.simulate.renderers.rounding import (
+    human_text,
+    mib_value,
+    readable_text,
+    readable_value,
+    significant,
+)
 
 _SCALE = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 

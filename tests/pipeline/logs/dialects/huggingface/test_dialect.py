@@ -11,9 +11,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pipeline.logs.engine import extract
-from pipeline.logs.registry import DIALECTS
-from pipeline.text import lines
+from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.text import lines
 from tests.pipeline.logs.logs import facts_of, run_of, settings_of, tables_of
 
 BEGIN = "***** Running training *****\n  Instantaneous batch size per device = 2\n  Total optimization steps = {}\n"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.logs.dialects import lightning
-from pipeline.logs.dialects.huggingface import histories
+from sweepscope.pipeline.logs.dialects import lightning
+from sweepscope.pipeline.logs.dialects.huggingface import histories
 from tests.pipeline.logs.logs import Tables, tables_of
 
 
