@@ -15,10 +15,10 @@ import streamlit as st
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text.explorer import KNOB
 from sweepscope.dashboard.view_models.explorer import read_shape
-from sweepscope.pipeline.estimate.advice.story import SCHEDULE_NAMES
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.whatif import Choice, options
+from sweepscope.pipeline.reference.layout_text import SCHEDULE_NAMES
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
 NO_FRAMEWORK = "none"

@@ -21,10 +21,10 @@ from sweepscope.dashboard.format.numbers import (
 )
 from sweepscope.dashboard.view_models.estimator import times
 from sweepscope.dashboard.view_models.explorer import Answer, Part, Setup, likely_mfu
-from sweepscope.pipeline.estimate.advice.story import SCHEDULE_NAMES
 from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, EXPECTATION, PHYSICS, Found
+from sweepscope.pipeline.reference.layout_text import SCHEDULE_NAMES
 
 Row = Mapping[str, Any]
 

@@ -207,8 +207,7 @@ def _lines(frame: pl.DataFrame) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from sweepscope.pipeline.estimate.advice.recipe import in_words, walk
-    from sweepscope.pipeline.estimate.advice.story import tell
+    from sweepscope.pipeline.estimate.advice.recipe import in_words, tell, walk
     from sweepscope.pipeline.estimate.search.search import search
 
     request = make_request(args)

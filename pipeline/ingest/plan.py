@@ -12,7 +12,7 @@ import polars as pl
 from sweepscope.data import PUBLISHED
 from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.errors import UsageError
-from sweepscope.pipeline.estimate.rows.runs import estimate_runs
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
 from sweepscope.pipeline.ingest.discover import changed, discover
 from sweepscope.pipeline.ingest.linked_files import KNOWN, one_name_each
 from sweepscope.pipeline.ingest.published import load_published, published_ledger
@@ -23,8 +23,11 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
 from sweepscope.pipeline.logs.runs.assemble import assemble
 from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
-from sweepscope.pipeline.reference.accelerators import load_accelerators
-from sweepscope.pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
+from sweepscope.pipeline.reference.accelerators import (
+    load_accelerator_links,
+    load_accelerators,
+    load_published_bandwidths,
+)
 from sweepscope.pipeline.simulate.marker import MARKER_NAME
 from sweepscope.pipeline.store.checkpoints import REST_AFTER, Records
 from sweepscope.schemas.registry import TABLES as SCHEMAS

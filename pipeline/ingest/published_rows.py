@@ -1,7 +1,7 @@
 """Rows of the bundled tables in our words and units: text cells to `published_runs`, and those to `runs`. Pure.
 
-A new source is a line in `_FRAMEWORKS` when its framework is known. Facts about single rows (caveats, corrections)
-belong in the CSV's columns, not here.
+A new source is a line in `FRAMEWORK_BY_SOURCE` (`reference.vocabulary`) when its framework is known. Facts about single
+rows (caveats, corrections) belong in the CSV's columns, not here.
 """
 
 from __future__ import annotations
@@ -15,25 +15,6 @@ from sweepscope.schemas.tables.runs import PUBLISHED_RUNS
 
 PARSER = "published"
 PARSER_VERSION = 3
-
-_FRAMEWORKS: dict[str, str] = {
-    "ultrascale_playbook": "nanotron",
-    "llm_foundry": "composer",
-    "torchtitan": "torchtitan",
-    "simumax": "megatron",
-    "korthikanti": "megatron",
-    "narayanan": "megatron",
-    "bigscience": "megatron-deepspeed",
-    "mlperf": "mlperf",
-    "internevo": "internevo",
-    "fms_fsdp": "fms-fsdp",
-    "maxtext": "maxtext",
-    "mtnlg": "megatron-deepspeed",
-    "bloom": "megatron-deepspeed",
-    "mpt7b": "composer",
-    "smollm3": "nanotron",
-}
-"""Start of a `source_id` to the framework that its publication names."""
 
 _STATUS = {"success": "completed", "oom": "oom", "hang": "hang", "failed": "failed", "unknown": "unknown"}
 
@@ -63,15 +44,6 @@ _MODEL_COLUMNS = (
     "shared_expert_ffn_hidden_size",
     "num_dense_layers",
 )
-
-
-def framework_of(source_id: str) -> str | None:
-    """The framework that a publication names, by the start of its `source_id`; None for another source.
-
-    >>> framework_of("llm_foundry_bench")
-    'composer'
-    """
-    return next((word for prefix, word in _FRAMEWORKS.items() if source_id.startswith(prefix)), None)
 
 
 def _with_extra(rows: pl.DataFrame) -> pl.DataFrame:
@@ -168,7 +140,8 @@ def as_runs(table: pl.DataFrame) -> pl.DataFrame:
         return (gigabytes * gb).round().cast(pl.Int64)
 
     framework = pl.coalesce(
-        pl.when(pl.col("source_id").str.starts_with(prefix)).then(pl.lit(word)) for prefix, word in _FRAMEWORKS.items()
+        pl.when(pl.col("source_id").str.starts_with(prefix)).then(pl.lit(word))
+        for prefix, word in vocabulary.FRAMEWORK_BY_SOURCE.items()
     )
     repeats = pl.col("extra").str.json_path_match("$.repeats")
     texts = table.select(

@@ -1,4 +1,4 @@
-"""Accelerators: one name for each, and its peaks. Facts stand in `data/hardware/accelerators.csv`.
+"""Accelerators: one name for each, its peaks and links, and published bandwidths; from `data/hardware`, `data/network`.
 
 A new card, or a new spelling of one, is a line or an alias there. An unknown name stays as it was found: nothing here
 guesses from a part of a name, because "H100" is three cards with three peaks.
@@ -13,11 +13,13 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope import data
+from sweepscope.schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
 from sweepscope.schemas.tables.runs import ACCELERATORS
 
 SIXTEEN_BIT = ("bf16", "fp16")
 EIGHT_BIT = ("fp8", "mxfp8", "int8")
 
+_GB_PER_S, _GBIT_PER_S = 1e9, 1e9 / 8
 _NOISE = frozenset({"nvidia", "amd", "instinct", "tesla", "google", "cloud", "habana", "intel", "r", "gpu"})
 
 
@@ -34,6 +36,23 @@ def _key(text: str) -> str:
 def load_accelerators(path: Path = data.HARDWARE / "accelerators.csv") -> pl.DataFrame:
     """The `accelerators` table. Units as in its schema: TFLOP/s dense, bytes."""
     return ACCELERATORS.conform(pl.read_csv(path, schema_overrides={"memory_bytes": pl.Int64}))
+
+
+def load_published_bandwidths(path: Path = data.NETWORK / "published_bandwidths.csv") -> pl.DataFrame:
+    """The `published_bandwidths` table; the line is that of the CSV."""
+    rows = pl.read_csv(path).with_row_index("line_no", offset=2)
+    return PUBLISHED_BANDWIDTHS.conform(rows.with_columns(source_path=pl.lit(f"data/network/{path.name}")))
+
+
+def load_accelerator_links(path: Path = data.HARDWARE / "links.csv") -> pl.DataFrame:
+    """The `accelerator_links` table in bytes/s, per accelerator and one direction."""
+    return ACCELERATOR_LINKS.conform(
+        pl.read_csv(path).with_columns(
+            memory_bytes_per_s=pl.col("memory_gb_per_s") * _GB_PER_S,
+            link_bytes_per_s=pl.col("link_gb_per_s") * _GB_PER_S,
+            network_bytes_per_s=pl.col("network_gbit_per_s") * _GBIT_PER_S,
+        )
+    )
 
 
 @cache

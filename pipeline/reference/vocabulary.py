@@ -45,6 +45,26 @@ _ZERO_STAGES: tuple[tuple[str, int], ...] = (
 )
 
 
+FRAMEWORK_BY_SOURCE: dict[str, str] = {
+    "ultrascale_playbook": "nanotron",
+    "llm_foundry": "composer",
+    "torchtitan": "torchtitan",
+    "simumax": "megatron",
+    "korthikanti": "megatron",
+    "narayanan": "megatron",
+    "bigscience": "megatron-deepspeed",
+    "mlperf": "mlperf",
+    "internevo": "internevo",
+    "fms_fsdp": "fms-fsdp",
+    "maxtext": "maxtext",
+    "mtnlg": "megatron-deepspeed",
+    "bloom": "megatron-deepspeed",
+    "mpt7b": "composer",
+    "smollm3": "nanotron",
+}
+"""Start of a `source_id` to the framework that its publication names."""
+
+
 def canonical_precision(text: str) -> str:
     """Word of vocab.PRECISION; 'unclear' for text that names no precision we know, so that no peak is assumed for it.
 
@@ -75,6 +95,15 @@ def canonical_zero_stage(text: str) -> int | None:
 def canonical_bool(text: str) -> bool | None:
     """True or False as configurations spell it."""
     return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}.get(text.strip().casefold())
+
+
+def framework_of(source_id: str) -> str | None:
+    """The framework that a publication names, by the start of its `source_id`; None for another source.
+
+    >>> framework_of("llm_foundry_bench")
+    'composer'
+    """
+    return next((word for prefix, word in FRAMEWORK_BY_SOURCE.items() if source_id.startswith(prefix)), None)
 
 
 def map_words(column: pl.Series, lookup: Callable[[str], object], dtype: type[pl.DataType]) -> pl.Series:

@@ -16,7 +16,6 @@ import polars as pl
 
 from sweepscope.pipeline.estimate.advice.acquisition import Belief, believe, improvement
 from sweepscope.pipeline.estimate.advice.cell import LAYOUT, is_sound, layout_keys, startup_of
-from sweepscope.pipeline.estimate.advice.story import layout_name
 from sweepscope.pipeline.estimate.learned.track_record import conformal_interval
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, Array
 from sweepscope.pipeline.estimate.physics.memory import Memory
@@ -25,6 +24,7 @@ from sweepscope.pipeline.estimate.rows.estimate_rows import OK, PREDICTED, predi
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import MARGIN, Found, search
+from sweepscope.pipeline.reference.layout_text import layout_name
 
 POOL = 400
 """Layouts that are looked at, the best of a search first."""

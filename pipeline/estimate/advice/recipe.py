@@ -7,10 +7,30 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.estimate.advice.story import layout_name
+from sweepscope.pipeline.estimate.advice.applicable_rules import applicable, followers, question_of
 from sweepscope.pipeline.estimate.search.enumerate import Request
-from sweepscope.pipeline.estimate.search.search import PHYSICS
-from sweepscope.pipeline.reference.rules import Book, Rule, Step, applicable, followers, load_rules, question_of
+from sweepscope.pipeline.estimate.search.search import PHYSICS, Found
+from sweepscope.pipeline.reference.layout_text import layout_name
+from sweepscope.pipeline.reference.rules import Book, Rule, Step, load_rules
+
+_SPENT = {
+    "linear": "matrix products",
+    "attention": "attention",
+    "elementwise": "norms and activation functions",
+    "head": "output head",
+    "recompute": "recomputation",
+    "tp": "tensor-parallel exchange",
+    "cp": "context exchange",
+    "ep": "expert exchange",
+    "pp": "pipeline transfers",
+    "dp": "gradient and weight exchange",
+    "stall": "waiting for launches",
+    "bubble": "pipeline idle time",
+    "optimizer": "optimizer",
+    "rest": "fixed cost",
+    "stragglers": "waiting for the slowest node",
+}
+USEFUL = ("linear", "attention", "elementwise", "head", "optimizer", "rest")
 
 
 @dataclass(frozen=True)
@@ -135,3 +155,41 @@ def _cost(advice: Advice) -> str:
     if advice.cost is None:
         return ", by none of the best"
     return f", would cost {advice.cost:.1%}"
+
+
+def _placed(best: dict[str, object]) -> str:
+    """How its layers lie, where stages differ."""
+    counts = str(best["stage_layers"])
+    return f", {counts} layers on its stages" if len(set(counts.split("-"))) > 1 else ""
+
+
+def _speed(best: dict[str, object], ranked_by: str) -> str:
+    """How fast the best layout is, and by whose word."""
+    seconds, mfu, penalty = (float(str(best[name] or 1.0)) for name in ("est_step_time_s", "est_mfu", "est_penalty"))
+    if ranked_by == PHYSICS:
+        return f"fastest, {100 * mfu:.1f} % MFU and {seconds:.3g} s per step"
+    return (
+        f"expected to be fastest, {100 * mfu / penalty:.1f} % MFU and {seconds * penalty:.3g} s per step; physics "
+        f"alone says {100 * mfu:.1f} % and {seconds:.3g} s"
+    )
+
+
+def tell(request: Request, found: Found) -> list[str]:
+    """Three sentences, one per step, and one on what limits the winner. Needs at least one fitting layout."""
+    card = request.asked.cluster
+    best = found.layouts.row(0, named=True)
+    lean = found.front.row(-1, named=True)
+    lost = {name: best[f"est_time_{name}_s"] for name in _SPENT if name not in USEFUL}
+    largest = max(lost, key=lambda name: float(lost[name]))
+    share = lost[largest] / best["est_step_time_s"]
+    plain = found.front.sort("est_mem_reserved_bytes").row(0, named=True)
+    return [
+        f"1 Fit: {found.fitting:,} of {found.launchable:,} layouts that can be launched fit into "
+        f"{card.memory_bytes / 2**30:.0f} GiB; the leanest of the front, {layout_name(lean)}, needs "
+        f"{plain['est_mem_reserved_bytes'] / 2**30:.1f} GiB.",
+        f"2 Batch: {request.gbs:,} sequences are dp {best['dp']} x gas {best['gas']} x micro-batch {best['mbs']}.",
+        f"3 Throughput: {layout_name(best)} is {_speed(best, found.ranked_by)}{_placed(best)}.",
+        f"Its largest loss is {_SPENT[largest]}: {100 * share:.1f} % of the step that physics allows."
+        if share > 0
+        else "It loses nothing to communication.",
+    ]

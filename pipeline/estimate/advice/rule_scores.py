@@ -11,7 +11,8 @@ from typing import Final
 
 import polars as pl
 
-from sweepscope.pipeline.reference.rules import Book, Rule, load_rules, question_columns
+from sweepscope.pipeline.estimate.advice.applicable_rules import question_columns
+from sweepscope.pipeline.reference.rules import Book, Rule, load_rules
 
 NEAR, NEARISH = 0.02, 0.05
 """Shares of the fastest throughput within which a layout counts as good as the fastest."""

@@ -61,16 +61,6 @@ def gemm_s(on: Machine, m: Array, n: Array, k: Array, count: Array | float = 1.0
     return np.maximum(2.0 * count * m * n * k / (on.flops * share), traffic / on.memory_bytes_per_s)
 
 
-@dataclass(frozen=True)
-class LayerCompute:
-    """Seconds of one layer forward. `attention_backward_s` is apart because its ratio is not that of products."""
-
-    linear_s: Array
-    attention_s: Array
-    attention_backward_s: Array
-    elementwise_s: Array
-
-
 def attention_linear_s(on: Machine, shape: ModelShape, tokens: Array, tp: Array) -> Array:
     """Projections of the attention block: fused Q, K, V and output; or the five products of latent attention."""
     h = float(shape.hidden_size)

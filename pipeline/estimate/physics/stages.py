@@ -10,7 +10,7 @@ import numpy as np
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
-EVEN, BY_COST = "even", "by_cost"
+EVEN = "even"
 
 
 @dataclass(frozen=True)

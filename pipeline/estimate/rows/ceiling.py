@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sweepscope.pipeline.estimate.advice.story import layout_name
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.feasible import REASONS, reason_codes
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, SCHEDULES, Array, Layouts
@@ -23,6 +22,7 @@ from sweepscope.pipeline.estimate.physics.schedule import INTERLEAVED, ONE_F_ONE
 from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, ask, schedule_of
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import divisors
+from sweepscope.pipeline.reference.layout_text import layout_name
 
 CEILING = pl.Schema(
     {

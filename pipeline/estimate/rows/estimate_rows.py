@@ -24,9 +24,10 @@ from sweepscope.pipeline.estimate.physics.schedule import V_SHAPED
 from sweepscope.pipeline.estimate.physics.step_time import StepTime
 from sweepscope.pipeline.estimate.rows.model_shape import complete_shape
 from sweepscope.pipeline.estimate.rows.read_rows import HYBRID, read_rows
-from sweepscope.pipeline.ingest.published_rows import framework_of
 from sweepscope.pipeline.reference.accelerators import EIGHT_BIT, SIXTEEN_BIT
 from sweepscope.pipeline.reference.clusters import find_cluster
+from sweepscope.pipeline.reference.vocabulary import framework_of
+from sweepscope.schemas.tables.estimates import ESTIMATES
 
 OK = "ok"
 ChooseProfile = Callable[[str, str | None], Profile]
@@ -89,6 +90,11 @@ def estimate_frame(frame: pl.DataFrame, choose: ChooseProfile = choose_profile) 
     """
     kept = frame.drop([name for name in PREDICTED if name in frame.columns])
     return pl.concat([kept, predict(read_rows(frame), choose)], how="horizontal")
+
+
+def estimate_runs(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:
+    """Rows of `estimates`, one per row of `runs`, in order. A run that cannot be estimated says why in est_status."""
+    return ESTIMATES.conform(estimate_frame(runs, choose))
 
 
 def predict(rows: pl.DataFrame, choose: ChooseProfile = choose_profile) -> pl.DataFrame:

@@ -24,8 +24,7 @@ from sweepscope.pipeline.orchestration.jobs import (
 )
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.orchestration.run import ingest_paths
-from sweepscope.pipeline.reference.accelerators import load_accelerators
-from sweepscope.pipeline.reference.published_network import load_accelerator_links
+from sweepscope.pipeline.reference.accelerators import load_accelerator_links, load_accelerators
 from sweepscope.pipeline.store.checksum import Digest, digests
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.lake import Lake

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweepscope import data
-from sweepscope.pipeline.estimate.rows.runs import estimate_runs
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
 from sweepscope.pipeline.ingest.published import load_published
 from sweepscope.pipeline.store.publish import VIEW_FOLDER
 from sweepscope.schemas import vocab

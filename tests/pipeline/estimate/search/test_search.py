@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.estimate.advice.story import tell
+from sweepscope.pipeline.estimate.advice.recipe import tell
 from sweepscope.pipeline.estimate.physics.estimate import estimate
 from sweepscope.pipeline.estimate.physics.layouts import SCHEDULES, Layouts
 from sweepscope.pipeline.estimate.physics.profile import load_profiles

@@ -7,7 +7,7 @@ import pytest
 
 from sweepscope.pipeline.ingest.plan import bundled
 from sweepscope.pipeline.ingest.validate import validate
-from sweepscope.pipeline.reference.published_network import load_accelerator_links, load_published_bandwidths
+from sweepscope.pipeline.reference.accelerators import load_accelerator_links, load_published_bandwidths
 from sweepscope.schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
 
 

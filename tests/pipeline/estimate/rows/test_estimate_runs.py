@@ -7,8 +7,7 @@ import pytest
 
 from sweepscope.data import PUBLISHED
 from sweepscope.pipeline.derive.complete import complete_runs
-from sweepscope.pipeline.estimate.rows.estimate_rows import PREDICTED, estimate_frame
-from sweepscope.pipeline.estimate.rows.runs import estimate_runs
+from sweepscope.pipeline.estimate.rows.estimate_rows import PREDICTED, estimate_frame, estimate_runs
 from sweepscope.pipeline.ingest.published import load_published
 from sweepscope.schemas.columns.estimates import PREDICTION
 from sweepscope.schemas.tables.estimates import ESTIMATES
