@@ -14,7 +14,7 @@ from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.commands.worker_option import add_workers_argument, asked_workers
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.io.process_pool import Workers
-from sweepscope.pipeline.nccl.bench.operations import OPERATIONS
+from sweepscope.pipeline.nccl.names import OPERATIONS
 
 if TYPE_CHECKING:
     from sweepscope.pipeline.inspection.file_regions import Region

@@ -17,7 +17,7 @@ from sweepscope.pipeline.nccl.lines.block import Block, Part
 from sweepscope.pipeline.nccl.lines.compact import compact
 from sweepscope.pipeline.nccl.lines.scan import scan_blocks, sift, without_calls
 from sweepscope.pipeline.nccl.names import dump_rank
-from sweepscope.pipeline.nccl.tables.tables import nccl_tables, with_content
+from sweepscope.pipeline.nccl.tables.nccl_tables import nccl_tables, with_content
 
 _MERGE_AT = 16
 """Scans whose facts are held one by one; then they are put together, so that memory stays bounded."""

@@ -23,7 +23,7 @@ from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.flight_recorder.dump import MAX_BYTES
 from sweepscope.pipeline.nccl.lines.block import Part
 from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
-from sweepscope.pipeline.nccl.tables.tables import TABLES
+from sweepscope.pipeline.nccl.tables.nccl_tables import TABLES
 from sweepscope.pipeline.text import lines
 
 KINDS = ("log", "nccl", "flight_record")

@@ -1,4 +1,4 @@
-"""What file names say: NCCL_DEBUG_FILE outputs and flight recorder dumps have no suffix that would tell them."""
+"""Kinds, ranks and operations that file names tell: debug files and dumps have no suffix to know them by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 # NCCL_DEBUG_FILE=nccl.%h.%p and the like: NCCL as a word, and a process id or nothing at the end.
 _DEBUG_FILE = re.compile(r"(?:.*[._-])?r?nccl(?:[._-][\w.-]*)?")
-# What people call the file that `-J` of nccl-tests names; a second one gets a number behind it.
+# Usual names of the file that `-J` of nccl-tests writes; a second one gets a number behind it.
 _BENCH = re.compile(
     r"(?!.*(?:trace|mem|prof|config)).*(?:[nr]ccl[._-]?(?:tests?|bench|perf|results?|out(?:put)?)|_perf|all[._-]?reduce|all[._-]?gather"
     r"|reduce[._-]?scatter|all[._-]?to[._-]?all|send[._-]?recv).*\.json(?:\.\d{1,3})?"
@@ -18,9 +18,29 @@ _DUMP = re.compile(
 )
 _BARE_DUMP = re.compile(r"(?P<set>rank[._-]?)(?P<rank>\d{1,6})(?P<suffix>)")
 
+# As nccl-tests names its programs (src/*.cu). Longer names first: reduce_scatter is no reduce.
+_OPERATIONS = (
+    ("ReduceScatter", r"reduce[_-]?scatter"),
+    ("AllReduce", r"all[_-]?reduce"),
+    ("AllGather", r"all[_-]?gather"),
+    ("AlltoAllv", r"all[_-]?to[_-]?all[_-]?v"),
+    ("AlltoAll", r"all[_-]?(?:to|2)[_-]?all"),
+    ("SendRecv", r"send[_-]?recv"),
+    ("Broadcast", r"broadcast|bcast"),
+    ("Hypercube", "hypercube"),
+    ("Scatter", "scatter"),
+    ("Gather", "gather"),
+    ("Reduce", "reduce"),
+)
+_OPERATION = re.compile(
+    "|".join(f"(?P<o{number}>{pattern})" for number, (_, pattern) in enumerate(_OPERATIONS)), re.IGNORECASE
+)
+OPERATIONS = tuple(sorted(name for name, _ in _OPERATIONS))
+"""What nccl-tests measures."""
+
 
 def kind_of(path: str) -> str | None:
-    """'nccl' or 'flight_record' for a path whose name promises one; a log is told by its content, not here.
+    """'nccl' or 'flight_record' for a path of such a name, else None; logs are recognised by their content, not here.
 
     >>> [kind_of(f"/run/{name}") for name in ("nccl.gpu-7.4711", "nccl_trace_rank_3", "comm_traces/rank_0", "nccl.h")]
     ['nccl', 'flight_record', 'flight_record', None]
@@ -34,7 +54,7 @@ def kind_of(path: str) -> str | None:
 
 
 def is_bench_file(path: str) -> bool:
-    """Whether a name promises the JSON of nccl-tests.
+    """Whether the name is one of a JSON file of nccl-tests.
 
     >>> [is_bench_file(name) for name in ("run/all_reduce.json", "nccl-tests.json.0", "config.json", "nccl_trace.json")]
     [True, True, False, False]
@@ -42,14 +62,27 @@ def is_bench_file(path: str) -> bool:
     return _BENCH.fullmatch(_COMPRESSED.sub("", path.rsplit("/", 1)[-1].lower())) is not None
 
 
+def operation_named_in(path: str) -> str | None:
+    """The nccl-tests operation in a file's name or, if there is none, in its directory's; None for several.
+
+    >>> [operation_named_in(f"/logs/{path}") for path in ("n8_all_reduce.dat", "reduce_scatter/1", "allgather-reduce")]
+    ['AllReduce', 'ReduceScatter', None]
+    """
+    for part in reversed(path.split("/")[-2:]):
+        found = {_OPERATIONS[int(str(hit.lastgroup)[1:])][0] for hit in _OPERATION.finditer(part)}
+        if found:
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
 def dump_set(path: str) -> str:
-    """What the dumps of all ranks of one job have in common: the path without the rank."""
+    """Key of the dumps of all ranks of one job: the path without the rank."""
     found = _dump(path)
     return f"{path.rsplit('/', 1)[0]}/{found['set']}*{found['suffix'] or ''}" if found else path
 
 
 def dump_rank(path: str) -> int | None:
-    """Global rank of a dump; it stands in the name only."""
+    """Global rank of a dump, which only the name has."""
     found = _dump(path)
     return int(found["rank"]) if found else None
 

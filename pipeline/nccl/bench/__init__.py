@@ -1,1 +1,1 @@
-"""Results of nccl-tests and rccl-tests in every format that they print."""
+"""Facts of nccl-tests and rccl-tests: printed tables and files of results; which operation they measured."""

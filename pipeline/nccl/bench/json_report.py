@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sweepscope.pipeline.nccl.bench.tables import OPS
+from sweepscope.pipeline.nccl.bench.printed_table import OPS
 from sweepscope.pipeline.nccl.facts import Facts, Notes
 
 _HEAD = re.compile(r'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"start_time"\s*:\s*"[^"]*"\s*,\s*"args"\s*:\s*\[')

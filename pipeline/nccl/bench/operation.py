@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from sweepscope.pipeline.nccl.bench.operations import NAME, NAMES
+from sweepscope.pipeline.nccl.names import operation_named_in
 
 PRINTED, COLUMNS, FILE_NAME, OPTION = "printed", "columns", "file_name", "option"
 
@@ -36,19 +36,6 @@ _TYPE_BYTES = {
     "fp8_e4m3": 1,
     "fp8_e5m2": 1,
 }
-
-
-def named_in(path: str) -> str | None:
-    """The operation in a file's name or, if there is none, in its directory's; None for several.
-
-    >>> named_in("/logs/n8_all_reduce.dat"), named_in("/logs/reduce_scatter/1.log"), named_in("/a/allgather-reduce")
-    ('AllReduce', 'ReduceScatter', None)
-    """
-    for part in reversed(path.split("/")[-2:]):
-        found = {NAMES[int(str(hit.lastgroup)[1:])][0] for hit in NAME.finditer(part)}
-        if found:
-            return found.pop() if len(found) == 1 else None
-    return None
 
 
 def with_columns_told(rows: pl.DataFrame) -> pl.DataFrame:
@@ -129,7 +116,7 @@ def with_names(rows: pl.DataFrame, paths: Mapping[int, str], *, op: str | None =
         is_open = pl.col("op_source").is_null() | (pl.col("op_source") == COLUMNS)
         name, origin = pl.lit(op), OPTION
     else:
-        names = {source: named_in(paths[source]) for source in rows["source"].unique()}
+        names = {source: operation_named_in(paths[source]) for source in rows["source"].unique()}
         name, origin = pl.col("source").replace_strict(names, return_dtype=pl.String), FILE_NAME
         is_open = pl.col("op").is_null() & name.is_not_null()
     return rows.with_columns(

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from sweepscope.pipeline.nccl.bench.tables import OPS
+from sweepscope.pipeline.nccl.bench.printed_table import OPS
 from sweepscope.pipeline.nccl.facts import Facts, Notes
 
 _JSON = re.compile(

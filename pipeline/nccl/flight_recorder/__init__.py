@@ -1,1 +1,1 @@
-"""PyTorch's flight recorder dumps: records, process groups, and which collective hung."""
+"""Dumps of PyTorch's flight recorder as rows, and the hangs that the dumps of a job's ranks show."""

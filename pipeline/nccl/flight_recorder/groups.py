@@ -27,7 +27,6 @@ class Group:
     name: str | None
     desc: str | None
     members: set[int]
-    are_members_known: bool
     present: set[int]  # members whose dumps tell of the group
     absent: set[int]  # members without a dump
     unread: set[int]  # members whose dump cannot be read: cut, as a rule
@@ -80,7 +79,7 @@ def groups_of(
             present = {rank for rank in members & every if rank in by_rank or rank not in wrapped}
             lost, cut = members - every - unknown, members & unknown
             name = calls[0]["pg_name"]
-            groups.append(Group(name, desc, members, bool(ranks), present, lost, cut, dict(by_rank), enqueued))
+            groups.append(Group(name, desc, members, present, lost, cut, dict(by_rank), enqueued))
     return groups, _pending(row for row in rows if id(row) not in compared)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from sweepscope.pipeline.nccl.bench import tables
+from sweepscope.pipeline.nccl.bench import printed_table
 from sweepscope.pipeline.nccl.lines import watchdog
 from sweepscope.pipeline.nccl.lines.block import Block
 from sweepscope.pipeline.nccl.lines.distinct import coded, coded_rows
@@ -81,7 +81,7 @@ def _prefixes(leads: pl.Series) -> tuple[pl.DataFrame, np.ndarray]:
     )
     lead = pl.col("lead")
     may_hold_row = (lead.str.len_chars() > LEAD_CHARS) & (
-        lead.str.contains(tables.ROW) | lead.str.contains(tables.REST)
+        lead.str.contains(printed_table.ROW) | lead.str.contains(printed_table.REST)
     )
     is_regular = pl.col("host").is_not_null() & ~lead.str.contains(HEAD) & ~may_hold_row
     parts = parts.select(

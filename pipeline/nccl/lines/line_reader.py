@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from sweepscope.pipeline.nccl.bench import tables
+from sweepscope.pipeline.nccl.bench import printed_table
 from sweepscope.pipeline.nccl.facts import Notes
 from sweepscope.pipeline.nccl.lines import collectives, devices, graphs, init, transports, tuning, warn_lines, watchdog
 from sweepscope.pipeline.nccl.lines.messages import VIA, Message, messages, stripped
@@ -30,7 +30,7 @@ TELLING = "|".join(
     (
         r"NCCL (?:INFO|WARN|TRACE|CALL) ",
         "CCL version",
-        tables.TELLING,
+        printed_table.TELLING,
         *(re.escape(word) for word in watchdog.LITERALS),
     )
 )
@@ -63,8 +63,8 @@ class LineReader:
                 self._told(bare, line_no, place)
             return
         lead = text[: found[0].begin]
-        if len(lead) > LEAD_CHARS and not tables.read_row(lead, line_no, self.notes, is_torn=True):
-            tables.read_rest(lead, line_no, self.notes, is_torn=True)
+        if len(lead) > LEAD_CHARS and not printed_table.read_row(lead, line_no, self.notes, is_torn=True):
+            printed_table.read_rest(lead, line_no, self.notes, is_torn=True)
         for message in found:
             self._message(message, line_no, place)
         if any(literal in text for literal in watchdog.LITERALS):
@@ -73,10 +73,10 @@ class LineReader:
     def bench_line(self, raw: str, line_no: int) -> None:
         """A line without NCCL in it that may be of a benchmark's table."""
         text = clean(raw)
-        if tables.read_mark(text, line_no, self.notes):
+        if printed_table.read_mark(text, line_no, self.notes):
             return
-        if not tables.read_row(text, line_no, self.notes, is_torn=False):
-            tables.read_rest(text, line_no, self.notes, is_torn=False)
+        if not printed_table.read_row(text, line_no, self.notes, is_torn=False):
+            printed_table.read_rest(text, line_no, self.notes, is_torn=False)
 
     def info(self, message: Message, line_no: int, place: int) -> bool:
         """Whether the text of an INFO message told something."""
@@ -105,7 +105,7 @@ class LineReader:
         if any(literal in text for literal in watchdog.LITERALS):
             watchdog.read_watchdog(text, line_no, self.notes)
         if "nccl" in text or "_perf" in text or "#" in text:
-            tables.read_mark(text, line_no, self.notes)
+            printed_table.read_mark(text, line_no, self.notes)
         if " NCCL INFO " in text or " NCCL WARN " in text:
             self._count("damaged")  # its prefix is missing or garbled
 

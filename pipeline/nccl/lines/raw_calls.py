@@ -7,12 +7,12 @@ import re
 import numpy as np
 import polars as pl
 
+from sweepscope.pipeline.nccl import codes
 from sweepscope.pipeline.nccl.lines import call_tokens, collectives
 from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of
 from sweepscope.pipeline.nccl.lines.info import Info
 from sweepscope.pipeline.nccl.lines.line_reader import clean
 from sweepscope.pipeline.nccl.lines.messages import messages
-from sweepscope.pipeline.nccl.tables import collective_rows
 
 CALLS = pl.Schema(
     {
@@ -36,7 +36,7 @@ CALLS = pl.Schema(
 )
 """One row per COLL line. Names are those of the tables `nccl_*`: `comm_pointer`, `host` and `pid` lead to `nccl_ranks`.
 
-`element_count` is as printed (see `traffic`); `reduction` is NULL where none takes place, `root` where there is none.
+`element_count` is as printed (see `collective_rows`); `reduction` and `root` are NULL where the operation has none.
 """
 
 _CALL = rf"^{call_tokens.CALL}(?: stream (?P<stream>[!-~]+))?"
@@ -74,4 +74,4 @@ def _calls(block: Block, lines: np.ndarray) -> pl.DataFrame:
         op_count=pl.col("opcount").str.to_integer(base=16),
     )
     renamed = {"comm": "comm_pointer", "sendbuff": "send_buffer", "recvbuff": "recv_buffer"}
-    return collective_rows.named(typed).rename(renamed).select(CALLS.names()).cast(CALLS)
+    return codes.with_names(typed).rename(renamed).select(CALLS.names()).cast(CALLS)

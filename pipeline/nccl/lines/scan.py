@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from sweepscope.pipeline.nccl.bench import tables as bench
+from sweepscope.pipeline.nccl.bench import printed_table
 from sweepscope.pipeline.nccl.facts import Facts, Notes
 from sweepscope.pipeline.nccl.lines import collectives, rewrap, watchdog
 from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of, parts_as_texts
@@ -54,11 +54,6 @@ def scan_task(task: Scan) -> Scanned:
     return Scanned(scan_parts(task.parts), pl.concat(calls) if calls else None)
 
 
-def scan(data: bytes, first_line: int, *, source: int = 0) -> Facts:
-    """Facts of a block of whole lines, of which the first has the given number."""
-    return scan_parts([Part(source, data, first_line)])
-
-
 def scan_parts(parts: Sequence[Part]) -> Facts:
     """Facts of blocks of whole lines of any files. Many small ones at once cost little more than one."""
     notes = Notes()
@@ -99,7 +94,7 @@ def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tupl
     notes = Notes()
     shapes = Shapes.of(lines)
     of_part = np.repeat(np.arange(len(parts)), counts)
-    tabular = shapes.matching(bench.TABULAR_BUT_DIGITS, exactly=bench.TABULAR)
+    tabular = shapes.matching(printed_table.TABULAR_BUT_DIGITS, exactly=printed_table.TABULAR)
     told = np.unique(of_part[tabular | shapes.matching("NCCL")])
     if not len(told):
         return notes.facts(), []
@@ -110,7 +105,7 @@ def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tupl
     pieces = begun[:, None] + np.arange(1, rewrap.MOST_PIECES)
     is_kept[pieces[pieces < len(is_kept)]] = True
     rows = np.flatnonzero((tables > 0)[of_part] & ~is_kept)
-    is_kept[rows] = tabular[rows] | shapes.text.gather(rows).str.contains(bench.CANDIDATE).to_numpy()
+    is_kept[rows] = tabular[rows] | shapes.text.gather(rows).str.contains(printed_table.CANDIDATE).to_numpy()
     full = [at for at in told.tolist() if named_lines[at] * 2 > counts[at] and collectives.is_worth_it(parts[at].data)]
     is_read = np.isin(np.arange(len(parts)), np.setdiff1d(told, full))
     kept = np.flatnonzero(is_kept & is_read[of_part])
@@ -140,9 +135,9 @@ def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: LineR
     text = block.text.gather(beside)
     context = beside[text.str.contains(watchdog.CONTEXT).to_numpy()]
     watchdog.read_context(block.lines(context), reader.notes)
-    rows = plain[_of_tables(block, beside[text.str.contains(bench.TABULAR).to_numpy()])[plain]]
-    rows = rows[block.text.gather(rows).str.contains(bench.CANDIDATE).to_numpy()]
-    rows = _holding(block, rows, bench.TELLING)
+    rows = plain[_of_tables(block, beside[text.str.contains(printed_table.TABULAR).to_numpy()])[plain]]
+    rows = rows[block.text.gather(rows).str.contains(printed_table.CANDIDATE).to_numpy()]
+    rows = _holding(block, rows, printed_table.TELLING)
     for source, line_no, line in block.lines(rows):
         reader.notes.source = source
         reader.bench_line(line, line_no)
@@ -172,7 +167,7 @@ def _may_tell(parts: Sequence[Part]) -> list[bool]:
     """Whether NCCL or a table of its benchmarks may stand in each part: most logs have neither, and are done with."""
     told = [b"NCCL" in part.data[:_HEAD_BYTES] for part in parts]
     rest = parts_as_texts([part.data for part, is_told in zip(parts, told, strict=True) if not is_told])
-    found = iter(rest.str.contains(f"NCCL|{bench.TABULAR}"))
+    found = iter(rest.str.contains(f"NCCL|{printed_table.TABULAR}"))
     return [is_told or next(found) for is_told in told]
 
 

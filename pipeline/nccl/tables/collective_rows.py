@@ -4,32 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.nccl.codes import DATATYPES, HAS_REDUCTION, IS_P2P, IS_ROOTED, names
 from sweepscope.pipeline.nccl.tables.communicators import Communicators
-
-# datatype and op as in nccl.h; RCCL has the same numbers. 0 to 3 and 4 (avg, 2.10+) of op; above are user-made.
-DATATYPES: tuple[tuple[str, int], ...] = (
-    ("int8", 1),
-    ("uint8", 1),
-    ("int32", 4),
-    ("uint32", 4),
-    ("int64", 8),
-    ("uint64", 8),
-    ("float16", 2),
-    ("float32", 4),
-    ("float64", 8),
-    ("bfloat16", 2),
-    ("float8e4m3", 1),
-    ("float8e5m2", 1),
-)
-REDUCTIONS = ("sum", "prod", "max", "min", "avg")
 
 _WHOLE_BUFFER_FACTOR = {"AllGather", "ReduceScatter", "AlltoAll", "AllToAll", "Gather", "Scatter"}
 """Operations whose count is a share: the whole buffer is count * nranks."""
 
 
-_IS_P2P = pl.col("op").is_in(["Send", "Recv"])
-_IS_ROOTED = _IS_P2P | pl.col("op").is_in(["Broadcast", "Reduce", "Gather", "Scatter"])
-_HAS_REDUCTION = pl.col("op").is_in(["AllReduce", "ReduceScatter", "Reduce"])
+_MOST_BYTES = 1 << 50
 
 
 def with_ranks(calls: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
@@ -63,9 +45,9 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
     """
     process = pl.concat_str("host", "pid", "comm", separator=":")
     typed = calls.with_columns(
-        rank=pl.when(_IS_P2P).then("rank"),
-        root=pl.when(_IS_ROOTED).then("root"),
-        redop=pl.when(_HAS_REDUCTION).then("redop"),
+        rank=pl.when(IS_P2P).then("rank"),
+        root=pl.when(IS_ROOTED).then("root"),
+        redop=pl.when(HAS_REDUCTION).then("redop"),
         caller=pl.when(pl.col("rank").is_not_null()).then(pl.col("rank").cast(pl.String)).otherwise(process),
         # Without an initialisation line the address tells the communicators of a process apart.
         unknown=pl.when(pl.col("comm_index").is_null()).then("comm"),
@@ -93,30 +75,8 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
         rows.with_columns(
             message_bytes=sane.then("size").cast(pl.Int64),
             total_bytes=sane.then(pl.col("size") * pl.col("collectives")).cast(pl.Int64, strict=False),
-            **_words(),
+            **names(),
         )
         .rename({"unknown": "comm_pointer"})
         .drop("redop", "size")
     )
-
-
-_MOST_BYTES = 1 << 50
-
-
-def named(calls: pl.DataFrame) -> pl.DataFrame:
-    """`calls` (`op`, and `datatype`, `redop`, `root` as numbers) in words: `datatype`, `reduction`; NULL where one is
-    printed but means nothing."""
-    return calls.with_columns(
-        root=pl.when(_IS_ROOTED).then("root"), redop=pl.when(_HAS_REDUCTION).then("redop")
-    ).with_columns(**_words())
-
-
-def _words() -> dict[str, pl.Expr]:
-    names = {code: name for code, (name, _) in enumerate(DATATYPES)}
-    is_made = pl.col("redop").is_not_null()
-    return {
-        "datatype": pl.col("datatype").replace_strict(names, default=None, return_dtype=pl.String),
-        "reduction": pl.col("redop").replace_strict(
-            dict(enumerate(REDUCTIONS)), default=pl.when(is_made).then(pl.lit("user")), return_dtype=pl.String
-        ),
-    }

@@ -15,7 +15,7 @@ from sweepscope.pipeline.commands import nccl
 from sweepscope.pipeline.inspection.file_regions import Region
 from sweepscope.pipeline.io.process_pool import Workers
 from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
-from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
+from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.flight_recorder.test_dump import WAITING, dump, history
 from tests.pipeline.nccl.nccl_logs import Job, render
 from tests.pipeline.nccl.tables.test_hangs import timeout

@@ -9,7 +9,7 @@ import polars as pl
 
 from sweepscope.pipeline.ingest import plan
 from tests.picotron_runs import picotron_run
-from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
+from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import Job, render
 from tests.pipeline.nccl.tables.test_hangs import timeout
 

@@ -22,7 +22,7 @@ from sweepscope.pipeline.nccl.lines.block import Part
 from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
 from tests.benchmarks.nccl import coll_block
 from tests.pipeline.nccl.bench.test_json_report import document, row
-from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
+from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.tables.test_hangs import timeout
 

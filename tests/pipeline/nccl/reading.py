@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import polars as pl
 
 from sweepscope.pipeline.nccl.facts import Facts
+from sweepscope.pipeline.nccl.lines.block import Part
 from sweepscope.pipeline.nccl.lines.compact import compact
-from sweepscope.pipeline.nccl.lines.scan import scan
-from sweepscope.pipeline.nccl.tables.tables import nccl_tables
+from sweepscope.pipeline.nccl.lines.scan import scan_parts
+from sweepscope.pipeline.nccl.tables.nccl_tables import nccl_tables
 from sweepscope.pipeline.text.lines import blocks
 from sweepscope.schemas.tables.nccl import ALL
 
@@ -20,7 +21,7 @@ def facts_of(text: str | bytes, *, source: int = 0, block_bytes: int = 1 << 24) 
     """Facts of one file that comes in chunks of that size."""
     data = text.encode() if isinstance(text, str) else text
     chunks = [data[at : at + block_bytes] for at in range(0, len(data), block_bytes)]
-    told = Facts.merge(scan(block, first, source=source) for block, first, _ in blocks(chunks))
+    told = Facts.merge(scan_parts([Part(source, block, first)]) for block, first, _ in blocks(chunks))
     return compact(told) if len(chunks) > 1 else told  # as the reader of long files does; it must change nothing
 
 

@@ -13,7 +13,7 @@ from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.nccl.lines import collectives, scan
 from sweepscope.pipeline.nccl.lines.block import Part
 from sweepscope.schemas.tables.nccl import ALL
-from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
+from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import Tables, tables_of
 from tests.pipeline.nccl.tables.test_hangs import timeout
@@ -181,7 +181,7 @@ def test_files_scanned_together_say_what_each_says_alone() -> None:
     parts = [Part(at, text.encode(), 1) for at, text in enumerate(texts)]
     together = scan.scan_parts(parts)
     for part in parts:
-        alone = scan.scan(part.data, 1, source=part.source)
+        alone = scan.scan_parts([part])
         mine = together.of([part.source])
         assert set(mine.frames) == set(alone.frames)
         for kind, frame in alone.frames.items():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.nccl.bench import tables
+from sweepscope.pipeline.nccl.bench import printed_table
 from sweepscope.pipeline.text.line_templates import Shapes
 from sweepscope.pipeline.text.lines import split
 
@@ -82,5 +82,5 @@ def test_more_shapes_than_are_remembered(limit: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(("line", "is_one"), [("  float16  ", True), ("  float17  ", False), ("  size  ", True)])
 def test_a_pattern_that_names_digits_is_verified(line: str, is_one: bool) -> None:
     shapes = shapes_of([line, "  float99  "])
-    found = shapes.matching(tables.TABULAR_BUT_DIGITS, exactly=tables.TABULAR)
+    found = shapes.matching(printed_table.TABULAR_BUT_DIGITS, exactly=printed_table.TABULAR)
     assert found.tolist() == [is_one, False]

@@ -13,7 +13,7 @@ from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of
 from sweepscope.pipeline.nccl.lines.line_reader import LineReader
 from sweepscope.pipeline.nccl.lines.scan import scan_blocks, scan_parts, sift
 from sweepscope.pipeline.text.lines import split_parts
-from tests.pipeline.nccl.bench.test_tables import HEADER, ROW, TAIL
+from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import tables_from
 from tests.pipeline.nccl.tables.test_hangs import timeout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sweepscope.pipeline.nccl.bench.tables import figures
+from sweepscope.pipeline.nccl.bench.printed_table import figures
 from tests.pipeline.nccl.reading import row_of, tables_of
 
 HEADER = """\

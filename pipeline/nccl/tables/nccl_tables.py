@@ -10,14 +10,12 @@ from typing import Any
 import polars as pl
 
 from sweepscope.pipeline.io.malloc import give_back
-from sweepscope.pipeline.nccl.bench import operation
-from sweepscope.pipeline.nccl.bench import tables as bench
+from sweepscope.pipeline.nccl.bench import operation, printed_table
 from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.flight_recorder.dump_sets import set_hangs
 from sweepscope.pipeline.nccl.lines import devices, warn_lines
 from sweepscope.pipeline.nccl.lines.messages import NO_HOST
-from sweepscope.pipeline.nccl.tables import collective_rows, communicators, hosts, links
-from sweepscope.pipeline.nccl.tables import communicator_rows as says
+from sweepscope.pipeline.nccl.tables import collective_rows, communicator_rows, communicators, hosts, links
 from sweepscope.pipeline.nccl.tables.file_rows import file_rows
 from sweepscope.pipeline.nccl.tables.graph_rows import graph_rows
 from sweepscope.pipeline.nccl.tables.hang_lines import hang_lines
@@ -153,17 +151,17 @@ def _tables_of(facts: Facts) -> Rows:
     if facts.frames.keys() <= _OF_FILES:
         return _NO_ROWS | {"nccl_files": file_rows(sources, facts, _NO_ROWS)}
     comms = communicators.gather(facts["init"])
-    timings = says.timings(facts["timing"], comms.events)
+    timings = communicator_rows.timings(facts["timing"], comms.events)
     calls = collective_rows.with_ranks(facts["coll"], comms)
     by_rank = collective_rows.by_rank(calls)
-    communicator_rows = says.communicator_rows(comms, timings, facts)
-    rank_rows = says.rank_rows(comms, timings)
+    comm_rows = communicator_rows.communicator_rows(comms, timings, facts)
+    rank_rows = communicator_rows.rank_rows(comms, timings)
     link_rows = links.link_rows(facts.take("link"), comms)
     give_back()
     key = ["source", "comm_index"]
-    communicator_rows = communicator_rows.join(links.transports(link_rows), on=key, how="left", maintain_order="left")
+    comm_rows = comm_rows.join(links.transports(link_rows), on=key, how="left", maintain_order="left")
     tables = {
-        "nccl_communicators": _with_calls(communicator_rows, by_rank, key, ["coll_calls"]),
+        "nccl_communicators": _with_calls(comm_rows, by_rank, key, ["coll_calls"]),
         "nccl_ranks": _with_calls(rank_rows, by_rank, [*key, "rank"], ["coll_calls", "last_op_count"]),
         "nccl_links": link_rows,
         "nccl_collectives": collective_rows.collective_rows(calls),
@@ -171,7 +169,7 @@ def _tables_of(facts: Facts) -> Rows:
         "nccl_graphs": graph_rows(facts.take("graph"), comms.events),
         "nccl_devices": devices.device_rows(facts["device"]),
         "nccl_warnings": warn_lines.warning_rows(facts["warn"]),
-        "nccl_bench": bench.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
+        "nccl_bench": printed_table.bench_rows(facts["bench_row"], facts["bench_rest"], facts["bench_mark"]),
     }
     for name in ("nccl_ranks", "nccl_warnings"):
         tables[name] = tables[name].with_columns(pl.when(pl.col("host") != NO_HOST).then(pl.col("host", "pid")))
