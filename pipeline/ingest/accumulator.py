@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sweepscope.pipeline.ingest.nccl_collector import NcclReader
-from sweepscope.pipeline.ingest.resume import Growing, facts_of
+from sweepscope.pipeline.ingest.nccl_collector import NcclCollector
+from sweepscope.pipeline.ingest.resume import ResumeState, facts_of
 from sweepscope.pipeline.io.malloc import give_back
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
@@ -27,11 +27,11 @@ READ_BYTES = 12 << 20
 
 
 @dataclass
-class State:
+class BatchAccumulator:
     """What the files so far have said, and what is still to be read of them."""
 
     dialects: Sequence[Dialect]
-    growing: Growing
+    resume_state: ResumeState
     pending: list[tuple[int, bytes, int]] = field(default_factory=list)
     pending_bytes: int = 0
     sifted: list[Sifted] = field(default_factory=list)
@@ -47,7 +47,7 @@ class State:
     files: list[dict[str, object]] = field(default_factory=list)
     rejects: list[dict[str, object]] = field(default_factory=list)
     other: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
-    nccl: NcclReader = field(default_factory=NcclReader)
+    nccl: NcclCollector = field(default_factory=NcclCollector)
 
     def add(self, source: int, data: bytes, first_line: int, *, only_nccl: bool = False) -> None:
         if only_nccl:
@@ -108,7 +108,7 @@ class State:
         self.flush()
         self.read_sifted()
         whole, self.extracts = extract.merge(self.extracts, self.dialects), []
-        self.growing.hand_on(whole, self.nccl.frames)
+        self.resume_state.hand_on(whole, self.nccl.frames)
         for last_line in self.unfinished_nccl:
             self.nccl.add(*last_line)
         if self.unfinished:

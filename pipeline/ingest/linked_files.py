@@ -22,7 +22,7 @@ class Named:
     other_names: dict[str, str]
 
 
-def one_name_each(listed: Iterable[Entry], known: pl.DataFrame) -> Named:
+def deduplicate_links(listed: Iterable[Entry], known: pl.DataFrame) -> Named:
     """Every file of a listing once, under one name.
 
     A file goes by the name of a directory that the store knows already, so that what was read through a link yesterday

@@ -61,7 +61,7 @@ class _Here:
         return (Facts.merge([*facts, scan_blocks(blocks)]),) if facts else ()
 
 
-class NcclReader:
+class NcclCollector:
     """Collects the facts of every file of a batch, block by block."""
 
     def __init__(self, scanner: Scanner | None = None) -> None:

@@ -10,28 +10,29 @@ from math import ceil
 import polars as pl
 
 from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force
 from sweepscope.pipeline.io.process_pool import Workers
 from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.store.home import Home
 
 WORTH_S = 5.0
-"""Less is read sooner than other processes have begun and shares are put together."""
+"""Less is read sooner than other processes have begun and shards are put together."""
 
 # What one process does, roughly; enough to tell whether others are worth their beginning.
 _BYTES_PER_S = 60e6
 _UNITS_PER_S = 500
 _PACKED = 5
 
-_SHARES_PER_WORKER = 8
+_SHARDS_PER_WORKER = 8
 """So that nobody is left with much when the others are done."""
 
-_MIN_SHARE_S = 1.5
-"""The first quarter of a second goes into what every share costs, however small."""
+_MIN_SHARD_S = 1.5
+"""The first quarter of a second goes into what every shard costs, however small."""
 
 
 @dataclass(frozen=True)
-class Share:
+class Shard:
     """Part of a batch, for whatever process. `dialect_files`: path to content hash of those in force in the home."""
 
     found: pl.DataFrame
@@ -40,12 +41,12 @@ class Share:
     dialect_files: tuple[tuple[str, str], ...]
 
 
-def parse_share(share: Share) -> plan.Tables:
+def parse_shard(shard: Shard) -> Tables:
     """Rows of every table, as `ingest.parse` gives them. Raises as that and `in_force` do."""
-    return _parse(share, lambda _path, _size: None)
+    return _parse(shard, lambda _path, _size: None)
 
 
-def parse_shared(
+def parse_sharded(
     found: pl.DataFrame,
     *,
     now: datetime,
@@ -53,35 +54,35 @@ def parse_shared(
     dialect_files: Mapping[str, str],
     workers: int,
     on_file: Callable[[str, int], None] = lambda _path, _size: None,
-) -> plan.Tables:
+) -> Tables:
     """What `ingest.parse` says of a batch (discover.FOUND rows; whole units), by up to that many processes.
 
-    The rows are the same whatever their number. `on_file` is told each file when the share it belongs to is done.
+    The rows are the same whatever their number. `on_file` is told each file when the shard it belongs to is done.
 
     Raises:
         WorkerError: another process failed. SweepscopeError: as reading does.
     """
     files = tuple(sorted(dialect_files.items()))
-    shares = [Share(part, now, str(home.path), files) for part in shares_of(found, workers)]
-    if len(shares) == 1:
-        return _parse(shares[0], on_file)
-    parts: list[plan.Tables] = []
-    with Workers(parse_share, min(workers, len(shares)), ahead=2) as pool:
-        for share, tables in zip(shares, pool.map(shares), strict=True):
+    shards = [Shard(part, now, str(home.path), files) for part in shards_of(found, workers)]
+    if len(shards) == 1:
+        return _parse(shards[0], on_file)
+    parts: list[Tables] = []
+    with Workers(parse_shard, min(workers, len(shards)), ahead=2) as pool:
+        for shard, tables in zip(shards, pool.map(shards), strict=True):
             parts.append(tables)
-            for path, size in share.found.select("path", "bytes").iter_rows():
+            for path, size in shard.found.select("path", "bytes").iter_rows():
                 on_file(path, size)
-    return plan.merge(*parts)
+    return merge_tables(*parts)
 
 
-def shares_of(found: pl.DataFrame, workers: int) -> list[pl.DataFrame]:
-    """A batch cut into shares of whole units; into one where more are not worth it."""
+def shards_of(found: pl.DataFrame, workers: int) -> list[pl.DataFrame]:
+    """A batch cut into shards of whole units; into one where more are not worth it."""
     units, size = found["unit"].n_unique(), _text_bytes(found)
     seconds = size / _BYTES_PER_S + units / _UNITS_PER_S
     if workers == 1 or seconds < WORTH_S:
         return [found]
-    count = min(workers * _SHARES_PER_WORKER, ceil(seconds / _MIN_SHARE_S))
-    # Files as large as what they unpack to, so that shares take about as long.
+    count = min(workers * _SHARDS_PER_WORKER, ceil(seconds / _MIN_SHARD_S))
+    # Files as large as what they unpack to, so that shards take about as long.
     weighed = found.with_columns(_bytes_on_disk="bytes", bytes=_weight())
     cut = plan.batches(weighed, units=ceil(units / count), size=ceil(size / count))
     return [part.with_columns(bytes="_bytes_on_disk").drop("_bytes_on_disk") for part in cut]
@@ -96,8 +97,8 @@ def _text_bytes(found: pl.DataFrame) -> int:
     return int(found.select(_weight().sum()).item())
 
 
-def _parse(share: Share, on_file: Callable[[str, int], None]) -> plan.Tables:
-    home = Home.resolve(share.home)
-    own = in_force(home, dict(share.dialect_files))
-    records = Records(home.records, share.now)
-    return plan.parse(share.found, now=share.now, dialects=own.dialects, records=records, on_file=on_file)
+def _parse(shard: Shard, on_file: Callable[[str, int], None]) -> Tables:
+    home = Home.resolve(shard.home)
+    own = in_force(home, dict(shard.dialect_files))
+    records = Records(home.records, shard.now)
+    return parse_batch(shard.found, now=shard.now, dialects=own.dialects, records=records, on_file=on_file)

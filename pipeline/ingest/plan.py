@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from sweepscope.data import PUBLISHED
-from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.errors import UsageError
-from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
 from sweepscope.pipeline.ingest.discover import changed, discover
-from sweepscope.pipeline.ingest.linked_files import KNOWN, one_name_each
-from sweepscope.pipeline.ingest.published import load_published, published_ledger
-from sweepscope.pipeline.ingest.read_batch import read_batch
-from sweepscope.pipeline.ingest.validate import merge_rejects, validate
+from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
 from sweepscope.pipeline.io.files import canonical, list_files, marker_above
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
-from sweepscope.pipeline.logs.runs.assemble import assemble
 from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
-from sweepscope.pipeline.reference.accelerators import (
-    load_accelerator_links,
-    load_accelerators,
-    load_published_bandwidths,
-)
 from sweepscope.pipeline.simulate.marker import MARKER_NAME
-from sweepscope.pipeline.store.checkpoints import REST_AFTER, Records
-from sweepscope.schemas.registry import TABLES as SCHEMAS
+from sweepscope.pipeline.store.checkpoints import REST_AFTER
 
 if TYPE_CHECKING:
     from sweepscope.pipeline.store.lake import Lake  # its libraries take 16 MB that a reading process has no use for
 
 BATCH_UNITS = 1_000
 BATCH_BYTES = 512 << 20
-
-Tables = dict[str, pl.DataFrame]
 
 
 def find(
@@ -57,7 +42,7 @@ def find(
         dialects: those whose file names are known.
         named: files that were given one by one before; they stay logs whatever their name.
         left_out: folders whose files are no input.
-        known: one_name.KNOWN rows of the ledger: a file keeps the name by which the store knows it.
+        known: linked_files.KNOWN rows of the ledger: a file keeps the name by which the store knows it.
         other_names: is told one more name of each file that has several, by its path.
 
     Raises:
@@ -73,7 +58,7 @@ def find(
         for entry in list_files(path)
         if not entry.path.startswith(barred) and not entry.own_path.startswith(barred)
     )
-    named_once = one_name_each(listed, pl.DataFrame(schema=KNOWN) if known is None else known)
+    named_once = deduplicate_links(listed, pl.DataFrame(schema=KNOWN) if known is None else known)
     if other_names is not None:
         other_names.update(named_once.other_names)
     found = discover(
@@ -132,35 +117,6 @@ def batches(pending: pl.DataFrame, *, units: int = BATCH_UNITS, size: int = BATC
     return [part.drop("batch") for part in keyed.partition_by("batch", maintain_order=True)]
 
 
-def parse(
-    found: pl.DataFrame,
-    *,
-    now: datetime,
-    dialects: Sequence[Dialect] = DIALECTS,
-    records: Records | None = None,
-    on_file: Callable[[str, int], None] = lambda _path, _size: None,
-) -> Tables:
-    """Read and parse one batch: rows of every table, derived columns included, not yet validated.
-
-    `records` lets logs that have grown be read on from where they were left; the rows are the same without.
-    """
-    batch = read_batch(found, dialects=dialects, records=records, on_file=on_file)
-    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, dialects=dialects)
-    rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
-    completed = complete_runs(rows)
-    filled = completed.derived.join(completed.runs.select("run_id", "source_path"), on="run_id", maintain_order="left")
-    return {
-        **tables,
-        **batch.other,
-        "runs": completed.runs,
-        "settings": pl.concat(
-            [tables["settings"], SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True)))]
-        ),
-        "rejects": pl.concat([tables["rejects"], SCHEMAS["rejects"].conform(batch.rejects)]),
-        "files": SCHEMAS["files"].conform(batch.files),
-    }
-
-
 def find_for(
     lake: Lake,
     paths: Sequence[str],
@@ -190,71 +146,6 @@ def pending_of(lake: Lake, found: pl.DataFrame, *, dialects: Sequence[Dialect] =
     """Rows of `found` that need reading, judged by the ledger of the latest release."""
     runs = lake.read("runs", columns=["source_path", "status", "sweep"])
     return plan(found, lake.read("files"), runs, now=utc_now(), dialects=dialects)
-
-
-def merge(*parts: Tables) -> Tables:
-    """Tables of several sources one below the other."""
-    names = dict.fromkeys(name for part in parts for name in part)
-    return {name: pl.concat([part[name] for part in parts if name in part], how="diagonal_relaxed") for name in names}
-
-
-def bundled_is_pending(ledger: pl.DataFrame) -> bool:
-    """Whether a bundled table is new, or has changed since the ledger saw it."""
-    known = ledger.filter(pl.col("kind") == "published").select("path", "sha256", "parser_version")
-    return not published_ledger(PUBLISHED).select(known.columns).join(known, on=known.columns, how="anti").is_empty()
-
-
-def bundled() -> Tables:
-    """The bundled tables: published results, and what they are judged by."""
-    return {**load_published(PUBLISHED), "published_bandwidths": load_published_bandwidths(), **hardware()}
-
-
-def hardware() -> Tables:
-    """What every run is judged by, one's own as well: accelerators and their links."""
-    return {"accelerators": load_accelerators(), "accelerator_links": load_accelerator_links()}
-
-
-def hardware_is_pending(lake: Lake) -> bool:
-    """Whether the lake knows other accelerators or links than these."""
-    return any(not lake.read(name).sort(pl.all()).equals(rows.sort(pl.all())) for name, rows in hardware().items())
-
-
-def check(tables: Tables) -> Tables:
-    """Valid rows of every table; what broke a schema stands in `rejects`, and `files` counts both."""
-    good: Tables = {}
-    rejects = [tables.get("rejects", SCHEMAS["rejects"].empty())]
-    for name, frame in tables.items():
-        if name not in ("files", "rejects"):
-            result = validate(SCHEMAS[name], frame)
-            good[name] = result.valid
-            rejects.append(result.rejects)
-    if "runs" in good:
-        estimates = validate(SCHEMAS["estimates"], estimate_runs(good["runs"]))
-        good["estimates"] = estimates.valid
-        rejects.append(estimates.rejects)
-    good["rejects"] = merge_rejects(pl.concat(rejects))
-    files = _counted(tables["files"], good)
-    good["files"] = validate(SCHEMAS["files"], SCHEMAS["files"].conform(files)).valid
-    return good
-
-
-def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
-    rows = pl.concat(
-        frame.select(pl.col("source_path").alias("path"))
-        for name, frame in tables.items()
-        if "source_path" in frame.columns and name not in ("files", "estimates")  # no lines of their own
-    )
-    parsed = rows.group_by("path").agg(pl.len().cast(pl.Int64).alias("rows_parsed"))
-    rejected = (
-        tables["rejects"].group_by(pl.col("file").alias("path")).agg(pl.len().cast(pl.Int64).alias("lines_rejected"))
-    )
-    counts = ["rows_parsed", "lines_rejected"]
-    return (
-        files.drop(counts, strict=False)
-        .join(parsed, on="path", how="left", maintain_order="left")
-        .join(rejected, on="path", how="left", maintain_order="left")
-        .with_columns(pl.col(counts).fill_null(0))
-    )
 
 
 def utc_now() -> datetime:

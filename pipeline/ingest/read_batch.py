@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
-from sweepscope.pipeline.ingest.accumulator import State
+from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.read_log import read_log
 from sweepscope.pipeline.ingest.read_sidecar import (
     folder_names,
@@ -19,7 +19,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     read_sidecar,
     read_table,
 )
-from sweepscope.pipeline.ingest.resume import Growing
+from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.io.files import Reader
 from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
@@ -59,12 +59,12 @@ def read_batch(
     `on_file` is told each path and its size, for a progress display.
     """
     newest = dict(found.group_by("unit").agg(pl.col("mtime").max()).iter_rows())
-    state = State(dialects, Growing(records, dialects, newest))
+    batch = BatchAccumulator(dialects, ResumeState(records, dialects, newest))
     for source, row in enumerate(found.iter_rows(named=True)):
-        note = _read_file(source, row, state)
-        state.files.append({"path": row["path"], **note})
+        note = _read_file(source, row, batch)
+        batch.files.append({"path": row["path"], **note})
         on_file(row["path"], row["bytes"])
-    said = state.merged()
+    said = batch.merged()
     names = pl.DataFrame(
         {"source": list(said.dialect_of), "dialect": list(said.dialect_of.values())},
         schema={"source": pl.Int64, "dialect": pl.String},
@@ -76,17 +76,17 @@ def read_batch(
         )
         .join(names, on="source", how="left", maintain_order="left")
     )
-    files = state.nccl.with_kinds(_file_notes(sources, state.files, dialects), said)
-    state.sidecars += folder_names(sources)
+    files = batch.nccl.with_kinds(_file_notes(sources, batch.files, dialects), said)
+    batch.sidecars += folder_names(sources)
     return Batch(
         sources=files.with_columns(dialect=pl.coalesce("dialect", "parser")).select(SOURCES.names()).cast(SOURCES),
-        facts=_with_histories(said.facts, state.histories),
+        facts=_with_histories(said.facts, batch.histories),
         spans=said.spans,
-        sidecars=pl.DataFrame(state.sidecars, schema=SIDECAR_SETTINGS),
-        tables=state.tables,
+        sidecars=pl.DataFrame(batch.sidecars, schema=SIDECAR_SETTINGS),
+        tables=batch.tables,
         files=files,
-        rejects=pl.DataFrame(state.rejects, schema=_REJECTS),
-        other={name: pl.concat(frames) for name, frames in state.other.items()} | state.nccl.tables(files, said.facts),
+        rejects=pl.DataFrame(batch.rejects, schema=_REJECTS),
+        other={name: pl.concat(frames) for name, frames in batch.other.items()} | batch.nccl.tables(files, said.facts),
     )
 
 
@@ -122,16 +122,16 @@ _REJECTS = pl.Schema(
 )
 
 
-def _read_file(source: int, row: dict[str, object], state: State) -> dict[str, object]:
+def _read_file(source: int, row: dict[str, object], batch: BatchAccumulator) -> dict[str, object]:
     kind, path = row["kind"], str(row["path"])
     if kind == "other":
         return {"status": "skipped", "error": "not a log or configuration that a parser reads"}
     size = row["bytes"] if kind in ("log", "nccl", "scheduler") else None
     reader = Reader(path, size=size if isinstance(size, int) and size else None)
     try:
-        note = _read_kind(source, row, reader, state)
+        note = _read_kind(source, row, reader, batch)
     except InputError as error:
-        state.discard(source)
+        batch.discard(source)
         note = {"status": "rejected", "error": str(error), "was_opened": not isinstance(error, UnreadableError)}
     except (ValueError, RecursionError, csv.Error, pl.exceptions.PolarsError) as error:
         # RecursionError: JSON that nests thousands deep. The last two: a table that its reader cannot make sense of.
@@ -140,19 +140,19 @@ def _read_file(source: int, row: dict[str, object], state: State) -> dict[str, o
     return {"sha256": reader.sha256, "read_bytes": reader.bytes_read, "status": "parsed", **note}
 
 
-def _read_kind(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+def _read_kind(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """Ledger columns that differ from a file that was parsed. Raises for a file that cannot be read."""
     if row["kind"] in ("log", "nccl", "scheduler"):
-        return read_log(source, row, reader, state)
+        return read_log(source, row, reader, batch)
     if row["kind"] == "bench_csv":
-        return read_table(source, row, reader, state)
+        return read_table(source, row, reader, batch)
     if row["kind"] == "memory":
-        return read_memory(row, reader, reader.chunks(), state)
+        return read_memory(row, reader, reader.chunks(), batch)
     if row["kind"] == "history":
-        return read_history(source, row, reader, state)
+        return read_history(source, row, reader, batch)
     if row["kind"] == "flight_record":
-        return read_dump(source, reader, state)
-    return read_sidecar(row, reader, state)
+        return read_dump(source, reader, batch)
+    return read_sidecar(row, reader, batch)
 
 
 def _file_notes(sources: pl.DataFrame, notes: list[dict[str, object]], dialects: Sequence[Dialect]) -> pl.DataFrame:

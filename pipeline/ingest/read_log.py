@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from sweepscope.pipeline.ingest import read_scheduler
-from sweepscope.pipeline.ingest.accumulator import State
-from sweepscope.pipeline.ingest.read_sidecar import read_bench, read_jobs, read_memory
+from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.ingest.read_sidecar import read_bench, read_jobs, read_memory, recognise_scheduler_table
 from sweepscope.pipeline.ingest.resume import can_grow
 from sweepscope.pipeline.io.files import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
@@ -18,23 +17,23 @@ from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
 
 
-def read_log(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+def read_log(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """A log, or a table of a scheduler, of GPU samples or of nccl-tests under the name of one."""
-    if before := state.growing.resume(row, reader):
-        return _read_lines(source, row, reader, reader.chunks(), state, before=before)
+    if before := batch.resume_state.resume(row, reader):
+        return _read_lines(source, row, reader, reader.chunks(), batch, before=before)
     chunks = text_chunks(reader.path, reader.chunks())
     head = next(chunks, b"")
     whole = itertools.chain([head], chunks)
-    if jobs := read_scheduler.recognise(head):
-        return read_jobs(jobs, row, whole, state)
+    if jobs := recognise_scheduler_table(head):
+        return read_jobs(jobs, row, whole, batch)
     start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
     if is_table(start):
-        return read_memory(row, reader, whole, state)
+        return read_memory(row, reader, whole, batch)
     if read := formats.reader_of(start):
-        return read_bench(source, reader, whole, state, read)
+        return read_bench(source, reader, whole, batch, read)
     if is_bench_file(reader.path):
         return {"kind": "other", "status": "skipped", "error": "JSON, but not of nccl-tests"}
-    return _read_lines(source, row, reader, whole, state)
+    return _read_lines(source, row, reader, whole, batch)
 
 
 def _read_lines(
@@ -42,21 +41,21 @@ def _read_lines(
     row: dict[str, object],
     reader: Reader,
     chunks: Iterable[bytes],
-    state: State,
+    batch: BatchAccumulator,
     *,
     before: Record | None = None,
 ) -> dict[str, object]:
     if before:
-        state.restore(source, before)
-    is_watched = state.growing.is_watched(row, before)
+        batch.restore(source, before)
+    is_watched = batch.resume_state.is_watched(row, before)
     if is_watched:
-        state.partial.add(source)
+        batch.partial.add(source)
     cut_lines, line = (list(before.cut_lines), before.next_line) if before else ([], 1)
     last, last_bytes, only_nccl = b"", 0, row["kind"] == "nccl"
     for data, first_line, left_out in lines.blocks(chunks, line):
         line = first_line
         if data.endswith(b"\n"):
-            state.add(source, data, first_line, only_nccl=only_nccl)
+            batch.add(source, data, first_line, only_nccl=only_nccl)
             line += lines.count(data)
         else:
             last, last_bytes = data, len(data) + left_out
@@ -69,12 +68,12 @@ def _read_lines(
     record = _record(reader, offset, line, whole_lines, before) if is_watched else None
     is_kept = record is not None and record.can_grow
     if last and not is_kept:
-        state.add(source, last, line, only_nccl=only_nccl)
-    state.growing.take(source, reader, record, before)
+        batch.add(source, last, line, only_nccl=only_nccl)
+    batch.resume_state.take(source, reader, record, before)
     if last and is_kept:
-        state.add_unfinished(source, last, line, only_nccl=only_nccl)
+        batch.add_unfinished(source, last, line, only_nccl=only_nccl)
     for number, left_out in cut_lines:
-        state.reject(reader.path, number, "a line of over 16 MiB was cut", f"{left_out:,} bytes not read")
+        batch.reject(reader.path, number, "a line of over 16 MiB was cut", f"{left_out:,} bytes not read")
     kind = {"kind": "nccl", "parser": "nccl"} if only_nccl else {"kind": "log"}
     return {**kind, "sha256": record.sha256 if record else reader.sha256, "offset_bytes": offset}
 

@@ -10,8 +10,7 @@ import polars as pl
 
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.errors import InputError
-from sweepscope.pipeline.ingest import read_scheduler
-from sweepscope.pipeline.ingest.accumulator import State
+from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.io.files import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -21,36 +20,65 @@ from sweepscope.pipeline.memory.gpu_samples.samples import is_samples
 from sweepscope.pipeline.memory.sources import read_memory_file
 from sweepscope.pipeline.nccl.bench import formats
 from sweepscope.pipeline.nccl.facts import Facts as NcclFacts
-from sweepscope.pipeline.scheduler.registry import SchedulerTable
+from sweepscope.pipeline.scheduler import registry as schedulers
+from sweepscope.schemas.tables.runs import REJECTS
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 _TABLE_LIMIT_BYTES = 256 << 20
 
 
-def read_dump(source: int, reader: Reader, state: State) -> dict[str, object]:
+def read_dump(source: int, reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """The records of a flight recorder. Raises ValueError for a file that is no dump."""
     path = reader.path
-    if broken := state.nccl.add_dump(source, path, b"".join(_limited(reader.chunks(), path))):
-        state.reject(path, None, "not a record", f"{broken:,} entries", table="flight_records")
+    if broken := batch.nccl.add_dump(source, path, b"".join(_limited(reader.chunks(), path))):
+        batch.reject(path, None, "not a record", f"{broken:,} entries", table="flight_records")
     return {"parser": "nccl"}
 
 
 def read_bench(
-    source: int, reader: Reader, chunks: Iterable[bytes], state: State, read: Callable[[str, int], NcclFacts]
+    source: int, reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator, read: Callable[[str, int], NcclFacts]
 ) -> dict[str, object]:
     """Results that nccl-tests or rccl-tests wrote to a file. Raises ValueError for damaged ones."""
     text = b"".join(_limited(chunks, reader.path)).decode("utf-8-sig", "replace")
-    state.nccl.add_facts(read(text, source))
+    batch.nccl.add_facts(read(text, source))
     return {"kind": "nccl", "parser": "nccl"}
 
 
-def read_jobs(jobs: SchedulerTable, row: dict[str, object], chunks: Iterable[bytes], state: State) -> dict[str, object]:
+def read_jobs(
+    jobs: schedulers.SchedulerTable, row: dict[str, object], chunks: Iterable[bytes], batch: BatchAccumulator
+) -> dict[str, object]:
     """A scheduler's table of jobs."""
     path = str(row["path"])
-    found, rejects = read_scheduler.read_table(jobs, _limited(chunks, path), path=path, run_dir=str(row["run_dir"]))
-    state.other.setdefault(SCHEDULER_JOBS.name, []).append(found)
-    state.rejects += rejects.to_dicts()
+    found, rejects = read_scheduler_table(jobs, _limited(chunks, path), path=path, run_dir=str(row["run_dir"]))
+    batch.other.setdefault(SCHEDULER_JOBS.name, []).append(found)
+    batch.rejects += rejects.to_dicts()
     return {"kind": "scheduler", "parser": "scheduler"}
+
+
+def recognise_scheduler_table(head: bytes) -> schedulers.SchedulerTable | None:
+    """The kind of table that a file is, judged by its first bytes."""
+    return schedulers.recognise(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))
+
+
+def read_scheduler_table(
+    table: schedulers.SchedulerTable, chunks: Iterable[bytes], *, path: str, run_dir: str
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All rows of `scheduler_jobs` in a file, and rows of `rejects`."""
+    parts = list(table.read(_lines(chunks)))
+    rows = pl.concat([SCHEDULER_JOBS.empty(), *(rows for rows, _ in parts)])
+    rejects = pl.concat([REJECTS.empty(), *(REJECTS.conform(rejected) for _, rejected in parts)])
+    return (
+        rows.with_columns(source_path=pl.lit(path), run_dir=pl.lit(run_dir)),
+        rejects.with_columns(file=pl.lit(path), table=pl.lit(SCHEDULER_JOBS.name)),
+    )
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
+    rest = b""
+    for chunk in itertools.chain(chunks, [b"\n"]):
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace").removeprefix("\ufeff").replace("\0", "")
 
 
 def _limited(chunks: Iterable[bytes], path: str) -> Iterator[bytes]:
@@ -62,42 +90,42 @@ def _limited(chunks: Iterable[bytes], path: str) -> Iterator[bytes]:
         yield chunk
 
 
-def read_sidecar(row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+def read_sidecar(row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """A configuration or a status, whose settings hold for the whole unit."""
     text = b"".join(_limited(reader.chunks(), reader.path)).decode("utf-8-sig", "replace")
-    parser, settings = _read_sidecar(reader.path, text, state.dialects)
-    state.add_settings(str(row["unit"]), reader.path, settings)
+    parser, settings = _read_sidecar(reader.path, text, batch.dialects)
+    batch.add_settings(str(row["unit"]), reader.path, settings)
     return {"parser": parser}
 
 
-def read_history(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+def read_history(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """The steps that a trainer keeps in a file, and what that says of the configuration; else a table of its name."""
     data = b"".join(_limited(reader.chunks(), reader.path))
     text = data.decode("utf-8-sig", "replace")
     name, reason = reader.path.rsplit("/", 1)[-1].lower(), "no reader for this file"
-    for dialect in state.dialects:
+    for dialect in batch.dialects:
         for history in dialect.histories:
             if fnmatch.fnmatch(name, history.pattern):
                 try:
-                    state.histories.append(
+                    batch.histories.append(
                         (dialect.name, history.read(text).with_columns(source=pl.lit(source, pl.Int64)))
                     )
                 except ValueError as error:
                     reason = str(error)
                 else:
-                    _add_settings(row, reader.path, text, state)
+                    _add_settings(row, reader.path, text, batch)
                     return {"parser": dialect.name}
     if name.endswith(".csv"):
-        return {"kind": "bench_csv", **read_table_of(source, row, reader, iter([data]), state)}
+        return {"kind": "bench_csv", **read_table_of(source, row, reader, iter([data]), batch)}
     raise ValueError(reason)
 
 
-def _add_settings(row: dict[str, object], path: str, text: str, state: State) -> None:
+def _add_settings(row: dict[str, object], path: str, text: str, batch: BatchAccumulator) -> None:
     try:
-        _, settings = _read_sidecar(path, text, state.dialects)
+        _, settings = _read_sidecar(path, text, batch.dialects)
     except ValueError:  # it holds nothing but steps
         return
-    state.add_settings(str(row["unit"]), path, settings)
+    batch.add_settings(str(row["unit"]), path, settings)
 
 
 def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[str, dict[str, str]]:
@@ -116,31 +144,31 @@ def _read_sidecar(path: str, text: str, dialects: Sequence[Dialect]) -> tuple[st
     raise ValueError(reason)
 
 
-def read_table(source: int, row: dict[str, object], reader: Reader, state: State) -> dict[str, object]:
+def read_table(source: int, row: dict[str, object], reader: Reader, batch: BatchAccumulator) -> dict[str, object]:
     """One run per row; a row's id is its line. Other CSV files are left after their first bytes."""
-    return read_table_of(source, row, reader, reader.chunks(), state)
+    return read_table_of(source, row, reader, reader.chunks(), batch)
 
 
 def read_table_of(
-    source: int, row: dict[str, object], reader: Reader, chunks: Iterator[bytes], state: State
+    source: int, row: dict[str, object], reader: Reader, chunks: Iterator[bytes], batch: BatchAccumulator
 ) -> dict[str, object]:
     """`read_table` of chunks that were read before."""
     path = reader.path
     head = next(chunks, b"")
     table = next((t for t in TABLES if t.matches(head[:SNIFF_BYTES].decode("utf-8-sig", "replace"))), None)
-    if jobs := read_scheduler.recognise(head):
-        return read_jobs(jobs, row, itertools.chain([head], chunks), state)
+    if jobs := recognise_scheduler_table(head):
+        return read_jobs(jobs, row, itertools.chain([head], chunks), batch)
     if table is None:
         start = head[:SNIFF_BYTES].decode("utf-8-sig", "replace")
         if read := formats.reader_of(start):
-            return read_bench(source, reader, itertools.chain([head], chunks), state, read)
+            return read_bench(source, reader, itertools.chain([head], chunks), batch, read)
         if is_samples(start):
-            return read_memory(row, reader, itertools.chain([head], chunks), state)
+            return read_memory(row, reader, itertools.chain([head], chunks), batch)
         return {"status": "skipped", "error": "a CSV file that is not a known benchmark table"}
     text = b"".join(_limited(itertools.chain([head], chunks), path)).decode("utf-8-sig", "replace")
     rows, rejects = table.read(text)
     ids = [run_id(path, f"line {line_no}") for line_no in rows["line_no"].to_list()]
-    state.tables.append(
+    batch.tables.append(
         rows.with_columns(
             pl.Series("run_id", ids, dtype=pl.String),
             attempt=pl.lit(1, pl.Int64),
@@ -154,17 +182,19 @@ def read_table_of(
         )
     )
     for r in rejects.iter_rows(named=True):
-        state.reject(path, r["line_no"], r["reason"], r["raw"], table="runs")
+        batch.reject(path, r["line_no"], r["reason"], r["raw"], table="runs")
     return {"parser": table.name}
 
 
-def read_memory(row: dict[str, object], reader: Reader, chunks: Iterable[bytes], state: State) -> dict[str, object]:
+def read_memory(
+    row: dict[str, object], reader: Reader, chunks: Iterable[bytes], batch: BatchAccumulator
+) -> dict[str, object]:
     """A recording of GPU memory, of any of the kinds that `pipeline.memory` knows."""
     found = read_memory_file(reader.path, chunks, row)
     for name, frame in found.tables.items():
-        state.other.setdefault(name, []).append(frame)
+        batch.other.setdefault(name, []).append(frame)
     for line, reason, raw in found.rejects:
-        state.reject(reader.path, line, reason, raw, table=found.table)
+        batch.reject(reader.path, line, reason, raw, table=found.table)
     return {"parser": found.parser, **({"status": "skipped", "error": found.skipped} if found.skipped else {})}
 
 

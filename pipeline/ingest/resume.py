@@ -21,7 +21,7 @@ from sweepscope.pipeline.store.checkpoints import Record, Records
 
 
 @dataclass
-class Growing:
+class ResumeState:
     """What one batch takes over from the ingests before it, and what it hands on.
 
     `newest` is the modification time of each unit. Without `records`, every file is read from its beginning.

@@ -11,7 +11,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.ingest.discover import discover
-from sweepscope.pipeline.ingest.nccl_collector import NcclReader, limited
+from sweepscope.pipeline.ingest.nccl_collector import NcclCollector, limited
 from sweepscope.pipeline.inspection.calls_parquet import CallsFile
 from sweepscope.pipeline.inspection.file_regions import Region, regions_of, scan_any
 from sweepscope.pipeline.io.files import Reader, canonical, list_files
@@ -57,7 +57,7 @@ def read_network(
     names = dict(found.select("source", "path").iter_rows())
     errors = []
     shared = _Scanners(scanners or Workers(scan_any, 1), names, calls)
-    reader = NcclReader(shared)
+    reader = NcclCollector(shared)
     for row in found.iter_rows(named=True):
         try:
             _read_one(row, reader, shared)
@@ -72,7 +72,7 @@ def read_network(
     return {name: tables.get(name, table.empty()) for name, table in TABLES.items()}, errors
 
 
-def _read_one(row: dict[str, Any], reader: NcclReader, scanners: _Scanners) -> None:
+def _read_one(row: dict[str, Any], reader: NcclCollector, scanners: _Scanners) -> None:
     source, path, chunks = row["source"], row["path"], Reader(row["path"], is_hashed=False).chunks()
     if row["kind"] == "flight_record":
         reader.add_dump(source, path, limited(chunks, path, MAX_BYTES))

@@ -13,8 +13,10 @@ import polars as pl
 from pydantic import Field
 
 from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.batch import merge_tables, validate_batch
+from sweepscope.pipeline.ingest.bundled import bundled_is_pending, bundled_tables, hardware_is_pending, hardware_tables
 from sweepscope.pipeline.ingest.dialect_files import in_force
-from sweepscope.pipeline.ingest.parallel import parse_shared
+from sweepscope.pipeline.ingest.parallel import parse_sharded
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
 from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
 from sweepscope.pipeline.store import maintenance
@@ -67,7 +69,7 @@ def parsed(
     own = in_force(store_home.home, config.dialects)
     begin = time.perf_counter()
     now = plan.utc_now()
-    tables = parse_shared(
+    tables = parse_sharded(
         discovered,
         now=now,
         home=store_home.home,
@@ -77,10 +79,10 @@ def parsed(
     )
     seconds = time.perf_counter() - begin
     size = int(tables["files"]["read_bytes"].sum() or 0)
-    if config.with_published and plan.bundled_is_pending(store_home.lake.read("files")):
-        tables = plan.merge(tables, plan.bundled())
-    elif plan.hardware_is_pending(store_home.lake):
-        tables = plan.merge(tables, plan.hardware())
+    if config.with_published and bundled_is_pending(store_home.lake.read("files")):
+        tables = merge_tables(tables, bundled_tables())
+    elif hardware_is_pending(store_home.lake):
+        tables = merge_tables(tables, hardware_tables())
     rows = {f"rows_{name}": frame.height for name, frame in tables.items()}
     facts = metadata(bytes_read=size, mb_per_s=round(size / 1e6 / max(seconds, 1e-9), 1), **rows)
     return dg.Output(tables, metadata=facts)
@@ -98,7 +100,7 @@ def parsed(
 )
 def validated(parsed: dict[str, pl.DataFrame]) -> Any:
     """table name -> valid frame, and one blocking check per table."""
-    tables = plan.check(parsed)
+    tables = validate_batch(parsed)
     yield dg.Output(tables, metadata=metadata(rejects=tables["rejects"].height))
     for name in _CHECKED:
         offered = parsed[name].height if name in parsed else 0

@@ -13,6 +13,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.batch import Tables
+from sweepscope.pipeline.ingest.bundled import bundled_is_pending
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.discover import FOUND
 from sweepscope.pipeline.orchestration.build import build
@@ -60,7 +62,7 @@ class Summary:
         """Megabytes read per second of the whole ingest; None when nothing was read."""
         return self.bytes_read / 1e6 / self.seconds if self.bytes_read and self.seconds else None
 
-    def add(self, tables: plan.Tables) -> None:
+    def add(self, tables: Tables) -> None:
         """Count the validated rows of one batch."""
         files = tables["files"].filter(pl.col("kind") != "published")
         self.files.update(files["status"].to_list())
@@ -115,7 +117,7 @@ def ingest_paths(
     on_plan("files", pending.height)
     on_plan("bytes", summary.bytes)
     work = plan.batches(pending, units=batch_units)
-    if not work and with_published and plan.bundled_is_pending(lake.read("files")):
+    if not work and with_published and bundled_is_pending(lake.read("files")):
         work = [pending]
     with open_instance(home) as instance, storing(home.path, "write to", SQLAlchemyError):
         defs = build(str(home.path), {"progress": CallbackProgress(on_file)})
@@ -141,7 +143,7 @@ def _statuses(store: str, run_ids: Sequence[str]) -> Counter[str]:
         connection.close()
 
 
-def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunConfig) -> plan.Tables:
+def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunConfig) -> Tables:
     config = asked.to_config_dict()  # type: ignore[no-untyped-call]  # Dagster leaves it unannotated
     try:
         result = job.execute_in_process(instance=instance, run_config={**config, **_SILENT})
@@ -149,7 +151,7 @@ def _execute(job: dg.JobDefinition, instance: dg.DagsterInstance, asked: dg.RunC
         raise KeyboardInterrupt from error  # Dagster's own handler had the signal
     except Exception as error:
         raise _cause(error) or error from error
-    tables: plan.Tables = result.output_for_node("validated")
+    tables: Tables = result.output_for_node("validated")
     return tables
 
 

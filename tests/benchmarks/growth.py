@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.batch import parse_batch
 from sweepscope.pipeline.store.checkpoints import Records
 
 GROWN_MB = 200
@@ -42,7 +43,7 @@ def growth(sweep: Path, scratch: Path) -> pl.DataFrame:
 
     def read(records: Records | None) -> tuple[float, int]:
         begin = time.process_time()
-        tables = plan.parse(plan.find([str(log)]), now=now, records=records)
+        tables = parse_batch(plan.find([str(log)]), now=now, records=records)
         return time.process_time() - begin, int(tables["files"]["read_bytes"].sum())
 
     first, first_bytes = read(records)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from sweepscope.pipeline.ingest.linked_files import KNOWN, Named, one_name_each
+from sweepscope.pipeline.ingest.linked_files import KNOWN, Named, deduplicate_links
 from sweepscope.pipeline.io.files import Entry, list_files
 
 
@@ -24,33 +24,33 @@ OTHER = Entry("/c/run/x.log", 1, 1.0, linked_path="/a/run/x.log")
 
 
 def test_nothing_is_nothing() -> None:
-    assert one_name_each([], known()) == Named([], {})
+    assert deduplicate_links([], known()) == Named([], {})
 
 
 def test_without_links_every_path_stands_once() -> None:
-    assert one_name_each([OWN, OWN], known()) == Named([OWN], {})
+    assert deduplicate_links([OWN, OWN], known()) == Named([OWN], {})
 
 
 def test_its_own_name_goes_before_a_link_in_either_order() -> None:
     for listed in ([OWN, LINK], [LINK, OWN]):
-        named = one_name_each(listed, known())
+        named = deduplicate_links(listed, known())
         assert names(named) == {OWN.path: None}
         assert named.other_names == {OWN.path: LINK.path}
 
 
 def test_of_two_links_the_first() -> None:
-    assert names(one_name_each([LINK, OTHER], known())) == {LINK.path: OWN.path}
+    assert names(deduplicate_links([LINK, OTHER], known())) == {LINK.path: OWN.path}
 
 
 def test_what_the_store_knows_keeps_its_name() -> None:
     by_own, by_link = known((OWN.path, None)), known((LINK.path, OWN.path))
-    assert names(one_name_each([LINK], by_own)) == {OWN.path: None}
-    assert names(one_name_each([OWN, LINK], by_link)) == {LINK.path: OWN.path}
+    assert names(deduplicate_links([LINK], by_own)) == {OWN.path: None}
+    assert names(deduplicate_links([OWN, LINK], by_link)) == {LINK.path: OWN.path}
 
 
 def test_a_new_file_of_a_known_directory_stays_with_the_others() -> None:
     new = Entry("/b/run/new.log", 1, 1.0, linked_path="/a/run/new.log")
-    assert names(one_name_each([LINK, new], known((OWN.path, None)))) == {OWN.path: None, "/a/run/new.log": None}
+    assert names(deduplicate_links([LINK, new], known((OWN.path, None)))) == {OWN.path: None, "/a/run/new.log": None}
 
 
 def test_a_link_that_was_read_before_is_found_from_the_other_end(tmp_path: Path) -> None:
@@ -59,6 +59,6 @@ def test_a_link_that_was_read_before_is_found_from_the_other_end(tmp_path: Path)
     (tmp_path / "b").symlink_to("a")
     own, link = str(tmp_path / "a" / "run" / "x.log"), str(tmp_path / "b" / "run" / "x.log")
     listed = list(list_files(str(tmp_path / "a")))
-    assert names(one_name_each(listed, known((link, own)))) == {link: own}
+    assert names(deduplicate_links(listed, known((link, own)))) == {link: own}
     (tmp_path / "b").unlink()
-    assert names(one_name_each(listed, known((link, own)))) == {own: None}
+    assert names(deduplicate_links(listed, known((link, own)))) == {own: None}

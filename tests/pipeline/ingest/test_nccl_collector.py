@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.batch import Tables, parse_batch, validate_batch
 from tests.picotron_runs import picotron_run
 from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import Job, render
@@ -16,11 +17,11 @@ from tests.pipeline.nccl.tables.test_hangs import timeout
 NOW = datetime(2035, 1, 1)
 
 
-def parsed(*paths: Path) -> plan.Tables:
-    return plan.check(plan.parse(plan.find([str(path) for path in paths]), now=NOW))
+def parsed(*paths: Path) -> Tables:
+    return validate_batch(parse_batch(plan.find([str(path) for path in paths]), now=NOW))
 
 
-def kinds(tables: plan.Tables) -> dict[str, tuple[str, str | None]]:
+def kinds(tables: Tables) -> dict[str, tuple[str, str | None]]:
     rows = tables["files"].select("path", "kind", "parser").iter_rows()
     return {path.rsplit("/", 1)[-1]: (kind, parser) for path, kind, parser in rows}
 

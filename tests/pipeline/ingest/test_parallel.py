@@ -1,4 +1,4 @@
-"""One process or several, shares of any size: the same rows, errors and store."""
+"""One process or several, shards of any size: the same rows, errors and store."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from sweepscope.pipeline.errors import InputError, WorkerError
 from sweepscope.pipeline.ingest import parallel, plan
+from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
-from sweepscope.pipeline.ingest.parallel import Share, parse_share, parse_shared, shares_of
+from sweepscope.pipeline.ingest.parallel import Shard, parse_shard, parse_sharded, shards_of
 from sweepscope.pipeline.io import process_pool
 from sweepscope.pipeline.simulate.sweep import write_sweep
 from sweepscope.pipeline.store.home import Home
@@ -56,13 +57,13 @@ def found(sweep: Path, home: Home) -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def whole(found: pl.DataFrame, home: Home) -> plan.Tables:
-    return plan.parse(found, now=NOW, dialects=in_force(home).dialects)
+def whole(found: pl.DataFrame, home: Home) -> Tables:
+    return parse_batch(found, now=NOW, dialects=in_force(home).dialects)
 
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Other processes however little there is to read, ready before the first share; counts the shares they get."""
+    """Other processes however little there is to read, ready before the first shard; counts the shards they get."""
     counts: list[int] = []
     enter, give = process_pool.Workers.__enter__, process_pool._Worker.give
 
@@ -79,11 +80,11 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(process_pool.Workers, "__enter__", entered)
     monkeypatch.setattr(process_pool._Worker, "give", counted)
     monkeypatch.setattr(parallel, "WORTH_S", 0)
-    monkeypatch.setattr(parallel, "_MIN_SHARE_S", 1e-9)
+    monkeypatch.setattr(parallel, "_MIN_SHARD_S", 1e-9)
     return counts
 
 
-def assert_same(tables: plan.Tables, whole: plan.Tables) -> None:
+def assert_same(tables: Tables, whole: Tables) -> None:
     for name, frame in whole.items():
         if not frame.is_empty():
             columns = sorted(name for name, kind in frame.schema.items() if not kind.is_nested())
@@ -92,9 +93,9 @@ def assert_same(tables: plan.Tables, whole: plan.Tables) -> None:
     assert all(frame.is_empty() for name, frame in tables.items() if name not in whole)
 
 
-def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[plan.Tables, list[str]]:
+def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[Tables, list[str]]:
     told: list[str] = []
-    tables = parse_shared(
+    tables = parse_sharded(
         found,
         now=NOW,
         home=home,
@@ -107,7 +108,7 @@ def parsed(found: pl.DataFrame, home: Home, count: int) -> tuple[plan.Tables, li
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_rows_are_the_same_whoever_reads(
-    found: pl.DataFrame, home: Home, whole: plan.Tables, eager: list[int], count: int
+    found: pl.DataFrame, home: Home, whole: Tables, eager: list[int], count: int
 ) -> None:
     assert {"acme", "picotron", "megatron"} <= set(whole["runs"]["framework"])
     assert whole["nccl_files"]["coll_calls"].sum() == 18
@@ -121,17 +122,17 @@ def test_the_rows_are_the_same_whoever_reads(
 @given(st.lists(st.integers(1, 26), max_size=6), st.randoms(use_true_random=False))
 @settings(max_examples=10, deadline=None)
 def test_the_rows_are_the_same_however_a_batch_is_cut(
-    found: pl.DataFrame, home: Home, whole: plan.Tables, cuts: list[int], rng: object
+    found: pl.DataFrame, home: Home, whole: Tables, cuts: list[int], rng: object
 ) -> None:
     units = found["unit"].unique(maintain_order=True).to_list()
     rng.shuffle(units)  # type: ignore[attr-defined]  # hypothesis' random.Random
     bounds = [0, *sorted({cut for cut in cuts if cut < len(units)}), len(units)]
     files = tuple(in_force(home).files.items())
     parts = [
-        parse_share(Share(found.filter(pl.col("unit").is_in(units[begin:end])), NOW, str(home.path), files))
+        parse_shard(Shard(found.filter(pl.col("unit").is_in(units[begin:end])), NOW, str(home.path), files))
         for begin, end in itertools.pairwise(bounds)
     ]
-    assert_same(plan.merge(*parts), whole)
+    assert_same(merge_tables(*parts), whole)
 
 
 def listing(sizes: list[int], suffix: str = ".out") -> pl.DataFrame:
@@ -143,34 +144,34 @@ def listing(sizes: list[int], suffix: str = ".out") -> pl.DataFrame:
     )
 
 
-class TestShares:
+class TestShards:
     def test_little_is_one_share(self) -> None:
-        assert len(shares_of(listing([10_000_000] * 8), 4)) == 1
+        assert len(shards_of(listing([10_000_000] * 8), 4)) == 1
 
     def test_one_process_reads_everything_at_once(self) -> None:
-        assert len(shares_of(listing([10_000_000_000] * 8), 1)) == 1
+        assert len(shards_of(listing([10_000_000_000] * 8), 1)) == 1
 
     def test_compressed_files_count_for_what_they_unpack_to(self) -> None:
-        assert len(shares_of(listing([10_000_000] * 8, ".zst"), 4)) > 1
+        assert len(shards_of(listing([10_000_000] * 8, ".zst"), 4)) > 1
 
     def test_many_small_directories_are_worth_it(self) -> None:
-        assert 4 <= len(shares_of(listing([1_000] * 3_000), 2)) <= 17
+        assert 4 <= len(shards_of(listing([1_000] * 3_000), 2)) <= 17
 
     @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40), st.integers(1, 8))
     def test_nothing_is_lost_and_units_stay_whole(self, sizes: list[int], count: int) -> None:
         found = listing(sizes)
-        shares = shares_of(found, count)
-        assert pl.concat(shares).equals(found)
-        of_unit = [unit for share in shares for unit in share["unit"].unique()]
+        shards = shards_of(found, count)
+        assert pl.concat(shards).equals(found)
+        of_unit = [unit for shard in shards for unit in shard["unit"].unique()]
         assert len(of_unit) == len(set(of_unit))
-        assert len(shares) <= 2 * count * 8 + 1
+        assert len(shards) <= 2 * count * 8 + 1
 
 
 def test_a_dialect_file_that_changed_is_told_from_another_process(
     found: pl.DataFrame, home: Home, eager: list[int]
 ) -> None:
     with pytest.raises(InputError, match="have changed since this run was asked for"):
-        parse_shared(found, now=NOW, home=home, dialect_files={"/elsewhere.toml": "0" * 64}, workers=2)
+        parse_sharded(found, now=NOW, home=home, dialect_files={"/elsewhere.toml": "0" * 64}, workers=2)
     assert eager
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch, validate_batch
 from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
 from sweepscope.schemas.registry import TABLES
 from tests.picotron_runs import OOM_TAIL, picotron_run
@@ -19,8 +20,8 @@ NOW = datetime(2035, 1, 1)
 NO_RUNS = pl.DataFrame(schema={"source_path": pl.String(), "status": pl.String(), "sweep": pl.String()})
 
 
-def parsed(*paths: Path) -> plan.Tables:
-    return plan.check(plan.parse(plan.find([str(path) for path in paths]), now=NOW))
+def parsed(*paths: Path) -> Tables:
+    return validate_batch(parse_batch(plan.find([str(path) for path in paths]), now=NOW))
 
 
 class TestFind:
@@ -55,13 +56,13 @@ class TestPlan:
 
     def test_what_was_read_is_not_read_again(self, tmp_path: Path) -> None:
         found = self.found(tmp_path)
-        tables = plan.check(plan.parse(found, now=NOW))
+        tables = validate_batch(parse_batch(found, now=NOW))
         assert plan.plan(found, tables["files"], tables["runs"], now=NOW).is_empty()
         assert plan.plan(found, TABLES["files"].empty(), NO_RUNS, now=NOW).equals(found)
 
     def test_a_run_that_was_running_is_read_again_once_it_is_stale(self, tmp_path: Path) -> None:
         found = self.found(tmp_path)
-        tables = plan.check(plan.parse(found, now=NOW))
+        tables = validate_batch(parse_batch(found, now=NOW))
         first = found["unit"].unique().sort()[0]
         running = tables["runs"].filter(run_dir=first).with_columns(status=pl.lit("running"))
         newest = datetime.fromtimestamp(found["mtime"].max(), UTC).replace(tzinfo=None)  # type: ignore[arg-type]
@@ -81,7 +82,7 @@ class TestPlan:
         both = plan.find([str(tmp_path / "s")])
         pending = plan.plan(both, first["files"], first["runs"], now=NOW)
         assert pending.height == 2
-        after = plan.check(plan.parse(pending, now=NOW))
+        after = validate_batch(parse_batch(pending, now=NOW))
         assert set(after["runs"]["sweep"]) == {"s"}
         assert plan.plan(both, after["files"], after["runs"], now=NOW).is_empty()
         alone = plan.find([str(tmp_path / "s" / "tp2")])
@@ -166,7 +167,7 @@ class TestParse:
 
 def test_merging_keeps_tables_that_only_one_side_has() -> None:
     events = TABLES["events"].empty()
-    merged = plan.merge({"events": events}, {"events": events, "accelerators": TABLES["accelerators"].empty()})
+    merged = merge_tables({"events": events}, {"events": events, "accelerators": TABLES["accelerators"].empty()})
     assert set(merged) == {"events", "accelerators"}
 
 

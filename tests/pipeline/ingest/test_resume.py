@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.batch import Tables, parse_batch, validate_batch
 from sweepscope.pipeline.ingest.discover import discover
 from sweepscope.pipeline.io import stream
 from sweepscope.pipeline.io.files import list_files
@@ -59,19 +60,19 @@ class Place:
     def records(self, now: datetime = NOW) -> Records:
         return Records(self.folder / "records", now, min_bytes=self.min_bytes)
 
-    def read_on(self, now: datetime = NOW) -> plan.Tables:
+    def read_on(self, now: datetime = NOW) -> Tables:
         """Every table, as an ingest that remembers gives it."""
-        return plan.check(plan.parse(self.found(), now=now, records=self.records(now)))
+        return validate_batch(parse_batch(self.found(), now=now, records=self.records(now)))
 
-    def read_whole(self, now: datetime = NOW) -> plan.Tables:
+    def read_whole(self, now: datetime = NOW) -> Tables:
         """Every table, as an ingest that knows nothing gives it."""
-        return plan.check(plan.parse(self.found(), now=now))
+        return validate_batch(parse_batch(self.found(), now=now))
 
-    def bytes_read(self, tables: plan.Tables) -> dict[str, int]:
+    def bytes_read(self, tables: Tables) -> dict[str, int]:
         rows = tables["files"].select("path", "read_bytes").iter_rows()
         return {os.path.relpath(path, self.folder / "sweep"): size for path, size in rows}
 
-    def file(self, tables: plan.Tables, name: str) -> dict[str, object]:
+    def file(self, tables: Tables, name: str) -> dict[str, object]:
         return tables["files"].filter(path=str(self.folder / "sweep" / name)).row(0, named=True)
 
 
@@ -81,7 +82,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path)
 
 
-def differing(one: plan.Tables, other: plan.Tables) -> list[str]:
+def differing(one: Tables, other: Tables) -> list[str]:
     """Tables that are not the same, row by row and in the same order."""
     assert set(one) == set(other)
     return [
@@ -244,7 +245,7 @@ class TestReadingOn:
         place.write("a.log", log(1, 5))
         found = place.found()
         place.append("a.log", log(6, 9))
-        tables = plan.check(plan.parse(found, now=NOW, records=place.records()))
+        tables = validate_batch(parse_batch(found, now=NOW, records=place.records()))
         assert tables["steps"]["step"].to_list() == [1, 2, 3, 4, 5]
         assert place.file(tables, "a.log")["sha256"] == hashlib.sha256(log(1, 5).encode()).hexdigest()
         assert place.read_on()["steps"]["step"].to_list() == list(range(1, 10))
@@ -254,7 +255,7 @@ class TestReadingOn:
         found = place.found()
         place.append("a.log", log(6, 9))
         place.read_on()
-        tables = plan.check(plan.parse(found, now=NOW, records=place.records()))
+        tables = validate_batch(parse_batch(found, now=NOW, records=place.records()))
         assert tables["steps"]["step"].to_list() == [1, 2, 3, 4, 5]
 
 
@@ -379,7 +380,7 @@ class TestEnds:
         known = place.read_on()
         assert place.file(known, "a.log")["sha256"] is None
 
-        def pending(known: plan.Tables, pause: timedelta) -> int:
+        def pending(known: Tables, pause: timedelta) -> int:
             settled = known["runs"].with_columns(status=pl.lit("truncated"))
             return plan.plan(place.found(), known["files"], settled, now=NOW + pause).height
 

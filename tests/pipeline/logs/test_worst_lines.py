@@ -23,11 +23,11 @@ _SCRIPT = textwrap.dedent(
     """
     import json, resource, sys, time
     from datetime import datetime
-    from sweepscope.pipeline import ingest
+    from sweepscope.pipeline.ingest import batch, plan
 
     def read(path):
-        tables = ingest.parse(ingest.find([path]), now=datetime(2035, 1, 1))
-        return ingest.check(tables)
+        tables = batch.parse_batch(plan.find([path]), now=datetime(2035, 1, 1))
+        return batch.validate_batch(tables)
 
     read(sys.argv[1])
     before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()

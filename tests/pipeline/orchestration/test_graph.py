@@ -11,7 +11,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.ingest import plan
+from sweepscope.pipeline.ingest.batch import parse_batch
 from sweepscope.pipeline.ingest.plan import batches
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.jobs import (
@@ -276,15 +276,11 @@ def test_the_sensor_says_why_it_skips(home: Home, tmp_path: Path, monkeypatch: p
 
 
 def test_a_batch_of_broken_rows_stops_before_the_lake(home: Home, sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sweepscope.pipeline.ingest import plan
-
-    parse = plan.parse
-
     def broken(*args: object, **options: object) -> dict[str, pl.DataFrame]:
-        tables = parse(*args, **options)
+        tables = parse_batch(*args, **options)
         return {**tables, "runs": tables["runs"].with_columns(status=pl.lit("exploded"))}
 
-    monkeypatch.setattr(plan, "parse", broken)
+    monkeypatch.setattr("sweepscope.pipeline.ingest.parallel.parse_batch", broken)
     with pytest.raises(dg.DagsterError, match="schema_runs"):
         ingest_paths(home, [str(sweep)], with_published=False)
     assert Lake(home).release() is None
@@ -315,7 +311,7 @@ def test_processes_give_the_same_store_as_one(tmp_path: Path, sweep: Path, monke
     from sweepscope.pipeline.ingest import parallel
 
     monkeypatch.setattr(parallel, "WORTH_S", 0)
-    monkeypatch.setattr(parallel, "_MIN_SHARE_S", 1e-9)
+    monkeypatch.setattr(parallel, "_MIN_SHARD_S", 1e-9)
     alone, shared = Home.resolve(str(tmp_path / "alone")), Home.resolve(str(tmp_path / "shared"))
     ingest_paths(alone, [str(sweep)], with_published=False, workers=1)
     ingest_paths(shared, [str(sweep)], with_published=False, workers=3)
@@ -332,7 +328,7 @@ def test_an_interrupt_is_one_and_nothing_is_stored(home: Home, sweep: Path, monk
         time.sleep(30)
         raise AssertionError("the signal was lost")
 
-    monkeypatch.setattr(plan, "parse", interrupted)
+    monkeypatch.setattr("sweepscope.pipeline.ingest.parallel.parse_batch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ingest_paths(home, [str(sweep)], with_published=False)
     assert Lake(home).release() is None

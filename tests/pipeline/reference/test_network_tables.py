@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.ingest.plan import bundled
+from sweepscope.pipeline.ingest.bundled import bundled_tables
 from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.reference.accelerators import load_accelerator_links, load_published_bandwidths
 from sweepscope.schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
@@ -31,4 +31,4 @@ def test_links_are_bytes_per_second_of_one_direction() -> None:
 
 
 def test_both_are_published_with_the_bundled_tables() -> None:
-    assert {"published_bandwidths", "accelerator_links"} <= set(bundled())
+    assert {"published_bandwidths", "accelerator_links"} <= set(bundled_tables())

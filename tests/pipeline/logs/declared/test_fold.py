@@ -7,8 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
+from sweepscope.pipeline.ingest.batch import parse_batch
 from sweepscope.pipeline.ingest.discover import discover
-from sweepscope.pipeline.ingest.plan import parse
 from sweepscope.pipeline.io.files import list_files
 from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.document import read_document
@@ -22,7 +22,7 @@ NOW = datetime(2030, 1, 1)
 def tables(folder: Path, text: str) -> dict[str, pl.DataFrame]:
     both = (compile_document(read_document(text, "acme.toml")), *DIALECTS)
     found = discover(list_files(str(folder)), is_simulated=lambda _place: False, dialects=both)
-    return parse(found, now=NOW, dialects=both)
+    return parse_batch(found, now=NOW, dialects=both)
 
 
 def test_a_run_directory(tmp_path: Path) -> None:

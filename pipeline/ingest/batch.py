@@ -1,0 +1,94 @@
+"""One batch of files as rows of every table: parse, merge, validate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import polars as pl
+
+from sweepscope.pipeline.derive.complete import complete_runs
+from sweepscope.pipeline.estimate.rows.estimate_rows import estimate_runs
+from sweepscope.pipeline.ingest.read_batch import read_batch
+from sweepscope.pipeline.ingest.validate import merge_rejects, validate
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.registry import DIALECTS
+from sweepscope.pipeline.logs.runs.assemble import assemble
+from sweepscope.pipeline.store.checkpoints import Records
+from sweepscope.schemas.registry import TABLES as SCHEMAS
+
+Tables = dict[str, pl.DataFrame]
+"""Table name to its rows."""
+
+
+def parse_batch(
+    found: pl.DataFrame,
+    *,
+    now: datetime,
+    dialects: Sequence[Dialect] = DIALECTS,
+    records: Records | None = None,
+    on_file: Callable[[str, int], None] = lambda _path, _size: None,
+) -> Tables:
+    """Read and parse one batch: rows of every table, derived columns included, not yet validated.
+
+    `records` lets logs that have grown be read on from where they were left; the rows are the same without.
+    """
+    batch = read_batch(found, dialects=dialects, records=records, on_file=on_file)
+    tables = assemble(batch.sources, batch.facts, batch.spans, batch.sidecars, now=now, dialects=dialects)
+    rows = pl.concat([tables["runs"], *batch.tables], how="diagonal_relaxed")
+    completed = complete_runs(rows)
+    filled = completed.derived.join(completed.runs.select("run_id", "source_path"), on="run_id", maintain_order="left")
+    return {
+        **tables,
+        **batch.other,
+        "runs": completed.runs,
+        "settings": pl.concat(
+            [tables["settings"], SCHEMAS["settings"].conform(filled.with_columns(is_used=pl.lit(value=True)))]
+        ),
+        "rejects": pl.concat([tables["rejects"], SCHEMAS["rejects"].conform(batch.rejects)]),
+        "files": SCHEMAS["files"].conform(batch.files),
+    }
+
+
+def merge_tables(*parts: Tables) -> Tables:
+    """Tables of several sources one below the other."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: pl.concat([part[name] for part in parts if name in part], how="diagonal_relaxed") for name in names}
+
+
+def validate_batch(tables: Tables) -> Tables:
+    """Valid rows of every table; what broke a schema stands in `rejects`, and `files` counts both."""
+    good: Tables = {}
+    rejects = [tables.get("rejects", SCHEMAS["rejects"].empty())]
+    for name, frame in tables.items():
+        if name not in ("files", "rejects"):
+            result = validate(SCHEMAS[name], frame)
+            good[name] = result.valid
+            rejects.append(result.rejects)
+    if "runs" in good:
+        estimates = validate(SCHEMAS["estimates"], estimate_runs(good["runs"]))
+        good["estimates"] = estimates.valid
+        rejects.append(estimates.rejects)
+    good["rejects"] = merge_rejects(pl.concat(rejects))
+    files = _counted(tables["files"], good)
+    good["files"] = validate(SCHEMAS["files"], SCHEMAS["files"].conform(files)).valid
+    return good
+
+
+def _counted(files: pl.DataFrame, tables: Tables) -> pl.DataFrame:
+    rows = pl.concat(
+        frame.select(pl.col("source_path").alias("path"))
+        for name, frame in tables.items()
+        if "source_path" in frame.columns and name not in ("files", "estimates")  # no lines of their own
+    )
+    parsed = rows.group_by("path").agg(pl.len().cast(pl.Int64).alias("rows_parsed"))
+    rejected = (
+        tables["rejects"].group_by(pl.col("file").alias("path")).agg(pl.len().cast(pl.Int64).alias("lines_rejected"))
+    )
+    counts = ["rows_parsed", "lines_rejected"]
+    return (
+        files.drop(counts, strict=False)
+        .join(parsed, on="path", how="left", maintain_order="left")
+        .join(rejected, on="path", how="left", maintain_order="left")
+        .with_columns(pl.col(counts).fill_null(0))
+    )

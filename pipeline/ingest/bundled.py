@@ -1,0 +1,42 @@
+"""The tables that come with the package: published results, accelerators and their links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from sweepscope.data import PUBLISHED
+from sweepscope.pipeline.ingest.batch import Tables
+from sweepscope.pipeline.ingest.published import load_published, published_ledger
+from sweepscope.pipeline.reference.accelerators import (
+    load_accelerator_links,
+    load_accelerators,
+    load_published_bandwidths,
+)
+
+if TYPE_CHECKING:
+    from sweepscope.pipeline.store.lake import Lake  # its libraries take 16 MB that a reading process has no use for
+
+
+def bundled_is_pending(ledger: pl.DataFrame) -> bool:
+    """Whether a bundled table is new, or has changed since the ledger saw it."""
+    known = ledger.filter(pl.col("kind") == "published").select("path", "sha256", "parser_version")
+    return not published_ledger(PUBLISHED).select(known.columns).join(known, on=known.columns, how="anti").is_empty()
+
+
+def bundled_tables() -> Tables:
+    """The bundled tables: published results, and what they are judged by."""
+    return {**load_published(PUBLISHED), "published_bandwidths": load_published_bandwidths(), **hardware_tables()}
+
+
+def hardware_tables() -> Tables:
+    """What every run is judged by, one's own as well: accelerators and their links."""
+    return {"accelerators": load_accelerators(), "accelerator_links": load_accelerator_links()}
+
+
+def hardware_is_pending(lake: Lake) -> bool:
+    """Whether the lake knows other accelerators or links than these."""
+    return any(
+        not lake.read(name).sort(pl.all()).equals(rows.sort(pl.all())) for name, rows in hardware_tables().items()
+    )
