@@ -1,1 +1,1 @@
-"""The Streamlit dashboard: queries -> charts -> pages. Reads the published store only."""
+"""The Streamlit dashboard: queries -> view models -> texts and charts -> pages. Reads the published store only."""

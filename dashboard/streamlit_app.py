@@ -34,8 +34,8 @@ page = st.navigation([*pages, named_first], position="hidden")
 st.set_page_config(
     page_title=f"{page.title} · sweepscope", page_icon=shell.ICON, layout="wide", initial_sidebar_state=212
 )
-basic.style(basic.tokens())
-st.logo(shell.logo(basic.tokens()), size="large")
+basic.style(basic.current_theme())
+st.logo(shell.logo(basic.current_theme()), size="large")
 shell.draw_sidebar()
 top = st.container()
 url_state.begin()

@@ -1,7 +1,7 @@
 """Numbers that decide a word (a tie, another model, a cell that cannot fit), each once, with its reason.
 
-Python imports them from here; in SQL each is a macro of the same name in small letters (`noise_without_repeats()`), so
-that views and users' own queries decide alike.
+Python imports them from here. Those of THRESHOLDS are macros in SQL, of the same name in small letters
+(`noise_without_repeats()`), so that views and users' own queries decide alike.
 """
 
 from __future__ import annotations
@@ -53,6 +53,10 @@ MEM_NEAR_LIMIT = 0.9
 """Share of a card's memory from which a run is near the limit: a retry, a longer sequence or a library's workspace
 takes the rest. Our choice."""
 
+PENALISED_RATIO = 1.5
+"""Measured over estimated step time above which a run is penalised: slower than constants fitted on healthy runs can
+explain, so the loss is put down to its implementation. Our choice."""
+
 RECOMPUTABLE = 0.8
 """Share of the activations that recomputing every layer frees at least. A layer keeps 2h of about 34h bytes per token
 (Korthikanti, 2205.05198, equation 2), and one layer is whole at a time: 0.94 less 1 / layers, above 0.8 from
@@ -60,6 +64,19 @@ RECOMPUTABLE = 0.8
 
 MEMORY_FIT_RUNS = 5
 """Completed runs that one factor on a term of the memory estimate is fitted to at least. Our choice."""
+
+INTERVAL_RUNS = 5
+"""Runs that a setting needs before its failure rate is shown: of fewer, the 95 % interval covers more than half of the
+scale."""
+
+PATTERN_RUNS = 5
+"""Runs that a pattern of layouts needs before the 10th and 90th percentile of its residuals are shown."""
+
+EXPLAINED_SHARE = 0.3
+"""Share of the residuals of memory that one term must explain before it is named as their cause. Our choice."""
+
+WORTHWHILE_GAIN = 0.001
+"""Expected gain in throughput below which a layout is not proposed as the next run."""
 
 Z_95 = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
@@ -75,6 +92,7 @@ THRESHOLDS = (
     Threshold("slow_init_factor", SLOW_INIT_FACTOR, "times the siblings' median from which an initialisation is slow"),
     Threshold("slow_init_s", SLOW_INIT_S, "seconds beyond that median which an initialisation must lose as well"),
     Threshold("mem_near_limit", MEM_NEAR_LIMIT, "share of a card's memory from which a run is near the limit"),
+    Threshold("penalised_ratio", PENALISED_RATIO, "measured over estimated step time above which a run is penalised"),
     Threshold("recomputable", RECOMPUTABLE, "share of the activations that recomputing every layer frees at least"),
     Threshold("memory_fit_runs", MEMORY_FIT_RUNS, "completed runs that a term of the memory estimate is fitted to"),
     Threshold("z_95", Z_95, "two-sided 95 % quantile of the normal distribution"),

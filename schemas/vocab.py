@@ -232,7 +232,7 @@ EVENT_KIND: dict[str, str] = {
     "ended": "the source's own word on how the run ended",
 }
 
-AILMENTS: tuple[str, ...] = (
+HEALTH_FINDINGS: tuple[str, ...] = (
     "diverged",
     "nan_loss",
     "held_after_end",
@@ -245,7 +245,7 @@ AILMENTS: tuple[str, ...] = (
     "not_ending",
     "skipped_step",
 )
-"""Words of EVENT_KIND for what ails a run beside how it ended, what costs most first: one event per run and ailment
-(of stragglers: per rank), with its figures."""
+"""Kinds of events that tell what went wrong in a run besides how it ended, the costliest first: one event per run and
+finding (of stragglers: per rank), with its figures."""
 
 REJECT_REASON_UNPARSED = "looks like a metric line but did not parse"

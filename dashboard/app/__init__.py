@@ -1,1 +1,1 @@
-"""What every page shares: the shell around it and the connection to the store."""
+"""The shell around every page, and the connection to the store."""

@@ -66,7 +66,7 @@ class View:
     """
 
     store: Store
-    tokens: Theme
+    theme: Theme
     filters: Filters
     slices: pl.DataFrame
     chosen: Slice | None
@@ -93,7 +93,7 @@ def begin() -> View:
     for name in absent:
         filters = filters.having(name, None)
     origin_runs = 0 if chosen is None else runs_of(chosen.origin).run(store.con)["runs"].item()
-    return View(store, basic.tokens(), filters, slices, chosen, origin_runs, unreadable + unmet)
+    return View(store, basic.current_theme(), filters, slices, chosen, origin_runs, unreadable + unmet)
 
 
 def url_query() -> dict[str, list[str]]:
@@ -111,9 +111,9 @@ def set_filters(filters: Filters) -> None:
             del st.query_params[name]
 
 
-def logo(tokens: Theme) -> str:
+def logo(theme: Theme) -> str:
     """The wordmark as SVG. It is shown as an image, which inherits no colour, so the ink is written in."""
-    return (_ASSETS / "logo.svg").read_text().replace("currentColor", tokens.ink)
+    return (_ASSETS / "logo.svg").read_text().replace("currentColor", theme.ink)
 
 
 def draw_sidebar() -> None:

@@ -19,8 +19,8 @@ from sweepscope.dashboard.queries import cells as queries
 from sweepscope.dashboard.sections import estimator_pick, filter_panel
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.text import best as words
-from sweepscope.dashboard.text import cell as cell_words
+from sweepscope.dashboard.text import best as texts
+from sweepscope.dashboard.text import cell as cell_texts
 from sweepscope.dashboard.text.explorer import ranks
 from sweepscope.dashboard.view_models import cells
 from sweepscope.dashboard.view_models.explorer import Pick
@@ -52,7 +52,7 @@ _TABLE = (
 def _page(view: View) -> None:
     chosen = view.chosen
     if chosen is None:
-        basic.head(TITLE, words.NO_GRID)
+        basic.head(TITLE, texts.NO_GRID)
         return
     found, ended = queries.cells(chosen, view.filters), queries.outcomes(chosen, view.filters)
     whole = cells.settle(found.run(view.store.con), ended.run(view.store.con), view.filters)
@@ -61,7 +61,7 @@ def _page(view: View) -> None:
     if grid.is_empty():
         with controls:
             _draw_filters(view, chosen)
-        _draw_head(head, words.nothing_matches(whole, view.filters), whole, chosen, view)
+        _draw_head(head, texts.nothing_matches(whole, view.filters), whole, chosen, view)
         return
     with controls:
         model, scale, metric = _selectors(grid)
@@ -70,7 +70,7 @@ def _page(view: View) -> None:
         _draw_filters(view, chosen)
         shell.share_popover(view, {"model": model, "nodes": scale})
         basic.sql_popover({"Cells": found, "Outcomes": ended, "Ranking of the selected cell": ranking})
-    answer = words.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else words.cell_answer(cell)
+    answer = texts.filtered_answer(grid, view.filters) if view.filters.narrows_layouts else texts.cell_answer(cell)
     _draw_head(head, answer, grid, chosen, view)
     ranked = ranking.run(view.store.con)
     usual = estimator_pick.usual_framework(whole)
@@ -88,7 +88,7 @@ def _page(view: View) -> None:
 
 
 def _draw_head(head: DeltaGenerator, answer: str, grid: pl.DataFrame, chosen: Slice, view: View) -> None:
-    conditions = words.conditions(chosen, grid, view.origin_runs)
+    conditions = texts.conditions(chosen, grid, view.origin_runs)
     with head:
         basic.head(TITLE, answer, conditions, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
@@ -102,7 +102,7 @@ def _draw_filters(view: View, chosen: Slice) -> None:
 def _selectors(grid: pl.DataFrame) -> tuple[str, str, Metric]:
     """Model, column and metric: the keyboard's way to what a click on the grid does, kept in the address."""
     axes = Grid.of(grid)
-    model, scale = words.default_cell(grid)
+    model, scale = texts.default_cell(grid)
     offered = [metric.key for metric in metrics.offered(grid)] or ["mfu"]
     model_box = url_state.one("model", axes.models, model)
     scale_box = url_state.one("nodes", axes.scales, scale)
@@ -144,38 +144,38 @@ def _draw_grid(
     grid: pl.DataFrame, metric: Metric, view: View, selected: tuple[str, str], picks: Mapping[tuple[str, str], Pick]
 ) -> None:
     hovers = [
-        cell_words.hover(row, metric, picks.get((row["model"], row["scale"]))) for row in grid.iter_rows(named=True)
+        cell_texts.hover(row, metric, picks.get((row["model"], row["scale"]))) for row in grid.iter_rows(named=True)
     ]
     values = {key: value for key, pick in picks.items() if (value := pick.value(metric.column)) is not None}
-    figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, selected=selected, estimates=values)
+    figure = heatmap.draw(grid, metric, view.theme, hovers=hovers, selected=selected, estimates=values)
     with st.container(key="grid", gap="xsmall"):
         grid_panel.keep_cells_readable(Grid.of(grid), "heat", "memory")
-        basic.chart(figure, key="heat", alt=words.grid_alt(grid, metric), on_select=_pick)
-        _draw_below(grid, metric, view, words.estimated(grid, values))
+        basic.chart(figure, key="heat", alt=texts.grid_alt(grid, metric), on_select=_pick)
+        _draw_below(grid, metric, view, texts.estimated(grid, values))
 
 
 def _draw_below(grid: pl.DataFrame, metric: Metric, view: View, estimated: str) -> None:
     grid_panel.legend(grid, metric, estimated=estimated)
     # A trainer without a GPU logs 0 bytes; a panel of empty tracks would say nothing.
     if metric.key != "memory" and any(grid["mem_peak_bytes"].drop_nulls()):
-        basic.section("Peak memory of the winner", words.track(grid))
-        basic.chart(memory.draw(grid, view.tokens), key="memory", alt=words.memory_alt(grid))
-    basic.note(words.LAYOUT_KEY)
+        basic.section("Peak memory of the winner", texts.track(grid))
+        basic.chart(memory.draw(grid, view.theme), key="memory", alt=texts.memory_alt(grid))
+    basic.note(texts.LAYOUT_KEY)
 
 
 def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
-    basic.section(cell_words.place(cell), cell_words.gpus_aside(cell))
+    basic.section(cell_texts.place(cell), cell_texts.gpus_aside(cell))
     if cell["run_id"] is None:
-        basic.note(words.panel_reason(cell))
+        basic.note(texts.panel_reason(cell))
         lists.rows([("Outcomes", basic.rich(cell["outcome"]))])
         return
-    value, unit = words.big_number(cell)
+    value, unit = texts.big_number(cell)
     run = basic.link(cell["layout"] or "layout unknown", urls.run_url(cell["run_id"]))
     st.html(
         f'<p class="ss-big">{basic.rich(value)} <small>{basic.rich(unit)}</small></p><p class="ss-layout">{run}</p>'
     )
-    lists.rows([(basic.rich(name), basic.rich(text)) for name, text in words.facts(cell)])
-    basic.section("Ranking", words.ranking_qualifier(ranked))
+    lists.rows([(basic.rich(name), basic.rich(text)) for name, text in texts.facts(cell)])
+    basic.section("Ranking", texts.ranking_qualifier(ranked))
     grid_panel.ranking(ranked_rows(ranked, noise=cell["noise"]))
 
 
@@ -187,21 +187,20 @@ def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataF
     layout = "" if pick.row is None else ranks(pick.row)
     tries = queries.tries(chosen, cell, layout).run(view.store.con)
     st.html(f'<h2 class="ss-section">The estimator\'s pick {basic.badge("estimated")}</h2>')
-    rows = [(basic.rich(name), basic.rich(text)) for name, text in words.pick_rows(pick, ranked, tries, cell)]
+    rows = [(basic.rich(name), basic.rich(text)) for name, text in texts.pick_rows(pick, ranked, tries, cell)]
     lists.rows([*rows, ("", basic.link("Open in the Explorer", pick.url))])
 
 
 def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str, Any]) -> None:
     everything = queries.ranking(chosen, view.filters).run(view.store.con)
     tables.table_twin(
-        f"All completed layouts, {cell_words.place(cell)}",
+        f"All completed layouts, {cell_texts.place(cell)}",
         with_gap(ranked),
         _TABLE,
         csv=everything,
         csv_name="ranked_layouts",
     )
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 _page(shell.begin())

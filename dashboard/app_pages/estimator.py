@@ -19,10 +19,11 @@ from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.sections import page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
-from sweepscope.dashboard.text import estimator as words
+from sweepscope.dashboard.text import estimator as texts
 from sweepscope.dashboard.view_models import estimator
 from sweepscope.dashboard.view_models.estimator import Hover
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.schemas.thresholds import PATTERN_RUNS
 
 TITLE = "Estimator"
 _ACCURACY = (
@@ -76,11 +77,11 @@ _TABLE_ROWS = 500
 def _page(view: View) -> None:
     con = view.store.con
     if not view.store.has("estimates", "estimator_residuals"):
-        page_head.nothing(TITLE, words.BEFORE_ESTIMATES)
+        page_head.nothing(TITLE, texts.BEFORE_ESTIMATES)
         return
     found = queries.origins().run(con)
     if found.is_empty():
-        page_head.nothing(TITLE, words.NOTHING)
+        page_head.nothing(TITLE, texts.NOTHING)
         return
     offered = offered_origins(found["origin"].to_list())
     # Without a wish: the first whose runs can be set beside estimates.
@@ -116,15 +117,15 @@ def _page(view: View) -> None:
     with head:
         links = page_head.other_origins(offered, origin)
         tried = found.filter(pl.col("origin") == origin)["runs"].item()
-        meta = words.meta(fits, unseen, scope.sweep, sweeps.height) if totals["runs"] else numbers.count(tried, "run")
-        basic.head(TITLE, words.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
+        meta = texts.meta(fits, unseen, scope.sweep, sweeps.height) if totals["runs"] else numbers.count(tried, "run")
+        basic.head(TITLE, texts.answer(totals, patterns.to_dicts()), meta, origins=(origin, "estimated"), links=links)
     if picked is not None:
         held = estimator.held_against(runs, against)
         with st.container(key="hero"):
             left, right = st.columns([0.47, 0.53], gap="large")
         with left, st.container(gap="xsmall"):
             _draw_parity(view, held, picked=picked, against=against)
-            if aside := words.aside(against, runs.height - held.height):
+            if aside := texts.aside(against, runs.height - held.height):
                 basic.note(aside)
         with right, st.container(gap="xsmall"):
             _draw_waterfall(view, picked)
@@ -137,8 +138,7 @@ def _page(view: View) -> None:
         _draw_tables(view, scope, runs, accuracy)
     _draw_account(view, scope)
     if picked is not None:
-        for text in words.HOW_TO_READ:
-            basic.note(text)
+        basic.notes(texts.HOW_TO_READ)
 
 
 def _picked(runs: pl.DataFrame) -> str | None:
@@ -154,7 +154,7 @@ def _picked(runs: pl.DataFrame) -> str | None:
         key=bound.key,
         on_change=bound.on_change,
         width=410,
-        format_func=lambda run_id: words.option(rows[run_id], offered[run_id]),
+        format_func=lambda run_id: texts.option(rows[run_id], offered[run_id]),
     )
 
 
@@ -171,7 +171,7 @@ def _against(runs: pl.DataFrame) -> str:
             key=bound.key,
             on_change=bound.on_change,
             width=200,
-            format_func=words.AGAINST.__getitem__,
+            format_func=texts.ESTIMATE_KINDS.__getitem__,
         )
     )
 
@@ -184,11 +184,11 @@ def _pick() -> None:
 
 
 def _hovers(runs: pl.DataFrame) -> list[Hover]:
-    return [words.hover(row) for row in runs.iter_rows(named=True)]
+    return [texts.hover(row) for row in runs.iter_rows(named=True)]
 
 
 def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -> None:
-    how = "" if against == "estimate" else f", {words.AGAINST[against]}"
+    how = "" if against == "estimate" else f", {texts.ESTIMATE_KINDS[against]}"
     basic.section("Measured against estimated MFU", f"each point a run{how}")
     possible = runs.filter(estimator.is_possible())
     if picked in possible["run_id"]:
@@ -196,29 +196,29 @@ def _draw_parity(view: View, runs: pl.DataFrame, *, picked: str, against: str) -
     else:
         beyond = 0
     outside, slow = runs.filter(pl.col("fit") != estimator.FITTED).height, runs.filter("is_penalised").height
-    figure = charts.draw_mfu(runs, _hovers(runs), view.tokens, picked=picked)
-    basic.chart(figure, key="parity", alt=words.parity_alt(runs.height, slow, against), on_select=_pick)
+    figure = charts.draw_mfu(runs, _hovers(runs), view.theme, picked=picked)
+    basic.chart(figure, key="parity", alt=texts.parity_alt(runs.height, slow, against), on_select=_pick)
     spans = "".join(
-        f'<span><span style="color:{view.tokens.categories[int(color)] if color else view.tokens.ink}">'
+        f'<span><span style="color:{view.theme.categories[int(color)] if color else view.theme.ink}">'
         f"{html.escape(symbol)}</span> {basic.rich(text)}</span>"
-        for symbol, color, text in words.legend(runs.height, slow, outside)
+        for symbol, color, text in texts.legend(runs.height, slow, outside)
     )
     st.html(f'<div class="ss-legend">{spans}</div>')
     if beyond:
-        basic.note(words.beyond_peak(beyond))
+        basic.note(texts.beyond_peak(beyond))
 
 
 def _draw_waterfall(view: View, picked: str) -> None:
     row = queries.breakdown(picked).run(view.store.con).row(0, named=True)
-    losses = estimator.waterfall(row)
-    basic.section(f"Where {words.name(row)} loses its MFU", row["layout"] or row["pattern"])
+    losses = estimator.losses(row)
+    basic.section(f"Where {texts.name(row)} loses its MFU", row["layout"] or row["pattern"])
     basic.chart(
-        charts.draw_waterfall(losses, estimator.measured_mfu(row), view.tokens),
+        charts.draw_waterfall(losses, estimator.measured_mfu(row), view.theme),
         key="waterfall",
-        alt=words.waterfall_alt(row, losses),
+        alt=texts.waterfall_alt(row, losses),
     )
     run = basic.link("Open this run", urls.run_url(picked))
-    remarks = words.unexplained(losses) + words.recount(row) + words.assumed(row["est_assumptions"])
+    remarks = texts.unexplained(losses) + texts.recount(row) + texts.assumed(row["est_assumptions"])
     st.html(f'<p class="ss-note">{basic.rich(remarks)} {run}</p>')
 
 
@@ -227,19 +227,19 @@ def _draw_memory(view: View, runs: pl.DataFrame, totals: dict[str, Any]) -> None
         basic.section("Peak memory")
         basic.note("None of these runs logged the peak of its allocated memory.")
         return
-    basic.section("Peak memory, measured against estimated", words.memory_title(totals))
-    basic.chart(charts.draw_memory(runs, _hovers(runs), view.tokens), key="memory_parity", alt=words.memory_alt(totals))
+    basic.section("Peak memory, measured against estimated", texts.memory_title(totals))
+    basic.chart(charts.draw_memory(runs, _hovers(runs), view.theme), key="memory_parity", alt=texts.memory_alt(totals))
 
 
 def _draw_patterns(view: View, patterns: pl.DataFrame, against: str) -> None:
-    drawn = patterns.filter(pl.col("runs") >= estimator.MIN_RUNS)
+    drawn = patterns.filter(pl.col("runs") >= PATTERN_RUNS)
     basic.section("Measured over estimated step time, by pattern", "dot = median, bar = 10th to 90th percentile")
     if drawn.is_empty():
-        basic.note(words.too_few(patterns.height))
+        basic.note(texts.too_few(patterns.height))
         return
     rows = drawn.to_dicts()
-    basic.chart(charts.draw_patterns(drawn, view.tokens), key="residuals", alt=words.patterns_alt(rows, against))
-    if left_out := words.too_few(patterns.height - drawn.height):
+    basic.chart(charts.draw_patterns(drawn, view.theme), key="residuals", alt=texts.patterns_alt(rows, against))
+    if left_out := texts.too_few(patterns.height - drawn.height):
         basic.note(left_out)
 
 
@@ -265,8 +265,8 @@ def _draw_tables(view: View, scope: Scope, runs: pl.DataFrame, unseen: pl.DataFr
 
 def _draw_account(view: View, scope: Scope) -> None:
     rows = queries.account(scope).run(view.store.con).to_dicts()
-    basic.section("What is compared, and what is not", words.account(rows))
-    lists.items([(text, value, None) for text, value in words.reasons(rows)])
+    basic.section("What is compared, and what is not", texts.account(rows))
+    lists.items([(text, value, None) for text, value in texts.reasons(rows)])
     refused = pl.DataFrame(
         [row for row in rows if row["fate"] == "not estimated"],
         schema={"fate": pl.String, "reason": pl.String, "runs": pl.Int64},

@@ -16,7 +16,7 @@ from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls
 from sweepscope.dashboard.sections.explorer_controls import number_choice
 from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.text import explorer as words
+from sweepscope.dashboard.text import explorer as texts
 from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import CUSTOM, Answer, Setup
 from sweepscope.dashboard.widgets import basic, breakdown_bars, lists, tables, urls
@@ -72,9 +72,9 @@ def _page(view: View) -> None:
         basic.sql_popover({"Completed runs of this model": alike, **({"Runs of this question": cell} if cell else {})})
     with head:
         origins = ("estimated", origin) if origin and runs.height else ("estimated",)
-        basic.head(TITLE, words.answer(setup, request, found, runs), words.meta(setup, request, found), origins=origins)
+        basic.head(TITLE, texts.answer(setup, request, found, runs), texts.meta(setup, request, found), origins=origins)
         if left_out:
-            basic.note(words.left_out(left_out))
+            basic.note(texts.left_out(left_out))
     if found.launchable:
         _explore(view, setup, request, runs)
     _draw_search(found, request)
@@ -83,8 +83,7 @@ def _page(view: View) -> None:
         st.session_state["explorer_next"] = [Choice.of(row) for row in rows.iter_rows(named=True)]
     if found.launchable:
         advisor.draw_steps(view.store, setup.model, request, found, origin)
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 def _setup(view: View, setups: pl.DataFrame, models: dict[str, ModelShape]) -> Setup | str:
@@ -167,7 +166,7 @@ def _ranked_by() -> str:
             [AUTO, PHYSICS],
             key=bound.key,
             on_change=bound.on_change,
-            format_func=words.RANKED_BY.__getitem__,
+            format_func=texts.RANKED_BY.__getitem__,
         )
     )
 
@@ -209,13 +208,13 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
             basic.section("Memory per GPU", "GiB, on the fullest stage")
             breakdown_bars.fall(
                 told.memory,
-                words.memory_value,
+                texts.memory_value,
                 limit=told.card_bytes,
                 limit_name=f"card {numbers.gib(told.card_bytes)}",
             )
         with time:
             basic.section("Step time that the hardware allows", "strong grey computes, faint does not")
-            breakdown_bars.fall(told.time, words.time_value(told.step_time_s))
+            breakdown_bars.fall(told.time, texts.time_value(told.step_time_s))
     left, right = st.columns([0.47, 0.53], gap="large")
     with left:
         _draw_front(view, request, found, told)
@@ -224,16 +223,16 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
 
 
 def _draw_verdict(told: Answer, found: Found) -> None:
-    symbol, text = words.verdict(told)
-    value, unit = words.big_number(told, found.ranked_by)
+    symbol, text = texts.verdict(told)
+    value, unit = texts.big_number(told, found.ranked_by)
     state = "completed" if told.fits else "failed"
     rows = "".join(
         f'<div><span class="quiet">{basic.rich(name)}</span><span class="value">{basic.rich(value)}</span></div>'
-        for name, value in words.facts(told, found)
+        for name, value in texts.facts(told, found)
     )
     st.html(
         f'<div class="ss-verdict"><div><p class="ss-big">{basic.rich(value)} '
-        f'<small>{basic.rich(unit)}</small></p><p class="ss-layout">{basic.rich(words.layout(told.row))}</p>'
+        f'<small>{basic.rich(unit)}</small></p><p class="ss-layout">{basic.rich(texts.layout(told.row))}</p>'
         f'<p class="{state}">{symbol} {basic.rich(text)}</p></div><div class="ss-rows">{rows}</div></div>'
     )
 
@@ -268,18 +267,18 @@ def _draw_front(view: View, request: Request, found: Found, told: Answer) -> Non
     front = found.front.rows(named=True)
     st.session_state["explorer_front"] = [Choice.of(row) for row in front]
     likely = found.front.with_columns(explorer.likely_mfu(found.front, found.ranked_by))
-    hovers = [words.front_hover(row) for row in likely.iter_rows(named=True)]
-    y = words.mfu_of(told, found.ranked_by)
-    figure = charts.draw_front(likely, hovers, (told, y), request.asked.profile.outside_bytes, view.tokens)
-    basic.chart(figure, key="front", alt=words.front_alt(found, told), on_select=_take_front)
+    hovers = [texts.front_hover(row) for row in likely.iter_rows(named=True)]
+    y = texts.mfu_of(told, found.ranked_by)
+    figure = charts.draw_front(likely, hovers, (told, y), request.asked.profile.outside_bytes, view.theme)
+    basic.chart(figure, key="front", alt=texts.front_alt(found, told), on_select=_take_front)
 
 
 def _draw_neighbours(view: View, runs: pl.DataFrame, told: Answer, setup: Setup, request: Request) -> None:
     near = explorer.nearest(runs, told, setup, request.num_gpus) if runs.height else runs
     origin = view.chosen.origin if view.chosen else "measured"
     basic.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ the hardware allows")
-    basic.note(words.like_this(near, runs.height))
-    lines = [(*words.neighbour(row), urls.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
+    basic.note(texts.like_this(near, runs.height))
+    lines = [(*texts.neighbour(row), urls.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
     lists.items(lines)
 
 
@@ -290,15 +289,15 @@ def _draw_search(found: Found, request: Request) -> None:
         st.session_state["explorer_top"] = [Choice.of(row) for row in rows]
         named = top.with_columns(
             explorer.likely_mfu(top, found.ranked_by),
-            layout=pl.Series([words.layout(row) for row in rows]),
+            layout=pl.Series([texts.layout(row) for row in rows]),
             need_bytes=pl.col("est_mem_reserved_bytes") + request.asked.profile.outside_bytes,
         )
-        basic.section("The fastest layouts that fit", words.ranked(found))
+        basic.section("The fastest layouts that fit", texts.ranked(found))
         shown = [name for name in _TABLE if named[name].count()]
         tables.picking_table(named, shown, key="top_layouts", on_select=_take_row)
         tables.csv_button(named, "layouts")
     with st.expander("Layouts left out, and why"):
-        lists.items([(text, value, None) for text, value in words.pruned(found)])
+        lists.items([(text, value, None) for text, value in texts.pruned(found)])
 
 
 _page(shell.begin())

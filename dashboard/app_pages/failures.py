@@ -19,11 +19,12 @@ from sweepscope.dashboard.queries.failures import PATTERNS, Scope
 from sweepscope.dashboard.sections import page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
-from sweepscope.dashboard.text import failures as words
-from sweepscope.dashboard.text import run_network as run_network_words
+from sweepscope.dashboard.text import failures as texts
+from sweepscope.dashboard.text import run_network as run_network_texts
 from sweepscope.dashboard.view_models import failures
 from sweepscope.dashboard.view_models.failures import Pattern
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
+from sweepscope.schemas.thresholds import INTERVAL_RUNS
 
 TITLE = "Failures & cost"
 _BY = ("sweep", "model", "num_nodes", "framework", "accelerator", "strategy", "day", "host")
@@ -83,7 +84,7 @@ def _page(view: View) -> None:
     con = view.store.con
     found = queries.origins().run(con)
     if found.is_empty():
-        page_head.nothing(TITLE, words.NOTHING)
+        page_head.nothing(TITLE, texts.NOTHING)
         return
     origins = offered_origins(found["origin"].to_list())
     origin = page_head.origin(origins, view.filters.origin, view.chosen.origin if view.chosen else None)
@@ -113,9 +114,9 @@ def _page(view: View) -> None:
         )
     with head:
         links = page_head.other_origins(origins, origin)
-        meta = words.meta(totals, scope.sweep, sweeps.height)
-        basic.head(TITLE, words.answer(totals, endings, patterns), meta, origins=(origin,), links=links)
-    basic.figures([basic.Figure(*figure) for figure in words.figures(totals, search, price)])
+        meta = texts.meta(totals, scope.sweep, sweeps.height)
+        basic.head(TITLE, texts.answer(totals, endings, patterns), meta, origins=(origin,), links=links)
+    basic.figures([basic.Figure(*figure) for figure in texts.figures(totals, search, price)])
     with st.container(key="hero"):
         left, right = st.columns([0.6, 0.4], gap="large")
     with left, st.container(gap="xsmall"):
@@ -147,7 +148,7 @@ def _dimension(view: View, scope: Scope) -> str:
     offered = [name for name in _BY if varied.get(name, 0) > (0 if name == "model" else 1)] or ["sweep"]
     bound = url_state.one("by", offered, offered[0])
     return st.selectbox(
-        "Endings by", offered, key=bound.key, on_change=bound.on_change, width=150, format_func=words.dimension_option
+        "Endings by", offered, key=bound.key, on_change=bound.on_change, width=150, format_func=texts.dimension_option
     )
 
 
@@ -175,31 +176,31 @@ def _keep_price() -> None:
 
 
 def _draw_endings(view: View, scope: Scope, by: str, totals: dict[str, Any]) -> None:
-    basic.section("How runs ended", f"by {words.dimension_option(by).lower()}, run attempts")
+    basic.section("How runs ended", f"by {texts.dimension_option(by).lower()}, run attempts")
     rows = failures.endings_by(queries.rates(scope, by).run(view.store.con))
     if rows.is_empty():
         basic.note("No run names one.")
         return
-    names = [words.value_label(by, row["value"], row["others"]) for row in rows.iter_rows(named=True)]
+    names = [texts.value_label(by, row["value"], row["others"]) for row in rows.iter_rows(named=True)]
     hovers = [
-        words.endings_hover(numbers.plain(name), row)
+        texts.endings_hover(numbers.plain(name), row)
         for name, row in zip(names, rows.iter_rows(named=True), strict=True)
     ]
     basic.chart(
-        charts.draw_endings(rows, names, hovers, view.tokens),
+        charts.draw_endings(rows, names, hovers, view.theme),
         key="endings",
-        alt=words.endings_alt(by, rows.height, totals),
+        alt=texts.endings_alt(by, rows.height, totals),
     )
     present = [OUTCOME[name].text for name in OUTCOME if name in rows.columns and rows[name].sum()]
     st.html(f'<div class="ss-legend">{"".join(f"<span>{basic.rich(text)}</span>" for text in present)}</div>')
 
 
 def _draw_patterns(view: View, patterns: list[Pattern], overall: float | None) -> None:
-    basic.section("Settings that fail most", f"95 % interval, {failures.MIN_JUDGED} runs or more")
+    basic.section("Settings that fail most", f"95 % interval, {INTERVAL_RUNS} runs or more")
     if not patterns or overall is None:
         basic.note("Too few runs to tell settings apart.")
         return
-    basic.chart(charts.draw_patterns(patterns, overall, view.tokens), key="patterns", alt=words.patterns_alt(patterns))
+    basic.chart(charts.draw_patterns(patterns, overall, view.theme), key="patterns", alt=texts.patterns_alt(patterns))
 
 
 def _draw_hours(view: View, endings: list[dict[str, Any]]) -> None:
@@ -209,7 +210,7 @@ def _draw_hours(view: View, endings: list[dict[str, Any]]) -> None:
         return
     order = list(OUTCOME)
     rows = sorted(endings, key=lambda row: order.index(row["outcome"]))
-    basic.chart(charts.draw_hours(rows, view.tokens), key="hours", alt=words.hours_alt(rows))
+    basic.chart(charts.draw_hours(rows, view.theme), key="hours", alt=texts.hours_alt(rows))
 
 
 def _draw_stretched(view: View, scope: Scope) -> None:
@@ -219,7 +220,7 @@ def _draw_stretched(view: View, scope: Scope) -> None:
     basic.section("Runs that took many times the usual", numbers.count(rows.height, "run"))
     lists.items(
         [
-            (*words.stretched_line(row), urls.run_url(row["run_id"]))
+            (*texts.stretched_line(row), urls.run_url(row["run_id"]))
             for row in rows.head(_STRETCHED_SHOWN).iter_rows(named=True)
         ]
     )
@@ -233,7 +234,7 @@ def _draw_reasons(view: View, scope: Scope) -> None:
     lists.items(
         [
             (
-                f"{STATUS[row['status']].text}: {words.wording(row['wording'])}",
+                f"{STATUS[row['status']].text}: {texts.wording(row['wording'])}",
                 numbers.count(row["runs"], "run"),
                 urls.run_url(row["run_id"]),
             )
@@ -251,7 +252,7 @@ def _draw_hangs(view: View, scope: Scope) -> None:
     basic.section("Hangs", f"{numbers.count(rows.height, 'incident')}; each leads to its ranks")
     lists.items(
         [
-            (*run_network_words.hang_line(row), urls.hang_url(row["source_path"], row["line_no"]))
+            (*run_network_texts.hang_line(row), urls.hang_url(row["source_path"], row["line_no"]))
             for row in rows.head(_HANGS_SHOWN).iter_rows(named=True)
         ]
     )
@@ -279,19 +280,19 @@ def _draw_retries(view: View, scope: Scope) -> None:
     if scope.origin == "published":
         return
     rows = queries.retries(scope).run(view.store.con)
-    basic.section("Worth submitting again", words.retry_title(rows.height) if rows.height else "")
+    basic.section("Worth submitting again", texts.retry_title(rows.height) if rows.height else "")
     if rows.is_empty():
-        basic.note(words.NO_RETRY)
+        basic.note(texts.NO_RETRY)
         return
     symbols = {word: mark.text for word, mark in STATUS.items()}
     shown = rows.with_columns(
-        pl.col("model", "layout").fill_null(words.NOT_LOGGED),
+        pl.col("model", "layout").fill_null(texts.NOT_LOGGED),
         status=pl.col("status").replace_strict(symbols, default=pl.col("status")),
     )
     # A column that nothing is known for would only push the others out of sight.
     columns = [name for name in _RETRY if shown[name].count()]
     tables.table(shown, columns, wide=("status_evidence", "run_dir"))
-    if unknown := words.retry_unknown(rows.to_dicts()):
+    if unknown := texts.retry_unknown(rows.to_dicts()):
         basic.note(unknown)
     tables.csv_button(rows, "retry_list")
 
@@ -314,8 +315,7 @@ def _draw_tables(view: View, scope: Scope, rates: pl.DataFrame, by: str) -> None
         csv=costs,
         csv_name="sweep_cost",
     )
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 _page(shell.begin())

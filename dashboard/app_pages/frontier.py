@@ -12,7 +12,7 @@ from sweepscope.dashboard.charts import frontier as chart
 from sweepscope.dashboard.queries import frontier as queries
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
-from sweepscope.dashboard.text import frontier as words
+from sweepscope.dashboard.text import frontier as texts
 from sweepscope.dashboard.view_models import frontier
 from sweepscope.dashboard.widgets import basic, tables
 
@@ -63,21 +63,20 @@ def _page(view: View) -> None:
     with head:
         shown = [name for name, frame in (("published", published), (origin, own)) if name and frame.height]
         origins = tuple(dict.fromkeys(shown))
-        basic.head(TITLE, words.answer(dots, origin), words.LEGEND if dots else "", origins=origins)
+        basic.head(TITLE, texts.answer(dots, origin), texts.LEGEND if dots else "", origins=origins)
     if not dots:
         return
     # Names on the left and reasons on the right need more room than other charts.
     width = basic.window_width()
-    figure = chart.draw(dots, view.tokens, width=width)
-    basic.chart(figure, key="frontier", alt=words.alt(dots), is_fitted=width != "wide")
+    figure = chart.draw(dots, view.theme, width=width)
+    basic.chart(figure, key="frontier", alt=texts.alt(dots), is_fitted=width != "wide")
     with_figure = published.filter(pl.any_horizontal(pl.col("mfu", "hfu").is_not_null())).height
     drawn = sum(dot.kind != "own" for dot in dots)
-    basic.note(words.left_out(published.height - with_figure, with_figure - drawn))
-    basic.note(words.bounded(frontier.reached(published)))
+    basic.note(texts.left_out(published.height - with_figure, with_figure - drawn))
+    basic.note(texts.bounded(frontier.reached(published)))
     table = frontier.table(published)
     tables.table_twin("Table of all published configurations", table, _TABLE, csv=published, csv_name="frontier")
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 @st.cache_data(max_entries=4, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})

@@ -17,8 +17,8 @@ from sweepscope.dashboard.queries import hang as queries
 from sweepscope.dashboard.queries import network as network_queries
 from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.text import hang as words
-from sweepscope.dashboard.text import network as network_words
+from sweepscope.dashboard.text import hang as texts
+from sweepscope.dashboard.text import network as network_texts
 from sweepscope.dashboard.view_models import hang as hangs
 from sweepscope.dashboard.view_models.network import ranks_of
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
@@ -60,14 +60,13 @@ def _page(view: View) -> None:
     told = hangs.states(hang, lines, records)
     with head:
         links = [("All hangs", "network"), ("Failures & cost", "failures"), *_runs(view, hang)]
-        meta = words.meta(hang, len(collectives), hang["num_ranks"])
-        basic.head(words.title(hang), network_words.hang_answer(hang), meta, origins=(wanted["origin"],), links=links)
-    basic.figures([basic.Figure(*figure) for figure in words.figures(hang, told)])
+        meta = texts.meta(hang, len(collectives), hang["num_ranks"])
+        basic.head(texts.title(hang), network_texts.hang_answer(hang), meta, origins=(wanted["origin"],), links=links)
+    basic.figures([basic.Figure(*figure) for figure in texts.figures(hang, told)])
     _draw_ranks(view, told, spans=hangs.spans(lines, told, hang), done=hangs.activity(records))
     _draw_sequence(view, hang, records)
     _draw_lines(hang, lines)
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 def _draw_choice(view: View, *, is_lost: bool) -> None:
@@ -81,9 +80,9 @@ def _draw_choice(view: View, *, is_lost: bool) -> None:
         else pl.DataFrame()
     )
     if found.is_empty():
-        basic.head("Hang", words.NO_HANG)
+        basic.head("Hang", texts.NO_HANG)
         return
-    basic.head("Hang", "**This store has no such hang.**" if is_lost else words.NONE_CHOSEN)
+    basic.head("Hang", "**This store has no such hang.**" if is_lost else texts.NONE_CHOSEN)
     rows = found.to_dicts()
     _draw_incidents(rows[:_INCIDENTS_SHOWN])
     if rows[_INCIDENTS_SHOWN:]:
@@ -96,10 +95,10 @@ def _draw_incidents(rows: list[dict[str, Any]]) -> None:
     lists.cases(
         [
             (
-                network_words.hang_title(row),
+                network_texts.hang_title(row),
                 urls.hang_url(row["source_path"], row["line_no"]),
-                network_words.place(row),
-                words.incident(row),
+                network_texts.place(row),
+                texts.incident(row),
             )
             for row in rows
         ]
@@ -124,7 +123,7 @@ def _collective(collectives: list[dict[str, Any]], wanted: dict[str, Any]) -> di
         key=bound.key,
         on_change=bound.on_change,
         width=420,
-        format_func=lambda name: words.collective_option(by_name[name]),
+        format_func=lambda name: texts.collective_option(by_name[name]),
     )
     return {**wanted, **by_name[chosen]}
 
@@ -152,24 +151,24 @@ def _draw_ranks(view: View, told: pl.DataFrame, *, spans: list[hangs.Span], done
     with st.container(key="hero"):
         left, right = st.columns([0.5, 0.5] if spans or done.height else [0.7, 0.3], gap="large")
     with left, st.container(gap="xsmall"):
-        basic.section("Ranks", network_words.states_text(told))
+        basic.section("Ranks", network_texts.states_text(told))
         alt = f"State of each rank: {charts.states_alt(told)}."
-        basic.chart(network_charts.draw_ranks(told, view.tokens), key="ranks", alt=alt)
+        basic.chart(network_charts.draw_ranks(told, view.theme), key="ranks", alt=alt)
     with right, st.container(gap="xsmall"):
         if spans:
             basic.section("When each waited", "until it gave up")
-            figure = charts.draw_timeline(spans, told["rank"].to_list(), view.tokens)
+            figure = charts.draw_timeline(spans, told["rank"].to_list(), view.theme)
             basic.chart(figure, key="timeline", alt=f"Time that {numbers.count(len(spans), 'rank')} spent waiting.")
         elif done.height:
             basic.section("When each enqueued its last collectives", "large: the last one")
             alt = f"Last collectives of {numbers.count(told.height, 'rank')} over time."
-            basic.chart(charts.draw_activity(done, told, view.tokens), key="activity", alt=alt)
+            basic.chart(charts.draw_activity(done, told, view.theme), key="activity", alt=alt)
         else:
             basic.section("When each waited")
             basic.note("These lines carry no time; older releases of PyTorch print none.")
     shown = told.with_columns(
         state=pl.col("detail"),
-        ahead=pl.Series([words.ahead_text(value) for value in told["ahead"]], dtype=pl.String),
+        ahead=pl.Series([texts.ahead_text(value) for value in told["ahead"]], dtype=pl.String),
     )
     used = [name for name in _STATES if shown[name].count()]
     basic.section("Each rank", "how far it had come in the group")
@@ -195,9 +194,9 @@ def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> N
     present = set(queries.dumps(hang).run(view.store.con)["rank"].to_list()) | set(steps.ranks)
     absent = sorted(members - present)
     basic.section("Flight recorder", "collectives of the group, by sequence number; the frame is the one that hangs")
-    figure = charts.draw_sequence(steps, hang["seq"], view.tokens)
-    basic.chart(figure, key="sequence", alt=words.sequence_alt(steps, hang))
-    basic.note(words.sequence_text(steps, absent))
+    figure = charts.draw_sequence(steps, hang["seq"], view.theme)
+    basic.chart(figure, key="sequence", alt=texts.sequence_alt(steps, hang))
+    basic.note(texts.sequence_text(steps, absent))
     brought = hangs.variants(records, hang["seq"])
     if brought.height:
         basic.section(f"What ranks brought to seq {hang['seq']}", "operation, sizes and types")
@@ -207,7 +206,7 @@ def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> N
     if stacks:
         basic.section("Where they were", "the Python frames of the last collective, innermost first")
         basic.log_lines(
-            [(None, row["stack"].replace(" < ", "\n"), words.stack_title(rank, row)) for rank, row in stacks]
+            [(None, row["stack"].replace(" < ", "\n"), texts.stack_title(rank, row)) for rank, row in stacks]
         )
 
 
@@ -219,7 +218,7 @@ def _draw_lines(hang: dict[str, Any], lines: pl.DataFrame) -> None:
     rest = lines.join(own, on=["source_path", "line_no", "hang_line_kind"], how="anti")
     ordered = pl.concat([own, rest]).to_dicts()
     basic.section("Lines that say so", f"{numbers.count(len(ordered), 'line')}; file and line behind each")
-    basic.log_lines([words.evidence_line(row) for row in ordered[:_LINES_SHOWN]])
+    basic.log_lines([texts.evidence_line(row) for row in ordered[:_LINES_SHOWN]])
     if len(ordered) > _LINES_SHOWN:
         with st.expander(f"All {numbers.count(len(ordered), 'line')}"):
             tables.table(

@@ -12,7 +12,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.symbols import FILE_STATUS, STATUS
 from sweepscope.dashboard.queries import health as queries
-from sweepscope.dashboard.text import health as words
+from sweepscope.dashboard.text import health as texts
 from sweepscope.dashboard.widgets import basic, lists, tables
 from sweepscope.pipeline.store import published as store_versions
 
@@ -34,7 +34,7 @@ _FILES = (
 def _page(view: View) -> None:
     con = view.store.con
     summary = queries.summary().run(con).row(0, named=True)
-    basic.head(TITLE, words.answer(summary), _store_line(view, summary))
+    basic.head(TITLE, texts.answer(summary), _store_line(view, summary))
     with st.container(horizontal=True):
         shell.share_popover()
         basic.sql_popover({"Files": queries.files(), "Rejects": queries.reject_reasons()})
@@ -68,8 +68,8 @@ def _draw_files(view: View) -> None:
     symbols = {word: mark.text for word, mark in FILE_STATUS.items()}
     shown = files.with_columns(
         status=pl.col("status").replace_strict(symbols, default=pl.col("status")),
-        size=pl.Series([words.size(size) for size in files["bytes"]], dtype=pl.String),
-        advice=pl.Series([words.file_remedy(row) or None for row in files.iter_rows(named=True)], dtype=pl.String),
+        size=pl.Series([texts.size(size) for size in files["bytes"]], dtype=pl.String),
+        advice=pl.Series([texts.file_remedy(row) or None for row in files.iter_rows(named=True)], dtype=pl.String),
     )
     tables.table(shown, _FILES, wide=("advice", "example"))
     tables.csv_later(queries.file_list(), view.store.con, "files", rows=int(files["files"].sum()))
@@ -89,7 +89,7 @@ def _draw_rejects(view: View) -> None:
     chosen = reason or names[0]
     # the remedy in full, where a column of sentences would be cut
     for table in reasons.filter(pl.col("reason") == chosen)["table"].unique(maintain_order=True):
-        basic.note(f"**What to do.** {words.reject_remedy(chosen, table)}")
+        basic.note(f"**What to do.** {texts.reject_remedy(chosen, table)}")
     lines = queries.rejects(chosen).run(view.store.con)
     tables.table(lines, ("file", "line_no", "column", "raw", "reason"), wide=("raw",))
     if lines.height == queries.REJECTS_SHOWN:
@@ -112,7 +112,7 @@ def _draw_parsers(view: View) -> None:
     rows = [
         (
             basic.rich(f"{row['parser']} {numbers.number(row['parser_version'])}"),
-            basic.rich(numbers.count(row["files"], "file") + words.parser_note(row)),
+            basic.rich(numbers.count(row["files"], "file") + texts.parser_note(row)),
         )
         for row in parsers.iter_rows(named=True)
     ]
@@ -124,9 +124,9 @@ def _draw_store(view: View) -> None:
     counts = queries.row_counts().run(view.store.con)
     filled = counts.filter(pl.col("rows") > 0)
     lists.rows([(basic.rich(row["table_name"]), numbers.number(row["rows"])) for row in filled.iter_rows(named=True)])
-    basic.note(words.empty_tables(counts.filter(pl.col("rows") == 0)["table_name"].to_list()))
+    basic.note(texts.empty_tables(counts.filter(pl.col("rows") == 0)["table_name"].to_list()))
     kept = store_versions.versions(view.store.path.parent.parent)
-    basic.note(words.versions([(one.version, one.bytes, one.is_current) for one in kept]))
+    basic.note(texts.versions([(one.version, one.bytes, one.is_current) for one in kept]))
     basic.note(str(view.store.path))
 
 

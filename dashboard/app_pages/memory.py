@@ -16,7 +16,7 @@ from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.sections import page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
-from sweepscope.dashboard.text import memory as words
+from sweepscope.dashboard.text import memory as texts
 from sweepscope.dashboard.view_models import memory
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
@@ -88,7 +88,7 @@ def _page(view: View) -> None:
     con = view.store.con
     found = queries.origins().run(con)
     if found.is_empty():
-        page_head.nothing(TITLE, words.NOTHING, words.HOW_TO_GET)
+        page_head.nothing(TITLE, texts.NOTHING, texts.HOW_TO_GET)
         return
     origins = offered_origins(found["origin"].to_list())
     origin = page_head.origin(origins, view.filters.origin)
@@ -116,11 +116,11 @@ def _page(view: View) -> None:
             }
         )
     with head:
-        answer = words.answer(peaks, memory.verdicts(peaks), spread, snapshots.height)
-        meta = words.meta(peaks.height, scope.sweep, len(sweeps), snapshots.height)
+        answer = texts.answer(peaks, memory.verdicts(peaks), spread, snapshots.height)
+        meta = texts.meta(peaks.height, scope.sweep, len(sweeps), snapshots.height)
         basic.head(TITLE, answer, meta, origins=(origin,), links=page_head.other_origins(origins, origin))
     if rows:
-        basic.figures([basic.Figure(*figure) for figure in words.figures(peaks, spread, terms)])
+        basic.figures([basic.Figure(*figure) for figure in texts.figures(peaks, spread, terms)])
         with st.container(key="hero"):
             left, right = st.columns([0.5, 0.5], gap="large")
         with left, st.container(gap="xsmall"):
@@ -155,11 +155,11 @@ def _run(rows: list[dict[str, Any]], names: list[str]) -> str | None:
 def _draw_peaks(view: View, peaks: pl.DataFrame, names: list[str], picked: str | None) -> None:
     drawn = peaks.head(_PEAKS_SHOWN)
     basic.section("Peak by run", "out of memory first, then the fullest; ◇ = estimated; click one")
-    hovers = [words.peak_hover(row, name) for row, name in zip(drawn.iter_rows(named=True), names, strict=False)]
+    hovers = [texts.peak_hover(row, name) for row, name in zip(drawn.iter_rows(named=True), names, strict=False)]
     basic.chart(
-        charts.draw_peaks(drawn, names[: drawn.height], hovers, view.tokens, picked),
+        charts.draw_peaks(drawn, names[: drawn.height], hovers, view.theme, picked),
         key="peaks",
-        alt=words.peaks_alt(drawn),
+        alt=texts.peaks_alt(drawn),
         on_select=_pick,
     )
     if (more := peaks.height - drawn.height) > 0:
@@ -179,11 +179,11 @@ def _draw_run(view: View, row: dict[str, Any]) -> None:
     fit = row if row["mem_verdict"] else None
     bars = memory.bars(parts)
     basic.section("From the estimate to the card", "the picked run")
-    st.html(f'<p class="ss-plain">{basic.rich(words.run_answer(fit, row))}</p>')
+    st.html(f'<p class="ss-plain">{basic.rich(texts.run_answer(fit, row))}</p>')
     st.html(f'<p class="ss-plain">{basic.link("Open this run", urls.run_url(run_id))}</p>')
     if bars:
-        basic.chart(charts.draw_waterfall(bars, view.tokens), key="waterfall", alt=words.waterfall_alt(bars))
-        basic.note(words.run_meta(fit, row, memory.unknown_parts(parts)))
+        basic.chart(charts.draw_waterfall(bars, view.theme), key="waterfall", alt=texts.waterfall_alt(bars))
+        basic.note(texts.run_meta(fit, row, memory.unknown_parts(parts)))
     else:
         basic.note("Neither its log nor another file says how much memory it used.")
 
@@ -191,13 +191,13 @@ def _draw_run(view: View, row: dict[str, Any]) -> None:
 def _draw_fragmentation(view: View, spread: pl.DataFrame) -> None:
     basic.section("Fragmentation", "median and 10 to 90 %, completed runs; ◇ = allowed for in estimates")
     if spread.is_empty():
-        basic.note(words.NO_FRAGMENTATION)
+        basic.note(texts.NO_FRAGMENTATION)
         return
     drawn = spread.head(_SPREADS_SHOWN)
     rows = list(drawn.iter_rows(named=True))
     basic.chart(
         charts.draw_fragmentation(
-            drawn, [words.spread_name(row) for row in rows], [words.spread_hover(row) for row in rows], view.tokens
+            drawn, [texts.spread_name(row) for row in rows], [texts.spread_hover(row) for row in rows], view.theme
         ),
         key="fragmentation",
         alt=f"Fragmentation of {numbers.count(drawn.height, 'sweep')}.",
@@ -208,31 +208,31 @@ def _draw_fragmentation(view: View, spread: pl.DataFrame) -> None:
 
 def _draw_terms(view: View, terms: pl.DataFrame) -> None:
     fitted = terms.filter(pl.col("explained_share").is_not_null())
-    basic.section("Which term is off", words.terms_qualifier(fitted) if fitted.height else "")
+    basic.section("Which term is off", texts.terms_qualifier(fitted) if fitted.height else "")
     if fitted.height:
         first = fitted.filter(pl.col("framework").eq_missing(fitted["framework"][0]))
         rows = list(first.iter_rows(named=True))
         basic.chart(
             charts.draw_terms(
-                first, [words.TERM_NAME[row["term"]] for row in rows], [words.factor(row) for row in rows], view.tokens
+                first, [texts.TERM_NAME[row["term"]] for row in rows], [texts.factor(row) for row in rows], view.theme
             ),
             key="terms",
             alt="Share of the estimate's error that each of its terms explains alone.",
         )
     else:
-        basic.note(words.NO_TERMS)
-    if measured := words.measured_terms(terms):
+        basic.note(texts.NO_TERMS)
+    if measured := texts.measured_terms(terms):
         basic.note(measured)
 
 
 def _draw_snapshots(snapshots: pl.DataFrame) -> None:
     basic.section("Snapshots", "what was alive, over the record; failures first" if snapshots.height else "")
     if snapshots.is_empty():
-        basic.note(words.NO_SNAPSHOT)
+        basic.note(texts.NO_SNAPSHOT)
         return
     lists.items(
         [
-            (words.snapshot_name(row), words.snapshot_facts(row), urls.snapshot_url(row["source_path"], row["device"]))
+            (texts.snapshot_name(row), texts.snapshot_facts(row), urls.snapshot_url(row["source_path"], row["device"]))
             for row in snapshots.head(_SNAPSHOTS_LISTED).iter_rows(named=True)
         ]
     )
@@ -244,7 +244,7 @@ def _draw_snapshots(snapshots: pl.DataFrame) -> None:
 def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame) -> None:
     if peaks.height:
         shown = peaks.head(_LISTED)
-        needs = [words.need(row) for row in shown.iter_rows(named=True)]
+        needs = [texts.need(row) for row in shown.iter_rows(named=True)]
         shown = shown.with_columns(needs=pl.Series(needs, dtype=pl.String))
         title = f"Runs as a table, {numbers.count(shown.height, 'row')}"
         tables.table_twin(title, shown, _PEAKS, csv=peaks, csv_name="memory_peaks")
@@ -252,8 +252,7 @@ def _draw_tables(peaks: pl.DataFrame, spread: pl.DataFrame, terms: pl.DataFrame)
         tables.table_twin("Fragmentation as a table", spread, _SPREAD, csv=spread, csv_name="memory_fragmentation")
     if terms.height:
         tables.table_twin("Terms as a table", terms, _TERMS, csv=terms, csv_name="memory_terms")
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 _page(shell.begin())

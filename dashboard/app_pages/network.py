@@ -17,8 +17,8 @@ from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.sections import page_head, topology
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
-from sweepscope.dashboard.text import network as words
-from sweepscope.dashboard.text import topology as topology_words
+from sweepscope.dashboard.text import network as texts
+from sweepscope.dashboard.text import topology as topology_texts
 from sweepscope.dashboard.view_models import network
 from sweepscope.dashboard.view_models.network import Finding
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
@@ -63,7 +63,7 @@ def _page(view: View) -> None:
     con = view.store.con
     found = queries.origins().run(con)
     if found.is_empty():
-        page_head.nothing(TITLE, words.NOTHING, words.HOW_TO_GET)
+        page_head.nothing(TITLE, texts.NOTHING, texts.HOW_TO_GET)
         return
     origins = offered_origins(found["origin"].to_list())
     origin = page_head.origin(origins, view.filters.origin)
@@ -91,9 +91,9 @@ def _page(view: View) -> None:
         )
     with head:
         links = page_head.other_origins(origins, origin)
-        meta = words.meta(totals, scope.sweep, sweeps.height)
-        basic.head(TITLE, words.answer(totals, findings, hangs), meta, origins=(origin,), links=links)
-    basic.figures([basic.Figure(*figure) for figure in words.figures(totals, inits, best, hangs)])
+        meta = texts.meta(totals, scope.sweep, sweeps.height)
+        basic.head(TITLE, texts.answer(totals, findings, hangs), meta, origins=(origin,), links=links)
+    basic.figures([basic.Figure(*figure) for figure in texts.figures(totals, inits, best, hangs)])
     with st.container(key="hero"):
         left, right = st.columns([0.52, 0.48], gap="large")
     with left, st.container(gap="small"):
@@ -118,7 +118,7 @@ def _operation(view: View, scope: Scope) -> str | None:
         key=bound.key,
         on_change=bound.on_change,
         width=200,
-        format_func=lambda name: words.operation(None if name == _UNKNOWN else name),
+        format_func=lambda name: texts.operation(None if name == _UNKNOWN else name),
     )
     return None if wanted == _UNKNOWN else wanted
 
@@ -126,34 +126,34 @@ def _operation(view: View, scope: Scope) -> str | None:
 def _draw_findings(findings: list[Finding]) -> None:
     basic.section("Findings", "the costly ones first; each opens on its lines and what to do" if findings else "")
     if not findings:
-        basic.note(words.NO_FINDING)
+        basic.note(texts.NO_FINDING)
     with st.container(gap=None):
         for finding in findings:
             lines = [
-                (row["evidence"], words.place(row), urls.run_url(row["run_id"]) if row["run_id"] else None)
+                (row["evidence"], texts.place(row), urls.run_url(row["run_id"]) if row["run_id"] else None)
                 for row in finding.rows[:_EVIDENCE_SHOWN]
             ]
             more = len(finding.rows) - _EVIDENCE_SHOWN
             rest = f"{numbers.number(more)} more in the table below. " if more > 0 else ""
-            remark = f"{rest}{words.advice(finding)}"
-            lists.folded(*words.rule_title(finding), lines, remark, is_open=finding is findings[0])
+            remark = f"{rest}{texts.advice(finding)}"
+            lists.folded(*texts.rule_title(finding), lines, remark, is_open=finding is findings[0])
 
 
 def _draw_bandwidth(view: View, scope: Scope, op: str | None) -> None:
     rows = queries.bandwidths(scope, op).run(view.store.con)
-    basic.section("Bus bandwidth by size", f"nccl-tests, {words.operation(op)}" if rows.height else "nccl-tests")
+    basic.section("Bus bandwidth by size", f"nccl-tests, {texts.operation(op)}" if rows.height else "nccl-tests")
     if rows.is_empty():
-        basic.note(words.NO_BENCH)
+        basic.note(texts.NO_BENCH)
         return
     named, lines, left_out = network.bandwidth_lines(rows)
     peaks = network.peaks(queries.links_of(scope, op).run(view.store.con))
-    hovers = [words.bandwidth_hover(row) for row in named.iter_rows(named=True)]
+    hovers = [texts.bandwidth_hover(row) for row in named.iter_rows(named=True)]
     basic.chart(
-        charts.draw_bandwidth(named, lines, hovers, view.tokens, peaks),
+        charts.draw_bandwidth(named, lines, hovers, view.theme, peaks),
         key="bandwidth",
-        alt=words.bandwidth_alt(op, lines),
+        alt=texts.bandwidth_alt(op, lines),
     )
-    if note := words.peaks_note(peaks):
+    if note := texts.peaks_note(peaks):
         basic.note(note)
     if left_out:
         basic.note(f"{numbers.count(left_out, 'more line')} in the table below.")
@@ -173,45 +173,45 @@ def _draw_by_nodes(view: View, scope: Scope, op: str | None) -> None:
     figure = charts.draw_by_nodes(
         measured,
         published,
-        [words.nodes_hover(row) for row in measured.iter_rows(named=True)],
-        [words.published_hover(row) for row in published.iter_rows(named=True)],
-        view.tokens,
+        [texts.nodes_hover(row) for row in measured.iter_rows(named=True)],
+        [texts.published_hover(row) for row in published.iter_rows(named=True)],
+        view.theme,
     )
     alt = (
-        f"Bandwidth of {words.operation(op)} by nodes: {numbers.count(measured.height, 'measured point')} and "
+        f"Bandwidth of {texts.operation(op)} by nodes: {numbers.count(measured.height, 'measured point')} and "
         f"{numbers.count(published.height, 'published one')}."
     )
     basic.chart(figure, key="by_nodes", alt=alt)
-    basic.note(words.PUBLISHED_NOTE)
+    basic.note(texts.PUBLISHED_NOTE)
 
 
 def _draw_init(view: View, inits: pl.DataFrame) -> None:
     basic.section("Initialisation", "communicators of two ranks or more, slowest rank of each")
     if inits.is_empty():
-        basic.note(words.NO_INIT)
+        basic.note(texts.NO_INIT)
         return
-    hovers = [words.init_hover(row) for row in inits.iter_rows(named=True)]
+    hovers = [texts.init_hover(row) for row in inits.iter_rows(named=True)]
     alt = f"Initialisation times of {numbers.count(inits.height, 'communicator')}, a row per number of ranks."
-    basic.chart(charts.draw_init(inits, hovers, view.tokens), key="init", alt=alt)
+    basic.chart(charts.draw_init(inits, hovers, view.theme), key="init", alt=alt)
 
 
 def _draw_topology(view: View, scope: Scope) -> None:
     offered = topology_queries.communicators(scope).run(view.store.con).to_dicts()
     basic.section("Topology", "hosts, ranks and what connects them" if offered else "")
     if offered:
-        topology.draw(view.store.con, view.tokens, offered)
+        topology.draw(view.store.con, view.theme, offered)
     else:
-        basic.note(topology_words.NONE)
+        basic.note(topology_texts.NONE)
 
 
 def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
     basic.section("Hangs", "choose one to see its ranks" if hangs.height else "")
     if hangs.is_empty():
-        basic.note(words.NO_HANG)
+        basic.note(texts.NO_HANG)
         return
     shown = hangs.with_columns(
-        hang=pl.Series([words.hang_title(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
-        file=pl.Series([words.place(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
+        hang=pl.Series([texts.hang_title(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
+        file=pl.Series([texts.place(row) for row in hangs.iter_rows(named=True)], dtype=pl.String),
         waited_s=pl.col("ran_for_ms") / 1000,
         suspect=pl.col("suspect").fill_null("not determinable"),
     )
@@ -226,17 +226,17 @@ def _draw_hangs(view: View, hangs: pl.DataFrame) -> None:
 def _draw_hang(view: View, hang: dict[str, Any]) -> None:
     """One incident: the suspect with its reason, and every rank."""
     st.html(
-        f'<h3 class="ss-section">{basic.rich(words.hang_title(hang))}</h3>'
-        f'<p class="ss-plain">{basic.rich(words.hang_answer(hang))}</p>'
-        f'<p class="ss-note">{basic.rich(words.hang_meta(hang))} · '
+        f'<h3 class="ss-section">{basic.rich(texts.hang_title(hang))}</h3>'
+        f'<p class="ss-plain">{basic.rich(texts.hang_answer(hang))}</p>'
+        f'<p class="ss-note">{basic.rich(texts.hang_meta(hang))} · '
         f"{basic.link('Open this hang', urls.hang_url(hang['source_path'], hang['line_no']))}</p>"
     )
     states = network.rank_states(hang, queries.recorded(hang).run(view.store.con))
     if states.is_empty():
         basic.note("No line says which ranks were in it.")
         return
-    text = words.states_text(states)
-    basic.chart(charts.draw_ranks(states, view.tokens), key="ranks", alt=f"State of each rank. {text}.")
+    text = texts.states_text(states)
+    basic.chart(charts.draw_ranks(states, view.theme), key="ranks", alt=f"State of each rank. {text}.")
     basic.note(text)
     in_words = states.with_columns(state=pl.col("detail"))
     tables.table_twin("Ranks as a table", in_words, _STATES, csv=in_words, csv_name="hang_ranks")
@@ -272,8 +272,7 @@ def _draw_tables(view: View, scope: Scope, findings: pl.DataFrame) -> None:
             csv=rows,
             csv_name="nccl_bandwidths",
         )
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 _page(shell.begin())

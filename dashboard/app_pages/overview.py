@@ -20,10 +20,10 @@ from sweepscope.dashboard.queries.failures import Scope, totals
 from sweepscope.dashboard.sections import estimator_pick
 from sweepscope.dashboard.selection.filters import Filters, to_query
 from sweepscope.dashboard.selection.slices import Slice, others
-from sweepscope.dashboard.text import advisor as advisor_words
-from sweepscope.dashboard.text import best as grid_words
-from sweepscope.dashboard.text import cell as cell_words
-from sweepscope.dashboard.text import overview as words
+from sweepscope.dashboard.text import advisor as advisor_texts
+from sweepscope.dashboard.text import best as grid_texts
+from sweepscope.dashboard.text import cell as cell_texts
+from sweepscope.dashboard.text import overview as texts
 from sweepscope.dashboard.view_models import cells
 from sweepscope.dashboard.widgets import basic, grid_panel, lists, tables, urls
 
@@ -42,21 +42,21 @@ _TABLE = ("model", "num_nodes", "cell_state", "layout", "mfu", "tokens_per_s_per
 def _page(view: View) -> None:
     chosen = view.chosen
     if chosen is None:
-        basic.head(TITLE, grid_words.NO_GRID)
+        basic.head(TITLE, grid_texts.NO_GRID)
         return
     # The first screen shows the whole grid; filters inside it belong to the pages that explore.
     found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
     grid = cells.settle(found.run(view.store.con), ended.run(view.store.con), Filters())
     if "open_cell" in st.session_state:
         shell.follow(_cell_url(view.filters, st.session_state.pop("open_cell")))
-    scope = grid_words.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
-    meta = words.meta(scope, chosen.study, view.store.version, numbers.moment(view.store.published_at))
-    basic.head(TITLE, words.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
+    scope = grid_texts.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)
+    meta = texts.meta(scope, chosen.study, view.store.version, numbers.moment(view.store.published_at))
+    basic.head(TITLE, texts.answer(grid), meta, origins=(chosen.origin,), links=shell.other_origins(view))
     shell.say_ignored(view)
     counts = queries.repeats(chosen).run(view.store.con).row(0, named=True)
     wider = totals(Scope(chosen.origin, chosen.sweep)).run(view.store.con).row(0, named=True)
     reasons = queries.without_mfu(chosen).run(view.store.con)
-    figures = words.figures(grid, counts["layouts"], counts["repeated"], wider, reasons)
+    figures = texts.figures(grid, counts["layouts"], counts["repeated"], wider, reasons)
     basic.figures([basic.Figure(*figure) for figure in figures])
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):
@@ -79,14 +79,14 @@ def _open() -> None:
 
 def _draw_grid(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     metric: Metric = METRICS["mfu"] if grid["mfu"].count() else METRICS["throughput"]
-    basic.section(f"Best {numbers.in_sentence(metric.label)} by model and nodes", words.slice_words(chosen))
-    hovers = [cell_words.hover(row, metric) for row in grid.iter_rows(named=True)]
+    basic.section(f"Best {numbers.in_sentence(metric.label)} by model and nodes", texts.slice_words(chosen))
+    hovers = [cell_texts.hover(row, metric) for row in grid.iter_rows(named=True)]
     is_narrow = basic.is_narrow()
-    figure = heatmap.draw(grid, metric, view.tokens, hovers=hovers, has_layouts=False, is_narrow=is_narrow)
+    figure = heatmap.draw(grid, metric, view.theme, hovers=hovers, has_layouts=False, is_narrow=is_narrow)
     with st.container(key="grid"):
         narrowest = _NARROWEST_SHORT_CELL if is_narrow else _NARROWEST_CELL
         grid_panel.keep_cells_readable(Grid.of(grid), "overview_heat", narrowest=narrowest)
-        basic.chart(figure, key="overview_heat", alt=grid_words.grid_alt(grid, metric), on_select=_open)
+        basic.chart(figure, key="overview_heat", alt=grid_texts.grid_alt(grid, metric), on_select=_open)
     grid_panel.legend(grid, metric)
     tables.table_twin("The grid as a table", grid, _TABLE, csv=grid, csv_name="grid")
 
@@ -98,8 +98,8 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
         return
     lines = [
         (
-            words.grid_name(other),
-            words.grid_size(other.runs_completed, other.runs_tried),
+            texts.grid_name(other),
+            texts.grid_size(other.runs_completed, other.runs_tried),
             f"./?{urlencode(shell.slice_query(other.slice))}",
         )
         for other in found
@@ -111,27 +111,27 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
             lists.items(lines[_GRIDS_LISTED:])
 
 
-def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[words.Item]:
+def _proposals(grid: pl.DataFrame, chosen: Slice, view: View) -> list[texts.Item]:
     """What to run next in the cells that promise most; kept per version, because it takes a search per cell."""
     if not view.store.has("estimator_residuals"):
         return []
-    cells = words.furthest_behind(grid, queries.behind(chosen.origin).run(view.store.con))
+    cells = texts.furthest_behind(grid, queries.behind(chosen.origin).run(view.store.con))
     found = estimator_pick.proposed(view.store, chosen, cells, estimator_pick.usual_framework(grid))
-    return [words.Item(*advisor_words.worth_running(row), url=url) for row, url in found]
+    return [texts.Item(*advisor_texts.worth_running(row), url=url) for row, url in found]
 
 
 def _draw_lists(grid: pl.DataFrame, chosen: Slice, view: View) -> None:
     problems = queries.problems(chosen.origin).run(view.store.con).row(0, named=True)
     look, following, quiet = (st.container(gap=None) for _ in range(3))
     audit = queries.audit(chosen.origin).run(view.store.con)
-    _draw_list(look, "Worth a look", words.worth_a_look(audit), chosen, view)
-    _draw_list(quiet, "Quiet problems", words.quiet_problems(problems), chosen, view)
+    _draw_list(look, "Worth a look", texts.worth_a_look(audit), chosen, view)
+    _draw_list(quiet, "Quiet problems", texts.quiet_problems(problems), chosen, view)
     # last, because it searches: the rest of the page does not wait for it
-    runs = [*words.worth_running(grid), *_proposals(grid, chosen, view)]
+    runs = [*texts.worth_running(grid), *_proposals(grid, chosen, view)]
     _draw_list(following, "Worth running next", runs, chosen, view)
 
 
-def _draw_list(place: DeltaGenerator, title: str, items: list[words.Item], chosen: Slice, view: View) -> None:
+def _draw_list(place: DeltaGenerator, title: str, items: list[texts.Item], chosen: Slice, view: View) -> None:
     if not items:
         return
     with place:
@@ -139,7 +139,7 @@ def _draw_list(place: DeltaGenerator, title: str, items: list[words.Item], chose
         lists.items([(item.text, item.value, item.url or _url(item, chosen.origin, view.filters)) for item in items])
 
 
-def _url(item: words.Item, origin: str, filters: Filters) -> str:
+def _url(item: texts.Item, origin: str, filters: Filters) -> str:
     """Where a line of a list leads: to its cell, or to the rows behind it."""
     if item.cell is not None:
         return _cell_url(filters, item.cell)

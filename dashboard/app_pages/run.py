@@ -18,9 +18,9 @@ from sweepscope.dashboard.queries import memory as memory_queries
 from sweepscope.dashboard.queries import run as queries
 from sweepscope.dashboard.sections import run_network
 from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.text import memory as memory_words
-from sweepscope.dashboard.text import run as words
-from sweepscope.dashboard.text import run_sections as section_words
+from sweepscope.dashboard.text import memory as memory_texts
+from sweepscope.dashboard.text import run as texts
+from sweepscope.dashboard.text import run_sections as section_texts
 from sweepscope.dashboard.view_models import configuration, curves, memory
 from sweepscope.dashboard.view_models.curves import MEASURES
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
@@ -54,7 +54,7 @@ def _page(view: View) -> None:
     evidence = queries.evidence(run_id).run(con)
     points = queries.steps(run_id).run(con)
     _draw_head(run, evidence, points)
-    basic.figures([Figure(*figure) for figure in words.figures(run)])
+    basic.figures([Figure(*figure) for figure in texts.figures(run)])
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
         if run["origin"] == "published":
@@ -80,15 +80,15 @@ def _page(view: View) -> None:
 
 def _draw_head(run: dict[str, Any], evidence: pl.DataFrame, points: pl.DataFrame) -> None:
     last_line = points["line_no"].max() if points.height else None
-    answer = words.answer(run, evidence.to_dicts(), int(last_line) if isinstance(last_line, int) else None)
-    basic.head(words.title(run), answer, words.conditions(run), origins=(run["origin"],))
+    answer = texts.answer(run, evidence.to_dicts(), int(last_line) if isinstance(last_line, int) else None)
+    basic.head(texts.title(run), answer, texts.conditions(run), origins=(run["origin"],))
 
 
 def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
     offered = curves.offered(points) if points.height else []
     if not offered:
         basic.section("Steps")
-        basic.note(section_words.no_curve(points.height))
+        basic.note(section_texts.no_curve(points.height))
         return
     top = st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center")
     title = top.container(width="content")
@@ -107,17 +107,17 @@ def _draw_curve(view: View, run: dict[str, Any], points: pl.DataFrame) -> None:
     measure = MEASURES[key or keys[0]]
     curve = curves.curve(points, measure, warmup_steps=run["warmup_steps_dropped"] or 0, median=run.get(measure.column))
     with title:
-        basic.section(measure.title, section_words.curve_qualifier(curve))
-    basic.chart(steps_chart.draw(curve, view.tokens), key="curve", alt=section_words.curve_alt(curve))
+        basic.section(measure.title, section_texts.curve_qualifier(curve))
+    basic.chart(steps_chart.draw(curve, view.theme), key="curve", alt=section_texts.curve_alt(curve))
 
 
 def _draw_evidence(run: dict[str, Any], evidence: pl.DataFrame) -> None:
-    rows = section_words.telling(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
-    basic.section(STATUS[run["status"]].text, words.evidence_line(run, [row for row, _ in rows]))
+    rows = section_texts.telling(evidence.to_dicts(), run["status"], _EVIDENCE_SHOWN)
+    basic.section(STATUS[run["status"]].text, texts.evidence_line(run, [row for row, _ in rows]))
     if rows:
-        basic.log_lines([(row["line_no"], row["text"], section_words.alike(more)) for row, more in rows])
+        basic.log_lines([(row["line_no"], row["text"], section_texts.alike(more)) for row, more in rows])
     found = int(evidence["found"][0]) if evidence.height else 0
-    basic.note(section_words.source_note(run, found=found))
+    basic.note(section_texts.source_note(run, found=found))
     if found > len(rows):
         with st.expander(f"All {numbers.count(found, 'evidence line')}"):
             tables.table(evidence, ("line_no", "kind", "rank", "host", "text", "source_path"))
@@ -140,33 +140,33 @@ def _publication_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
     place = f"{row['source_path']}, line {numbers.number(row['line_no'])}"
     return [
         ("Source", source),
-        *((name, rich(value)) for name, value in section_words.publication(row)),
+        *((name, rich(value)) for name, value in section_texts.publication(row)),
         ("File", rich(place)),
     ]
 
 
 def _draw_memory(view: View, run: dict[str, Any]) -> None:
-    tracks = section_words.memory_tracks(run)
+    tracks = section_texts.memory_tracks(run)
     con, run_id = view.store.con, run["run_id"]
     fit = next(iter(memory_queries.fit(run_id).run(con).to_dicts()), None)
     bars = memory.bars(memory_queries.parts(run_id).run(con))
     if tracks or fit or bars:
-        basic.section("Peak memory", section_words.memory_qualifier(run) if tracks else "")
+        basic.section("Peak memory", section_texts.memory_qualifier(run) if tracks else "")
     if tracks:
         lists.tracks(tracks)
     if fit:
-        st.html(f'<p class="ss-plain">{rich(memory_words.verdict_text(fit, run["status"]))}</p>')
+        st.html(f'<p class="ss-plain">{rich(memory_texts.verdict_text(fit, run["status"]))}</p>')
     if len(bars) > 1:
         with st.expander("From the estimate to the card"):
-            chart = memory_chart.draw_waterfall(bars, view.tokens)
-            basic.chart(chart, key="waterfall", alt=memory_words.waterfall_alt(bars))
+            chart = memory_chart.draw_waterfall(bars, view.theme)
+            basic.chart(chart, key="waterfall", alt=memory_texts.waterfall_alt(bars))
     artefacts = memory_queries.of_run(run_id).run(con).to_dicts()
     if artefacts:
         lists.rows(
             [
                 (
-                    link(memory_words.snapshot_name(row), urls.snapshot_url(row["source_path"], row["device"])),
-                    rich(memory_words.snapshot_facts(row)),
+                    link(memory_texts.snapshot_name(row), urls.snapshot_url(row["source_path"], row["device"])),
+                    rich(memory_texts.snapshot_facts(row)),
                 )
                 for row in artefacts[:_ARTEFACTS_SHOWN]
             ]
@@ -177,7 +177,7 @@ def _draw_facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> None
     facts = configuration.facts(run, settings, group)
     if facts:
         basic.section(group)
-        lists.facts([(fact.label, fact.value, section_words.fact_note(fact)) for fact in facts])
+        lists.facts([(fact.label, fact.value, section_texts.fact_note(fact)) for fact in facts])
 
 
 def _draw_relations(view: View, run: dict[str, Any]) -> None:
@@ -187,7 +187,7 @@ def _draw_relations(view: View, run: dict[str, Any]) -> None:
     rows: list[tuple[str, str]] = []
     if place.height:
         standing = place.row(0, named=True)
-        words_of_place = rich(words.place(standing, run))
+        words_of_place = rich(texts.place(standing, run))
         winner = standing["winner_run_id"]
         is_other = winner is not None and standing["rank_in_cell"] != 1
         rows.append(("Rank", f"{words_of_place} {link('(run)', urls.run_url(winner))}" if is_other else words_of_place))
@@ -210,7 +210,7 @@ def _draw_cost(view: View, run: dict[str, Any]) -> None:
     found = queries.cost(run_id).run(con)
     if found.is_empty():
         return
-    rows = [(rich(name), rich(value)) for name, value in section_words.cost(found.row(0, named=True))]
+    rows = [(rich(name), rich(value)) for name, value in section_texts.cost(found.row(0, named=True))]
     tries = queries.same_configuration(run_id).run(con)
     if tries.height > 1:
         links = [
@@ -223,7 +223,7 @@ def _draw_cost(view: View, run: dict[str, Any]) -> None:
     alike = queries.failed_alike(run_id)
     others = alike.run(con).height
     if others:
-        rows.append(("Failed alike", link(section_words.alike_failures(others), urls.sql_url(alike))))
+        rows.append(("Failed alike", link(section_texts.alike_failures(others), urls.sql_url(alike))))
     basic.section("Cost and other tries")
     lists.rows(rows)
 
@@ -231,13 +231,13 @@ def _draw_cost(view: View, run: dict[str, Any]) -> None:
 def _draw_tables(view: View, run: dict[str, Any], settings: pl.DataFrame, points: pl.DataFrame) -> None:
     run_id = run["run_id"]
     if settings.height:
-        with st.expander(section_words.settings_title(settings.height, configuration.conflicts(settings))):
+        with st.expander(section_texts.settings_title(settings.height, configuration.conflicts(settings))):
             tables.table(settings, _SETTINGS)
     if points.height:
         logged = queries.all_steps(run_id)
         steps = int(points["steps_in_row"].sum())
         with st.expander(f"Steps · {numbers.number(steps)}"):
-            basic.note(section_words.step_table_note(steps, points.height))
+            basic.note(section_texts.step_table_note(steps, points.height))
             tables.table(points, _STEPS)
             tables.csv_later(logged, view.store.con, f"steps_{run_id}", rows=steps)
     with st.container(horizontal=True):

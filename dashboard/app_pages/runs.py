@@ -18,7 +18,7 @@ from sweepscope.dashboard.sections import filter_panel, page_head
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.filters import UNKNOWN, Filters
 from sweepscope.dashboard.selection.slices import offered_origins
-from sweepscope.dashboard.text import runs as words
+from sweepscope.dashboard.text import runs as texts
 from sweepscope.dashboard.widgets import basic, tables, urls
 
 TITLE = "Runs"
@@ -93,10 +93,10 @@ def _page(view: View) -> None:
         basic.sql_popover({"This page": listed, "All that match": queries.full(search, sort=sort)})
     with head:
         is_narrowed = matching["runs"] != everything["runs"]
-        answer = words.answer(matching, everything, is_narrowed=is_narrowed)
+        answer = texts.answer(matching, everything, is_narrowed=is_narrowed)
         # only published tables repeat each other, so own runs alone leave nothing out
         duplicates = int(queries.duplicates().run(con).item()) if "published" in (matching["origins"] or ()) else 0
-        meta = words.page_line(offset=offset, shown=rows.height, runs=matching["runs"], duplicates=duplicates)
+        meta = texts.page_line(offset=offset, shown=rows.height, runs=matching["runs"], duplicates=duplicates)
         shown = matching["origins"] or ()
         links = [
             (f"{name} results", f"?{urlencode({**shell.url_query(), 'origins': name, 'page': []}, doseq=True)}")
@@ -112,7 +112,7 @@ def _page(view: View) -> None:
             tables.csv_later(queries.full(search, sort=sort), con, "runs", rows=matching["runs"])
     elif everything["runs"]:
         st.button("Clear search and filters", on_click=_clear)
-    basic.note(words.HIDES)
+    basic.note(texts.HIDES)
 
 
 def _default_origin(offered: list[str], wanted: str | None) -> dict[str, list[object]]:
@@ -154,7 +154,7 @@ def _facet(con: Reader, search: Search, name: str, width: int | Literal["stretch
         placeholder="all",
         width=width,
         disabled=not options,
-        format_func=lambda value: words.facet_option(_facet_words(name, value), found.get(value, 0)),
+        format_func=lambda value: texts.facet_option(_facet_words(name, value), found.get(value, 0)),
     )
 
 
@@ -183,7 +183,7 @@ def _draw_table(rows: pl.DataFrame) -> None:
         status=pl.when(pl.col("quarantine_reason").is_not_null())
         .then(pl.lit(CELL_STATE["quarantined"].text))
         .otherwise(pl.col("status").replace_strict(symbols, default="?")),
-        mfu_note=pl.Series([words.mfu_note(row) for row in rows.iter_rows(named=True)], dtype=pl.String),
+        mfu_note=pl.Series([texts.mfu_note(row) for row in rows.iter_rows(named=True)], dtype=pl.String),
     )
     # Where all are of one origin the badge above the table says so, and most pages have no note.
     is_told = {"origin": rows["origin"].n_unique() > 1, "mfu_note": shown["mfu_note"].count() > 0}

@@ -18,8 +18,8 @@ from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.sections import filter_panel
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.text import best as grid_words
-from sweepscope.dashboard.text import scaling as words
+from sweepscope.dashboard.text import best as grid_texts
+from sweepscope.dashboard.text import scaling as texts
 from sweepscope.dashboard.view_models import scaling
 from sweepscope.dashboard.view_models.scaling import Baseline
 from sweepscope.dashboard.widgets import basic, tables
@@ -47,7 +47,7 @@ _TABLE = (
 def _page(view: View) -> None:
     chosen = view.chosen
     if chosen is None:
-        basic.head(TITLE, grid_words.NO_GRID)
+        basic.head(TITLE, grid_texts.NO_GRID)
         return
     models = queries.best_layouts(chosen, view.filters).run(view.store.con)
     noun = scaling.size_noun(models)
@@ -61,19 +61,18 @@ def _page(view: View) -> None:
     points = scaling.against(scaling.with_size(query.run(view.store.con), noun), baseline)
     lines = scaling.drawn_lines(points)
     with head:
-        answer = words.answer(points, lines, baseline, chosen, noun, subject=subject)
-        meta = words.meta(points, lines, chosen)
+        answer = texts.answer(points, lines, baseline, chosen, noun, subject=subject)
+        meta = texts.meta(points, lines, chosen)
         basic.head(TITLE, answer, meta, origins=(chosen.origin,), links=shell.other_origins(view))
         shell.say_ignored(view)
     if lines:
-        _draw_charts(points, lines, column, noun, view.tokens)
+        _draw_charts(points, lines, column, noun, view.theme)
     if points.is_empty():
         return
     tables.table_twin(
         f"All points as a table, {count(points.height, 'row')}", points, _TABLE, csv=points, csv_name="scaling"
     )
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tuple[Query, str, Baseline, str]:
@@ -89,7 +88,7 @@ def _choices(view: View, chosen: Slice, models: pl.DataFrame, noun: str) -> tupl
         "baseline",
         ["best", "first", *sizes],
         width=190,
-        named=lambda value: words.baseline_option(value, noun),
+        named=lambda value: texts.baseline_option(value, noun),
     )
     if shown == _ALL:
         query, subject = queries.best_layouts(chosen, view.filters), ""
@@ -104,19 +103,19 @@ def _selector(label: str, name: str, values: list[str], *, width: int, named: Ca
     return st.selectbox(label, values, key=bound.key, on_change=bound.on_change, width=width, format_func=named)
 
 
-def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str, tokens: Theme) -> None:
-    hovers = [words.hover(row, noun) for row in points.iter_rows(named=True)]
+def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str, theme: Theme) -> None:
+    hovers = [texts.hover(row, noun) for row in points.iter_rows(named=True)]
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
-        title = "MFU of the best layout, %" if column == "mfu" else f"Scaling efficiency, % of {words.unit(points)}"
+        title = "MFU of the best layout, %" if column == "mfu" else f"Scaling efficiency, % of {texts.unit(points)}"
         basic.section(title)
-        figure = charts.draw_share(points, tokens, noun=noun, column=column, lines=lines, hovers=hovers)
-        basic.chart(figure, key="share", alt=words.alt(points, lines, column, title=title, noun=noun))
+        figure = charts.draw_share(points, theme, noun=noun, column=column, lines=lines, hovers=hovers)
+        basic.chart(figure, key="share", alt=texts.alt(points, lines, column, title=title, noun=noun))
     with right, st.container(gap="xsmall"):
         title = "Cluster throughput, tokens per second"
         basic.section(title, "log scale; dots = ideal from the baseline")
-        figure = charts.draw_throughput(points, tokens, noun=noun, lines=lines, hovers=hovers)
-        basic.chart(figure, key="throughput", alt=words.alt(points, lines, "tokens_per_s", title=title, noun=noun))
+        figure = charts.draw_throughput(points, theme, noun=noun, lines=lines, hovers=hovers)
+        basic.chart(figure, key="throughput", alt=texts.alt(points, lines, "tokens_per_s", title=title, noun=noun))
 
 
 _page(shell.begin())

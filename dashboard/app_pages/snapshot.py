@@ -12,8 +12,8 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import snapshot as charts
 from sweepscope.dashboard.queries import snapshot as queries
 from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.text import memory as memory_words
-from sweepscope.dashboard.text import snapshot as words
+from sweepscope.dashboard.text import memory as memory_texts
+from sweepscope.dashboard.text import snapshot as texts
 from sweepscope.dashboard.view_models import snapshot
 from sweepscope.dashboard.widgets import basic, tables, urls
 
@@ -30,7 +30,7 @@ def _page(view: View) -> None:
     names = {_key((row["source_path"], row["device"])): row for row in found.iter_rows(named=True)}
     chosen = _chosen(names)
     if chosen is None:
-        basic.head("Snapshot", words.none_chosen(st.query_params.get("file")))
+        basic.head("Snapshot", texts.none_chosen(st.query_params.get("file")))
         st.html(f'<p class="ss-note">{basic.link("All memory files", "memory")}</p>')
         return
     row = queries.summary(*chosen).run(view.store.con).row(0, named=True)
@@ -49,17 +49,16 @@ def _page(view: View) -> None:
     with head:
         peak = row["peak_after_events"]
         at_peak = alive if point == peak else _alive(view, chosen, peak)
-        answer = words.answer(row, snapshot.by_category(at_peak))
+        answer = texts.answer(row, snapshot.by_category(at_peak))
         links = [("its run", urls.run_url(row["run_id"]))] if row["run_id"] else []
         links.append(("all memory files", "memory"))
-        basic.head(words.title(row), answer, words.meta(row), origins=(row["origin"] or "measured",), links=links)
-    basic.figures([basic.Figure(*figure) for figure in words.figures(row)])
+        basic.head(texts.title(row), answer, texts.meta(row), origins=(row["origin"] or "measured",), links=links)
+    basic.figures([basic.Figure(*figure) for figure in texts.figures(row)])
     _draw_levels(view, levels, point, span)
     _draw_stack(view, changes, point, span, has_alive=not alive.is_empty())
     _draw_alive(view, alive, point, peak)
     _draw_differences(view, chosen, against)
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 def _key(artefact: Artefact) -> str:
@@ -78,7 +77,7 @@ def _chosen(names: dict[str, dict[str, Any]]) -> Artefact | None:
 
 def _draw_controls(chosen: Artefact, names: dict[str, dict[str, Any]]) -> Artefact | None:
     """Another artefact to show, and one to compare with."""
-    shown = {key: memory_words.snapshot_name(row) for key, row in names.items()}
+    shown = {key: memory_texts.snapshot_name(row) for key, row in names.items()}
     keys = list(names)
 
     def write() -> None:
@@ -148,10 +147,10 @@ def _alive(view: View, chosen: Artefact, point: int | None) -> pl.DataFrame:
 def _draw_levels(view: View, levels: pl.DataFrame, point: int | None, span: tuple[int, int]) -> None:
     if levels.height < 2:
         basic.section("Levels")
-        basic.note(words.NO_EVENTS)
+        basic.note(texts.NO_EVENTS)
         return
     basic.section("Levels", "requested bytes; drag to zoom, double click for all")
-    chart = charts.draw_timeline(levels, point, span, view.tokens)
+    chart = charts.draw_timeline(levels, point, span, view.theme)
     basic.chart(chart, key="levels", alt="Reserved, active and allocated memory over the record.", is_zoomable=True)
 
 
@@ -160,22 +159,22 @@ def _draw_stack(
 ) -> None:
     points, levels = snapshot.category_levels(changes)
     if len(points) < 2:
-        basic.note(words.NO_SITES if has_alive else words.NOTHING_ALIVE)
+        basic.note(texts.NO_SITES if has_alive else texts.NOTHING_ALIVE)
         return
     basic.section("What was alive", "by use")
-    basic.legend([(snapshot.CATEGORIES[name], charts.colors_of(view.tokens)[name]) for name in levels])
-    chart = charts.draw_categories(points, levels, point, span, view.tokens)
-    basic.chart(chart, key="stack", alt=words.stack_alt(levels), is_zoomable=True)
+    basic.legend([(snapshot.CATEGORIES[name], charts.colors_of(view.theme)[name]) for name in levels])
+    chart = charts.draw_categories(points, levels, point, span, view.theme)
+    basic.chart(chart, key="stack", alt=texts.stack_alt(levels), is_zoomable=True)
 
 
 def _draw_alive(view: View, alive: pl.DataFrame, point: int | None, peak: int | None) -> None:
     if alive.is_empty():
         return
-    basic.section("Alive", words.alive_title(point, peak, alive))
+    basic.section("Alive", texts.alive_title(point, peak, alive))
     left, right = st.columns([0.45, 0.55], gap="large")
     with left, st.container(gap="xsmall"):
         alt = "What was alive by category and stack, outer frames above inner ones."
-        basic.chart(charts.draw_flame(snapshot.flame(alive), view.tokens), key="flame", alt=alt)
+        basic.chart(charts.draw_flame(snapshot.flame(alive), view.theme), key="flame", alt=alt)
         basic.note("Outer frames above inner ones; a click opens a branch, a click on the top closes it.")
     with right, st.container(gap="xsmall"):
         shown = _readable(alive)
@@ -198,7 +197,7 @@ def _draw_differences(view: View, chosen: Artefact, against: Artefact | None) ->
         return
     rows = queries.differences(*chosen, *against).run(view.store.con)
     basic.section("Difference at the peak", f"this less {against[0].rsplit('/', 1)[-1]}")
-    basic.note(words.difference_note(rows))
+    basic.note(texts.difference_note(rows))
     if rows.height:
         tables.table(_readable(rows.head(_DIFFERENCES_SHOWN)), _DIFFERENCES, wide=("frame", "stack"))
         tables.csv_button(rows, "memory_differences")

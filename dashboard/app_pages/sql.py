@@ -15,7 +15,7 @@ from sweepscope.dashboard.queries import runs as runs_queries
 from sweepscope.dashboard.queries.runs import Search
 from sweepscope.dashboard.sandbox.run_query import Limits, QueryResult, run_query
 from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.text import sql as words
+from sweepscope.dashboard.text import sql as texts
 from sweepscope.dashboard.widgets import basic, lists
 from sweepscope.pipeline.errors import SweepscopeError
 
@@ -38,7 +38,7 @@ class _Outcome:
 def _page(view: View) -> None:
     tables = dictionary.relations().run(view.store.con)
     runs = runs_queries.total(Search()).run(view.store.con)["runs"][0]
-    basic.head(TITLE, words.answer(tables.height, runs, _LIMITS), str(view.store.path))
+    basic.head(TITLE, texts.answer(tables.height, runs, _LIMITS), str(view.store.path))
     _seed(view)
     left, right = st.columns([0.68, 0.32], gap="large")
     with left:
@@ -46,8 +46,7 @@ def _page(view: View) -> None:
         _draw_outcome()
     with right:
         _draw_dictionary(tables, dictionary.columns().run(view.store.con))
-    for text in words.HOW_TO_READ:
-        basic.note(text)
+    basic.notes(texts.HOW_TO_READ)
 
 
 def _seed(view: View) -> None:
@@ -106,13 +105,13 @@ def _draw_editor(view: View) -> None:
 def _draw_outcome() -> None:
     outcome: _Outcome | None = st.session_state.get("sql_outcome")
     if outcome is None:
-        basic.note(words.from_link())
+        basic.note(texts.from_link())
         return
     if outcome.result is None:
         basic.problem(outcome.error)
         return
     result = outcome.result
-    basic.note(words.result_line(result.frame.height, result.seconds, is_truncated=result.truncated))
+    basic.note(texts.result_line(result.frame.height, result.seconds, is_truncated=result.truncated))
     st.dataframe(result.frame, hide_index=True, placeholder="NULL", key="sql_result", height=_height(result.frame))
     _draw_downloads(result.frame)
 

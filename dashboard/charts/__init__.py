@@ -1,1 +1,1 @@
-"""One module per chart family: frame in, plotly figure out. No I/O, no streamlit."""
+"""Plotly figures, one module per family: frame in, figure out. No I/O, no Streamlit."""

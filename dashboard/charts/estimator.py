@@ -12,7 +12,8 @@ import polars as pl
 from sweepscope.dashboard.charts.layer import Layer
 from sweepscope.dashboard.format.numbers import GIB, NBSP, count, number, percent, plain, points
 from sweepscope.dashboard.format.theme import Theme
-from sweepscope.dashboard.view_models.estimator import FITTED, SLOW, UNEXPLAINED, Hover, Loss, times
+from sweepscope.dashboard.view_models.estimator import FITTED, UNEXPLAINED, Hover, Loss, times
+from sweepscope.schemas.thresholds import PENALISED_RATIO
 
 _ROW_HEIGHT = 28
 _AXIS_HEIGHT = 48
@@ -31,36 +32,37 @@ _HOVER = (
 _DRAWN_DECIMALS = 2  # of an axis in % or GiB: a fifth of a pixel
 
 
-def draw_mfu(runs: pl.DataFrame, hovers: Sequence[Hover], tokens: Theme, *, picked: str | None = None) -> go.Figure:
+def draw_mfu(runs: pl.DataFrame, hovers: Sequence[Hover], theme: Theme, *, picked: str | None = None) -> go.Figure:
     """Measured against estimated MFU on equal axes. Needs `measured_mfu`, `est_mfu`, `is_penalised`, `fit`, `run_id`.
 
-    Filled: within SLOW times of the estimate; hollow: slower. A diamond: constants that were not fitted on the study.
+    Filled: within PENALISED_RATIO times of the estimate; hollow: slower. A diamond: constants that were not fitted
+    on the study.
     """
     shown = runs.with_columns(pl.col("est_mfu", "measured_mfu") * 100)
-    figure = _parity(shown, ("est_mfu", "measured_mfu"), hovers, tokens, picked)
+    figure = _parity(shown, ("est_mfu", "measured_mfu"), hovers, theme, picked)
     top = _top([100 * value for name in ("est_mfu", "measured_mfu") for value in runs[name].to_list()])
-    _line(figure, top, top, "equal", tokens, dash=None, shift=-14)
-    _line(figure, top, top / SLOW, f"{SLOW:g}{NBSP}× slower", tokens, dash="dash", shift=14)
+    _line(figure, top, top, "equal", theme, dash=None, shift=-14)
+    _line(figure, top, top / PENALISED_RATIO, f"{PENALISED_RATIO:g}{NBSP}× slower", theme, dash="dash", shift=14)
     _equal_axes(figure, top, "MFU, %")
     return figure
 
 
-def draw_memory(runs: pl.DataFrame, hovers: Sequence[Hover], tokens: Theme) -> go.Figure:
+def draw_memory(runs: pl.DataFrame, hovers: Sequence[Hover], theme: Theme) -> go.Figure:
     """Measured against estimated peak of allocated memory per GPU in GiB, on equal axes; only runs that logged it."""
     logged = runs.with_row_index("hover").filter(pl.col("mem_peak_allocated_bytes").is_not_null())
     shown = logged.with_columns(
         est=pl.col("est_mem_bytes") / GIB, measured=pl.col("mem_peak_allocated_bytes") / GIB, is_penalised=pl.lit(False)
     )
     chosen = [hovers[place] for place in logged["hover"]]
-    figure = _parity(shown, ("est", "measured"), chosen, tokens)
+    figure = _parity(shown, ("est", "measured"), chosen, theme)
     top = _top([*shown["est"].to_list(), *shown["measured"].to_list()])
-    _line(figure, top, top, "equal", tokens, dash=None, shift=-14)
+    _line(figure, top, top, "equal", theme, dash=None, shift=-14)
     _equal_axes(figure, top, "peak allocated, GiB")
     return figure
 
 
 def _parity(
-    runs: pl.DataFrame, axes: tuple[str, str], hovers: Sequence[Hover], tokens: Theme, picked: str | None = None
+    runs: pl.DataFrame, axes: tuple[str, str], hovers: Sequence[Hover], theme: Theme, picked: str | None = None
 ) -> go.Figure:
     x, y = axes
     figure = go.Figure()
@@ -73,7 +75,7 @@ def _parity(
             part = told.filter(pl.col("is_penalised") == slow, pl.col("is_own") == own)
             if part.is_empty():
                 continue
-            color = tokens.categories[1 if slow else 0]
+            color = theme.categories[1 if slow else 0]
             figure.add_trace(
                 kind(
                     x=part[x].to_list(),
@@ -100,7 +102,7 @@ def _parity(
             mode="markers",
             hoverinfo="skip",
             name="picked",
-            marker={"symbol": "circle-open", "size": 16, "color": tokens.ink, "line": {"width": 2}},
+            marker={"symbol": "circle-open", "size": 16, "color": theme.ink, "line": {"width": 2}},
         )
     return figure
 
@@ -112,9 +114,9 @@ def _top(values: Sequence[float]) -> float:
     return float(math.ceil(largest / step) * step)
 
 
-def _line(figure: go.Figure, x: float, y: float, text: str, tokens: Theme, *, dash: str | None, shift: int) -> None:
+def _line(figure: go.Figure, x: float, y: float, text: str, theme: Theme, *, dash: str | None, shift: int) -> None:
     figure.add_shape(
-        type="line", x0=0, y0=0, x1=x, y1=y, layer="below", line={"width": 1, "color": tokens.axis, "dash": dash}
+        type="line", x0=0, y0=0, x1=x, y1=y, layer="below", line={"width": 1, "color": theme.axis, "dash": dash}
     )
     figure.add_annotation(
         x=0.93 * x,
@@ -123,8 +125,8 @@ def _line(figure: go.Figure, x: float, y: float, text: str, tokens: Theme, *, da
         showarrow=False,
         xanchor="right" if shift < 0 else "center",
         yshift=-shift,
-        font={"size": 12, "color": tokens.mute},
-        bgcolor=tokens.page,
+        font={"size": 12, "color": theme.mute},
+        bgcolor=theme.page,
         borderpad=1,
     )
 
@@ -139,15 +141,15 @@ def _equal_axes(figure: go.Figure, top: float, what: str) -> None:
     )
 
 
-def draw_patterns(patterns: pl.DataFrame, tokens: Theme) -> go.Figure:
+def draw_patterns(patterns: pl.DataFrame, theme: Theme) -> go.Figure:
     """Measured over estimated step time by pattern on a log axis: median as a dot, 10th to 90th percentile as a bar."""
     figure, layer = go.Figure(), Layer()
     low = min(0.9, *patterns["time_ratio_p10"].to_list())
-    high = max(SLOW, *patterns["time_ratio_p90"].to_list())
-    figure.add_vline(x=1, line={"width": 1, "color": tokens.axis})
+    high = max(PENALISED_RATIO, *patterns["time_ratio_p90"].to_list())
+    figure.add_vline(x=1, line={"width": 1, "color": theme.axis})
     for place, row in enumerate(patterns.iter_rows(named=True)):
-        is_slow = row["time_ratio"] > SLOW
-        color = tokens.categories[1 if is_slow else 0]
+        is_slow = row["time_ratio"] > PENALISED_RATIO
+        color = theme.categories[1 if is_slow else 0]
         layer.add_shape(
             type="line",
             x0=row["time_ratio_p10"],
@@ -163,7 +165,7 @@ def draw_patterns(patterns: pl.DataFrame, tokens: Theme) -> go.Figure:
             mode="markers",
             hovertemplate="%{hovertext}<extra></extra>",
             hovertext=[_pattern_hover(row)],
-            marker={"size": 11, "color": tokens.page if is_slow else color, "line": {"width": 2, "color": color}},
+            marker={"size": 11, "color": theme.page if is_slow else color, "line": {"width": 2, "color": color}},
         )
         layer.add_annotation(
             x=math.log10(row["time_ratio_p90"]),
@@ -172,8 +174,8 @@ def draw_patterns(patterns: pl.DataFrame, tokens: Theme) -> go.Figure:
             xshift=8,
             showarrow=False,
             text=f"<b>{times(row['time_ratio'])}</b> {count(row['runs'], 'run')}",
-            font={"size": 12, "color": tokens.soft},
-            bgcolor=tokens.page,
+            font={"size": 12, "color": theme.soft},
+            bgcolor=theme.page,
             borderpad=1,
         )
     layer.lay_on(figure)
@@ -192,7 +194,7 @@ def draw_patterns(patterns: pl.DataFrame, tokens: Theme) -> go.Figure:
             "title": {"text": "Measured over estimated step time (log scale)"},
             "showgrid": True,
         },
-        yaxis=_row_axis([plain(name) for name in patterns["pattern"]], tokens),
+        yaxis=_row_axis([plain(name) for name in patterns["pattern"]], theme),
     )
     return figure
 
@@ -203,21 +205,21 @@ def _pattern_hover(row: dict[str, Any]) -> str:
             f"<b>{plain(row['pattern'])}</b>, {count(row['runs'], 'run')}",
             f"median {times(row['time_ratio'])}",
             f"10th to 90th percentile {times(row['time_ratio_p10'])} to {times(row['time_ratio_p90'])}",
-            f"{number(row['penalised'])} more than {SLOW:g}{NBSP}× slower than estimated",
+            f"{number(row['penalised'])} more than {PENALISED_RATIO:g}{NBSP}× slower than estimated",
         ]
     )
 
 
-def draw_waterfall(losses: Sequence[Loss], mfu: float, tokens: Theme) -> go.Figure:
+def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figure:
     """From 100 % of peak down to the measured MFU; what the estimate does not account for is hatched."""
     figure, layer = go.Figure(), Layer()
-    _bar(figure, 0, (0.0, 1.0), tokens.hatch)
-    _say(layer, 100.0, 0, f"100{NBSP}%", tokens, is_inside=True)
+    _bar(figure, 0, (0.0, 1.0), theme.hatch)
+    _say(layer, 100.0, 0, f"100{NBSP}%", theme, is_inside=True)
     for place, loss in enumerate(losses, start=1):
         after = loss.before - loss.share
         left = min(loss.before, after)
-        pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": tokens.page, "size": 6, "solidity": 0.35}
-        _bar(figure, place, (left, abs(loss.share)), tokens.axis, pattern if loss.name == UNEXPLAINED else None)
+        pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": theme.page, "size": 6, "solidity": 0.35}
+        _bar(figure, place, (left, abs(loss.share)), theme.axis, pattern if loss.name == UNEXPLAINED else None)
         layer.add_shape(
             type="line",
             x0=100 * loss.before,
@@ -225,17 +227,17 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, tokens: Theme) -> go.Figu
             y0=place - 1,
             y1=place,
             layer="below",
-            line={"width": 1, "color": tokens.rule},
+            line={"width": 1, "color": theme.rule},
         )
         _say(
             layer,
             100 * left,
             place,
             points(-loss.share).replace("0.0", "0") if abs(loss.share) < 5e-4 else points(-loss.share),
-            tokens,
+            theme,
         )
     last = len(losses) + 1
-    _bar(figure, last, (0.0, mfu), tokens.accent)
+    _bar(figure, last, (0.0, mfu), theme.accent)
     layer.add_annotation(
         x=100 * mfu,
         y=last,
@@ -243,7 +245,7 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, tokens: Theme) -> go.Figu
         xshift=6,
         showarrow=False,
         text=f"<b>{percent(mfu)}</b>",
-        font={"size": 12, "color": tokens.ink},
+        font={"size": 12, "color": theme.ink},
     )
     layer.lay_on(figure)
     lowest = min(0.0, *(100 * (loss.before - loss.share) for loss in losses))
@@ -256,7 +258,7 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, tokens: Theme) -> go.Figu
             "title": {"text": "Share of the measured step time, %"},
             "showgrid": True,
         },
-        yaxis=_row_axis(["Peak", *(loss.name for loss in losses), "Measured MFU"], tokens),
+        yaxis=_row_axis(["Peak", *(loss.name for loss in losses), "Measured MFU"], theme),
     )
     return figure
 
@@ -277,7 +279,7 @@ def _bar(
     )
 
 
-def _say(layer: Layer, x: float, place: int, text: str, tokens: Theme, *, is_inside: bool = False) -> None:
+def _say(layer: Layer, x: float, place: int, text: str, theme: Theme, *, is_inside: bool = False) -> None:
     """A figure left of `x`; where the bar begins at the axis, right inside of it."""
     has_room = is_inside or x > 9
     layer.add_annotation(
@@ -287,18 +289,18 @@ def _say(layer: Layer, x: float, place: int, text: str, tokens: Theme, *, is_ins
         xshift=-6 if has_room else 6,
         showarrow=False,
         text=text,
-        font={"size": 12, "color": tokens.ink if is_inside else tokens.soft},
-        bgcolor=None if is_inside else tokens.page,
+        font={"size": 12, "color": theme.ink if is_inside else theme.soft},
+        bgcolor=None if is_inside else theme.page,
         borderpad=1,
     )
 
 
-def _row_axis(labels: Sequence[str], tokens: Theme) -> dict[str, Any]:
+def _row_axis(labels: Sequence[str], theme: Theme) -> dict[str, Any]:
     """Rows from top to bottom."""
     return {
         "range": [max(len(labels), 1) - 0.5, -0.5],
         "tickvals": list(range(len(labels))),
         "ticktext": list(labels),
-        "tickfont": {"size": 13, "color": tokens.ink},
+        "tickfont": {"size": 13, "color": theme.ink},
         "ticklabelstandoff": 6,
     }

@@ -15,7 +15,7 @@ HEIGHT = 330
 
 
 def draw_front(
-    front: pl.DataFrame, hovers: Sequence[str], chosen: tuple[Answer, float], outside_bytes: float, tokens: Theme
+    front: pl.DataFrame, hovers: Sequence[str], chosen: tuple[Answer, float], outside_bytes: float, theme: Theme
 ) -> go.Figure:
     """`likely_mfu` against what the card must hold. Grey: layouts that nothing beats on both. Accent: the chosen one.
 
@@ -29,7 +29,7 @@ def draw_front(
         x=needs,
         y=rates,
         mode="lines",
-        line={"color": tokens.rule, "width": 2, "shape": "vh"},
+        line={"color": theme.rule, "width": 2, "shape": "vh"},
         hoverinfo="skip",
     )
     figure.add_scatter(
@@ -40,7 +40,7 @@ def draw_front(
         hovertemplate="%{hovertext}<extra></extra>",
         customdata=[[place] for place in range(front.height)],
         name="front",
-        marker={"size": 9, "color": tokens.axis},
+        marker={"size": 9, "color": theme.axis},
         unselected={"marker": {"opacity": 1}},
     )
     told, mfu = chosen
@@ -54,9 +54,9 @@ def draw_front(
         unselected={"marker": {"opacity": 1}},
         marker={
             "size": 14,
-            "color": tokens.accent,
+            "color": theme.accent,
             "symbol": "circle" if told.fits else "circle-open",
-            "line": {"width": 0 if told.fits else 2, "color": tokens.accent},
+            "line": {"width": 0 if told.fits else 2, "color": theme.accent},
         },
     )
     card = told.card_bytes / GIB
@@ -70,12 +70,12 @@ def draw_front(
         xanchor="right" if is_right else "left",
         xshift=-12 if is_right else 12,
         yshift=10,
-        font={"size": 13, "color": tokens.accent},
-        bgcolor=tokens.page,
+        font={"size": 13, "color": theme.accent},
+        bgcolor=theme.page,
         borderpad=1,
     )
     top = max([*rates, y, 1.0]) * 1.15
-    figure.add_vline(x=card, line={"width": 1, "color": tokens.ink})
+    figure.add_vline(x=card, line={"width": 1, "color": theme.ink})
     figure.add_annotation(
         x=card,
         y=top,
@@ -84,8 +84,8 @@ def draw_front(
         xshift=-4,
         text=f"card {gib(told.card_bytes)}",
         showarrow=False,
-        font={"size": 12, "color": tokens.mute},
-        bgcolor=tokens.page,
+        font={"size": 12, "color": theme.mute},
+        bgcolor=theme.page,
         borderpad=1,
     )
     figure.update_layout(

@@ -25,7 +25,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
 
 
-def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str], tokens: Theme) -> go.Figure:
+def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str], theme: Theme) -> go.Figure:
     """One bar per row of `failures.endings_by`, cut by how its runs ended: completed first, then the failures."""
     figure = go.Figure()
     longest = int(rows["runs_tried"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
@@ -34,7 +34,7 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
     for name in _SEGMENTS:
         counts = rows[name].to_list()
         mark = OUTCOME[name]
-        color = getattr(tokens, mark.color)
+        color = getattr(theme, mark.color)
         figure.add_bar(
             x=counts,
             y=places,
@@ -43,7 +43,7 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
             width=0.72,
             hovertext=list(hovers),
             hovertemplate="%{hovertext}<extra></extra>",
-            marker={"color": color, "line": {"width": 0}, "pattern": _hatch(mark, tokens)},
+            marker={"color": color, "line": {"width": 0}, "pattern": _hatch(mark, theme)},
         )
         for place, (start, count) in enumerate(zip(base, counts, strict=True)):
             if count / longest >= _MIN_LABELLED:
@@ -68,17 +68,17 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
             "tickformat": ",d",
             "nticks": min(longest + 1, 8),
         },
-        yaxis=_row_axis([plain(_shortened(label)) for label in labels], tokens),
+        yaxis=_row_axis([plain(_shortened(label)) for label in labels], theme),
     )
     return figure
 
 
-def draw_patterns(patterns: Sequence[Pattern], overall: float, tokens: Theme) -> go.Figure:
+def draw_patterns(patterns: Sequence[Pattern], overall: float, theme: Theme) -> go.Figure:
     """Failure rate of each pattern with its 95 % interval; filled where all of it is above the overall rate."""
     figure = go.Figure()
-    figure.add_vline(x=100 * overall, line={"width": 1, "dash": "dot", "color": tokens.axis})
+    figure.add_vline(x=100 * overall, line={"width": 1, "dash": "dot", "color": theme.axis})
     for place, pattern in enumerate(patterns):
-        color = tokens.failed if pattern.is_above else tokens.soft
+        color = theme.failed if pattern.is_above else theme.soft
         figure.add_shape(
             type="line",
             x0=100 * pattern.low,
@@ -99,7 +99,7 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, tokens: Theme) ->
             ],
             marker={
                 "size": 10,
-                "color": color if pattern.is_above else tokens.page,
+                "color": color if pattern.is_above else theme.page,
                 "line": {"width": 2, "color": color},
             },
         )
@@ -108,9 +108,9 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, tokens: Theme) ->
             y=place,
             xanchor="right",
             showarrow=False,
-            font={"size": 12, "color": tokens.mute},
+            font={"size": 12, "color": theme.mute},
             text=f"{number(pattern.failed)} of {number(pattern.judged)}",
-            bgcolor=tokens.page,
+            bgcolor=theme.page,
             borderpad=1,
         )
     figure.update_layout(
@@ -122,12 +122,12 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, tokens: Theme) ->
             "tickvals": list(range(0, 101, 20)),
             "showgrid": True,
         },
-        yaxis=_row_axis([plain(_shortened(pattern.name)) for pattern in patterns], tokens),
+        yaxis=_row_axis([plain(_shortened(pattern.name)) for pattern in patterns], theme),
     )
     return figure
 
 
-def draw_hours(endings: Sequence[Mapping[str, Any]], tokens: Theme) -> go.Figure:
+def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
     """GPU-hours by ending, one zero-based bar each, with their share of what is known."""
     known = sum(row["gpu_hours"] or 0 for row in endings)
     longest = max((row["gpu_hours"] or 0 for row in endings), default=0) or 1
@@ -140,7 +140,7 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], tokens: Theme) -> go.Figure
             orientation="h",
             width=0.6,
             hoverinfo="skip",
-            marker={"color": getattr(tokens, mark.color), "line": {"width": 0}, "pattern": _hatch(mark, tokens)},
+            marker={"color": getattr(theme, mark.color), "line": {"width": 0}, "pattern": _hatch(mark, theme)},
         )
         share = f" · {part_of((hours or 0) / known)}" if known and hours is not None else ""
         dark = row["runs_without_gpu_hours"]
@@ -157,27 +157,27 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], tokens: Theme) -> go.Figure
             xshift=6,
             showarrow=False,
             text=text,
-            font={"size": 12, "color": tokens.soft},
+            font={"size": 12, "color": theme.soft},
         )
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(endings), 1) + 8,
         xaxis={"range": [0, longest * 2.2], "visible": False},
-        yaxis=_row_axis([plain(OUTCOME[row["outcome"]].text) for row in endings], tokens),
+        yaxis=_row_axis([plain(OUTCOME[row["outcome"]].text) for row in endings], theme),
     )
     return figure
 
 
-def _hatch(mark: Mark, tokens: Theme) -> dict[str, Any]:
+def _hatch(mark: Mark, theme: Theme) -> dict[str, Any]:
     """Hatch lines in the page's colour over the bar's own."""
-    return {"shape": mark.hatch, "fillmode": "overlay", "fgcolor": tokens.page, "size": 6, "solidity": 0.25}
+    return {"shape": mark.hatch, "fillmode": "overlay", "fgcolor": theme.page, "size": 6, "solidity": 0.25}
 
 
-def _row_axis(labels: Sequence[str], tokens: Theme) -> dict[str, Any]:
+def _row_axis(labels: Sequence[str], theme: Theme) -> dict[str, Any]:
     """Rows from top to bottom."""
     return {
         "range": [max(len(labels), 1) - 0.5, -0.5],
         "tickvals": list(range(len(labels))),
         "ticktext": list(labels),
-        "tickfont": {"size": 13, "color": tokens.ink},
+        "tickfont": {"size": 13, "color": theme.ink},
         "ticklabelstandoff": 6,
     }

@@ -19,7 +19,7 @@ _HFU_SPAN = 0.08  # of the axis's 0 to 1 that "HFU 43.3" covers on a narrow plot
 _LABEL_SPAN = 0.05  # of MFU that a value beside its dot covers
 
 
-def draw(dots: Sequence[Dot], tokens: Theme, *, width: str = "wide") -> go.Figure:
+def draw(dots: Sequence[Dot], theme: Theme, *, width: str = "wide") -> go.Figure:
     """Rows from the highest value down, on one axis in percent of peak. `dots` come lowest first.
 
     The reason of a hollow dot stands beside it; where the window's `width` is "medium" or "narrow" it would be cut
@@ -36,15 +36,15 @@ def draw(dots: Sequence[Dot], tokens: Theme, *, width: str = "wide") -> go.Figur
                 y0=row,
                 y1=row,
                 layer="between",
-                line={"color": tokens.axis, "width": 1},
+                line={"color": theme.axis, "width": 1},
             )
         if _has_tick(dot):
-            _draw_ceiling(figure, row, dot, tokens)
+            _draw_ceiling(figure, row, dot, theme)
         if dot.hfu is not None:
-            _draw_hfu(figure, row, dot, tokens, side="right" if width == "narrow" else _hfu_side(dot))
+            _draw_hfu(figure, row, dot, theme, side="right" if width == "narrow" else _hfu_side(dot))
         if dot.mfu is not None:
-            _draw_mfu(figure, row, dot, tokens, at=100 * dot.mfu / high, has_reason=width == "wide")
-    _draw_best_line(figure, dots, tokens)
+            _draw_mfu(figure, row, dot, theme, at=100 * dot.mfu / high, has_reason=width == "wide")
+    _draw_best_line(figure, dots, theme)
     figure.update_layout(
         height=max(
             (_ROW_HEIGHT if len(dots) < _DENSE_FROM else _DENSE_ROW_HEIGHT) * len(dots) + _AXIS_HEIGHT, _LEAST_HEIGHT
@@ -55,8 +55,8 @@ def draw(dots: Sequence[Dot], tokens: Theme, *, width: str = "wide") -> go.Figur
             "range": [-0.6, len(dots) - 0.4],
             "showgrid": True,
             "tickvals": list(range(len(dots))),
-            "ticktext": [_row_label(dot, tokens, width) for dot in dots],
-            "tickfont": {"size": 13, "color": tokens.ink},
+            "ticktext": [_row_label(dot, theme, width) for dot in dots],
+            "tickfont": {"size": 13, "color": theme.ink},
         },
     )
     return figure
@@ -81,10 +81,10 @@ def _axis_end(dots: Sequence[Dot]) -> float:
 _BEFORE_REASON = {"medium": "·  ", "narrow": "<br>"}
 
 
-def _row_label(dot: Dot, tokens: Theme, width: str) -> str:
+def _row_label(dot: Dot, theme: Theme, width: str) -> str:
     name = plain(dot.name)
     name = f"<b>{name}</b>" if dot.kind == "own" else name
-    small = f"<span style='font-size:11.5px;color:{tokens.mute}'>"
+    small = f"<span style='font-size:11.5px;color:{theme.mute}'>"
     is_here = width in _BEFORE_REASON and dot.reason
     reason = f"{_BEFORE_REASON[width]}{small}{plain(dot.reason or '')}</span>" if is_here else ""
     return f"{name}  {small}{plain(dot.hardware)}</span>  {reason}"
@@ -101,10 +101,10 @@ def _hover(dot: Dot) -> str:
     return "<br>".join(lines)
 
 
-def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, at: float, has_reason: bool) -> None:
+def _draw_mfu(figure: go.Figure, row: int, dot: Dot, theme: Theme, *, at: float, has_reason: bool) -> None:
     """The dot of an MFU with its value beside it. `at` is its place on the axis, 0 to 1."""
     is_own, is_filled = dot.kind == "own", dot.kind != "other"
-    color = tokens.completed if is_own else tokens.categories[0]
+    color = theme.completed if is_own else theme.categories[0]
     value = 100 * (dot.mfu or 0)
     figure.add_scatter(
         x=[value],
@@ -116,13 +116,13 @@ def _draw_mfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, at: float
             "symbol": "diamond" if is_own else "circle",
             "size": 13 if is_own else 10,
             # hollow means page-coloured, so that the grid line does not run through
-            "color": color if is_filled else tokens.page,
+            "color": color if is_filled else theme.page,
             "line": {"width": 2, "color": color},
         },
     )
     side = _label_side(dot, at)
-    text = _mfu_label(dot, side, tokens, has_reason=has_reason)
-    _label(figure, (value, row), text, side=side, color=tokens.ink, page=tokens.page)
+    text = _mfu_label(dot, side, theme, has_reason=has_reason)
+    _label(figure, (value, row), text, side=side, color=theme.ink, page=theme.page)
 
 
 def _label_side(dot: Dot, at: float) -> str:
@@ -133,17 +133,17 @@ def _label_side(dot: Dot, at: float) -> str:
     return "left" if at > 0.72 or (dot.hfu is not None and at > 0.3) else "right"
 
 
-def _mfu_label(dot: Dot, side: str, tokens: Theme, *, has_reason: bool) -> str:
+def _mfu_label(dot: Dot, side: str, theme: Theme, *, has_reason: bool) -> str:
     value = number(100 * (dot.mfu or 0), 1)
     if dot.kind != "other":
         return f"<b>{value}</b>"
     if not has_reason:
         return value
-    reason = f"<span style='color:{tokens.mute}'>{plain(dot.reason or '')}</span>"
+    reason = f"<span style='color:{theme.mute}'>{plain(dot.reason or '')}</span>"
     return f"{reason}{NBSP}{NBSP}{value}" if side == "left" else f"{value}{NBSP}{NBSP}{reason}"
 
 
-def _draw_ceiling(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:
+def _draw_ceiling(figure: go.Figure, row: int, dot: Dot, theme: Theme) -> None:
     """A tick across the row: no figure of the source, so it has neither the form nor the colour of one."""
     says = f"<b>Estimate: at most {percent(dot.ceiling)} MFU</b><br>{plain(dot.ceiling_layout or '')}"
     figure.add_scatter(
@@ -152,11 +152,11 @@ def _draw_ceiling(figure: go.Figure, row: int, dot: Dot, tokens: Theme) -> None:
         mode="markers",
         hovertext=[says],
         hovertemplate="%{hovertext}<extra></extra>",
-        marker={"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": tokens.soft}},
+        marker={"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": theme.soft}},
     )
 
 
-def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, side: str) -> None:
+def _draw_hfu(figure: go.Figure, row: int, dot: Dot, theme: Theme, *, side: str) -> None:
     value = 100 * (dot.hfu or 0)
     figure.add_scatter(
         x=[value],
@@ -164,11 +164,11 @@ def _draw_hfu(figure: go.Figure, row: int, dot: Dot, tokens: Theme, *, side: str
         mode="markers",
         hovertext=[_hover(dot)],
         hovertemplate="%{hovertext}<extra></extra>",
-        marker={"symbol": "square", "size": 10, "color": tokens.page, "line": {"width": 2, "color": tokens.mute}},
+        marker={"symbol": "square", "size": 10, "color": theme.page, "line": {"width": 2, "color": theme.mute}},
     )
-    _label(figure, (value, row), f"HFU {number(value, 1)}", side=side, color=tokens.mute, page=tokens.page)
+    _label(figure, (value, row), f"HFU {number(value, 1)}", side=side, color=theme.mute, page=theme.page)
     if dot.mfu is None:
-        _label(figure, (value, row), "no MFU published", side="left", color=tokens.mute, page=tokens.page)
+        _label(figure, (value, row), "no MFU published", side="left", color=theme.mute, page=theme.page)
 
 
 def _hfu_side(dot: Dot) -> str:
@@ -192,7 +192,7 @@ def _label(figure: go.Figure, at: tuple[float, int], text: str, *, side: str, co
     )
 
 
-def _draw_best_line(figure: go.Figure, dots: Sequence[Dot], tokens: Theme) -> None:
+def _draw_best_line(figure: go.Figure, dots: Sequence[Dot], theme: Theme) -> None:
     best = max((dot.mfu for dot in dots if dot.kind == "own" and dot.mfu is not None), default=None)
     if best is not None:
         figure.add_shape(
@@ -204,5 +204,5 @@ def _draw_best_line(figure: go.Figure, dots: Sequence[Dot], tokens: Theme) -> No
             y0=0,
             y1=1,
             layer="below",
-            line={"color": tokens.completed, "width": 1, "dash": "dot"},
+            line={"color": theme.completed, "width": 1, "dash": "dot"},
         )

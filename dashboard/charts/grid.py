@@ -80,7 +80,7 @@ def short_labels(models: Sequence[str]) -> list[str]:
     return [plain(model if len(model) <= 9 else f"{model[:8]}…") for model in models]
 
 
-def column_axis(grid: Grid, *, has_gpus: bool, tokens: Theme) -> dict[str, Any]:
+def column_axis(grid: Grid, *, has_gpus: bool, theme: Theme) -> dict[str, Any]:
     """Node counts across the top, with the GPU counts under them where asked for or needed to tell columns apart."""
 
     def tick(nodes: int, gpus: int | None) -> str:
@@ -95,20 +95,20 @@ def column_axis(grid: Grid, *, has_gpus: bool, tokens: Theme) -> dict[str, Any]:
         "range": [-0.5, len(grid.scales) - 0.5],
         "tickvals": list(range(len(grid.scales))),
         "ticktext": [tick(nodes, gpus) for nodes, gpus in zip(grid.nodes, grid.gpus, strict=True)],
-        "tickfont": {"size": 13, "color": tokens.ink},
+        "tickfont": {"size": 13, "color": theme.ink},
         "automargin": False,
         "fixedrange": True,
     }
 
 
-def row_axis(grid: Grid, tokens: Theme) -> dict[str, Any]:
+def row_axis(grid: Grid, theme: Theme) -> dict[str, Any]:
     """Models down the side."""
     return {
         "range": [len(grid.models) - 0.5, -0.5],
         "tickvals": list(range(len(grid.models))),
         "ticktext": [f"<b>{label}</b>" for label in row_labels(grid.models)],
         "ticklabelstandoff": 4,
-        "tickfont": {"size": 13, "color": tokens.ink},
+        "tickfont": {"size": 13, "color": theme.ink},
         "automargin": False,
         "fixedrange": True,
     }

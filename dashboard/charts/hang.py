@@ -18,7 +18,7 @@ _NAMED_RANKS = 40
 _HEIGHT = 560
 
 
-def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], tokens: Theme) -> go.Figure:
+def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> go.Figure:
     """A row per rank: from when it began to wait to when it gave up; a rank without a line stays empty and says so."""
     figure = go.Figure()
     places = {rank: place for place, rank in enumerate(sorted(ranks))}
@@ -26,14 +26,14 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], tokens: Theme) ->
         own = [span for span in spans if span.state == state and span.rank in places]
         if not own:
             continue
-        color = getattr(tokens, mark.color)
+        color = getattr(theme, mark.color)
         xs: list[float | None] = []
         ys: list[float | None] = []
         for span in own:
             if span.begin_s is not None:
                 xs += [span.begin_s, span.end_s, None]
                 ys += [places[span.rank], places[span.rank], None]
-        line = tokens.soft if state == "waited" else color
+        line = theme.soft if state == "waited" else color
         figure.add_scatter(x=xs, y=ys, mode="lines", line={"width": 4, "color": line}, hoverinfo="skip")
         figure.add_scatter(
             x=[span.end_s for span in own],
@@ -54,7 +54,7 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], tokens: Theme) ->
             showarrow=False,
             xanchor="left",
             xshift=6,
-            font={"size": 12, "color": tokens.mute},
+            font={"size": 12, "color": theme.mute},
         )
     ticks = sorted(places) if named else sorted(places)[:: -(-len(places) // 16)]
     figure.update_layout(
@@ -76,13 +76,13 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], tokens: Theme) ->
     return figure
 
 
-def draw_activity(told: pl.DataFrame, states: pl.DataFrame, tokens: Theme) -> go.Figure:
+def draw_activity(told: pl.DataFrame, states: pl.DataFrame, theme: Theme) -> go.Figure:
     """A row per rank with a dot per collective that it enqueued (`hang.activity`); the last by its state's colour."""
     figure = go.Figure()
     places = {rank: place for place, rank in enumerate(states["rank"].sort())}
     state_of = dict(states.select("rank", "state").iter_rows())
     shown = [row for row in told.iter_rows(named=True) if row["rank"] in places]
-    colors = {state: getattr(tokens, mark.color) for state, mark in RANK_STATE.items()} | {"waited": tokens.soft}
+    colors = {state: getattr(theme, mark.color) for state, mark in RANK_STATE.items()} | {"waited": theme.soft}
     figure.add_scatter(
         x=[row["at_s"] for row in shown],
         y=[places[row["rank"]] for row in shown],
@@ -90,7 +90,7 @@ def draw_activity(told: pl.DataFrame, states: pl.DataFrame, tokens: Theme) -> go
         marker={
             "symbol": "circle",
             "size": [11 if row["is_last"] else 6 for row in shown],
-            "color": [colors[state_of[row["rank"]]] if row["is_last"] else tokens.hatch for row in shown],
+            "color": [colors[state_of[row["rank"]]] if row["is_last"] else theme.hatch for row in shown],
         },
         hovertext=[
             f"<b>Rank {row['rank']}</b>: {plain(str(row['op']))} seq {row['seq']}<br>at {seconds(row['at_s'])}"
@@ -119,7 +119,7 @@ def _span_hover(span: Span) -> str:
     return f"<b>Rank {span.rank}</b>: {plain(span.text)}{waited}<br>gave up at {seconds(span.end_s)}"
 
 
-def draw_sequence(steps: Sequence2D, hang_seq: int, tokens: Theme) -> go.Figure:
+def draw_sequence(steps: Sequence2D, hang_seq: int, theme: Theme) -> go.Figure:
     """Ranks down, collectives across; the column of the hang is framed."""
     figure = go.Figure()
     columns = {seq: place for place, seq in enumerate(steps.seqs)}
@@ -128,7 +128,7 @@ def draw_sequence(steps: Sequence2D, hang_seq: int, tokens: Theme) -> go.Figure:
         own = [(rank, seq) for rank in steps.ranks for seq in steps.seqs if steps.cells[rank][seq] == state]
         if not own:
             continue
-        color = getattr(tokens, mark.color)
+        color = getattr(theme, mark.color)
         is_hollow = state in ("absent", "lost")
         figure.add_scatter(
             x=[columns[seq] for _, seq in own],
@@ -137,7 +137,7 @@ def draw_sequence(steps: Sequence2D, hang_seq: int, tokens: Theme) -> go.Figure:
             marker={
                 "symbol": {"waits": "square", "differs": "diamond"}.get(state, "circle"),
                 "size": 5 if state == "lost" else 13,
-                "color": tokens.page if is_hollow else color,
+                "color": theme.page if is_hollow else color,
                 "line": {"width": 2, "color": color},
             },
             hovertext=[_cell_hover(steps, rank, seq) for rank, seq in own],
@@ -151,7 +151,7 @@ def draw_sequence(steps: Sequence2D, hang_seq: int, tokens: Theme) -> go.Figure:
             x1=at + 0.5,
             y0=-0.5,
             y1=len(rows) - 0.5,
-            line={"width": 2, "color": tokens.ink},
+            line={"width": 2, "color": theme.ink},
             layer="below",
         )
     named = len(rows) <= _NAMED_RANKS

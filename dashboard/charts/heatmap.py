@@ -27,7 +27,7 @@ COLUMNS_BESIDE_PANEL = 7  # more would make cells narrower than 105 px at a wind
 def draw(
     cells: pl.DataFrame,
     metric: Metric,
-    tokens: Theme,
+    theme: Theme,
     *,
     hovers: Sequence[str],
     selected: tuple[str, str] | None = None,
@@ -46,10 +46,10 @@ def draw(
     row_height = row_height or min(max(360 // max(len(grid.models), 1), 66), 86)
     shares = metrics.paint_share(cells, metric)
     figure, layer = go.Figure(), Layer()
-    _add_backgrounds(figure, layer, cells, grid=grid, shares=shares, metric=metric, tokens=tokens)
+    _add_backgrounds(figure, layer, cells, grid=grid, shares=shares, metric=metric, theme=theme)
     for cell, share in zip(cells.iter_rows(named=True), shares, strict=True):
         column, row = grid.at(cell["model"], cell["scale"])
-        text = _cell_text(cell, share, metric, tokens, has_layouts)
+        text = _cell_text(cell, share, metric, theme, has_layouts)
         if is_narrow and not has_layouts:
             text["text"] = _shortened(cell, metric)
         estimate = (estimates or {}).get((cell["model"], cell["scale"]))
@@ -59,7 +59,7 @@ def draw(
     _add_selection_layer(figure, cells, grid, hovers)
     if selected is not None and selected[0] in grid.models and selected[1] in grid.scales:
         column, row = grid.at(*selected)
-        _frame(layer, column, row, {"color": tokens.ink, "width": 3})
+        _frame(layer, column, row, {"color": theme.ink, "width": 3})
     layer.add_annotation(
         text="nodes",
         x=0,
@@ -71,7 +71,7 @@ def draw(
         xshift=-8,
         yshift=4,
         showarrow=False,
-        font={"size": 12, "color": tokens.mute},
+        font={"size": 12, "color": theme.mute},
     )
     layer.lay_on(figure)
     head = HEAD_HEIGHT if has_layouts or len(set(grid.nodes)) < len(grid.nodes) else 26
@@ -82,8 +82,8 @@ def draw(
         hovermode="closest",
         clickmode="event+select",
         barmode="overlay",
-        xaxis=column_axis(grid, has_gpus=has_layouts, tokens=tokens),
-        yaxis=row_axis(grid, tokens),
+        xaxis=column_axis(grid, has_gpus=has_layouts, theme=theme),
+        yaxis=row_axis(grid, theme),
     )
     return figure
 
@@ -96,7 +96,7 @@ def _add_backgrounds(
     grid: Grid,
     shares: pl.Series,
     metric: Metric,
-    tokens: Theme,
+    theme: Theme,
 ) -> None:
     pixels: list[list[float | None]] = [[None] * len(grid.scales) for _ in grid.models]
     plain: list[tuple[int, int, str]] = []
@@ -105,7 +105,7 @@ def _add_backgrounds(
         if share is not None and metric.paint != "share":
             pixels[row][column] = share
         elif cell["cell_state"] == "not_run":
-            _frame(layer, column, row, {"color": tokens.axis, "width": 1, "dash": "dot"})
+            _frame(layer, column, row, {"color": theme.axis, "width": 1, "dash": "dot"})
         else:
             hatch = "" if share is not None else CELL_STATE[cell["cell_state"]].hatch
             plain.append((column, row, hatch))
@@ -117,7 +117,7 @@ def _add_backgrounds(
                     x1=column - HALF + 2 * HALF * share,
                     y0=row + HALF - 0.12,
                     y1=row + HALF,
-                    fillcolor=tokens.hatch,
+                    fillcolor=theme.hatch,
                     line={"width": 0},
                 )
     figure.add_heatmap(
@@ -136,12 +136,12 @@ def _add_backgrounds(
         base=[row - HALF for _, row, _ in plain],
         width=2 * HALF,
         marker={
-            "color": tokens.cell,
+            "color": theme.cell,
             "line": {"width": 0},
             "pattern": {
                 "shape": [hatch for _, _, hatch in plain],
-                "fgcolor": tokens.hatch,
-                "bgcolor": tokens.cell,
+                "fgcolor": theme.hatch,
+                "bgcolor": theme.cell,
                 "size": 9,
                 "solidity": 0.16,
                 "fillmode": "replace",
@@ -159,7 +159,7 @@ def _frame(layer: Layer, column: int, row: int, line: dict[str, Any]) -> None:
 
 
 def _cell_text(
-    cell: dict[str, Any], share: float | None, metric: Metric, tokens: Theme, has_layouts: bool
+    cell: dict[str, Any], share: float | None, metric: Metric, theme: Theme, has_layouts: bool
 ) -> dict[str, Any]:
     """Text, font and background of a cell: value over layout, or state over reason."""
     value = cell[metric.column]
@@ -169,12 +169,12 @@ def _cell_text(
         second = cell["layout"] if cell["cell_state"] == "measured" else cell["short_reason"]
         return {
             "text": f"<b>{first}</b>{_small(second) if has_layouts else ''}",
-            "font": {"size": 13, "color": tokens.soft},
-            "bgcolor": tokens.cell if mark.hatch else "rgba(0,0,0,0)",
+            "font": {"size": 13, "color": theme.soft},
+            "bgcolor": theme.cell if mark.hatch else "rgba(0,0,0,0)",
             "borderpad": 2,
         }
     is_colored = metric.paint != "share" and share is not None
-    color = text_on(scale_color(share)) if is_colored and share is not None else tokens.ink
+    color = text_on(scale_color(share)) if is_colored and share is not None else theme.ink
     size = 17 if has_layouts else 14
     return {
         "text": f'<b><span style="font-size:{size}px">{metric.text(value)}</span></b>'

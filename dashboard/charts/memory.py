@@ -17,16 +17,16 @@ NEAR_LIMIT = MEM_NEAR_LIMIT
 _ROW_HEIGHT = 27
 
 
-def draw(cells: pl.DataFrame, tokens: Theme) -> go.Figure:
+def draw(cells: pl.DataFrame, theme: Theme) -> go.Figure:
     """Tracks under the heatmap's columns. Needs `mem_peak_bytes`, `memory_bytes`, `model`, `params`, `scale`."""
     grid = Grid.of(cells)
     figure, layer = go.Figure(), Layer()
     for cell in cells.iter_rows(named=True):
         column, row = grid.at(cell["model"], cell["scale"])
         share = _share(cell)
-        _bar(layer, column, row, 1.0, tokens.cell)
+        _bar(layer, column, row, 1.0, theme.cell)
         if share is not None:
-            _bar(layer, column, row, min(share, 1.0), tokens.hatch)
+            _bar(layer, column, row, min(share, 1.0), theme.hatch)
         layer.add_annotation(
             x=column - HALF,
             y=row,
@@ -34,7 +34,7 @@ def draw(cells: pl.DataFrame, tokens: Theme) -> go.Figure:
             xshift=6,
             showarrow=False,
             text=_text(cell, share),
-            font={"size": 12, "color": tokens.soft if cell["mem_peak_bytes"] is None else tokens.ink},
+            font={"size": 12, "color": theme.soft if cell["mem_peak_bytes"] is None else theme.ink},
         )
     layer.lay_on(figure)
     # Shapes alone give plotly no data range to lay the axes on.
@@ -47,7 +47,7 @@ def draw(cells: pl.DataFrame, tokens: Theme) -> go.Figure:
             "range": [len(grid.models) - 0.5, -0.5],
             "tickvals": list(range(len(grid.models))),
             "ticktext": short_labels(grid.models),
-            "tickfont": {"size": 13, "color": tokens.ink},
+            "tickfont": {"size": 13, "color": theme.ink},
             "ticklabelstandoff": 4,
             "automargin": False,
         },

@@ -21,22 +21,20 @@ _LINE = 15  # pixels that a second line of a name takes
 _PART = " · "
 
 
-def draw_waterfall(parts: Sequence[Bar], tokens: Theme) -> go.Figure:
+def draw_waterfall(parts: Sequence[Bar], theme: Theme) -> go.Figure:
     """From the estimate to the card: levels from 0, gaps between them; what nothing explains is hatched."""
     figure, layer = go.Figure(), Layer()
     for place, part in enumerate(parts):
         left = min(part.begin, part.begin + part.size)
-        color = {"level": tokens.soft, "gap": tokens.axis, "estimated": tokens.hatch, "measured": tokens.hatch}[
-            part.kind
-        ]
+        color = {"level": theme.soft, "gap": theme.axis, "estimated": theme.hatch, "measured": theme.hatch}[part.kind]
         if part.part == "allocated":
-            color = tokens.accent
+            color = theme.accent
         elif part.part == "card":
-            color = tokens.rule
-        _bar(figure, place, left, abs(part.size), color, is_hatched=part.is_unexplained, tokens=tokens)
+            color = theme.rule
+        _bar(figure, place, left, abs(part.size), color, is_hatched=part.is_unexplained, theme=theme)
         sign = "+" if part.kind == "gap" and part.size > 0 else ""
         weight = ("<b>", "</b>") if part.kind == "level" else ("", "")
-        _say(layer, (left + abs(part.size)) / GIB, place, f"{weight[0]}{sign}{memory(part.size)}{weight[1]}", tokens)
+        _say(layer, (left + abs(part.size)) / GIB, place, f"{weight[0]}{sign}{memory(part.size)}{weight[1]}", theme)
     layer.lay_on(figure)
     ends = [end / GIB for part in parts for end in (part.begin, part.begin + part.size)]
     low, high = min([0.0, *ends]), max([0.1, *ends])
@@ -49,13 +47,13 @@ def draw_waterfall(parts: Sequence[Bar], tokens: Theme) -> go.Figure:
             "showgrid": True,
             "title": {"text": "GiB on the fullest GPU"},
         },
-        yaxis=_rows([part.name for part in parts], tokens),
+        yaxis=_rows([part.name for part in parts], theme),
     )
     return figure
 
 
 def draw_peaks(
-    rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], tokens: Theme, picked: str | None
+    rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], theme: Theme, picked: str | None
 ) -> go.Figure:
     """One track per run, as long as its card: allocated, what is reserved beyond, and a diamond for the estimate."""
     figure, layer = go.Figure(), Layer()
@@ -66,12 +64,12 @@ def draw_peaks(
         reserved, used = row["mem_peak_reserved_bytes"], row["mem_used_max_bytes"]
         is_picked = row["run_id"] == picked
         if card:
-            _bar(figure, place, 0, card, tokens.cell, tokens=tokens)
+            _bar(figure, place, 0, card, theme.cell, theme=theme)
         outer = max((size for size in (reserved, used) if size is not None), default=None)
         if outer is not None:
-            _bar(figure, place, 0, outer, tokens.hatch, tokens=tokens)
+            _bar(figure, place, 0, outer, theme.hatch, theme=theme)
         if allocated is not None:
-            _bar(figure, place, 0, allocated, tokens.accent if is_picked else tokens.axis, tokens=tokens)
+            _bar(figure, place, 0, allocated, theme.accent if is_picked else theme.axis, theme=theme)
         mark = STATUS[row["status"]]
         known = outer or allocated
         estimate = row["est_mem_bytes"]
@@ -79,7 +77,7 @@ def draw_peaks(
         far = f"~{gib(estimate, 0)}" if estimate is not None and estimate > widest * GIB else ""
         shown = "not logged" if known is None else memory(known)
         text = f"{mark.symbol} {far if far and known is None else shown}"
-        _say(layer, (card or known or 0) / GIB, place, f"<b>{text}</b>" if row["status"] == "oom" else text, tokens)
+        _say(layer, (card or known or 0) / GIB, place, f"<b>{text}</b>" if row["status"] == "oom" else text, theme)
     layer.lay_on(figure)
     estimated = [(place, size) for place, size in enumerate(rows["est_mem_bytes"]) if size and size <= widest * GIB]
     figure.add_scatter(
@@ -87,7 +85,7 @@ def draw_peaks(
         y=[place for place, _ in estimated],
         mode="markers",
         hoverinfo="skip",
-        marker={"symbol": "diamond-open", "size": 9, "color": tokens.ink, "line": {"width": 1.6}},
+        marker={"symbol": "diamond-open", "size": 9, "color": theme.ink, "line": {"width": 1.6}},
         unselected={"marker": {"opacity": 1}},
     )
     figure.add_scatter(
@@ -110,12 +108,12 @@ def draw_peaks(
         clickmode="event+select",
         margin={"t": 4, "b": _AXIS},
         xaxis={"range": [0, top], "title": {"text": "GiB allocated; track = card"}, "showgrid": True},
-        yaxis=_rows(told, tokens),
+        yaxis=_rows(told, theme),
     )
     return figure
 
 
-def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], tokens: Theme) -> go.Figure:
+def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], theme: Theme) -> go.Figure:
     """Median of eps_frag with its 10-90 % bar, a row per sweep; a ring where the estimates stand."""
     figure, layer = go.Figure(), Layer()
     for place, row in enumerate(rows.iter_rows(named=True)):
@@ -125,7 +123,7 @@ def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequenc
             x1=100 * row["eps_frag_high"],
             y0=place,
             y1=place,
-            line={"width": 2, "color": tokens.axis},
+            line={"width": 2, "color": theme.axis},
         )
     layer.lay_on(figure)
     places = list(range(rows.height))
@@ -135,7 +133,7 @@ def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequenc
         y=[place for place, _ in allowed],
         mode="markers",
         hoverinfo="skip",
-        marker={"symbol": "diamond-open", "size": 9, "color": tokens.ink, "line": {"width": 1.6}},
+        marker={"symbol": "diamond-open", "size": 9, "color": theme.ink, "line": {"width": 1.6}},
     )
     figure.add_scatter(
         x=[100 * share for share in rows["eps_frag"]],
@@ -143,7 +141,7 @@ def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequenc
         mode="markers",
         hovertext=list(hovers),
         hovertemplate="%{hovertext}<extra></extra>",
-        marker={"size": 10, "color": tokens.accent},
+        marker={"size": 10, "color": theme.accent},
     )
     top = max([8.0, *(100 * share for share in rows["eps_frag_high"]), *(share for _, share in allowed)])
     figure.update_layout(
@@ -155,18 +153,18 @@ def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequenc
             "title": {"text": "Reserved beyond allocated, %"},
             "showgrid": True,
         },
-        yaxis=_rows([_shortened(name) for name in names], tokens),
+        yaxis=_rows([_shortened(name) for name in names], theme),
     )
     return figure
 
 
-def draw_terms(rows: pl.DataFrame, names: Sequence[str], factors: Sequence[str], tokens: Theme) -> go.Figure:
+def draw_terms(rows: pl.DataFrame, names: Sequence[str], factors: Sequence[str], theme: Theme) -> go.Figure:
     """Share of the residuals that each term alone explains, with the factor that does it."""
     figure, layer = go.Figure(), Layer()
     shares = rows["explained_share"].to_list()
     for place, share in enumerate(shares):
-        _bar(figure, place, 0, 100 * share * GIB, tokens.accent if place == 0 else tokens.hatch, tokens=tokens)
-        _say(layer, 100 * share, place, f"{percent(share, 0)} · {factors[place]}", tokens)
+        _bar(figure, place, 0, 100 * share * GIB, theme.accent if place == 0 else theme.hatch, theme=theme)
+        _say(layer, 100 * share, place, f"{percent(share, 0)} · {factors[place]}", theme)
     layer.lay_on(figure)
     figure.update_layout(
         height=_ROW * max(len(shares), 1) + _AXIS,
@@ -178,15 +176,15 @@ def draw_terms(rows: pl.DataFrame, names: Sequence[str], factors: Sequence[str],
             "title": {"text": "Share of the residuals explained, %"},
             "showgrid": True,
         },
-        yaxis=_rows(list(names), tokens),
+        yaxis=_rows(list(names), theme),
     )
     return figure
 
 
 def _bar(
-    figure: go.Figure, place: int, left: float, size: float, color: str, *, tokens: Theme, is_hatched: bool = False
+    figure: go.Figure, place: int, left: float, size: float, color: str, *, theme: Theme, is_hatched: bool = False
 ) -> None:
-    pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": tokens.page, "size": 6, "solidity": 0.35}
+    pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": theme.page, "size": 6, "solidity": 0.35}
     figure.add_bar(
         x=[size / GIB],
         y=[place],
@@ -199,7 +197,7 @@ def _bar(
     )
 
 
-def _say(layer: Layer, x: float, place: int, text: str, tokens: Theme) -> None:
+def _say(layer: Layer, x: float, place: int, text: str, theme: Theme) -> None:
     layer.add_annotation(
         x=x,
         y=place,
@@ -207,9 +205,9 @@ def _say(layer: Layer, x: float, place: int, text: str, tokens: Theme) -> None:
         xshift=4,
         showarrow=False,
         text=text,
-        bgcolor=tokens.page,
+        bgcolor=theme.page,
         borderpad=1,
-        font={"size": 12, "color": tokens.ink},
+        font={"size": 12, "color": theme.ink},
     )
 
 
@@ -234,11 +232,11 @@ def _wrapped(text: str) -> str:
     return "\n".join(lines)
 
 
-def _rows(labels: Sequence[str], tokens: Theme) -> dict[str, Any]:
+def _rows(labels: Sequence[str], theme: Theme) -> dict[str, Any]:
     return {
         "range": [max(len(labels), 1) - 0.5, -0.5],
         "tickvals": list(range(len(labels))),
         "ticktext": ["<br>".join(plain(line) for line in label.split("\n")) for label in labels],
-        "tickfont": {"size": 13, "color": tokens.ink},
+        "tickfont": {"size": 13, "color": theme.ink},
         "ticklabelstandoff": 6,
     }

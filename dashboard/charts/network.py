@@ -26,7 +26,7 @@ def draw_bandwidth(
     rows: pl.DataFrame,
     lines: Sequence[str],
     hovers: Sequence[str],
-    tokens: Theme,
+    theme: Theme,
     peaks: Sequence[tuple[str, float]] = (),
 ) -> go.Figure:
     """Bus bandwidth over message size, named at the right end; `rows` of `network.bandwidth_lines`, `hovers` theirs.
@@ -34,7 +34,7 @@ def draw_bandwidth(
     `peaks` of links are dotted lines, named at the left.
     """
     figure = go.Figure()
-    colors = category_colors(lines, tokens)
+    colors = category_colors(lines, theme)
     told = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String)).filter(pl.col("line").is_in(list(lines)))
     ends = []
     for place, line in enumerate(lines):
@@ -52,7 +52,7 @@ def draw_bandwidth(
         ends.append((line, speeds[-1]))
     highest = max((value / 1e9 for value in told["best_busbw_bytes_per_s"]), default=1.0) or 1.0
     top = max([highest, *(value / 1e9 for _, value in peaks)]) * 1.06
-    _draw_peaks(figure, peaks, tokens)
+    _draw_peaks(figure, peaks, theme)
     sizes = told["message_bytes"].to_list() or [1, 2]
     figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 150, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
     figure.update_xaxes(title_text="Message size (log scale)", **_size_axis(min(sizes), max(sizes)))
@@ -73,7 +73,7 @@ def draw_bandwidth(
     return figure
 
 
-def _draw_peaks(figure: go.Figure, peaks: Sequence[tuple[str, float]], tokens: Theme) -> None:
+def _draw_peaks(figure: go.Figure, peaks: Sequence[tuple[str, float]], theme: Theme) -> None:
     for name, value in peaks:
         figure.add_shape(
             type="line",
@@ -83,7 +83,7 @@ def _draw_peaks(figure: go.Figure, peaks: Sequence[tuple[str, float]], tokens: T
             y0=value / 1e9,
             y1=value / 1e9,
             layer="below",
-            line={"width": 1, "dash": "dot", "color": tokens.soft},
+            line={"width": 1, "dash": "dot", "color": theme.soft},
         )
         figure.add_annotation(
             text=plain(f"{name}: {number(value / 1e9)}"),
@@ -93,7 +93,7 @@ def _draw_peaks(figure: go.Figure, peaks: Sequence[tuple[str, float]], tokens: T
             y=value / 1e9,
             yanchor="bottom",
             showarrow=False,
-            font={"size": 12, "color": tokens.soft},
+            font={"size": 12, "color": theme.soft},
         )
 
 
@@ -102,7 +102,7 @@ def draw_by_nodes(
     published: pl.DataFrame,
     hovers: Sequence[str],
     published_hovers: Sequence[str],
-    tokens: Theme,
+    theme: Theme,
 ) -> go.Figure:
     """Bandwidth over nodes at one size: measured points filled, published ones hollow with their 5-95 % bar."""
     figure = go.Figure()
@@ -111,12 +111,12 @@ def draw_by_nodes(
         x=published["num_nodes"].to_list(),
         y=usual.to_list(),
         mode="lines+markers",
-        line={"width": 1.5, "dash": "dash", "color": tokens.axis},
-        marker={"size": 9, "color": tokens.page, "line": {"width": 2, "color": tokens.soft}},
+        line={"width": 1.5, "dash": "dash", "color": theme.axis},
+        marker={"size": 9, "color": theme.page, "line": {"width": 2, "color": theme.soft}},
         error_y={
             "type": "data",
             "symmetric": False,
-            "color": tokens.axis,
+            "color": theme.axis,
             "thickness": 1,
             "width": 3,
             "array": (high - usual).to_list(),
@@ -129,7 +129,7 @@ def draw_by_nodes(
         x=measured["num_nodes"].to_list(),
         y=(measured["busbw_bytes_per_s"] / 1e9).to_list(),
         mode="markers",
-        marker={"size": 10, "color": tokens.accent},
+        marker={"size": 10, "color": theme.accent},
         hovertext=list(hovers),
         hovertemplate="%{hovertext}<extra></extra>",
     )
@@ -176,7 +176,7 @@ def _size_axis(low: int, high: int) -> dict[str, object]:
     }
 
 
-def draw_init(rows: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Figure:
+def draw_init(rows: pl.DataFrame, hovers: Sequence[str], theme: Theme) -> go.Figure:
     """Initialisation time of each communicator, a row per number of ranks, with the row's median as a line."""
     figure = go.Figure()
     sizes = sorted(set(rows["nranks"]), reverse=True)
@@ -191,7 +191,7 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Fi
             mode="markers",
             hovertext=own["hover"].to_list(),
             hovertemplate="%{hovertext}<extra></extra>",
-            marker={"size": 9, "color": tokens.page, "line": {"width": 1.5, "color": tokens.soft}},
+            marker={"size": 9, "color": theme.page, "line": {"width": 1.5, "color": theme.soft}},
         )
         if own.height > 1:
             figure.add_shape(
@@ -200,7 +200,7 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Fi
                 x1=own["init_time_s"].median(),
                 y0=place - 0.4,
                 y1=place + 0.4,
-                line={"width": 2.5, "color": tokens.accent},
+                line={"width": 2.5, "color": theme.accent},
             )
     top = float(rows["init_time_s"].max() or 1)  # type: ignore[arg-type]  # polars types max() for any dtype
     figure.update_layout(
@@ -212,14 +212,14 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], tokens: Theme) -> go.Fi
             "range": [max(len(sizes), 1) - 0.5, -0.5],
             "tickvals": list(range(len(sizes))),
             "ticktext": [f"{number(nranks)} ranks" for nranks in sizes],
-            "tickfont": {"size": 13, "color": tokens.ink},
+            "tickfont": {"size": 13, "color": theme.ink},
             "ticklabelstandoff": 6,
         },
     )
     return figure
 
 
-def draw_ranks(states: pl.DataFrame, tokens: Theme) -> go.Figure:
+def draw_ranks(states: pl.DataFrame, theme: Theme) -> go.Figure:
     """One square per rank of `network.rank_states`, in rows of eight or more; state by symbol, fill and colour."""
     per_row = 8 if states.height <= 64 else 16 if states.height <= 256 else 32
     rows = -(-states.height // per_row)
@@ -229,14 +229,14 @@ def draw_ranks(states: pl.DataFrame, tokens: Theme) -> go.Figure:
         own = states.with_row_index("place").filter(pl.col("state") == name)
         if own.is_empty():
             continue
-        color = getattr(tokens, mark.color)
+        color = getattr(theme, mark.color)
         is_filled = name == "suspect"
         figure.add_scatter(
             x=[place % per_row for place in own["place"]],
             y=[place // per_row for place in own["place"]],
             mode="markers+text" if numbered else "markers",
             text=[f"{mark.symbol} {rank}" for rank in own["rank"]],
-            textfont={"size": 12, "color": tokens.page if is_filled else tokens.ink},
+            textfont={"size": 12, "color": theme.page if is_filled else theme.ink},
             hovertext=[
                 f"<b>Rank {rank}</b><br>{plain(detail)}" for rank, detail in own.select("rank", "detail").iter_rows()
             ],
@@ -244,7 +244,7 @@ def draw_ranks(states: pl.DataFrame, tokens: Theme) -> go.Figure:
             marker={
                 "symbol": "square",
                 "size": _SQUARE + 2 if per_row == 8 else 26 if per_row == 16 else 12,
-                "color": color if is_filled or not numbered else tokens.page if name == "silent" else tokens.cell,
+                "color": color if is_filled or not numbered else theme.page if name == "silent" else theme.cell,
                 "line": {"width": 2 if name in ("suspect", "silent", "elsewhere") else 1, "color": color},
             },
         )

@@ -18,7 +18,7 @@ _TOP, _BOTTOM = 12, 48
 
 
 def draw_share(
-    points: pl.DataFrame, tokens: Theme, *, noun: str, column: str, lines: Sequence[str], hovers: Sequence[str]
+    points: pl.DataFrame, theme: Theme, *, noun: str, column: str, lines: Sequence[str], hovers: Sequence[str]
 ) -> go.Figure:
     """`column` ("scaling_efficiency" or "mfu", fractions) in percent per line; 100 % is dotted for efficiency."""
     top = 50.0 if column == "mfu" else 100.0
@@ -28,11 +28,11 @@ def draw_share(
     figure = go.Figure()
     for line, rows, tips in _lines(points, lines, hovers):
         values = [None if value is None else value * 100 for value in rows[column]]
-        _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, tokens=tokens)
+        _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, theme=theme)
         if values and values[-1] is not None:
             ends.append((line, values[-1], number(values[-1], 1 if column == "mfu" else 0)))
     if column == "scaling_efficiency":
-        figure.add_hline(y=100, line={"width": 1, "dash": "dot", "color": tokens.axis})
+        figure.add_hline(y=100, line={"width": 1, "dash": "dot", "color": theme.axis})
         figure.add_annotation(
             text="ideal",
             x=1,
@@ -41,22 +41,22 @@ def draw_share(
             y=100,
             yanchor="bottom",
             showarrow=False,
-            font={"size": 12, "color": tokens.mute},
+            font={"size": 12, "color": theme.mute},
         )
     _layout(figure, points, noun)
     per_pixel = (top * 1.04) / (HEIGHT - _TOP - _BOTTOM)
     figure.update_yaxes(range=[0, top * 1.04], showgrid=True, dtick=10 if top <= 50 else 20)
-    _label_ends(figure, ends, lines=lines, tokens=tokens, gap=_LABEL_GAP * per_pixel)
+    _label_ends(figure, ends, lines=lines, theme=theme, gap=_LABEL_GAP * per_pixel)
     return figure
 
 
 def draw_throughput(
-    points: pl.DataFrame, tokens: Theme, *, noun: str, lines: Sequence[str], hovers: Sequence[str]
+    points: pl.DataFrame, theme: Theme, *, noun: str, lines: Sequence[str], hovers: Sequence[str]
 ) -> go.Figure:
     """Tokens/s of the whole cluster on log axes, with the ideal of each line dotted in its colour."""
     figure = go.Figure()
     ends: list[tuple[str, float, str]] = []
-    colors = category_colors(lines, tokens)
+    colors = category_colors(lines, theme)
     for line, rows, tips in _lines(points, lines, hovers):
         ideal = rows.filter(pl.col("ideal_tokens_per_s").is_not_null())
         figure.add_scatter(
@@ -67,7 +67,7 @@ def draw_throughput(
             line={"width": 1, "dash": "dot", "color": colors[line]},
         )
         values = rows["tokens_per_s"].to_list()
-        _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, tokens=tokens)
+        _add_line(figure, line, rows["size"].to_list(), values, tips=tips, lines=lines, theme=theme)
         if values and values[-1]:
             ends.append((line, log10(values[-1]), ""))
     _layout(figure, points, noun)
@@ -88,7 +88,7 @@ def draw_throughput(
             figure,
             ends,
             lines=lines,
-            tokens=tokens,
+            theme=theme,
             gap=_LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM),
         )
     return figure
@@ -134,9 +134,9 @@ def _add_line(
     *,
     tips: list[str],
     lines: Sequence[str],
-    tokens: Theme,
+    theme: Theme,
 ) -> None:
-    color = category_colors(lines, tokens)[line]
+    color = category_colors(lines, theme)[line]
     figure.add_scatter(
         x=nodes,
         y=values,
@@ -187,10 +187,10 @@ def _short(value: float) -> str:
 
 
 def _label_ends(
-    figure: go.Figure, ends: list[tuple[str, float, str]], *, lines: Sequence[str], tokens: Theme, gap: float
+    figure: go.Figure, ends: list[tuple[str, float, str]], *, lines: Sequence[str], theme: Theme, gap: float
 ) -> None:
     """Names each line at the right edge in its own colour, pushed apart where they would overlap."""
-    colors = category_colors(lines, tokens)
+    colors = category_colors(lines, theme)
     for (line, _, value), place in zip(ends, spread([end for _, end, _ in ends], gap), strict=True):
         name = line if len(line) <= 14 else f"{line[:13]}…"
         figure.add_annotation(

@@ -25,7 +25,7 @@ _CURVES = (
 )
 
 
-def draw_timeline(rows: pl.DataFrame, point: int | None, span: tuple[int, int], tokens: Theme) -> go.Figure:
+def draw_timeline(rows: pl.DataFrame, point: int | None, span: tuple[int, int], theme: Theme) -> go.Figure:
     """Reserved, active and allocated bytes after so many events; a line where the chosen instant is."""
     figure = go.Figure()
     tops = rows.select(column for column, *_ in _CURVES).max().row(0)
@@ -39,7 +39,7 @@ def draw_timeline(rows: pl.DataFrame, point: int | None, span: tuple[int, int], 
             continue
         if name == "active" and values.equals(rows["requested_allocated_bytes"]):
             continue  # nothing was ever pending: the two are one curve
-        shown = getattr(tokens, color)
+        shown = getattr(theme, color)
         figure.add_scatter(
             x=rows["point"].to_list(),
             y=[None if size is None else size / unit for size in values],
@@ -50,18 +50,18 @@ def draw_timeline(rows: pl.DataFrame, point: int | None, span: tuple[int, int], 
             hoverinfo=None if not drawn else "skip",
         )
         drawn.append((name, shown, float(values.drop_nulls()[-1]) / unit))
-    _ends(figure, drawn, highest / unit, tokens)
+    _ends(figure, drawn, highest / unit, theme)
     _layout(figure, span, highest / unit, title=name_of_unit)
-    _mark(figure, point, tokens)
+    _mark(figure, point, theme)
     return figure
 
 
 def draw_categories(
-    points: Sequence[int], levels: Mapping[str, Sequence[int]], point: int | None, span: tuple[int, int], tokens: Theme
+    points: Sequence[int], levels: Mapping[str, Sequence[int]], point: int | None, span: tuple[int, int], theme: Theme
 ) -> go.Figure:
     """Stacked levels of the categories over the events."""
     figure = go.Figure()
-    colors = colors_of(tokens)
+    colors = colors_of(theme)
     highest = max((sum(values) for values in zip(*levels.values(), strict=True)), default=0)
     unit, name_of_unit = _unit(highest)
     for name in (name for name in CATEGORIES if name in levels):
@@ -76,18 +76,18 @@ def draw_categories(
         )
     _layout(figure, span, highest / unit, title=name_of_unit)
     figure.update_xaxes(title_text="Events since the record began")
-    _mark(figure, point, tokens)
+    _mark(figure, point, theme)
     return figure
 
 
-def colors_of(tokens: Theme) -> dict[str, str]:
+def colors_of(theme: Theme) -> dict[str, str]:
     """Colour of each category: the first six have one, the rest is grey."""
-    return category_colors(list(CATEGORIES), tokens)
+    return category_colors(list(CATEGORIES), theme)
 
 
-def draw_flame(nodes: Sequence[Node], tokens: Theme) -> go.Figure:
+def draw_flame(nodes: Sequence[Node], theme: Theme) -> go.Figure:
     """Icicle of what was alive: category on top, then frames from the outer to the inner; a click opens a branch."""
-    colors = [tokens.surface if not node.parent else colors_of(tokens)[node.category] for node in nodes]
+    colors = [theme.surface if not node.parent else colors_of(theme)[node.category] for node in nodes]
     whole = nodes[0].bytes if nodes else 1
     figure = go.Figure(
         go.Icicle(
@@ -100,11 +100,11 @@ def draw_flame(nodes: Sequence[Node], tokens: Theme) -> go.Figure:
             leaf={"opacity": 1},
             tiling={"orientation": "v"},
             pathbar={"visible": False},
-            marker={"colors": colors, "line": {"width": 1, "color": tokens.page}},
+            marker={"colors": colors, "line": {"width": 1, "color": theme.page}},
             textfont={
                 "size": 12,
                 "color": [
-                    tokens.ink if not node.parent else text_on(color) for node, color in zip(nodes, colors, strict=True)
+                    theme.ink if not node.parent else text_on(color) for node, color in zip(nodes, colors, strict=True)
                 ],
             },
             hovertext=[
@@ -134,7 +134,7 @@ def _layout(figure: go.Figure, span: tuple[int, int], highest: float, *, title: 
     )
 
 
-def _ends(figure: go.Figure, curves: Sequence[tuple[str, str, float]], highest: float, tokens: Theme) -> None:
+def _ends(figure: go.Figure, curves: Sequence[tuple[str, str, float]], highest: float, theme: Theme) -> None:
     """Names at the right end, pushed apart."""
     ordered = sorted(curves, key=lambda curve: curve[2])
     top = highest * _ROOM or 1
@@ -148,7 +148,7 @@ def _ends(figure: go.Figure, curves: Sequence[tuple[str, str, float]], highest: 
             xshift=4,
             y=place,
             showarrow=False,
-            font={"size": 12, "color": tokens.soft if color == tokens.axis else color},
+            font={"size": 12, "color": theme.soft if color == theme.axis else color},
         )
 
 
@@ -168,9 +168,9 @@ def _unit(highest: float) -> tuple[int, str]:
     return (GIB, "GiB") if highest >= GIB / 2 else (1 << 20, "MiB")
 
 
-def _mark(figure: go.Figure, point: int | None, tokens: Theme) -> None:
+def _mark(figure: go.Figure, point: int | None, theme: Theme) -> None:
     if point is not None:
-        figure.add_vline(x=point, line={"width": 1.5, "dash": "dot", "color": tokens.ink})
+        figure.add_vline(x=point, line={"width": 1.5, "dash": "dot", "color": theme.ink})
 
 
 def _point_hover(row: Mapping[str, object]) -> str:

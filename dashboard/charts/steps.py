@@ -14,7 +14,7 @@ _MARKED_UP_TO = 60  # points; beyond, dots merge into a band
 _HEIGHT = 262
 
 
-def draw(curve: Curve, tokens: Theme) -> go.Figure:
+def draw(curve: Curve, theme: Theme) -> go.Figure:
     """One line in the measure's shown unit over the framework's own step numbers."""
     figure = go.Figure()
     steps, values = curve.points["step"].to_list(), curve.points["value"].to_list()
@@ -28,18 +28,18 @@ def draw(curve: Curve, tokens: Theme) -> go.Figure:
             y0=0,
             y1=1,
             yref="paper",
-            fillcolor=tokens.cell,
+            fillcolor=theme.cell,
             line={"width": 0},
             layer="below",
         )
-    _draw_notes(figure, curve, first - room, tokens)
+    _draw_notes(figure, curve, first - room, theme)
     is_marked = len(steps) <= _MARKED_UP_TO
     factor = curve.measure.factor
     figure.add_scatter(
         x=steps,
         y=values,
         mode="lines+markers" if is_marked else "lines",
-        line={"color": tokens.categories[0], "width": 2 if is_marked else 1.5},
+        line={"color": theme.categories[0], "width": 2 if is_marked else 1.5},
         marker={"size": 7},
         hovertext=[
             f"<b>step {step:,}</b><br>{plain(curve.measure.text(value / factor))}"
@@ -49,7 +49,7 @@ def draw(curve: Curve, tokens: Theme) -> go.Figure:
         hovertemplate="%{hovertext}<extra></extra>",
     )
     if curve.median is not None:
-        _draw_median(figure, curve, last + room, tokens)
+        _draw_median(figure, curve, last + room, theme)
     figure.update_layout(
         height=_HEIGHT,
         margin={"l": 8, "r": 74 if curve.median is not None else 8, "t": 8, "b": 8},
@@ -85,11 +85,11 @@ def _ticks(curve: Curve) -> dict[str, object]:
     return {"tickmode": "linear", "tick0": first, "dtick": 1} if last - first <= 20 else {"nticks": 8}
 
 
-def _draw_notes(figure: go.Figure, curve: Curve, left: float, tokens: Theme) -> None:
+def _draw_notes(figure: go.Figure, curve: Curve, left: float, theme: Theme) -> None:
     lines = ["warm-up, not counted"] if _shows_warmup(curve) else []
     beyond = beyond_in_words(curve)
     if beyond:
-        lines.append(f"<span style='color:{tokens.soft}'>↑ {plain(beyond)}</span>")
+        lines.append(f"<span style='color:{theme.soft}'>↑ {plain(beyond)}</span>")
     if lines:
         figure.add_annotation(
             x=left,
@@ -101,11 +101,11 @@ def _draw_notes(figure: go.Figure, curve: Curve, left: float, tokens: Theme) -> 
             showarrow=False,
             align="left",
             text="<br>".join(lines),
-            font={"size": 12, "color": tokens.mute},
+            font={"size": 12, "color": theme.mute},
         )
 
 
-def _draw_median(figure: go.Figure, curve: Curve, right: float, tokens: Theme) -> None:
+def _draw_median(figure: go.Figure, curve: Curve, right: float, theme: Theme) -> None:
     value = curve.median or 0
     figure.add_shape(
         type="line",
@@ -115,7 +115,7 @@ def _draw_median(figure: go.Figure, curve: Curve, right: float, tokens: Theme) -
         y0=value,
         y1=value,
         layer="below",
-        line={"color": tokens.axis, "width": 1, "dash": "dot"},
+        line={"color": theme.axis, "width": 1, "dash": "dot"},
     )
     figure.add_annotation(
         x=right,
@@ -125,5 +125,5 @@ def _draw_median(figure: go.Figure, curve: Curve, right: float, tokens: Theme) -
         xshift=4,
         showarrow=False,
         text=f"median<br>{plain(curve.measure.text(value / curve.measure.factor))}",
-        font={"size": 12, "color": tokens.soft},
+        font={"size": 12, "color": theme.soft},
     )

@@ -18,7 +18,7 @@ _MAX_ARROWS = 200
 _NAMED_HOSTS = 40
 
 
-def draw_topology(found: Picture, tokens: Theme) -> go.Figure:
+def draw_topology(found: Picture, theme: Theme) -> go.Figure:
     """Links under the nodes; arrows where a ring or tree is shown."""
     figure = go.Figure()
     for name, (x, y), radius in found.hosts:
@@ -29,8 +29,8 @@ def draw_topology(found: Picture, tokens: Theme) -> go.Figure:
             y0=y - radius,
             y1=y + radius,
             layer="below",
-            fillcolor=tokens.cell,
-            line={"width": 1, "color": tokens.rule},
+            fillcolor=theme.cell,
+            line={"width": 1, "color": theme.rule},
         )
         figure.add_annotation(
             text=f"<b>{plain(_short(name))}</b>",
@@ -39,14 +39,14 @@ def draw_topology(found: Picture, tokens: Theme) -> go.Figure:
             yanchor="top",
             yshift=-2,
             showarrow=False,
-            font={"size": 12, "color": tokens.soft},
+            font={"size": 12, "color": theme.soft},
         )
     for kind, mark in TRANSPORT.items():
         own = [edge for edge in found.edges if edge.kind == kind]
         if own:
-            _draw_edges(figure, own, getattr(tokens, mark.color), DASH.get(kind, "solid"), is_wide=found.is_by_host)
+            _draw_edges(figure, own, getattr(theme, mark.color), DASH.get(kind, "solid"), is_wide=found.is_by_host)
     if found.is_directed and len(found.edges) <= _MAX_ARROWS:
-        _draw_arrows(figure, found, tokens)
+        _draw_arrows(figure, found, theme)
     is_named = not found.is_by_host or len(found.nodes) <= _NAMED_HOSTS
     size = 24 if not found.is_by_host else 18 if is_named else 12
     figure.add_scatter(
@@ -54,14 +54,14 @@ def draw_topology(found: Picture, tokens: Theme) -> go.Figure:
         y=[node.place[1] for node in found.nodes],
         mode="markers+text" if is_named else "markers",
         text=[plain(_short(node.name, 14)) for node in found.nodes],
-        textfont={"size": 12, "color": tokens.ink},
+        textfont={"size": 12, "color": theme.ink},
         textposition=_outwards([node.place for node in found.nodes]) if found.is_by_host else "middle center",
         marker={
             "symbol": "circle" if not found.is_by_host else "square",
             "size": size,
-            "color": tokens.page,
+            "color": theme.page,
             "opacity": 1,
-            "line": {"width": 1.5, "color": tokens.axis},
+            "line": {"width": 1.5, "color": theme.axis},
         },
         hovertext=[plain(node.hover) for node in found.nodes],
         hovertemplate="%{hovertext}<extra></extra>",
@@ -116,7 +116,7 @@ def _draw_edges(figure: go.Figure, edges: Sequence[Edge], color: str, dash: str,
     )
 
 
-def _draw_arrows(figure: go.Figure, found: Picture, tokens: Theme) -> None:
+def _draw_arrows(figure: go.Figure, found: Picture, theme: Theme) -> None:
     """An arrow head on each edge, short of the node that it points at."""
     for edge in found.edges:
         (x0, y0), (x1, y1) = edge.start, edge.end
@@ -138,7 +138,7 @@ def _draw_arrows(figure: go.Figure, found: Picture, tokens: Theme) -> None:
             arrowhead=2,
             arrowsize=1.1,
             arrowwidth=2,
-            arrowcolor=getattr(tokens, TRANSPORT[edge.kind].color),
+            arrowcolor=getattr(theme, TRANSPORT[edge.kind].color),
         )
 
 

@@ -1,1 +1,3 @@
-"""Values as text and colour: numbers, units, symbols, column names, theme."""
+"""Values as text and colour: numbers with units, symbols, column names, metrics, theme. Names of words and units are
+decided here.
+"""

@@ -32,7 +32,7 @@ MFU_SCALE_TOP = 0.5
 
 @dataclass(frozen=True)
 class Theme:
-    """The tokens of one mode. Text colours: ink, soft, mute, accent and the statuses; the others are for marks."""
+    """Colours of one mode. Text colours: ink, soft, mute, accent and the statuses; the others are for marks."""
 
     name: str
     page: str
@@ -103,8 +103,8 @@ DARK = Theme(
 MARKERS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
 
 
-def theme(name: str | None) -> Theme:
-    """The tokens of `name` ("dark", anything else is light)."""
+def named_theme(name: str | None) -> Theme:
+    """The theme called `name` ("dark", anything else is light)."""
     return DARK if name == "dark" else LIGHT
 
 
@@ -155,38 +155,38 @@ def scale_color(share: float) -> str:
     return "#" + "".join(f"{channel:02X}" for channel in mixed)
 
 
-def category_colors(names: Sequence[str], tokens: Theme) -> dict[str, str]:
+def category_colors(names: Sequence[str], theme: Theme) -> dict[str, str]:
     """Colour per name in the given order; after six all are grey, so that no colour stands for two things."""
-    colors = tokens.categories
-    return {name: colors[i] if i < len(colors) else tokens.axis for i, name in enumerate(names)}
+    colors = theme.categories
+    return {name: colors[i] if i < len(colors) else theme.axis for i, name in enumerate(names)}
 
 
-def template(tokens: Theme) -> go.layout.Template:
+def template(theme: Theme) -> go.layout.Template:
     """Plotly template: transparent, no frame, no legend, grid on the value axis only (set per chart)."""
     axis = {
         "showgrid": False,
-        "gridcolor": tokens.grid,
+        "gridcolor": theme.grid,
         "gridwidth": 1,
         "zeroline": False,
         "showline": False,
         "ticks": "",
-        "tickfont": {"size": 12, "color": tokens.mute},
+        "tickfont": {"size": 12, "color": theme.mute},
         "automargin": True,
         "fixedrange": True,
-        "title": {"font": {"size": 13, "color": tokens.soft}, "standoff": 10},
+        "title": {"font": {"size": 13, "color": theme.soft}, "standoff": 10},
     }
     return go.layout.Template(
         layout={
-            "font": {"family": FONT, "size": 13, "color": tokens.ink},
+            "font": {"family": FONT, "size": 13, "color": theme.ink},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
-            "colorway": list(tokens.categories),
+            "colorway": list(theme.categories),
             "xaxis": axis,
             "yaxis": axis,
             "hoverlabel": {
-                "bgcolor": tokens.surface,
-                "bordercolor": tokens.rule,
-                "font": {"family": FONT, "size": 13, "color": tokens.ink},
+                "bgcolor": theme.surface,
+                "bordercolor": theme.rule,
+                "font": {"family": FONT, "size": 13, "color": theme.ink},
                 "align": "left",
             },
             "margin": {"l": 8, "r": 8, "t": 8, "b": 8},

@@ -1,1 +1,1 @@
-"""One module per subject: filters in, `Query` out. SQL with bound parameters, no streamlit."""
+"""SQL with bound parameters, one module per subject: filters in, `Query` out. No Streamlit."""

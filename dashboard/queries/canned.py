@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sweepscope.schemas.vocab import AILMENTS
+from sweepscope.schemas.vocab import HEALTH_FINDINGS
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ ORDER BY origin, params, model""",
   round(100 * mem_peak_allocated_bytes / memory_bytes, 1) AS of_card_pct, runs.run_id
 FROM runs
 JOIN accelerators USING (accelerator)
-WHERE status = 'completed' AND mem_peak_allocated_bytes > 0.9 * memory_bytes
+WHERE status = 'completed' AND mem_peak_allocated_bytes > mem_near_limit() * memory_bytes
 ORDER BY of_card_pct DESC""",
     ),
     Canned(
@@ -132,12 +132,12 @@ GROUP BY ALL
 ORDER BY lines DESC""",
     ),
     Canned(
-        "ailments",
-        "What ails runs beside how they ended?",
+        "findings",
+        "What went wrong in runs besides how they ended?",
         f"""SELECT kind, runs.run_id, runs.model, runs.layout, runs.status, rank, host, text, events.line_no
 FROM events
 JOIN runs USING (run_id)
-WHERE kind IN ({", ".join(f"'{kind}'" for kind in AILMENTS)})
+WHERE kind IN ({", ".join(f"'{kind}'" for kind in HEALTH_FINDINGS)})
 ORDER BY kind, run_id, line_no""",
     ),
     Canned(

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.queries.query import Query
-from sweepscope.dashboard.view_models.estimator import AGAINST, SLOW
+from sweepscope.schemas.thresholds import PENALISED_RATIO
+
+RATIO_COLUMNS = {
+    "estimate": "time_ratio",
+    "hardware": "hardware_time_ratio",
+    "expected": "expected_time_ratio",
+}
+"""Columns of `estimator_residuals` with measured over estimated step time, by kind of estimate: from first principles,
+of the hardware alone (without launch stalls), and with the learned penalty."""
 
 _ERROR = "median(abs(1 / {0} - 1))"  # of the estimate, as a share of the measured value
 _SIZES = "'below 2B', '2B to 5B', '5B to 20B', '20B to 100B', '100B and more'"
@@ -61,11 +69,11 @@ ORDER BY est_mfu / time_ratio DESC, run_id""",
 def patterns(scope: Scope, against: str = "estimate") -> Query:
     """One row per pattern: its runs, and the median, 10th and 90th percentile of measured over estimated step time.
 
-    `against`: which estimate, a key of `estimator.AGAINST`.
+    `against`: which estimate, a key of RATIO_COLUMNS.
     """
-    ratio = AGAINST[against]
+    ratio = RATIO_COLUMNS[against]
     return Query(
-        f"""SELECT pattern, count(*) AS runs, count(*) FILTER ({ratio} > {SLOW}) AS penalised,
+        f"""SELECT pattern, count(*) AS runs, count(*) FILTER ({ratio} > {PENALISED_RATIO}) AS penalised,
   median({ratio}) AS time_ratio, quantile_cont({ratio}, 0.1) AS time_ratio_p10,
   quantile_cont({ratio}, 0.9) AS time_ratio_p90
 FROM estimator_residuals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sweepscope.dashboard.queries.query import Query
-from sweepscope.schemas.vocab import AILMENTS
+from sweepscope.schemas.vocab import HEALTH_FINDINGS
 
 MAX_POINTS = 500  # about one per pixel of the curve
 MAX_EVIDENCE = 200
@@ -63,19 +63,19 @@ def all_steps(run_id: str) -> Query:
 
 
 def evidence(run_id: str) -> Query:
-    """Its evidence lines in the order of the file, at most MAX_EVIDENCE, ailments first; `found` counts all of them."""
+    """Its evidence lines in the order of the file, at most MAX_EVIDENCE, health findings first; `found` counts all."""
     return Query(
         f"""WITH told AS (
   SELECT *, count(*) OVER () AS found
   FROM events
   WHERE run_id = $run_id
-  ORDER BY list_contains($ailments, kind) DESC, source_path, line_no, kind
+  ORDER BY list_contains($findings, kind) DESC, source_path, line_no, kind
   LIMIT {MAX_EVIDENCE}
 )
 SELECT source_path, line_no, ts, kind, rank, host, text, found
 FROM told
 ORDER BY source_path, line_no, kind""",
-        {"run_id": run_id, "ailments": list(AILMENTS)},
+        {"run_id": run_id, "findings": list(HEALTH_FINDINGS)},
     )
 
 

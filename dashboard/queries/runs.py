@@ -24,7 +24,6 @@ SEARCHED = (
     "quarantine_reason",
     "source_path",
 )
-FACETS = ("status", "origin", "framework", "model", "accelerator", "num_nodes", "sweep")
 
 SORTS: dict[str, str] = {
     # a quarantined figure is wrong or a repeat: it must not lead the list
@@ -164,7 +163,7 @@ def facet_value(name: str, text: str) -> object | None:
 def facet(search: Search, name: str) -> Query:
     """Values of one facet with the number of runs each would leave, the most frequent first.
 
-    `name` is one of FACETS. The facet's own choice is left out, so that a second value can be added.
+    The facet's own choice is left out, so that a second value can be added.
     """
     where, params = _condition(search.without(name))
     return Query(

@@ -15,7 +15,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.text import advisor as words
+from sweepscope.dashboard.text import advisor as texts
 from sweepscope.dashboard.text.explorer import layout
 from sweepscope.dashboard.view_models.explorer import Setup, found_for
 from sweepscope.dashboard.widgets import basic, tables, urls
@@ -79,7 +79,7 @@ def proposals(store: Store, request: Request, cell: Query, top: int = TOP) -> Ne
 
 def gains(proposed: NextRuns) -> pl.DataFrame:
     """Candidates with something to gain over the measured best, their layouts written as the store writes them."""
-    rows = words.shown(proposed.candidates) if proposed.best is not None else proposed.candidates.clear()
+    rows = texts.shown(proposed.candidates) if proposed.best is not None else proposed.candidates.clear()
     return rows.with_columns(layout=pl.Series([layout(row) for row in rows.iter_rows(named=True)], dtype=pl.String))
 
 
@@ -88,11 +88,11 @@ def draw_next(store: Store, request: Request, cell: Query, *, on_select: Callabl
     proposed = proposals(store, request, cell)
     basic.section("Run next", "by expected gain per GPU-hour; select a row to take it")
     rows = gains(proposed)
-    basic.note(words.next_answer(proposed, rows))
+    basic.note(texts.next_answer(proposed, rows))
     if rows.height:
         shown = [name for name in _NEXT if rows[name].count()]
         tables.picking_table(rows, shown, key="next_runs", on_select=on_select, wide=("why",))
-    basic.note(words.next_notes(proposed))
+    basic.note(texts.next_notes(proposed))
     return rows
 
 
@@ -109,7 +109,7 @@ def draw_steps(store: Store, model: str, request: Request, found: Found, origin:
     scores = score(told) if told is not None else None
     book = load_rules()
     stops = walk(request, found.layouts, scores, by=found.ranked_by, book=book)
-    basic.section("The recipe, step by step", words.walked(stops, book))
+    basic.section("The recipe, step by step", texts.walked(stops, book))
     st.html(f'<ol class="ss-steps">{"".join(_step(stop) for stop in stops)}</ol>')
     names = {stop.step.id: stop.step.name for stop in stops}
     bound = url_state.one("step", list(names), next(iter(names)))
@@ -122,8 +122,8 @@ def draw_steps(store: Store, model: str, request: Request, found: Found, origin:
         format_func=lambda step: f"{list(names).index(step) + 1} {names[step]}",
     )
     stop = next(stop for stop in stops if stop.step.id == chosen)
-    here = words.verdicts_here(told, model, request) if told is not None else {}
-    basic.note(words.of_step(stop))
+    here = texts.verdicts_here(told, model, request) if told is not None else {}
+    basic.note(texts.of_step(stop))
     st.html(f'<ul class="ss-rules">{"".join(_rule(advice, book, scores, here) for advice in stop.advice)}</ul>')
     if scores is not None:
         _draw_scoreboard(scores)
@@ -140,8 +140,8 @@ def _rule(advice: Advice, book: Book, scores: pl.DataFrame | None, here: Mapping
     chance = None
     if scores is not None:
         chance = scores.filter(rule=advice.rule.id)["selects"].item()
-    state, symbol, followed = words.followed(advice)
-    record = basic.rich(words.record(advice, chance, here.get(advice.rule.id)))
+    state, symbol, followed = texts.followed(advice)
+    record = basic.rich(texts.record(advice, chance, here.get(advice.rule.id)))
     runs = "".join(
         f"<p>{basic.rich(name)}: {', '.join(basic.link(run, urls.run_url(run)) for run in ids[:RUNS])}"
         f"{f' and {len(ids) - RUNS} more' if len(ids) > RUNS else ''}</p>"

@@ -25,8 +25,7 @@ def regions() -> tuple[DeltaGenerator, DeltaGenerator]:
 def nothing(title: str, answer: str, ways: Sequence[str] = ()) -> None:
     """A page of which the store holds nothing: what is missing, and the ways to get it."""
     basic.head(title, answer)
-    for text in ways:
-        basic.note(text)
+    basic.notes(ways)
 
 
 def origin(offered: Sequence[str], *wanted: str | None) -> str:

@@ -8,7 +8,7 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.queries import hang as hang_queries
 from sweepscope.dashboard.queries import run_network as queries
 from sweepscope.dashboard.queries.reader import Reader
-from sweepscope.dashboard.text import run_network as words
+from sweepscope.dashboard.text import run_network as texts
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
 _COMMUNICATORS = (
@@ -35,21 +35,21 @@ def draw(con: Reader, run_id: str) -> None:
     hangs = hang_queries.of_run(run_id).run(con)
     if files.is_empty() and hangs.is_empty():
         return
-    basic.section("Network", words.qualifier(files) if files.height else "told by dumps of the flight recorder")
+    basic.section("Network", texts.qualifier(files) if files.height else "told by dumps of the flight recorder")
     comms, calls = queries.communicators(run_id).run(con), queries.collectives(run_id).run(con)
     findings, warnings = queries.findings(run_id).run(con), queries.warnings(run_id).run(con)
     left, right = st.columns(2, gap="large")
     with left:
         if files.height:
-            lists.facts(words.facts(files, comms, calls))
+            lists.facts(texts.facts(files, comms, calls))
     with right, st.container(gap="xsmall"):
         found = [
-            (*words.hang_line(row), urls.hang_url(row["source_path"], row["line_no"]))
+            (*texts.hang_line(row), urls.hang_url(row["source_path"], row["line_no"]))
             for row in hangs.head(_HANGS_SHOWN).iter_rows(named=True)
         ]
         if found or findings.height:
-            lists.items([*found, *((*line, "network") for line in words.finding_lines(findings))])
-        if more := words.more_findings(findings):
+            lists.items([*found, *((*line, "network") for line in texts.finding_lines(findings))])
+        if more := texts.more_findings(findings):
             basic.note(more)
     told = [
         ("communicators", comms, _COMMUNICATORS),

@@ -14,7 +14,7 @@ from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import topology as queries
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.selection import url_state
-from sweepscope.dashboard.text import topology as words
+from sweepscope.dashboard.text import topology as texts
 from sweepscope.dashboard.view_models import network, topology
 from sweepscope.dashboard.widgets import basic, tables
 
@@ -24,7 +24,7 @@ _BETWEEN = ("host_from", "host_to", "moved", "communicators")
 _MOST_ROWS = 2_000
 
 
-def draw(con: Reader, tokens: Theme, offered: Sequence[dict[str, Any]]) -> None:
+def draw(con: Reader, theme: Theme, offered: Sequence[dict[str, Any]]) -> None:
     """A picture of one of the `offered` communicators (rows of `queries.communicators`), chosen by the reader."""
     by_name = {f"{row['source_path']}#{row['comm_index']}": row for row in offered}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -36,7 +36,7 @@ def draw(con: Reader, tokens: Theme, offered: Sequence[dict[str, Any]]) -> None:
             key=bound.key,
             on_change=bound.on_change,
             width=460,
-            format_func=lambda one: words.communicator_option(by_name[one]),
+            format_func=lambda one: texts.communicator_option(by_name[one]),
         )
         row = by_name[name]
         at = row["source_path"], row["comm_index"]
@@ -49,7 +49,7 @@ def draw(con: Reader, tokens: Theme, offered: Sequence[dict[str, Any]]) -> None:
             key=bound.key,
             on_change=bound.on_change,
             width=260,
-            format_func=lambda one: words.show_option(one, options),
+            format_func=lambda one: texts.show_option(one, options),
         )
         basic.sql_popover(
             {
@@ -64,15 +64,14 @@ def draw(con: Reader, tokens: Theme, offered: Sequence[dict[str, Any]]) -> None:
     found = topology.picture(row["nranks"], ranks, links, graphs, show)
     left, right = st.columns([0.62, 0.38], gap="large")
     with left, st.container(gap="xsmall"):
-        basic.chart(charts.draw_topology(found, tokens), key="topology", alt=words.alt(found, row))
+        basic.chart(charts.draw_topology(found, theme), key="topology", alt=texts.alt(found, row))
         basic.line_legend(
             [
-                (getattr(tokens, topology.TRANSPORT[kind].color), topology.DASH.get(kind, "solid"), text)
-                for kind, text in words.legend(found)
+                (getattr(theme, topology.TRANSPORT[kind].color), topology.DASH.get(kind, "solid"), text)
+                for kind, text in texts.legend(found)
             ]
         )
-        for text in words.notes(found, row, ranks, topology.ring_order(row["nranks"], graphs), graphs):
-            basic.note(text)
+        basic.notes(texts.notes(found, row, ranks, topology.ring_order(row["nranks"], graphs), graphs))
     with right, st.container(gap="xsmall"):
         _draw_traffic(con, at[0])
     if links.height:
@@ -85,9 +84,9 @@ def _draw_traffic(con: Reader, source_path: str) -> None:
     rows = queries.traffic(source_path).run(con)
     if rows.is_empty():
         basic.section("Traffic")
-        basic.note(words.NO_TRAFFIC)
+        basic.note(texts.NO_TRAFFIC)
         return
-    basic.section("Traffic", words.traffic_answer(rows))
+    basic.section("Traffic", texts.traffic_answer(rows))
     sized = rows.with_columns(
         _sizes(rows, "median_message_bytes").alias("median_message"),
         _sizes(rows, "largest_message_bytes").alias("largest_message"),
@@ -99,7 +98,7 @@ def _draw_traffic(con: Reader, source_path: str) -> None:
         basic.section("Between nodes", "derived, most first")
         tables.table(between.with_columns(_sizes(between, "total_bytes").alias("moved")).head(12), _BETWEEN)
         tables.csv_button(between, "nccl_between_nodes")
-        basic.note(words.DERIVED)
+        basic.note(texts.DERIVED)
 
 
 def _sizes(rows: pl.DataFrame, name: str) -> pl.Series:

@@ -1,1 +1,1 @@
-"""What a reader has selected: filters, slices and their place in the URL."""
+"""What a reader has selected: filters and slices, and how the URL holds them."""

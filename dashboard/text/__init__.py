@@ -1,1 +1,3 @@
-"""One module per page: the rows on screen in, sentences out. Pure; `**bold**` marks the fact. No HTML, no streamlit."""
+"""Sentences, one module per page: the rows on screen in, text out. Pure; `**bold**` marks the fact. No HTML, no
+Streamlit, no query.
+"""

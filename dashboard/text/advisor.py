@@ -13,11 +13,9 @@ from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop
 from sweepscope.pipeline.estimate.advice.rule_scores import AGAINST, FOR
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.reference.rules import Book
+from sweepscope.schemas.thresholds import WORTHWHILE_GAIN
 
 Row = Mapping[str, Any]
-
-LITTLE = 0.001
-"""Expected gain in throughput below which a proposal is not worth a sentence."""
 
 
 def next_answer(proposed: NextRuns, rows: pl.DataFrame) -> str:
@@ -61,7 +59,7 @@ def worth_running(row: Row) -> tuple[str, str]:
 
 def shown(candidates: pl.DataFrame) -> pl.DataFrame:
     """Candidates worth a row: an expected gain that can be printed, or no measured best to gain over."""
-    return candidates.filter((pl.col("gain") >= LITTLE) | pl.col("gain").is_null())
+    return candidates.filter((pl.col("gain") >= WORTHWHILE_GAIN) | pl.col("gain").is_null())
 
 
 def walked(stops: Sequence[Stop], book: Book) -> str:

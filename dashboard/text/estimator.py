@@ -10,9 +10,7 @@ from sweepscope.dashboard.format.columns import column_label
 from sweepscope.dashboard.format.numbers import NBSP, count, gib, in_sentence, number, percent, plain, points, seconds
 from sweepscope.dashboard.view_models.estimator import (
     FITTED,
-    MIN_RUNS,
     OTHER_STUDY,
-    SLOW,
     UNEXPLAINED,
     UNFITTED,
     Hover,
@@ -21,6 +19,7 @@ from sweepscope.dashboard.view_models.estimator import (
     times,
 )
 from sweepscope.schemas.columns.shared import COLUMNS
+from sweepscope.schemas.thresholds import PATTERN_RUNS, PENALISED_RATIO
 
 Row = Mapping[str, Any]
 
@@ -33,13 +32,14 @@ NOT_ESTIMATED = "**None of these runs can be set beside an estimate.** Why, and 
 HOW_TO_READ = (
     "**How to read it.** An estimate is what the hardware allows: matrix products, attention, exchange, bubble and "
     "memory traffic from first principles, with the constants listed above. Error is estimated against measured step "
-    f"time. A run more than {SLOW:g}{NBSP}× slower than estimated is put down to its implementation, and drawn hollow.",
+    f"time. A run more than {PENALISED_RATIO:g}{NBSP}× slower than estimated is put down to its implementation, and "
+    "drawn hollow.",
     "**What it hides.** Runs within that limit are chosen by their error, so their median error is no accuracy. "
     "Constants were fitted on studies that are drawn here as well, and where most runs stay behind their hardware only "
     "on those near it; the errors on rows left out of a fit are the ones to trust. MFU counts FLOPs as the estimator "
     "does, which differs from some trainers' convention.",
 )
-AGAINST = {
+ESTIMATE_KINDS = {
     "estimate": "by first principles",
     "hardware": "of the hardware alone",
     "expected": "with the learned penalty",
@@ -66,7 +66,7 @@ def answer(totals: Row, patterns: Sequence[Row]) -> str:
     if not runs:
         return NOT_ESTIMATED
     first = f"**Median error of estimated step time: {percent(totals['time_error'], 0)} over {count(runs, 'run')}**"
-    limit = f"{SLOW:g}{NBSP}×"
+    limit = f"{PENALISED_RATIO:g}{NBSP}×"
     if not slow:
         return f"{first}. {'It is not' if runs == 1 else 'None is'} more than {limit} slower than estimated."
     near = (
@@ -92,7 +92,7 @@ def _blame(patterns: Sequence[Row], slow: int) -> str:
         return f": {most}"
     share = "all" if places[most] == slow else percent(places[most] / slow, 0)
     told = f"; {share} of them have {most}" if places[most] * 2 > slow else ""
-    worst = next((row for row in patterns if row["runs"] >= MIN_RUNS and row["time_ratio"] > SLOW), None)
+    worst = next((row for row in patterns if row["runs"] >= PATTERN_RUNS and row["time_ratio"] > PENALISED_RATIO), None)
     return told or (f"; worst is {worst['pattern']}, {times(worst['time_ratio'])}" if worst else "")
 
 
@@ -120,7 +120,7 @@ def legend(runs: int, slow: int, outside: int) -> list[tuple[str, str, str]]:
 
     `outside` runs are not of a study that their constants were fitted on.
     """
-    lines = [("●", "0", f"within {SLOW:g}{NBSP}× of the estimate: {count(runs - slow, 'run')}")]
+    lines = [("●", "0", f"within {PENALISED_RATIO:g}{NBSP}× of the estimate: {count(runs - slow, 'run')}")]
     if slow:
         lines.append(("○", "1", f"slower, an implementation's penalty: {count(slow, 'run')}"))
     if outside:
@@ -188,8 +188,8 @@ def option(row: Row, stands_for: str) -> str:
 def parity_alt(runs: int, slow: int, kind: str) -> str:
     """What the scatter shows."""
     return (
-        f"Measured against MFU estimated {AGAINST[kind]} of {count(runs, 'run')} on equal axes: "
-        f"{number(slow)} lie more than {SLOW:g} times below the estimate."
+        f"Measured against MFU estimated {ESTIMATE_KINDS[kind]} of {count(runs, 'run')} on equal axes: "
+        f"{number(slow)} lie more than {PENALISED_RATIO:g} times below the estimate."
     )
 
 
@@ -209,13 +209,13 @@ def memory_alt(totals: Row) -> str:
 def patterns_alt(patterns: Sequence[Row], kind: str) -> str:
     """What the dots show."""
     listed = ", ".join(f"{row['pattern']} {times(row['time_ratio'])}" for row in patterns[:3])
-    what = f"Measured over step time estimated {AGAINST[kind]}"
+    what = f"Measured over step time estimated {ESTIMATE_KINDS[kind]}"
     return f"{what} of {count(len(patterns), 'pattern')}, slowest first: {listed}."
 
 
 def too_few(patterns: int) -> str:
     """What the dot chart leaves out."""
-    return f"{count(patterns, 'pattern')} of fewer than {MIN_RUNS} runs left out." if patterns else ""
+    return f"{count(patterns, 'pattern')} of fewer than {PATTERN_RUNS} runs left out." if patterns else ""
 
 
 def waterfall_alt(row: Row, losses: Sequence[Loss]) -> str:

@@ -25,6 +25,7 @@ from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, EXPECTATION, PHYSICS, Found
 from sweepscope.pipeline.reference.layout_text import SCHEDULE_NAMES
+from sweepscope.schemas.thresholds import MEM_NEAR_LIMIT
 
 Row = Mapping[str, Any]
 
@@ -210,7 +211,7 @@ def verdict(told: Answer) -> tuple[str, str]:
     left = told.card_bytes - told.need_bytes
     if not told.fits:
         return "✕", f"**Does not fit**: {ABOUT}{gib(-left)} too much"
-    near = " · near limit" if told.need_bytes > 0.9 * told.card_bytes else ""
+    near = " · near limit" if told.need_bytes > MEM_NEAR_LIMIT * told.card_bytes else ""
     return "✓", f"**Fits**, {ABOUT}{gib(left)} to spare{near}"
 
 

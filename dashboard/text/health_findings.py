@@ -1,4 +1,4 @@
-"""What ails a run beside how it ended, in a sentence or two for its answer."""
+"""Health findings of a run, besides its status, in a sentence or two for its answer."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sweepscope.dashboard.format.numbers import number
-from sweepscope.schemas.vocab import AILMENTS
+from sweepscope.schemas.vocab import HEALTH_FINDINGS
 
 _MOST = 2
-_QUIET = ("gpu_shared", "not_ending", "skipped_step")
-"""They stand among the evidence lines; alone they cost a run little."""
+_MINOR = ("gpu_shared", "not_ending", "skipped_step")
+"""Listed among the evidence lines only; alone they cost a run little."""
 
 
-def ailments(run: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> str:
-    """At most two sentences, the costliest ailments first, with a blank before each; empty for a sound run."""
+def health_findings(run: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> str:
+    """At most two sentences, the costliest findings first, each after a blank; empty for a healthy run."""
     by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for row in evidence:
         by_kind.setdefault(row["kind"], []).append(row)
-    told = [kind for kind in AILMENTS if kind in by_kind and kind not in _QUIET]
+    kinds = [kind for kind in HEALTH_FINDINGS if kind in by_kind and kind not in _MINOR]
     if run["status"] == "hang" and run["status_confidence"] == "low":
-        told = [kind for kind in told if kind != "silence"]  # the status says so already
-    said = [sentence for kind in told if (sentence := _sentence(kind, by_kind[kind], run))]
-    return "".join(f" {sentence}" for sentence in said[:_MOST])
+        kinds = [kind for kind in kinds if kind != "silence"]  # the status was derived from it
+    sentences = [sentence for kind in kinds if (sentence := _sentence(kind, by_kind[kind], run))]
+    return "".join(f" {sentence}" for sentence in sentences[:_MOST])
 
 
 def _sentence(kind: str, rows: Sequence[Mapping[str, Any]], run: Mapping[str, Any]) -> str:
-    if kind == "nan_loss":  # the line may be an exception of the trainer's
+    if kind == "nan_loss":  # the line may be an exception raised by the trainer
         step = run["diverged_at_step"]
         return f"The loss or its gradient is NaN or infinite from step {number(step)} on." if step is not None else ""
     if kind == "gpu_busy":
-        return "A GPU was held by another process."
+        return "Another process was using a GPU."
     text = str(rows[0]["text"]).strip().rstrip(".")
     more = f", and {number(len(rows) - 1)} more like it" if len(rows) > 1 else ""
     return f"{text[:1].upper()}{text[1:]}{more}."

@@ -10,6 +10,7 @@ import polars as pl
 from sweepscope.dashboard.format.numbers import MINUS, count, memory, number, percent, plain, ratio
 from sweepscope.dashboard.view_models.memory import VERDICT, Bar
 from sweepscope.schemas.columns.memory_views import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
+from sweepscope.schemas.thresholds import EXPLAINED_SHARE
 
 Row = Mapping[str, Any]
 
@@ -42,9 +43,6 @@ _NEAR = ("fits", "fragmented")
 """Verdicts of runs that did not run out of memory, as far as anybody knows."""
 _WITHOUT_REASON = ("failed", "truncated", "unknown")
 """Statuses of which nothing says why the run ended."""
-
-_TELLING_SHARE = 0.3
-"""Share of the residuals from which one term is named as what is off. Our choice."""
 
 TERM_NAME = {
     "states": "Weights, gradients, optimizer",
@@ -155,7 +153,7 @@ def _off(terms: pl.DataFrame) -> tuple[str, str]:
     if worst is None:
         return "not fitted", NO_TERMS
     name, share = TERM_NAME[worst["term"]], percent(worst["explained_share"], 0)
-    if worst["explained_share"] < _TELLING_SHARE:
+    if worst["explained_share"] < EXPLAINED_SHARE:
         return "no one term is off", f"{name} explains {share} of its error"
     return name, f"explains {share} of its error: {factor(worst)}"
 

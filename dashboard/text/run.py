@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sweepscope.dashboard.format.numbers import MISSING, count, memory, number, percent, seconds, significant
-from sweepscope.dashboard.text.health_findings import ailments
+from sweepscope.dashboard.text.health_findings import health_findings
 from sweepscope.dashboard.view_models.frontier import hardware
 
 Run = Mapping[str, Any]
@@ -54,7 +54,7 @@ def answer(run: Run, evidence: Sequence[Mapping[str, Any]], last_step_line: int 
     text = f"{ended}{_speed(run)}."
     if run["status"] == "completed":
         text += _after_the_end(evidence, last_step_line)
-    text += ailments(run, evidence)
+    text += health_findings(run, evidence)
     if run["quarantine_reason"]:
         text += f" Kept out of every ranking: {str(run['quarantine_reason']).rstrip('.')}."
     return text

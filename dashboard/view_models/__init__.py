@@ -1,1 +1,1 @@
-"""Rows of queries as what a page shows; no Streamlit, no sentence."""
+"""What a page shows, computed from the rows of its queries. No Streamlit, no sentences, no SQL."""

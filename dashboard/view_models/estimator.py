@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
 from sweepscope.dashboard.format.numbers import NBSP, number
+from sweepscope.dashboard.queries.estimator import RATIO_COLUMNS
 from sweepscope.pipeline.estimate.learned.track_record import find_record
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles
-from sweepscope.pipeline.estimate.rows.waterfall import waterfall as taken_apart
-
-SLOW = 1.5
-"""Times slower than estimated from which the view `estimator_residuals` calls a run penalised."""
-
-MIN_RUNS = 5
-"""A pattern of fewer runs has no 10th and 90th percentile worth drawing."""
+from sweepscope.pipeline.estimate.rows.waterfall import waterfall
+from sweepscope.schemas.thresholds import PATTERN_RUNS, PENALISED_RATIO
 
 FITTED, OTHER_STUDY, UNFITTED = "fitted", "other study", "not fitted"
 
@@ -32,32 +28,23 @@ def times(value: float) -> str:
     return f"{number(value, 2 if value < 2 else 1)}{NBSP}×"
 
 
-AGAINST: Final = {
-    "estimate": "time_ratio",
-    "hardware": "hardware_time_ratio",
-    "expected": "expected_time_ratio",
-}
-"""What measured step times can be held against, as columns of `estimator_residuals` (measured over it): the estimate,
-the hardware's part of it without launch stalls, and the estimate times the learned penalty."""
-
-
 def offered_against(runs: pl.DataFrame) -> list[str]:
-    """Kinds of AGAINST that say something of `runs`: known, and not the same as the estimate for all of them."""
+    """Kinds of RATIO_COLUMNS that say something of `runs`: known, and not the same as the estimate for all of them."""
 
     def differs(name: str) -> bool:
         return name in runs.columns and bool((runs[name] != runs["time_ratio"]).any())
 
-    return [kind for kind, name in AGAINST.items() if kind == "estimate" or differs(name)]
+    return [kind for kind, name in RATIO_COLUMNS.items() if kind == "estimate" or differs(name)]
 
 
 def held_against(runs: pl.DataFrame, kind: str) -> pl.DataFrame:
     """`runs` with what depends on the estimate by another one; those that it says nothing of are left out."""
-    ratio = pl.col(AGAINST[kind])
+    ratio = pl.col(RATIO_COLUMNS[kind])
     return runs.filter(ratio.is_not_null()).with_columns(
         time_ratio=ratio,
         est_mfu=pl.col("measured_mfu") * ratio,
         est_step_time_s=pl.col("step_time_s") / ratio,
-        is_penalised=ratio > SLOW,
+        is_penalised=ratio > PENALISED_RATIO,
     )
 
 
@@ -191,18 +178,17 @@ def is_possible() -> pl.Expr:
     return pl.col("est_mfu") / pl.col("time_ratio") <= 1.0
 
 
-def waterfall(row: Mapping[str, Any]) -> list[Loss]:
-    """From the peak down to the measured MFU, as shares of the measured step time.
+def losses(row: Mapping[str, Any]) -> list[Loss]:
+    """Losses from the peak down to the measured MFU, as shares of the measured step time.
 
     `row` is one of `queries.estimator.breakdown`. Unexplained is what was measured beyond the estimate: negative for a
     faster run.
     """
     needed = ("est_mfu", "est_step_time_s", "step_time_s")
-    told = {name: value for name, value in row.items() if name in needed or name.startswith("est_time_")}
-    losses = taken_apart(pl.DataFrame([told]))
+    times_of_row = {name: value for name, value in row.items() if name in needed or name.startswith("est_time_")}
     return [
         Loss(loss["label"], loss["share"], loss["before"])
-        for loss in losses.iter_rows(named=True)
+        for loss in waterfall(pl.DataFrame([times_of_row])).iter_rows(named=True)
         if loss["term"] not in _SELDOM or loss["share"] > 0
     ]
 
@@ -220,7 +206,7 @@ def examples(runs: pl.DataFrame, picked: str | None) -> dict[str, str]:
         runs.sort("time_ratio", "run_id")
         .group_by("pattern", maintain_order=True)
         .agg(pl.col("run_id").get(pl.len() // 2), pl.len().alias("runs"), pl.col("time_ratio").median())
-        .filter(pl.col("runs") >= MIN_RUNS)
+        .filter(pl.col("runs") >= PATTERN_RUNS)
         .sort("time_ratio", "pattern", descending=[True, False])
     )
     for row in middles.iter_rows(named=True):

@@ -11,11 +11,9 @@ import polars as pl
 from sweepscope.dashboard.format.numbers import number, significant
 from sweepscope.dashboard.format.symbols import OUTCOME
 from sweepscope.dashboard.queries.failures import PATTERNS
+from sweepscope.schemas.thresholds import INTERVAL_RUNS
 
 ROWS_SHOWN = 12
-MIN_JUDGED = 5
-"""Fewer runs than this make an interval of more than half the scale: too wide to draw."""
-
 _COUNTS = tuple(name for name in OUTCOME if name not in ("completed", "undecided", "running"))
 _NAMES = {"zero_stage": "ZeRO-", "recompute": "recompute ", "precision": ""}
 
@@ -84,7 +82,7 @@ def patterns(rates: pl.DataFrame, overall: float, limit: int = 9) -> list[Patter
     """
     varied = rates.filter(
         pl.col("dimension").is_in(list(PATTERNS)),
-        pl.col("runs_judged") >= MIN_JUDGED,
+        pl.col("runs_judged") >= INTERVAL_RUNS,
         pl.len().over("dimension") > 1,
     ).sort("failure_rate_low", "runs_judged", descending=True)
     return [

@@ -1,1 +1,1 @@
-"""Parts that pages draw: tables, lists, bars, links and the grid."""
+"""Streamlit parts without a query: tables, lists, bars, links, the grid."""

@@ -1,6 +1,6 @@
 """Pieces that every page is built from: head, badges, figures, notes, links, charts, SQL. Thin over streamlit.
 
-Sentences come from `words`, with `**bold**` around the fact; everything that reaches HTML is escaped here, because
+Sentences come from `text/`, with `**bold**` around the fact; everything that reaches HTML is escaped here, because
 names and log lines are other people's text.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,8 +16,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from sweepscope.dashboard.charts import narrow
-from sweepscope.dashboard.format import theme
-from sweepscope.dashboard.format.theme import Theme
+from sweepscope.dashboard.format.theme import Theme, named_theme, template
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.widgets import urls
 
@@ -36,9 +35,9 @@ class Figure:
     note: str = ""
 
 
-def tokens() -> Theme:
-    """Tokens of the theme that the reader's system prefers."""
-    return theme.theme(st.context.theme.type)
+def current_theme() -> Theme:
+    """The theme that the reader's system prefers."""
+    return named_theme(st.context.theme.type)
 
 
 def window_width() -> str:
@@ -52,7 +51,7 @@ def is_narrow() -> bool:
 
 
 def style(current: Theme) -> None:
-    """The style sheet with the theme's tokens as CSS variables."""
+    """The style sheet with the theme's colours as CSS variables."""
     names = (
         "page",
         "ink",
@@ -115,6 +114,12 @@ def section(title: str, qualifier: str = "") -> None:
 def note(text: str) -> None:
     """Small print below a chart."""
     st.html(f'<p class="ss-note">{rich(text)}</p>')
+
+
+def notes(paragraphs: Iterable[str]) -> None:
+    """Paragraphs of small print."""
+    for text in paragraphs:
+        note(text)
 
 
 def figures(items: Sequence[Figure]) -> None:
@@ -199,9 +204,9 @@ def chart(
     In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it. `is_fitted`: whether
     it is drawn as for a narrow window; by default where the window is.
     """
-    figure.update_layout(template=theme.template(tokens()))
+    figure.update_layout(template=template(current_theme()))
     if is_narrow() if is_fitted is None else is_fitted:
-        narrow.fit(figure, tokens().page)
+        narrow.fit(figure, current_theme().page)
     if on_select is None:
         config = {**_CHART_CONFIG, "doubleClick": "reset"} if is_zoomable else _CHART_CONFIG
         st.plotly_chart(figure, key=key, alt=alt, theme=None, config=config)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import streamlit as st
 
-from sweepscope.dashboard.format import columns as column_words
+from sweepscope.dashboard.format import columns as column_texts
 from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.queries.reader import Reader
@@ -27,7 +27,7 @@ def table(
 ) -> None:
     """A table in shown units and headings; an unknown value is a dash. `wide` columns hold sentences or paths."""
     display, config = _shown(frame, columns)
-    config |= {column_words.heading(name): st.column_config.TextColumn(width="large") for name in wide}
+    config |= {column_texts.heading(name): st.column_config.TextColumn(width="large") for name in wide}
     st.dataframe(display, hide_index=True, column_config=config, placeholder=numbers.MISSING, key=key)
 
 
@@ -64,7 +64,7 @@ def picking_table(
 ) -> None:
     """A table whose rows can be picked; `on_select` runs once per pick and finds it under `key`."""
     display, config = _shown(frame, columns)
-    config |= {column_words.heading(name): st.column_config.TextColumn(width="large") for name in wide}
+    config |= {column_texts.heading(name): st.column_config.TextColumn(width="large") for name in wide}
     st.dataframe(
         display,
         hide_index=True,
@@ -79,23 +79,23 @@ def picking_table(
 
 
 def _shown(frame: pl.DataFrame, columns: Sequence[str] | None) -> tuple[pl.DataFrame, dict[str, Any]]:
-    display = column_words.display_frame(frame, columns)
+    display = column_texts.display_frame(frame, columns)
     config: dict[str, Any] = {
-        column_words.heading(name): st.column_config.NumberColumn(
-            format=f"%,.{_decimals(display[column_words.heading(name)], how.decimals)}f"
+        column_texts.heading(name): st.column_config.NumberColumn(
+            format=f"%,.{_decimals(display[column_texts.heading(name)], how.decimals)}f"
         )
         for name in columns or frame.columns
-        if (how := column_words.shown(name)) and frame.schema[name].is_numeric()
+        if (how := column_texts.shown(name)) and frame.schema[name].is_numeric()
     }
     for name in columns or frame.columns:
         if frame.schema[name] == pl.String and (width := _width(frame[name])) is not None:
-            config[column_words.heading(name)] = st.column_config.TextColumn(width=width)
+            config[column_texts.heading(name)] = st.column_config.TextColumn(width=width)
         if name.endswith("_url"):
-            config[column_words.heading(name)] = st.column_config.LinkColumn(
+            config[column_texts.heading(name)] = st.column_config.LinkColumn(
                 display_text=r"^https?://(?:www\.)?([^/]+)"
             )
         if name == "run_id":
-            heading = column_words.heading(name)
+            heading = column_texts.heading(name)
             display = display.with_columns(pl.col(heading).map_elements(urls.run_url, pl.String))
             config[heading] = st.column_config.LinkColumn(display_text=r"run=(.+)$")
     return display, config
@@ -113,7 +113,7 @@ def _width(texts: pl.Series) -> int | None:
     is_short = isinstance(longest, int) and longest <= _LONGEST_WHOLE
     if not is_short or not isinstance(widest, float) or widest == pixels.head(_MEASURED_ROWS).max():
         return None
-    return round(max(widest, _LETTER_WIDTH * len(column_words.heading(texts.name)))) + _CELL_PADDING
+    return round(max(widest, _LETTER_WIDTH * len(column_texts.heading(texts.name)))) + _CELL_PADDING
 
 
 def _decimals(shown: pl.Series, usual: int) -> int:

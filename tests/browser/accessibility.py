@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sweepscope.dashboard.format.theme import contrast, theme
+from sweepscope.dashboard.format.theme import contrast, named_theme
 
 AXE = Path(os.environ.get("AXE_HOME") or Path.home() / ".cache" / "sweepscope-axe") / "node_modules/axe-core/axe.min.js"
 LEAST_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
@@ -41,4 +41,4 @@ def assert_chart_text_stands_out(page: Any, scheme: str) -> None:
     assert fills
     for fill in set(fills):
         red, green, blue = (int(part) for part in fill.removeprefix("rgb(").removesuffix(")").split(","))
-        assert contrast(f"#{red:02X}{green:02X}{blue:02X}", theme(scheme).page) >= LEAST_CONTRAST, fill
+        assert contrast(f"#{red:02X}{green:02X}{blue:02X}", named_theme(scheme).page) >= LEAST_CONTRAST, fill

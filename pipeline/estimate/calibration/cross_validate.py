@@ -18,8 +18,9 @@ from sweepscope.pipeline.estimate.calibration.fit import Batch, batches, fit, pr
 from sweepscope.pipeline.estimate.physics.estimate import allocated_bytes, step_seconds
 from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, with_values
+from sweepscope.schemas.thresholds import PENALISED_RATIO
 
-HEALTHY = 1.5
+HEALTHY = PENALISED_RATIO
 """A run at most this many times slower than estimated is one whose implementation reaches the hardware."""
 
 NARROWING = (8.0, 4.0, 2.5, HEALTHY, HEALTHY, HEALTHY)

@@ -16,7 +16,7 @@ SELECT
     r.step_time_s, e.est_step_time_s, r.step_time_s / e.est_step_time_s AS time_ratio,
     r.step_time_s / (e.est_step_time_s - coalesce(e.est_time_stall_s, 0)) AS hardware_time_ratio,
     r.step_time_s / e.expected_step_time_s AS expected_time_ratio,
-    r.step_time_s > 1.5 * e.est_step_time_s AS is_penalised,
+    r.step_time_s > penalised_ratio() * e.est_step_time_s AS is_penalised,
     r.mfu, e.est_mfu,
     r.mem_peak_allocated_bytes, e.est_mem_bytes, r.mem_peak_allocated_bytes / e.est_mem_bytes AS mem_ratio,
     r.source_path

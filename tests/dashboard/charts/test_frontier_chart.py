@@ -18,10 +18,10 @@ def texts(*dots: Dot) -> list[str]:
     return [annotation.text for annotation in draw(dots, LIGHT).layout.annotations]
 
 
-@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=lambda tokens: tokens.name)
-def test_kinds_differ_by_shape_and_fill_not_by_colour_alone(tokens: Theme) -> None:
-    figure = draw([dot(), dot("other", 0.38, reason="FP8"), dot("other", None, 0.5), dot("own", 0.2)], tokens)
-    marks = [(trace.marker.symbol, trace.marker.color == tokens.page) for trace in figure.data]
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+def test_kinds_differ_by_shape_and_fill_not_by_colour_alone(theme: Theme) -> None:
+    figure = draw([dot(), dot("other", 0.38, reason="FP8"), dot("other", None, 0.5), dot("own", 0.2)], theme)
+    marks = [(trace.marker.symbol, trace.marker.color == theme.page) for trace in figure.data]
     assert marks == [("circle", False), ("circle", True), ("square", True), ("diamond", False)]
 
 

@@ -23,9 +23,9 @@ _ROWS = (
 )
 
 
-def drawn(*rows: Row, metric: str = "mfu", tokens: Theme = LIGHT, **options: Any) -> go.Figure:
+def drawn(*rows: Row, metric: str = "mfu", theme: Theme = LIGHT, **options: Any) -> go.Figure:
     frame = grid(*(rows or _ROWS))
-    return heatmap.draw(frame, METRICS[metric], tokens, hovers=["hover"] * frame.height, **options)
+    return heatmap.draw(frame, METRICS[metric], theme, hovers=["hover"] * frame.height, **options)
 
 
 def texts(figure: go.Figure) -> list[str]:
@@ -60,19 +60,19 @@ def test_the_small_grid_leaves_layouts_and_reasons_out() -> None:
     assert (first.strip(), third.strip()) == ("45.0 %", "△ won't fit")
 
 
-@pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=lambda tokens: tokens.name)
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 @pytest.mark.parametrize("metric", list(METRICS))
-def test_every_text_on_the_grid_can_be_read(tokens: Theme, metric: str) -> None:
+def test_every_text_on_the_grid_can_be_read(theme: Theme, metric: str) -> None:
     rows = [
         cell("1B", n, params=1, mfu=n / 100, hfu=n / 90, step_time_s=1 / n, tokens_per_s_per_gpu=100.0 * n)
         for n in range(1, 60)
     ]
     frame = grid(*rows, *(empty("80B", n, state=state) for n, state in enumerate(CELL_STATE, 1) if state != "measured"))
-    figure = heatmap.draw(frame, METRICS[metric], tokens, hovers=[""] * frame.height)
+    figure = heatmap.draw(frame, METRICS[metric], theme, hovers=[""] * frame.height)
     shares = metrics.paint_share(frame, METRICS[metric])
     for note, share in zip(figure.layout.annotations, shares, strict=False):
         is_painted = share is not None and METRICS[metric].paint != "share"
-        background = scale_color(share) if is_painted else tokens.cell
+        background = scale_color(share) if is_painted else theme.cell
         assert contrast(note.font.color, background) >= 4.5
 
 

@@ -18,38 +18,38 @@ from sweepscope.dashboard.format.theme import (
 )
 
 _CONFIG = tomllib.loads((Path(dashboard.__file__).parent / ".streamlit" / "config.toml").read_text())["theme"]
-_MODES = pytest.mark.parametrize("tokens", [LIGHT, DARK], ids=lambda tokens: tokens.name)
+_MODES = pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 
 
 @_MODES
-def test_streamlit_and_the_charts_use_the_same_colours(tokens: Theme) -> None:
-    mode = _CONFIG[tokens.name]
-    assert mode["backgroundColor"] == tokens.page
-    assert mode["secondaryBackgroundColor"] == tokens.surface
-    assert mode["textColor"] == tokens.ink
-    assert mode["primaryColor"] == mode["linkColor"] == tokens.accent
-    assert mode["borderColor"] == mode["dataframeBorderColor"] == tokens.rule
-    assert mode["grayTextColor"] == tokens.mute
-    assert mode["sidebar"]["backgroundColor"] == tokens.sidebar
+def test_streamlit_and_the_charts_use_the_same_colours(theme: Theme) -> None:
+    mode = _CONFIG[theme.name]
+    assert mode["backgroundColor"] == theme.page
+    assert mode["secondaryBackgroundColor"] == theme.surface
+    assert mode["textColor"] == theme.ink
+    assert mode["primaryColor"] == mode["linkColor"] == theme.accent
+    assert mode["borderColor"] == mode["dataframeBorderColor"] == theme.rule
+    assert mode["grayTextColor"] == theme.mute
+    assert mode["sidebar"]["backgroundColor"] == theme.sidebar
 
 
 @_MODES
-def test_text_can_be_read_on_every_surface(tokens: Theme) -> None:
-    for color in (tokens.ink, tokens.soft, tokens.mute, tokens.accent, tokens.failed, tokens.warning, tokens.completed):
-        for surface in (tokens.page, tokens.surface, tokens.sidebar):
+def test_text_can_be_read_on_every_surface(theme: Theme) -> None:
+    for color in (theme.ink, theme.soft, theme.mute, theme.accent, theme.failed, theme.warning, theme.completed):
+        for surface in (theme.page, theme.surface, theme.sidebar):
             assert contrast(color, surface) >= 4.5, (color, surface)
 
 
 @_MODES
-def test_lines_and_marks_stand_out(tokens: Theme) -> None:
-    for color in (*tokens.categories, tokens.axis):
-        assert contrast(color, tokens.page) >= 3
+def test_lines_and_marks_stand_out(theme: Theme) -> None:
+    for color in (*theme.categories, theme.axis):
+        assert contrast(color, theme.page) >= 3
 
 
 @_MODES
-def test_numbers_stay_readable_on_a_partly_filled_track(tokens: Theme) -> None:
-    assert contrast(tokens.ink, tokens.hatch) >= 4.5
-    assert contrast(tokens.soft, tokens.cell) >= 4.5
+def test_numbers_stay_readable_on_a_partly_filled_track(theme: Theme) -> None:
+    assert contrast(theme.ink, theme.hatch) >= 4.5
+    assert contrast(theme.soft, theme.cell) >= 4.5
 
 
 def test_cell_text_can_be_read_anywhere_on_the_scale() -> None:

@@ -82,7 +82,7 @@ def test_evidence_comes_in_file_order_with_its_number(con: Any) -> None:
     assert evidence["found"].to_list() == [2, 2]
 
 
-def test_of_many_lines_an_ailment_is_among_those_shown(con: Any) -> None:
+def test_of_many_lines_a_health_finding_is_among_those_shown(con: Any) -> None:
     evidence = run.evidence("b1").run(con)
     assert evidence.height == run.MAX_EVIDENCE
     assert evidence["line_no"].to_list() == [*range(1, run.MAX_EVIDENCE), 9000]

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.dashboard.text import advisor as words
+from sweepscope.dashboard.text import advisor as texts
 from sweepscope.pipeline.estimate.advice.next_runs import NextRuns
 from sweepscope.pipeline.estimate.advice.recipe import Advice, Stop
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
@@ -37,7 +37,7 @@ def plain(text: str) -> str:
 
 def test_the_best_proposal_tells_gain_and_chance() -> None:
     found = proposed(ROW)
-    assert plain(words.next_answer(found, words.shown(found.candidates))) == (
+    assert plain(texts.next_answer(found, texts.shown(found.candidates))) == (
         "**DP8 TP2 PP1** promises most per GPU-hour: 6.1 % more throughput than the best of 30 runs, "
         "DP16 TP1 PP1 (3.26 s) is expected of it, with a chance of 70 % to beat it."
     )
@@ -45,28 +45,28 @@ def test_the_best_proposal_tells_gain_and_chance() -> None:
 
 def test_proposals_without_a_gain_are_not_shown() -> None:
     found = proposed(ROW | {"gain": 0.0002}, measured=1)
-    rows = words.shown(found.candidates)
+    rows = texts.shown(found.candidates)
     assert rows.is_empty()
-    assert plain(words.next_answer(found, rows)) == (
+    assert plain(texts.next_answer(found, rows)) == (
         "No layout that nobody tried is expected to beat the only run, DP16 TP1 PP1 (3.26 s)."
     )
 
 
 def test_nothing_measured_and_nothing_left_are_told_apart() -> None:
-    assert words.next_answer(proposed(ROW, best=None), proposed(ROW).candidates).startswith("Nothing was measured")
+    assert texts.next_answer(proposed(ROW, best=None), proposed(ROW).candidates).startswith("Nothing was measured")
     done = proposed()
-    assert words.next_answer(done, done.candidates).startswith("Every layout that fits and could be tried was measured")
+    assert texts.next_answer(done, done.candidates).startswith("Every layout that fits and could be tried was measured")
 
 
 def test_what_a_test_costs_and_what_is_no_candidate_is_said() -> None:
-    assert plain(words.next_notes(proposed(ROW))) == (
+    assert plain(texts.next_notes(proposed(ROW))) == (
         "A test is 20 steps; start-up is not counted, as no run tells it. Spread: 80 % of 21 runs of hopper-nanotron. "
         "No candidates: 12 already measured."
     )
 
 
 def test_a_proposal_of_the_grid_says_where_and_for_how_much() -> None:
-    text, value = words.worth_running(ROW)
+    text, value = texts.worth_running(ROW)
     assert (text, plain(value)) == ("Llama 8B on 2 nodes: DP8 TP2 PP1", "~6.1 % more, 0.1 GPU·h")
 
 
@@ -79,35 +79,35 @@ def advice(**changes: Any) -> Advice:
 
 
 def test_a_rule_is_followed_or_has_a_price() -> None:
-    assert words.followed(advice()) == ("completed", "✓", "the fastest follows it")
-    assert plain(words.followed(advice(is_followed=False, cost=0.075))[2]) == (
+    assert texts.followed(advice()) == ("completed", "✓", "the fastest follows it")
+    assert plain(texts.followed(advice(is_followed=False, cost=0.075))[2]) == (
         "the fastest does not; costs ~7.5 % of throughput"
     )
-    assert words.followed(advice(is_followed=False, cost=None))[2] == (
+    assert texts.followed(advice(is_followed=False, cost=None))[2] == (
         "the fastest does not; no layout near the fastest does"
     )
-    assert words.followed(advice(is_followed=None, cost=0.3))[2].startswith("does not speak of the fastest")
+    assert texts.followed(advice(is_followed=None, cost=0.3))[2].startswith("does not speak of the fastest")
 
 
 def test_a_record_tells_cells_chance_and_this_cell() -> None:
-    assert plain(words.record(advice(), 0.34, "for")) == "held in 20 of 22 cells (chance: 34 %); held in this cell"
-    assert plain(words.record(advice(), None, "against")) == "held in 20 of 22 cells; not in this cell"
-    assert words.record(advice(), 0.3, "untested").endswith("(chance: 30\xa0%)")
-    assert words.record(advice(tested=0, held=0), None, None) == "never tested by these runs"
-    assert words.record(advice(tested=None, held=None), None, None) == "no runs to test it"
+    assert plain(texts.record(advice(), 0.34, "for")) == "held in 20 of 22 cells (chance: 34 %); held in this cell"
+    assert plain(texts.record(advice(), None, "against")) == "held in 20 of 22 cells; not in this cell"
+    assert texts.record(advice(), 0.3, "untested").endswith("(chance: 30\xa0%)")
+    assert texts.record(advice(tested=0, held=0), None, None) == "never tested by these runs"
+    assert texts.record(advice(tested=None, held=None), None, None) == "no runs to test it"
 
 
 def test_a_step_names_the_rule_that_runs_bear_out_most() -> None:
     step = Step("throughput", "Raise throughput", "Where does the time go?")
     other = replace(advice(is_followed=False, tested=33, held=6), rule=replace(RULE, says="TP first"))
-    text = words.of_step(Stop(step, "16 nodes", (other, advice())))
+    text = texts.of_step(Stop(step, "16 nodes", (other, advice())))
     assert text == (
         "The fastest layout follows 1 of 2 rules of this step. Borne out most by this store's runs: "
         "**Keep TP inside a node**, in 20 of 22 cells."
     )
-    untested = words.of_step(Stop(step, "1 node", (advice(tested=0),)))
+    untested = texts.of_step(Stop(step, "1 node", (advice(tested=0),)))
     assert untested.endswith("None of them was tested by this store's runs.")
-    assert words.of_step(Stop(step, "1 node", ())).startswith("No rule speaks")
+    assert texts.of_step(Stop(step, "1 node", ())).startswith("No rule speaks")
 
 
 def test_only_evidence_of_the_cell_itself_is_its_verdict() -> None:
@@ -121,4 +121,4 @@ def test_only_evidence_of_the_cell_itself_is_its_verdict() -> None:
         "verdict": "for",
     }
     found = pl.DataFrame([cell, cell | {"rule": "elsewhere", "num_gpus": 64}, cell | {"rule": "b", "model": "Other"}])
-    assert words.verdicts_here(found, "Llama 3 8B", SETUP.request(choose_profile)) == {"r": "for"}
+    assert texts.verdicts_here(found, "Llama 3 8B", SETUP.request(choose_profile)) == {"r": "for"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sweepscope.dashboard.text import estimator as words
+from sweepscope.dashboard.text import estimator as texts
 from sweepscope.dashboard.view_models.estimator import Loss
 
 Row = dict[str, Any]
@@ -27,7 +27,7 @@ def pattern(name: str, penalised: int, *, ratio: float = 3.1, runs: int = 6) -> 
 
 
 def said(found: Row, *patterns: Row) -> str:
-    return words.answer(found, patterns).replace("\xa0", " ")
+    return texts.answer(found, patterns).replace("\xa0", " ")
 
 
 def test_the_answer_says_error_penalty_and_where() -> None:
@@ -49,18 +49,18 @@ def test_the_answer_when_all_or_none_are_slow() -> None:
     assert said(totals(runs=4), pattern("DP only", 4)).endswith("; all of them have DP only.")
     one = said(totals(penalised=1), pattern("DP only · ZeRO-1", 1))
     assert one.endswith("**1 (10 %) is slower than its hardware allows, 5.1 ×**: DP only.")
-    assert said(totals(runs=0)) == words.NOT_ESTIMATED
+    assert said(totals(runs=0)) == texts.NOT_ESTIMATED
 
 
 def test_meta_says_what_was_fitted_on_what() -> None:
-    assert words.meta({"fitted": 2, "not fitted": 1}, [0.45, 0.013], None, 3).replace("\xa0", " ") == (
+    assert texts.meta({"fitted": 2, "not fitted": 1}, [0.45, 0.013], None, 3).replace("\xa0", " ") == (
         "3 sweeps · 2 runs of studies that the constants were fitted on · 1 run with published constants, not fitted · "
         "median error on rows left out, learned penalty included: 1 % to 45 %"
     )
-    assert words.meta({"other study": 1}, [0.02], "mine", 1).replace("\xa0", " ") == (
+    assert texts.meta({"other study": 1}, [0.02], "mine", 1).replace("\xa0", " ") == (
         "sweep mine · 1 run of other studies · median error on rows left out, learned penalty included: 2 %"
     )
-    assert "left out" not in words.meta({"not fitted": 1}, [], "mine", 1)
+    assert "left out" not in texts.meta({"not fitted": 1}, [], "mine", 1)
 
 
 def test_reasons_alike_stand_together_and_single_ones_in_full() -> None:
@@ -71,14 +71,14 @@ def test_reasons_alike_stand_together_and_single_ones_in_full() -> None:
         {"fate": "not estimated", "reason": "unknown accelerator: CPU (add it)", "runs": 1},
         {"fate": "not measured", "reason": "no step time", "runs": 7},
     ]
-    lines = words.reasons(rows)
+    lines = texts.reasons(rows)
     assert [text.split(".")[0] for text, _ in lines] == [
         "Estimated, but no step time was logged",
         "Shape unknown",
         "Unknown accelerator: CPU (add it)",
     ]
     assert [runs for _, runs in lines] == ["7 runs", "5 runs", "1 run"]
-    assert words.account(rows) == (
+    assert texts.account(rows) == (
         "22 runs: 9 beside their estimate; 7 estimated, but without a measurement to compare; "
         "6 that cannot be estimated"
     )
@@ -86,21 +86,21 @@ def test_reasons_alike_stand_together_and_single_ones_in_full() -> None:
 
 def test_an_mfu_that_other_pages_show_otherwise_is_explained() -> None:
     row = {"mfu": 0.398, "mfu_basis": "6N, attention left out; peak 2250", "est_mfu": 0.5, "time_ratio": 1.25}
-    assert words.recount(row).replace("\xa0", " ") == (
+    assert texts.recount(row).replace("\xa0", " ") == (
         " Other pages say 39.8 %, by 6N, attention left out; here MFU counts the FLOPs of the estimate."
     )
-    assert words.recount({**row, "mfu": 0.4004}) == words.recount({**row, "mfu": None}) == ""
+    assert texts.recount({**row, "mfu": 0.4004}) == texts.recount({**row, "mfu": None}) == ""
 
 
 def test_assumptions_name_no_columns() -> None:
-    text = words.assumed("num_layers, tie_word_embeddings of Qwen3 14B; num_kv_heads = num_heads")
+    text = texts.assumed("num_layers, tie_word_embeddings of Qwen3 14B; num_kv_heads = num_heads")
     assert text == " Assumed: layers, tied embeddings of Qwen3 14B; KV heads = heads."
-    assert words.assumed(None) == ""
+    assert texts.assumed(None) == ""
 
 
 def test_unexplained_is_told_by_its_sign() -> None:
-    assert "faster than its estimate" in words.unexplained([Loss("Unexplained", -0.1, 0.3)])
-    assert "67\xa0% of the step" in words.unexplained([Loss("Unexplained", 0.668, 0.78)])
+    assert "faster than its estimate" in texts.unexplained([Loss("Unexplained", -0.1, 0.3)])
+    assert "67\xa0% of the step" in texts.unexplained([Loss("Unexplained", 0.668, 0.78)])
 
 
 def test_names_are_escaped_in_hovers() -> None:
@@ -117,7 +117,7 @@ def test_names_are_escaped_in_hovers() -> None:
         "mem_peak_allocated_bytes": None,
         "est_mem_bytes": 1e9,
     }
-    told = [part.replace("\xa0", " ") for part in words.hover(row)]
+    told = [part.replace("\xa0", " ") for part in texts.hover(row)]
     assert told == [
         "&lt;b&gt;x&lt;/b&gt; on 1 node",
         "DP only",

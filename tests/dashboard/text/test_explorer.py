@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.dashboard.text import explorer as words
+from sweepscope.dashboard.text import explorer as texts
 from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import Setup
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
@@ -31,34 +31,34 @@ def plain(text: str) -> str:
 
 
 def test_the_answer_names_the_fastest_layout_and_what_was_reached() -> None:
-    text = plain(words.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, RUN | {"mfu": 0.39}])))
+    text = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, RUN | {"mfu": 0.39}])))
     best = FOUND.layouts.row(0, named=True)
-    assert text.startswith(f"On 2 nodes, Llama 3 8B should train fastest with **{words.layout(best)}: ~")
+    assert text.startswith(f"On 2 nodes, Llama 3 8B should train fastest with **{texts.layout(best)}: ~")
     assert text.endswith("The best of 2 measured runs reached 41.0 % with DP16 TP1 PP1.")
 
 
 def test_a_run_that_beats_every_estimate_is_the_answer() -> None:
     best = FOUND.layouts.row(0, named=True)
     fast = RUN | {"mfu": 0.66}
-    text = plain(words.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, fast, RUN])))
+    text = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, fast, RUN])))
     assert text.startswith(
         "On 2 nodes, Llama 3 8B trained fastest with **DP16 TP1 PP1: 66.0 % MFU**, the best of 3 measured runs. "
-        f"The estimate expects most of {words.layout(best)}: ~"
+        f"The estimate expects most of {texts.layout(best)}: ~"
     )
-    same = plain(words.answer(SETUP, REQUEST, FOUND, pl.DataFrame([fast | {"layout": words.layout(best)}])))
+    same = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([fast | {"layout": texts.layout(best)}])))
     assert ", the only measured run. The estimate expects most of it, too: ~" in same
 
 
 def test_runs_of_other_questions_are_counted_and_not_quoted() -> None:
     runs = pl.DataFrame([RUN | {"num_gpus": 64}])
-    assert "None of its 1 run in the store had these nodes" in words.answer(SETUP, REQUEST, FOUND, runs)
-    assert "No run of it on this accelerator" in words.answer(SETUP, REQUEST, FOUND, runs.clear())
+    assert "None of its 1 run in the store had these nodes" in texts.answer(SETUP, REQUEST, FOUND, runs)
+    assert "No run of it on this accelerator" in texts.answer(SETUP, REQUEST, FOUND, runs.clear())
 
 
 def test_nothing_that_fits_says_how_much_is_missing() -> None:
     tight = replace(SETUP, nodes=1, accelerator="V100-SXM-16GB", gbs_tokens=8 * 8192)
     request = tight.request(choose_profile)
-    text = plain(words.answer(tight, request, explorer.found_for(request), pl.DataFrame([RUN]).clear()))
+    text = plain(texts.answer(tight, request, explorer.found_for(request), pl.DataFrame([RUN]).clear()))
     assert text.startswith("**No layout of Llama 3 8B on 1 node fits**: the leanest of")
     assert "the card has 1" in text
 
@@ -66,24 +66,24 @@ def test_nothing_that_fits_says_how_much_is_missing() -> None:
 def test_nothing_that_can_be_launched_says_why() -> None:
     odd = Setup("Llama 3 8B", LLAMA, "H100-SXM-80GB", 37, 8191, 8191)
     request = odd.request(choose_profile)
-    text = words.answer(odd, request, explorer.found_for(request), pl.DataFrame([RUN]).clear())
+    text = texts.answer(odd, request, explorer.found_for(request), pl.DataFrame([RUN]).clear())
     assert "can be launched** with 1 sequence per step: " in text
 
 
 def test_the_verdict_tells_room_or_excess() -> None:
     told = explorer.answer_for(REQUEST, Choice(zero_stage=3))
     full = replace(told, fits=True, need_bytes=76 * 2**30, card_bytes=80 * 2**30)
-    assert plain(words.verdict(full)[1]) == "**Fits**, ~4.0 GiB to spare · near limit"
+    assert plain(texts.verdict(full)[1]) == "**Fits**, ~4.0 GiB to spare · near limit"
     over = replace(told, fits=False, need_bytes=100 * 2**30, card_bytes=80 * 2**30)
-    assert (words.verdict(over)[0], plain(words.verdict(over)[1])) == ("✕", "**Does not fit**: ~20.0 GiB too much")
-    assert plain(words.big_number(over, "physics")[0]) == "~100 GiB"
-    assert words.big_number(over, "physics")[1] == "per GPU, the card has 80.0\xa0GiB"
-    assert "Rank by the hardware" not in dict(words.facts(over, FOUND))
+    assert (texts.verdict(over)[0], plain(texts.verdict(over)[1])) == ("✕", "**Does not fit**: ~20.0 GiB too much")
+    assert plain(texts.big_number(over, "physics")[0]) == "~100 GiB"
+    assert texts.big_number(over, "physics")[1] == "per GPU, the card has 80.0\xa0GiB"
+    assert "Rank by the hardware" not in dict(texts.facts(over, FOUND))
 
 
 def test_the_rank_of_the_fastest_is_first() -> None:
     told = explorer.answer_for(REQUEST, explorer.start_of(REQUEST))
-    facts = dict(words.facts(told, FOUND))
+    facts = dict(texts.facts(told, FOUND))
     assert facts["Rank by the hardware"] == f"1 of {FOUND.fitting:,} that fit with room"
     assert facts["Against the fastest"] == "level"
 
@@ -98,14 +98,14 @@ def test_a_learned_penalty_stands_beside_what_the_hardware_allows() -> None:
         step_time_s=2.0,
         tokens_per_s_per_gpu=5000.0,
     )
-    assert plain(words.big_number(told, "expected")[0]) == "~32.0 %"
-    assert plain(words.big_number(told, "expected")[1]) == "MFU, 30.0 to 35.0 % likely"
-    assert plain(words.big_number(told, "physics")[0]) == "~40.0 %"
-    facts = {name: plain(value) for name, value in words.facts(told, FOUND)}
+    assert plain(texts.big_number(told, "expected")[0]) == "~32.0 %"
+    assert plain(texts.big_number(told, "expected")[1]) == "MFU, 30.0 to 35.0 % likely"
+    assert plain(texts.big_number(told, "physics")[0]) == "~40.0 %"
+    facts = {name: plain(value) for name, value in texts.facts(told, FOUND)}
     assert facts["The hardware allows"] == "~40.0 % MFU"
     assert facts["Runs like it take"] == "~1.25 × as long"
     assert facts["Step, throughput"] == "~2.50 s, ~4,000 tokens/s/GPU"
-    unseen = dict(words.facts(replace(told, penalty=None), replace(FOUND, ranked_by="expected")))
+    unseen = dict(texts.facts(replace(told, penalty=None), replace(FOUND, ranked_by="expected")))
     assert unseen["Runs like it take"] == "unknown: no run made such a choice"
 
 
@@ -120,7 +120,7 @@ def test_a_neighbour_says_what_is_not_the_same() -> None:
         "est_mfu": 0.38,
         "tokens_per_s_per_gpu": 1.0,
     }
-    text, value = words.neighbour(row)
+    text, value = texts.neighbour(row)
     assert text == "DP8 TP2 PP1: differs in ZeRO-3, 64 GPUs, full recompute"
     assert plain(value) == "36.1 % · ~38.0 %"
-    assert words.neighbour({**row, "differs": [], "est_mfu": None, "mfu": None})[1] == "1 tokens/s/GPU"
+    assert texts.neighbour({**row, "differs": [], "est_mfu": None, "mfu": None})[1] == "1 tokens/s/GPU"

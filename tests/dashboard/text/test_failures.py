@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sweepscope.dashboard.text import failures as words
+from sweepscope.dashboard.text import failures as texts
 from sweepscope.dashboard.view_models.failures import Pattern
 
 Row = dict[str, Any]
@@ -47,7 +47,7 @@ ENDINGS = [ending("completed", 6), ending("oom", 3), ending("hang", 1), ending("
 
 
 def test_the_answer_says_how_many_why_which_and_at_what_cost() -> None:
-    assert words.answer(totals(), ENDINGS, [pattern()]).replace(_NBSP, " ") == (
+    assert texts.answer(totals(), ENDINGS, [pattern()]).replace(_NBSP, " ") == (
         "**4 of 10 runs failed (40 %)**; 3 of them ran out of GPU memory. "
         "**MBS8 stands out:** 57 % of its 14 runs failed (95 % interval 33 % to 79 %). "
         "Failures took 12.5 of 50.0 GPU-hours (25 %)."
@@ -55,13 +55,13 @@ def test_the_answer_says_how_many_why_which_and_at_what_cost() -> None:
 
 
 def test_the_answer_does_not_claim_more_than_the_rows_show() -> None:
-    text = words.answer(totals(gpu_hours=None), ENDINGS, [pattern(is_above=False), pattern(is_above=False)])
+    text = texts.answer(totals(gpu_hours=None), ENDINGS, [pattern(is_above=False), pattern(is_above=False)])
     assert "No single setting fails clearly more often than the rest." in text
     assert "No run says how long it took" in text
-    assert "none of them says how long it took" in words.answer(totals(gpu_hours_lost=None), ENDINGS, [])
-    assert "all of them hung" in words.answer(totals(), [ending("hang", 4)], [])
-    assert "; 1 of them was ended by a node" in words.answer(totals(), [ending("infra", 1)], [])
-    one = words.answer(totals(runs_judged=2, runs_failed=1), [ending("infra", 1)], [])
+    assert "none of them says how long it took" in texts.answer(totals(gpu_hours_lost=None), ENDINGS, [])
+    assert "all of them hung" in texts.answer(totals(), [ending("hang", 4)], [])
+    assert "; 1 of them was ended by a node" in texts.answer(totals(), [ending("infra", 1)], [])
+    one = texts.answer(totals(runs_judged=2, runs_failed=1), [ending("infra", 1)], [])
     assert one.replace(_NBSP, " ").startswith(
         "**1 of 2 runs failed (50 %)**: it was ended by a node, the network or preemption."
     )
@@ -79,7 +79,7 @@ def test_the_answer_does_not_claim_more_than_the_rows_show() -> None:
     ],
 )
 def test_a_sweep_without_failures_says_so(changes: Row, text: str) -> None:
-    assert words.answer(totals(**changes), [], []).startswith(text)
+    assert texts.answer(totals(**changes), [], []).startswith(text)
 
 
 def test_unknown_costs_are_named_not_zero() -> None:
@@ -89,7 +89,7 @@ def test_unknown_costs_are_named_not_zero() -> None:
         "cells_in_order": 0,
         "cells_answered": 2,
     }
-    figures = words.figures(totals(gpu_hours=None, gpu_hours_lost=None), search, None)
+    figures = texts.figures(totals(gpu_hours=None, gpu_hours_lost=None), search, None)
     assert [value for _, value, _ in figures][1:] == ["unknown", "unknown", "unknown"]
     assert figures[3][2] == "the order of the runs is not known"
 
@@ -101,7 +101,7 @@ def test_a_price_turns_hours_into_dollars() -> None:
         "cells_in_order": 2,
         "cells_answered": 3,
     }
-    notes = [note.replace(_NBSP, " ") for _, _, note in words.figures(totals(), search, 2.5)]
+    notes = [note.replace(_NBSP, " ") for _, _, note in texts.figures(totals(), search, 2.5)]
     assert notes[1] == "$125; unknown for 2 of 13 runs"
     assert notes[2] == "$31; unknown for 1 of 4 runs"
     assert notes[3] == "$75; 75 % of 40.0 in 2 of 3 cells"
@@ -115,25 +115,25 @@ def test_a_stretched_run_says_how_much_and_where() -> None:
         "usual_duration_s": 630.0,
         "stretch_cause": "outside_of_steps",
     }
-    assert words.stretched_line(row) == ("8B · DP8", "2.0 h instead of 10.5 min; time outside of its steps")
+    assert texts.stretched_line(row) == ("8B · DP8", "2.0 h instead of 10.5 min; time outside of its steps")
 
 
 def test_stars_of_a_log_line_do_not_become_bold() -> None:
-    assert words.wording("error: *** STEP # CANCELLED ***") == "error:  STEP # CANCELLED"
+    assert texts.wording("error: *** STEP # CANCELLED ***") == "error:  STEP # CANCELLED"
 
 
 def test_logs_that_just_stop_count_as_failed_and_the_page_says_what_they_weigh() -> None:
     rows = [ending("unexplained", 3), ending("oom", 1)]
     cut_off = totals(runs_cut_off=3)
-    assert "; 3 of them are logs that stop without a reason." in words.answer(cut_off, rows, [])
-    assert "; 3 of them give no reason." in words.answer(totals(runs_cut_off=1), rows, [])
-    note = words.figures(cut_off, NO_SEARCH, None)[0][2].replace(_NBSP, " ")
+    assert "; 3 of them are logs that stop without a reason." in texts.answer(cut_off, rows, [])
+    assert "; 3 of them give no reason." in texts.answer(totals(runs_cut_off=1), rows, [])
+    note = texts.figures(cut_off, NO_SEARCH, None)[0][2].replace(_NBSP, " ")
     assert note == "95 % interval 17 % to 69 %; 14 % without 3 logs that just stop"
     only = totals(runs_judged=1, runs_failed=1, runs_cut_off=1)
-    assert ": its log stops without a reason." in words.answer(only, [ending("unexplained", 1)], [])
-    assert "without" not in words.figures(only, NO_SEARCH, None)[0][2]
+    assert ": its log stops without a reason." in texts.answer(only, [ending("unexplained", 1)], [])
+    assert "without" not in texts.figures(only, NO_SEARCH, None)[0][2]
 
 
 def test_a_small_part_of_the_cost_does_not_read_as_none() -> None:
-    text = words.answer(totals(gpu_hours=5000.0, gpu_hours_lost=0.5), ENDINGS, []).replace("\xa0", " ")
+    text = texts.answer(totals(gpu_hours=5000.0, gpu_hours_lost=0.5), ENDINGS, []).replace("\xa0", " ")
     assert "GPU-hours (under 1 %)." in text

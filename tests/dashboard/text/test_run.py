@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sweepscope.dashboard.text import run as words
+from sweepscope.dashboard.text import run as texts
 from sweepscope.dashboard.text import run_sections
 from sweepscope.schemas.tables.runs import RUNS
 from sweepscope.schemas.vocab import STATUS
@@ -24,7 +24,7 @@ def plain(text: str) -> str:
 
 
 def answer(evidence: list[dict[str, Any]] | None = None, last_line: int | None = None, **changes: Any) -> str:
-    return plain(words.answer(full_run(**changes), evidence or [], last_line))
+    return plain(texts.answer(full_run(**changes), evidence or [], last_line))
 
 
 def test_a_completed_run_says_how_far_and_how_fast() -> None:
@@ -61,7 +61,7 @@ def test_a_failed_run_says_where_it_stopped() -> None:
     assert answer(status="hang", status_confidence="low", last_step=3).startswith("**Went silent and probably hung**")
 
 
-def test_an_ailment_is_told_before_the_quarantine() -> None:
+def test_a_health_finding_comes_before_the_quarantine() -> None:
     lines = [event_row(kind="slowdown", text="from step 6 on a step takes 9 s", line_no=60)]
     assert answer(lines, 90, quarantine_reason="a trial").endswith(
         " From step 6 on a step takes 9 s. Kept out of every ranking: a trial."
@@ -80,8 +80,8 @@ def test_a_quarantined_run_says_why_it_is_not_ranked() -> None:
 
 
 def test_titles_name_what_is_known() -> None:
-    assert words.title(full_run()) == "Llama 8B · 16 × MI300X"
-    assert words.title(full_run(model=None, num_gpus=None, accelerator=None)) == "Model unknown"
+    assert texts.title(full_run()) == "Llama 8B · 16 × MI300X"
+    assert texts.title(full_run(model=None, num_gpus=None, accelerator=None)) == "Model unknown"
 
 
 def test_figures_never_show_a_missing_value_as_zero() -> None:
@@ -89,7 +89,7 @@ def test_figures_never_show_a_missing_value_as_zero() -> None:
     missing = full_run(
         **dict.fromkeys(unknown), mem_peak_reserved_bytes=None, mfu_basis="not computed: accelerator unknown"
     )
-    assert [(value, note) for _, value, note in words.figures(missing)] == [
+    assert [(value, note) for _, value, note in texts.figures(missing)] == [
         ("–", "not computed: accelerator unknown"),
         ("–", "not logged"),
         ("–", "not logged"),
@@ -98,29 +98,29 @@ def test_figures_never_show_a_missing_value_as_zero() -> None:
 
 
 def test_a_printed_mfu_that_differs_stands_beside_the_recomputed_one() -> None:
-    assert "printed as 34.0 %" in plain(words.figures(full_run(mfu_logged=0.34))[0][2])
-    assert "printed" not in words.figures(full_run(mfu_logged=0.2161))[0][2]
+    assert "printed as 34.0 %" in plain(texts.figures(full_run(mfu_logged=0.34))[0][2])
+    assert "printed" not in texts.figures(full_run(mfu_logged=0.2161))[0][2]
 
 
 def test_reserved_memory_stands_in_where_allocated_was_not_logged() -> None:
-    label, value, _ = words.figures(full_run(mem_peak_allocated_bytes=None))[3]
+    label, value, _ = texts.figures(full_run(mem_peak_allocated_bytes=None))[3]
     assert (label, plain(value)) == ("Peak reserved", "133.1 GiB")
 
 
 def test_memory_is_set_beside_the_card_that_the_out_of_memory_line_names() -> None:
     no_peak = {"mem_peak_allocated_bytes": None, "mem_peak_reserved_bytes": None, "memory_bytes": None}
     oom = full_run(**no_peak, oom_capacity_bytes=80 * 2**30, oom_reserved_bytes=32 * 2**30)
-    assert tuple(map(plain, words.figures(oom)[3])) == (
+    assert tuple(map(plain, texts.figures(oom)[3])) == (
         "Reserved when it failed",
         "32.0 GiB",
         "of 80.0 GiB, by its out-of-memory line",
     )
     assert [(name, share) for name, _, share in run_sections.memory_tracks(oom)] == [("Reserved when it failed", 0.4)]
     assert plain(run_sections.memory_qualifier(oom)) == "track = 80.0 GiB, by its out-of-memory line"
-    no_sizes = words.figures(full_run(**no_peak, oom_capacity_bytes=8 * 2**30))[3]
+    no_sizes = texts.figures(full_run(**no_peak, oom_capacity_bytes=8 * 2**30))[3]
     assert plain(no_sizes[2]) == "not logged; the card has 8.0 GiB, by its out-of-memory line"
-    assert plain(words.figures(full_run())[3][2]) == "of 192.0 GiB that the card can allocate"
-    assert words.figures(full_run(memory_bytes=None))[3][2] == "the card's memory is unknown"
+    assert plain(texts.figures(full_run())[3][2]) == "of 192.0 GiB that the card can allocate"
+    assert texts.figures(full_run(memory_bytes=None))[3][2] == "the card's memory is unknown"
 
 
 def test_ranks_that_say_the_same_are_folded_and_the_deciding_kind_comes_first() -> None:
@@ -141,28 +141,28 @@ def test_ranks_that_say_the_same_are_folded_and_the_deciding_kind_comes_first() 
 def test_evidence_is_named_by_its_line_where_that_is_shown() -> None:
     run = full_run(status_evidence="CUDA out of memory")
     shown = [event_row(line_no=1_369, text="RuntimeError: CUDA out of memory. Tried")]
-    assert words.evidence_line(run, shown) == "confidence high · line 1,369 decides"
-    assert words.evidence_line(run, []) == "confidence high · CUDA out of memory"
+    assert texts.evidence_line(run, shown) == "confidence high · line 1,369 decides"
+    assert texts.evidence_line(run, []) == "confidence high · CUDA out of memory"
 
 
 def test_conditions_leave_unknown_parts_out() -> None:
     bare = full_run(sweep=None, run_dir=None, layout=None, seq_len=None, precision=None, step_time_s=None)
-    assert words.conditions(bare) == "train.out · megatron"
-    assert words.conditions(full_run()).endswith("median of 8 steps, 2 warm-up steps dropped")
+    assert texts.conditions(bare) == "train.out · megatron"
+    assert texts.conditions(full_run()).endswith("median of 8 steps, 2 warm-up steps dropped")
 
 
 def test_names_tell_runs_of_one_directory_apart() -> None:
     loose = full_run(run_dir="/logs/rocm", source_path="/logs/rocm/job7.out")
-    assert words.short_name(loose) == "job7.out"
-    assert words.short_name(full_run(attempt=2)) == "a1, attempt 2"
+    assert texts.short_name(loose) == "job7.out"
+    assert texts.short_name(full_run(attempt=2)) == "a1, attempt 2"
     published = full_run(origin="published", source_path="data/published/x.csv", line_no=1_204)
-    assert words.short_name(published) == "x.csv, line 1,204"
+    assert texts.short_name(published) == "x.csv, line 1,204"
 
 
 def test_place_says_rank_and_distance() -> None:
     row = {"rank_in_cell": 3, "layouts_completed": 12, "winner_tokens_per_s_per_gpu": 8000.0, "winner_layout": "DP4"}
-    assert plain(words.place(row, full_run(tokens_per_s_per_gpu=6000.0))) == (
+    assert plain(texts.place(row, full_run(tokens_per_s_per_gpu=6000.0))) == (
         "Rank 3 of 12 completed layouts in its cell, 25.0 % behind DP4"
     )
-    assert words.place({**row, "rank_in_cell": 1}, full_run()) == "**Fastest of 12 completed layouts** in its cell"
-    assert words.place({**row, "layouts_completed": 1}, full_run()) == "**Only completed layout** of its cell"
+    assert texts.place({**row, "rank_in_cell": 1}, full_run()) == "**Fastest of 12 completed layouts** in its cell"
+    assert texts.place({**row, "layouts_completed": 1}, full_run()) == "**Only completed layout** of its cell"

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.text import scaling as words
+from sweepscope.dashboard.text import scaling as texts
 from sweepscope.dashboard.view_models.scaling import Baseline, against, drawn_lines, with_size
 
 _SLICE = Slice("published", "H100-SXM-80GB", 4096, 1_048_576)
@@ -44,7 +44,7 @@ def prepared(*rows: dict[str, Any], baseline: Baseline | None = None) -> tuple[p
 
 def answer(*rows: dict[str, Any], baseline: Baseline | None = None) -> str:
     points, lines = prepared(*rows, baseline=baseline)
-    return words.answer(points, lines, baseline or Baseline("best"), _SLICE, "node").replace("\xa0", " ")
+    return texts.answer(points, lines, baseline or Baseline("best"), _SLICE, "node").replace("\xa0", " ")
 
 
 _8B = curve("8B", n1=0.4, n2=0.38, n4=0.1)
@@ -86,13 +86,13 @@ def test_no_rows_say_so() -> None:
 
 def test_lines_that_are_not_drawn_are_counted() -> None:
     points, lines = prepared(*_8B, *curve("80B", n4=0.3))
-    assert words.meta(points, lines, _SLICE).endswith("1 more line (a single point, or beyond six) only in the table.")
+    assert texts.meta(points, lines, _SLICE).endswith("1 more line (a single point, or beyond six) only in the table.")
 
 
 def test_hover_and_alt_say_what_the_chart_shows() -> None:
     points, lines = prepared(*_8B)
-    assert words.hover(points.row(2, named=True), "node").split("<br>")[0] == "<b>8B on 4 nodes</b>"
-    assert words.alt(points, lines, "mfu", title="MFU", noun="node").replace("\xa0", " ") == (
+    assert texts.hover(points.row(2, named=True), "node").split("<br>")[0] == "<b>8B on 4 nodes</b>"
+    assert texts.alt(points, lines, "mfu", title="MFU", noun="node").replace("\xa0", " ") == (
         "MFU: 8B from 40.0 % on 1 node to 10.0 % on 4 nodes."
     )
-    assert words.alt(points, [], "mfu", title="MFU", noun="node") == "MFU: no line with two points."
+    assert texts.alt(points, [], "mfu", title="MFU", noun="node") == "MFU: no line with two points."

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sweepscope.dashboard.text import snapshot as words
+from sweepscope.dashboard.text import snapshot as texts
 
 GIB = 1 << 30
 
@@ -36,7 +36,7 @@ def row(**changes: Any) -> dict[str, Any]:
 
 
 def figures(**changes: Any) -> dict[str, tuple[str, str]]:
-    found = words.figures(row(**changes))
+    found = texts.figures(row(**changes))
     return {label: (value.replace("\xa0", " "), note.replace("\xa0", " ")) for label, value, note in found}
 
 
@@ -68,4 +68,4 @@ def test_only_a_snapshot_tells_the_allocators_settings() -> None:
 
 
 def test_a_record_shorter_than_a_tenth_of_a_second_has_a_length() -> None:
-    assert "619 events · 0.391 s from 20 Nov 2026 22:41 UTC" in words.meta(row()).replace("\xa0", " ")
+    assert "619 events · 0.391 s from 20 Nov 2026 22:41 UTC" in texts.meta(row()).replace("\xa0", " ")

@@ -28,7 +28,7 @@ def runs(*rows: tuple[str, str, float]) -> pl.DataFrame:
 
 def test_a_waterfall_ends_at_the_measured_mfu() -> None:
     row = compared(4.0)
-    losses = estimator.waterfall(row)
+    losses = estimator.losses(row)
     assert 1 - sum(loss.share for loss in losses) == pytest.approx(estimator.measured_mfu(row))
     assert estimator.measured_mfu(row) == pytest.approx(0.2)
     shares = {loss.name: loss.share for loss in losses}
@@ -41,20 +41,20 @@ def test_a_waterfall_ends_at_the_measured_mfu() -> None:
 
 
 def test_each_step_begins_where_the_last_one_ended() -> None:
-    losses = estimator.waterfall(compared(4.0))
+    losses = estimator.losses(compared(4.0))
     assert losses[0].before == 1
     for earlier, later in pairwise(losses):
         assert later.before == pytest.approx(earlier.before - earlier.share)
 
 
 def test_a_run_faster_than_estimated_has_a_negative_rest() -> None:
-    losses = estimator.waterfall(compared(1.6))
+    losses = estimator.losses(compared(1.6))
     assert losses[-1].share == pytest.approx(-0.25)
     assert 1 - sum(loss.share for loss in losses) == pytest.approx(0.5)
 
 
 def test_exchange_between_experts_is_drawn_where_there_is_some() -> None:
-    losses = estimator.waterfall(compared(2.0, est_time_ep_s=0.1, est_time_rest_s=0.0))
+    losses = estimator.losses(compared(2.0, est_time_ep_s=0.1, est_time_rest_s=0.0))
     assert "Expert exchange" in [loss.name for loss in losses]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from sweepscope.dashboard.charts import hang as charts
 from sweepscope.dashboard.format.theme import LIGHT
-from sweepscope.dashboard.text import hang as words
+from sweepscope.dashboard.text import hang as texts
 from sweepscope.dashboard.view_models import hang as hangs
 from sweepscope.schemas.tables.nccl import FLIGHT_RECORDS, NCCL_HANG_LINES
 from tests.nccl_rows import flight_row, hang_line_row, hang_row
@@ -42,7 +42,7 @@ def test_a_rank_is_behind_or_ahead_by_its_own_words() -> None:
     assert told["last_completed_seq"].to_list() == [None, 117, 117, None]
     assert told["waited_s"].round(3).to_list() == [600.031, 600.031, None, None]
     assert told["line_no"].to_list() == [950, 952, 960, None]
-    assert [words.ahead_text(ahead) for ahead in told["ahead"]] == ["in it", "2 ahead", "1 behind", None]
+    assert [texts.ahead_text(ahead) for ahead in told["ahead"]] == ["in it", "2 ahead", "1 behind", None]
 
 
 def test_another_groups_status_does_not_count() -> None:
@@ -80,8 +80,8 @@ def test_the_sequence_shows_who_lacks_what_and_who_differs() -> None:
     assert steps.ranks == (0, 1, 2, 3)
     assert [steps.cells[rank][118] for rank in steps.ranks] == ["waits", "absent", "differs", "waits"]
     assert [steps.cells[rank][116] for rank in steps.ranks] == ["ended", "ended", "ended", "lost"]
-    assert words.sequence_alt(steps, hang_row()).endswith("4 ranks; rank 1 did not join.")
-    assert words.sequence_text(steps, [5]).endswith("No dump of rank 5.")
+    assert texts.sequence_alt(steps, hang_row()).endswith("4 ranks; rank 1 did not join.")
+    assert texts.sequence_text(steps, [5]).endswith("No dump of rank 5.")
     assert charts.draw_sequence(steps, 118, LIGHT).layout.shapes[0].x0 == 1.5
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sweepscope.dashboard.text import memory as words
+from sweepscope.dashboard.text import memory as texts
 from sweepscope.dashboard.view_models import memory
 from sweepscope.schemas.columns.memory_views import MEM_FIT, PART, PART_KIND
 from tests.run_rows import open_store
@@ -93,17 +93,17 @@ def test_a_failed_run_with_levels_is_shown_first() -> None:
 @pytest.mark.parametrize("status", ["failed", "truncated", "unknown"])
 def test_a_run_that_ended_for_no_known_reason_is_not_said_to_fit(status: str) -> None:
     row = {"mem_verdict": "fits", "verdict_evidence": "held 77.40 GiB of 79.65 GiB", "status": status}
-    assert words.verdict_text(row, status) == (
+    assert texts.verdict_text(row, status) == (
         "**Near the limit when it ended.** Held 77.40 GiB of 79.65 GiB. Memory may be why: nothing says."
     )
-    assert words.need(row) == "? near the limit when it ended"
+    assert texts.need(row) == "? near the limit when it ended"
 
 
 @pytest.mark.parametrize("status", ["completed", "hang"])
 def test_a_run_whose_end_is_known_fits_near_the_limit(status: str) -> None:
     row = {"mem_verdict": "fits", "verdict_evidence": "held 3 of 4", "status": status}
-    assert words.verdict_text(row, status) == "**Fits, near the limit.** Held 3 of 4."
-    assert words.need(row) == "✓ fits, near the limit"
+    assert texts.verdict_text(row, status) == "**Fits, near the limit.** Held 3 of 4."
+    assert texts.need(row) == "✓ fits, near the limit"
 
 
 def test_sweeps_and_verdicts_are_counted() -> None:

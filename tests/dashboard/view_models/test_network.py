@@ -6,7 +6,7 @@ import polars as pl
 
 from sweepscope.dashboard.charts import network as charts
 from sweepscope.dashboard.format.theme import DARK, LIGHT
-from sweepscope.dashboard.text import network as words
+from sweepscope.dashboard.text import network as texts
 from sweepscope.dashboard.view_models import network
 from sweepscope.schemas.columns.nccl import RULE
 from tests.nccl_rows import hang_row
@@ -99,15 +99,15 @@ def test_the_recorders_counters_stand_beside_the_rank() -> None:
 
 def test_a_hang_without_suspect_says_so_and_why() -> None:
     row = hang_row(suspect=None, suspect_reason="not determinable: all 8 ranks entered")
-    assert words.hang_answer(row) == "**Not determinable.** All 8 ranks entered."
-    assert words.hang_answer(hang_row(suspect="2,3", suspect_reason="did not join")) == (
+    assert texts.hang_answer(row) == "**Not determinable.** All 8 ranks entered."
+    assert texts.hang_answer(hang_row(suspect="2,3", suspect_reason="did not join")) == (
         "**Suspect: ranks 2,3.** Did not join."
     )
 
 
 def test_the_chart_draws_a_line_per_node_count_with_its_sizes() -> None:
     named, lines, _ = network.bandwidth_lines(bandwidths((1, 8, 4), (2, 16, 2)))
-    hovers = [words.bandwidth_hover(row) for row in named.iter_rows(named=True)]
+    hovers = [texts.bandwidth_hover(row) for row in named.iter_rows(named=True)]
     figure = charts.draw_bandwidth(named, lines, hovers, DARK)
     assert [list(trace.y) for trace in figure.data] == [[1, 2, 3, 4], [1, 2]]
     assert "best 2.0 GB/s of 2 files" in figure.data[0].hovertext[0]
@@ -165,9 +165,9 @@ def test_peaks_are_bounded_by_the_slower_of_links_and_network() -> None:
 
 
 def test_every_rule_has_a_short_name_for_the_answer() -> None:
-    assert set(words.RULE_SHORT) == set(RULE)
+    assert set(texts.RULE_SHORT) == set(RULE)
 
 
 def test_a_reason_that_ends_a_sentence_gets_no_second_full_stop() -> None:
     row = hang_row(suspect="3", suspect_reason="rank 3 failed before: RuntimeError: Killed.")
-    assert words.hang_answer(row) == "**Suspect: rank 3.** Rank 3 failed before: RuntimeError: Killed."
+    assert texts.hang_answer(row) == "**Suspect: rank 3.** Rank 3 failed before: RuntimeError: Killed."

@@ -9,7 +9,7 @@ import pytest
 
 from sweepscope.dashboard.charts import topology as charts
 from sweepscope.dashboard.format.theme import LIGHT
-from sweepscope.dashboard.text import topology as words
+from sweepscope.dashboard.text import topology as texts
 from sweepscope.dashboard.view_models import topology
 from sweepscope.schemas.tables.nccl import NCCL_GRAPHS, NCCL_LINKS, NCCL_RANKS
 from tests.nccl_rows import graph_row, link_row, rank_row
@@ -63,7 +63,7 @@ def test_links_keep_their_transport() -> None:
     assert [host for host, _, _ in found.hosts] == ["n0", "n1"]
     assert sorted((edge.kind, edge.count) for edge in found.edges) == [("p2p", 2), ("rdma", 2), ("socket", 2)]
     assert topology.counted(found) == [("p2p", 1), ("rdma", 1), ("socket", 1)]
-    assert "TCP sockets: 1" in words.alt(found, {"nranks": 4})
+    assert "TCP sockets: 1" in texts.alt(found, {"nranks": 4})
 
 
 def test_a_ring_takes_the_transport_of_its_links_either_way() -> None:
@@ -82,7 +82,7 @@ def test_a_large_communicator_is_drawn_by_host() -> None:
     assert dict(found.inside) == {"p2p": 2 * 7 * 256}
     figure = charts.draw_topology(found, LIGHT)
     assert [trace.mode for trace in figure.data] == ["lines", "markers", "markers"]
-    (first,) = words.notes(found, row(2048), ranks(256, 8), range(2048), RING.head(0))
+    (first,) = texts.notes(found, row(2048), ranks(256, 8), range(2048), RING.head(0))
     assert first == "Drawn by host. Inside the hosts: GPU to GPU (NVLink or PCIe): 3,584."
 
 
@@ -92,9 +92,9 @@ def row(nranks: int, **changes: Any) -> dict[str, Any]:
 
 def test_words_say_how_the_ring_crosses_and_what_is_missing() -> None:
     found = topology.picture(4, ranks(2, 2), LINKS, RING, topology.ALL_LINKS)
-    said = words.notes(found, row(4), ranks(2, 2), topology.ring_order(4, RING), RING)
+    said = texts.notes(found, row(4), ranks(2, 2), topology.ring_order(4, RING), RING)
     assert said == ["Ring 0 crosses from host to host 4 times for 2 hosts: 2 would do."]
-    partial = words.notes(found, row(4, is_membership_exact=False), ranks(1, 2), [0, 2, 1, 3], RING)
+    partial = texts.notes(found, row(4, is_membership_exact=False), ranks(1, 2), [0, 2, 1, 3], RING)
     assert partial[0].startswith("2 ranks of 4 printed no initialisation")
     assert "line order" in partial[1]
 
