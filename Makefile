@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: demo test install lint format types docs bench validate clean
+.PHONY: demo test test-fast install lint format types docs bench validate clean
 
 demo: install
 	$(BIN)/sweepscope demo $(ARGS)
@@ -15,6 +15,10 @@ demo: install
 # xdist would begin with the files that have most tests, which are not those that take longest.
 test: install
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# The inner loop: units and properties; nothing that starts servers, browsers or whole ingests.
+test-fast: install
+	$(BIN)/python -m pytest -n auto -q -m "not slow" $(ARGS)
 
 install: $(STAMP)
 

@@ -17,5 +17,8 @@ _LONG = {"browser", "commands", "orchestration", "simulate", "validation"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Modules that take long go first, so that no worker has one of them left when the others are done."""
-    items.sort(key=lambda item: _LONG.isdisjoint(item.path.parts))
+    """Modules that take long are `slow`, and go first: no worker has one of them left when the others are done."""
+    for item in items:
+        if not _LONG.isdisjoint(item.path.parts):
+            item.add_marker("slow")
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

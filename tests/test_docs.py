@@ -9,24 +9,29 @@ from pathlib import Path
 
 import pytest
 
-from sweepscope.schemas.core.dictionary import dictionary
-from tests.docs import DICTIONARY, README, ROOT, with_command_line
+from tests.docs import DICTIONARY, README, generated
+from tests.paths import ROOT
 from tests.run_rows import completed_frame, open_store, run_row
 
 TEXT = README.read_text(encoding="utf-8")
 
 
-def test_the_dictionary_is_fresh() -> None:
-    assert DICTIONARY.read_text(encoding="utf-8") == dictionary(), "run `make docs`"
+DOCUMENTS = (README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
-def test_the_readmes_command_line_is_fresh() -> None:
-    assert with_command_line(TEXT) == TEXT, "run `make docs`"
+def test_generated_documents_are_fresh() -> None:
+    stale = [path.name for path, text in generated().items() if path.read_text(encoding="utf-8") != text]
+    assert not stale, "run `make docs`"
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(([^)#:]+)\)", TEXT))))
-def test_links_of_the_readme_lead_somewhere(target: str) -> None:
-    assert (ROOT / target).exists()
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_and_named_files_are_there(path: Path) -> None:
+    """Links relative to the document, and `paths/in.backticks` from the top; capitals stand for a name to choose."""
+    text = path.read_text(encoding="utf-8")
+    links = [path.parent / link for link in re.findall(r"\]\(([^)#:]+)\)", text)]
+    named = re.findall(r"`((?:pipeline|schemas|dashboard|data|tests|docs|sweepscope)/[\w./-]*)`", text)
+    named = [name for name in named if not re.search(r"[A-Z]{4}", name) or name.endswith(".md")]
+    assert not [str(file) for file in (*links, *(ROOT / name for name in named)) if not file.exists()]
 
 
 @pytest.mark.parametrize("sql", re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)[0].split(";\n\n"))

@@ -50,7 +50,7 @@ print(json.dumps({
 """
 _BATCH = """
 import json, sys, time
-from sweepscope.pipeline import ingest
+from sweepscope.pipeline.ingest import plan as ingest
 from sweepscope.pipeline.ingest.read_batch import read_batch
 found = ingest.find([sys.argv[1]])
 begin = time.process_time()
