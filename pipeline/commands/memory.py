@@ -11,7 +11,8 @@ import polars as pl
 from sweepscope.pipeline.commands.output import say, say_json, say_result, table
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import InputError, UsageError
-from sweepscope.pipeline.io.files import Reader, list_files
+from sweepscope.pipeline.io.files import list_files
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.memory import report
 from sweepscope.pipeline.store.home import Home
 

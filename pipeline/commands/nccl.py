@@ -13,7 +13,7 @@ from sweepscope.pipeline.commands.progress import file_progress
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.commands.worker_option import add_workers_argument, asked_workers
 from sweepscope.pipeline.errors import InputError
-from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.nccl.names import OPERATIONS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     workers = asked_workers(args)
     # Other processes begin first: they import what they need while this one does.
-    scanners: Workers[Scan | Region, Scanned] = Workers(_SCAN, workers if _is_large(args.paths) else 1)
+    scanners: ProcessPool[Scan | Region, Scanned] = ProcessPool(_SCAN, workers if _is_large(args.paths) else 1)
     with scanners:
         from sweepscope.pipeline.inspection.calls_parquet import CallsFile
         from sweepscope.pipeline.inspection.nccl_findings import nccl_findings

@@ -32,9 +32,9 @@ _READ_BYTES = 16 << 20
 class Scanner(Protocol):
     """Who scans blocks: their facts come in the order of the blocks, at once or later."""
 
-    def give(self, parts: Sequence[Part]) -> Iterable[Facts]: ...
+    def submit(self, parts: Sequence[Part]) -> Iterable[Facts]: ...
 
-    def rest(self) -> Iterable[Facts]: ...
+    def drain(self) -> Iterable[Facts]: ...
 
 
 class _Here:
@@ -46,16 +46,16 @@ class _Here:
         self._blocks: list[Block] = []
         self._bytes = 0
 
-    def give(self, parts: Sequence[Part]) -> Iterable[Facts]:
+    def submit(self, parts: Sequence[Part]) -> Iterable[Facts]:
         return self.take(*without_calls(parts))
 
     def take(self, calls: Facts, told: Sequence[Block]) -> Iterable[Facts]:
         self._facts.append(calls)
         self._blocks += told
         self._bytes += sum(block.text_bytes for block in told)
-        return self.rest() if self._bytes >= _READ_BYTES or len(self._facts) >= _MERGE_AT else ()
+        return self.drain() if self._bytes >= _READ_BYTES or len(self._facts) >= _MERGE_AT else ()
 
-    def rest(self) -> Iterable[Facts]:
+    def drain(self) -> Iterable[Facts]:
         facts, blocks = self._facts, self._blocks
         self._facts, self._blocks, self._bytes = [], [], 0
         return (Facts.merge([*facts, scan_blocks(blocks)]),) if facts else ()
@@ -144,7 +144,7 @@ class NcclCollector:
     def _flush(self) -> None:
         parts = [part for part in self._pending if part.source not in self._discarded]
         self._pending, self._pending_bytes = [], 0
-        for facts in self._scanner.give(parts) if parts else ():
+        for facts in self._scanner.submit(parts) if parts else ():
             self.add_facts(facts)
 
     def _handed_over(self) -> Facts:
@@ -156,7 +156,7 @@ class NcclCollector:
         """The facts of all files so far."""
         self._flush()
         for scanner in dict.fromkeys((self._scanner, self._here)):
-            for facts in scanner.rest():
+            for facts in scanner.drain():
                 self.add_facts(facts)
         if len(self._facts) > 1:
             self._facts = [Facts.merge(self._facts)]

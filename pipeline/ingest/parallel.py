@@ -12,7 +12,7 @@ import polars as pl
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force
-from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.store.home import Home
 
@@ -67,7 +67,7 @@ def parse_sharded(
     if len(shards) == 1:
         return _parse(shards[0], on_file)
     parts: list[Tables] = []
-    with Workers(parse_shard, min(workers, len(shards)), ahead=2) as pool:
+    with ProcessPool(parse_shard, min(workers, len(shards)), ahead=2) as pool:
         for shard, tables in zip(shards, pool.map(shards), strict=True):
             parts.append(tables)
             for path, size in shard.found.select("path", "bytes").iter_rows():

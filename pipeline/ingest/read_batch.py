@@ -20,7 +20,7 @@ from sweepscope.pipeline.ingest.read_sidecar import (
     read_table,
 )
 from sweepscope.pipeline.ingest.resume import ResumeState
-from sweepscope.pipeline.io.files import Reader
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES

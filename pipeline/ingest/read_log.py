@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.read_sidecar import read_bench, read_jobs, read_memory, recognise_scheduler_table
 from sweepscope.pipeline.ingest.resume import can_grow
-from sweepscope.pipeline.io.files import Reader
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
 from sweepscope.pipeline.memory.gpu_samples.samples import is_table
 from sweepscope.pipeline.nccl.bench import formats
@@ -82,8 +82,8 @@ def _record(
     reader: Reader, offset: int | None, line: int, cut_lines: tuple[tuple[int, int], ...], before: Record | None
 ) -> Record | None:
     """How far a log was read; None when its last line is so long that its beginning is not remembered."""
-    end = reader.mark(reader.position)
-    mark = end if offset is None else reader.mark(offset)
+    end = reader.resume_point(reader.position)
+    mark = end if offset is None else reader.resume_point(offset)
     if mark is None or end is None:
         return None
     is_as_before = before is not None and before.end == end

@@ -11,7 +11,7 @@ import polars as pl
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
-from sweepscope.pipeline.io.files import Reader
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import TABLES

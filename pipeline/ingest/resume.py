@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from sweepscope.pipeline.io.files import Reader
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, may_be_transcoded
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import serialise

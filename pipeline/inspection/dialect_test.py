@@ -12,7 +12,8 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest.discover import file_kind
-from sweepscope.pipeline.io.files import Reader, canonical, list_files
+from sweepscope.pipeline.io.files import canonical, list_files
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.remote import is_url
 from sweepscope.pipeline.io.text_encoding import text_chunks
 from sweepscope.pipeline.logs.declared.compile import compile_document, read_configuration

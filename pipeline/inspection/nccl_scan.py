@@ -14,8 +14,9 @@ from sweepscope.pipeline.ingest.discover import discover
 from sweepscope.pipeline.ingest.nccl_collector import NcclCollector, limited
 from sweepscope.pipeline.inspection.calls_parquet import CallsFile
 from sweepscope.pipeline.inspection.file_regions import Region, regions_of, scan_any
-from sweepscope.pipeline.io.files import Reader, canonical, list_files
-from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.files import canonical, list_files
+from sweepscope.pipeline.io.process_pool import ProcessPool
+from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
 from sweepscope.pipeline.logs.dialect import Facts as RunFacts
 from sweepscope.pipeline.nccl.bench import formats
@@ -33,7 +34,7 @@ OnFile = Callable[[str, int], None]
 def read_network(
     paths: Sequence[str],
     *,
-    scanners: Workers[Scan | Region, Scanned] | None = None,
+    scanners: ProcessPool[Scan | Region, Scanned] | None = None,
     bench_op: str | None = None,
     calls: CallsFile | None = None,
     on_plan: OnFile = lambda _what, _size: None,
@@ -56,7 +57,7 @@ def read_network(
     on_plan("bytes", int(found["bytes"].sum() or 0))
     names = dict(found.select("source", "path").iter_rows())
     errors = []
-    shared = _Scanners(scanners or Workers(scan_any, 1), names, calls)
+    shared = _Scanners(scanners or ProcessPool(scan_any, 1), names, calls)
     reader = NcclCollector(shared)
     for row in found.iter_rows(named=True):
         try:
@@ -95,7 +96,9 @@ def _read_one(row: dict[str, Any], reader: NcclCollector, scanners: _Scanners) -
 class _Scanners:
     """Has blocks scanned, and writes the calls that were found in them, in order."""
 
-    def __init__(self, pool: Workers[Scan | Region, Scanned], paths: dict[int, str], calls: CallsFile | None) -> None:
+    def __init__(
+        self, pool: ProcessPool[Scan | Region, Scanned], paths: dict[int, str], calls: CallsFile | None
+    ) -> None:
         self._pool, self._paths, self._calls = pool, paths, calls
         self._lines: dict[int, int] = defaultdict(int)
 
@@ -106,14 +109,14 @@ class _Scanners:
 
     def read(self, regions: Iterable[Region]) -> Iterator[Facts]:
         for region in regions:
-            yield from self._told(self._pool.give(region))
+            yield from self._told(self._pool.submit(region))
 
-    def give(self, parts: Sequence[Part]) -> Iterable[Facts]:
+    def submit(self, parts: Sequence[Part]) -> Iterable[Facts]:
         wanted = {part.source: self._paths[part.source] for part in parts} if self._calls else {}
-        return self._told(self._pool.give(Scan(parts, wanted)))
+        return self._told(self._pool.submit(Scan(parts, wanted)))
 
-    def rest(self) -> Iterable[Facts]:
-        return self._told(self._pool.rest())
+    def drain(self) -> Iterable[Facts]:
+        return self._told(self._pool.drain())
 
     def _told(self, scanned: Iterable[Scanned]) -> Iterator[Facts]:
         for one in scanned:

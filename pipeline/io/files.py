@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from stat import S_ISDIR, S_ISREG
-from typing import IO, cast
 
-from sweepscope.pipeline.errors import InputError, UnreadableError, UsageError
+from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.io import remote
 from sweepscope.pipeline.io.remote import is_url
-from sweepscope.pipeline.io.stream import DamagedStream, Mark, Tape, bytes_of_mark, decompressed
 
 
 @dataclass(frozen=True)
@@ -170,99 +166,3 @@ def marker_above(marker: str) -> Callable[[str], bool]:
         return os.path.exists(os.path.join(directory, marker)) or (parent != directory and is_marked(parent))
 
     return lambda directory: not is_url(directory) and is_marked(directory)
-
-
-@dataclass
-class Reader:
-    """Chunks of one file, decompressed.
-
-    Attributes:
-        path: local path or URL.
-        size: a plain file is read up to here: what is appended meanwhile belongs to the next ingest.
-        is_hashed: whether `sha256` is wanted; a ledger does, a look at a file does not.
-        sha256: hash of the bytes on disk, once they have been read from the first to the last.
-        is_compressed: known once reading has begun.
-    """
-
-    path: str
-    size: int | None = None
-    is_hashed: bool = True
-    sha256: str | None = field(default=None, init=False)
-    is_compressed: bool = field(default=False, init=False)
-    _checked_bytes: int = field(default=0, init=False)
-    _tape: Tape | None = field(default=None, init=False)
-
-    @property
-    def position(self) -> int:
-        """Bytes of the file that lie behind us."""
-        return self._tape.position if self._tape else 0
-
-    @property
-    def bytes_read(self) -> int:
-        """Bytes read from the disk, those included by which a mark was recognised."""
-        return self._checked_bytes + (self._tape.position - self._tape.start if self._tape else 0)
-
-    @property
-    def head(self) -> bytes:
-        """The first MARK_BYTES of the file as it is on disk, as far as they have been read."""
-        return self._tape.head if self._tape else b""
-
-    def mark(self, offset: int) -> Mark | None:
-        """The mark of a place behind us; None when it lies further back than what is remembered."""
-        return self._tape.mark(offset) if self._tape else None
-
-    def resume(self, mark: Mark) -> bool:
-        """Whether the file still has the mark; then `chunks` yields what stands behind it, just as it is on disk.
-
-        False also where one cannot begin in the middle, as with a web server that serves no ranges.
-        """
-        try:
-            raw = _open(self.path)
-        except OSError:
-            return False  # reading says why
-        try:
-            head, recent = bytes_of_mark(raw, mark.offset)
-        except (OSError, ValueError, NotImplementedError):  # the three ways in which fsspec files refuse to seek
-            head = recent = b""
-        self._checked_bytes += len(head) + len(recent)
-        tape = Tape(raw, size=self.size, head=head, recent=recent, start=mark.offset)
-        if tape.mark(mark.offset) != mark:
-            raw.close()
-            return False
-        self._tape = tape
-        return True
-
-    def chunks(self) -> Iterator[bytes]:
-        """Decompressed chunks of about `tape.CHUNK_BYTES`.
-
-        Raises:
-            UnreadableError: the system does not let us read it.
-            InputError: its compressed stream is damaged.
-        """
-        is_resumed = self._tape is not None
-        try:
-            tape = self._tape = self._tape or Tape(_open(self.path), size=self.size, is_hashed=self.is_hashed)
-            with tape.raw:
-                self.is_compressed = not is_resumed and tape.is_compressed
-                if self.is_compressed:
-                    yield from decompressed(tape)
-                    tape.drain()
-                else:
-                    yield from iter(tape.chunk, b"")
-        except (gzip.BadGzipFile, EOFError, zlib.error, DamagedStream) as error:
-            raise InputError(
-                f"Cannot read {self.path}: {error}. Copy it again, or unpack what is left of it and give that."
-            ) from error
-        except PermissionError as error:
-            raise UnreadableError(
-                f"Cannot read {self.path}: permission denied. Make it readable, or run as its owner."
-            ) from error
-        except OSError as error:
-            raise UnreadableError(f"Cannot read {self.path}: {error.strerror or error}. Ingest again later.") from error
-        self.sha256 = None if is_resumed or not self.is_hashed else tape.sha256
-
-
-def _open(path: str) -> IO[bytes]:
-    if is_url(path):
-        return remote.opened(path)
-    return cast(IO[bytes], open(path, "rb", buffering=0))  # chunks are larger than any buffer

@@ -54,7 +54,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Workers(Generic[Task, Result]):
+class ProcessPool(Generic[Task, Result]):
     """Does tasks in `number` processes, this one included. To be used in a `with` statement, which stops the others.
 
     Args:
@@ -71,9 +71,9 @@ class Workers(Generic[Task, Result]):
     def __init__(self, work: Callable[[Task], Result] | str, number: int, *, ahead: int = _SLOTS) -> None:
         self._named, self.number, self._ahead = work, number, min(ahead, _SLOTS)
         self._workers: list[_Worker] = []
-        self._places: deque[_Place] = deque()
+        self._pending: deque[_Pending] = deque()
 
-    def __enter__(self) -> Workers[Task, Result]:
+    def __enter__(self) -> ProcessPool[Task, Result]:
         try:
             for _ in range(self.number - 1):
                 self._workers.append(_Worker.start(self._named, self.number))
@@ -91,45 +91,45 @@ class Workers(Generic[Task, Result]):
     def _work(self) -> Callable[[Task], Result]:
         return _function(self._named)
 
-    def give(self, task: Task) -> Iterator[Result]:
+    def submit(self, task: Task) -> Iterator[Result]:
         """Hand out a task, or do it here; then whatever is done, in the order of the tasks.
 
         Raises what the work on any of the tasks so far raised.
         """
-        self._take(timeout_s=0)
-        place = _Place()
-        self._places.append(place)
-        ready = (one for one in self._workers if one.is_ready and len(one.places) < self._ahead)
-        free = min(ready, key=lambda one: len(one.places), default=None)
+        self._receive(timeout_s=0)
+        pending = _Pending()
+        self._pending.append(pending)
+        ready = (one for one in self._workers if one.is_ready and len(one.pending) < self._ahead)
+        free = min(ready, key=lambda one: len(one.pending), default=None)
         if free is None:
-            place.result, place.is_done = self._work(task), True
+            pending.result, pending.is_done = self._work(task), True
         else:
-            free.give(task, place)
-        while len(self._places) > _AHEAD * self.number and not self._places[0].is_done:
-            self._take(timeout_s=None)
+            free.submit(task, pending)
+        while len(self._pending) > _AHEAD * self.number and not self._pending[0].is_done:
+            self._receive(timeout_s=None)
         return self._done()
 
-    def rest(self) -> Iterator[Result]:
-        """The results that are still to come. Raises as `give` does."""
-        while not all(place.is_done for place in self._places):
-            self._take(timeout_s=None)
+    def drain(self) -> Iterator[Result]:
+        """The results that are still to come. Raises as `submit` does."""
+        while not all(pending.is_done for pending in self._pending):
+            self._receive(timeout_s=None)
         return self._done()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """The results of all tasks, in order. Raises as `give` does."""
+        """The results of all tasks, in order. Raises as `submit` does."""
         for task in tasks:
-            yield from self.give(task)
-        yield from self.rest()
+            yield from self.submit(task)
+        yield from self.drain()
 
     def _done(self) -> Iterator[Result]:
-        while self._places and self._places[0].is_done:
-            yield self._places.popleft().result
+        while self._pending and self._pending[0].is_done:
+            yield self._pending.popleft().result
 
-    def _take(self, *, timeout_s: float | None) -> None:
+    def _receive(self, *, timeout_s: float | None) -> None:
         told = wait([one.connection for one in self._workers], timeout_s) if self._workers else []
         for worker in self._workers:
             if worker.connection in told:
-                worker.take()
+                worker.receive()
 
     def _stop(self) -> None:
         for worker in self._workers:
@@ -138,7 +138,7 @@ class Workers(Generic[Task, Result]):
 
 
 @dataclass
-class _Place:
+class _Pending:
     """Where the result of a task belongs."""
 
     result: Any = None
@@ -147,12 +147,12 @@ class _Place:
 
 @dataclass
 class _Worker:
-    """Another process, seen from this one. `places` are those of the tasks it has, in order."""
+    """Another process, seen from this one. `pending` are those of the tasks it has, in order."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
     slots: deque[IO[bytes]]
-    places: deque[_Place] = field(default_factory=deque)
+    pending: deque[_Pending] = field(default_factory=deque)
     is_ready: bool = False
 
     @classmethod
@@ -178,7 +178,7 @@ class _Worker:
         worker._send(work)
         return worker
 
-    def give(self, task: object, place: _Place) -> None:
+    def submit(self, task: object, pending: _Pending) -> None:
         """Hand a task to a worker that is free."""
         slot = self.slots[0]
         try:
@@ -190,10 +190,10 @@ class _Worker:
                 f"Cannot pass work to a worker: {error.strerror or error}. Free memory, or try --workers 1."
             ) from error
         self.slots.rotate(-1)
-        self.places.append(place)
+        self.pending.append(pending)
         self._send(None)
 
-    def take(self) -> None:
+    def receive(self) -> None:
         """One message, which has begun to arrive. Raises what the work raised, and WorkerError for a dead process."""
         try:
             is_well, told = self.connection.recv()
@@ -204,8 +204,8 @@ class _Worker:
         if not self.is_ready:
             self.is_ready = True
             return
-        place = self.places.popleft()
-        place.result, place.is_done = told, True
+        pending = self.pending.popleft()
+        pending.result, pending.is_done = told, True
 
     def stop(self) -> None:
         """End the process, whatever it does, and give back what it held."""
@@ -276,7 +276,7 @@ def _environment(number: int) -> dict[str, str]:
     asked = os.environ.get("POLARS_MAX_THREADS", "")
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(os.path.abspath(place) for place in sys.path),
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
         "OPENBLAS_NUM_THREADS": "1",
         "POLARS_MAX_THREADS": str(min(threads, int(asked)) if asked.isdecimal() else threads),
     }

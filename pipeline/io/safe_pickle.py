@@ -5,7 +5,8 @@ Own opcode machine for the part of protocols 2 to 5 that dumps of plain values u
 opcode refuses the file before it has an effect. Streams that are cheap to write and dear to read are refused by
 `Limits`: deep or endless nesting, announced lengths, memo indices, values that grow without bound when walked.
 
-`load` is for dumps of moderate size. A reader of large ones subclasses `Machine` (see `pipeline.memory.snapshot`).
+`load` is for dumps of moderate size. A reader of large ones subclasses `PickleMachine`
+(see `pipeline.memory.snapshot`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def load(data: bytes | Iterable[bytes], limits: Limits = DEFAULT_LIMITS) -> obje
         PickleRefusedError: the stream is anything else.
     """
     chunks = _pieces(data) if isinstance(data, bytes) else iter(data)
-    value = Machine(chunks, limits).load()
+    value = PickleMachine(chunks, limits).load()
     check_walk(value, limits)
     return value
 
@@ -102,7 +103,7 @@ def check_walk(value: object, limits: Limits) -> None:
             todo += [(c, False) for c in children if isinstance(c, list | tuple | dict)]
 
 
-class Machine:
+class PickleMachine:
     """Executes opcodes of one stream, block by block. Subclasses override handlers to keep less than the value."""
 
     def __init__(self, chunks: Iterable[bytes], limits: Limits = DEFAULT_LIMITS) -> None:
@@ -292,7 +293,7 @@ class Machine:
         self.set_items(items)
 
 
-def _table(m: Machine) -> list[Callable[[], object] | None]:
+def _table(m: PickleMachine) -> list[Callable[[], object] | None]:
     """Handler by opcode; None refuses."""
 
     def push(value: object) -> Callable[[], None]:

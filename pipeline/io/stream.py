@@ -1,4 +1,4 @@
-"""Reading forward through one file: counted, hashed, decompressed, with marks by which a place is known again."""
+"""Forward reading of one file: counted, hashed, decompressed, with fingerprints of the positions to resume from."""
 
 from __future__ import annotations
 
@@ -9,49 +9,53 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, cast
+from typing import IO
 
 import pyarrow as pa
 
 CHUNK_BYTES = 12 << 20
-MARK_BYTES = 64 << 10
+FINGERPRINT_BYTES = 64 << 10
 _PIECE_BYTES = 1 << 20  # a decompressed piece is still in the processor's cache when it is put into its chunk
-_PROBE_BYTES = 64 << 10  # a line that ends a chunk is looked for so far back
-_REMEMBERED_BYTES = 8 << 20  # how far back a mark can lie: an unfinished line is rarely as long
+_PROBE_BYTES = 64 << 10  # a line end is searched for this far back from the end of a chunk
+_REMEMBERED_BYTES = 8 << 20  # how far back a resume point can lie: unfinished lines are rarely longer
 _CUT = "Truncated compressed stream"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 class DamagedStream(Exception):
-    """A compressed stream that is cut, or is none."""
+    """A compressed stream that is truncated or malformed."""
 
 
 def is_packed(head: bytes) -> bool:
-    """Whether bytes begin a stream that we decompress."""
+    """Whether bytes begin a gzip or zstd stream."""
     return head.startswith((_GZIP, _ZSTD))
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A place in a file, known again by the bytes before it.
+class ResumePoint:
+    """An offset in a file, with a fingerprint of the bytes before it.
 
-    `digest` is the SHA-256 of the first MARK_BYTES of the file and of the last MARK_BYTES before `offset`. A file that
-    was cut, rotated or written anew no longer has the mark. A change in between that leaves both alone goes unnoticed.
+    `digest` is the SHA-256 of the first FINGERPRINT_BYTES of the file and of the last FINGERPRINT_BYTES before
+    `offset`. A file that was truncated, rotated or rewritten has another digest. A change between the two ranges goes
+    unnoticed.
     """
 
     offset: int
     digest: str
 
 
-def bytes_of_mark(raw: IO[bytes], offset: int) -> tuple[bytes, bytes]:
-    """The first MARK_BYTES of a file and the last ones before `offset`, where `raw` then stands. Raises OSError."""
-    head = raw.read(min(MARK_BYTES, offset))
-    raw.seek(max(0, offset - MARK_BYTES))
-    return head, raw.read(min(MARK_BYTES, offset))
+def resume_point_bytes(raw: IO[bytes], offset: int) -> tuple[bytes, bytes]:
+    """The first FINGERPRINT_BYTES of a file and the last ones before `offset`. Leaves `raw` at `offset`.
+
+    Raises OSError.
+    """
+    head = raw.read(min(FINGERPRINT_BYTES, offset))
+    raw.seek(max(0, offset - FINGERPRINT_BYTES))
+    return head, raw.read(min(FINGERPRINT_BYTES, offset))
 
 
-class Tape(io.RawIOBase):
-    """Passes reads through, counts and hashes them, and remembers the first and the last bytes."""
+class HashedStream(io.RawIOBase):
+    """A raw stream that counts and hashes what is read from it, and remembers the first and the most recent bytes."""
 
     def __init__(
         self,
@@ -66,34 +70,35 @@ class Tape(io.RawIOBase):
         self.raw, self._size, self._is_hashed = raw, size, is_hashed
         self.start = self.position = start
         self.head = head
-        self._recent, self._held = deque([recent]), len(recent)
+        self._recent, self._recent_bytes = deque([recent]), len(recent)
         self._digest = hashlib.sha256()
         self._peeked: bytes | memoryview = b""
 
     @property
     def magic(self) -> bytes:
-        """The next four bytes, which stay to be read."""
+        """The next four bytes, without consuming them."""
         self._peeked = self._peeked or self._take(CHUNK_BYTES)
         return bytes(self._peeked[:4])
 
     @property
     def is_compressed(self) -> bool:
-        """Whether a stream that we decompress begins here. Its size is no limit then: half a stream is damaged."""
+        """Whether a gzip or zstd stream begins here. `size` no longer limits it then: half a stream is damaged."""
         found = is_packed(self.magic)
         self._size = None if found else self._size
         return found
 
     @property
     def sha256(self) -> str:
-        """Hash of what was read."""
+        """Hash of the bytes read so far."""
         return self._digest.hexdigest()
 
-    def mark(self, offset: int) -> Mark | None:
-        begin, held_from = max(0, offset - MARK_BYTES), self.position - self._held
-        if not held_from <= begin <= offset <= self.position:
+    def resume_point(self, offset: int) -> ResumePoint | None:
+        """The resume point at `offset`; None where its bytes are no longer remembered."""
+        begin, recent_start = max(0, offset - FINGERPRINT_BYTES), self.position - self._recent_bytes
+        if not recent_start <= begin <= offset <= self.position:
             return None
-        before = b"".join(self._recent)[begin - held_from : offset - held_from]
-        return Mark(offset, hashlib.sha256(self.head[:offset] + before).hexdigest())
+        before = b"".join(self._recent)[begin - recent_start : offset - recent_start]
+        return ResumePoint(offset, hashlib.sha256(self.head[:offset] + before).hexdigest())
 
     def readable(self) -> bool:
         return True
@@ -105,13 +110,12 @@ class Tape(io.RawIOBase):
         return len(data)
 
     def chunk(self) -> bytes:
-        """The next bytes, as many as one call to the system gives, up to the end of a line if one is near; none at the
-        end."""
+        """The bytes of one system call, up to a line end if one is near; b"" at the end of the file."""
         data, self._peeked = self._peeked, b""
         return bytes(data) if data else self._take(self._to_line_end(CHUNK_BYTES))  # bytes are not copied
 
     def _to_line_end(self, count: int) -> int:
-        """How many of the next `count` bytes end with a line: cutting them off later would copy them all."""
+        """How many of the next `count` bytes to read so that they end with a line: truncating later would copy them."""
         if not isinstance(self.raw, io.FileIO):
             return count
         width = min(_PROBE_BYTES, count)
@@ -120,7 +124,7 @@ class Tape(io.RawIOBase):
         return count - width + end if end and len(probe) == width else count
 
     def drain(self) -> None:
-        """Read what the decompressor left unread (bytes behind the end of its stream)."""
+        """Read the bytes behind the end of the compressed stream, for the hash."""
         while self._take(CHUNK_BYTES):
             pass
 
@@ -129,55 +133,57 @@ class Tape(io.RawIOBase):
         data = self.raw.read(count) if count else b""
         if self._is_hashed:
             self._digest.update(data)
-        if self.position < MARK_BYTES:
-            self.head += data[: MARK_BYTES - self.position]
+        if self.position < FINGERPRINT_BYTES:
+            self.head += data[: FINGERPRINT_BYTES - self.position]
         self.position += len(data)
         self._recent.append(data)
-        self._held += len(data)
-        while self._held - len(self._recent[0]) >= _REMEMBERED_BYTES:
-            self._held -= len(self._recent.popleft())
+        self._recent_bytes += len(data)
+        while self._recent_bytes - len(self._recent[0]) >= _REMEMBERED_BYTES:
+            self._recent_bytes -= len(self._recent.popleft())
         return data
 
 
-def decompressed(tape: Tape) -> Iterator[bytes]:
-    """Chunks of the gzip or zstd stream on a tape. Raises DamagedStream, or what the decompressor of gzip does."""
-    if tape.magic[:2] == _GZIP:
-        return _chunks(_read_on(cast(IO[bytes], gzip.GzipFile(fileobj=io.BufferedReader(tape)))))
-    return _chunks(_zstd(io.BufferedReader(tape, CHUNK_BYTES)))
+def decompressed(stream: HashedStream) -> Iterator[bytes]:
+    """Decompressed chunks of a gzip or zstd stream. Raises DamagedStream, or the errors of `gzip`."""
+    if stream.magic[:2] == _GZIP:
+        return _chunks(_gzip(io.BufferedReader(stream)))
+    return _chunks(_zstd(io.BufferedReader(stream, CHUNK_BYTES)))
 
 
 def _chunks(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Pieces put together, to chunks that end with a line where they can."""
-    held: list[bytes] = []
+    """Pieces joined to chunks that end with a line where possible."""
+    parts: list[bytes] = []
     size = 0
     for piece in pieces:
-        held.append(piece)
+        parts.append(piece)
         size += len(piece)
         if size >= CHUNK_BYTES:
             end = piece.rfind(b"\n") + 1 or len(piece)
-            yield b"".join([*held[:-1], memoryview(piece)[:end]])
-            held, size = [piece[end:]], len(piece) - end
+            yield b"".join([*parts[:-1], memoryview(piece)[:end]])
+            parts, size = [piece[end:]], len(piece) - end
     if size:
-        yield b"".join(held)
+        yield b"".join(parts)
 
 
-def _read_on(stream: IO[bytes]) -> Iterator[bytes]:
-    while piece := stream.read(_PIECE_BYTES):
-        yield piece
+def _gzip(raw: io.BufferedReader) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=raw) as stream:
+        while piece := stream.read(_PIECE_BYTES):
+            yield piece
 
 
 def _zstd(raw: io.BufferedReader) -> Iterator[bytes]:
-    """Frames one after the other, as Arrow reads them: whole pieces at once, and never more, however far a hostile file
-    expands. zstandard's own stream reader takes a cut frame for the end of the file.
+    """Concatenated frames, decompressed by Arrow in pieces of bounded size however far a hostile file expands.
 
-    Raises DamagedStream for a damaged or cut frame.
+    zstandard's stream reader would take a truncated frame for the end of the file.
+
+    Raises DamagedStream for a damaged or truncated frame.
     """
     stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), "zstd")
     try:
         while piece := stream.read(_PIECE_BYTES):
             yield piece
     except OSError as error:
-        if error.errno is None:  # Arrow's own; what the system says of the file has a number
-            what = str(error) if _CUT not in str(error) else "the compressed file ends before its end-of-stream marker"
-            raise DamagedStream(what) from error
+        if error.errno is None:  # raised by Arrow; errors of the operating system have a number
+            message = "the compressed file ends before its end-of-stream marker" if _CUT in str(error) else str(error)
+            raise DamagedStream(message) from error
         raise

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import polars as pl
 
-from sweepscope.pipeline.io.stream import Mark
+from sweepscope.pipeline.io.stream import ResumePoint
 from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
 from sweepscope.pipeline.store.durable_files import storing
 
@@ -54,8 +54,8 @@ class Record:
         nccl: what the lines say about the network, by kind (`pipeline.nccl.facts`).
     """
 
-    mark: Mark
-    end: Mark
+    mark: ResumePoint
+    end: ResumePoint
     sha256: str | None
     can_grow: bool
     next_line: int
@@ -88,8 +88,8 @@ class Records:
                 if (about.pop("path"), about.pop("identity")) != (path, identity):
                     return None
                 return Record(
-                    mark=Mark(**about.pop("mark")),
-                    end=Mark(**about.pop("end")),
+                    mark=ResumePoint(**about.pop("mark")),
+                    end=ResumePoint(**about.pop("end")),
                     cut_lines=tuple((line, size) for line, size in about.pop("cut_lines")),
                     frames=_frames(archive, "frames"),
                     nccl=_frames(archive, "nccl"),

@@ -33,9 +33,9 @@ RANKS = 8
 OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Send", "Recv")
 _CHILD = """
 import contextlib, json, resource, sys, time
-from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.process_pool import ProcessPool
 workers = int(sys.argv[2])
-with Workers("sweepscope.pipeline.inspection.file_regions:scan_any", workers) as scanners:
+with ProcessPool("sweepscope.pipeline.inspection.file_regions:scan_any", workers) as scanners:
     from sweepscope.pipeline.inspection.calls_parquet import CallsFile
     from sweepscope.pipeline.inspection.nccl_scan import read_network
     begin, cpu = time.perf_counter(), time.process_time()

@@ -15,7 +15,7 @@ from datetime import datetime
 
 import polars as pl
 
-from sweepscope.pipeline.memory.gpu_samples.gpu_exporter import FIELDS
+from sweepscope.pipeline.memory.gpu_samples.monitors import EXPORTER_COLUMNS
 from sweepscope.pipeline.memory.gpu_samples.units import (
     BYTES,
     FACTORS,
@@ -107,7 +107,7 @@ _COLUMNS = {
     "hotspot_temperature": "temperature_c",
     "hotspot": "temperature_c",
     "gpu_core_temperature": "temperature_c",
-    **{name.lower(): column for name, column in FIELDS.items()},
+    **{name.lower(): column for name, column in EXPORTER_COLUMNS.items()},
 }
 _ADDRESSES = frozenset({"pci.bus_id", "gpu_bus_id", "pci_bus_id", "bus_id", "gpu.pci.bus_id", "pci.bus"})
 _CELL = re.compile(r"([A-Za-z][^\[\]\";]*?)\s*(?:[\[(]([^\])]*)[\])])?")

@@ -1,8 +1,8 @@
-"""Tables that scroll: `dcgmi dmon`, and `nvidia-smi dmon` and `pmon` with or without `--format csv`.
+"""GPU samples of monitors: `dcgmi dmon`, `nvidia-smi dmon` and `pmon` (also `--format csv`), and dcgm-exporter.
 
 dcgmi: a `#Entity` header with short names, repeated every so often; MiB without saying so. nvidia-smi: a header
 `# gpu` (behind Date and Time with `-o DT`), then a line of units. pmon lists processes: what one of them uses, and no
-more of the GPU than that.
+more of the GPU than that. dcgm-exporter: Prometheus text, one line per field and GPU, memory in MiB.
 """
 
 from __future__ import annotations
@@ -41,6 +41,19 @@ _PMON = {"gpu": "gpu_index", "pid": "pid", "fb": "mem_process_bytes"}
 _DCGMI_HEADER = re.compile(r"#\s*Entity\b(.*)")
 _DCGMI_ROW = re.compile(r"\s*GPU\s+(\d{1,4})\s+(.*)")
 _SMI_HEADER = re.compile(r"#\s*((?:Date[\s,]+)?(?:Time[\s,]+)?gpu[\s,].*)", re.IGNORECASE)
+
+EXPORTER_COLUMNS = {
+    "DCGM_FI_DEV_FB_USED": "mem_used_bytes",
+    "DCGM_FI_DEV_FB_FREE": "mem_free_bytes",
+    "DCGM_FI_DEV_FB_TOTAL": "mem_total_bytes",
+    "DCGM_FI_DEV_FB_RESERVED": "mem_driver_reserved_bytes",
+    "DCGM_FI_DEV_GPU_UTIL": "gpu_utilisation",
+    "DCGM_FI_DEV_MEM_COPY_UTIL": "mem_utilisation",
+    "DCGM_FI_DEV_POWER_USAGE": "power_w",
+    "DCGM_FI_DEV_GPU_TEMP": "temperature_c",
+}
+_EXPORTER_LINE = re.compile(r"(DCGM_FI_DEV_\w+)\{([^}]*)\}\s+(\S+)(?:\s+(\d{13}))?\s*")
+_EXPORTER_LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 def is_dcgmi(line: str) -> bool:
@@ -96,6 +109,46 @@ def read_smi(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
             when = _moment(f"{told['date']} {told['time']}") if "date" in told and "time" in told else None
             rows.append({"line_no": line_no, "ts": when, **known})
     return frame(rows), rejects
+
+
+def is_scrape(line: str) -> bool:
+    """Whether a line is a sample of the exporter."""
+    return _EXPORTER_LINE.match(line) is not None
+
+
+def read_scrapes(lines: list[str]) -> tuple[pl.DataFrame, Rejects]:
+    """One row per GPU and scrape: a field that comes again begins the next scrape.
+
+    Instances of a divided GPU (MIG) are passed over: their memory is a part of it.
+    """
+    rows: list[dict[str, object]] = []
+    current: dict[tuple[str, str], dict[str, object]] = {}
+    for line_no, line in enumerate(lines, start=1):
+        found = _EXPORTER_LINE.match(line)
+        column = EXPORTER_COLUMNS.get(found[1]) if found else None
+        if not found or not column:
+            continue
+        labels = {
+            name.lower(): value for name, value in _EXPORTER_LABEL.findall(found[2])
+        }  # spellings differ by version
+        if labels.get("gpu_i_id"):
+            continue
+        host = labels.get("hostname") or labels.get("node")
+        key = host or "", labels.get("uuid") or labels.get("gpu", "")
+        row = current.get(key)
+        if row is None or column in row:
+            index = labels.get("gpu", "")
+            row = current[key] = {
+                "line_no": line_no,
+                "gpu_index": int(index) if index.isdecimal() else None,
+                "gpu_uuid": labels.get("uuid"),
+                "accelerator": labels.get("modelname"),
+                "host": host,
+                "ts": int(found[4]) * 1000 if found[4] else None,
+            }
+            rows.append(row)
+        row[column] = number(column, found[3])
+    return frame(rows), []
 
 
 def _moment(text: str) -> datetime | None:

@@ -1,9 +1,13 @@
-"""Samples as tools print them for people: nvidia-smi's box, `rocm-smi --showmeminfo vram`, amd-smi's lists and tables.
+"""GPU samples in the tables and lists that vendor tools print for people.
 
-nvidia-smi: two lines per GPU, the second with `used / total`; Windows names the driver's model in the first. rocm-smi:
-`GPU[0] : VRAM Total Memory (B): 1`. amd-smi (amdsmi, amdsmi_cli): `metric` lists `USED_VRAM: 285 MB` below `GPU: 0`,
-`monitor` has a table that scrolls.
-Processes, which nvidia-smi lists below its box, are left to pmon.
+- nvidia-smi: a box with two lines per GPU, the second with `used / total`; Windows adds the driver model to the first.
+- amd-smi (amdsmi_cli): `metric` lists `USED_VRAM: 285 MB` below `GPU: 0`, `monitor` prints a scrolling table, and
+  without a verb (since ROCm 7.0) a box like nvidia-smi's.
+- rocm-smi (python_smi_tools/rocm_smi.py): `GPU[0] : VRAM Total Memory (B): 1` with `--showmeminfo vram`, else a concise
+  table whose columns differ by version; its last column is the utilisation, its VRAM% has no bytes.
+- gpustat (gpustat/core.py, GPUStat.print_to): `[0] name | 35'C, 0 % | 1234 / 8192 MB | user(9M)`.
+
+Process lists below nvidia-smi's box are not read; pmon has them.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import polars as pl
 from sweepscope.pipeline.memory.gpu_samples.csv_tables import column_of
 from sweepscope.pipeline.memory.gpu_samples.units import (
     FACTORS,
+    MAX_LINE_CHARS,
     MIB,
     RAW_LIMIT,
     TELLING,
@@ -32,8 +37,14 @@ _BOX_DATE = re.compile(r"(\w{3}) (\w{3}) +(\d+) (\d\d:\d\d:\d\d) (\d{4})\s*$")
 _BOX_GPU = re.compile(r"\|\s+(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A|WDDM|TCC|MCDM)\s*\|\s*[0-9A-Fa-f]{4,8}:")
 _BOX_USE = re.compile(r"\|\s*(?:N/A|\d+%|ERR!)\s+(?:(\d+)C|\S+)\s.*?\|\s*(?:(\d+)MiB\s*/\s*(\d+)MiB|N/A[^|]*)\s*\|(.*)")
 _BOX_POWER = re.compile(r"(\d+(?:\.\d+)?)W\s*/")
-_ROCM = re.compile(r"GPU\[(\d{1,4})\]\s*: (.+): +(\S.*?)\s*$")
-_AMD_GPU = re.compile(r"\s*GPU: (\d{1,4})\s*$")
+
+_ROCM_VALUE = re.compile(r"GPU\[(\d{1,4})\]\s*: (.+): +(\S.*?)\s*$")
+_ROCM_HEADER = re.compile(r"\s*(?:GPU|Device)\s+.*\bTemp\b.*\bVRAM%\s+GPU%\s*$")
+_ROCM_ROW = re.compile(
+    r"\s*(\d{1,4})\s.*?(?:([\d.]+) ?(?:°[Cc]|[Cc])|N/A)\s+(?:([\d.]+)W|N/A)\s.*\s\S+\s+(?:(\d+)%|\S+)\s*$"
+)
+
+_AMD_LIST_GPU = re.compile(r"\s*GPU: (\d{1,4})\s*$")
 _AMD_VALUE = re.compile(r"\s+([A-Z][A-Z0-9_]+): (\S.*?)\s*$")
 _AMD_TABLE = re.compile(r"(?:TIMESTAMP\s+)?GPU\s\s.*\bVRAM_(?:USED|USAGE|TOTAL)\b")
 _AMD_COLUMNS = {
@@ -50,88 +61,97 @@ _AMD_COLUMNS = {
     "VRAM_FREE": "mem_free_bytes",
     "VRAM_TOTAL": "mem_total_bytes",
 }
-_OF = re.compile(r"([\d.]+)/([\d.]+) ([KMGT]B)")
+_AMD_USED_OF_TOTAL = re.compile(r"([\d.]+)/([\d.]+) ([KMGT]B)")
+_AMD_BOX = re.compile(r"\s*\|\s*AMD-SMI \d")
+_AMD_BOX_GPU = re.compile(
+    r"\s*\|\s*[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d\s+(\S.*?)\s*\|\s*(?:(\d+) %|N/A)"
+    r"\s+(?:(\d+) °C|N/A)\s+\S+\s+(?:(\d+)/|N/A)[^|]*\|"
+)
+_AMD_BOX_USE = re.compile(
+    r"\s*\|\s*(\d{1,4})(?:\s+\S+){3}\s*\|\s*(?:(\d+) %|N/A)\s+(?:[\d.]+ %|N/A)\s+(?:(\d+)/(\d+) MB|N/A)\s*\|"
+)
+
+_GPUSTAT_HEADER = re.compile(r"(\S+)\s+(\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4})\b")
+_GPUSTAT = re.compile(
+    r"\[(\d{1,4})\] (\S.*?)\s*\|\s*(?:(\d+)|\?+)['°]C,(?:\s*[\d?]+ %,)?\s*(?:(\d+)|\?+) %"
+    r"(?:,\s*(?:(\d+)|\?+) /[^|]*?W)?\s*\|\s*(\d+) /\s*(\d+) MB\b"
+)
 
 Row = dict[str, Any]
 
 
 def is_printed(line: str) -> bool:
-    """Whether a line begins what one of the tools prints for people."""
-    if _BOX.match(line) or _AMD_TABLE.match(line.lstrip()):
+    """Whether a line begins one of these tables or lists, or is a row of gpustat."""
+    if _BOX.match(line) or _AMD_TABLE.match(line.lstrip()) or _is_list_value(line):
         return True
-    name = rocm[2] if (rocm := _ROCM.match(line)) else listed[1] if (listed := _AMD_VALUE.match(line)) else ""
+    return any(pattern.match(line[:MAX_LINE_CHARS]) for pattern in (_AMD_BOX, _ROCM_HEADER, _GPUSTAT))
+
+
+def read_printed(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
+    """Rows of `gpu_samples`, and lines that look like rows and are not. Raises ValueError where no sample is found."""
+    if any(_BOX.match(line) for line in lines):
+        return frame(_box_rows(lines)), []
+    if any(_AMD_TABLE.match(line.lstrip()) for line in lines):
+        return _monitor_rows(lines)
+    if any(_is_list_value(line) for line in lines):
+        return frame(_list_rows(lines)), []
+    return frame(_table_rows(lines)), []
+
+
+def _is_list_value(line: str) -> bool:
+    name = rocm[2] if (rocm := _ROCM_VALUE.match(line)) else listed[1] if (listed := _AMD_VALUE.match(line)) else ""
     known = column_of(name)
     return known is not None and known[0] in TELLING
 
 
-def read_printed(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
-    """Rows of whatever the text holds. Raises ValueError where it holds no sample."""
-    if any(_BOX.match(line) for line in lines):
-        return frame(_boxes(lines)), []
-    if any(_AMD_TABLE.match(line.lstrip()) for line in lines):
-        return _table(lines)
-    return frame(_listed(lines)), []
-
-
-def _boxes(lines: Sequence[str]) -> list[Row]:
+def _box_rows(lines: Sequence[str]) -> list[Row]:
     rows: list[Row] = []
-    when: datetime | None = None
+    ts: datetime | None = None
     gpu: tuple[int, str] | None = None
     for line_no, line in enumerate(lines, start=1):
         if date := _BOX_DATE.match(line):
-            when = moment(" ".join(date.groups()))
+            ts = moment(" ".join(date.groups()))
         elif found := _BOX_GPU.match(line):
-            gpu = int(found[1]), found[2]
+            gpu = int(found[1]), found[2].removesuffix("...")
         elif gpu and (use := _BOX_USE.match(line)):
             power = _BOX_POWER.search(line)
             share = re.match(r"\s*(\d+)%", use[4])
-            rows.append(
-                {
-                    "line_no": line_no,
-                    "ts": when,
-                    "gpu_index": gpu[0],
-                    "accelerator": gpu[1].removesuffix("..."),
-                    "mem_used_bytes": int(use[2]) * MIB if use[2] else None,
-                    "mem_total_bytes": int(use[3]) * MIB if use[3] else None,
-                    "gpu_utilisation": int(share[1]) / 100 if share else None,
-                    "power_w": float(power[1]) if power else None,
-                    "temperature_c": float(use[1]) if use[1] else None,
-                }
-            )
+            row = _row(gpu[0], gpu[1], temperature=use[1], power=power and power[1], gpu_share=share and share[1])
+            rows.append({"line_no": line_no, "ts": ts, **row, **_memory(use[2], use[3])})
             gpu = None
     return rows
 
 
-def _listed(lines: Sequence[str]) -> list[Row]:
-    """Values one to a line; a value of a GPU that comes again begins its next sample."""
+def _list_rows(lines: Sequence[str]) -> list[Row]:
+    """Values one to a line; a repeated value of a GPU begins its next sample."""
     rows: list[Row] = []
     current: dict[int, Row] = {}
     number = 0
     for line_no, line in enumerate(lines, start=1):
-        if found := _AMD_GPU.match(line):
+        if found := _AMD_LIST_GPU.match(line):
             number = int(found[1])
             current.pop(number, None)
             continue
-        rocm = _ROCM.match(line)
-        listed = None if rocm else _AMD_VALUE.match(line)
-        if not (rocm or listed):
+        if rocm := _ROCM_VALUE.match(line):
+            gpu, name, text = int(rocm[1]), rocm[2], rocm[3]
+        elif listed := _AMD_VALUE.match(line):
+            gpu, name, text = number, listed[1], listed[2]
+        else:
             continue
-        name, value = (rocm[2], rocm[3]) if rocm else (listed[1], listed[2])  # type: ignore[index]  # one of the two
-        gpu = int(rocm[1]) if rocm else number
         known = column_of(name)
-        read = quantity(known[0], value, known[1]) if known else None
-        if known is None or read is None:
+        value = quantity(known[0], text, known[1]) if known else None
+        if known is None or value is None:
             continue
         row = current.get(gpu)
         if row is None or (rocm and known[0] in row):
             row = current[gpu] = {"line_no": line_no, "gpu_index": gpu}
             rows.append(row)
-        row.setdefault(known[0], read)
+        row.setdefault(known[0], value)
     return rows
 
 
-def _table(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
-    """Rows of `amd-smi monitor`; two blanks part the cells, as one stands between a number and its unit."""
+def _monitor_rows(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
+    """Rows of `amd-smi monitor`. Two blanks separate cells: a single one separates a number from its unit."""
     names: list[str] = []
     rows: list[Row] = []
     rejects: Rejects = []
@@ -145,13 +165,66 @@ def _table(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
                 continue
             row: Row = {"line_no": line_no}
             for name, cell in zip(names, cells, strict=True):
-                if name == "VRAM_USAGE" and (both := _OF.fullmatch(cell)):
-                    factor = FACTORS.get(both[3].lower(), MIB)
-                    row["mem_used_bytes"] = round(float(both[1]) * factor)
-                    row["mem_total_bytes"] = round(float(both[2]) * factor)
-                elif name == "TIMESTAMP" and cell.isdecimal():
-                    row["ts"] = datetime.fromtimestamp(int(cell), tz=UTC).replace(tzinfo=None)
-                elif column := _AMD_COLUMNS.get(name):
-                    row[column] = quantity(column, cell, float(MIB))
+                row |= _monitor_cell(name, cell)
             rows.append(row)
     return frame(rows), rejects
+
+
+def _monitor_cell(name: str, cell: str) -> Row:
+    if name == "VRAM_USAGE" and (both := _AMD_USED_OF_TOTAL.fullmatch(cell)):
+        factor = FACTORS.get(both[3].lower(), MIB)
+        return {"mem_used_bytes": round(float(both[1]) * factor), "mem_total_bytes": round(float(both[2]) * factor)}
+    if name == "TIMESTAMP" and cell.isdecimal():
+        return {"ts": datetime.fromtimestamp(int(cell), tz=UTC).replace(tzinfo=None)}
+    column = _AMD_COLUMNS.get(name)
+    return {column: quantity(column, cell, float(MIB))} if column else {}
+
+
+def _table_rows(lines: Sequence[str]) -> list[Row]:
+    """Rows of gpustat, of amd-smi's box and of rocm-smi's concise table."""
+    rows: list[Row] = []
+    amd: re.Match[str] | None = None
+    is_rocm = False
+    source: Row = {"host": None, "ts": None}
+    for line_no, line in enumerate((text[:MAX_LINE_CHARS] for text in lines), start=1):
+        row: Row | None = None
+        if found := _GPUSTAT_HEADER.match(line):
+            source = {"host": found[1], "ts": moment(found[2])}
+        elif found := _GPUSTAT.match(line):
+            index, name, temperature, share, power, used, total = found.groups()
+            row = source | _row(index, name, temperature=temperature, power=power, gpu_share=share)
+            row |= _memory(used, total)
+        elif found := _AMD_BOX_GPU.match(line):
+            amd = found
+        elif amd and (found := _AMD_BOX_USE.match(line)):
+            row = _row(found[1], amd[1], temperature=amd[3], power=amd[4], gpu_share=found[2])
+            row |= _memory(found[3], found[4]) | {"mem_utilisation": _share(amd[2])}
+            amd = None
+        elif _ROCM_HEADER.match(line):
+            is_rocm = True
+        elif is_rocm and (found := _ROCM_ROW.match(line)):
+            row = _row(found[1], None, temperature=found[2], power=found[3], gpu_share=found[4])
+        if row is not None:
+            rows.append({"line_no": line_no, **row})
+    return rows
+
+
+def _row(
+    index: int | str, name: str | None, *, temperature: str | None, power: str | None, gpu_share: str | None
+) -> Row:
+    return {
+        "gpu_index": int(index),
+        "accelerator": name,
+        "temperature_c": float(temperature) if temperature else None,
+        "power_w": float(power) if power else None,
+        "gpu_utilisation": _share(gpu_share),
+    }
+
+
+def _memory(used_mib: str | None, total_mib: str | None) -> Row:
+    sizes = {"mem_used_bytes": used_mib, "mem_total_bytes": total_mib}
+    return {column: int(text) * MIB if text else None for column, text in sizes.items()}
+
+
+def _share(percent: str | None) -> float | None:
+    return int(percent) / 100 if percent else None

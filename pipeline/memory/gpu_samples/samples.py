@@ -1,7 +1,7 @@
 """Samples of the device itself: which of the recorders' formats a text has, and its rows of `gpu_samples`.
 
-Tables with a header (`gpu_csv`) or without (`gpu_bare`), tables that scroll (`gpu_monitors`), scrapes (`gpu_exporter`),
-JSON (`gpu_json`), what is printed for people (`gpu_query`, `gpu_text`, `gpu_tables`).
+Tables with a header (`csv_tables`) or without (`headerless`), scrolling tables and scrapes (`monitors`), JSON
+(`json_samples`), and what tools print for people (`smi_query`, `printed`).
 What a device does not know is `[N/A]`, `[Not Supported]` or the like. Times are local, without a zone.
 """
 
@@ -13,7 +13,7 @@ from functools import partial
 
 import polars as pl
 
-from sweepscope.pipeline.memory.gpu_samples import csv_tables, gpu_exporter, gpu_tables, monitors, smi_query
+from sweepscope.pipeline.memory.gpu_samples import csv_tables, monitors, smi_query
 from sweepscope.pipeline.memory.gpu_samples.headerless import bare_columns, is_bare
 from sweepscope.pipeline.memory.gpu_samples.json_samples import is_json_samples, read_json
 from sweepscope.pipeline.memory.gpu_samples.printed import is_printed, read_printed
@@ -30,11 +30,10 @@ def is_samples(head: str) -> bool:
         csv_tables.header,
         monitors.is_dcgmi,
         monitors.is_smi,
-        gpu_exporter.is_scrape,
+        monitors.is_scrape,
         smi_query.is_query,
         is_bare,
         is_printed,
-        gpu_tables.is_table,
     )
     return is_json_samples(head) or any(kind(line) for line in head.splitlines() for kind in kinds)
 
@@ -72,7 +71,7 @@ def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
         return read_json(text)
     lines = text.splitlines()
     for is_kind, read in (
-        (gpu_exporter.is_scrape, gpu_exporter.read_scrapes),
+        (monitors.is_scrape, monitors.read_scrapes),
         (monitors.is_smi, monitors.read_smi),
         (monitors.is_dcgmi, monitors.read_dcgmi),
         (smi_query.is_query, smi_query.read_query),
@@ -86,6 +85,4 @@ def read_samples(text: str) -> tuple[pl.DataFrame, Rejects]:
         return csv_tables.read_csv(lines, [(-1, ",", named)])
     if any(is_printed(line) for line in lines):
         return read_printed(lines)
-    if any(gpu_tables.is_table(line) for line in lines):
-        return gpu_tables.read_tables(lines)
     raise ValueError("no header that names the columns; record with `--format=csv`, which writes one")

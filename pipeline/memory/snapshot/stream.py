@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sweepscope.pipeline.io.safe_pickle import DEFAULT_LIMITS, UNSET, Limits, Machine
+from sweepscope.pipeline.io.safe_pickle import DEFAULT_LIMITS, UNSET, Limits, PickleMachine
 from sweepscope.pipeline.memory.snapshot.entry_patterns import Template, is_whole, templates
 from sweepscope.pipeline.memory.snapshot.sink import EventSink
 from sweepscope.pipeline.memory.snapshot.trace import NO_STACK
@@ -46,7 +46,7 @@ class StackRef:
 _EMPTY_STACK = StackRef(NO_STACK)
 
 
-class SnapshotMachine(Machine):
+class SnapshotMachine(PickleMachine):
     """A machine whose value holds EventRun where the pickle has entries of a trace; the entries stand in `sink`."""
 
     def __init__(self, chunks: Iterable[bytes], limits: Limits = DEFAULT_LIMITS) -> None:

@@ -13,7 +13,7 @@ import zstandard
 from sweepscope.pipeline.__main__ import main
 from sweepscope.pipeline.commands import nccl
 from sweepscope.pipeline.inspection.file_regions import Region
-from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
 from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.flight_recorder.test_dump import WAITING, dump, history
@@ -56,11 +56,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many processes each command had."""
     numbers: list[int] = []
 
-    def told(work: str, number: int) -> Workers[Scan | Region, Scanned]:
+    def told(work: str, number: int) -> ProcessPool[Scan | Region, Scanned]:
         numbers.append(number)
-        return Workers(work, number)
+        return ProcessPool(work, number)
 
-    monkeypatch.setattr(nccl, "Workers", told)
+    monkeypatch.setattr(nccl, "ProcessPool", told)
     monkeypatch.setattr(nccl, "_WORTH_BYTES", 10_000)
     return numbers
 

@@ -65,20 +65,20 @@ def whole(found: pl.DataFrame, home: Home) -> Tables:
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Other processes however little there is to read, ready before the first shard; counts the shards they get."""
     counts: list[int] = []
-    enter, give = process_pool.Workers.__enter__, process_pool._Worker.give
+    enter, submit = process_pool.ProcessPool.__enter__, process_pool._Worker.submit
 
-    def entered(pool: process_pool.Workers[object, object]) -> process_pool.Workers[object, object]:
+    def entered(pool: process_pool.ProcessPool[object, object]) -> process_pool.ProcessPool[object, object]:
         enter(pool)
         while not all(worker.is_ready for worker in pool._workers):
-            pool._take(timeout_s=None)
+            pool._receive(timeout_s=None)
         return pool
 
-    def counted(worker: process_pool._Worker, task: object, place: process_pool._Place) -> None:
+    def counted(worker: process_pool._Worker, task: object, pending: process_pool._Pending) -> None:
         counts.append(worker.process.pid)
-        give(worker, task, place)
+        submit(worker, task, pending)
 
-    monkeypatch.setattr(process_pool.Workers, "__enter__", entered)
-    monkeypatch.setattr(process_pool._Worker, "give", counted)
+    monkeypatch.setattr(process_pool.ProcessPool, "__enter__", entered)
+    monkeypatch.setattr(process_pool._Worker, "submit", counted)
     monkeypatch.setattr(parallel, "WORTH_S", 0)
     monkeypatch.setattr(parallel, "_MIN_SHARD_S", 1e-9)
     return counts
@@ -178,12 +178,12 @@ def test_a_dialect_file_that_changed_is_told_from_another_process(
 def test_a_process_that_dies_is_an_error(
     found: pl.DataFrame, home: Home, eager: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    give = process_pool._Worker.give
+    submit = process_pool._Worker.submit
 
-    def killed(worker: process_pool._Worker, task: object, place: process_pool._Place) -> None:
-        give(worker, task, place)
+    def killed(worker: process_pool._Worker, task: object, pending: process_pool._Pending) -> None:
+        submit(worker, task, pending)
         os.kill(worker.process.pid, 9)
 
-    monkeypatch.setattr(process_pool._Worker, "give", killed)
+    monkeypatch.setattr(process_pool._Worker, "submit", killed)
     with pytest.raises(WorkerError, match="SIGKILL"):
         parsed(found, home, 2)

@@ -18,7 +18,7 @@ from sweepscope.pipeline.ingest.read_batch import read_batch
 from sweepscope.pipeline.logs.registry import current_versions
 from sweepscope.pipeline.text import lines
 from sweepscope.schemas.vocab import FILE_STATUS
-from tests.pipeline.landed import Tables, batch_of, tables_of
+from tests.pipeline.ingest_in_memory import Tables, batch_of, tables_of
 from tests.pipeline.logs.runs.test_assemble import config, line, log
 
 LOG = log(1, 3)

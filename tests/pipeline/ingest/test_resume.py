@@ -78,7 +78,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setattr(stream, "MARK_BYTES", 64)
+    monkeypatch.setattr(stream, "FINGERPRINT_BYTES", 64)
     return Place(tmp_path)
 
 

@@ -17,7 +17,7 @@ from sweepscope.pipeline.inspection import nccl_scan
 from sweepscope.pipeline.inspection.calls_parquet import CallsFile
 from sweepscope.pipeline.inspection.file_regions import Region, regions_of, scan_any
 from sweepscope.pipeline.io import stream
-from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.nccl.lines.block import Part
 from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned
 from tests.benchmarks.nccl import coll_block
@@ -81,9 +81,9 @@ def write_logs(place: Path, seed: int) -> None:
     (place / "nccl.node-5.6.zst").write_bytes(zstandard.compress(flipped(calls, rng))[:-9])
 
 
-def read(place: Path, pool: Workers[Scan | Region, Scanned], calls: Path | None = None) -> tuple[Tables, list[str]]:
+def read(place: Path, pool: ProcessPool[Scan | Region, Scanned], calls: Path | None = None) -> tuple[Tables, list[str]]:
     for worker in pool._workers:
-        worker.take()  # that it is ready: else small logs are read before the others have begun
+        worker.receive()  # that it is ready: else small logs are read before the others have begun
     if calls is None:
         return nccl_scan.read_network([str(place)], scanners=pool)
     with CallsFile(str(calls)) as file:
@@ -93,14 +93,14 @@ def read(place: Path, pool: Workers[Scan | Region, Scanned], calls: Path | None 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_tables_are_the_same_whoever_reads(tmp_path: Path, scanned_by: Path, seed: int) -> None:
     write_logs(tmp_path, seed)
-    alone, errors = read(tmp_path, Workers(scan_noted, 1))
+    alone, errors = read(tmp_path, ProcessPool(scan_noted, 1))
     assert alone["nccl_collectives"]["calls"].sum() > 2_000
     assert alone["nccl_hangs"].height > 0
     assert len(errors) == 1
     assert "nccl.node-5.6.zst" in errors[0]
     assert os.listdir(scanned_by) == [str(os.getpid())]
     for count in (2, 3):
-        with Workers(scan_noted, count) as pool:
+        with ProcessPool(scan_noted, count) as pool:
             shared, same_errors = read(tmp_path, pool)
             others = {str(worker.process.pid) for worker in pool._workers}
         assert others & set(os.listdir(scanned_by))
@@ -114,8 +114,8 @@ def test_calls_are_written_in_order_whoever_reads(tmp_path: Path, scanned_by: Pa
     logs.mkdir()
     (logs / "nccl.node-0.1").write_bytes(coll_block(300_000, 5))
     (logs / "nccl.node-1.2").write_bytes(coll_block(300_000, 6))
-    read(logs, Workers(scan_noted, 1), tmp_path / "one.parquet")
-    with Workers(scan_noted, 3) as pool:
+    read(logs, ProcessPool(scan_noted, 1), tmp_path / "one.parquet")
+    with ProcessPool(scan_noted, 3) as pool:
         read(logs, pool, tmp_path / "three.parquet")
     assert len(os.listdir(scanned_by)) >= 2
     alone = pl.read_parquet(tmp_path / "one.parquet")
@@ -128,7 +128,7 @@ def test_what_fails_in_another_process_fails_here(
 ) -> None:
     monkeypatch.setenv("SWEEPSCOPE_TEST_PARENT", str(os.getpid()))
     (tmp_path / "nccl.node-0.1").write_bytes(coll_block(200_000))
-    with pytest.raises(MemoryError, match="no room"), Workers(scan_elsewhere, 2) as pool:
+    with pytest.raises(MemoryError, match="no room"), ProcessPool(scan_elsewhere, 2) as pool:
         read(tmp_path, pool)
 
 
@@ -144,7 +144,7 @@ def test_a_file_that_goes_while_others_read_it_ends_all(
         return [replace(region, path=str(gone)) for region in regions_of(source, path, with_calls=with_calls)]
 
     monkeypatch.setattr(nccl_scan, "regions_of", renamed)
-    with pytest.raises(FileNotFoundError, match=str(gone)), Workers(scan_noted, 2) as pool:
+    with pytest.raises(FileNotFoundError, match=str(gone)), ProcessPool(scan_noted, 2) as pool:
         read(tmp_path, pool)
 
 

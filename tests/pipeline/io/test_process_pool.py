@@ -14,7 +14,7 @@ import pytest
 
 from sweepscope.pipeline.errors import WorkerError
 from sweepscope.pipeline.io import process_pool
-from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.process_pool import ProcessPool
 from tests.paths import ROOT
 
 SOON_S = 30
@@ -62,11 +62,11 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWEEPSCOPE_TEST_PARENT", str(os.getpid()))
 
 
-def endless(pool: Workers[int, int]) -> Iterator[int]:
+def endless(pool: ProcessPool[int, int]) -> Iterator[int]:
     """Results for as long as anybody asks."""
     end = time.monotonic() + SOON_S
     while time.monotonic() < end:
-        yield from pool.give(1)
+        yield from pool.submit(1)
         time.sleep(0.005)
     pytest.fail("it takes too long")
 
@@ -74,16 +74,16 @@ def endless(pool: Workers[int, int]) -> Iterator[int]:
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_results_come_in_the_order_of_the_tasks(number: int) -> None:
     tasks = [(place, bytes(place * 1000)) for place in range(300)]
-    with Workers(squared, number) as pool:
-        found = [result for task in tasks for result in pool.give(task)]
+    with ProcessPool(squared, number) as pool:
+        found = [result for task in tasks for result in pool.submit(task)]
         assert len(found) >= len(tasks) - 8 * number
-        found += pool.rest()
-        assert list(pool.rest()) == []
+        found += pool.drain()
+        assert list(pool.drain()) == []
     assert found == [(place * place, place * 1000) for place in range(300)]
 
 
 def test_others_take_part_and_are_gone_at_the_end() -> None:
-    with Workers(process_id, 3) as pool:
+    with ProcessPool(process_id, 3) as pool:
         pids: set[int] = set()
         for pid in endless(pool):
             pids.add(pid)
@@ -94,20 +94,20 @@ def test_others_take_part_and_are_gone_at_the_end() -> None:
 
 
 def test_what_the_work_raises_is_raised_here(known: None) -> None:
-    with pytest.raises(ValueError, match="not so: 1") as caught, Workers(fails, 2) as pool:
+    with pytest.raises(ValueError, match="not so: 1") as caught, ProcessPool(fails, 2) as pool:
         list(endless(pool))
     assert "in fails" in caught.value.__notes__[0]
 
 
 def test_a_worker_that_dies_is_an_error_and_no_wait(known: None) -> None:
-    with pytest.raises(WorkerError, match=r"was killed \(SIGKILL\).*try --workers 1"), Workers(dies, 3) as pool:
+    with pytest.raises(WorkerError, match=r"was killed \(SIGKILL\).*try --workers 1"), ProcessPool(dies, 3) as pool:
         list(endless(pool))
 
 
 def test_a_worker_that_dies_while_it_waits() -> None:
-    with Workers(process_id, 2) as pool:
-        until(lambda: list(pool.give(1)) != [] and pool._workers[0].is_ready)
-        list(pool.rest())
+    with ProcessPool(process_id, 2) as pool:
+        until(lambda: list(pool.submit(1)) != [] and pool._workers[0].is_ready)
+        list(pool.drain())
         pool._workers[0].process.kill()
         with pytest.raises(WorkerError, match="SIGKILL"):
             list(endless(pool))
@@ -115,7 +115,7 @@ def test_a_worker_that_dies_while_it_waits() -> None:
 
 def test_a_process_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process_pool.sys, "executable", "/nowhere/python")
-    with pytest.raises(WorkerError, match="Cannot start a worker: No such file or directory"), Workers(squared, 2):
+    with pytest.raises(WorkerError, match="Cannot start a worker: No such file or directory"), ProcessPool(squared, 2):
         pass
 
 
@@ -123,17 +123,17 @@ def test_a_process_that_cannot_import_the_work_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(process_pool, "_CHILD", "raise SystemExit(3)")
-    with pytest.raises(WorkerError, match="ended with exit code 3"), Workers(process_id, 2) as pool:
+    with pytest.raises(WorkerError, match="ended with exit code 3"), ProcessPool(process_id, 2) as pool:
         list(endless(pool))
 
 
 SCRIPT = """
 import sys
-from sweepscope.pipeline.io.process_pool import Workers
+from sweepscope.pipeline.io.process_pool import ProcessPool
 from tests.pipeline.io.test_process_pool import process_id
-with Workers(process_id, 2) as pool:
+with ProcessPool(process_id, 2) as pool:
     while True:
-        for pid in pool.give(1):
+        for pid in pool.submit(1):
             print(pid, flush=True)
 """
 
@@ -163,14 +163,14 @@ def test_threads_are_shared_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_process_holds_no_more_than_it_may(known: None) -> None:
-    with Workers(process_id, 2, ahead=1) as pool:
+    with ProcessPool(process_id, 2, ahead=1) as pool:
         results = list(pool.map(range(3)))
         while not pool._workers[0].is_ready:
-            pool._take(timeout_s=None)
+            pool._receive(timeout_s=None)
         for task in range(20):
-            results += pool.give(task)
-            assert len(pool._workers[0].places) <= 1
-        results += pool.rest()
+            results += pool.submit(task)
+            assert len(pool._workers[0].pending) <= 1
+        results += pool.drain()
     assert len(results) == 23
     assert len(set(results)) == 2
 

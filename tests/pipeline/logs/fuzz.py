@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.derive.complete import complete_runs
-from tests.pipeline.landed import Tables, tables_of
+from tests.pipeline.ingest_in_memory import Tables, tables_of
 
 BATCH = 12
 MAX_BYTES = 20_000

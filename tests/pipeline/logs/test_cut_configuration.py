@@ -8,7 +8,7 @@ import pytest
 
 from sweepscope.schemas.columns.shared import LAYOUT, MODEL
 from tests.paths import GOLDEN
-from tests.pipeline.landed import tables_of
+from tests.pipeline.ingest_in_memory import tables_of
 
 _CONFIGURED = {*LAYOUT, *MODEL} - {"layout", "model", "params", "active_params", "variant"}
 

@@ -18,7 +18,7 @@ from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.schemas.registry import TABLES
 from tests.paths import GOLDEN
-from tests.pipeline.landed import tables_of
+from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs import fuzz
 
 SECONDS = float(os.environ.get("SWEEPSCOPE_FUZZ_S", "20"))

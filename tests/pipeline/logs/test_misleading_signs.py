@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.pipeline.landed import tables_of
+from tests.pipeline.ingest_in_memory import tables_of
 
 CONFIG = json.dumps(
     {

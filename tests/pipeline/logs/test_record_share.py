@@ -21,7 +21,7 @@ from sweepscope.pipeline.simulate.generate import generate
 from sweepscope.pipeline.simulate.render import render
 from sweepscope.pipeline.text import lines
 from tests.paths import NO_CORPUS
-from tests.pipeline.landed import batch_of
+from tests.pipeline.ingest_in_memory import batch_of
 from tests.pipeline.logs.test_corpus import _corpora
 
 MOST = 0.005

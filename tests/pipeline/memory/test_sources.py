@@ -15,7 +15,7 @@ import pytest
 
 from sweepscope.pipeline.logs.registry import current_versions
 from sweepscope.pipeline.memory.names import VERSIONS, is_memory_file, rank_of
-from tests.pipeline.landed import batch_of
+from tests.pipeline.ingest_in_memory import batch_of
 from tests.pipeline.memory.allocator import Allocator, train
 
 

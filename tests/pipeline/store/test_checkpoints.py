@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.io.stream import Mark
+from sweepscope.pipeline.io.stream import ResumePoint
 from sweepscope.pipeline.store import checkpoints as module
 from sweepscope.pipeline.store import maintenance
 from sweepscope.pipeline.store.checkpoints import Record, Records
@@ -18,8 +18,8 @@ from tests.pipeline.store.lake_rows import unit
 
 NOW = datetime(2030, 1, 1)
 RECORD = Record(
-    Mark(10, "aa"),
-    Mark(12, "bb"),
+    ResumePoint(10, "aa"),
+    ResumePoint(12, "bb"),
     None,
     can_grow=True,
     next_line=3,

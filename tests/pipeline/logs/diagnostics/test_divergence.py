@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.logs.diagnostics.divergence import RISE_NATS, SUSTAINED, divergence
-from tests.pipeline.landed import tables_of
+from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs.steps_table import said, steps_table
 
 NAN, INF = math.nan, math.inf

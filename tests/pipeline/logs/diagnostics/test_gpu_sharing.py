@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sweepscope.pipeline.logs.diagnostics.gpu_sharing import memory_of_others
-from tests.pipeline.landed import tables_of
+from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs.steps_table import said
 
 HEAD = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {} GiB. GPU 2 has a total capacity of {} GiB of which "

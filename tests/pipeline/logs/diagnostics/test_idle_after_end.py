@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.logs.diagnostics.idle_after_end import held_by_job
-from tests.pipeline.landed import tables_of
+from tests.pipeline.ingest_in_memory import tables_of
 
 
 def steps(last: int, planned: int = 10, hour: int = 4) -> str:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.logs.diagnostics.silence import LONGER, MANY, SILENCE_S, at_end, silences, silent_pauses
-from tests.pipeline.landed import LATER, batch_of, tables_of
-from tests.pipeline.landed import assembled as assembled_
+from tests.pipeline.ingest_in_memory import LATER, batch_of, tables_of
+from tests.pipeline.ingest_in_memory import assembled as assembled_
 from tests.pipeline.logs.steps_table import BEGIN, steps_table
 
 HOUR_S = 3600.0

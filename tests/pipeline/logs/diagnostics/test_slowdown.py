@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.logs.diagnostics.slowdown import SLOWER, slowdowns
-from tests.pipeline.landed import tables_of
+from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs.steps_table import steps_table
 
 

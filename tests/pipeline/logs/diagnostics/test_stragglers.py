@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.diagnostics.stragglers import printing, reported
-from tests.pipeline.landed import tables_of
+from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs.steps_table import said
 
 REPORT = (

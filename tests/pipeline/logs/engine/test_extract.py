@@ -22,7 +22,7 @@ from sweepscope.pipeline.simulate.render import render
 from sweepscope.pipeline.text import lines
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.vocab import EVENT_KIND, FRAMEWORK, SETTING_SOURCE
-from tests.pipeline.landed import tables_of
+from tests.pipeline.ingest_in_memory import tables_of
 
 
 def extract(text: str | bytes, **options: object) -> engine.Extract:

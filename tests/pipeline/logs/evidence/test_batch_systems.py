@@ -8,7 +8,7 @@ import pytest
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.evidence import patterns
 from sweepscope.pipeline.text import lines
-from tests.pipeline.landed import run_of, tables_of
+from tests.pipeline.ingest_in_memory import run_of, tables_of
 
 STEP = (
     " [2025-05-01 12:00:0{n}] iteration        {n}/     100 | consumed samples:           64 | "

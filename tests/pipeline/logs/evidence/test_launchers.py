@@ -7,7 +7,7 @@ from datetime import datetime
 import polars as pl
 import pytest
 
-from tests.pipeline.landed import run_of, tables_of
+from tests.pipeline.ingest_in_memory import run_of, tables_of
 
 RULE = "=" * 60
 

@@ -15,7 +15,7 @@ from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.simulate.generate import generate
 from sweepscope.pipeline.simulate.render import render
 from sweepscope.schemas.registry import TABLES
-from tests.pipeline.landed import Tables, assembled, batch_of, batches_of, tables_of
+from tests.pipeline.ingest_in_memory import Tables, assembled, batch_of, batches_of, tables_of
 
 
 def line(step: int, *, rank: int = 0, loss: float | None = None, tokens_per_s: float = 8000.0, gpus: int = 4) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from sweepscope.pipeline.logs.runs import outcome
 from sweepscope.schemas.vocab import CONFIDENCE, EVENT_KIND, STATUS
-from tests.pipeline.landed import run_of, tables_of
+from tests.pipeline.ingest_in_memory import run_of, tables_of
 
 
 def step(number: int, planned: int = 10) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sweepscope.pipeline.nccl.bench.json_report import is_bench, read_bench
-from tests.pipeline.landed import batch_of
+from tests.pipeline.ingest_in_memory import batch_of
 from tests.pipeline.nccl.reading import row_of, tables_from
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from sweepscope.pipeline.nccl.bench.json_report import is_bench as is_document
 from sweepscope.pipeline.nccl.bench.rccl_records import is_bench, read_bench
-from tests.pipeline.landed import batch_of
+from tests.pipeline.ingest_in_memory import batch_of
 from tests.pipeline.nccl.reading import tables_from
 
 MPI_HEADER = "collective, ranks, rankspernode, gpusperrank, size, type, redop, inplace, time, algbw, busbw, #wrong\n"

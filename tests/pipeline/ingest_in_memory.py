@@ -28,7 +28,7 @@ def batches_of(
     files: Mapping[str, bytes | str], *, units: int, chunk_bytes: int = 8 << 20, block_bytes: int = 32 << 20
 ) -> list[Batch]:
     """`files` (path below the sweep -> content), found together and read in batches of `units`."""
-    root = f"/landed-{next(_ROOTS)}"
+    root = f"/in-memory-{next(_ROOTS)}"
     store = fsspec.filesystem("memory")
     for name, content in files.items():
         store.pipe(f"{root}/sweep/{name}", content.encode() if isinstance(content, str) else content)
@@ -71,4 +71,4 @@ def run_of(text: str, *, now: datetime = LATER) -> dict[str, object]:
 def _relative(frame: pl.DataFrame) -> pl.DataFrame:
     """Paths without the root, and no ids, so that two readings of the same files can be compared."""
     places = [name for name in ("path", "unit", "source_path", "file", "run_dir") if name in frame.columns]
-    return frame.with_columns(pl.col(places).str.replace(r"^memory:/+landed-\d+/sweep/?", ""))
+    return frame.with_columns(pl.col(places).str.replace(r"^memory:/+in-memory-\d+/sweep/?", ""))

@@ -1,0 +1,112 @@
+"""Reader of one file, local or behind a URL: decompressed chunks, their hash, and points to resume from."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, cast
+
+from sweepscope.pipeline.errors import InputError, UnreadableError
+from sweepscope.pipeline.io import remote
+from sweepscope.pipeline.io.remote import is_url
+from sweepscope.pipeline.io.stream import DamagedStream, HashedStream, ResumePoint, decompressed, resume_point_bytes
+
+
+@dataclass
+class Reader:
+    """Chunks of one file, decompressed.
+
+    Attributes:
+        path: local path or URL.
+        size: a plain file is read up to here: what is appended meanwhile belongs to the next ingest.
+        is_hashed: whether `sha256` is computed; the ledger needs it, an inspection does not.
+        sha256: hash of the bytes on disk, once they have been read from the first to the last.
+        is_compressed: known once reading has begun.
+    """
+
+    path: str
+    size: int | None = None
+    is_hashed: bool = True
+    sha256: str | None = field(default=None, init=False)
+    is_compressed: bool = field(default=False, init=False)
+    _checked_bytes: int = field(default=0, init=False)
+    _stream: HashedStream | None = field(default=None, init=False)
+
+    @property
+    def position(self) -> int:
+        """Offset in the file, in bytes, up to which it was read."""
+        return self._stream.position if self._stream else 0
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read from the disk, including those that a resume point was compared with."""
+        return self._checked_bytes + (self._stream.position - self._stream.start if self._stream else 0)
+
+    @property
+    def head(self) -> bytes:
+        """The first FINGERPRINT_BYTES of the file as it is on disk, as far as they have been read."""
+        return self._stream.head if self._stream else b""
+
+    def resume_point(self, offset: int) -> ResumePoint | None:
+        """The resume point at an offset that was read; None when it lies further back than the stream remembers."""
+        return self._stream.resume_point(offset) if self._stream else None
+
+    def resume(self, point: ResumePoint) -> bool:
+        """Whether the file still matches a resume point; `chunks` then yields the bytes behind it, as on disk.
+
+        False also where reading cannot begin in the middle, as with a web server without range requests.
+        """
+        try:
+            raw = _open(self.path)
+        except OSError:
+            return False  # `chunks` raises the reason
+        try:
+            head, recent = resume_point_bytes(raw, point.offset)
+        except (OSError, ValueError, NotImplementedError):  # the three ways in which fsspec files refuse to seek
+            head = recent = b""
+        self._checked_bytes += len(head) + len(recent)
+        stream = HashedStream(raw, size=self.size, head=head, recent=recent, start=point.offset)
+        if stream.resume_point(point.offset) != point:
+            raw.close()
+            return False
+        self._stream = stream
+        return True
+
+    def chunks(self) -> Iterator[bytes]:
+        """Decompressed chunks of about `stream.CHUNK_BYTES`.
+
+        Raises:
+            UnreadableError: the operating system denies reading it.
+            InputError: its compressed stream is damaged.
+        """
+        is_resumed = self._stream is not None
+        try:
+            stream = self._stream = self._stream or HashedStream(
+                _open(self.path), size=self.size, is_hashed=self.is_hashed
+            )
+            with stream.raw:
+                self.is_compressed = not is_resumed and stream.is_compressed
+                if self.is_compressed:
+                    yield from decompressed(stream)
+                    stream.drain()
+                else:
+                    yield from iter(stream.chunk, b"")
+        except (gzip.BadGzipFile, EOFError, zlib.error, DamagedStream) as error:
+            raise InputError(
+                f"Cannot read {self.path}: {error}. Copy it again, or unpack what is left of it and give that."
+            ) from error
+        except PermissionError as error:
+            raise UnreadableError(
+                f"Cannot read {self.path}: permission denied. Make it readable, or run as its owner."
+            ) from error
+        except OSError as error:
+            raise UnreadableError(f"Cannot read {self.path}: {error.strerror or error}. Ingest again later.") from error
+        self.sha256 = None if is_resumed or not self.is_hashed else stream.sha256
+
+
+def _open(path: str) -> IO[bytes]:
+    if is_url(path):
+        return remote.opened(path)
+    return cast(IO[bytes], open(path, "rb", buffering=0))  # chunks are larger than any buffer
