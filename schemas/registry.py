@@ -2,53 +2,75 @@
 
 from __future__ import annotations
 
+from sweepscope.schemas.columns import shared
+from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.core.table import Table
-from sweepscope.schemas.tables import estimates, memory, memory_views, nccl, reliability, runs, scheduler
+from sweepscope.schemas.tables import (
+    bandwidths,
+    estimates,
+    hangs,
+    ledger,
+    memory,
+    memory_views,
+    nccl,
+    published,
+    rankings,
+    reliability,
+    runs,
+    scheduler,
+)
 
-TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        runs.FILES,
-        runs.RUNS,
-        runs.STEPS,
-        runs.EVENTS,
-        runs.SETTINGS,
-        runs.REJECTS,
-        scheduler.SCHEDULER_JOBS,
-        *nccl.ALL,
-        memory.MEMORY_SNAPSHOTS,
-        memory.MEMORY_TIMELINE,
-        memory.MEMORY_AT_PEAK,
-        memory.MEMORY_SITES,
-        memory.MEMORY_ALIVE,
-        memory.GPU_SAMPLES,
-        estimates.ESTIMATES,
-        runs.PUBLISHED_RUNS,
-        runs.ACCELERATORS,
-        *nccl.REFERENCE,
-    )
+
+def _by_name(*tables: Table) -> dict[str, Table]:
+    return {table.name: table for table in tables}
+
+
+NCCL_TABLES = (*nccl.TABLES, bandwidths.NCCL_BENCH, hangs.NCCL_HANGS, hangs.NCCL_HANG_LINES, hangs.FLIGHT_RECORDS)
+"""Tables that are filled from files with NCCL output and from flight recorder dumps."""
+
+TABLES = _by_name(
+    ledger.FILES,
+    runs.RUNS,
+    runs.STEPS,
+    runs.EVENTS,
+    runs.SETTINGS,
+    ledger.REJECTS,
+    scheduler.SCHEDULER_JOBS,
+    *NCCL_TABLES,
+    *memory.TABLES,
+    estimates.ESTIMATES,
+    published.PUBLISHED_RUNS,
+    published.ACCELERATORS,
+    bandwidths.PUBLISHED_BANDWIDTHS,
+    bandwidths.ACCELERATOR_LINKS,
+)
+
+# In the order of creation: a view may use those before it.
+VIEWS = _by_name(
+    reliability.RUN_OUTCOMES,
+    *rankings.VIEWS,
+    published.FRONTIER,
+    *reliability.VIEWS,
+    nccl.NCCL_FINDINGS,
+    nccl.NCCL_TRAFFIC,
+    estimates.ESTIMATOR_RESIDUALS,
+    estimates.RULE_SCORES,
+    memory.RUN_GPU_MEMORY,
+    *memory_views.VIEWS,
+)
+
+STORE = _by_name(ledger.STORE_INFO)
+"""Written by publishing itself, in no lake."""
+
+ALL = {**TABLES, **VIEWS, **STORE}
+
+COLUMNS: dict[str, Column] = {
+    **shared.COLUMNS,
+    **{
+        column.name: column
+        for table in ALL.values()
+        for column in table.columns
+        if column.name not in {*table.redefines, *shared.COLUMNS}
+    },
 }
-
-VIEWS: dict[str, Table] = {
-    view.name: view
-    for view in (  # in the order of creation: a view may use those before it
-        reliability.RUN_OUTCOMES,
-        runs.RANKED_LAYOUTS,
-        runs.BEST_CONFIGS,
-        runs.GRID_CELLS,
-        runs.SCALING_EFFICIENCY,
-        runs.MFU_AUDIT,
-        runs.FRONTIER,
-        *reliability.VIEWS,
-        *nccl.VIEWS,
-        estimates.ESTIMATOR_RESIDUALS,
-        estimates.RULE_SCORES,
-        memory.RUN_GPU_MEMORY,
-        *memory_views.VIEWS,
-    )
-}
-
-# Written by publishing itself, in no lake.
-STORE: dict[str, Table] = {runs.STORE_INFO.name: runs.STORE_INFO}
-
-ALL: dict[str, Table] = {**TABLES, **VIEWS, **STORE}
+"""Every column by its name, with its usual meaning: what single tables redefine is not here."""

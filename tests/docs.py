@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from sweepscope.schemas.core.dictionary import dictionary
+from sweepscope.schemas.registry import ALL
 from tests.layers import LAYERS, MODULES, ROOMS
 from tests.paths import ROOT
 
@@ -60,7 +61,7 @@ def with_generated(text: str, part: str, content: str) -> str:
 def generated() -> dict[Path, str]:
     """What the generated documents should hold."""
     return {
-        DICTIONARY: dictionary(),
+        DICTIONARY: dictionary(ALL.values()),
         README: with_generated(README.read_text(encoding="utf-8"), "command line", command_line()),
         ARCHITECTURE: with_generated(ARCHITECTURE.read_text(encoding="utf-8"), "layers", layers()),
     }

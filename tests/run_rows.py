@@ -12,7 +12,8 @@ from sweepscope.pipeline.reference.accelerators import load_accelerators
 from sweepscope.pipeline.store.publish import VIEW_FOLDER, load_views
 from sweepscope.schemas.core import ddl
 from sweepscope.schemas.registry import TABLES
-from sweepscope.schemas.tables.runs import EVENTS, PUBLISHED_RUNS, RUNS
+from sweepscope.schemas.tables.published import PUBLISHED_RUNS
+from sweepscope.schemas.tables.runs import EVENTS, RUNS
 
 Row = dict[str, Any]
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from sweepscope.dashboard.format.column_names import NAMES
 from sweepscope.dashboard.format.numbers import GIB, MISSING, NBSP, moment, number, significant
-from sweepscope.schemas.columns.shared import COLUMNS
 from sweepscope.schemas.core.column import Column
+from sweepscope.schemas.registry import COLUMNS
 
 _ACRONYMS = {
     "mfu",

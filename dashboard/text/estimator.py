@@ -18,7 +18,7 @@ from sweepscope.dashboard.view_models.estimator import (
     measured_mfu,
     times,
 )
-from sweepscope.schemas.columns.shared import COLUMNS
+from sweepscope.schemas.registry import COLUMNS
 from sweepscope.schemas.thresholds import PATTERN_RUNS, PENALISED_RATIO
 
 Row = Mapping[str, Any]

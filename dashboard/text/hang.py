@@ -12,7 +12,7 @@ from sweepscope.dashboard.format.numbers import count, number, seconds
 from sweepscope.dashboard.text.network import hang_answer, hang_title, place
 from sweepscope.dashboard.view_models.hang import STEP_STATE, Sequence2D
 from sweepscope.dashboard.view_models.network import ranks_text
-from sweepscope.schemas.columns.nccl import HANG_EVIDENCE
+from sweepscope.schemas.vocab.nccl import HANG_EVIDENCE
 
 Row = Mapping[str, Any]
 

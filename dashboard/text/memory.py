@@ -9,8 +9,8 @@ import polars as pl
 
 from sweepscope.dashboard.format.numbers import MINUS, count, memory, number, percent, plain, ratio
 from sweepscope.dashboard.view_models.memory import VERDICT, Bar
-from sweepscope.schemas.columns.memory_views import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
 from sweepscope.schemas.thresholds import EXPLAINED_SHARE
+from sweepscope.schemas.vocab.memory import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
 
 Row = Mapping[str, Any]
 

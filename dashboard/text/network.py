@@ -18,7 +18,7 @@ from sweepscope.dashboard.view_models.network import (
     version_numbers,
     version_range,
 )
-from sweepscope.schemas.columns.nccl import HANG_EVIDENCE, RULE
+from sweepscope.schemas.vocab.nccl import HANG_EVIDENCE, RULE
 
 Row = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ import polars as pl
 from sweepscope.dashboard.format.numbers import count, number, seconds
 from sweepscope.dashboard.text.network import hang_title, place
 from sweepscope.dashboard.view_models.network import size_text
-from sweepscope.schemas.columns.nccl import RULE
+from sweepscope.schemas.vocab.nccl import RULE
 
 Row = Mapping[str, Any]
 _RULES_SHOWN = 4

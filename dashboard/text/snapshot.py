@@ -9,7 +9,7 @@ import polars as pl
 
 from sweepscope.dashboard.format.numbers import count, memory, moment, number, percent, seconds
 from sweepscope.dashboard.view_models.snapshot import CATEGORIES, category_name
-from sweepscope.schemas.columns.memory import MEM_SOURCE
+from sweepscope.schemas.vocab.memory import MEM_SOURCE
 
 Row = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ import polars as pl
 
 from sweepscope.dashboard.format.numbers import count
 from sweepscope.dashboard.format.symbols import Mark
-from sweepscope.schemas.columns.nccl import RULE
+from sweepscope.schemas.vocab.nccl import RULE
 
 Row = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from sweepscope.pipeline.memory.report import size
 from sweepscope.pipeline.store.home import Home
 from sweepscope.pipeline.store.publish import macros
 from sweepscope.pipeline.store.published import connect, current
-from sweepscope.schemas.columns.memory_views import MEM_FIT, PART, TERM
+from sweepscope.schemas.vocab.memory import MEM_FIT, PART, TERM
 
 Row = Mapping[str, Any]
 

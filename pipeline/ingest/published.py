@@ -16,7 +16,8 @@ from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.ingest.published_rows import PARSER, PARSER_VERSION, as_published, as_runs
-from sweepscope.schemas.tables.runs import FILES, RUNS, SETTINGS
+from sweepscope.schemas.tables.ledger import FILES
+from sweepscope.schemas.tables.runs import RUNS, SETTINGS
 
 
 def _read_csv(path: Path, raw: bytes) -> pl.DataFrame:

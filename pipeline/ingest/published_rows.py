@@ -11,7 +11,7 @@ import json
 import polars as pl
 
 from sweepscope.pipeline.reference import vocabulary
-from sweepscope.schemas.tables.runs import PUBLISHED_RUNS
+from sweepscope.schemas.tables.published import PUBLISHED_RUNS
 
 PARSER = "published"
 PARSER_VERSION = 3

@@ -21,7 +21,7 @@ from sweepscope.pipeline.memory.sources import read_memory_file
 from sweepscope.pipeline.nccl.bench import formats
 from sweepscope.pipeline.nccl.facts import Facts as NcclFacts
 from sweepscope.pipeline.scheduler import registry as schedulers
-from sweepscope.schemas.tables.runs import REJECTS
+from sweepscope.schemas.tables.ledger import REJECTS
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 _TABLE_LIMIT_BYTES = 256 << 20

@@ -15,7 +15,7 @@ import polars as pl
 
 from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.core.table import Rule, Table
-from sweepscope.schemas.tables.runs import REJECTS
+from sweepscope.schemas.tables.ledger import REJECTS
 
 if TYPE_CHECKING:
     import pandera.polars as pa

@@ -9,8 +9,8 @@ import polars as pl
 
 from sweepscope.pipeline.store.publish import VIEW_FOLDER, macros
 from sweepscope.schemas.core import ddl
-from sweepscope.schemas.registry import TABLES
-from sweepscope.schemas.tables.nccl import ALL, NCCL_FINDINGS
+from sweepscope.schemas.registry import NCCL_TABLES, TABLES
+from sweepscope.schemas.tables.nccl import NCCL_FINDINGS
 
 _BESIDE = ("files", "runs")
 """Tables that the rules look into as well; empty here, so that what rests on a run's layout is not told."""
@@ -19,7 +19,7 @@ _BESIDE = ("files", "runs")
 def nccl_findings(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Rows of the view `nccl_findings` for the NCCL tables of some files."""
     with duckdb.connect(config={"enable_external_access": False}) as connection:
-        for name in (*(table.name for table in ALL), *_BESIDE):
+        for name in (*(table.name for table in NCCL_TABLES), *_BESIDE):
             connection.execute(ddl.create_table(TABLES[name]))
             frame = tables.get(name)
             if frame is not None and not frame.is_empty():

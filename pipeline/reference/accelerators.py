@@ -13,8 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope import data
-from sweepscope.schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
-from sweepscope.schemas.tables.runs import ACCELERATORS
+from sweepscope.schemas.tables.bandwidths import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
+from sweepscope.schemas.tables.published import ACCELERATORS
 
 SIXTEEN_BIT = ("bf16", "fp16")
 EIGHT_BIT = ("fp8", "mxfp8", "int8")

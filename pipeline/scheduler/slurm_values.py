@@ -41,7 +41,7 @@ _STATES = {
     "POWER_UP_NODE": "pending",
     "EXPEDITING": "pending",
 }
-"""Slurm's state -> word of schemas.columns.scheduler.JOB_STATE."""
+"""Slurm's state -> word of schemas.vocab.scheduler.JOB_STATE."""
 
 _SHORT = {
     "BF": "boot_fail",

@@ -29,7 +29,7 @@ from sweepscope.pipeline.store.published import StoreInfo, connect, current, sto
 from sweepscope.pipeline.store.rule_scores_sql import with_rules
 from sweepscope.schemas.core import ddl
 from sweepscope.schemas.registry import STORE, TABLES, VIEWS
-from sweepscope.schemas.tables.runs import STORE_INFO
+from sweepscope.schemas.tables.ledger import STORE_INFO
 from sweepscope.schemas.thresholds import THRESHOLDS
 
 VIEW_FOLDER = Path(__file__).parent / "views"
@@ -91,7 +91,7 @@ def load_views(folder: Path) -> dict[str, str]:
 
 def macros() -> str:
     """Statements that create the thresholds and rules that several views share, one file per subject."""
-    thresholds = [statement for threshold in THRESHOLDS for statement in ddl.macro(threshold)]
+    thresholds = [statement for t in THRESHOLDS for statement in ddl.constant_macro(t.name, t.value, t.meaning)]
     shared = [path.read_text(encoding="utf-8") for path in sorted(_MACRO_FOLDER.glob("*.sql"))]
     return "\n".join([*(f"{statement};" for statement in thresholds), *shared])
 

@@ -1,4 +1,4 @@
-"""What a column is, and short constructors for each kind of column. Nothing here knows a concrete column."""
+"""A column, and short constructors for each kind of column. Nothing here knows a concrete column."""
 
 from __future__ import annotations
 
@@ -11,9 +11,14 @@ DataType = pl.DataType | type[pl.DataType]
 
 @dataclass(frozen=True)
 class Column:
-    """One column: `unit` is required for numbers ("count", "id" and "fraction" are units here).
+    """One column of a table.
 
-    `words` are all that it may hold, unless `other_words`, an expression, says what further words look like.
+    Args:
+        unit: required for numbers; "count", "id" and "fraction" are units here.
+        words: vocabulary with meanings; a value outside it is invalid, unless `other_words` matches it.
+        other_words: regular expression for further words.
+        minimum: smallest valid value.
+        positive: whether values must be above 0.
     """
 
     name: str
@@ -26,30 +31,26 @@ class Column:
     positive: bool = False
 
 
-def text_column(
-    name: str, description: str, words: dict[str, str] | None = None, *, other_words: str | None = None
-) -> Column:
-    """Text, or a vocabulary where `words` are given: a closed one without `other_words`."""
+def text(name: str, description: str, words: dict[str, str] | None = None, *, other_words: str | None = None) -> Column:
+    """Text column, or a vocabulary where `words` are given."""
     return Column(name, pl.String, description, words=words, other_words=other_words)
 
 
-def int_column(name: str, unit: str, description: str, minimum: float | None = 0) -> Column:
-    """A whole number with its unit; not negative unless `minimum` says otherwise."""
+def integer(name: str, unit: str, description: str, minimum: float | None = 0) -> Column:
+    """Whole number column, at least 0 unless `minimum` differs."""
     return Column(name, pl.Int64, description, unit=unit, minimum=minimum)
 
 
-def float_column(
-    name: str, unit: str, description: str, *, minimum: float | None = None, positive: bool = False
-) -> Column:
-    """A number with its unit."""
+def number(name: str, unit: str, description: str, *, minimum: float | None = None, positive: bool = False) -> Column:
+    """Floating point column."""
     return Column(name, pl.Float64, description, unit=unit, minimum=minimum, positive=positive)
 
 
-def bool_column(name: str, description: str) -> Column:
-    """A flag."""
+def flag(name: str, description: str) -> Column:
+    """Boolean column."""
     return Column(name, pl.Boolean, description)
 
 
-def time_column(name: str, description: str) -> Column:
-    """A time as logged, without a zone."""
+def time(name: str, description: str) -> Column:
+    """Timestamp column, as logged, without a time zone."""
     return Column(name, pl.Datetime("us"), description)

@@ -1,4 +1,4 @@
-"""DuckDB statements from the registry: CREATE TABLE and COMMENT ON. Pure text, no connection."""
+"""DuckDB statements from table definitions: CREATE TABLE, COMMENT ON, CREATE MACRO. Pure text, no connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import polars as pl
 
 from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.core.table import Table
-from sweepscope.schemas.thresholds import Threshold
 
 _TYPES: dict[pl.DataType, str] = {
     pl.String(): "VARCHAR",
@@ -67,10 +66,9 @@ def comments(table: Table) -> list[str]:
     ]
 
 
-def macro(threshold: Threshold) -> list[str]:
-    """CREATE MACRO of a threshold, and its meaning as a comment."""
-    name = quote(threshold.name)
+def constant_macro(name: str, value: float, meaning: str) -> list[str]:
+    """CREATE MACRO of a constant without arguments, and its meaning as a comment."""
     return [
-        f"CREATE MACRO {name}() AS {threshold.value!r}::DOUBLE",
-        f"COMMENT ON MACRO {name} IS {literal(threshold.meaning)}",
+        f"CREATE MACRO {quote(name)}() AS {value!r}::DOUBLE",
+        f"COMMENT ON MACRO {quote(name)} IS {literal(meaning)}",
     ]

@@ -9,7 +9,6 @@ from typing import Literal
 
 import polars as pl
 
-from sweepscope.schemas.columns.shared import COLUMNS
 from sweepscope.schemas.core.column import Column
 
 
@@ -26,27 +25,29 @@ class Rule:
 class Table:
     """One table or view.
 
-    `overrides` redefine a shared column for this table alone, where a contract gives one name two meanings
-    (a file's `status` is not a run's). `replaced_by` names the column whose values a re-ingest replaces.
-    `nullable_key` names key columns that may be NULL (a file can be rejected as a whole, without a line).
+    Args:
+        columns: in order.
+        primary_key: columns that identify a row.
+        replaced_by: column whose values a re-ingest replaces.
+        redefines: columns whose name means another thing in other tables (a file's `status` is not a run's).
+        nullable_key: key columns that may be NULL (a file can be rejected as a whole, without a line).
     """
 
     name: str
     description: str
     grain: str
     primary_key: tuple[str, ...]
-    column_names: tuple[str, ...]
+    columns: tuple[Column, ...]
     layer: Literal["lake", "reference", "view", "store"] = "lake"
     replaced_by: str = "source_path"
     rules: tuple[Rule, ...] = ()
-    overrides: tuple[Column, ...] = ()
+    redefines: tuple[str, ...] = ()
     nullable_key: tuple[str, ...] = ()
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The table's columns in order, with its overrides."""
-        own = {column.name: column for column in self.overrides}
-        return tuple(own.get(name) or COLUMNS[name] for name in self.column_names)
+    @cached_property
+    def column_names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-from sweepscope.schemas.core.column import bool_column, float_column, int_column
+from sweepscope.schemas.columns.shared import columns
+from sweepscope.schemas.core.column import flag, integer, number, text
 from sweepscope.schemas.core.table import Table
+from sweepscope.schemas.vocab.memory import MEM_FIT, PART, PART_KIND, PEAK_SOURCE, TERM, USED_SOURCE, VERDICT_BASIS
 
-_RUN = ("origin", "sweep", "framework", "model", "accelerator", "num_nodes", "num_gpus", "layout", "recompute")
-_EST = tuple(
-    f"est_mem_{part}_bytes" for part in ("weights", "gradients", "optimizer", "activations", "logits", "buffers")
-)
-_PARTS = tuple(f"mem_{part}_bytes" for part in ("weights", "gradients", "optimizer", "activations", "buffers"))
+_RUN = "origin sweep framework model accelerator num_nodes num_gpus layout recompute"
+_PARTS = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "optimizer": "optimizer states",
+    "activations": "activations, inputs and what autograd keeps",
+    "buffers": "communication, workspaces and temporaries",
+    "unknown": "blocks that no rule knows, and bytes that no block explains",
+}
 
 GPU_OOM_REPORTS = Table(
     name="gpu_oom_reports",
     description="The figures of PyTorch's out-of-memory texts, to their printed two decimals.",
     grain="one row per evidence line with figures",
     primary_key=("source_path", "line_no", "run_id"),
-    column_names=(
-        "run_id",
-        "source_path",
-        "line_no",
-        "rank",
-        "host",
-        "gpu_index",
-        "oom_requested_bytes",
-        "oom_device_free_bytes",
-        "oom_missing_bytes",
-        "allocated_bytes",
-        "reserved_bytes",
-        "oom_inactive_bytes",
-        "mem_process_bytes",
-        "mem_used_bytes",
-        "mem_total_bytes",
-    ),
     layer="view",
-    overrides=(int_column("oom_inactive_bytes", "bytes", "reserved by the allocator and not allocated", minimum=None),),
+    redefines=("oom_inactive_bytes",),
+    columns=columns(
+        "run_id source_path line_no rank host gpu_index oom_requested_bytes oom_device_free_bytes "
+        "oom_missing_bytes allocated_bytes reserved_bytes",
+        integer("oom_inactive_bytes", "bytes", "reserved by the allocator and not allocated", minimum=None),
+        "mem_process_bytes mem_used_bytes mem_total_bytes",
+    ),
 )
 
 RUN_SNAPSHOTS = Table(
@@ -42,9 +37,9 @@ RUN_SNAPSHOTS = Table(
     description="Which run a memory artefact belongs to.",
     grain="one row per file and device that can be told to belong to one run",
     primary_key=("source_path", "device"),
-    column_names=("run_id", "source_path", "device"),
     layer="view",
     nullable_key=("device",),
+    columns=columns("run_id source_path device"),
 )
 
 MEMORY_WATERFALL = Table(
@@ -53,44 +48,49 @@ MEMORY_WATERFALL = Table(
     "run's fullest GPU and the gaps between them. Each gap is the difference of its levels, NULL where one is unknown.",
     grain="one row per run attempt with any measured memory (duplicates are left out)",
     primary_key=("run_id",),
-    column_names=(
-        "run_id",
-        *_RUN,
-        "status",
-        *_EST,
-        "est_mem_bytes",
-        "estimate_gap_bytes",
-        "snapshot_path",
-        "snapshot_device",
-        *_PARTS,
-        "mem_unknown_bytes",
-        "beyond_snapshot_bytes",
+    layer="view",
+    redefines=(
         "mem_peak_allocated_bytes",
-        "peak_source",
-        "peak_is_lower_bound",
-        "fragmentation_bytes",
-        "eps_frag",
         "mem_peak_reserved_bytes",
         "outside_allocator_bytes",
-        "mem_process_bytes",
-        "other_processes_bytes",
-        "mem_used_max_bytes",
-        "used_source",
-        "headroom_bytes",
         "mem_total_bytes",
     ),
-    layer="view",
-    overrides=(
-        int_column("mem_peak_allocated_bytes", "bytes", "peak allocated, of the source that saw most"),
-        int_column("mem_peak_reserved_bytes", "bytes", "peak reserved, of the same source"),
-        int_column(
+    columns=columns(
+        "run_id",
+        _RUN,
+        "status est_mem_weights_bytes est_mem_gradients_bytes est_mem_optimizer_bytes "
+        "est_mem_activations_bytes est_mem_logits_bytes est_mem_buffers_bytes est_mem_bytes",
+        number("estimate_gap_bytes", "bytes", "allocated less estimated"),
+        text("snapshot_path", "the snapshot with the largest peak of the run"),
+        integer("snapshot_device", "id", "device of that snapshot"),
+        tuple(
+            integer(f"mem_{part}_bytes", "bytes", f"at that snapshot's peak: {what}") for part, what in _PARTS.items()
+        ),
+        integer(
+            "beyond_snapshot_bytes",
+            "bytes",
+            "allocated less that snapshot's peak: rounding, other ranks, what its window missed",
+            minimum=None,
+        ),
+        integer("mem_peak_allocated_bytes", "bytes", "peak allocated, of the source that saw most"),
+        text("peak_source", "where allocated and reserved come from", PEAK_SOURCE),
+        "peak_is_lower_bound",
+        integer("fragmentation_bytes", "bytes", "reserved less allocated", minimum=None),
+        "eps_frag",
+        integer("mem_peak_reserved_bytes", "bytes", "peak reserved, of the same source"),
+        integer(
             "outside_allocator_bytes",
             "bytes",
             "process less reserved: context, NCCL, libraries; the device's use less reserved where no source knows "
             "the process, other processes included",
             minimum=None,
         ),
-        int_column("mem_total_bytes", "bytes", "memory of the card, as its driver or its data sheet says"),
+        "mem_process_bytes",
+        integer("other_processes_bytes", "bytes", "in use on the device beyond this process", minimum=None),
+        "mem_used_max_bytes",
+        text("used_source", "where mem_used_max_bytes comes from", USED_SOURCE),
+        integer("headroom_bytes", "bytes", "the card less the last known level before it", minimum=None),
+        integer("mem_total_bytes", "bytes", "memory of the card, as its driver or its data sheet says"),
     ),
 )
 
@@ -99,9 +99,16 @@ MEMORY_WATERFALL_PARTS = Table(
     description="`memory_waterfall` in long form, in the order of a picture; what is unknown keeps its row, as NULL.",
     grain="one row per run attempt with any measured memory, and part",
     primary_key=("run_id", "part_no"),
-    column_names=("run_id", "part_no", "part_kind", "part", "bytes", "begins_at_bytes"),
     layer="view",
-    overrides=(float_column("bytes", "bytes", "the part; negative where a level lies below the one before it"),),
+    redefines=("bytes",),
+    columns=columns(
+        "run_id",
+        integer("part_no", "id", "place of the part, from the estimate to the card", minimum=1),
+        text("part_kind", "what the part's bytes are to its neighbours", PART_KIND),
+        text("part", "part of the memory", PART),
+        number("bytes", "bytes", "the part; negative where a level lies below the one before it"),
+        number("begins_at_bytes", "bytes", "where the part begins when parts are drawn one after the other"),
+    ),
 )
 
 MEMORY_FRAGMENTATION = Table(
@@ -109,20 +116,16 @@ MEMORY_FRAGMENTATION = Table(
     description="What the allocator reserves beyond what is allocated (eps_frag), with its spread.",
     grain="one row per origin, sweep (NULL: over all sweeps of the origin) and framework",
     primary_key=("origin", "sweep", "framework"),
-    column_names=(
-        "origin",
-        "sweep",
-        "framework",
-        "n",
-        "eps_frag",
-        "eps_frag_low",
-        "eps_frag_high",
-        "eps_frag_max",
-        "est_eps_frag",
-        "fragmentation_max_bytes",
-    ),
     layer="view",
     nullable_key=("sweep", "framework"),
+    columns=columns(
+        "origin sweep framework n eps_frag",
+        number("eps_frag_low", "fraction", "10 % quantile of eps_frag"),
+        number("eps_frag_high", "fraction", "90 % quantile of eps_frag"),
+        number("eps_frag_max", "fraction", "largest eps_frag"),
+        number("est_eps_frag", "fraction", "median allowance for fragmentation in the estimates of these runs"),
+        integer("fragmentation_max_bytes", "bytes", "largest difference of reserved and allocated"),
+    ),
 )
 
 MEMORY_TERMS = Table(
@@ -131,23 +134,21 @@ MEMORY_TERMS = Table(
     "best and how much of them it explains, and the term as snapshots measured it.",
     grain="one row per origin, sweep (NULL: over all sweeps of the origin), framework and term",
     primary_key=("origin", "sweep", "framework", "term"),
-    column_names=(
-        "origin",
-        "sweep",
-        "framework",
-        "term",
-        "n",
-        "est_median_bytes",
-        "residual_median_bytes",
-        "term_factor",
-        "term_offset_bytes",
-        "explained_share",
-        "n_snapshots",
-        "est_beside_median_bytes",
-        "measured_median_bytes",
-    ),
     layer="view",
     nullable_key=("sweep", "framework"),
+    columns=columns(
+        "origin sweep framework",
+        text("term", "part of the estimated memory", TERM),
+        "n",
+        number("est_median_bytes", "bytes", "median of the estimated term"),
+        number("residual_median_bytes", "bytes", "median of allocated less estimated, over all terms"),
+        number("term_factor", "1", "factor on the estimated term that explains the residuals best, all else right"),
+        number("term_offset_bytes", "bytes", "the constant that explains the residuals best, all else right"),
+        number("explained_share", "fraction", "share of the residuals' sum of squares that the factor explains"),
+        integer("n_snapshots", "count", "runs whose snapshot measured the term"),
+        number("est_beside_median_bytes", "bytes", "median of the estimated term of the runs with snapshots"),
+        number("measured_median_bytes", "bytes", "median of the measured term of the runs with snapshots"),
+    ),
 )
 
 MEMORY_FIT = Table(
@@ -155,42 +156,37 @@ MEMORY_FIT = Table(
     description="What each run that ran out of GPU memory, or came near to it, needs; with the bytes that show it.",
     grain="one row per run attempt that ran out of GPU memory or held most of its card (duplicates are left out)",
     primary_key=("run_id",),
-    column_names=(
-        "run_id",
-        *_RUN,
-        "mbs",
-        "status",
-        "mem_verdict",
-        "verdict_basis",
-        "verdict_evidence",
-        "oom_requested_bytes",
-        "oom_device_free_bytes",
-        "oom_missing_bytes",
-        "oom_inactive_bytes",
-        "is_expandable",
-        "allocated_bytes",
-        "held_bytes",
-        "est_mem_bytes",
-        "states_bytes",
-        "activations_bytes",
-        "parts_are_estimated",
-        "mem_total_bytes",
-        "status_evidence",
-        "source_path",
-    ),
     layer="view",
-    overrides=(
-        int_column(
+    redefines=(
+        "oom_inactive_bytes",
+        "allocated_bytes",
+        "is_expandable",
+        "mem_total_bytes",
+    ),
+    columns=columns(
+        "run_id",
+        _RUN,
+        "mbs status",
+        text("mem_verdict", "what the run needs", MEM_FIT),
+        text("verdict_basis", "what the verdict rests on", VERDICT_BASIS),
+        text("verdict_evidence", "the bytes that show it, in words"),
+        "oom_requested_bytes oom_device_free_bytes oom_missing_bytes",
+        integer(
             "oom_inactive_bytes",
             "bytes",
             "free bytes inside the allocator's segments at the failure; of a run that did not fail, its peak reserved "
             "less its peak allocated",
             minimum=None,
         ),
-        int_column("allocated_bytes", "bytes", "allocated at the failure, or at the peak"),
-        bool_column("is_expandable", "segments were expandable; NULL: nothing says so"),
-        bool_column("parts_are_estimated", "states and activations are estimated, not measured at a snapshot's peak"),
-        int_column("mem_total_bytes", "bytes", "memory of the card, as its driver or its data sheet says"),
+        flag("is_expandable", "segments were expandable; NULL: nothing says so"),
+        integer("allocated_bytes", "bytes", "allocated at the failure, or at the peak"),
+        integer("held_bytes", "bytes", "most bytes in use on the GPU, by what is known best"),
+        "est_mem_bytes",
+        number("states_bytes", "bytes", "weights, gradients and optimizer states per GPU"),
+        number("activations_bytes", "bytes", "activations per GPU"),
+        flag("parts_are_estimated", "states and activations are estimated, not measured at a snapshot's peak"),
+        integer("mem_total_bytes", "bytes", "memory of the card, as its driver or its data sheet says"),
+        "status_evidence source_path",
     ),
 )
 

@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 from sweepscope.schemas import vocab
-from sweepscope.schemas.columns.reliability import COST, RATES, STRETCHED
-from sweepscope.schemas.core.column import float_column, text_column
+from sweepscope.schemas.columns.shared import columns
+from sweepscope.schemas.core.column import Column, flag, integer, number, text
 from sweepscope.schemas.core.table import Table
 
-_RATES = tuple(column.name for column in RATES if column.name != "dimension")
-_COST = tuple(column.name for column in COST)
+
+def _spent(word: str) -> Column:
+    meaning = vocab.OUTCOME[word]
+    return number(f"gpu_hours_{word}", "GPU·h", f"accelerator-hours of runs that ended so: {meaning}", minimum=0)
+
 
 RUN_OUTCOMES = Table(
     name="run_outcomes",
     description="The class of each run's ending, whether it failed, whether it is ranked, and what it cost.",
     grain="one row per run attempt that counts (duplicates are left out)",
     primary_key=("run_id",),
-    column_names=(
-        "run_id",
-        "origin",
-        "sweep",
-        "status",
-        "outcome",
-        "is_failure",
-        "has_cell",
-        "is_ranked",
-        "strategy",
-        "configuration_id",
-        "day",
-        "duration_s",
-        "gpu_hours",
-        "gpu_hours_idle",
-    ),
     layer="view",
-    overrides=(
-        float_column(
+    redefines=("gpu_hours",),
+    columns=columns(
+        "run_id origin sweep status",
+        text("outcome", "class of the run's ending", vocab.OUTCOME),
+        flag("is_failure", "the run ended without completing; NULL when nobody can judge (see `outcome`)"),
+        flag("has_cell", "model, node count, sequence length and batch are known"),
+        flag("is_ranked", "completed, with a cell and a throughput, and not in quarantine"),
+        "strategy",
+        text("configuration_id", "hash of all that a user can choose: equal for repeats of one configuration"),
+        text("day", "date of the start as logged, YYYY-MM-DD"),
+        "duration_s",
+        number(
             "gpu_hours",
             "GPU·h",
             "accelerator-hours that the run took; all that the scheduler held for its job, where that is known",
+            minimum=0,
+        ),
+        number(
+            "gpu_hours_idle",
+            "GPU·h",
+            "of gpu_hours, those that the scheduler held beyond what the log shows: start-up, waiting, hanging",
             minimum=0,
         ),
     ),
@@ -48,22 +51,32 @@ FAILURE_RATES = Table(
     "the class of the failures, a 95 % interval and the accelerator-hours lost.",
     grain="one row per origin, sweep (NULL: over all sweeps of the origin), dimension and value",
     primary_key=("origin", "sweep", "dimension", "value"),
-    column_names=(
-        "origin",
-        "sweep",
-        "dimension",
-        "value",
-        "runs_tried",
-        "runs_judged",
-        "runs_completed",
-        *(name for name in _RATES if name != "runs_judged"),
-    ),
     layer="view",
-    overrides=(
-        text_column("sweep", "the sweep; NULL: over all sweeps of the origin"),
-        text_column("value", "value of the dimension, as text"),
-    ),
     nullable_key=("sweep",),
+    redefines=(
+        "sweep",
+        "value",
+    ),
+    columns=columns(
+        "origin",
+        text("sweep", "the sweep; NULL: over all sweeps of the origin"),
+        text("dimension", "what runs are grouped by", vocab.DIMENSION),
+        text("value", "value of the dimension, as text"),
+        "runs_tried",
+        integer("runs_judged", "count", "run attempts that completed or failed"),
+        "runs_completed runs_failed",
+        integer("runs_oom", "count", "failures: the GPU ran out of memory"),
+        integer("runs_hang", "count", "failures: a collective hung"),
+        integer("runs_infra", "count", "failures: node, network or preemption"),
+        integer("runs_timeout", "count", "failures: the scheduler's time limit"),
+        integer("runs_crash", "count", "failures: an exception, or the host ran out of memory"),
+        integer("runs_unexplained", "count", "failures without a reason in the log or the source"),
+        number("failure_rate", "fraction", "runs_failed / runs_judged; NULL when nothing could be judged", minimum=0),
+        number("failure_rate_low", "fraction", "lower end of its 95 % interval (Wilson 1927)", minimum=0),
+        number("failure_rate_high", "fraction", "upper end of its 95 % interval (Wilson 1927)", minimum=0),
+        "gpu_hours_lost",
+        integer("failures_without_gpu_hours", "count", "failures whose accelerator-hours are unknown"),
+    ),
 )
 
 SWEEP_COST = Table(
@@ -71,9 +84,29 @@ SWEEP_COST = Table(
     description="Accelerator-hours of each sweep by how its runs ended, and how many passed until its winners had run.",
     grain="one row per origin and sweep",
     primary_key=("origin", "sweep"),
-    column_names=("origin", "sweep", "runs_tried", "runs_completed", "runs_failed", "gpu_hours", *_COST),
     layer="view",
     nullable_key=("sweep",),
+    columns=columns(
+        "origin sweep runs_tried runs_completed runs_failed gpu_hours",
+        tuple(_spent(word) for word in vocab.OUTCOME if word not in {"running", "undecided"}),
+        number("gpu_hours_undecided", "GPU·h", "accelerator-hours of runs that go on, or cannot be judged", minimum=0),
+        number(
+            "gpu_hours_queued",
+            "GPU·h",
+            "wait in the scheduler's queue times accelerators asked for: time that passed, nothing that was spent",
+            minimum=0,
+        ),
+        integer("runs_without_gpu_hours", "count", "run attempts whose accelerator-hours are unknown: in no sum here"),
+        integer("cells_answered", "count", "cells with a ranked run of this sweep"),
+        integer("cells_in_order", "count", "of those, cells of which every run's start is known"),
+        number(
+            "gpu_hours_until_winner",
+            "GPU·h",
+            "accelerator-hours of the runs that began before or with the winner's first run, over the cells in order",
+            minimum=0,
+        ),
+        number("gpu_hours_of_cells_in_order", "GPU·h", "accelerator-hours of all runs of those cells", minimum=0),
+    ),
 )
 
 STRETCHED_RUNS = Table(
@@ -81,22 +114,22 @@ STRETCHED_RUNS = Table(
     description="Runs that took many times what like runs of their sweep take, and where the time went.",
     grain="one row per stretched run attempt",
     primary_key=("run_id",),
-    column_names=(
-        "run_id",
-        "origin",
-        "sweep",
-        "framework",
-        "model",
-        "num_nodes",
-        "num_gpus",
-        "layout",
-        "status",
-        "started_at",
-        "duration_s",
-        *(column.name for column in STRETCHED),
+    layer="view",
+    columns=columns(
+        "run_id origin sweep framework model num_nodes num_gpus layout status started_at duration_s",
+        number(
+            "usual_duration_s",
+            "s",
+            "median duration of the sweep's completed runs of the same cell and steps",
+            positive=True,
+        ),
+        number("stretch", "1", "duration_s / usual_duration_s", positive=True),
+        integer("runs_alike", "count", "completed runs behind the usual duration"),
+        number("in_steps_s", "s", "steps times median step time: what the steps themselves account for", positive=True),
+        text("stretch_cause", "where the time went", vocab.STRETCH_CAUSE),
+        number("excess_gpu_hours", "GPU·h", "accelerator-hours beyond the usual duration"),
         "source_path",
     ),
-    layer="view",
 )
 
 RETRY_LIST = Table(
@@ -104,39 +137,21 @@ RETRY_LIST = Table(
     description="Configurations without an answer because of the machines: worth submitting again as they are.",
     grain="one row per configuration and sweep, shown by its last attempt that the infrastructure ended",
     primary_key=("run_id",),
-    column_names=(
-        "run_id",
-        "origin",
-        "sweep",
-        "framework",
-        "model",
-        "num_nodes",
-        "num_gpus",
-        "accelerator",
-        "seq_len",
-        "gbs_tokens",
-        "layout",
-        "recompute",
-        "precision",
-        "status",
-        "reason",
-        "status_confidence",
-        "status_evidence",
-        "evidence_line_no",
-        "attempts",
-        "infra_failures",
-        "last_step",
-        "steps_planned",
-        "gpu_hours_lost",
-        "ended_at",
-        "job_id",
-        "run_dir",
-        "source_path",
-    ),
     layer="view",
-    overrides=(
-        text_column("reason", "why it is worth another try"),
-        text_column("status", "how the last of them ended", vocab.STATUS),
+    redefines=(
+        "reason",
+        "status",
+    ),
+    columns=columns(
+        "run_id origin sweep framework model num_nodes num_gpus accelerator seq_len gbs_tokens layout "
+        "recompute precision",
+        text("status", "how the last of them ended", vocab.STATUS),
+        text("reason", "why it is worth another try"),
+        "status_confidence status_evidence",
+        integer("evidence_line_no", "count", "line of the log that says so", minimum=1),
+        integer("attempts", "count", "run attempts of this configuration so far", minimum=1),
+        integer("infra_failures", "count", "of those, ended by node, network, preemption or hang", minimum=1),
+        "last_step steps_planned gpu_hours_lost ended_at job_id run_dir source_path",
     ),
 )
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.view_models import cells
-from sweepscope.schemas.columns.shared import COLUMNS
+from sweepscope.schemas.registry import COLUMNS
 
 Row = dict[str, Any]
 

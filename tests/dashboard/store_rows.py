@@ -18,7 +18,7 @@ import polars as pl
 from sweepscope.pipeline.store.publish import VIEW_FOLDER, load_views, macros
 from sweepscope.schemas.core import ddl
 from sweepscope.schemas.registry import ALL, TABLES
-from sweepscope.schemas.tables.runs import STORE_INFO
+from sweepscope.schemas.tables.ledger import STORE_INFO
 
 Row = dict[str, Any]
 _STARTED = datetime(2026, 11, 20, 22, 41)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import duckdb
 import polars as pl
 
-from sweepscope.schemas.columns.shared import COLUMNS
+from sweepscope.schemas.columns import shared
 from sweepscope.schemas.core import ddl
-from sweepscope.schemas.registry import ALL, TABLES, VIEWS
+from sweepscope.schemas.registry import ALL, COLUMNS, TABLES, VIEWS
 
 # The unit is the suffix, wherever the unit has one.
 SUFFIX = {"bytes": "_bytes", "s": "_s", "TFLOP/s": "_tflops", "tokens/s": "_per_s", "tokens/s/GPU": "_per_gpu"}
@@ -37,11 +39,16 @@ def test_every_table_states_its_grain_and_a_key_of_its_columns() -> None:
         assert len(set(table.column_names)) == len(table.column_names), table.name
 
 
-def test_overrides_change_a_meaning_on_purpose() -> None:
-    overrides = [(table, column) for table in ALL.values() for column in table.overrides]
-    assert overrides
-    assert not [(table.name, column.name) for table, column in overrides if column.name not in table.column_names]
-    assert not [(table.name, column.name) for table, column in overrides if column == COLUMNS.get(column.name)]
+def test_a_name_has_one_meaning_unless_a_table_says_that_it_redefines_it() -> None:
+    defined = [(table, column) for table in ALL.values() for column in table.columns]
+    assert not [(t.name, c.name) for t, c in defined if (c == COLUMNS[c.name]) == (c.name in t.redefines)]
+    assert not [(t.name, name) for t in ALL.values() for name in t.redefines if name not in t.column_names]
+
+
+def test_shared_columns_are_shared() -> None:
+    uses = Counter(name for table in ALL.values() for name in set(table.column_names) - set(table.redefines))
+    groups = {*shared.PLACE, *shared.MODEL, *shared.LAYOUT, *shared.SOFTWARE}
+    assert not [name for name in shared.COLUMNS if uses[name] < 2 and name not in groups]
 
 
 def test_a_re_ingest_can_find_the_rows_it_replaces() -> None:

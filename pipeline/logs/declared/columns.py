@@ -13,7 +13,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.declared.units import KINDS, Printed, strftime
 from sweepscope.pipeline.logs.dialect import STEP_FACTS
-from sweepscope.schemas.columns.shared import COLUMNS, LAYOUT, MODEL, PLACE, SOFTWARE
+from sweepscope.schemas.columns.shared import LAYOUT, MODEL, PLACE, SOFTWARE
+from sweepscope.schemas.registry import COLUMNS
 
 STEP_COLUMNS = tuple(name for name in STEP_FACTS.names() if name not in ("source", "line_no", "text"))
 PEAKS = ("mem_peak_allocated_bytes", "mem_peak_reserved_bytes")

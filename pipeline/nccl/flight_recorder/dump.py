@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from sweepscope.pipeline.io.safe_pickle import Limits, is_pickle, load
-from sweepscope.schemas.tables.nccl import FLIGHT_RECORDS
+from sweepscope.schemas.tables.hangs import FLIGHT_RECORDS
 
 MAX_BYTES = 256 << 20
 """A larger dump is refused: 2,000 records take about a megabyte."""

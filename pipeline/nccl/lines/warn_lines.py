@@ -55,7 +55,7 @@ _VARYING = re.compile(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)*|[0-9a-f]*:[0-9a-f:]{4,}")
 
 
 def classify(text: str) -> tuple[str, str]:
-    """Class and severity (schemas.columns.nccl.SEVERITY) of a warning's text.
+    """Class and severity (schemas.vocab.nccl.SEVERITY) of a warning's text.
 
     >>> classify("NET/IB : Got completion from peer 10.0.0.1<3> with status=12 opcode=0 len=0 vendor err 129 (Recv)")
     ('ib_retry_exceeded', 'fatal')

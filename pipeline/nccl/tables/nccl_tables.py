@@ -21,9 +21,9 @@ from sweepscope.pipeline.nccl.tables.graph_rows import graph_rows
 from sweepscope.pipeline.nccl.tables.hang_lines import hang_lines
 from sweepscope.pipeline.nccl.tables.hangs import hang_rows
 from sweepscope.schemas.core.table import Table
-from sweepscope.schemas.tables.nccl import ALL
+from sweepscope.schemas.registry import NCCL_TABLES
 
-TABLES: Mapping[str, Table] = {table.name: table for table in ALL}
+TABLES: Mapping[str, Table] = {table.name: table for table in NCCL_TABLES}
 Rows = dict[str, pl.DataFrame]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.schemas.core import ddl
-from sweepscope.schemas.tables.runs import STORE_INFO
+from sweepscope.schemas.tables.ledger import STORE_INFO
 from tests.run_rows import Row, completed_frame, open_store, run_row
 
 

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from sweepscope.dashboard.format import columns
-from sweepscope.schemas.columns.shared import COLUMNS
+from sweepscope.schemas.registry import COLUMNS
 
 
 def test_a_table_is_shown_in_the_units_of_its_headings() -> None:

@@ -11,7 +11,7 @@ from sweepscope.dashboard.charts import hang as charts
 from sweepscope.dashboard.format.theme import LIGHT
 from sweepscope.dashboard.text import hang as texts
 from sweepscope.dashboard.view_models import hang as hangs
-from sweepscope.schemas.tables.nccl import FLIGHT_RECORDS, NCCL_HANG_LINES
+from sweepscope.schemas.tables.hangs import FLIGHT_RECORDS, NCCL_HANG_LINES
 from tests.nccl_rows import flight_row, hang_line_row, hang_row
 
 

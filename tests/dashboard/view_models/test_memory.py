@@ -9,7 +9,7 @@ import pytest
 
 from sweepscope.dashboard.text import memory as texts
 from sweepscope.dashboard.view_models import memory
-from sweepscope.schemas.columns.memory_views import MEM_FIT, PART, PART_KIND
+from sweepscope.schemas.vocab.memory import MEM_FIT, PART, PART_KIND
 from tests.run_rows import open_store
 
 GIB = 1 << 30

@@ -8,7 +8,7 @@ from sweepscope.dashboard.charts import network as charts
 from sweepscope.dashboard.format.theme import DARK, LIGHT
 from sweepscope.dashboard.text import network as texts
 from sweepscope.dashboard.view_models import network
-from sweepscope.schemas.columns.nccl import RULE
+from sweepscope.schemas.vocab.nccl import RULE
 from tests.nccl_rows import hang_row
 
 _COUNTERS = {

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from sweepscope.pipeline.ingest.validate import merge_rejects, pandera_schema, validate
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES
-from sweepscope.schemas.tables.runs import ACCELERATORS, FILES, REJECTS, RUNS, STEPS
+from sweepscope.schemas.tables.ledger import FILES, REJECTS
+from sweepscope.schemas.tables.published import ACCELERATORS
+from sweepscope.schemas.tables.runs import RUNS, STEPS
 
 
 def frame(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:

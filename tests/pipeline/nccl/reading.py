@@ -12,7 +12,7 @@ from sweepscope.pipeline.nccl.lines.compact import compact
 from sweepscope.pipeline.nccl.lines.scan import scan_parts
 from sweepscope.pipeline.nccl.tables.nccl_tables import nccl_tables
 from sweepscope.pipeline.text.lines import blocks
-from sweepscope.schemas.tables.nccl import ALL
+from sweepscope.schemas.registry import NCCL_TABLES
 
 Tables = dict[str, pl.DataFrame]
 
@@ -49,7 +49,7 @@ def tables_from(facts: Facts, names: list[str], *, num_ranks: int | None = None)
     )
     sizes = dict.fromkeys(range(count), num_ranks) if num_ranks else {}
     found = nccl_tables(frame, facts, num_ranks=sizes)  # type: ignore[arg-type]  # None is left out above
-    return {table.name: found.get(table.name, table.empty()) for table in ALL}
+    return {table.name: found.get(table.name, table.empty()) for table in NCCL_TABLES}
 
 
 def row_of(frame: pl.DataFrame) -> dict[str, object]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.nccl.lines import collectives, scan
 from sweepscope.pipeline.nccl.lines.block import Part
-from sweepscope.schemas.tables.nccl import ALL
+from sweepscope.schemas.registry import NCCL_TABLES
 from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import Tables, tables_of
@@ -31,7 +31,7 @@ def log_of(version: str, seed: int, *, calls: int = 40) -> tuple[Job, bytes]:
 
 def is_sound(tables: Tables, jobs: list[Job], *, logs: int = 1) -> None:
     """Rows satisfy their schemas, but for values that the damage put out of bounds, and count no more than was written."""
-    for table in ALL:
+    for table in NCCL_TABLES:
         reasons = validate(table, tables[table.name]).rejects["reason"]
         assert reasons.str.starts_with("must be at least").all(), (table.name, reasons.to_list())
     written: dict[tuple[str, int], int] = {}

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from sweepscope.pipeline.ingest.validate import validate
-from sweepscope.schemas.tables.nccl import ALL
+from sweepscope.schemas.registry import NCCL_TABLES
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
 from tests.pipeline.nccl.reading import row_of, tables_of
 
@@ -27,7 +27,7 @@ def test_what_does_not_need_the_host_is_read(version: str, before: str) -> None:
     assert (comm["ranks_seen"], comm["coll_calls"], comm["init_state"]) == (4, 32, "complete")
     assert (comm.get("num_nodes") == 1) is (job.number >= (2, 20))  # told by the log, not by hosts
     assert tables["nccl_ranks"].select("host", "pid").null_count().row(0) == (4, 4)
-    for table in ALL:
+    for table in NCCL_TABLES:
         assert validate(table, tables[table.name]).rejects.is_empty(), table.name
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.reference import accelerators
-from sweepscope.schemas.tables.runs import ACCELERATORS
+from sweepscope.schemas.tables.published import ACCELERATORS
 
 
 @pytest.mark.parametrize(

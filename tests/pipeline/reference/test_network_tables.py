@@ -8,7 +8,7 @@ import pytest
 from sweepscope.pipeline.ingest.bundled import bundled_tables
 from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.reference.accelerators import load_accelerator_links, load_published_bandwidths
-from sweepscope.schemas.tables.nccl import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
+from sweepscope.schemas.tables.bandwidths import ACCELERATOR_LINKS, PUBLISHED_BANDWIDTHS
 
 
 def test_published_bandwidths_keep_their_source_and_their_units() -> None:

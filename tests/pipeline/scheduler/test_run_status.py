@@ -7,9 +7,9 @@ import pytest
 
 from sweepscope.pipeline.scheduler import run_status
 from sweepscope.pipeline.scheduler.match_jobs import PAIRS
-from sweepscope.schemas.columns.scheduler import JOB_STATE
 from sweepscope.schemas.tables.runs import RUNS
 from sweepscope.schemas.vocab import STATUS
+from sweepscope.schemas.vocab.scheduler import JOB_STATE
 
 
 def decided(

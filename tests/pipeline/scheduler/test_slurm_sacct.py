@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.scheduler import slurm_sacct
-from sweepscope.schemas.columns.scheduler import JOB_STATE
+from sweepscope.schemas.vocab.scheduler import JOB_STATE
 
 PARSABLE = """\
 JobID|JobName|Partition|State|ExitCode|Submit|Start|End|Elapsed|Timelimit|NNodes|NodeList|AllocTRES|MaxRSS|WorkDir

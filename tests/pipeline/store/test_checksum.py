@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from sweepscope.pipeline.store.checksum import Digest, digest
 from sweepscope.schemas.tables.runs import SETTINGS
 
-TABLE = replace(SETTINGS, column_names=("run_id", "name", "line_no", "is_used"))
+TABLE = replace(
+    SETTINGS, columns=tuple(c for c in SETTINGS.columns if c.name in ("run_id", "name", "line_no", "is_used"))
+)
 CONNECTION = duckdb.connect()
 Row = tuple[Any, ...]
 

@@ -10,7 +10,8 @@ import pytest
 from deltalake import DeltaTable
 
 from sweepscope.pipeline.store.delta_table import LakeTable
-from sweepscope.schemas.tables.runs import EVENTS, REJECTS
+from sweepscope.schemas.tables.ledger import REJECTS
+from sweepscope.schemas.tables.runs import EVENTS
 from tests.pipeline.store.lake_rows import frame
 
 
@@ -60,7 +61,7 @@ def test_dropping_unknown_keys_changes_no_row(table: LakeTable) -> None:
 
 
 def test_a_column_added_later_is_null_in_old_rows(tmp_path: Path) -> None:
-    before = replace(REJECTS, column_names=("file", "line_no", "table", "column", "reason"))
+    before = replace(REJECTS, columns=REJECTS.columns[:-1])
     row = frame("rejects", [{"file": "a", "reason": "odd", "raw": "text"}])
     LakeTable(tmp_path, before).append(row.drop("raw"))
     table = LakeTable(tmp_path, REJECTS)
@@ -74,7 +75,7 @@ def test_a_column_added_later_is_null_in_old_rows(tmp_path: Path) -> None:
 
 def test_a_column_that_the_registry_dropped_is_not_read(tmp_path: Path) -> None:
     LakeTable(tmp_path, REJECTS).append(frame("rejects", [{"file": "a", "reason": "odd"}]))
-    after = LakeTable(tmp_path, replace(REJECTS, column_names=("file", "line_no", "table", "column", "reason")))
+    after = LakeTable(tmp_path, replace(REJECTS, columns=REJECTS.columns[:-1]))
     after.append(frame("rejects", [{"file": "b", "reason": "odd"}]).drop("raw"))
     assert after.read(1, None, None).columns == ["file", "line_no", "table", "column", "reason"]
 

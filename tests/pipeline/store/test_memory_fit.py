@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.store.publish import macros
-from sweepscope.schemas.columns.memory_views import MEM_FIT
 from sweepscope.schemas.tables.estimates import ESTIMATES
 from sweepscope.schemas.tables.memory import MEMORY_SNAPSHOTS
 from sweepscope.schemas.tables.runs import EVENTS
+from sweepscope.schemas.vocab.memory import MEM_FIT
 from tests.run_rows import Row, completed_frame, open_store, rows_of, run_row
 
 GIB, MIB = 1 << 30, 1 << 20

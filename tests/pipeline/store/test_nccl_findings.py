@@ -8,8 +8,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from sweepscope.schemas.columns.nccl import RULE
 from sweepscope.schemas.registry import VIEWS
+from sweepscope.schemas.vocab.nccl import RULE
 from tests.dashboard.store_rows import Row, file_row, run_row, write_real_store
 from tests.nccl_rows import (
     bench_row,

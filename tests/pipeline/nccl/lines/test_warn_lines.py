@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sweepscope.pipeline.nccl.lines.warn_lines import classify
-from sweepscope.schemas.columns.nccl import SEVERITY
+from sweepscope.schemas.vocab.nccl import SEVERITY
 from tests.pipeline.nccl.reading import row_of, tables_of
 
 

@@ -1,0 +1,84 @@
+"""What was read: files, and lines and rows that were rejected; and the store itself."""
+
+from __future__ import annotations
+
+from sweepscope.schemas import vocab
+from sweepscope.schemas.columns.shared import columns
+from sweepscope.schemas.core.column import integer, number, text, time
+from sweepscope.schemas.core.table import Table
+
+FILES = Table(
+    name="files",
+    description="The ledger: every file seen, what was done with it and why.",
+    grain="one row per file",
+    primary_key=("path",),
+    replaced_by="path",
+    redefines=(
+        "kind",
+        "status",
+    ),
+    columns=columns(
+        text("path", "absolute path, URL, or path of the bundled table"),
+        text("unit", "run directory or file that is ingested, and replaced, as a whole"),
+        text("kind", "what the file is", vocab.FILE_KIND),
+        integer("bytes", "bytes", "size of the file"),
+        number("mtime", "s", "modification time, seconds since 1970 (0 for bundled tables)"),
+        text(
+            "sha256",
+            "SHA-256 of the file; NULL for a log that was read in parts, until it is at rest and is read whole",
+        ),
+        integer(
+            "read_bytes",
+            "bytes",
+            "what the last ingest had to read of it, less than its size for a log that had only grown",
+        ),
+        integer(
+            "offset_bytes",
+            "bytes",
+            "end of the last whole line, where reading goes on when the log grows; NULL where it would start anew",
+        ),
+        "parser parser_version",
+        text("status", "what was done with the file", vocab.FILE_STATUS),
+        text("error", "why the file was skipped or rejected"),
+        integer("rows_parsed", "count", "rows that came from this file, over all tables"),
+        integer("lines_rejected", "count", "lines and rows of this file in `rejects`"),
+        text("batch_id", "ingest batch that read the file last"),
+        text(
+            "linked_path", "the file's own name where `path` leads to it through a link; NULL where `path` is that name"
+        ),
+    ),
+)
+
+REJECTS = Table(
+    name="rejects",
+    description="Lines that look like records but did not parse, and rows that broke a schema. "
+    "Nothing is dropped silently.",
+    grain="one row per rejected line or row and reason",
+    primary_key=("file", "line_no", "table", "column", "reason"),
+    replaced_by="file",
+    nullable_key=("line_no", "table", "column"),
+    columns=columns(
+        text("file", "file the line or row comes from"),
+        "line_no",
+        text("table", "table the row was meant for"),
+        text("column", "column that failed, when one can be named"),
+        text("reason", "why it was rejected"),
+        text("raw", "the raw line or row, trimmed to 2,000 characters"),
+    ),
+)
+
+STORE_INFO = Table(
+    name="store_info",
+    description="What this store is: its version, the release of the lake behind it, and what published it.",
+    grain="one row",
+    primary_key=("version",),
+    layer="store",
+    columns=columns(
+        integer("version", "id", "number of the published store, one higher each time", minimum=1),
+        integer("release", "id", "release of the lake that it was built from", minimum=1),
+        time("published_at", "when it was published (UTC)"),
+        text("package_version", "version of sweepscope that published it"),
+        text("fingerprint", "hash of the table and view definitions; another one means publishing anew"),
+        integer("row_count", "count", "rows over all tables"),
+    ),
+)

@@ -1,0 +1,111 @@
+"""Views on the fastest layout of each cell, scaling and the audit of MFU."""
+
+from __future__ import annotations
+
+from sweepscope.schemas import vocab
+from sweepscope.schemas.columns.shared import columns
+from sweepscope.schemas.core.column import flag, integer, number, text
+from sweepscope.schemas.core.table import Table
+
+CELL_KEY = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator")
+
+_WINNER = (
+    "run_id framework params gpus_per_node dp tp pp cp ep vpp zero_stage mbs gas recompute precision "
+    "sequence_parallel pipeline_schedule layout variant strategy tokens_per_s_per_gpu tokens_per_s step_time_s "
+    "mfu mfu_logged hfu model_tflops_per_gpu mem_peak_allocated_bytes mem_peak_reserved_bytes"
+)
+
+RANKED_LAYOUTS = Table(
+    name="ranked_layouts",
+    description="Every completed layout of each cell in order of tokens/s/GPU; rank 1 stands in best_configs.",
+    grain="one row per cell and layout",
+    primary_key=(*CELL_KEY, "rank_in_cell"),
+    layer="view",
+    columns=columns(
+        *CELL_KEY,
+        integer("rank_in_cell", "count", "1 = fastest layout of the cell", minimum=1),
+        _WINNER,
+        "repeats repeat_spread",
+        number("speed_resolution", "fraction", "last printed digit of tokens/s/GPU over its value", minimum=0),
+    ),
+)
+
+BEST_CONFIGS = Table(
+    name="best_configs",
+    description="The fastest layout of each cell by measured tokens/s/GPU (median over repeats), its runner-up and "
+    "how sure the lead is.",
+    grain="one row per origin, model, num_nodes, num_gpus, seq_len, gbs_tokens and accelerator with a ranked run",
+    primary_key=CELL_KEY,
+    layer="view",
+    columns=columns(
+        *CELL_KEY,
+        _WINNER,
+        "repeats repeat_spread",
+        text("runner_up_run_id", "best run of the second-best layout"),
+        text("runner_up_layout", "second-best layout"),
+        number("runner_up_tokens_per_s_per_gpu", "tokens/s/GPU", "its throughput"),
+        number("runner_up_mfu", "fraction", "its MFU"),
+        number("margin", "fraction", "winner over runner-up in tokens/s/GPU, minus 1"),
+        flag("is_tie", "the margin is within the noise: repeats' spread and printed digits, or 1 % without repeats"),
+        "runs_tried runs_completed",
+        integer("layouts_completed", "count", "distinct layouts among the completed runs"),
+    ),
+)
+
+GRID_CELLS = Table(
+    name="grid_cells",
+    description="Every cell of each grid, with the typed reason when it is empty.",
+    grain="one row per origin, seq_len, gbs_tokens, accelerator, and each model x num_nodes that one sweep spans",
+    primary_key=CELL_KEY,
+    layer="view",
+    columns=columns(
+        *CELL_KEY,
+        "params gpus_per_node",
+        text("cell_state", "what is known about this cell", vocab.CELL_STATE),
+        text("cell_reason", "why the cell is empty, in words; NULL when it is measured"),
+        "runs_tried runs_completed",
+        integer(
+            "runs_quarantined", "count", "completed runs that are not ranked: quarantined, or without a throughput"
+        ),
+        number("states_lower_bound_bytes", "bytes", "16 bytes per parameter over all accelerators: fully sharded"),
+        "memory_bytes run_id layout mfu tokens_per_s_per_gpu mem_peak_allocated_bytes",
+        text("sweeps", "sweeps that the runs of the cell come from, in alphabetical order, separated by a comma"),
+    ),
+)
+
+SCALING_EFFICIENCY = Table(
+    name="scaling_efficiency",
+    description="MFU of the best layout at each size against the smallest, per model and per strategy "
+    "(strategy 'best' = any layout).",
+    grain="one row per origin, model, seq_len, gbs_tokens, accelerator, strategy, num_nodes and num_gpus",
+    primary_key=("origin", "model", "seq_len", "gbs_tokens", "accelerator", "strategy", "num_nodes", "num_gpus"),
+    layer="view",
+    columns=columns(
+        "origin model seq_len gbs_tokens accelerator strategy num_nodes num_gpus params run_id layout mfu "
+        "tokens_per_s tokens_per_s_per_gpu",
+        integer("baseline_num_nodes", "count", "node count of this line's smallest run with a result"),
+        integer("baseline_num_gpus", "count", "accelerators of this line's smallest run with a result"),
+        number("baseline_mfu", "fraction", "MFU at the baseline"),
+        number("scaling_efficiency", "fraction", "MFU(N) / MFU(baseline)"),
+        number("ideal_tokens_per_s", "tokens/s", "baseline throughput times the growth in accelerators"),
+        "runs_completed runs_tried",
+    ),
+)
+
+MFU_AUDIT = Table(
+    name="mfu_audit",
+    description="Runs and cells whose published or logged MFU cannot be taken at face value, and why.",
+    grain="one row per run and finding",
+    primary_key=("run_id", "finding"),
+    layer="view",
+    columns=columns(
+        "run_id origin framework model num_nodes layout",
+        text("finding", "what is wrong, as one word", vocab.FINDING),
+        text("detail", "the finding in one sentence, with its figures"),
+        "mfu mfu_logged",
+        number("mfu_ratio", "1", "mfu_logged / mfu"),
+        "source_path line_no",
+    ),
+)
+
+VIEWS = (RANKED_LAYOUTS, BEST_CONFIGS, GRID_CELLS, SCALING_EFFICIENCY, MFU_AUDIT)
