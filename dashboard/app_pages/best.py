@@ -21,7 +21,6 @@ from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best as texts
 from sweepscope.dashboard.text import cell as cell_texts
-from sweepscope.dashboard.text.explorer import ranks
 from sweepscope.dashboard.view_models import cells
 from sweepscope.dashboard.view_models.explorer import Pick
 from sweepscope.dashboard.view_models.ranking import GAP, ranked_rows, with_gap
@@ -184,8 +183,7 @@ def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataF
     pick = estimator_pick.pick_for(view.store, chosen, cell, cell["framework"] or usual)
     if pick is None:
         return
-    layout = "" if pick.row is None else ranks(pick.row)
-    tries = queries.tries(chosen, cell, layout).run(view.store.con)
+    tries = queries.tries(chosen, cell).run(view.store.con)
     st.html(f'<h2 class="ss-section">The estimator\'s pick {basic.badge("estimated")}</h2>')
     rows = [(basic.rich(name), basic.rich(text)) for name, text in texts.pick_rows(pick, ranked, tries, cell)]
     lists.rows([*rows, ("", basic.link("Open in the Explorer", pick.url))])

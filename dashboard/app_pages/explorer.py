@@ -24,6 +24,7 @@ from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, PHYSICS, Found
 from sweepscope.pipeline.estimate.search.whatif import Choice, resolve
 from sweepscope.pipeline.reference.clusters import find_cluster, known_cards
+from sweepscope.pipeline.reference.layout_text import full_layout_text
 from sweepscope.pipeline.reference.model_shape import ModelShape
 
 TITLE = "Explorer & advisor"
@@ -232,7 +233,7 @@ def _draw_verdict(told: Answer, found: Found) -> None:
     )
     st.html(
         f'<div class="ss-verdict"><div><p class="ss-big">{basic.rich(value)} '
-        f'<small>{basic.rich(unit)}</small></p><p class="ss-layout">{basic.rich(texts.layout(told.row))}</p>'
+        f'<small>{basic.rich(unit)}</small></p><p class="ss-layout">{basic.rich(full_layout_text(told.row))}</p>'
         f'<p class="{state}">{symbol} {basic.rich(text)}</p></div><div class="ss-rows">{rows}</div></div>'
     )
 
@@ -289,7 +290,7 @@ def _draw_search(found: Found, request: Request) -> None:
         st.session_state["explorer_top"] = [Choice.of(row) for row in rows]
         named = top.with_columns(
             explorer.likely_mfu(top, found.ranked_by),
-            layout=pl.Series([texts.layout(row) for row in rows]),
+            layout=pl.Series([full_layout_text(row) for row in rows]),
             need_bytes=pl.col("est_mem_reserved_bytes") + request.asked.profile.outside_bytes,
         )
         basic.section("The fastest layouts that fit", texts.ranked(found))

@@ -9,8 +9,8 @@ from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice
 
 _WINNER = (
-    "run_id, layout, variant, framework, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute, precision, "
-    "sequence_parallel, pipeline_schedule, strategy, mfu, "
+    "run_id, layout, variant, framework, dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas, recompute, "
+    "precision, sequence_parallel, pipeline_schedule, strategy, mfu, "
     "hfu, tokens_per_s_per_gpu, tokens_per_s, step_time_s, model_tflops_per_gpu, "
     "mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats, repeat_spread"
 )
@@ -97,17 +97,17 @@ ORDER BY params, model, num_nodes, num_gpus, rank_in_cell""",
     )
 
 
-def tries(chosen: Slice, cell: Mapping[str, object], layout: str) -> Query:
-    """How the runs of one layout in a cell ended: one row per recomputation and status, with their number."""
+def tries(chosen: Slice, cell: Mapping[str, object]) -> Query:
+    """How the runs of a cell ended: one row per layout and status, with their number."""
     where, params = in_slice(chosen, "runs")
     within = "model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
     return Query(
-        f"""SELECT recompute, status, count(*) AS runs
+        f"""SELECT dp, tp, pp, cp, ep, vpp, gas, mbs, zero_stage, dp_replicate, recompute, status, count(*) AS runs
 FROM runs
-WHERE {all_of("duplicate_of IS NULL", where, within, "layout = $layout")}
+WHERE {all_of("duplicate_of IS NULL", where, within)}
 GROUP BY ALL
 ORDER BY ALL""",
-        {**params, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}, "layout": layout},
+        {**params, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}},
     )
 
 

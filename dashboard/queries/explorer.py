@@ -12,7 +12,7 @@ _SHAPE = (
     "tie_word_embeddings, num_experts, experts_per_token, expert_ffn_hidden_size, shared_expert_ffn_hidden_size, "
     "num_dense_layers, kv_lora_rank"
 )
-_LAYOUT = "num_nodes, num_gpus, dp, tp, pp, cp, ep, vpp, gas, mbs, zero_stage, recompute"
+_LAYOUT = "num_nodes, num_gpus, dp, tp, pp, cp, ep, vpp, gas, mbs, zero_stage, dp_replicate, recompute"
 _RANKED = "status = 'completed' AND duplicate_of IS NULL AND quarantine_reason IS NULL AND step_time_s IS NOT NULL"
 
 _SAME_MODEL = """(model = $model OR (num_layers = $num_layers AND hidden_size = $hidden_size AND num_heads = $num_heads

@@ -16,7 +16,6 @@ from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.text import advisor as texts
-from sweepscope.dashboard.text.explorer import layout
 from sweepscope.dashboard.view_models.explorer import Setup, found_for
 from sweepscope.dashboard.widgets import basic, tables, urls
 from sweepscope.pipeline.estimate.advice.next_runs import NextRuns, next_runs
@@ -78,9 +77,8 @@ def proposals(store: Store, request: Request, cell: Query, top: int = TOP) -> Ne
 
 
 def gains(proposed: NextRuns) -> pl.DataFrame:
-    """Candidates with something to gain over the measured best, their layouts written as the store writes them."""
-    rows = texts.shown(proposed.candidates) if proposed.best is not None else proposed.candidates.clear()
-    return rows.with_columns(layout=pl.Series([layout(row) for row in rows.iter_rows(named=True)], dtype=pl.String))
+    """Candidates with something to gain over the measured best."""
+    return texts.shown(proposed.candidates) if proposed.best is not None else proposed.candidates.clear()
 
 
 def draw_next(store: Store, request: Request, cell: Query, *, on_select: Callable[[], None]) -> pl.DataFrame:

@@ -14,9 +14,10 @@ from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.selection.filters import GRID, Filters, chips
 from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text.cell import Cell, certainty, lead, performance, place, where
-from sweepscope.dashboard.text.explorer import between, layout, ranks
+from sweepscope.dashboard.text.explorer import between
 from sweepscope.dashboard.view_models.cells import outcome_text
 from sweepscope.dashboard.view_models.explorer import Pick
+from sweepscope.pipeline.reference.layout_text import full_layout_text, layout_key
 
 
 def cell_answer(cell: Cell) -> str:
@@ -166,7 +167,7 @@ def facts(cell: Cell) -> list[tuple[str, str]]:
 def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell) -> list[tuple[str, str]]:
     """The estimator's pick for the cell, and its measured value and rank if somebody ran it.
 
-    `ranked` are the completed layouts of the cell in rank order, `tries` how runs of the pick's layout ended.
+    `ranked` are the completed layouts of the cell in rank order, `tries` how runs of each of its layouts ended.
     """
     if pick.row is None or pick.mfu is None:
         none = "nothing can be launched"
@@ -176,12 +177,12 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell)
     # Without a penalty that was learned from comparable runs nobody can say what is likely.
     is_learned = pick.interval is not None or pick.row.get("est_penalty") is not None
     name = "Likely" if is_learned else "The hardware allows"
-    rows = [("Pick", layout(pick.row)), (name, f"~{percent(pick.mfu)}{likely}")]
-    is_alike = pl.col("recompute").fill_null("none") == pick.row["recompute"]
-    run = ranked.filter(is_alike, pl.col("layout") == ranks(pick.row)).head(1)
-    if run.is_empty():
-        return [*rows, ("Measured", _unranked(tries.filter(is_alike), cell))]
-    row = run.row(0, named=True)
+    rows = [("Pick", full_layout_text(pick.row)), (name, f"~{percent(pick.mfu)}{likely}")]
+    wanted = layout_key(pick.row)
+    row = next((row for row in ranked.iter_rows(named=True) if layout_key(row) == wanted), None)
+    if row is None:
+        alike = [layout_key(row) == wanted for row in tries.iter_rows(named=True)]
+        return [*rows, ("Measured", _unranked(tries.filter(pl.Series(alike, dtype=pl.Boolean)), cell))]
     reached = percent(row["mfu"]) if row["mfu"] is not None else f"{number(row['tokens_per_s_per_gpu'])} tokens/s/GPU"
     return [*rows, ("Measured", f"{reached}, rank {number(row['rank_in_cell'])} of {number(ranked.height)}")]
 

@@ -9,8 +9,8 @@ from sweepscope.dashboard.format import numbers
 from sweepscope.dashboard.format.metrics import Metric
 from sweepscope.dashboard.format.numbers import count, number, percent, points
 from sweepscope.dashboard.format.symbols import CELL_STATE
-from sweepscope.dashboard.text.explorer import layout
 from sweepscope.dashboard.view_models.explorer import Pick
+from sweepscope.pipeline.reference.layout_text import full_layout_text
 
 Cell = Mapping[str, Any]
 
@@ -80,7 +80,7 @@ def hover(cell: Cell, metric: Metric, pick: Pick | None = None) -> str:
         if cell["cell_reason"]:
             lines.append(numbers.plain(_wrapped(str(cell["cell_reason"]))))
         if pick is not None and pick.row is not None and pick.mfu is not None:
-            lines.append(numbers.plain(f"Estimated: ~{percent(pick.mfu)} MFU with {layout(pick.row)}"))
+            lines.append(numbers.plain(f"Estimated: ~{percent(pick.mfu)} MFU with {full_layout_text(pick.row)}"))
     else:
         lines.append(numbers.plain(cell["layout"] or "layout unknown"))
         value = cell[metric.column]

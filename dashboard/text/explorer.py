@@ -24,7 +24,7 @@ from sweepscope.dashboard.view_models.explorer import Answer, Part, Setup, likel
 from sweepscope.pipeline.estimate.physics.profile import Profile
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import AUTO, EXPECTATION, PHYSICS, Found
-from sweepscope.pipeline.reference.layout_text import SCHEDULE_NAMES
+from sweepscope.pipeline.reference.layout_text import full_layout_text, layout_key
 from sweepscope.schemas.thresholds import MEM_NEAR_LIMIT
 
 Row = Mapping[str, Any]
@@ -69,30 +69,6 @@ HOW_TO_READ = (
 )
 
 
-def layout(row: Row) -> str:
-    """A layout as the store writes it, with its recomputation.
-
-    >>> layout({"dp": 16, "tp": 8, "pp": 1, "cp": 2, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8, "zero_stage": 0,
-    ...         "recompute": "full"})
-    'DP16 TP8 PP1 CP2 · GAS2 MBS8 · Z0 · full recompute'
-    >>> layout({"dp": 16, "tp": 1, "pp": 4, "cp": 1, "ep": 1, "vpp": 2, "gas": 8, "mbs": 1, "zero_stage": 1,
-    ...         "recompute": "none", "dp_replicate": 2, "pipeline_schedule": "zb-v"})
-    'DP16 TP1 PP4 VPP2 · GAS8 MBS1 · Z1 in 2 copies · ZB-V'
-    """
-    again = "" if row["recompute"] in (None, "none") else f" · {row['recompute']} recompute"
-    copies, schedule = row.get("dp_replicate"), row.get("pipeline_schedule")
-    grouped = f" in {copies} copies" if copies not in (None, 1) else ""
-    told = "" if schedule in (None, "1f1b", "interleaved") else f" · {SCHEDULE_NAMES.get(schedule, schedule)}"
-    return f"{ranks(row)}{grouped}{told}{again}"
-
-
-def ranks(row: Row) -> str:
-    """Degrees, batch and sharding exactly as the column `layout` of the store has them: CP, EP and VPP above 1 only."""
-    degrees = [f"DP{row['dp']} TP{row['tp']} PP{row['pp']}"]
-    degrees += [f"{name.upper()}{row[name]}" for name in ("vpp", "cp", "ep") if row.get(name) not in (None, 1)]
-    return f"{' '.join(degrees)} · GAS{row['gas']} MBS{row['mbs']} · Z{row['zero_stage']}"
-
-
 def _unbroken(text: str) -> str:
     return text.replace(" ", NBSP)
 
@@ -118,18 +94,18 @@ def answer(setup: Setup, request: Request, found: Found, measured: pl.DataFrame)
     expected = f"{ABOUT}{percent(likely)} MFU"
     same = _of_this_question(setup, request, measured)
     if same.height and same["mfu"][0] > likely:
-        return _measured_is_faster(setup, same, layout(best), f"{expected}{interval}")
+        return _measured_is_faster(setup, same, best, f"{expected}{interval}")
+    pick = _unbroken(full_layout_text(best))
     first = (
-        f"On {count(setup.nodes, 'node')}, {setup.model} should train fastest with **{_unbroken(layout(best))}: "
-        f"{expected}**{interval}."
+        f"On {count(setup.nodes, 'node')}, {setup.model} should train fastest with **{pick}: {expected}**{interval}."
     )
     return f"{first} {_measured(measured, same)}"
 
 
-def _measured_is_faster(setup: Setup, same: pl.DataFrame, pick: str, expected: str) -> str:
+def _measured_is_faster(setup: Setup, same: pl.DataFrame, pick: Row, expected: str) -> str:
     """A run beats all that the estimate expects: then that run is the answer, and the estimate the second opinion."""
     top = same.row(0, named=True)
-    most_of = "it, too" if pick == top["layout"] else _unbroken(pick)
+    most_of = "it, too" if layout_key(pick) == layout_key(top) else _unbroken(full_layout_text(pick))
     among = "the only" if same.height == 1 else f"the best of {number(same.height)}"
     return (
         f"On {count(setup.nodes, 'node')}, {setup.model} trained fastest with **{_top_layout(top)}: "
@@ -308,7 +284,7 @@ def front_hover(row: Row) -> str:
     """A layout of the front."""
     return "<br>".join(
         [
-            f"<b>{layout(row)}</b>",
+            f"<b>{full_layout_text(row)}</b>",
             f"{ABOUT}{percent(row['likely_mfu'])} MFU, the hardware allows {ABOUT}{percent(row['est_mfu'])}",
             f"{ABOUT}{gib(row['est_mem_reserved_bytes'])} reserved",
         ]
@@ -320,7 +296,7 @@ def front_alt(found: Found, told: Answer) -> str:
     likely = likely_mfu(found.front, found.ranked_by)
     told_ends = [(found.front.row(place, named=True), likely[place]) for place in (0, -1)]
     ends = " to ".join(
-        f"{layout(row)} at {percent(mfu)} and {gib(row['est_mem_reserved_bytes'])}" for row, mfu in told_ends
+        f"{full_layout_text(row)} at {percent(mfu)} and {gib(row['est_mem_reserved_bytes'])}" for row, mfu in told_ends
     )
     return (
         f"Estimated MFU against memory per GPU of {count(found.front.height, 'layout')} that nothing beats on both: "

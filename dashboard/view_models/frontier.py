@@ -14,6 +14,7 @@ import polars as pl
 
 from sweepscope.dashboard.format.numbers import number, token_count
 from sweepscope.pipeline.estimate.rows.ceiling import CEILING, ceilings
+from sweepscope.pipeline.reference.layout_text import layout_texts
 
 COMPARABLE = "comparable"
 Kind = Literal["comparable", "other", "own"]
@@ -80,13 +81,8 @@ def dots(published: pl.DataFrame, own: pl.DataFrame, *, is_short: bool) -> list[
 
 
 def table(published: pl.DataFrame) -> pl.DataFrame:
-    """Rows for the table twin: the dimensions joined to one layout text, unknown ones left out."""
-    dimensions = [
-        pl.when(pl.col(name).is_not_null()).then(pl.format(f"{name.upper()}{{}}", name))
-        for name in ("dp", "tp", "pp", "cp", "ep")
-    ]
-    text = pl.concat_str(dimensions, separator=" ", ignore_nulls=True)
-    return published.with_columns(layout=pl.when(text != "").then(text))
+    """Rows for the table twin, with their `layout`."""
+    return published.with_columns(layout_texts(published))
 
 
 def _best_and_largest(figures: pl.DataFrame) -> pl.DataFrame:

@@ -13,6 +13,7 @@ from functools import cache
 import polars as pl
 
 from sweepscope.pipeline.reference.accelerators import canonical_accelerators
+from sweepscope.pipeline.reference.layout_text import layout_texts
 from sweepscope.pipeline.reference.model_identity import identified
 from sweepscope.pipeline.reference.model_names import canonical_models, name_from_shape
 from sweepscope.pipeline.reference.vocabulary import canonical_precision, canonical_recompute, map_words
@@ -132,38 +133,6 @@ def _assume_place(runs: pl.DataFrame) -> pl.DataFrame:
     return runs.with_columns(gpus_per_node=pl.when(nobody_says).then(assumed).otherwise(pl.col("gpus_per_node")))
 
 
-def layout_text() -> pl.Expr:
-    """The layout in one text, e.g. `DP8 TP4 PP2 · GAS16 MBS2 · Z1`.
-
-    CP, EP and VPP appear when greater than 1, copies of what ZeRO shards ("Z3 in 2 copies") as well; unknown parts are
-    left out; NULL when nothing is known.
-    """
-
-    def part(label: str, name: str, *, above: int = 0) -> pl.Expr:
-        return pl.when(pl.col(name) > above).then(pl.format(f"{label}{{}}", name))
-
-    def words(*parts: pl.Expr) -> pl.Expr:
-        text = pl.concat_str(parts, separator=" ", ignore_nulls=True)
-        return pl.when(text != "").then(text)
-
-    ranks = words(
-        part("DP", "dp"),
-        part("TP", "tp"),
-        part("PP", "pp"),
-        part("VPP", "vpp", above=1),
-        part("CP", "cp", above=1),
-        part("EP", "ep", above=1),
-    )
-    copies = pl.when(pl.col("dp_replicate") > 1).then(pl.format(" in {} copies", "dp_replicate")).otherwise(pl.lit(""))
-    sharding = part("Z", "zero_stage", above=-1) + copies
-    text = pl.concat_str(
-        [ranks, words(part("GAS", "gas"), part("MBS", "mbs")), sharding],
-        separator=" · ",
-        ignore_nulls=True,
-    )
-    return pl.when(text != "").then(text)
-
-
 def _name_models(runs: pl.DataFrame) -> pl.DataFrame:
     """Canonical names for named models, and a name from size and kind for unnamed ones of known size."""
     runs = runs.with_columns(
@@ -213,7 +182,8 @@ def normalise_runs(frame: pl.DataFrame) -> Normalised:
     )
     derived = _derive(given)
     assumed = _derive(_assume_place(derived))
-    named = _name_models(assumed).with_columns(layout=layout_text())
+    named = _name_models(assumed)
+    named = named.with_columns(layout_texts(named))
     return Normalised(
         runs=named,
         derived=pl.concat(

@@ -13,8 +13,8 @@ import polars as pl
 
 from sweepscope import data
 from sweepscope.pipeline.errors import InputError
+from sweepscope.pipeline.reference.layout_text import LAYOUT
 
-LAYOUT: Final = ("dp", "tp", "pp", "cp", "ep", "vpp", "mbs", "gas", "zero_stage", "recompute")
 QUESTION: Final = pl.Schema(
     {
         "params": pl.Float64,

@@ -25,7 +25,7 @@ RANKED_LAYOUTS = Table(
         *CELL_KEY,
         integer("rank_in_cell", "count", "1 = fastest layout of the cell", minimum=1),
         _WINNER,
-        "repeats repeat_spread",
+        "dp_replicate repeats repeat_spread",
         number("speed_resolution", "fraction", "last printed digit of tokens/s/GPU over its value", minimum=0),
     ),
 )

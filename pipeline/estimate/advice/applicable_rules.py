@@ -9,7 +9,8 @@ import polars as pl
 
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.reference.clusters import find_cluster
-from sweepscope.pipeline.reference.rules import LAYOUT, QUESTION, Book, Rule, load_rules
+from sweepscope.pipeline.reference.layout_text import LAYOUT
+from sweepscope.pipeline.reference.rules import QUESTION, Book, Rule, load_rules
 
 
 def question_columns(layouts: pl.DataFrame) -> pl.DataFrame:

@@ -14,8 +14,6 @@ from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import Request
 
 KEY: Final = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator", "framework")
-LAYOUT: Final = ("dp", "tp", "pp", "cp", "ep", "vpp", "gas", "mbs", "zero_stage", "recompute")
-"""What makes a layout, in the names of a search."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +56,6 @@ def cells(runs: pl.DataFrame, choose: ChooseProfile = choose_profile) -> Iterato
         else:
             gbs = named["gbs_tokens"] // named["seq_len"]
             yield Cell(named, group, Request(asked, num_gpus=named["num_gpus"], gbs=gbs), "")
-
-
-def layout_keys(rows: pl.DataFrame) -> list[tuple[Any, ...]]:
-    """The LAYOUT of each row of `read_rows` as a search names it: degrees not stated are 1, ZeRO over one rank is
-    none.
-    """
-    cp = pl.col("cp").fill_null(1)
-    named = rows.with_columns(
-        cp=cp,
-        ep=pl.col("ep").fill_null(1),
-        vpp=pl.col("vpp").fill_null(1),
-        zero_stage=pl.when(pl.col("dp") * cp == 1).then(0).otherwise("zero_stage"),
-        recompute=pl.col("recompute").fill_null("none"),
-    )
-    return named.select(LAYOUT).rows()
 
 
 def startup_of(runs: pl.DataFrame) -> float | None:

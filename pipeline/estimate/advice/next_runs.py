@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.estimate.advice.acquisition import Belief, believe, improvement
-from sweepscope.pipeline.estimate.advice.cell import LAYOUT, is_sound, layout_keys, startup_of
+from sweepscope.pipeline.estimate.advice.cell import is_sound, startup_of
 from sweepscope.pipeline.estimate.learned.track_record import conformal_interval
 from sweepscope.pipeline.estimate.physics.layouts import RECOMPUTE_MODES, Array
 from sweepscope.pipeline.estimate.physics.memory import Memory
@@ -24,7 +24,7 @@ from sweepscope.pipeline.estimate.rows.estimate_rows import OK, PREDICTED, predi
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import MARGIN, Found, search
-from sweepscope.pipeline.reference.layout_text import layout_name
+from sweepscope.pipeline.reference.layout_text import full_layout_text, layout_key
 
 POOL = 400
 """Layouts that are looked at, the best of a search first."""
@@ -116,7 +116,7 @@ def next_runs(
     """
     pool = (found or search(request, top=POOL, margin=margin)).layouts
     rows = read_rows(runs)
-    outcomes = list(zip(layout_keys(rows), runs["status"], strict=True))
+    outcomes = list(zip(map(layout_key, rows.iter_rows(named=True)), runs["status"], strict=True))
     sound = runs.filter(is_sound())
     done = _estimated(request, runs, rows, is_sound())
     ran_out = _estimated(request, runs, rows, pl.col("status") == "oom")
@@ -138,8 +138,8 @@ def next_runs(
     startup = startup_s if startup_s is not None else startup_of(runs)
     table = _proposed(left, belief, best, _hours(request, belief, test_steps, startup))
     tried = {key: status for key, status in dict(outcomes).items() if status != "completed"}
-    keys = left.select(LAYOUT).rows()
-    table = table.with_columns(tried=pl.Series([tried.get(key) for key in keys], dtype=pl.String))
+    before = [tried.get(layout_key(row)) for row in left.iter_rows(named=True)]
+    table = table.with_columns(tried=pl.Series(before, dtype=pl.String))
     order = "gain_per_gpu_hour" if best is not None else "believed_step_time_s"
     ranked = table.sort(order, "layout", descending=[best is not None, False]).head(top)
     told = ranked.with_columns(
@@ -177,8 +177,8 @@ def _exclude(
     as_large: list[bool] = [bool((part >= needed * (1.0 - 1e-9)).all(axis=1).any()) for part in parts]
     counts: Counter[str] = Counter()
     kept = []
-    for key, large in zip(pool.select(LAYOUT).rows(), as_large, strict=True):
-        statuses = outcomes.get(key, set())
+    for row, large in zip(pool.iter_rows(named=True), as_large, strict=True):
+        statuses = outcomes.get(layout_key(row), set())
         reason = (
             MEASURED
             if "completed" in statuses
@@ -229,7 +229,7 @@ def _proposed(left: pl.DataFrame, belief: Belief, best: dict[str, Any] | None, h
         "test_gpu_hours": hours,
         "gain_per_gpu_hour": gain / hours,
     }
-    names = [layout_name(row) for row in left.iter_rows(named=True)]
+    names = [full_layout_text(row) for row in left.iter_rows(named=True)]
     return left.with_columns(
         pl.Series("layout", names, dtype=pl.String),
         *(pl.Series(name, values, pl.Float64).fill_nan(None) for name, values in columns.items()),

@@ -10,7 +10,7 @@ import polars as pl
 from sweepscope.pipeline.estimate.advice.applicable_rules import applicable, followers, question_of
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import PHYSICS, Found
-from sweepscope.pipeline.reference.layout_text import layout_name
+from sweepscope.pipeline.reference.layout_text import full_layout_text
 from sweepscope.pipeline.reference.rules import Book, Rule, Step, load_rules
 
 _SPENT = {
@@ -97,7 +97,7 @@ def _advice(
     cost = layout = None
     if chosen.height and isinstance(best, float):
         first = chosen.sort("speed", descending=True, maintain_order=True).row(0, named=True)
-        cost, layout = 1.0 - first["speed"] / best, layout_name(first)
+        cost, layout = 1.0 - first["speed"] / best, full_layout_text(first)
     told = Advice(rule, book.title(rule), follows[0] if pool.height else None, cost, layout)
     if scored is None:
         return told
@@ -185,10 +185,10 @@ def tell(request: Request, found: Found) -> list[str]:
     plain = found.front.sort("est_mem_reserved_bytes").row(0, named=True)
     return [
         f"1 Fit: {found.fitting:,} of {found.launchable:,} layouts that can be launched fit into "
-        f"{card.memory_bytes / 2**30:.0f} GiB; the leanest of the front, {layout_name(lean)}, needs "
+        f"{card.memory_bytes / 2**30:.0f} GiB; the leanest of the front, {full_layout_text(lean)}, needs "
         f"{plain['est_mem_reserved_bytes'] / 2**30:.1f} GiB.",
         f"2 Batch: {request.gbs:,} sequences are dp {best['dp']} x gas {best['gas']} x micro-batch {best['mbs']}.",
-        f"3 Throughput: {layout_name(best)} is {_speed(best, found.ranked_by)}{_placed(best)}.",
+        f"3 Throughput: {full_layout_text(best)} is {_speed(best, found.ranked_by)}{_placed(best)}.",
         f"Its largest loss is {_SPENT[largest]}: {100 * share:.1f} % of the step that physics allows."
         if share > 0
         else "It loses nothing to communication.",

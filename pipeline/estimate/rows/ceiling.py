@@ -22,7 +22,7 @@ from sweepscope.pipeline.estimate.physics.schedule import INTERLEAVED, ONE_F_ONE
 from sweepscope.pipeline.estimate.rows.estimate_rows import OK, ChooseProfile, ask, schedule_of
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
 from sweepscope.pipeline.estimate.search.enumerate import divisors
-from sweepscope.pipeline.reference.layout_text import layout_name
+from sweepscope.pipeline.reference.layout_text import full_layout_text
 
 CEILING = pl.Schema(
     {
@@ -81,7 +81,7 @@ def _ceiling(row: dict[str, Any], choose: ChooseProfile) -> dict[str, Any]:
     return {
         "ceiling_status": OK,
         "ceiling_mfu": flops / asked.cluster.peak_flops,
-        "ceiling_layout": layout_name(_named(winner)),
+        "ceiling_layout": full_layout_text(_named(winner)),
         "ceiling_chosen": "; ".join([*assumed, *_told(row, choices)]) or None,
         "ceiling_fits": bool(need[best] <= asked.cluster.memory_bytes),
     }

@@ -8,7 +8,7 @@ WITH layouts AS (
     SELECT
         origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator,
         -- what makes a layout: everything that a user can choose
-        framework, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas,
+        framework, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, dp_replicate, mbs, gas,
         recompute, precision, sequence_parallel, pipeline_schedule, layout, variant, o.strategy,
         -- two runs of which the layout is not known in full are not repeats of each other
         CASE WHEN (dp + tp + pp + mbs + gas) IS NULL THEN run_id END AS only_run,
@@ -50,6 +50,6 @@ SELECT
     ) AS rank_in_cell,
     run_id, framework, params, gpus_per_node, dp, tp, pp, cp, ep, vpp, zero_stage, mbs, gas, recompute,
     precision, sequence_parallel, pipeline_schedule, layout, variant, strategy, tokens_per_s_per_gpu, tokens_per_s,
-    step_time_s, mfu, mfu_logged, hfu, model_tflops_per_gpu, mem_peak_allocated_bytes, mem_peak_reserved_bytes, repeats,
-    repeat_spread, speed_resolution
+    step_time_s, mfu, mfu_logged, hfu, model_tflops_per_gpu, mem_peak_allocated_bytes, mem_peak_reserved_bytes, dp_replicate,
+    repeats, repeat_spread, speed_resolution
 FROM named

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -105,30 +106,28 @@ def test_charts_can_be_heard() -> None:
     assert best.memory_alt(grid(empty())) == "No winner has a logged peak memory."
 
 
+PICKED: dict[str, Any] = {
+    **{"dp": 16, "tp": 8, "pp": 1, "cp": 1, "ep": 1, "vpp": 1, "gas": 2, "mbs": 8},
+    **{"zero_stage": 0, "recompute": "none"},
+}
+STATED: dict[str, Any] = {**PICKED, "cp": None, "ep": None, "vpp": None, "dp_replicate": None, "recompute": None}
+"""The same layout as a log states it."""
+
+
 def tries(*rows: tuple[str | None, str, int]) -> pl.DataFrame:
-    """How runs of one layout ended: recomputation, status, number."""
-    schema = {"recompute": pl.String, "status": pl.String, "runs": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    """How runs of PICKED, and of another layout, ended: recomputation, status, number."""
+    known = [{**STATED, "recompute": mode, "status": status, "runs": runs} for mode, status, runs in rows]
+    other = {**STATED, "tp": 4, "dp": 32, "status": "failed", "runs": 3}
+    return pl.DataFrame([*known, other], schema_overrides={"recompute": pl.String})
 
 
 def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
-    row = {
-        "dp": 16,
-        "tp": 8,
-        "pp": 1,
-        "cp": 1,
-        "ep": 1,
-        "vpp": 1,
-        "gas": 2,
-        "mbs": 8,
-        "zero_stage": 0,
-        "recompute": "none",
-    }
-    pick = Pick(row, 0.369, (0.316, 0.386), 60 * 2**30, "explorer?nodes=16")
+    pick = Pick(PICKED, 0.369, (0.316, 0.386), 60 * 2**30, "explorer?nodes=16")
     ranked = pl.DataFrame(
         {
-            "layout": ["DP32 TP4 PP1 · GAS2 MBS4 · Z1", "DP16 TP8 PP1 · GAS2 MBS8 · Z0"],
-            "recompute": [None, None],
+            **{name: [value, value] for name, value in STATED.items()},
+            "tp": [4, 8],
+            "dp": [32, 16],
             "mfu": [0.37, 0.363],
             "tokens_per_s_per_gpu": [6100.0, 6028.0],
             "rank_in_cell": [1, 2],
@@ -144,7 +143,7 @@ def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
     }
     unlearned = replace(pick, interval=None)
     assert best.pick_rows(unlearned, ranked, untried, cell())[1] == ("The hardware allows", "~36.9\xa0%")
-    learned = replace(unlearned, row={**row, "est_penalty": 1.2})
+    learned = replace(unlearned, row={**PICKED, "est_penalty": 1.2})
     assert best.pick_rows(learned, ranked, untried, cell())[1][0] == "Likely"
     tight = Pick(None, None, None, 196 * 2**30, "")
     assert best.pick_rows(tight, ranked, untried, cell()) == [("Pick", "nothing fits: the leanest needs ~196\xa0GiB")]
@@ -165,18 +164,6 @@ def test_the_estimators_pick_stands_beside_what_came_of_it() -> None:
 def test_what_nobody_tried_is_told_apart_from_what_did_not_complete(
     rows: list[tuple[str | None, str, int]], found: dict[str, object], text: str
 ) -> None:
-    row = {
-        "dp": 16,
-        "tp": 8,
-        "pp": 1,
-        "cp": 1,
-        "ep": 1,
-        "vpp": 1,
-        "gas": 2,
-        "mbs": 8,
-        "zero_stage": 0,
-        "recompute": "none",
-    }
-    pick = Pick(row, 0.369, None, 60 * 2**30, "explorer?nodes=16")
-    ranked = pl.DataFrame(schema={"layout": pl.String, "recompute": pl.String, "rank_in_cell": pl.Int64})
+    pick = Pick(PICKED, 0.369, None, 60 * 2**30, "explorer?nodes=16")
+    ranked = pl.DataFrame(schema=[*STATED, "rank_in_cell"])
     assert dict(best.pick_rows(pick, ranked, tries(*rows), cell(**found)))["Measured"] == text

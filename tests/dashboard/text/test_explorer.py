@@ -12,6 +12,7 @@ from sweepscope.dashboard.view_models import explorer
 from sweepscope.dashboard.view_models.explorer import Setup
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.estimate.search.whatif import Choice
+from sweepscope.pipeline.reference.layout_text import LAYOUT, full_layout_text
 from tests.dashboard.view_models.test_explorer import LLAMA, SETUP
 
 REQUEST = SETUP.request(choose_profile)
@@ -33,7 +34,7 @@ def plain(text: str) -> str:
 def test_the_answer_names_the_fastest_layout_and_what_was_reached() -> None:
     text = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, RUN | {"mfu": 0.39}])))
     best = FOUND.layouts.row(0, named=True)
-    assert text.startswith(f"On 2 nodes, Llama 3 8B should train fastest with **{texts.layout(best)}: ~")
+    assert text.startswith(f"On 2 nodes, Llama 3 8B should train fastest with **{full_layout_text(best)}: ~")
     assert text.endswith("The best of 2 measured runs reached 41.0 % with DP16 TP1 PP1.")
 
 
@@ -43,9 +44,9 @@ def test_a_run_that_beats_every_estimate_is_the_answer() -> None:
     text = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, fast, RUN])))
     assert text.startswith(
         "On 2 nodes, Llama 3 8B trained fastest with **DP16 TP1 PP1: 66.0 % MFU**, the best of 3 measured runs. "
-        f"The estimate expects most of {texts.layout(best)}: ~"
+        f"The estimate expects most of {full_layout_text(best)}: ~"
     )
-    same = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([fast | {"layout": texts.layout(best)}])))
+    same = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([fast | {name: best[name] for name in LAYOUT}])))
     assert ", the only measured run. The estimate expects most of it, too: ~" in same
 
 

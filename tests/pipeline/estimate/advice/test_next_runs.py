@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.estimate.advice.cell import cells, layout_keys, startup_of
+from sweepscope.pipeline.estimate.advice.cell import cells, startup_of
 from sweepscope.pipeline.estimate.advice.next_runs import AS_LARGE, FAILED, MEASURED, PROPOSED, RAN_OUT, next_runs
 from sweepscope.pipeline.estimate.rows.read_rows import read_rows
+from sweepscope.pipeline.reference.layout_text import layout_key
 from sweepscope.schemas.tables.runs import RUNS
 
 CELL = {
@@ -168,7 +169,9 @@ def test_the_shape_comes_from_a_run_that_is_ranked() -> None:
 
 def test_layouts_are_named_as_a_search_names_them() -> None:
     frame = runs({"tp": 8, "pp": 2, "zero_stage": 1, "cp": None, "ep": None})
-    assert layout_keys(read_rows(frame)) == [(1, 8, 2, 1, 1, 1, 256, 1, 0, "none")]
+    assert [layout_key(row) for row in read_rows(frame).iter_rows(named=True)] == [
+        (1, 8, 2, 1, 1, 1, 256, 1, 0, "none", 1)
+    ]
 
 
 def test_start_up_is_what_runs_spent_outside_of_their_steps() -> None:

@@ -27,7 +27,7 @@ def test_a_run_that_states_everything_is_bounded_by_its_own_estimate() -> None:
     estimated = estimate_frame(pl.DataFrame([{k: str(v) for k, v in row(vpp=1).items()}]))["est_mfu"].item()
     assert got["ceiling_status"] == OK
     assert got["ceiling_mfu"] == pytest.approx(estimated)
-    assert got["ceiling_layout"] == "DP4 TP2 · GAS16 MBS2 · Z1"
+    assert got["ceiling_layout"] == "DP4 TP2 PP1 · GAS16 MBS2 · Z1"
     assert got["ceiling_chosen"] is None
     assert got["ceiling_fits"] is True
 
