@@ -7,6 +7,7 @@ Python imports them from here. Those of THRESHOLDS are macros in SQL, of the sam
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,106 @@ EXPLAINED_SHARE = 0.3
 
 WORTHWHILE_GAIN = 0.001
 """Expected gain in throughput below which a layout is not proposed as the next run."""
+
+STALE_AFTER = timedelta(minutes=15)
+"""A log without an ending that was written to more recently than this is `running`."""
+
+STALE_PAUSES = 3
+"""Times its own longest pause between steps for which such a log is `running`, too, if that is longer."""
+
+# Findings on single runs; the modules of pipeline/logs/diagnostics state the rules.
+
+DIVERGENCE_MEDIAN_STEPS = 5
+"""Logged losses whose running median is compared with the best one so far: a shorter spike does not reach it."""
+
+DIVERGENCE_LAST_STEPS = 10
+"""Logged steps at the end of a run that must all lie above the limit before it has diverged."""
+
+DIVERGENCE_MIN_STEPS = 20
+"""Finite losses that a run needs before a rise is looked for."""
+
+DIVERGENCE_SIGMAS = 8.0
+"""Standard deviations of a single logged loss by which the median must exceed the best one. Our choice: noise alone
+does not get there."""
+
+DIVERGENCE_RISE_NATS = 0.5
+"""Nats by which it must exceed the best one as well. Our choice."""
+
+DIVERGENCE_RISE_SHARE = 0.2
+"""Share of the best one by which it must exceed that as well. Our choice."""
+
+NAN_GRAD_STEPS = 3
+"""Steps with a NaN or infinite gradient norm from which it counts: a loss scaler causes single ones in healthy runs."""
+
+SILENCE_S = 15 * 60.0
+"""Seconds without a step from which a run may be silent. Our choice."""
+
+SILENCE_USUAL_PAUSES = 30
+"""Times the median time between two logged steps that a silence lasts at least. Our choice."""
+
+SILENCE_LONGEST_PAUSES = 3.0
+"""Times the longest pause that the run survived before that a silence lasts at least, so that a checkpoint or an
+evaluation like earlier ones is none. Our choice."""
+
+SILENCE_MAX_AGE_S = 24 * 3600.0
+"""Seconds since the last write after which a silent file is history: whether it hung or was ended is unknown."""
+
+SILENCE_MIN_STEPS = 5
+"""Steps with timestamps that a usual pause needs."""
+
+CLOCK_TOLERANCE_S = 30.0
+"""Seconds by which a file's last timestamp and its modification time may differ, beside a time zone's half hours."""
+
+ZONE_TOLERANCE_S = 120.0
+"""Seconds around whole hours within which a gap may be the difference of two clocks in different time zones."""
+
+SLOWDOWN_FACTOR = 1.5
+"""Times the earlier median cost of a step from which later steps are slower. Our choice."""
+
+SLOWDOWN_P_MAX = 1e-3
+"""Largest p of Pettitt's test for a change."""
+
+SLOWDOWN_SIDE_STEPS = 5
+"""Logged steps on either side of a change at least."""
+
+SLOWDOWN_MIN_STEPS = 20
+"""Logged steps that a run needs before a change is looked for."""
+
+SLOWDOWN_COVERAGE = 0.8
+"""Share of the steps that must log a quantity before a change is looked for in it."""
+
+STRAGGLER_FACTOR = 1.1
+"""Times the fastest rank's (or the median rank's) time from which a rank is a straggler. Our choice."""
+
+STRAGGLER_REPORTS_SHARE = 0.5
+"""Share of a detector's reports that must name a rank as the slowest."""
+
+STRAGGLER_MIN_RANKS = 3
+"""Ranks that must print a step before they are compared."""
+
+STRAGGLER_MIN_STEPS = 5
+"""Such steps that a rank needs."""
+
+HELD_STOPPED_S = 5 * 60.0
+"""Seconds after a run's end from which its GPUs were held, where something had to stop the job. Our choice."""
+
+HELD_ENDED_S = 30 * 60.0
+"""The same where the job ended by itself: it may have evaluated or converted its checkpoint. Our choice."""
+
+FOREIGN_BYTES = 2**30
+"""Bytes of GPU memory of other processes from which they are mentioned."""
+
+FOREIGN_SHARE = 0.05
+"""Share of the card from which they are mentioned, if that is less."""
+
+FOREIGN_CAUSE_SHARE = 0.1
+"""Share of the card from which other processes may be the cause of an out-of-memory error. Our choice."""
+
+FOREIGN_UNLISTED_BYTES = 4 * 2**30
+"""Bytes that no listed process explains from which they are another's: a CUDA context and NCCL's buffers take less."""
+
+FOREIGN_UNLISTED_SHARE = 0.1
+"""Share of the card that they exceed as well."""
 
 Z_95 = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""

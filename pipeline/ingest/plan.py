@@ -15,9 +15,9 @@ from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
 from sweepscope.pipeline.io.files import canonical, list_files, marker_above
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
-from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
 from sweepscope.pipeline.simulate.marker import MARKER_NAME
 from sweepscope.pipeline.store.checkpoints import REST_AFTER
+from sweepscope.schemas.thresholds import STALE_AFTER
 
 if TYPE_CHECKING:
     from sweepscope.pipeline.store.lake import Lake  # its libraries take 16 MB that a reading process has no use for

@@ -25,8 +25,8 @@ from pathlib import Path
 import polars as pl
 
 from sweepscope.pipeline.io.stream import ResumePoint
-from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
 from sweepscope.pipeline.store.durable_files import storing
+from sweepscope.schemas.thresholds import STALE_AFTER
 
 REST_AFTER = timedelta(hours=6)
 """A run whose files were not written to for so long is at rest."""

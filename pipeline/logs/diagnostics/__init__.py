@@ -1,1 +1,1 @@
-"""What ails a run that its status does not say: divergence, slowdown, silence, stragglers."""
+"""Findings on runs beside their status: divergence, slowdown, silence, stragglers, GPUs shared or held too long."""

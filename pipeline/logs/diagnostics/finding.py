@@ -1,4 +1,4 @@
-"""A finding: one line of the log, and what it shows in words."""
+"""A finding: a line of the log, and a sentence on what it shows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def finding(rows: pl.DataFrame, kind: str | None = None) -> pl.DataFrame:
 
 
 def at_line(rows: pl.DataFrame, steps: pl.DataFrame, step: str) -> pl.DataFrame:
-    """`rows` (one per run) with the place and time of the step line that their column `step` names."""
+    """`rows` (one per run) with `source_path`, `line_no` and `ts` of the step that their column named `step` holds."""
     few = steps.filter(pl.col("run_id").is_in(rows["run_id"].unique().implode()))
-    places = few.select("run_id", pl.col("step").alias(step), "source_path", "line_no", "ts")
-    return rows.join(places, on=["run_id", step], how="left", maintain_order="left")
+    lines = few.select("run_id", pl.col("step").alias(step), "source_path", "line_no", "ts")
+    return rows.join(lines, on=["run_id", step], how="left", maintain_order="left")

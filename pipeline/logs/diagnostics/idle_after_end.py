@@ -1,8 +1,8 @@
 """Runs that completed and then held their GPUs until something ended the job.
 
-The end is the later of the last logged step and the trainer's own last word; what ended the job stands behind it: the
-scheduler, the user, a signal or a collective's watchdog. Their distance is what the GPUs were held for. A watchdog's
-line often has no date, but says how long the collective waited.
+A run ends with its last logged step or the trainer's message that it finished, whichever is later. A later line shows
+what ended the job: the scheduler, the user, a signal or a collective's watchdog. The GPUs were held for the time in
+between. A watchdog's line often has no date, but gives the time for which the collective waited.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import polars as pl
 
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
 from sweepscope.pipeline.logs.steady_state import in_runs
+from sweepscope.schemas.thresholds import HELD_ENDED_S, HELD_STOPPED_S, ZONE_TOLERANCE_S
 
-HELD_S = 5 * 60.0
-AFTERWARDS_S = 30 * 60.0
 _ENDED_BY = {
     "timeout": "the scheduler's time limit",
     "cancelled": "a cancellation",
@@ -26,7 +25,6 @@ _ENDED_BY = {
     "nccl_error": "an NCCL error",
 }
 _STOPPED = ("timeout", "deadline", "cancelled", "preempted", "requeued", "node_fail", "out_of_memory")
-_ZONE_S = 120.0
 
 
 def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
@@ -51,11 +49,11 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
             last_line=pl.col("line_no").max(),
         )
     )
-    said = events.filter((pl.col("kind") == "training_end") & ~pl.col("is_secondary"))
-    said = said.group_by("run_id").agg(said_ts=pl.col("ts").max(), said_line=pl.col("line_no").max())
-    stops = stops.join(last, on="run_id", how="left").join(said, on="run_id", how="left")
+    finished = events.filter((pl.col("kind") == "training_end") & ~pl.col("is_secondary"))
+    finished = finished.group_by("run_id").agg(finished_ts=pl.col("ts").max(), finished_line=pl.col("line_no").max())
+    stops = stops.join(last, on="run_id", how="left").join(finished, on="run_id", how="left")
     stops = stops.with_columns(
-        end_ts=pl.max_horizontal("last_ts", "said_ts"), end_line=pl.max_horizontal("last_line", "said_line")
+        end_ts=pl.max_horizontal("last_ts", "finished_ts"), end_line=pl.max_horizontal("last_line", "finished_line")
     )
     stops = stops.filter(pl.col("is_secondary") | (pl.col("line_no") > pl.col("end_line")))
     if stops.is_empty():
@@ -64,7 +62,7 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
     waited_s = text.str.extract(r"ran for (\d+) milliseconds").cast(pl.Float64, strict=False) / 1000
     since_s = (pl.coalesce("ts", _glog_time()) - pl.col("end_ts")).dt.total_seconds().cast(pl.Float64)
     held = stops.with_columns(held_s=pl.max_horizontal(waited_s, since_s), is_waited=since_s.is_null())
-    held = held.filter(pl.col("held_s") >= HELD_S)
+    held = held.filter(pl.col("held_s") >= HELD_STOPPED_S)
     longest = held.sort("held_s", "line_no", descending=[True, False]).unique(
         "run_id", keep="first", maintain_order=True
     )
@@ -76,27 +74,23 @@ def held_after_end(runs: pl.DataFrame, steps: pl.DataFrame, events: pl.DataFrame
     return finding(longest.with_columns(text=_text()), "held_after_end")
 
 
-def held_by_job(told: pl.DataFrame) -> pl.DataFrame:
-    """FINDING rows for completed runs whose job went on long after the log's last line, at the scheduler's own line.
+def held_by_job(joined: pl.DataFrame) -> pl.DataFrame:
+    """FINDING rows for completed runs whose job went on long after the log's last line, at the job's row.
 
-    A job that ended by itself may have evaluated or converted its checkpoint: it counts from AFTERWARDS_S on, one that
-    was stopped from HELD_S on.
-
-    Args:
-        told: runs with the facts of their job: `run_id`, `status`, `ended_at`, `num_gpus`, `is_last`, `job_state`,
-            `ended_at_job`, `source_path_job`, `line_no_job`.
+    `joined`: runs with the facts of their job: `run_id`, `status`, `ended_at`, `num_gpus`, `is_last`, `job_state`,
+    `ended_at_job`, `source_path_job`, `line_no_job`.
     """
     held_s = (pl.col("ended_at_job") - pl.col("ended_at")).dt.total_seconds().cast(pl.Float64)
-    least_s = pl.when(pl.col("job_state").is_in(_STOPPED)).then(HELD_S).otherwise(AFTERWARDS_S)
-    held = told.filter((pl.col("status") == "completed") & pl.col("is_last") & (held_s >= least_s))
+    least_s = pl.when(pl.col("job_state").is_in(_STOPPED)).then(HELD_STOPPED_S).otherwise(HELD_ENDED_S)
+    held = joined.filter((pl.col("status") == "completed") & pl.col("is_last") & (held_s >= least_s))
     if held.is_empty():
         return pl.DataFrame(schema=FINDING)
-    until = pl.concat_str(pl.lit("the job's end, which the scheduler calls "), "job_state")
+    until = pl.concat_str(pl.lit("the end of the job, whose state is "), "job_state")
     held = held.with_columns(
         held_s=held_s, is_waited=pl.lit(value=False), until=until, where=pl.lit("after the log's last line")
     )
-    places = {"source_path": "source_path_job", "line_no": "line_no_job", "ts": "ended_at_job"}
-    held = held.select("run_id", "num_gpus", "held_s", "is_waited", "until", "where", **places)
+    job_row = {"source_path": "source_path_job", "line_no": "line_no_job", "ts": "ended_at_job"}
+    held = held.select("run_id", "num_gpus", "held_s", "is_waited", "until", "where", **job_row)
     return finding(held.with_columns(text=_text()), "held_after_end")
 
 
@@ -112,7 +106,7 @@ def _text() -> pl.Expr:
     hours = pl.col("held_s") / 3600
     gpus = pl.col("num_gpus").cast(pl.Float64, strict=False)
     nearest = hours.round(0)
-    is_whole = (nearest >= 1) & ((hours - nearest).abs() * 3600 <= _ZONE_S) & ~pl.col("is_waited")
+    is_whole = (nearest >= 1) & ((hours - nearest).abs() * 3600 <= ZONE_TOLERANCE_S) & ~pl.col("is_waited")
     return pl.concat_str(
         pl.lit("GPUs were held for "),
         pl.when("is_waited").then(pl.lit("at least ")),
@@ -122,6 +116,6 @@ def _text() -> pl.Expr:
         pl.format(" ({} GPU-hours on {} GPUs)", (hours * gpus).round(1), "num_gpus"),
         pl.lit(", until "),
         "until",
-        pl.when(is_whole).then(pl.lit("; a whole number of hours may be two clocks in different time zones")),
+        pl.when(is_whole).then(pl.lit("; a whole number of hours may be the difference of two time zones")),
         ignore_nulls=True,
     )

@@ -1,14 +1,15 @@
 """Runs that went silent: no step for many times the usual time between two logged steps.
 
-A silence counts from the last logged step to a later line of the log (the process lived and made no step), or to now
-where the file is known to be written as the run goes. It counts when it is longer than SILENCE_S, MANY times the median
-time between two logged steps, and LONGER times the longest pause that the run had survived before, so that a checkpoint
-or an evaluation like the ones before is none. Only steps with timestamps can tell.
+A silence lasts from the last logged step to a later line of the log (the process lived and made no step), or to now
+where the file is known to be written live. It must be longer than SILENCE_S, SILENCE_USUAL_PAUSES times the median time
+between two logged steps, and SILENCE_LONGEST_PAUSES times the longest pause that the run survived before. Only steps
+with timestamps count.
 
-Clocks: a log has no time zone and a modification time is UTC. A file was written live when its last timestamp and its
-modification time differ by whole half hours; a copied file almost never is. A silence of whole hours, give or take two
-minutes, may be two clocks in one file (the scheduler's and a container's): it is reported with that doubt and decides
-nothing. A pause of whole hours between two steps may be the clock that was set (daylight saving) and is none.
+Clocks: a log has no time zone and a modification time is UTC. A file was written live if its last timestamp and its
+modification time differ by whole half hours; a copied file almost never does. A silence of whole hours, give or take
+ZONE_TOLERANCE_S, may be the difference of two clocks in one file (the scheduler's and a container's): it is reported
+with that doubt and is no sign of a hang. A pause of whole hours between two steps may be a clock change (daylight
+saving) and is not reported.
 """
 
 from __future__ import annotations
@@ -19,24 +20,23 @@ import polars as pl
 
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
 from sweepscope.pipeline.logs.steady_state import in_runs
-
-SILENCE_S = 15 * 60.0
-MANY = 30
-LONGER = 3.0
-MAX_AGE_S = 24 * 3600.0
-"""A log that stopped longer ago than this is history: whether it hung or was ended cannot be told from its silence."""
-
-_TIMED_STEPS = 5
-_CLOCK_S = 30.0
-_ZONE_S = 120.0
+from sweepscope.schemas.thresholds import (
+    CLOCK_TOLERANCE_S,
+    SILENCE_LONGEST_PAUSES,
+    SILENCE_MAX_AGE_S,
+    SILENCE_MIN_STEPS,
+    SILENCE_S,
+    SILENCE_USUAL_PAUSES,
+    ZONE_TOLERANCE_S,
+)
 
 SILENCE = pl.Schema({"run_id": pl.String, "longest_pause_s": pl.Float64, "silence": pl.String, "is_hang": pl.Boolean})
-"""One row per run with timed steps: its longest pause between two logged steps, the silence at its end in words (NULL
-for none), and whether that silence is a sign of a hang where nothing else explains the end."""
+"""One row per run with timed steps: its longest pause between two logged steps, a sentence on the silence at its end
+(NULL for none), and whether that is a sign of a hang where nothing else explains the end."""
 
 
 def pauses(steps: pl.DataFrame) -> pl.DataFrame:
-    """Per run with timed steps: `usual_s` and `longest_s` between logged steps, and the last step's place and time."""
+    """Per run with timed steps: `usual_s` and `longest_s` between logged steps, and line and time of the last one."""
     timed = in_runs(steps.drop_nulls("ts"))
     pause_s = pl.col("ts").diff().dt.total_microseconds() / 1e6
     found = timed.group_by("run", maintain_order=True).agg(
@@ -49,11 +49,11 @@ def pauses(steps: pl.DataFrame) -> pl.DataFrame:
         source_path=pl.col("source_path").last(),
         line_no=pl.col("line_no").last(),
     )
-    return found.filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("usual_s") >= 0)).drop("run")
+    return found.filter((pl.col("n") >= SILENCE_MIN_STEPS) & (pl.col("usual_s") >= 0)).drop("run")
 
 
 def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.DataFrame:
-    """SILENCE rows with the place of the last step (`source_path`, `line_no`, `ts`).
+    """SILENCE rows with `source_path`, `line_no` and `ts` of the last step.
 
     Args:
         steps: `run_id`, `step`, `ts`, `source_path`, `line_no`.
@@ -62,15 +62,19 @@ def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.Da
         now: the moment of reading, UTC.
     """
     rows = pauses(steps).join(runs.select("run_id", "ended_at", "modified_at"), on="run_id", maintain_order="left")
-    limit_s = pl.max_horizontal(pl.lit(SILENCE_S), MANY * pl.col("usual_s"), LONGER * pl.col("longest_s"))
+    limit_s = _limit_s("longest_s")
     last_line = pl.max_horizontal("last_ts", "ended_at")
     in_log_s, unwritten_s = _seconds(last_line - pl.col("last_ts")), _seconds(pl.lit(now) - pl.col("modified_at"))
     zone_s = _seconds(pl.col("modified_at") - last_line)
-    is_live = (_from_whole(zone_s, 1800) <= _CLOCK_S) & (zone_s.abs() <= 14 * 3600)
+    is_live = (_from_whole(zone_s, 1800) <= CLOCK_TOLERANCE_S) & (zone_s.abs() <= 14 * 3600)
     is_silent_log = in_log_s >= limit_s
-    is_silent_file = is_live & (in_log_s + unwritten_s >= limit_s) & unwritten_s.is_between(SILENCE_S, MAX_AGE_S)
+    is_silent_file = (
+        is_live & (in_log_s + unwritten_s >= limit_s) & unwritten_s.is_between(SILENCE_S, SILENCE_MAX_AGE_S)
+    )
     silent_s = pl.when(is_silent_log).then(in_log_s).when(is_silent_file).then(in_log_s + unwritten_s)
-    rows = rows.with_columns(silent_s=silent_s, is_doubtful=is_silent_log & (_from_whole(in_log_s, 3600) <= _ZONE_S))
+    rows = rows.with_columns(
+        silent_s=silent_s, is_doubtful=is_silent_log & (_from_whole(in_log_s, 3600) <= ZONE_TOLERANCE_S)
+    )
     return rows.select(
         "run_id",
         "source_path",
@@ -83,7 +87,7 @@ def silences(steps: pl.DataFrame, runs: pl.DataFrame, *, now: datetime) -> pl.Da
 
 
 def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
-    """FINDING rows for the one pause that a run survived and that stands out among its pauses."""
+    """FINDING rows, at most one per run: the pause that stands out among those that it survived."""
     timed = in_runs(steps.drop_nulls("ts")).select("run", "run_id", "source_path", "line_no", "ts", "step")
     rows = timed.with_columns(
         pause_s=_seconds(pl.col("ts").diff()).over("run"), before=pl.col("step").shift(1).over("run")
@@ -104,9 +108,9 @@ def silent_pauses(steps: pl.DataFrame) -> pl.DataFrame:
         source_path=pl.col("source_path").first(),
         line_no=pl.col("line_no").first(),
     )
-    limit_s = pl.max_horizontal(pl.lit(SILENCE_S), MANY * pl.col("usual_s"), LONGER * pl.col("next_s"))
-    is_clock = _from_whole(pl.col("pause_s"), 3600) <= _ZONE_S
-    found = widest.filter((pl.col("n") >= _TIMED_STEPS) & (pl.col("pause_s") >= limit_s) & ~is_clock)
+    is_clock = _from_whole(pl.col("pause_s"), 3600) <= ZONE_TOLERANCE_S
+    is_long = pl.col("pause_s") >= _limit_s("next_s")
+    found = widest.filter((pl.col("n") >= SILENCE_MIN_STEPS) & is_long & ~is_clock)
     text = pl.format(
         "no step for {} min between step {} and step {}, {} times the usual {} s; then it went on",
         (pl.col("pause_s") / 60).round(1),
@@ -130,6 +134,12 @@ def at_end(silences: pl.DataFrame, status: pl.DataFrame) -> pl.DataFrame:
     return finding(silent.with_columns(text=pl.col("silence")), "silence")
 
 
+def _limit_s(longest_s: str) -> pl.Expr:
+    """Seconds from which a pause is a silence, given the column with the longest other pause."""
+    usual_s = SILENCE_USUAL_PAUSES * pl.col("usual_s")
+    return pl.max_horizontal(pl.lit(SILENCE_S), usual_s, SILENCE_LONGEST_PAUSES * pl.col(longest_s))
+
+
 def _text() -> pl.Expr:
     counted = pl.format(
         "no step for {} min after step {}: {} times the usual {} s between logged steps, "
@@ -140,7 +150,7 @@ def _text() -> pl.Expr:
         pl.col("usual_s").round(2),
         _times("silent_s", "longest_s"),
     )
-    doubt = pl.lit("; but a whole number of hours may be two clocks in one file")
+    doubt = pl.lit("; a whole number of hours may be the difference of two clocks in one file")
     return pl.concat_str(counted, pl.when("is_doubtful").then(doubt).otherwise(pl.lit("")))
 
 

@@ -1,11 +1,12 @@
-"""Ranks and hosts that were slower than the others: from straggler detectors, and where several ranks print steps.
+"""Ranks and hosts that were slower than the others, from straggler detectors and from step lines of several ranks.
 
-- Megatron's StragglerDetector names the fastest and the slowest rank of each log interval with their time per iteration
-  (core/utils.py). A rank counts that was the slowest in half of the reports or more, SLOWER times the fastest.
+- Megatron's StragglerDetector reports the fastest and the slowest rank of each log interval with their time per
+  iteration (core/utils.py). A rank is a straggler if it was the slowest in at least STRAGGLER_REPORTS_SHARE of the
+  reports, by STRAGGLER_FACTOR.
 - nvidia-resiliency-ext scores ranks between 0 and 1 (1 = as fast as the best, or as its own best) and warns of those
-  below its threshold. Each rank that it names counts.
-- Ranks that print their own step lines: a rank counts whose cost is SLOWER times the median over ranks of the same
-  step, at the median over at least PRINTED_STEPS steps that at least PRINTING_RANKS ranks print.
+  below its threshold. Every rank that it names is one.
+- Where ranks print their own step lines, a rank is one whose cost is STRAGGLER_FACTOR times the median over ranks of
+  the same step, in the median over at least STRAGGLER_MIN_STEPS steps that at least STRAGGLER_MIN_RANKS ranks print.
 """
 
 from __future__ import annotations
@@ -14,27 +15,30 @@ import polars as pl
 
 from sweepscope.pipeline.logs.diagnostics.finding import FINDING, finding
 from sweepscope.pipeline.logs.evidence.symptoms import MEGATRON_SLOWEST, NRX_SCORE
+from sweepscope.schemas.thresholds import (
+    STRAGGLER_FACTOR,
+    STRAGGLER_MIN_RANKS,
+    STRAGGLER_MIN_STEPS,
+    STRAGGLER_REPORTS_SHARE,
+)
 
-SLOWER = 1.1
-PRINTING_RANKS = 3
-PRINTED_STEPS = 5
-NAMED = 5
-"""At most so many ranks of a run are named, those reported most first."""
+_MOST_RANKS = 5
+"""Ranks per run that become findings, those reported most often first."""
 
 _WARNED = r"StragglerId\(rank=(\d+), node='?([^',)]*)'?"
 _WARNED_PLAIN = r"Affected ranks: [\[{]([\d, ]+)[\]}]"
 
 
-def reported(said: pl.DataFrame) -> pl.DataFrame:
+def reported(lines: pl.DataFrame) -> pl.DataFrame:
     """FINDING rows of kind `straggler` from the lines of detectors (FINDING rows of that kind)."""
-    if said.is_empty():
+    if lines.is_empty():
         return pl.DataFrame(schema=FINDING)
-    return pl.concat([_megatron(said), _scored(said)])
+    return pl.concat([_megatron(lines), _scored(lines)])
 
 
-def _megatron(said: pl.DataFrame) -> pl.DataFrame:
+def _megatron(lines: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
-    rows = said.filter(text.str.contains(MEGATRON_SLOWEST)).with_columns(
+    rows = lines.filter(text.str.contains(MEGATRON_SLOWEST)).with_columns(
         fast_ms=text.str.extract(MEGATRON_SLOWEST, 1).cast(pl.Float64, strict=False),
         slow_ms=text.str.extract(MEGATRON_SLOWEST, 3).cast(pl.Float64, strict=False),
         rank=text.str.extract(MEGATRON_SLOWEST, 4).cast(pl.Int64, strict=False),
@@ -50,7 +54,9 @@ def _megatron(said: pl.DataFrame) -> pl.DataFrame:
         line_no=pl.col("line_no").first(),
         ts=pl.col("ts").first(),
     )
-    slow = ranks.filter((pl.col("ratio") >= SLOWER) & (pl.col("times") * 2 >= pl.col("reports")))
+    slow = ranks.filter(
+        (pl.col("ratio") >= STRAGGLER_FACTOR) & (pl.col("times") >= STRAGGLER_REPORTS_SHARE * pl.col("reports"))
+    )
     text = pl.format(
         "rank {} was the slowest in {} of {} reports: {} ms an iteration against {} ms of the fastest rank, {} times",
         "rank",
@@ -63,23 +69,23 @@ def _megatron(said: pl.DataFrame) -> pl.DataFrame:
     return finding(slow.with_columns(text=text, host=pl.lit(None, pl.String)), "straggler")
 
 
-def _scored(said: pl.DataFrame) -> pl.DataFrame:
-    """Ranks with their node from score lines and from warnings; the lowest score is the figure."""
+def _scored(lines: pl.DataFrame) -> pl.DataFrame:
+    """FINDING rows for ranks of score lines and of warnings, with their node and lowest score."""
     text = pl.col("text")
-    place = ("run_id", "source_path", "line_no", "ts")
-    scores = said.filter(text.str.contains(NRX_SCORE)).select(
-        *place,
+    line = ("run_id", "source_path", "line_no", "ts")
+    scores = lines.filter(text.str.contains(NRX_SCORE)).select(
+        *line,
         text.str.extract(NRX_SCORE, 1).alias("r"),
         text.str.extract(NRX_SCORE, 2).alias("host"),
         score=text.str.extract(NRX_SCORE, 3).cast(pl.Float64, strict=False),
         is_warned=pl.lit(value=False),
     )
     warned = (
-        said.select(*place, hit=text.str.extract_all(_WARNED))
+        lines.select(*line, hit=text.str.extract_all(_WARNED))
         .explode("hit")
         .drop_nulls("hit")
         .select(
-            *place,
+            *line,
             pl.col("hit").str.extract(_WARNED, 1).alias("r"),
             pl.col("hit").str.extract(_WARNED, 2).alias("host"),
             score=pl.lit(None, pl.Float64),
@@ -87,11 +93,11 @@ def _scored(said: pl.DataFrame) -> pl.DataFrame:
         )
     )
     plain = (
-        said.select(*place, r=text.str.extract(_WARNED_PLAIN).str.split(","))
+        lines.select(*line, r=text.str.extract(_WARNED_PLAIN).str.split(","))
         .explode("r")
         .drop_nulls("r")
         .select(
-            *place,
+            *line,
             pl.col("r").str.strip_chars(),
             host=pl.lit(None, pl.String),
             score=pl.lit(None, pl.Float64),
@@ -121,7 +127,7 @@ def _scored(said: pl.DataFrame) -> pl.DataFrame:
         ignore_nulls=True,
     )
     named = ranks.sort("run_id", "times", "score", "rank", descending=[False, True, False, False], nulls_last=True)
-    return finding(named.with_columns(text=text).group_by("run_id", maintain_order=True).head(NAMED), "straggler")
+    return finding(named.with_columns(text=text).group_by("run_id", maintain_order=True).head(_MOST_RANKS), "straggler")
 
 
 def printing(steps: pl.DataFrame) -> pl.DataFrame:
@@ -133,7 +139,7 @@ def printing(steps: pl.DataFrame) -> pl.DataFrame:
     rows = steps.drop_nulls("rank").with_columns(cost=pl.when(cost.is_finite() & (cost > 0)).then(cost))
     rows = rows.drop_nulls("cost").unique(["run_id", "step", "rank"], keep="first", maintain_order=True)
     at_step = ["run_id", "step"]
-    rows = rows.filter(pl.len().over(at_step) >= PRINTING_RANKS)
+    rows = rows.filter(pl.len().over(at_step) >= STRAGGLER_MIN_RANKS)
     if rows.is_empty():
         return pl.DataFrame(schema=FINDING)
     ratio = pl.col("cost") / pl.col("cost").median().over(at_step)
@@ -148,7 +154,7 @@ def printing(steps: pl.DataFrame) -> pl.DataFrame:
             ts=pl.col("ts").first(),
         )
     )
-    slow = ranks.filter((pl.col("ratio") >= SLOWER) & (pl.col("n") >= PRINTED_STEPS))
+    slow = ranks.filter((pl.col("ratio") >= STRAGGLER_FACTOR) & (pl.col("n") >= STRAGGLER_MIN_STEPS))
     slow = slow.sort("run_id", "ratio", "rank", descending=[False, True, False])
     text = pl.format(
         "rank {} takes {} times the median rank's time for a step (median over {} steps that several ranks print)",
@@ -156,4 +162,4 @@ def printing(steps: pl.DataFrame) -> pl.DataFrame:
         pl.col("ratio").round(2),
         "n",
     )
-    return finding(slow.with_columns(text=text).group_by("run_id", maintain_order=True).head(NAMED), "straggler")
+    return finding(slow.with_columns(text=text).group_by("run_id", maintain_order=True).head(_MOST_RANKS), "straggler")

@@ -221,10 +221,10 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 HEADINGS = r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES|noticed that process rank .* exited on\s*$"
 """Lines of kind exit_code that a launcher puts in front of the one that names the signal."""
 
-TELLING = (
+FROM_PARALLEL_LAUNCHER = (
     r"\b(?:srun|salloc|sbatch): error: |\bslurmstepd|^\s?(?:flux-job: )?task\(s\) exited with|"
     r"\bjob\.exception type=|\b(?:ORTE|PRTE) was unable|"
     r"\bmpi(?:run|exec)\b|\bprterun\b|MPI_ABORT was invoked|BAD TERMINATION|^\s*Exit Status: |"
     r"^\s?Exited with (?:exit code|signal termination)|One or more process \(first noticed rank"
 )
-"""Exit codes that only a launcher of parallel jobs reports: they tell of a run where nothing else does."""
+"""Exit codes that only a launcher of parallel jobs reports: they make a log a run even without any other sign."""

@@ -1,8 +1,8 @@
-"""The fold: facts of a batch of files to the rows of `runs`, `steps`, `events`, `settings` and `rejects`.
+"""Rows of `runs`, `steps`, `events`, `settings` and `rejects` from the facts of a batch of files.
 
-A unit is a run directory (or a lone log with its stderr). Its logs of one job are one run; the log with the most steps
-leads, the others give evidence; so does a file in which the trainer kept its steps, which leads when it holds more of
-them than any log. Several launches in the leading log are several attempts.
+A unit is a run directory (or a single log with its stderr). Its logs of one job are one run. The log with the most
+steps is the primary one, the others add evidence; a file in which the trainer keeps its steps is primary when it holds
+more of them than any log. Several launches in the primary log are several attempts.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.logs.diagnostics import diagnose, silence
 from sweepscope.pipeline.logs.dialect import Dialect, Facts, conform, marks_run
 from sweepscope.pipeline.logs.evidence import launchers, symptoms
-from sweepscope.pipeline.logs.evidence.batch_systems import TELLING
+from sweepscope.pipeline.logs.evidence.batch_systems import FROM_PARALLEL_LAUNCHER
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs import outcome, setting_precedence
 from sweepscope.pipeline.logs.runs.attempts import number_attempts
-from sweepscope.pipeline.logs.runs.attribution import begun, place_events, printed, with_run
-from sweepscope.pipeline.logs.runs.combine import with_combined
-from sweepscope.pipeline.logs.runs.fold_rejects import unparsed, unreadable
-from sweepscope.pipeline.logs.runs.settings import configured_from, settings_of_runs, stepped
+from sweepscope.pipeline.logs.runs.attribution import attribute_events, steps_of_all_ranks, trainer_starts, with_run
+from sweepscope.pipeline.logs.runs.settings import (
+    configured_from,
+    rejected_settings,
+    settings_of_runs,
+    stepped,
+    with_combined,
+)
+from sweepscope.pipeline.logs.runs.step_values import checked_peaks, checked_steps
 from sweepscope.pipeline.logs.runs.summary import (
     begin_and_end,
-    gauges,
-    measured,
     merge_peaks,
-    stretched,
+    reported_peaks,
+    step_lines,
     without_current_memory,
 )
 from sweepscope.pipeline.logs.steady_state import summarise
@@ -52,8 +56,8 @@ SOURCES = pl.Schema(
         "parser_version": pl.Int64(),
     }
 )
-"""One row per file of the batch: `job` groups a unit's logs into runs, `dialect` is NULL where none was recognised (of
-a log's lines, or by a sidecar's reader)."""
+"""One row per file of the batch. `job` groups a unit's logs into runs. `dialect` is NULL where neither the lines of a
+log nor the reader of a sidecar matched one."""
 
 SIDECAR_SETTINGS = pl.Schema(
     {"unit": pl.String, "path": pl.String, "name": pl.String, "value": pl.String, "setting_source": pl.String}
@@ -61,10 +65,10 @@ SIDECAR_SETTINGS = pl.Schema(
 """Settings from files beside the log and from folder names; they hold for every run of the unit."""
 
 STATUS_FILE = "status_file"
-"""Name under which a sidecar reports the word of a status file."""
+"""Name under which a sidecar reports the content of a status file."""
 
 GUESSED_PLAN = "is_plan_guessed"
-"""Name under which a dialect concludes that the steps planned may be those of an epoch."""
+"""Name under which a dialect concludes that the planned steps may be those of a single epoch."""
 
 
 def assemble(
@@ -76,65 +80,65 @@ def assemble(
     now: datetime,
     dialects: Sequence[Dialect] = DIALECTS,
 ) -> dict[str, pl.DataFrame]:
-    """Rows of every table that a batch of log files yields, before normalising and validating.
+    """Frames by table name, before normalising and validating; `runs` lacks the derived columns.
 
     Args:
-        sources: SOURCES rows. facts: of all of them. spans: timestamps seen (engine.SPANS).
+        sources: SOURCES rows.
+        facts: facts of all sources.
+        spans: first and last timestamps of blocks (`extract.SPANS`).
         sidecars: SIDECAR_SETTINGS rows.
         now: the moment of reading.
         dialects: the dialects that read the files.
-
-    Returns:
-        table name -> frame. `runs` lacks the derived columns; the other tables are complete.
     """
     facts = replace(facts, events=launchers.fold_tables(facts.events))
-    # Of one piece: polars groups pieces by hashing even what is in order.
-    parsed = measured(facts.steps.drop_nulls("step")).rechunk()
-    leaders = _leaders(sources, facts, dialects)
+    parsed, bad_steps = checked_steps(facts.steps, sources)
+    observed_peaks, bad_peaks = checked_peaks(facts.gauges, sources)
+    parsed = parsed.rechunk()  # polars hashes the groups of a column of several chunks even where it is sorted
+    primary = _primary_logs(sources, facts, dialects)
     launches = facts.events.filter(pl.col("kind") == "launch")
     steps, attempts = number_attempts(
-        parsed.filter(pl.col("source").is_in(leaders["source"].implode())),
-        launches.join(leaders, on="source", how="semi"),
-        leaders["source"],
+        parsed.filter(pl.col("source").is_in(primary["source"].implode())),
+        launches.join(primary, on="source", how="semi"),
+        primary["source"],
     )
-    numbered = _name_runs(leaders.join(attempts, on="source"))
-    # In order on both sides nothing need be hashed.
+    numbered = _name_runs(primary.join(attempts, on="source"))
+    # With both sides sorted the join need not hash.
     names = numbered.select("run", "run_id", "source_path").drop_nulls("run").sort("run")
     steps = steps.join(names, on="run", how="left", maintain_order="left")
     runs = numbered.drop("run")
-    stretches = stretched(steps)
-    events = place_events(facts.events, runs, sources)
-    stated = settings_of_runs(facts.settings, sidecars, configured_from(runs, stretches), sources)
-    stated = pl.concat([stated, stepped(stretches, stated)])
+    lines_of_steps = step_lines(steps)
+    events = attribute_events(facts.events, runs, sources)
+    stated = settings_of_runs(facts.settings, sidecars, configured_from(runs, lines_of_steps), sources)
+    stated = pl.concat([stated, stepped(lines_of_steps, stated)])
     rules = {dialect.name: dialect.combined for dialect in dialects}
     chosen = setting_precedence.choose(with_combined(stated, runs.select("run_id", "dialect"), rules))
     wide = setting_precedence.widen(chosen, TABLES["runs"].columns)
-    peaks = gauges(with_run(facts.gauges, runs, sources))
+    peaks = reported_peaks(with_run(observed_peaks, runs, sources))
     current = [dialect.name for dialect in dialects if dialect.steps_show_current_memory]
     shown = without_current_memory(summarise(steps), runs, current)
     summary = merge_peaks(shown.join(peaks, on="run_id", how="full", coalesce=True))
     rows = runs
-    plans = stretches.select("run_id", "steps_planned")
+    plans = lines_of_steps.select("run_id", "steps_planned")
     for known in (wide, summary, plans, begin_and_end(with_run(spans, runs, sources))):
         rows = _completed(rows, known)
-    # MLPerf's own lines count in UTC, and the console's around them in local time: no silence can be read from both.
+    # MLPerf's own lines print UTC, and the console lines around them local time: no silence can be read from both.
     one_clock = rows.filter(pl.col("dialect").fill_null("") != "mlperf")
     silences = silence.silences(steps, one_clock, now=now)
-    rows = _completed(rows, _outcomes(rows, stretches, events, chosen, silences, now=now))
+    rows = _completed(rows, _outcomes(rows, lines_of_steps, events, chosen, silences, now=now))
     found, diverged = diagnose.findings(
         conform(rows, diagnose.RUNS),
         steps,
         events.drop_nulls("run_id"),
-        printed=printed(parsed, runs),
+        steps_by_rank=steps_of_all_ranks(parsed, runs),
         silences=silences,
-        begun=begun(facts, _shown_beside(runs, events)),
+        trainer_starts=trainer_starts(facts, _with_process_tables(runs, events)),
     )
     rows = _completed(rows, diverged)
     rows = _completed(rows, launchers.first_failures(events))
     nameless = rows.filter(pl.col("job_id").is_null()).select("run_id")
     rows = _completed(rows, launchers.job_ids(events).join(nameless, on="run_id", how="semi"))
     events = diagnose.without_symptoms(events)
-    rejects = pl.concat([unparsed(facts.steps, sources), unreadable(chosen)])
+    rejects = pl.concat([bad_steps, bad_peaks, rejected_settings(chosen)])
     noted = setting_precedence.conflicts(chosen)
     return {
         "runs": rows,
@@ -147,35 +151,20 @@ def assemble(
     }
 
 
-def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """The log that leads each job: most steps, then most settings, then a recognised dialect, then its name.
+def _primary_logs(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """The `sources` row of each job's primary log: most steps, then most settings, then a known dialect, then its name.
 
-    A unit whose logs hold no dialect and no sign of a failure, and that has no configuration beside them, is not a run.
-    What any program may print is such a sign in the output of a scheduler's job only: it died before its trainer spoke.
-    Only a launcher of parallel jobs prints what is `batch_ends.TELLING`.
+    A unit whose logs match no dialect and hold no sign of a failure, without a configuration beside them, is no run.
+    Lines that any program may print (exceptions, exit codes) count as such a sign only in a scheduler's job, whose
+    trainer died before it printed anything, or when they are FROM_PARALLEL_LAUNCHER.
     """
-    is_common = pl.col("kind").is_in(["exception", "exit_code"]) & ~pl.col("text").str.contains(TELLING)
+    is_common = pl.col("kind").is_in(["exception", "exit_code"]) & ~pl.col("text").str.contains(FROM_PARALLEL_LAUNCHER)
     failures = facts.events.filter(~pl.col("kind").is_in(["traceback", *symptoms.KINDS]))
-    telling, common = failures.filter(~is_common), failures.filter(is_common)
-    beside = sources.filter(
-        ~pl.col("kind").is_in(["log", "history", "scheduler", "nccl", "flight_record"])
-        & pl.col("dialect").is_not_null()
-    )
-    of = {dialect.name: [dialect] for dialect in dialects}
-    marks = cache(lambda file, name: marks_run(file, of.get(name, [])))  # a sweep repeats a few names
-    tells = [marks(path.rpartition("/")[2], name) for path, name in beside.select("path", "dialect").iter_rows()]
-    framework = (
-        beside.filter(pl.Series(tells, dtype=pl.Boolean)).group_by("unit").agg(dialect_beside=pl.col("dialect").first())
-    )
-    counted = (
-        sources.filter(pl.col("kind").is_in(["log", "history"]))
-        .join(framework, on="unit", how="left", maintain_order="left")
-        .with_columns(dialect=pl.coalesce("dialect", "dialect_beside"))
-        .drop("dialect_beside")
-    )
-    # Settings by name: how often a log repeats one says nothing.
-    said = facts.settings.unique(["source", "name"])
-    numbers = {"n_steps": facts.steps, "n_settings": said, "n_events": telling, "n_common": common}
+    specific, common = failures.filter(~is_common), failures.filter(is_common)
+    counted = _with_dialect_beside(sources, dialects)
+    # Settings by name: how often a log repeats one is no evidence.
+    settings = facts.settings.unique(["source", "name"])
+    numbers = {"n_steps": facts.steps, "n_settings": settings, "n_events": specific, "n_common": common}
     for name, frame in numbers.items():
         counted = counted.join(frame["source"].value_counts(name=name), on="source", how="left")
     counted = counted.with_columns(pl.col(*numbers).fill_null(0), known=pl.col("dialect").is_not_null())
@@ -184,15 +173,37 @@ def _leaders(sources: pl.DataFrame, facts: Facts, dialects: Sequence[Dialect]) -
     counted = counted.filter(pl.when(is_log).then(pl.col("known") | failed).otherwise(pl.col("n_steps") > 0))
     counted = counted.with_columns(is_log=is_log, of_log=pl.col("dialect").filter(is_log).first().over("unit", "job"))
     order = ["unit", "job", "n_steps", "is_log", "known", "n_settings", "n_events", "path"]
-    leaders = counted.sort(order, descending=[False, False, *[True] * 5, False])
-    leaders = leaders.unique(["unit", "job"], keep="first", maintain_order=True)
-    # Several trainers keep their steps as transformers' does; the log knows which one it was.
-    known = pl.when("is_log").then("dialect").otherwise(pl.coalesce("of_log", "dialect"))
-    return leaders.with_columns(dialect=known).drop("of_log")
+    ordered = counted.sort(order, descending=[False, False, *[True] * 5, False])
+    primary = ordered.unique(["unit", "job"], keep="first", maintain_order=True)
+    # Several trainers write the same kind of history as transformers; only the log tells which one it was.
+    dialect = pl.when("is_log").then("dialect").otherwise(pl.coalesce("of_log", "dialect"))
+    return primary.with_columns(dialect=dialect).drop("of_log")
+
+
+def _with_dialect_beside(sources: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """Logs and histories among `sources`; one without a dialect takes that of a file beside it that marks a run."""
+    beside = sources.filter(
+        ~pl.col("kind").is_in(["log", "history", "scheduler", "nccl", "flight_record"])
+        & pl.col("dialect").is_not_null()
+    )
+    by_name = {dialect.name: [dialect] for dialect in dialects}
+    marks = cache(lambda file, name: marks_run(file, by_name.get(name, [])))  # a sweep repeats a few names
+    is_mark = [marks(path.rpartition("/")[2], name) for path, name in beside.select("path", "dialect").iter_rows()]
+    framework = (
+        beside.filter(pl.Series(is_mark, dtype=pl.Boolean))
+        .group_by("unit")
+        .agg(dialect_beside=pl.col("dialect").first())
+    )
+    return (
+        sources.filter(pl.col("kind").is_in(["log", "history"]))
+        .join(framework, on="unit", how="left", maintain_order="left")
+        .with_columns(dialect=pl.coalesce("dialect", "dialect_beside"))
+        .drop("dialect_beside")
+    )
 
 
 def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
-    """Number attempts over all jobs of a unit, and give each its id.
+    """Attempts with `attempt`, `run_id` and the columns of `runs` that follow from their file.
 
     `attempt` counts within the unit, so that a requeued job's second log is attempt 2; the id counts within the file.
     """
@@ -210,14 +221,15 @@ def _name_runs(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _shown_beside(runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """The runs of logs in which nvidia-smi shows processes: of these one asks when the trainer began."""
-    shown = runs.filter(pl.col("run_id").is_in(events.filter(pl.col("kind") == symptoms.SMI_KIND)["run_id"].implode()))
-    return runs.filter(pl.col("source").is_in(shown["source"].implode()))
+def _with_process_tables(runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    """Runs of logs in which nvidia-smi lists processes."""
+    listed = events.filter(pl.col("kind") == symptoms.SMI_KIND)["run_id"]
+    sources = runs.filter(pl.col("run_id").is_in(listed.implode()))["source"]
+    return runs.filter(pl.col("source").is_in(sources.implode()))
 
 
 def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """`rows` with the columns of `known` (one row per `run_id`); where both have a value, that of `known` counts."""
+    """`rows` with the columns of `known` (one row per `run_id`), whose values replace those of `rows`."""
     both = [name for name in known.columns if name in rows.columns and name != "run_id"]
     joined = rows.join(known, on="run_id", how="left", maintain_order="left", suffix="_known")
     return joined.with_columns(pl.coalesce(f"{name}_known", name).alias(name) for name in both).drop(
@@ -227,23 +239,24 @@ def _completed(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 def _outcomes(
     rows: pl.DataFrame,
-    stretches: pl.DataFrame,
+    lines_of_steps: pl.DataFrame,
     events: pl.DataFrame,
     chosen: pl.DataFrame,
     silences: pl.DataFrame,
     *,
     now: datetime,
 ) -> pl.DataFrame:
-    words = chosen.filter((pl.col("name") == STATUS_FILE) & pl.col("is_used")).select(
+    """`run_id` and `outcome.OUTCOME` columns of every run."""
+    status_files = chosen.filter((pl.col("name") == STATUS_FILE) & pl.col("is_used")).select(
         "run_id", pl.col("value").alias("status_file")
     )
     guessed = chosen.filter((pl.col("name") == GUESSED_PLAN) & pl.col("is_used")).select("run_id").unique()
     configured = chosen.filter(pl.col("setting_source") != "folder_name").select("run_id").unique()
-    # A unit's status file and freshness speak of its newest attempt only.
+    # A unit's status file and modification time concern its newest attempt only.
     newest = pl.col("attempt") == pl.col("attempt").max().over("unit")
     attempts = (
-        rows.join(stretches.drop("source_path", "steps_planned"), on="run_id", how="left", maintain_order="left")
-        .join(words, on="run_id", how="left", maintain_order="left")
+        rows.join(lines_of_steps.drop("source_path", "steps_planned"), on="run_id", how="left", maintain_order="left")
+        .join(status_files, on="run_id", how="left", maintain_order="left")
         .join(guessed.with_columns(is_plan_guessed=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
         .join(configured.with_columns(has_settings=pl.lit(value=True)), on="run_id", how="left", maintain_order="left")
         .join(silences.drop("source_path", "line_no", "ts"), on="run_id", how="left", maintain_order="left")

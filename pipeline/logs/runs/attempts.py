@@ -7,15 +7,15 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import STEP_FACTS, in_order
 
 ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64, "run": pl.Int64})
-"""`run` is the number that the steps of the attempt have, NULL where it has none."""
+"""One row per attempt; `run` is the number by which its steps name it, NULL where it has no steps."""
 
 
 def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
-    """Keep one rank's lines where several ranks print the same steps.
+    """`steps` of one rank per launch, where several ranks print the same steps.
 
-    `steps` are in order. Within a launch (`launch` of each row) the rank with most losses wins, then the one with most
-    lines, then the last: in a pipeline the first stages report without a loss. Of the others only steps stay that the
-    winner does not print, outside of its lines: after a restart another rank may do the printing.
+    `steps` are in order and have a column `launch`. The rank with most losses is kept, then the one with most lines,
+    then the last: in a pipeline the first stages report without a loss. Of other ranks only steps remain that the kept
+    one does not print, and outside of its lines: after a restart another rank may do the printing.
     """
     is_same_rank = pl.col("rank").eq_missing(pl.col("rank").shift(1)) | (pl.col("source").diff() != 0)
     if steps.select(is_same_rank.slice(1).all()).item():
@@ -27,17 +27,17 @@ def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
     winners = (
         counts.sort("losses", "n", "rank", descending=True, nulls_last=True)
         .unique(part, keep="first", maintain_order=True)
-        .select(*part, pl.col("rank").alias("main_rank"), "low", "high")
+        .select(*part, pl.col("rank").alias("kept_rank"), "low", "high")
     )
     if winners.height == counts.height:
         return steps
     marked = steps.join(winners, on=part, how="left", nulls_equal=True, maintain_order="left")
-    is_main = pl.col("rank").eq_missing(pl.col("main_rank"))
-    shown = marked.filter(is_main).select(*part, "step").unique().with_columns(is_shown=pl.lit(value=True))
+    is_kept = pl.col("rank").eq_missing(pl.col("kept_rank"))
+    shown = marked.filter(is_kept).select(*part, "step").unique().with_columns(is_shown=pl.lit(value=True))
     is_extra = ~pl.col("line_no").is_between("low", "high") & pl.col("is_shown").is_null()
     return (
         marked.join(shown, on=[*part, "step"], how="left", nulls_equal=True, maintain_order="left")
-        .filter(is_main | is_extra)
+        .filter(is_kept | is_extra)
         .select(steps.columns)
     )
 
@@ -45,20 +45,17 @@ def one_rank(steps: pl.DataFrame) -> pl.DataFrame:
 def number_attempts(
     steps: pl.DataFrame, launches: pl.DataFrame, sources: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Cut each source into attempts.
+    """`steps` with `run`, the number of their attempt (one row per attempt and step), and ATTEMPTS rows.
 
-    A new attempt begins where the step counter falls back, or at a launch after steps were logged. A launch with no
-    step after it is an attempt too: it started and stopped.
+    A new attempt begins where the step counter falls back, or at a launch after steps were logged. A launch without
+    any step is an attempt too: it started and stopped.
 
     Args:
         steps: parsed STEP_FACTS rows.
         launches: `source`, `line_no` of launch events.
         sources: every source that is a run, so that one without steps still has attempt 1.
-
-    Returns:
-        (steps with `run`, the number of their attempt, one row per attempt and step; ATTEMPTS rows).
     """
-    # Redraws of a progress bar share a line number, so the order given is the order printed.
+    # Redraws of a progress bar share a line number, so rows of one line keep the order in which they came.
     steps = in_order(steps)
     launches = launches.select("source", "line_no").unique().sort("source", "line_no")
     marked = steps.join_asof(
@@ -82,17 +79,17 @@ def number_attempts(
         is_new=is_new,
     )
     starts = _starts(marked, launches)
-    silent = (
+    stepless = (
         sources.to_frame("source")
         .join(starts, on="source", how="anti")
         .with_columns(attempt_in_source=pl.lit(1, pl.Int64), start_line=pl.lit(0, pl.Int64), run=pl.lit(None, pl.Int64))
     )
-    attempts = pl.concat([starts, silent.select(ATTEMPTS.names()), _trailing(marked, starts, launches)])
+    attempts = pl.concat([starts, stepless.select(ATTEMPTS.names()), _trailing(marked, starts, launches)])
     return _one_row_per_step(marked), attempts.sort("source", "attempt_in_source")
 
 
 def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
-    """First line of each attempt that has steps: its launch if one stands between it and the attempt before."""
+    """ATTEMPTS rows of attempts with steps; they start at their launch, if there is one after the attempt before."""
     first = marked.filter("is_new").with_columns(attempt_in_source=pl.int_range(1, pl.len() + 1).over("source"))
     launch = launches.with_columns(previous_line=pl.col("line_no") - 1).select(
         "source", "previous_line", pl.col("line_no").alias("next_launch")
@@ -113,6 +110,7 @@ def _starts(marked: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
 
 
 def _trailing(marked: pl.DataFrame, starts: pl.DataFrame, launches: pl.DataFrame) -> pl.DataFrame:
+    """ATTEMPTS rows of launches after a file's last step."""
     last = marked.group_by("source").agg(last_line=pl.col("line_no").max())
     behind = launches.join(last, on="source").filter(pl.col("line_no") > pl.col("last_line"))
     number = starts.group_by("source").agg(attempt_in_source=pl.col("attempt_in_source").max() + 1)
@@ -121,9 +119,9 @@ def _trailing(marked: pl.DataFrame, starts: pl.DataFrame, launches: pl.DataFrame
 
 
 def _one_row_per_step(marked: pl.DataFrame) -> pl.DataFrame:
-    """A step printed twice (two loggers, a redrawn bar) is one step: the first value of each column.
+    """The first value of each column for a step that is printed twice (by two loggers, by a redrawn bar).
 
-    The steps of an attempt never fall back, so that one that is repeated stands behind itself.
+    Within an attempt steps never fall back, so repeated ones are adjacent.
     """
     key = ["run", "step"]
     values = [name for name in STEP_FACTS.names() if name not in key]

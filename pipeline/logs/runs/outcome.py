@@ -1,46 +1,39 @@
-"""How a run ended, from ordered evidence. Pure: frames in, status words with confidence and the deciding line out.
+"""Status of runs with confidence and the deciding line, from evidence in order of rules. Pure.
 
-The order of the rules is the knowledge:
-
-1. The trainer reached its last step or said that it finished: `completed`, whatever came after. What may be the last
-   step of an epoch only counts where nothing says how the run failed.
-2. GPU or host memory that ran out and a failed node are never the consequence of something else. They explain what
-   else stands at the end, before or behind it. One after which two more steps were logged was survived.
-3. Else the earliest of: a collective that hung, an NCCL error, and what the scheduler or the user did. The others are
-   its echo, and so are the exceptions, SIGTERMs and exit codes behind it; an exception before one of them is its cause:
-   the ranks that go on wait in vain for the one that raised it.
-4. An exception.
-   Nodes that did not find each other (torchrun's rendezvous) come next: one that has died is not found either.
-5. Processes that died, without a reason. Workers that were all terminated (SIGTERM) were so from outside: `cancelled`;
-   see `pipeline.logs.runs.terminated`. SIGKILL alone is a `crash` of low confidence: the host's OOM killer, a scheduler
-   and a user look alike, and who has a word (the kernel, Slurm, LSF, Flux) was heard before. One that was survived
-   explains it after all: a buffered stdout may reach the file later than the traceback.
-6. A status file's word, which may be wrong (picotron greps it together) and so never beats the log.
-7. No step for many times the usual pause between steps, though the log went on or was written live: `hang`, which a
-   process that died without a word looks like, too. See `pipeline.logs.diagnostics.silence`.
-8. Nothing: `running` while the file is fresh, `truncated` when it stops after it had started, else `unknown`.
+1. `completed`: the trainer reached its last step or reported its end, whatever came after. Where the planned steps may
+   be those of a single epoch, that counts only if no line tells how the run failed.
+2. Exhausted GPU or host memory and failed nodes are never consequences of something else, and explain all other
+   evidence at the end, before or behind it. The run survived such a line if two more steps were logged after it.
+3. Otherwise the earliest of: a collective that hung, an NCCL error, and what the scheduler or the user did. The others
+   follow from it, and so do later exceptions, SIGTERMs and exit codes. An exception before one of them is its cause:
+   the other ranks wait in vain for the one that raised it.
+4. An exception; then nodes that did not find each other (torchrun's rendezvous), since a dead node is not found either.
+5. Processes that died without a stated reason. If all workers were terminated (SIGTERM), the signal came from outside:
+   `cancelled`, see `runs.terminated`. SIGKILL alone is a `crash` of low confidence: it may come from the host's OOM
+   killer, a scheduler or a user, and those that report it (the kernel, Slurm, LSF, Flux) were considered above. A
+   survived line of rule 2 explains it after all: a buffered stdout may reach the file later than the traceback.
+6. A status file. It may be wrong (picotron greps it together), so the log overrules it.
+7. `hang`: no step for many times the usual pause, though the log went on or was being written. A process that died
+   silently looks the same; see `logs.diagnostics.silence`.
+8. Without any evidence `running` while the file is fresh, `truncated` if the run had started, else `unknown`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import polars as pl
 
-from sweepscope.pipeline.logs.runs.terminated import weigh
-
-STALE_AFTER = timedelta(minutes=15)
-"""A log without an end that was written to within this time, or PAUSES of its own longest pauses, is `running`."""
-
-PAUSES = 3
+from sweepscope.pipeline.logs.runs.terminated import without_echoes
+from sweepscope.schemas.thresholds import STALE_AFTER, STALE_PAUSES
 
 OUTCOME = pl.Schema({"status": pl.String, "status_confidence": pl.String, "status_evidence": pl.String})
 
 
-def _signs(**kinds: Sequence[str]) -> pl.DataFrame:
-    """One row per sign and kind of event."""
-    return pl.DataFrame({"sign": list(kinds), "kind": [list(names) for names in kinds.values()]}).explode("kind")
+def _roles(**kinds: Sequence[str]) -> pl.DataFrame:
+    """`role`, `kind`: one row per role in the rules and kind of event that may play it."""
+    return pl.DataFrame({"role": list(kinds), "kind": [list(names) for names in kinds.values()]}).explode("kind")
 
 
 _STATUS = {
@@ -61,19 +54,19 @@ _STATUS = {
     "sigterm": "cancelled",
     "aborted": "failed",
 }
-"""Event kind -> status word, for the kinds that say how a run ended."""
+"""Event kind -> status, for the kinds that decide one."""
 
 _CERTAIN = ("oom", "host_oom", "node_fail")
 _STOPS = ("timeout", "preempted", "cancelled", "interrupted")
 _LOST = ("hang", "nccl_error")  # a rank lost the others: watchdog and NCCL cannot say why
 _ECHO_OF_LOSS = r"^terminate called|^Fatal Python error: Aborted|DistBackendError"
-"""Exceptions with which the watchdog itself ends a rank; `terminate called` stands in front of what it has to say."""
+"""Exceptions by which the watchdog itself ends a rank; it prints `terminate called` in front of its message."""
 _DEAD = ("child_failed", "exit_code", "sigkill", "sigterm", "aborted")
 _FAILED = ("child_failed", "exit_code", "sigkill")
 
-# Which signs the lines of a kind may be: of all, and of those behind the last step.
-_OF_ALL = _signs(launch=("launch",), end=("training_end",), certain=_CERTAIN, survived=(*_CERTAIN, *_LOST))
-_OF_END = _signs(
+# Roles of all evidence, and of evidence behind the last step.
+_OF_ALL = _roles(launch=("launch",), end=("training_end",), certain=_CERTAIN, survived=(*_CERTAIN, *_LOST))
+_OF_END = _roles(
     ending=(*_STOPS, *_LOST),
     raised=("exception",),
     cause=("exception",),
@@ -81,54 +74,51 @@ _OF_END = _signs(
     lonely=("rendezvous",),
     dead=_DEAD,
 )
-_SIGNS = [*_OF_ALL["sign"].unique(maintain_order=True), *_OF_END["sign"].unique(maintain_order=True)]
-_PLACE = ("kind", "line_no", "is_secondary", "text")
+_ROLES = [*_OF_ALL["role"].unique(maintain_order=True), *_OF_END["role"].unique(maintain_order=True)]
+_LINE = ("kind", "line_no", "is_secondary", "text")
 _STATUS_FILE = {"fail": "crash", "oom": "oom", "timeout": "timeout", "completed": "completed"}
 
 
 def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> pl.DataFrame:
-    """Status of each attempt.
+    """`key` and OUTCOME columns, one row per attempt, in the order given.
 
     Args:
         attempts: one row per attempt with `key`, `last_step`, `steps_planned`, `is_plan_guessed` (those may be an
             epoch's), `last_step_line`, `previous_step_line` (the one before), `has_settings`, `modified_at` (newest
-            modification time of its files), `status_file` (its word or NULL), `longest_pause_s` between two logged
-            steps and `silence` (a hang's sign in words, or NULL).
+            modification time of its files), `status_file` (its content or NULL), `longest_pause_s` between two logged
+            steps and `silence` (the text of a silence that is a sign of a hang, or NULL).
         events: `key`, `line_no`, `kind`, `text`, and `is_secondary` (from another file than the steps).
         now: the moment of reading, for `running`.
-
-    Returns:
-        `key` plus OUTCOME columns, one row per attempt, in the order given.
     """
     seen = events.join(attempts.select("key", "last_step_line", "previous_step_line"), on="key", maintain_order="left")
-    at_end = weigh(seen.filter(_is_behind("last_step_line")))
-    is_recent, sign = _is_behind("previous_step_line"), pl.col("sign")
+    at_end = without_echoes(seen.filter(_is_behind("last_step_line")))
+    is_recent, role = _is_behind("previous_step_line"), pl.col("role")
     of_all = seen.join(_OF_ALL, on="kind").filter(
-        pl.when(sign == "certain").then(is_recent).when(sign == "survived").then(~is_recent).otherwise(True)
+        pl.when(role == "certain").then(is_recent).when(role == "survived").then(~is_recent).otherwise(True)
     )
-    of_end = at_end.join(_OF_END, on="kind").filter((sign != "cause") | ~pl.col("text").str.contains(_ECHO_OF_LOSS))
-    first = _earliest(pl.concat(part.select("key", "sign", *_PLACE) for part in (of_all, of_end)))
-    by_sign = first.select("key", "sign", line=pl.struct(_PLACE)).pivot(
-        on="sign", on_columns=_SIGNS, index="key", values="line"
+    of_end = at_end.join(_OF_END, on="kind").filter((role != "cause") | ~pl.col("text").str.contains(_ECHO_OF_LOSS))
+    first = _earliest(pl.concat(part.select("key", "role", *_LINE) for part in (of_all, of_end)))
+    by_role = first.select("key", "role", line=pl.struct(_LINE)).pivot(
+        on="role", on_columns=_ROLES, index="key", values="line"
     )
-    rows = attempts.join(by_sign.unnest(_SIGNS, separator="."), on="key", how="left", maintain_order="left")
+    rows = attempts.join(by_role.unnest(_ROLES, separator="."), on="key", how="left", maintain_order="left")
     status, confidence, evidence = pl.lit("unknown"), pl.lit("low"), pl.lit("no evidence of how it ended")
-    for condition, word, sure, why in reversed(_ladder(now)):
-        hold = condition.fill_null(value=False)
-        status = pl.when(hold).then(word).otherwise(status)
-        confidence = pl.when(hold).then(pl.lit(sure)).otherwise(confidence)
-        evidence = pl.when(hold).then(why).otherwise(evidence)
+    for condition, word, sure, why in reversed(_rules(now)):
+        holds = condition.fill_null(value=False)
+        status = pl.when(holds).then(word).otherwise(status)
+        confidence = pl.when(holds).then(pl.lit(sure)).otherwise(confidence)
+        evidence = pl.when(holds).then(why).otherwise(evidence)
     return rows.select("key", status=status, status_confidence=confidence, status_evidence=evidence)
 
 
-_Rung = tuple[pl.Expr, pl.Expr, str, pl.Expr]
+_Rule = tuple[pl.Expr, pl.Expr, str, pl.Expr]
 
 
-def _ladder(now: datetime) -> list[_Rung]:
+def _rules(now: datetime) -> list[_Rule]:
     """(condition, status, confidence, evidence), the strongest first."""
     reached = pl.col("last_step") >= pl.col("steps_planned")
-    filed = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
-    pause = pl.duration(microseconds=(pl.col("longest_pause_s") * 1e6 * PAUSES).cast(pl.Int64))
+    status_file = pl.col("status_file").replace_strict(_STATUS_FILE, default=None, return_dtype=pl.String)
+    pause = pl.duration(microseconds=(pl.col("longest_pause_s") * 1e6 * STALE_PAUSES).cast(pl.Int64))
     fresh = pl.lit(now) - pl.col("modified_at") < pl.max_horizontal(pl.lit(STALE_AFTER), pause)
     started = pl.col("last_step").is_not_null() | pl.col("has_settings") | _is_there("launch")
     is_stop = pl.col("ending.kind").is_in(_STOPS)
@@ -139,54 +129,54 @@ def _ladder(now: datetime) -> list[_Rung]:
     return [
         (reached & ~pl.col("is_plan_guessed"), pl.lit("completed"), "high", last),
         (_is_there("end"), pl.lit("completed"), "high", pl.col("end.text")),
-        _rung("certain", "high"),
-        _rung("raised", "high", is_stop & _is_before("raised", "ending")),
-        _rung("failed", "medium", is_cleanup & _is_before("failed", "ending")),
-        _rung("cause", "medium", is_lost & _is_before("cause", "ending")),
-        _rung("ending", "high"),
-        _rung("raised", "high"),
-        _rung("lonely", "medium"),
-        _rung("survived", "low", _is_there("dead")),
+        _rule("certain", "high"),
+        _rule("raised", "high", is_stop & _is_before("raised", "ending")),
+        _rule("failed", "medium", is_cleanup & _is_before("failed", "ending")),
+        _rule("cause", "medium", is_lost & _is_before("cause", "ending")),
+        _rule("ending", "high"),
+        _rule("raised", "high"),
+        _rule("lonely", "medium"),
+        _rule("survived", "low", _is_there("dead")),
         _killed(),
-        _rung("dead", "medium"),
-        (reached, pl.lit("completed"), "medium", pl.format("{}; they may be those of an epoch", last)),
-        (filed.is_not_null(), filed, "medium", pl.format("the status file says {}", "status_file")),
+        _rule("dead", "medium"),
+        (reached, pl.lit("completed"), "medium", pl.format("{}; the plan may be that of a single epoch", last)),
+        (status_file.is_not_null(), status_file, "medium", pl.format("the status file says {}", "status_file")),
         (pl.col("silence").is_not_null(), pl.lit("hang"), "low", pl.col("silence")),
-        (fresh, pl.lit("running"), "medium", pl.lit("the log has no end and was written to a short while ago")),
+        (fresh, pl.lit("running"), "medium", pl.lit("the log has no ending and was written to recently")),
         (started, pl.lit("truncated"), "low", pl.lit("the log stops without a reason")),
     ]
 
 
-def _rung(sign: str, sure: str, condition: pl.Expr | None = None) -> _Rung:
-    there = _is_there(sign) if condition is None else _is_there(sign) & condition
-    word = pl.col(f"{sign}.kind").replace_strict(_STATUS, default=None, return_dtype=pl.String)
-    return there, word, sure, pl.col(f"{sign}.text")
+def _rule(role: str, sure: str, condition: pl.Expr | None = None) -> _Rule:
+    there = _is_there(role) if condition is None else _is_there(role) & condition
+    word = pl.col(f"{role}.kind").replace_strict(_STATUS, default=None, return_dtype=pl.String)
+    return there, word, sure, pl.col(f"{role}.text")
 
 
-def _killed() -> _Rung:
-    """SIGKILL and not a word on who sent it."""
-    there, word, _, text = _rung("dead", "low", pl.col("dead.kind") == "sigkill")
-    doubt = "{}; the host's OOM killer, a scheduler or a user: nothing says which"
+def _killed() -> _Rule:
+    """SIGKILL from an unknown sender."""
+    there, word, _, text = _rule("dead", "low", pl.col("dead.kind") == "sigkill")
+    doubt = "{}; sent by the host's OOM killer, a scheduler or a user, the log does not tell which"
     return there, word, "low", pl.format(doubt, text)
 
 
-def _is_there(sign: str) -> pl.Expr:
-    return pl.col(f"{sign}.kind").is_not_null()
+def _is_there(role: str) -> pl.Expr:
+    return pl.col(f"{role}.kind").is_not_null()
 
 
 def _is_before(first: str, second: str) -> pl.Expr:
-    """Lines of two files cannot be ordered: then neither is before the other."""
+    """Whether one line precedes another; false for lines of two files, which have no order."""
     same_file = pl.col(f"{first}.is_secondary") == pl.col(f"{second}.is_secondary")
     return same_file & (pl.col(f"{first}.line_no") < pl.col(f"{second}.line_no"))
 
 
 def _is_behind(line: str) -> pl.Expr:
-    """Evidence from a step line on; lines of other files cannot be placed and count always."""
+    """Whether evidence follows a step line; always true for lines of other files, which have no order."""
     return pl.col("is_secondary") | (pl.col("line_no") >= pl.col(line).fill_null(0))
 
 
-def _earliest(signs: pl.DataFrame) -> pl.DataFrame:
-    """The first line per `key` and `sign`; between two files, what the scheduler or user did comes first."""
-    rows = signs.with_columns(lost=pl.col("kind").is_in(_LOST)).sort("line_no", "lost", "kind", "text")
-    per_file = rows.unique(["key", "sign", "is_secondary"], keep="first", maintain_order=True)
-    return per_file.sort("lost", "is_secondary").unique(["key", "sign"], keep="first", maintain_order=True)
+def _earliest(evidence: pl.DataFrame) -> pl.DataFrame:
+    """The first line per `key` and `role`; between two files, that of the scheduler or user comes first."""
+    rows = evidence.with_columns(lost=pl.col("kind").is_in(_LOST)).sort("line_no", "lost", "kind", "text")
+    per_file = rows.unique(["key", "role", "is_secondary"], keep="first", maintain_order=True)
+    return per_file.sort("lost", "is_secondary").unique(["key", "role"], keep="first", maintain_order=True)

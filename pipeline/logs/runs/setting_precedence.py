@@ -1,4 +1,4 @@
-"""Which value of a setting counts when several sources name one, and what to say when they disagree."""
+"""Which value of a setting counts when several sources state one, and where they disagree."""
 
 from __future__ import annotations
 
@@ -12,48 +12,52 @@ from sweepscope.schemas.core.column import Column, DataType
 PRECEDENCE = ("log_line", "argument_dump", "config_file", "command_line", "published_table", "folder_name")
 
 NOTHING = ("None", "null", "")
-"""Texts by which a source says that a setting is not set. Lower-case none is a word (of vocab.RECOMPUTE)."""
+"""Texts that mean "not set". Lower-case none is a value (of vocab.RECOMPUTE)."""
 
-PRINTED = "arg:"
-"""Names of values that only feed other settings (`protocol.CombinedSetting`) begin with this."""
+INPUT_PREFIX = "arg:"
+"""Beginning of the names of values that only feed other settings (`dialect.CombinedSetting`)."""
 
 NOT_EVIDENCE = ("derived", "assumed")
-"""Sources that state nothing of their own, so they cannot contradict one that does."""
+"""Sources that cannot contradict another one, because they observe nothing."""
 
 
-def ranked(settings: pl.DataFrame) -> pl.DataFrame:
-    """The latest value of each run, name and source (overrides print later), the nearest source first."""
-    order = {word: place for place, word in enumerate(PRECEDENCE)}
+def best_first(settings: pl.DataFrame) -> pl.DataFrame:
+    """The latest value of each run, name and source (overrides print later), the best source first."""
+    order = {word: rank for rank, word in enumerate(PRECEDENCE)}
     latest = settings.sort("line_no", nulls_last=False, maintain_order=True).unique(
         ["run_id", "name", "setting_source"], keep="last", maintain_order=True
     )
-    place = pl.col("setting_source").replace_strict(order, default=len(order), return_dtype=pl.Int64)
-    return latest.with_columns(place=place).sort("run_id", "name", "place", maintain_order=True).drop("place")
+    rank = pl.col("setting_source").replace_strict(order, default=len(order), return_dtype=pl.Int64)
+    return (
+        latest.with_columns(precedence=rank)
+        .sort("run_id", "name", "precedence", maintain_order=True)
+        .drop("precedence")
+    )
 
 
 def choose(settings: pl.DataFrame) -> pl.DataFrame:
-    """Mark the value that counts.
+    """The latest value per run, name and source, with `is_used` true for the one per run and name that counts.
+
+    A source whose latest value is None or null is left out.
 
     Args:
         settings: `run_id`, `name`, `value`, `setting_source`, `source_path`, `line_no`.
-
-    Returns:
-        The distinct values per run, name and source, with `is_used` true for one per run and name. A source whose
-        latest word is None says nothing.
     """
-    said = ranked(settings).filter(~pl.col("value").is_in(NOTHING))
-    # Those of each run and name stand in a row: to look at the one before costs a tenth of grouping by two texts.
+    stated = best_first(settings).filter(~pl.col("value").is_in(NOTHING))
+    # Rows of one run and name are adjacent: comparing neighbours costs a tenth of grouping by two texts.
     is_as_before = pl.all_horizontal(pl.col(key).eq_missing(pl.col(key).shift(1)) for key in ("run_id", "name"))
-    return said.with_columns(is_used=~is_as_before)
+    return stated.with_columns(is_used=~is_as_before)
 
 
 def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
     """Events (`run_id`, `source_path`, `line_no`, `kind`, `text`) where a source contradicts the value that counts."""
-    chosen = chosen.filter(~pl.col("setting_source").is_in(NOT_EVIDENCE) & ~pl.col("name").str.starts_with(PRINTED))
-    used = chosen.filter("is_used").select(
+    observed = chosen.filter(
+        ~pl.col("setting_source").is_in(NOT_EVIDENCE) & ~pl.col("name").str.starts_with(INPUT_PREFIX)
+    )
+    used = observed.filter("is_used").select(
         "run_id", "name", pl.col("value").alias("used"), pl.col("setting_source").alias("used_source")
     )
-    other = chosen.filter(~pl.col("is_used")).join(used, on=["run_id", "name"])
+    other = observed.filter(~pl.col("is_used")).join(used, on=["run_id", "name"])
     return other.filter(~_same("value", "used")).select(
         "run_id",
         "source_path",
@@ -65,48 +69,48 @@ def conflicts(chosen: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_ANSWERS = {"true": "1", "yes": "1", "false": "0", "no": "0"}
+_FLAGS = {"true": "1", "yes": "1", "false": "0", "no": "0"}
 
 
 def _same(left: str, right: str) -> pl.Expr:
-    one, other = (pl.col(name).str.to_lowercase().replace(_ANSWERS) for name in (left, right))
-    numbers = one.cast(pl.Float64, strict=False) == other.cast(pl.Float64, strict=False)
-    return (one == other) | numbers.fill_null(value=False)
+    first, second = (pl.col(name).str.to_lowercase().replace(_FLAGS) for name in (left, right))
+    numbers = first.cast(pl.Float64, strict=False) == second.cast(pl.Float64, strict=False)
+    return (first == second) | numbers.fill_null(value=False)
 
 
 def widen(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFrame:
     """One row per run and one typed column per setting that is one of `columns`.
 
-    A value that its column cannot hold becomes NULL here, so that it does not cost the run; `unreadable` lists those.
+    A value that its column cannot hold becomes NULL, so that the run is not rejected for it; see `unreadable`.
     """
     known = {column.name: column for column in columns}
     used = chosen.filter(pl.col("is_used") & pl.col("name").is_in(list(known)))
     if used.is_empty():
         return used.select("run_id").unique()
     wide = used.pivot(on="name", index="run_id", values="value")
-    return wide.select("run_id", *(held(name, known[name]) for name in wide.columns if name != "run_id"))
+    return wide.select("run_id", *(as_column(name, known[name]) for name in wide.columns if name != "run_id"))
 
 
 def unreadable(chosen: pl.DataFrame, columns: Collection[Column]) -> pl.DataFrame:
     """Chosen values that their column cannot hold: `source_path`, `line_no`, `name`, `value`."""
     alike: dict[tuple[object, ...], list[str]] = {}
     for column in columns:
-        if column.dtype != pl.String:  # text is held as it is
+        if column.dtype != pl.String:  # a text column holds any text
             alike.setdefault((column.dtype, column.positive, column.minimum), []).append(column.name)
     known = {column.name: column for column in columns}
     used = chosen.filter("is_used", pl.col("value").is_not_null()).select("source_path", "line_no", "name", "value")
     if not alike:
         return used.clear()
     is_lost = pl.any_horizontal(
-        pl.col("name").is_in(names) & held("value", known[names[0]]).is_null() for names in alike.values()
+        pl.col("name").is_in(names) & as_column("value", known[names[0]]).is_null() for names in alike.values()
     )
-    # The runs of a sweep say the same of most things: each word is looked at once.
+    # The runs of a sweep share most values: each distinct one is judged once.
     lost = used.select("name", "value").unique().filter(is_lost)
     return used.join(lost, on=["name", "value"], how="semi", maintain_order="left")
 
 
-def held(name: str, column: Column) -> pl.Expr:
-    """Text column `name` to what `column` holds; NULL for a number below its least (a batch of -1: not set)."""
+def as_column(name: str, column: Column) -> pl.Expr:
+    """Text column `name` in the type of `column`; NULL for a number below its minimum (a batch of -1: not set)."""
     value = typed(name, column.dtype)
     if column.positive:
         value = pl.when(value > 0).then(value)

@@ -1,17 +1,28 @@
-"""Settings of each run: what its own lines say, what its job's other logs add, and what stands beside the logs."""
+"""Settings of each run: printed in its log or its job's other logs, read from files beside them, or concluded."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import polars as pl
 
+from sweepscope.pipeline.logs.dialect import CombinedSetting
+from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
 from sweepscope.pipeline.logs.runs.attribution import attempt_of, of_other_logs
+from sweepscope.pipeline.logs.runs.setting_precedence import best_first, unreadable
+from sweepscope.schemas.registry import TABLES
+
+_FACT = ("value", "setting_source", "source_path", "line_no")
 
 
 def configured_from(runs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame:
-    """Runs with `start_line` moved up to the step before: a launch command is echoed before the trainer starts.
+    """`runs` with `start_line` moved up to just behind the previous attempt's last step.
 
-    What fails a run stands behind its last step; what configures the next one does too. `stretches`: where the steps
-    of each run stand (`summary.stretched`).
+    A launcher echoes the command before the trainer starts, so the lines between two attempts configure the later one.
+
+    Args:
+        runs: attempts with `source`, `attempt_in_source` and `start_line`.
+        stretches: lines of each run's steps (`summary.step_lines`).
     """
     last = stretches.select("run_id", "last_line")
     ordered = runs.join(last, on="run_id", how="left").sort("source", "attempt_in_source")
@@ -22,31 +33,100 @@ def configured_from(runs: pl.DataFrame, stretches: pl.DataFrame) -> pl.DataFrame
 def settings_of_runs(
     settings: pl.DataFrame, sidecars: pl.DataFrame, runs: pl.DataFrame, sources: pl.DataFrame
 ) -> pl.DataFrame:
-    """What the run's own lines say, what the job's other logs add to that, and what stands beside the logs."""
-    own = _inherited(attempt_of(settings, runs).drop_nulls("run_id"), runs)
-    said = ["run_id", "name", "setting_source"]
-    added = of_other_logs(settings, runs, sources).join(own, on=said, how="anti", maintain_order="left")
-    printed = pl.concat([own, added]).join(sources.select("source", "path"), on="source", maintain_order="left")
+    """`run_id`, `name`, `value`, `setting_source`, `line_no`, `source_path` of every setting of every run.
+
+    Settings of the job's other logs count only where the run's own log has none of that name and source.
+
+    Args:
+        settings: SETTING_FACTS rows of all logs.
+        sidecars: `assemble.SIDECAR_SETTINGS` rows.
+        runs: attempts, with the `start_line` of `configured_from`.
+        sources: `assemble.SOURCES` rows.
+    """
+    primary = _inherited(attempt_of(settings, runs).drop_nulls("run_id"), runs)
+    same = ["run_id", "name", "setting_source"]
+    added = of_other_logs(settings, runs, sources).join(primary, on=same, how="anti", maintain_order="left")
+    printed = pl.concat([primary, added]).join(sources.select("source", "path"), on="source", maintain_order="left")
     beside = sidecars.join(runs.select("unit", "run_id"), on="unit", maintain_order="left")
     columns = ["run_id", "name", "value", "setting_source", "line_no", pl.col("path").alias("source_path")]
     return pl.concat([printed.select(columns), beside.with_columns(line_no=pl.lit(None, pl.Int64)).select(columns)])
 
 
 def stepped(stretches: pl.DataFrame, settings: pl.DataFrame) -> pl.DataFrame:
-    """That a run logged a step, as a value that `protocol.CombinedSetting` may ask for."""
+    """Rows like `settings` for the value `arg:stepped` of `CombinedSetting`: the run logged at least one step."""
     return stretches.with_columns(
         line_no="first_line", name=pl.lit("arg:stepped"), value=pl.lit("yes"), setting_source=pl.lit("log_line")
     ).select(settings.columns)
 
 
 def _inherited(settings: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:
-    """An attempt without any settings has those of the one before it in the file: a restart need not repeat them."""
+    """`settings` plus copies for attempts without any: a restart may not repeat those of the attempt before it."""
     ordered = runs.select("source", "attempt_in_source", "run_id").sort("source", "attempt_in_source")
-    is_own = pl.col("run_id").is_in(settings["run_id"].unique().to_list())
+    is_configured = pl.col("run_id").is_in(settings["run_id"].unique().to_list())
     heirs = ordered.with_columns(
-        giver=pl.when(is_own).then("run_id").forward_fill().over("source"), is_own=is_own
-    ).filter(~pl.col("is_own") & pl.col("giver").is_not_null())
+        giver=pl.when(is_configured).then("run_id").forward_fill().over("source"), is_configured=is_configured
+    ).filter(~pl.col("is_configured") & pl.col("giver").is_not_null())
     given = settings.rename({"run_id": "giver"}).join(
         heirs.select("giver", "run_id"), on="giver", maintain_order="left"
     )
     return pl.concat([settings, given.select(settings.columns)])
+
+
+def with_combined(
+    settings: pl.DataFrame, dialect_of: pl.DataFrame, rules: Mapping[str, Sequence[CombinedSetting]]
+) -> pl.DataFrame:
+    """`settings` plus the rows that each dialect concludes from them.
+
+    Args:
+        settings: rows of `settings_of_runs`.
+        dialect_of: `run_id`, `dialect`.
+        rules: `Dialect.combined` by dialect.
+    """
+    parts = [settings]
+    present = set(dialect_of["dialect"])
+    for dialect, combined in rules.items():
+        if not combined or dialect not in present:
+            continue
+        of_dialect = settings.join(dialect_of.filter(pl.col("dialect") == dialect), on="run_id", how="semi")
+        if not of_dialect.is_empty():
+            parts.append(conclude(of_dialect, combined).select(settings.columns))
+    return pl.concat(parts)
+
+
+def conclude(settings: pl.DataFrame, rules: Sequence[CombinedSetting]) -> pl.DataFrame:
+    """Rows like `settings` for every rule that gives a value, from the latest input of the best source of each run."""
+    names = sorted({name for rule in rules for name in rule.inputs})
+    best = best_first(settings.filter(pl.col("name").is_in(names))).unique(
+        ["run_id", "name"], keep="first", maintain_order=True
+    )
+    if best.is_empty():
+        return settings.clear()
+    facts = best.select("run_id", "name", fact=pl.struct(_FACT)).pivot(on="name", index="run_id", values="fact")
+    missing = pl.lit(None, dtype=pl.Struct({name: best.schema[name] for name in _FACT}))
+    facts = facts.with_columns(missing.alias(name) for name in names if name not in facts.columns)
+    values = facts.select("run_id", *(pl.col(name).struct.field("value").alias(name) for name in names))
+    return pl.concat([_apply(rule, values, facts) for rule in rules])
+
+
+def _apply(rule: CombinedSetting, values: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    concluded = values.select("run_id", name=pl.lit(rule.name), value=rule.value.cast(pl.String))
+    origin = facts.select(fact=pl.coalesce(rule.inputs)).unnest("fact").drop("value")
+    rows = pl.concat([concluded, origin], how="horizontal").drop_nulls("value")
+    if rule.setting_source:
+        rows = rows.with_columns(setting_source=pl.lit(rule.setting_source))
+    return rows.select("run_id", "name", *_FACT)
+
+
+def rejected_settings(chosen: pl.DataFrame) -> pl.DataFrame:
+    """Rows of `rejects` for chosen values (`setting_precedence.choose`) that their column of `runs` cannot hold."""
+    bad = unreadable(chosen, TABLES["runs"].columns)
+    return TABLES["rejects"].conform(
+        bad.select(
+            pl.col("source_path").alias("file"),
+            "line_no",
+            table=pl.lit("runs"),
+            column=pl.col("name"),
+            reason=pl.lit("the value does not fit the type or range of its column"),
+            raw=pl.col("value").str.slice(0, MAX_TEXT_CHARS),
+        )
+    )

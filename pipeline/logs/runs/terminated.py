@@ -1,10 +1,10 @@
-"""Workers that torchrun's agent found terminated (SIGTERM): was that the end of the run, or the echo of another's?
+"""Which SIGTERMs ended a run, and which are echoes of another failure.
 
-The agent terminates the workers that are left once one has failed, and newer versions list those, too; so does the
-agent of a node that Slurm stops because another node's task failed. The table's root cause is the failure with the
-smallest time in whole seconds, of equal ones the first of the list (torch/distributed/elastic/multiprocessing/errors/
-__init__.py get_first_failure), so it may be one of them. Where the tables of a run name nobody else, the signal came
-from outside: from a user, an orchestrator, or a scheduler that left no line of its own.
+torchrun's agent terminates the remaining workers once one has failed, and newer versions list those in their table,
+too; so does the agent of a node that Slurm stops because another node's task failed. The table's root cause is the
+failure with the smallest time in whole seconds, of equal ones the first of the list (torch/distributed/elastic/
+multiprocessing/errors/__init__.py get_first_failure), so it may be a terminated worker. If the tables of a run list
+terminated workers only, the signal came from outside: from a user, an orchestrator, or a silent scheduler.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from sweepscope.pipeline.logs.evidence.launchers import TABLE_LINE
 
 _TERMINATED = r"\bexitcode (?:-15|143)\b"  # 143: a worker that handles the signal, or a shell around it
 _WORKER = r"failed \(exitcode: -15\)|Signal 15 \(SIGTERM\) received by PID"
-"""How the agent tells of one worker; what it is told itself (`Received SIGTERM death signal`) is no echo."""
+"""The agent's lines about one worker. A signal that it receives itself (`Received SIGTERM death signal`) is no echo."""
 
 _SIGNAL_LINES = 8
 """Lines below an MPI launcher's heading in which it names the signal."""
 
 
-def weigh(events: pl.DataFrame) -> pl.DataFrame:
-    """`events` (with `key`, `line_no`, `kind`, `text`) as what stands beside them tells to read them.
+def without_echoes(events: pl.DataFrame) -> pl.DataFrame:
+    """`events` (with `key`, `line_no`, `kind`, `text`) without lines that only repeat another failure.
 
-    Where all workers of torchrun's tables were terminated, its failure is no failure but a `sigterm`. Where another one
-    failed, the terminated ones are its echo, and gone. So is an MPI launcher's heading above a SIGTERM.
+    Where torchrun's tables list terminated workers only, its failure becomes a `sigterm`. Where they list another
+    failure, the SIGTERMs of workers are left out. So is an MPI launcher's heading in front of a SIGTERM.
     """
-    return _without_echoes(_without_headings(events))
+    return _without_terminated(_without_headings(events))
 
 
 def _without_headings(events: pl.DataFrame) -> pl.DataFrame:
@@ -42,12 +42,12 @@ def _without_headings(events: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(~(is_heading & pl.col("signal").is_not_null())).drop("signal")
 
 
-def _without_echoes(events: pl.DataFrame) -> pl.DataFrame:
+def _without_terminated(events: pl.DataFrame) -> pl.DataFrame:
     is_terminated = pl.col("text").str.contains(_TERMINATED)
-    told = events.filter(pl.col("kind") == TABLE_LINE).group_by("key").agg(are_all=is_terminated.all())
-    if told.is_empty():
+    tables = events.filter(pl.col("kind") == TABLE_LINE).group_by("key").agg(are_all=is_terminated.all())
+    if tables.is_empty():
         return events
-    rows = events.join(told, on="key", how="left", maintain_order="left")
+    rows = events.join(tables, on="key", how="left", maintain_order="left")
     is_echo = (pl.col("kind") == "sigterm") & pl.col("text").str.contains(_WORKER) & ~pl.col("are_all")
     is_signal = (pl.col("kind") == "child_failed") & pl.col("are_all")
     rows = rows.filter(~is_echo.fill_null(value=False))

@@ -12,8 +12,8 @@ import pytest
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch, validate_batch
-from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
 from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.thresholds import STALE_AFTER
 from tests.picotron_runs import OOM_TAIL, picotron_run
 
 NOW = datetime(2035, 1, 1)

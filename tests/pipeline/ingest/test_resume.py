@@ -22,10 +22,10 @@ from sweepscope.pipeline.ingest.batch import Tables, parse_batch, validate_batch
 from sweepscope.pipeline.ingest.discover import discover
 from sweepscope.pipeline.io import stream
 from sweepscope.pipeline.io.files import list_files
-from sweepscope.pipeline.logs.runs.outcome import STALE_AFTER
 from sweepscope.pipeline.simulate.generate import generate
 from sweepscope.pipeline.simulate.render import render
 from sweepscope.pipeline.store.checkpoints import REST_AFTER, Records
+from sweepscope.schemas.thresholds import STALE_AFTER
 from tests.paths import GOLDEN
 from tests.pipeline.logs.dialects.test_composer import block
 from tests.pipeline.logs.runs.test_assemble import OOM, config, line, log

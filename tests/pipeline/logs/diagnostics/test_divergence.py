@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.diagnostics.divergence import RISE_NATS, SUSTAINED, divergence
+from sweepscope.pipeline.logs.diagnostics.divergence import divergence
+from sweepscope.schemas.thresholds import DIVERGENCE_LAST_STEPS, DIVERGENCE_RISE_NATS
 from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs.steps_table import said, steps_table
 
@@ -119,7 +120,7 @@ class TestRising:
         assert judged(steps_table(loss=[3.0] * 40 + [9.0] * 30 + [3.1] * 10)) == ([], None)
 
     def test_a_rise_at_the_very_end_may_still_recover(self) -> None:
-        assert judged(steps_table(loss=[3.0] * 40 + [9.0] * (SUSTAINED - 1))) == ([], None)
+        assert judged(steps_table(loss=[3.0] * 40 + [9.0] * (DIVERGENCE_LAST_STEPS - 1))) == ([], None)
 
     def test_a_few_steps_are_no_curve(self) -> None:
         assert judged(steps_table(loss=[3.0] * 5 + [9.0] * 12)) == ([], None)
@@ -142,14 +143,14 @@ class TestRising:
         seed=st.integers(0, 2**32),
         n=st.integers(30, 200),
         noise=st.floats(0.0, 0.05),
-        after=st.integers(SUSTAINED + 3, 60),
+        after=st.integers(DIVERGENCE_LAST_STEPS + 3, 60),
         jump=st.floats(4.0, 20.0),
     )
     def test_a_jump_that_stays_is_found_within_three_logged_steps(
         self, seed: int, n: int, noise: float, after: int, jump: float
     ) -> None:
         before = falling(n, noise, seed)
-        jitter = np.random.default_rng(seed + 1).normal(min(before) + RISE_NATS + jump, noise, after)
+        jitter = np.random.default_rng(seed + 1).normal(min(before) + DIVERGENCE_RISE_NATS + jump, noise, after)
         losses = [*before, *map(float, jitter)]
         at = judged(steps_table(loss=losses))[1]
         if max(before) < min(losses[n:]):  # else the first losses were no lower

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sweepscope.pipeline.logs.diagnostics.gpu_sharing import memory_of_others
+from sweepscope.pipeline.logs.diagnostics.gpu_sharing import foreign_memory
 from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs.steps_table import said
 
@@ -60,55 +60,55 @@ CASES = {
     "left over by another run": (
         ZOMBIE,
         "oom_by_others",
-        "others held 61.5 of the card's 79.15 GiB (process 745081: 60.0 GiB, and 1 more), this process 17.55 GiB; without them the 2.0 GiB asked for would have fitted",
+        "other processes held 61.5 of the card's 79.15 GiB (process 745081: 60.0 GiB, and 1 more), this process 17.55 GiB; without them the requested 2.0 GiB would have fitted",
     ),
     "torch 2.1": (
         MISSPELT,
         "oom_by_others",
-        "others held 61.5 of the card's 79.15 GiB (process 745081: 60.0 GiB, and 1 more), this process 17.55 GiB; without them the 2.0 GiB asked for would have fitted",
+        "other processes held 61.5 of the card's 79.15 GiB (process 745081: 60.0 GiB, and 1 more), this process 17.55 GiB; without them the requested 2.0 GiB would have fitted",
     ),
     "a little beside a run that fills the card": (
         CROWDED,
         "gpu_shared",
-        "others held 1.73 of the card's 178.35 GiB (process 112748: 1.73 GiB), this process 175.35 GiB; without them the 2.9 GiB asked for would have fitted",
+        "other processes held 1.73 of the card's 178.35 GiB (process 112748: 1.73 GiB), this process 175.35 GiB; without them the requested 2.9 GiB would have fitted",
     ),
     "would not have fitted either": (
         TOO_LARGE,
         "gpu_shared",
-        "others held 20.0 of the card's 79.15 GiB (process 745081: 20.0 GiB), this process 58.15 GiB; the request would not have fitted without them either",
+        "other processes held 20.0 of the card's 79.15 GiB (process 745081: 20.0 GiB), this process 58.15 GiB; the request would not have fitted without them either",
     ),
     "a container's own process is listed": (
         IN_CONTAINER_BESIDE,
         "oom_by_others",
-        "others held 39.0 of the card's 79.15 GiB (process 4711: 39.0 GiB), this process 40.0 GiB; without them the 2.0 GiB asked for would have fitted",
+        "other processes held 39.0 of the card's 79.15 GiB (process 4711: 39.0 GiB), this process 40.0 GiB; without them the requested 2.0 GiB would have fitted",
     ),
     "torch 1": (
         TORCH_1,
         "oom_by_others",
-        "others held 47.49 of the card's 79.33 GiB (no process is named: what is neither free nor this process's), this process 31.59 GiB; without them the 3.91 GiB asked for would have fitted",
+        "other processes held 47.49 of the card's 79.33 GiB (not listed: memory that is neither free nor this process's), this process 31.59 GiB; without them the requested 3.91 GiB would have fitted",
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_memory_of_others(case: str) -> None:
+def test_foreign_memory(case: str) -> None:
     line, kind, text = CASES[case]
-    assert memory_of_others(said("oom", line)).select("kind", "text").rows() == [(kind, text)]
+    assert foreign_memory(said("oom", line)).select("kind", "text").rows() == [(kind, text)]
 
 
 @pytest.mark.parametrize("line", [OWN, IN_CONTAINER, TORCH_1_OWN, OVERFLOWED, BARE, "OutOfMemoryError: "])
 def test_the_runs_own_memory(line: str) -> None:
-    assert memory_of_others(said("oom", line)).is_empty()
+    assert foreign_memory(said("oom", line)).is_empty()
 
 
 def test_no_lines() -> None:
-    assert memory_of_others(said("oom")).is_empty()
+    assert foreign_memory(said("oom")).is_empty()
 
 
 def test_of_many_ranks_the_worst_stands_for_all() -> None:
-    found = memory_of_others(said("oom", CROWDED, ZOMBIE, TOO_LARGE, OWN))
+    found = foreign_memory(said("oom", CROWDED, ZOMBIE, TOO_LARGE, OWN))
     assert found.select("line_no", "kind").rows() == [(2, "oom_by_others")]
-    assert found["text"][0].endswith("; 3 lines say alike")
+    assert found["text"][0].endswith("; reported in 3 lines")
 
 
 def test_the_run_is_out_of_memory_and_the_event_says_by_whom() -> None:

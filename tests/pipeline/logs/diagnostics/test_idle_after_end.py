@@ -57,7 +57,7 @@ CASES = {
     ),
     "whole hours may be another time zone": (
         DONE + LIMIT.format("06:05:40"),
-        "GPUs were held for 120.5 min after the last step 10 (128.5 GPU-hours on 64 GPUs), until the scheduler's time limit; a whole number of hours may be two clocks in different time zones",
+        "GPUs were held for 120.5 min after the last step 10 (128.5 GPU-hours on 64 GPUs), until the scheduler's time limit; a whole number of hours may be the difference of two time zones",
     ),
 }
 
@@ -122,8 +122,8 @@ def test_a_job_that_outlived_its_completed_run() -> None:
             7,
             END + timedelta(seconds=5700),
             "held_after_end",
-            "GPUs were held for 95.0 min after the log's last line (101.3 GPU-hours on 64 GPUs), until the job's end, "
-            "which the scheduler calls timeout",
+            "GPUs were held for 95.0 min after the log's last line (101.3 GPU-hours on 64 GPUs), until the end of the job, "
+            "whose state is timeout",
         )
     ]
 

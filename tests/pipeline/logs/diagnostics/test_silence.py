@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.diagnostics.silence import LONGER, MANY, SILENCE_S, at_end, silences, silent_pauses
+from sweepscope.pipeline.logs.diagnostics.silence import at_end, silences, silent_pauses
+from sweepscope.schemas.thresholds import SILENCE_LONGEST_PAUSES, SILENCE_S, SILENCE_USUAL_PAUSES
 from tests.pipeline.ingest_in_memory import LATER, batch_of, tables_of
 from tests.pipeline.ingest_in_memory import assembled as assembled_
 from tests.pipeline.logs.steps_table import BEGIN, steps_table
@@ -61,7 +62,7 @@ class TestLaterLines:
     def test_whole_hours_are_doubted(self) -> None:
         text, is_hang = silent([10.0] * 9, ended_s=90 + 2 * HOUR_S + 30)
         assert text is not None
-        assert text.endswith("may be two clocks in one file")
+        assert text.endswith("may be the difference of two clocks in one file")
         assert not is_hang
 
     def test_a_log_that_ends_with_its_steps(self) -> None:
@@ -106,9 +107,11 @@ def test_a_silence_is_longer_than_every_limit(pauses_s: list[float], silence_s: 
     text, _ = silent(pauses_s, ended_s=total_s + silence_s)
     usual_s = sorted(pauses_s)[len(pauses_s) // 2]
     if text is None:
-        assert silence_s <= max(SILENCE_S, MANY * usual_s, LONGER * max(pauses_s)) + 1e-3
+        assert (
+            silence_s <= max(SILENCE_S, SILENCE_USUAL_PAUSES * usual_s, SILENCE_LONGEST_PAUSES * max(pauses_s)) + 1e-3
+        )
     else:
-        assert silence_s >= max(SILENCE_S, LONGER * max(pauses_s)) - 1e-3
+        assert silence_s >= max(SILENCE_S, SILENCE_LONGEST_PAUSES * max(pauses_s)) - 1e-3
 
 
 def test_a_pause_that_the_run_survived() -> None:

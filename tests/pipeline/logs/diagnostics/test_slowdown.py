@@ -7,7 +7,8 @@ import polars as pl
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.diagnostics.slowdown import SLOWER, slowdowns
+from sweepscope.pipeline.logs.diagnostics.slowdown import slowdowns
+from sweepscope.schemas.thresholds import SLOWDOWN_FACTOR
 from tests.pipeline.ingest_in_memory import tables_of
 from tests.pipeline.logs.steps_table import steps_table
 
@@ -39,7 +40,7 @@ def test_the_cost_counts_the_steps_between_two_log_lines() -> None:
 
 def test_a_creep_is_told_from_a_jump() -> None:
     (text,) = slowdowns(steps_table(step_time_s=[1 + step / 40 for step in range(100)]))["text"]
-    assert "crept up rather than jumped" in text
+    assert "rose gradually rather than at once" in text
     assert "crept" not in slowdowns(steps_table(step_time_s=slow(40, 40, 1.8)))["text"][0]
 
 
@@ -97,7 +98,7 @@ def test_noise_alone_is_no_slow_down(seed: int, n: int, spread: float) -> None:
     seed=st.integers(0, 2**32),
     before=st.integers(25, 150),
     after=st.integers(25, 150),
-    factor=st.floats(SLOWER * 1.15, 20),
+    factor=st.floats(SLOWDOWN_FACTOR * 1.15, 20),
 )
 def test_a_jump_is_found_at_its_step(seed: int, before: int, after: int, factor: float) -> None:
     found = slowdowns(steps_table(step_time_s=slow(before, after, factor, seed)))

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from sweepscope.pipeline.logs.runs import outcome
+from sweepscope.schemas.thresholds import STALE_AFTER
 from sweepscope.schemas.vocab import CONFIDENCE, EVENT_KIND, STATUS
 from tests.pipeline.ingest_in_memory import run_of, tables_of
 
@@ -190,7 +191,7 @@ class TestFreshness:
         assert run_of(f"{SOME}\n{OOM}", now=datetime.now(UTC).replace(tzinfo=None))["status"] == "oom"
 
     def test_it_is_stale_after_a_quarter_of_an_hour(self) -> None:
-        soon = datetime.now(UTC).replace(tzinfo=None) + outcome.STALE_AFTER + timedelta(seconds=30)
+        soon = datetime.now(UTC).replace(tzinfo=None) + STALE_AFTER + timedelta(seconds=30)
         assert run_of(SOME, now=soon)["status"] == "truncated"
 
 

@@ -1,10 +1,10 @@
-"""What the steps of a run say about where they stand."""
+"""Lines and planned number of the steps of each run."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.runs.summary import stretched
+from sweepscope.pipeline.logs.runs.summary import step_lines
 
 
 def steps(*rows: tuple[str, int, int, int | None]) -> pl.DataFrame:
@@ -13,7 +13,7 @@ def steps(*rows: tuple[str, int, int, int | None]) -> pl.DataFrame:
 
 
 def test_first_last_and_previous_line_of_each_run() -> None:
-    found = stretched(steps(("a", 1, 10, None), ("a", 2, 20, 5), ("a", 3, 40, None), ("b", 1, 7, None)))
+    found = step_lines(steps(("a", 1, 10, None), ("a", 2, 20, 5), ("a", 3, 40, None), ("b", 1, 7, None)))
     assert found.rows(named=True) == [
         {
             "run_id": "a",

@@ -1,0 +1,108 @@
+"""Step lines and values of steps that cannot be used: unknown ones become NULL, impossible ones rows of `rejects`.
+
+`ingest.validate` rejects whole rows, and a median of a bad value would cost the whole run. So values are judged here,
+before the summary and by the same bounds (`schemas.tables.runs.STEPS`), and the rest of their row is kept.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from sweepscope.pipeline.logs.dialect import STEP_FACTS
+from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
+from sweepscope.schemas.core.column import Column
+from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
+
+_RATES = ("tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu_logged", "mfu_logged")
+_BOUNDED = tuple(
+    column
+    for column in TABLES["steps"].columns
+    if column.name in STEP_FACTS and column.name != "line_no" and (column.positive or column.minimum is not None)
+)
+_PEAKS = tuple(column for column in TABLES["runs"].columns if column.name.startswith("mem_peak_"))
+
+
+def checked_steps(steps: pl.DataFrame, sources: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """STEP_FACTS rows with a step and possible values only, and rows of `rejects` for all else.
+
+    A line whose step is missing or impossible is left out; another impossible value becomes NULL.
+
+    Args:
+        steps: STEP_FACTS rows.
+        sources: `source`, `path`.
+    """
+    rejects = [_unparsed(steps, sources)]
+    steps = _without_unknown(steps.drop_nulls("step"))
+    bad = {column: _is_impossible(column) for column in _BOUNDED}
+    found = steps.select(is_bad.any().alias(column.name) for column, is_bad in bad.items()).row(0, named=True)
+    bad = {column: is_bad for column, is_bad in bad.items() if found[column.name]}
+    if not bad:
+        return steps, rejects[0]
+    for column, is_bad in bad.items():
+        rows = steps.filter(is_bad)
+        rejects.append(_impossible(rows, sources, column, table="steps", value=pl.col(column.name)))
+    steps = steps.with_columns(pl.when(~is_bad).then(column.name).alias(column.name) for column, is_bad in bad.items())
+    return steps.drop_nulls("step"), pl.concat(rejects)
+
+
+def checked_peaks(peaks: pl.DataFrame, sources: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Observations of peak memory (`source`, `line_no`, `name`, `value`) that are possible, and rows of `rejects`."""
+    is_bad = pl.any_horizontal((pl.col("name") == c.name) & _is_impossible(c, "value") for c in _PEAKS)
+    is_bad = is_bad.fill_null(value=False)
+    bad = peaks.filter(is_bad)
+    rejects = [
+        _impossible(bad.filter(name=column.name), sources, column, table="runs", value=pl.col("value"))
+        for column in _PEAKS
+    ]
+    return peaks.filter(~is_bad), pl.concat(rejects)
+
+
+def _without_unknown(steps: pl.DataFrame) -> pl.DataFrame:
+    """`steps` with NULL for a time rounded to 0 and for the rates (`inf`, `nan`) that trainers derive from it."""
+    time = pl.col("step_time_s")
+    return steps.with_columns(
+        pl.when(time.is_finite() & (time != 0)).then(time).alias("step_time_s"),
+        *(pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in _RATES),
+    )
+
+
+def _is_impossible(column: Column, name: str | None = None) -> pl.Expr:
+    """Whether a value lies outside the bounds of `column`; false for NULL, and for NaN, which polars orders last."""
+    value = pl.col(name or column.name)
+    is_bad = value <= 0 if column.positive else value < (column.minimum or 0)
+    return is_bad.fill_null(value=False)
+
+
+def _impossible(
+    rows: pl.DataFrame, sources: pl.DataFrame, column: Column, *, table: str, value: pl.Expr
+) -> pl.DataFrame:
+    bound = "must be above 0" if column.positive else f"must be at least {column.minimum:g}"
+    raw = pl.struct(pl.exclude("source")).struct.json_encode().str.slice(0, MAX_TEXT_CHARS)
+    located = rows.with_columns(raw=raw).join(sources.select("source", "path"), on="source", maintain_order="left")
+    return TABLES["rejects"].conform(
+        located.select(
+            pl.col("path").alias("file"),
+            "line_no",
+            "raw",
+            table=pl.lit(table),
+            column=pl.lit(column.name),
+            reason=pl.format(f"{bound}, got {{}}", value),
+        )
+    )
+
+
+def _unparsed(steps: pl.DataFrame, sources: pl.DataFrame) -> pl.DataFrame:
+    if not steps["step"].null_count():
+        return TABLES["rejects"].empty()
+    bad = steps.filter(pl.col("step").is_null()).join(sources.select("source", "path"), on="source")
+    return TABLES["rejects"].conform(
+        bad.select(
+            pl.col("path").alias("file"),
+            "line_no",
+            table=pl.lit("steps"),
+            column=pl.lit("step"),
+            reason=pl.lit(REJECT_REASON_UNPARSED),
+            raw=pl.col("text").str.slice(0, MAX_TEXT_CHARS),
+        )
+    )
