@@ -48,7 +48,7 @@ def _list(args: argparse.Namespace) -> int:
         {"name": one.name, "signature": one.document.signature, "file": str(one.path), "given_as": one.given}
         for one in own
     ]
-    value += [{"name": one.name, "signature": one.signature, "file": None} for one in DIALECTS]
+    value += [{"name": one.name, "signature": one.signature_literals, "file": None} for one in DIALECTS]
     lines = [(one["name"], "  ".join(repr(text) for text in one["signature"])) for one in value]
     head = "\n".join(f"{one.name}: {one.path} (given as {one.given})" for one in own)
     remark = f"Remembered dialect files:\n{head}\n\n" if own else "No dialect files are remembered.\n\n"

@@ -12,15 +12,15 @@ from sweepscope.pipeline.ingest.resume import ResumeState, facts_of
 from sweepscope.pipeline.io.malloc import give_back
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
-from sweepscope.pipeline.logs.engine.prefilter import Sifted, sift
+from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter
 from sweepscope.pipeline.store.checkpoints import Record
 from sweepscope.pipeline.text import lines
 
 BLOCK_BYTES = 8 << 20
-"""A piece of a file of this size is sifted at once: the blocks of a large file."""
+"""A piece of a file of this size is filtered at once: the blocks of a large file."""
 
 MANY_BYTES = 24 << 20
-"""Lines of many small files are sifted together up to this size."""
+"""Lines of many small files are filtered together up to this size."""
 
 READ_BYTES = 12 << 20
 """What is left of several blocks is read together from this size on."""
@@ -34,12 +34,12 @@ class BatchAccumulator:
     resume_state: ResumeState
     pending: list[tuple[int, bytes, int]] = field(default_factory=list)
     pending_bytes: int = 0
-    sifted: list[Sifted] = field(default_factory=list)
+    filtered: list[FilteredBlock] = field(default_factory=list)
     extracts: list[extract.Extract] = field(default_factory=list)
     unfinished: list[tuple[int, bytes, int]] = field(default_factory=list)
     unfinished_nccl: list[tuple[int, bytes, int]] = field(default_factory=list)
     partial: set[int] = field(default_factory=set)
-    settled: dict[int, str] = field(default_factory=dict)
+    decided: dict[int, str] = field(default_factory=dict)
     unread: set[int] = field(default_factory=set)
     sidecars: list[dict[str, str]] = field(default_factory=list)
     histories: list[tuple[str, pl.DataFrame]] = field(default_factory=list)
@@ -67,7 +67,7 @@ class BatchAccumulator:
         """Take over what the lines before said."""
         said = facts_of(record, source, self.dialects)
         self.extracts.append(said)
-        self.settled |= said.settled
+        self.decided |= said.decided
         self.nccl.restore(source, record.nccl)
 
     def add_unfinished(self, source: int, data: bytes, line: int, *, only_nccl: bool) -> None:
@@ -82,20 +82,20 @@ class BatchAccumulator:
             block, counts = lines.split_parts(self.pending)
             self.nccl.add_lines(self.pending, block, counts)
             self.pending, self.pending_bytes = [], 0
-            self.sifted.append(sift(block, self.dialects, partial=self.partial, known=self.settled))
-            if unsettled := self.partial - set(self.settled):
-                settled = extract.settled_by([*self.extracts, *self.sifted], self.dialects)
-                self.settled |= {source: name for source, name in settled.items() if source in unsettled}
-            if sum(part.text_bytes for part in self.sifted) >= READ_BYTES:
-                self.read_sifted()
+            self.filtered.append(prefilter(block, self.dialects, partial=self.partial, known=self.decided))
+            if undecided := self.partial - set(self.decided):
+                decided = extract.decided_by([*self.extracts, *self.filtered], self.dialects)
+                self.decided |= {source: name for source, name in decided.items() if source in undecided}
+            if sum(part.text_bytes for part in self.filtered) >= READ_BYTES:
+                self.read_filtered()
             else:
-                self.sifted[-1] = self.sifted[-1].owned()
+                self.filtered[-1] = self.filtered[-1].owned()
 
-    def read_sifted(self) -> None:
-        """Turn what was sifted so far into facts."""
-        if self.sifted:
-            self.extracts.append(extract.read(self.sifted, self.dialects))
-            self.sifted = []
+    def read_filtered(self) -> None:
+        """Turn what was filtered so far into facts."""
+        if self.filtered:
+            self.extracts.append(extract.read(self.filtered, self.dialects))
+            self.filtered = []
             give_back()
 
     def discard(self, source: int) -> None:
@@ -106,14 +106,14 @@ class BatchAccumulator:
 
     def merged(self) -> extract.Extract:
         self.flush()
-        self.read_sifted()
+        self.read_filtered()
         whole, self.extracts = extract.merge(self.extracts, self.dialects), []
         self.resume_state.hand_on(whole, self.nccl.frames)
         for last_line in self.unfinished_nccl:
             self.nccl.add(*last_line)
         if self.unfinished:
             block = lines.split_many(self.unfinished)
-            last_lines = extract.extract(block, self.dialects, partial=self.partial, known=self.settled)
+            last_lines = extract.extract(block, self.dialects, partial=self.partial, known=self.decided)
             whole = extract.merge([whole, last_lines], self.dialects)
         return whole.without(self.unread) if self.unread else whole
 

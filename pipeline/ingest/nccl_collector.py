@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.errors import InputError
-from sweepscope.pipeline.logs.dialect import Facts as RunFacts
 from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.facts import Facts as RunFacts
 from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.flight_recorder.dump import records
 from sweepscope.pipeline.nccl.lines.block import Block, Part
@@ -123,7 +123,7 @@ class NcclCollector:
         """
         facts = said.facts
         telling = {*said.dialect_of, *facts.steps["source"].unique(), *facts.settings["source"].unique()}
-        only = _with_nothing_else(self._said(), said.ends) - telling
+        only = _with_nothing_else(self._said(), said.last_lines) - telling
         is_only = pl.col("source").is_in(list(only)) & (pl.col("kind") == "log")
         return sources.with_columns(kind=pl.when(is_only).then(pl.lit("nccl")).otherwise("kind"))
 

@@ -21,7 +21,8 @@ from sweepscope.pipeline.ingest.read_sidecar import (
 )
 from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.io.reader import Reader
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
 from sweepscope.pipeline.store.checkpoints import Records

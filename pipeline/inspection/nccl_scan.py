@@ -18,7 +18,7 @@ from sweepscope.pipeline.io.files import canonical, list_files
 from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, text_chunks
-from sweepscope.pipeline.logs.dialect import Facts as RunFacts
+from sweepscope.pipeline.logs.facts import Facts as RunFacts
 from sweepscope.pipeline.nccl.bench import formats
 from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.flight_recorder.dump import MAX_BYTES

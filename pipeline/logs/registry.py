@@ -9,26 +9,26 @@ from sweepscope.pipeline.logs.dialects import (
     bare_progress_bar,
     colossalai,
     composer,
-    deepspeed,
     gpt_neox,
     internevo,
     lightning,
     litgpt,
     maxtext,
-    mlperf,
-    nanogpt,
     nanotron,
     nanotron_bench,
-    nemo,
     openrlhf,
     picotron,
-    torchtitan,
     torchtune,
-    verl,
 )
+from sweepscope.pipeline.logs.dialects.deepspeed import dialect as deepspeed
 from sweepscope.pipeline.logs.dialects.huggingface import dialect as huggingface
 from sweepscope.pipeline.logs.dialects.megatron import deepspeed as megatron_deepspeed
 from sweepscope.pipeline.logs.dialects.megatron import dialect as megatron
+from sweepscope.pipeline.logs.dialects.mlperf import dialect as mlperf
+from sweepscope.pipeline.logs.dialects.nanogpt import dialect as nanogpt
+from sweepscope.pipeline.logs.dialects.nemo import dialect as nemo
+from sweepscope.pipeline.logs.dialects.torchtitan import dialect as torchtitan
+from sweepscope.pipeline.logs.dialects.verl import dialect as verl
 from sweepscope.pipeline.memory.names import VERSIONS as MEMORY_VERSIONS
 from sweepscope.pipeline.nccl import NCCL_VERSION
 from sweepscope.pipeline.scheduler import registry

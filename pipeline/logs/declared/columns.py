@@ -12,7 +12,7 @@ from difflib import get_close_matches
 import polars as pl
 
 from sweepscope.pipeline.logs.declared.units import KINDS, Printed, strftime
-from sweepscope.pipeline.logs.dialect import STEP_FACTS
+from sweepscope.pipeline.logs.facts import STEP_FACTS
 from sweepscope.schemas.columns.shared import LAYOUT, MODEL, PLACE, SOFTWARE
 from sweepscope.schemas.registry import COLUMNS
 

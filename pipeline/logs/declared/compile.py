@@ -12,18 +12,10 @@ import polars as pl
 
 from sweepscope.pipeline.logs.declared.columns import PEAKS, Target
 from sweepscope.pipeline.logs.declared.document import Arguments, Document, File, Rule, pair_regex
-from sweepscope.pipeline.logs.dialect import (
-    EVENT_FACTS,
-    GAUGE_FACTS,
-    SETTING_FACTS,
-    STEP_FACTS,
-    Dialect,
-    Sidecar,
-    conform,
-    named_settings,
-)
+from sweepscope.pipeline.logs.dialect import Dialect, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.redraw import last_of_each_step
+from sweepscope.pipeline.logs.extractors import last_of_each_step, named_settings
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -36,10 +28,10 @@ _MAX_FILE_CHARS = 4 << 20
 def compile_document(document: Document, *, revision: int = 1, claims: int = 0) -> Dialect:
     """The dialect that a document describes. `revision` grows with its changes; for `claims` see `Dialect`."""
     dumped = {name for dump in document.arguments for name in dump.columns}
-    narrowed = {
+    literals_by_function = {
         "steps": _contained(document.steps),
-        "settings": tuple(sorted({*_contained(document.settings), *dumped, *environment.ANCHORS})),
-        "gauges": _contained(document.settings),
+        "settings": tuple(sorted({*_contained(document.settings), *dumped, *environment.LITERALS})),
+        "peaks": _contained(document.settings),
         "events": _contained(document.events),
     }
     return Dialect(
@@ -47,16 +39,15 @@ def compile_document(document: Document, *, revision: int = 1, claims: int = 0) 
         version=COMPILER_VERSION + revision,
         is_declared=True,
         claims=claims,
-        signature=document.signature,
-        anchors=tuple(sorted({literal for literals in narrowed.values() for literal in literals})),
-        narrowed=narrowed,
+        signature_literals=document.signature,
+        literals_by_function=literals_by_function,
         steps=lambda lines: steps(lines, document.steps),
         settings=lambda lines: settings(lines, document.settings, document.arguments),
-        gauges=lambda lines: gauges(lines, document.settings),
+        peaks=lambda lines: peaks(lines, document.settings),
         events=lambda lines: events(lines, document.events),
         sidecars=tuple(Sidecar(file.pattern, "config", _reader(file)) for file in document.files),
         log_names=document.logs,
-        settle=last_of_each_step if document.repeated == "last" else None,
+        finalize=last_of_each_step if document.repeated == "last" else None,
     )
 
 
@@ -97,11 +88,11 @@ def settings(lines: pl.DataFrame, rules: Sequence[Rule], dumps: Sequence[Argumen
     return pl.concat([*facts, *printed, environment.settings(lines)]).sort("source", "line_no", maintain_order=True)
 
 
-def gauges(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
-    """GAUGE_FACTS of the memory peaks that any rule names."""
+def peaks(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:
+    """PEAK_FACTS of the memory peaks that any rule names."""
     parts = [_long(lines, rule, [name for name in _columns(rule) if name in PEAKS]) for rule in rules]
-    facts = [conform(part.with_columns(pl.col("value").cast(pl.Float64, strict=False)), GAUGE_FACTS) for part in parts]
-    return pl.concat([pl.DataFrame(schema=GAUGE_FACTS), *facts])
+    facts = [conform(part.with_columns(pl.col("value").cast(pl.Float64, strict=False)), PEAK_FACTS) for part in parts]
+    return pl.concat([pl.DataFrame(schema=PEAK_FACTS), *facts])
 
 
 def events(lines: pl.DataFrame, rules: Sequence[Rule]) -> pl.DataFrame:

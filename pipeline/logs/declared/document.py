@@ -158,7 +158,7 @@ class _Reader(Tables):
                 said = f"signature {literal!r} could stand in anybody's log. Give at least {_MIN_SIGNATURE_CHARS} "
                 raise self.fail(place, f"{said}characters that only this trainer prints")
             for dialect in DIALECTS:
-                if any(literal in other for other in dialect.signature):
+                if any(literal in other for other in dialect.signature_literals):
                     said = f"signature {literal!r} is printed by {dialect.name} as well"
                     raise self.fail(place, f"{said}. Give text that only this trainer prints")
         return literals

@@ -13,7 +13,7 @@ from sweepscope.pipeline.logs.declared import line_template as templates
 from sweepscope.pipeline.logs.declared.compile import compile_document, holds, is_near, key_regex, with_values
 from sweepscope.pipeline.logs.declared.document import Arguments, Document, Rule, pair_regex
 from sweepscope.pipeline.logs.declared.line_template import Anything, Element, Field, Literal, Maybe, Template
-from sweepscope.pipeline.logs.engine.detect import detect, signs_of
+from sweepscope.pipeline.logs.engine.detect import count_signatures, detect
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text.line_templates import Shapes
 
@@ -82,7 +82,7 @@ def explain(rows: pl.DataFrame, document: Document) -> Explanation:
     """What `document` makes of the cleaned lines of a log (`cleaning.clean`)."""
     dialect = compile_document(document)
     dialects = [dialect, *DIALECTS]
-    signs = signs_of(rows, Shapes.of(rows), dialects)
+    signs = count_signatures(rows, Shapes.of(rows), dialects)
     owner = detect(signs, dialects)
     rows = rows.with_row_index("row")
     hits = {rule.label: is_found(rows, rule) for rule in (*document.steps, *document.settings, *document.events)}

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -34,20 +35,20 @@ _FULL = 0.9
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Redraws with a loss, as facts that `settle` makes steps of: the total is that of the bar."""
+    """Redraws with a loss, as facts that `finalize` makes steps of: the total is that of the bar."""
     found = lines.with_columns(bar=pl.col("text").str.extract_groups(_BAR)).unnest("bar").drop_nulls("done")
     found = found.filter(~pl.col("name").str.contains(_EVALUATION))
     whole = found.with_columns(
         step=pl.col("done").cast(pl.Int64, strict=False),
         steps_planned=pl.col("total").cast(pl.Int64, strict=False),
         loss=number(pl.col("said")),
-        step_time_s=elapsed_s(pl.col("clock")),  # so far: `settle` takes the differences
+        step_time_s=elapsed_s(pl.col("clock")),  # so far: `finalize` takes the differences
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
     )
     return conform(whole.filter(pl.col("step") <= pl.col("steps_planned")), STEP_FACTS)
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """Steps counted over the bars of each file, with their time."""
     drawn = facts.steps.sort("source", "line_no", maintain_order=True)
     most = drawn.group_by("source", "steps_planned", maintain_order=True).agg(n=pl.len())
@@ -68,7 +69,7 @@ def settle(facts: Facts) -> Facts:
     times = steps_of(rows).select("source", "launch", "step", "step_time_s")
     timed = rows.drop("step_time_s").join(times, on=["source", "launch", "step"], how="left", maintain_order="left")
     counted = timed.with_columns(step=pl.col("step") + offset, steps_planned=pl.lit(None, pl.Int64))
-    return Facts(conform(counted, STEP_FACTS), facts.settings, facts.gauges, facts.events)
+    return Facts(conform(counted, STEP_FACTS), facts.settings, facts.peaks, facts.events)
 
 
 def _one_per_count(rows: pl.DataFrame) -> pl.DataFrame:
@@ -79,16 +80,15 @@ def _one_per_count(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.when(sets_within).then(is_first).otherwise(is_last)).filter(step > 0)
 
 
-_SIGNS = tuple(f"{unit}, {name}=" for unit in ("it/s", "s/it") for name in ("loss", "train_loss"))
+_SIGNATURES = tuple(f"{unit}, {name}=" for unit in ("it/s", "s/it") for name in ("loss", "train_loss"))
 
 DIALECT = Dialect(
     name="other",
     version=1,
-    signature=_SIGNS,
-    anchors=(*_SIGNS, *environment.ANCHORS),
+    signature_literals=_SIGNATURES,
     steps=steps,
     settings=environment.settings,
-    settle=settle,
-    narrowed={"steps": _SIGNS, "settings": environment.ANCHORS},
+    finalize=finalize,
+    literals_by_function={"steps": _SIGNATURES, "settings": environment.LITERALS},
     is_last_resort=True,
 )

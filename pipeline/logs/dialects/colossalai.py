@@ -10,7 +10,7 @@ Loss=1.8]`, from 0), of ColossalChat's coati/trainer/sft.py and examples/languag
 1).
 
 A message stands on several lines, so a line decides nothing here: `steps` hands on every line that may be part of one,
-and `settle` joins them when the whole file is known. A message needs its own first line and those that follow within
+and `finalize` joins them when the whole file is known. A message needs its own first line and those that follow within
 MAX_MESSAGE_LINES; indented lines continue it. A bar counts a batch before it is given the values of the next: the
 first drawing of a count shows its own.
 """
@@ -19,19 +19,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    GAUGE_FACTS,
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    Facts,
-    conform,
-    named_settings,
-)
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.runs.combine import is_true, whole
+from sweepscope.pipeline.logs.extractors import is_true, milestones, named_settings, whole
+from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import NUMBER, human, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
@@ -52,7 +43,7 @@ _FROM_ONE = r"^\s*Epoch (?:(\d+)/\d+|\[(\d+)(?:/\d+)?\]): "
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Bars, and every line of the logger that may belong to a step's message, unparsed; `settle` reads them."""
+    """Bars, and every line of the logger that may belong to a step's message, unparsed; `finalize` reads them."""
     text = pl.col("text")
     is_part = text.str.contains(_CONTINUED) & text.str.contains_any(["Loss:", " time: ", " TFLOPS: "])
     parts = lines.filter(text.str.contains(_HEAD) | is_part).with_columns(
@@ -65,7 +56,7 @@ _SUMMARY = ", TFLOPS per GPU: "
 
 
 def _summaries(lines: pl.DataFrame) -> pl.DataFrame:
-    """What a benchmark says of all its steps at the end, by the plainer of its two counts: `settle` finds the step."""
+    """Mean TFLOPS that a benchmark prints at its end, by the plainer of its two counts; `finalize` adds the step."""
     rate = number(pl.col("text").str.extract(rf"{_SUMMARY}([\d.]+)\s*$"))
     found = lines.with_columns(tflops_per_gpu_logged=rate).drop_nulls("tflops_per_gpu_logged")
     return conform(found, STEP_FACTS)
@@ -87,7 +78,7 @@ def _bars(lines: pl.DataFrame) -> pl.DataFrame:
     return conform(found.drop_nulls("loss"), STEP_FACTS)
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """The first drawing of each bar, and messages of several lines to steps; the mean rate to the last of them."""
     order = ["source", "line_no"]
     is_mean = pl.col("step").is_null() & pl.col("tflops_per_gpu_logged").is_not_null()
@@ -100,7 +91,7 @@ def settle(facts: Facts) -> Facts:
     is_last = pl.int_range(pl.len()).over("source") == pl.len().over("source") - 1
     rate = pl.coalesce("tflops_per_gpu_logged", pl.when(is_last).then("mean"))
     return Facts(
-        conform(steps.with_columns(tflops_per_gpu_logged=rate), STEP_FACTS), facts.settings, facts.gauges, facts.events
+        conform(steps.with_columns(tflops_per_gpu_logged=rate), STEP_FACTS), facts.settings, facts.peaks, facts.events
     )
 
 
@@ -162,7 +153,7 @@ _ARGUMENTS = {name: column for name, column in _OPTIONS.items() if name != "zero
     "grad_checkpoint": "arg:grad_checkpoint"
 }
 _PLUGINS = {"zero1": 1, "zero1_cpu": 1, "zero2": 2, "zero2_cpu": 2, "gemini": 3, "gemini_auto": 3}
-_OPTION_ANCHORS = ("colossalai run", "torchrun", "torch.distributed.")
+_OPTION_LITERALS = ("colossalai run", "torchrun", "torch.distributed.")
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -189,12 +180,12 @@ _PEAKS = {  # benchmark.py, utils/memory.py report_memory_usage
 }
 
 
-def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory, in units of 1024**2 bytes though they print MB."""
     return pl.concat(
         conform(
             lines.with_columns(name=pl.lit(name), value=(number(pl.col("text").str.extract(pattern)) * 2**20).round()),
-            GAUGE_FACTS,
+            PEAK_FACTS,
         ).drop_nulls("value")
         for name, pattern in _PEAKS.items()
     )
@@ -212,10 +203,18 @@ COMBINED = (
     CombinedSetting("recompute", pl.when(is_true("arg:grad_checkpoint")).then(pl.lit("full"))),
 )
 
+_LITERALS = (
+    *("colossalai - ", "Loss:", " time: ", " TFLOPS: ", "oss=", " / Train]: ", _SUMMARY),
+    *("world size: ", "dp_world_size: ", "parallel size: ", "Model params", "Namespace(", "Max number of steps "),
+    *("memory usage: ", "max allocated ", "max cached: "),
+    *_OPTION_LITERALS,
+    *environment.LITERALS,
+)
+
 DIALECT = Dialect(
     name="colossalai",
     version=6,
-    signature=(
+    signature_literals=(
         "colossalai - colossalai - ",
         "INFO     colossalai - ",
         "colossalai run ",
@@ -225,30 +224,11 @@ DIALECT = Dialect(
         "colossalai/zero",
         " / Train]: ",
     ),
-    anchors=(
-        "colossalai - ",
-        "Loss:",
-        " time: ",
-        " TFLOPS: ",
-        "world size: ",
-        "dp_world_size: ",
-        "parallel size: ",
-        "Model params",
-        "memory usage: ",
-        "max allocated ",
-        "max cached: ",
-        "Namespace(",
-        _SUMMARY,
-        " / Train]: ",
-        "oss=",
-        "Max number of steps ",
-        *_OPTION_ANCHORS,
-        *environment.ANCHORS,
-    ),
     steps=steps,
     settings=settings,
-    gauges=gauges,
+    peaks=peaks,
     events=lambda lines: milestones(lines, training_end=_END),
     combined=COMBINED,
-    settle=settle,
+    finalize=finalize,
+    literals_by_function=dict.fromkeys(("steps", "settings", "peaks", "events"), _LITERALS),
 )

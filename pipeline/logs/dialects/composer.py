@@ -6,28 +6,24 @@ memory_monitor.py (memory in units of 10**9 bytes; before 0.13 in bytes, and `al
 allocated); llm-foundry scripts/train (the configuration as YAML).
 
 A header counts in the unit of max_duration. Where that is not the batch, `time/batch` (batches done before this one)
-tells the step. Header and metrics are parts of a step until `settle` joins them.
+tells the step. Header and metrics are parts of a step until `finalize` joins them.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    GAUGE_FACTS,
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    Facts,
-    conform,
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.extractors import (
+    is_true,
+    matched_settings,
+    milestones,
     named_settings,
     once_per_text,
-    said_settings,
+    whole,
 )
-from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.runs.combine import is_true, whole
+from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import number
 
@@ -99,7 +95,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 _PEAK = r"^\s*Train memory/peak_{}_mem(?:_max)?: (\d+\.\d{{4}})\s*$"
 
 
-def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peaks since the start; the figures without `peak` are what was left after the batch."""
     peaks = {"allocated": "mem_peak_allocated_bytes", "reserved": "mem_peak_reserved_bytes"}
     told = extract_each(lines, {label: _PEAK.format(label) for label in peaks})
@@ -107,10 +103,10 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
         told.select("source", "line_no", name=pl.lit(name), value=(number(pl.col(label)) * 1e9).round())
         for label, name in peaks.items()
     ]
-    return conform(pl.concat(parts).drop_nulls("value"), GAUGE_FACTS)
+    return conform(pl.concat(parts).drop_nulls("value"), PEAK_FACTS)
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """One row per header with the metrics below it; a block without a loss (a cut one) stays unparsed.
 
     The microbatch size is printed with every block and counts where it is printed first.
@@ -139,7 +135,7 @@ def settle(facts: Facts) -> Facts:
     return Facts(
         conform(steps, STEP_FACTS).sort("source", "line_no", maintain_order=True),
         settings.filter(~is_repeated | pl.struct("source", "value").is_first_distinct().over(is_repeated)),
-        facts.gauges,
+        facts.peaks,
         facts.events,
     )
 
@@ -195,7 +191,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         setting_source=pl.lit("log_line"),
         value=text.str.extract(r"^\s*Train trainer/device_train_microbatch_size: (\d+)\s*$"),
     ).drop_nulls("value")
-    started = said_settings(lines, [("arg:precision", _USED)]).with_columns(pl.col("value").str.to_lowercase())
+    started = matched_settings(lines, [("arg:precision", _USED)]).with_columns(pl.col("value").str.to_lowercase())
     return pl.concat([dumped, conform(said, SETTING_FACTS), started, environment.settings(lines)])
 
 
@@ -234,7 +230,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=r"^\s*Starting training\.\.\.\s*$", training_end=_END)
 
 
-_STEP_ANCHORS = (
+_STEP_LITERALS = (
     "[batch=",
     "[token=",
     "[sample=",
@@ -253,7 +249,7 @@ _STEP_ANCHORS = (
 DIALECT = Dialect(
     name="composer",
     version=8,
-    signature=(
+    signature_literals=(
         "Train loss/train/total:",
         "Train time/batch:",
         "Train trainer/device_train_microbatch_size:",
@@ -262,31 +258,21 @@ DIALECT = Dialect(
         "composer.cli.launcher",
         "composer/callbacks/",
     ),
-    anchors=(
-        *_STEP_ANCHORS,
-        "Train trainer/device_train_microbatch_size:",
-        "Starting training...",
-        "Done.",
-        "composer.trainer.trainer",
-        *(f"{name}: " for name in _CONFIG),
-        "Using precision ",
-        *environment.ANCHORS,
-    ),
     steps=steps,
     settings=settings,
-    gauges=gauges,
+    peaks=peaks,
     events=events,
     combined=COMBINED,
-    settle=settle,
+    finalize=finalize,
     steps_show_current_memory=True,
-    narrowed={
-        "steps": _STEP_ANCHORS,
-        "gauges": ("Train memory/peak_",),
+    literals_by_function={
+        "steps": _STEP_LITERALS,
+        "peaks": ("Train memory/peak_",),
         "settings": (
             *(f"{name}: " for name in _CONFIG),
             "Using precision ",
             "Train trainer/device_train_microbatch_size:",
-            *environment.ANCHORS,
+            *environment.LITERALS,
         ),
         "events": ("Starting training...", "Done.", "composer.trainer.trainer"),
     },

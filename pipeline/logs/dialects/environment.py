@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import SETTING_FACTS, conform, named_settings, said_settings
+from sweepscope.pipeline.logs.extractors import matched_settings, named_settings
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
 from sweepscope.pipeline.reference.vocabulary import map_words
 from sweepscope.pipeline.scheduler import slurm_values
 from sweepscope.pipeline.text.line_templates import holding
 
-ANCHORS = (
+LITERALS = (
     "CCL version",
     "--nproc_per_node",
     "--nproc-per-node",
@@ -67,14 +68,14 @@ _LINE = (
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Library version, accelerator and launch size, as SETTING_FACTS."""
-    near = lines.filter(holding(ANCHORS))
+    near = lines.filter(holding(LITERALS))
     if near.is_empty():
         return pl.DataFrame(schema=SETTING_FACTS)
     launched = [
         named_settings(near, pattern, _LAUNCH, setting_source="command_line")
         for pattern in (_LAUNCH_OPTION, _LAUNCH_VARIABLE)
     ]
-    return pl.concat([said_settings(near, _LINE), *launched, _alone(near), _scheduled(near)])
+    return pl.concat([matched_settings(near, _LINE), *launched, _alone(near), _scheduled(near)])
 
 
 def _alone(lines: pl.DataFrame) -> pl.DataFrame:

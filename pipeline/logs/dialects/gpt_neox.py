@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, CombinedSetting, Dialect, conform, named_settings
-from sweepscope.pipeline.logs.dialects import deepspeed_settings, environment
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.megatron import dialect
-from sweepscope.pipeline.logs.runs.combine import is_said, is_true, whole
+from sweepscope.pipeline.logs.extractors import has_value, is_true, named_settings, whole
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, divided, human, number
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
@@ -115,7 +117,7 @@ def _gated() -> pl.Expr:
 
 def _kv_heads() -> pl.Expr:
     """None in the dump, or no such argument in 2023: one per head."""
-    return pl.when(is_said("arg:num_kv_heads")).then(whole("arg:num_kv_heads")).otherwise(whole("num_heads"))
+    return pl.when(has_value("arg:num_kv_heads")).then(whole("arg:num_kv_heads")).otherwise(whole("num_heads"))
 
 
 COMBINED: tuple[CombinedSetting, ...] = (
@@ -141,7 +143,7 @@ DIALECT = Dialect(
     name="gpt-neox",
     version=5,
     # Megatron's and DeepSpeed's signs count here too, so that one of NeoX decides.
-    signature=(
+    signature_literals=(
         "NeoXArgs.",
         "| approx flops per GPU:",
         "| lm_loss:",
@@ -151,34 +153,24 @@ DIALECT = Dialect(
         "model-parallel size:",
         "deepspeed_activation_checkpointing",
         "DeepSpeed general environment info:",
-        *deepspeed_settings.SIGNS,
-        *deepspeed_settings.PIPE_SIGNS,
-    ),
-    anchors=(
-        "samples/sec: ",
-        "memory (MB)",
-        "- arguments -",
-        *_NAMES,
-        "> total params:",
-        "padded vocab (size:",
-        *deepspeed_settings.ANCHORS,
-        *environment.ANCHORS,
+        *deepspeed_settings.SIGNATURES,
+        *deepspeed_settings.PIPE_SIGNATURES,
     ),
     steps=steps,
     settings=settings,
-    gauges=dialect.gauges,
+    peaks=dialect.peaks,
     events=events,
     combined=COMBINED,
-    narrowed={
+    literals_by_function={
         "steps": ("samples/sec: ",),
-        "gauges": ("memory (MB)",),
+        "peaks": ("memory (MB)",),
         "settings": (
             *_NAMES,
             "> total params:",
             "padded vocab (size:",
-            *deepspeed_settings.ANCHORS,
-            *environment.ANCHORS,
+            *deepspeed_settings.LITERALS,
+            *environment.LITERALS,
         ),
-        "events": ("- arguments -", *deepspeed_settings.EVENT_ANCHORS),
+        "events": ("- arguments -", *deepspeed_settings.EVENT_LITERALS),
     },
 )

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, CombinedSetting, Dialect, conform, said_settings
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.extractors import matched_settings, milestones, whole
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -76,7 +76,9 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         name=pl.lit("zero_stage"), value=pl.lit("1"), setting_source=pl.lit("log_line")
     )
     found = pl.concat([accumulated.drop_nulls("value"), split], how="diagonal")
-    return pl.concat([conform(found, SETTING_FACTS), said_settings(lines, _SAID.items()), environment.settings(lines)])
+    return pl.concat(
+        [conform(found, SETTING_FACTS), matched_settings(lines, _SAID.items()), environment.settings(lines)]
+    )
 
 
 # Every dimension is printed; a data-parallel rank is a whole model (core/context/process_group_initializer.py).
@@ -91,11 +93,14 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 DIALECT = Dialect(
     name="internevo",
     version=1,
-    signature=(_RATE, "in record_current_batch_training_metrics", "INFO launch.py", "hybrid_zero_optim.py"),
-    anchors=(_RATE, "tflops=", _SIZES, _SPLIT, *environment.ANCHORS),
+    signature_literals=(_RATE, "in record_current_batch_training_metrics", "INFO launch.py", "hybrid_zero_optim.py"),
     steps=steps,
     settings=settings,
     events=events,
     combined=COMBINED,
-    narrowed={"steps": ("tflops=",), "settings": (_RATE, _SIZES, _SPLIT, *environment.ANCHORS), "events": (_SIZES,)},
+    literals_by_function={
+        "steps": ("tflops=",),
+        "settings": (_RATE, _SIZES, _SPLIT, *environment.LITERALS),
+        "events": (_SIZES,),
+    },
 )

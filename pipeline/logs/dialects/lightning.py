@@ -5,7 +5,11 @@ v_num=0, train/loss=2.5]`), loggers/csv_logs.py (`metrics.csv`: a row a call of 
 name), trainer/setup.py (`GPU available: True (cuda), used: True`), utilities/rank_zero (`Trainer.fit` stopped).
 
 A bar counts the batches of its epoch, steps count from 0 over all epochs. What is called the loss is up to the script.
-Bars that rich draws are read in `lightning_rich`.
+
+callbacks/progress/rich_progress.py draws bars with rich (`Epoch 0/9  ━━━━━━━━ 98/98 0:00:22 • 0:00:00 4.44it/s v_num: 0
+train/loss: 1.559`): the last epoch from 0 (-2 where there is no last; left out in 2022), the batches of this epoch
+(`--` where their number is unknown), values of three decimals at most. Without a terminal, a bar is printed once per
+refresh or once per epoch. Values that did not fit go on in the lines below and are not read.
 """
 
 from __future__ import annotations
@@ -15,18 +19,18 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, History, conform, said_settings
-from sweepscope.pipeline.logs.dialects import environment, lightning_rich
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.redraw import last_of_each_step
+from sweepscope.pipeline.logs.dialect import Dialect, History
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.extractors import last_of_each_step, matched_settings, milestones
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import hparams
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
-SIGNS = (
+SIGNATURES = (
     ", v_num=",
-    lightning_rich.SIGN,
+    "it/s v_num: ",
     "GPU available: ",
     "LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: ",
     "`Trainer.fit` stopped: ",
@@ -79,7 +83,38 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(loss=pl.coalesce(*LOSSES))
     step = pl.when(pl.col("is_whole") & pl.col("loss").is_not_null()).then("counted")
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
-    return pl.concat([conform(rows.with_columns(step=step, ts=ts), STEP_FACTS), lightning_rich.steps(lines)])
+    return pl.concat([conform(rows.with_columns(step=step, ts=ts), STEP_FACTS), _rich_steps(lines)])
+
+
+_RICH_BAR = r"(?:^|\s)Epoch (\d+)(?:/-?\d+)?\s+[━╸╺\- ]* (\d+)/(\d+|--) [\d:]+ • [\d:-]+ +[\d.]+it/s "
+
+
+def _rich_field(label: str) -> str:
+    """A value with what ends it: a blank or the line's end. Behind three decimals another text may follow at once."""
+    return rf"it/s .*?\b{label}: (-?\d+\.\d\d\d|(?:-?\d+(?:\.\d+)?|nan|inf)(?:\s|$))"
+
+
+_RICH_LOSSES = {
+    "slash_loss": _rich_field("train/loss(?:_step)?"),
+    "train_loss": _rich_field("train_loss(?:_step)?"),
+    "plain_loss": r"it/s (?:.*\s)?loss(?:_step)?: (-?\d+\.\d\d\d|(?:-?\d+(?:\.\d+)?|nan|inf)(?:\s|$))",
+}
+
+
+def _rich_steps(lines: pl.DataFrame) -> pl.DataFrame:
+    """Bars of rich with a loss; a bar cut before its loss is left out."""
+    text = pl.col("text")
+    mine = lines.filter(text.str.contains(_RICH_BAR))
+    epoch, done, total = (
+        mine["text"].str.extract(_RICH_BAR, group).cast(pl.Int64, strict=False) for group in (1, 2, 3)
+    )
+    rows = extract_each(mine, _RICH_LOSSES).with_columns(
+        loss=pl.coalesce(number(pl.col(name).str.strip_chars()) for name in _RICH_LOSSES),
+        # Without a total, batches are steps in the first epoch only.
+        step=pl.coalesce(epoch * total + done - 1, pl.when(epoch == 0).then(done - 1)),
+        ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),
+    )
+    return conform(rows.filter((pl.col("step") >= 0) & pl.col("loss").is_not_null()), STEP_FACTS)
 
 
 _LINE = {"num_gpus": r"All distributed processes registered\. Starting with (\d+) processes"}
@@ -88,7 +123,7 @@ END = r"`Trainer\.fit` stopped: `max_(?:steps|epochs)=\d+` reached"
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The number of processes, and the machine."""
-    return pl.concat([said_settings(lines, _LINE.items()), environment.settings(lines)])
+    return pl.concat([matched_settings(lines, _LINE.items()), environment.settings(lines)])
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
@@ -162,23 +197,22 @@ def _steps_of(table: pl.DataFrame) -> pl.DataFrame:
     return conform(told.sort("line_no"), STEP_FACTS)
 
 
-_STEP_ANCHORS = ("loss=", "loss_step=", *lightning_rich.ANCHORS)
-_SETTING_ANCHORS = ("All distributed processes registered", *environment.ANCHORS)
+_STEP_LITERALS = ("loss=", "loss_step=", "it/s v_num: ", "it/s loss: ", "it/s train")
+_SETTING_LITERALS = ("All distributed processes registered", *environment.LITERALS)
 
 DIALECT = Dialect(
     name="lightning",
     version=3,
-    signature=SIGNS,
-    anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
+    signature_literals=SIGNATURES,
     steps=steps,
     settings=settings,
     events=events,
-    settle=last_of_each_step,
+    finalize=last_of_each_step,
     sidecars=hparams.LIGHTNING,
     histories=(History("metrics.csv", read_metrics),),
-    narrowed={
-        "steps": _STEP_ANCHORS,
-        "settings": _SETTING_ANCHORS,
+    literals_by_function={
+        "steps": _STEP_LITERALS,
+        "settings": _SETTING_LITERALS,
         "events": ("All distributed processes registered", "`Trainer.fit` stopped"),
     },
 )

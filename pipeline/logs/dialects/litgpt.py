@@ -14,20 +14,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    GAUGE_FACTS,
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    conform,
-    named_settings,
-    said_settings,
-)
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.redraw import last_of_each_step
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.extractors import last_of_each_step, matched_settings, milestones, named_settings, whole
+from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, divided, number
@@ -104,7 +94,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         setting_source=pl.lit("log_line"),
         value=pl.col("text").str.extract(r"^\s*Total parameters:? ([\d,]+)").str.replace_all(",", "", literal=True),
     ).drop_nulls("value")
-    started = said_settings(lines, [("num_gpus", r"\bStarting with (\d+) processes")])  # Lightning's Fabric
+    started = matched_settings(lines, [("num_gpus", r"\bStarting with (\d+) processes")])  # Lightning's Fabric
     word = pl.coalesce(pl.col("text").str.extract(_PRECISION, group) for group in (1, 2))
     computed = lines.select(
         "source",
@@ -120,11 +110,11 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
 _MEMORY = r"^\s*(?:\| - )?Memory [Uu]sed *: +([\d.]+) GB"
 
 
-def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """The peak of what was allocated, which is printed at the end."""
     peak = number(pl.col("text").str.extract(_MEMORY)) * 1e9
     found = lines.select("source", "line_no", name=pl.lit("mem_peak_allocated_bytes"), value=peak.round())
-    return conform(found.drop_nulls("value"), GAUGE_FACTS)
+    return conform(found.drop_nulls("value"), PEAK_FACTS)
 
 
 # The training scripts know DDP and FSDP only: every device has its own micro batch.
@@ -155,7 +145,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 DIALECT = Dialect(
     name="litgpt",
     version=5,
-    signature=(
+    signature_literals=(
         "| loss train: ",
         "| iter time: ",
         ", iter time: ",
@@ -164,25 +154,24 @@ DIALECT = Dialect(
         "litgpt/",
         _LLAMA_ANCHOR,
     ),
-    anchors=(
-        "iter ",
-        "Training time: ",
-        "Training Time",
-        "Total parameters",
-        "Starting with ",
-        "Memory used",
-        "Memory Used",
-        "precision",
-        "Automatic Mixed Precision",
-        *_NAMES,
-        *environment.ANCHORS,
-    ),
     steps=steps,
     settings=settings,
-    gauges=gauges,
+    peaks=peaks,
     events=events,
     combined=COMBINED,
     sidecars=run_files.LITGPT,
-    settle=last_of_each_step,
-    narrowed={"gauges": ("Memory used", "Memory Used")},
+    finalize=last_of_each_step,
+    literals_by_function={
+        "steps": ("iter ",),
+        "settings": (
+            "Total parameters",
+            "Starting with ",
+            "precision",
+            "Automatic Mixed Precision",
+            *_NAMES,
+            *environment.LITERALS,
+        ),
+        "peaks": ("Memory used", "Memory Used"),
+        "events": ("Training time: ", "Training Time"),
+    },
 )

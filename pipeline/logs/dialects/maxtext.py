@@ -14,18 +14,10 @@ from functools import reduce
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    conform,
-    named_settings,
-    said_settings,
-)
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.extractors import matched_settings, milestones, named_settings, whole
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
@@ -108,11 +100,11 @@ _PRINTED = {
 }
 # `python3 -m MaxText.train base.yml steps=50 ...` as the shell echoes it; config/pyconfig.py reads name=value.
 _COMMAND = r"(?i)\bmaxtext(?:/|\.)\S*train"
-_COMMAND_ANCHORS = ("axtext.", "axtext/", "axText.", "axText/")
+_COMMAND_LITERALS = ("axtext.", "axtext/", "axText.", "axText/")
 _OPTION = r"(?:^|\s)(\w+)=(\S+)"
 # Its next lines, where it was wrapped: nothing but options.
 _OPTIONS_ONLY = r"^\s*(?:\w+=\S+\s+)*(?:steps|per_device_batch_size|max_target_length|model_name|(?:ici|dcn)_\w+)=\S+(?:\s+\w+=\S+)*\s*\\?\s*$"  # noqa: E501
-_OPTION_ANCHORS = ("steps=", "per_device_batch_size=", "max_target_length=", "model_name=", "ici_", "dcn_")
+_OPTION_LITERALS = ("steps=", "per_device_batch_size=", "max_target_length=", "model_name=", "ici_", "dcn_")
 _BILLION = r"\bnumber parameters: ([\d.]+) billion"
 
 
@@ -129,7 +121,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         [
             named_settings(lines, _PARAMETER, _NAMES, setting_source="argument_dump"),
             named_settings(launched, _OPTION, _NAMES, setting_source="command_line"),
-            said_settings(lines, _PRINTED.items()),
+            matched_settings(lines, _PRINTED.items()),
             conform(said.drop_nulls("value"), SETTING_FACTS),
             environment.settings(lines),
         ]
@@ -222,7 +214,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 DIALECT = Dialect(
     name="maxtext",
     version=5,
-    signature=(
+    signature_literals=(
         "completed step: ",
         "TFLOP/s/device: ",
         "Tokens/s/device: ",
@@ -231,24 +223,11 @@ DIALECT = Dialect(
         "MaxText.train",
         "maxtext.trainers",
     ),
-    anchors=(
-        "completed step: ",
-        _PROFILED,
-        "EXIT_CODE=0",
-        "Config param ",
-        "Num_devices: ",
-        "System Information: Jax Version:",
-        "TFRT TPU",
-        "number parameters: ",
-        *_COMMAND_ANCHORS,
-        *_OPTION_ANCHORS,
-        *environment.ANCHORS,
-    ),
     steps=steps,
     settings=settings,
     events=events,
     combined=COMBINED,
-    narrowed={
+    literals_by_function={
         "steps": ("completed step: ", _PROFILED),
         "settings": (
             "Config param ",
@@ -256,9 +235,9 @@ DIALECT = Dialect(
             "System Information: Jax Version:",
             "TFRT TPU",
             "number parameters: ",
-            *_COMMAND_ANCHORS,
-            *_OPTION_ANCHORS,
-            *environment.ANCHORS,
+            *_COMMAND_LITERALS,
+            *_OPTION_LITERALS,
+            *environment.LITERALS,
         ),
         "events": ("System Information: Jax Version:", "EXIT_CODE=0"),
     },

@@ -13,18 +13,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    GAUGE_FACTS,
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    conform,
-    named_settings,
-)
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.extractors import milestones, named_settings, whole
+from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import HUMAN, divided, human, size
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped
@@ -188,7 +180,7 @@ COMBINED = (
 )
 
 
-def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peaks of `Memory usage: 64.15MiB. Peak allocated 309.29MiB. Peak reserved: 496.00MiB`, from every rank.
 
     The step line repeats the reserved peak in three digits: the least that it can mean counts, so that the exact one
@@ -209,7 +201,7 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     rounded = pl.col("reserved")
     least = rounded - 0.5 * pl.lit(10.0).pow(rounded.log10().floor() - 2)
     found.append(stepped.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=least))
-    return pl.concat(conform(part, GAUGE_FACTS).drop_nulls("value") for part in found)
+    return pl.concat(conform(part, PEAK_FACTS).drop_nulls("value") for part in found)
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
@@ -218,7 +210,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 _RESERVED = "| cuda_max_memory_reserved: "
-_SETTING_ANCHORS = (
+_SETTING_LITERALS = (
     "[Start training]",
     "Total number of parameters:",
     "GeneralArgs(",
@@ -229,13 +221,13 @@ _SETTING_ANCHORS = (
     " pp=",
     " tp=",
     *(f"{name}=" for name in _NAMES if len(name) > 2),
-    *environment.ANCHORS,
+    *environment.LITERALS,
 )
 
 DIALECT = Dialect(
     name="nanotron",
     version=2,
-    signature=(
+    signature_literals=(
         "| tokens_per_sec_per_gpu: ",
         "| consumed_tokens: ",
         "Config(general=GeneralArgs(",
@@ -243,17 +235,16 @@ DIALECT = Dialect(
         "parallelism=ParallelismArgs(",
         "tokens=TokensArgs(",
     ),
-    anchors=("iteration: ", "Memory usage: ", "Throughput logging complete", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,
-    gauges=gauges,
+    peaks=peaks,
     events=events,
     combined=COMBINED,
     steps_show_current_memory=True,
-    narrowed={
+    literals_by_function={
         "steps": ("iteration: ",),
-        "settings": _SETTING_ANCHORS,
-        "gauges": ("Memory usage: ", _RESERVED),
+        "settings": _SETTING_LITERALS,
+        "peaks": ("Memory usage: ", _RESERVED),
         "events": ("GeneralArgs(", "Throughput logging complete"),
     },
 )

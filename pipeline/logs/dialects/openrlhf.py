@@ -15,20 +15,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    EVENT_FACTS,
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    Facts,
-    conform,
-    named_settings,
-)
-from sweepscope.pipeline.logs.dialects import deepspeed_settings, environment
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.runs.combine import is_true, quotient, whole
+from sweepscope.pipeline.logs.extractors import is_true, milestones, named_settings, quotient, whole
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -49,7 +41,7 @@ _FIELDS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Lines of global steps, and redraws of bars with a loss, which `settle` makes steps of."""
+    """Lines of global steps, and redraws of bars with a loss, which `finalize` makes steps of."""
     text = pl.col("text")
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
     told = extract_each(lines.filter(text.str.contains(_GLOBAL_STEP)), _FIELDS).with_columns(
@@ -64,17 +56,17 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     bars = drawn.with_columns(
         ts=ts,
         step=pl.coalesce(epoch, episode - 1) * total + done,
-        # Of micro-batches until `settle`; those of episodes are steps of the optimizer.
+        # Of micro-batches until `finalize`; those of episodes are steps of the optimizer.
         steps_planned=pl.when(epoch.is_not_null()).then(-total).otherwise(total),
         loss=number(pl.col("said")),
         grad_norm=number(text.str.extract(rf", grad_norm=({NUMBER})[,\]]")),
         learning_rate=number(text.str.extract(rf", (?:actor_)?lr=(?:tensor\()?({NUMBER})[,)\]]")),
-        step_time_s=elapsed_s(pl.col("clock")),  # so far: `settle` takes the differences
+        step_time_s=elapsed_s(pl.col("clock")),  # so far: `finalize` takes the differences
     ).filter(done > 0)
     return pl.concat([conform(told, STEP_FACTS), conform(bars, STEP_FACTS)])
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """Bars to steps of the optimizer, where no lines tell them."""
     order = ["source", "line_no"]
     is_bar = pl.col("steps_planned").is_not_null()
@@ -98,7 +90,7 @@ def settle(facts: Facts) -> Facts:
         steps_planned=pl.lit(None, pl.Int64),
     )
     both = pl.concat([told, conform(steps, STEP_FACTS)]).sort(order, maintain_order=True)
-    return Facts(both, facts.settings, facts.gauges, facts.events)
+    return Facts(both, facts.settings, facts.peaks, facts.events)
 
 
 def _batches_a_step(settings: pl.DataFrame) -> pl.DataFrame:
@@ -146,7 +138,7 @@ _SWITCHES = {
         for more in ("", "_enable")
     },
 }
-_OPTION_ANCHORS = tuple(f"--{name}" for name in (*_OPTIONS, *_SWITCHES))
+_OPTION_LITERALS = tuple(f"--{name}" for name in (*_OPTIONS, *_SWITCHES))
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -198,14 +190,14 @@ COMBINED = (
     ),
 )
 
-_BAR_ANCHORS = ("Train step of epoch ", "Episode [")
+_BAR_LITERALS = ("Train step of epoch ", "Episode [")
 
 DIALECT = Dialect(
     name="openrlhf",
     version=4,
     # DeepSpeed's signs count here too, so that one of its own decides. Epochs, episodes and global steps have many
     # programs: the star, a bar's first drawing and what stands behind one are its own.
-    signature=(
+    signature_literals=(
         "openrlhf.cli.",
         "openrlhf/",
         "Train step of epoch ",
@@ -218,24 +210,16 @@ DIALECT = Dialect(
         "gpt_loss=",
         ":sigkill_handler] ",
         "cmd = deepspeed ",
-        *deepspeed_settings.SIGNS,
-    ),
-    anchors=(
-        *_BAR_ANCHORS,
-        " Global step ",
-        "Train epoch:",
-        *_OPTION_ANCHORS,
-        *deepspeed_settings.ANCHORS,
-        *environment.ANCHORS,
+        *deepspeed_settings.SIGNATURES,
     ),
     steps=steps,
     settings=settings,
     events=events,
     combined=COMBINED,
-    settle=settle,
-    narrowed={
-        "steps": (*_BAR_ANCHORS, " Global step "),
-        "settings": (*_OPTION_ANCHORS, *deepspeed_settings.ANCHORS, *environment.ANCHORS),
-        "events": ("Train epoch:", "Episode [", *deepspeed_settings.EVENT_ANCHORS),
+    finalize=finalize,
+    literals_by_function={
+        "steps": (*_BAR_LITERALS, " Global step "),
+        "settings": (*_OPTION_LITERALS, *deepspeed_settings.LITERALS, *environment.LITERALS),
+        "events": ("Train epoch:", "Episode [", *deepspeed_settings.EVENT_LITERALS),
     },
 )

@@ -13,8 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, Dialect, Facts, Sidecar, conform, in_order
+from sweepscope.pipeline.logs.dialect import Dialect, Sidecar
 from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform, in_order
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import HUMAN, divided, human, number, size
 
@@ -74,7 +75,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([conform(found.drop_nulls("value"), SETTING_FACTS), environment.settings(lines)])
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """Accelerator counts: how often one printed throughput holds the other, where rounding leaves one whole number.
 
     Noted where a step says something new, and where steps begin anew: a restart may have other ranks.
@@ -99,7 +100,7 @@ def settle(facts: Facts) -> Facts:
     told = counted.filter(is_new).with_columns(
         name=pl.lit("num_gpus"), value=pl.col("ranks").cast(pl.Int64).cast(pl.String), setting_source=pl.lit("log_line")
     )
-    return Facts(facts.steps, pl.concat([facts.settings, conform(told, SETTING_FACTS)]), facts.gauges, facts.events)
+    return Facts(facts.steps, pl.concat([facts.settings, conform(told, SETTING_FACTS)]), facts.peaks, facts.events)
 
 
 def _relative_error(value: pl.Expr) -> pl.Expr:
@@ -161,18 +162,17 @@ def read_status(text: str) -> Mapping[str, str]:
 DIALECT = Dialect(
     name="picotron",
     version=4,
-    signature=(
+    signature_literals=(
         "| Tokens/s/GPU:",
         ", Tokens/s/GPU:",
         "Initializing model meta device",
         "Broadcasting tokenizer to all ranks",
         "Tokens per step:",
     ),
-    anchors=("Step:", "Tokens per step:", "Number of parameters:", *environment.ANCHORS),
     steps=steps,
     settings=settings,
-    settle=settle,
-    narrowed={"steps": ("Step:",), "settings": ("Number of parameters:", *environment.ANCHORS)},
+    finalize=finalize,
+    literals_by_function={"steps": ("Step:",), "settings": ("Number of parameters:", *environment.LITERALS)},
     sidecars=(
         Sidecar("config.json", "config", read_config),
         Sidecar("status.txt", "status", read_status),

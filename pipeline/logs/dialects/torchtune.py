@@ -14,20 +14,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    Facts,
-    conform,
-    named_settings,
-    said_settings,
-)
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.dialects.huggingface.bars import elapsed_s, steps_of
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.runs.combine import is_true, whole
+from sweepscope.pipeline.logs.extractors import is_true, matched_settings, milestones, named_settings, whole
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -53,7 +44,7 @@ _NUMBERS = {
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Logged steps, a cut one unparsed, and redraws of the bar: `settle` takes the times of those."""
+    """Logged steps, a cut one unparsed, and redraws of the bar: `finalize` takes the times of those."""
     text = pl.col("text")
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
     # The logger ends each line with a blank: what a cut one ends in never matches.
@@ -74,7 +65,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         ts=ts,
         step=pl.col("shown").cast(pl.Int64, strict=False),
         loss=number(pl.col("said")),
-        step_time_s=elapsed_s(pl.col("clock")),  # so far: `settle` takes the differences
+        step_time_s=elapsed_s(pl.col("clock")),  # so far: `finalize` takes the differences
     )
     both = pl.concat([conform(said, STEP_FACTS), conform(drawn, STEP_FACTS)])
     return both.sort("source", "line_no", maintain_order=True)
@@ -115,7 +106,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     dumped = named_settings(lines, r"^\s*(\w+): (\w+)\s*$", _CONFIG, setting_source="argument_dump")
     known = dumped.filter(pl.col("value") != "null")
     # A name of Python's has no dot: llama3_2_1b is Llama 3.2 1B.
-    said = said_settings(lines, _SAID.items()).with_columns(pl.col("value").str.replace(r"(\d)_(\d)_", "${1}.${2}_"))
+    said = matched_settings(lines, _SAID.items()).with_columns(pl.col("value").str.replace(r"(\d)_(\d)_", "${1}.${2}_"))
     return pl.concat([known, said, conform(totals, SETTING_FACTS), environment.settings(lines)])
 
 
@@ -128,7 +119,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=_SAID["arg:recipe"], training_end=_END)
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """Redraws with the mean time of their steps, by the clock of their bar; of one step the first with its own loss."""
     rows = facts.steps.sort("source", "line_no", maintain_order=True)
     is_back = (pl.col("step_time_s") < pl.col("step_time_s").shift().over("source")).fill_null(value=False)
@@ -138,7 +129,7 @@ def settle(facts: Facts) -> Facts:
         return facts
     times = steps_of(drawn).select("source", "launch", "step", "step_time_s")
     timed = rows.drop("step_time_s").join(times, on=["source", "launch", "step"], how="left", maintain_order="left")
-    return Facts(conform(timed, STEP_FACTS), facts.settings, facts.gauges, facts.events)
+    return Facts(conform(timed, STEP_FACTS), facts.settings, facts.peaks, facts.events)
 
 
 _IS_DISTRIBUTED = pl.col("arg:recipe").str.contains("Distributed", literal=True)
@@ -164,20 +155,20 @@ COMBINED = (
     CombinedSetting("is_plan_guessed", pl.when(pl.col("arg:epochs").is_null()).then(pl.lit("true")), ("arg:bar",)),
 )
 
-_STEP_ANCHORS = ("| loss:", "|Loss: ")
-_SETTING_ANCHORS = (
+_STEP_LITERALS = ("| loss:", "|Loss: ")
+_SETTING_LITERALS = (
     "|Loss: ",
     "with resolved config:",
     "_component_: torchtune.models.",
     *(f"{name}: " for name in _CONFIG),
-    *environment.ANCHORS,
+    *environment.LITERALS,
 )
-_EVENT_ANCHORS = ("with resolved config:", "Saving final epoch checkpoint.")
+_EVENT_LITERALS = ("with resolved config:", "Saving final epoch checkpoint.")
 
 DIALECT = Dialect(
     name="torchtune",
     version=1,
-    signature=(
+    signature_literals=(
         "torchtune.utils.",
         "_component_: torchtune.",
         " tokens_per_second_per_gpu:",
@@ -186,11 +177,10 @@ DIALECT = Dialect(
         "tune run ",
         *(f"| loss:{digit}" for digit in range(10)),
     ),
-    anchors=(*_STEP_ANCHORS, *_SETTING_ANCHORS, *_EVENT_ANCHORS),
     steps=steps,
     settings=settings,
     events=events,
     combined=COMBINED,
-    settle=settle,
-    narrowed={"steps": _STEP_ANCHORS, "settings": _SETTING_ANCHORS, "events": _EVENT_ANCHORS},
+    finalize=finalize,
+    literals_by_function={"steps": _STEP_LITERALS, "settings": _SETTING_LITERALS, "events": _EVENT_LITERALS},
 )

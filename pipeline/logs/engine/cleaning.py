@@ -24,7 +24,7 @@ _NO_PREFIX = [
 
 _CUT_SHAPE = pl.lit(0xC2B2AE3D27D4EB4F, pl.UInt64)
 
-EDGE_LINES = 20
+BOUNDARY_LINES = 20
 """Lines at the beginning and the end of a file in which a timestamp is looked for, whatever they say."""
 
 # CSI sequences (16 colours, 256 colours, 24 bit, clear screen), OSC titles, and lone two-byte escapes.
@@ -98,23 +98,24 @@ def _hidden_by_colours(shapes: Shapes, literals: Collection[str]) -> np.ndarray:
     return shapes.told(may_hold, name=("hidden", pattern)).astype(bool)
 
 
-def edges(lines: pl.DataFrame) -> pl.DataFrame:
-    """The first and last EDGE_LINES of each source, as they are: they carry the times at which a run begins and ends.
+def boundary_lines(lines: pl.DataFrame) -> pl.DataFrame:
+    """The first and last BOUNDARY_LINES of each source, as they are: they hold the times at which a run begins
+    and ends.
 
     The lines of a source stand together.
     """
     lengths = lines["source"].rle().struct.field("len").to_numpy().astype(np.int64)
     stops = np.cumsum(lengths)
-    near = np.arange(EDGE_LINES)
+    near = np.arange(BOUNDARY_LINES)
     places = np.concatenate([np.add.outer(stops - lengths, near).ravel(), np.add.outer(stops - 1, -near).ravel()])
-    of_run = np.repeat(np.arange(len(stops)), EDGE_LINES)
+    of_run = np.repeat(np.arange(len(stops)), BOUNDARY_LINES)
     of_run = np.concatenate([of_run, of_run])
     is_inside = (places >= (stops - lengths)[of_run]) & (places < stops[of_run])
     return lines[np.unique(places[is_inside])]
 
 
 def clean(lines: pl.DataFrame) -> pl.DataFrame:
-    """Strip line ends, colours and launcher prefixes; a line of carriage returns becomes one row per redraw."""
+    """Strip line last_lines, colours and launcher prefixes; a line of carriage returns becomes one row per redraw."""
     return _cleaned(lines, wanted=None)
 
 

@@ -1,4 +1,4 @@
-"""Whose file is it? Each framework prints literals that no other one does."""
+"""Which dialect a file is read by: each framework prints texts that no other one does."""
 
 from __future__ import annotations
 
@@ -10,79 +10,80 @@ import polars as pl
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.text.line_templates import Literals, Shapes
 
-SIGNS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
-"""How often a signature literal stands in a source."""
+SIGNATURE_HITS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
+"""One row per source and signature literal: how often the literal occurs."""
 
-ENDS = pl.Schema({"source": pl.Int64, "last_line": pl.Int64})
-"""How far a source has been read."""
+LAST_LINES = pl.Schema({"source": pl.Int64, "last_line": pl.Int64})
+"""One row per source: how far it has been read."""
 
-SIGN_LINES = 2_000
-"""Lines within which a framework has said who it is; only a file without any sign in them is searched further."""
+_OWNERS = pl.Schema(
+    {"dialect": pl.String, "is_declared": pl.Boolean, "is_last": pl.Boolean, "order": pl.Int64, "literal": pl.String}
+)
+
+DETECTION_LINES = 2_000
+"""Lines that decide which dialect a file is of; only a file without any signature in them is searched further."""
 
 
 def signature_literals(dialects: Sequence[Dialect]) -> set[str]:
-    """The signatures of all dialects."""
-    return {literal for dialect in dialects for literal in dialect.signature}
+    """The signature literals of all dialects."""
+    return {literal for dialect in dialects for literal in dialect.signature_literals}
 
 
-def signs_of(rows: pl.DataFrame, shapes: Shapes, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """SIGNS rows of lines (`source`, `line_no`) of the given shapes; literals within one another count, too."""
+def count_signatures(rows: pl.DataFrame, shapes: Shapes, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """SIGNATURE_HITS of lines (`source`, `line_no`) of the given shapes; a literal within another one counts, too."""
     if rows.is_empty():
-        return pl.DataFrame(schema=SIGNS)
-    asked = Literals.of(frozenset(signature_literals(dialects)))
-    places = rows.select("source", is_early=pl.col("line_no") <= SIGN_LINES, shape=pl.Series(shapes.number))
+        return pl.DataFrame(schema=SIGNATURE_HITS)
+    wanted = Literals.of(frozenset(signature_literals(dialects)))
+    keys = rows.select("source", is_early=pl.col("line_no") <= DETECTION_LINES, shape=pl.Series(shapes.number))
     numbers, samples = shapes.present()
-    of_shapes = _held(samples, asked.plain).with_columns(shape=pl.lit(pl.Series(numbers)).gather("row"))
-    alike = places.group_by(pl.all()).agg(hits=pl.len()).join(of_shapes, on="shape")
-    numbered = np.flatnonzero(shapes.holding(asked.numbered))
-    of_lines = _held(shapes.text.gather(numbered), asked.numbered)
-    single = places[numbered[of_lines["row"].to_numpy()]].with_columns(of_lines["literal"], hits=pl.lit(1, pl.UInt32))
+    of_shapes = _occurrences(samples, wanted.plain).with_columns(shape=pl.lit(pl.Series(numbers)).gather("row"))
+    counted = keys.group_by(pl.all()).agg(hits=pl.len()).join(of_shapes, on="shape")
+    numbered = np.flatnonzero(shapes.holding(wanted.numbered))
+    of_lines = _occurrences(shapes.text.gather(numbered), wanted.numbered)
+    single = keys[numbered[of_lines["row"].to_numpy()]].with_columns(of_lines["literal"], hits=pl.lit(1, pl.UInt32))
     names = ["source", "literal", "is_early"]
-    found = pl.concat([frame.select(*names, "hits") for frame in (alike, single)])
-    return found.group_by(names).agg(pl.col("hits").sum()).cast(SIGNS)
+    hits = pl.concat([frame.select(*names, "hits") for frame in (counted, single)])
+    return hits.group_by(names).agg(pl.col("hits").sum()).cast(SIGNATURE_HITS)
 
 
-def _held(text: pl.Series, literals: Sequence[str]) -> pl.DataFrame:
-    """Every place where a literal stands, also within another one: `row` (index of the text) and `literal`."""
+def _occurrences(text: pl.Series, literals: Sequence[str]) -> pl.DataFrame:
+    """Every occurrence of a literal, also within another one: `row` (index of the text) and `literal`."""
     if not literals:
         return pl.DataFrame(schema={"row": pl.Int64, "literal": pl.String})
     found = pl.select(row=pl.int_range(text.len()), literal=text.str.extract_many(list(literals), overlapping=True))
     return found.explode("literal").drop_nulls()
 
 
-def detect(signs: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
-    """Dialect per source: a declared one, then most distinct signature literals, most hits, the order of `dialects`.
+def detect(signature_hits: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[int, str]:
+    """Dialect by source: a declared one first, then by distinct signature literals, by hits, by order of `dialects`.
 
-    One of last resort comes behind all others.
+    A declared dialect comes first because its author knows its logs: they may well hold lines like nanoGPT's. One of
+    last resort comes last. The first DETECTION_LINES decide where they hold any signature, so that a long file need not
+    be searched further.
 
-    The first SIGN_LINES decide where they hold any signature, so that a long file need not be searched for more. Who
-    declares a dialect knows its logs: a script of one's own may well print lines like those of nanoGPT.
+    Args:
+        signature_hits: SIGNATURE_HITS rows.
+        dialects: those that may own a source; a source without any of their literals is left out.
     """
-    if signs.is_empty():
+    if signature_hits.is_empty():
         return {}
-    counted = signs.filter(pl.col("is_early") == pl.col("is_early").any().over("source"))
-    claims = pl.DataFrame(
+    counted = signature_hits.filter(pl.col("is_early") == pl.col("is_early").any().over("source"))
+    owners = pl.DataFrame(
         [
-            (d.name, d.is_declared, d.is_last_resort, place, sign)
-            for place, d in enumerate(dialects)
-            for sign in set(d.signature)
+            (d.name, d.is_declared, d.is_last_resort, order, literal)
+            for order, d in enumerate(dialects)
+            for literal in set(d.signature_literals)
         ],
-        schema={
-            "dialect": pl.String,
-            "is_declared": pl.Boolean,
-            "is_last": pl.Boolean,
-            "place": pl.Int64,
-            "literal": pl.String,
-        },
+        schema=_OWNERS,
         orient="row",
     )
-    claimed = counted.join(claims, on="literal").group_by("source", "dialect", "is_declared", "is_last", "place")
-    best = (
-        claimed.agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
-        .sort(
-            ["source", "is_declared", "is_last", "distinct", "total", "place"],
-            descending=[False, True, False, True, True, False],
-        )
-        .unique("source", keep="first", maintain_order=True)
+    scores = (
+        counted.join(owners, on="literal")
+        .group_by("source", "dialect", "is_declared", "is_last", "order")
+        .agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
     )
+    best = scores.sort(
+        ["source", "is_declared", "is_last", "distinct", "total", "order"],
+        descending=[False, True, False, True, True, False],
+    ).unique("source", keep="first", maintain_order=True)
     return dict(zip(best["source"].to_list(), best["dialect"].to_list(), strict=True))

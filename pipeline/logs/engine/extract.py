@@ -1,8 +1,8 @@
-"""The map: lines of many files to facts, each file read by the dialect whose signature it carries.
+"""The map: lines of many files to facts, each file read by the dialect whose signature it holds.
 
 `extract` looks at one block at a time and decides nothing that a later block could change: a file that comes in several
-blocks is read by every dialect whose anchors it holds, and `merge` keeps the reading of the one dialect whose signature
-the whole file carries. So it does not matter where a file was cut.
+blocks is read by every dialect whose literals it holds, and `merge` keeps the reading of the one dialect whose
+signature the whole file holds. So it does not matter where a file was cut.
 """
 
 from __future__ import annotations
@@ -14,26 +14,17 @@ from types import MappingProxyType
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    EVENT_FACTS,
-    GAUGE_FACTS,
-    SETTING_FACTS,
-    STEP_FACTS,
-    Dialect,
-    Facts,
-    LineFacts,
-    conform,
-    in_order,
-)
+from sweepscope.pipeline.logs.dialect import Dialect, LineFacts
 from sweepscope.pipeline.logs.engine import cleaning
-from sweepscope.pipeline.logs.engine.detect import ENDS, SIGN_LINES, SIGNS, detect
-from sweepscope.pipeline.logs.engine.prefilter import Sifted, sift
+from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, SIGNATURE_HITS, detect
+from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter
 from sweepscope.pipeline.logs.evidence import patterns as evidence
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, FACT_SCHEMAS, Facts, conform, in_order
 from sweepscope.pipeline.text.line_templates import Shapes
 from sweepscope.pipeline.text.timestamps import timestamp
 
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
-"""Timestamps from which a run's begin and end are read."""
+"""One row per timestamp from which a run's begin and end are read."""
 
 READ_LINES = 32 << 10
 """Lines that a dialect reads at once: each of its patterns makes a column of them."""
@@ -41,33 +32,33 @@ READ_LINES = 32 << 10
 
 @dataclass(frozen=True)
 class Extract:
-    """What some blocks say.
+    """Facts of some blocks.
 
     Attributes:
-        dialects: the dialects asked; their order breaks ties.
+        dialects: those that may own a source; their order breaks ties.
         readings: facts by dialect, of each source that the dialect may turn out to own.
         evidence: EVENT_FACTS that any log may hold.
-        stamps: timestamps of the first and last lines of each block.
-        signs: how often each signature literal stands in each source; of a settled one, only until it was settled.
-        ends: last line of each source, per block.
+        stamps: SPANS rows of the first and last lines of each block.
+        signature_hits: SIGNATURE_HITS rows; of a source with a decided owner, only those until it was decided.
+        last_lines: LAST_LINES rows, one per source and block.
     """
 
     dialects: Sequence[Dialect]
     readings: Mapping[str, Facts]
     evidence: pl.DataFrame
     stamps: pl.DataFrame
-    signs: pl.DataFrame
-    ends: pl.DataFrame
+    signature_hits: pl.DataFrame
+    last_lines: pl.DataFrame
 
     @cached_property
     def dialect_of(self) -> dict[int, str]:
-        """Dialect per source; a source that carries no signature is left out."""
-        return detect(self.signs, self.dialects)
+        """Dialect by source; a source without a signature is left out."""
+        return detect(self.signature_hits, self.dialects)
 
     @cached_property
     def facts(self) -> Facts:
         """Facts of each source as its own dialect reads it, in file order."""
-        settle = {dialect.name: dialect.settle for dialect in self.dialects}
+        finalize = {dialect.name: dialect.finalize for dialect in self.dialects}
         sources_of: dict[str, set[int]] = {}
         for source, owner in self.dialect_of.items():
             sources_of.setdefault(owner, set()).add(source)
@@ -75,8 +66,8 @@ class Extract:
         # In the order of their files, so that mostly nothing need be copied to sort it.
         for name, sources in sorted(sources_of.items(), key=lambda of: min(of[1])):
             if name in self.readings:
-                mine, change = self.readings[name].map(_of_sources(sources)), settle[name]
-                owned.append(change(mine) if change else mine)
+                facts, change = self.readings[name].map(_of_sources(sources)), finalize[name]
+                owned.append(change(facts) if change else facts)
         return Facts.concat([*owned, Facts.only_events(self.evidence)]).map(in_order)
 
     def without(self, sources: Collection[int]) -> Extract:
@@ -87,48 +78,48 @@ class Extract:
             readings={name: facts.map(keep) for name, facts in self.readings.items()},
             evidence=keep(self.evidence),
             stamps=keep(self.stamps),
-            signs=keep(self.signs),
-            ends=keep(self.ends),
+            signature_hits=keep(self.signature_hits),
+            last_lines=keep(self.last_lines),
         )
 
     def condensed(self) -> Extract:
-        """The same without what no further block can call for: it stays small however many blocks a file comes in."""
-        settled = self.settled
+        """The same without what no further block can need: it stays small however many blocks a file comes in."""
+        decided = self.decided
         others = {
-            name: _of_sources([source for source, owner in settled.items() if owner != name], keep=False)
+            name: _of_sources([source for source, owner in decided.items() if owner != name], keep=False)
             for name in self.readings
         }
         return replace(
             self,
             readings={name: facts.map(others[name]) for name, facts in self.readings.items()},
-            stamps=self._edges,
-            signs=self.signs.group_by("source", "literal", "is_early").agg(pl.col("hits").sum()),
-            ends=_last(self.ends),
+            stamps=self._boundary_stamps,
+            signature_hits=self.signature_hits.group_by("source", "literal", "is_early").agg(pl.col("hits").sum()),
+            last_lines=_last(self.last_lines),
         )
 
     @cached_property
-    def settled(self) -> dict[int, str]:
-        """Dialects that no later block can change: of sources whose first SIGN_LINES have been read and hold a sign.
+    def decided(self) -> dict[int, str]:
+        """Dialect by source, of those whose DETECTION_LINES have been read and hold a signature: no later block counts.
 
-        The sources have to be there from their first line on: this asks for all blocks so far, not for one of them.
+        It asks for all blocks of a source so far, from its first line on.
         """
-        early = self.signs.filter("is_early")
-        read = _last(self.ends).filter(pl.col("last_line") >= SIGN_LINES)
+        early = self.signature_hits.filter("is_early")
+        read = _last(self.last_lines).filter(pl.col("last_line") >= DETECTION_LINES)
         return detect(early.join(read, on="source", how="semi"), self.dialects)
 
     @cached_property
     def spans(self) -> pl.DataFrame:
         """SPANS rows in file order: of steps, events, and the first and last lines of each file."""
-        # By their names: a query over some columns would put together the pieces of all of them.
-        told = [frame[SPANS.names()].drop_nulls("ts") for frame in (self.facts.steps, self.facts.events)]
-        rows = pl.concat([self._edges, *told]).sort(SPANS.names())
-        # Side by side now: to look for the same rows among all would take ten times their memory.
+        # Columns by name: a query over some of them would rechunk all.
+        stamped = [frame[SPANS.names()].drop_nulls("ts") for frame in (self.facts.steps, self.facts.events)]
+        rows = pl.concat([self._boundary_stamps, *stamped]).sort(SPANS.names())
+        # Duplicates are neighbours now: to look for them among all rows would take ten times the memory.
         is_again = pl.all_horizontal(pl.all() == pl.all().shift(1)).fill_null(value=False)
         return rows.filter(~is_again)
 
     @property
-    def _edges(self) -> pl.DataFrame:
-        return _outer(self.stamps, _last(self.ends))
+    def _boundary_stamps(self) -> pl.DataFrame:
+        return _outer(self.stamps, _last(self.last_lines))
 
 
 def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
@@ -141,17 +132,17 @@ def merge(extracts: Iterable[Extract], dialects: Sequence[Dialect]) -> Extract:
         },
         evidence=pl.concat([pl.DataFrame(schema=EVENT_FACTS), *(part.evidence for part in parts)]),
         stamps=pl.concat([pl.DataFrame(schema=SPANS), *(part.stamps for part in parts)]),
-        signs=pl.concat([pl.DataFrame(schema=SIGNS), *(part.signs for part in parts)]),
-        ends=pl.concat([pl.DataFrame(schema=ENDS), *(part.ends for part in parts)]),
+        signature_hits=pl.concat([pl.DataFrame(schema=SIGNATURE_HITS), *(part.signature_hits for part in parts)]),
+        last_lines=pl.concat([pl.DataFrame(schema=LAST_LINES), *(part.last_lines for part in parts)]),
     )
 
 
-def settled_by(extracts: Iterable[Extract | Sifted], dialects: Sequence[Dialect]) -> dict[int, str]:
-    """`Extract.settled` of several blocks together: a sign that decides may stand in any of them."""
-    said = merge([], dialects)
-    parts = [said, *extracts]
-    signs, ends = pl.concat(part.signs for part in parts), pl.concat(part.ends for part in parts)
-    return replace(said, signs=signs, ends=ends).settled
+def decided_by(extracts: Iterable[Extract | FilteredBlock], dialects: Sequence[Dialect]) -> dict[int, str]:
+    """`Extract.decided` of several blocks together: the signature that decides may be in any of them."""
+    empty = merge([], dialects)
+    parts = [empty, *extracts]
+    hits = pl.concat(part.signature_hits for part in parts)
+    return replace(empty, signature_hits=hits, last_lines=pl.concat(part.last_lines for part in parts)).decided
 
 
 def extract(
@@ -161,42 +152,42 @@ def extract(
     partial: Collection[int] = (),
     known: Mapping[int, str] = MappingProxyType({}),
 ) -> Extract:
-    """Facts of one block of lines; see `sift` for the arguments."""
-    return read([sift(block, dialects, partial=partial, known=known)], dialects)
+    """Facts of one block of lines; see `prefilter` for the arguments."""
+    return read([prefilter(block, dialects, partial=partial, known=known)], dialects)
 
 
-def read(blocks: Sequence[Sifted], dialects: Sequence[Dialect]) -> Extract:
-    """Facts of what was left of some blocks, in the order in which they came. At least one."""
+def read(blocks: Sequence[FilteredBlock], dialects: Sequence[Dialect]) -> Extract:
+    """Facts of some filtered blocks, at least one, in the order in which they came."""
     readings = {}
     for dialect in dialects:
         parts = [block.candidates[dialect.name] for block in blocks if dialect.name in block.candidates]
         if parts:
             readings[dialect.name] = _read(dialect, pl.concat(parts))
-    ends = _last(pl.concat(block.ends for block in blocks))
-    edges = _outer(pl.concat(block.edges for block in blocks), ends)
+    last_lines = _last(pl.concat(block.last_lines for block in blocks))
+    boundary_lines = _outer(pl.concat(block.boundary_lines for block in blocks), last_lines)
     return Extract(
         dialects=dialects,
         readings=readings,
-        evidence=evidence.events(pl.concat(block.proofs for block in blocks)),
-        stamps=cleaning.clean(edges).select("source", "line_no", ts=_time()).drop_nulls("ts"),
-        signs=pl.concat(block.signs for block in blocks),
-        ends=ends,
+        evidence=evidence.events(pl.concat(block.evidence_lines for block in blocks)),
+        stamps=cleaning.clean(boundary_lines).select("source", "line_no", ts=_time()).drop_nulls("ts"),
+        signature_hits=pl.concat(block.signature_hits for block in blocks),
+        last_lines=last_lines,
     )
 
 
-def _last(ends: pl.DataFrame) -> pl.DataFrame:
-    return ends.group_by("source").agg(pl.col("last_line").max())
+def _last(last_lines: pl.DataFrame) -> pl.DataFrame:
+    return last_lines.group_by("source").agg(pl.col("last_line").max())
 
 
-def _outer(rows: pl.DataFrame, ends: pl.DataFrame) -> pl.DataFrame:
-    """Rows of the first and the last EDGE_LINES of each source, as far as it has been read (`ends`)."""
+def _outer(rows: pl.DataFrame, last_lines: pl.DataFrame) -> pl.DataFrame:
+    """Rows of the first and the last BOUNDARY_LINES of each source, as far as it has been read (`last_lines`)."""
     line_no, last = pl.col("line_no"), pl.col("last_line")
-    is_inside = (line_no > cleaning.EDGE_LINES) & (line_no <= last - cleaning.EDGE_LINES)
-    return rows.join(ends, on="source", maintain_order="left").filter(~is_inside).drop("last_line")
+    is_inside = (line_no > cleaning.BOUNDARY_LINES) & (line_no <= last - cleaning.BOUNDARY_LINES)
+    return rows.join(last_lines, on="source", maintain_order="left").filter(~is_inside).drop("last_line")
 
 
 def _time() -> pl.Expr:
-    """The time that stands in a line or its prefix."""
+    """The time in a line or its prefix."""
     return timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
 
 
@@ -215,26 +206,27 @@ def _of_sources(sources: Collection[int], *, keep: bool = True) -> Callable[[pl.
 def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:
     if rows.is_empty():
         return Facts.empty()
-    schemas = {"steps": STEP_FACTS, "settings": SETTING_FACTS, "gauges": GAUGE_FACTS, "events": EVENT_FACTS}
-    wanted: dict[str, list[pl.DataFrame]] = {function: [] for function in schemas}
+    wanted: dict[str, list[pl.DataFrame]] = {function: [] for function in dialect.literals_by_function}
     for part in rows.iter_slices(READ_LINES):
         shapes = Shapes.of(part)
-        for function, chosen in wanted.items():
-            is_narrowed = function in dialect.narrowed
-            chosen.append(part.filter(shapes.holding(dialect.narrowed[function])) if is_narrowed else part)
+        for function, literals in dialect.literals_by_function.items():
+            reads_all = dialect.required_literals.issubset(literals)
+            wanted[function].append(part if reads_all else part.filter(shapes.holding(literals)))
 
-    def said(function: str) -> pl.DataFrame:
-        # Of what was chosen as much at once as may be: few lines tell a setting, and each pass has a price.
+    def facts_of(function: str) -> pl.DataFrame:
+        if function not in wanted:
+            return getattr(Facts.empty(), function)  # type: ignore[no-any-return]
+        # As many lines at once as may be: few lines state a setting, and each pass has a price.
         slices = pl.concat(wanted.pop(function)).iter_slices(READ_LINES)
-        found = [_facts_of(dialect, function, lines, schemas[function]) for lines in slices]
-        return pl.concat(found) if found else pl.DataFrame(schema=schemas[function])
+        parts = [_facts_of(dialect, function, lines) for lines in slices]
+        return pl.concat(parts) if parts else pl.DataFrame(schema=FACT_SCHEMAS[function])
 
-    return Facts(**{function: said(function) for function in schemas})
+    return Facts(**{function: facts_of(function) for function in FACT_SCHEMAS})
 
 
-def _facts_of(dialect: Dialect, function: str, rows: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-    read: LineFacts = getattr(dialect, function)
-    found = conform(read(rows), schema)
+def _facts_of(dialect: Dialect, function: str, rows: pl.DataFrame) -> pl.DataFrame:
+    extractor: LineFacts = getattr(dialect, function)
+    facts = conform(extractor(rows), FACT_SCHEMAS[function])
     if function == "steps":  # the raw line is kept only where it is needed: for a reject
-        found = found.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
-    return in_order(found)  # a few at a time: to sort all of a file in the end would hold them twice
+        facts = facts.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
+    return in_order(facts)  # a few at a time: to sort all of a file in the end would hold them twice

@@ -1,7 +1,8 @@
-"""The first pass over a block of lines: which of them anyone may read, and what tells whose file it is.
+"""The first pass over a block of lines: those that any dialect may read, and what decides which dialect owns a file.
 
-Most lines of most logs say nothing. What is left of several blocks is read together (`pipeline.logs.engine.extract`):
-every pattern that a dialect tries costs about a millisecond however few lines there are: polars compiles it anew.
+Most lines of most logs matter to no dialect. What is left of several blocks is read together
+(`pipeline.logs.engine.extract`): each pattern of a dialect costs about a millisecond however few lines there are,
+because polars compiles it anew.
 """
 
 from __future__ import annotations
@@ -16,111 +17,114 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import cleaning
-from sweepscope.pipeline.logs.engine.detect import ENDS, SIGN_LINES, detect, signs_of
+from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, count_signatures, detect
 from sweepscope.pipeline.logs.evidence import patterns
 from sweepscope.pipeline.text.line_templates import Shapes
 
 
 @dataclass(frozen=True)
-class Sifted:
+class FilteredBlock:
     """What is left of a block.
 
     Attributes:
-        candidates: cleaned lines by dialect, of each source that it may turn out to own.
-        proofs: cleaned lines that may be evidence.
-        edges: the first and the last lines of each source, as they are.
-        signs: how often each signature literal stands in each source; of a settled one, only until it was settled.
-        ends: last line of each source.
+        candidates: by dialect, cleaned lines of each source that it may turn out to own.
+        evidence_lines: cleaned lines that may be evidence.
+        boundary_lines: the first and last lines of each source, as they are.
+        signature_hits: SIGNATURE_HITS rows; of a source with a decided owner, only those until it was decided.
+        last_lines: LAST_LINES rows.
     """
 
     candidates: Mapping[str, pl.DataFrame]
-    proofs: pl.DataFrame
-    edges: pl.DataFrame
-    signs: pl.DataFrame
-    ends: pl.DataFrame
+    evidence_lines: pl.DataFrame
+    boundary_lines: pl.DataFrame
+    signature_hits: pl.DataFrame
+    last_lines: pl.DataFrame
 
     @cached_property
     def text_bytes(self) -> int:
         """Size of the lines that are left."""
-        frames = (*self.candidates.values(), self.proofs)
+        frames = (*self.candidates.values(), self.evidence_lines)
         return sum(int(frame["text"].str.len_bytes().sum()) for frame in frames)
 
-    def owned(self) -> Sifted:
-        """The same without a hold on the block: until then, a few lines keep all of its bytes in memory."""
+    def owned(self) -> FilteredBlock:
+        """A copy that shares no memory with the block: otherwise a few lines keep all of its bytes alive."""
         return replace(
             self,
-            candidates={name: _owned(frame) for name, frame in self.candidates.items()},
-            proofs=_owned(self.proofs),
-            edges=_owned(self.edges),
+            candidates={name: _copied(frame) for name, frame in self.candidates.items()},
+            evidence_lines=_copied(self.evidence_lines),
+            boundary_lines=_copied(self.boundary_lines),
         )
 
 
-def _owned(frame: pl.DataFrame) -> pl.DataFrame:
+def _copied(frame: pl.DataFrame) -> pl.DataFrame:
     texts = frame.select(pl.col(pl.String)).to_arrow(compat_level=pl.CompatLevel.oldest())
     return frame.with_columns(pl.DataFrame(texts))
 
 
-def anchors_of(dialects: Sequence[Dialect]) -> tuple[str, ...]:
+def all_literals(dialects: Sequence[Dialect]) -> tuple[str, ...]:
     """Every literal that makes a line a candidate."""
-    own = {literal for dialect in dialects for literal in (*dialect.anchors, *dialect.signature)}
-    return tuple(sorted(own | set(patterns.ANCHORS)))
+    of_dialects = {literal for d in dialects for literal in (*d.required_literals, *d.signature_literals)}
+    return tuple(sorted(of_dialects | set(patterns.ANCHORS)))
 
 
-def sift(
+def prefilter(
     block: pl.DataFrame,
     dialects: Sequence[Dialect],
     *,
     partial: Collection[int] = (),
     known: Mapping[int, str] = MappingProxyType({}),
-) -> Sifted:
-    """The lines of a block that matter (columns `source`, `line_no`, `text`; see `lines.split`).
+) -> FilteredBlock:
+    """The lines of a block that matter.
 
     Args:
+        block: `source`, `line_no`, `text`; see `lines.split`.
+        dialects: all that may own a source.
         partial: the sources that have lines in other blocks, too. All other sources are read by one dialect only.
-        known: dialects that earlier blocks have settled (`Extract.settled`); their sources are read by those only.
+        known: dialects that earlier blocks have decided (`Extract.decided`); their sources are read by those only.
     """
-    reach = _reach(block)
-    present = set(reach["source"])
-    settled = {source: name for source, name in known.items() if source in present}
-    is_open = ~pl.col("source").is_in(list(settled)) & (pl.col("line_no") <= SIGN_LINES)
-    first, late = (
-        (block.clear(), block) if settled.keys() == present else (block.filter(is_open), block.filter(~is_open))
+    spans = _line_spans(block)
+    present = set(spans["source"])
+    decided = {source: name for source, name in known.items() if source in present}
+    is_open = ~pl.col("source").is_in(list(decided)) & (pl.col("line_no") <= DETECTION_LINES)
+    early, late = (
+        (block.clear(), block) if decided.keys() == present else (block.filter(is_open), block.filter(~is_open))
     )
-    rows, signs, proofs = _anyones(first, dialects)
-    begun = _begun(reach, partial)
-    told = {source: name for source, name in detect(signs, dialects).items() if source in begun}
-    owners = settled | told
-    there = set(late["source"].unique())
-    if unowned := there - owners.keys():
-        of_rest = _anyones(_of(late, unowned, there), dialects)
-        rows, signs, proofs = (pl.concat(parts) for parts in zip((rows, signs, proofs), of_rest, strict=True))
-    guessed = detect(signs, dialects)
-    open_ended = (set(partial) & present) - owners.keys()
-    late_proofs: list[pl.DataFrame] = []
+    candidates = [_candidates_of_any(early, dialects)]
+    begun = _begun(spans, partial)
+    owners = decided | {source: name for source, name in detect(candidates[0][1], dialects).items() if source in begun}
+    of_late = set(late["source"].unique())
+    if unowned := of_late - owners.keys():
+        candidates.append(_candidates_of_any(_of(late, unowned, of_late), dialects))
+    rows, signature_hits, evidence_lines = (pl.concat(parts) for parts in zip(*candidates, strict=True))
+    likely_owners = detect(signature_hits, dialects)
+    undecided = (set(partial) & present) - owners.keys()
+    late_evidence: list[pl.DataFrame] = []
     parts: dict[str, list[pl.DataFrame]] = {}
     for dialect in dialects:
-        if mine := {source for source, name in guessed.items() if name == dialect.name} | open_ended:
-            parts.setdefault(dialect.name, []).append(_holding(_of(rows, mine, present), dialect.anchors))
-        if theirs := {source for source, name in owners.items() if name == dialect.name} & there:
-            near = cleaning.candidates(_of(late, theirs, there), dialect.needed | set(patterns.ANCHORS))
-            own = _holding(near, dialect.needed)
-            parts.setdefault(dialect.name, []).append(own if dialect.is_anchored else _holding(own, dialect.anchors))
-            late_proofs.append(_holding(near, patterns.ANCHORS))
-    found = {name: _in_order(frames) for name, frames in parts.items()}
-    return Sifted(
-        candidates={name: frame for name, frame in found.items() if not frame.is_empty()},
-        proofs=pl.concat([proofs, *late_proofs]),
-        edges=cleaning.edges(block),
-        signs=signs,
-        ends=reach.select("source", last_line="last").cast(ENDS),
+        if mine := {source for source, name in likely_owners.items() if name == dialect.name} | undecided:
+            found = _holding(_of(rows, mine, present), dialect.required_literals)
+            parts.setdefault(dialect.name, []).append(found)
+        if mine := {source for source, name in owners.items() if name == dialect.name} & of_late:
+            near = cleaning.candidates(_of(late, mine, of_late), dialect.required_literals | set(patterns.ANCHORS))
+            parts.setdefault(dialect.name, []).append(_holding(near, dialect.required_literals))
+            late_evidence.append(_holding(near, patterns.ANCHORS))
+    of_dialects = {name: _in_order(frames) for name, frames in parts.items()}
+    return FilteredBlock(
+        candidates={name: frame for name, frame in of_dialects.items() if not frame.is_empty()},
+        evidence_lines=pl.concat([evidence_lines, *late_evidence]),
+        boundary_lines=cleaning.boundary_lines(block),
+        signature_hits=signature_hits,
+        last_lines=spans.select("source", last_line="last").cast(LAST_LINES),
     )
 
 
-def _anyones(block: pl.DataFrame, dialects: Sequence[Dialect]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Candidates of any dialect, the signs in them, and those that may be evidence."""
-    rows = cleaning.candidates(block, anchors_of(dialects))
+def _candidates_of_any(
+    block: pl.DataFrame, dialects: Sequence[Dialect]
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Candidate lines of any dialect, the SIGNATURE_HITS in them, and those of them that may be evidence."""
+    rows = cleaning.candidates(block, all_literals(dialects))
     shapes = Shapes.of(rows)
-    return rows, signs_of(rows, shapes, dialects), rows.filter(shapes.holding(patterns.ANCHORS))
+    return rows, count_signatures(rows, shapes, dialects), rows.filter(shapes.holding(patterns.ANCHORS))
 
 
 def _in_order(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -132,10 +136,10 @@ def _holding(rows: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
     return rows.filter(Shapes.of(rows).holding(literals))
 
 
-def _begun(reach: pl.DataFrame, partial: Collection[int]) -> set[int]:
-    """Sources whose first SIGN_LINES lie in this block: with a sign among those, a file is as good as whole."""
-    is_long = (pl.col("last") >= SIGN_LINES) | ~pl.col("source").is_in(list(partial))
-    return set(reach.filter((pl.col("first") == 1) & is_long)["source"])
+def _begun(spans: pl.DataFrame, partial: Collection[int]) -> set[int]:
+    """Sources whose first DETECTION_LINES lie in this block: a signature among those decides."""
+    is_long = (pl.col("last") >= DETECTION_LINES) | ~pl.col("source").is_in(list(partial))
+    return set(spans.filter((pl.col("first") == 1) & is_long)["source"])
 
 
 def _of(block: pl.DataFrame, sources: Collection[int], present: Collection[int]) -> pl.DataFrame:
@@ -144,11 +148,11 @@ def _of(block: pl.DataFrame, sources: Collection[int], present: Collection[int])
     return block.filter(pl.col("source").is_in(list(sources))) if sources else block.clear()
 
 
-def _reach(block: pl.DataFrame) -> pl.DataFrame:
+def _line_spans(block: pl.DataFrame) -> pl.DataFrame:
     """First and last line of each source of a block: `source`, `first`, `last`."""
     stretches = block["source"].rle().struct.unnest()
     lengths = stretches["len"].to_numpy().astype(np.int64)
     stops = np.cumsum(lengths)
     line_no = block["line_no"]
-    told = pl.DataFrame({"source": stretches["value"], "first": line_no[stops - lengths], "last": line_no[stops - 1]})
-    return told.group_by("source").agg(pl.col("first").min(), pl.col("last").max())
+    spans = pl.DataFrame({"source": stretches["value"], "first": line_no[stops - lengths], "last": line_no[stops - 1]})
+    return spans.group_by("source").agg(pl.col("first").min(), pl.col("last").max())

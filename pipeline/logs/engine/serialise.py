@@ -9,9 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import Dialect, Facts
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract as engine
 from sweepscope.pipeline.logs.engine.extract import Extract
+from sweepscope.pipeline.logs.facts import Facts
 from sweepscope.pipeline.logs.registry import current_versions
 
 _FACTS = tuple(field.name for field in dataclasses.fields(Facts))
@@ -69,6 +70,6 @@ def identity(dialects: Sequence[Dialect], further: Mapping[str, pl.Schema]) -> s
     empty = unflatten({}, dialects)
     parts = [*vars(empty).values(), *vars(Facts.empty()).values()]
     shapes = [part.schema for part in parts if isinstance(part, pl.DataFrame)]
-    known = [(dialect.name, dialect.signature, dialect.anchors) for dialect in dialects]
+    known = [(dialect.name, dialect.signature_literals, dialect.literals_by_function) for dialect in dialects]
     said = repr((current_versions(dialects), known, shapes, dict(further)))
     return hashlib.sha256(said.encode()).hexdigest()

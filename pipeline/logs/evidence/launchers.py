@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import EVENT_FACTS, conform
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
 
 TABLE_LINE = "worker_failed"
 """Kind of each line of torchrun's table of failures; `fold_tables` makes one event per worker of them."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import EVENT_FACTS, conform
 from sweepscope.pipeline.logs.evidence import batch_systems, faults, launchers, symptoms
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
 from sweepscope.pipeline.text.timestamps import timestamp
 
 MAX_TEXT_CHARS = 2_000

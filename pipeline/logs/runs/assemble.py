@@ -16,9 +16,10 @@ import polars as pl
 
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.logs.diagnostics import diagnose, silence
-from sweepscope.pipeline.logs.dialect import Dialect, Facts, conform, marks_run
+from sweepscope.pipeline.logs.dialect import Dialect, marks_run
 from sweepscope.pipeline.logs.evidence import launchers, symptoms
 from sweepscope.pipeline.logs.evidence.batch_systems import FROM_PARALLEL_LAUNCHER
+from sweepscope.pipeline.logs.facts import Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs import outcome, setting_precedence
 from sweepscope.pipeline.logs.runs.attempts import number_attempts
@@ -92,7 +93,7 @@ def assemble(
     """
     facts = replace(facts, events=launchers.fold_tables(facts.events))
     parsed, bad_steps = checked_steps(facts.steps, sources)
-    observed_peaks, bad_peaks = checked_peaks(facts.gauges, sources)
+    observed_peaks, bad_peaks = checked_peaks(facts.peaks, sources)
     parsed = parsed.rechunk()  # polars hashes the groups of a column of several chunks even where it is sorted
     primary = _primary_logs(sources, facts, dialects)
     launches = facts.events.filter(pl.col("kind") == "launch")

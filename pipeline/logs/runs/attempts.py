@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, in_order
+from sweepscope.pipeline.logs.facts import STEP_FACTS, in_order
 
 ATTEMPTS = pl.Schema({"source": pl.Int64, "attempt_in_source": pl.Int64, "start_line": pl.Int64, "run": pl.Int64})
 """One row per attempt; `run` is the number by which its steps name it, NULL where it has no steps."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import Facts, in_order
 from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
+from sweepscope.pipeline.logs.facts import Facts, in_order
 
 
 def attempt_of(facts: pl.DataFrame, runs: pl.DataFrame) -> pl.DataFrame:

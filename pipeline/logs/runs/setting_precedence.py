@@ -6,13 +6,11 @@ from collections.abc import Collection
 
 import polars as pl
 
+from sweepscope.pipeline.logs.facts import NOTHING
 from sweepscope.schemas.core.column import Column, DataType
 
 # What the process printed about itself is nearer to the truth than a file beside it; a folder name is only a name.
 PRECEDENCE = ("log_line", "argument_dump", "config_file", "command_line", "published_table", "folder_name")
-
-NOTHING = ("None", "null", "")
-"""Texts that mean "not set". Lower-case none is a value (of vocab.RECOMPUTE)."""
 
 INPUT_PREFIX = "arg:"
 """Beginning of the names of values that only feed other settings (`dialect.CombinedSetting`)."""

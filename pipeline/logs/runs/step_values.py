@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS
 from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
+from sweepscope.pipeline.logs.facts import STEP_FACTS
 from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED

@@ -13,8 +13,8 @@ from sweepscope.pipeline.derive.complete import complete_runs
 from sweepscope.pipeline.ingest.discover import discover
 from sweepscope.pipeline.ingest.read_batch import read_batch
 from sweepscope.pipeline.io.files import list_files
-from sweepscope.pipeline.logs.dialect import Facts
 from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.facts import Facts
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import assemble
 from sweepscope.pipeline.text import lines

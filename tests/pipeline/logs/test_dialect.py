@@ -5,11 +5,13 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.logs import dialect as protocol
-from sweepscope.pipeline.logs.dialect import SETTING_FACTS, LineFacts, conform, in_order, named_settings, once_per_text
-from sweepscope.pipeline.logs.dialects import torchtitan_settings
+from sweepscope.pipeline.logs import facts
+from sweepscope.pipeline.logs.dialect import LineFacts
 from sweepscope.pipeline.logs.dialects.megatron import settings as megatron_settings
+from sweepscope.pipeline.logs.dialects.torchtitan import settings as torchtitan_settings
 from sweepscope.pipeline.logs.engine import cleaning
+from sweepscope.pipeline.logs.extractors import named_settings, once_per_text
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform, in_order
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
 from tests.paths import GOLDEN
@@ -73,7 +75,7 @@ def test_no_lines_have_no_settings() -> None:
     "places", [[], [(1, 5)], [(1, 1), (1, 1), (1, 2), (2, 1)], [(1, 1), (1, 3), (1, 2)], [(2, 1), (1, 1)]]
 )
 def test_facts_are_put_in_order(rows: int, places: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "_ROWS", rows)
+    monkeypatch.setattr(facts, "_ORDER_CHECK_ROWS", rows)
     frame = pl.DataFrame(places, schema=["source", "line_no"], orient="row").cast(pl.Int64)
     assert in_order(frame).rows() == sorted(places)
     assert (in_order(frame) is frame) == (places == sorted(places))

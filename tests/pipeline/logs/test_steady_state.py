@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS
+from sweepscope.pipeline.logs.facts import STEP_FACTS
 from sweepscope.pipeline.logs.steady_state import MAX_WARMUP_STEPS, summarise, warmup_steps
 
 

@@ -235,7 +235,7 @@ def test_facts_do_not_depend_on_where_blocks_are_cut(framework: str, data: st.Da
     assert cut.dialect_of == whole.dialect_of == {0: framework}
     # A setting that every step line repeats may be noted once per block; what is said must be the same.
     assert _said(whole.facts.settings).equals(_said(cut.facts.settings)), f"settings, cut at {cuts}"
-    for name in ("steps", "gauges", "events"):
+    for name in ("steps", "peaks", "events"):
         left, right = _ordered(getattr(whole.facts, name)), _ordered(getattr(cut.facts, name))
         assert left.equals(right), f"{name}, cut at {cuts}"
     assert _ordered(whole.spans).equals(_ordered(cut.spans)), f"spans, cut at {cuts}"

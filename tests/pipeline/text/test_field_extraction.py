@@ -7,21 +7,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.dialects import (
-    deepspeed,
-    gpt_neox,
-    litgpt,
-    maxtext,
-    mlperf,
-    nanogpt,
-    nanotron,
-    nemo,
-    picotron,
-    torchtitan,
-    verl,
-)
+from sweepscope.pipeline.logs.dialects import gpt_neox, litgpt, maxtext, nanotron, picotron
+from sweepscope.pipeline.logs.dialects.deepspeed import dialect as deepspeed
 from sweepscope.pipeline.logs.dialects.huggingface import dicts
 from sweepscope.pipeline.logs.dialects.megatron import dialect
+from sweepscope.pipeline.logs.dialects.mlperf import dialect as mlperf
+from sweepscope.pipeline.logs.dialects.nanogpt import dialect as nanogpt
+from sweepscope.pipeline.logs.dialects.nemo import dialect as nemo
+from sweepscope.pipeline.logs.dialects.torchtitan import dialect as torchtitan
+from sweepscope.pipeline.logs.dialects.verl import dialect as verl
 from sweepscope.pipeline.text import field_extraction
 from sweepscope.pipeline.text.digit_free import is_blind
 from sweepscope.pipeline.text.field_extraction import extract_each

@@ -5,22 +5,22 @@ the step), trainer.py _inner_training_loop (`***** Running training *****` and t
 `num_input_tokens_seen`, in new versions `train_runtime` in every dict), trainer_utils.py speed_metrics (the final dict,
 which every rank may print). Version 5 quotes the numbers. axolotl: utils/callbacks (memory), utils/bench.py.
 
-The dict is read by `huggingface_dicts`, the table of a notebook by `huggingface_tables`. The step comes from the
-progress bar: see `huggingface_steps`. Only whole files can say it, so a step fact is a bar (a counter and its total, no
-loss) or a dict (a loss, no step) until `settle`. Configuration: see `huggingface_settings`.
+The dict is read by `dicts`, the table of a notebook by `tables`. The step comes from the
+progress bar: see `steps`. Only whole files can say it, so a step fact is a bar (a counter and its total, no
+loss) or a dict (a loss, no step) until `finalize`. Configuration: see `settings`.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import GAUGE_FACTS, STEP_FACTS, Dialect, conform
-from sweepscope.pipeline.logs.dialects import deepspeed_settings, environment
-from sweepscope.pipeline.logs.dialects.huggingface import bars as huggingface_bars
-from sweepscope.pipeline.logs.dialects.huggingface import dicts as huggingface_dicts
-from sweepscope.pipeline.logs.dialects.huggingface import histories, notebook_tables, settings
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
+from sweepscope.pipeline.logs.dialects.huggingface import bars, dicts, histories, notebook_tables, settings
 from sweepscope.pipeline.logs.dialects.huggingface import steps as huggingface_steps
-from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.extractors import milestones
+from sweepscope.pipeline.logs.facts import PEAK_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import number
@@ -36,26 +36,26 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     """Progress bars, log dicts and fragments of them, in the order printed; an open dict stays unparsed."""
     text = pl.col("text")
     placed = lines.with_row_index("place")
-    bars = (
+    bar_rows = (
         extract_each(placed, _BAR_FIELDS)
         .drop_nulls("step")
         .with_columns(
             pl.col("step", "steps_planned").cast(pl.Int64, strict=False),
-            step_time_s=huggingface_bars.elapsed_s(pl.col("clock")),  # so far: `settle` takes the differences
+            step_time_s=bars.elapsed_s(pl.col("clock")),  # so far: `finalize` takes the differences
             part=pl.lit(0),
         )
     )
-    dicts = huggingface_dicts.read(placed.filter(text.str.contains(huggingface_dicts.LOOKS_LIKE)))
+    dict_rows = dicts.read(placed.filter(text.str.contains(dicts.LOOKS_LIKE)))
     ts = timestamp(pl.concat_str("prefix", "text", ignore_nulls=True))
-    cut = pl.concat([huggingface_dicts.fragments(placed), notebook_tables.rows(placed)])
-    said = pl.concat([dicts, cut], how="diagonal").with_columns(part=pl.lit(1), ts=ts)
+    cut = pl.concat([dicts.fragments(placed), notebook_tables.rows(placed)])
+    said = pl.concat([dict_rows, cut], how="diagonal").with_columns(part=pl.lit(1), ts=ts)
     # LLaMA-Factory's callback logs each dict once more, rounded.
-    both = pl.concat([bars, said], how="diagonal").sort("place", "part")
+    both = pl.concat([bar_rows, said], how="diagonal").sort("place", "part")
     return conform(both, STEP_FACTS)
 
 
 _END = (
-    rf"{huggingface_dicts.FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
+    rf"{dicts.FINAL}|^(?:.*>> +)?\s*train_runtime += +\d+:\d\d:\d\d|\] Training [Cc]ompleted!"
     r"|^\s*Training completed\. Do not forget to share your model"
     # What a notebook's cell returns, and what unsloth's notebooks print behind their training.
     r"|^\s*TrainOutput\(global_step=|^\s*[\d.]+ seconds used for training\."
@@ -72,7 +72,7 @@ _MEMORY = r"(?:GPU|cuda) memory usage while training: ([\d.]+)GB(?: \(\+([\d.]+)
 _PEAK = r"^[\s\"]*Peak reserved memory = ([\d.]+) GB\."
 
 
-def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """What axolotl says is reserved after the first steps, and unsloth's notebooks at their end; GB means GiB.
 
     axolotl prints what is allocated, and the allocator's cache on top. The former is no peak: activations are gone.
@@ -81,7 +81,7 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
     allocated, cache = (number(text.str.extract(_MEMORY, group)) for group in (1, 2))
     reserved = pl.coalesce(allocated + cache, number(text.str.extract(_PEAK)))
     found = lines.select("source", "line_no", name=pl.lit("mem_peak_reserved_bytes"), value=(reserved * 2**30).round())
-    return conform(found.drop_nulls("value"), GAUGE_FACTS)
+    return conform(found.drop_nulls("value"), PEAK_FACTS)
 
 
 _SIGNATURE = (
@@ -94,20 +94,20 @@ _SIGNATURE = (
     "Training/evaluation parameters",
     "[INFO:swift]",
     "finetuning | Num GPUs",
-    *notebook_tables.SIGNS,
-    *deepspeed_settings.SIGNS,
+    *notebook_tables.SIGNATURES,
+    *deepspeed_settings.SIGNATURES,
 )
-_NARROWED = {
+_LITERALS = {
     "steps": (
         "'loss': ",
         '"loss": ',
         "it/s",
         "s/it",
-        *huggingface_dicts.FRAGMENT_ANCHORS,
-        *notebook_tables.ANCHORS,
+        *dicts.FRAGMENT_LITERALS,
+        *notebook_tables.LITERALS,
     ),
-    "settings": (*settings.ANCHORS, *environment.ANCHORS),
-    "gauges": ("memory usage while training", "Peak reserved memory = "),
+    "settings": (*settings.LITERALS, *environment.LITERALS),
+    "peaks": ("memory usage while training", "Peak reserved memory = "),
     "events": (
         "Running training",
         "train_runtime",
@@ -115,37 +115,34 @@ _NARROWED = {
         "Training completed",
         "TrainOutput(global_step=",
         "seconds used for training.",
-        *notebook_tables.BAR_ANCHORS,
+        *notebook_tables.BAR_LITERALS,
     ),
 }
-_ANCHORS = tuple(literal for literals in _NARROWED.values() for literal in literals)
 
 TRAINER = Dialect(
     name="hf-trainer",
     version=13,
-    signature=_SIGNATURE,
-    anchors=_ANCHORS,
+    signature_literals=_SIGNATURE,
     steps=steps,
     settings=settings.settings,
-    gauges=gauges,
+    peaks=peaks,
     events=events,
     combined=settings.COMBINED,
-    settle=huggingface_steps.settle,
+    finalize=huggingface_steps.finalize,
     sidecars=run_files.HUGGINGFACE,
     histories=histories.HISTORIES,
-    narrowed=_NARROWED,
+    literals_by_function=_LITERALS,
 )
 AXOLOTL = Dialect(
     name="axolotl",
     version=13,
-    signature=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
-    anchors=_ANCHORS,
+    signature_literals=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     steps=steps,
     settings=settings.settings,
-    gauges=gauges,
+    peaks=peaks,
     events=events,
     combined=settings.COMBINED,
-    settle=huggingface_steps.settle,
+    finalize=huggingface_steps.finalize,
     sidecars=run_files.AXOLOTL,
-    narrowed=_NARROWED,
+    literals_by_function=_LITERALS,
 )

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import EVENT_FACTS, STEP_FACTS, Facts, conform
-from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.extractors import milestones
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 
@@ -24,7 +24,7 @@ FINAL = r"\{'[^{}]*'?train_runtime': [^{}]*'train_samples_per_second': [^{}]*\}"
 
 _OPEN = r"\{['\"][^{}]*$"
 _GOES_ON = r"^[^{]*(?:(?:['\"]: |, ['\"])[^{]*|\})\s*$"
-FRAGMENT_ANCHORS = ("': ", '": ', ", '", ', "', "}", "{'", '{"')
+FRAGMENT_LITERALS = ("': ", '": ', ", '", ', "', "}", "{'", '{"')
 MOST_LINES = 24
 """Of one dict: pprint gives each of its values a line."""
 
@@ -48,7 +48,7 @@ _NUMBERS = {
     "tokens_per_s_per_gpu": _field("(?:tokens_per_second_per_gpu|tokens/train_per_sec_per_gpu)"),
     "mem_allocated_bytes": _field(r"memory/max_(?:mem_)?allocated ?\(gib\)"),
     "mem_reserved_bytes": _field(r"(?:memory/device_(?:mem_)?reserved ?|memory)\(gib\)"),  # ms-swift's is the peak
-    "step_time_s": _field("train_runtime"),  # since the beginning: `settle` takes the differences
+    "step_time_s": _field("train_runtime"),  # since the beginning: `finalize` takes the differences
     "own_time_s": _field("step_time"),  # TRL's, with GRPO
 }
 _MEMORY_FIELDS = ("mem_allocated_bytes", "mem_reserved_bytes")
@@ -61,7 +61,7 @@ def read(lines: pl.DataFrame) -> pl.DataFrame:
     return said.with_columns(number(pl.col(name)) for name in _NUMBERS).with_columns(
         pl.col("consumed_tokens").cast(pl.Int64, strict=False),
         *(_gibibytes(pl.col(name)) for name in _MEMORY_FIELDS),
-        # A step's own time is below zero until `settle`, which tells it from a running total by that.
+        # A step's own time is below zero until `finalize`, which tells it from a running total by that.
         step_time_s=pl.coalesce("step_time_s", -pl.col("own_time_s")),
         loss=pl.when(is_complete).then("loss"),
         step=pl.when(is_complete).then(pl.coalesce("own_step", "shared_step").cast(pl.Int64, strict=False)),
@@ -96,7 +96,7 @@ def rejoined(facts: Facts) -> Facts:
     ends = milestones(whole.with_columns(prefix=pl.lit(None, pl.String)), training_end=FINAL)
     ends = conform(ends.with_columns(pl.col("text").str.slice(0, 200)), EVENT_FACTS)
     events = pl.concat([facts.events, ends]).sort("source", "line_no", maintain_order=True)
-    return Facts(conform(steps, STEP_FACTS), facts.settings, facts.gauges, events)
+    return Facts(conform(steps, STEP_FACTS), facts.settings, facts.peaks, events)
 
 
 def _numbered(parts: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,8 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, History, conform
+from sweepscope.pipeline.logs.dialect import History
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 
 _STEP = re.compile(r'"step":\s*\d+')
 _STATE = {

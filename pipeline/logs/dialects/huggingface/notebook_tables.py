@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import EVENT_FACTS, STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.quantities import number
 from sweepscope.pipeline.text.timestamps import timestamp
 
-SIGNS = ("Step\tTraining Loss", "Epoch\tTraining Loss", "<th>Training Loss</th>", "TrainOutput(global_step=")
-BAR_ANCHORS = (", Epoch ",)
-ANCHORS = ("\t", "<td>", "<th>", *BAR_ANCHORS)
+SIGNATURES = ("Step\tTraining Loss", "Epoch\tTraining Loss", "<th>Training Loss</th>", "TrainOutput(global_step=")
+BAR_LITERALS = (", Epoch ",)
+LITERALS = ("\t", "<td>", "<th>", *BAR_LITERALS)
 
 _BAR = r"^[\s\"]*\[ *(\d+)/(\d+) (?:\d+:)?\d+:\d+(?:, Epoch [\d.]+/(\d+)\]| <.*, Epoch [\d.]+/(\d+)\])"
 _HEADER = "^\\s*(Step|Epoch)\tTraining Loss"
@@ -67,7 +67,7 @@ def resolved(facts: Facts) -> Facts:
         loss=number(pl.col("value")),
     )
     steps = pl.concat([facts.steps.filter(~is_mine), conform(counted.drop_nulls(["step", "loss"]), STEP_FACTS)])
-    return Facts(steps.sort(order, maintain_order=True), facts.settings, facts.gauges, facts.events)
+    return Facts(steps.sort(order, maintain_order=True), facts.settings, facts.peaks, facts.events)
 
 
 _FOUND = ("source", "line_no", "rank", "ts", "unit", "count", "value")

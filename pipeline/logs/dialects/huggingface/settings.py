@@ -11,17 +11,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    SETTING_FACTS,
-    CombinedSetting,
-    conform,
-    named_settings,
-    once_per_text,
-    said_settings,
-)
-from sweepscope.pipeline.logs.dialects import deepspeed_settings, environment
+from sweepscope.pipeline.logs.dialect import CombinedSetting
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.extractors import matched_settings, named_settings, once_per_text, whole
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
 
 _BANNER = {  # trainer.py _inner_training_loop
     "Instantaneous batch size per device": "mbs",
@@ -118,7 +113,7 @@ _UNSLOTH = {  # its banner in place of the Trainer's (unsloth/models/llama.py), 
 RANK = "arg:axolotl_rank"
 _RANKED = r"\] \[RANK:(\d+)\]"  # axolotl/logging_config.py
 
-ANCHORS = (
+LITERALS = (
     *_BANNER,
     "per_device_train_batch_size",
     "gradient_accumulation_steps",
@@ -157,7 +152,7 @@ ANCHORS = (
     "deepspeed=",
     "--deepspeed",
     "--config_file",
-    *deepspeed_settings.LAUNCH_ANCHORS,
+    *deepspeed_settings.LAUNCH_LITERALS,
     "Maximum number of steps set at",
     "|| all params:",
     '"bf16": ',
@@ -170,7 +165,7 @@ ANCHORS = (
     "fsdp_sharding_strategy",
     "[RANK:",
     ". Max memory",
-    *notebook_tables.BAR_ANCHORS,
+    *notebook_tables.BAR_LITERALS,
     "finetuning | Num GPUs",
     "Data Parallel GPUs = ",
     "Batch size per device = ",
@@ -194,7 +189,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         named_settings(
             lines, r"--(\w+)[= ]+([\w./][\w./-]*)", {"model_name_or_path": "model"}, setting_source="command_line"
         ),
-        said_settings(lines, [*_LINE.items(), *_UNSLOTH.items(), (RANK, _RANKED)]),
+        matched_settings(lines, [*_LINE.items(), *_UNSLOTH.items(), (RANK, _RANKED)]),
         _shown(lines),
         _switches(lines),
         deepspeed_settings.launched(lines),

@@ -5,18 +5,18 @@ The dict is written over the progress bar, which is drawn again right behind it 
 two streams that were joined later, leave dicts without one: they are `logging_steps` apart, or as far apart as the
 other dicts show. A file without any bar gives ordinal numbers times `logging_steps` (1 where it is not printed).
 
-A training without any dict has the steps of its bar (`huggingface_bars`), which is known by its total.
+A training without any dict has the steps of its bar (`bars`), which is known by its total.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.dialects.huggingface import notebook_tables
 from sweepscope.pipeline.logs.dialects.huggingface.bars import steps_of
 from sweepscope.pipeline.logs.dialects.huggingface.dicts import rejoined
 from sweepscope.pipeline.logs.dialects.huggingface.settings import with_ranks
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 
 _RUN = ["source", "part"]
 
@@ -25,28 +25,28 @@ _ECHO = r">> \{'loss': "
 """LLaMA-Factory train/callbacks.py on_log logs each dict once more, rounded."""
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """Dicts with their steps and without the bars; step times and throughput from the running totals they print."""
     facts = rejoined(notebook_tables.resolved(facts))
     rows = _without_echoes(_in_trainings(facts))
-    is_said = pl.col("loss").is_not_null()
-    rows = rows.with_columns(nth=is_said.cast(pl.Int64).cum_sum().over(_RUN), is_said=is_said)
+    has_value = pl.col("loss").is_not_null()
+    rows = rows.with_columns(nth=has_value.cast(pl.Int64).cum_sum().over(_RUN), has_value=has_value)
     bars = rows.filter("is_bar")
     behind = bars.filter(pl.col("nth") > 0).group_by(*_RUN, "nth").agg(behind=pl.col("step").first())
     # A bar that moved since the dict before: the last one shown before this dict.
     moved = bars.group_by(*_RUN, (pl.col("nth") + 1).alias("nth")).agg(
         before=pl.when(pl.col("step").last() > pl.col("step").first()).then(pl.col("step").last())
     )
-    said = rows.filter("is_said").join(behind, on=[*_RUN, "nth"], how="left", maintain_order="left")
+    said = rows.filter("has_value").join(behind, on=[*_RUN, "nth"], how="left", maintain_order="left")
     said = said.join(moved, on=[*_RUN, "nth"], how="left", maintain_order="left")
     said = _numbered(said.with_columns(own=pl.col("step"), anchor=pl.coalesce("step", "behind", "before")))
-    unread = rows.filter(~pl.col("is_bar") & ~pl.col("is_said"))
-    is_told = pl.col("is_said").any().over("source", "launch")
+    unread = rows.filter(~pl.col("is_bar") & ~pl.col("has_value"))
+    is_told = pl.col("has_value").any().over("source", "launch")
     is_bare = pl.col("is_bar") & (pl.col("steps_planned") == pl.col("total")) & ~is_told
     drawn = steps_of(rows.filter(is_bare.fill_null(value=False)))
     steps = pl.concat(conform(part, STEP_FACTS) for part in (_rates(said), drawn, unread))
     settings = with_ranks(facts.settings)
-    return Facts(steps.sort("source", "line_no", maintain_order=True), settings, facts.gauges, facts.events)
+    return Facts(steps.sort("source", "line_no", maintain_order=True), settings, facts.peaks, facts.events)
 
 
 def _in_trainings(facts: Facts) -> pl.DataFrame:
@@ -124,7 +124,7 @@ def _without_echoes(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _rates(said: pl.DataFrame) -> pl.DataFrame:
     printed = pl.col("step_time_s")
-    own = pl.when(printed < 0).then(-printed)  # see huggingface_dicts.read
+    own = pl.when(printed < 0).then(-printed)  # see dicts.read
     seconds = pl.when(printed >= 0).then(printed).diff().over(_RUN)
     tokens = pl.col("consumed_tokens").diff().over(_RUN)
     done = pl.col("step").diff().over(_RUN)

@@ -15,19 +15,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    conform,
-    named_settings,
-    said_settings,
-)
-from sweepscope.pipeline.logs.dialects import deepspeed_settings
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
+from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
 from sweepscope.pipeline.logs.dialects.megatron import dialect, rules
 from sweepscope.pipeline.logs.dialects.megatron import settings as megatron_settings
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.extractors import matched_settings, named_settings, whole
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, divided, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -38,7 +31,7 @@ _ADDED = {
 }
 
 
-_EQUAL_ANCHOR = "elapsed_time_per_iteration_ms="
+_EQUAL_LITERAL = "elapsed_time_per_iteration_ms="
 _EQUAL_LOOKS_LIKE = r"\biteration=\s*\d+/\s*\d+ \|"
 
 
@@ -121,7 +114,7 @@ _DUMPED = r"^\s*(\w+)(?: \.+ |  )(\S.*?)\s*$"
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Megatron's arguments, this fork's and DeepSpeed's."""
     own = named_settings(lines, _DUMPED, _OWN, setting_source="argument_dump")
-    said = said_settings(lines, [("gbs", r"\| global_batch_size=\s*(\d+) \|")])
+    said = matched_settings(lines, [("gbs", r"\| global_batch_size=\s*(\d+) \|")])
     return pl.concat([megatron_settings.settings(lines), own, said, deepspeed_settings.settings(lines)]).select(
         SETTING_FACTS.names()
     )
@@ -150,8 +143,8 @@ DIALECT = Dialect(
     name="megatron-deepspeed",
     version=7,
     # Megatron's signs count here too, so that one of this fork decides.
-    signature=(
-        *dialect.DIALECT.signature,
+    signature_literals=(
+        *dialect.DIALECT.signature_literals,
         "| consumed tokens:",
         "| samples per second:",
         "tokens per gpu per second (tgs):",
@@ -162,18 +155,18 @@ DIALECT = Dialect(
         "| samples_per_second=",
         "| consumed_tokens=",
         "DeepSpeed general environment info:",
-        *deepspeed_settings.SIGNS,
-        *deepspeed_settings.PIPE_SIGNS,
+        *deepspeed_settings.SIGNATURES,
+        *deepspeed_settings.PIPE_SIGNATURES,
     ),
-    anchors=(*dialect.DIALECT.anchors, _EQUAL_ANCHOR, *_OWN, *deepspeed_settings.ANCHORS),
     steps=steps,
     settings=settings,
-    gauges=dialect.gauges,
+    peaks=dialect.peaks,
     events=events,
     combined=COMBINED,
-    narrowed={
-        **dialect.NARROWED,
-        "steps": (*dialect.STEP_ANCHORS, _EQUAL_ANCHOR),
-        "events": (*dialect.NARROWED["events"], *deepspeed_settings.EVENT_ANCHORS),
+    literals_by_function={
+        **dialect.LITERALS_BY_FUNCTION,
+        "steps": (*dialect.STEP_LITERALS, _EQUAL_LITERAL),
+        "settings": (*dialect.LITERALS_BY_FUNCTION["settings"], *_OWN, *deepspeed_settings.LITERALS),
+        "events": (*dialect.LITERALS_BY_FUNCTION["events"], *deepspeed_settings.EVENT_LITERALS),
     },
 )

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import GAUGE_FACTS, STEP_FACTS, Dialect, Facts, conform
-from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.dialects.megatron import rules, settings
-from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.extractors import milestones
+from sweepscope.pipeline.logs.facts import PEAK_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, divided, number
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
@@ -69,7 +69,7 @@ _ROUNDING_S = 0.00501  # two decimals
 
 
 def _steps_and_utilisation(lines: pl.DataFrame) -> pl.DataFrame:
-    """Step lines, and Megatron-Bridge's line about the same step, which has no number: `settle` joins it."""
+    """Step lines, and Megatron-Bridge's line about the same step, which has no number: `finalize` joins it."""
     text = pl.col("text")
     told = extract_each(
         lines.filter(text.str.contains("MODEL_TFLOP/s/GPU", literal=True)),
@@ -78,7 +78,7 @@ def _steps_and_utilisation(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([steps(lines), conform(told.drop_nulls("step_time_s"), STEP_FACTS)])
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """TFLOP/s of Megatron-Bridge's utilisation lines to the next step that took as long, else the one before."""
     is_told = pl.col("step").is_null() & pl.col("loss").is_null() & pl.col("tflops_per_gpu_logged").is_not_null()
     is_told = is_told & pl.col("text").str.contains(_UTILISATION)
@@ -100,7 +100,7 @@ def settle(facts: Facts) -> Facts:
         for strategy in ("backward", "forward")
     )
     merged = rows.with_columns(tflops_per_gpu_logged=pl.coalesce("tflops_per_gpu_logged", *same))
-    return Facts(merged.select(facts.steps.columns), facts.settings, facts.gauges, facts.events)
+    return Facts(merged.select(facts.steps.columns), facts.settings, facts.peaks, facts.events)
 
 
 _PEAKS = (
@@ -112,7 +112,7 @@ _PEAKS = (
 )
 
 
-def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory of every rank that reports; several reports may be glued into one line."""
     mine = lines.filter(pl.col("text").str.contains(r"memory \([MG]B\)"))
     found = [
@@ -122,7 +122,7 @@ def gauges(lines: pl.DataFrame) -> pl.DataFrame:
         .with_columns(value=(number(pl.col("hit").str.extract(r"([\d.]+)$")) * unit_bytes).round())
         for label, name, unit_bytes in _PEAKS
     ]
-    return conform(pl.concat(found), GAUGE_FACTS)
+    return conform(pl.concat(found), PEAK_FACTS)
 
 
 # training.py prints the first after its train loop, and the second when --exit-interval or --exit-duration ends it.
@@ -140,10 +140,11 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=_LAUNCH, training_end=_END)
 
 
-STEP_ANCHORS = ("iteration  ", "elapsed time per iteration (ms)", "MODEL_TFLOP/s/GPU")
-NARROWED = {
-    "steps": STEP_ANCHORS,
-    "gauges": ("memory (MB)", "memory (GB)"),
+STEP_LITERALS = ("iteration  ", "elapsed time per iteration (ms)", "MODEL_TFLOP/s/GPU")
+LITERALS_BY_FUNCTION = {
+    "steps": STEP_LITERALS,
+    "settings": settings.LITERALS,
+    "peaks": ("memory (MB)", "memory (GB)"),
     "events": (
         "exiting program",
         "Training completed.",
@@ -156,7 +157,7 @@ NARROWED = {
 DIALECT = Dialect(
     name="megatron",
     version=6,
-    signature=(
+    signature_literals=(
         "| consumed samples:",
         "| elapsed time per iteration (ms):",
         "throughput per GPU (TFLOP/s/GPU):",
@@ -166,16 +167,11 @@ DIALECT = Dialect(
         "megatron.bridge.training.config",
         "MegatronLauncherAdapter",
     ),
-    anchors=(
-        *(literal for literals in NARROWED.values() for literal in literals),
-        *settings.ANCHORS,
-        *environment.ANCHORS,
-    ),
     steps=_steps_and_utilisation,
     settings=settings.settings,
-    gauges=gauges,
+    peaks=peaks,
     events=events,
     combined=rules.COMBINED,
-    settle=settle,
-    narrowed=NARROWED,
+    finalize=finalize,
+    literals_by_function=LITERALS_BY_FUNCTION,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting
-from sweepscope.pipeline.logs.runs.combine import is_said, is_true, whole
+from sweepscope.pipeline.logs.extractors import has_value, is_true, whole
 
 
 def _arg(name: str) -> pl.Expr:
@@ -34,7 +34,7 @@ _IS_DUMP = _arg("params_dtype").is_not_null() & _IS_WHOLE
 
 
 def _precision() -> pl.Expr:
-    quantised = {name: is_said(f"arg:{name}") & (_arg(name).str.to_lowercase() != "false") for name in ("fp8", "fp4")}
+    quantised = {name: has_value(f"arg:{name}") & (_arg(name).str.to_lowercase() != "false") for name in ("fp8", "fp4")}
     return (
         pl.when(quantised["fp4"])
         .then(pl.lit("fp4"))
@@ -76,7 +76,7 @@ def _zero_stage() -> pl.Expr:
 
 
 def _recompute() -> pl.Expr:
-    was_full = _is_on("checkpoint_activations") | is_said("arg:activations_checkpoint_method")
+    was_full = _is_on("checkpoint_activations") | has_value("arg:activations_checkpoint_method")
     older = _IS_WHOLE & (_arg("recompute_activations").is_not_null() | _arg("checkpoint_activations").is_not_null())
     return (
         pl.when(_arg("recompute_granularity").is_in(["full", "selective"]))
@@ -130,7 +130,7 @@ def _q_lora_rank() -> pl.Expr:
 def _gated() -> pl.Expr:
     switch = pl.coalesce(_is_on("swiglu"), _is_on("gated_linear_unit")).fill_null(value=False)
     is_known = pl.any_horizontal(_arg(n).is_not_null() for n in ("swiglu", "gated_linear_unit"))
-    return pl.when(is_known | is_said("arg:glu_activation") | _IS_DUMP).then(switch | is_said("arg:glu_activation"))
+    return pl.when(is_known | has_value("arg:glu_activation") | _IS_DUMP).then(switch | has_value("arg:glu_activation"))
 
 
 def _tied() -> pl.Expr:

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import named_settings, once_per_text, said_settings
 from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.extractors import matched_settings, named_settings, once_per_text
 from sweepscope.pipeline.text.line_templates import holding
 
 _DIRECT = {
@@ -86,7 +86,7 @@ NAMES = {**_DIRECT, **{name: f"arg:{name}" for name in _FEEDING}}
 
 _ON_COMMAND_LINE = {name.replace("_", "-"): column for name, column in NAMES.items()} | NAMES
 
-_OTHER_ANCHORS = (
+_OTHER_LITERALS = (
     *NAMES,
     "--micro-batch-size",
     "--global-batch-size",
@@ -103,9 +103,9 @@ _OTHER_ANCHORS = (
     "Total number of parameters in billions",
     "padded vocab (size:",
     "model parallel rank (",
-    *environment.ANCHORS,
+    *environment.LITERALS,
 )
-ANCHORS = ("| global batch size:", *_OTHER_ANCHORS)
+LITERALS = ("| global batch size:", *_OTHER_LITERALS)
 
 # mpirun's prefix of a next, empty line may be glued behind the value.
 _GLUED = r"(?:\[\d+,\d+\]<std(?:out|err)>:)?"
@@ -143,14 +143,14 @@ _MAX_GAP_LINES = 1
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Every setting that a line states, as SETTING_FACTS."""
     # Of the step lines, which are most of a log, only the batch is of interest, unless something is glued to them.
-    return pl.concat([_others(lines.filter(holding(_OTHER_ANCHORS))), _batch_size(lines)])
+    return pl.concat([_others(lines.filter(holding(_OTHER_LITERALS))), _batch_size(lines)])
 
 
 @once_per_text
 def _others(lines: pl.DataFrame) -> pl.DataFrame:
     """The arguments as dumped and given, and the world."""
     world = lines.filter(pl.col("text").str.contains("using world size:", literal=True))
-    said = [said_settings(world, _WORLD.items()), said_settings(lines, _LINE.items())]
+    said = [matched_settings(world, _WORLD.items()), matched_settings(lines, _LINE.items())]
     dumped = [named_settings(lines, pattern, NAMES, setting_source="argument_dump") for pattern in _DUMPED]
     dumped.append(named_settings(lines, _OLD_BATCH, {"batch_size": "mbs"}, setting_source="argument_dump"))
     options = named_settings(lines, _OPTION, _ON_COMMAND_LINE, setting_source="command_line")
@@ -164,7 +164,7 @@ def _batch_size(lines: pl.DataFrame) -> pl.DataFrame:
 
     Of the lines in a row that repeat it the last is kept. A gap ends the row: a restart may lie in it.
     """
-    said = said_settings(lines, [("gbs", r"\| global batch size:\s+(\d+) \|")])
+    said = matched_settings(lines, [("gbs", r"\| global batch size:\s+(\d+) \|")])
     following, place = pl.col("value").shift(-1).over("source"), pl.col("line_no")
     is_last = pl.col("value").ne_missing(following) | (place.shift(-1).over("source") - place > _MAX_GAP_LINES)
     return said.filter(is_last)

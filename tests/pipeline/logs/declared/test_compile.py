@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from sweepscope.pipeline.logs.declared.compile import compile_document, read_configuration
 from sweepscope.pipeline.logs.declared.document import read_document
-from sweepscope.pipeline.logs.dialect import Dialect, Facts
+from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract
+from sweepscope.pipeline.logs.facts import Facts
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
 from tests.acme import CONFIG, DIALECT, LOG
@@ -54,7 +55,7 @@ def test_a_log_is_recognised_and_read() -> None:
         ("mbs", "4", "argument_dump"),
         ("precision", "bf16", "argument_dump"),
     ]
-    assert read.facts.gauges.select("name", "value").rows() == [("mem_peak_allocated_bytes", 43.5 * 2**30)]
+    assert read.facts.peaks.select("name", "value").rows() == [("mem_peak_allocated_bytes", 43.5 * 2**30)]
     assert read.facts.events.select("kind", "text").rows() == [("training_end", "2026-01-01 10:10:00 training done")]
 
 

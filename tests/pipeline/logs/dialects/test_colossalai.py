@@ -67,7 +67,7 @@ def test_parallel_sizes_and_peaks(tmp_path: Path) -> None:
     Max CUDA memory usage: 100.00 MB
     """
     assert settings_of("colossalai", text) == {"dp": "4", "pp": "1", "tp": "2", "params": "6740000000"}
-    assert facts_of("colossalai", text).gauges["value"].to_list() == [100.0 * 2**20]
+    assert facts_of("colossalai", text).peaks["value"].to_list() == [100.0 * 2**20]
     assert run_of(tmp_path, text)["num_gpus"] == 8
 
 

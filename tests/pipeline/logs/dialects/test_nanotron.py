@@ -48,7 +48,7 @@ def test_memory_fields_of_the_first_steps() -> None:
     line = OLD + " | cuda_memory_allocated: 9.94G | cuda_max_memory_reserved: 50.9G | hd_total_memory_tb: 312G"
     assert step_of("nanotron", line)["mem_allocated_bytes"] == 9_940_000_000
     # 50.9 may be anything from 50.85 on
-    assert facts_of("nanotron", line).gauges["value"].to_list() == [pytest.approx(50.85e9)]
+    assert facts_of("nanotron", line).peaks["value"].to_list() == [pytest.approx(50.85e9)]
 
 
 def test_exact_memory_lines_win_over_the_rounded_field(tmp_path: Path) -> None:

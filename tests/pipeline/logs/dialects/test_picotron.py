@@ -78,7 +78,7 @@ class TestSettings:
 
 
 def told_ranks(*lines: str) -> list[tuple[int, str]]:
-    said = picotron.settle(facts_of("picotron", "\n".join(lines))).settings
+    said = picotron.finalize(facts_of("picotron", "\n".join(lines))).settings
     return said.filter(pl.col("name") == "num_gpus").select("line_no", "value").rows()
 
 

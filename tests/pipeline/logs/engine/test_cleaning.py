@@ -175,11 +175,11 @@ class TestLongText:
 class TestEdges:
     def test_the_first_and_last_lines_of_a_file(self) -> None:
         block = lines.split(0, b"".join(b"line %d\n" % i for i in range(1, 101)))
-        assert cleaning.edges(block)["line_no"].to_list() == [*range(1, 21), *range(81, 101)]
+        assert cleaning.boundary_lines(block)["line_no"].to_list() == [*range(1, 21), *range(81, 101)]
 
     def test_each_file_of_a_block_has_its_own(self) -> None:
         block = lines.split_many([(0, b"a\n" * 100, 1), (1, b"b\n" * 3, 1)])
-        assert cleaning.edges(block).group_by("source").len().sort("source").rows() == [(0, 40), (1, 3)]
+        assert cleaning.boundary_lines(block).group_by("source").len().sort("source").rows() == [(0, 40), (1, 3)]
 
 
 class TestCandidates:

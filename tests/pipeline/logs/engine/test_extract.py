@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sweepscope.pipeline.logs.dialect import EVENT_FACTS, GAUGE_FACTS, SETTING_FACTS, STEP_FACTS, Facts
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine import extract as engine
-from sweepscope.pipeline.logs.engine.detect import SIGN_LINES
-from sweepscope.pipeline.logs.engine.prefilter import anchors_of
+from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES
+from sweepscope.pipeline.logs.engine.prefilter import all_literals
 from sweepscope.pipeline.logs.evidence import patterns
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, STEP_FACTS, Facts
 from sweepscope.pipeline.logs.registry import DIALECTS, by_name, current_versions
 from sweepscope.pipeline.simulate.generate import FRAMEWORKS, generate
 from sweepscope.pipeline.simulate.render import render
@@ -57,28 +57,28 @@ class TestDetection:
         assert engine.merge(parts[:1], DIALECTS).dialect_of == {0: "picotron"}
 
     def test_early_signs_outweigh_all_later_ones(self) -> None:
-        later = "\n" * SIGN_LINES + "[after training is done]\n- arguments -\n"
+        later = "\n" * DETECTION_LINES + "[after training is done]\n- arguments -\n"
         assert extract("Tokens per step: 1K" + later).dialect_of == {0: "picotron"}
         assert extract(later).dialect_of == {0: "megatron"}
 
     def test_a_dialect_is_settled_once_no_later_block_can_change_it(self) -> None:
         text = "Tokens per step: 1K\n"
-        assert extract(text, partial={0}).settled == {}
-        assert extract(text + "\n" * SIGN_LINES, partial={0}).settled == {0: "picotron"}
-        assert extract("\n" * SIGN_LINES + text, partial={0}).settled == {}
+        assert extract(text, partial={0}).decided == {}
+        assert extract(text + "\n" * DETECTION_LINES, partial={0}).decided == {0: "picotron"}
+        assert extract("\n" * DETECTION_LINES + text, partial={0}).decided == {}
 
     def test_a_block_alone_does_not_settle_what_an_earlier_one_said(self) -> None:
-        first, second = "[after training is done]\n- arguments -\n", "Tokens per step: 1K\n" + "\n" * SIGN_LINES
+        first, second = "[after training is done]\n- arguments -\n", "Tokens per step: 1K\n" + "\n" * DETECTION_LINES
         parts = [
             engine.extract(lines.split(0, data.encode(), line), DIALECTS, partial={0})
             for data, line in ((first, 1), (second, 3))
         ]
-        assert parts[1].settled == {0: "picotron"}
-        assert engine.settled_by(parts, DIALECTS) == {0: "megatron"}
+        assert parts[1].decided == {0: "picotron"}
+        assert engine.decided_by(parts, DIALECTS) == {0: "megatron"}
 
     def test_a_settled_file_is_read_by_its_dialect_alone(self) -> None:
         line = "[Rank 0] step=10, skipped=0, lr=[1e-05], mom=[0.9]\nStep: 1 | Loss: 2.5 | Tokens/s/GPU: 1K | x\n"
-        block = lines.split(0, line.encode(), SIGN_LINES + 5)
+        block = lines.split(0, line.encode(), DETECTION_LINES + 5)
         assert len(engine.extract(block, DIALECTS, partial={0}).readings) > 1
         assert list(engine.extract(block, DIALECTS, partial={0}, known={0: "picotron"}).readings) == ["picotron"]
 
@@ -152,8 +152,8 @@ class TestDialects:
         empty = cleaning.clean(lines.split(0, b""))
         facts = engine._read(dialect, empty)  # type: ignore[arg-type]
         for frame, schema in zip(
-            (facts.steps, facts.settings, facts.gauges, facts.events),
-            (STEP_FACTS, SETTING_FACTS, GAUGE_FACTS, EVENT_FACTS),
+            (facts.steps, facts.settings, facts.peaks, facts.events),
+            (STEP_FACTS, SETTING_FACTS, PEAK_FACTS, EVENT_FACTS),
             strict=True,
         ):
             assert frame.is_empty()
@@ -166,7 +166,7 @@ class TestDialects:
         assert set(whole.settings["setting_source"]) <= set(SETTING_SOURCE)
         columns = set(TABLES["runs"].column_names)
         assert {name for name in whole.settings["name"] if not name.startswith("arg:")} <= columns
-        assert set(whole.gauges["name"]) <= columns
+        assert set(whole.peaks["name"]) <= columns
 
 
 class TestSidecars:
@@ -206,7 +206,7 @@ def test_an_anchor_is_in_every_line_that_gives_a_step() -> None:
         for data in render(run).values():
             found = extract(data)
             texts = lines.split(0, data).join(found.facts.steps.select("line_no").unique(), on="line_no")["text"]
-            assert texts.str.contains_any(list(anchors_of(DIALECTS))).all()
+            assert texts.str.contains_any(list(all_literals(DIALECTS))).all()
 
 
 def test_what_few_lines_tell_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from sweepscope.pipeline.logs.dialect import Dialect, no_facts
 from sweepscope.pipeline.logs.engine import extract
-from sweepscope.pipeline.logs.engine.detect import SIGN_LINES
-from sweepscope.pipeline.logs.engine.prefilter import Sifted, sift
+from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES
+from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter
 from sweepscope.pipeline.logs.evidence import patterns
 from sweepscope.pipeline.logs.registry import DIALECTS, by_name
 from sweepscope.pipeline.simulate.generate import generate
@@ -25,69 +24,70 @@ STEP = b"Step: 1 | Loss: 2.5 | Tokens/s: 4K | Tokens/s/GPU: 1K | Tokens: 8K | MF
 NOISE = b"WARNING: a line that says nothing\n"
 
 
-def sifted(data: bytes, first_line: int = 1, **options: object) -> Sifted:
-    return sift(lines.split(0, data, first_line), DIALECTS, **options)  # type: ignore[arg-type]
+def filtered(data: bytes, first_line: int = 1, **options: object) -> FilteredBlock:
+    return prefilter(lines.split(0, data, first_line), DIALECTS, **options)  # type: ignore[arg-type]
 
 
 class TestSift:
     def test_only_lines_that_someone_reads_are_left(self) -> None:
-        found = sifted(NOISE + STEP + NOISE + b"RuntimeError: CUDA out of memory. Tried to allocate 1 GiB\n")
+        found = filtered(NOISE + STEP + NOISE + b"RuntimeError: CUDA out of memory. Tried to allocate 1 GiB\n")
         assert {name: frame["line_no"].to_list() for name, frame in found.candidates.items()} == {"picotron": [2]}
-        assert found.proofs["line_no"].to_list() == [4]
-        assert found.ends.rows() == [(0, 4)]
+        assert found.evidence_lines["line_no"].to_list() == [4]
+        assert found.last_lines.rows() == [(0, 4)]
 
     def test_a_file_whose_first_lines_tell_is_one_dialects_although_more_is_to_come(self) -> None:
         neox = b"[Rank 0] step=10, skipped=0, lr=[1e-05], mom=[0.9]\n"
-        assert set(sifted(STEP + neox, partial={0}).candidates) > {"picotron", "deepspeed"}
-        assert set(sifted(STEP + neox + NOISE * SIGN_LINES, partial={0}).candidates) == {"picotron"}
-        assert set(sifted(neox + STEP, SIGN_LINES + 1, partial={0}, known={0: "picotron"}).candidates) == {"picotron"}
+        assert set(filtered(STEP + neox, partial={0}).candidates) > {"picotron", "deepspeed"}
+        assert set(filtered(STEP + neox + NOISE * DETECTION_LINES, partial={0}).candidates) == {"picotron"}
+        assert set(filtered(neox + STEP, DETECTION_LINES + 1, partial={0}, known={0: "picotron"}).candidates) == {
+            "picotron"
+        }
 
     def test_each_file_of_a_block_goes_its_own_way(self) -> None:
         block = lines.split_many([(3, STEP, 1), (1, b"nothing\n", 1), (2, STEP * 2, 50), (7, STEP, 1)])
-        found = sift(block, DIALECTS, partial={7}, known={2: "picotron"})
+        found = prefilter(block, DIALECTS, partial={7}, known={2: "picotron"})
         assert found.candidates["picotron"].select("source", "line_no").sort("source", "line_no").rows() == [
             (2, 50),
             (2, 51),
             (3, 1),
             (7, 1),
         ]
-        assert found.ends.sort("source").rows() == [(1, 1), (2, 51), (3, 1), (7, 1)]
+        assert found.last_lines.sort("source").rows() == [(1, 1), (2, 51), (3, 1), (7, 1)]
 
     def test_nothing_is_left_of_nothing(self) -> None:
-        found = sifted(b"")
-        assert (dict(found.candidates), found.proofs.height, found.edges.height, found.ends.height) == ({}, 0, 0, 0)
+        found = filtered(b"")
+        assert (
+            dict(found.candidates),
+            found.evidence_lines.height,
+            found.boundary_lines.height,
+            found.last_lines.height,
+        ) == ({}, 0, 0, 0)
 
     def test_what_is_left_can_be_kept_without_its_block(self) -> None:
-        found = sifted(
+        found = filtered(
             NOISE + STEP.replace(b"Step", b"\xc3\xa9 Step") + b"[rank3]: Traceback (most recent call last):\n"
         )
         kept = found.owned()
         assert kept.text_bytes == found.text_bytes > 0
-        for one, other in ((found.proofs, kept.proofs), (found.edges, kept.edges)):
+        for one, other in ((found.evidence_lines, kept.evidence_lines), (found.boundary_lines, kept.boundary_lines)):
             assert_frame_equal(one, other)
 
 
-class TestNeeded:
-    @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
-    def test_every_function_finds_its_own_literals_among_the_needed(self, dialect: Dialect) -> None:
-        assert dialect.needed == set(dialect.anchors) or dialect.needed >= {
-            literal for literals in dialect.narrowed.values() for literal in literals
-        }
+class TestLiterals:
+    def test_a_dialect_requires_the_literals_of_all_its_functions(self) -> None:
+        silent = replace(by_name("picotron"), literals_by_function={"steps": ("Step:",), "settings": ("Size:",)})
+        assert silent.required_literals == {"Step:", "Size:"}
 
-    def test_a_function_without_literals_of_its_own_needs_every_anchor(self) -> None:
-        picotron = by_name("picotron")
-        assert picotron.needed < set(picotron.anchors)
-        silent = replace(picotron, narrowed={"steps": ("Step:",)})
-        assert silent.needed == set(picotron.anchors)  # its settings are handed every line
-        assert replace(silent, settings=Dialect.__dataclass_fields__["settings"].default).needed == {"Step:"}
-        assert replace(silent, settings=no_facts(pl.Schema({}))).needed == set(picotron.anchors)
+    def test_a_function_without_literals_is_an_error(self) -> None:
+        with pytest.raises(ValueError, match="picotron: name the literals of settings in literals_by_function"):
+            replace(by_name("picotron"), literals_by_function={"steps": ("Step:",)})
 
-    def test_a_needed_literal_may_stand_in_lines_without_an_anchor(self) -> None:
-        mlperf = by_name("mlperf")
-        assert not mlperf.is_anchored
-        said = b':::MLLOG {"key": "run_start"}\nmy own "run_start"\n'
-        rows = sifted(said, SIGN_LINES, known={0: "mlperf"}, partial={0}).candidates["mlperf"]
-        assert rows["line_no"].to_list() == [SIGN_LINES]
+    def test_a_literal_of_an_event_in_another_line_is_no_event(self) -> None:
+        text = b':::MLLOG {"key": "run_start"}\nmy own "run_start"\n"submission_platform", "value": "64xDGX H100"\n'
+        rows = filtered(text, DETECTION_LINES, known={0: "mlperf"}, partial={0})
+        facts = extract.read([rows], [by_name("mlperf")]).readings["mlperf"]
+        assert facts.events["line_no"].to_list() == [DETECTION_LINES]
+        assert facts.settings.is_empty()
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
@@ -100,14 +100,14 @@ def test_blocks_read_together_say_what_they_say_one_by_one(seed: int, cuts: list
             rows = lines.split(0, data)
             places = sorted({0, rows.height, *(cut for cut in cuts if cut < rows.height)})
             blocks = [rows[a:b] for a, b in itertools.pairwise(places)]
-            parts = [sift(block, DIALECTS, partial={0}) for block in blocks]
+            parts = [prefilter(block, DIALECTS, partial={0}) for block in blocks]
             one_by_one = extract.merge([extract.extract(block, DIALECTS, partial={0}) for block in blocks], DIALECTS)
             together = (
                 extract.read([part.owned() for part in parts], DIALECTS) if parts else extract.merge([], DIALECTS)
             )
             assert together.dialect_of == one_by_one.dialect_of
             assert_frame_equal(together.spans, one_by_one.spans)
-            for kind in ("steps", "gauges", "events"):
+            for kind in ("steps", "peaks", "events"):
                 assert_frame_equal(getattr(together.facts, kind), getattr(one_by_one.facts, kind))
             # A value that every step repeats is noted once per reading.
             said = [
@@ -119,4 +119,7 @@ def test_blocks_read_together_say_what_they_say_one_by_one(seed: int, cuts: list
 def test_a_proof_is_kept_whoever_reads_the_file() -> None:
     proof = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.90 GiB\n"
     for options in ({}, {"partial": {0}}, {"known": {0: "picotron"}, "partial": {0}}):
-        assert patterns.events(sifted(STEP + proof, **options).proofs)["kind"].to_list() == ["exception", "oom"]
+        assert patterns.events(filtered(STEP + proof, **options).evidence_lines)["kind"].to_list() == [
+            "exception",
+            "oom",
+        ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import CombinedSetting
-from sweepscope.pipeline.logs.runs.combine import is_said, is_true, whole
+from sweepscope.pipeline.logs.extractors import has_value, is_true, whole
 from sweepscope.pipeline.logs.runs.settings import conclude, with_combined
 
 RULE = CombinedSetting("dp", whole("arg:dp") * whole("arg:ep").fill_null(1), ("arg:dp",))
@@ -48,7 +48,7 @@ def test_the_latest_value_of_the_nearest_source_counts() -> None:
 
 def test_none_is_a_word_and_absence_is_not() -> None:
     rules = [
-        CombinedSetting("said", is_said("arg:x")),
+        CombinedSetting("said", has_value("arg:x")),
         CombinedSetting("on", is_true("arg:x")),
         CombinedSetting("whole", whole("arg:x")),
     ]

@@ -118,8 +118,8 @@ def test_axolotl_reports_memory_in_gibibytes() -> None:
         "[2024-01-02 03:04:05,678] [INFO] [axolotl.callbacks.on_step_end:128] [PID:1] [RANK:0] GPU memory usage while "
         "training: 1.500GB (+2.500GB cache, +0.5GB misc)\n"
     )
-    gauges = dict(facts_of("axolotl", text).gauges.select("name", "value").iter_rows())
-    assert gauges == {"mem_peak_reserved_bytes": 4.0 * 2**30}  # 1.5 are left after the step, which is no peak
+    peaks = dict(facts_of("axolotl", text).peaks.select("name", "value").iter_rows())
+    assert peaks == {"mem_peak_reserved_bytes": 4.0 * 2**30}  # 1.5 are left after the step, which is no peak
     block = lines.split(0, (text + BEGIN.format(3)).encode())
     assert extract.extract(block, DIALECTS).dialect_of == {0: "axolotl"}
 

@@ -388,10 +388,10 @@ def test_the_last_batch_of_a_ramp_up_counts(tmp_path: Path) -> None:
 
 def test_memory_reports_glued_into_one_line() -> None:
     report = "[Rank {}] (after 1 iterations) memory (MB) | allocated: 5.0 | max allocated: {} | reserved: 7.0 | max reserved: 8.0"
-    gauges = facts_of("megatron", report.format(0, "6.0") + report.format(1, "6.5")).gauges
-    allocated = gauges.filter(name="mem_peak_allocated_bytes")["value"].to_list()
+    peaks = facts_of("megatron", report.format(0, "6.0") + report.format(1, "6.5")).peaks
+    allocated = peaks.filter(name="mem_peak_allocated_bytes")["value"].to_list()
     assert allocated == [6.0 * 2**20, 6.5 * 2**20]
-    assert gauges.filter(name="mem_peak_reserved_bytes").height == 2
+    assert peaks.filter(name="mem_peak_reserved_bytes").height == 2
 
 
 def test_memory_as_bridge_reports_it_since_2026() -> None:
@@ -399,8 +399,8 @@ def test_memory_as_bridge_reports_it_since_2026() -> None:
         "[Rank 0] (after 2 iterations) memory (GB) | mem-allocated-gigabytes: 5.5 | mem-reserved-gigabytes: 9.5 | "
         "mem-max-allocated-gigabytes: 8.25 | mem-max-reserved-gigabytes: 9.75 | mem-alloc-retires: 0"
     )
-    gauges = facts_of("megatron", line).gauges.select("name", "value").rows()
-    assert sorted(gauges) == [("mem_peak_allocated_bytes", 8.25e9), ("mem_peak_reserved_bytes", 9.75e9)]
+    peaks = facts_of("megatron", line).peaks.select("name", "value").rows()
+    assert sorted(peaks) == [("mem_peak_allocated_bytes", 8.25e9), ("mem_peak_reserved_bytes", 9.75e9)]
 
 
 def test_two_runs_in_one_file(tmp_path: Path) -> None:

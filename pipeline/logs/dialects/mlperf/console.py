@@ -11,8 +11,8 @@ import polars as pl
 from sweepscope.pipeline.logs.dialects.megatron import dialect, rules
 from sweepscope.pipeline.logs.dialects.megatron import settings as megatron_settings
 
-STEP_ANCHORS = dialect.STEP_ANCHORS
-SETTING_ANCHORS = ("known_args[", "- arguments -", " .....", "end of arguments", "| global batch size:")
+STEP_LITERALS = dialect.STEP_LITERALS
+SETTING_LITERALS = ("known_args[", "- arguments -", " .....", "end of arguments", "| global batch size:")
 COMBINED = tuple(rule for rule in rules.COMBINED if rule.name in ("precision", "zero_stage", "recompute"))
 
 _DUMPED = r"known_args\[\w+\] = | \.{3,} |-+ end of arguments -+|\| global batch size:"

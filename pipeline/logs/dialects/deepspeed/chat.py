@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, Facts, conform
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
 
-SIGNS = ("|ppo_ep: ", " | PPO Epoch: ", "s, Batch Size: ")
-ANCHORS = (*SIGNS, "End-to-End => Latency: ", ", Rank: ")
+SIGNATURES = ("|ppo_ep: ", " | PPO Epoch: ", "s, Batch Size: ")
+LITERALS = (*SIGNATURES, "End-to-End => Latency: ", ", Rank: ")
 
 _LOOKS_LIKE = r"^\s*(?:[Ee]poch: \d+ ?\| ?[Ss]tep: \d+ ?\||Epoch: \d+, Step: \d+, Rank: \d+, loss = )"
 _PACE = r"^\s*(?:End-to-End => |Model Parameters: [\w. ]+, )Latency: ([\d.]+)s, "
@@ -48,7 +48,7 @@ _PACES = {"step_time_s": _PACE, "tflops_per_gpu_logged": r"^\s*End-to-End => .*?
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
-    """Lines of generation batches, a cut one unparsed, and lines of their pace, which have no step: see `settle`."""
+    """Lines of generation batches, a cut one unparsed, and lines of their pace, which have no step: see `finalize`."""
     text = pl.col("text")
     ts = timestamp(pl.col("prefix"))
     said = extract_each(lines.filter(text.str.contains(_LOOKS_LIKE)), _FIELDS).with_columns(
@@ -63,7 +63,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([conform(said.with_columns(step=step), STEP_FACTS), conform(paces, STEP_FACTS)])
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """Each batch with its pace, in files without a step of the engine's; elsewhere without either."""
     rows = facts.steps.sort("source", "line_no", maintain_order=True)
     is_pace = pl.col("step").is_null() & pl.col("step_time_s").is_not_null()
@@ -80,4 +80,4 @@ def settle(facts: Facts) -> Facts:
     ).with_columns(pl.coalesce(name, f"{name}_near").alias(name) for name in _PACES)
     alone = joined.join(engine.drop_nulls("step"), on="source", how="anti", maintain_order="left")
     both = pl.concat([engine, conform(alone, STEP_FACTS)]).sort("source", "line_no", maintain_order=True)
-    return Facts(both, facts.settings, facts.gauges, facts.events)
+    return Facts(both, facts.settings, facts.peaks, facts.events)

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import SETTING_FACTS, conform, named_settings, said_settings
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.extractors import matched_settings, milestones, named_settings, whole
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
 
 NAMES = {
     "train_batch_size": "gbs",
@@ -27,15 +26,15 @@ NAMES = {
     "fp16_enabled": "arg:ds_fp16",
 }
 
-SIGNS = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:")
+SIGNATURES = ("DeepSpeedEngine configuration:", "log_dist] [Rank 0] step=", "RunningAvgSamplesPerSec=", "] [launch.py:")
 """Printed by the engine whatever the trainer: a dialect on top of it counts them too, so that its own signs decide."""
 
-PIPE_SIGNS = ("] CONFIG: micro_batches=",)
+PIPE_SIGNATURES = ("] CONFIG: micro_batches=",)
 """Printed by the pipeline engine, which transformers' Trainer does not use."""
 
-LAUNCH_ANCHORS = ("--num_gpus", "--include ", "--include=")
-EVENT_ANCHORS = ("[runner.py:", "exits successfully")
-ANCHORS = (
+LAUNCH_LITERALS = ("--num_gpus", "--include ", "--include=")
+EVENT_LITERALS = ("[runner.py:", "exits successfully")
+LITERALS = (
     ":print]   train_",
     ":print]   gradient_accumulation_steps",
     ":print]   zero_optimization_stage",
@@ -48,8 +47,8 @@ ANCHORS = (
     "nnodes=",
     "] CONFIG: micro_batches=",
     "] RANK=0 STAGE=0",
-    *LAUNCH_ANCHORS,
-    *EVENT_ANCHORS,
+    *LAUNCH_LITERALS,
+    *EVENT_LITERALS,
 )
 
 _STAGES = whole("arg:pipe_parallel_size")
@@ -96,7 +95,7 @@ def launched(lines: pl.DataFrame) -> pl.DataFrame:
     alone = near.filter(~text.str.contains(r"--num_nodes|--hostfile|-H ") & ~text.str.ends_with("\\"))
     alone = alone.with_columns(name=pl.lit("num_nodes"), value=pl.lit("1"))
     found = pl.concat([listed.select(alone.columns), alone]).with_columns(setting_source=pl.lit("command_line"))
-    said = said_settings(near, _LAUNCHED.items()).with_columns(setting_source=pl.lit("command_line"))
+    said = matched_settings(near, _LAUNCHED.items()).with_columns(setting_source=pl.lit("command_line"))
     return pl.concat([conform(found, SETTING_FACTS), said])
 
 
@@ -104,7 +103,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """The engine's configuration and the launcher's world, as SETTING_FACTS."""
     printed = named_settings(lines, _PRINTED, NAMES, setting_source="argument_dump")
     enabled = named_settings(lines, _ENABLED, _ENABLED_NAMES, setting_source="argument_dump")
-    return pl.concat([printed, enabled, said_settings(lines, _LINE.items()), launched(lines)])
+    return pl.concat([printed, enabled, matched_settings(lines, _LINE.items()), launched(lines)])
 
 
 def extracted(

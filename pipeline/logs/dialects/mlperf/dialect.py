@@ -5,29 +5,21 @@ submission's custom_callbacks.py (what it tracks), mlcommons/training_policies (
 `:::MLLOG`, and console output of the framework between the events.
 
 Training values come as `tracked_stats` events with a step time, a loss or both, or as `train_loss` events. Their
-counter is in samples, in tokens, or in steps, and nothing says which: see `settle`. `tracked_stats` with a throughput
+counter is in samples, in tokens, or in steps, and nothing says which: see `finalize`. `tracked_stats` with a throughput
 sum up the block before an evaluation, which is no step, and its unit (samples or tokens per second) differs too.
 `eval_accuracy` is a quality, not a training loss. GPUs and layout are rarely said: `:::SYSJSON` or NeMo's output may,
-newer submissions log their parallel sizes as events, and some names tell them (`mlperf_names`).
+newer submissions log their parallel sizes as events, and some names tell them (`names`).
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    EVENT_FACTS,
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    Facts,
-    conform,
-    named_settings,
-    once_per_text,
-)
-from sweepscope.pipeline.logs.dialects import environment, mlperf_console, mlperf_names
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.mlperf import console, names
+from sweepscope.pipeline.logs.extractors import named_settings, once_per_text, whole
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import STAMPS, stamped, timestamp
@@ -79,7 +71,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         ),
         STEP_FACTS,
     )
-    return pl.concat([told, mlperf_console.steps(lines.filter(~_is_event()))])
+    return pl.concat([told, console.steps(lines.filter(~_is_event()))])
 
 
 _NAMES = {
@@ -144,8 +136,8 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
             conform(started.drop_nulls("value"), SETTING_FACTS),
             named_settings(described, _PAIR, _SYSTEM, setting_source="config_file").filter(pl.col("value") != ""),
             named_settings(lines, _NEMO_OPTION, _NEMO, setting_source="argument_dump"),
-            mlperf_names.settings(lines),
-            mlperf_console.settings(lines).select(SETTING_FACTS.names()),
+            names.settings(lines),
+            console.settings(lines).select(SETTING_FACTS.names()),
             environment.settings(lines),
         ]
     )
@@ -155,7 +147,7 @@ def _gpus() -> pl.Expr:
     return whole("num_nodes") * whole("gpus_per_node")
 
 
-COMBINED = (CombinedSetting("num_gpus", _gpus(), ("num_nodes",)), *mlperf_names.COMBINED, *mlperf_console.COMBINED)
+COMBINED = (CombinedSetting("num_gpus", _gpus(), ("num_nodes",)), *names.COMBINED, *console.COMBINED)
 
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
@@ -174,13 +166,13 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return conform(found.with_columns(text=text.str.strip_chars()), EVENT_FACTS)
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """Counters to optimizer steps.
 
     The unit is the largest that divides every counter of the file: the tokens of a batch, its samples, else the
     counter is of steps. Where the batch is not known, neither is the step: such events become rejects.
     """
-    steps = mlperf_console.without_spare(facts.steps)
+    steps = console.without_spare(facts.steps)
     if steps.is_empty():
         return facts
     sizes = [_said(facts.settings, name) for name in ("gbs", "seq_len")]
@@ -207,7 +199,7 @@ def settle(facts: Facts) -> Facts:
             pl.when(pl.col("unit").is_null()).then(pl.format("the counter {} without a batch size", "counter")),
         ),
     )
-    return Facts(settled.select(steps.columns), facts.settings, facts.gauges, facts.events)
+    return Facts(settled.select(steps.columns), facts.settings, facts.peaks, facts.events)
 
 
 def _said(settings: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -224,7 +216,7 @@ def _divides(unit: pl.Expr) -> pl.Expr:
 DIALECT = Dialect(
     name="mlperf",
     version=5,
-    signature=(
+    signature_literals=(
         ":::MLLOG",
         ":::SYSJSON",
         '"event_type": "POINT_IN_TIME"',
@@ -238,33 +230,22 @@ DIALECT = Dialect(
         '"key": "global_batch_size"',
         '"key": "eval_accuracy"',
     ),
-    anchors=(
-        ":::MLLOG",
-        ":::SYSJSON",
-        ":::DLPAL",
-        "MEMBER: ",
-        "Starting with ",
-        *(f"  {name}: " for name in _NEMO),
-        *mlperf_console.STEP_ANCHORS,
-        *mlperf_console.SETTING_ANCHORS,
-        *environment.ANCHORS,
-    ),
     steps=steps,
     settings=settings,
     events=events,
     combined=COMBINED,
-    settle=settle,
-    narrowed={
-        "steps": ('"tracked_stats"', '"train_loss"', *mlperf_console.STEP_ANCHORS),
+    finalize=finalize,
+    literals_by_function={
+        "steps": ('"tracked_stats"', '"train_loss"', *console.STEP_LITERALS),
         "settings": (
             *(f'"{name}"' for name in _NAMES),
             ":::SYSJSON",
             "MEMBER: ",
             "Starting with ",
             *(f"  {name}: " for name in _NEMO),
-            *mlperf_names.ANCHORS,
-            *mlperf_console.SETTING_ANCHORS,
-            *environment.ANCHORS,
+            *names.LITERALS,
+            *console.SETTING_LITERALS,
+            *environment.LITERALS,
         ),
         "events": ('"run_start"', '"run_stop"'),
     },

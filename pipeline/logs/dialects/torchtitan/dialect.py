@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, Dialect, Facts, conform
-from sweepscope.pipeline.logs.dialects import environment, torchtitan_settings
-from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.torchtitan import rules
+from sweepscope.pipeline.logs.dialects.torchtitan import settings as torchtitan_settings
+from sweepscope.pipeline.logs.extractors import milestones
+from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, divided, number, size
@@ -75,7 +78,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 _SHORT = rf"{_NUMBERED}\s+loss:\s*\S+\s.*\b(?:tps|wps):\s*\d{{1,3}}(?:,\d{{3}})*\s*$"
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """Short lines are whole where a file has several of them and no longer one; else they are what is left of a cut."""
     is_open = pl.col("step").is_null()
     is_short = (is_open & pl.col("text").str.contains(_SHORT)).fill_null(value=False)
@@ -83,7 +86,7 @@ def settle(facts: Facts) -> Facts:
     told = pl.col("text").str.extract(_OTHERS["number"]).cast(pl.Int64, strict=False)
     steps = facts.steps.with_columns(step=pl.when(is_whole).then(told).otherwise("step"))
     steps = steps.with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
-    return Facts(steps, facts.settings, facts.gauges, facts.events)
+    return Facts(steps, facts.settings, facts.peaks, facts.events)
 
 
 _LAUNCH = r"torchtitan version: |Starting job: |Building (?:\d-D )?device mesh with "
@@ -96,12 +99,12 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=_LAUNCH, training_end=_END)
 
 
-_EVENT_ANCHORS = ("Training completed", "Process group destroyed", "Starting job: ", "torchtitan version:")
+_EVENT_LITERALS = ("Training completed", "Process group destroyed", "Starting job: ", "torchtitan version:")
 
 DIALECT = Dialect(
     name="torchtitan",
     version=8,
-    signature=(
+    signature_literals=(
         "  tps: ",
         "  wps: ",
         "  mfu: ",
@@ -116,22 +119,15 @@ DIALECT = Dialect(
         "[36mstep: ",
         "  data: ",
     ),
-    anchors=(
-        "step: ",
-        *_EVENT_ANCHORS,
-        "Building device mesh",
-        *torchtitan_settings.ANCHORS,
-        *environment.ANCHORS,
-    ),
     steps=steps,
     settings=torchtitan_settings.settings,
     events=events,
-    combined=torchtitan_settings.COMBINED,
-    settle=settle,
+    combined=rules.COMBINED,
+    finalize=finalize,
     sidecars=run_files.TORCHTITAN,
-    narrowed={
+    literals_by_function={
         "steps": ("step: ",),
-        "settings": (*torchtitan_settings.ANCHORS, *environment.ANCHORS),
-        "events": (*_EVENT_ANCHORS, "device mesh with"),
+        "settings": (*torchtitan_settings.LITERALS, *environment.LITERALS),
+        "events": (*_EVENT_LITERALS, "device mesh with"),
     },
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, conform
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number, size
 from sweepscope.pipeline.text.timestamps import timestamp

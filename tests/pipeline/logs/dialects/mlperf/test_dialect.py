@@ -123,13 +123,13 @@ def test_a_prefix_may_stand_before_an_event() -> None:
 
 
 def test_settling_keeps_files_apart() -> None:
-    settle = by_name("mlperf").settle
-    assert settle is not None
+    finalize = by_name("mlperf").finalize
+    assert finalize is not None
     one = facts_of("mlperf", "\n".join([*begin(), stats(32, train_step_time=1.0)]))
     other = one.map(lambda frame: frame.with_columns(source=frame["source"] + 1))
     small = other.settings.with_columns(value=other.settings["value"].replace("16", "32"))
-    both = type(one).concat([one, type(one)(other.steps, small, other.gauges, other.events)])
-    assert settle(both).steps["step"].to_list() == [2, 1]
+    both = type(one).concat([one, type(one)(other.steps, small, other.peaks, other.events)])
+    assert finalize(both).steps["step"].to_list() == [2, 1]
 
 
 def test_layout_that_the_events_state(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import CombinedSetting, said_settings
+from sweepscope.pipeline.logs.dialect import CombinedSetting
+from sweepscope.pipeline.logs.extractors import matched_settings
 
-ANCHORS = (":::DLPAL", '"config_filename"', '"submission_platform"', '"lowest_numerical_precision_linear"')
+LITERALS = (":::DLPAL", '"config_filename"', '"submission_platform"', '"lowest_numerical_precision_linear"')
 
 _NAME = r"(?:^|[ \"/])(?:config_)?([A-Za-z]\w*?_\d+x\d+x\d+\w*)(?:\.sh)?(?:[ \"']|$)"
 _PARTS = {
@@ -48,12 +49,14 @@ COMBINED = (
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
     """Cluster, layout and precision as those names tell them, as SETTING_FACTS."""
     text = pl.col("text")
-    is_named = text.str.contains(":::DLPAL", literal=True) | text.str.contains('"config_filename"', literal=True)
+    is_launch, is_event = (text.str.contains(mark, literal=True) for mark in (":::DLPAL", ":::MLLOG"))
+    events = lines.filter(is_event)
+    is_named = is_launch | (is_event & text.str.contains('"config_filename"', literal=True))
     configured = lines.filter(is_named).with_columns(text.str.extract(_NAME)).drop_nulls("text")
     said = [
-        said_settings(configured, _PARTS.items()),
-        said_settings(configured, [("precision", _PRECISION)]),
-        said_settings(lines, [("precision", _LOWEST), *_PLATFORM_PARTS.items()]),
-        said_settings(lines, [("num_nodes", r":::DLPAL \S+ \d+ (\d+) "), ("job_id", r":::DLPAL \S+ (\d+) \d+ ")]),
+        matched_settings(configured, _PARTS.items()),
+        matched_settings(configured, [("precision", _PRECISION)]),
+        matched_settings(events, [("precision", _LOWEST), *_PLATFORM_PARTS.items()]),
+        matched_settings(lines, [("num_nodes", r":::DLPAL \S+ \d+ (\d+) "), ("job_id", r":::DLPAL \S+ (\d+) \d+ ")]),
     ]
     return pl.concat(said)

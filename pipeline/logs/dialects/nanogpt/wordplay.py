@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import STEP_FACTS, conform, named_settings, said_settings
+from sweepscope.pipeline.logs.extractors import matched_settings, named_settings
+from sweepscope.pipeline.logs.facts import STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, divided, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -51,7 +52,7 @@ _NAMES = {
     "n_embd": "hidden_size",
     "gas": "gas",
 }
-SETTING_ANCHORS = ("WORLD_SIZE_IN_USE=", *(f'"{name}": ' for name in _NAMES))
+SETTING_LITERALS = ("WORLD_SIZE_IN_USE=", *(f'"{name}": ' for name in _NAMES))
 
 
 def settings(lines: pl.DataFrame) -> pl.DataFrame:
@@ -59,6 +60,6 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             named_settings(lines, r'^\s+"(\w+)": (\d+),?\s*$', _NAMES, setting_source="argument_dump"),
-            said_settings(lines, [("num_gpus", r"\bWORLD_SIZE_IN_USE=(\d+)\b")]),
+            matched_settings(lines, [("num_gpus", r"\bWORLD_SIZE_IN_USE=(\d+)\b")]),
         ]
     )

@@ -39,13 +39,13 @@ def test_progress_line() -> None:
 def test_timer_line_tells_the_optimizer_step_and_memory_in_gib() -> None:
     step = step_of("deepspeed", TIMER)
     assert (step["step"], step["mem_allocated_bytes"]) == (20, 2 * 2**30)
-    assert facts_of("deepspeed", TIMER).gauges["value"].to_list() == [4.5 * 2**30]
+    assert facts_of("deepspeed", TIMER).peaks["value"].to_list() == [4.5 * 2**30]
 
 
 def test_old_timer_counts_micro_batches_and_gives_memory_only() -> None:
     facts = facts_of("deepspeed", OLD_TIMER)
     assert facts.steps.is_empty()
-    assert facts.gauges["value"].to_list() == [4.5 * 2**30]
+    assert facts.peaks["value"].to_list() == [4.5 * 2**30]
 
 
 def test_pipeline_engine_line() -> None:

@@ -21,19 +21,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    GAUGE_FACTS,
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    conform,
-    named_settings,
-)
-from sweepscope.pipeline.logs.dialects import environment, wordplay
-from sweepscope.pipeline.logs.logger import without_logger
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.nanogpt import wordplay
+from sweepscope.pipeline.logs.extractors import milestones, named_settings, whole, without_logger
+from sweepscope.pipeline.logs.facts import PEAK_FACTS, SETTING_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import divided, human, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -189,13 +181,13 @@ _PEAKS = {
 }
 
 
-def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory, which modded-nanogpt prints at the end."""
     lines = without_logger(lines, _BEGINNINGS)
     return pl.concat(
         conform(
             lines.with_columns(name=pl.lit(name), value=number(pl.col("text").str.extract(pattern)) * 2**20),
-            GAUGE_FACTS,
+            PEAK_FACTS,
         ).drop_nulls("value")
         for name, pattern in _PEAKS.items()
     )
@@ -210,7 +202,7 @@ DIALECT = Dialect(
     name="nanogpt",
     version=9,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
-    signature=(
+    signature_literals=(
         "ms, mfu ",
         "ms | mfu ",
         "tokens per iteration will be:",
@@ -227,28 +219,12 @@ DIALECT = Dialect(
         " tps_per_gpu=",
         *(f"{digit}, time " for digit in range(10)),
     ),
-    anchors=(
-        "iter ",
-        "step:",
-        "step=",
-        " trl:",
-        "| loss",
-        "| train loss",
-        "Overriding: ",
-        *wordplay.SETTING_ANCHORS,
-        *(f"{name} = " for name in _NAMES),
-        "number of parameters: ",
-        "tokens per iteration will be:",
-        "peak memory ",
-        "[Gloo] Rank ",
-        *environment.ANCHORS,
-    ),
     steps=steps,
     settings=settings,
-    gauges=gauges,
+    peaks=peaks,
     events=events,
     combined=COMBINED,
-    narrowed={
+    literals_by_function={
         "steps": ("iter ", "step:", "step=", " trl:", "| loss", "| train loss"),
         "events": (" val_loss:",),
         "settings": (
@@ -257,9 +233,9 @@ DIALECT = Dialect(
             "number of parameters: ",
             "tokens per iteration will be:",
             "[Gloo] Rank ",
-            *wordplay.SETTING_ANCHORS,
-            *environment.ANCHORS,
+            *wordplay.SETTING_LITERALS,
+            *environment.LITERALS,
         ),
-        "gauges": ("peak memory ",),
+        "peaks": ("peak memory ",),
     },
 )

@@ -93,7 +93,7 @@ def test_settings(tmp_path: Path) -> None:
     ],
 )
 def test_peak_memory(line: str, peaks: list[float]) -> None:
-    assert facts_of("nanogpt", line).gauges["value"].to_list() == peaks
+    assert facts_of("nanogpt", line).peaks["value"].to_list() == peaks
 
 
 @pytest.mark.parametrize(

@@ -10,25 +10,19 @@ DeepSpeedExamples applications/DeepSpeed-Chat (`saving the final model ...`, `Be
 micro-batches: it gives the peak of memory and no step. "GB" are GiB. Several engines of one process (RLHF's actor and
 critic) report the same steps: the first counts. Samples per second say nothing without their length; the loss of
 DeepSpeed-Chat stands in lines that count generation batches, not optimizer steps. Neither becomes part of a step; see
-`deepspeed_chat` for a file that has only the latter.
+`chat` for a file that has only the latter.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    EVENT_FACTS,
-    GAUGE_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    conform,
-    named_settings,
-    said_settings,
-)
-from sweepscope.pipeline.logs.dialects import deepspeed_chat, deepspeed_settings, environment
-from sweepscope.pipeline.logs.runs.combine import is_true, whole
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.deepspeed import chat
+from sweepscope.pipeline.logs.dialects.deepspeed import settings as deepspeed_settings
+from sweepscope.pipeline.logs.extractors import is_true, matched_settings, named_settings, whole
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.logs.sidecars import run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
@@ -53,7 +47,7 @@ _NUMBERS = {
 _OTHERS = {
     "allocated": r"\bMemAllocated=([\d.]+)GB",
     "mine": rf"()(?:{_PROGRESS}|{_TIMER}|{_PIPE})",
-    "chat": rf"()(?:{deepspeed_chat.LINE})",
+    "chat": rf"()(?:{chat.LINE})",
 }
 
 
@@ -66,8 +60,8 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         step=pl.coalesce(*_STEPS).cast(pl.Int64, strict=False),
         mem_allocated_bytes=_gib(pl.col("allocated")),
     )
-    chat = deepspeed_chat.steps(told.filter(pl.col("chat").is_not_null()).select(lines.columns))
-    return pl.concat([conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS), chat])
+    batches = chat.steps(told.filter(pl.col("chat").is_not_null()).select(lines.columns))
+    return pl.concat([conform(found.filter(pl.col("step").ne_missing(0)), STEP_FACTS), batches])
 
 
 def _gib(text: pl.Expr) -> pl.Expr:
@@ -76,11 +70,11 @@ def _gib(text: pl.Expr) -> pl.Expr:
     return pl.when(value > 0).then((value * _GIB).round()).cast(pl.Int64, strict=False)
 
 
-def gauges(lines: pl.DataFrame) -> pl.DataFrame:
+def peaks(lines: pl.DataFrame) -> pl.DataFrame:
     """Peak memory, from both forms of the timer line."""
     told = extract_each(lines, {"peak": r"\bMaxMemAllocated=([\d.]+)GB"})
     found = told.select("source", "line_no", name=pl.lit("mem_peak_allocated_bytes"), value=_gib(pl.col("peak")))
-    return conform(found.drop_nulls("value"), GAUGE_FACTS)
+    return conform(found.drop_nulls("value"), PEAK_FACTS)
 
 
 _OPTIONS = {
@@ -129,7 +123,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [
             options,
-            said_settings(lines, [*_SAID.items(), *_PROFILED.items(), *deepspeed_chat.SAID]),
+            matched_settings(lines, [*_SAID.items(), *_PROFILED.items(), *chat.SAID]),
             deepspeed_settings.settings(lines),
             environment.settings(lines),
         ]
@@ -182,8 +176,8 @@ COMBINED: tuple[CombinedSetting, ...] = (
     ),
 )
 
-_STEP_ANCHORS = ("] step=", "[timer.py:", "steps: ", *deepspeed_chat.ANCHORS)
-_SETTING_ANCHORS = (
+_STEP_LITERALS = ("] step=", "[timer.py:", "steps: ", *chat.LITERALS)
+_SETTING_LITERALS = (
     "Beginning of Epoch",
     "Instantaneous batch size per device",
     "Number of parameters:",
@@ -196,16 +190,16 @@ _SETTING_ANCHORS = (
     "batch size per GPU:   ",
     " STAGE=",
     "s, Batch Size: ",
-    *deepspeed_settings.ANCHORS,
-    *environment.ANCHORS,
+    *deepspeed_settings.LITERALS,
+    *environment.LITERALS,
 )
 
 DIALECT = Dialect(
     name="deepspeed",
     version=11,
-    signature=(
+    signature_literals=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
-        *deepspeed_settings.SIGNS,
+        *deepspeed_settings.SIGNATURES,
         "MaxMemAllocated=",
         ":sigkill_handler] ",
         "Instantaneous batch size per device",
@@ -217,22 +211,21 @@ DIALECT = Dialect(
         ", Total Micro Batches ",
         ", mom=[",
         "cmd = deepspeed ",
-        *deepspeed_settings.PIPE_SIGNS,
-        *deepspeed_chat.SIGNS,
+        *deepspeed_settings.PIPE_SIGNATURES,
+        *chat.SIGNATURES,
     ),
-    anchors=(*_STEP_ANCHORS, "saving ", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,
-    gauges=gauges,
+    peaks=peaks,
     events=events,
     combined=COMBINED,
-    settle=deepspeed_chat.settle,
+    finalize=chat.finalize,
     sidecars=run_files.DEEPSPEED,
     steps_show_current_memory=True,
-    narrowed={
-        "steps": _STEP_ANCHORS,
-        "settings": _SETTING_ANCHORS,
-        "gauges": ("MaxMemAllocated=",),
-        "events": ("saving ", *deepspeed_settings.EVENT_ANCHORS),
+    literals_by_function={
+        "steps": _STEP_LITERALS,
+        "settings": _SETTING_LITERALS,
+        "peaks": ("MaxMemAllocated=",),
+        "events": ("saving ", *deepspeed_settings.EVENT_LITERALS),
     },
 )

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import SETTING_FACTS, STEP_FACTS, Dialect, Facts, conform
-from sweepscope.pipeline.logs.dialects import environment, verl_settings
-from sweepscope.pipeline.logs.milestones import milestones
+from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.dialects.verl import settings as verl_settings
+from sweepscope.pipeline.logs.extractors import milestones
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import NUMBER, number
 from sweepscope.pipeline.text.timestamps import timestamp
@@ -103,9 +105,9 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([verl_settings.settings(lines), conform(planned, SETTING_FACTS), environment.settings(lines)])
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """The actor's part of a dump, and step lines with what was broken off them."""
-    return Facts(_rejoined(facts.steps), verl_settings.of_actor(facts.settings), facts.gauges, facts.events)
+    return Facts(_rejoined(facts.steps), verl_settings.of_actor(facts.settings), facts.peaks, facts.events)
 
 
 _WITHIN_LINES = 3
@@ -132,7 +134,7 @@ def _rejoined(steps: pl.DataFrame) -> pl.DataFrame:
 DIALECT = Dialect(
     name="verl",
     version=5,
-    signature=(
+    signature_literals=(
         " - training/global_step:",
         " - actor/",
         " - perf/throughput:",
@@ -142,20 +144,19 @@ DIALECT = Dialect(
         "verl.trainer.",
         "actor_rollout_ref.",
     ),
-    anchors=(
-        "step:",
-        " - timing_",
-        " - perf/",
-        *verl_settings.ANCHORS,
-        "Total training steps: ",
-        "Training Progress: ",
-        "Final validation metrics: ",
-        *environment.ANCHORS,
-    ),
     steps=steps,
     settings=settings,
     events=lambda lines: milestones(lines, training_end=_END),
-    settle=settle,
+    finalize=finalize,
     combined=verl_settings.COMBINED,
-    narrowed={"steps": ("step:", " - timing_", " - perf/"), "events": ("Final validation metrics: ",)},
+    literals_by_function={
+        "steps": ("step:", " - timing_", " - perf/"),
+        "settings": (
+            *verl_settings.LITERALS,
+            "Total training steps: ",
+            "Training Progress: ",
+            *environment.LITERALS,
+        ),
+        "events": ("Final validation metrics: ",),
+    },
 )

@@ -1,4 +1,4 @@
-"""NVIDIA NeMo 1 and 2, and its Automodel (see `nemo_automodel`).
+"""NVIDIA NeMo 1 and 2, and its Automodel (see `automodel`).
 
 Formats: nemo/lightning/pytorch/callbacks/progress_printer.py ProgressPrinter (`Training epoch E, iteration I/N | name:
 value | ...`, NeMo 2), Lightning's bar with `name=value` behind the rate (NeMo 1 and the speech collections; see
@@ -15,22 +15,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    SETTING_FACTS,
-    STEP_FACTS,
-    CombinedSetting,
-    Dialect,
-    Facts,
-    History,
-    conform,
-    named_settings,
-    once_per_text,
-)
-from sweepscope.pipeline.logs.dialects import environment, lightning, nemo_automodel
+from sweepscope.pipeline.logs.dialect import CombinedSetting, Dialect, History
+from sweepscope.pipeline.logs.dialects import environment, lightning
 from sweepscope.pipeline.logs.dialects.lightning import field
-from sweepscope.pipeline.logs.milestones import milestones
-from sweepscope.pipeline.logs.redraw import last_of_each_step
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.dialects.nemo import automodel
+from sweepscope.pipeline.logs.extractors import last_of_each_step, milestones, named_settings, once_per_text, whole
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.sidecars import hparams, run_files
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.quantities import number
@@ -75,7 +65,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
         .otherwise(pl.coalesce(pl.col("global_step").cast(pl.Int64, strict=False), "counted"))
     )
     found = rows.with_columns(step=pl.when(is_complete).then(step), steps_planned=step + pl.col("left"))
-    return pl.concat([conform(found, STEP_FACTS), nemo_automodel.steps(lines)])
+    return pl.concat([conform(found, STEP_FACTS), automodel.steps(lines)])
 
 
 def _is_rounded() -> pl.Expr:
@@ -90,12 +80,12 @@ def _steps_left(text: pl.Expr) -> pl.Expr:
     return pl.when(epoch == 0).then(total - done)
 
 
-def settle(facts: Facts) -> Facts:
+def finalize(facts: Facts) -> Facts:
     """The last of what a redrawn bar showed of each step; a total that was passed was an epoch's, not the run's."""
     found = last_of_each_step(facts)
     is_kept = pl.col("steps_planned") >= pl.max_horizontal(pl.col("step").max().over("source"), 1)
     steps = found.steps.with_columns(steps_planned=pl.when(is_kept).then("steps_planned"))
-    return Facts(steps, found.settings, found.gauges, found.events)
+    return Facts(steps, found.settings, found.peaks, found.events)
 
 
 _CONFIG = {
@@ -209,8 +199,8 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
     return milestones(lines, launch=_REGISTERED, training_end=lightning.END)
 
 
-_STEP_ANCHORS = (nemo_automodel.ANCHOR, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
-_SETTING_ANCHORS = (
+_STEP_LITERALS = (automodel.ANCHOR, "Training epoch ", "train_step_timing in s=", "loss=", "loss_step=")
+_SETTING_LITERALS = (
     "All distributed processes registered",
     ", MEMBER: ",
     "Training epoch ",
@@ -220,32 +210,31 @@ _SETTING_ANCHORS = (
     "setting number of micro",
     *(f"--{name}" for name in _OPTIONS),
     *(f"{name}{mark}" for name in _CONFIG for mark in (": ", "=")),
-    *environment.ANCHORS,
+    *environment.LITERALS,
 )
 
 DIALECT = Dialect(
     name="nemo",
     version=9,
-    signature=(
+    signature_literals=(
         "train_step_timing in s",
         "[NeMo I ",
         "[NeMo W ",
         "Training epoch ",
         ", reduced_train_loss=",
-        nemo_automodel.ANCHOR,
-        *lightning.SIGNS,
+        automodel.ANCHOR,
+        *lightning.SIGNATURES,
     ),
-    anchors=(*_STEP_ANCHORS, "`Trainer.fit` stopped", *_SETTING_ANCHORS),
     steps=steps,
     settings=settings,
     events=events,
     combined=COMBINED,
-    settle=settle,
+    finalize=finalize,
     sidecars=(*hparams.NEMO, *run_files.NEMO),
     histories=(History("metrics.csv", lightning.read_nemo_metrics),),
-    narrowed={
-        "steps": _STEP_ANCHORS,
-        "settings": ("`max_steps=", *_SETTING_ANCHORS),
+    literals_by_function={
+        "steps": _STEP_LITERALS,
+        "settings": ("`max_steps=", *_SETTING_LITERALS),
         "events": ("All distributed processes registered", "`Trainer.fit` stopped"),
     },
 )

@@ -4,26 +4,20 @@ Formats: distributed/parallel_dims.py. `Building device mesh with parallelism: p
 dimension; versions to 2025 wrote `Building 2-D device mesh with ['dp_shard', 'tp'], [4, 2]` with only those in use, and
 split dp_shard around the experts (`dp_shard_mod_ep`, `dp_shard_in_ep`); the first ones had a single `dp`.
 trainer.py: `Trainer is initialized with local batch size ..`, before mid-2025 `Training starts at step 1, with local
-batch size ..`. Primus: `arguments section.name..... value`. `arg:` names feed COMBINED.
+batch size ..`. Primus: `arguments section.name..... value`. `arg:` names feed `rules`.
 
-Sharding: FSDP that frees parameters after the forward pass is ZeRO-3; keeping them (the default with a pipeline,
-parallelize functions of models/*/infra) is ZeRO-2. Mixed precision of FSDP defaults to bfloat16 (config/job_config.py).
+The whole configuration, on request: config/job_config.py maybe_log (debug.print_config: JSON, a name a line, from late
+2025 on), train.py (job.print_args: a dict on one line, to 2025). A validation has a sequence length, a batch and steps
+of its own, from which a line of JSON does not tell the training's: only names that no other section has are read there.
 """
 
 from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import (
-    SETTING_FACTS,
-    CombinedSetting,
-    conform,
-    named_settings,
-    once_per_text,
-    said_settings,
-)
-from sweepscope.pipeline.logs.dialects import environment, torchtitan_dump
-from sweepscope.pipeline.logs.runs.combine import whole
+from sweepscope.pipeline.logs.dialects import environment
+from sweepscope.pipeline.logs.extractors import matched_settings, named_settings, once_per_text
+from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
 
 _OPTIONS = {
     "training.seq_len": "seq_len",
@@ -105,7 +99,27 @@ _QUANTISED = {
     "fp8": ("Float8 training active", "Float8 tensorwise scaled training active", "Swapped to Float8Linear"),
 }
 
-ANCHORS = (
+_DICT = "Running with args: {"
+_SECTIONS = {
+    "seq_len": r"'training': \{[^{}]*'seq_len': (\d+)",
+    "mbs": r"'training': \{[^{}]*'(?:local_)?batch_size': (\d+)",
+    "steps_planned": r"'training': \{[^{}]*'steps': (\d+)",
+    "recompute": r"'activation_checkpoint': \{[^{}]*'mode': '(full|selective|none)'",
+}
+_RECOMPUTE = r'^\s*"mode": "(full|selective)",?\s*$'
+
+_DUMP_LITERALS = (
+    _DICT,
+    '"mode": "',
+    '_parallel_degree": ',
+    '"data_parallel_replicate_degree": ',
+    '"data_parallel_shard_degree": ',
+    '"fsdp_reshard_after_forward": ',
+    '"pipeline_parallel_schedule": ',
+    '"mixed_precision_param": ',
+)
+
+LITERALS = (
     "--training.",
     "--parallelism.",
     "--activation_checkpoint.",
@@ -128,7 +142,7 @@ ANCHORS = (
     "Applied HSDP",
     "Applied DDP",
     "Args(",
-    *torchtitan_dump.ANCHORS,
+    *_DUMP_LITERALS,
     *(sign for signs in _QUANTISED.values() for sign in signs),
 )
 
@@ -140,10 +154,10 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     batch = lines.filter(text.str.contains("with local batch size", literal=True))
     shape = lines.filter(text.str.contains(r"Building \S+ \S+ with \w+Args\("))
     found = [
-        said_settings(batch, _LINE.items()),
-        said_settings(lines, _OTHER_LINE.items()),
+        matched_settings(batch, _LINE.items()),
+        matched_settings(lines, _OTHER_LINE.items()),
         *(
-            said_settings(lines, [("arg:quantised", f"({'|'.join(signs)})")]).with_columns(value=pl.lit(word))
+            matched_settings(lines, [("arg:quantised", f"({'|'.join(signs)})")]).with_columns(value=pl.lit(word))
             for word, signs in _QUANTISED.items()
         ),
         *(
@@ -155,7 +169,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         ),
         _mesh(lines),
         named_settings(lines, r"--(\w+\.\w+)[= ]+['\"\[]*(\w\S*)", _OPTIONS, setting_source="command_line"),
-        torchtitan_dump.settings(lines, _OPTIONS),
+        _dumped(lines),
         named_settings(lines, r"^arguments (\w+\.\w+?)\.* (\S.*)$", _OPTIONS, setting_source="argument_dump"),
         environment.settings(lines),
     ]
@@ -172,6 +186,24 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
         .when(is_teraflops)
         .then((value.cast(pl.Float64, strict=False) / 1e12).cast(pl.String))
         .otherwise(value)
+    )
+
+
+def _dumped(lines: pl.DataFrame) -> pl.DataFrame:
+    """Settings of both forms of the whole configuration."""
+    names = {
+        name.split(".", 1)[1]: column
+        for name, column in _OPTIONS.items()
+        if name.startswith("parallelism.") or name == "training.mixed_precision_param"
+    }
+    as_dict = lines.filter(pl.col("text").str.contains(_DICT, literal=True))
+    said = [matched_settings(lines, [("recompute", _RECOMPUTE)]), matched_settings(as_dict, _SECTIONS.items())]
+    return pl.concat(
+        [
+            named_settings(lines, r'^\s*"(\w+)": "?([\w-]+)"?,?\s*$', names, setting_source="argument_dump"),
+            named_settings(as_dict, r"'(\w+)': '?([\w-]+)'?[,}]", names, setting_source="argument_dump"),
+            pl.concat(said).with_columns(setting_source=pl.lit("argument_dump")),
+        ]
     )
 
 
@@ -203,77 +235,3 @@ def _mesh(lines: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(
         [named_settings(new, r"\b(\w+)=(\d+)", _MESH_NAMES, setting_source="log_line"), conform(said, SETTING_FACTS)]
     )
-
-
-def _dimension(name: str) -> pl.Expr:
-    """Size of a mesh dimension, 1 when the mesh was built without it, NULL when the line was not printed to its end."""
-    return pl.coalesce(whole(f"arg:mesh_{name}"), pl.when(pl.col("arg:mesh").is_not_null()).then(1))
-
-
-_SHARDED = ("dp_shard", "dp_shard_mod_ep", "dp_shard_in_ep")
-_ON_MESH = pl.col("arg:mesh").is_not_null()
-_TOLD = ("arg:mesh",)
-
-
-def _product(*names: str) -> pl.Expr:
-    product = _dimension(names[0])
-    for name in names[1:]:
-        product = product * _dimension(name)
-    return product
-
-
-def _zero_stage() -> pl.Expr:
-    # The single `dp` of 2024 was FSDP unless the log says DDP.
-    is_single_fsdp = (_dimension("dp") > 1) & (pl.col("arg:wrapper") != "DDP").fill_null(value=True)
-    is_sharded = (_product(*_SHARDED, "cp") > 1) | is_single_fsdp
-    reshard = pl.col("arg:reshard").str.to_lowercase()
-    is_freed = reshard.is_in(["true", "always"]).fill_null(value=False)
-    is_kept = reshard.is_in(["false", "never"]).fill_null(value=False) | (~is_freed & (_dimension("pp") > 1))
-    return pl.when(~is_sharded).then(0).when(is_kept & is_sharded).then(2).when(is_sharded).then(3)
-
-
-def _dp_replicate() -> pl.Expr:
-    """Copies of what FSDP shards; replicas of DDP share nothing that there could be copies of."""
-    is_sharded = _product(*_SHARDED, "cp") > 1
-    return pl.when(is_sharded).then(_dimension("dp_replicate"))
-
-
-def _precision() -> tuple[CombinedSetting, ...]:
-    words = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
-    names = ("arg:quantised", "arg:converters", "arg:mixed_precision", "arg:dtype")
-    # `['float8']`, later `["quantize.linear.float8"]`; what they do is printed once the model is built.
-    asked = pl.when(pl.col("arg:converters").str.contains("float8", literal=True)).then(pl.lit("fp8"))
-    stated = pl.coalesce(names[2:]).replace_strict(words, default=None, return_dtype=pl.String)
-    is_unstated = _ON_MESH & pl.all_horizontal(pl.col(name).is_null() for name in names)
-    return (
-        CombinedSetting("precision", pl.coalesce(pl.col("arg:quantised"), asked, stated), names),
-        CombinedSetting("precision", pl.when(is_unstated).then(pl.lit("bf16")), _TOLD, setting_source="assumed"),
-    )
-
-
-def _expert_parallel() -> pl.Expr:
-    """The old mesh tells it only where cp and tp are 1: elsewhere dp_shard_in_ep is ep divided by them."""
-    is_plain = (_dimension("cp") == 1) & (_dimension("tp") == 1)
-    return pl.coalesce(whole("arg:mesh_ep"), pl.when(is_plain).then(whole("arg:mesh_dp_shard_in_ep")))
-
-
-def _dp_of_options() -> pl.Expr:
-    """Before a mesh is built; a shard degree of -1 (fill what is left) is no number."""
-    return pl.when(~_ON_MESH).then(whole("arg:dp_shard") * whole("arg:dp_replicate").fill_null(1))
-
-
-def _model_of_options() -> pl.Expr:
-    return pl.when(pl.col("model").is_null()).then(pl.format("{} {}", "arg:model", "arg:flavor"))
-
-
-COMBINED: tuple[CombinedSetting, ...] = (
-    *(CombinedSetting(name, _dimension(name), _TOLD) for name in ("tp", "pp", "cp")),
-    CombinedSetting("dp", _product("dp", "dp_replicate", *_SHARDED), _TOLD),
-    CombinedSetting("dp", _dp_of_options(), ("arg:dp_shard",)),
-    CombinedSetting("ep", _expert_parallel(), _TOLD),
-    CombinedSetting("zero_stage", _zero_stage(), _TOLD),
-    CombinedSetting("dp_replicate", _dp_replicate(), _TOLD),
-    *_precision(),
-    CombinedSetting("pipeline_schedule", pl.when(_dimension("pp") > 1).then(pl.col("arg:schedule")), ("arg:schedule",)),
-    CombinedSetting("model", _model_of_options(), ("arg:model",)),
-)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.logs.dialect import CombinedSetting, named_settings, said_settings
-from sweepscope.pipeline.logs.runs.combine import is_true, quotient, whole
+from sweepscope.pipeline.logs.dialect import CombinedSetting
+from sweepscope.pipeline.logs.extractors import is_true, matched_settings, named_settings, quotient, whole
 
 _ACTOR = "actor_rollout_ref.actor"
 _OVERRIDE = (
@@ -76,7 +76,7 @@ _SHAPES = {
     "params_dtype": "precision",
 }
 
-ANCHORS = (
+LITERALS = (
     "actor_rollout_ref.",
     "trainer.n",
     "trainer.total_training_steps",
@@ -100,7 +100,7 @@ def settings(lines: pl.DataFrame) -> pl.DataFrame:
     dumped = named_settings(lines, _DUMPED, _DUMP, setting_source="argument_dump")
     shown = lines.filter(pl.col("text").str.contains("TransformerConfig(tensor_model_parallel_size=", literal=True))
     shape = named_settings(shown, _SHAPE, _SHAPES, setting_source="argument_dump")
-    said = said_settings(lines, [("arg:tuning", _TUNING), (_PART, r"('megatron'): \{")])
+    said = matched_settings(lines, [("arg:tuning", _TUNING), (_PART, r"('megatron'): \{")])
     return pl.concat([given, dumped, shape, said])
 
 

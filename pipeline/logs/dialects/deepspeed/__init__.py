@@ -1,0 +1,1 @@
+"""DeepSpeed, and what dialects on top of it share."""

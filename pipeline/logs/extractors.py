@@ -1,0 +1,162 @@
+"""Building blocks of dialects: settings, milestones and repeated steps, read from lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import wraps
+
+import polars as pl
+
+from sweepscope.pipeline.logs.dialect import LineFacts
+from sweepscope.pipeline.logs.facts import EVENT_FACTS, NOTHING, SETTING_FACTS, Facts, conform
+from sweepscope.pipeline.text.line_templates import holding
+from sweepscope.pipeline.text.timestamps import timestamp
+
+
+def once_per_text(settings: LineFacts) -> LineFacts:
+    """`settings`, a function of `text` alone, called with each distinct text once.
+
+    Every rank and every run of a sweep prints the same dump.
+    """
+
+    @wraps(settings)
+    def of_lines(lines: pl.DataFrame) -> pl.DataFrame:
+        texts = lines.select("text").unique(maintain_order=True)
+        if texts.height * 2 > lines.height:
+            return settings(lines)
+        numbered = texts.with_columns(source=pl.lit(0, pl.Int64), line_no=pl.int_range(pl.len()))
+        facts = settings(numbered).drop("source").join(numbered, on="line_no", maintain_order="left")
+        rows = lines.select("source", "line_no", "text").join(
+            facts.drop("source", "line_no"), on="text", maintain_order="left_right"
+        )
+        return conform(rows, SETTING_FACTS)
+
+    return of_lines
+
+
+def named_settings(lines: pl.DataFrame, pattern: str, names: Mapping[str, str], *, setting_source: str) -> pl.DataFrame:
+    """SETTING_FACTS of lines like `name ... value`.
+
+    Args:
+        lines: `source`, `line_no`, `text`.
+        pattern: has two groups, the framework's name and the value; it may match several times in a line unless it
+            begins with `^`.
+        names: the framework's names to columns of `runs`. Other names are left alone.
+        setting_source: word of vocab.SETTING_SOURCE.
+    """
+    near = lines.filter(holding(names))
+    if near.is_empty():
+        return pl.DataFrame(schema=SETTING_FACTS)
+    # Every rank and every run of a sweep prints the same dump: each distinct text is read once.
+    texts = near.select("text").unique(maintain_order=True)
+    text = pl.col("text")
+    if pattern.startswith("^"):
+        hits = texts.with_columns(name=text.str.extract(pattern, 1), value=text.str.extract(pattern, 2))
+    else:
+        each = texts.with_columns(hit=text.str.extract_all(pattern)).explode("hit")
+        hits = each.with_columns(
+            name=pl.col("hit").str.extract(pattern, 1), value=pl.col("hit").str.extract(pattern, 2)
+        )
+    known = hits.filter(pl.col("name").is_in(list(names)))
+    rows = near.select("source", "line_no", "text").join(known, on="text", maintain_order="left_right")
+    rows = rows.with_columns(
+        name=pl.col("name").replace_strict(dict(names), default=None, return_dtype=pl.String),
+        value=pl.col("value").str.strip_chars().str.strip_chars("'\""),
+        setting_source=pl.lit(setting_source),
+    )
+    return conform(rows, SETTING_FACTS)
+
+
+def matched_settings(lines: pl.DataFrame, patterns: Iterable[tuple[str, str]]) -> pl.DataFrame:
+    """SETTING_FACTS of sentences: the first group of each (column of `runs`, pattern), as printed."""
+    pairs = list(patterns)
+    near = lines.filter(pl.col("text").str.contains("|".join(f"(?:{pattern})" for _, pattern in pairs)))
+    if near.is_empty():
+        return pl.DataFrame(schema=SETTING_FACTS)
+    texts = near.select("text").unique(maintain_order=True)
+    each = texts.with_columns(pl.col("text").str.extract(pattern).alias(str(n)) for n, (_, pattern) in enumerate(pairs))
+    values = each.unpivot(index="text", variable_name="pair").drop_nulls("value")
+    rows = near.select("source", "line_no", "text").join(values, on="text", maintain_order="left_right")
+    names = {str(n): name for n, (name, _) in enumerate(pairs)}
+    return conform(
+        rows.with_columns(name=pl.col("pair").replace_strict(names), setting_source=pl.lit("log_line")), SETTING_FACTS
+    )
+
+
+def is_true(name: str) -> pl.Expr:
+    """Whether a printed value means yes; NULL where nothing was printed."""
+    return pl.col(name).str.to_lowercase().is_in(["true", "1"])
+
+
+def has_value(name: str) -> pl.Expr:
+    """Whether a printed value is more than None or an empty text; false where nothing was printed."""
+    return pl.col(name).is_not_null() & ~pl.col(name).is_in(NOTHING)
+
+
+def whole(name: str) -> pl.Expr:
+    """A printed whole number; NULL for None and for anything else."""
+    return pl.col(name).cast(pl.Float64, strict=False).cast(pl.Int64, strict=False)
+
+
+def quotient(all_: pl.Expr, each: pl.Expr) -> pl.Expr:
+    """How many times `each` is in `all_`; NULL where that is no whole number, so that one of the two is misread.
+
+    >>> pl.select(quotient(pl.lit(8), pl.lit(2))).item(), pl.select(quotient(pl.lit(8), pl.lit(3))).item()
+    (4, None)
+    """
+    return pl.when(all_ % each == 0).then(all_ // each)
+
+
+def milestones(lines: pl.DataFrame, *, launch: str | None = None, training_end: str | None = None) -> pl.DataFrame:
+    """EVENT_FACTS of lines that match either pattern: a run begins, or has ended well."""
+    text = pl.col("text")
+    found = pl.concat(
+        lines.filter(text.str.contains(pattern)).with_columns(kind=pl.lit(kind))
+        for kind, pattern in (("launch", launch), ("training_end", training_end))
+        if pattern is not None
+    )
+    ts = pl.coalesce(timestamp(text), timestamp(pl.col("prefix")))
+    return conform(found.with_columns(ts=ts, text=text.str.strip_chars()), EVENT_FACTS)
+
+
+def last_of_each_step(facts: Facts) -> Facts:
+    """The last of consecutive facts of one step, rank and launch: a bar moves before it shows its new values."""
+    order = ["source", "line_no"]
+    launches = facts.events.filter(pl.col("kind") == "launch").select(*order, launch="line_no").unique().sort(order)
+    steps = facts.steps.sort(order, maintain_order=True)
+    marked = steps.join_asof(launches, on="line_no", by="source", strategy="backward", check_sortedness=False)
+    following = pl.col("step").shift(-1).over("source", "rank", "launch")
+    is_last = pl.col("step").is_null() | pl.col("step").ne_missing(following)
+    return Facts(marked.filter(is_last).drop("launch"), facts.settings, facts.peaks, facts.events)
+
+
+_CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?: ?[AP]M)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?"
+_DAY = r"(?:[0-9]{4}[-/.][0-9]{2}[-/.][0-9]{2}|[0-9]{2}[-/.][0-9]{2}(?:[-/.][0-9]{2,4})?)[ T_]+"
+_STAMP = rf"[\[(]?(?:{_DAY})?{_CLOCK}[\])]?"
+_LEVEL = r"[\[(]?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|SUCCESS|info|debug|warning) *[\])]?"
+# Without blanks, so that an epoch's number is none: its steps count from 0 again.
+_BRACKET = r"\[(?:[A-Za-z_][^\]\s]{0,80} *|[0-9]{3,8}|[Rr]ank[ =:]?[0-9]+)\]"
+_NAME = r"[A-Za-z_<][\w.<>/-]*(?::[\w.<>]+)*"
+_MARK = r"[ \t]*[-:|>]?[ \t]*"
+_NAMED = rf"{_NAME}[ \t]*[-:|>][ \t]*"
+
+PREFIX = (
+    rf"(?:{_NAMED}|{_BRACKET}{_MARK})?(?:{_STAMP}|{_LEVEL}){_MARK}(?:(?:{_STAMP}|{_LEVEL}|{_BRACKET}){_MARK}|{_NAMED})*"
+)
+"""What a user's own logger writes in front of a trainer's line: a time, a level, a module, in any order and brackets.
+
+It has a time or a level, never a name alone: `Epoch: ` is a name, too. Formats: logging.basicConfig (`INFO:root:`), its
+usual patterns (`2024-05-01 12:00:00,123 - train - INFO - `), Hydra (`[2024-05-01 12:00:00,123][__main__][INFO] - `),
+loguru (`2024-05-01 12:00:00.123 | INFO     | __main__:main:45 - `), rich (`[05/01/24 12:00:00] INFO     `), ts and the
+like (`12:00:00 `).
+"""
+
+
+def without_logger(lines: pl.DataFrame, beginnings: str) -> pl.DataFrame:
+    """`lines` with `text` from where one of `beginnings` (a pattern without groups) follows a logger's PREFIX.
+
+    Other lines stay as they are; `logged` is the text of all as it was. A launcher's prefix is taken off for every
+    dialect (`engine.cleaning`). This one only where a dialect asks for it: some are known by their own logger.
+    """
+    bare = pl.col("text").str.replace(rf"^{PREFIX}({beginnings})", "${1}")
+    return lines.with_columns(logged="text", text=bare)
