@@ -187,7 +187,7 @@ def _draw_relations(view: View, run: dict[str, Any]) -> None:
     rows: list[tuple[str, str]] = []
     if place.height:
         standing = place.row(0, named=True)
-        words_of_place = rich(texts.place(standing, run))
+        words_of_place = rich(texts.place(standing))
         winner = standing["winner_run_id"]
         is_other = winner is not None and standing["rank_in_cell"] != 1
         rows.append(("Rank", f"{words_of_place} {link('(run)', urls.run_url(winner))}" if is_other else words_of_place))

@@ -107,7 +107,11 @@ def _draw_charts(points: pl.DataFrame, lines: list[str], column: str, noun: str,
     hovers = [texts.hover(row, noun) for row in points.iter_rows(named=True)]
     left, right = st.columns(2, gap="large")
     with left, st.container(gap="xsmall"):
-        title = "MFU of the best layout, %" if column == "mfu" else f"Scaling efficiency, % of {texts.unit(points)}"
+        title = (
+            "MFU of the best layout, %"
+            if column == "mfu"
+            else "Scaling efficiency, % of the baseline's throughput per GPU"
+        )
         basic.section(title)
         figure = charts.draw_share(points, theme, noun=noun, column=column, lines=lines, hovers=hovers)
         basic.chart(figure, key="share", alt=texts.alt(points, lines, column, title=title, noun=noun))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -70,6 +70,17 @@ METRICS: dict[str, Metric] = {
         Metric("hfu", "HFU", "hfu", "mfu", numbers.percent),
     )
 }
+
+
+def performance(row: Mapping[str, Any], *, unit: str = " MFU") -> str:
+    """MFU of a run where it is known, followed by `unit`, else its tokens/s/GPU.
+
+    >>> performance({"mfu": 0.363}).replace(numbers.NBSP, " "), performance({"mfu": None, "tokens_per_s_per_gpu": 6028})
+    ('36.3 % MFU', '6,028 tokens/s/GPU')
+    """
+    if row["mfu"] is not None:
+        return f"{numbers.percent(row['mfu'])}{unit}"
+    return f"{numbers.number(row['tokens_per_s_per_gpu'])} tokens/s/GPU"
 
 
 def offered(cells: pl.DataFrame) -> list[Metric]:

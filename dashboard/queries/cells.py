@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sweepscope.dashboard.queries.query import Query, all_of, in_slice, layout_condition
+from sweepscope.dashboard.queries.query import BY_SIZE, Query, all_of, in_slice, layout_condition
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice
 
@@ -45,11 +45,12 @@ SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_nod
   cell_state_of(winner.run_id IS NOT NULL, statuses, states_lower_bound_bytes, memory_bytes) AS cell_state,
   CASE WHEN {is_whole} THEN cell.cell_reason END AS cell_reason, {winner},
   coalesce(winner.mem_peak_allocated_bytes, winner.mem_peak_reserved_bytes) AS mem_peak_bytes,
-  runner_up.run_id AS runner_up_run_id, runner_up.layout AS runner_up_layout, runner_up.mfu AS runner_up_mfu,
+  runner_up.run_id AS runner_up_run_id, runner_up.layout AS runner_up_layout,
   runner_up.tokens_per_s_per_gpu AS runner_up_tokens_per_s_per_gpu,
   winner.tokens_per_s_per_gpu / runner_up.tokens_per_s_per_gpu - 1 AS margin,
   lead_noise(winner.repeat_spread, runner_up.repeat_spread, winner.speed_resolution, runner_up.speed_resolution)
-    AS noise
+    AS noise,
+  coalesce(margin <= noise, false) AS is_tie
 FROM (SELECT * FROM grid_cells WHERE {in_grid}) AS cell
 LEFT JOIN tried ON tried.model = cell.model AND tried.num_nodes = cell.num_nodes
   AND tried.num_gpus IS NOT DISTINCT FROM cell.num_gpus
@@ -92,7 +93,7 @@ def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None =
         f"""SELECT model, num_nodes, rank_in_cell, num_gpus, {_WINNER}
 FROM ranked_layouts
 WHERE {all_of(where, layouts, within)}
-ORDER BY params, model, num_nodes, num_gpus, rank_in_cell""",
+ORDER BY {BY_SIZE}, num_nodes, num_gpus, rank_in_cell""",
         {**params, **more},
     )
 

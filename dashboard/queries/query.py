@@ -20,6 +20,9 @@ IN_SLICE = """origin = $origin
   AND seq_len IS NOT DISTINCT FROM $seq_len
   AND gbs_tokens IS NOT DISTINCT FROM $gbs_tokens"""
 
+BY_SIZE = "min(params) OVER (PARTITION BY model), model"
+"""Order of models, small first; by their least size, because runs of one model may state shapes that differ."""
+
 
 @dataclass(frozen=True)
 class Query:

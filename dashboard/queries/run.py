@@ -111,9 +111,9 @@ def place_in_cell(run_id: str) -> Query:
     AND ranked.accelerator IS NOT DISTINCT FROM this.accelerator
 )
 SELECT mine.rank_in_cell, mine.run_id AS best_repeat_run_id, mine.repeats,
+  1 - mine.tokens_per_s_per_gpu / winner.tokens_per_s_per_gpu AS behind,
   (SELECT count(*) FROM cell) AS layouts_completed,
-  winner.run_id AS winner_run_id, winner.layout AS winner_layout, winner.mfu AS winner_mfu,
-  winner.tokens_per_s_per_gpu AS winner_tokens_per_s_per_gpu
+  winner.run_id AS winner_run_id, winner.layout AS winner_layout
 FROM cell AS mine
 JOIN runs AS this ON this.run_id = $run_id
   AND mine.framework IS NOT DISTINCT FROM this.framework

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sweepscope.dashboard.queries.query import Query, all_of, in_slice, layout_condition
+from sweepscope.dashboard.queries.query import BY_SIZE, Query, all_of, in_slice, layout_condition
 from sweepscope.dashboard.selection.filters import Filters
 from sweepscope.dashboard.selection.slices import Slice
 
@@ -18,7 +18,7 @@ def best_layouts(chosen: Slice, filters: Filters) -> Query:
 FROM ranked_layouts
 WHERE {all_of(where, layouts)}
 QUALIFY row_number() OVER (PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell) = 1
-ORDER BY params, model, num_nodes, num_gpus""",
+ORDER BY {BY_SIZE}, num_nodes, num_gpus""",
         {**params, **more},
     )
 

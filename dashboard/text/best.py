@@ -8,15 +8,16 @@ from math import isnan
 import polars as pl
 
 from sweepscope.dashboard.format import numbers
-from sweepscope.dashboard.format.metrics import Metric
+from sweepscope.dashboard.format.metrics import Metric, performance
 from sweepscope.dashboard.format.numbers import count, gib, number, percent
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.selection.filters import GRID, Filters, chips
 from sweepscope.dashboard.selection.slices import Slice
-from sweepscope.dashboard.text.cell import Cell, certainty, lead, performance, place, where
+from sweepscope.dashboard.text.cell import Cell, certainty, lead, place, where
 from sweepscope.dashboard.text.explorer import between
 from sweepscope.dashboard.view_models.cells import outcome_text
 from sweepscope.dashboard.view_models.explorer import Pick
+from sweepscope.dashboard.view_models.ranking import shows_mfu
 from sweepscope.pipeline.reference.layout_text import full_layout_text, layout_key
 
 
@@ -183,8 +184,8 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell)
     if row is None:
         alike = [layout_key(row) == wanted for row in tries.iter_rows(named=True)]
         return [*rows, ("Measured", _unranked(tries.filter(pl.Series(alike, dtype=pl.Boolean)), cell))]
-    reached = percent(row["mfu"]) if row["mfu"] is not None else f"{number(row['tokens_per_s_per_gpu'])} tokens/s/GPU"
-    return [*rows, ("Measured", f"{reached}, rank {number(row['rank_in_cell'])} of {number(ranked.height)}")]
+    rank = f"rank {number(row['rank_in_cell'])} of {number(ranked.height)}"
+    return [*rows, ("Measured", f"{performance(row, unit='')}, {rank}")]
 
 
 def _unranked(tries: pl.DataFrame, cell: Cell) -> str:
@@ -215,9 +216,9 @@ def panel_reason(cell: Cell) -> str:
 
 def ranking_qualifier(ranked: pl.DataFrame) -> str:
     """What the bars show."""
-    unit = "MFU %" if ranked.head(6)["mfu"].null_count() == 0 else "tokens/s/GPU"
+    unit = "MFU %" if shows_mfu(ranked.head(6)) else "tokens/s/GPU"
     more = f", first 6 of {number(ranked.height)}" if ranked.height > 6 else ""
-    return f"{unit}, gap to winner{more}"
+    return f"{unit}, gap to the winner in tokens/s/GPU{more}"
 
 
 def track(grid: pl.DataFrame) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from sweepscope.dashboard.format.metrics import performance
 from sweepscope.dashboard.format.numbers import (
     GIB,
     NBSP,
@@ -14,7 +15,6 @@ from sweepscope.dashboard.format.numbers import (
     gib,
     number,
     percent,
-    points,
     seconds,
     significant,
     token_count,
@@ -29,7 +29,7 @@ from sweepscope.schemas.thresholds import MEM_NEAR_LIMIT
 
 Row = Mapping[str, Any]
 
-_LEVEL = 5e-4  # MFU is printed to a tenth of a point
+_LEVEL = 5e-4  # a difference that prints as 0.0 %
 RANKED_BY = {AUTO: "what runs reach, where enough are known", PHYSICS: "what the hardware allows"}
 
 ABOUT = "~"
@@ -89,11 +89,12 @@ def answer(setup: Setup, request: Request, found: Found, measured: pl.DataFrame)
         )
     best = found.layouts.row(0, named=True)
     likely = likely_mfu(found.layouts, found.ranked_by)[0]
+    speed = best["est_tokens_per_s_per_gpu"] * likely / best["est_mfu"]
     ends = (best["est_mfu_lo"], best["est_mfu_hi"])
     interval = f" ({between(ends)} in 80{NBSP}% of comparable runs)" if None not in ends else ""
     expected = f"{ABOUT}{percent(likely)} MFU"
     same = _of_this_question(setup, request, measured)
-    if same.height and same["mfu"][0] > likely:
+    if same.height and same["tokens_per_s_per_gpu"][0] > speed:
         return _measured_is_faster(setup, same, best, f"{expected}{interval}")
     pick = _unbroken(full_layout_text(best))
     first = (
@@ -109,7 +110,7 @@ def _measured_is_faster(setup: Setup, same: pl.DataFrame, pick: Row, expected: s
     among = "the only" if same.height == 1 else f"the best of {number(same.height)}"
     return (
         f"On {count(setup.nodes, 'node')}, {setup.model} trained fastest with **{_top_layout(top)}: "
-        f"{percent(top['mfu'])} MFU**, {among} {top['origin']} run{'' if same.height == 1 else 's'}. "
+        f"{performance(top)}**, {among} {top['origin']} run{'' if same.height == 1 else 's'}. "
         f"The estimate expects most of {most_of}: {expected}."
     )
 
@@ -128,13 +129,13 @@ def _why(found: Found) -> str:
 
 
 def _of_this_question(setup: Setup, request: Request, runs: pl.DataFrame) -> pl.DataFrame:
-    """The runs with these nodes, sequence and batch of which the MFU is known, best first."""
+    """The runs with these nodes, sequence and batch, fastest first."""
     return runs.filter(
         pl.col("num_gpus") == request.num_gpus,
         pl.col("seq_len") == setup.seq_len,
         pl.col("gbs_tokens") == setup.gbs_tokens,
-        pl.col("mfu").is_not_null(),
-    ).sort("mfu", descending=True, maintain_order=True)
+        pl.col("tokens_per_s_per_gpu").is_not_null(),
+    ).sort("tokens_per_s_per_gpu", descending=True, maintain_order=True)
 
 
 def _top_layout(run: Row) -> str:
@@ -147,7 +148,7 @@ def _measured(runs: pl.DataFrame, same: pl.DataFrame) -> str:
     if same.is_empty():
         return f"None of its {count(runs.height, 'run')} in the store had these nodes, sequence and batch."
     top = same.row(0, named=True)
-    reached = f"{percent(top['mfu'])} with {_top_layout(top)}"
+    reached = f"{performance(top, unit='')} with {_top_layout(top)}"
     if same.height == 1:
         return f"The one {same['origin'][0]} run reached {reached}."
     return f"The best of {number(same.height)} {same['origin'][0]} runs reached {reached}."
@@ -214,9 +215,20 @@ def facts(told: Answer, found: Found) -> list[tuple[str, str]]:
     if told.fits and found.fitting:
         place = found.place(told.tokens_per_s_per_gpu)
         rows.append(("Rank by the hardware", f"{number(place)} of {number(found.fitting)} that fit with room"))
-        gap = mfu_of(told, found.ranked_by) - likely_mfu(found.layouts, found.ranked_by)[0]
-        rows.append(("Against the fastest", "level" if abs(gap) < _LEVEL else f"{points(gap)} points"))
+        speed = mfu_of(told, found.ranked_by) / likely_mfu(found.layouts, found.ranked_by)[0]
+        rows.append(("Against the fastest", _against(speed)))
     return rows
+
+
+def _against(speed: float) -> str:
+    """A share of the fastest layout's speed in words: "4.1 % slower".
+
+    >>> _against(0.959).replace(NBSP, " "), _against(1.0002)
+    ('4.1 % slower', 'level')
+    """
+    if abs(speed - 1) < _LEVEL:
+        return "level"
+    return f"{percent(abs(speed - 1))} {'slower' if speed < 1 else 'faster'}"
 
 
 def _no_penalty(found: Found) -> str:
@@ -258,7 +270,7 @@ def neighbour(row: Row) -> tuple[str, str]:
     """A measured run beside the layout: its layout and what is not the same, then measured and estimated MFU."""
     other = ", ".join(_value(name, row[name]) for name in row["differs"])
     told = f"differs in {other}" if other else "the same"
-    measured = percent(row["mfu"]) if row["mfu"] is not None else f"{number(row['tokens_per_s_per_gpu'])} tokens/s/GPU"
+    measured = performance(row, unit="")
     estimated = f" · {ABOUT}{percent(row['est_mfu'])}" if row["est_mfu"] is not None else ""
     return f"{row['layout'] or 'layout unknown'}: {told}", f"{measured}{estimated}"
 

@@ -9,10 +9,11 @@ from typing import Any
 import polars as pl
 
 from sweepscope.dashboard.format import numbers
-from sweepscope.dashboard.format.numbers import count, number, percent, points
+from sweepscope.dashboard.format.metrics import performance
+from sweepscope.dashboard.format.numbers import count, number, part_of, percent
 from sweepscope.dashboard.format.symbols import CELL_STATE
 from sweepscope.dashboard.selection.slices import Other, Slice
-from sweepscope.dashboard.text.cell import is_tie, performance, place
+from sweepscope.dashboard.text.cell import place
 from sweepscope.dashboard.view_models.failures import overall_rate
 
 # When a sentence is worth its place; our choices, which decide what is said first and never a figure.
@@ -20,7 +21,7 @@ _MOST = 0.75  # share of winners from which one strategy is said to win "n of m 
 _CLEAR = 0.6  # share of winners, in each half, from which small and large scale are said to differ
 _HIGH_TP = 4  # half a node of 8: from there on tensor parallelism is more than a way to fit two cards
 _MODELS_NAMED = 2  # of a grid in a list; of more their number says enough
-_CLOSE = 0.01  # a point of MFU: what MFU is printed to on every page
+_CLOSE = 0.01  # lead in tokens/s/GPU
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,12 @@ def _pattern(winners: pl.DataFrame) -> str:
 
 
 def _close_races(winners: pl.DataFrame) -> str:
-    raced = winners.drop_nulls(["mfu", "runner_up_mfu"])
-    close = int((raced["mfu"] - raced["runner_up_mfu"] < _CLOSE).sum())
-    if raced.is_empty() or close == 0:
+    compared = winners.drop_nulls("margin")
+    close = int((compared["margin"] < _CLOSE).sum())
+    if close == 0:
         return ""
-    return (
-        f"{number(close)} of {count(raced.height, 'winner')} {'lead' if close > 1 else 'leads'} by less than one point."
-    )
+    verb = "lead" if close > 1 else "leads"
+    return f"{number(close)} of {count(compared.height, 'winner')} {verb} by less than {percent(_CLOSE, 0)}."
 
 
 def figures(
@@ -144,10 +144,10 @@ def _failures(cells: pl.DataFrame, wider: Mapping[str, Any]) -> tuple[str, str, 
 
 
 def worth_running(cells: pl.DataFrame, limit: int = 3) -> list[Item]:
-    """Ties, closest first: a repeat of both layouts would settle them."""
-    ties = [row for row in cells.iter_rows(named=True) if row["run_id"] is not None and is_tie(row)]
+    """Ties, closest first: repeats of both layouts would decide them."""
+    ties = [row for row in cells.iter_rows(named=True) if row["run_id"] is not None and row["is_tie"]]
     ties.sort(key=lambda row: row["margin"])
-    return [Item(f"Repeat {place(row)}", f"tie, {_apart(row)}", _key(row)) for row in ties[:limit]]
+    return [Item(f"Repeat {place(row)}", f"tie, {part_of(row['margin'], 1)} apart", _key(row)) for row in ties[:limit]]
 
 
 def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -> list[dict[str, Any]]:
@@ -157,13 +157,6 @@ def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -
     """
     told = cells.join(ratios, on="run_id", how="inner").sort("time_ratio", "run_id", descending=[True, False])
     return told.head(limit).to_dicts()
-
-
-def _apart(row: Mapping[str, Any]) -> str:
-    if row["mfu"] is not None and row["runner_up_mfu"] is not None:
-        gap = points(abs(row["mfu"] - row["runner_up_mfu"])).lstrip("+")
-        return f"{gap} points apart" if gap != "0.0" else "under 0.1 points apart"
-    return f"{percent(row['margin'])} apart"
 
 
 def _key(row: Mapping[str, Any]) -> tuple[str, str]:

@@ -207,19 +207,15 @@ def card_text(run: Run) -> str:
     )
 
 
-def place(row: Mapping[str, Any], run: Run) -> str:
-    """Where the run's layout stands in its cell."""
+def place(row: Mapping[str, Any]) -> str:
+    """Rank of the run's layout in its cell; `row` is one of `queries.run.place_in_cell`."""
     if row["layouts_completed"] == 1:
         return "**Only completed layout** of its cell"
     among = count(row["layouts_completed"], "completed layout")
     if row["rank_in_cell"] == 1:
         return f"**Fastest of {among}** in its cell"
-    gap = (
-        f", {percent(1 - run['tokens_per_s_per_gpu'] / row['winner_tokens_per_s_per_gpu'])} behind"
-        if (run["tokens_per_s_per_gpu"] is not None and row["winner_tokens_per_s_per_gpu"])
-        else ""
-    )
-    return f"Rank {number(row['rank_in_cell'])} of {among} in its cell{gap} {row['winner_layout'] or 'the winner'}"
+    winner = row["winner_layout"] or "the winner"
+    return f"Rank {number(row['rank_in_cell'])} of {among} in its cell, {percent(row['behind'])} behind {winner}"
 
 
 def short_name(run: Run) -> str:

@@ -13,11 +13,11 @@ from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.view_models.scaling import Baseline
 
 HOW_TO_READ = (
-    "**How to read it.** Efficiency is the MFU at a size over that of the baseline, or tokens/s/GPU where no MFU is "
-    "known: a flat line on the left, or a line that follows its dots on the right, is perfect scaling. Each point "
-    "is the fastest layout at that node count, so the layout changes along a line.",
-    "**What it hides.** The batch is fixed (strong scaling), so more nodes also mean fewer micro-batches each; with a "
-    "batch that grows along, the loss is smaller.",
+    "**How to read it.** Efficiency is the tokens/s/GPU at a size over that of the baseline: a flat line on the left, "
+    "or a line that follows its dots on the right, is perfect scaling. Each point is the fastest layout at that size, "
+    "so the layout changes along a line.",
+    "**What it hides.** The batch is fixed (strong scaling), so more nodes also mean fewer micro-batches each. With a "
+    "batch that grows with the nodes, the loss is smaller.",
 )
 
 
@@ -26,15 +26,6 @@ def baseline_name(baseline: Baseline, noun: str) -> str:
     if baseline.kind == "size":
         return f"{number(baseline.size)}-{noun}"
     return "best" if baseline.kind == "best" else "smallest run's"
-
-
-def _quantity(points: pl.DataFrame) -> str:
-    return "MFU" if points["mfu"].null_count() == 0 else "throughput per GPU"
-
-
-def unit(points: pl.DataFrame) -> str:
-    """What efficiency is a share of, for the chart's title."""
-    return f"the baseline's {_quantity(points)}"
 
 
 def baseline_option(value: str, noun: str) -> str:
@@ -65,7 +56,7 @@ def answer(
     left = drawn.filter(pl.col("size") == largest).sort("scaling_efficiency", descending=True)
     parts = [f"{line} {percent(share, 0)}" for line, share in left.select("line", "scaling_efficiency").iter_rows()]
     parts[0] = parts[0].replace(f"{left['line'][0]} ", f"{left['line'][0]} keeps ", 1)
-    parts[0] += f" of its {baseline_name(baseline, noun)} {_quantity(drawn)}"
+    parts[0] += f" of its {baseline_name(baseline, noun)} throughput per GPU"
     of = f"{subject}: " if subject else ""
     batch = f"with a fixed {numbers.token_count(chosen.gbs_tokens)}-token batch, " if chosen.gbs_tokens else ""
     text = f"{of}{batch}**at {count(largest, noun)} {_joined(parts)}.**"

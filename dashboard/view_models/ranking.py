@@ -1,4 +1,4 @@
-"""The layouts of one cell in order, as bars with their gap to the winner. Pure."""
+"""Layouts of one cell in rank order, as bars with how far each is behind the winner in tokens/s/GPU."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sweepscope.dashboard.format.numbers import MINUS, number, percent, points
+from sweepscope.dashboard.format.numbers import MINUS, number, percent
 
 
 @dataclass(frozen=True)
 class RankedRow:
-    """One layout, with what else sets it apart.
+    """One layout, with its variant.
 
-    `share` is its value over the winner's, `gap` says how far it is behind ("" for the winner).
+    `share` is its tokens/s/GPU over the winner's, `gap` how much less that is in percent ("" for the winner).
     """
 
     run_id: str
@@ -28,32 +28,38 @@ class RankedRow:
 def ranked_rows(ranked: pl.DataFrame, *, noise: float, limit: int = 6) -> list[RankedRow]:
     """The first `limit` layouts of a cell, given in rank order, with every row that ties with the winner marked.
 
-    Values are MFU in percent when all shown rows have one, else tokens/s/GPU. `noise` is a share of tokens/s/GPU.
+    Values are in the unit that `shows_mfu` decides. `noise` is a share of tokens/s/GPU.
     """
     if ranked.is_empty():
         return []
     top = ranked.head(limit)
-    has_mfu = top["mfu"].null_count() == 0
-    column = "mfu" if has_mfu else "tokens_per_s_per_gpu"
-    best, fastest = top[column][0], top["tokens_per_s_per_gpu"][0]
-    widest = max(top[column].to_list())  # an MFU may exceed the winner's when runs of a cell differ in shape
+    is_mfu = shows_mfu(top)
+    fastest = top["tokens_per_s_per_gpu"][0]
     tied = [fastest / speed - 1 <= noise for speed in top["tokens_per_s_per_gpu"]]
     rows = []
     for index, row in enumerate(top.iter_rows(named=True)):
-        value = row[column]
-        behind = points(value - best) if has_mfu else f"{MINUS}{percent(1 - value / best)}"
+        share = row["tokens_per_s_per_gpu"] / fastest
+        behind = percent(1 - share)
         rows.append(
             RankedRow(
                 run_id=row["run_id"],
                 layout=" · ".join(part for part in (row["layout"] or "layout unknown", row["variant"]) if part),
-                value=number(value * 100, 1) if has_mfu else number(value),
-                gap="" if index == 0 else behind,
-                share=value / widest if widest else 0.0,
+                value=number(row["mfu"] * 100, 1) if is_mfu else number(row["tokens_per_s_per_gpu"]),
+                gap="" if index == 0 else behind if behind.startswith("0.0") else f"{MINUS}{behind}",
+                share=share,
                 is_winner=index == 0,
                 is_tied=tied[index] and sum(tied) > 1,
             )
         )
     return rows
+
+
+def shows_mfu(top: pl.DataFrame) -> bool:
+    """Whether MFU stands for the speed of these layouts: each has one, and it orders them as tokens/s/GPU does.
+
+    It does not where runs of a cell count FLOPs of different shapes.
+    """
+    return top["mfu"].null_count() == 0 and top["mfu"].is_sorted(descending=True)
 
 
 GAP = "Behind the winner, %"

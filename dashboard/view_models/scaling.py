@@ -1,8 +1,4 @@
-"""Scaling efficiency of a set of lines against a chosen baseline. Pure.
-
-Efficiency is MFU(N) / MFU(baseline). Within one line model, sequence and card are the same, so the ratio of
-tokens/s/GPU is the same number; it serves where no MFU can be computed.
-"""
+"""Scaling efficiency of a set of lines against a chosen baseline: tokens/s/GPU over that of the baseline."""
 
 from __future__ import annotations
 

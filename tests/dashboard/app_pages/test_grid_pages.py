@@ -189,14 +189,15 @@ def test_the_overview_has_four_figures_and_its_lists(sweep: Path) -> None:
 
 
 def test_scaling_says_what_is_left(sweep: Path) -> None:
-    assert "at 2 nodes Llama 1.34B keeps 90 % of its best MFU" in words(opened("scaling"))
-    assert "of its 2-node MFU" in words(opened("scaling", baseline="2"))
+    assert "at 2 nodes Llama 1.34B keeps 90 % of its best throughput per GPU" in words(opened("scaling"))
+    assert "of its 2-node throughput per GPU" in words(opened("scaling", baseline="2"))
 
 
 def test_scaling_compares_strategies_of_one_model(sweep: Path) -> None:
     text = words(opened("scaling", lines="Llama 1.34B"))
     assert (
-        "Llama 1.34B: with a fixed 1M-token batch, <b>at 2 nodes DP+TP keeps 92 % of its best MFU and DP 90 %" in text
+        "Llama 1.34B: with a fixed 1M-token batch, <b>at 2 nodes DP+TP keeps 92 % of its best throughput per GPU "
+        "and DP 90 %" in text
     )
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from sweepscope.dashboard.format.metrics import METRICS
-from sweepscope.dashboard.text.cell import certainty, hover, is_tie, lead, performance, place
+from sweepscope.dashboard.format.metrics import METRICS, performance
+from sweepscope.dashboard.text.cell import certainty, hover, lead, place
 from tests.dashboard.grid_rows import Row, cell, empty, grid, only
 
 
@@ -9,24 +9,20 @@ def settled(**changes: object) -> Row:
     return only(grid(cell(**changes)))
 
 
-def test_a_lead_is_told_in_points_of_mfu() -> None:
-    assert lead(settled()).replace("\xa0", " ") == "2.0 points ahead of the runner-up"
-    assert lead(settled(runner_up_mfu=0.353)).replace("\xa0", " ") == "1.0 point ahead of the runner-up"
+def test_a_lead_is_a_difference_of_throughput() -> None:
+    assert lead(settled()).replace("\xa0", " ") == "5.8 % faster than the runner-up"
+    assert lead(settled(margin=1.06)).replace("\xa0", " ") == "2.1 × as fast as the runner-up"
+    assert lead(settled(margin=0.0004)).replace("\xa0", " ") == "under 0.1 % faster than the runner-up"
 
 
-def test_without_mfu_a_lead_is_told_in_throughput() -> None:
-    assert lead(settled(mfu=None)).replace("\xa0", " ") == "5.8 % faster than the runner-up"
-    assert lead(settled(mfu=None, margin=1.06)).replace("\xa0", " ") == "2.1 × as fast as the runner-up"
+def test_without_mfu_the_performance_is_the_throughput() -> None:
     assert performance(settled(mfu=None)) == "6,028 tokens/s/GPU"
 
 
 def test_a_margin_within_the_noise_is_a_tie() -> None:
-    tie = settled(margin=0.009)
-    assert is_tie(tie)
+    tie = settled(margin=0.009, is_tie=True)
     assert lead(tie) == "level with the runner-up"
-    assert "a repeat of both would settle it" in certainty(tie)
-    assert not is_tie(settled(margin=0.009, noise=0.004))
-    assert is_tie(settled(margin=0.02, noise=0.03))
+    assert "repeat both to decide" in certainty(tie)
 
 
 def test_one_run_proves_nothing() -> None:
@@ -39,10 +35,9 @@ def test_repeats_say_how_sure_a_lead_is() -> None:
 
 
 def test_a_single_layout_leads_nobody() -> None:
-    alone = settled(runner_up_run_id=None, margin=None, runner_up_mfu=None)
+    alone = settled(runner_up_run_id=None, margin=None)
     assert lead(alone) == "the only layout that completed"
     assert certainty(alone) == ""
-    assert not is_tie(alone)
 
 
 def test_a_place_names_gpus_where_nodes_do_not_tell() -> None:

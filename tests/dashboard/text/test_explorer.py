@@ -17,14 +17,23 @@ from tests.dashboard.view_models.test_explorer import LLAMA, SETUP
 
 REQUEST = SETUP.request(choose_profile)
 FOUND = explorer.found_for(REQUEST)
-RUN: dict[str, Any] = {
-    "origin": "measured",
-    "num_gpus": 16,
-    "seq_len": 8192,
-    "gbs_tokens": 16 * 8192,
-    "mfu": 0.41,
-    "layout": "DP16 TP1 PP1",
-}
+
+
+def run(mfu: float, *, shown: float | None = None) -> dict[str, Any]:
+    """A measured run of the question as fast as `mfu` is; `shown` is the MFU of the row where it counts otherwise."""
+    best = FOUND.layouts.row(0, named=True)
+    return {
+        "origin": "measured",
+        "num_gpus": 16,
+        "seq_len": 8192,
+        "gbs_tokens": 16 * 8192,
+        "mfu": shown or mfu,
+        "tokens_per_s_per_gpu": mfu * best["est_tokens_per_s_per_gpu"] / best["est_mfu"],
+        "layout": "DP16 TP1 PP1",
+    }
+
+
+RUN = run(0.41)
 
 
 def plain(text: str) -> str:
@@ -32,7 +41,7 @@ def plain(text: str) -> str:
 
 
 def test_the_answer_names_the_fastest_layout_and_what_was_reached() -> None:
-    text = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, RUN | {"mfu": 0.39}])))
+    text = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, run(0.39)])))
     best = FOUND.layouts.row(0, named=True)
     assert text.startswith(f"On 2 nodes, Llama 3 8B should train fastest with **{full_layout_text(best)}: ~")
     assert text.endswith("The best of 2 measured runs reached 41.0 % with DP16 TP1 PP1.")
@@ -40,7 +49,7 @@ def test_the_answer_names_the_fastest_layout_and_what_was_reached() -> None:
 
 def test_a_run_that_beats_every_estimate_is_the_answer() -> None:
     best = FOUND.layouts.row(0, named=True)
-    fast = RUN | {"mfu": 0.66}
+    fast = run(0.66)
     text = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, fast, RUN])))
     assert text.startswith(
         "On 2 nodes, Llama 3 8B trained fastest with **DP16 TP1 PP1: 66.0 % MFU**, the best of 3 measured runs. "
@@ -48,6 +57,18 @@ def test_a_run_that_beats_every_estimate_is_the_answer() -> None:
     )
     same = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([fast | {name: best[name] for name in LAYOUT}])))
     assert ", the only measured run. The estimate expects most of it, too: ~" in same
+
+
+def test_the_fastest_run_is_the_one_with_the_most_throughput() -> None:
+    runs = pl.DataFrame([run(0.39, shown=0.42), RUN | {"layout": "DP8 TP2 PP1"}])
+    text = plain(texts.answer(SETUP, REQUEST, FOUND, runs))
+    assert text.endswith("The best of 2 measured runs reached 41.0 % with DP8 TP2 PP1.")
+
+
+def test_a_slower_layout_says_by_how_much() -> None:
+    fastest = explorer.answer_for(REQUEST, explorer.start_of(REQUEST))
+    slower = replace(fastest, mfu=fastest.mfu * 0.9, tokens_per_s_per_gpu=fastest.tokens_per_s_per_gpu * 0.9)
+    assert plain(dict(texts.facts(slower, FOUND))["Against the fastest"]) == "10.0 % slower"
 
 
 def test_runs_of_other_questions_are_counted_and_not_quoted() -> None:

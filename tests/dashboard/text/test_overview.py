@@ -36,8 +36,8 @@ def test_without_such_a_border_the_best_cell_is_named() -> None:
 
 
 def test_close_races_are_counted() -> None:
-    rows = [cell("a", 1), cell("b", 2, runner_up_mfu=0.36), cell("c", 4, runner_up_mfu=None)]
-    assert overview.answer(grid(*rows)).endswith("1 of 2 winners leads by less than one point.")
+    rows = [cell("a", 1), cell("b", 2, margin=0.009), cell("c", 4, margin=None)]
+    assert overview.answer(grid(*rows)).endswith("1 of 2 winners leads by less than 1\xa0%.")
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,15 @@ def test_a_grid_without_mfu_says_why(reasons: pl.DataFrame, note: str) -> None:
 
 def test_the_closest_ties_are_worth_a_repeat() -> None:
     rows = [
-        cell("a", 1, margin=0.009, mfu=0.40, runner_up_mfu=0.397),
-        cell("b", 2, margin=0.001, mfu=0.40, runner_up_mfu=0.3999),
+        cell("a", 1, margin=0.009, is_tie=True),
+        cell("b", 2, margin=0.0001, is_tie=True),
         cell("c", 4, margin=0.2),
     ]
-    assert [(item.text, item.value, item.cell) for item in overview.worth_running(grid(*rows))] == [
-        ("Repeat b on 2 nodes", "tie, under 0.1 points apart", ("b", "2")),
-        ("Repeat a on 1 node", "tie, 0.3 points apart", ("a", "1")),
+    assert [
+        (item.text, item.value.replace("\xa0", " "), item.cell) for item in overview.worth_running(grid(*rows))
+    ] == [
+        ("Repeat b on 2 nodes", "tie, under 0.1 % apart", ("b", "2")),
+        ("Repeat a on 1 node", "tie, 0.9 % apart", ("a", "1")),
     ]
 
 

@@ -160,9 +160,7 @@ def test_names_tell_runs_of_one_directory_apart() -> None:
 
 
 def test_place_says_rank_and_distance() -> None:
-    row = {"rank_in_cell": 3, "layouts_completed": 12, "winner_tokens_per_s_per_gpu": 8000.0, "winner_layout": "DP4"}
-    assert plain(texts.place(row, full_run(tokens_per_s_per_gpu=6000.0))) == (
-        "Rank 3 of 12 completed layouts in its cell, 25.0 % behind DP4"
-    )
-    assert texts.place({**row, "rank_in_cell": 1}, full_run()) == "**Fastest of 12 completed layouts** in its cell"
-    assert texts.place({**row, "layouts_completed": 1}, full_run()) == "**Only completed layout** of its cell"
+    row = {"rank_in_cell": 3, "layouts_completed": 12, "behind": 0.25, "winner_layout": "DP4"}
+    assert plain(texts.place(row)) == ("Rank 3 of 12 completed layouts in its cell, 25.0 % behind DP4")
+    assert texts.place({**row, "rank_in_cell": 1}) == "**Fastest of 12 completed layouts** in its cell"
+    assert texts.place({**row, "layouts_completed": 1}) == "**Only completed layout** of its cell"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
+import pytest
 
 from sweepscope.dashboard.view_models.ranking import GAP, ranked_rows, with_gap
 
@@ -24,13 +25,19 @@ def ranked(*speeds: float, **columns: list[Any]) -> pl.DataFrame:
 
 def test_rows_show_their_gap_to_the_winner() -> None:
     rows = ranked_rows(ranked(4000.0, 3800.0, 2000.0), noise=0.01)
-    assert [(row.value, row.gap, row.share) for row in rows] == [
+    assert [(row.value, row.gap.replace("\xa0", " "), row.share) for row in rows] == [
         ("40.0", "", 1.0),
-        ("38.0", "−2.0", 0.95),
-        ("20.0", "−20.0", 0.5),
+        ("38.0", "−5.0 %", 0.95),
+        ("20.0", "−50.0 %", 0.5),
     ]
     assert [row.is_winner for row in rows] == [True, False, False]
     assert not any(row.is_tied for row in rows)
+
+
+def test_an_mfu_that_contradicts_the_ranking_is_not_shown() -> None:
+    rows = ranked_rows(ranked(7530.0, 5220.0, mfu=[0.35, 0.40]), noise=0.01)
+    assert [(row.value, row.gap.replace("\xa0", " ")) for row in rows] == [("7,530", ""), ("5,220", "−30.7 %")]
+    assert [row.share for row in rows] == pytest.approx([1.0, 5220 / 7530])
 
 
 def test_all_rows_within_the_noise_of_the_winner_tie() -> None:
