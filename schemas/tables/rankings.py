@@ -45,8 +45,15 @@ BEST_CONFIGS = Table(
         text("runner_up_layout", "second-best layout"),
         number("runner_up_tokens_per_s_per_gpu", "tokens/s/GPU", "its throughput"),
         number("runner_up_mfu", "fraction", "its MFU"),
-        number("margin", "fraction", "winner over runner-up in tokens/s/GPU, minus 1"),
-        flag("is_tie", "the margin is within the noise: repeats' spread and printed digits, or 1 % without repeats"),
+        number("margin", "fraction", "lead of the winner: its tokens/s/GPU over the runner-up's, minus 1", minimum=0),
+        number(
+            "noise",
+            "fraction",
+            "lead that chance explains: the larger spread of the repeats of both, at least their printed digits; "
+            "1 % when neither was repeated",
+            minimum=0,
+        ),
+        flag("is_tie", "the margin does not exceed the noise; false without a runner-up"),
         "runs_tried runs_completed",
         integer("layouts_completed", "count", "distinct layouts among the completed runs"),
     ),
@@ -75,18 +82,29 @@ GRID_CELLS = Table(
 
 SCALING_EFFICIENCY = Table(
     name="scaling_efficiency",
-    description="MFU of the best layout at each size against the smallest, per model and per strategy "
-    "(strategy 'best' = any layout).",
+    description="Strong scaling (the batch is fixed): speed per accelerator of the best layout at each size against "
+    "that at the smallest measured size, per model and per strategy (strategy 'best' = any layout).",
     grain="one row per origin, model, seq_len, gbs_tokens, accelerator, strategy, num_nodes and num_gpus",
     primary_key=("origin", "model", "seq_len", "gbs_tokens", "accelerator", "strategy", "num_nodes", "num_gpus"),
     layer="view",
     columns=columns(
         "origin model seq_len gbs_tokens accelerator strategy num_nodes num_gpus params run_id layout mfu "
         "tokens_per_s tokens_per_s_per_gpu",
-        integer("baseline_num_nodes", "count", "node count of this line's smallest run with a result"),
-        integer("baseline_num_gpus", "count", "accelerators of this line's smallest run with a result"),
+        text(
+            "baseline_run_id",
+            "run at the baseline: the fastest on the fewest accelerators with a result, fewest nodes first",
+        ),
+        integer("baseline_num_nodes", "count", "nodes of the baseline"),
+        integer("baseline_num_gpus", "count", "accelerators of the baseline"),
+        number("baseline_tokens_per_s_per_gpu", "tokens/s/GPU", "throughput per accelerator at the baseline"),
         number("baseline_mfu", "fraction", "MFU at the baseline"),
-        number("scaling_efficiency", "fraction", "MFU(N) / MFU(baseline)"),
+        number(
+            "scaling_efficiency",
+            "fraction",
+            "tokens_per_s_per_gpu / baseline_tokens_per_s_per_gpu; above 1: each accelerator is faster than at the "
+            "baseline, as where the smallest size has too little memory for a fast layout",
+            minimum=0,
+        ),
         number("ideal_tokens_per_s", "tokens/s", "baseline throughput times the growth in accelerators"),
         "runs_completed runs_tried",
     ),

@@ -13,7 +13,9 @@ CREATE MACRO speed_resolution(per_gpu, total, gpus, step_time_s, batch_tokens) A
     CASE WHEN abs(total / gpus / per_gpu - 1) < 1e-9 THEN printed_resolution(total) END,
     CASE WHEN abs(batch_tokens / step_time_s / gpus / per_gpu - 1) < 1e-9 THEN printed_resolution(step_time_s) END
 );
--- By how much two layouts may differ without a winner: the larger spread of their repeats, but never less than the
+-- How much faster one layout is than another, as a share of the other's tokens/s/GPU: what rankings go by.
+CREATE MACRO lead_over(speed, other_speed) AS speed / other_speed - 1;
+-- By how much, in the same unit, two layouts may differ without a winner: the larger spread of their repeats, but never less than the
 -- printed precision, because equal printed figures are not equal speeds; of single runs nothing is known.
 CREATE MACRO lead_noise(spread, other_spread, resolution, other_resolution) AS coalesce(
     greatest(
@@ -23,3 +25,5 @@ CREATE MACRO lead_noise(spread, other_spread, resolution, other_resolution) AS c
     ),
     noise_without_repeats()
 );
+-- Whether a lead proves nothing; without a lead there is nothing to doubt.
+CREATE MACRO is_tied(lead, noise) AS coalesce(lead <= noise, false);

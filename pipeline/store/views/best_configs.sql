@@ -1,4 +1,5 @@
--- The fastest layout of each cell, the second fastest, and how sure the lead is (see the macro lead_noise).
+-- The fastest layout of each cell, the second fastest, the lead in tokens/s/GPU and the noise that it has to exceed
+-- (see the macros lead_over, lead_noise and is_tied).
 CREATE VIEW best_configs AS
 WITH tried AS (
     SELECT origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator, count(*) AS runs_tried
@@ -28,8 +29,10 @@ podium AS (
 lead_of_winner AS (
     SELECT
         *,
-        tokens_per_s_per_gpu / runner_up_tokens_per_s_per_gpu - 1 AS margin,
-        lead_noise(repeat_spread, runner_up_spread, speed_resolution, runner_up_resolution) AS noise
+        lead_over(tokens_per_s_per_gpu, runner_up_tokens_per_s_per_gpu) AS margin,
+        CASE WHEN runner_up_run_id IS NOT NULL
+            THEN lead_noise(repeat_spread, runner_up_spread, speed_resolution, runner_up_resolution)
+        END AS noise
     FROM podium
 )
 SELECT
@@ -39,8 +42,7 @@ SELECT
     w.tokens_per_s_per_gpu, w.tokens_per_s, w.step_time_s, w.mfu, w.mfu_logged, w.hfu, w.model_tflops_per_gpu,
     w.mem_peak_allocated_bytes, w.mem_peak_reserved_bytes, w.repeats, w.repeat_spread,
     w.runner_up_run_id, w.runner_up_layout, w.runner_up_tokens_per_s_per_gpu, w.runner_up_mfu,
-    w.margin,
-    coalesce(w.margin <= w.noise, false) AS is_tie,
+    w.margin, w.noise, is_tied(w.margin, w.noise) AS is_tie,
     t.runs_tried,
     w.runs_completed::BIGINT AS runs_completed,
     w.layouts_completed

@@ -1,6 +1,7 @@
--- How much of its smallest run's efficiency a model keeps as accelerators are added, for the best layout of any kind
--- (strategy 'best') and for each set of parallel dimensions. Within one line the model, sequence and card are the
--- same, so the ratio of MFU is that of tokens/s/GPU, which also serves where no MFU can be computed (CPU runs).
+-- Strong scaling: how much of its smallest size's speed per accelerator a model keeps as accelerators are added at the
+-- same batch, for the best layout of any kind (strategy 'best') and for each set of parallel dimensions.
+-- The baseline of a line is its smallest measured number of accelerators, on the fewest nodes. Speed is tokens/s per
+-- accelerator, as in the rankings: it depends on no FLOP convention and exists where no MFU can be computed.
 CREATE VIEW scaling_efficiency AS
 WITH tried AS (
     SELECT r.origin, model, seq_len, gbs_tokens, accelerator, num_nodes, num_gpus, s.strategy, count(*) AS runs_tried
@@ -30,12 +31,11 @@ SELECT
     p.origin, p.model, p.seq_len, p.gbs_tokens, p.accelerator, p.strategy, p.num_nodes, p.num_gpus,
     p.best.params AS params, p.best.run_id AS run_id, p.best.layout AS layout,
     p.best.mfu AS mfu, p.best.tokens_per_s AS tokens_per_s, p.best.tokens_per_s_per_gpu AS tokens_per_s_per_gpu,
+    p.baseline.run_id AS baseline_run_id,
     p.baseline.num_nodes AS baseline_num_nodes, p.baseline.num_gpus AS baseline_num_gpus,
-    p.baseline.mfu AS baseline_mfu,
-    coalesce(
-        p.best.mfu / p.baseline.mfu, p.best.tokens_per_s_per_gpu / p.baseline.tokens_per_s_per_gpu
-    ) AS scaling_efficiency,
-    p.baseline.tokens_per_s * p.num_gpus / p.baseline.num_gpus AS ideal_tokens_per_s,
+    p.baseline.tokens_per_s_per_gpu AS baseline_tokens_per_s_per_gpu, p.baseline.mfu AS baseline_mfu,
+    scaling_efficiency_of(p.best.tokens_per_s_per_gpu, p.baseline.tokens_per_s_per_gpu) AS scaling_efficiency,
+    ideal_tokens_per_s(p.num_gpus, p.baseline.num_gpus, p.baseline.tokens_per_s) AS ideal_tokens_per_s,
     p.runs_completed,
     t.runs_tried
 FROM with_baseline AS p

@@ -119,8 +119,17 @@ def test_a_lead_within_the_noise_is_a_tie(winner: list[float], second: list[floa
 
 
 def test_a_single_layout_has_no_runner_up() -> None:
-    (best,) = query("SELECT margin, is_tie, runner_up_run_id, repeats, repeat_spread FROM best_configs", run_row())
-    assert best == {"margin": None, "is_tie": False, "runner_up_run_id": None, "repeats": 1, "repeat_spread": None}
+    (best,) = query(
+        "SELECT margin, noise, is_tie, runner_up_run_id, repeats, repeat_spread FROM best_configs", run_row()
+    )
+    assert best == {
+        "margin": None,
+        "noise": None,
+        "is_tie": False,
+        "runner_up_run_id": None,
+        "repeats": 1,
+        "repeat_spread": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -304,8 +313,27 @@ def test_efficiency_is_measured_against_the_smallest_node_count() -> None:
         at_nodes(8, 20_000.0),
     )
     assert [row["baseline_num_nodes"] for row in line] == [2, 2, 2]
+    assert {(row["baseline_run_id"], row["baseline_num_gpus"]) for row in line} == {("2-40000.0", 16)}
     assert [row["scaling_efficiency"] for row in line] == pytest.approx([1.0, 0.9, 0.5])
     assert [row["ideal_tokens_per_s"] for row in line] == pytest.approx([640_000, 1_280_000, 2_560_000])
+
+
+def test_efficiency_is_the_ratio_of_speeds_where_mfu_says_otherwise() -> None:
+    """A run that is labelled as the same model may have another shape, and then another number of FLOPs per token."""
+    line = query(
+        "SELECT mfu / baseline_mfu AS of_mfu, scaling_efficiency FROM scaling_efficiency WHERE strategy = 'best' "
+        "ORDER BY num_nodes",
+        at_nodes(1, 1000.0),
+        at_nodes(2, 1200.0, num_layers=15, params=None),
+    )
+    assert [row["scaling_efficiency"] for row in line] == [1.0, 1.2]
+    assert line[1]["of_mfu"] < 1.2
+
+
+def test_of_equal_numbers_of_gpus_the_one_on_fewer_nodes_is_the_baseline() -> None:
+    runs = [at_nodes(1, 1000.0), at_nodes(2, 900.0, num_gpus=8, gpus_per_node=4, dp=8, gas=16), at_nodes(4, 800.0)]
+    rows = query("SELECT DISTINCT baseline_run_id FROM scaling_efficiency WHERE strategy = 'best'", *runs)
+    assert rows == [{"baseline_run_id": "1-1000.0"}]
 
 
 def test_each_strategy_has_its_own_line() -> None:
