@@ -49,6 +49,8 @@ DASHBOARD_MAY_IMPORT = (
     "pipeline.reference",
     "pipeline.estimate",
     "pipeline.store.published",
+    # Queries of users run in a sandbox like hostile snapshots: one implementation of its limits, not two.
+    "pipeline.io.sandbox",
 )
 
 NO_FILE_STORE_OR_FRAMEWORK = (
@@ -71,7 +73,7 @@ FILES_STORES_AND_FRAMEWORKS = (
 )
 NO_STREAMLIT = ("dashboard.queries", "dashboard.view_models", "dashboard.charts", "dashboard.text", "dashboard.format")
 ISOLATION = ("pipeline.memory.isolation",)
-"""Starts processes, which is its purpose."""
+"""Reads limits from the environment."""
 
 
 def name_of(path: Path) -> str:

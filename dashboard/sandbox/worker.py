@@ -1,26 +1,21 @@
-"""The child process of the SQL sandbox: one request on stdin, one answer on stdout, then it ends.
+"""Child side of the SQL sandbox: runs one statement on the store and writes its rows.
 
-Runs as a plain script with `python -I -S` and imports nothing of ours, so that it starts fast and holds nothing worth
-reading. The parent (`dashboard.sandbox.run_query`) owns the wall clock; this file owns the limits that only a process
-can set on itself. Request: one JSON object. Answer: one line of JSON, then, when that says so, an Arrow IPC stream.
+Imports nothing of ours, so that it starts fast and holds nothing worth reading; DuckDB is imported within the limits.
+Request: one JSON object. Answer: one line of JSON, then, unless that is an error, an Arrow IPC stream.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import resource
-import signal
-import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import duckdb
 
-# What polars, CSV and Parquet all hold alike; any other type travels as the text DuckDB prints for it.
+# Types that polars, CSV and Parquet share; any other is sent as the text that DuckDB prints for it.
 _PLAIN_TYPES = re.compile(
     r"U?(TINY|SMALL|BIG)?INT(EGER)?|HUGEINT|FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR|BOOLEAN|DATE|TIMESTAMP"
 )
@@ -30,31 +25,6 @@ _BATCH_ROWS = 1024
 
 class Refusal(Exception):
     """The text is not one reading statement; the message says so to the user."""
-
-
-def lower_own_limits(request: dict[str, Any]) -> None:
-    """Set the process limits. Every one is a ceiling that the query cannot raise again."""
-    wanted = {
-        # Address space, not resident memory: string functions allocate outside DuckDB's own memory_limit.
-        resource.RLIMIT_AS: request["address_space_bytes"],
-        resource.RLIMIT_CPU: request["cpu_s"],
-        resource.RLIMIT_FSIZE: 0,  # a pipe is no file: the answer still gets out, nothing reaches a disk
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_NOFILE: 64,
-    }
-    for kind, value in wanted.items():
-        _, hard = resource.getrlimit(kind)
-        ceiling = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        try:
-            # at its hard CPU limit a process gets SIGKILL, which does not say why; SIGXCPU comes a second earlier
-            spare = int(kind == resource.RLIMIT_CPU and (hard == resource.RLIM_INFINITY or ceiling < hard))
-            resource.setrlimit(kind, (ceiling, ceiling + spare))
-        except (ValueError, OSError):
-            if sys.platform == "linux":  # macOS refuses RLIMIT_AS; DuckDB's limit and the clock still hold there
-                raise
-    # Ends this process even inside native code, and even when the parent is gone.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, request["wall_s"] + 1)
 
 
 def one_reading_statement(sql: str) -> duckdb.Statement:
@@ -117,7 +87,7 @@ def portable_columns(relation: duckdb.DuckDBPyRelation) -> str:
     return ", ".join(parts)
 
 
-def answer(request: dict[str, Any], out: Any) -> None:
+def answer(request: dict[str, Any], out: IO[bytes]) -> None:
     """Run the request and write the answer, holding at most `max_rows` rows and `max_bytes` bytes of it."""
     import pyarrow as pa
 
@@ -150,26 +120,16 @@ def answer(request: dict[str, Any], out: Any) -> None:
     out.write(sink.getvalue())
 
 
-def main() -> None:
-    """Read the request, answer it, and turn every failure into a line of JSON."""
-    request = json.load(sys.stdin)
-    # -S leaves site-packages out; the parent says where its own packages come from.
-    sys.path[:] = request["sys_path"]
-    out = sys.stdout.buffer
+def answer_query(source: IO[bytes], out: IO[bytes]) -> None:
+    """Read the request, write the answer, and turn every failure into a line of JSON."""
     failure: dict[str, str] | None = None
     try:
-        lower_own_limits(request)
-        answer(request, out)
+        answer(json.loads(source.read()), out)
     except MemoryError:
         failure = {"kind": "OutOfMemoryException", "error": "out of memory"}
-    except Exception as error:  # the parent shows it to whoever wrote the query; nothing may be lost on the way
+    except Exception as error:  # the page shows it to the author of the query
         failure = {"kind": type(error).__name__, "error": str(error)[:4000]}
     if failure:
         out.write(json.dumps(failure).encode() + b"\n")
     with contextlib.suppress(BrokenPipeError):
         out.flush()
-    os._exit(0)  # closing DuckDB and joining its threads would only delay the page
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,9 @@
-"""Processes that share work with this one, which keeps reading, does what they have no hands for, and adds up.
+"""Pool of processes that share tasks with this one.
 
-Threads would wait for one another: half of what is done to a block of lines holds Python's lock. The processes are
-started afresh (polars does not survive a fork), know nothing but one function, and end when this process does, however
-it does: nothing reaches them but the connection on which they wait. This module imports the standard library only, so
-that they can be started first and import the rest while this process does.
+Threads would wait for one another: half of the work on a block of lines holds Python's lock. Polars does not survive a
+fork, so each process is a fresh one that imports a single function. It ends when its connection to this process closes,
+however this process ended. This module imports the standard library only: the processes start first and import the rest
+while this process does (docs/performance.md).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import subprocess
-import sys
 import tempfile
 import traceback
 from collections import deque
@@ -25,51 +24,52 @@ from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
 from sweepscope.pipeline.errors import WorkerError
+from sweepscope.pipeline.io.sandbox import child_command
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-_SLOTS = 3
-"""Tasks that a worker can hold: the one it is at, and the next two, lest it wait while this process does one."""
+_MAX_QUEUED = 3
+"""Tasks that a worker can have: the current one and the next two, lest it wait while this process does one itself."""
 
-_AHEAD = 8
-"""Results that wait for an earlier one, per worker, before we wait for that one too: memory stays bounded."""
+_MAX_UNORDERED = 8
+"""Results per worker that wait for an earlier one before this process waits for that one: memory stays bounded."""
 
-_CHILD = "import sys; from sweepscope.pipeline.io.process_pool import serve; serve(*map(int, sys.argv[1:]))"
+_SERVE = "sweepscope.pipeline.io.process_pool:serve"
 
 MOST_BY_DEFAULT = 4
-"""Each process takes memory of its own, and a disk feeds only so many."""
+"""Each process takes memory, and a disk feeds only so many."""
 
 CORES_PER_READER = 2
-"""A process that reads run directories keeps more than one core busy: two on two cores would only pay for shares."""
+"""A process that reads run directories keeps more than one core busy: a second one on two cores would not pay."""
 
 
 def default_workers(*, cores_each: int = 1) -> int:
-    """Processes when nobody says how many and each keeps so many cores busy."""
+    """Default number of processes where each keeps so many cores busy."""
     return min(MOST_BY_DEFAULT, max(1, cores() // cores_each))
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
+    """Number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ProcessPool(Generic[Task, Result]):
-    """Does tasks in `number` processes, this one included. To be used in a `with` statement, which stops the others.
+    """Does tasks in `number` processes, including this one. Used in a `with` statement, which ends the others.
 
     Args:
-        work: a function of a module, so that the others can import it; `module:function` where this process is to
+        work: a function of a module, so that other processes can import it; `module:function` where this process is to
             import it only when it does a task itself. Tasks and results must be picklable.
         number: 1 starts no process.
-        ahead: tasks that another process holds at most, the one it is at included. Where tasks take long, few: nobody
-            takes back what another has.
+        ahead: most tasks that another process has, including its current one. Few where tasks take long: a task once
+            handed out is never taken back.
 
     Raises:
         WorkerError: a process could not be started, or ended before its work was done.
     """
 
-    def __init__(self, work: Callable[[Task], Result] | str, number: int, *, ahead: int = _SLOTS) -> None:
-        self._named, self.number, self._ahead = work, number, min(ahead, _SLOTS)
+    def __init__(self, work: Callable[[Task], Result] | str, number: int, *, ahead: int = _MAX_QUEUED) -> None:
+        self._named, self.number, self._ahead = work, number, min(ahead, _MAX_QUEUED)
         self._workers: list[_Worker] = []
         self._pending: deque[_Pending] = deque()
 
@@ -92,28 +92,27 @@ class ProcessPool(Generic[Task, Result]):
         return _function(self._named)
 
     def submit(self, task: Task) -> Iterator[Result]:
-        """Hand out a task, or do it here; then whatever is done, in the order of the tasks.
+        """Hand out a task, or do it here; then the results that are ready, in the order of the tasks.
 
         Raises what the work on any of the tasks so far raised.
         """
         self._receive(timeout_s=0)
         pending = _Pending()
         self._pending.append(pending)
-        ready = (one for one in self._workers if one.is_ready and len(one.pending) < self._ahead)
-        free = min(ready, key=lambda one: len(one.pending), default=None)
-        if free is None:
-            pending.result, pending.is_done = self._work(task), True
+        free = [worker for worker in self._workers if worker.is_ready and len(worker.pending) < self._ahead]
+        if free:
+            min(free, key=lambda worker: len(worker.pending)).submit(task, pending)
         else:
-            free.submit(task, pending)
-        while len(self._pending) > _AHEAD * self.number and not self._pending[0].is_done:
+            pending.result, pending.is_done = self._work(task), True
+        while len(self._pending) > _MAX_UNORDERED * self.number and not self._pending[0].is_done:
             self._receive(timeout_s=None)
-        return self._done()
+        return self._results()
 
     def drain(self) -> Iterator[Result]:
-        """The results that are still to come. Raises as `submit` does."""
+        """The outstanding results. Raises as `submit` does."""
         while not all(pending.is_done for pending in self._pending):
             self._receive(timeout_s=None)
-        return self._done()
+        return self._results()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
         """The results of all tasks, in order. Raises as `submit` does."""
@@ -121,14 +120,14 @@ class ProcessPool(Generic[Task, Result]):
             yield from self.submit(task)
         yield from self.drain()
 
-    def _done(self) -> Iterator[Result]:
+    def _results(self) -> Iterator[Result]:
         while self._pending and self._pending[0].is_done:
             yield self._pending.popleft().result
 
     def _receive(self, *, timeout_s: float | None) -> None:
-        told = wait([one.connection for one in self._workers], timeout_s) if self._workers else []
+        ready = wait([worker.connection for worker in self._workers], timeout_s) if self._workers else []
         for worker in self._workers:
-            if worker.connection in told:
+            if worker.connection in ready:
                 worker.receive()
 
     def _stop(self) -> None:
@@ -139,7 +138,7 @@ class ProcessPool(Generic[Task, Result]):
 
 @dataclass
 class _Pending:
-    """Where the result of a task belongs."""
+    """The result of a task, once it is done."""
 
     result: Any = None
     is_done: bool = False
@@ -147,7 +146,10 @@ class _Pending:
 
 @dataclass
 class _Worker:
-    """Another process, seen from this one. `pending` are those of the tasks it has, in order."""
+    """Another process, as this one knows it. `pending` has the results of its tasks, in order.
+
+    Tasks pass through `slots`, files in memory that are used in turn; messages on the connection only announce them.
+    """
 
     process: subprocess.Popen[bytes]
     connection: Connection
@@ -158,12 +160,12 @@ class _Worker:
     @classmethod
     def start(cls, work: Callable[..., object] | str, number: int) -> _Worker:
         """Start a process that imports `work`, and is ready some tenths of a second later. Raises WorkerError."""
-        ours, its = Pipe()
+        ours, theirs = Pipe()
         try:
-            slots = [_slot() for _ in range(_SLOTS)]
-            passed = [its.fileno(), *(slot.fileno() for slot in slots)]
+            slots = [_slot() for _ in range(_MAX_QUEUED)]
+            passed = [theirs.fileno(), *(slot.fileno() for slot in slots)]
             process = subprocess.Popen(  # noqa: S603  # our own interpreter and program
-                [sys.executable, "-P", "-c", _CHILD, *map(str, passed)],
+                child_command(_SERVE, *map(str, passed), flags=["-P"]),
                 pass_fds=passed,
                 env=_environment(number),
                 stdin=subprocess.DEVNULL,
@@ -173,13 +175,13 @@ class _Worker:
         except OSError as error:
             raise WorkerError(f"Cannot start a worker: {error.strerror or error}. Try --workers 1.") from error
         finally:
-            its.close()
+            theirs.close()
         worker = cls(process, ours, deque(slots))
         worker._send(work)
         return worker
 
     def submit(self, task: object, pending: _Pending) -> None:
-        """Hand a task to a worker that is free."""
+        """Hand a task to a worker with a free slot."""
         slot = self.slots[0]
         try:
             slot.seek(0)
@@ -196,19 +198,19 @@ class _Worker:
     def receive(self) -> None:
         """One message, which has begun to arrive. Raises what the work raised, and WorkerError for a dead process."""
         try:
-            is_well, told = self.connection.recv()
+            is_success, result = self.connection.recv()
         except (EOFError, OSError) as error:
-            raise self._died() from error
-        if not is_well:
-            raise told
+            raise self._death() from error
+        if not is_success:
+            raise result
         if not self.is_ready:
             self.is_ready = True
             return
         pending = self.pending.popleft()
-        pending.result, pending.is_done = told, True
+        pending.result, pending.is_done = result, True
 
     def stop(self) -> None:
-        """End the process, whatever it does, and give back what it held."""
+        """End the process, whatever it does, and release its files."""
         self.process.kill()
         self.process.wait()
         self.connection.close()
@@ -219,9 +221,9 @@ class _Worker:
         try:
             self.connection.send(message)
         except OSError as error:
-            raise self._died() from error
+            raise self._death() from error
 
-    def _died(self) -> WorkerError:
+    def _death(self) -> WorkerError:
         try:
             code = self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
@@ -230,9 +232,14 @@ class _Worker:
         return WorkerError(f"A worker {how} before its work was done. Memory may have run out: try --workers 1.")
 
 
-def serve(connection_fd: int, *slot_fds: int) -> None:
-    """The life of a worker: learn the function, then take what lies in the slots in turn, until nobody asks."""
-    # A buffer would hold what a slot held before.
+def serve(*fds: str) -> None:
+    """Run a worker: receive its function, then do the task in each slot in turn, until the connection closes.
+
+    Args:
+        fds: file descriptors of the connection and of the slots.
+    """
+    connection_fd, *slot_fds = map(int, fds)
+    # Unbuffered: a buffer would keep the task that a slot had before.
     slots = deque(open(fd, "rb", buffering=0) for fd in slot_fds)  # noqa: SIM115  # for as long as the process lives
     with Connection(connection_fd) as connection:
         try:
@@ -240,7 +247,7 @@ def serve(connection_fd: int, *slot_fds: int) -> None:
             connection.send((True, None))
             while True:
                 connection.recv()
-                connection.send(_answer(work, slots[0]))
+                connection.send(_outcome(work, slots[0]))
                 slots.rotate(-1)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return
@@ -251,7 +258,8 @@ def _function(named: Callable[..., Any] | str) -> Callable[..., Any]:
     return found
 
 
-def _answer(work: Callable[[object], object], slot: IO[bytes]) -> tuple[bool, object]:
+def _outcome(work: Callable[[object], object], slot: IO[bytes]) -> tuple[bool, object]:
+    """Whether the work succeeded, and its result or its error."""
     try:
         slot.seek(0)
         return True, work(pickle.load(slot))  # noqa: S301  # written by the process that started this one
@@ -268,15 +276,14 @@ def _slot() -> IO[bytes]:
 
 
 def _environment(number: int) -> dict[str, str]:
-    """What this process can import, a worker can; together they take no more threads than there are cores.
+    """This process's environment; all processes together start no more polars threads than there are cores.
 
-    Threads of a linear algebra library, which no worker uses, would only make it begin later.
+    Threads of a linear algebra library, which no worker uses, would only delay its start.
     """
     threads = max(1, cores() // number)
-    asked = os.environ.get("POLARS_MAX_THREADS", "")
+    wanted = os.environ.get("POLARS_MAX_THREADS", "")
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
         "OPENBLAS_NUM_THREADS": "1",
-        "POLARS_MAX_THREADS": str(min(threads, int(asked)) if asked.isdecimal() else threads),
+        "POLARS_MAX_THREADS": str(min(threads, int(wanted)) if wanted.isdecimal() else threads),
     }

@@ -1,5 +1,5 @@
 """GPU memory artefacts: allocator snapshots, profiler timelines, allocator statistics, nvidia-smi and DCGM samples.
 
-Bytes in, rows of the memory tables out; nothing here opens a file except `limited`, which starts the worker that
-reads snapshots. A new format is one module and one line in `sources`.
+Bytes in, rows of the memory tables out. Nothing here opens a file; `isolation` reads snapshots in child processes.
+A new format is one module and one line in `sources`.
 """

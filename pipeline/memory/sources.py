@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from sweepscope.pipeline.memory.gpu_samples.samples import is_samples, read_samples
-from sweepscope.pipeline.memory.isolation.isolated_reader import analyse_limited
+from sweepscope.pipeline.memory.isolation import analyse_limited
 from sweepscope.pipeline.memory.names import rank_of
 from sweepscope.pipeline.memory.profiler import allocator_stats, kineto, timeline
 from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError

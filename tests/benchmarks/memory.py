@@ -19,13 +19,13 @@ from typing import IO, Any
 
 import polars as pl
 
-from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits
-from sweepscope.pipeline.memory.isolation.worker_client import command
+from sweepscope.pipeline.io.sandbox import child_command
+from sweepscope.pipeline.memory.isolation import ENVIRONMENT, WORK, SnapshotLimits
 from tests.pipeline.memory.allocator import Allocator, Frames, train
 
 SIZES = (100_000, 1_000_000)
 DEPTH = 36
-LIMITS = WorkerLimits()
+_ONCE = "sweepscope.pipeline.io.sandbox_child:run_once"
 _LOAD = "import pickle, sys; pickle.load(open(sys.argv[1], 'rb'))"
 _VIEWER = "import pickle, sys; from torch.cuda import _memory_viz as v; v.{what}(pickle.load(open(sys.argv[1], 'rb')))"
 
@@ -159,6 +159,7 @@ def measured(command: list[str], stdin: Path | None = None) -> tuple[float, floa
             stdin=given,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            env={**os.environ, **ENVIRONMENT},
             text=True,
             check=True,
         )
@@ -170,12 +171,11 @@ def measured(command: list[str], stdin: Path | None = None) -> tuple[float, floa
 _MANY = """
 import resource, sys
 from pathlib import Path
-from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
-from sweepscope.pipeline.memory.isolation.worker_client import retire_all
+from sweepscope.pipeline.memory.isolation import SANDBOX, SnapshotLimits, analyse_limited
 for _ in range(int(sys.argv[2])):
     with Path(sys.argv[1]).open("rb") as file:
-        analyse_limited(iter(lambda: file.read(1 << 20), b""), WorkerLimits())
-retire_all()
+        analyse_limited(iter(lambda: file.read(1 << 20), b""), SnapshotLimits())
+SANDBOX.close()
 usage = resource.getrusage(resource.RUSAGE_CHILDREN)
 print((usage.ru_utime + usage.ru_stime) / int(sys.argv[2]), usage.ru_maxrss / 1024)
 """
@@ -193,12 +193,13 @@ def costs(scratch: Path, sizes: tuple[int, ...] = SIZES) -> pl.DataFrame:
     """CPU seconds and peak memory over the bare interpreter, ours and others', for each size."""
     bare_s, bare_mb, _ = measured([sys.executable, "-I", "-S", "-c", "pass"])
     has_torch = importlib.util.find_spec("torch") is not None
+    once = child_command(_ONCE, WORK, json.dumps(vars(SnapshotLimits())))
     rows = []
     for events in sizes:
         path = scratch / f"snapshot_{events}.pickle"
         size = write_snapshot(path, events) / 1e6
         readers: list[tuple[str, list[str], Path | None]] = [
-            ("sweepscope: read, replay, attribute", [*command("main"), json.dumps(vars(LIMITS))], path),
+            ("sweepscope: read, replay, attribute", once, path),
             ("pickle.load, nothing more", [sys.executable, "-c", _LOAD, str(path)], None),
         ]
         if has_torch:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from sweepscope.pipeline.memory.analysis.analyse import analyse
-from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
+from sweepscope.pipeline.memory.isolation import SnapshotLimits, analyse_limited
 from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 from tests.pipeline.memory.allocator import Allocator, train
 
@@ -79,7 +79,7 @@ def test_mutations_in_the_worker_leave_the_parent_alone() -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for _ in range(max(ROUNDS // 80, 3)):
         with contextlib.suppress(RefusedError):
-            analyse_limited([mutated(original, rng)], WorkerLimits(memory_bytes=1 << 30, cpu_s=20, wall_s=120))
+            analyse_limited([mutated(original, rng)], SnapshotLimits(memory_bytes=1 << 30, cpu_s=20, wall_s=120))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
 
 

@@ -15,7 +15,7 @@ from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.memory.analysis.analyse import analyse
 from sweepscope.pipeline.memory.analysis.downsample import kept_points
 from sweepscope.pipeline.memory.analysis.phases import Phases
-from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
+from sweepscope.pipeline.memory.isolation import SnapshotLimits, analyse_limited
 from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 from sweepscope.pipeline.memory.snapshot.snapshot import Annotation
 from tests.pipeline.memory.allocator import MIB, Allocator, OutOfMemory, stack, train
@@ -279,7 +279,7 @@ def test_a_refusal_comes_back_and_the_rest_of_the_file_is_read() -> None:
 def test_a_snapshot_beyond_the_memory_limit_is_refused_with_that_reason() -> None:
     data = b"\x80\x04](" + (b"}" * 1_000 + b"e(") * 12_000 + b"e."
     with pytest.raises(RefusedError, match="GiB"):
-        analyse_limited([data], WorkerLimits(memory_bytes=600 << 20))
+        analyse_limited([data], SnapshotLimits(memory_bytes=600 << 20))
 
 
 def test_a_snapshot_beyond_the_time_limit_is_refused_with_that_reason() -> None:
@@ -289,20 +289,20 @@ def test_a_snapshot_beyond_the_time_limit_is_refused_with_that_reason() -> None:
             yield (b"\x95" + b"\0" * 8) * 7_000  # empty frames: nothing to keep
 
     with pytest.raises(RefusedError, match="more than 1 s"):
-        analyse_limited(endless(), WorkerLimits(cpu_s=1))
+        analyse_limited(endless(), SnapshotLimits(cpu_s=1))
     with pytest.raises(RefusedError, match=r"takes more than 0\.5 s"):
-        analyse_limited(endless(), WorkerLimits(wall_s=0.5))
+        analyse_limited(endless(), SnapshotLimits(wall_s=0.5))
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "0", "nan"])
 def test_a_limit_that_is_no_number_is_a_usage_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWEEPSCOPE_SNAPSHOT_MEMORY_GIB", text)
     with pytest.raises(UsageError, match="SWEEPSCOPE_SNAPSHOT_MEMORY_GIB"):
-        WorkerLimits.from_environment()
+        SnapshotLimits.from_environment()
 
 
 def test_limits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWEEPSCOPE_SNAPSHOT_MEMORY_GIB", "0.5")
     monkeypatch.setenv("SWEEPSCOPE_SNAPSHOT_SECONDS", "10")
-    limits = WorkerLimits.from_environment()
+    limits = SnapshotLimits.from_environment()
     assert (limits.memory_bytes, limits.wall_s) == (1 << 29, 20.0)

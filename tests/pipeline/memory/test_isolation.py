@@ -9,16 +9,16 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
-from sweepscope.pipeline.memory.isolation import worker_client
-from sweepscope.pipeline.memory.isolation.isolated_reader import WorkerLimits, analyse_limited
-from sweepscope.pipeline.memory.isolation.worker_client import Answer, converse
+from sweepscope.pipeline.io.sandbox import Answer
+from sweepscope.pipeline.memory.isolation import SANDBOX, SnapshotLimits, analyse_limited
 from sweepscope.pipeline.memory.snapshot.checked_values import RefusedError
 from tests.pipeline.memory.allocator import Allocator, train
 
-LIMITS = vars(WorkerLimits(memory_bytes=1 << 30, cpu_s=20, wall_s=120))
+LIMITS = SnapshotLimits(memory_bytes=1 << 30, cpu_s=20, wall_s=120)
 
 
 def snapshot(layers: int = 1) -> bytes:
@@ -27,8 +27,8 @@ def snapshot(layers: int = 1) -> bytes:
     return pickle.dumps(allocator.snapshot())
 
 
-def read(data: bytes, **limits: float) -> Answer:
-    return converse([data[at : at + 100] for at in range(0, len(data), 100)], LIMITS | limits, answer_bytes=1 << 20)
+def read(data: bytes) -> Answer:
+    return SANDBOX.run([data[at : at + 100] for at in range(0, len(data), 100)], LIMITS, answer_bytes=1 << 20)
 
 
 def events(answer: Answer) -> int:
@@ -38,13 +38,13 @@ def events(answer: Answer) -> int:
 
 @pytest.fixture(autouse=True)
 def own_process() -> Iterator[None]:
-    worker_client.retire_all()
+    SANDBOX.close()
     yield
-    worker_client.retire_all()
+    SANDBOX.close()
 
 
 def waiting() -> int:
-    (server,) = worker_client._idle
+    (server,) = SANDBOX._idle
     return server.process.pid
 
 
@@ -68,7 +68,9 @@ def test_a_file_beyond_its_memory_is_told_and_the_next_is_whole() -> None:
     expected = events(read(snapshot()))
     pid = waiting()
     with pytest.raises(RefusedError, match=r"GiB"):
-        analyse_limited([b"\x80\x04](", *[b"}" * 1_000 + b"e("] * 12_000, b"e."], WorkerLimits(memory_bytes=600 << 20))
+        analyse_limited(
+            [b"\x80\x04](", *[b"}" * 1_000 + b"e("] * 12_000, b"e."], SnapshotLimits(memory_bytes=600 << 20)
+        )
     assert waiting() == pid
     assert events(read(snapshot())) == expected
 
@@ -78,7 +80,7 @@ def test_a_fork_that_is_killed_is_told_and_the_next_is_whole() -> None:
     pid = waiting()
     frames = b"\x95\0\0\0\0\0\0\0\0" * 500_000  # empty ones: much to do, nothing to keep
     with pytest.raises(RefusedError, match=r"CPU time"):
-        analyse_limited([b"\x80\x04", *[frames] * 50], WorkerLimits(cpu_s=1))
+        analyse_limited([b"\x80\x04", *[frames] * 50], SnapshotLimits(cpu_s=1))
     assert waiting() == pid
     assert events(read(snapshot())) == expected
 
@@ -91,17 +93,17 @@ def test_the_clock_kills_and_another_process_takes_over() -> None:
         yield b"\x80\x04"
         time.sleep(1.5)
 
-    answer = converse(slow(), LIMITS | {"wall_s": 0.3}, answer_bytes=1 << 20)
+    answer = SANDBOX.run(slow(), replace(LIMITS, wall_s=0.3), answer_bytes=1 << 20)
     assert (answer.was_late, answer.exit_code) == (True, -signal.SIGKILL)
-    assert worker_client._idle == []
+    assert SANDBOX._idle == []
     assert events(read(snapshot())) > 0
     assert waiting() != pid
 
 
 def test_an_answer_beyond_its_limit_is_cut() -> None:
-    answer = converse([snapshot(layers=3)], LIMITS, answer_bytes=100)
+    answer = SANDBOX.run([snapshot(layers=3)], LIMITS, answer_bytes=100)
     assert len(answer.raw) == 101
-    assert worker_client._idle == []
+    assert SANDBOX._idle == []
 
 
 def test_a_file_that_cannot_be_read_on_ends_its_process() -> None:
@@ -113,7 +115,7 @@ def test_a_file_that_cannot_be_read_on_ends_its_process() -> None:
         raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        converse(broken(), LIMITS, answer_bytes=1 << 20)
+        SANDBOX.run(broken(), LIMITS, answer_bytes=1 << 20)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert events(read(snapshot())) > 0
@@ -122,7 +124,7 @@ def test_a_file_that_cannot_be_read_on_ends_its_process() -> None:
 def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
     read(snapshot())
     os.kill(waiting(), signal.SIGKILL)
-    worker_client._idle[0].process.wait()
+    SANDBOX._idle[0].process.wait()
     assert events(read(snapshot())) > 0
 
 
@@ -131,4 +133,4 @@ def test_threads_get_a_process_each() -> None:
     alone = [events(read(file)) for file in files[:3]]
     with ThreadPoolExecutor(3) as pool:
         assert [events(answer) for answer in pool.map(read, files)] == alone * 2
-    assert 1 <= len(worker_client._idle) <= 3
+    assert 1 <= len(SANDBOX._idle) <= 3
