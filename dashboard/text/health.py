@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sweepscope.dashboard.format.numbers import NBSP, count, number
+from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
 
 Row = Mapping[str, Any]
 
@@ -64,11 +65,11 @@ def reject_remedy(reason: str, table: str | None) -> str:
     """What a rejected line means for the results, and what mends it."""
     if reason.startswith("looks like a metric line"):
         return "The step is missing from the medians. A new framework version may print it differently: report it."
-    if "cannot be read as" in reason:
-        return "The value stays empty in its run. Mend the configuration, or ignore it when nothing depends on it."
+    if reason.startswith(REJECT_REASON_LEFT_OUT):
+        return "The value stays empty, the rest of its row counts. Check it at its source if anything depends on it."
     if reason.startswith("repeats the key"):
         return "The first row counts. Two files may describe the same run: keep one of them."
-    if reason.startswith("must be"):
+    if reason.startswith(("must be", "cannot be read as")):
         return f"The row is not in {table or 'its table'}. Check the value at its source."
     if "was cut" in reason:
         return "The rest of that line was not read; training logs have no such lines. Check what wrote it."

@@ -249,3 +249,6 @@ HEALTH_FINDINGS: tuple[str, ...] = (
 finding (of stragglers: per rank), with its figures."""
 
 REJECT_REASON_UNPARSED = "looks like a metric line but did not parse"
+
+REJECT_REASON_LEFT_OUT = "the value was left out"
+"""Beginning of the reasons of values that become NULL while the rest of their row is kept."""

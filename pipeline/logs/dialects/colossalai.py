@@ -32,7 +32,7 @@ _HEAD = r"colossalai - [\w.]+ - +INFO:|^(?:\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\])? +
 _CONTINUED = r"^ {8,}\S"
 _COUNTER = r"\[(\d+)/(\d+)\]"
 # Three decimals end the time: a message cut inside it holds fewer.
-_STEP_TIME = r"\b[Ss]tep time: *(\d+\.\d{3,})s?(?:,|\s|$)"
+_STEP_TIME = r"\b[Ss]tep time: *(-?\d+\.\d{3,})s?(?:,|\s|$)"
 
 
 _BAR = (
@@ -119,7 +119,7 @@ def _messages(parts: pl.DataFrame) -> pl.DataFrame:
         ),
         steps_planned=text.str.extract(_COUNTER, 2).cast(pl.Int64, strict=False),
         loss=number(text.str.extract(rf"\b[Ll]oss: *({NUMBER})")),
-        step_time_s=pl.when(seconds > 0).then(seconds),
+        step_time_s=pl.when(seconds != 0).then(seconds),
         tflops_per_gpu_logged=number(text.str.extract(rf"\bTFLOPS: *({NUMBER})(?:,|\s|$)")),
     ).with_columns(text=pl.when(pl.col("step").is_null()).then("text"))
     return conform(settled, STEP_FACTS)

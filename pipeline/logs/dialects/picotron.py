@@ -34,13 +34,13 @@ _FIELDS = {
     "tokens_per_s": _field("Tokens/s"),
     # Behind the throughput the line may stop: a value counts with the separator or unit that ends it.
     "tokens": rf"\bTokens:\s*({HUMAN})\s*[|,/]",
-    "percent": r"\bMFU:\s*([\d.]+)%",
-    "memory": _field("Memory usage", r"[\d.]+\s*[KMGT]?B"),
+    "percent": r"\bMFU:\s*(-?[\d.]+)%",
+    "memory": _field("Memory usage", r"-?[\d.]+\s*[KMGT]?B"),
 }
 
 
-def _positive(value: pl.Expr) -> pl.Expr:
-    return pl.when(value > 0).then(value)
+def _known(value: pl.Expr) -> pl.Expr:
+    return pl.when(value != 0).then(value)
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -57,7 +57,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             consumed_tokens=human(pl.col("tokens")).cast(pl.Int64, strict=False),
             mfu_logged=divided(number(pl.col("percent")), 100),
             # memory_reserved of a run without a GPU prints 0.00GB: not measured, not zero.
-            mem_reserved_bytes=_positive(size(pl.col("memory"))),
+            mem_reserved_bytes=_known(size(pl.col("memory"))),
         ),
         STEP_FACTS,
     )

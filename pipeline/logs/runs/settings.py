@@ -11,6 +11,7 @@ from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
 from sweepscope.pipeline.logs.runs.attribution import attempt_of, of_other_logs
 from sweepscope.pipeline.logs.runs.setting_precedence import best_first, unreadable
 from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
 
 _FACT = ("value", "setting_source", "source_path", "line_no")
 
@@ -126,7 +127,7 @@ def rejected_settings(chosen: pl.DataFrame) -> pl.DataFrame:
             "line_no",
             table=pl.lit("runs"),
             column=pl.col("name"),
-            reason=pl.lit("the value does not fit the type or range of its column"),
+            reason=pl.lit(f"{REJECT_REASON_LEFT_OUT}: it does not fit the type or range of its column"),
             raw=pl.col("value").str.slice(0, MAX_TEXT_CHARS),
         )
     )

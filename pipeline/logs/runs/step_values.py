@@ -12,6 +12,7 @@ from sweepscope.pipeline.logs.evidence.patterns import MAX_TEXT_CHARS
 from sweepscope.pipeline.logs.facts import STEP_FACTS
 from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.registry import TABLES
+from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT as LEFT_OUT
 from sweepscope.schemas.vocab import REJECT_REASON_UNPARSED
 
 _RATES = ("tokens_per_s", "tokens_per_s_per_gpu", "tflops_per_gpu_logged", "mfu_logged")
@@ -78,6 +79,7 @@ def _impossible(
     rows: pl.DataFrame, sources: pl.DataFrame, column: Column, *, table: str, value: pl.Expr
 ) -> pl.DataFrame:
     bound = "must be above 0" if column.positive else f"must be at least {column.minimum:g}"
+    prefix = "" if column.name == "step" else f"{LEFT_OUT}: "  # a row of `steps` needs its step
     raw = pl.struct(pl.exclude("source")).struct.json_encode().str.slice(0, MAX_TEXT_CHARS)
     located = rows.with_columns(raw=raw).join(sources.select("source", "path"), on="source", maintain_order="left")
     return TABLES["rejects"].conform(
@@ -87,7 +89,7 @@ def _impossible(
             "raw",
             table=pl.lit(table),
             column=pl.lit(column.name),
-            reason=pl.format(f"{bound}, got {{}}", value),
+            reason=pl.format(f"{prefix}{bound}, got {{}}", value),
         )
     )
 

@@ -162,7 +162,7 @@ def test_health_advises_where_there_is_something_to_do(row: dict[str, Any], has_
     "reason",
     [
         "looks like a metric line but did not parse",
-        "the value cannot be read as what its column holds",
+        "the value was left out: it does not fit the type or range of its column",
         "cannot be read as Int64",
         "repeats the key of an earlier row (run_id, step)",
         "must be at least 1",

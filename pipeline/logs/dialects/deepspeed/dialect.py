@@ -45,7 +45,7 @@ _NUMBERS = {
     "step_time_s": rf"\biter time \(s\): ({NUMBER})\s",
 }
 _OTHERS = {
-    "allocated": r"\bMemAllocated=([\d.]+)GB",
+    "allocated": r"\bMemAllocated=(-?[\d.]+)GB",
     "mine": rf"()(?:{_PROGRESS}|{_TIMER}|{_PIPE})",
     "chat": rf"()(?:{chat.LINE})",
 }
@@ -67,7 +67,7 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
 def _gib(text: pl.Expr) -> pl.Expr:
     """Printed GiB to bytes; 0.0 is what a machine without an accelerator prints."""
     value = number(text)
-    return pl.when(value > 0).then((value * _GIB).round()).cast(pl.Int64, strict=False)
+    return pl.when(value != 0).then((value * _GIB).round()).cast(pl.Int64, strict=False)
 
 
 def peaks(lines: pl.DataFrame) -> pl.DataFrame:

@@ -54,13 +54,13 @@ def _field(*names: str) -> pl.Expr:
     return number(pl.coalesce(*names))
 
 
-def _positive(value: pl.Expr) -> pl.Expr:
-    return pl.when(value > 0).then(value)
+def _known(value: pl.Expr) -> pl.Expr:
+    return pl.when(value != 0).then(value)
 
 
 def _bytes(kind: str) -> pl.Expr:
     said = _field(*(f"{part}perf/max_memory_{kind}_gb" for part in ("", "actor/")))  # since 2025 per worker
-    return _positive((said * 2**30).round().cast(pl.Int64, strict=False))
+    return _known((said * 2**30).round().cast(pl.Int64, strict=False))
 
 
 def steps(lines: pl.DataFrame) -> pl.DataFrame:
@@ -75,9 +75,9 @@ def steps(lines: pl.DataFrame) -> pl.DataFrame:
             rank=pl.lit(None, pl.Int64),
             step=pl.when(is_training).then(text.str.extract(_STEP).cast(pl.Int64, strict=False)),
             loss=_field("train/loss", "actor/loss", "actor/pg_loss"),
-            step_time_s=_positive(_field("timing_s/step", "perf/time_per_step", r"train/time\(s\)")),
+            step_time_s=_known(_field("timing_s/step", "perf/time_per_step", r"train/time\(s\)")),
             tokens_per_s_per_gpu=_field("perf/throughput"),
-            mfu_logged=_positive(_field("perf/mfu/actor", "mfu/actor", "train/mfu")),
+            mfu_logged=_known(_field("perf/mfu/actor", "mfu/actor", "train/mfu")),
             mem_allocated_bytes=_bytes("allocated"),
             mem_reserved_bytes=_bytes("reserved"),
             consumed_tokens=(_field(r"train/total_tokens\(B\)") * 1e9).round().cast(pl.Int64, strict=False),
