@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.logs.dialect import GAUGE_FACTS, STEP_FACTS, conform
+from sweepscope.pipeline.logs.facts import PEAK_FACTS, STEP_FACTS, conform
 from sweepscope.pipeline.logs.runs.step_values import checked_peaks, checked_steps
 from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.store.home import Home
@@ -117,7 +117,7 @@ def test_a_diverged_loss_is_a_fact() -> None:
 def test_a_negative_peak_is_left_out() -> None:
     peaks = pl.DataFrame(
         [(0, 3, "mem_peak_reserved_bytes", -1.0), (0, 4, "mem_peak_reserved_bytes", 7.0)],
-        schema=GAUGE_FACTS,
+        schema=PEAK_FACTS,
         orient="row",
     )
     kept, rejects = checked_peaks(peaks, SOURCES)
@@ -130,4 +130,4 @@ def test_a_negative_peak_is_left_out() -> None:
 def test_no_rows() -> None:
     nothing = pl.DataFrame(schema=STEP_FACTS)
     assert [frame.height for frame in checked_steps(nothing, SOURCES)] == [0, 0]
-    assert [frame.height for frame in checked_peaks(pl.DataFrame(schema=GAUGE_FACTS), SOURCES)] == [0, 0]
+    assert [frame.height for frame in checked_peaks(pl.DataFrame(schema=PEAK_FACTS), SOURCES)] == [0, 0]
