@@ -14,6 +14,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import heatmap, memory
 from sweepscope.dashboard.charts.grid import Grid
 from sweepscope.dashboard.format import metrics
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.metrics import METRICS, Metric
 from sweepscope.dashboard.queries import cells as queries
 from sweepscope.dashboard.sections import estimator_pick, filter_panel
@@ -28,23 +29,12 @@ from sweepscope.dashboard.widgets import basic, grid_panel, lists, tables, urls
 
 TITLE = "Best configurations"
 _TABLE = (
-    "rank_in_cell",
-    "layout",
-    "variant",
-    "framework",
-    "mfu",
-    "tokens_per_s_per_gpu",
+    *names("rank_in_cell layout variant framework mfu tokens_per_s_per_gpu"),
     GAP,
-    "step_time_s",
-    "mem_peak_allocated_bytes",
-    "mem_peak_reserved_bytes",
-    "repeats",
-    "repeat_spread",
-    "recompute",
-    "precision",
-    "sequence_parallel",
-    "pipeline_schedule",
-    "run_id",
+    *names(
+        "step_time_s mem_peak_allocated_bytes mem_peak_reserved_bytes repeats repeat_spread recompute precision "
+        "sequence_parallel pipeline_schedule run_id"
+    ),
 )
 
 

@@ -14,6 +14,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.app.store import known_profiles
 from sweepscope.dashboard.charts import estimator as charts
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import estimator as queries
 from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.sections import page_head
@@ -26,50 +27,17 @@ from sweepscope.dashboard.widgets import basic, lists, tables, urls
 from sweepscope.schemas.thresholds import PATTERN_RUNS
 
 TITLE = "Estimator"
-_ACCURACY = (
-    "framework",
-    "accelerator",
-    "model_size",
-    "runs",
-    "time_ratio",
-    "time_ratio_p10",
-    "time_ratio_p90",
-    "time_error",
-    "penalised",
-    "mem_runs",
-    "mem_ratio",
-    "mem_error",
+_ACCURACY = names(
+    "framework accelerator model_size runs time_ratio time_ratio_p10 time_ratio_p90 time_error penalised mem_runs "
+    "mem_ratio mem_error"
 )
-_PROFILES = (
-    "est_profile",
-    "predicted",
-    "unseen_median_error",
-    "unseen_mean_error",
-    "interval_coverage",
-    "rows",
-    "split",
-    "fitted_on",
-    "fitted_at",
-    "age_days",
-    "runs",
+_PROFILES = names(
+    "est_profile predicted unseen_median_error unseen_mean_error interval_coverage rows split fitted_on fitted_at "
+    "age_days runs"
 )
-_RUNS = (
-    "model",
-    "num_nodes",
-    "num_gpus",
-    "accelerator",
-    "framework",
-    "layout",
-    "pattern",
-    "step_time_s",
-    "est_step_time_s",
-    "time_ratio",
-    "measured_mfu",
-    "est_mfu",
-    "mem_peak_allocated_bytes",
-    "est_mem_bytes",
-    "fit",
-    "run_id",
+_RUNS = names(
+    "model num_nodes num_gpus accelerator framework layout pattern step_time_s est_step_time_s time_ratio "
+    "measured_mfu est_mfu mem_peak_allocated_bytes est_mem_bytes fit run_id"
 )
 _TABLE_ROWS = 500
 

@@ -12,6 +12,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.app.store import own_constants, own_frameworks
 from sweepscope.dashboard.charts import explorer as charts
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.sections import advisor, estimator_pick, explorer_controls
 from sweepscope.dashboard.sections.explorer_controls import number_choice
@@ -29,25 +30,9 @@ from sweepscope.pipeline.reference.model_shape import ModelShape
 
 TITLE = "Explorer & advisor"
 _MOST_NODES = 8192
-_TABLE = (
-    "layout",
-    "likely_mfu",
-    "est_mfu_lo",
-    "est_mfu_hi",
-    "est_mfu",
-    "est_penalty",
-    "est_step_time_s",
-    "need_bytes",
-    "dp",
-    "tp",
-    "pp",
-    "cp",
-    "ep",
-    "vpp",
-    "gas",
-    "mbs",
-    "zero_stage",
-    "recompute",
+_TABLE = names(
+    "layout likely_mfu est_mfu_lo est_mfu_hi est_mfu est_penalty est_step_time_s need_bytes dp tp pp cp ep vpp gas "
+    "mbs zero_stage recompute"
 )
 
 

@@ -12,6 +12,7 @@ from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import failures as charts
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.symbols import OUTCOME, STATUS
 from sweepscope.dashboard.queries import failures as queries
 from sweepscope.dashboard.queries import network as network_queries
@@ -28,39 +29,13 @@ from sweepscope.schemas.thresholds import INTERVAL_RUNS
 
 TITLE = "Failures & cost"
 _BY = ("sweep", "model", "num_nodes", "framework", "accelerator", "strategy", "day", "host")
-_RETRY = (
-    "status",
-    "reason",
-    "model",
-    "num_nodes",
-    "num_gpus",
-    "layout",
-    "run_id",
-    "attempts",
-    "gpu_hours_lost",
-    "last_step",
-    "steps_planned",
-    "job_id",
-    "run_dir",
-    "evidence_line_no",
-    "status_evidence",
+_RETRY = names(
+    "status reason model num_nodes num_gpus layout run_id attempts gpu_hours_lost last_step steps_planned job_id "
+    "run_dir evidence_line_no status_evidence"
 )
-_RATES = (
-    "dimension",
-    "value",
-    "failure_rate",
-    "failure_rate_low",
-    "failure_rate_high",
-    "runs_judged",
-    "runs_failed",
-    "runs_oom",
-    "runs_hang",
-    "runs_infra",
-    "runs_timeout",
-    "runs_crash",
-    "runs_unexplained",
-    "gpu_hours_lost",
-    "failures_without_gpu_hours",
+_RATES = names(
+    "dimension value failure_rate failure_rate_low failure_rate_high runs_judged runs_failed runs_oom runs_hang "
+    "runs_infra runs_timeout runs_crash runs_unexplained gpu_hours_lost failures_without_gpu_hours"
 )
 _COSTS = (
     "sweep",

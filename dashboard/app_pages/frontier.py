@@ -9,6 +9,7 @@ from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.app.store import Store
 from sweepscope.dashboard.charts import frontier as chart
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import frontier as queries
 from sweepscope.dashboard.selection import url_state
 from sweepscope.dashboard.selection.slices import offered_origins
@@ -18,24 +19,9 @@ from sweepscope.dashboard.widgets import basic, tables
 
 TITLE = "Frontier"
 _ROWS = {"short": "Best and largest of each", "all": "All rows"}
-_TABLE = (
-    "model",
-    "num_gpus",
-    "accelerator",
-    "seq_len",
-    "precision",
-    "layout",
-    "mfu",
-    "hfu",
-    "tflops_per_gpu",
-    "ceiling_mfu",
-    "ceiling_layout",
-    "ceiling_chosen",
-    "ceiling_status",
-    "comparability",
-    "verification",
-    "table_or_figure",
-    "source_url",
+_TABLE = names(
+    "model num_gpus accelerator seq_len precision layout mfu hfu tflops_per_gpu ceiling_mfu ceiling_layout "
+    "ceiling_chosen ceiling_status comparability verification table_or_figure source_url"
 )
 
 

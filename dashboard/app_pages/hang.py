@@ -12,6 +12,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import hang as charts
 from sweepscope.dashboard.charts import network as network_charts
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries import hang as queries
 from sweepscope.dashboard.queries import network as network_queries
@@ -23,17 +24,7 @@ from sweepscope.dashboard.view_models import hang as hangs
 from sweepscope.dashboard.view_models.network import ranks_of
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
-_STATES = (
-    "rank",
-    "state",
-    "ahead",
-    "last_enqueued_seq",
-    "last_started_seq",
-    "last_completed_seq",
-    "waited_s",
-    "line_no",
-    "source_path",
-)
+_STATES = names("rank state ahead last_enqueued_seq last_started_seq last_completed_seq waited_s line_no source_path")
 _VARIANTS = ("ranks", "op", "input_sizes", "input_dtypes", "output_sizes", "output_dtypes", "op_state")
 _INCIDENTS_SHOWN = 50
 _LINES_SHOWN = 8
@@ -167,8 +158,7 @@ def _draw_ranks(view: View, told: pl.DataFrame, *, spans: list[hangs.Span], done
             basic.section("When each waited")
             basic.note("These lines carry no time; older releases of PyTorch print none.")
     shown = told.with_columns(
-        state=pl.col("detail"),
-        ahead=pl.Series([texts.ahead_text(value) for value in told["ahead"]], dtype=pl.String),
+        state=pl.col("detail"), ahead=pl.Series([texts.ahead_text(value) for value in told["ahead"]], dtype=pl.String)
     )
     used = [name for name in _STATES if shown[name].count()]
     basic.section("Each rank", "how far it had come in the group")

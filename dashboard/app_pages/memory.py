@@ -11,6 +11,7 @@ from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import memory_waterfall as charts
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import memory as queries
 from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.sections import page_head
@@ -25,62 +26,20 @@ _PEAKS_SHOWN = 10
 _LISTED = 400
 _SPREADS_SHOWN = 6
 _SNAPSHOTS_LISTED = 8
-_PEAKS = (
-    "run_id",
-    "status",
-    "model",
-    "num_nodes",
-    "layout",
-    "recompute",
-    "mbs",
-    "needs",
-    "verdict_evidence",
-    "mem_peak_allocated_bytes",
-    "mem_peak_reserved_bytes",
-    "mem_used_max_bytes",
-    "est_mem_bytes",
-    "eps_frag",
-    "mem_total_bytes",
+_PEAKS = names(
+    "run_id status model num_nodes layout recompute mbs needs verdict_evidence mem_peak_allocated_bytes "
+    "mem_peak_reserved_bytes mem_used_max_bytes est_mem_bytes eps_frag mem_total_bytes"
 )
-_SPREAD = (
-    "sweep",
-    "framework",
-    "n",
-    "eps_frag",
-    "eps_frag_low",
-    "eps_frag_high",
-    "eps_frag_max",
-    "est_eps_frag",
-    "fragmentation_max_bytes",
+_SPREAD = names(
+    "sweep framework n eps_frag eps_frag_low eps_frag_high eps_frag_max est_eps_frag fragmentation_max_bytes"
 )
-_TERMS = (
-    "framework",
-    "term",
-    "n",
-    "est_median_bytes",
-    "residual_median_bytes",
-    "term_factor",
-    "term_offset_bytes",
-    "explained_share",
-    "n_snapshots",
-    "est_beside_median_bytes",
-    "measured_median_bytes",
+_TERMS = names(
+    "framework term n est_median_bytes residual_median_bytes term_factor term_offset_bytes explained_share "
+    "n_snapshots est_beside_median_bytes measured_median_bytes"
 )
-_SNAPSHOTS = (
-    "source_path",
-    "device",
-    "rank",
-    "mem_source",
-    "run_id",
-    "layout",
-    "peak_bytes",
-    "peak_reserved_bytes",
-    "fragmentation_at_peak",
-    "oom_events",
-    "events",
-    "peak_phase",
-    "violations",
-    "warnings",
+_SNAPSHOTS = names(
+    "source_path device rank mem_source run_id layout peak_bytes peak_reserved_bytes fragmentation_at_peak oom_events "
+    "events peak_phase violations warnings"
 )
 
 

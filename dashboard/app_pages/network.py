@@ -11,6 +11,7 @@ from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import network as charts
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import network as queries
 from sweepscope.dashboard.queries import topology as topology_queries
 from sweepscope.dashboard.queries.failures import Scope
@@ -26,33 +27,10 @@ from sweepscope.dashboard.widgets import basic, lists, tables, urls
 TITLE = "Network"
 _UNKNOWN = "?"
 _EVIDENCE_SHOWN = 3
-_FINDINGS = (
-    "nccl_rule",
-    "evidence",
-    "places",
-    "remedy",
-    "fact_source",
-    "sweep",
-    "source_path",
-    "line_no",
-    "run_id",
-)
-_FILES = (
-    "file",
-    "nccl_flavour",
-    "nccl_version",
-    "nranks_max",
-    "num_nodes",
-    "num_communicators",
-    "num_channels",
-    "transports",
-    "networks",
-    "init_time_s",
-    "num_warns",
-    "num_hangs",
-    "nccl_env",
-    "run_id",
-    "source_path",
+_FINDINGS = ("nccl_rule", "evidence", "places", "remedy", "fact_source", "sweep", "source_path", "line_no", "run_id")
+_FILES = names(
+    "file nccl_flavour nccl_version nranks_max num_nodes num_communicators num_channels transports networks "
+    "init_time_s num_warns num_hangs nccl_env run_id source_path"
 )
 _HANGS = ("hang", "suspect", "file", "waited_s")  # who waited, who did not and why stand beside the table
 _BENCH = ("op", "num_nodes", "nranks", "message", "busbw_bytes_per_s", "best_busbw_bytes_per_s", "files")

@@ -12,7 +12,7 @@ from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import memory_waterfall as memory_chart
 from sweepscope.dashboard.charts import steps as steps_chart
 from sweepscope.dashboard.format import numbers
-from sweepscope.dashboard.format.columns import column_label
+from sweepscope.dashboard.format.columns import column_label, names
 from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.queries import memory as memory_queries
 from sweepscope.dashboard.queries import run as queries
@@ -27,16 +27,7 @@ from sweepscope.dashboard.widgets import basic, lists, tables, urls
 from sweepscope.dashboard.widgets.basic import Figure, link, rich
 
 _SETTINGS = ("name", "value", "setting_source", "is_used", "source_path", "line_no")
-_STEPS = (
-    "step",
-    "steps_in_row",
-    "step_time_s",
-    "loss",
-    "tokens_per_s_per_gpu",
-    "mem_reserved_bytes",
-    "grad_norm",
-    "line_no",
-)
+_STEPS = names("step steps_in_row step_time_s loss tokens_per_s_per_gpu mem_reserved_bytes grad_norm line_no")
 _EVIDENCE_SHOWN = 6
 _TRIES_SHOWN = 12
 _ARTEFACTS_SHOWN = 8

@@ -10,6 +10,7 @@ import streamlit as st
 
 from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.symbols import CELL_STATE, STATUS
 from sweepscope.dashboard.queries import runs as queries
 from sweepscope.dashboard.queries.reader import Reader
@@ -41,20 +42,9 @@ _FACETS = {
     "num_nodes": ("node_counts", "Nodes"),
     "sweep": ("sweeps", "Sweep"),
 }
-_TABLE = (
-    "status",
-    "model",
-    "num_gpus",
-    "accelerator",
-    "layout",
-    "mfu",
-    "mfu_note",
-    "tokens_per_s_per_gpu",
-    "step_time_s",
-    "mem_peak_allocated_bytes",
-    "framework",
-    "origin",
-    "sweep",
+_TABLE = names(
+    "status model num_gpus accelerator layout mfu mfu_note tokens_per_s_per_gpu step_time_s mem_peak_allocated_bytes "
+    "framework origin sweep"
 )
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 from sweepscope.dashboard.app import shell
 from sweepscope.dashboard.app.shell import View
 from sweepscope.dashboard.charts import scaling as charts
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.numbers import count
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.queries import cells as cell_queries
@@ -28,19 +29,9 @@ TITLE = "Scaling"
 _ALL = "models"
 _LINES = {_ALL: "best of each model"}
 _MEASURES = {"efficiency": ("efficiency", "scaling_efficiency"), "mfu": ("MFU", "mfu")}
-_TABLE = (
-    "line",
-    "num_nodes",
-    "num_gpus",
-    "layout",
-    "mfu",
-    "tokens_per_s_per_gpu",
-    "tokens_per_s",
-    "scaling_efficiency",
-    "baseline_size",
-    "ideal_tokens_per_s",
-    "repeats",
-    "run_id",
+_TABLE = names(
+    "line num_nodes num_gpus layout mfu tokens_per_s_per_gpu tokens_per_s scaling_efficiency baseline_size "
+    "ideal_tokens_per_s repeats run_id"
 )
 
 

@@ -26,11 +26,7 @@ def draw_front(
     rates = [100 * value for value in front["likely_mfu"]]
     figure = go.Figure()
     figure.add_scatter(
-        x=needs,
-        y=rates,
-        mode="lines",
-        line={"color": theme.rule, "width": 2, "shape": "vh"},
-        hoverinfo="skip",
+        x=needs, y=rates, mode="lines", line={"color": theme.rule, "width": 2, "shape": "vh"}, hoverinfo="skip"
     )
     figure.add_scatter(
         x=needs,

@@ -89,14 +89,7 @@ def draw(
 
 
 def _add_backgrounds(
-    figure: go.Figure,
-    layer: Layer,
-    cells: pl.DataFrame,
-    *,
-    grid: Grid,
-    shares: pl.Series,
-    metric: Metric,
-    theme: Theme,
+    figure: go.Figure, layer: Layer, cells: pl.DataFrame, *, grid: Grid, shares: pl.Series, metric: Metric, theme: Theme
 ) -> None:
     pixels: list[list[float | None]] = [[None] * len(grid.scales) for _ in grid.models]
     plain: list[tuple[int, int, str]] = []

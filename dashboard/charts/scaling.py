@@ -78,19 +78,8 @@ def draw_throughput(
     )
     if isinstance(low, float) and high:
         bottom, top = log10(low) - 0.15, log10(high) + 0.1
-        figure.update_yaxes(
-            type="log",
-            range=[bottom, top],
-            showgrid=True,
-            **_decades(bottom, top),
-        )
-        _label_ends(
-            figure,
-            ends,
-            lines=lines,
-            theme=theme,
-            gap=_LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM),
-        )
+        figure.update_yaxes(type="log", range=[bottom, top], showgrid=True, **_decades(bottom, top))
+        _label_ends(figure, ends, lines=lines, theme=theme, gap=_LABEL_GAP * (top - bottom) / (HEIGHT - _TOP - _BOTTOM))
     return figure
 
 

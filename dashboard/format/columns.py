@@ -13,25 +13,19 @@ from sweepscope.dashboard.format.numbers import GIB, MISSING, NBSP, moment, numb
 from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.registry import COLUMNS
 
-_ACRONYMS = {
-    "mfu",
-    "hfu",
-    "dp",
-    "tp",
-    "pp",
-    "cp",
-    "ep",
-    "vpp",
-    "mbs",
-    "gas",
-    "gbs",
-    "zero",
-    "nccl",
-    "cuda",
-    "id",
-    "gpu",
-}
 _SUFFIXES = ("_bytes", "_tflops", "_s")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Names of columns that are written one after another, with blanks between.
+
+    >>> names("mfu step_time_s")
+    ('mfu', 'step_time_s')
+    """
+    return tuple(text.split())
+
+
+_ACRONYMS = names("mfu hfu dp tp pp cp ep vpp mbs gas gbs zero nccl cuda id gpu")
 
 
 def column_label(name: str) -> str:
@@ -83,10 +77,7 @@ _QUERY_UNITS = {
     "gain": "fraction",
     "need_bytes": "bytes",
     "rows": "count",
-    **dict.fromkeys(
-        ("hit_rate", "selects", "winner_rate", "regret", "typical_regret", "other_regret"),
-        "fraction",
-    ),
+    **dict.fromkeys(("hit_rate", "selects", "winner_rate", "regret", "typical_regret", "other_regret"), "fraction"),
     "chance": "fraction",
     "gain_per_gpu_hour": "fraction",
     "test_gpu_hours": "GPU·h",

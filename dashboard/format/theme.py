@@ -15,17 +15,8 @@ FONT = '"Source Sans", sans-serif'
 
 # Lightness rises linearly, so the scale reads in grey and under colour-vision deficiency.
 MFU_SCALE = (
-    "#222B5B",
-    "#253E6F",
-    "#265184",
-    "#226694",
-    "#1E7C9D",
-    "#2992A4",
-    "#2FA9A7",
-    "#4DBEA3",
-    "#7CD196",
-    "#B6DE84",
-    "#F0E67A",
+    *("#222B5B", "#253E6F", "#265184", "#226694", "#1E7C9D", "#2992A4"),
+    *("#2FA9A7", "#4DBEA3", "#7CD196", "#B6DE84", "#F0E67A"),
 )
 MFU_SCALE_TOP = 0.5
 

@@ -6,11 +6,7 @@ from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.schemas.thresholds import PENALISED_RATIO
 
-RATIO_COLUMNS = {
-    "estimate": "time_ratio",
-    "hardware": "hardware_time_ratio",
-    "expected": "expected_time_ratio",
-}
+RATIO_COLUMNS = {"estimate": "time_ratio", "hardware": "hardware_time_ratio", "expected": "expected_time_ratio"}
 """Columns of `estimator_residuals` with measured over estimated step time, by kind of estimate: from first principles,
 of the hardware alone (without launch stalls), and with the learned penalty."""
 

@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries.query import Query, layout_condition
 from sweepscope.dashboard.selection.filters import ALL, SLICE, UNKNOWN, Filters
 
 # Columns that the search box looks into; each is what somebody copies from a log, a path or a ticket.
-SEARCHED = (
-    "status",
-    "origin",
-    "model",
-    "layout",
-    "variant",
-    "framework",
-    "accelerator",
-    "sweep",
-    "job_id",
-    "run_id",
-    "status_evidence",
-    "quarantine_reason",
-    "source_path",
+SEARCHED = names(
+    "status origin model layout variant framework accelerator sweep job_id run_id status_evidence quarantine_reason "
+    "source_path"
 )
 
 SORTS: dict[str, str] = {
@@ -35,28 +25,10 @@ SORTS: dict[str, str] = {
     "source": "source_path, line_no NULLS FIRST, attempt",
 }
 
-LISTED = (
-    "run_id",
-    "status",
-    "origin",
-    "framework",
-    "model",
-    "num_nodes",
-    "num_gpus",
-    "accelerator",
-    "layout",
-    "seq_len",
-    "gbs_tokens",
-    "mfu",
-    "tokens_per_s_per_gpu",
-    "step_time_s",
-    "mem_peak_allocated_bytes",
-    "mem_peak_reserved_bytes",
-    "steps_logged",
-    "sweep",
-    "started_at",
-    "quarantine_reason",
-    "mfu_basis",
+LISTED = names(
+    "run_id status origin framework model num_nodes num_gpus accelerator layout seq_len gbs_tokens mfu "
+    "tokens_per_s_per_gpu step_time_s mem_peak_allocated_bytes mem_peak_reserved_bytes steps_logged sweep started_at "
+    "quarantine_reason mfu_basis"
 )
 _STATED = "(SELECT any_value(comparability) FROM published_runs AS p WHERE p.run_id = runs.run_id) AS comparability"
 

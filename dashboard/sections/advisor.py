@@ -12,6 +12,7 @@ import streamlit as st
 
 from sweepscope.dashboard.app.store import Store
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import explorer as queries
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.selection import url_state
@@ -28,30 +29,9 @@ from sweepscope.pipeline.reference.rules import Book, load_rules
 TOP = 8
 RUNS = 8
 """Runs named for, and against, a rule."""
-_SCORES = (
-    "says",
-    "document",
-    "section",
-    "tested",
-    "held",
-    "hit_rate",
-    "selects",
-    "winner_rate",
-    "regret",
-    "typical_regret",
-    "other_regret",
-)
-_NEXT = (
-    "layout",
-    "gain",
-    "chance",
-    "test_gpu_hours",
-    "gain_per_gpu_hour",
-    "believed_step_time_s",
-    "believed_lo_s",
-    "believed_hi_s",
-    "tried",
-    "why",
+_SCORES = names("says document section tested held hit_rate selects winner_rate regret typical_regret other_regret")
+_NEXT = names(
+    "layout gain chance test_gpu_hours gain_per_gpu_hour believed_step_time_s believed_lo_s believed_hi_s tried why"
 )
 
 

@@ -23,10 +23,7 @@ from sweepscope.pipeline.reference.model_shape import ModelShape
 
 NO_FRAMEWORK = "none"
 KNOBS = tuple(entry.name for entry in fields(Choice))
-_WORDS = {
-    "recompute": RECOMPUTE_MODES,
-    "pipeline_schedule": tuple(word for word in SCHEDULES if word != "interleaved"),
-}
+_WORDS = {"recompute": RECOMPUTE_MODES, "pipeline_schedule": tuple(word for word in SCHEDULES if word != "interleaved")}
 """Knobs that are turned to a word. Interleaving is 1F1B with chunks."""
 
 

@@ -5,24 +5,16 @@ from __future__ import annotations
 import streamlit as st
 
 from sweepscope.dashboard.format import numbers
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.queries import hang as hang_queries
 from sweepscope.dashboard.queries import run_network as queries
 from sweepscope.dashboard.queries.reader import Reader
 from sweepscope.dashboard.text import run_network as texts
 from sweepscope.dashboard.widgets import basic, lists, tables, urls
 
-_COMMUNICATORS = (
-    "nranks",
-    "num_nodes",
-    "communicators",
-    "ring_channels",
-    "coll_channels",
-    "nvls_channels",
-    "transports",
-    "init_time_s",
-    "slowest_init_s",
-    "init_slowest_rank",
-    "init_bootstrap_s",
+_COMMUNICATORS = names(
+    "nranks num_nodes communicators ring_channels coll_channels nvls_channels transports init_time_s slowest_init_s "
+    "init_slowest_rank init_bootstrap_s"
 )
 _COLLECTIVES = ("op", "nranks", "collectives", "largest_message_bytes", "total_bytes")
 _WARNINGS = ("severity", "warn_class", "text", "num_lines", "line_no")

@@ -198,9 +198,7 @@ def _by_rank(
 
 
 def _by_host(
-    hosts: Mapping[str, Sequence[int]],
-    host_of: Mapping[int, str],
-    pairs: Iterable[tuple[tuple[int, int], str, int]],
+    hosts: Mapping[str, Sequence[int]], host_of: Mapping[int, str], pairs: Iterable[tuple[tuple[int, int], str, int]]
 ) -> Picture:
     places = _host_places(list(hosts))
     counted: Counter[tuple[str, str, str]] = Counter()

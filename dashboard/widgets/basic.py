@@ -16,6 +16,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from sweepscope.dashboard.charts import narrow
+from sweepscope.dashboard.format.columns import names
 from sweepscope.dashboard.format.theme import Theme, named_theme, template
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.widgets import urls
@@ -52,23 +53,9 @@ def is_narrow() -> bool:
 
 def style(current: Theme) -> None:
     """The style sheet with the theme's colours as CSS variables."""
-    names = (
-        "page",
-        "ink",
-        "soft",
-        "mute",
-        "axis",
-        "rule",
-        "surface",
-        "accent",
-        "cell",
-        "hatch",
-        "completed",
-        "warning",
-        "failed",
-    )
-    variables = "".join(f"--ss-{name}:{getattr(current, name)};" for name in names)
-    st.html(f"<style>:root{{{variables}}}{_STYLE}</style>")
+    variables = names("page ink soft mute axis rule surface accent cell hatch completed warning failed")
+    declared = "".join(f"--ss-{name}:{getattr(current, name)};" for name in variables)
+    st.html(f"<style>:root{{{declared}}}{_STYLE}</style>")
 
 
 def rich(text: str) -> str:
@@ -91,11 +78,7 @@ def badge(origin: str) -> str:
 
 
 def head(
-    title: str,
-    answer: str,
-    meta: str = "",
-    origins: Sequence[str] = (),
-    links: Sequence[tuple[str, str]] = (),
+    title: str, answer: str, meta: str = "", origins: Sequence[str] = (), links: Sequence[tuple[str, str]] = ()
 ) -> None:
     """Title, the answer in one sentence, and the line on origin, n and conditions; `links` are (text, url) after it."""
     st.title(title, anchor=False)

@@ -12,12 +12,7 @@ from sweepscope.schemas.registry import COLUMNS
 
 Row = dict[str, Any]
 
-_EXTRA = {
-    "mem_peak_bytes": pl.Int64,
-    "margin": pl.Float64,
-    "noise": pl.Float64,
-    "is_tie": pl.Boolean,
-}
+_EXTRA = {"mem_peak_bytes": pl.Int64, "margin": pl.Float64, "noise": pl.Float64, "is_tie": pl.Boolean}
 
 
 def cell(model: str = "8.86B", num_nodes: int = 16, **changes: Any) -> Row:

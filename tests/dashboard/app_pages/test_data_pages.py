@@ -104,7 +104,7 @@ def home(tmp_path: Path) -> Path:
                 "source_path": "data/published/frontier.csv",
                 "mfu_pct": 21.6,
                 "notes": "Read from a chart.",
-            },
+            }
         ],
         "frontier": [
             frontier_row("f1"),

@@ -27,11 +27,7 @@ def test_a_bar_never_leaves_its_track() -> None:
 
 @pytest.mark.parametrize(
     ("row", "text"),
-    [
-        (cell(mem_peak_bytes=None), "not logged"),
-        (empty(), "no result"),
-        (cell(memory_bytes=None), "67 GiB"),
-    ],
+    [(cell(mem_peak_bytes=None), "not logged"), (empty(), "no result"), (cell(memory_bytes=None), "67 GiB")],
 )
 def test_a_missing_peak_draws_no_bar(row: dict[str, object], text: str) -> None:
     figure = memory.draw(grid(row), LIGHT)

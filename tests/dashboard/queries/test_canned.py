@@ -9,15 +9,7 @@ import pytest
 
 from sweepscope.dashboard.queries.canned import CANNED, Canned
 from sweepscope.dashboard.sandbox.run_query import run_query
-from tests.dashboard.store_rows import (
-    Row,
-    event_row,
-    reject_row,
-    run_row,
-    setting_row,
-    step_rows,
-    write_real_store,
-)
+from tests.dashboard.store_rows import Row, event_row, reject_row, run_row, setting_row, step_rows, write_real_store
 
 FILLED: dict[str, list[Row]] = {
     "runs": [

@@ -71,10 +71,7 @@ def test_the_answer_does_not_claim_more_than_the_rows_show() -> None:
     ("changes", "text"),
     [
         ({"runs_judged": 0, "runs_failed": 0, "runs_tried": 2}, "**No run can be judged yet:** 2 runs tried"),
-        (
-            {"runs_judged": 1, "runs_failed": 0, "gpu_hours": 2.0},
-            "**The only run completed.** It took 2.0 GPU-hours.",
-        ),
+        ({"runs_judged": 1, "runs_failed": 0, "gpu_hours": 2.0}, "**The only run completed.** It took 2.0 GPU-hours."),
         ({"runs_judged": 9, "runs_failed": 0, "gpu_hours": None}, "**All 9 runs that ended completed.**"),
     ],
 )

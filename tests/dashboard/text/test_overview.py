@@ -99,11 +99,7 @@ def test_a_grid_without_mfu_says_why(reasons: pl.DataFrame, note: str) -> None:
 
 
 def test_the_closest_ties_are_worth_a_repeat() -> None:
-    rows = [
-        cell("a", 1, margin=0.009, is_tie=True),
-        cell("b", 2, margin=0.0001, is_tie=True),
-        cell("c", 4, margin=0.2),
-    ]
+    rows = [cell("a", 1, margin=0.009, is_tie=True), cell("b", 2, margin=0.0001, is_tie=True), cell("c", 4, margin=0.2)]
     assert [
         (item.text, item.value.replace("\xa0", " "), item.cell) for item in overview.worth_running(grid(*rows))
     ] == [

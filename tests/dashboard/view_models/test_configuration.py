@@ -49,8 +49,5 @@ def test_a_fact_names_its_source_and_what_contradicts_it() -> None:
     [("4", "4.0", False), ("True", "true", False), ("4", "8", True), ("bf16", "fp16", True), ("4", "auto", True)],
 )
 def test_values_that_mean_the_same_do_not_contradict(used: str, other: str, is_conflict: bool) -> None:
-    rows = [
-        setting_row(value=used),
-        setting_row(value=other, setting_source="folder_name", is_used=False),
-    ]
+    rows = [setting_row(value=used), setting_row(value=other, setting_source="folder_name", is_used=False)]
     assert bool(contradiction(rows)) is is_conflict
