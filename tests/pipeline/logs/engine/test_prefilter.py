@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -19,6 +19,7 @@ from sweepscope.pipeline.logs.registry import DIALECTS, by_name
 from sweepscope.pipeline.simulate.generate import generate
 from sweepscope.pipeline.simulate.render import render
 from sweepscope.pipeline.text import lines
+from tests.properties import stated_examples
 
 STEP = b"Step: 1 | Loss: 2.5 | Tokens/s: 4K | Tokens/s/GPU: 1K | Tokens: 8K | MFU: 1.5% | Memory usage: 1GB\n"
 NOISE = b"WARNING: a line that says nothing\n"
@@ -90,8 +91,10 @@ class TestLiterals:
         assert facts.settings.is_empty()
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@stated_examples()
 @given(seed=st.integers(0, 50), cuts=st.lists(st.integers(0, 2_000), max_size=6))
+@example(seed=1, cuts=[3, 40, 41])
+@example(seed=7, cuts=[0, 100])
 def test_blocks_read_together_say_what_they_say_one_by_one(seed: int, cuts: list[int]) -> None:
     for run in generate(seed, 3):
         for name, data in render(run).items():

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.derive.run_id import run_id
@@ -16,6 +16,7 @@ from sweepscope.pipeline.simulate.generate import generate
 from sweepscope.pipeline.simulate.render import render
 from sweepscope.schemas.registry import TABLES
 from tests.pipeline.ingest_in_memory import Tables, assembled, batch_of, batches_of, tables_of
+from tests.properties import stated_examples
 
 
 def line(step: int, *, rank: int = 0, loss: float | None = None, tokens_per_s: float = 8000.0, gpus: int = 4) -> str:
@@ -307,18 +308,26 @@ def content(tables: Tables) -> dict[str, list[tuple[object, ...]]]:
     }
 
 
-_SLOW = settings(max_examples=8, suppress_health_check=list(HealthCheck))
-
-
-@_SLOW
+@stated_examples()
 @given(seed=st.integers(0, 10_000), chunk=st.integers(1, 6000), block=st.integers(1, 20_000))
+@example(seed=2, chunk=97, block=9_973)
+@example(seed=5, chunk=4_099, block=1_021)
+@example(seed=8, chunk=6_000, block=20_000)
 def test_tables_do_not_depend_on_the_size_of_chunks_and_blocks(seed: int, chunk: int, block: int) -> None:
     files = simulated(seed, 4)
     assert content(tables_of(files, chunk_bytes=chunk, block_bytes=block)) == content(tables_of(files))
 
 
-@_SLOW
+@pytest.mark.parametrize(("chunk", "block"), [(1, 1), (2, 64), (3, 1), (7, 200), (500, 3)])
+def test_a_few_bytes_at_a_time_are_enough(chunk: int, block: int) -> None:
+    files = {"a/config.json": config(dp=2).encode(), "a/log_1.out": (log(1, 3) + OOM).encode()}
+    assert content(tables_of(files, chunk_bytes=chunk, block_bytes=block)) == content(tables_of(files))
+
+
+@stated_examples()
 @given(seed=st.integers(0, 10_000))
+@example(seed=1)
+@example(seed=12)
 def test_shards_sum_to_the_whole(seed: int) -> None:
     files = simulated(seed, 6)
     shards = [assembled(batch) for batch in batches_of(files, units=1)]
@@ -328,10 +337,12 @@ def test_shards_sum_to_the_whole(seed: int) -> None:
     assert content(together) == content(whole)
 
 
-@_SLOW
+@stated_examples()
 @given(seed=st.integers(0, 10_000))
+@example(seed=3)
+@example(seed=77)
 def test_every_row_points_to_a_line_that_is_there(seed: int) -> None:
-    files = simulated(seed, 4)
+    files = simulated(seed, 8)
     tables = tables_of(files)
     for name in ("steps", "events", "runs"):
         for path, number in tables[name].select("source_path", "line_no").drop_nulls().iter_rows():
