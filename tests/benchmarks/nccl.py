@@ -50,9 +50,9 @@ print(json.dumps({
 """
 _BATCH = """
 import json, sys, time
-from sweepscope.pipeline.ingest import plan as ingest
+from sweepscope.pipeline.ingest.plan import find
 from sweepscope.pipeline.ingest.read_batch import read_batch
-found = ingest.find([sys.argv[1]])
+found = find([sys.argv[1]])
 begin = time.process_time()
 batch = read_batch(found)
 told = batch.other.get("nccl_files")

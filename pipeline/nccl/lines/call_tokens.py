@@ -53,17 +53,19 @@ class Layout:
     @classmethod
     def of(cls, line: bytes) -> Layout:
         """Learnt from one intact COLL line, without its line feed. Raises ValueError for any other line."""
-        if not _LINE.search(line.decode("ascii", "replace")):
-            raise ValueError("not an intact COLL line")
         words = _BETWEEN.split(line)
+        # A cut call glued before a whole one would mix the words of both, out of order.
+        if words.count(b"opCount") != 1 or not _LINE.search(line.decode("ascii", "replace")):
+            raise ValueError("not an intact COLL line")
         mark = words.index(b"opCount")
         # Between the process and the operation stand [dev] NCCL INFO, before it whatever a launcher prints.
         process = next((at for at in range(mark - 1, -1, -1) if words[at].count(b":") >= 2), None)
         if process is None:
             raise ValueError("no process stands before the call")
-        comm = words.index(b"comm", mark) + 1
+        count = words.index(b"count", mark)
+        comm = words.index(b"comm", count) + 1
         comm += words[comm + 1 : comm + 2] != [] and words[comm + 1].startswith(b"[nranks=")
-        return cls(len(words), process, mark, words.index(b"count", mark), comm)
+        return cls(len(words), process, mark, count, comm)
 
 
 def counted(layout: Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:

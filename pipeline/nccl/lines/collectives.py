@@ -16,59 +16,30 @@ import polars as pl
 
 from sweepscope.pipeline.nccl.facts import Notes
 from sweepscope.pipeline.nccl.lines.call_tokens import CALL, TAIL, Layout, counted
-from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
-from sweepscope.pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
 
 MARK = b": opCount "
 WORD = " opCount "
 _MIN_LINES = 200
 """Fewer COLL lines of one layout than that are read one by one."""
 
-_LINE = re.compile(rf"{CALL}(?: |\Z)")
 
-
-def read_line(message: Message, line_no: int, notes: Notes) -> bool:
-    """One COLL line."""
-    found = _LINE.match(message.text)
-    if found is None:
-        return False
-    row = (
-        line_no,
-        message.host,
-        message.pid,
-        found["comm"],
-        found["op"],
-        int(found["datatype"]),
-        int(found["count"]),
-        int(found["redop"]),
-        int(found["root"]),
-        int(found["nranks"]) if found["nranks"] else None,
-        1,
-        int(found["opcount"], 16),
-        line_no,
-    )
-    notes.add("coll", *row)
-    return True
-
-
-def read_calls(lines: Lines, notes: Notes) -> np.ndarray:
-    """Whole columns of COLL lines among others; says which of their texts tell nothing.
-
-    Args:
-        lines: with the `span` of each: what stands on both sides of a line with which a communicator of the process
-            begins or ends is of two spans.
-    """
-    is_whole = lines.texts.str.contains(rf"^{CALL}(?: |$)").to_numpy()
-    calls = lines.of_texts(is_whole)
+def read_calls(lines: InfoLines, notes: Notes) -> np.ndarray:
+    """`coll` facts of COLL lines with their `span`; returns a mask of the texts that were understood."""
+    is_call: np.ndarray = lines.texts.str.contains(rf"^{CALL}(?: |$)").to_numpy()
+    calls = lines.of_texts(is_call)
     pieces = calls.texts.str.splitn(" count ", 2).struct
     # What differs from call to call (addresses, streams, RCCL's task) is no part of the key.
     tail, head = pieces["field_1"].str.splitn(" stream ", 2).struct["field_0"], pieces["field_0"]
     texts = pl.DataFrame({"tail": tail, "head": head, "op": head.str.splitn(":", 2).struct["field_0"]})
     found = (
-        pl.concat([calls.rows, texts[calls.rows["told"]]], how="horizontal")
+        pl.concat([calls.rows, texts[calls.rows["text_id"]]], how="horizontal")
         .group_by("span", "op", "tail", maintain_order=True)
         .agg(
-            pl.col("line_no", "who").first(), pl.col("head").last(), last_line=pl.col("line_no").last(), lines=pl.len()
+            pl.col("line_no", "prefix_id").first(),
+            pl.col("head").last(),
+            last_line=pl.col("line_no").last(),
+            lines=pl.len(),
         )
         .with_columns(pl.col("tail").str.extract_groups(f"^{TAIL}(?: |$)").alias("found"))
         .unnest("found")
@@ -77,9 +48,8 @@ def read_calls(lines: Lines, notes: Notes) -> np.ndarray:
             last_op=pl.col("head").str.extract(": opCount ([0-9a-f]{1,15}) ").str.to_integer(base=16),
         )
     )
-    threads = lines.threads[found["who"]].select("source", "host", "pid")
-    notes.add_frame("coll", pl.concat([found, threads], how="horizontal"))
-    return ~is_whole
+    notes.add_frame("coll", lines.with_prefix(found, "source", "host", "pid"))
+    return is_call
 
 
 def is_worth_it(data: bytes) -> bool:

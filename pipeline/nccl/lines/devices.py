@@ -17,12 +17,11 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.nccl.facts import SCHEMAS, Notes
-from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
-from sweepscope.pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
 
 WORD = "NET/"
-TELLING = r"^NET/\w+ ?: (?:Using \[|No device found)|^NET/OFI Selected "
-"""What distinguishes such lines from the many others of the network, for polars."""
+_IS_LIST = r"^NET/\w+ ?: (?:Using \[|No device found)|^NET/OFI Selected "
+"""A pattern of polars that tells such lines from the many others of the network."""
 _USING = re.compile(r"NET/(?P<network>\w+) ?: (?:Using (?P<devices>\[.*)|(?P<none>No device found))")
 _PROVIDER = re.compile(
     r"NET/OFI Selected [Pp]rovider is (?P<name>[\w;]+)"
@@ -36,32 +35,23 @@ _Device = tuple[str, int | None, str | None, str | None, str | None]  # network,
 _DEVICE = re.compile(f"{_MERGED}|{_IB}|{_SOCKET}")
 
 
-def read_devices(message: Message, line_no: int, notes: Notes) -> bool:
-    """A list of devices, or that there is none."""
-    devices = devices_of(message.text, is_cut=message.is_cut)
-    for device in devices or ():
-        notes.add("device", line_no, message.host, message.pid, *device, 1)
-    return devices is not None
-
-
-def read_lists(lines: Lines, notes: Notes) -> np.ndarray:
-    """Whole columns of lines; says which of their texts tell nothing."""
-    may_be_list = np.flatnonzero(lines.texts.str.contains(TELLING).to_numpy())
-    found = {told: devices_of(lines.texts[told], is_cut=False) for told in may_be_list.tolist()}
+def read_lists(lines: InfoLines, notes: Notes) -> np.ndarray:
+    """`device` facts of lists of devices, or that there is none; returns a mask of the texts that were understood."""
+    may_be_list = np.flatnonzero(lines.texts.str.contains(_IS_LIST).to_numpy())
+    found = {at: devices_of(lines.texts[at], is_cut=bool(lines.is_cut[at])) for at in may_be_list.tolist()}
     devices = pl.DataFrame(
-        [(told, *device) for told, listed in found.items() for device in listed or ()],
-        schema={"told": pl.UInt32, **dict(list(SCHEMAS["device"].items())[4:-1])},
+        [(text_id, *device) for text_id, listed in found.items() for device in listed or ()],
+        schema={"text_id": pl.UInt32, **dict(list(SCHEMAS["device"].items())[4:-1])},
         orient="row",
     )
-    rows = lines.rows.join(devices.select("told").unique(), on="told", how="semi")
-    alike = rows.group_by("who", "told").agg(pl.col("line_no").min(), lines=pl.len())
-    told = alike.with_columns(lines.threads[alike["who"]].select("source", "host", "pid").get_columns())
-    notes.add_frame("device", told.join(devices, on="told"))
-    return ~np.isin(np.arange(len(lines.texts)), [told for told, listed in found.items() if listed is not None])
+    rows = lines.rows.join(devices.select("text_id").unique(), on="text_id", how="semi")
+    counted = rows.group_by("prefix_id", "text_id").agg(pl.col("line_no").min(), lines=pl.len())
+    notes.add_frame("device", lines.with_prefix(counted, "source", "host", "pid").join(devices, on="text_id"))
+    return np.isin(np.arange(len(lines.texts)), [text_id for text_id, listed in found.items() if listed is not None])
 
 
 def devices_of(text: str, *, is_cut: bool) -> list[_Device] | None:
-    """What a list says; None for another text. The last device of a text that was cut is left out."""
+    """The devices of a list; None for another text. The last device of a text that was cut is left out."""
     if provider := _PROVIDER.match(text):
         numbers = range(int(provider["count"])) if provider["count"] else (None,)
         return [("OFI", number, provider["name"], None, None) for number in numbers]
@@ -75,13 +65,13 @@ def devices_of(text: str, *, is_cut: bool) -> list[_Device] | None:
     # "[RO]" alone: no device. What follows the semicolon is the interface of the bootstrap.
     listed = found["devices"].split(";", 1)[0]
     is_whole = not is_cut and (network.endswith("Socket") or ";" in found["devices"])
-    devices: list[_Device] = [(network, *_told(device)) for device in _DEVICE.finditer(listed)]
+    devices: list[_Device] = [(network, *_fields(device)) for device in _DEVICE.finditer(listed)]
     if not devices and is_whole:
         return none
     return devices if is_whole else devices[:-1]
 
 
-def _told(device: re.Match[str]) -> tuple[int, str, str | None, str]:
+def _fields(device: re.Match[str]) -> tuple[int, str, str | None, str]:
     """Number, name, ports and link layer of one device."""
     if device["number"]:
         parts = list(_PART.finditer(device["parts"]))

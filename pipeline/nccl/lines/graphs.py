@@ -11,110 +11,76 @@ that the edges of a large communicator are a part of all.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.nccl.facts import Notes
+from sweepscope.pipeline.nccl.lines import transports
 from sweepscope.pipeline.nccl.lines.distinct import coded, coded_rows
-from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
-from sweepscope.pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
 
-WORDS = ("Trees [", "Ring ")
-# In the syntax of both Python's `re` and polars.
+WORDS = r"Trees \[|Ring "
 _PATH = (
     r"^(?:Channel [0-9]{1,4}(?:/[0-9]{1,9})? :?(?:[ \t]+[0-9]+)+|Ring [0-9]{1,4} : [0-9]+ -> [0-9]+ -> [0-9]+"
     r"|Trees \[[0-9].*)$"
 )
 _OWNER = r" comm 0x[0-9a-f]+ nRanks [0-9]+ busId [0-9a-f]+$"  # RCCL's
-_PATH_TEXT, _OWNER_TEXT = re.compile(_PATH), re.compile(_OWNER)
-SINGLE = pl.Schema(
-    {
-        "source": pl.Int64,
-        "line_no": pl.Int64,
-        "host": pl.String,
-        "pid": pl.Int64,
-        "tid": pl.Int64,
-        "text": pl.String,
-        "is_cut": pl.Boolean,
-    }
-)
-"""Lines that tell of a ring or of trees, read one by one. `is_cut`: the last number may be half of one."""
 _BITS = 64
 _LONGEST = 900
 """A text this long, which with its prefix fills NCCL's buffer, may have been cut in the middle of a number."""
 
 _RING = r"^Channel ([0-9]+)(?:/[0-9]+)? :?\s+([0-9\s]+)$"
-_PLACE = r"^Ring ([0-9]+) : ([0-9]+) -> ([0-9]+) -> ([0-9]+)$"
+_NEIGHBOURS = r"^Ring ([0-9]+) : ([0-9]+) -> ([0-9]+) -> ([0-9]+)$"
 _BRANCH = r"\[[0-9]+\] -?[0-9]+(?:/-?[0-9]+/-?[0-9]+)?->[0-9]+->-?[0-9]+(?:/-?[0-9]+/-?[0-9]+)?"
 _CHILDREN_FIRST = r"^\[([0-9]+)\] -?[0-9]+/-?[0-9]+/-?[0-9]+->([0-9]+)->(-?[0-9]+)$"
 _PARENT_FIRST = r"^\[([0-9]+)\] (-?[0-9]+)->([0-9]+)->-?[0-9]+/-?[0-9]+/-?[0-9]+$"
 
 
-def read_graph(message: Message) -> tuple[str, bool] | None:
-    """`text` and `is_cut` of a line that tells of a ring or of trees."""
-    text, has_owner = _OWNER_TEXT.subn("", message.text)
-    if _PATH_TEXT.match(text) is None:
-        return None
-    return text, message.is_cut or (len(text) >= _LONGEST and not has_owner)
-
-
-def read_graphs(lines: Lines, notes: Notes) -> np.ndarray:
-    """Whole columns of such lines; says which of their texts tell nothing.
-
-    Args:
-        lines: with the `span` of each: those of one communicator are of one span.
-    """
+def read_rings_and_trees(lines: InfoLines, notes: Notes) -> np.ndarray:
+    """`graph` facts, and `ring` facts of whole rings, of lines with their `span`; returns a mask of the texts that were
+    understood."""
     text = lines.texts.str.replace(_OWNER, "")
     has_owner = text.str.len_bytes() != lines.texts.str.len_bytes()
-    is_told = text.str.contains(_PATH)
-    texts = pl.DataFrame({"text": text, "is_cut": ~has_owner & (text.str.len_chars() >= _LONGEST)})
-    add_paths(lines, texts.with_row_index("told").filter(is_told), notes)
-    return ~is_told.to_numpy()
+    is_path = text.str.contains(_PATH)
+    # The last number of a text that was cut may be half of one.
+    is_cut = pl.Series(lines.is_cut) | (~has_owner & (text.str.len_chars() >= _LONGEST))
+    texts = pl.DataFrame({"text": text, "is_cut": is_cut}).with_row_index("text_id").filter(is_path)
+    _add_paths(lines, texts, notes)
+    is_read: np.ndarray = is_path.to_numpy() | transports.read_rings(lines, notes)
+    return is_read
 
 
-def add_singly(lines: pl.DataFrame, notes: Notes) -> None:
-    """`graph` facts of SINGLE lines: each is a span of its own, for nothing tells yet which communicator it is of."""
-    number = pl.int_range(pl.len(), dtype=pl.UInt32)
-    rows = lines.select("line_no", who=number, told=number, span=number)
-    texts = lines.select("text", "is_cut", told=number)
-    add_paths(Lines(rows, texts["text"], lines.select("source", "host", "pid", "tid")), texts, notes)
-
-
-def add_paths(lines: Lines, texts: pl.DataFrame, notes: Notes) -> None:
+def _add_paths(lines: InfoLines, texts: pl.DataFrame, notes: Notes) -> None:
     """`graph` facts: the paths that lines of a span name, with their channels.
 
     Args:
-        lines: with the `span` of each.
-        texts: `told` and `text` of those of their texts that tell of rings or trees, and `is_cut`: the last number may
-            be half of one.
+        texts: `text_id`, `text`, `is_cut` of the texts that describe rings or trees.
     """
-    found = pl.concat([_rings(texts), _places(texts), _trees(texts)])
+    found = pl.concat([_rings(texts), _neighbours(texts), _trees(texts)])
     paths, path = coded_rows(found.select("graph", "ranks", "is_ring", sixty_fours=pl.col("channel") // _BITS))
     bit = np.left_shift(np.uint64(1), (found["channel"].to_numpy() % _BITS).astype(np.uint64))
-    told = found.select("told", path=path, bit=bit)
-    rows = lines.rows.select("told", "who", "line_no", "span").join(told, on="told")
+    of_text = found.select("text_id", path=path, bit=bit)
+    rows = lines.rows.select("text_id", "prefix_id", "line_no", "span").join(of_text, on="text_id")
     groups = rows.group_by("span", "path").agg(
-        pl.col("who").first(), pl.col("line_no").min(), channels=pl.col("bit").bitwise_or()
+        pl.col("prefix_id").first(), pl.col("line_no").min(), channels=pl.col("bit").bitwise_or()
     )
-    threads = lines.threads[groups["who"]].select("source", "host", "pid", "tid")
     ranks = pl.col("ranks").str.extract_all(r"[0-9]+").cast(pl.List(pl.Int32), strict=False)
     paths = paths.with_columns(ranks).with_columns(
         of_ranks=pl.when("is_ring").then(pl.col("ranks").list.unique().list.len().cast(pl.Int64))
     )
-    notes.add_frame("graph", pl.concat([groups, threads, paths[groups["path"]]], how="horizontal"))
+    threads = lines.with_prefix(groups, "source", "host", "pid", "tid")
+    notes.add_frame("graph", pl.concat([threads, paths[groups["path"]]], how="horizontal"))
 
 
 def _rings(texts: pl.DataFrame) -> pl.DataFrame:
-    """Rings of several ranks as their text: `told`, `channel`, `graph`, `ranks`, `is_ring`."""
-    found = texts.select("told", found=pl.col("text").str.extract_groups(_RING)).unnest("found").drop_nulls("2")
+    """Rings of several ranks as their text: `text_id`, `channel`, `graph`, `ranks`, `is_ring`."""
+    found = texts.select("text_id", found=pl.col("text").str.extract_groups(_RING)).unnest("found").drop_nulls("2")
     return _paths(found, "ring", channel=pl.col("1"), ranks=pl.col("2"), is_ring=True)
 
 
-def _places(texts: pl.DataFrame) -> pl.DataFrame:
+def _neighbours(texts: pl.DataFrame) -> pl.DataFrame:
     """The same of a rank and the next one of its rings."""
-    found = texts.filter(~pl.col("is_cut")).select("told", found=pl.col("text").str.extract_groups(_PLACE))
+    found = texts.filter(~pl.col("is_cut")).select("text_id", found=pl.col("text").str.extract_groups(_NEIGHBOURS))
     ranks = pl.format("{} {}", "3", "4")
     return _paths(found.unnest("found").drop_nulls("3"), "ring", channel=pl.col("1"), ranks=ranks)
 
@@ -125,7 +91,7 @@ def _trees(texts: pl.DataFrame) -> pl.DataFrame:
         texts.filter(pl.col("text").str.starts_with("Trees "))
         .with_columns(branch=pl.col("text").str.extract_all(_BRANCH))
         .select(
-            "told",
+            "text_id",
             branch=pl.when(pl.col("is_cut") & pl.col("text").str.ends_with(pl.col("branch").list.last()))
             .then(pl.col("branch").list.head(pl.col("branch").list.len() - 1))
             .otherwise("branch"),
@@ -140,7 +106,7 @@ def _trees(texts: pl.DataFrame) -> pl.DataFrame:
         child=pl.coalesce(up["2"], down["3"]).cast(pl.Int64, strict=False),
         parent=pl.coalesce(up["3"], down["2"]).cast(pl.Int64, strict=False),
     )
-    found = branches.select("told").with_columns(numbers[name].get_columns())
+    found = branches.select("text_id").with_columns(numbers[name].get_columns())
     is_edge = (pl.col("child") >= 0) & (pl.col("parent") >= 0)
     ranks = pl.format("{} {}", "child", "parent")
     return _paths(found.filter(is_edge), "tree", channel=pl.col("channel"), ranks=ranks)
@@ -148,7 +114,7 @@ def _trees(texts: pl.DataFrame) -> pl.DataFrame:
 
 def _paths(found: pl.DataFrame, graph: str, *, channel: pl.Expr, ranks: pl.Expr, is_ring: bool = False) -> pl.DataFrame:
     paths = found.select(
-        pl.col("told").cast(pl.UInt32),
+        pl.col("text_id").cast(pl.UInt32),
         channel=channel.cast(pl.Int64, strict=False),
         graph=pl.lit(graph),
         ranks=ranks.str.strip_chars(),

@@ -1,19 +1,15 @@
 """Lines of communicator initialisation (src/init.cc): start, complete, destroy, abort, timings, channels, nodes.
 
-Each pattern names the columns of its facts, in the syntax of both Python's `re`, for single lines, and polars, for
-whole columns of them.
+Each pattern names the columns of its facts.
 """
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.nccl.facts import PARTS, SCHEMAS, Notes
-from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
-from sweepscope.pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
 
 _STATES = {
     "Init START": "started",
@@ -52,88 +48,18 @@ _CHANNELS = (
     r"(?:, (?P<per_peer>[0-9]{1,9}) p2p channels per peer)?"
 )
 _NETWORK = r"^Using network (?P<network>.+)$"
-_PATTERNS = {pattern: re.compile(pattern) for pattern in (_INIT, _HASH, _SPLIT, _TIMING, _SHAPE, _CHANNELS, _NETWORK)}
-_Fields = dict[str, str | None]
+_KINDS = {"init": _INIT, "timing": _TIMING, "shape": _SHAPE, "channels": _CHANNELS, "network": _NETWORK}
 
 
-def read_init(message: Message, line_no: int, notes: Notes) -> bool:
-    """A line that a communicator or one of its ranks begins, is ready or has ended."""
-    found = _fields(_INIT, message.text)
-    if found is None:
-        return False
-    more = found["more"] or ""
-    comm_hash = _PATTERNS[_HASH].search(more)
-    split = _PATTERNS[_SPLIT].search(more)
-    told = found | (split.groupdict() if split else {})
-    _add(
-        "init",
-        told | {"state": _STATES[found["state"] or ""], "comm_hash": comm_hash and comm_hash[1]},
-        message,
-        line_no,
-        notes,
-    )
-    return True
+def read(kind: str, lines: InfoLines, notes: Notes) -> np.ndarray:
+    """Facts of one kind of `_KINDS`; returns a mask of the texts that were understood.
 
-
-def read_timing(message: Message, line_no: int, notes: Notes) -> bool:
-    """`Init timings`, which follows a COMPLETE line of the same thread; seconds, two decimals."""
-    found = _fields(_TIMING, message.text)
-    if found is None:
-        return False
-    told = {name: re.search(pattern, found["parts"] or "") for name, pattern in _PARTS.items()}
-    parts = {name: part and part[1] for name, part in told.items()}
-    _add("timing", found | parts, message, line_no, notes)
-    return True
-
-
-def read_shape(message: Message, line_no: int, notes: Notes) -> bool:
-    """`comm .. rank .. nRanks .. nNodes ..`: how many hosts a communicator spans."""
-    return _read("shape", _SHAPE, message, line_no, notes)
-
-
-def read_channels(message: Message, line_no: int, notes: Notes) -> bool:
-    """`16 coll channels, 16 collnet channels, 0 nvls channels, ...`; what a version does not print is NULL."""
-    return _read("channels", _CHANNELS, message, line_no, notes)
-
-
-def read_network(message: Message, line_no: int, notes: Notes) -> bool:
-    """`Using network IB`: what a communicator may use between hosts."""
-    return _read("network", _NETWORK, message, line_no, notes)
-
-
-def _read(kind: str, pattern: str, message: Message, line_no: int, notes: Notes) -> bool:
-    found = _fields(pattern, message.text)
-    if found is not None:
-        _add(kind, found, message, line_no, notes)
-    return found is not None
-
-
-def _fields(pattern: str, text: str) -> _Fields | None:
-    found = _PATTERNS[pattern].match(text)
-    return found and found.groupdict()
-
-
-def _add(kind: str, fields: _Fields, message: Message, line_no: int, notes: Notes) -> None:
-    """One row of facts; the columns behind those of the thread are the fields."""
-    columns = list(SCHEMAS[kind].items())[5:]
-    notes.add(
-        kind, line_no, message.host, message.pid, message.tid, *(_typed(fields.get(name), of) for name, of in columns)
-    )
-
-
-def _typed(text: str | None, of: pl.DataType) -> str | int | float | None:
-    if text is None or of == pl.String:
-        return text
-    try:
-        return int(text) if of == pl.Int64 else float(text)
-    except ValueError:
-        return None
-
-
-def read_columns(kind: str, lines: Lines, notes: Notes) -> tuple[pl.DataFrame, np.ndarray]:
-    """Whole columns of lines of one kind of `KINDS`: those that tell something, as facts; and which texts do."""
-    texts = pl.LazyFrame({"text": lines.texts}).with_row_index("told")
-    found = texts.with_columns(pl.col("text").str.extract_groups(KINDS[kind]).alias("fields")).unnest("fields")
+    `shape` is how many hosts a communicator spans, `network` what it may use between hosts, `channels` how many it has
+    of each sort (NULL for one that a version does not print), and `timing`, which follows a COMPLETE line of the same
+    thread, the seconds of each part.
+    """
+    texts = pl.LazyFrame({"text": lines.texts}).with_row_index("text_id")
+    found = texts.with_columns(pl.col("text").str.extract_groups(_KINDS[kind]).alias("fields")).unnest("fields")
     found = found.filter(pl.col("rank" if "rank" in SCHEMAS[kind] else SCHEMAS[kind].names()[5]).is_not_null())
     if kind == "init":
         found = found.with_columns(
@@ -143,18 +69,11 @@ def read_columns(kind: str, lines: Lines, notes: Notes) -> tuple[pl.DataFrame, n
         ).unnest("split")
     if kind == "timing":
         found = found.with_columns(**{name: pl.col("parts").str.extract(part) for name, part in _PARTS.items()})
-    fields = found.collect()
-    is_told = np.zeros(len(lines.texts), dtype=bool)
-    is_told[fields["told"].to_numpy()] = True
-    fields = fields.drop("text").cast(
-        {name: of for name, of in SCHEMAS[kind].items() if name in fields.columns}, strict=False
-    )
-    place = np.cumsum(is_told) - 1
-    rows = lines.rows.filter(is_told[lines.rows["told"].to_numpy()])
-    threads = lines.threads[rows["who"]].select("source", "host", "pid", "tid")
-    told = pl.concat([rows.drop("told"), threads, fields[place[rows["told"].to_numpy()]]], how="horizontal")
-    notes.add_frame(kind, told)
-    return told, is_told
-
-
-KINDS = {"init": _INIT, "timing": _TIMING, "shape": _SHAPE, "channels": _CHANNELS, "network": _NETWORK}
+    fields = found.drop("text").collect()
+    fields = fields.cast({name: of for name, of in SCHEMAS[kind].items() if name in fields.columns}, strict=False)
+    is_read = np.zeros(len(lines.texts), dtype=bool)
+    is_read[fields["text_id"].to_numpy()] = True
+    rows = lines.of_texts(is_read).rows  # which renumbers them in the order of `fields`
+    found_rows = pl.concat([rows.drop("text_id"), fields.drop("text_id")[rows["text_id"]]], how="horizontal")
+    notes.add_frame(kind, lines.with_prefix(found_rows, "source", "host", "pid", "tid"))
+    return is_read

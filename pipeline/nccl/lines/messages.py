@@ -26,6 +26,12 @@ _BODY = re.compile(
     r"(?:(?P<place>\S+:\d+)(?:/?\))? (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ |[A-Za-z_][^\[\]]{0,300}?\):\d+ )?"
     r"NCCL (?P<level>INFO|WARN|TRACE|CALL) "
 )
+MAX_LINE_CHARS = 16_384
+"""NCCL cuts its messages at 1,024 bytes; glued lines are longer. What follows is not looked at."""
+LEAD_CHARS = 20
+"""A longer text before a message may be the beginning of a table's row."""
+ESCAPES = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
+_ESCAPES = re.compile(ESCAPES)
 _STRIPPED = re.compile(r"[ \t]*\[([0-9]{1,4})\] ")
 NO_HOST = "?"
 """What stands for the host in facts where it was taken out of the log, process and all."""
@@ -47,6 +53,12 @@ class Message(NamedTuple):
     is_cut: bool
     is_first: bool  # at most a launcher's prefix stands before it, or what looks like one
     begin: int = 0  # where the host begins in the line
+
+
+def clean(raw: str) -> str:
+    """A line without its end and without colours, no longer than what is looked at."""
+    text = raw[:MAX_LINE_CHARS].rstrip("\r\n")
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
 
 
 def messages(line: str) -> Iterator[Message]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.nccl import codes
 from sweepscope.pipeline.nccl.lines import call_tokens, collectives
 from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of
-from sweepscope.pipeline.nccl.lines.info import Info
-from sweepscope.pipeline.nccl.lines.line_reader import clean
-from sweepscope.pipeline.nccl.lines.messages import messages
+from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
+from sweepscope.pipeline.nccl.lines.irregular_lines import info_row
+from sweepscope.pipeline.nccl.lines.messages import clean, messages
+from sweepscope.pipeline.nccl.lines.regular_lines import regular_lines
 
 CALLS = pl.Schema(
     {
@@ -40,9 +39,6 @@ CALLS = pl.Schema(
 """
 
 _CALL = rf"^{call_tokens.CALL}(?: stream (?P<stream>[!-~]+))?"
-_CALL_TEXT = re.compile(_CALL)
-
-
 _LINES = 20_000
 """Lines looked at together: a row is several times as large as its line while it is taken apart."""
 
@@ -55,19 +51,16 @@ def raw_calls(part: Part, path: str) -> pl.DataFrame:
     return pl.concat([CALLS.to_frame(), *pieces]).with_columns(source_path=pl.lit(path))
 
 
-def _calls(block: Block, lines: np.ndarray) -> pl.DataFrame:
-    info = Info.of(block, lines, repeats=False)
-    regular = info.lines.named().select(
-        "line_no", "host", "pid", "tid", pl.col("text").str.extract_groups(_CALL).alias("call")
-    )
-    odd = [
-        {"line_no": line_no, "host": message.host, "pid": message.pid, "tid": message.tid, "call": found.groupdict()}
-        for _, line_no, text in block.lines(info.odd)
+def _calls(block: Block, positions: np.ndarray) -> pl.DataFrame:
+    regular, others = regular_lines(block, positions, repeats=False)
+    irregular = (
+        info_row(message, source, line_no, 0)
+        for source, line_no, text in block.lines(others)
         for message in messages(clean(text))
-        if (found := _CALL_TEXT.match(message.text))
-    ]
-    told = pl.concat([regular, pl.DataFrame(odd, schema=regular.schema)]).unnest("call").drop_nulls("comm")
-    typed = told.sort("line_no", maintain_order=True).with_columns(
+    )
+    lines = InfoLines.joined([regular, InfoLines.of_messages(irregular)]).with_texts()
+    found = lines.with_columns(pl.col("text").str.extract_groups(_CALL)).unnest("text").drop_nulls("comm")
+    typed = found.sort("line_no", maintain_order=True).with_columns(
         pl.col("datatype", "redop", "root", "nranks").cast(pl.Int64),
         source_path=pl.lit(None, pl.String),
         element_count=pl.col("count").cast(pl.Int64),

@@ -12,10 +12,12 @@ from sweepscope.pipeline.nccl.bench import printed_table
 from sweepscope.pipeline.nccl.facts import Facts, Notes
 from sweepscope.pipeline.nccl.lines import collectives, rewrap, watchdog
 from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of, parts_as_texts
-from sweepscope.pipeline.nccl.lines.info import MIN_LINES, Info
 from sweepscope.pipeline.nccl.lines.info_kinds import read_info
-from sweepscope.pipeline.nccl.lines.line_reader import MAX_LINE_CHARS, TELLING, LineReader
+from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
+from sweepscope.pipeline.nccl.lines.irregular_lines import MAY_HOLD_FACTS, IrregularLines
+from sweepscope.pipeline.nccl.lines.messages import MAX_LINE_CHARS
 from sweepscope.pipeline.nccl.lines.raw_calls import raw_calls
+from sweepscope.pipeline.nccl.lines.regular_lines import regular_lines
 from sweepscope.pipeline.text.arrow_buffers import buffers_of, texts_of
 from sweepscope.pipeline.text.line_templates import Shapes
 
@@ -69,18 +71,15 @@ def _scanned(block: Block, notes: Notes) -> Facts:
     if not len(block.part):
         return notes.facts()  # nothing but calls
     has_nccl = block.text.str.contains("CCL", literal=True).to_numpy()  # RCCL's banner, too
-    lines = np.flatnonzero(has_nccl)
-    info = Info.of(block, lines) if len(lines) >= MIN_LINES else None
-    odd = lines if info is None else info.odd
-    reader = LineReader(notes)
-    told = _holding(block, odd, f"{TELLING}|{rewrap.BEGINS}")
-    for place, (source, line_no, text) in zip(told.tolist(), block.lines(told), strict=True):
+    regular, others = regular_lines(block, np.flatnonzero(has_nccl))
+    reader = IrregularLines(notes)
+    irregular = _holding(block, others, f"{MAY_HOLD_FACTS}|{rewrap.BEGINS}")
+    for position, (source, line_no, text) in zip(irregular.tolist(), block.lines(irregular), strict=True):
         notes.source = source
-        reader.line(_unwrapped(block, place, text), line_no, place)
-    if info is not None:
-        read_info(info, reader)
+        reader.line(_unwrapped(block, position, text), line_no, position)
+    read_info(InfoLines.joined([regular, reader.info_lines()]), notes)
     reader.finish()
-    _read_others(block, np.flatnonzero(~has_nccl), odd, reader)
+    _read_others(block, np.flatnonzero(~has_nccl), others, reader)
     return notes.facts()
 
 
@@ -129,7 +128,7 @@ def _of_tables(block: Block, tabular: np.ndarray) -> np.ndarray:
     return found
 
 
-def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: LineReader) -> None:
+def _read_others(block: Block, plain: np.ndarray, odd: np.ndarray, reader: IrregularLines) -> None:
     """Lines without NCCL, and irregular ones: tables of benchmarks, and what helps to judge a hang."""
     beside = np.sort(np.concatenate((plain, odd)))
     text = block.text.gather(beside)

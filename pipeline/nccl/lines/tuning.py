@@ -10,8 +10,7 @@ import re
 import numpy as np
 
 from sweepscope.pipeline.nccl.facts import Notes
-from sweepscope.pipeline.nccl.lines.distinct_lines import Lines
-from sweepscope.pipeline.nccl.lines.messages import Message
+from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
 
 CHOICE = " Bytes -> Algo "
 _TUNING = re.compile(
@@ -23,28 +22,16 @@ _ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_
 _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 
-def read_choice(message: Message, line_no: int, notes: Notes) -> bool:
-    """One line."""
-    return not message.is_cut and count_choice(message.text, line_no, notes, lines=1)
-
-
-def count_choice(text: str, line_no: int, notes: Notes, *, lines: int) -> bool:
-    """Lines with the same text, of which the first has the number."""
-    found = _TUNING.match(text)
-    if found is None:
-        return False
-    algorithm, protocol = _word(found["algo"], _ALGORITHMS), _word(found["proto"], _PROTOCOLS)
-    key = (found["op"], int(found["size"]), algorithm, protocol, found["channels"])
-    notes.count("tuning", line_no, *key, lines=lines)
-    return True
-
-
-def read_choices(lines: Lines, notes: Notes) -> np.ndarray:
-    """Whole columns of such lines; says which of their texts tell nothing."""
-    is_mute = np.zeros(len(lines.texts), dtype=bool)
-    for source, told, line_no, count in lines.alike().iter_rows():
-        is_mute[told] = not count_choice(lines.texts[told], line_no, notes.at(source), lines=count)
-    return is_mute
+def read_choices(lines: InfoLines, notes: Notes) -> np.ndarray:
+    """`tuning` facts; returns a mask of the texts that were understood."""
+    is_read = np.zeros(len(lines.texts), dtype=bool)
+    for source, text_id, line_no, count in lines.counted().iter_rows():
+        if found := _TUNING.match(lines.texts[text_id]):
+            algorithm, protocol = _word(found["algo"], _ALGORITHMS), _word(found["proto"], _PROTOCOLS)
+            key = (found["op"], int(found["size"]), algorithm, protocol, found["channels"])
+            notes.at(source).count("tuning", line_no, *key, lines=count)
+            is_read[text_id] = True
+    return is_read
 
 
 def _word(text: str, names: tuple[str, ...]) -> str:

@@ -36,14 +36,14 @@ def file_rows(sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFram
 
 def _versions(facts: Facts) -> pl.DataFrame:
     """RCCL tells itself by its banner, by settings that only it has, or by its own copy of nccl-tests."""
-    printed = facts["version"].sort("source", "line_no")
+    printed = facts["version"].sort("source", "line_no", maintain_order=True)
     libraries = printed_table.library_versions(facts["bench_mark"])
     rccl = {
         *printed.filter(pl.col("flavour") == "RCCL")["source"],
         *facts["env"].filter(pl.col("name").str.starts_with("RCCL_"))["source"],
         *facts["bench_mark"].filter(pl.col("mark") == "rccl")["source"],
     }
-    by_source = printed.group_by("source").agg(pl.col("version").unique(maintain_order=True))
+    by_source = printed.group_by("source", maintain_order=True).agg(pl.col("version").unique(maintain_order=True))
     named = dict(by_source.iter_rows())
     rows = []
     for source in {*named, *libraries, *rccl}:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import polars as pl
+import pytest
 
 from sweepscope.pipeline.nccl.facts import Facts
-from sweepscope.pipeline.nccl.lines.block import Part
+from sweepscope.pipeline.nccl.lines import scan
+from sweepscope.pipeline.nccl.lines.block import Block, Part
 from sweepscope.pipeline.nccl.lines.compact import compact
+from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
+from sweepscope.pipeline.nccl.lines.regular_lines import regular_lines
 from sweepscope.pipeline.nccl.lines.scan import scan_parts
 from sweepscope.pipeline.nccl.tables.nccl_tables import nccl_tables
 from sweepscope.pipeline.text.lines import blocks
@@ -32,6 +37,15 @@ def tables_of(
     named = files if isinstance(files, Mapping) else {"train.log": files}
     facts = [facts_of(text, source=at, block_bytes=block_bytes) for at, text in enumerate(named.values())]
     return tables_from(Facts.merge(facts), list(named), num_ranks=num_ranks)
+
+
+def take_all_for_irregular(patch: pytest.MonkeyPatch) -> None:
+    """Have the messages of every line found one line at a time, also of regular INFO lines."""
+
+    def none(block: Block, positions: np.ndarray) -> tuple[InfoLines, np.ndarray]:
+        return regular_lines(block, positions[:0])[0], positions
+
+    patch.setattr(scan, "regular_lines", none)
 
 
 def tables_from(facts: Facts, names: list[str], *, num_ranks: int | None = None) -> Tables:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -10,12 +11,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.ingest.validate import validate
+from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.lines import collectives, scan
-from sweepscope.pipeline.nccl.lines.block import Part
+from sweepscope.pipeline.nccl.lines.block import Part, block_of
 from sweepscope.schemas.registry import NCCL_TABLES
 from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
-from tests.pipeline.nccl.reading import Tables, tables_of
+from tests.pipeline.nccl.reading import Tables, tables_from, tables_of, take_all_for_irregular
 from tests.pipeline.nccl.tables.test_hangs import timeout
 
 few = settings(max_examples=12, deadline=None)
@@ -99,12 +101,28 @@ def test_it_does_not_matter_how_a_file_was_cut_into_blocks(version: str, seed: i
         assert cut[name].sort(pl.all()).equals(frame.sort(pl.all())), name
 
 
-def by_columns_and_by_lines(text: bytes) -> tuple[Tables, Tables]:
+def as_they_are_and_all_irregular(text: bytes) -> tuple[Tables, Tables]:
+    """Tables of a text, once read as it is, once with the messages of every line found one line at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "MIN_LINES", 0)
-        columns = tables_of(text)
-        patch.setattr(scan, "MIN_LINES", 1 << 60)
-        return columns, tables_of(text)
+        tables = tables_of(text)
+        take_all_for_irregular(patch)
+        return tables, tables_of(text)
+
+
+def line_by_line(text: bytes) -> Tables:
+    """Tables of the facts of each line alone: nothing is read from a neighbour, and facts add up in any number."""
+    block = block_of([Part(0, text, 1)])
+    alone = [
+        replace(
+            block,
+            text=block.text[at : at + 1],
+            line_no=block.line_no[at : at + 1],
+            part=block.part[at : at + 1],
+            source=block.source[at : at + 1],
+        )
+        for at in range(len(block.part))
+    ]
+    return tables_from(Facts.merge(scan.scan_blocks([one]) for one in alone), ["train.log"])
 
 
 def assert_same(one: Tables, other: Tables) -> None:
@@ -130,19 +148,25 @@ LAUNCHERS = (
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_columns_say_what_single_lines_say(version: str, launcher: str) -> None:
+def test_a_log_says_the_same_with_all_lines_irregular(version: str, launcher: str) -> None:
     job = render(Job(version, nodes=2, gpus=3, per_node=True, calls=20, warns=5, launcher=launcher))
-    columns, lines = by_columns_and_by_lines(job.text().encode())
+    columns, lines = as_they_are_and_all_irregular(job.text().encode())
     assert columns["nccl_collectives"]["calls"].sum() == 120
     assert columns["nccl_ranks"].height == 12
     assert columns["nccl_links"]["link_channels"].sum() == 48
     assert_same(columns, lines)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_lines_read_one_at_a_time_say_what_they_say_together(version: str) -> None:
+    text = render(Job(version, nodes=1, gpus=2, per_node=True, calls=3, warns=2)).text().encode()
+    assert_same(tables_of(text), line_by_line(text))
+
+
 @given(versions, versions, seeds, st.sampled_from(LAUNCHERS))
 @example("2.29.2", "2.29.2", 50000000, "{rank:3d}: ")
 @few
-def test_columns_say_what_single_lines_say_of_a_damaged_log(one: str, two: str, seed: int, launcher: str) -> None:
+def test_a_damaged_log_says_the_same_with_all_lines_irregular(one: str, two: str, seed: int, launcher: str) -> None:
     rng = random.Random(seed)  # noqa: S311
     a, b = (
         render(Job(version, per_node=True, calls=8, warns=4, seed=seed, launcher=launcher)).text().encode()
@@ -154,7 +178,7 @@ def test_columns_say_what_single_lines_say_of_a_damaged_log(one: str, two: str, 
     )
     for at in rng.sample(range(len(mixed)), len(mixed) // rng.choice((100, 1000))):
         mixed[at] = rng.choice(b" \r\t:[]0129afNCL-./\x00\xff")
-    assert_same(*by_columns_and_by_lines(bytes(mixed)))
+    assert_same(*as_they_are_and_all_irregular(bytes(mixed)))
 
 
 def test_a_line_whose_host_swallowed_a_text_still_parts_communicators() -> None:
@@ -164,7 +188,7 @@ def test_a_line_whose_host_swallowed_a_text_still_parts_communicators() -> None:
     link = "Channel 00/0 : 0[0] -> 1[1] via P2P/IPC"
     one = [f"n1:7:7 [0] NCCL INFO {link}", f"oopsn1:7:7 [0] NCCL INFO {about}", f"n1:7:7 [0] NCCL INFO {CALL}"]
     text = "".join(f"{line}\n".format(address) for address in (A, B, A) for line in one)
-    for tables in (*by_columns_and_by_lines(text.encode()), tables_of(text, block_bytes=len(text) // 2)):
+    for tables in (*as_they_are_and_all_irregular(text.encode()), tables_of(text, block_bytes=len(text) // 2)):
         assert tables["nccl_links"].sort("comm_index")["link_channels"].to_list() == [1, 1, 1]
         assert tables["nccl_communicators"].sort("comm_index")["coll_calls"].to_list() == [1, 1, 1]
 

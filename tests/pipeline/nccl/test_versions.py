@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
-from tests.pipeline.nccl.reading import row_of, tables_of
+from tests.pipeline.nccl.reading import row_of, tables_of, take_all_for_irregular
 
 versions = pytest.mark.parametrize("version", VERSIONS)
 TIMED = ("2.24.3", "2.29.2", "2.30.3")
@@ -138,20 +138,22 @@ READY = "comm 0xa0 rank 0 nranks 4 cudaDev 0 - Init COMPLETE"
         ),
     ],
 )
-@pytest.mark.parametrize("by_columns", [True, False])
+@pytest.mark.parametrize("is_regular", [True, False])
 def test_every_link_line(
-    text: str, ends: tuple[int, int, str | None], transport: str, by_columns: bool, monkeypatch: pytest.MonkeyPatch
+    text: str, ends: tuple[int, int, str | None], transport: str, is_regular: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sweepscope.pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    if not is_regular:
+        take_all_for_irregular(monkeypatch)
     row = row_of(tables_of(lines(text, READY))["nccl_links"])
     assert (row["rank_from"], row["rank_to"], row.get("direction")) == ends
     assert (row["transport"], row["comm_index"]) == (transport, 1)
 
 
 @pytest.mark.parametrize("count", ["", " splitCount 3", " childCount 3"])  # 2.21, 2.24 (init.cc), 2.30
-@pytest.mark.parametrize("by_columns", [True, False])
-def test_ranks_of_a_split_find_each_other(count: str, by_columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sweepscope.pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+@pytest.mark.parametrize("is_regular", [True, False])
+def test_ranks_of_a_split_find_each_other(count: str, is_regular: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_regular:
+        take_all_for_irregular(monkeypatch)
     whole = (
         "ncclCommInitRank comm 0xa{r} rank {r} nranks 4 cudaDev {r} nvmlDev {r} busId {r}000 commId 0x77 - Init {end}"
     )
@@ -194,11 +196,12 @@ def test_ranks_of_a_split_find_each_other(count: str, by_columns: bool, monkeypa
         ),
     ],
 )
-@pytest.mark.parametrize("by_columns", [True, False])
+@pytest.mark.parametrize("is_regular", [True, False])
 def test_init_timings(
-    text: str, parts: tuple[float | None, ...], by_columns: bool, monkeypatch: pytest.MonkeyPatch
+    text: str, parts: tuple[float | None, ...], is_regular: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sweepscope.pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+    if not is_regular:
+        take_all_for_irregular(monkeypatch)
     (row,) = tables_of(lines(READY, text))["nccl_ranks"].to_dicts()
     assert (row["init_time_s"], row["init_kernels_s"], row["init_alloc_s"], row["init_bootstrap_s"]) == parts
 
@@ -218,9 +221,10 @@ def test_rings_that_do_not_tell_their_number() -> None:
     assert set(tables["nccl_graphs"]["graph_channels"]) == {"0,1,2"}
 
 
-@pytest.mark.parametrize("by_columns", [True, False])
-def test_rccl_names_the_communicator_behind_rings_and_trees(by_columns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sweepscope.pipeline.nccl.lines.scan.MIN_LINES", 0 if by_columns else 1 << 60)
+@pytest.mark.parametrize("is_regular", [True, False])
+def test_rccl_names_the_communicator_behind_rings_and_trees(is_regular: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_regular:
+        take_all_for_irregular(monkeypatch)
     owner = "comm 0xa0 nRanks 04 busId c1000"
     text = lines(f"Ring 00 : 3 -> 0 -> 1 {owner}", f"Trees [0] 1/-1/-1->0->2 {owner}", READY)
     edges = tables_of(text)["nccl_graphs"].select("graph", "rank_from", "rank_to").rows()

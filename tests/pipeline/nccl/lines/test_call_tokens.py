@@ -69,3 +69,10 @@ def test_lines_that_end_with_a_return() -> None:
 def test_a_layout_is_learnt_from_an_intact_line_only(text: str) -> None:
     with pytest.raises(ValueError, match=r"COLL line|no process"):
         Layout.of(text.rstrip("\n").encode())
+
+
+def test_no_layout_is_learnt_from_a_call_that_is_glued_to_a_cut_one() -> None:
+    """Its words are out of order: offsets that decrease have Arrow read outside of its buffer, which ends the process."""
+    cut = line(1).rstrip("\n").replace(" count 8 datatype 7 op 0 root 0", "")
+    with pytest.raises(ValueError, match="not an intact COLL line"):
+        Layout.of((cut + line(2).rstrip("\n")).encode())

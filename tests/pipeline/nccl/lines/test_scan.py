@@ -10,7 +10,7 @@ import pytest
 
 from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of
-from sweepscope.pipeline.nccl.lines.line_reader import LineReader
+from sweepscope.pipeline.nccl.lines.irregular_lines import IrregularLines
 from sweepscope.pipeline.nccl.lines.scan import scan_blocks, scan_parts, sift
 from sweepscope.pipeline.text.lines import split_parts
 from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
@@ -110,7 +110,7 @@ def test_of_odd_lines_those_that_may_tell_something_are_read(kind: str, monkeypa
     idle = "[rank0]:[W1 0:0:0.1 ProcessGroupNCCL.cpp:1] Warning: not destroyed\n" + "# step 3 took  12.5  4.5  1.5 s\n"
     read: list[str] = []
     for name in ("line", "bench_line"):
-        monkeypatch.setattr(LineReader, name, _noting(getattr(LineReader, name), read))
+        monkeypatch.setattr(IrregularLines, name, _noting(getattr(IrregularLines, name), read))
     facts = scan_parts([Part(0, (HEADER + (idle + told(kind)) * many).encode(), 1)])
     assert len([line for line in read if line == told(kind)]) == many
     assert len(read) == many + len([line for line in read if line in HEADER])
@@ -131,7 +131,7 @@ def test_a_wrapped_line_is_read_though_its_first_piece_tells_nothing() -> None:
 
 
 def _noting(read: Callable[..., None], seen: list[str]) -> Callable[..., None]:
-    def noting(reader: LineReader, raw: str, *place: int) -> None:
+    def noting(reader: IrregularLines, raw: str, *place: int) -> None:
         seen.append(raw)
         read(reader, raw, *place)
 
