@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sweepscope.pipeline.derive.metrics import add_metrics, fill_params
+from sweepscope.pipeline.derive.flops import fill_params
+from sweepscope.pipeline.derive.metrics import add_metrics
 from sweepscope.pipeline.derive.normalize import Normalised, normalise_runs
 from sweepscope.schemas.tables.runs import RUNS
 

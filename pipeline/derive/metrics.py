@@ -1,4 +1,4 @@
-"""Derived performance of `runs`: parameters, FLOPs per token, MFU, GPU-hours, and what may not be ranked.
+"""Derived performance of `runs`: throughput, MFU, GPU-hours, and what may not be ranked.
 
 MFU here is model FLOPs utilisation as in PaLM (Chowdhery et al. 2022, appendix B): the training FLOPs that the model
 needs, without recomputation, over the dense peak at the precision of the matrix products. It is always recomputed;
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from sweepscope.pipeline.derive.flops import FORMULA, model_flops
 from sweepscope.pipeline.reference.accelerators import SIXTEEN_BIT, highest_peak_tflops, is_known, peak_tflops
 from sweepscope.schemas.tables.runs import RUNS
-from sweepscope.schemas.thresholds import LABEL_TOLERANCE
 
 _col = pl.col
 
@@ -19,79 +19,6 @@ _col = pl.col
 # layers is s/6h, so that an honest HFU stays above MFU / 1.5 up to sequences of three times the width.
 _HFU_MARGIN = 1.5
 _ENDS_EARLY = 0.9  # a median step may exceed the mean by some percent; timestamps that miss more than that miss steps
-
-
-def _attention_width() -> pl.Expr:
-    """Width over all heads: hidden_size unless the model has heads of another width (PaLM, Qwen3)."""
-    return pl.coalesce(_col("num_heads") * _col("head_dim"), "hidden_size")
-
-
-def _attention_params() -> pl.Expr:
-    """Q and O: hidden x (heads x head width). K and V: hidden x (KV heads x head width). See also `_latent_params`."""
-    width = _attention_width()
-    kv_width = width * _col("num_kv_heads") / _col("num_heads")
-    plain = _col("hidden_size") * (2 * width + 2 * kv_width)
-    return pl.when(_col("kv_lora_rank").is_null()).then(plain).otherwise(_latent_params())
-
-
-def _latent_params() -> pl.Expr:
-    """Latent attention (DeepSeek-V2, 2405.04434, section 2.1): queries down and up (or in one step), keys and values
-    down with the rotary key, and up, and the output. NULL unless rank, rotary part and head width are known.
-    """
-    hidden, rope, values = _col("hidden_size"), _col("qk_rope_head_dim"), _col("num_heads") * _col("head_dim")
-    queries = values + _col("num_heads") * rope
-    rank = _col("q_lora_rank")
-    query = pl.when(rank > 0).then((hidden + queries) * rank).when(rank == 0).then(hidden * queries)
-    return query + hidden * (_col("kv_lora_rank") + rope) + _col("kv_lora_rank") * 2 * values + values * hidden
-
-
-def _mlp_params(width: pl.Expr) -> pl.Expr:
-    matrices = pl.when(_col("gated_mlp")).then(3).when(~_col("gated_mlp")).then(2)
-    return matrices * _col("hidden_size") * width
-
-
-def _shape_params(experts_counted: str) -> pl.Expr:
-    """Parameters that the shape implies, counting `experts_counted` routed experts per layer; NULL unless all is known.
-
-    Norm weights are counted (2L + 1 vectors), biases and learned positions are not: under 0.1 % of any model here.
-    """
-    hidden, layers = _col("hidden_size"), _col("num_layers")
-    embeddings = _col("vocab_size") * hidden * pl.when(_col("tie_word_embeddings")).then(1).otherwise(2)
-    outside_mlp = layers * _attention_params() + (2 * layers + 1) * hidden + embeddings
-    dense = layers * _mlp_params(_col("ffn_hidden_size"))
-
-    dense_layers = _col("num_dense_layers")
-    per_expert_layer = (
-        _col(experts_counted) * _mlp_params(_col("expert_ffn_hidden_size"))
-        + _mlp_params(_col("shared_expert_ffn_hidden_size"))
-        + _col("num_experts") * hidden  # the router
-    )
-    first_layers = pl.when(dense_layers == 0).then(0.0).otherwise(dense_layers * _mlp_params(_col("ffn_hidden_size")))
-    sparse = first_layers + (layers - dense_layers) * per_expert_layer
-
-    is_tying_known = _col("tie_word_embeddings").is_not_null()
-    mlp = pl.when(_col("num_experts").is_null()).then(dense).otherwise(sparse)
-    return pl.when(is_tying_known).then(outside_mlp + mlp).round().cast(pl.Int64, strict=False)
-
-
-def fill_params(runs: pl.DataFrame) -> pl.DataFrame:
-    """`params` and `active_params` from the shape where it is complete, else as given; and the label check.
-
-    A given `params` that differs from its shape by more than LABEL_TOLERANCE puts the run in quarantine: the label
-    names another model than the one that ran.
-    """
-    shape = runs.with_columns(from_shape=_shape_params("num_experts"), active=_shape_params("experts_per_token"))
-    is_mislabelled = ((_col("from_shape") / _col("params") - 1).abs() > LABEL_TOLERANCE).fill_null(False)
-    reason = pl.format(
-        "the shape has {}B parameters, the label says {}B",
-        (_col("from_shape") / 1e9).round(1),
-        (_col("params") / 1e9).round(1),
-    )
-    return shape.with_columns(
-        quarantine_reason=pl.coalesce("quarantine_reason", pl.when(is_mislabelled).then(reason)),
-        params=pl.coalesce("from_shape", "params"),
-        active_params=pl.coalesce("active", "active_params", pl.when(_col("num_experts").is_null()).then("params")),
-    ).drop("from_shape", "active")
 
 
 def _fill_throughput(runs: pl.DataFrame) -> pl.DataFrame:
@@ -110,26 +37,8 @@ def _fill_throughput(runs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _attention_flops() -> pl.Expr:
-    """12 L (heads x head width) s per token: scores and values, forward and backward.
-
-    Latent attention scores over a head and its rotary part: 6 L s (queries + values). NULL where that is not known.
-    """
-    per_layer = 12.0 * _attention_width()
-    latent = 6.0 * _col("num_heads") * (2 * _col("head_dim") + _col("qk_rope_head_dim"))
-    width = pl.when(_col("kv_lora_rank").is_null()).then(per_layer).otherwise(latent)
-    return width * _col("num_layers") * _col("seq_len")
-
-
 def _basis(peak: pl.Expr) -> pl.Expr:
     """How `mfu` was computed, or the first reason why it could not be."""
-    formula = (
-        pl.when(_attention_flops().is_null())
-        .then(pl.lit("6N, attention left out"))
-        .when(_col("kv_lora_rank").is_null())
-        .then(pl.lit("6N + 12Lhs"))
-        .otherwise(pl.lit("6N + 6Ls(q + v)"))
-    )
     precision = (
         pl.when(_col("precision").is_null())
         .then(pl.lit("16-bit, precision not stated"))
@@ -140,7 +49,7 @@ def _basis(peak: pl.Expr) -> pl.Expr:
     return (
         pl.when(_col("tokens_per_s_per_gpu").is_null())
         .then(pl.lit("not computed: no throughput"))
-        .when(_col("active_params").is_null())
+        .when(_col("flops_per_token").is_null())
         .then(pl.lit("not computed: parameters unknown"))
         .when(_col("accelerator").is_null())
         .then(pl.lit("not computed: accelerator unknown"))
@@ -150,7 +59,7 @@ def _basis(peak: pl.Expr) -> pl.Expr:
         .then(pl.lit("not computed: precision not stated, 8-bit or lower possible"))
         .when(peak.is_null())
         .then(pl.format("not computed: no {} peak for {}", _col("precision").fill_null("16-bit"), "accelerator"))
-        .otherwise(pl.format("{}; peak {} TFLOP/s ({})", formula, peak.cast(pl.Int64), precision))
+        .otherwise(pl.format("{}; peak {} TFLOP/s ({})", FORMULA, peak.cast(pl.Int64), precision))
     )
 
 
@@ -207,18 +116,16 @@ def _fill_gpu_hours(runs: pl.DataFrame) -> pl.DataFrame:
 def add_metrics(runs: pl.DataFrame) -> pl.DataFrame:
     """Recompute throughput, FLOPs, MFU, GPU-hours and quarantine of a `runs` frame that was normalised.
 
-    `flops_per_token` is 6N + 12Lhs, with N the active parameters (PaLM appendix B; Korthikanti et al., 2205.05198).
-    Where the shape or the sequence length is unknown, or attention is latent, it is 6N and `mfu_basis` says so: `mfu`
-    is then a lower bound. `mfu` is NULL, with the reason in `mfu_basis`, when any factor is unknown.
+    `mfu` is NULL, with the reason in `mfu_basis`, when any factor is unknown; a lower bound where `flops_basis` is
+    `parameters`, which leaves attention out.
     """
     runs = _fill_gpu_hours(_fill_throughput(RUNS.conform(runs)))
     peak = peak_tflops()
-    flops = 6.0 * _col("active_params") + _attention_flops().fill_null(0.0)
     return (
-        runs.with_columns(flops_per_token=flops, peak_tflops=peak, mfu_basis=_basis(peak))
+        runs.with_columns(model_flops(runs).get_columns())
+        .with_columns(peak_tflops=peak, mfu_basis=_basis(peak))
         .with_columns(model_tflops_per_gpu=_col("flops_per_token") * _col("tokens_per_s_per_gpu") / 1e12)
-        .with_columns(
-            mfu=_col("model_tflops_per_gpu") / _col("peak_tflops"),
-        )
+        .with_columns(mfu=_col("model_tflops_per_gpu") / _col("peak_tflops"))
         .with_columns(quarantine_reason=pl.coalesce("quarantine_reason", _impossible()))
+        .drop(FORMULA)
     )

@@ -171,7 +171,7 @@ def normalise_runs(frame: pl.DataFrame) -> Normalised:
     """Canonical names and every value of `runs` that follows from the others.
 
     Idempotent: normalising twice changes nothing and derives nothing more. Columns of `runs` that `frame` lacks are
-    added as NULL. `params` must already be filled where the shape gives it (`pipeline.derive.metrics.fill_params`):
+    added as NULL. `params` must already be filled where the shape gives it (`pipeline.derive.flops.fill_params`):
     a model without a name is called by its size.
     """
     given = RUNS.conform(frame)

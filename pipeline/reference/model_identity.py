@@ -13,13 +13,17 @@ sources.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import polars as pl
 
 from sweepscope import data
+from sweepscope.pipeline.reference.model_shape import ModelShape
 from sweepscope.pipeline.reference.models import find_model, known_models, shape_of, spelling_key
+from sweepscope.schemas.thresholds import LABEL_TOLERANCE
 
 _COUNTED = 1e-4
 """How far parameters that were counted may lie apart: what rounds more is no count."""
@@ -80,6 +84,36 @@ def _sizes(known: str) -> tuple[int, ...]:
     row = find_model(known)
     shape = None if row is None else shape_of(row)
     return () if shape is None else tuple(replace(shape, tie_word_embeddings=tied).params for tied in (True, False))
+
+
+_TOLERATED = (*_SHAPE, "head_dim", "gated_mlp")
+SHAPE = (*_TOLERATED, "vocab_size")
+"""Columns of `runs` that may contradict a registered shape."""
+
+
+def registered_shape(row: Mapping[str, Any]) -> ModelShape | None:
+    """Shape of the registered model that a row of `runs` names; None where the row contradicts it.
+
+    `row` has `model`, `params` and the columns of SHAPE. A padded vocabulary and untied embeddings contradict nothing:
+    they add parameters that no token needs.
+    """
+    name = _registered_name(row["model"])
+    known = find_model(name) if name else None
+    if known is None:
+        return None
+    is_latent = known["kv_lora_rank"] is not None
+    stated = {key: known[key] for key in _TOLERATED if not (is_latent and key in ("num_kv_heads", "head_dim"))}
+    if any(value is not None and row[key] not in (None, value) for key, value in stated.items()):
+        return None
+    padding = 0 if row["vocab_size"] is None else row["vocab_size"] - known["vocab_size"]
+    params = row["params"]
+    is_size = params is None or any(abs(params / size - 1) <= LABEL_TOLERANCE for size in _sizes(name))
+    return shape_of(known) if 0 <= padding <= VOCAB_PADDING and is_size else None
+
+
+@cache
+def _registered_name(name: str) -> str | None:
+    return registered_name(name)
 
 
 def identified(runs: pl.DataFrame) -> pl.Series:

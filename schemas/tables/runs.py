@@ -44,6 +44,7 @@ RUNS = Table(
         number("step_time_p90_s", "s", "90th percentile of steady step times", positive=True),
         "tokens_per_s tokens_per_s_per_gpu model_tflops_per_gpu mfu mfu_logged hfu",
         text("mfu_basis", "how `mfu` was computed (FLOPs per token, peak and its precision), or why it could not be"),
+        text("flops_basis", "what `flops_per_token` rests on; MFU compares within one basis", vocab.FLOPS_BASIS),
         number("flops_per_token", "FLOP/token", "model FLOPs per token used for `mfu`", positive=True),
         number("peak_tflops", "TFLOP/s", "dense peak of the accelerator used for `mfu`", positive=True),
         number(

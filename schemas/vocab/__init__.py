@@ -68,6 +68,13 @@ GPU_HOURS_BASIS: dict[str, str] = {
     "steps": "steps times median step time: a lower bound, the log has no timestamps for them",
 }
 
+FLOPS_BASIS: dict[str, str] = {
+    "registered_shape": "6N + 12Lhs by the registered shape of the run's model, which the run does not contradict",
+    "stated_shape": "6N + 12Lhs by the shape that the run states",
+    "parameters_and_attention": "6N + 12Lhs with N as stated, and L and h of an otherwise incomplete shape",
+    "parameters": "6N, without attention: a lower bound, the shape is unknown",
+}
+
 ORIGIN: dict[str, str] = {
     "measured": "parsed from raw logs of a real run",
     "published": "taken from a published table or figure, with its source",
