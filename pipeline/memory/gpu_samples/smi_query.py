@@ -1,8 +1,8 @@
-"""`nvidia-smi -q`, as text and (`-x`) as XML, whole or in parts (`-d MEMORY`), once or again and again (`-l`).
+"""GPU samples of `nvidia-smi -q`, as text and (`-x`) as XML, whole or in parts (`-d MEMORY`), once or repeated (`-l`).
 
-Both have the same sections by nearly the same names (https://docs.nvidia.com/deploy/nvidia-smi, nvsmi_device.dtd): as
-text a section is indented below its name, and so is a GPU below its bus id. MIG devices have sections of the same names
-one level deeper, which are left out. A process on a GPU is a row of its own.
+Both have the same sections by nearly the same names (https://docs.nvidia.com/deploy/nvidia-smi, nvsmi_device.dtd). In
+the text a section is indented below its name, and so is a GPU below its bus id. MIG devices have sections of the same
+names one level deeper, which are not read. A process on a GPU is a row of its own.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
+from sweepscope.pipeline.memory.gpu_samples.smi_xml import GPU, PROCESSES, TOP, Value, xml_values
 from sweepscope.pipeline.memory.gpu_samples.units import MAX_LINE_CHARS, MIB, NUMBERS, Rejects, frame, moment, quantity
 
 _BEGIN = re.compile(r"=+NVSMI LOG=+|<nvidia_smi_log[ >]")
 _TEXT_LINE = re.compile(r"( *)(\S.*?)(?:\s+: (.*?))?\s*$")
 _TEXT_GPU = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:\S+\s*$")
-_TAG = re.compile(r"<(/?)([a-z]\w*)[^<>]*>([^<]*)")
 _POWER = ("gpu_power_readings", "power_readings")
-# (Section, name) as in XML; where text has another name, that too.
+# (Section, name) as in XML, and as in the text where that differs.
 _COLUMNS = {
     ("", "product_name"): "accelerator",
     ("", "uuid"): "gpu_uuid",
@@ -41,22 +41,10 @@ _COLUMNS = {
     for section in _POWER
     for name in ("power_draw", "average_power_draw", "instant_power_draw", "instantaneous_power_draw")
 }
-_WHOSE = ("ts", "gpu_uuid", "accelerator")
-_PROCESSES, _PIDS, _PROCESS_MEMORY = "processes", ("pid", "process_id"), ("used_memory", "used_gpu_memory")
+_OF_GPU = ("ts", "gpu_uuid", "accelerator")
+_PIDS, _PROCESS_MEMORY = ("pid", "process_id"), ("used_memory", "used_gpu_memory")
 
 Row = dict[str, Any]
-
-
-class _Value(NamedTuple):
-    """What one line or element says. `section` is "" right below a GPU, `top` above all GPUs."""
-
-    line_no: int
-    section: str
-    name: str
-    text: str
-
-
-_TOP, _GPU = "top", "gpu"
 
 
 def is_query(line: str) -> bool:
@@ -69,32 +57,34 @@ def is_query(line: str) -> bool:
 
 
 def read_query(lines: Sequence[str]) -> tuple[pl.DataFrame, Rejects]:
-    """Rows of `gpu_samples`. Raises ValueError where it holds no sample."""
+    """Rows of `gpu_samples`, and documents that are cut off or damaged. Raises ValueError where it holds no sample."""
+    rejects: Rejects = []
     is_xml = any("<nvidia_smi_log" in line for line in lines)
     rows: list[Row] = []
     sample: list[Row] = []
-    when: datetime | None = None
+    ts: datetime | None = None
     attached: int | None = None
-    for value in _of_xml(lines) if is_xml else _of_text(lines):
-        if value.section == _TOP and value.name == "timestamp":
+    for value in xml_values(lines, rejects) if is_xml else _text_values(lines):
+        if value.section == TOP and value.name == "timestamp":
             rows += _numbered(sample, attached)
-            sample, when, attached = [], moment(value.text), None
-        elif value.section == _TOP and value.name == "attached_gpus" and value.text.isdecimal():
+            sample, ts, attached = [], moment(value.text), None
+        elif value.section == TOP and value.name == "attached_gpus" and value.text.isdecimal():
             attached = int(value.text)
-        elif value.section == _TOP and value.name == _GPU:
-            sample.append({"line_no": value.line_no, "ts": when})
+        elif value.section == TOP and value.name == GPU:
+            sample.append({"line_no": value.line_no, "ts": ts})
         elif sample:
-            _take(value, sample)
+            _add(value, sample)
     rows += _numbered(sample, attached)
-    return frame(rows), []
+    return frame(rows), rejects
 
 
-def _take(value: _Value, sample: list[Row]) -> None:
+def _add(value: Value, sample: list[Row]) -> None:
+    """Add a value to the rows of its sample: one of the last GPU, or of the last process on it."""
     gpu = next(row for row in reversed(sample) if "pid" not in row)
-    if value.section == _PROCESSES:
+    if value.section == PROCESSES:
         if value.name in _PIDS and value.text.isdecimal():
-            whose = {name: gpu[name] for name in _WHOSE if name in gpu}
-            sample.append({"line_no": value.line_no, **whose, "pid": int(value.text)})
+            inherited = {name: gpu[name] for name in _OF_GPU if name in gpu}
+            sample.append({"line_no": value.line_no, **inherited, "pid": int(value.text)})
         elif value.name in _PROCESS_MEMORY and "pid" in sample[-1]:
             sample[-1]["mem_process_bytes"] = quantity("mem_process_bytes", value.text, float(MIB))
         return
@@ -104,7 +94,7 @@ def _take(value: _Value, sample: list[Row]) -> None:
 
 
 def _numbered(sample: list[Row], attached: int | None) -> list[Row]:
-    """The rows that tell something; GPUs are listed in order, but `-i` lists some of those attached only."""
+    """Rows with a measured value, numbered by GPU. With `-i` only some of the attached GPUs are listed: no number."""
     gpus = sum("pid" not in row for row in sample)
     index = -1
     for row in sample:
@@ -113,44 +103,20 @@ def _numbered(sample: list[Row], attached: int | None) -> list[Row]:
     return [row for row in sample if any(row.get(name) is not None for name in NUMBERS - {"gpu_index"})]
 
 
-def _of_text(lines: Sequence[str]) -> Iterator[_Value]:
-    section = _TOP
+def _text_values(lines: Sequence[str]) -> Iterator[Value]:
+    section = TOP
     for line_no, line in enumerate((text[:MAX_LINE_CHARS] for text in lines), start=1):
         if _TEXT_GPU.match(line):
             section = ""
-            yield _Value(line_no, _TOP, _GPU, line)
+            yield Value(line_no, TOP, GPU, line)
             continue
         found = _TEXT_LINE.match(line)
         if found is None:
             continue
         depth, name = len(found[1]), found[2].lower().replace(" ", "_")
         if depth == 0:
-            section = _TOP
+            section = TOP
         elif depth == 4:
             section = name if found[3] is None else ""
-        if found[3] is not None and (depth <= 8 or section == _PROCESSES):
-            yield _Value(line_no, section, name, found[3])
-
-
-def _of_xml(lines: Sequence[str]) -> Iterator[_Value]:
-    path: list[str] = []
-    for line_no, line in enumerate(lines, start=1):
-        for close, tag, text in _TAG.findall(line):
-            if close:
-                del path[max((at for at, name in enumerate(path) if name == tag), default=len(path)) :]
-                continue
-            path.append(tag)
-            if tag == _GPU:
-                yield _Value(line_no, _TOP, _GPU, "")
-            elif text.strip():
-                yield _Value(line_no, _section(path), tag, text.strip())
-
-
-def _section(path: Sequence[str]) -> str:
-    """The section of the last element; one deeper than that is of none that matters."""
-    if _GPU not in path:
-        return _TOP
-    inner = path[path.index(_GPU) + 1 : -1]
-    if inner[:1] == [_PROCESSES]:
-        return _PROCESSES
-    return ("".join(inner)) if len(inner) <= 1 else "/".join(inner)
+        if found[3] is not None and (depth <= 8 or section == PROCESSES):
+            yield Value(line_no, section, name, found[3])

@@ -214,6 +214,55 @@ def test_xml_says_the_same() -> None:
     assert is_memory_file("nvidia-smi_q.xml")
 
 
+def test_xml_texts_are_unescaped_and_attributes_and_comments_are_no_values() -> None:
+    text = XML.replace("NVIDIA H100", "A&amp;B &#60;C&gt;").replace(
+        "\t\t<uuid>",
+        '\t\t<!-- <uuid>GPU-no</uuid> -->\n\t\t<uuid kind="&lt;uuid&gt;GPU-no">',
+    )
+    gpu, _process = rows(text)
+    assert (gpu["accelerator"], gpu["gpu_uuid"]) == ("A&B <C>", "GPU-04")
+
+
+def test_a_bare_ampersand_in_a_process_name_damages_nothing() -> None:
+    assert rows(XML.replace("python3", "a && b & c")) == rows(XML)
+
+
+def test_each_xml_row_has_its_line() -> None:
+    told = rows("monitor started\n" + XML + "\n" + XML.replace("\n", " "))
+    assert [row["line_no"] for row in told] == [7, 38, 46, 46]
+
+
+def test_xml_that_is_cut_off_gives_what_it_has_and_is_a_reject() -> None:
+    cut = XML[: XML.index("<free>") + 3]
+    frame, rejects = read_samples(cut + "\n" + XML)
+    assert frame["mem_used_bytes"].drop_nulls().to_list() == [11900 * MIB] * 2
+    ((line_no, reason, raw),) = rejects
+    assert (line_no, reason, raw) == (20, "XML that is cut off or damaged", "\t\t\t<fr")
+
+
+BOMB = """<!DOCTYPE nvidia_smi_log [
+<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c SYSTEM "file:///etc/passwd">
+]>
+"""
+
+
+def test_entities_are_neither_expanded_nor_fetched() -> None:
+    named = XML.replace("NVIDIA H100", "&b;&c;")
+    for text in (
+        BOMB + named[named.index("<nvidia_smi_log>") :],
+        named.replace("<nvidia_smi_log>", BOMB + "<nvidia_smi_log>"),
+    ):
+        gpu, _process = rows(text)
+        assert gpu["accelerator"] == "&b;&c;"
+
+
+@pytest.mark.timeout(10)
+def test_nesting_without_end_costs_nothing() -> None:
+    text = XML.replace("<processes>", "<processes>" + "<a>" * 200_000 + "x" * 1_000_000)
+    frame, rejects = read_samples(text)
+    assert (frame.height, len(rejects)) == (1, 1)
+
+
 @pytest.mark.timeout(10)
 def test_a_long_line_costs_nothing() -> None:
     text = log(gpu("04")) + "    a" + " " * 1_000_000 + "b\n" + "<x>" * 300_000 + "\n"
