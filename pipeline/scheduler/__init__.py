@@ -1,1 +1,1 @@
-"""What Slurm, PBS, LSF, Flux and Kubernetes say of jobs, and which run a job was."""
+"""Jobs of Slurm, PBS, LSF, Flux and Kubernetes, from their printed tables, and the runs that they were."""

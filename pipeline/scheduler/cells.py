@@ -1,9 +1,9 @@
-"""Cells of a scheduler's table, by the name of their column, to rows of `scheduler_jobs`. Pure; whole columns."""
+"""Rows of `scheduler_jobs` from the cells of a scheduler's table by the name of their column. Pure; whole columns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -22,7 +22,7 @@ _IDS = ("jobid", "jobidraw")
 
 @dataclass(frozen=True)
 class Column:
-    """A column of `scheduler_jobs`: the printed columns that hold it, the best one first, and how one value is read."""
+    """A column of `scheduler_jobs`, the printed columns that hold it (the best first), and the reader of a value."""
 
     name: str
     printed: tuple[str, ...]
@@ -51,7 +51,7 @@ def _hosts(value: str) -> str | None:
 
 
 def _reason(value: str) -> str | None:
-    """What squeue prints in brackets in place of hosts: why a job waits."""
+    """Why a job waits, which squeue prints in brackets in place of hosts."""
     return value.strip()[1:-1] if value.strip().startswith("(") and value.strip().endswith(")") else None
 
 
@@ -102,6 +102,11 @@ PRINTED = frozenset(name for column in COLUMNS for name in column.printed)
 """Every printed column that is read, in lower case."""
 
 
+def without_commands(lines: Sequence[str], command: re.Pattern[str]) -> Iterator[str]:
+    """Lines that are neither blank nor an echoed command."""
+    return (line for line in lines if line.strip() and not command.match(line))
+
+
 def looks_like_header(cells: Sequence[str]) -> bool:
     """Whether the cells of a line name columns: a job's id, and at least one more that is read.
 
@@ -117,10 +122,13 @@ def rows_of(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows of `scheduler_jobs` (without the file's own columns), and REJECTED rows.
 
-    A line whose job id cannot be read is rejected; another value that cannot be read is NULL, and a state is noted.
+    A line whose job id cannot be read is left out; an unreadable state becomes NULL. Both are rejected. Any other
+    unreadable value becomes NULL.
 
     Args:
-        cells: printed column in lower case -> its values. line_no, text: of each line.
+        cells: printed column in lower case -> its values.
+        line_no: number of each line.
+        text: content of each line.
     """
     printed = {name: pl.Series(name, list(values), dtype=pl.String) for name, values in cells.items()}
     frame = pl.DataFrame(
@@ -143,12 +151,12 @@ def rows_of(
     rejected = [_rejected(whole.filter(pl.col("job_id").is_null()), "job_id", "the job id cannot be read")]
     if is_odd is not None:
         odd = whole.filter(is_odd & whole["job_id"].is_not_null())
-        rejected.append(_rejected(odd, "job_state", "not a state that Slurm has, or one that was cut too short"))
+        rejected.append(_rejected(odd, "job_state", "not a state of Slurm, or cut too short to recognise"))
     return whole.drop_nulls("job_id"), pl.concat(rejected)
 
 
 def conform_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
-    """Rows that a reader has put together itself as `scheduler_jobs` (without the file's own columns)."""
+    """Rows of `scheduler_jobs` (without the file's own columns) from mappings of column to value."""
     shape = SCHEDULER_JOBS.empty()
     frame = pl.DataFrame(rows, schema=shape.schema) if rows else shape
     return frame.with_columns(pl.col("text").str.slice(0, MAX_TEXT_CHARS))

@@ -1,4 +1,4 @@
-"""Jobs as Flux's `flux jobs` lists them (`-a` for those that have ended).
+"""Jobs of Flux, from `flux jobs` (`-a` for those that have ended).
 
 Format: flux-core src/cmd/flux-jobs.py, its default format, and flux-jobs(1) for the states. Times are Flux standard
 durations: a number and its unit.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import polars as pl
 
 from sweepscope.pipeline.scheduler import slurm_values
-from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows
+from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, without_commands
 
 _COLUMNS = ("JOBID", "USER", "NAME", "ST", "NTASKS", "NNODES", "TIME", "INFO")
 _COMMAND = re.compile(r"\s*(?:[$#+>]|flux\b)")
@@ -33,8 +33,8 @@ _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def is_table(lines: Sequence[str]) -> bool:
     """Whether the head of a text is such a list from its first line on."""
-    own = (line for line in lines if line.strip() and not _COMMAND.match(line))
-    return tuple(next(own, "").split())[:7] in (_COLUMNS[:7], ("JOBID", "QUEUE", *_COLUMNS[1:6]))
+    printed = without_commands(lines, _COMMAND)
+    return tuple(next(printed, "").split())[:7] in (_COLUMNS[:7], ("JOBID", "QUEUE", *_COLUMNS[1:6]))
 
 
 def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
@@ -52,13 +52,13 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             if state := _STATES.get(cells.get("ST", "")):
                 rows.append(_row(cells, state, number, line))
             else:
-                reason = "no state that Flux has"
+                reason = "not a state of Flux"
                 odd.append({"line_no": number, "column": "job_state", "reason": reason, "raw": line[:200]})
     yield conform_rows(rows), pl.DataFrame(odd, schema=REJECTED)
 
 
 def _row(cells: dict[str, str], state: str, number: int, text: str) -> dict[str, object]:
-    nodes, told = cells.get("NNODES", ""), slurm_values.hosts(cells.get("INFO", ""))
+    nodes, hosts = cells.get("NNODES", ""), slurm_values.hosts(cells.get("INFO", ""))
     return {
         "scheduler": "flux",
         "job_id": cells["JOBID"],
@@ -67,7 +67,7 @@ def _row(cells: dict[str, str], state: str, number: int, text: str) -> dict[str,
         "job_partition": cells.get("QUEUE"),
         "num_nodes": int(nodes) if nodes.isdecimal() else None,
         "elapsed_s": seconds(cells.get("TIME", "")),
-        "hosts": ", ".join(told) if told else None,
+        "hosts": ", ".join(hosts) if hosts else None,
         "text": text,
         "line_no": number,
     }

@@ -1,9 +1,9 @@
-"""Jobs as LSF's `bjobs` lists them, or describes them (`-l`).
+"""Jobs of LSF, from the table of `bjobs` or its descriptions (`-l`).
 
 Format: lsf bjobs(1): columns of fixed width under a header, in any choice (`-o`); default and wide (`-w`), and sites'
-own defaults. STAT is the state. Times have no year, so none is read. Hosts stand as `8*node07`; a job on several goes
-on in lines that hold nothing else. What does not fit its column is cut. A description is broken, within its
-words, into lines of 80 letters; the lines that go on are indented.
+own defaults. STAT is the state. Times have no year, so none is read. Hosts are printed as `8*node07`, further hosts of
+a job in lines of their own. Values that do not fit their column are cut. A description is wrapped, within words, to
+lines of 80 letters; continuation lines are indented.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import polars as pl
 
-from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows
+from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, without_commands
 
 _STATES = {
     "DONE": "completed",
@@ -50,14 +50,14 @@ _ENDED = {
     "FORCE_OWNER": "cancelled",
     "FORCE_ADMIN": "cancelled",
 }
-"""LSF's termination reasons (lsbatch.h TERM_...) that say more than that a job failed."""
+"""LSF's termination reasons (lsbatch.h TERM_...) that are more specific than a failed job."""
 _NAMES = {"JOB_NAME": "job_name", "QUEUE": "job_partition"}
 
 
 def is_table(lines: Sequence[str]) -> bool:
     """Whether the head of a text is such a list from its first line on."""
-    own = (line for line in lines if line.strip() and not _COMMAND.match(line))
-    first = next(own, "")
+    printed = without_commands(lines, _COMMAND)
+    first = next(printed, "")
     return _is_header(first) or _RECORD.match(first) is not None
 
 
@@ -84,7 +84,7 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
             if state := _STATES.get(cells.get("STAT", "")):
                 rows.append(_row(cells, state, number, line.strip()))
             else:
-                reason = "no state that LSF has"
+                reason = "not a state of LSF"
                 odd.append({"line_no": number, "column": "job_state", "reason": reason, "raw": line[:200]})
         elif rows and (more := _HOST.fullmatch(line.strip())) and rows[-1]["hosts"]:
             rows[-1]["hosts"] = f"{rows[-1]['hosts']}, {more[1]}"
@@ -95,18 +95,18 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
 
 
 def _described(number: int, text: str) -> dict[str, object]:
-    def said(pattern: str) -> str | None:
+    def field(pattern: str) -> str | None:
         found = re.search(pattern, text)
         return found[1] if found else None
 
-    status, term, code = said(r"Status <(\w+)>"), said(r"\bTERM_(\w+)"), said(r"Exited with exit code (\d{1,3})\b")
-    hosts = re.findall(r"<(?:\d+\*)?([\w.-]+)>", said(r"on Host\(s\) ((?:<[^>]+> ?)+)") or "")
+    status, term, code = field(r"Status <(\w+)>"), field(r"\bTERM_(\w+)"), field(r"Exited with exit code (\d{1,3})\b")
+    hosts = re.findall(r"<(?:\d+\*)?([\w.-]+)>", field(r"on Host\(s\) ((?:<[^>]+> ?)+)") or "")
     ended = _ENDED.get(term or "") if status == "EXIT" else None
     return {
         "scheduler": "lsf",
-        "job_id": said(r"Job <([^>]+)>"),
-        "job_name": said(r"Job Name <([^>]*)>"),
-        "job_partition": said(r"Queue <([^>]*)>"),
+        "job_id": field(r"Job <([^>]+)>"),
+        "job_name": field(r"Job Name <([^>]*)>"),
+        "job_partition": field(r"Queue <([^>]*)>"),
         "job_state": ended or _STATES.get(status or ""),
         "job_reason": f"TERM_{term}" if term else None,
         "exit_code": int(code) if code else None,
@@ -117,14 +117,14 @@ def _described(number: int, text: str) -> dict[str, object]:
 
 
 def _spans(header: str) -> list[tuple[str, int, int | None]]:
-    """Name, first and last place of each column."""
+    """Name, begin and end of each column."""
     starts = [(found[0], found.start()) for found in re.finditer(r"\S+", header)]
     ends = [start for _, start in starts[1:]]
     return [(name, start, end) for (name, start), end in itertools.zip_longest(starts, ends)]
 
 
 def _cells(line: str, spans: Sequence[tuple[str, int, int | None]]) -> dict[str, str]:
-    """By column. Where a value runs over its column, only the first words can be told: id, user and state."""
+    """Values by column. Where one overflows its column, only the first three words are known: id, user and state."""
     if all(line[start - 1 : start].strip() == "" for _, start, _ in spans[1:]):
         return {name: line[start:end].strip() for name, start, end in spans}
     words = line.split()
@@ -135,7 +135,7 @@ def _cells(line: str, spans: Sequence[tuple[str, int, int | None]]) -> dict[str,
 
 def _row(cells: Mapping[str, str], state: str, number: int, text: str) -> dict[str, object]:
     host = _HOST.fullmatch(cells.get("EXEC_HOST", ""))
-    told = {column: cells.get(name, "").strip("*- ") or None for name, column in _NAMES.items()}
+    texts = {column: cells.get(name, "").strip("*- ") or None for name, column in _NAMES.items()}
     return {
         "scheduler": "lsf",
         "job_id": cells["JOBID"],
@@ -143,5 +143,5 @@ def _row(cells: Mapping[str, str], state: str, number: int, text: str) -> dict[s
         "text": text,
         "line_no": number,
         "hosts": host[1] if host and host[1] != "-" else None,
-        **told,
+        **texts,
     }

@@ -1,9 +1,9 @@
-"""Jobs as PBS's `qstat` shows them: its lists (plain, `-a`, `-u`, `-x`), and the records of `qstat -f`.
+"""Jobs of PBS, from the lists of `qstat` (plain, `-a`, `-u`, `-x`) and the records of `qstat -f`.
 
-Format: OpenPBS src/cmds/qstat.c; Torque's are alike. Under a rule of dashes a list is of fixed width; a job's number is
+Format: OpenPBS src/cmds/qstat.c; Torque's is alike. Under a rule of dashes a list is of fixed width; a job's number is
 followed by its server's name, often cut. A record begins with `Job Id:`, its lines are `name = value`, and a line that
-begins with a tab goes on with the value before. A list tells that a job has finished (F, C) and not how; its record has
-the exit status: 256 and a signal, or PBS's own negative codes (pbs_ifl.h JOB_EXEC_KILL_...).
+begins with a tab continues the value before. A list shows that a job has finished (F, C) but not how; its record has
+the exit status: 256 plus a signal, or PBS's own negative codes (pbs_ifl.h JOB_EXEC_KILL_...).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_table(lines: Sequence[str]) -> bool:
 
 
 def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Rows of `scheduler_jobs` (without the file's own columns); there are no rejects: lists have titles."""
+    """Rows of `scheduler_jobs` (without the file's own columns); there are no rejects, as lists have titles."""
     records: list[tuple[int, str, dict[str, str]]] = []
     rows: list[dict[str, object]] = []
     spans: list[tuple[int, int]] = []
@@ -82,17 +82,17 @@ def _listed(line: str, spans: Sequence[tuple[int, int]], number: int) -> dict[st
         return None
     words = line.split()
     cells = words if len(words) == len(names) else [line[start:end].strip() for start, end in spans]
-    told = dict(zip(names, cells, strict=True))
-    nodes = told.get("nodes", "")
+    texts = dict(zip(names, cells, strict=True))
+    nodes = texts.get("nodes", "")
     return {
         "scheduler": "pbs",
         "job_id": job[1],
-        "job_name": told["name"],
-        "job_partition": told["queue"],
-        "job_state": _STATES.get(told["state"]),
+        "job_name": texts["name"],
+        "job_partition": texts["queue"],
+        "job_state": _STATES.get(texts["state"]),
         "num_nodes": int(nodes) if nodes.isdecimal() else None,
-        "elapsed_s": _clock(told.get("elapsed", "")),
-        "time_limit_s": _clock(told.get("limit", "")),
+        "elapsed_s": _clock(texts.get("elapsed", "")),
+        "time_limit_s": _clock(texts.get("limit", "")),
         "text": line.strip(),
         "line_no": number,
     }
@@ -130,7 +130,7 @@ def _recorded(number: int, name: str, fields: dict[str, str]) -> dict[str, objec
 
 
 def _exit(code: int | None) -> tuple[int | None, int | None]:
-    """Exit code and signal; a negative status is PBS's own, which no process has given."""
+    """Exit code and signal; a negative status is PBS's own, not that of a process."""
     if code is None or code < 0:
         return None, None
     return (0, code - _OWN_SIGNALS) if code > _OWN_SIGNALS else (code, 0)

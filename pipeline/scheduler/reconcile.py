@@ -1,11 +1,11 @@
-"""The scheduler's word on runs: rows of `runs` and of `scheduler_jobs` in, changed runs and their evidence out. Pure.
+"""Runs completed by the scheduler's facts: rows of `runs` and `scheduler_jobs` in, changed rows out. Pure.
 
-The lake keeps what each file says; this is computed from it whenever the store is published. So it does not matter
-whether the logs or a scheduler's table came first, nor how often a table that grows has been read.
+The lake holds the content of each file; this is computed from it whenever the store is published, so the order in
+which logs and tables arrived does not matter, nor how often a growing table has been read.
 
 A run is joined to a job by its job id (of the file name, or printed in the log), else by the job's output file, else
-by a directory that holds one run and one job. What the log says itself is kept; the scheduler fills what it leaves
-open, and has a say in the status: see `pipeline.scheduler.run_status`.
+by a directory that holds one run and one job. Values from the log are kept; the scheduler fills those that are missing
+and takes part in the status, see `scheduler.run_status`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sweepscope.pipeline.scheduler import run_status
 from sweepscope.pipeline.scheduler.match_jobs import match
 from sweepscope.schemas.tables.runs import EVENTS, RUNS, SETTINGS
 
-VERSION = 3
+VERSION = 4
 """Raise it when the same rows would be joined differently: stores are then published anew."""
 
 
@@ -35,13 +35,13 @@ class Reconciled:
 
 
 _FROM_JOB = ("num_nodes", "num_gpus", "accelerator")
-"""Settings that a scheduler knows; what stands there as assumed gives way."""
+"""Settings that a scheduler knows; they replace assumed values."""
 
 NOTHING = Reconciled(RUNS.empty(), EVENTS.empty(), SETTINGS.empty(), SETTINGS.empty().select(SETTINGS.primary_key))
 
 
 def reconcile(runs: pl.DataFrame, jobs: pl.DataFrame, assumed: pl.DataFrame) -> Reconciled:
-    """What the scheduler's tables change.
+    """The rows that scheduler tables change.
 
     Args:
         runs: rows of `runs` that may have a job; published ones have none.
@@ -51,26 +51,26 @@ def reconcile(runs: pl.DataFrame, jobs: pl.DataFrame, assumed: pl.DataFrame) -> 
     pairs = match(runs, jobs)
     if pairs.is_empty():
         return NOTHING
-    told = runs.join(pairs, on="run_id", suffix="_job", maintain_order="left")
-    learned = _without_assumptions(_with_job(told), assumed)
-    completed = complete_runs(run_status.decide(learned, pairs))
+    joined = runs.join(pairs, on="run_id", suffix="_job", maintain_order="left")
+    learned = _without_assumptions(_with_job(joined), assumed)
+    completed = complete_runs(run_status.combine_status(learned, pairs))
     gone = assumed.join(pairs, on="run_id", how="semi").select(SETTINGS.primary_key)
     return Reconciled(
         runs=completed.runs,
-        events=pl.concat([_events(pairs), EVENTS.conform(held_by_job(told))]),
-        settings=_settings(told, _told_by_job(told, assumed), completed.derived),
+        events=pl.concat([_events(pairs), EVENTS.conform(held_by_job(joined))]),
+        settings=_settings(joined, _filled_by_job(joined, assumed), completed.derived),
         settings_gone=gone,
     )
 
 
-def _with_job(told: pl.DataFrame) -> pl.DataFrame:
-    """Runs with the job's facts where the log gives none; times only where it gives neither."""
+def _with_job(joined: pl.DataFrame) -> pl.DataFrame:
+    """Runs with the job's facts where the log has none; times only where it has neither."""
     is_silent = pl.col("started_at").is_null() & pl.col("ended_at").is_null()
-    # A sum over step times is a lower bound only; a job that was one attempt cost what it was charged.
+    # A sum over step times is only a lower bound; a job of a single attempt cost what was charged for it.
     is_charged = is_silent & pl.col("is_first") & pl.col("is_last") & pl.col("elapsed_s").is_not_null()
     charged = pl.col("elapsed_s") * pl.coalesce("num_gpus_job", "num_gpus") / 3600
     fills = {name: pl.coalesce(name, f"{name}_job") for name in ("job_id", "cluster", *_FROM_JOB)}
-    return told.with_columns(
+    return joined.with_columns(
         **fills,
         hosts=pl.coalesce("hosts", "hosts_job"),
         host_mem_peak_bytes=pl.coalesce("host_mem_peak_bytes", "host_mem_peak_bytes_job"),
@@ -86,31 +86,33 @@ def _with_job(told: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_assumptions(runs: pl.DataFrame, assumed: pl.DataFrame) -> pl.DataFrame:
-    """A documented default gives way to what the scheduler says, and so does what followed from it."""
+    """`runs` with the scheduler's values in place of documented defaults, and without what was derived from those."""
     names = assumed["name"].unique().to_list()
     guessed = assumed.group_by("run_id").agg(pl.col("name").alias("guessed"))
     marked = runs.join(guessed, on="run_id", how="left", maintain_order="left")
 
     def real(name: str) -> pl.Expr:
         is_guess = pl.col("guessed").list.contains(name).fill_null(value=False)
-        said = pl.col(f"{name}_job") if name in _FROM_JOB else pl.lit(None)
-        return pl.when(is_guess).then(said).otherwise(name).alias(name)
+        known = pl.col(f"{name}_job") if name in _FROM_JOB else pl.lit(None)
+        return pl.when(is_guess).then(known).otherwise(name).alias(name)
 
     return RUNS.conform(marked.with_columns(real(name) for name in names if name in RUNS.column_names))
 
 
-def _told_by_job(told: pl.DataFrame, assumed: pl.DataFrame) -> pl.DataFrame:
-    """`run_id`, `name` of what the job says and the log does not, assumptions apart."""
+def _filled_by_job(joined: pl.DataFrame, assumed: pl.DataFrame) -> pl.DataFrame:
+    """`run_id`, `name` of values that the job has and the log has not, or only as a documented default."""
     guesses = assumed.select("run_id", "name")
-    empty = [told.filter(pl.col(name).is_null()).select("run_id", name=pl.lit(name)) for name in _FROM_JOB]
-    said = [told.filter(pl.col(f"{name}_job").is_not_null()).select("run_id", name=pl.lit(name)) for name in _FROM_JOB]
-    return pl.concat([*empty, guesses]).unique().join(pl.concat(said), on=["run_id", "name"], how="semi")
+    empty = [joined.filter(pl.col(name).is_null()).select("run_id", name=pl.lit(name)) for name in _FROM_JOB]
+    known = [
+        joined.filter(pl.col(f"{name}_job").is_not_null()).select("run_id", name=pl.lit(name)) for name in _FROM_JOB
+    ]
+    return pl.concat([*empty, guesses]).unique().join(pl.concat(known), on=["run_id", "name"], how="semi")
 
 
-def _settings(told: pl.DataFrame, by_job: pl.DataFrame, derived: pl.DataFrame) -> pl.DataFrame:
-    """Where the filled values come from."""
+def _settings(joined: pl.DataFrame, by_job: pl.DataFrame, derived: pl.DataFrame) -> pl.DataFrame:
+    """SETTINGS rows with the source of the filled values."""
     values = [
-        told.select(
+        joined.select(
             "run_id",
             name=pl.lit(name),
             value=pl.col(f"{name}_job").cast(pl.String),
@@ -120,14 +122,14 @@ def _settings(told: pl.DataFrame, by_job: pl.DataFrame, derived: pl.DataFrame) -
         )
         for name in _FROM_JOB
     ]
-    said = pl.concat(values).join(by_job, on=["run_id", "name"], how="semi")
-    followed = derived.join(told.select("run_id", "source_path"), on="run_id")
-    rows = pl.concat([SETTINGS.conform(said), SETTINGS.conform(followed)])
+    filled = pl.concat(values).join(by_job, on=["run_id", "name"], how="semi")
+    followed = derived.join(joined.select("run_id", "source_path"), on="run_id")
+    rows = pl.concat([SETTINGS.conform(filled), SETTINGS.conform(followed)])
     return rows.sort(SETTINGS.primary_key).with_columns(is_used=pl.lit(value=True))
 
 
 def _events(pairs: pl.DataFrame) -> pl.DataFrame:
-    """The line of the table, as evidence of the attempt that the job ended with."""
+    """EVENTS rows: the job's line of the table, as evidence of its last attempt."""
     last = pairs.filter("is_last")
     return EVENTS.conform(
         last.select(
@@ -143,7 +145,7 @@ def _events(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def changes(found: Reconciled) -> dict[str, tuple[pl.DataFrame, pl.DataFrame]]:
-    """By table: keys of rows that go, and rows that come."""
+    """By table: keys of the rows to delete, and rows to insert."""
     return {
         RUNS.name: (found.runs.select(RUNS.primary_key), found.runs),
         EVENTS.name: (found.events.select(EVENTS.primary_key), found.events),

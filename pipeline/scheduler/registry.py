@@ -1,4 +1,4 @@
-"""Which text is a scheduler's table, and how it is read. A new kind of table is a module and one line here."""
+"""The kinds of scheduler tables, and which of them a text is. A new kind is a module and one line here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import polars as pl
 
 from sweepscope.pipeline.scheduler import (
     flux,
-    kubectl_pods,
     kubernetes,
     lsf,
     pbs,
@@ -23,7 +22,7 @@ VERSION = 7
 """Raise it when the same table would be read differently; known files are then read again."""
 
 # Blank lines, echoed commands and squeue's time, then a header with a job's id, a record, a pod, or a bare row of a
-# table. Above qstat's rule stand up to two lines of titles.
+# table. qstat prints up to two lines of titles above its rule.
 _MAY_BE = re.compile(
     rf"(?:[ \t\r]*+(?:{slurm_sacct.ABOVE}[^\n]*+)?\n)*+(?:[^\n]*jobid|[ \t]*name:|[ \t]*\d[\w.+]*+\||\s*\{{|"
     r"[ \t]*(?:namespace[ \t]+)?name[ \t]+ready[ \t]|(?:[^\n]*\n){0,2}[ \t]*job id(?::|[ \t])|[ \t]?job <\d)",
@@ -45,16 +44,16 @@ TABLES = (
     SchedulerTable("lsf", lsf.is_table, lsf.read),
     SchedulerTable("flux", flux.is_table, flux.read),
     SchedulerTable("pbs", pbs.is_table, pbs.read),
-    SchedulerTable("kubectl-pods", kubectl_pods.is_table, kubectl_pods.read),
+    SchedulerTable("kubectl-pods", kubernetes.is_pod_list, kubernetes.read_pod_list),
     SchedulerTable("sacct", slurm_sacct.is_table, slurm_sacct.read),
     SchedulerTable("scontrol", slurm_scontrol.is_table, slurm_scontrol.read),
-    SchedulerTable("kubectl", kubernetes.is_table, kubernetes.read),
+    SchedulerTable("kubectl", kubernetes.is_description, kubernetes.read_descriptions),
     SchedulerTable("slurm-json", slurm_json.is_table, slurm_json.read),
 )
 
 
 def is_named_so(name: str) -> bool:
-    """Whether a file name says that a scheduler's table is in it: it begins with the command.
+    """Whether a file name begins with the command of a scheduler.
 
     >>> [is_named_so(name) for name in ("sacct.txt", "sacct-2024.psv", "train.log")]
     [True, True, False]
@@ -63,7 +62,7 @@ def is_named_so(name: str) -> bool:
 
 
 def recognise(head: str) -> SchedulerTable | None:
-    """The kind of table that a text is, judged by its beginning; its last line may be cut and is left out of that."""
+    """The kind of table that a text is, judged by its beginning without the last line, which may be cut."""
     if not _MAY_BE.match(head):  # nearly every log ends here
         return None
     lines = head.splitlines()

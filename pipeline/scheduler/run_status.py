@@ -1,12 +1,12 @@
-"""How a run ended, when its log and its scheduler both have a word. Pure; the log's own evidence is weighed before.
+"""Status of runs from the log's status and the scheduler's. Pure.
 
-1. A run that reached its last step is `completed`, whatever became of the job: it may have hung afterwards.
-2. GPU memory that ran out is not known to a scheduler (the job `FAILED`): the log's word stays.
+1. A run that reached its last step stays `completed`, whatever became of the job: it may have hung afterwards.
+2. Exhausted GPU memory is unknown to a scheduler (the job `FAILED`): the log's status stays.
 3. Host memory and failed nodes explain whatever the log shows at its end.
 4. A time limit, a preemption or a cancelled job explains a log that stops, and processes that died without a reason. It
    does not explain a hang, an NCCL error or an exception, which came before: a hung job waits for its limit.
-5. A failed job, and exit code 0 of a completed one, count only where the log has no end of its own. Exit code 0 does
-   not make a run complete that logged fewer steps than planned, or none.
+5. A failed job, and exit code 0 of a completed one, count only where the log has no ending. Exit code 0 does not make a
+   run complete that logged fewer steps than planned, or none.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _OPEN = ("truncated", "unknown", "running", "failed")
 _SIGTERM = ("143:0", "0:15")
 
 
-def decide(runs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """`runs` with status, confidence and evidence as the scheduler's word leaves them; the last attempt of each job.
+def combine_status(runs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    """`runs` with status, confidence and evidence of the last attempt of each job combined with the job's state.
 
     Args:
         runs: rows of `runs` with the log's status.
-        pairs: job_match.PAIRS rows of those runs.
+        pairs: match_jobs.PAIRS rows of those runs.
     """
-    told = runs.join(
+    joined = runs.join(
         pairs.select(
             "run_id", "is_last", "job_state", "job_id", "job_step", "step_state", "step_exit", "job_reason", _exit()
         ),
@@ -49,7 +49,7 @@ def decide(runs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
         maintain_order="left",
         suffix="_job",
     )
-    word = _word()
+    word = _job_status()
     status = pl.col("status")
     is_weak = pl.col("status_confidence").is_in(["low", "medium"])
     is_guess = (status == "hang") & (pl.col("status_confidence") == "low")  # no more than a silence
@@ -61,11 +61,11 @@ def decide(runs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
         | ((word == "completed") & status.is_in(_OPEN) & _may_be_whole())
     )
     wins = (wins & pl.col("is_last")).fill_null(value=False)
-    fits = (word == status) | (is_guess & word.is_in(["timeout", "cancelled"]))  # a silent job is ended by someone else
+    fits = (word == status) | (is_guess & word.is_in(["timeout", "cancelled"]))  # a hung job is ended from outside
     agrees = fits.fill_null(value=False) & pl.col("is_last") & ~wins
-    is_silent = status.is_in(["truncated", "unknown"]) & pl.col("is_last") & ~wins
+    is_unexplained = status.is_in(["truncated", "unknown"]) & pl.col("is_last") & ~wins
     sure = pl.when(word.is_in(["crash", "completed"])).then(pl.lit("medium")).otherwise(pl.lit("high"))
-    return told.with_columns(
+    return joined.with_columns(
         status=pl.when(wins).then(word).otherwise(status),
         status_confidence=pl.when(wins)
         .then(sure)
@@ -73,9 +73,9 @@ def decide(runs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
         .then(pl.lit("medium"))
         .otherwise("status_confidence"),
         status_evidence=pl.when(wins)
-        .then(_sentence())
-        .when(is_silent)
-        .then(pl.format("{}; {}", "status_evidence", _sentence()))
+        .then(_job_text())
+        .when(is_unexplained)
+        .then(pl.format("{}; {}", "status_evidence", _job_text()))
         .otherwise("status_evidence"),
     ).select(runs.columns)
 
@@ -84,8 +84,8 @@ def _exit() -> pl.Expr:
     return pl.format("{}:{}", "exit_code", "exit_signal").alias("exit")
 
 
-def _word() -> pl.Expr:
-    """The job's end as a status. A step that ran out of memory or failed is not undone by what its script did next."""
+def _job_status() -> pl.Expr:
+    """The job's state as a status. A step that failed or ran out of memory outweighs the success of its script."""
     state, step = pl.col("job_state"), pl.col("step_state")
     is_vague = state.is_in(["failed", "completed"])
     real = (
@@ -101,21 +101,21 @@ def _word() -> pl.Expr:
 
 
 def _may_be_whole() -> pl.Expr:
-    """Whether nothing in the log speaks against a completed run: it has steps, and no plan that it fell short of."""
+    """Whether the log agrees with a completed run: it has steps, and not fewer than planned."""
     falls_short = (pl.col("last_step") < pl.col("steps_planned")).fill_null(value=False)
     return pl.col("last_step").is_not_null() & ~falls_short
 
 
-def _sentence() -> pl.Expr:
-    """The scheduler's word in one sentence, in Slurm's spelling."""
+def _job_text() -> pl.Expr:
+    """A sentence on the job's state, in Slurm's spelling."""
     step = pl.when(pl.col("step_state").is_not_null() & (pl.col("step_state") != pl.col("job_state"))).then(
         pl.format("a step {}", pl.col("step_state").str.to_uppercase())
     )
     parts = [
         pl.format(
-            "the scheduler says {} of job {}",
-            pl.col("job_state").str.to_uppercase(),
+            "the scheduler reports job {} as {}",
             pl.coalesce("job_id_job", "job_id"),
+            pl.col("job_state").str.to_uppercase(),
         ),
         pl.format("exit code {}", "exit"),
         step,

@@ -3,7 +3,7 @@
 Formats: Slurm's data_parser plugins. Since 23.02 a number is an object (`{"set": true, "infinite": false, "number":
 5}`) and a state a list; before, both were plain. sacct puts times into an object `time` and steps into their job;
 squeue and scontrol name their fields like the columns of squeue. Times are seconds since 1970 and are read as UTC.
-What JSON says is handed on in the words of `sacct -P`, so that both give the same rows.
+Its values are converted to the texts of `sacct -P`, so that both give the same rows.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def is_table(lines: Sequence[str]) -> bool:
 
 
 def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Rows of `scheduler_jobs` (without the file's own columns) and scheduler_rows.REJECTED rows.
+    """Rows of `scheduler_jobs` (without the file's own columns) and cells.REJECTED rows.
 
     `line_no` is the number of the record, jobs and their steps in the order of the file: JSON may be a single line.
     """
@@ -69,11 +69,11 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
 
 
 def _records(job: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    own = _job(job)
-    yield own
+    record = _job(job)
+    yield record
     for step in job.get("steps") or []:
         if isinstance(step, dict):
-            yield _step(step, own["jobid"])
+            yield _step(step, record["jobid"])
 
 
 def _job(job: Mapping[str, Any]) -> dict[str, str]:
@@ -107,13 +107,13 @@ def _job(job: Mapping[str, Any]) -> dict[str, str]:
 
 def _step(step: Mapping[str, Any], jobid: str) -> dict[str, str]:
     time, nodes, named = _part(step, "time"), _part(step, "nodes"), _part(step, "step")
-    at = named.get("id", _part(named, "step").get("id", ""))
-    if isinstance(at, dict):
-        at = _plain(at.get("step_id"))
+    step_id = named.get("id", _part(named, "step").get("id", ""))
+    if isinstance(step_id, dict):
+        step_id = _plain(step_id.get("step_id"))
     peak = _part(_part(step, "tres"), "requested").get("max")
     memory = [row.get("count") for row in peak or [] if isinstance(row, dict) and row.get("type") == "mem"]
     return {
-        "jobid": f"{jobid}.{str(at).rsplit('.', 1)[-1].casefold()}",
+        "jobid": f"{jobid}.{str(step_id).rsplit('.', 1)[-1].casefold()}",
         "jobname": _text(named.get("name")),
         "state": _word(step.get("state")),
         "exitcode": _exit(step.get("exit_code")),
@@ -133,7 +133,7 @@ def _part(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _number(value: object) -> int | None:
-    """A plain number, or one of the objects that also say whether it is set."""
+    """A plain number, or that of an object which states whether it is set."""
     if isinstance(value, dict):
         return _number(value.get("number")) if value.get("set") and not value.get("infinite") else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -169,7 +169,7 @@ def _exit(value: object) -> str:
 
 
 def _tres(rows: object) -> str:
-    """A list of trackable resources as sacct writes it: `cpu=2,gres/gpu:a100=16,node=2`."""
+    """Text of a list of trackable resources as in sacct: `cpu=2,gres/gpu:a100=16,node=2`."""
     found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return ",".join(
         f"{row.get('type')}{'/' if row.get('name') else ''}{row.get('name') or ''}={row.get('count')}" for row in found

@@ -1,9 +1,10 @@
 """Tables of Slurm's `sacct` and `squeue`: delimited (`-P`, `-p`, `--delimiter`), or in columns of fixed width.
 
-Formats: sacct(1), squeue(1). Any choice of columns is read by name. Fixed columns are as wide as the rule of dashes
-under the header says; a value that is too long ends in `+`. squeue draws no rule; its last column may hold spaces. A
-file may hold several tables one behind the other (`sacct -P >> jobs.txt`), with or without the header in between. A
-table without any header (`sacct -nP`) is read as far as its values say themselves what they are.
+Formats: sacct(1), squeue(1). Any choice of columns is read by name. The rule of dashes under the header gives the
+widths of fixed columns; a value that is too long ends in `+`. squeue draws no rule; its last column may hold spaces. A
+file may hold several tables one after the other (`sacct -P >> jobs.txt`), with or without the header in between. Of a
+table without any header (`sacct -nP`) the columns are read whose values identify them. Slurm does not quote or escape
+values, so the csv module does not apply.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from sweepscope.pipeline.scheduler import slurm_values as slurm
-from sweepscope.pipeline.scheduler.cells import REJECTED, looks_like_header, rows_of
+from sweepscope.pipeline.scheduler.cells import REJECTED, looks_like_header, rows_of, without_commands
 
 _DELIMITERS = ("|", "\t", ";", ",", "~", "^")
 _RULE = re.compile(r"\s*-+(?: +-+)+\s*")
@@ -26,7 +27,7 @@ _TIMES = {1: ("start",), 2: ("start", "end"), 3: ("submit", "start", "end"), 4: 
 
 @dataclass
 class _Table:
-    """Lines under one header: `cut` splits a line into the cells of `names`, or gives None where it does not fit."""
+    """Lines under one header; `cut` splits a line into the cells of `names`, or returns None if it does not fit."""
 
     names: tuple[str, ...]
     cut: Callable[[str], list[str] | None]
@@ -53,9 +54,9 @@ class _Table:
 
 
 def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Rows of `scheduler_jobs` (without the file's own columns) and scheduler_rows.REJECTED rows, table by table.
+    """Rows of `scheduler_jobs` (without the file's own columns) and cells.REJECTED rows, table by table.
 
-    Lines are counted from 1. Lines before the first header are left out unless they look like a job's.
+    Lines are counted from 1. Lines before the first header are left out unless they look like those of a job.
     """
     table: _Table | None = None
     previous = ""
@@ -88,18 +89,18 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
 
 
 ABOVE = r"(?:[$#+>]|sacct|squeue|\[[^\]\n]*\][$#>%] |[\w.-]++@\S*[$#>%] |[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d)"
-"""How lines begin that stand above a table: an echoed command behind its prompt, the time that `squeue -l` prints."""
+"""Beginning of lines above a table: an echoed command after its prompt, the time that `squeue -l` prints."""
 
 _COMMAND = re.compile(rf"\s*{ABOVE}")
 
 
 def is_table(lines: Sequence[str]) -> bool:
-    """Whether the head of a text is such a table from its first line on: a log may print one among other things."""
-    own = (line for line in lines if line.strip() and not _COMMAND.match(line))
-    first = next(own, "")
+    """Whether the head of a text is such a table from its first line on: a log may print one among other lines."""
+    printed = without_commands(lines, _COMMAND)
+    first = next(printed, "")
     if not (_delimited(first) or _of_words(first) or _is_bare(first)):
-        return False  # most files are logs: one line tells
-    head = [first, *own]
+        return False  # as nearly all logs
+    head = [first, *printed]
     if _delimited(head[0]) or _of_words(head[0]):
         found = list(read(head))
         return sum(rows.height for rows, _ in found) >= 0.5 * (
@@ -126,31 +127,31 @@ _FREE_TEXT = ("jobname", "name", "comment", "admincomment", "systemcomment", "su
 
 
 def _free_text(names: tuple[str, ...]) -> int | None:
-    """Place of the column whose text its user chose, which may hold the mark: Slurm does not escape it."""
-    places = [place for place, name in enumerate(names) if name in _FREE_TEXT]
-    named = [place for place in places if names[place] in ("jobname", "name")]
-    return next(iter(named or (places if len(places) == 1 else [])), None)
+    """Index of the column with a text of the user's, which may hold the delimiter."""
+    indices = [index for index, name in enumerate(names) if name in _FREE_TEXT]
+    named = [index for index in indices if names[index] in ("jobname", "name")]
+    return next(iter(named or (indices if len(indices) == 1 else [])), None)
 
 
 def _at_marks(
     mark: str, count: int, free_text: int | None = None, *, is_closed: bool = False
 ) -> Callable[[str], list[str] | None]:
-    """Cells between marks, `is_closed` by one. What is too much belongs to the column at `free_text`."""
+    """A function that splits a line at marks, `is_closed` by one; surplus cells belong to the column `free_text`."""
 
     def cut(line: str) -> list[str] | None:
         cells = line.split(mark)
         if not cells[-1].strip() and (len(cells) == count + 1 or is_closed):  # sacct -p ends each line with the mark
             cells.pop()
         if (surplus := len(cells) - count) > 0 and free_text is not None:
-            held = slice(free_text, free_text + surplus + 1)
-            cells[held] = [mark.join(cells[held])]
+            broken = slice(free_text, free_text + surplus + 1)
+            cells[broken] = [mark.join(cells[broken])]
         return cells if len(cells) == count else None
 
     return cut
 
 
 def _of_words(line: str) -> _Table | None:
-    """squeue's table, or the header above a rule, which then takes its place."""
+    """The table under squeue's header; one with a rule under it is replaced by `_of_fixed_width`."""
     names = [name.lower() for name in line.split()]
     if not looks_like_header(names) or not all(re.fullmatch(r"[a-z_]+(?:\(reason\))?", name) for name in names):
         return None
@@ -170,32 +171,32 @@ def _of_fixed_width(header: str, rule: str) -> _Table:
         gaps = "".join(line[end:start] for (_, end), (start, _) in itertools.pairwise(spans))
         if not gaps.strip() and not line[spans[-1][1] :].strip():
             return [line[start:end].strip() for start, end in spans]
-        words = line.split()  # the text was moved; that is no harm where no cell is empty
+        words = line.split()  # the text was moved, which does no harm where no cell is empty
         return words if len(words) == len(spans) else None
 
     return _Table(names, cut)
 
 
 def _without_header(lines: list[tuple[int, str]]) -> _Table:
-    """A table that has lost its header, its columns named by what their values say; the others stay without a name."""
+    """A table without a header; its columns are named by the form of their values, the others stay nameless."""
     cells = [line.split("|") for _, line in lines]
     width = max(len(row) for row in cells)
-    columns = [[row[place].strip() for row in cells if place < len(row)] for place in range(width)]
-    names = [f"?{place}" for place in range(width)]
+    columns = [[row[index].strip() for row in cells if index < len(row)] for index in range(width)]
+    names = [f"?{index}" for index in range(width)]
     kinds = ((slurm.moment, "time"), (slurm.state, "state"), (slurm.exit_code, "exitcode"), (_clock, "elapsed"))
     names[0] = "jobid"
     times = []
-    for place, values in enumerate(columns[1:], 1):
-        said = [value for value in values if value not in ("", "Unknown", "None")]
-        kind = next((kind for read, kind in kinds if said and all(read(v) is not None for v in said)), None)
+    for index, values in enumerate(columns[1:], 1):
+        known = [value for value in values if value not in ("", "Unknown", "None")]
+        kind = next((kind for read, kind in kinds if known and all(read(v) is not None for v in known)), None)
         if kind == "time":
-            times.append(place)
+            times.append(index)
         elif kind and kind not in names:
-            names[place] = kind
-        elif said and all("=" in value for value in said):
-            names[place] = "alloctres"
-    for place, name in zip(times, _TIMES.get(len(times), ()), strict=False):
-        names[place] = name
+            names[index] = kind
+        elif known and all("=" in value for value in known):
+            names[index] = "alloctres"
+    for index, name in zip(times, _TIMES.get(len(times), ()), strict=False):
+        names[index] = name
     table = _Table(tuple(names), _at_marks("|", width))
     for number, line in lines:
         table.add(number, line)

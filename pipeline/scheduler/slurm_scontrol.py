@@ -11,27 +11,28 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from sweepscope.pipeline.scheduler.cells import rows_of
+from sweepscope.pipeline.scheduler.cells import rows_of, without_commands
 
+_COMMAND = re.compile(r"\s*[$#+>]")
 _BEGIN = re.compile(r"\s*JobId=(\d+)\b")
 _PAIR = re.compile(r"(?:^|\s)([A-Z][\w:/]*)=((?:(?!\s[A-Z][\w:/]*=).)*)")
 _CHUNK_RECORDS = 50_000
 
 
 def is_table(lines: Sequence[str]) -> bool:
-    """Whether the head of a text is made of such records; a log may print one among other things."""
-    own = (line for line in lines if line.strip() and not re.match(r"\s*[$#+>]", line))
-    first = next(own, "")
+    """Whether the head of a text consists of such records; a log may print one among other lines."""
+    printed = without_commands(lines, _COMMAND)
+    first = next(printed, "")
     if not _BEGIN.match(first):
         return False
-    head = [first, *own]
+    head = [first, *printed]
     return sum(bool(_PAIR.match(line.strip())) for line in head) >= 0.9 * len(head)
 
 
 def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Rows of `scheduler_jobs` (without the file's own columns) and scheduler_rows.REJECTED rows.
+    """Rows of `scheduler_jobs` (without the file's own columns) and cells.REJECTED rows.
 
-    A record is counted by its first line; its `text` is that line and the one with the state.
+    `line_no` is that of the record's first line; `text` is that line and the one with the state.
     """
     records: list[tuple[int, dict[str, str], list[str]]] = []
     for number, raw in enumerate(lines, 1):

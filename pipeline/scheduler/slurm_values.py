@@ -1,8 +1,8 @@
 """Values as Slurm prints them: states, exit codes, durations, times, memory, resources and host lists.
 
-Every function takes one text and gives None for what Slurm prints where it does not know (`Unknown`, `None`, `N/A`)
-and for anything else that it cannot read, such as a value that a narrow column cut off (`OUT_OF_ME+` is read: it can
-only be one word; `2024-05-27T21:4+` is not).
+Every function takes one text and returns None for an unknown value (`Unknown`, `None`, `N/A`) and for one that it
+cannot read, such as a value cut by a narrow column (`OUT_OF_ME+` is read, because only one state begins so;
+`2024-05-27T21:4+` is not).
 Formats: src/common/parse_time.c, hostlist.c, slurm_protocol_defs.c of Slurm.
 """
 
@@ -73,30 +73,30 @@ _SHORT = {
 """squeue's short forms (squeue(1), JOB STATE CODES)."""
 
 _SQUEUE_CHARS = 8
-"""`squeue -l` cuts states to so many letters, without a mark."""
+"""Letters to which `squeue -l` cuts states, without a mark."""
 _MAX_HOSTS = 100_000
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
 
 def state(text: str) -> str | None:
-    """Word of JOB_STATE; `unknown` for a state that Slurm has and we do not.
+    """Word of JOB_STATE; `unknown` for a state that is not in our tables.
 
     >>> [state(t) for t in ("TIMEOUT", "CANCELLED by 1000", "OUT_OF_ME+", "CA", "COMPLETED+", "12:30")]
     ['timeout', 'cancelled', 'out_of_memory', 'cancelled', 'completed', None]
     """
     word = text.strip().split(" ", 1)[0].split(",", 1)[0]
     if word.endswith("+"):
-        begun = {meaning for name, meaning in _STATES.items() if name.startswith(word[:-1])}
-        return begun.pop() if len(word) > 2 and len(begun) == 1 else None
+        candidates = {meaning for name, meaning in _STATES.items() if name.startswith(word[:-1])}
+        return candidates.pop() if len(word) > 2 and len(candidates) == 1 else None
     known = _STATES.get(word) or _SHORT.get(word)
     if known is None and len(word) == _SQUEUE_CHARS:
-        begun = {meaning for name, meaning in _STATES.items() if name.startswith(word)}
-        known = begun.pop() if len(begun) == 1 else None
+        candidates = {meaning for name, meaning in _STATES.items() if name.startswith(word)}
+        known = candidates.pop() if len(candidates) == 1 else None
     return known or ("unknown" if re.fullmatch(r"[A-Z][A-Z_]{3,}", word) else None)
 
 
 def cancelled_by(text: str) -> str | None:
-    """Who cancelled a job, as sacct adds it to the state.
+    """The user who cancelled a job, which sacct adds to the state.
 
     >>> cancelled_by("CANCELLED by 1000")
     'cancelled by 1000'
@@ -129,8 +129,8 @@ def seconds(text: str) -> int | None:
     """
     match = re.fullmatch(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,2}):(\d{1,2})(?:\.\d+)?", text.strip())
     if match:
-        days, hours, minutes, rest = (int(part or 0) for part in match.groups())
-        return days * 86_400 + hours * 3600 + minutes * 60 + rest
+        days, hours, minutes, seconds_ = (int(part or 0) for part in match.groups())
+        return days * 86_400 + hours * 3600 + minutes * 60 + seconds_
     return int(text) if re.fullmatch(r"\s*\d{1,12}\s*", text) else None
 
 
@@ -165,7 +165,7 @@ def memory_bytes(text: str) -> int | None:
 def resource(text: str, name: str) -> int | None:
     """Amount of one trackable resource in `cpu=64,gres/gpu:a100=8,gres/gpu=8,mem=512G,node=2`.
 
-    GPUs named by type only are added up.
+    Amounts that are listed by type only are added up.
 
     >>> resource("cpu=64,gres/gpu:a100=8,gres/gpu=8,node=2", "gres/gpu"), resource("gres/gpu:h100=4", "gres/gpu")
     (8, 4)
@@ -234,7 +234,7 @@ def _numbers(text: str) -> list[str] | None:
 
 
 def job_and_step(text: str) -> tuple[str | None, str | None]:
-    """Job id and step of a JobID; a cut id is no id, a cut step is known by how it begins.
+    """Job id and step of a JobID; a cut job id is None, a cut step is completed where its beginning is unique.
 
     >>> job_and_step("123.batch"), job_and_step("123_4.0"), job_and_step("22105866.ex+"), job_and_step("1234567890+")
     (('123', 'batch'), ('123_4', '0'), ('22105866', 'extern'), (None, None))

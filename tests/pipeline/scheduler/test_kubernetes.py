@@ -70,7 +70,7 @@ Message:        The node was low on resource: ephemeral-storage. Container main 
 
 
 def read(text: str) -> pl.DataFrame:
-    ((rows, rejects),) = kubernetes.read(text.splitlines(keepends=True))
+    ((rows, rejects),) = kubernetes.read_descriptions(text.splitlines(keepends=True))
     assert rejects.is_empty()
     return rows
 

@@ -26,7 +26,7 @@ def decided(
     pair = {"run_id": "a", "job_id": "17", "job_state": state, "is_last": True, "exit_code": 0, "exit_signal": 0, **job}
     runs = RUNS.conform(pl.DataFrame([run]))
     pairs = pl.DataFrame([{name: pair.get(name) for name in PAIRS}], schema=PAIRS)
-    done = run_status.decide(runs, pairs)
+    done = run_status.combine_status(runs, pairs)
     assert done.columns == runs.columns
     row = done.row(0, named=True)
     return row["status"], row["status_confidence"], row["status_evidence"]
@@ -82,14 +82,14 @@ def test_processes_that_died_without_a_reason_died_of_the_limit() -> None:
 def test_exit_code_0_completes_no_run_that_fell_short_of_its_plan() -> None:
     word, sure, why = decided("truncated", "completed", sure="low", last_step=50, planned=100)
     assert (word, sure) == ("truncated", "low")
-    assert why == "the log's line; the scheduler says COMPLETED of job 17, exit code 0:0"
+    assert why == "the log's line; the scheduler reports job 17 as COMPLETED, exit code 0:0"
     assert decided("unknown", "completed", last_step=None)[0] == "unknown"
 
 
 def test_a_step_that_ran_out_of_memory_is_not_undone_by_the_scripts_exit_code_0() -> None:
     word, _, why = decided("truncated", "completed", step_state="out_of_memory", step_exit="0:125")
     assert word == "host_oom"
-    assert why == "the scheduler says COMPLETED of job 17, exit code 0:0, a step OUT_OF_MEMORY"
+    assert why == "the scheduler reports job 17 as COMPLETED, exit code 0:0, a step OUT_OF_MEMORY"
     assert decided("truncated", "completed", step_state="failed", step_exit="1:0")[0] == "crash"
 
 
