@@ -100,7 +100,7 @@ def _draw_parsers(view: View) -> None:
     parsers = queries.parsers().run(view.store.con)
     rows = [
         (
-            basic.rich(f"{row['parser']} {numbers.number(row['parser_version'])}"),
+            basic.rich(texts.parser_name(row)),
             basic.rich(numbers.count(row["files"], "file") + texts.parser_note(row)),
         )
         for row in parsers.iter_rows(named=True)

@@ -67,10 +67,10 @@ ORDER BY origin, runs DESC, status"""
 
 
 def parsers() -> Query:
-    """One row per parser and version with the files it read; an older version beside a newer one is a re-read due."""
+    """One row per parser and version with the files it read; of several versions all but one are of a re-read due."""
     return Query(
         """SELECT parser, parser_version, count(*) AS files, sum(rows_parsed)::BIGINT AS rows_parsed,
-  max(parser_version) OVER (PARTITION BY parser) AS newest_version
+  count(*) OVER (PARTITION BY parser) AS versions
 FROM files
 WHERE parser IS NOT NULL
 GROUP BY parser, parser_version

@@ -77,10 +77,19 @@ def reject_remedy(reason: str, table: str | None) -> str:
 
 
 def parser_note(row: Row) -> str:
-    """Whether files wait to be read again by a newer version of their parser."""
-    if row["parser_version"] == row["newest_version"]:
+    """Whether files wait to be read again: those that another version of their parser than the present one has read."""
+    if row["versions"] == 1:
         return ""
-    return f" · version {number(row['newest_version'])} exists, so the next ingest reads them again"
+    return f" · one of {row['versions']} versions: the next ingest reads files of earlier ones again"
+
+
+def parser_name(row: Row) -> str:
+    """A parser and its version, a hash.
+
+    >>> parser_name({"parser": "nanotron", "parser_version": 0x3F2A91})
+    'nanotron 3f2a91'
+    """
+    return f"{row['parser']} {row['parser_version'] or 0:x}"
 
 
 def empty_tables(names: Sequence[str]) -> str:

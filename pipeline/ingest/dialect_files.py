@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sweepscope.pipeline.errors import InputError, UsageError
+from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.logs.declared.compile import compile_document
 from sweepscope.pipeline.logs.declared.document import Document, read_document
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -67,7 +68,7 @@ def read_file(path: str) -> tuple[str, Document]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not text in UTF-8. A dialect file is TOML, saved as UTF-8.") from error
-    return text, read_document(text, path)
+    return text, read_document(text, path, reserved=current_versions().keys())
 
 
 def remember(home: Home, paths: Sequence[str]) -> None:

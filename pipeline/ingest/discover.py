@@ -218,14 +218,14 @@ def job_of(name: str) -> str:
 
 
 def changed(found: pl.DataFrame, ledger: pl.DataFrame, *, versions: dict[str, int]) -> pl.DataFrame:
-    """Rows of `found` whose unit holds a file that is new, differs in size or time, or was read by an older parser.
+    """Rows of `found` whose unit holds a file that is new, differs in size or time, or was read by another version.
 
     Args:
         ledger: the `files` table.
-        versions: current version by parser name, "" for files that no parser recognised: a new dialect may.
+        versions: current version by parser name, "" for files that no parser recognised (`parser_versions`).
     """
     current = pl.col("parser").fill_null("").replace_strict(versions, default=None, return_dtype=pl.Int64)
-    up_to_date = ledger.filter(current.is_null() | (pl.col("parser_version") >= current))
+    up_to_date = ledger.filter(current.is_null() | (pl.col("parser_version") == current))
     fresh = found.join(
         up_to_date.select("path", "bytes", "mtime", "unit"), on=["path", "bytes", "mtime", "unit"], how="anti"
     )

@@ -12,9 +12,10 @@ import polars as pl
 from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest.discover import changed, discover
 from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
+from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.io.files import canonical, list_files, marker_above
 from sweepscope.pipeline.logs.dialect import Dialect
-from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
+from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.simulate.marker import MARKER_NAME
 from sweepscope.pipeline.store.checkpoints import REST_AFTER
 from sweepscope.schemas.thresholds import STALE_AFTER

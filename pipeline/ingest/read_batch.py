@@ -10,6 +10,7 @@ import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_log import read_log
 from sweepscope.pipeline.ingest.read_sidecar import (
     folder_names,
@@ -23,7 +24,7 @@ from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
-from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
+from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
 from sweepscope.pipeline.store.checkpoints import Records
 

@@ -11,6 +11,7 @@ import polars as pl
 from sweepscope.pipeline.derive.run_id import run_id
 from sweepscope.pipeline.errors import InputError
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
+from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -178,7 +179,7 @@ def read_table_of(
             origin=pl.lit(row["origin"]),
             framework=pl.lit(table.framework),
             parser=pl.lit(table.name),
-            parser_version=pl.lit(table.version, pl.Int64),
+            parser_version=pl.lit(current_versions()[table.name], pl.Int64),
         )
     )
     for r in rejects.iter_rows(named=True):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, may_be_transcoded
 from sweepscope.pipeline.logs.dialect import Dialect
@@ -34,7 +35,7 @@ class ResumeState:
     _taken: dict[int, tuple[str, Record]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._identity = serialise.identity(self.dialects, NCCL_SCHEMAS) if self.records else ""
+        self._identity = serialise.identity(current_versions(self.dialects), NCCL_SCHEMAS) if self.records else ""
 
     def resume(self, row: Mapping[str, object], reader: Reader) -> Record | None:
         """The record of a log that has only grown since, with `reader` behind its mark; else None."""

@@ -87,7 +87,7 @@ class Dialect:
 
     Attributes:
         name: word of vocab.FRAMEWORK.
-        version: raise it when the same file would parse differently; known files are then read again.
+        module: the `__name__` of the module that states it: its source, and that of what it imports, is its version.
         signature_literals: texts that only this framework prints; the dialect with the most hits reads the file.
         literals_by_function: for each function that the dialect has, texts of which a line holds one that it can read.
             A function is handed no other lines, so that patterns for an argument dump never run over a million step
@@ -103,12 +103,13 @@ class Dialect:
         is_last_resort: its signature is printed under other frameworks, too; it reads what no other dialect knows.
         steps_show_current_memory: `mem_allocated_bytes` of its steps is what is in use when the line is printed, which
             after a step is far below the peak: it is no peak of the run.
+        revision: of a declared dialect, a number that grows whenever its file changes.
         claims: a number that grows whenever the signatures of the declared dialects change. Any file may then have
             another owner, so all are read again; 0 where there are none.
     """
 
     name: str
-    version: int
+    module: str
     signature_literals: tuple[str, ...]
     literals_by_function: Mapping[str, tuple[str, ...]]
     steps: LineFacts
@@ -123,6 +124,7 @@ class Dialect:
     is_declared: bool = False
     is_last_resort: bool = False
     steps_show_current_memory: bool = False
+    revision: int = 0
     claims: int = 0
 
     def __post_init__(self) -> None:
@@ -140,12 +142,12 @@ class Dialect:
 class ResultTable:
     """A table of finished runs that a trainer or script writes, one row per run.
 
-    `matches` is given the head of the text. `read` returns rows named as columns of `runs` with `line_no`, and rejects
-    with `line_no`, `reason`, `raw`.
+    `module` is the `__name__` of the module that states it. `matches` is given the head of the text. `read` returns
+    rows named as columns of `runs` with `line_no`, and rejects with `line_no`, `reason`, `raw`.
     """
 
     name: str
-    version: int
+    module: str
     framework: str
     matches: Callable[[str], bool]
     read: Callable[[str], tuple[pl.DataFrame, pl.DataFrame]]

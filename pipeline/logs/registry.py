@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sweepscope.pipeline.logs.dialect import Dialect, ResultTable
 from sweepscope.pipeline.logs.dialects import (
     bare_progress_bar,
@@ -29,12 +27,6 @@ from sweepscope.pipeline.logs.dialects.nanogpt import dialect as nanogpt
 from sweepscope.pipeline.logs.dialects.nemo import dialect as nemo
 from sweepscope.pipeline.logs.dialects.torchtitan import dialect as torchtitan
 from sweepscope.pipeline.logs.dialects.verl import dialect as verl
-from sweepscope.pipeline.memory.names import VERSIONS as MEMORY_VERSIONS
-from sweepscope.pipeline.nccl import NCCL_VERSION
-from sweepscope.pipeline.scheduler import registry
-
-ENGINE_VERSION = 28
-"""Raise it when the front door, the evidence or the fold change what the same file yields."""
 
 DIALECTS: tuple[Dialect, ...] = (
     picotron.DIALECT,
@@ -67,20 +59,3 @@ TABLES: tuple[ResultTable, ...] = (nanotron_bench.TABLE,)
 def by_name(name: str) -> Dialect:
     """The built-in dialect of that name. Raises KeyError for an unknown one."""
     return {dialect.name: dialect for dialect in DIALECTS}[name]
-
-
-def current_versions(dialects: Sequence[Dialect] = DIALECTS) -> dict[str, int]:
-    """Current version by the name that the ledger keeps; "" stands for files that no parser recognised.
-
-    A version grows with its dialect, with the engine, with what is read of NCCL, and with the claims of declared
-    dialects to files of others.
-    """
-    engine = ENGINE_VERSION + NCCL_VERSION + max((dialect.claims for dialect in dialects), default=0)
-    return {
-        "": engine + sum(MEMORY_VERSIONS.values()),  # a reader of memory may know a file that none knew before
-        "nccl": engine,
-        **{dialect.name: engine + dialect.version for dialect in dialects},
-        **{table.name: table.version for table in TABLES},
-        **MEMORY_VERSIONS,
-        "scheduler": registry.VERSION,
-    }

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import re
 
-VERSIONS = {
-    "memory_snapshot": 5,
-    "memory_stats": 2,
-    "memory_summary": 2,
-    "memory_timeline": 1,
-    "kineto": 3,
-    "gpu_samples": 7,
-}
-"""Version of each reader by the name that the ledger keeps; a higher one makes its files new again."""
+PARSERS = ("memory_snapshot", "memory_stats", "memory_summary", "memory_timeline", "kineto", "gpu_samples")
+"""Names of the readers, as the ledger keeps them."""
 
 _PICKLE = re.compile(r"\.(?:pickle|pkl)$")
 _STATISTICS = re.compile(r"mem\w*[_.-]?(?:summary|stats?|statistics)\w*\.(?:txt|jsonl?|log)$")

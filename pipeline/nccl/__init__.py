@@ -10,6 +10,3 @@ NVIDIA does not document this output and changes it with every release, so nothi
 know: such lines are counted. Line formats are those of the NCCL sources v2.3.5 to v2.30.7 (src/init.cc, enqueue.cc,
 debug.cc, graph/, transport/), nccl-tests (src/util.cu, common.cu) and PyTorch (ProcessGroupNCCL.cpp).
 """
-
-NCCL_VERSION = 14
-"""Raise it when the same file would yield other rows; known files are then read again."""

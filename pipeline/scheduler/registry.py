@@ -18,9 +18,6 @@ from sweepscope.pipeline.scheduler import (
     slurm_scontrol,
 )
 
-VERSION = 7
-"""Raise it when the same table would be read differently; known files are then read again."""
-
 # Blank lines, echoed commands and squeue's time, then a header with a job's id, a record, a pod, or a bare row of a
 # table. qstat prints up to two lines of titles above its rule.
 _MAY_BE = re.compile(

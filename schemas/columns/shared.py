@@ -99,7 +99,12 @@ _SOFTWARE = (
     text("cuda_version", "CUDA or ROCm version"),
     text("nccl_version", "NCCL or RCCL version"),
     text("parser", "parser that read the file"),
-    integer("parser_version", "id", "version of that parser; a higher one makes the file new again", minimum=1),
+    integer(
+        "parser_version",
+        "id",
+        "version of that parser, a hash of its source; a file read by another one is read again",
+        minimum=1,
+    ),
 )
 
 _PERFORMANCE = (

@@ -19,9 +19,6 @@ from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACT
 from sweepscope.pipeline.text.field_extraction import extract_each
 from sweepscope.pipeline.text.timestamps import timestamp
 
-COMPILER_VERSION = 1
-"""Raise it when the same dialect file would read the same log differently."""
-
 _MAX_FILE_CHARS = 4 << 20
 
 
@@ -36,7 +33,8 @@ def compile_document(document: Document, *, revision: int = 1, claims: int = 0) 
     }
     return Dialect(
         name=document.name,
-        version=COMPILER_VERSION + revision,
+        module=__name__,
+        revision=revision,
         is_declared=True,
         claims=claims,
         signature_literals=document.signature,

@@ -7,7 +7,7 @@ polars, which take time linear in the line whatever they are, and are compiled h
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from sweepscope.pipeline.logs.declared.columns import (
 )
 from sweepscope.pipeline.logs.declared.line_template import Template
 from sweepscope.pipeline.logs.declared.toml_reader import Tables
-from sweepscope.pipeline.logs.registry import DIALECTS, current_versions
+from sweepscope.pipeline.logs.registry import DIALECTS, TABLES
 from sweepscope.schemas import vocab
 
 _MIN_SIGNATURE_CHARS = 5
@@ -94,19 +94,25 @@ class Document:
     files: tuple[File, ...]
 
 
-def read_document(text: str, origin: str) -> Document:
+def read_document(text: str, origin: str, *, reserved: Collection[str] = ()) -> Document:
     """The rules of a dialect file.
 
     Args:
-        text: its content. origin: its name, for messages.
+        text: its content.
+        origin: its name, for messages.
+        reserved: names of parsers of other things than logs, which no dialect may have.
 
     Raises UsageError naming file, line and remedy.
     """
-    return _Reader(text, origin).document()
+    return _Reader(text, origin, reserved).document()
 
 
 class _Reader(Tables):
     """Takes the tables apart into rules."""
+
+    def __init__(self, text: str, origin: str, reserved: Collection[str]) -> None:
+        super().__init__(text, origin)
+        self.reserved = reserved
 
     def document(self) -> Document:
         known = (
@@ -142,7 +148,7 @@ class _Reader(Tables):
 
     def name(self) -> str:
         name = self.text(self.data, "name", "")
-        taken = {*current_versions(), *_RESERVED} - {""}
+        taken = {*self.reserved, *_RESERVED, *(d.name for d in DIALECTS), *(t.name for t in TABLES)}
         if not _NAME.fullmatch(name):
             rule = "a small letter, then up to 39 small letters, digits, dots, dashes or underscores"
             raise self.fail(self.place(key="name"), f"name {name!r} cannot be used: {rule}")

@@ -84,7 +84,7 @@ _SIGNATURES = tuple(f"{unit}, {name}=" for unit in ("it/s", "s/it") for name in 
 
 DIALECT = Dialect(
     name="other",
-    version=1,
+    module=__name__,
     signature_literals=_SIGNATURES,
     steps=steps,
     settings=environment.settings,

@@ -213,7 +213,7 @@ _LITERALS = (
 
 DIALECT = Dialect(
     name="colossalai",
-    version=6,
+    module=__name__,
     signature_literals=(
         "colossalai - colossalai - ",
         "INFO     colossalai - ",

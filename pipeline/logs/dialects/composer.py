@@ -248,7 +248,7 @@ _STEP_LITERALS = (
 
 DIALECT = Dialect(
     name="composer",
-    version=8,
+    module=__name__,
     signature_literals=(
         "Train loss/train/total:",
         "Train time/batch:",

@@ -141,7 +141,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 DIALECT = Dialect(
     name="gpt-neox",
-    version=5,
+    module=__name__,
     # Megatron's and DeepSpeed's signs count here too, so that one of NeoX decides.
     signature_literals=(
         "NeoXArgs.",

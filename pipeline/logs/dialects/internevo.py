@@ -92,7 +92,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="internevo",
-    version=1,
+    module=__name__,
     signature_literals=(_RATE, "in record_current_batch_training_metrics", "INFO launch.py", "hybrid_zero_optim.py"),
     steps=steps,
     settings=settings,

@@ -202,7 +202,7 @@ _SETTING_LITERALS = ("All distributed processes registered", *environment.LITERA
 
 DIALECT = Dialect(
     name="lightning",
-    version=3,
+    module=__name__,
     signature_literals=SIGNATURES,
     steps=steps,
     settings=settings,

@@ -144,7 +144,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="litgpt",
-    version=5,
+    module=__name__,
     signature_literals=(
         "| loss train: ",
         "| iter time: ",

@@ -213,7 +213,7 @@ def events(lines: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="maxtext",
-    version=5,
+    module=__name__,
     signature_literals=(
         "completed step: ",
         "TFLOP/s/device: ",

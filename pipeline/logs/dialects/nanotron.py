@@ -226,7 +226,7 @@ _SETTING_LITERALS = (
 
 DIALECT = Dialect(
     name="nanotron",
-    version=2,
+    module=__name__,
     signature_literals=(
         "| tokens_per_sec_per_gpu: ",
         "| consumed_tokens: ",

@@ -155,4 +155,4 @@ def _bytes(gibibytes: pl.Expr) -> pl.Expr:
     return pl.when(value > 0).then((value * _GIB).round().cast(pl.Int64, strict=False))
 
 
-TABLE = ResultTable(name="nanotron-benchmark", version=1, framework="nanotron", matches=matches, read=read)
+TABLE = ResultTable(name="nanotron-benchmark", module=__name__, framework="nanotron", matches=matches, read=read)

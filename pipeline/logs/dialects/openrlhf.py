@@ -194,7 +194,7 @@ _BAR_LITERALS = ("Train step of epoch ", "Episode [")
 
 DIALECT = Dialect(
     name="openrlhf",
-    version=4,
+    module=__name__,
     # DeepSpeed's signs count here too, so that one of its own decides. Epochs, episodes and global steps have many
     # programs: the star, a bar's first drawing and what stands behind one are its own.
     signature_literals=(

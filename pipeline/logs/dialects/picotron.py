@@ -161,7 +161,7 @@ def read_status(text: str) -> Mapping[str, str]:
 
 DIALECT = Dialect(
     name="picotron",
-    version=4,
+    module=__name__,
     signature_literals=(
         "| Tokens/s/GPU:",
         ", Tokens/s/GPU:",

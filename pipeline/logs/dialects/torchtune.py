@@ -167,7 +167,7 @@ _EVENT_LITERALS = ("with resolved config:", "Saving final epoch checkpoint.")
 
 DIALECT = Dialect(
     name="torchtune",
-    version=1,
+    module=__name__,
     signature_literals=(
         "torchtune.utils.",
         "_component_: torchtune.",

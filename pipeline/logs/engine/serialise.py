@@ -13,7 +13,6 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import extract as engine
 from sweepscope.pipeline.logs.engine.extract import Extract
 from sweepscope.pipeline.logs.facts import Facts
-from sweepscope.pipeline.logs.registry import current_versions
 
 _FACTS = tuple(field.name for field in dataclasses.fields(Facts))
 
@@ -62,14 +61,14 @@ def numbered(frame: pl.DataFrame, source: int) -> pl.DataFrame:
     return frame.with_columns(source=pl.lit(source, pl.Int64))
 
 
-def identity(dialects: Sequence[Dialect], further: Mapping[str, pl.Schema]) -> str:
+def identity(versions: Mapping[str, int], further: Mapping[str, pl.Schema]) -> str:
     """A digest that changes when the same lines could give other facts.
 
-    That is: with another set of dialects, a newer one, or another shape of the facts or of `further` ones.
+    Args:
+        versions: of the parsers, by name, in the order in which they are tried.
+        further: schemas of what is kept beside the facts, by name.
     """
-    empty = unflatten({}, dialects)
+    empty = unflatten({}, ())
     parts = [*vars(empty).values(), *vars(Facts.empty()).values()]
-    shapes = [part.schema for part in parts if isinstance(part, pl.DataFrame)]
-    known = [(dialect.name, dialect.signature_literals, dialect.literals_by_function) for dialect in dialects]
-    said = repr((current_versions(dialects), known, shapes, dict(further)))
-    return hashlib.sha256(said.encode()).hexdigest()
+    schemas = [part.schema for part in parts if isinstance(part, pl.DataFrame)]
+    return hashlib.sha256(repr((versions, schemas, dict(further))).encode()).hexdigest()

@@ -60,9 +60,9 @@ def test_rejects_with_the_same_reason_stand_together_without_their_values(con: A
     assert health.all_rejects().run(con).height == 3
 
 
-def test_an_older_parser_version_knows_of_the_newer_one(con: Any) -> None:
+def test_versions_of_a_parser_are_counted(con: Any) -> None:
     parsers = health.parsers().run(con)
-    assert parsers.select("parser_version", "newest_version", "files").rows() == [(1, 2, 3), (2, 2, 1)]
+    assert parsers.select("parser_version", "versions", "files").rows() == [(1, 2, 3), (2, 2, 1)]
 
 
 def test_runs_are_counted_by_origin_and_outcome(con: Any) -> None:

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sweepscope.pipeline.ingest import read_sidecar
+from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_batch import read_batch
-from sweepscope.pipeline.logs.registry import current_versions
 from sweepscope.pipeline.text import lines
 from sweepscope.schemas.vocab import FILE_STATUS
 from tests.pipeline.ingest_in_memory import Tables, batch_of, tables_of

@@ -28,6 +28,7 @@ from sweepscope.pipeline.simulate.render import render
 from sweepscope.pipeline.store.checkpoints import REST_AFTER, Records
 from sweepscope.schemas.thresholds import STALE_AFTER
 from tests.paths import GOLDEN
+from tests.pipeline.ingest.test_parser_versions import change_source
 from tests.pipeline.logs.dialects.test_composer import block
 from tests.pipeline.logs.runs.test_assemble import OOM, config, line, log
 from tests.properties import stated_examples
@@ -329,7 +330,7 @@ class TestReadingAnew:
     def test_a_newer_parser(self, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
         place.write("a.log", log(1, 40))
         place.read_on()
-        monkeypatch.setattr("sweepscope.pipeline.logs.registry.ENGINE_VERSION", 1_000)
+        change_source(monkeypatch, "logs/engine/extract.py")
         place.append("a.log", log(41, 42))
         tables = place.read_on()
         assert place.file(tables, "a.log")["read_bytes"] == place.file(tables, "a.log")["bytes"]

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sweepscope.pipeline.logs.registry import current_versions
-from sweepscope.pipeline.memory.names import VERSIONS, is_memory_file, rank_of
+from sweepscope.pipeline.ingest.parser_versions import current_versions
+from sweepscope.pipeline.memory.names import is_memory_file, rank_of
 from tests.pipeline.ingest_in_memory import batch_of
 from tests.pipeline.memory.allocator import Allocator, train
 
@@ -159,10 +159,3 @@ def test_names_that_hold_something_else(name: str) -> None:
 )
 def test_the_rank_is_in_the_path(path: str, rank: int | None) -> None:
     assert rank_of(path) == rank
-
-
-def test_files_that_no_reader_knew_are_new_to_a_newer_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = current_versions()
-    monkeypatch.setitem(VERSIONS, "gpu_samples", VERSIONS["gpu_samples"] + 1)
-    after = current_versions()
-    assert {name for name, version in after.items() if version != before[name]} == {"", "gpu_samples"}

@@ -196,7 +196,7 @@ _SETTING_LITERALS = (
 
 DIALECT = Dialect(
     name="deepspeed",
-    version=11,
+    module=__name__,
     signature_literals=(
         # transformers' scripts without its Trainer print the banner, too; with it they print losses as dicts.
         *deepspeed_settings.SIGNATURES,

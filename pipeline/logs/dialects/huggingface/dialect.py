@@ -121,7 +121,7 @@ _LITERALS = {
 
 TRAINER = Dialect(
     name="hf-trainer",
-    version=13,
+    module=__name__,
     signature_literals=_SIGNATURE,
     steps=steps,
     settings=settings.settings,
@@ -135,7 +135,7 @@ TRAINER = Dialect(
 )
 AXOLOTL = Dialect(
     name="axolotl",
-    version=13,
+    module=__name__,
     signature_literals=(*_SIGNATURE, "[axolotl.", "axolotl.cli", "axolotl.train"),
     steps=steps,
     settings=settings.settings,

@@ -141,7 +141,7 @@ COMBINED: tuple[CombinedSetting, ...] = (
 
 DIALECT = Dialect(
     name="megatron-deepspeed",
-    version=7,
+    module=__name__,
     # Megatron's signs count here too, so that one of this fork decides.
     signature_literals=(
         *dialect.DIALECT.signature_literals,

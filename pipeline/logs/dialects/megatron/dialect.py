@@ -156,7 +156,7 @@ LITERALS_BY_FUNCTION = {
 
 DIALECT = Dialect(
     name="megatron",
-    version=6,
+    module=__name__,
     signature_literals=(
         "| consumed samples:",
         "| elapsed time per iteration (ms):",

@@ -215,7 +215,7 @@ def _divides(unit: pl.Expr) -> pl.Expr:
 
 DIALECT = Dialect(
     name="mlperf",
-    version=5,
+    module=__name__,
     signature_literals=(
         ":::MLLOG",
         ":::SYSJSON",

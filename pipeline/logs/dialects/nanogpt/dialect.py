@@ -200,7 +200,7 @@ COMBINED = (CombinedSetting("dp", _RANKS, ("num_gpus", "gpus_per_node"), setting
 
 DIALECT = Dialect(
     name="nanogpt",
-    version=9,
+    module=__name__,
     # Loss and time of a home-made script are written otherwise: nanoGPT puts a number before `, time `.
     signature_literals=(
         "ms, mfu ",

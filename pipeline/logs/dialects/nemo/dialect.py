@@ -215,7 +215,7 @@ _SETTING_LITERALS = (
 
 DIALECT = Dialect(
     name="nemo",
-    version=9,
+    module=__name__,
     signature_literals=(
         "train_step_timing in s",
         "[NeMo I ",

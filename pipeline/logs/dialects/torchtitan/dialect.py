@@ -103,7 +103,7 @@ _EVENT_LITERALS = ("Training completed", "Process group destroyed", "Starting jo
 
 DIALECT = Dialect(
     name="torchtitan",
-    version=8,
+    module=__name__,
     signature_literals=(
         "  tps: ",
         "  wps: ",

@@ -133,7 +133,7 @@ def _rejoined(steps: pl.DataFrame) -> pl.DataFrame:
 
 DIALECT = Dialect(
     name="verl",
-    version=5,
+    module=__name__,
     signature_literals=(
         " - training/global_step:",
         " - actor/",

@@ -16,7 +16,7 @@ from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES
 from sweepscope.pipeline.logs.engine.prefilter import all_literals
 from sweepscope.pipeline.logs.evidence import patterns
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, PEAK_FACTS, SETTING_FACTS, STEP_FACTS, Facts
-from sweepscope.pipeline.logs.registry import DIALECTS, by_name, current_versions
+from sweepscope.pipeline.logs.registry import DIALECTS, by_name
 from sweepscope.pipeline.simulate.generate import FRAMEWORKS, generate
 from sweepscope.pipeline.simulate.render import render
 from sweepscope.pipeline.text import lines
@@ -135,17 +135,6 @@ class TestDialects:
         assert [by_name(dialect.name) for dialect in DIALECTS] == list(DIALECTS)
         with pytest.raises(KeyError):
             by_name("pytorch-lightning")
-
-    def test_every_parser_has_a_version_and_so_has_the_lack_of_one(self) -> None:
-        versions = current_versions()
-        assert {"", *(dialect.name for dialect in DIALECTS)} <= set(versions)
-        assert all(version >= 1 for version in versions.values())
-
-    def test_claims_of_declared_dialects_raise_every_version(self) -> None:
-        own = replace(DIALECTS[0], name="acme", version=5, claims=2)
-        versions, before = current_versions([own, *DIALECTS]), current_versions()
-        assert versions["acme"] == before["nccl"] + 2 + 5
-        assert all(versions[name] == before[name] + 2 for name in ("", *(d.name for d in DIALECTS)))
 
     @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: d.name)
     def test_no_lines_give_no_facts_of_the_right_shape(self, dialect: object) -> None:
