@@ -22,6 +22,36 @@ class Threshold:
 LABEL_TOLERANCE = 0.05
 """Labels are rounded ("7B" is 6.74e9, which is 4 % off); beyond this the shape is another model than the label says."""
 
+SHAPE_TOLERANCE = 0.03
+"""Relative difference between stated parameters and those of a shape up to which gate and tying are taken from them:
+published sizes are rounded."""
+
+HFU_MARGIN = 1.5
+"""Times the printed HFU above which a recomputed MFU is impossible. HFU counts at least what MFU counts, but a source
+may leave attention out of it: 12Lhs over the 6 x 12Lh2 of the layers is s/6h, so that an honest HFU stays above
+MFU / 1.5 up to sequences of three times the width."""
+
+STAMPED_SHARE = 0.9
+"""Share of steps times median step time that timestamps must span to give the duration. A median step may exceed the
+mean by some percent; timestamps that miss more than that miss steps."""
+
+STATE_BYTES_PER_PARAM = 16.0
+"""Bytes of weights (2), gradients (2) and Adam's states (12) per parameter, the least that mixed precision holds (ZeRO,
+1910.02054, section 3.1): a bound, whatever the framework. The estimator counts what a framework does hold, which is 18
+with gradients in 32 bit (`grad_held_bytes` in data/calibration)."""
+
+GPU_POOR_SHARE = 0.5
+"""Share of the memory of all accelerators above which those bytes make a question GPU-poor. Our reading of the term."""
+
+RULE_NEAR = 0.02
+"""Share of a cell's fastest throughput within which a layout counts as good as the fastest, so that a rule holds."""
+
+RULE_NEARISH = 0.05
+"""The same, less strictly."""
+
+RULE_LAYOUTS = 5
+"""Measured layouts that a cell needs to test a rule: the fastest of fewer was hardly searched for."""
+
 NOISE_WITHOUT_REPEATS = 0.01
 """A lead that one run each cannot prove. Our choice; what repeats of one layout really spread by is often more."""
 
@@ -184,6 +214,10 @@ Z_95 = 1.959964
 
 THRESHOLDS = (
     Threshold("label_tolerance", LABEL_TOLERANCE, "relative difference beyond which shape and label name two models"),
+    Threshold("state_bytes_per_param", STATE_BYTES_PER_PARAM, "bytes that Adam in mixed precision holds at least"),
+    Threshold("gpu_poor_share", GPU_POOR_SHARE, "share of all memory above which those bytes make a question GPU-poor"),
+    Threshold("rule_near", RULE_NEAR, "loss to the fastest layout up to which a rule holds"),
+    Threshold("rule_layouts", RULE_LAYOUTS, "measured layouts that a cell needs to test a rule"),
     Threshold("noise_without_repeats", NOISE_WITHOUT_REPEATS, "lead in tokens/s/GPU that is a tie of single runs"),
     Threshold("usable_for_states", USABLE_FOR_STATES, "share of a card that model states may take"),
     Threshold("stretched_factor", STRETCHED_FACTOR, "times the usual duration from which a run is stretched"),

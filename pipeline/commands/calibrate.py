@@ -60,8 +60,8 @@ def fit_to_folder(recipe: Recipe, table: pl.DataFrame, folder: Path) -> dict[str
 
 def _record_lines(about: dict[str, Any], patterns: list[dict[str, Any]]) -> list[str]:
     """What the track record says: how far intervals hold, what the penalty brought, which patterns are slow."""
-    from sweepscope.pipeline.estimate.calibration.cross_validate import HEALTHY
     from sweepscope.pipeline.estimate.learned.track_record import FEWEST
+    from sweepscope.schemas.thresholds import PENALISED_RATIO
 
     lines = []
     if "interval_coverage" in about.get("time", {}):
@@ -75,7 +75,7 @@ def _record_lines(about: dict[str, Any], patterns: list[dict[str, Any]]) -> list
             f"{verb}: step time of unseen cells off by {100 * learned['median_ape']:.1f} % median with it, "
             f"{100 * learned['physics_median_ape']:.1f} % without ({learned['cells']} cells)"
         )
-    slow = [row for row in patterns if row["median"] > HEALTHY and row["runs"] >= FEWEST]
+    slow = [row for row in patterns if row["median"] > PENALISED_RATIO and row["runs"] >= FEWEST]
     lines += [f"{row['pattern']}: {row['median']:.1f} times slower than estimated, n={row['runs']}" for row in slow]
     return lines
 

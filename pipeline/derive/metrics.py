@@ -12,13 +12,9 @@ import polars as pl
 from sweepscope.pipeline.derive.flops import FORMULA, model_flops
 from sweepscope.pipeline.reference.accelerators import SIXTEEN_BIT, highest_peak_tflops, is_known, peak_tflops
 from sweepscope.schemas.tables.runs import RUNS
+from sweepscope.schemas.thresholds import HFU_MARGIN, STAMPED_SHARE
 
 _col = pl.col
-
-# HFU counts at least what MFU counts, but a source may leave attention out of it: 12Lhs over the 6 x 12Lh2 of the
-# layers is s/6h, so that an honest HFU stays above MFU / 1.5 up to sequences of three times the width.
-_HFU_MARGIN = 1.5
-_ENDS_EARLY = 0.9  # a median step may exceed the mean by some percent; timestamps that miss more than that miss steps
 
 
 def _fill_throughput(runs: pl.DataFrame) -> pl.DataFrame:
@@ -75,7 +71,7 @@ def _impossible() -> pl.Expr:
         .then(pl.format("the layout needs {} accelerators, the run had {}", degrees, "num_gpus"))
         .when(_col("model_tflops_per_gpu") > highest_peak_tflops())
         .then(pl.format("{} TFLOP/s is above the accelerator's peak", _col("model_tflops_per_gpu").round(0)))
-        .when(_col("mfu") > _HFU_MARGIN * _col("hfu"))
+        .when(_col("mfu") > HFU_MARGIN * _col("hfu"))
         .then(
             pl.format(
                 "tokens/s imply an MFU of {} %, the printed HFU is {} %",
@@ -96,7 +92,7 @@ def _fill_gpu_hours(runs: pl.DataFrame) -> pl.DataFrame:
     stamped_s = (_col("ended_at") - _col("started_at")).dt.total_milliseconds() / 1e3
     stamped_s = pl.when(stamped_s > 0).then(stamped_s)  # a single timestamp spans nothing: unknown, not 0
     stepped_s = (_col("last_step") - _col("first_step") + 1) * _col("step_time_s")
-    is_stamped = stamped_s.is_not_null() & (stamped_s >= _ENDS_EARLY * stepped_s).fill_null(value=True)
+    is_stamped = stamped_s.is_not_null() & (stamped_s >= STAMPED_SHARE * stepped_s).fill_null(value=True)
     seconds = pl.when(is_stamped).then(stamped_s).otherwise(stepped_s)
     known = seconds.is_not_null() & _col("num_gpus").is_not_null()
     basis = (

@@ -9,8 +9,9 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
-from sweepscope.pipeline.estimate.calibration.cross_validate import HEALTHY, Unseen
+from sweepscope.pipeline.estimate.calibration.cross_validate import Unseen
 from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.schemas.thresholds import PENALISED_RATIO
 from tests.validation.report import strategy
 
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>How accurate the estimator is</title>
@@ -44,7 +45,7 @@ def _labels(unseen: Unseen, kept: Array) -> list[str]:
 
 
 def against(unseen: Unseen, pair: tuple[Array, Array], *, title: str, unit: str, colour: pl.Expr) -> go.Figure:
-    """A `pair` of (predicted, measured) on logarithmic axes, with the diagonal and HEALTHY times it."""
+    """A `pair` of (predicted, measured) on logarithmic axes, with the diagonal and PENALISED_RATIO times it."""
     predicted, measured = pair
     kept = np.isfinite(predicted) & np.isfinite(measured)
     groups = unseen.rows.table.select(colour.alias("group"))["group"].to_numpy()[kept]
@@ -59,7 +60,11 @@ def against(unseen: Unseen, pair: tuple[Array, Array], *, title: str, unit: str,
     figure.add_scatter(x=ends, y=ends, mode="lines", name="as estimated", line={"color": "#444", "width": 1})
     if unseen.rows.recipe.is_bound and unit == "s":
         figure.add_scatter(
-            x=ends, y=HEALTHY * ends, mode="lines", name=f"{HEALTHY} times", line={"color": "#444", "dash": "dot"}
+            x=ends,
+            y=PENALISED_RATIO * ends,
+            mode="lines",
+            name=f"{PENALISED_RATIO} times",
+            line={"color": "#444", "dash": "dot"},
         )
     figure.update_xaxes(type="log", title=f"estimated, {unit} (rows whose group the fit had not seen)")
     figure.update_yaxes(type="log", title=f"measured, {unit}")

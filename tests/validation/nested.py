@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from sweepscope.pipeline.estimate.calibration.cross_validate import (
     BEATEN,
-    HEALTHY,
     Criterion,
     Rows,
     Unseen,
@@ -24,12 +23,13 @@ from sweepscope.pipeline.estimate.calibration.cross_validate import (
 )
 from sweepscope.pipeline.estimate.calibration.fit import figures
 from sweepscope.pipeline.estimate.physics.layouts import Array
+from sweepscope.schemas.thresholds import PENALISED_RATIO
 from tests.validation.cells import rank_cells
 
 
 def near_runs(rows: Rows, predicted: Array) -> Array:
-    """Predictions of runs at most HEALTHY times slower than predicted; NaN for the others."""
-    return np.where(rows.step_time_s <= HEALTHY * predicted, predicted, np.nan)
+    """Predictions of runs at most PENALISED_RATIO times slower than predicted; NaN for the others."""
+    return np.where(rows.step_time_s <= PENALISED_RATIO * predicted, predicted, np.nan)
 
 
 def beaten(rows: Rows, predicted: Array) -> float:
@@ -44,9 +44,9 @@ def healthy_error(rows: Rows, predicted: Array) -> float:
 
 
 def capped_error(rows: Rows, predicted: Array) -> float:
-    """Mean absolute logarithm of predicted over measured of all runs, none counting more than one at HEALTHY."""
+    """Mean absolute logarithm of predicted over measured of all runs, each capped at PENALISED_RATIO."""
     errors = np.abs(np.log(predicted / rows.step_time_s))
-    return float(np.mean(np.minimum(errors[np.isfinite(errors)], np.log(HEALTHY))))
+    return float(np.mean(np.minimum(errors[np.isfinite(errors)], np.log(PENALISED_RATIO))))
 
 
 def quarter_error(rows: Rows, predicted: Array) -> float:

@@ -9,7 +9,6 @@ import polars as pl
 
 from sweepscope.pipeline.commands.output import note
 from sweepscope.pipeline.estimate.calibration.cross_validate import (
-    HEALTHY,
     Rows,
     Unseen,
     cross_validate,
@@ -23,6 +22,7 @@ from sweepscope.pipeline.estimate.calibration.recipes import RECIPES
 from sweepscope.pipeline.estimate.physics.estimate import allocated_bytes, estimate, step_seconds
 from sweepscope.pipeline.estimate.physics.layouts import Array, Layouts
 from sweepscope.pipeline.estimate.physics.question import Question
+from sweepscope.schemas.thresholds import PENALISED_RATIO
 from tests.validation.cells import Ranking, rank_cells
 from tests.validation.naive import naive_memory_bytes, naive_step_s
 from tests.validation.nested import beaten, near_runs
@@ -47,7 +47,7 @@ def _goal(what: str, prototype: str, limit: float, reached: float, split: str) -
 
 
 def healthy(unseen: Unseen) -> Array:
-    """Predictions of runs at most HEALTHY times slower than predicted; NaN for the others."""
+    """Predictions of runs at most PENALISED_RATIO times slower than predicted; NaN for the others."""
     return near_runs(unseen.rows, unseen.step_time_s)
 
 
@@ -298,13 +298,13 @@ def by_group(unseen: Unseen, name: str, group: pl.Expr) -> pl.DataFrame:
         ratio=pl.Series(unseen.rows.step_time_s / unseen.step_time_s),
         memory=pl.Series(np.abs(unseen.mem_bytes / unseen.rows.mem_bytes - 1)),
     )
-    near = (1 / pl.col("ratio").filter(pl.col("ratio") <= HEALTHY) - 1).abs()
+    near = (1 / pl.col("ratio").filter(pl.col("ratio") <= PENALISED_RATIO) - 1).abs()
     return (
         frame.filter(pl.col("ratio").is_finite())
         .group_by(name)
         .agg(
             runs=pl.len(),
-            healthy=(100 * (pl.col("ratio") <= HEALTHY).mean()).round(1),
+            healthy=(100 * (pl.col("ratio") <= PENALISED_RATIO).mean()).round(1),
             median=(100 * near.median()).round(1),
             mape=(100 * near.mean()).round(1),
             median_slowdown=pl.col("ratio").median().round(2),
@@ -330,7 +330,7 @@ def ablation(rows: Rows) -> pl.DataFrame:
     """
     constants = fit_recipe(rows)
     full = predict(rows.batches, constants, rows.table.height, step_seconds)
-    near = np.where(rows.step_time_s <= HEALTHY * full, rows.step_time_s, np.nan)
+    near = np.where(rows.step_time_s <= PENALISED_RATIO * full, rows.step_time_s, np.nan)
 
     def without(**changes: float | str | bool) -> Array:
         batches = [replace(b, asked=with_constants(b.asked, {**constants, **changes})) for b in rows.batches]  # type: ignore[dict-item]
@@ -389,6 +389,6 @@ def worst(unseen: Unseen, guess: pl.Expr, count: int = 10) -> pl.DataFrame:
         measured_over_estimate=pl.Series((unseen.rows.step_time_s / unseen.step_time_s).round(2)),
         error=pl.Series(error),
     )
-    limit = HEALTHY if unseen.rows.recipe.is_bound else np.inf
+    limit = PENALISED_RATIO if unseen.rows.recipe.is_bound else np.inf
     near = frame.filter(pl.col("error").is_finite() & (pl.col("measured_over_estimate") <= limit))
     return near.sort("error", descending=True).head(count).drop("error")

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.pipeline.estimate.advice.applicable_rules import applicable, followers, question_of
+from sweepscope.pipeline.estimate.advice.applicable_rules import applicable, followers, question_of, state_bytes_per_gpu
 from sweepscope.pipeline.estimate.search.enumerate import Request
 from sweepscope.pipeline.estimate.search.search import PHYSICS, Found
 from sweepscope.pipeline.reference.layout_text import full_layout_text
@@ -117,7 +117,7 @@ def _advice(
 def _branch(step: str, request: Request, question: dict[str, Any]) -> str:
     """Which way the question goes at a step, with the figures that decide it."""
     if step == "fit":
-        states = 16.0 * question["params"] / question["num_gpus"] / 2**30
+        states = state_bytes_per_gpu(question["params"], question["num_gpus"]) / 2**30
         room = request.asked.cluster.memory_bytes / 2**30
         rich = "GPU-poor" if question["is_gpu_poor"] else "GPU-rich"
         size = f"{question['params'] / 1e9:.3g}B parameters"

@@ -1,8 +1,8 @@
 """How each document's rules did on measured layouts.
 
-A rule is held against every cell of a sweep in which it applies and in which both layouts that follow it and layouts
-that do not were measured: elsewhere it was not tested. It holds where a layout that follows it is within NEAR of the
-fastest. A rule that many layouts follow holds easily, so `selects` says how many do: the hit rate of a random rule.
+A cell of a sweep tests a rule when the rule applies and both layouts that follow it and layouts that do not were
+measured. The rule holds where a layout that follows it is within RULE_NEAR of the fastest. A rule that many layouts
+follow holds easily, so `selects` gives their share: the hit rate of a random rule.
 """
 
 from __future__ import annotations
@@ -13,11 +13,8 @@ import polars as pl
 
 from sweepscope.pipeline.estimate.advice.applicable_rules import question_columns
 from sweepscope.pipeline.reference.rules import Book, Rule, load_rules
+from sweepscope.schemas.thresholds import RULE_LAYOUTS, RULE_NEAR, RULE_NEARISH
 
-NEAR, NEARISH = 0.02, 0.05
-"""Shares of the fastest throughput within which a layout counts as good as the fastest."""
-FEWEST_LAYOUTS = 5
-"""Cells with fewer measured layouts test no rule: their fastest was hardly searched for."""
 FOR, AGAINST, UNTESTED = "for", "against", "untested"
 CELL: Final = ("origin", "model", "num_nodes", "num_gpus", "seq_len", "gbs_tokens", "accelerator")
 
@@ -36,7 +33,7 @@ EVIDENCE: Final = pl.Schema(_EVIDENCE)
 fastest of all, a share of throughput; `typical_regret` the median of all that follow it, `other_regret` of the rest."""
 
 
-def weigh(layouts: pl.DataFrame, book: Book | None = None, *, fewest: int = FEWEST_LAYOUTS) -> pl.DataFrame:
+def weigh(layouts: pl.DataFrame, book: Book | None = None, *, fewest: int = RULE_LAYOUTS) -> pl.DataFrame:
     """The EVIDENCE for and against every rule. `layouts`: rows of `ranked_layouts`, with num_experts where known."""
     book = book or load_rules()
     table = question_columns(layouts.filter(pl.col("tokens_per_s_per_gpu") > 0))
@@ -64,7 +61,7 @@ def _weigh_one(rule: Rule, table: pl.DataFrame, fewest: int) -> pl.DataFrame:
         pl.col("layout").filter(follows).first().alias("advised_layout"),
     )
     tested = (pl.col("layouts") >= fewest) & (pl.col("advised") > 0) & (pl.col("advised") < pl.col("layouts"))
-    verdict = pl.when(~tested).then(pl.lit(UNTESTED)).when(pl.col("regret") <= NEAR).then(pl.lit(FOR))
+    verdict = pl.when(~tested).then(pl.lit(UNTESTED)).when(pl.col("regret") <= RULE_NEAR).then(pl.lit(FOR))
     return cells.with_columns(rule=pl.lit(rule.id), verdict=verdict.otherwise(pl.lit(AGAINST))).select(
         pl.col(name).cast(kind) for name, kind in EVIDENCE.items()
     )
@@ -97,7 +94,7 @@ def score(evidence: pl.DataFrame, book: Book | None = None) -> pl.DataFrame:
         tested.sum().cast(pl.Int64).alias("tested"),
         held.sum().cast(pl.Int64).alias("held"),
         over(held).alias("hit_rate"),
-        over(pl.col("regret") <= NEARISH).alias("hit_rate_5"),
+        over(pl.col("regret") <= RULE_NEARISH).alias("hit_rate_5"),
         over(pl.col("is_winner")).alias("winner_rate"),
         over(pl.col("advised") / pl.col("layouts")).alias("selects"),
         *(over(pl.col(name)).alias(name) for name in ("regret", "typical_regret", "other_regret")),

@@ -20,10 +20,7 @@ from sweepscope.pipeline.estimate.physics.layouts import Array
 from sweepscope.pipeline.estimate.physics.profile import Profile, load_profiles, with_values
 from sweepscope.schemas.thresholds import PENALISED_RATIO
 
-HEALTHY = PENALISED_RATIO
-"""A run at most this many times slower than estimated is one whose implementation reaches the hardware."""
-
-NARROWING = (8.0, 4.0, 2.5, HEALTHY, HEALTHY, HEALTHY)
+NARROWING = (8.0, 4.0, 2.5, PENALISED_RATIO, PENALISED_RATIO, PENALISED_RATIO)
 """How near a run must come to the estimate to count, from fit to fit. A fit that begins far off takes runs for slow
 which it does not understand yet; narrowed step by step (graduated non-convexity: Blake and Zisserman, 1987), it ends at
 the same runs wherever it began."""
@@ -48,8 +45,8 @@ class Recipe:
 
     `rows` selects rows of `dataset`; `time` and `memory` name the constants with where their search starts; `fixed` are
     set and not fitted. `group` splits the rows for cross-validation. A recipe that is a bound is fitted to the runs
-    that come within HEALTHY of the estimate, not to all; of several `weights`, each of its fits chooses those that
-    predict groups best which they have not seen.
+    at most PENALISED_RATIO times slower than estimated; of several `weights`, each of its fits chooses those that
+    predict unseen groups best.
     """
 
     profile: str
@@ -160,7 +157,7 @@ def fit_time(rows: Rows, mask: NDArray[np.bool_], weights: Weights) -> dict[str,
     for limit in NARROWING if rows.recipe.is_bound else ():
         ratio = rows.step_time_s / predict(rows.batches, constants, rows.table.height, step_seconds)
         near = (ratio < limit) & (ratio > min(0.5, 1.0 / limit))
-        constants = _fit_step_s(rows, mask & near, weights, constants, rounds=25 if limit == HEALTHY else 4)
+        constants = _fit_step_s(rows, mask & near, weights, constants, rounds=25 if limit == PENALISED_RATIO else 4)
     rows.fits[key] = constants
     return constants
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from sweepscope.pipeline.reference.model_shape import ModelShape
 from sweepscope.pipeline.reference.models import find_family, find_model, shape_of
+from sweepscope.schemas.thresholds import SHAPE_TOLERANCE
 
 SHAPE = (
     "num_layers",
@@ -27,9 +28,6 @@ SHAPE = (
     "qk_rope_head_dim",
     "positions",
 )
-SHAPE_TOLERANCE = 0.03
-"""Published sizes are rounded; a shape whose parameters differ more is another model."""
-
 _WIDTH_STEP = 64
 _EXACT = 1e-4
 """What biases and padding may add to parameters that were counted; a step of the width adds more."""

@@ -53,9 +53,8 @@ outcomes AS (
 cells AS (
     SELECT
         s.*, p.params, a.memory_bytes,
-        -- 2 bytes of weights, 2 of gradients and 12 of optimizer state per parameter, shared by all accelerators:
-        -- the least that mixed-precision Adam can hold (ZeRO, 1910.02054, section 3.1), before any activation
-        16.0 * p.params / s.num_gpus AS states_lower_bound_bytes,
+        -- shared by all accelerators, before any activation
+        state_bytes_per_param() * p.params / s.num_gpus AS states_lower_bound_bytes,
         coalesce(o.tried, 0) AS tried, coalesce(o.completed, 0) AS completed,
         o.quarantine_reason, o.statuses, o.only_status, o.counts
     FROM spanned AS s

@@ -13,9 +13,9 @@ asked AS MATERIALIZED (
         coalesce(layout.cp, 1) AS cp, coalesce(layout.ep, 1) AS ep, coalesce(layout.vpp, 1) AS vpp, layout.mbs,
         layout.gas, layout.zero_stage, coalesce(layout.recompute::VARCHAR, 'none') AS recompute,
         coalesce(run.num_experts > 1, false) AS is_moe,
-        -- Short of memory: 16 bytes per parameter over all accelerators take more than half of it.
         coalesce(
-            link.accelerator IS NOT NULL AND 16.0 * layout.params / layout.num_gpus > 0.5 * card.memory_bytes, false
+            link.accelerator IS NOT NULL
+            AND state_bytes_per_param() * layout.params / layout.num_gpus > gpu_poor_share() * card.memory_bytes, false
         ) AS is_gpu_poor
     FROM ranked_layouts AS layout
     JOIN runs AS run USING (run_id)
@@ -33,15 +33,15 @@ cells AS (
         1 - max(tokens_per_s_per_gpu) FILTER (follows) / max(tokens_per_s_per_gpu) AS regret,
         1 - median(tokens_per_s_per_gpu) FILTER (follows) / max(tokens_per_s_per_gpu) AS typical_regret,
         1 - median(tokens_per_s_per_gpu) FILTER (NOT follows) / max(tokens_per_s_per_gpu) AS other_regret,
-        count(*) >= 5 AND count(*) FILTER (follows) BETWEEN 1 AND count(*) - 1 AS is_tested
+        count(*) >= rule_layouts() AND count(*) FILTER (follows) BETWEEN 1 AND count(*) - 1 AS is_tested
     FROM advised
     GROUP BY rule_id, origin, model, num_nodes, num_gpus, seq_len, gbs_tokens, accelerator
 ),
 counted AS (
     SELECT
         rule_id, origin, count(*) AS rule_cells, count(*) FILTER (is_tested) AS cells_tested,
-        count(*) FILTER (is_tested AND regret <= 0.02) AS cells_held,
-        avg((regret <= 0.02)::INTEGER) FILTER (is_tested) AS hit_rate,
+        count(*) FILTER (is_tested AND regret <= rule_near()) AS cells_held,
+        avg((regret <= rule_near())::INTEGER) FILTER (is_tested) AS hit_rate,
         avg(advised / layouts) FILTER (is_tested) AS selects,
         avg(is_winner::INTEGER) FILTER (is_tested) AS winner_rate,
         avg(regret) FILTER (is_tested) AS regret,
