@@ -10,6 +10,7 @@ import polars as pl
 
 from sweepscope.pipeline.reference.vocabulary import map_words
 from sweepscope.pipeline.scheduler import slurm_values as slurm
+from sweepscope.pipeline.text import host_list
 from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 MAX_TEXT_CHARS = 2_000
@@ -47,7 +48,7 @@ def _tres_nodes(value: str) -> int | None:
 
 
 def _hosts(value: str) -> str | None:
-    return ", ".join(names) if (names := slurm.hosts(value)) else None
+    return ", ".join(names) if (names := host_list.hosts(value)) else None
 
 
 def _reason(value: str) -> str | None:

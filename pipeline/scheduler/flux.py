@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from sweepscope.pipeline.scheduler import slurm_values
 from sweepscope.pipeline.scheduler.cells import REJECTED, conform_rows, without_commands
+from sweepscope.pipeline.text import host_list
 
 _COLUMNS = ("JOBID", "USER", "NAME", "ST", "NTASKS", "NNODES", "TIME", "INFO")
 _COMMAND = re.compile(r"\s*(?:[$#+>]|flux\b)")
@@ -58,7 +58,7 @@ def read(lines: Iterable[str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
 
 
 def _row(cells: dict[str, str], state: str, number: int, text: str) -> dict[str, object]:
-    nodes, hosts = cells.get("NNODES", ""), slurm_values.hosts(cells.get("INFO", ""))
+    nodes, hosts = cells.get("NNODES", ""), host_list.hosts(cells.get("INFO", ""))
     return {
         "scheduler": "flux",
         "job_id": cells["JOBID"],

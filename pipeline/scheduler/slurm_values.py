@@ -1,9 +1,9 @@
-"""Values as Slurm prints them: states, exit codes, durations, times, memory, resources and host lists.
+"""Values as Slurm prints them: states, exit codes, durations, times, memory and resources.
 
 Every function takes one text and returns None for an unknown value (`Unknown`, `None`, `N/A`) and for one that it
 cannot read, such as a value cut by a narrow column (`OUT_OF_ME+` is read, because only one state begins so;
 `2024-05-27T21:4+` is not).
-Formats: src/common/parse_time.c, hostlist.c, slurm_protocol_defs.c of Slurm.
+Formats: src/common/parse_time.c, slurm_protocol_defs.c of Slurm.
 """
 
 from __future__ import annotations
@@ -74,7 +74,6 @@ _SHORT = {
 
 _SQUEUE_CHARS = 8
 """Letters to which `squeue -l` cuts states, without a mark."""
-_MAX_HOSTS = 100_000
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 
 
@@ -185,52 +184,6 @@ def gpu_type(text: str) -> str | None:
     """
     found = set(re.findall(r"gres/gpu:([\w.-]+)=", text))
     return found.pop() if len(found) == 1 else None
-
-
-def hosts(text: str) -> list[str] | None:
-    """Host names of a host list, in its order; None where nothing is allocated or a value was cut.
-
-    >>> hosts("r6i4n[1-2,5],gpu01"), hosts("rack[1-2]n[08-09]")
-    (['r6i4n1', 'r6i4n2', 'r6i4n5', 'gpu01'], ['rack1n08', 'rack1n09', 'rack2n08', 'rack2n09'])
-    """
-    text = text.strip()
-    if not text or text in ("None assigned", "(null)", "None", "N/A", "Unknown", "n/a"):
-        return None
-    if text.count("[") != text.count("]"):
-        return None
-    names: list[str] = []
-    for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", text):
-        expanded = _expanded(part)
-        if expanded is None or len(names) + len(expanded) > _MAX_HOSTS:
-            return None
-        names += expanded
-    return names if names and all(re.fullmatch(r"[\w.-]+", name) for name in names) else None
-
-
-def _expanded(part: str) -> list[str] | None:
-    names = [""]
-    for piece in re.findall(r"\[[^\]]*\]|[^\[\]]+", part):
-        if piece.startswith("["):
-            numbers = _numbers(piece[1:-1])
-            if numbers is None or len(names) * len(numbers) > _MAX_HOSTS:
-                return None
-            names = [name + number for name in names for number in numbers]
-        else:
-            names = [name + piece for name in names]
-    return names
-
-
-def _numbers(text: str) -> list[str] | None:
-    numbers: list[str] = []
-    for item in text.split(","):
-        match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", item)
-        if not match:
-            return None
-        first, last = int(match[1]), int(match[2] or match[1])
-        if not 0 <= last - first < _MAX_HOSTS:
-            return None
-        numbers += [str(number).zfill(len(match[1])) for number in range(first, last + 1)]
-    return numbers
 
 
 def job_and_step(text: str) -> tuple[str | None, str | None]:

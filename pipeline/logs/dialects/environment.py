@@ -7,7 +7,7 @@ import polars as pl
 from sweepscope.pipeline.logs.extractors import matched_settings, named_settings
 from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
 from sweepscope.pipeline.reference.vocabulary import map_words
-from sweepscope.pipeline.scheduler import slurm_values
+from sweepscope.pipeline.text import host_list
 from sweepscope.pipeline.text.line_templates import holding
 
 LITERALS = (
@@ -100,4 +100,4 @@ def _scheduled(lines: pl.DataFrame) -> pl.DataFrame:
 
 
 def _host_names(text: str) -> str | None:
-    return ", ".join(names) if (names := slurm_values.hosts(text)) else None
+    return ", ".join(names) if (names := host_list.hosts(text)) else None
