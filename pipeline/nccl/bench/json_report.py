@@ -82,7 +82,7 @@ def _mark_run(document: Document, notes: Notes) -> None:
             notes.count("env", 0, setting[1], setting[2][:_MOST_VALUE_CHARS])
     config = _dict(document.get("config"))
     # Of each process the first device is listed.
-    of_each = int((_number(config.get("nthreads")) or 1) * (_number(config.get("ngpus")) or 1))
+    of_each = int(max(_number(config.get("nthreads")) or 1, 1) * max(_number(config.get("ngpus")) or 1, 1))
     for device in _dicts(config.get("devices")):
         first = _number(device.get("rank"))
         if first is not None and of_each <= _MOST_RANKS:
@@ -108,9 +108,10 @@ def _half(told: Document) -> str:
 
 
 def _number(value: object) -> float | int | None:
+    """A number that a column can hold; `ingest.validate` judges its bounds."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    return value if 0 <= value < _MOST else None
+    return value if -_MOST < value < _MOST else None
 
 
 def _dict(value: object) -> Document:

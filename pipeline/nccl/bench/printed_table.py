@@ -234,11 +234,12 @@ def _four(values: list[float | None], factor: float) -> list[float | None]:
 
 
 def _number(word: str) -> float | None:
+    """A figure as printed; None for one that is masked, cut or not finite. `ingest.validate` judges its bounds."""
     try:
         value = float(word)
     except ValueError:
         return None
-    return value if 0 <= value < math.inf else None
+    return value if math.isfinite(value) else None
 
 
 def _after(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:

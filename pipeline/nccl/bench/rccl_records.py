@@ -9,6 +9,7 @@ records and a cut one.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 
@@ -27,8 +28,6 @@ _NAMES = {"collective": "name", "#wrong": "wrong"}
 _HEADER = "size count type redop time algbw busbw #wrong time algbw busbw #wrong"
 _FIGURES = ("time", "algbw", "busbw", "wrong")
 _TABLE, _ROW = ("name", "nodes", "ranks", "gpus"), ("numcycle", "size", "type", "redop")
-_MOST = 1 << 62
-
 Record = Mapping[str, str]
 
 
@@ -46,7 +45,7 @@ def read_bench(text: str, source: int) -> Facts:
     number = 0
     for record in _csv(text) if _CSV.match(text) else _json(text):
         placement, name = record.get("inplace", ""), record.get("name", "").lower()
-        if placement not in ("0", "1") or name not in _PROGRAMS or not _whole(record.get("size")):
+        if placement not in ("0", "1") or name not in _PROGRAMS or not _is_size(record.get("size")):
             continue
         this = tuple(record.get(key) for key in (*_TABLE, *_ROW))
         if this != last or placement in halves:
@@ -111,9 +110,14 @@ def _whole(text: str | None) -> bool:
     return text is not None and re.fullmatch(r"\d{1,18}", text) is not None
 
 
+def _is_size(text: str | None) -> bool:
+    """Whether a record has a size, also an impossible one, which `ingest.validate` rejects."""
+    return text is not None and re.fullmatch(r"-?\d{1,18}", text) is not None
+
+
 def _figure(text: str | None) -> str:
-    """A number as printed; `N/A`, what is cut and what cannot be are `-`."""
+    """A number as printed; `-` for `N/A` and what was cut. `ingest.validate` judges its bounds."""
     try:
-        return text if text is not None and 0 <= float(text) < _MOST else "-"
+        return text if text is not None and math.isfinite(float(text)) else "-"
     except ValueError:
         return "-"

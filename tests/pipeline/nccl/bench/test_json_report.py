@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.nccl.bench.json_report import is_bench, read_bench
+from sweepscope.schemas.registry import TABLES
 from tests.pipeline.ingest_in_memory import batch_of
 from tests.pipeline.nccl.reading import row_of, tables_from
 
@@ -106,3 +108,14 @@ def test_it_is_found_by_what_people_call_it() -> None:
         "all_reduce_shapes.json": "other",
     }
     assert batch.other["nccl_bench"].height == 3
+
+
+def test_impossible_values_are_rejects_and_not_unknown() -> None:
+    rows = tables_of(document(row(64), row(-128), row(256, in_place=half(-1.0))))["nccl_bench"]
+    judged = validate(TABLES["nccl_bench"], rows)
+    assert judged.valid["message_bytes"].to_list() == [64]
+    assert judged.rejects.select("line_no", "column").unique().sort("line_no", "column").rows() == [
+        (2, "element_count"),
+        (2, "message_bytes"),
+        (3, "in_place_time_s"),
+    ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.nccl.bench.printed_table import figures
+from sweepscope.schemas.registry import TABLES
 from tests.pipeline.nccl.reading import row_of, tables_of
 
 HEADER = """\
@@ -191,3 +193,12 @@ def test_a_row_at_which_the_job_ended_is_one() -> None:
     row = row_of(tables_of(HEADER + ROW[: ROW.index("1181.52")].rstrip() + "\n")["nccl_bench"])
     assert (row["message_bytes"], row["root"]) == (268435456, -1)
     assert "time_s" not in row
+
+
+def test_an_impossible_figure_is_a_reject_and_not_unknown() -> None:
+    rows = tables_of(HEADER + ROW.replace("113.60", "-113.6") + ROW + TAIL)["nccl_bench"]
+    judged = validate(TABLES["nccl_bench"], rows)
+    assert judged.valid.height == 1
+    assert judged.rejects.select("line_no", "column", "reason").rows() == [
+        (12, "busbw_bytes_per_s", "must be at least 0, got -113600000000.0")
+    ]

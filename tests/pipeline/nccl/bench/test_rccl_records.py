@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from sweepscope.pipeline.ingest.validate import validate
 from sweepscope.pipeline.nccl.bench.json_report import is_bench as is_document
 from sweepscope.pipeline.nccl.bench.rccl_records import is_bench, read_bench
+from sweepscope.schemas.registry import TABLES
 from tests.pipeline.ingest_in_memory import batch_of
 from tests.pipeline.nccl.reading import tables_from
 
@@ -93,3 +95,10 @@ def test_a_file_is_known_by_its_content(name: str) -> None:
 @pytest.mark.parametrize("text", ['[{"name": "AllReduce", "loss": 1}]', "name,size,loss\n", "step: 1\n", "[]"])
 def test_other_texts_are_none(text: str) -> None:
     assert not is_bench(text)
+
+
+def test_impossible_values_are_rejects_and_not_unknown() -> None:
+    text = "".join(record(size, 0, time, cycle="") + "\n" for size, time in ((64, 5.0), (-128, 5.0), (256, -5.0)))
+    judged = validate(TABLES["nccl_bench"], tables_from(read_bench(text, 0), ["x.json"])["nccl_bench"])
+    assert judged.valid["message_bytes"].to_list() == [64]
+    assert judged.rejects.select("line_no", "column").rows() == [(2, "message_bytes"), (3, "time_s")]

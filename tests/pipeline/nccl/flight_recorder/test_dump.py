@@ -396,3 +396,13 @@ def test_a_root_that_is_ahead_in_broadcasts_hangs_nowhere() -> None:
     assert judged(calls) == []
     needs_all = {0: [*calls[0][:3], entry(4, **{**closed, "profiling_name": "gloo:barrier"})]}
     assert [hang["suspect"] for hang in judged({**calls, **needs_all})] == ["1,2,3"]
+
+
+def test_a_record_that_ends_before_it_starts_is_a_reject(tmp_path: Path) -> None:
+    odd = entry(2, time_discovered_started_ns=6, time_discovered_completed_ns=5)
+    (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps(dump([entry(1), odd], ranks="[0]"), protocol=2))
+    found = parsed(tmp_path)
+    assert found["flight_records"]["seq"].to_list() == [1]
+    assert found["rejects"].select("line_no", "reason").rows() == [
+        (2, "found_started_ns comes after found_completed_ns")
+    ]
