@@ -34,6 +34,7 @@ _DEFAULTS = {
 
 
 ROUND_BYTES = 512
+_LARGEST = 2**63 - 1
 
 _GIVING_BACK = (trace.SEGMENT_FREE, trace.SEGMENT_UNMAP)
 _OF_SEGMENTS = (
@@ -83,7 +84,8 @@ def _summary(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phase
     events, peak = device.events, int(replayed.active.argmax())
     known = events.time_us[events.time_us != trace.NO_TIME]
     at_peak = int(replayed.active[peak])
-    odd = [*snapshot.warnings, *(f"{count:,} {what}" for what, count in replayed.violations.items()), *replayed.notes]
+    violations = {**replayed.violations, **_impossible_values(device)}
+    odd = [*snapshot.warnings, *(f"{count:,} {what}" for what, count in violations.items()), *replayed.notes]
     row: Row = {
         "device": device.number,
         "mem_source": "snapshot",
@@ -104,7 +106,7 @@ def _summary(snapshot: Snapshot, device: Device, replayed: Replay, phases: Phase
         **_failures(device, replayed),
         "is_expandable": bool(device.segments.is_expandable.any()) if len(device.segments.size) else None,
         "allocator_settings": _settings(snapshot.settings),
-        "violations": sum(replayed.violations.values()),
+        "violations": sum(violations.values()),
         "warnings": "; ".join(odd) or None,
     }
     return row | _without_allocator(row) if device.is_profile else row
@@ -141,7 +143,7 @@ def _state(device: Device) -> Row:
         "inactive_split_bytes": int(blocks.size[split].sum()),
         "inactive_split_blocks": int(split.sum()),
         "releasable_bytes": releasable,
-        "rounding_bytes": max(active - requested, 0),
+        "rounding_bytes": _level(active - requested),
         "largest_free_block_bytes": int(blocks.size[is_free].max()) if is_free.any() else 0,
         "fragmentation": reserved / allocated - 1 if allocated else None,
         "fragmentation_releasable": releasable / allocated if allocated else None,
@@ -163,15 +165,29 @@ def _failures(device: Device, replayed: Replay) -> Row:
     return {
         **row,
         "oom_requested_bytes": int(events.size[last]),
-        "oom_device_free_bytes": min(int(events.addr[last]), 2**63 - 1),
-        "oom_requested_active_bytes": max(int(replayed.active[last]), 0),
-        "oom_reserved_bytes": max(int(replayed.reserved[last]), 0),
+        "oom_device_free_bytes": _level(int(events.addr[last])),
+        "oom_requested_active_bytes": _level(replayed.active[last]),
+        "oom_reserved_bytes": _level(replayed.reserved[last]),
         "oom_inactive_bytes": _inactive_at(device, replayed, last),
         "oom_segments_freed": last - before,
     }
 
 
-def _inactive_at(device: Device, replayed: Replay, index: int) -> int:
+def _impossible_values(device: Device) -> dict[str, int]:
+    """Counts of values that no device can have, by name; their columns are NULL."""
+    events, blocks = device.events, device.blocks
+    is_over = (blocks.state != INACTIVE) & (blocks.requested > blocks.size)
+    is_huge = (events.action == trace.OOM) & (events.addr > _LARGEST)
+    counts = {"blocks smaller than requested": int(is_over.sum()), "free bytes beyond any device": int(is_huge.sum())}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _level(value: int | np.int64) -> int | None:
+    """Bytes; None for what cannot be, which the warnings of the summary count (`negative levels` and others)."""
+    return int(value) if 0 <= value <= _LARGEST else None
+
+
+def _inactive_at(device: Device, replayed: Replay, index: int) -> int | None:
     """Free bytes inside the segments before event `index`.
 
     The blocks tell exactly where no event after it changed anything. Else the live blocks are rounded as the allocator
@@ -183,7 +199,7 @@ def _inactive_at(device: Device, replayed: Replay, index: int) -> int:
         return int(device.blocks.size[is_free].sum())
     sizes = replayed.lives.size[replayed.lives.at(index)]
     rounded = int((-(-np.maximum(sizes, 1) // ROUND_BYTES) * ROUND_BYTES).sum())
-    return max(int(replayed.reserved[index]) - rounded, 0)
+    return _level(int(replayed.reserved[index]) - rounded)
 
 
 def _settings(settings: dict[str, str]) -> str | None:
@@ -202,9 +218,9 @@ def _timeline(device: Device, replayed: Replay, phases: Phases, kept: npt.NDArra
             "category": "total",
             "point": point,
             "ts": _time(device.events.time_us[point - 1]) if point else None,
-            "requested_allocated_bytes": max(int(replayed.allocated[point]), 0),
-            "requested_active_bytes": max(int(replayed.active[point]), 0),
-            "reserved_bytes": None if device.is_profile else max(int(replayed.reserved[point]), 0),
+            "requested_allocated_bytes": _level(replayed.allocated[point]),
+            "requested_active_bytes": _level(replayed.active[point]),
+            "reserved_bytes": None if device.is_profile else _level(replayed.reserved[point]),
             "phase": phases.at(point),
         }
         for point in kept.tolist()

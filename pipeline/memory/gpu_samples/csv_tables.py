@@ -236,7 +236,7 @@ def _typed(text: pl.Expr, column: str, factor: float) -> pl.Expr:
     if column not in NUMBERS:
         return pl.when(text.str.contains(f"^(?:{MISSING.pattern})$")).then(None).otherwise(text)
     if column in INDICES:
-        return text.str.extract(r"^(?:card|GPU)?(\d+)$").cast(pl.Int64, strict=False)
+        return text.str.extract(r"^(?:card|GPU)?(-?\d+)$").cast(pl.Int64, strict=False)
     # A decimal comma; one before three digits may part thousands, and the value is then not known.
     plain = text.str.replace(r"^(-?\d+),(\d{1,2}|\d{4,})(\D|$)", "${1}.${2}${3}")
     value = plain.str.extract(r"^(-?\d+(?:\.\d+)?)\s*(?:[^\d.,].*)?$").cast(pl.Float64, strict=False)

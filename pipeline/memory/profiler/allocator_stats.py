@@ -13,7 +13,7 @@ from typing import Any
 
 Row = dict[str, Any]
 
-_PAIR = re.compile(r"""["']([a-z_]+(?:\.[a-z0-9_]+)*)["']\s*[:,]\s*(\d{1,19})\b""")
+_PAIR = re.compile(r"""["']([a-z_]+(?:\.[a-z0-9_]+)*)["']\s*[:,]\s*(-?\d{1,19})\b""")
 _PEAK = re.compile(r"""["']allocated_bytes\.all\.peak["']""")
 _DEVICE = re.compile(r"(?:[a-z]+[:_ ]?)?(\d{1,3})")
 _FLAT = {
@@ -46,7 +46,7 @@ _ROWS = {
     "reserved segments": ("segments", None),
     "Non-releasable allocs": ("inactive_split_blocks", None),
 }
-_QUANTITY = re.compile(r"(\d+)\s*(?:([KMGTPE])(i?B)?|B)?")
+_QUANTITY = re.compile(r"(-?\d+)\s*(?:([KMGTPE])(i?B)?|B)?")
 _POWER = {None: 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 

@@ -4,7 +4,8 @@ Format: libkineto/src/output_json.cpp, torch/csrc/profiler/kineto_shim.cpp and c
 same fields; what the device had free then is not told, so that such events are counted only. Traces reach gigabytes and
 are not always valid JSON (unescaped names, cut off), so that events are looked for one by one. `Total Allocated` is the
 allocator's level behind the event; the bytes of the events alone would miss what was there before. `ts` is in
-microseconds, since 1970 or, where the file says so, since `baseTimeNanoseconds`.
+microseconds, since 1970 or, where the file says so, since `baseTimeNanoseconds`. Levels are kept as printed, negative
+ones too: validation rejects those.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import numpy as np
 from sweepscope.pipeline.memory.analysis.downsample import kept_points
 
 Row = dict[str, Any]
+Event = tuple[float, int, int | None]
+"""Time as printed, and bytes allocated and reserved behind the event."""
 
 _NAME = re.compile(rb'"\[(?:memory|OutOfMemory)\]"')
 _FAILED = b'"[OutOfMemory]"'
@@ -41,7 +44,7 @@ def is_trace(head: bytes) -> bool:
 
 def read_trace(chunks: Iterable[bytes]) -> tuple[dict[str, list[Row]], int]:
     """Rows of the memory tables, one device after the other, and the number of events that could not be read."""
-    events: dict[tuple[int, int], list[tuple[float, int, int]]] = {}
+    events: dict[tuple[int, int], list[Event]] = {}
     failures: Counter[tuple[int, int]] = Counter()
     base_ns, odd = 0, 0
     for found in _objects(chunks):
@@ -51,8 +54,8 @@ def read_trace(chunks: Iterable[bytes]) -> tuple[dict[str, list[Row]], int]:
         fields = dict(_FIELD.findall(found or b""))
         try:
             key = int(fields[b"Device Type"]), int(fields[b"Device Id"])
-            reserved = int(fields.get(b"Total Reserved", b"-1"))
-            event = float(fields[b"ts"]), int(fields[b"Total Allocated"]), reserved
+            reserved = fields.get(b"Total Reserved")
+            event = float(fields[b"ts"]), int(fields[b"Total Allocated"]), None if reserved is None else int(reserved)
         except (KeyError, ValueError):
             odd += 1
             continue
@@ -104,21 +107,22 @@ def _object_around(text: bytes, at: int) -> bytes | None:
     return None
 
 
-def _device(events: list[tuple[float, int, int]], *, base_ns: int, device: int, is_cpu: bool) -> tuple[Row, list[Row]]:
+def _device(events: list[Event], *, base_ns: int, device: int, is_cpu: bool) -> tuple[Row, list[Row]]:
     """Summary and thinned timeline of one device; events come in any order."""
     events.sort(key=lambda event: event[0])
     allocated = np.array([event[1] for event in events], np.int64)
-    reserved = np.array([event[2] for event in events], np.int64)
+    # The CPU has no allocator that reserves.
+    has_reserved = not is_cpu and all(event[2] is not None for event in events)
+    reserved = np.array([event[2] if has_reserved else 0 for event in events], np.int64)
     times = [_time(event[0], base_ns) for event in events]
-    has_reserved = not is_cpu and bool((reserved >= 0).all())  # the CPU has no allocator that reserves
     peak = int(allocated.argmax())
     summary: Row = {
         "device": device,
         "mem_source": "kineto",
         "events": len(events),
-        "allocated_bytes": max(int(allocated[-1]), 0),
+        "allocated_bytes": int(allocated[-1]),
         "reserved_bytes": int(reserved[-1]) if has_reserved else None,
-        "peak_allocated_bytes": max(int(allocated[peak]), 0),
+        "peak_allocated_bytes": int(allocated[peak]),
         "peak_reserved_bytes": int(reserved.max()) if has_reserved else None,
         "peak_is_lower_bound": True,
         "peak_after_events": peak + 1,
@@ -126,7 +130,7 @@ def _device(events: list[tuple[float, int, int]], *, base_ns: int, device: int, 
         "reserved_at_peak_bytes": int(reserved[peak]) if has_reserved else None,
         "recorded_from": times[0],
         "recorded_until": times[-1],
-        "violations": int((allocated < 0).sum() + (has_reserved and (allocated > reserved).sum())),
+        "violations": int((allocated < 0).sum() + has_reserved * ((reserved < 0) | (allocated > reserved)).sum()),
     }
     points = [
         {
@@ -134,7 +138,7 @@ def _device(events: list[tuple[float, int, int]], *, base_ns: int, device: int, 
             "category": "total",
             "point": int(point) + 1,
             "ts": times[point],
-            "allocated_bytes": max(int(allocated[point]), 0),
+            "allocated_bytes": int(allocated[point]),
             "reserved_bytes": int(reserved[point]) if has_reserved else None,
         }
         for point in kept_points(allocated, reserved)

@@ -3,7 +3,8 @@
 Format: torch/profiler/_memory_profiler.py, MemoryProfileTimeline. `.json` is `[times, sizes]` with times in
 microseconds and nine numbers per time, a constant 0 and the categories below, bytes at that time. `.raw.json` is a list
 of `[time in ns, action, bytes, category]` whose running sum is the level; -1 stands for what was there before. The
-device is not stored. One number after the other is read, whatever the spacing; brackets only separate.
+device is not stored. One number after the other is read, whatever the spacing; brackets only separate. Levels below
+0 are kept: validation rejects them.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def _rows(timeline: Timeline) -> dict[str, list[Row]]:
         "device": None,
         "mem_source": "profiler_timeline",
         "events": len(totals),
-        "allocated_bytes": max(int(totals[-1]), 0),
-        "peak_allocated_bytes": max(int(totals[peak]), 0),
+        "allocated_bytes": int(totals[-1]),
+        "peak_allocated_bytes": int(totals[peak]),
         "peak_is_lower_bound": False if totals[0] == 0 else None,
         "peak_after_events": peak + 1,
         "peak_at": _time(times[peak]),
@@ -119,7 +120,7 @@ def _rows(timeline: Timeline) -> dict[str, list[Row]]:
             "category": category,
             "point": int(point) + 1,
             "ts": _time(times[point]),
-            "allocated_bytes": max(int(curve[point]), 0),
+            "allocated_bytes": int(curve[point]),
         }
         for category, curve in curves.items()
         for point in kept
@@ -128,7 +129,7 @@ def _rows(timeline: Timeline) -> dict[str, list[Row]]:
     groups = [
         {"device": None, "group_no": number, "category": category, "rule": "the profiler's category", "bytes": size}
         for number, (size, category) in enumerate(at_peak, start=1)
-        if size > 0
+        if size
     ]
     return {"memory_snapshots": [summary], "memory_timeline": points, "memory_at_peak": groups}
 
