@@ -45,7 +45,7 @@ def check_port(port: int, host: str, option: str = "--port") -> None:
 
 def dashboard_process(home: Home, port: int, host: str) -> subprocess.Popen[bytes]:
     """Streamlit on the dashboard's script; it reads the store only."""
-    environment = {**os.environ, "SWEEPSCOPE_HOME": str(home.path)}
+    environment = {**_environment(), "SWEEPSCOPE_HOME": str(home.path)}
     options = {
         "server.port": str(port),
         "server.address": host,
@@ -65,7 +65,7 @@ def dagster_process(
 ) -> subprocess.Popen[bytes]:
     """`dagster dev`: webserver, daemon, sensor and schedule in one."""
     from sweepscope.pipeline.orchestration.instance import prepare
-    from sweepscope.pipeline.orchestration.jobs import LANDING_VARIABLE, OWN_ONLY_VARIABLE
+    from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, OWN_ONLY_VARIABLE
 
     warnings = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), _DAGSTER_WARNINGS]))
     landing = {LANDING_VARIABLE: "\n".join(paths), "PYTHONWARNINGS": warnings}
@@ -82,7 +82,12 @@ def dagster_process(
         str(port),
     ]
     # What its services do stands in Dagster's page; here only what went wrong.
-    return _start([sys.executable, *command, "--log-level", "error"], {**os.environ, **prepare(home), **landing})
+    return _start([sys.executable, *command, "--log-level", "error"], {**_environment(), **prepare(home), **landing})
+
+
+def _environment() -> dict[str, str]:
+    """A server imports what this process can, and no file of the current directory that is named as a module is."""
+    return {**os.environ, "PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))}
 
 
 def _start(

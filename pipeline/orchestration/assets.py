@@ -1,27 +1,39 @@
 """The graph: discovered -> parsed -> validated -> lake -> store -> marts, one batch of run directories per run.
 
-A batch travels through memory, so the run uses the in-process executor. No partitions: a partition per run directory
-costs a hundred times the parsing; the `files` table is the ledger that says what has been read.
+A batch travels through memory as far as the lake, so the run uses the in-process executor; `store` and `marts` read
+what is on disk. No partitions: a partition per run directory costs a hundred times the parsing; the `files` table is
+the ledger that says what has been read.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of assets and configs at run time.
 import time
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 import polars as pl
 from pydantic import Field
 
+from sweepscope.pipeline.errors import UsageError
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import merge_tables, validate_batch
-from sweepscope.pipeline.ingest.bundled import bundled_is_pending, bundled_tables, hardware_is_pending, hardware_tables
+from sweepscope.pipeline.ingest.bundled import (
+    bundled_is_pending,
+    bundled_tables,
+    hardware_is_pending,
+    hardware_tables,
+)
 from sweepscope.pipeline.ingest.dialect_files import in_force
+from sweepscope.pipeline.ingest.discover import FOUND
 from sweepscope.pipeline.ingest.parallel import parse_sharded
 from sweepscope.pipeline.io.process_pool import CORES_PER_READER, default_workers
-from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource, metadata
+from sweepscope.pipeline.orchestration.batch_files import read_batch
+from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths, with_published
+from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource
+from sweepscope.pipeline.orchestration.run_memory import one_sentence
 from sweepscope.pipeline.store import maintenance
 from sweepscope.pipeline.store.publish import publish
-from sweepscope.pipeline.store.published import connect
+from sweepscope.pipeline.store.published import connect, current
 from sweepscope.schemas.registry import TABLES, VIEWS
 
 MAX_REJECTED_SHARE = 0.5
@@ -29,13 +41,25 @@ MAX_REJECTED_SHARE = 0.5
 
 _CHECKED = tuple(name for name in TABLES if name != "rejects")
 
+OWNERS = ["team:sweepscope"]
+
+FRESH = dg.FreshnessPolicy.time_window(warn_window=timedelta(days=1), fail_window=timedelta(days=7))
+"""A store that shows nothing new for a day: either no training run wrote a line, or the watcher does not run."""
+
+_RETRY = dg.RetryPolicy(max_retries=2, delay=1, backoff=dg.Backoff.EXPONENTIAL)
+_FOUND_COLUMNS = dg.TableSchema([dg.TableColumn(name, str(dtype)) for name, dtype in FOUND.items()])
+
 
 class BatchConfig(dg.Config):
-    """Which files a run reads: a batch file written by the sensor, or paths to look through."""
+    """Which files a run reads: a batch that the sensor stored, or else what is new under some paths."""
 
-    batch_id: str = ""
-    paths: list[str] = Field(default_factory=list)
-    with_published: bool = True
+    batch_id: str = Field(default="", description="A batch that the sensor stored; kept for 7 days.")
+    paths: list[str] = Field(
+        default_factory=list, description="Paths and URLs to look through; those that are watched when left out."
+    )
+    with_published: bool | None = Field(
+        default=None, description="Load the bundled results; as `sweepscope watch` was started when left out."
+    )
     workers: int = Field(
         default=0,
         ge=0,
@@ -47,50 +71,81 @@ class BatchConfig(dg.Config):
     )
 
 
-@dg.asset(group_name="ingest", description="Files of this batch that are new or changed since they were last read.")
+@dg.asset(
+    group_name="ingest",
+    kinds={"polars", "file"},
+    owners=OWNERS,
+    description="Files that are new or have changed since they were last read: those of the batch in the "
+    "configuration; without one, the first batch of what is new under the watched paths.",
+    metadata={"dagster/column_schema": _FOUND_COLUMNS},
+)
 def discovered(config: BatchConfig, store_home: HomeResource) -> dg.Output[pl.DataFrame]:
     """FOUND rows of the batch."""
-    if config.batch_id:
-        found = pl.read_parquet(store_home.home.batches / f"{config.batch_id}.parquet")
-    else:
-        own = in_force(store_home.home, config.dialects)
-        found = plan.pending(store_home.lake, config.paths, dialects=own.dialects)
-    return dg.Output(
-        found,
-        metadata=metadata(files=found.height, units=found["unit"].n_unique(), bytes=int(found["bytes"].sum() or 0)),
-    )
+    with one_sentence():
+        found, waiting = (
+            (read_batch(store_home.home, config.batch_id), 0) if config.batch_id else _first_batch(config, store_home)
+        )
+    size = int(found["bytes"].sum() or 0)
+    units = found["unit"].n_unique()
+    metadata = {"dagster/row_count": found.height, "files": found.height, "units": units, "bytes": size}
+    return dg.Output(found, metadata={**metadata, "files_waiting": waiting})
 
 
-@dg.asset(group_name="ingest", description="Rows of every table, parsed and derived, not yet validated.")
-def parsed(
-    config: BatchConfig, discovered: pl.DataFrame, store_home: HomeResource, progress: ProgressResource
-) -> dg.Output[dict[str, pl.DataFrame]]:
-    """table name -> frame."""
+def _first_batch(config: BatchConfig, store_home: HomeResource) -> tuple[pl.DataFrame, int]:
+    """FOUND rows of the first batch of what is new, and the number of files that wait for another run."""
+    if not (paths := config.paths or landing_paths()):
+        raise UsageError(NO_LANDING)
     own = in_force(store_home.home, config.dialects)
-    begin = time.perf_counter()
-    now = plan.utc_now()
-    tables = parse_sharded(
-        discovered,
-        now=now,
-        home=store_home.home,
-        dialect_files=own.files,
-        workers=config.workers or default_workers(cores_each=CORES_PER_READER),
-        on_file=progress.on_file,
-    )
-    seconds = time.perf_counter() - begin
-    size = int(tables["files"]["read_bytes"].sum() or 0)
-    if config.with_published and bundled_is_pending(store_home.lake.read("files")):
-        tables = merge_tables(tables, bundled_tables())
-    elif hardware_is_pending(store_home.lake):
-        tables = merge_tables(tables, hardware_tables())
-    rows = {f"rows_{name}": frame.height for name, frame in tables.items()}
-    facts = metadata(bytes_read=size, mb_per_s=round(size / 1e6 / max(seconds, 1e-9), 1), **rows)
-    return dg.Output(tables, metadata=facts)
+    pending = plan.pending(store_home.lake, paths, dialects=own.dialects)
+    first = next(iter(plan.batches(pending)), pending)
+    return first, pending.height - first.height
 
 
 @dg.asset(
     group_name="ingest",
-    description="Rows that pass their schema; the others stand in `rejects` with a reason.",
+    kinds={"polars", "python"},
+    owners=OWNERS,
+    description="Rows of every table, parsed from the batch's files and completed, not yet validated.",
+)
+def parsed(
+    config: BatchConfig, discovered: pl.DataFrame, store_home: HomeResource, progress: ProgressResource
+) -> dg.Output[dict[str, pl.DataFrame]]:
+    """Table name to its rows."""
+    begin = time.perf_counter()
+    with one_sentence():
+        own = in_force(store_home.home, config.dialects)
+        tables = parse_sharded(
+            discovered,
+            now=plan.utc_now(),
+            home=store_home.home,
+            dialect_files=own.files,
+            workers=config.workers or default_workers(cores_each=CORES_PER_READER),
+            on_file=progress.on_file,
+        )
+        seconds = time.perf_counter() - begin
+        is_published = with_published() if config.with_published is None else config.with_published
+        if is_published and bundled_is_pending(store_home.lake.read("files")):
+            added = bundled_tables()
+        elif hardware_is_pending(store_home.lake):
+            added = hardware_tables()
+        else:
+            added = {}
+    size = int(tables["files"]["read_bytes"].sum() or 0)
+    tables = merge_tables(tables, added)
+    speed = {"bytes_read": size, "mb_per_s": round(size / 1e6 / max(seconds, 1e-9), 1)}
+    return dg.Output(tables, metadata={**speed, **_row_counts(tables)})
+
+
+def _row_counts(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
+    return {f"rows_{name}": frame.height for name, frame in tables.items()}
+
+
+@dg.asset(
+    group_name="ingest",
+    kinds={"polars", "pandera"},
+    owners=OWNERS,
+    description="Rows that pass their schema; `rejects` names the others with the reason. One blocking check per table "
+    "fails when more than half of its rows were rejected.",
     check_specs=[
         dg.AssetCheckSpec(
             f"schema_{name}", asset="validated", blocking=True, description=f"Rows of {name} pass their schema."
@@ -99,9 +154,9 @@ def parsed(
     ],
 )
 def validated(parsed: dict[str, pl.DataFrame]) -> Any:
-    """table name -> valid frame, and one blocking check per table."""
+    """Table name to its valid rows, and one blocking check per table."""
     tables = validate_batch(parsed)
-    yield dg.Output(tables, metadata=metadata(rejects=tables["rejects"].height))
+    yield dg.Output(tables, metadata={"rejects": tables["rejects"].height})
     for name in _CHECKED:
         offered = parsed[name].height if name in parsed else 0
         rejected = offered - (tables[name].height if name in tables else 0)
@@ -114,41 +169,56 @@ def validated(parsed: dict[str, pl.DataFrame]) -> Any:
 
 @dg.asset(
     group_name="store",
+    kinds={"deltalake"},
+    owners=OWNERS,
     description="The Delta tables: one atomic release per batch.",
-    retry_policy=dg.RetryPolicy(max_retries=2, delay=1, backoff=dg.Backoff.EXPONENTIAL),
+    retry_policy=_RETRY,
 )
 def lake(
     context: dg.AssetExecutionContext, validated: dict[str, pl.DataFrame], store_home: HomeResource
-) -> dg.Output[int]:
-    """Number of the release."""
+) -> dg.MaterializeResult[None]:
+    """Commits the batch as one release."""
     tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run.run_id))}
-    release = store_home.lake.commit(tables)
-    rows = {f"rows_{name}": frame.height for name, frame in validated.items()}
-    return dg.Output(release.number, metadata=metadata(release=release.number, **rows))
+    with one_sentence():
+        release = store_home.lake.commit(tables)
+    where = {"path": dg.MetadataValue.path(store_home.home.lake)}
+    return dg.MaterializeResult(metadata={**where, "release": release.number, **_row_counts(validated)})
 
 
 @dg.asset(
     group_name="store",
-    description="The DuckDB file that the dashboard and `sweepscope query` read.",
-    retry_policy=dg.RetryPolicy(max_retries=2, delay=1, backoff=dg.Backoff.EXPONENTIAL),
+    kinds={"duckdb"},
+    owners=OWNERS,
+    description="The DuckDB file that the dashboard and `sweepscope query` read, built from the lake's newest release.",
+    deps=[lake],
+    freshness_policy=FRESH,
+    retry_policy=_RETRY,
 )
-def store(lake: int, store_home: HomeResource) -> dg.Output[str]:
-    """Path of the published version."""
-    done = publish(store_home.home)
-    tidied = maintenance.tidy(store_home.home)
-    facts = metadata(release=lake, version=done.version, seconds=done.seconds, lake_compacted=tidied)
-    return dg.Output(str(done.path), metadata=facts)
+def store(store_home: HomeResource) -> dg.MaterializeResult[None]:
+    """Publishes the newest release and compacts the lake when it has many small files."""
+    with one_sentence():
+        done = publish(store_home.home)
+        tidied = maintenance.tidy(store_home.home)
+    facts = {"release": done.release, "version": done.version, "seconds": done.seconds, "lake_compacted": tidied}
+    return dg.MaterializeResult(metadata={"path": dg.MetadataValue.path(done.path), **facts})
 
 
-@dg.asset(group_name="store", description="The views answer: cells, winners, findings.")
-def marts(store: str) -> dg.MaterializeResult[None]:
+@dg.asset(
+    group_name="store",
+    kinds={"duckdb", "sql"},
+    owners=OWNERS,
+    description="The views of the published store (cells, winners, findings), each run once: all of them answer.",
+    deps=[store],
+)
+def marts(store_home: HomeResource) -> dg.MaterializeResult[None]:
     """Row count of every view of the published version; a view that fails fails the run."""
-    connection = connect(store)
+    with one_sentence():
+        connection = connect(current(store_home.home.path))
     try:
-        rows = {name: connection.sql(f'SELECT count(*) FROM "{name}"').fetchall()[0][0] for name in VIEWS}
+        rows = {f"rows_{name}": connection.sql(f'SELECT count(*) FROM "{name}"').fetchall()[0][0] for name in VIEWS}
     finally:
         connection.close()
-    return dg.MaterializeResult(metadata=metadata(**{f"rows_{name}": count for name, count in rows.items()}))
+    return dg.MaterializeResult(metadata=rows)
 
 
 ASSETS = [discovered, parsed, validated, lake, store, marts]

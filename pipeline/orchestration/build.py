@@ -10,6 +10,7 @@ import dagster as dg
 from sweepscope.pipeline.orchestration.assets import ASSETS
 from sweepscope.pipeline.orchestration.jobs import hourly, ingest_job, load_job, new_runs
 from sweepscope.pipeline.orchestration.resources import HomeResource, ProgressResource
+from sweepscope.pipeline.orchestration.run_memory import run_memory
 from sweepscope.pipeline.store.home import Home
 
 
@@ -18,7 +19,7 @@ def build(home: str | None = None, overrides: Mapping[str, Any] | None = None) -
     resources: dict[str, Any] = {
         "store_home": HomeResource(path=str(Home.resolve(home).path)),
         "progress": ProgressResource(),
-        "io_manager": dg.mem_io_manager,
+        "io_manager": run_memory,
     }
     return dg.Definitions(
         assets=ASSETS,

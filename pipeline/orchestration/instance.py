@@ -1,4 +1,4 @@
-"""The Dagster instance of a home: its run history, with telemetry off."""
+"""The Dagster instance of a home: its run history, without telemetry and without a dialog that asks for an address."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from sweepscope.pipeline.store.lock import exclusive
 
 _SETTINGS = """\
 telemetry:
+  enabled: false
+nux:
   enabled: false
 run_retries:
   enabled: true

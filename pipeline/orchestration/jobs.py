@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -16,14 +13,10 @@ from sweepscope.pipeline.errors import SweepscopeError
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.dialect_files import InForce, in_force
 from sweepscope.pipeline.orchestration.assets import ASSETS
+from sweepscope.pipeline.orchestration.batch_files import units_of, write_batch
+from sweepscope.pipeline.orchestration.landing import NO_LANDING, landing_paths, with_published
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.store.home import Home
-
-LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
-"""Paths and URLs to watch, separated like PATH. `sweepscope watch` sets it."""
-
-OWN_ONLY_VARIABLE = "SWEEPSCOPE_OWN_ONLY"
-"""Not empty: runs of the sensor and the schedule leave the bundled results out. `watch --no-published` sets it."""
 
 # From the first step: values travel between steps in memory, so a retry from the failed one would find none of them.
 RETRIES = {"dagster/max_retries": "2", "dagster/retry_strategy": "ALL_STEPS"}
@@ -36,7 +29,6 @@ _UNFINISHED = [
     dg.DagsterRunStatus.STARTING,
     dg.DagsterRunStatus.STARTED,
 ]
-_BATCH_KEPT_S = 7 * 86_400  # longer than any run and its retries wait
 
 ingest_job = dg.define_asset_job(
     "ingest",
@@ -52,30 +44,6 @@ load_job = dg.define_asset_job(
     executor_def=dg.in_process_executor,
     tags=RETRIES,
 )
-
-
-def landing_paths() -> list[str]:
-    """Paths to watch. URLs hold colons, so a line break separates as well as os.pathsep between local paths."""
-    text = os.environ.get(LANDING_VARIABLE, "")
-    lines = [line for line in text.split("\n") if line]
-    return [part for line in lines for part in ([line] if "://" in line else line.split(os.pathsep)) if part]
-
-
-def write_batch(home: Home, batch: pl.DataFrame, dialects: Mapping[str, str] | None = None) -> str:
-    """Store a batch for the run that will read it; the id is a hash of its files, so the same batch runs once.
-
-    With an edited dialect file (`dialects`: path to content hash) it is another batch.
-
-    Batches of runs that are long over are removed.
-    """
-    facts = batch.select("path", "bytes", "mtime").write_csv() + json.dumps(dialects or {}, sort_keys=True)
-    batch_id = hashlib.blake2b(facts.encode(), digest_size=8).hexdigest()
-    home.batches.mkdir(parents=True, exist_ok=True)
-    for old in home.batches.glob("*.parquet"):
-        if old.stat().st_mtime < time.time() - _BATCH_KEPT_S:
-            old.unlink(missing_ok=True)
-    batch.write_parquet(home.batches / f"{batch_id}.parquet")
-    return batch_id
 
 
 @dg.sensor(job=ingest_job, minimum_interval_seconds=30, default_status=dg.DefaultSensorStatus.RUNNING)
@@ -96,7 +64,7 @@ def _requests(
     """
     paths = landing_paths()
     if not paths:
-        yield dg.SkipReason(f"No paths to watch. Start with `sweepscope watch PATH`, or set {LANDING_VARIABLE}.")
+        yield dg.SkipReason(NO_LANDING)
         return
     try:
         own = in_force(store_home.home)
@@ -112,14 +80,13 @@ def _requests(
         yield dg.SkipReason("All that is new is being read.")
         return
     ids = [write_batch(store_home.home, batch, own.files) for batch in plan.batches(pending)]
-    with_published = not os.environ.get(OWN_ONLY_VARIABLE)
     waits_s = {batch_id: _wait_s(context.instance, batch_id) for batch_id in ids}
     if all(waits_s.values()):
         yield dg.SkipReason(f"All that is new was asked for; again in {min(waits_s.values()):.0f} s if it stays so.")
     for batch_id, wait_s in waits_s.items():
         if not wait_s:
             key = batch_id if are_keyed else None
-            config = run_config(own, batch_id=batch_id, with_published=with_published)
+            config = run_config(own, batch_id=batch_id, with_published=with_published())
             yield dg.RunRequest(run_key=key, run_config=config, tags={BATCH_TAG: batch_id})
 
 
@@ -128,8 +95,7 @@ def _being_read(instance: dg.DagsterInstance, home: Home) -> list[str]:
     since = datetime.now(UTC) - timedelta(seconds=_AFTER_ANY_RUN_S)
     records = instance.get_run_records(dg.RunsFilter(statuses=_UNFINISHED, updated_after=since))
     ids = [record.dagster_run.tags.get(BATCH_TAG) for record in records]
-    files = [home.batches / f"{batch_id}.parquet" for batch_id in ids if batch_id]
-    return [unit for file in files if file.exists() for unit in pl.read_parquet(file, columns=["unit"])["unit"]]
+    return [unit for batch_id in ids if batch_id for unit in units_of(home, batch_id)]
 
 
 def _wait_s(instance: dg.DagsterInstance, batch_id: str) -> float:
@@ -141,7 +107,12 @@ def _wait_s(instance: dg.DagsterInstance, batch_id: str) -> float:
     return max(0.0, records[0].update_timestamp.timestamp() + pause_s - time.time())
 
 
-@dg.schedule(job=ingest_job, cron_schedule="17 * * * *", default_status=dg.DefaultScheduleStatus.STOPPED)
+@dg.schedule(
+    job=ingest_job,
+    cron_schedule="17 * * * *",
+    default_status=dg.DefaultScheduleStatus.STOPPED,
+    description="Off unless you switch it on: what the sensor would ask for, once an hour, where sensors are off.",
+)
 def hourly(context: dg.ScheduleEvaluationContext, store_home: HomeResource) -> Iterator[dg.RunRequest | dg.SkipReason]:
     """The fallback where sensors are switched off: what the sensor would ask for, once an hour."""
     yield from _requests(context, store_home, are_keyed=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import dagster as dg
 
@@ -41,8 +40,3 @@ class CallbackProgress:
 
     def __init__(self, callback: OnFile) -> None:
         self.on_file = callback
-
-
-def metadata(**values: Any) -> dict[str, Any]:
-    """Asset metadata without the values that are unknown."""
-    return {name: value for name, value in values.items() if value is not None}

@@ -17,9 +17,10 @@ from sweepscope.pipeline.ingest.batch import Tables
 from sweepscope.pipeline.ingest.bundled import bundled_is_pending
 from sweepscope.pipeline.ingest.dialect_files import in_force, remember
 from sweepscope.pipeline.ingest.discover import FOUND
+from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
 from sweepscope.pipeline.orchestration.instance import open_instance
-from sweepscope.pipeline.orchestration.jobs import run_config, write_batch
+from sweepscope.pipeline.orchestration.jobs import run_config
 from sweepscope.pipeline.orchestration.resources import CallbackProgress, OnFile
 from sweepscope.pipeline.store.durable_files import storing
 from sweepscope.pipeline.store.home import Home

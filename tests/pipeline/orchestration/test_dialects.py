@@ -11,7 +11,8 @@ from sweepscope.pipeline.errors import InputError, UsageError
 from sweepscope.pipeline.ingest.dialect_files import forget, in_force, remember
 from sweepscope.pipeline.ingest.plan import pending
 from sweepscope.pipeline.orchestration.build import build
-from sweepscope.pipeline.orchestration.jobs import LANDING_VARIABLE, new_runs, run_config
+from sweepscope.pipeline.orchestration.jobs import new_runs, run_config
+from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.store.home import Home

@@ -13,15 +13,10 @@ import pytest
 
 from sweepscope.pipeline.ingest.batch import parse_batch
 from sweepscope.pipeline.ingest.plan import batches
+from sweepscope.pipeline.orchestration.batch_files import write_batch
 from sweepscope.pipeline.orchestration.build import build
-from sweepscope.pipeline.orchestration.jobs import (
-    LANDING_VARIABLE,
-    OWN_ONLY_VARIABLE,
-    hourly,
-    landing_paths,
-    new_runs,
-    write_batch,
-)
+from sweepscope.pipeline.orchestration.jobs import hourly, new_runs
+from sweepscope.pipeline.orchestration.landing import LANDING_VARIABLE, OWN_ONLY_VARIABLE, landing_paths
 from sweepscope.pipeline.orchestration.resources import HomeResource
 from sweepscope.pipeline.orchestration.run import ingest_paths
 from sweepscope.pipeline.reference.accelerators import load_accelerator_links, load_accelerators

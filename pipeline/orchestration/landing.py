@@ -1,0 +1,25 @@
+"""What the watcher reads, as environment variables: Dagster's processes get nothing else from `sweepscope watch`."""
+
+from __future__ import annotations
+
+import os
+
+LANDING_VARIABLE = "SWEEPSCOPE_LANDING"
+"""Paths and URLs to watch, separated like PATH. `sweepscope watch` sets it."""
+
+OWN_ONLY_VARIABLE = "SWEEPSCOPE_OWN_ONLY"
+"""Not empty: runs leave the bundled results out. `watch --no-published` sets it."""
+
+NO_LANDING = f"No paths to watch. Start with `sweepscope watch PATH`, or set {LANDING_VARIABLE}."
+
+
+def landing_paths() -> list[str]:
+    """Paths to watch. URLs hold colons, so a line break separates as well as os.pathsep between local paths."""
+    text = os.environ.get(LANDING_VARIABLE, "")
+    lines = [line for line in text.split("\n") if line]
+    return [part for line in lines for part in ([line] if "://" in line else line.split(os.pathsep)) if part]
+
+
+def with_published() -> bool:
+    """Whether runs of the watcher load the bundled results."""
+    return not os.environ.get(OWN_ONLY_VARIABLE)

@@ -1,0 +1,57 @@
+"""Values that the assets of one run hand on in memory, and failures as Dagster's page shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+
+from sweepscope.pipeline.errors import StoreError, SweepscopeError, UnreadableError, WorkerError
+
+IN_MEMORY = ("discovered", "parsed", "validated", "lake")
+"""Assets of which each takes the value of the one before. Rows on disk would go stale: a later run of `lake` alone
+would bring back what a newer batch has replaced."""
+
+_PASSING = (StoreError, UnreadableError, WorkerError)
+"""Errors that a retry may not meet again: a lock, a full disk, a file system that is away."""
+
+
+class RunMemory(dg.IOManager):
+    """Keeps each asset's value until the run ends."""
+
+    def __init__(self) -> None:
+        self._values: dict[dg.AssetKey, object] = {}
+
+    def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
+        """Keep a value."""
+        self._values[context.asset_key] = obj
+
+    def load_input(self, context: dg.InputContext) -> object:
+        """The value of an asset of this run. Raises Failure when the run did not select it."""
+        if context.asset_key in self._values:
+            return self._values[context.asset_key]
+        name, before = context.op_def.name, context.asset_key.to_user_string()
+        *chain, last = IN_MEMORY[: IN_MEMORY.index(name) + 1]
+        together = f"{', '.join(chain)} and {last} together"
+        raise dg.Failure(
+            f"{name} takes the rows of {before} from the memory of one run, and this run did not make them: "
+            f"materialize {together}, or all assets.",
+            allow_retries=False,
+        )
+
+
+@dg.io_manager(description="Values of the assets of one run, in its memory.")
+def run_memory(_context: dg.InitResourceContext) -> RunMemory:
+    """A memory for one run."""
+    return RunMemory()
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Turn our errors into Dagster's, so that its page shows their sentence and not a traceback."""
+    try:
+        yield
+    except SweepscopeError as error:
+        raise dg.Failure(str(error), allow_retries=isinstance(error, _PASSING)) from error
