@@ -9,7 +9,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialect import LineFacts
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, NOTHING, SETTING_FACTS, Facts, conform
-from sweepscope.pipeline.text.line_templates import holding
+from sweepscope.pipeline.text.literals import holding
 from sweepscope.pipeline.text.timestamps import timestamp
 
 

@@ -14,11 +14,11 @@ _SET_SIGNS = ("[", "&&", "--", "~~", "||")
 
 @lru_cache(maxsize=1_024)
 def is_blind(pattern: str) -> bool:
-    r"""Whether a pattern finds the same places whatever the digits are, in Python as in Rust.
+    r"""Whether a pattern matches at the same positions whatever the digits are, in Python and in Rust.
 
-    It names no digit but in `0-9`. When in doubt, it is not.
+    It must name no digit outside of `0-9`. False when in doubt.
 
-    >>> [is_blind(one) for one in (r"step (\d{1,3})", r"(-?[0-9.]+)%", r"rank 0: (\S+)", r"([1-9]\d*)")]
+    >>> [is_blind(pattern) for pattern in (r"step (\d{1,3})", r"(-?[0-9.]+)%", r"rank 0: (\S+)", r"([1-9]\d*)")]
     [True, True, False, False]
     """
     parts = _PART.findall(pattern)

@@ -1,148 +1,187 @@
-"""Lines that differ in nothing but their digits have a shape in common: what is asked of text is asked once per shape.
+"""Questions about text, asked once per line template: lines that differ in their digits only share one.
 
-A log is printed from a few hundred format strings, so that few of its lines have a shape of their own. Where a pattern
-names no single digit (`[0-9]` and `\\d` stand for all ten), two lines of a shape give the same answer, at the same
-places. What does name one is asked in two steps: with any digit in its place, once per shape, and then as it is, of the
-lines that are left. The next block has the same shapes, and so have the other logs of a sweep: answers are remembered.
+Answers are the same as if every line had been asked. Why this is fast: docs/performance.md, "Line templates".
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
-from functools import lru_cache
+from threading import RLock
 from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.text.arrow_buffers import binaries_of
-from sweepscope.pipeline.text.template_cache import Known, Question, once
+from sweepscope.pipeline.text.literals import Literals
+
+Question = Callable[[pl.Series], pl.Series]
+"""Texts without line ends to answers, Booleans or small counts. It must not distinguish digits."""
 
 _WINDOW_BYTES = 256 << 10
 
+_UNASKED = np.int16(-1)
+_NOTHING = np.empty(0, dtype=np.int16)
+
+_SLOT_BITS = 20
+_MOST_TEMPLATES = 1 << 16
+_MOST_BYTES = 8 << 20
+"""Number of templates, or bytes of them, above which the cache is emptied: no format prints such lines."""
+
 
 def without_digits(data: np.ndarray) -> np.ndarray:
-    """The bytes with a 0 for every digit, in windows that stay in the processor's cache."""
+    """The bytes with a 0 for every digit, computed in windows that stay in the processor's cache."""
     zeroed = np.empty_like(data)
-    for at in range(0, len(data), _WINDOW_BYTES):
-        window = data[at : at + _WINDOW_BYTES]
+    for begin in range(0, len(data), _WINDOW_BYTES):
+        window = data[begin : begin + _WINDOW_BYTES]
         above = window - np.uint8(ord("0"))
         above *= above < 10
-        np.subtract(window, above, out=zeroed[at : at + _WINDOW_BYTES])
+        np.subtract(window, above, out=zeroed[begin : begin + _WINDOW_BYTES])
     return zeroed
 
 
-def shapes_of(data: np.ndarray, offsets: np.ndarray) -> pl.Series:
-    """The shape of each text that begins at one of the offsets and ends at the next: a hash of 64 bits."""
+def template_hashes(data: np.ndarray, offsets: np.ndarray) -> pl.Series:
+    """A hash of 64 bits for the template of each text, which begins at one of the offsets and ends at the next."""
     return binaries_of(without_digits(data), offsets).hash()
 
 
+class TemplateCache:
+    """Templates met so far by number, with a sample line and the answers of each. Number 0 is no line's.
+
+    Attributes:
+        samples: a line of each template, by its number.
+    """
+
+    def __init__(self) -> None:
+        self.samples = pl.Series([""], dtype=pl.String)
+        self._sample_bytes = 0
+        self._hashes = np.zeros(1, dtype=np.uint64)
+        self._order = np.zeros(1, dtype=np.intp)
+        self._slots = np.zeros(1 << _SLOT_BITS, dtype=np.int32)
+        self._answers: dict[Hashable, np.ndarray] = {}
+        self._lock = RLock()
+
+    def numbers(self, hashes: np.ndarray, text: pl.Series) -> np.ndarray | None:
+        """The number of each line's template; None where there is no room for the new ones beside others."""
+        with self._lock:
+            number: np.ndarray = self._slots[_slots_of(hashes)]
+            strange = np.flatnonzero(self._hashes[number] != hashes)  # new, or its slot is another's
+            if len(strange):
+                values, first, of_each = np.unique(hashes[strange], return_index=True, return_inverse=True)
+                if not self._has_learnt(values, text.gather(strange[first])):
+                    return None
+                number[strange] = self._found(values)[of_each]
+            return number
+
+    def _has_learnt(self, hashes: np.ndarray, text: pl.Series) -> bool:
+        new = np.flatnonzero(self._hashes[self._found(hashes)] != hashes)
+        if not len(new):
+            return True
+        samples = text.gather(new).str.strip_chars_end("\r\n")
+        size = self._sample_bytes + int(samples.str.len_bytes().sum())
+        count = len(self._hashes) + len(new)
+        if len(self._hashes) > 1 and (size > _MOST_BYTES or count > _MOST_TEMPLATES):
+            return False
+        free = self._slots[_slots_of(hashes[new])] == 0
+        self._slots[_slots_of(hashes[new[free]])] = len(self._hashes) + np.flatnonzero(free)
+        self._hashes = np.concatenate([self._hashes, hashes[new]])
+        self._order = np.argsort(self._hashes)
+        # By way of Python: a slice of a block would keep all of its bytes.
+        self.samples = pl.concat([self.samples, pl.Series(samples.to_list(), dtype=pl.String)], rechunk=True)
+        self._sample_bytes = size
+        return True
+
+    def _found(self, hashes: np.ndarray) -> np.ndarray:
+        """The number of each hash, any for one that is not known."""
+        rank = np.searchsorted(self._hashes, hashes, sorter=self._order)
+        number: np.ndarray = self._order[np.minimum(rank, len(self._order) - 1)]
+        return number
+
+    def answers(self, name: Hashable, question: Question, number: np.ndarray) -> np.ndarray:
+        """The answer for each number, from its sample."""
+        with self._lock:
+            known = self._answers.get(name, _NOTHING)
+            if len(known) < len(self._hashes):
+                known = np.concatenate([known, np.full(len(self._hashes) - len(known), _UNASKED)])
+                self._answers[name] = known
+            found: np.ndarray = known[number]
+            is_open = found == _UNASKED
+            if is_open.any():
+                new = _distinct(number[is_open], len(known))
+                known[new] = question(self.samples.gather(new)).cast(pl.Int16).to_numpy()
+                found = known[number]
+            return found
+
+
 @dataclass(frozen=True)
-class Shapes:
-    """Lines by their shapes.
+class LineTemplates:
+    """Lines by their templates.
 
     Attributes:
         text: every line.
-        number: the number of each line's shape.
-        known: what is known of shapes by number.
+        number: the number of each line's template.
+        cache: what is known of templates by number.
     """
 
     text: pl.Series
     number: np.ndarray
-    known: Known
-    _latest: ClassVar[Known] = Known()
+    cache: TemplateCache
+    _latest: ClassVar[TemplateCache] = TemplateCache()
 
     @classmethod
-    def of(cls, lines: pl.DataFrame) -> Shapes:
-        """`lines`: `text` and `shape`, as `shapes_of` gives it."""
-        hashes, text = lines["shape"].to_numpy(), lines["text"]
-        known = cls._latest
-        while (number := known.numbers(hashes, text)) is None:
-            known = cls._latest = Known()
-        return cls(text, number, known)
+    def of(cls, lines: pl.DataFrame) -> LineTemplates:
+        """`lines`: `text` and `template`, as `template_hashes` gives it."""
+        hashes, text = lines["template"].to_numpy(), lines["text"]
+        cache = cls._latest
+        while (number := cache.numbers(hashes, text)) is None:
+            cache = cls._latest = TemplateCache()
+        return cls(text, number, cache)
 
-    def told(self, question: Question, *, name: Hashable | None = None) -> np.ndarray:
-        """What each line answers, as integers; `name` tells questions apart where the function does not."""
-        return self.known.answers(question if name is None else name, question, self.number)
+    def answers(self, question: Question, *, name: Hashable | None = None) -> np.ndarray:
+        """The answer for each line, as integers; `name` identifies the question where the function does not."""
+        return self.cache.answers(question if name is None else name, question, self.number)
 
-    def present(self) -> tuple[np.ndarray, pl.Series]:
-        """The numbers that there are, and a line of each."""
-        numbers = once(self.number, self.known.samples.len())
-        return numbers, self.known.samples.gather(numbers)
+    def distinct(self) -> tuple[np.ndarray, pl.Series]:
+        """The numbers of these lines' templates, each once, and a sample of each."""
+        numbers = _distinct(self.number, self.cache.samples.len())
+        return numbers, self.cache.samples.gather(numbers)
 
     def matching(self, pattern: str, *, exactly: str | None = None) -> np.ndarray:
         """Whether each line matches.
 
         Args:
             pattern: one that names no digit.
-            exactly: one that does, and matches only what `pattern` does, too.
+            exactly: one that does, and whose matches all match `pattern`, too.
         """
         if self.text.is_empty():  # no pattern is compiled for nothing
             return np.zeros(0, dtype=bool)
-        found = self.told(lambda text: text.str.contains(pattern), name=pattern).astype(bool)
+        found = self.answers(lambda text: text.str.contains(pattern), name=pattern).astype(bool)
         return found if exactly is None else self._verified(found, exactly)
 
     def holding(self, literals: Collection[str]) -> np.ndarray:
         """Whether each line holds one of the literals."""
-        asked = Literals.of(frozenset(literals))
-        found = self.matching(asked.any_plain) if asked.plain else np.zeros(self.text.len(), dtype=bool)
-        return (
-            found | self._verified(self.matching(asked.blind) & ~found, asked.any_numbered) if asked.numbered else found
-        )
+        wanted = Literals.of(frozenset(literals))
+        found = self.matching(wanted.any_plain) if wanted.plain else np.zeros(self.text.len(), dtype=bool)
+        if wanted.numbered:
+            found |= self._verified(self.matching(wanted.blind) & ~found, wanted.any_numbered)
+        return found
 
     def _verified(self, maybe: np.ndarray, pattern: str) -> np.ndarray:
         """Which of the lines that may match do."""
-        places = np.flatnonzero(maybe)
-        if len(places):
-            maybe[places] = self.text.gather(places).str.contains(pattern).to_numpy()
+        rows = np.flatnonzero(maybe)
+        if len(rows):
+            maybe[rows] = self.text.gather(rows).str.contains(pattern).to_numpy()
         return maybe
 
 
-@dataclass(frozen=True)
-class Literals:
-    """Literals to look for.
-
-    Attributes:
-        plain, numbered: those without a digit and those with one.
-        any_plain, any_numbered: patterns of them.
-        blind: a pattern of the numbered ones with any other digits in place of theirs.
-    """
-
-    plain: tuple[str, ...]
-    numbered: tuple[str, ...]
-    any_plain: str
-    any_numbered: str
-    blind: str
-
-    @classmethod
-    @lru_cache(maxsize=256)
-    def of(cls, literals: frozenset[str]) -> Literals:
-        numbered = {literal for literal in literals if _DIGIT.search(literal)}
-        blind = _alternation({_DIGIT.sub("0", literal) for literal in numbered}).replace("0", "[0-9]")
-        plain = literals - numbered
-        return cls(tuple(sorted(plain)), tuple(sorted(numbered)), _alternation(plain), _alternation(numbered), blind)
-
-    @property
-    def any(self) -> str:
-        """A pattern of all of them; empty where there are none."""
-        return "|".join(pattern for pattern in (self.any_plain, self.any_numbered) if pattern)
-
-    @property
-    def any_blind(self) -> str:
-        """The same with any other digits in place of theirs."""
-        return "|".join(pattern for pattern in (self.any_plain, self.blind) if pattern)
+def _distinct(numbers: np.ndarray, most: int) -> np.ndarray:
+    """Each of the numbers below `most` once, without sorting."""
+    is_there = np.zeros(most, dtype=bool)
+    is_there[numbers] = True
+    return np.flatnonzero(is_there)
 
 
-_DIGIT = re.compile("[0-9]")
-
-
-def _alternation(literals: Collection[str]) -> str:
-    """Any of the literals: it beats Aho-Corasick twofold, for it stops at the first."""
-    return "|".join(re.escape(one) for one in sorted(literals))
-
-
-def holding(literals: Collection[str]) -> pl.Expr:
-    """Whether `text` holds one of the literals."""
-    return pl.col("text").str.contains(Literals.of(frozenset(literals)).any) if literals else pl.lit(value=False)
+def _slots_of(hashes: np.ndarray) -> np.ndarray:
+    slots: np.ndarray = (hashes >> np.uint64(64 - _SLOT_BITS)).astype(np.intp)
+    return slots

@@ -1,7 +1,6 @@
-"""Bytes in, lines out: where every log is cut. `pipeline.logs.engine.cleaning` takes off what was put around them.
+"""Lines of logs from their bytes, as columns over many files at a time.
 
-Encoding, NUL bytes and lines of megabytes are dealt with here, once. Everything is a whole-column operation over the
-lines of many files at a time: a sweep is thousands of small logs, and a call per file costs more than the file.
+Encoding, NUL bytes and lines of megabytes are dealt with here; launcher prefixes in `pipeline.logs.engine.cleaning`.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.text.arrow_buffers import binaries_of, texts_of
-from sweepscope.pipeline.text.line_templates import shapes_of
+from sweepscope.pipeline.text.line_templates import template_hashes
 
 MAX_LINE_CHARS = 16_384
 """A longer line is cut before any pattern sees it: the longest real metric lines are below 2,000 characters."""
 
 MAX_LINE_BYTES = 16 << 20
-"""A longer line is not even held: its head is kept and the rest is counted."""
+"""Of a longer line only the beginning is held in memory, and the other bytes are counted."""
 
 _WINDOW_BYTES = 256 << 10
 _FEW_LINES = 256
@@ -37,7 +36,7 @@ def split_many(parts: Iterable[tuple[int, bytes, int]]) -> pl.DataFrame:
 
 
 def split_parts(parts: Iterable[tuple[int, bytes, int]]) -> tuple[pl.DataFrame, np.ndarray]:
-    """Lines of blocks of many files, split at line feeds, and how many each block has.
+    """Lines of blocks of many files, split at line feeds, and the number of lines of each block.
 
     Args:
         parts: (id of the file within the batch, whole lines, line number of the first). A last line without its line
@@ -45,8 +44,8 @@ def split_parts(parts: Iterable[tuple[int, bytes, int]]) -> tuple[pl.DataFrame, 
 
     Returns:
         One row per line: `source`, `line_no`, `text` (undecodable bytes replaced; NULs and a byte order mark at the
-        beginning of a file removed), `shape` (a hash that lines have in common which differ in digits only, see
-        `pipeline.text.line_templates`). Line ends stay; `cleaning` takes them off the few lines that matter.
+        beginning of a file removed), `template` (the same hash for lines that differ in digits only, see
+        `pipeline.text.line_templates`). Line ends are kept; `cleaning` removes them from the few lines that matter.
     """
     kept = [(source, _whole_lines(data, first_line), first_line) for source, data, first_line in parts]
     data = kept[0][1] if len(kept) == 1 else b"".join(part for _, part, _ in kept)
@@ -62,41 +61,41 @@ def split_parts(parts: Iterable[tuple[int, bytes, int]]) -> tuple[pl.DataFrame, 
             "source": np.repeat(np.array([source for source, _, _ in kept], dtype=np.int64), counts),
             "line_no": np.arange(len(text), dtype=np.int64) + np.repeat(first - begin, counts),
             "text": text,
-            "shape": shapes_of(np.frombuffer(data, dtype=np.uint8), offsets),
+            "template": template_hashes(np.frombuffer(data, dtype=np.uint8), offsets),
         }
     )
     return rows, counts
 
 
 def count(data: bytes) -> int:
-    """How many lines end in a block."""
+    """Number of lines that end in a block."""
     if len(data) < _WINDOW_BYTES:
         return data.count(b"\n")
-    # In one go, beside other threads.
+    # polars releases the interpreter's lock and uses vector instructions.
     return int((pl.Series(np.frombuffer(data, dtype=np.uint8)) == ord("\n")).sum())
 
 
 def _line_ends(data: bytes) -> np.ndarray:
-    """Places of the line feeds."""
+    """Indices of the line feeds."""
     windows = enumerate(_line_end_masks(data))
     return np.concatenate([_NOWHERE, *(np.flatnonzero(found) + number * _WINDOW_BYTES for number, found in windows)])
 
 
 def _line_end_masks(data: bytes) -> Iterator[np.ndarray]:
-    """Which bytes are line feeds, of so many at a time that the answer stays in the processor's cache."""
+    """Masks of the bytes that are line feeds, in windows that stay in the processor's cache."""
     every = np.frombuffer(data, dtype=np.uint8)
-    return (every[at : at + _WINDOW_BYTES] == ord("\n") for at in range(0, len(data), _WINDOW_BYTES))
+    return (every[begin : begin + _WINDOW_BYTES] == ord("\n") for begin in range(0, len(data), _WINDOW_BYTES))
 
 
 def _lines_of(data: bytes, offsets: np.ndarray) -> pl.Series:
     """One text per line, line feed included; bytes that are not UTF-8 are replaced."""
-    if data.isascii():  # tenfold faster than to judge line by line whether the bytes are UTF-8
+    if data.isascii():  # tenfold faster than checking UTF-8 line by line
         return texts_of(data, offsets)
     return _decoded(binaries_of(data, offsets))
 
 
 def _decoded(raw: pl.Series) -> pl.Series:
-    """Bytes as text; what is not UTF-8 is sought by halves, for few lines of a block are broken."""
+    """Bytes as text; lines that are not UTF-8 are found by bisection, since few lines of a block are broken."""
     try:
         return raw.cast(pl.String)
     except pl.exceptions.ComputeError:
@@ -120,19 +119,19 @@ def blocks(
     """Cut a stream of byte chunks, which begins with line `first_line`, into blocks of whole lines.
 
     Yields:
-        (data, first line number, bytes left out). A line longer than `max_line_bytes` is a block of its own, of which
-        only the head is kept: memory stays bounded whatever the input. All other blocks leave nothing out. An
-        unfinished last line is a block of its own, and the only one that does not end with a line feed.
+        (data, first line number, bytes left out). A line longer than `max_line_bytes` is a separate block, of which
+        only the beginning is kept: memory stays bounded whatever the input. No other block leaves anything out. An
+        unfinished last line is a separate block, and the only one that does not end with a line feed.
     """
     open_line: list[bytes] = []  # pieces of the line that the last piece left unfinished
-    held, length, line = 0, 0, first_line  # bytes in `open_line`, bytes of that line so far, its number
+    kept, length, line = 0, 0, first_line  # bytes in `open_line`, bytes of that line so far, its number
     for piece in _pieces(chunks, max_line_bytes):
         end = piece.find(b"\n")
         if end < 0:
             length += len(piece)
-            if held < max(max_line_bytes, MAX_LINE_CHARS):
+            if kept < max(max_line_bytes, MAX_LINE_CHARS):
                 open_line.append(piece)
-                held += len(piece)
+                kept += len(piece)
             continue
         start = 0
         if length + end > max_line_bytes:
@@ -140,14 +139,14 @@ def blocks(
             open_line, start, line = [], end + 1, line + 1
         cut = piece.rfind(b"\n") + 1
         if cut > start:
-            # A piece of whole lines is handed on as it is: bytes joined with nothing else are not copied.
+            # A piece of whole lines is passed on as it is: joining a single bytes object does not copy it.
             whole = piece if cut - start == len(piece) else memoryview(piece)[start:cut]
             data = b"".join([*open_line, whole])
             yield data, line, 0
             line += count(data)
-            del data  # or it would be held beside the next
+            del data  # or both blocks would be in memory at once
         open_line = [piece[cut:]] if cut < len(piece) else []
-        held = length = len(piece) - cut
+        kept = length = len(piece) - cut
     if length > max_line_bytes:
         data, line, left_out = _head(open_line, length, line)
         yield data.removesuffix(b"\n"), line, left_out
@@ -161,10 +160,10 @@ def _pieces(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
         if len(chunk) <= size:
             yield chunk
         else:
-            yield from (chunk[at : at + size] for at in range(0, len(chunk), size))
+            yield from (chunk[begin : begin + size] for begin in range(0, len(chunk), size))
 
 
 def _head(open_line: Sequence[bytes], length: int, line: int) -> tuple[bytes, int, int]:
-    """The block of an over-long line: as much of it as any pattern would see."""
+    """The block of an over-long line, cut to MAX_LINE_CHARS."""
     head = b"".join(open_line)[:MAX_LINE_CHARS]
     return head + b"\n", line, length - len(head)

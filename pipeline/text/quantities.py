@@ -1,4 +1,4 @@
-"""Printed quantities to base units, as polars expressions over text columns."""
+"""Printed quantities in base units, as polars expressions over text columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def number(text: pl.Expr) -> pl.Expr:
 
 
 def _number(text: pl.Series) -> pl.Series:
-    """Texts without separators, which are nearly all, are read as they are."""
+    """Numbers; separators are removed only where one text has any."""
     found = text.cast(pl.Float64, strict=False)
     if found.null_count() == text.null_count():
         return found
@@ -56,10 +56,10 @@ def human(text: pl.Expr) -> pl.Expr:
 
 
 def divided(value: pl.Expr, by: float) -> pl.Expr:
-    """`value / by` as the decimal it is: 0.94 % is 0.0094, 8791.5 ms are 8.7915 s.
+    """`value / by`, rounded to nine decimals: 0.94 % is 0.0094, 8791.5 ms are 8.7915 s.
 
-    Rounded to nine decimals, because polars divides a single row and many rows by different kernels, which differ in
-    the last bit; the same file must give the same value whatever it is read together with.
+    polars divides a single row and many rows by different kernels, which differ in the last bit; the same file must
+    give the same value whatever it is read together with.
 
     >>> pl.select(divided(pl.lit(0.94), 100)).item()
     0.0094
@@ -81,7 +81,7 @@ def _human(text: pl.Series) -> pl.Series:
 
 
 def _without_noise(text: pl.Series) -> pl.Series:
-    """Without the binary noise of a decimal scaled by a power of ten: 1.02 * 1e3 is 1020, not 1020.0000000000001."""
+    """Scaled numbers without binary noise: 1.02 * 1e3 is 1020, not 1020.0000000000001."""
     value = pl.col("value")
     return _scaled(text, _HUMAN).select(pl.when(value.abs() >= 1).then(value.round(6)).otherwise(value)).to_series()
 
@@ -95,7 +95,7 @@ def _whole_bytes(text: pl.Series) -> pl.Series:
 
 
 def each_once(text: pl.Series, read: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """What `read` makes of the texts; numbers of few digits come again and again, and are read once."""
+    """`read(text)`, with each distinct text read once where texts repeat, as numbers of few digits do."""
     distinct = text.unique()
     if distinct.len() * 4 >= text.len():
         return read(text)
@@ -103,7 +103,7 @@ def each_once(text: pl.Series, read: Callable[[pl.Series], pl.Series]) -> pl.Ser
 
 
 def _scaled(text: pl.Series, units: Mapping[str, float]) -> pl.DataFrame:
-    """`value`: numbers times what the unit at their end stands for; "" is that of a bare one, where there is one."""
+    """`value`: numbers times the factor of the unit at their end; "" is the unit of bare numbers, if there is one."""
     # One frame after the other, because an expression that is used twice is computed twice.
     printed = pl.select(text=text.str.strip_chars())
     letters = "".join(sorted(set("".join(units))))

@@ -1,8 +1,7 @@
-"""Parts of many texts at places that are known, as text columns.
+"""Text columns from known spans of many texts.
 
-Such a column holds 16 bytes per text (Arrow's string views): its length and, of up to 12 bytes, the text itself; else
-its first 4 bytes and the place of the whole. They are loaded as they stand in the texts, all columns of a few thousand
-lines at once, which takes a fifth of the time of `str.slice`.
+A column holds Arrow's string views, 16 bytes per text: its length and, up to 12 bytes, the text itself; else its first
+4 bytes and the offset of the whole. Why not `str.slice`: docs/performance.md, "Field extraction".
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ PAD = 16
 """Bytes before and behind the texts, so that a view may be loaded from anywhere."""
 
 MAX_BYTES = (1 << 31) - 1
-"""A view counts its place with 31 bits."""
+"""A view holds its offset in 31 bits."""
 
 _VIEW = np.dtype("V16")
 _INLINE = 12
 _WINDOW_LINES = 4_096
-"""Of so many at a time that their bytes stay in the processor's cache."""
+"""Lines per window, so that their bytes stay in the processor's cache."""
 
 
-def cut(data: np.ndarray, starts: np.ndarray, places: np.ndarray, kind_of: np.ndarray) -> Iterator[pl.Series]:
-    """A text column per column of `places`.
+def cut(data: np.ndarray, starts: np.ndarray, spans: np.ndarray, kind_of: np.ndarray) -> Iterator[pl.Series]:
+    """A text column per column of `spans`.
 
     Args:
         data: bytes of all lines, with PAD others before and behind; at most MAX_BYTES.
         starts: where in `data` each line begins.
-        places: (kinds, columns, 2), where in a line of that kind the part of that column begins and ends; -1: nowhere.
+        spans: (kinds, columns, 2), begin and end of the column's part in a line of that kind; -1 where it has none.
         kind_of: kind of each line.
     """
-    begins, lengths = places[:, :, 0], places[:, :, 1] - places[:, :, 0]
+    begins, lengths = spans[:, :, 0], spans[:, :, 1] - spans[:, :, 0]
     views = _views(data, starts, begins, lengths, kind_of)
     is_there = begins >= 0
     for column, view in enumerate(views):
@@ -54,9 +53,9 @@ def _views(
     loadable = np.ndarray((len(data) - PAD + 1,), _VIEW, data, strides=(1,))
     kept = _KEPT[np.minimum(lengths, _INLINE + 1)]
     views = np.empty((begins.shape[1], len(starts)), _VIEW)
-    for at in range(0, len(starts), _WINDOW_LINES):
-        kinds = kind_of[at : at + _WINDOW_LINES]
-        first = starts[at : at + _WINDOW_LINES, None] + begins[kinds]
+    for begin in range(0, len(starts), _WINDOW_LINES):
+        kinds = kind_of[begin : begin + _WINDOW_LINES]
+        first = starts[begin : begin + _WINDOW_LINES, None] + begins[kinds]
         length = lengths[kinds]
         # The four bytes before a part make room for its length.
         loaded = loadable[first - 4].view(np.uint64) & kept[kinds].view(np.uint64)
@@ -64,12 +63,12 @@ def _views(
         words[..., 0] = length
         is_long = length > _INLINE
         words[is_long, 3] = first[is_long]
-        views[:, at : at + _WINDOW_LINES] = words.reshape(len(kinds), -1).view(_VIEW).T
+        views[:, begin : begin + _WINDOW_LINES] = words.reshape(len(kinds), -1).view(_VIEW).T
     return views
 
 
 def _kept(length: int) -> bytes:
-    """Which bytes of a loaded view stay: the part itself, or the first four of a long one."""
+    """Mask of the bytes of a loaded view that are kept: the part itself, or the first four of a long one."""
     inline = length if length <= _INLINE else 4
     return bytes(4) + b"\xff" * inline + bytes(_INLINE - inline)
 

@@ -1,4 +1,4 @@
-"""Timestamps as training logs print them. Times stay as logged: logs rarely say their time zone."""
+"""Timestamps of training logs, in the time zone of the log, which is rarely printed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sweepscope.pipeline.text.field_extraction import captures
 
 _CLOCK = "[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _MILLISECONDS = "milliseconds since 1970"
-# Group to be read, and the ways in which it may be written. Each line is read by the first that it matches.
-_WRITTEN: tuple[tuple[str, tuple[str, ...]], ...] = (
+# Pattern with a group, and the formats of that group. Each line is read by the first pattern that it matches.
+_STAMPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     # Megatron, torchtitan, slurmstepd, torchrun
     (rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T_]{_CLOCK})", tuple(f"%Y-%m-%d{mark}%H:%M:%S" for mark in " T_")),
     (rf"\b([0-9]{{2}}/[0-9]{{2}}/[0-9]{{4}} {_CLOCK})", ("%m/%d/%Y %H:%M:%S",)),  # nanotron
     (rf"\[([0-9]{{8}} {_CLOCK})\]", ("%Y%m%d %H:%M:%S",)),  # Primus
     (r':::MLLOG .*"time_ms": ?([0-9]{13})\b', (_MILLISECONDS,)),  # MLPerf; read as UTC
 )
-_FORMATS = {f"stamp {place}": formats for place, (_, formats) in enumerate(_WRITTEN)}
+_FORMATS = {f"stamp {index}": formats for index, (_, formats) in enumerate(_STAMPS)}
 
-STAMPS = {name: pattern for name, (pattern, _) in zip(_FORMATS, _WRITTEN, strict=True)}
-"""What `stamped` needs: patterns by the columns that `extract_each` makes of them, together with a dialect's own."""
+STAMPS = {name: pattern for name, (pattern, _) in zip(_FORMATS, _STAMPS, strict=True)}
+"""Patterns by column, which `extract_each` extracts together with those of a dialect, for `stamped`."""
 
 
 def timestamp(text: pl.Expr) -> pl.Expr:
@@ -34,7 +34,7 @@ def timestamp(text: pl.Expr) -> pl.Expr:
 
 
 def stamped() -> pl.Expr:
-    """As `timestamp` of the text from which STAMPS were extracted."""
+    """Like `timestamp`, of the text from which STAMPS were extracted."""
     return pl.map_batches(list(STAMPS), _first, return_dtype=pl.Datetime("us"), is_elementwise=True)
 
 
@@ -45,11 +45,11 @@ def _read(text: pl.Series) -> pl.Series:
 
 
 def _first(printed: Sequence[pl.Series]) -> pl.Series:
-    """Way by way, as long as there are lines without a time: most logs know a single one."""
+    """The first time of each line; formats are tried only until every line has one, as most logs use a single one."""
     lines = printed[0].len()
     found = pl.Series([None], dtype=pl.Datetime("us")).new_from_index(0, lines)
-    ways = zip(printed, _FORMATS.values(), strict=True)
-    for read in (one for column, formats in ways for one in _times(column, formats)):
+    columns = zip(printed, _FORMATS.values(), strict=True)
+    for read in (times for column, formats in columns for times in _times(column, formats)):
         found = read if found.null_count() == lines else pl.select(pl.coalesce(found, read)).to_series()
         if not found.null_count():
             break
@@ -57,7 +57,7 @@ def _first(printed: Sequence[pl.Series]) -> pl.Series:
 
 
 def _times(printed: pl.Series, formats: Sequence[str]) -> Iterator[pl.Series]:
-    """Times that are written in one of the formats."""
+    """Times read by each of the formats, until none is unread."""
     unread = printed.len() - printed.null_count()
     for layout in formats:
         if not unread:

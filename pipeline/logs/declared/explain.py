@@ -15,7 +15,7 @@ from sweepscope.pipeline.logs.declared.document import Arguments, Document, Rule
 from sweepscope.pipeline.logs.declared.line_template import Anything, Element, Field, Literal, Maybe, Template
 from sweepscope.pipeline.logs.engine.detect import count_signatures, detect
 from sweepscope.pipeline.logs.registry import DIALECTS
-from sweepscope.pipeline.text.line_templates import Shapes
+from sweepscope.pipeline.text.line_templates import LineTemplates
 
 MAX_SHOWN = 5
 _SHAPES_SHOWN = 8
@@ -82,7 +82,7 @@ def explain(rows: pl.DataFrame, document: Document) -> Explanation:
     """What `document` makes of the cleaned lines of a log (`cleaning.clean`)."""
     dialect = compile_document(document)
     dialects = [dialect, *DIALECTS]
-    signs = count_signatures(rows, Shapes.of(rows), dialects)
+    signs = count_signatures(rows, LineTemplates.of(rows), dialects)
     owner = detect(signs, dialects)
     rows = rows.with_row_index("row")
     hits = {rule.label: is_found(rows, rule) for rule in (*document.steps, *document.settings, *document.events)}

@@ -8,7 +8,7 @@ from sweepscope.pipeline.logs.extractors import matched_settings, named_settings
 from sweepscope.pipeline.logs.facts import SETTING_FACTS, conform
 from sweepscope.pipeline.reference.vocabulary import map_words
 from sweepscope.pipeline.text import host_list
-from sweepscope.pipeline.text.line_templates import holding
+from sweepscope.pipeline.text.literals import holding
 
 LITERALS = (
     "CCL version",

@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.text.arrow_buffers import buffers_of
-from sweepscope.pipeline.text.line_templates import Literals, Shapes, shapes_of
+from sweepscope.pipeline.text.line_templates import LineTemplates, template_hashes
 from sweepscope.pipeline.text.lines import MAX_LINE_CHARS
+from sweepscope.pipeline.text.literals import Literals
 
 LINES = pl.Schema({"source": pl.Int64, "line_no": pl.Int64, "text": pl.String, "rank": pl.Int64, "host": pl.String})
 
@@ -22,7 +23,7 @@ _NO_PREFIX = [
     for name, dtype in {"prefix": pl.String, "rank": pl.Int64, "host": pl.String}.items()
 ]
 
-_CUT_SHAPE = pl.lit(0xC2B2AE3D27D4EB4F, pl.UInt64)
+_CUT_TEMPLATE = pl.lit(0xC2B2AE3D27D4EB4F, pl.UInt64)
 
 BOUNDARY_LINES = 20
 """Lines at the beginning and the end of a file in which a timestamp is looked for, whatever they say."""
@@ -78,13 +79,13 @@ _PREFIX_HOSTS = (
 
 
 def candidates(lines: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
-    """Lines that hold one of the literals, cleaned, in order: LINES columns, `prefix` and `shape`."""
-    shapes = Shapes.of(lines)
-    found = shapes.holding(literals) | _hidden_by_colours(shapes, literals)
+    """Lines that hold one of the literals, cleaned, in order: LINES columns, `prefix` and `template`."""
+    templates = LineTemplates.of(lines)
+    found = templates.holding(literals) | _hidden_by_colours(templates, literals)
     return _cleaned(lines.filter(found), wanted=literals)
 
 
-def _hidden_by_colours(shapes: Shapes, literals: Collection[str]) -> np.ndarray:
+def _hidden_by_colours(templates: LineTemplates, literals: Collection[str]) -> np.ndarray:
     """Which lines may hold one of the literals once their colours are gone: one may stand inside of it."""
     pattern = Literals.of(frozenset(literals)).any_blind
 
@@ -95,7 +96,7 @@ def _hidden_by_colours(shapes: Shapes, literals: Collection[str]) -> np.ndarray:
         bare = text.filter(is_painted).str.replace_all(_ANSI, "")
         return is_painted.scatter(is_painted.arg_true(), bare.str.contains(pattern))
 
-    return shapes.told(may_hold, name=("hidden", pattern)).astype(bool)
+    return templates.answers(may_hold, name=("hidden", pattern)).astype(bool)
 
 
 def boundary_lines(lines: pl.DataFrame) -> pl.DataFrame:
@@ -128,8 +129,8 @@ def _cleaned(lines: pl.DataFrame, *, wanted: Collection[str] | None) -> pl.DataF
     if lines.is_empty():
         return lines.with_columns(_NO_PREFIX)
     rows = lines.with_columns(pl.col("text").str.strip_chars_end("\r\n")).with_row_index("place")
-    shapes = Shapes.of(rows)
-    is_odd, prefix = shapes.told(_is_odd).astype(bool), shapes.told(_prefix_chars)
+    templates = LineTemplates.of(rows)
+    is_odd, prefix = templates.answers(_is_odd).astype(bool), templates.answers(_prefix_chars)
     if not (is_odd.any() or prefix.any()):
         return rows.with_columns(_NO_PREFIX).drop("place")
     is_prefixed = (prefix > 0) & ~is_odd
@@ -155,7 +156,7 @@ def _cut(rows: pl.DataFrame, length: np.ndarray) -> pl.DataFrame:
     return rows.with_columns(
         text.str.slice(cut),
         prefix=pl.when(cut > 0).then(text.str.slice(0, cut)),
-        shape=pl.when(cut > 0).then(pl.col("shape") ^ _CUT_SHAPE).otherwise("shape"),
+        template=pl.when(cut > 0).then(pl.col("template") ^ _CUT_TEMPLATE).otherwise("template"),
     )
 
 
@@ -163,8 +164,8 @@ def _unpainted(rows: pl.DataFrame, wanted: Collection[str] | None) -> pl.DataFra
     """The lines without colours, a row per redraw, cut where they are long; those `wanted`, without their `prefix`."""
     drawn = _drawn(rows)
     if wanted is not None:
-        drawn = drawn.filter(Shapes.of(drawn).holding(wanted))
-    bare = _cut(drawn, Shapes.of(drawn).told(_prefix_chars))
+        drawn = drawn.filter(LineTemplates.of(drawn).holding(wanted))
+    bare = _cut(drawn, LineTemplates.of(drawn).answers(_prefix_chars))
     return bare.with_columns(prefix=pl.coalesce("prefix", "shared")).drop("shared")
 
 
@@ -173,16 +174,16 @@ def _drawn(rows: pl.DataFrame) -> pl.DataFrame:
     text = pl.col("text")
     if rows.is_empty():
         return rows.with_columns(shared=pl.lit(None, pl.String))
-    shapes = Shapes.of(rows)
-    shared = pl.lit(pl.Series(shapes.told(_prefix_chars)))
+    templates = LineTemplates.of(rows)
+    shared = pl.lit(pl.Series(templates.answers(_prefix_chars)))
     rows = rows.with_columns(shared=pl.when(shared > 0).then(text.str.slice(0, shared)))
-    if shapes.matching(r"\^M|\^\[\[").any():
+    if templates.matching(r"\^M|\^\[\[").any():
         rows = rows.with_columns(text.str.replace_many(_CARETS))
     drawn = rows.with_columns(text.str.strip_chars_end("\r").str.split("\r")).explode("text")
     said = drawn["text"].str.slice(0, MAX_LINE_CHARS)
     if (is_painted := said.str.contains("\x1b", literal=True)).any():
         said = said.scatter(is_painted.arg_true(), said.filter(is_painted).str.replace_all(_ANSI, ""))
-    return drawn.with_columns(said, shape=shapes_of(*buffers_of(said)))
+    return drawn.with_columns(said, template=template_hashes(*buffers_of(said)))
 
 
 def _labelled(rows: pl.DataFrame) -> pl.DataFrame:

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from sweepscope.pipeline.logs.dialect import Dialect
-from sweepscope.pipeline.text.line_templates import Literals, Shapes
+from sweepscope.pipeline.text.line_templates import LineTemplates
+from sweepscope.pipeline.text.literals import Literals
 
 SIGNATURE_HITS = pl.Schema({"source": pl.Int64, "literal": pl.String, "is_early": pl.Boolean, "hits": pl.Int64})
 """One row per source and signature literal: how often the literal occurs."""
@@ -29,17 +30,17 @@ def signature_literals(dialects: Sequence[Dialect]) -> set[str]:
     return {literal for dialect in dialects for literal in dialect.signature_literals}
 
 
-def count_signatures(rows: pl.DataFrame, shapes: Shapes, dialects: Sequence[Dialect]) -> pl.DataFrame:
-    """SIGNATURE_HITS of lines (`source`, `line_no`) of the given shapes; a literal within another one counts, too."""
+def count_signatures(rows: pl.DataFrame, templates: LineTemplates, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """SIGNATURE_HITS of lines (`source`, `line_no`) of given templates; a literal within another one counts, too."""
     if rows.is_empty():
         return pl.DataFrame(schema=SIGNATURE_HITS)
     wanted = Literals.of(frozenset(signature_literals(dialects)))
-    keys = rows.select("source", is_early=pl.col("line_no") <= DETECTION_LINES, shape=pl.Series(shapes.number))
-    numbers, samples = shapes.present()
-    of_shapes = _occurrences(samples, wanted.plain).with_columns(shape=pl.lit(pl.Series(numbers)).gather("row"))
-    counted = keys.group_by(pl.all()).agg(hits=pl.len()).join(of_shapes, on="shape")
-    numbered = np.flatnonzero(shapes.holding(wanted.numbered))
-    of_lines = _occurrences(shapes.text.gather(numbered), wanted.numbered)
+    keys = rows.select("source", is_early=pl.col("line_no") <= DETECTION_LINES, template=pl.Series(templates.number))
+    numbers, samples = templates.distinct()
+    of_templates = _occurrences(samples, wanted.plain).with_columns(template=pl.lit(pl.Series(numbers)).gather("row"))
+    counted = keys.group_by(pl.all()).agg(hits=pl.len()).join(of_templates, on="template")
+    numbered = np.flatnonzero(templates.holding(wanted.numbered))
+    of_lines = _occurrences(templates.text.gather(numbered), wanted.numbered)
     single = keys[numbered[of_lines["row"].to_numpy()]].with_columns(of_lines["literal"], hits=pl.lit(1, pl.UInt32))
     names = ["source", "literal", "is_early"]
     hits = pl.concat([frame.select(*names, "hits") for frame in (counted, single)])

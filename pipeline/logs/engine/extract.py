@@ -20,7 +20,7 @@ from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, 
 from sweepscope.pipeline.logs.engine.prefilter import FilteredBlock, prefilter
 from sweepscope.pipeline.logs.evidence import patterns as evidence
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, FACT_SCHEMAS, Facts, conform, in_order
-from sweepscope.pipeline.text.line_templates import Shapes
+from sweepscope.pipeline.text.line_templates import LineTemplates
 from sweepscope.pipeline.text.timestamps import timestamp
 
 SPANS = pl.Schema({"source": pl.Int64(), "line_no": pl.Int64(), "ts": pl.Datetime("us")})
@@ -208,10 +208,10 @@ def _read(dialect: Dialect, rows: pl.DataFrame) -> Facts:
         return Facts.empty()
     wanted: dict[str, list[pl.DataFrame]] = {function: [] for function in dialect.literals_by_function}
     for part in rows.iter_slices(READ_LINES):
-        shapes = Shapes.of(part)
+        templates = LineTemplates.of(part)
         for function, literals in dialect.literals_by_function.items():
             reads_all = dialect.required_literals.issubset(literals)
-            wanted[function].append(part if reads_all else part.filter(shapes.holding(literals)))
+            wanted[function].append(part if reads_all else part.filter(templates.holding(literals)))
 
     def facts_of(function: str) -> pl.DataFrame:
         if function not in wanted:

@@ -19,7 +19,7 @@ from sweepscope.pipeline.logs.dialect import Dialect
 from sweepscope.pipeline.logs.engine import cleaning
 from sweepscope.pipeline.logs.engine.detect import DETECTION_LINES, LAST_LINES, count_signatures, detect
 from sweepscope.pipeline.logs.evidence import patterns
-from sweepscope.pipeline.text.line_templates import Shapes
+from sweepscope.pipeline.text.line_templates import LineTemplates
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def _candidates_of_any(
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """Candidate lines of any dialect, the SIGNATURE_HITS in them, and those of them that may be evidence."""
     rows = cleaning.candidates(block, all_literals(dialects))
-    shapes = Shapes.of(rows)
-    return rows, count_signatures(rows, shapes, dialects), rows.filter(shapes.holding(patterns.ANCHORS))
+    templates = LineTemplates.of(rows)
+    return rows, count_signatures(rows, templates, dialects), rows.filter(templates.holding(patterns.ANCHORS))
 
 
 def _in_order(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -133,7 +133,7 @@ def _in_order(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _holding(rows: pl.DataFrame, literals: Collection[str]) -> pl.DataFrame:
-    return rows.filter(Shapes.of(rows).holding(literals))
+    return rows.filter(LineTemplates.of(rows).holding(literals))
 
 
 def _begun(spans: pl.DataFrame, partial: Collection[int]) -> set[int]:

@@ -19,7 +19,7 @@ from sweepscope.pipeline.nccl.lines.messages import MAX_LINE_CHARS
 from sweepscope.pipeline.nccl.lines.raw_calls import raw_calls
 from sweepscope.pipeline.nccl.lines.regular_lines import regular_lines
 from sweepscope.pipeline.text.arrow_buffers import buffers_of, texts_of
-from sweepscope.pipeline.text.line_templates import Shapes
+from sweepscope.pipeline.text.line_templates import LineTemplates
 
 _HEAD_BYTES = 1 << 16
 
@@ -91,30 +91,30 @@ def sift(parts: Sequence[Part], lines: pl.DataFrame, counts: np.ndarray) -> tupl
         counts: how many each part has.
     """
     notes = Notes()
-    shapes = Shapes.of(lines)
+    templates = LineTemplates.of(lines)
     of_part = np.repeat(np.arange(len(parts)), counts)
-    tabular = shapes.matching(printed_table.TABULAR_BUT_DIGITS, exactly=printed_table.TABULAR)
-    told = np.unique(of_part[tabular | shapes.matching("NCCL")])
+    tabular = templates.matching(printed_table.TABULAR_BUT_DIGITS, exactly=printed_table.TABULAR)
+    told = np.unique(of_part[tabular | templates.matching("NCCL")])
     if not len(told):
         return notes.facts(), []
-    named = shapes.matching("CCL")  # RCCL's banner, too
+    named = templates.matching("CCL")  # RCCL's banner, too
     named_lines, tables = (np.bincount(of_part[mask], minlength=len(parts)) for mask in (named, tabular))
-    is_kept = named | shapes.matching(watchdog.CONTEXT)
-    begun = np.flatnonzero(shapes.told(rewrap.begin_here))
+    is_kept = named | templates.matching(watchdog.CONTEXT)
+    begun = np.flatnonzero(templates.answers(rewrap.begin_here))
     pieces = begun[:, None] + np.arange(1, rewrap.MOST_PIECES)
     is_kept[pieces[pieces < len(is_kept)]] = True
     rows = np.flatnonzero((tables > 0)[of_part] & ~is_kept)
-    is_kept[rows] = tabular[rows] | shapes.text.gather(rows).str.contains(printed_table.CANDIDATE).to_numpy()
+    is_kept[rows] = tabular[rows] | templates.text.gather(rows).str.contains(printed_table.CANDIDATE).to_numpy()
     full = [at for at in told.tolist() if named_lines[at] * 2 > counts[at] and collectives.is_worth_it(parts[at].data)]
     is_read = np.isin(np.arange(len(parts)), np.setdiff1d(told, full))
     kept = np.flatnonzero(is_kept & is_read[of_part])
     numbers = lines[kept].select("source", "line_no")
     rest = Block(
-        text=texts_of(*buffers_of(shapes.text.gather(kept))),  # a hold on the blocks would keep all of their bytes
+        text=texts_of(*buffers_of(templates.text.gather(kept))),  # a hold on the blocks would keep all of their bytes
         part=of_part[kept],
         source=numbers["source"].to_numpy(),
         line_no=numbers["line_no"].to_numpy(),
-        has_escapes=bool(shapes.matching("\x1b")[kept].any()),
+        has_escapes=bool(templates.matching("\x1b")[kept].any()),
     )
     calls = [block_of([_without_calls(parts[at], notes)]) for at in full]
     return notes.facts(), [*calls, *([rest] if len(kept) else [])]

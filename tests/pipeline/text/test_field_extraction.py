@@ -1,4 +1,4 @@
-"""Captures cut out of lines by their layout are what pattern by pattern finds."""
+"""Captures cut out of lines by their template are what pattern by pattern finds."""
 
 from __future__ import annotations
 
@@ -133,15 +133,15 @@ def damaged(line: str) -> st.SearchStrategy[str]:
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_layouts_find_what_the_patterns_find(name: str, data: st.DataObject) -> None:
+def test_templates_find_what_the_patterns_find(name: str, data: st.DataObject) -> None:
     patterns, line = FORMATS[name]
     texts = [line] * 50 + data.draw(st.lists(damaged(line), min_size=1, max_size=40))
     data.draw(st.randoms(use_true_random=False)).shuffle(texts)
     lines = pl.DataFrame({"text": texts})
     with pytest.MonkeyPatch.context() as patch:
-        # Few layouts are searched whatever they are; of many, only those that several lines share.
+        # Few templates are searched whatever they are; of many, only those that several lines share.
         patch.setattr(field_extraction, "_FEW_LINES", 0)
-        patch.setattr(field_extraction, "_FEW_LAYOUTS", data.draw(st.sampled_from([0, 256])))
+        patch.setattr(field_extraction, "_FEW_TEMPLATES", data.draw(st.sampled_from([0, 256])))
         assert extract_each(lines, patterns).equals(one_by_one(lines, patterns))
 
 
@@ -185,7 +185,7 @@ def test_any_pattern_finds_what_it_finds_alone(texts: list[str], patterns: list[
     named = {f"p{place}": pattern for place, pattern in enumerate(patterns)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(field_extraction, "_FEW_LINES", 0)
-        patch.setattr(field_extraction, "_FEW_LAYOUTS", few)
+        patch.setattr(field_extraction, "_FEW_TEMPLATES", few)
         assert extract_each(lines, named).equals(one_by_one(lines, named))
 
 
@@ -216,7 +216,7 @@ class TestExtractEach:
         found = extract_each(pl.DataFrame({"text": texts}), {"value": r"key: (\w*);"})["value"]
         assert found.to_list() == ["v" * i for i in range(40)]
 
-    def test_a_layout_with_bars_is_cut_by_bytes(self) -> None:
+    def test_a_template_with_bars_is_cut_by_bytes(self) -> None:
         lines = pl.DataFrame({"text": [f"{i}%|████▏   | loss={i / 10:.1f}" for i in range(10, 99)]})
         patterns = {"percent": r"^(\d+)%", "bar": r"\|(\S+) ", "loss": r"loss=([\d.]+)"}
         assert extract_each(lines, patterns).equals(one_by_one(lines, patterns))
@@ -237,13 +237,13 @@ class TestExtractEach:
         assert found.to_dicts() == [{"b": "a", "text": "1 a", "digit": "1", "c": "1"}]
 
     def test_lines_that_are_not_alike_are_searched_one_by_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(field_extraction, "_FEW_LAYOUTS", 0)
+        monkeypatch.setattr(field_extraction, "_FEW_TEMPLATES", 0)
         pattern = r"odd: \w+ (\d+)"
         lines = pl.DataFrame({"text": [f"odd: {'a' * (i % 60 + 1)} {i}" for i in range(100)]})
         assert extract_each(lines, {"n": pattern})["n"].to_list() == [str(i) for i in range(100)]
         assert field_extraction._searches((pattern,)).known == {}
 
-    def test_lines_of_many_layouts_keep_their_order(self) -> None:
+    def test_lines_of_many_templates_keep_their_order(self) -> None:
         texts = [f"kind {'abcdefghijklmnopqrst'[i % 20]} value {i}" for i in range(5_000)]
         lines = pl.DataFrame({"text": texts})
         assert extract_each(lines, {"value": r"value (\d+)"})["value"].to_list() == [str(i) for i in range(5_000)]

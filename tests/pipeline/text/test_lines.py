@@ -24,14 +24,14 @@ class TestSplitting:
     def test_an_empty_file_has_no_lines(self) -> None:
         assert lines.split(0, b"").is_empty()
         printed = {name: cleaning.LINES[name] for name in ("source", "line_no", "text")}
-        assert lines.split(0, b"").schema == pl.Schema({**printed, "shape": pl.UInt64})
+        assert lines.split(0, b"").schema == pl.Schema({**printed, "template": pl.UInt64})
 
     def test_a_single_line_without_its_end_is_a_line(self) -> None:
-        assert lines.split(7, b"step: 1", 42).drop("shape").rows() == [(7, 42, "step: 1\n")]
+        assert lines.split(7, b"step: 1", 42).drop("template").rows() == [(7, 42, "step: 1\n")]
 
     def test_lines_that_differ_in_digits_only_have_a_shape_in_common(self) -> None:
         first, second, shorter, other = lines.split(0, b"caf\xc3\xa9 12\ncaf\xc3\xa9 90\ncaf\xc3\xa9 9\ncafe 12\n")[
-            "shape"
+            "template"
         ]
         assert first == second
         assert len({first, shorter, other}) == 3

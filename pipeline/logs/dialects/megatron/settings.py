@@ -17,7 +17,7 @@ import polars as pl
 
 from sweepscope.pipeline.logs.dialects import environment
 from sweepscope.pipeline.logs.extractors import matched_settings, named_settings, once_per_text
-from sweepscope.pipeline.text.line_templates import holding
+from sweepscope.pipeline.text.literals import holding
 
 _DIRECT = {
     "world_size": "num_gpus",
