@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from sweepscope.pipeline.logs.registry import DIALECTS, TABLES
 from tests.paths import GOLDEN
 from tests.pipeline.logs.logs import Tables, tables_of
 
@@ -29,6 +30,10 @@ def test_case(case: Path) -> None:
 
 def test_there_are_cases() -> None:
     assert len(_CASES) >= 10
+
+
+def test_every_dialect_and_table_has_a_case() -> None:
+    assert {*(d.name for d in DIALECTS), *(t.name for t in TABLES)} - {case.parent.name for case in _CASES} == set()
 
 
 def _rows(tables: Tables) -> dict[str, list[dict[str, Any]]]:
