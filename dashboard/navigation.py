@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    """A page: the group it stands under ("" = none), its title, file and URL. Hidden ones are reached by link."""
+    """A page: its group in the menu ("" = none), its title, file and URL. Hidden ones are reached by link."""
 
     group: str
     title: str

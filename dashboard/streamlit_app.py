@@ -30,7 +30,7 @@ def _first_page() -> None:
 
 named_first = st.Page(_first_page, title=PAGES[0].title, url_path=PAGES[0].url, visibility="hidden")
 page = st.navigation([*pages, named_first], position="hidden")
-# Tabs, bookmarks and the browser's history are told apart by their titles.
+# Tabs, bookmarks and the browser's history differ by their titles.
 st.set_page_config(
     page_title=f"{page.title} · sweepscope", page_icon=shell.ICON, layout="wide", initial_sidebar_state=212
 )

@@ -1,4 +1,4 @@
-"""What stands around every page: sidebar, the store, the filters and the line on a newer version.
+"""What surrounds every page: sidebar, the store, the filters and the line on a newer version.
 
 A page begins with `view = shell.begin()`; without a published store that draws what to do and stops.
 """
@@ -213,5 +213,5 @@ def _draw_no_store(error: SweepscopeError) -> None:
     st.title("No results yet", anchor=False)
     basic.empty(str(error).partition(" Run ")[0])
     basic.note("Try the bundled data, or read a sweep of your own; then reload this page.")
-    # Not as "bash": the colour that Streamlit gives to names such as PATH does not stand out from light grey.
+    # Not as "bash": the colour that Streamlit gives to names such as PATH is hard to read on light grey.
     st.code("\n".join(first_commands(default_home())), language=None, width=520, wrap_lines=True)

@@ -44,7 +44,7 @@ def _page(view: View) -> None:
         basic.head(TITLE, texts.NO_GRID)
         return
     found, ended = queries.cells(chosen, view.filters), queries.outcomes(chosen, view.filters)
-    whole = cells.settle(found.run(view.store.con), ended.run(view.store.con), view.filters)
+    whole = cells.with_outcomes(found.run(view.store.con), ended.run(view.store.con), view.filters)
     grid = cells.without_untried(whole) if view.filters.narrows_layouts else whole
     head, controls = st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     if grid.is_empty():
@@ -145,7 +145,7 @@ def _draw_grid(
 
 def _draw_below(grid: pl.DataFrame, metric: Metric, view: View, estimated: str) -> None:
     grid_panel.legend(grid, metric, estimated=estimated)
-    # A trainer without a GPU logs 0 bytes; a panel of empty tracks would say nothing.
+    # A trainer without a GPU logs 0 bytes; a panel of empty tracks would be useless.
     if metric.key != "memory" and any(grid["mem_peak_bytes"].drop_nulls()):
         basic.section("Peak memory of the winner", texts.track(grid))
         basic.chart(memory.draw(grid, view.theme), key="memory", alt=texts.memory_alt(grid))

@@ -176,11 +176,11 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
     """All that depends on the layout: turning a knob reruns this and nothing else."""
     found, best = explorer.found_for(request, setup.by), explorer.start_of(request, setup.by)
     at, _ = resolve(request, best, explorer_controls.wanted_knobs())
-    told = explorer.answer_for(request, at)
+    estimate = explorer.answer_for(request, at)
     with st.container(key="hero"):
         left, right = st.columns([0.22, 0.78], gap="large")
     with left, st.container(gap="xsmall", key="knobs"):
-        basic.section("Layout", f"DP{told.dp} and GAS{told.gas} follow")
+        basic.section("Layout", f"DP{estimate.dp} and GAS{estimate.gas} follow")
         explorer_controls.draw_knobs(request, at, best)
         with st.container(horizontal=True, gap="small"):
             shell.share_popover(selection=_link(setup, at))
@@ -188,37 +188,37 @@ def _explore(view: View, setup: Setup, request: Request, runs: pl.DataFrame) -> 
                 back = "To the fastest" if found.fitting else "To the leanest"
                 st.button(back, key="take_best", on_click=explorer_controls.put_choice, args=(best, best))
     with right, st.container(gap="small"):
-        _draw_verdict(told, found)
+        _draw_verdict(estimate, found)
         memory, time = st.columns(2, gap="medium")
         with memory:
             basic.section("Memory per GPU", "GiB, on the fullest stage")
             breakdown_bars.fall(
-                told.memory,
+                estimate.memory,
                 texts.memory_value,
-                limit=told.card_bytes,
-                limit_name=f"card {numbers.gib(told.card_bytes)}",
+                limit=estimate.card_bytes,
+                limit_name=f"card {numbers.gib(estimate.card_bytes)}",
             )
         with time:
             basic.section("Step time that the hardware allows", "strong grey computes, faint does not")
-            breakdown_bars.fall(told.time, texts.time_value(told.step_time_s))
+            breakdown_bars.fall(estimate.time, texts.time_value(estimate.step_time_s))
     left, right = st.columns([0.47, 0.53], gap="large")
     with left:
-        _draw_front(view, request, found, told)
+        _draw_front(view, request, found, estimate)
     with right, st.container(gap="xsmall"):
-        _draw_neighbours(view, runs, told, setup, request)
+        _draw_nearest(view, runs, estimate, setup, request)
 
 
-def _draw_verdict(told: Answer, found: Found) -> None:
-    symbol, text = texts.verdict(told)
-    value, unit = texts.big_number(told, found.ranked_by)
-    state = "completed" if told.fits else "failed"
+def _draw_verdict(estimate: Answer, found: Found) -> None:
+    symbol, text = texts.verdict(estimate)
+    value, unit = texts.big_number(estimate, found.ranked_by)
+    state = "completed" if estimate.fits else "failed"
     rows = "".join(
         f'<div><span class="quiet">{basic.rich(name)}</span><span class="value">{basic.rich(value)}</span></div>'
-        for name, value in texts.facts(told, found)
+        for name, value in texts.facts(estimate, found)
     )
     st.html(
         f'<div class="ss-verdict"><div><p class="ss-big">{basic.rich(value)} '
-        f'<small>{basic.rich(unit)}</small></p><p class="ss-layout">{basic.rich(full_layout_text(told.row))}</p>'
+        f'<small>{basic.rich(unit)}</small></p><p class="ss-layout">{basic.rich(full_layout_text(estimate.row))}</p>'
         f'<p class="{state}">{symbol} {basic.rich(text)}</p></div><div class="ss-rows">{rows}</div></div>'
     )
 
@@ -245,7 +245,7 @@ def _take(choice: Choice) -> None:
     explorer_controls.put_choice(choice, st.session_state["explorer_top"][0])
 
 
-def _draw_front(view: View, request: Request, found: Found, told: Answer) -> None:
+def _draw_front(view: View, request: Request, found: Found, estimate: Answer) -> None:
     basic.section("Throughput against memory", "grey: layouts that nothing beats on both; click one to take it")
     if not found.fitting:
         basic.note("No layout fits, so there is no front.")
@@ -254,17 +254,17 @@ def _draw_front(view: View, request: Request, found: Found, told: Answer) -> Non
     st.session_state["explorer_front"] = [Choice.of(row) for row in front]
     likely = found.front.with_columns(explorer.likely_mfu(found.front, found.ranked_by))
     hovers = [texts.front_hover(row) for row in likely.iter_rows(named=True)]
-    y = texts.mfu_of(told, found.ranked_by)
-    figure = charts.draw_front(likely, hovers, (told, y), request.asked.profile.outside_bytes, view.theme)
-    basic.chart(figure, key="front", alt=texts.front_alt(found, told), on_select=_take_front)
+    y = texts.mfu_of(estimate, found.ranked_by)
+    figure = charts.draw_front(likely, hovers, (estimate, y), request.asked.profile.outside_bytes, view.theme)
+    basic.chart(figure, key="front", alt=texts.front_alt(found, estimate), on_select=_take_front)
 
 
-def _draw_neighbours(view: View, runs: pl.DataFrame, told: Answer, setup: Setup, request: Request) -> None:
-    near = explorer.nearest(runs, told, setup, request.num_gpus) if runs.height else runs
+def _draw_nearest(view: View, runs: pl.DataFrame, estimate: Answer, setup: Setup, request: Request) -> None:
+    near = explorer.nearest(runs, estimate, setup, request.num_gpus) if runs.height else runs
     origin = view.chosen.origin if view.chosen else "measured"
     basic.section(f"{origin.capitalize()} runs like this", "MFU reached · ~ the hardware allows")
     basic.note(texts.like_this(near, runs.height))
-    lines = [(*texts.neighbour(row), urls.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
+    lines = [(*texts.nearest_run(row), urls.run_url(row["run_id"])) for row in near.iter_rows(named=True)]
     lists.items(lines)
 
 

@@ -117,7 +117,7 @@ def _sweep(view: View, sweeps: pl.DataFrame) -> str | None:
 
 
 def _dimension(view: View, scope: Scope) -> str:
-    """What the bars stand for; only what the runs differ in, so that there is more than one bar where possible."""
+    """Dimension of the bars; only what the runs differ in, so that there is more than one bar where possible."""
     values = queries.rates(scope, *_BY).run(view.store.con)["dimension"].value_counts()
     varied = dict(values.iter_rows())
     offered = [name for name in _BY if varied.get(name, 0) > (0 if name == "model" else 1)] or ["sweep"]
@@ -181,7 +181,7 @@ def _draw_patterns(view: View, patterns: list[Pattern], overall: float | None) -
 def _draw_hours(view: View, endings: list[dict[str, Any]]) -> None:
     basic.section("Where the GPU-hours went", "by how the runs ended")
     if all(row["gpu_hours"] is None for row in endings):
-        basic.note("No run of this scope says when it began and ended, and none logged steps with their times.")
+        basic.note("No run of this scope logged when it began and ended, or steps with their times.")
         return
     order = list(OUTCOME)
     rows = sorted(endings, key=lambda row: order.index(row["outcome"]))

@@ -1,4 +1,4 @@
-"""Frontier: where this store's best runs stand beside what others have published."""
+"""Frontier: this store's best runs among published ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One hang: who waited for whom, when, and what says so."""
+"""One hang: which ranks waited, when, for which rank, and the evidence."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def _page(view: View) -> None:
     records = queries.records(hang, around=hangs.BEFORE).run(con) if hang["seq"] is not None else pl.DataFrame()
     if records.is_empty():
         records = queries.records({**hang, "seq": 0}, around=hangs.BEFORE).run(con).head(0)
-    told = hangs.states(hang, lines, records)
+    states = hangs.states(hang, lines, records)
     with head:
         links = [("All hangs", "network"), ("Failures & cost", "failures"), *_runs(view, hang)]
         meta = texts.meta(hang, len(collectives), hang["num_ranks"])
         basic.head(texts.title(hang), network_texts.hang_answer(hang), meta, origins=(wanted["origin"],), links=links)
-    basic.figures([basic.Figure(*figure) for figure in texts.figures(hang, told)])
-    _draw_ranks(view, told, spans=hangs.spans(lines, told, hang), done=hangs.activity(records))
+    basic.figures([basic.Figure(*figure) for figure in texts.figures(hang, states)])
+    _draw_ranks(view, states, spans=hangs.spans(lines, states, hang), done=hangs.activity(records))
     _draw_sequence(view, hang, records)
     _draw_lines(hang, lines)
     basic.notes(texts.HOW_TO_READ)
@@ -135,46 +135,46 @@ def _runs(view: View, hang: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _draw_ranks(view: View, told: pl.DataFrame, *, spans: list[hangs.Span], done: pl.DataFrame) -> None:
-    if told.is_empty():
-        basic.note("No line says which ranks were in it.")
+def _draw_ranks(view: View, states: pl.DataFrame, *, spans: list[hangs.Span], done: pl.DataFrame) -> None:
+    if states.is_empty():
+        basic.note("No line names the ranks of its group.")
         return
     with st.container(key="hero"):
         left, right = st.columns([0.5, 0.5] if spans or done.height else [0.7, 0.3], gap="large")
     with left, st.container(gap="xsmall"):
-        basic.section("Ranks", network_texts.states_text(told))
-        alt = f"State of each rank: {charts.states_alt(told)}."
-        basic.chart(network_charts.draw_ranks(told, view.theme), key="ranks", alt=alt)
+        basic.section("Ranks", network_texts.states_text(states))
+        alt = f"State of each rank: {charts.states_alt(states)}."
+        basic.chart(network_charts.draw_ranks(states, view.theme), key="ranks", alt=alt)
     with right, st.container(gap="xsmall"):
         if spans:
             basic.section("When each waited", "until it gave up")
-            figure = charts.draw_timeline(spans, told["rank"].to_list(), view.theme)
+            figure = charts.draw_timeline(spans, states["rank"].to_list(), view.theme)
             basic.chart(figure, key="timeline", alt=f"Time that {numbers.count(len(spans), 'rank')} spent waiting.")
         elif done.height:
             basic.section("When each enqueued its last collectives", "large: the last one")
-            alt = f"Last collectives of {numbers.count(told.height, 'rank')} over time."
-            basic.chart(charts.draw_activity(done, told, view.theme), key="activity", alt=alt)
+            alt = f"Last collectives of {numbers.count(states.height, 'rank')} over time."
+            basic.chart(charts.draw_activity(done, states, view.theme), key="activity", alt=alt)
         else:
             basic.section("When each waited")
             basic.note("These lines carry no time; older releases of PyTorch print none.")
-    shown = told.with_columns(
-        state=pl.col("detail"), ahead=pl.Series([texts.ahead_text(value) for value in told["ahead"]], dtype=pl.String)
+    shown = states.with_columns(
+        state=pl.col("detail"), ahead=pl.Series([texts.ahead_text(value) for value in states["ahead"]], dtype=pl.String)
     )
     used = [name for name in _STATES if shown[name].count()]
     basic.section("Each rank", "how far it had come in the group")
     tables.table(shown.head(64), used)
     if shown.height > 64:
         basic.note(f"The first 64 of {numbers.number(shown.height)} ranks; the CSV has all.")
-    tables.csv_button(told, "hang_ranks")
+    tables.csv_button(states, "hang_ranks")
 
 
 def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> None:
-    """What dumps of the flight recorder say of the collectives around the hang."""
+    """Collectives around the hang, from dumps of the flight recorder."""
     if records.is_empty():
         if hang["evidence_source"] == "watchdog":
             basic.section("Flight recorder")
             basic.note(
-                "No dump stands beside this log. TORCH_FR_BUFFER_SIZE=2000 (TORCH_NCCL_TRACE_BUFFER_SIZE in older "
+                "There is no dump beside this log. TORCH_FR_BUFFER_SIZE=2000 (TORCH_NCCL_TRACE_BUFFER_SIZE in older "
                 "releases) with TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes one per rank, which tells who lacks which "
                 "collective."
             )
@@ -207,7 +207,7 @@ def _draw_lines(hang: dict[str, Any], lines: pl.DataFrame) -> None:
     own = hangs.of_collective(lines, hang)
     rest = lines.join(own, on=["source_path", "line_no", "hang_line_kind"], how="anti")
     ordered = pl.concat([own, rest]).to_dicts()
-    basic.section("Lines that say so", f"{numbers.count(len(ordered), 'line')}; file and line behind each")
+    basic.section("Evidence lines", f"{numbers.count(len(ordered), 'line')}; file and line behind each")
     basic.log_lines([texts.evidence_line(row) for row in ordered[:_LINES_SHOWN]])
     if len(ordered) > _LINES_SHOWN:
         with st.expander(f"All {numbers.count(len(ordered), 'line')}"):

@@ -144,7 +144,7 @@ def _draw_run(view: View, row: dict[str, Any]) -> None:
         basic.chart(charts.draw_waterfall(bars, view.theme), key="waterfall", alt=texts.waterfall_alt(bars))
         basic.note(texts.run_meta(fit, row, memory.unknown_parts(parts)))
     else:
-        basic.note("Neither its log nor another file says how much memory it used.")
+        basic.note("Neither its log nor another file has its memory use.")
 
 
 def _draw_fragmentation(view: View, spread: pl.DataFrame) -> None:

@@ -32,7 +32,7 @@ _FILES = names(
     "file nccl_flavour nccl_version nranks_max num_nodes num_communicators num_channels transports networks "
     "init_time_s num_warns num_hangs nccl_env run_id source_path"
 )
-_HANGS = ("hang", "suspect", "file", "waited_s")  # who waited, who did not and why stand beside the table
+_HANGS = ("hang", "suspect", "file", "waited_s")  # who waited, who did not and why are shown beside the table
 _BENCH = ("op", "num_nodes", "nranks", "message", "busbw_bytes_per_s", "best_busbw_bytes_per_s", "files")
 _STATES = ("rank", "state", "last_enqueued_seq", "last_started_seq", "last_completed_seq")
 
@@ -211,7 +211,7 @@ def _draw_hang(view: View, hang: dict[str, Any]) -> None:
     )
     states = network.rank_states(hang, queries.recorded(hang).run(view.store.con))
     if states.is_empty():
-        basic.note("No line says which ranks were in it.")
+        basic.note("No line names the ranks of its group.")
         return
     text = texts.states_text(states)
     basic.chart(charts.draw_ranks(states, view.theme), key="ranks", alt=f"State of each rank. {text}.")

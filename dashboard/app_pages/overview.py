@@ -46,7 +46,7 @@ def _page(view: View) -> None:
         return
     # The first screen shows the whole grid; filters inside it belong to the pages that explore.
     found, ended = cell_queries.cells(chosen, Filters()), cell_queries.outcomes(chosen, Filters())
-    grid = cells.settle(found.run(view.store.con), ended.run(view.store.con), Filters())
+    grid = cells.with_outcomes(found.run(view.store.con), ended.run(view.store.con), Filters())
     if "open_cell" in st.session_state:
         shell.follow(_cell_url(view.filters, st.session_state.pop("open_cell")))
     scope = grid_texts.scope(int(grid["runs_tried"].sum()), view.origin_runs, chosen.origin)

@@ -1,4 +1,4 @@
-"""One run: how it ended and why we say so, how fast it was, and where each of its values comes from."""
+"""One run: how it ended and the evidence, how fast it was, and the source of each value."""
 
 from __future__ import annotations
 

@@ -67,12 +67,12 @@ def _parity(
     x, y = axes
     figure = go.Figure()
     kind = go.Scatter if runs.height < _WEBGL_FROM else go.Scattergl
-    told = runs.with_columns(
+    marked = runs.with_columns(
         pl.col(axes).round(_DRAWN_DECIMALS), place=pl.int_range(pl.len()), is_own=pl.col("fit") == FITTED
     )
     for slow in (True, False):
         for own in (True, False):
-            part = told.filter(pl.col("is_penalised") == slow, pl.col("is_own") == own)
+            part = marked.filter(pl.col("is_penalised") == slow, pl.col("is_own") == own)
             if part.is_empty():
                 continue
             color = theme.categories[1 if slow else 0]
@@ -94,7 +94,7 @@ def _parity(
                     },
                 )
             )
-    chosen = told.filter(pl.col("run_id") == pl.lit(picked, pl.String))
+    chosen = marked.filter(pl.col("run_id") == pl.lit(picked, pl.String))
     if not chosen.is_empty():
         figure.add_scatter(
             x=chosen[x].to_list(),

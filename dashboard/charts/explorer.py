@@ -39,8 +39,8 @@ def draw_front(
         marker={"size": 9, "color": theme.axis},
         unselected={"marker": {"opacity": 1}},
     )
-    told, mfu = chosen
-    x, y = told.need_bytes / GIB, 100 * mfu
+    estimate, mfu = chosen
+    x, y = estimate.need_bytes / GIB, 100 * mfu
     figure.add_scatter(
         x=[x],
         y=[y],
@@ -51,11 +51,11 @@ def draw_front(
         marker={
             "size": 14,
             "color": theme.accent,
-            "symbol": "circle" if told.fits else "circle-open",
-            "line": {"width": 0 if told.fits else 2, "color": theme.accent},
+            "symbol": "circle" if estimate.fits else "circle-open",
+            "line": {"width": 0 if estimate.fits else 2, "color": theme.accent},
         },
     )
-    card = told.card_bytes / GIB
+    card = estimate.card_bytes / GIB
     right = max(card, x) * 1.06
     is_right = x > 0.7 * right
     figure.add_annotation(
@@ -78,7 +78,7 @@ def draw_front(
         yanchor="top",
         xanchor="right",
         xshift=-4,
-        text=f"card {gib(told.card_bytes)}",
+        text=f"card {gib(estimate.card_bytes)}",
         showarrow=False,
         font={"size": 12, "color": theme.mute},
         bgcolor=theme.page,

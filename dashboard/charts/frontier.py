@@ -22,8 +22,8 @@ _LABEL_SPAN = 0.05  # of MFU that a value beside its dot covers
 def draw(dots: Sequence[Dot], theme: Theme, *, width: str = "wide") -> go.Figure:
     """Rows from the highest value down, on one axis in percent of peak. `dots` come lowest first.
 
-    The reason of a hollow dot stands beside it; where the window's `width` is "medium" or "narrow" it would be cut
-    there, and stands after the name, or below it.
+    The reason of a hollow dot is written beside it; where the window's `width` is "medium" or "narrow" it would be cut
+    there, and is written after or below the name.
     """
     figure = go.Figure()
     high = _axis_end(dots)
@@ -126,7 +126,7 @@ def _draw_mfu(figure: go.Figure, row: int, dot: Dot, theme: Theme, *, at: float,
 
 
 def _label_side(dot: Dot, at: float) -> str:
-    """Values stand left of their dot, reasons right, unless an edge, a tick or a square needs that side."""
+    """Values are left of their dot, reasons right, unless an edge, a tick or a square needs that side."""
     if dot.kind != "other":
         is_tick_there = dot.ceiling is not None and 0 < (dot.mfu or 0) - dot.ceiling < _LABEL_SPAN
         return "right" if at < 0.06 or is_tick_there else "left"
@@ -145,12 +145,12 @@ def _mfu_label(dot: Dot, side: str, theme: Theme, *, has_reason: bool) -> str:
 
 def _draw_ceiling(figure: go.Figure, row: int, dot: Dot, theme: Theme) -> None:
     """A tick across the row: no figure of the source, so it has neither the form nor the colour of one."""
-    says = f"<b>Estimate: at most {percent(dot.ceiling)} MFU</b><br>{plain(dot.ceiling_layout or '')}"
+    hover = f"<b>Estimate: at most {percent(dot.ceiling)} MFU</b><br>{plain(dot.ceiling_layout or '')}"
     figure.add_scatter(
         x=[100 * (dot.ceiling or 0)],
         y=[row],
         mode="markers",
-        hovertext=[says],
+        hovertext=[hover],
         hovertemplate="%{hovertext}<extra></extra>",
         marker={"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": theme.soft}},
     )

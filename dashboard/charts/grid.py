@@ -1,4 +1,4 @@
-"""Rows and columns that the heatmap and the memory tracks share, so that their cells stand under each other."""
+"""Rows and columns that the heatmap and the memory tracks share, so that their cells align."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts of the page on one hang: when each rank waited, and how each stands to the collectives around it."""
+"""Charts of the page on one hang: when each rank waited, and its state in the collectives around it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEIGHT = 560
 
 
 def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> go.Figure:
-    """A row per rank: from when it began to wait to when it gave up; a rank without a line stays empty and says so."""
+    """A row per rank: from when it began to wait to when it gave up; a rank without a line is labelled as empty."""
     figure = go.Figure()
     places = {rank: place for place, rank in enumerate(sorted(ranks))}
     for state, mark in RANK_STATE.items():
@@ -76,12 +76,12 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> 
     return figure
 
 
-def draw_activity(told: pl.DataFrame, states: pl.DataFrame, theme: Theme) -> go.Figure:
+def draw_activity(activity: pl.DataFrame, states: pl.DataFrame, theme: Theme) -> go.Figure:
     """A row per rank with a dot per collective that it enqueued (`hang.activity`); the last by its state's colour."""
     figure = go.Figure()
     places = {rank: place for place, rank in enumerate(states["rank"].sort())}
     state_of = dict(states.select("rank", "state").iter_rows())
-    shown = [row for row in told.iter_rows(named=True) if row["rank"] in places]
+    shown = [row for row in activity.iter_rows(named=True) if row["rank"] in places]
     colors = {state: getattr(theme, mark.color) for state, mark in RANK_STATE.items()} | {"waited": theme.soft}
     figure.add_scatter(
         x=[row["at_s"] for row in shown],
@@ -185,13 +185,13 @@ def _short(op: str) -> str:
 
 def _cell_hover(steps: Sequence2D, rank: int, seq: int) -> str:
     word = STEP_STATE[steps.cells[rank][seq]].word
-    row = steps.told.get((rank, seq))
+    row = steps.records.get((rank, seq))
     if row is None:
         return f"<b>Rank {rank}, seq {seq}</b><br>{word}"
     shape = plain(f"{row['op']} {row['input_sizes'] or ''} {row['input_dtypes'] or ''}".strip())
     return f"<b>Rank {rank}, seq {seq}</b>: {word}<br>{shape}<br>{plain(str(row['op_state']))}"
 
 
-def states_alt(told: pl.DataFrame) -> str:
+def states_alt(states: pl.DataFrame) -> str:
     """The counts of ranks by state, for a screen reader."""
-    return ", ".join(f"{number(rows)} {state}" for state, rows in told["detail"].value_counts(sort=True).iter_rows())
+    return ", ".join(f"{number(rows)} {state}" for state, rows in states["detail"].value_counts(sort=True).iter_rows())

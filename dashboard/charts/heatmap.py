@@ -36,7 +36,7 @@ def draw(
     estimates: Mapping[tuple[str, str], float] | None = None,
     is_narrow: bool = False,
 ) -> go.Figure:
-    """The heatmap of `cells` (one row per cell, settled), with one hover text per cell.
+    """The heatmap of `cells` (one row per cell, with outcomes), with one hover text per cell.
 
     A point's `customdata` is [model, scale]. `has_layouts` adds the winner's layout and the GPU counts. `estimates` are
     values of cells without a result, by model and scale: in italics after a tilde, uncoloured, below what happened.

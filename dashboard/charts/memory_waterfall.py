@@ -73,7 +73,7 @@ def draw_peaks(
         mark = STATUS[row["status"]]
         known = outer or allocated
         estimate = row["est_mem_bytes"]
-        # Beyond the track the mark would lie behind this text, which says it then.
+        # Beyond the track the mark would lie behind this text, which then names it.
         far = f"~{gib(estimate, 0)}" if estimate is not None and estimate > widest * GIB else ""
         shown = "not logged" if known is None else memory(known)
         text = f"{mark.symbol} {far if far and known is None else shown}"
@@ -99,8 +99,8 @@ def draw_peaks(
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},
     )
-    told = [_wrapped(name) for name in names]
-    row_height = _ROW + _LINE * max((name.count("\n") for name in told), default=0)
+    wrapped = [_wrapped(name) for name in names]
+    row_height = _ROW + _LINE * max((name.count("\n") for name in wrapped), default=0)
     figure.update_layout(
         height=row_height * max(rows.height, 1) + _AXIS,
         barmode="overlay",
@@ -108,13 +108,13 @@ def draw_peaks(
         clickmode="event+select",
         margin={"t": 4, "b": _AXIS},
         xaxis={"range": [0, top], "title": {"text": "GiB allocated; track = card"}, "showgrid": True},
-        yaxis=_rows(told, theme),
+        yaxis=_rows(wrapped, theme),
     )
     return figure
 
 
 def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequence[str], theme: Theme) -> go.Figure:
-    """Median of eps_frag with its 10-90 % bar, a row per sweep; a ring where the estimates stand."""
+    """Median of eps_frag with its 10-90 % bar, a row per sweep; a ring at the estimate."""
     figure, layer = go.Figure(), Layer()
     for place, row in enumerate(rows.iter_rows(named=True)):
         layer.add_shape(

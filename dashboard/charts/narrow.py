@@ -1,4 +1,4 @@
-"""Figures on a screen as narrow as a phone's: what stands beside the plot elsewhere stands above it here. Pure.
+"""Figures on a screen as narrow as a phone's: labels beside the plot elsewhere are above it here.
 
 Rows of names take more than half of such a screen, so that marks and their figures were cut off.
 """
@@ -33,7 +33,7 @@ def fit(figure: go.Figure, page: str) -> go.Figure:
 
 
 def _row_labels(figure: go.Figure) -> list[str]:
-    """Labels of a chart of rows; none of a grid, whose columns are told by the place of its rows' labels."""
+    """Labels of a chart of rows; none of a grid, whose columns depend on the labels of its rows."""
     is_grid = any(isinstance(trace, go.Heatmap) for trace in figure.data)
     return [] if is_grid else list(figure.layout.yaxis.ticktext or [])
 

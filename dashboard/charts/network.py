@@ -35,10 +35,10 @@ def draw_bandwidth(
     """
     figure = go.Figure()
     colors = category_colors(lines, theme)
-    told = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String)).filter(pl.col("line").is_in(list(lines)))
+    drawn = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String)).filter(pl.col("line").is_in(list(lines)))
     ends = []
     for place, line in enumerate(lines):
-        points = told.filter(pl.col("line") == line).sort("message_bytes")
+        points = drawn.filter(pl.col("line") == line).sort("message_bytes")
         speeds = (points["busbw_bytes_per_s"] / 1e9).to_list()
         figure.add_scatter(
             x=points["message_bytes"].to_list(),
@@ -50,10 +50,10 @@ def draw_bandwidth(
             marker={"size": 7, "symbol": MARKERS[place % len(MARKERS)], "color": colors[line]},
         )
         ends.append((line, speeds[-1]))
-    highest = max((value / 1e9 for value in told["best_busbw_bytes_per_s"]), default=1.0) or 1.0
+    highest = max((value / 1e9 for value in drawn["best_busbw_bytes_per_s"]), default=1.0) or 1.0
     top = max([highest, *(value / 1e9 for _, value in peaks)]) * 1.06
     _draw_peaks(figure, peaks, theme)
-    sizes = told["message_bytes"].to_list() or [1, 2]
+    sizes = drawn["message_bytes"].to_list() or [1, 2]
     figure.update_layout(height=HEIGHT, margin={"l": 8, "r": 150, "t": _TOP, "b": _BOTTOM}, hovermode="closest")
     figure.update_xaxes(title_text="Message size (log scale)", **_size_axis(min(sizes), max(sizes)))
     figure.update_yaxes(range=[0, top], showgrid=True, title_text="Bus bandwidth, GB/s")
@@ -180,9 +180,9 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], theme: Theme) -> go.Fig
     """Initialisation time of each communicator, a row per number of ranks, with the row's median as a line."""
     figure = go.Figure()
     sizes = sorted(set(rows["nranks"]), reverse=True)
-    told = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String))
+    drawn = rows.with_columns(hover=pl.Series(hovers, dtype=pl.String))
     for place, nranks in enumerate(sizes):
-        own = told.filter(pl.col("nranks") == nranks)
+        own = drawn.filter(pl.col("nranks") == nranks)
         # Dots of one row are moved apart by a fixed pattern: a heap of equal times would look like one.
         offsets = [((i * 7) % 11 - 5) / 22 if own.height > 1 else 0.0 for i in range(own.height)]
         figure.add_scatter(

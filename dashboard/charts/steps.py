@@ -65,7 +65,7 @@ def _tick_format(curve: Curve) -> str:
 
 
 def _shows_warmup(curve: Curve) -> bool:
-    """Shading says which steps the median leaves out; of a long run it would be thinner than its own label."""
+    """Shading of the steps that the median leaves out; of a long run it would be thinner than its own label."""
     first, last = _span(curve)
     return (
         curve.measure.has_median

@@ -81,7 +81,7 @@ def draw_topology(found: Picture, theme: Theme) -> go.Figure:
 
 
 def _outwards(places: Sequence[tuple[float, float]]) -> list[str]:
-    """Where the name of each point stands: away from the middle, where the lines run. y grows downwards.
+    """Position of the name of each point: away from the middle, where the lines run. y grows downwards.
 
     >>> _outwards([(0, 0), (2, 0), (1, 1), (1, -1)])
     ['middle left', 'middle right', 'bottom center', 'top center']
@@ -98,7 +98,7 @@ def _outwards(places: Sequence[tuple[float, float]]) -> list[str]:
 
 
 def _draw_edges(figure: go.Figure, edges: Sequence[Edge], color: str, dash: str, *, is_wide: bool) -> None:
-    """All edges of a kind as one line with gaps, and a point in the middle of each that says what it is."""
+    """All edges of a kind as one line with gaps, and a point in the middle of each for its hover."""
     xs: list[float | None] = []
     ys: list[float | None] = []
     for edge in edges:

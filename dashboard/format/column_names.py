@@ -1,6 +1,6 @@
-"""What a column is called where its own name does not say it: data only. Add the name of a new column here.
+"""Display names of columns whose own name is not one: data only. Add the name of a new column here.
 
-Units stand in `schemas`, and how they are shown in `columns`.
+Units are in `schemas`, and how they are shown in `columns`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NAMES = {
     "steps_in_row": "Steps in the row",
     "error": "Reason",
     "advice": "What to do",
-    "raw": "As it stands there",
+    "raw": "As in the source",
     "value": "Value",
     # failures and what they cost
     "runs_failed": "Failed",

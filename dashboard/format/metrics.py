@@ -1,4 +1,4 @@
-"""What a heatmap cell can show: the column, its words, and how its value becomes a colour. Pure."""
+"""Metrics of a heatmap cell: column, text, and how the value becomes a colour."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def offered(cells: pl.DataFrame) -> list[Metric]:
 
 
 def paint_share(cells: pl.DataFrame, metric: Metric) -> pl.Series:
-    """Where each cell stands on its scale, 0 to 1; NULL where the cell has no value.
+    """Position of each cell on its scale, 0 to 1; NULL where the cell has no value.
 
     "mfu": MFU over 50 %, clipped. "per_row": value over the model's best (or best over value). "share": memory over
     the card's usable memory, or the rate itself.

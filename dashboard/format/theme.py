@@ -1,6 +1,6 @@
 """Colours, the MFU scale and the plotly template, for both themes.
 
-Every colour of the dashboard stands here; charts and style sheets take a `Theme` and never name a hex value.
+Every colour of the dashboard is defined here; charts and style sheets take a `Theme` and never name a hex value.
 Contrast was chosen against each theme's page background: text >= 4.5, marks >= 3.
 """
 
@@ -147,7 +147,7 @@ def scale_color(share: float) -> str:
 
 
 def category_colors(names: Sequence[str], theme: Theme) -> dict[str, str]:
-    """Colour per name in the given order; after six all are grey, so that no colour stands for two things."""
+    """Colour per name in the given order; after six all are grey, so that no colour has two meanings."""
     colors = theme.categories
     return {name: colors[i] if i < len(colors) else theme.axis for i, name in enumerate(names)}
 

@@ -9,7 +9,7 @@ from sweepscope.schemas.vocab import HEALTH_FINDINGS
 
 @dataclass(frozen=True)
 class Canned:
-    """A question and the query that answers it; `key` stands in the address."""
+    """A question and the query that answers it; `key` is in the address."""
 
     key: str
     question: str
@@ -98,7 +98,7 @@ ORDER BY rates.origin, failure_rate_low DESC""",
     ),
     Canned(
         "retry",
-        "What is worth submitting again, and where does it stand?",
+        "What is worth submitting again?",
         """SELECT model, num_nodes, layout, reason, attempts, round(gpu_hours_lost, 1) AS gpu_hours_lost,
   status_evidence, run_dir
 FROM retry_list
@@ -125,7 +125,7 @@ ORDER BY times_median DESC""",
     ),
     Canned(
         "evidence",
-        "What do the logs say about failures?",
+        "Which evidence of failures is in the logs?",
         """SELECT kind, count(*) AS lines, count(DISTINCT run_id) AS runs, any_value(text) AS example
 FROM events
 GROUP BY ALL

@@ -19,8 +19,8 @@ _WINNER = (
 def cells(chosen: Slice, filters: Filters) -> Query:
     """One row per cell (model, node and GPU count): winner and runner-up among the layouts that pass the filters.
 
-    `cell_state` is that of the tries that pass them; `cell_reason` speaks of the whole cell, and is NULL where that is
-    something else. A filter that no layout of the cell can meet is told by `dashboard.view_models.cells.settle`.
+    `cell_state` is that of the tries that pass them; `cell_reason` is about the whole cell, and NULL where the filters
+    leave a part of it. `view_models.cells.with_outcomes` marks cells in which no layout can pass a filter.
     """
     where, params = in_slice(chosen, "ranked_layouts")
     in_grid, _ = in_slice(chosen, "grid_cells")

@@ -50,7 +50,7 @@ def cell(
 ) -> Query:
     """Every run, of any outcome, of one question: `place` is accelerator, num_gpus, seq_len and gbs_tokens."""
     of = "\n  AND framework = $framework" if framework is not None else ""
-    told = {"framework": framework} if framework is not None else {}
+    of_framework = {"framework": framework} if framework is not None else {}
     return Query(
         f"""SELECT *
 FROM runs
@@ -58,7 +58,7 @@ WHERE origin = $origin AND accelerator = $accelerator AND num_gpus = $num_gpus A
   AND gbs_tokens = $gbs_tokens{of}
   AND {_SAME_MODEL}
 ORDER BY run_id""",
-        {"origin": origin, **place, **_model_params(model, shape), **told},
+        {"origin": origin, **place, **_model_params(model, shape), **of_framework},
     )
 
 

@@ -119,7 +119,7 @@ WHERE {scope.condition}""",
 
 
 def reasons(scope: Scope) -> Query:
-    """What the deciding lines of the failures say, digits taken out: one row per wording, with its dearest run."""
+    """Wordings of the deciding lines of failures, digits taken out: one row per wording, with its dearest run."""
     return Query(
         f"""SELECT status, regexp_replace(status_evidence, '[0-9][0-9.,]*', '#', 'g') AS wording, count(*) AS runs,
   arg_max(run_id, (coalesce(outcomes.gpu_hours, -1), run_id)) AS run_id,

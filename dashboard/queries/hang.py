@@ -24,7 +24,7 @@ ORDER BY h.seq""",
 
 
 def collectives(hang: Mapping[str, Any]) -> Query:
-    """All collectives of the incident: those of the same unit, told by the same evidence, the first one first."""
+    """All collectives of the incident: those of the same unit and evidence, the first one first."""
     return Query(
         f"""SELECT *
 FROM nccl_hangs
@@ -48,7 +48,7 @@ ORDER BY source_path, line_no""",
 def records(hang: Mapping[str, Any], *, around: int) -> Query:
     """Flight records of the incident's group: `around` collectives before the hang and what came after.
 
-    Of a hang told by dumps, those dumps; else dumps beside the log.
+    Of a hang known from dumps, those dumps; else dumps beside the log.
     """
     beside = f"source_path IN ({_OF_UNIT})" if hang["evidence_source"] == "flight_recorder" else "run_dir = $run_dir"
     place = {"run_dir": hang["run_dir"]} if beside.startswith("run_dir") else _of(hang)
@@ -67,7 +67,7 @@ ORDER BY rank, seq""",
 
 
 def dumps(hang: Mapping[str, Any]) -> Query:
-    """One row per rank whose dump stands beside the incident, whatever group its records are of."""
+    """One row per rank with a dump beside the incident, whatever group its records are of."""
     return Query(
         f"""SELECT rank, any_value(source_path) AS source_path, count(*) AS records
 FROM flight_records

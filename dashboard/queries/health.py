@@ -40,7 +40,7 @@ ORDER BY rejects DESC, "table", "column", reason"""
 
 
 def rejects(reason: str) -> Query:
-    """Rejected lines with one plain reason, at most REJECTS_SHOWN, as they stand in their files."""
+    """Rejected lines with one plain reason, at most REJECTS_SHOWN, as in their files."""
     return Query(
         f"""SELECT file, line_no, "table", "column", reason, raw
 FROM rejects

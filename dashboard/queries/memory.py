@@ -5,7 +5,7 @@ from __future__ import annotations
 from sweepscope.dashboard.queries.failures import Scope
 from sweepscope.dashboard.queries.query import Query
 
-# An artefact that no run claims is measured, and of the sweep that its directory says.
+# An artefact that no run claims is measured, and of the sweep that its directory names.
 _SNAPSHOTS = """SELECT s.* EXCLUDE (sweep), r.run_id, coalesce(r.origin, 'measured') AS origin,
     coalesce(r.sweep, s.sweep) AS sweep, r.layout, r.model
   FROM memory_snapshots AS s

@@ -34,7 +34,7 @@ ORDER BY origin"""
 
 
 def sweeps(origin: str) -> Query:
-    """One row per sweep of an origin with its number of files, most first; a hang told by dumps alone counts none."""
+    """One row per sweep of an origin with its number of files, most first; a hang known from dumps alone has none."""
     return Query(
         f"""SELECT sweep, sum(files)::BIGINT AS files
 FROM (
@@ -49,7 +49,7 @@ ORDER BY files DESC, sweep""",
 
 
 def totals(scope: Scope) -> Query:
-    """One row: files, those with debug output, versions, the largest communicator, lines that say nothing."""
+    """One row: files, those with debug output, versions, the largest communicator, unparsed lines."""
     return Query(
         f"""SELECT count(*) AS files, count(*) FILTER (num_communicators > 0) AS files_with_communicators,
   count(*) FILTER (bench_rows > 0) AS files_with_benchmarks,
@@ -74,7 +74,7 @@ ORDER BY f.places DESC, f.source_path, f.evidence""",
 
 
 def files(scope: Scope) -> Query:
-    """One row per file that says what the library set up."""
+    """One row per file with the set-up of the library."""
     return Query(
         f"""SELECT n.*, r.run_id
 FROM nccl_files AS n
@@ -157,7 +157,7 @@ ORDER BY num_nodes, nranks""",
 
 
 def links_of(scope: Scope, op: str | None) -> Query:
-    """Links of the accelerators whose names stand in the benchmarks; several ranks per node share its network."""
+    """Links of the accelerators named in the benchmarks; several ranks per node share its network."""
     return Query(
         f"""SELECT a.accelerator, a.link_bytes_per_s, a.network_bytes_per_s,
   max(b.nranks // b.num_nodes) AS ranks_per_node, max(b.num_nodes) AS num_nodes
@@ -196,7 +196,7 @@ ORDER BY suspect IS NULL, source_path, is_first DESC, line_no""",
 
 
 def recorded(hang: Mapping[str, Any]) -> Query:
-    """One row per rank whose flight recorder dump stands beside a hang: how far it was in the hang's process group."""
+    """One row per rank with a flight recorder dump beside a hang: how far it was in the hang's process group."""
     return Query(
         """SELECT rank, max(last_enqueued_seq) AS last_enqueued_seq, max(last_started_seq) AS last_started_seq,
   max(last_completed_seq) AS last_completed_seq

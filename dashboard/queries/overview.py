@@ -92,16 +92,16 @@ ORDER BY quarantine_reason, model, num_nodes""",
 
 
 def without_cell(origin: str) -> Query:
-    """The runs that stand in no grid, and which of the values that name a cell their sources do not tell."""
+    """The runs in no grid, and which values of a cell's key their sources lack."""
     return Query(
         """SELECT run_id, status, framework,
   concat_ws(', ', CASE WHEN model IS NULL THEN 'model' END, CASE WHEN num_nodes IS NULL THEN 'nodes' END,
-    CASE WHEN seq_len IS NULL THEN 'sequence' END, CASE WHEN gbs_tokens IS NULL THEN 'batch' END) AS not_told,
+    CASE WHEN seq_len IS NULL THEN 'sequence' END, CASE WHEN gbs_tokens IS NULL THEN 'batch' END) AS missing,
   model, layout, source_path, line_no
 FROM runs
 WHERE origin = $origin AND duplicate_of IS NULL
   AND (model IS NULL OR num_nodes IS NULL OR seq_len IS NULL OR gbs_tokens IS NULL)
-ORDER BY not_told, source_path, line_no""",
+ORDER BY missing, source_path, line_no""",
         {"origin": origin},
     )
 

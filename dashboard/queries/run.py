@@ -31,8 +31,8 @@ WHERE run_id = $run_id""",
 def steps(run_id: str) -> Query:
     """Its steps in order. Past MAX_POINTS each row is a bucket of consecutive steps: medians, and where it begins.
 
-    `place` counts logged steps from 1, `steps_in_row` says how many of them a row stands for; the first logged step
-    always stands alone. `line_no` is the last line read for the row.
+    `place` counts logged steps from 1, `steps_in_row` is how many of them a row covers; the first logged step
+    always has a row of its own. `line_no` is the last line read for the row.
     """
     return Query(
         f"""WITH numbered AS (
@@ -65,7 +65,7 @@ def all_steps(run_id: str) -> Query:
 def evidence(run_id: str) -> Query:
     """Its evidence lines in the order of the file, at most MAX_EVIDENCE, health findings first; `found` counts all."""
     return Query(
-        f"""WITH told AS (
+        f"""WITH evidence AS (
   SELECT *, count(*) OVER () AS found
   FROM events
   WHERE run_id = $run_id
@@ -73,7 +73,7 @@ def evidence(run_id: str) -> Query:
   LIMIT {MAX_EVIDENCE}
 )
 SELECT source_path, line_no, ts, kind, rank, host, text, found
-FROM told
+FROM evidence
 ORDER BY source_path, line_no, kind""",
         {"run_id": run_id, "findings": list(HEALTH_FINDINGS)},
     )

@@ -1,4 +1,4 @@
-"""What NCCL said in the files of one run: its own log if that holds NCCL output, else the files beside it."""
+"""NCCL output in the files of one run: its own log if that holds any, else the files beside it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ paths AS (
 
 
 def files(run_id: str) -> Query:
-    """Rows of `nccl_files`, the one that says most first."""
+    """Rows of `nccl_files`, the one with most facts first."""
     return _of(
         f"{_FILES}SELECT n.* FROM nccl_files AS n SEMI JOIN paths USING (source_path)\n"
         "ORDER BY num_communicators DESC NULLS LAST, nccl_lines DESC, source_path",
@@ -58,7 +58,7 @@ ORDER BY total_bytes DESC NULLS LAST, op, nranks""",
 
 
 def findings(run_id: str) -> Query:
-    """Rows of `nccl_findings` about these files; what is told of a whole sweep is not the run's."""
+    """Rows of `nccl_findings` about these files; findings about a whole sweep are left out."""
     return _of(
         f"{_FILES}SELECT * FROM nccl_findings SEMI JOIN paths USING (source_path)\n"
         "WHERE nccl_rule <> 'mixed_versions_sweep'\nORDER BY nccl_rule, places DESC, source_path",

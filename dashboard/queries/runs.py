@@ -37,7 +37,7 @@ _STATED = "(SELECT any_value(comparability) FROM published_runs AS p WHERE p.run
 class Search:
     """What the list is narrowed to. `facets` maps a facet to its chosen values; none chosen means all.
 
-    Every word of `text` has to stand in one of SEARCHED or in an evidence line of the run.
+    Every word of `text` has to occur in one of SEARCHED or in an evidence line of the run.
     """
 
     text: str = ""
@@ -101,7 +101,7 @@ def duplicates() -> Query:
 def page(search: Search, *, sort: str, rows: int, offset: int) -> Query:
     """One page of matching runs. `sort` is a key of SORTS; ties are broken by run_id, so pages never overlap.
 
-    `comparability` is what a published table says of its MFU, NULL for other runs.
+    `comparability` is that of a published table's MFU, NULL for other runs.
     """
     where, params = _condition(search)
     return Query(

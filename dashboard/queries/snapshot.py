@@ -45,7 +45,7 @@ ORDER BY point""",
 
 
 def categories(file: str, device: int | None) -> Query:
-    """Levels by category and point: of a snapshot the changes of its sites, else what the artefact itself says.
+    """Levels by category and point: of a snapshot the changes of its sites, else those of the artefact itself.
 
     `change_bytes` is what is added at the point.
     """

@@ -76,15 +76,15 @@ def draw_next(store: Store, request: Request, cell: Query, *, on_select: Callabl
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs={Store: lambda store: str(store.path)})
 def evidence(store: Store, origin: str) -> pl.DataFrame:
-    """What the runs of an origin say for and against every rule, cell by cell."""
+    """Evidence of the runs of an origin for and against every rule, cell by cell."""
     return weigh(queries.ranked(origin).run(store.con))
 
 
 @st.fragment
 def draw_steps(store: Store, model: str, request: Request, found: Found, origin: str | None) -> None:
     """The recipe for `model` and `request`: its way at each step, and the rules of the step that one looks at."""
-    told = evidence(store, origin) if origin is not None else None
-    scores = score(told) if told is not None else None
+    evidence_rows = evidence(store, origin) if origin is not None else None
+    scores = score(evidence_rows) if evidence_rows is not None else None
     book = load_rules()
     stops = walk(request, found.layouts, scores, by=found.ranked_by, book=book)
     basic.section("The recipe, step by step", texts.walked(stops, book))
@@ -100,7 +100,7 @@ def draw_steps(store: Store, model: str, request: Request, found: Found, origin:
         format_func=lambda step: f"{list(names).index(step) + 1} {names[step]}",
     )
     stop = next(stop for stop in stops if stop.step.id == chosen)
-    here = texts.verdicts_here(told, model, request) if told is not None else {}
+    here = texts.verdicts_here(evidence_rows, model, request) if evidence_rows is not None else {}
     basic.note(texts.of_step(stop))
     st.html(f'<ul class="ss-rules">{"".join(_rule(advice, book, scores, here) for advice in stop.advice)}</ul>')
     if scores is not None:
@@ -114,7 +114,7 @@ def _step(stop: Stop) -> str:
 
 
 def _rule(advice: Advice, book: Book, scores: pl.DataFrame | None, here: Mapping[str, str]) -> str:
-    """One rule: what it says and who says it, whether the fastest follows it, and the store's runs for and against."""
+    """One rule: its text and source, whether the fastest follows it, and the store's runs for and against."""
     chance = None
     if scores is not None:
         chance = scores.filter(rule=advice.rule.id)["selects"].item()
@@ -126,11 +126,11 @@ def _rule(advice: Advice, book: Book, scores: pl.DataFrame | None, here: Mapping
         for name, ids in (("Runs for it", advice.runs_for), ("Runs against it", advice.runs_against))
         if ids
     )
-    told = f"<details><summary>{record}</summary>{runs}</details>" if runs else f"<span>{record}</span>"
+    record_html = f"<details><summary>{record}</summary>{runs}</details>" if runs else f"<span>{record}</span>"
     source = basic.rich(f"{book.shorts[advice.rule.document]}, {advice.rule.section}")
     return (
         f"<li><div>{basic.rich(advice.rule.says)}<small>{source}</small></div>"
-        f'<div class="{state}">{symbol} {basic.rich(followed)}</div><div>{told}</div></li>'
+        f'<div class="{state}">{symbol} {basic.rich(followed)}</div><div>{record_html}</div></li>'
     )
 
 

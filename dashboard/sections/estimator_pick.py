@@ -1,4 +1,4 @@
-"""The estimator's pick for a cell of the grid, to stand beside the measured best. Answers are kept per question."""
+"""The estimator's pick for a cell of the grid, for comparison with the measured best. Answers are kept per question."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ MOST_EMPTY = 24
 def picks_for_empty(store: Store, chosen: Slice, grid: pl.DataFrame, usual: str | None) -> dict[tuple[str, str], Pick]:
     """The pick for every cell of the grid without a result in which something should fit, by model and scale.
 
-    Cells that nobody tried go first; beyond MOST_EMPTY of them there are none.
+    Untried cells go first; beyond MOST_EMPTY of them there are none.
     """
     empty = grid.filter(pl.col("run_id").is_null() & ~pl.col("cell_state").is_in(["impossible", "wont_fit"]))
     found = {}
@@ -106,12 +106,12 @@ def proposed(
         request = setup.request(own_constants())
         rows = advisor.gains(advisor.proposals(store, request, advisor.cell_query(setup, request, chosen.origin)))
         for row in rows.head(1).iter_rows(named=True):
-            told = {**row, "model": setup.model, "num_nodes": setup.nodes}
-            found.append((told, address(setup, Choice.of(row))))
+            proposal = {**row, "model": setup.model, "num_nodes": setup.nodes}
+            found.append((proposal, address(setup, Choice.of(row))))
     return sorted(found, key=lambda one: -one[0]["gain_per_gpu_hour"])
 
 
 def usual_framework(grid: pl.DataFrame) -> str | None:
-    """The framework that won most cells, for cells that nobody won."""
+    """The framework that won most cells, for cells without a winner."""
     known = grid["framework"].drop_nulls()
     return None if known.is_empty() else str(known.value_counts(sort=True)["framework"][0])

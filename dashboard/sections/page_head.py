@@ -18,7 +18,7 @@ _ALL = "*"
 
 
 def regions() -> tuple[DeltaGenerator, DeltaGenerator]:
-    """Places of the head and of the controls below it: what the head says depends on what the controls chose."""
+    """Containers of the head and of the controls below it; the head depends on what the controls chose."""
     return st.container(), st.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
 
@@ -40,7 +40,7 @@ def origin(offered: Sequence[str], *wanted: str | None) -> str:
 
 
 def other_origins(offered: Sequence[str], shown: str) -> list[tuple[str, str]]:
-    """Links to what the page would say of the other origins; they never mix.
+    """Links to the same page for the other origins, which never mix.
 
     >>> other_origins(["measured", "simulated"], "measured")
     [('simulated results', '?origin=simulated')]
@@ -49,7 +49,7 @@ def other_origins(offered: Sequence[str], shown: str) -> list[tuple[str, str]]:
 
 
 def choose_sweep(sizes: Mapping[str, int], noun: str, *, default: str | None = None, width: int = 300) -> str | None:
-    """A selectbox of one sweep, or all (None). `sizes` says how many of the `noun` each holds."""
+    """A selectbox of one sweep, or all (None). `sizes` is how many of the `noun` each holds."""
     options = [_ALL, *sizes]
     bound = url_state.one("sweep", options, default or _ALL)
     wanted = st.selectbox(

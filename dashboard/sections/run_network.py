@@ -27,7 +27,7 @@ def draw(con: Reader, run_id: str) -> None:
     hangs = hang_queries.of_run(run_id).run(con)
     if files.is_empty() and hangs.is_empty():
         return
-    basic.section("Network", texts.qualifier(files) if files.height else "told by dumps of the flight recorder")
+    basic.section("Network", texts.qualifier(files) if files.height else "known from dumps of the flight recorder")
     comms, calls = queries.communicators(run_id).run(con), queries.collectives(run_id).run(con)
     findings, warnings = queries.findings(run_id).run(con), queries.warnings(run_id).run(con)
     left, right = st.columns(2, gap="large")
@@ -43,12 +43,12 @@ def draw(con: Reader, run_id: str) -> None:
             lists.items([*found, *((*line, "network") for line in texts.finding_lines(findings))])
         if more := texts.more_findings(findings):
             basic.note(more)
-    told = [
+    tables_of_run = [
         ("communicators", comms, _COMMUNICATORS),
         ("collectives", calls, _COLLECTIVES),
         ("warnings", warnings, _WARNINGS),
     ]
-    shown = [(name, frame, columns) for name, frame, columns in told if frame.height]
+    shown = [(name, frame, columns) for name, frame, columns in tables_of_run if frame.height]
     if shown:
         named = ", ".join(f"{numbers.count(frame.height, 'row')} of {name}" for name, frame, _ in shown)
         with st.expander(f"NCCL in tables · {named}"):

@@ -1,7 +1,7 @@
 """What the reader has narrowed the page to, as one frozen value that reads from and writes to the URL. Pure.
 
 `None` or an empty tuple means "not chosen": the page then picks a default from the data, and the URL stays short.
-`UNKNOWN` stands for a NULL in the store (a run whose accelerator nobody logged), `ALL` for every sweep together.
+`UNKNOWN` is a NULL in the store (an accelerator that was not logged), `ALL` every sweep together.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def parse_query(params: Mapping[str, Sequence[str]]) -> tuple[Filters, tuple[str
     """Reads filters from URL query parameters (name -> all its values).
 
     Parameters of other widgets are left alone. Returns the filters and, as "name=value", every value that means
-    nothing here, so that the page can say what it ignored.
+    nothing here, so that the page can name what it ignored.
     """
     values: dict[str, object] = {}
     ignored: list[str] = []

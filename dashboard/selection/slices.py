@@ -15,7 +15,7 @@ from sweepscope.dashboard.selection.filters import ALL, GRID, SLICE, UNKNOWN, Fi
 
 _PREFERRED = ("measured", "published", "simulated")
 _ACCELERATED = pl.col("accelerator").ne_missing("CPU")
-"""False for grids of a CPU: runs there try a set-up, and say nothing of a layout's speed on accelerators."""
+"""False for grids of a CPU, whose runs test a set-up and not the speed of a layout on accelerators."""
 
 _COUNTS = ("runs_tried", "runs_completed", "runs_with_mfu")
 
@@ -100,7 +100,7 @@ def _equals(name: str, value: object) -> pl.Expr:
 def _ranked(slices: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Slices by `keys` with sums of counts and their models, those that answer most first, in an order that is stable.
 
-    A completed run says which layout is fast, and where its MFU is known how far from the hardware it stays: it counts
+    A completed run shows which layout is fast, and with an MFU how far it is from the hardware's limit: it counts
     twice then. Grids of accelerators come before those of a CPU.
     """
     models = pl.col("models").explode().unique().sort()

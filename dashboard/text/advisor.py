@@ -22,18 +22,18 @@ def next_answer(proposed: NextRuns, rows: pl.DataFrame) -> str:
     """What is to be gained in this cell, and by which layout; or why nothing is. `rows` are the candidates shown."""
     best = proposed.best
     if best is None:
-        return "Nothing was measured for this question yet, so the fastest layouts above are the first to try."
+        return "No run of this question was measured yet, so the fastest layouts above are the first to try."
     runs = "the only run" if proposed.measured == 1 else f"the best of {number(proposed.measured)} runs"
     measured = f"{runs}, {best['layout']} ({seconds(best['step_time_s'])})"
     if proposed.candidates.is_empty():
-        return f"Every layout that fits and could be tried was measured; {measured}, stands."
+        return f"Every layout that fits and could be tried was measured; none beats {measured}."
     if rows.is_empty():
-        return f"No layout that nobody tried is expected to beat {measured}."
+        return f"No untried layout is expected to beat {measured}."
     top = rows.row(0, named=True)
     chance = f", with a chance of {percent(top['chance'], 0)} to beat it" if top["chance"] is not None else ""
     return (
-        f"**{top['layout']}** promises most per GPU-hour: {percent(top['gain'])} more throughput than {measured} is "
-        f"expected of it{chance}."
+        f"**{top['layout']}** promises most per GPU-hour: {percent(top['gain'])} more expected throughput than "
+        f"{measured}{chance}."
     )
 
 
@@ -42,7 +42,7 @@ def next_notes(proposed: NextRuns) -> str:
     startup = (
         f" and {seconds(proposed.startup_s)} of start-up"
         if proposed.startup_s is not None
-        else "; start-up is not counted, as no run tells it"
+        else "; start-up is not counted, because no run logged it"
     )
     left_out = ", ".join(f"{number(amount)} {reason}" for reason, amount in proposed.excluded.items())
     return f"A test is {TEST_STEPS} steps{startup}. Spread: {proposed.basis.replace('%', NBSP + '%', 1)}." + (
@@ -63,7 +63,7 @@ def shown(candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def walked(stops: Sequence[Stop], book: Book) -> str:
-    """What the recipe is made of."""
+    """Number of rules and documents in the recipe."""
     rules = sum(len(stop.advice) for stop in stops)
     return f"{count(rules, 'rule')} of {count(len(book.documents), 'document')} apply here; they disagree"
 
@@ -71,7 +71,7 @@ def walked(stops: Sequence[Stop], book: Book) -> str:
 def of_step(stop: Stop) -> str:
     """How the rules of one step fare, and which of them the store's runs bear out most."""
     if not stop.advice:
-        return "No rule speaks of this question at this step."
+        return "No rule applies to this question at this step."
     follows = sum(advice.is_followed is True for advice in stop.advice)
     text = f"The fastest layout follows {number(follows)} of {count(len(stop.advice), 'rule')} of this step."
     tested = [advice for advice in stop.advice if advice.tested]
@@ -88,12 +88,12 @@ def followed(advice: Advice) -> tuple[str, str, str]:
         return "completed", "✓", "the fastest follows it"
     cost = "no layout near the fastest does" if advice.cost is None else f"costs ~{percent(advice.cost)} of throughput"
     if advice.is_followed is None:
-        return "quiet", "–", f"does not speak of the fastest; {cost}"
+        return "quiet", "–", f"does not apply to the fastest; {cost}"
     return "quiet", "✕", f"the fastest does not; {cost}"
 
 
 def record(advice: Advice, chance: float | None, here: str | None) -> str:
-    """In how many of the store's cells the rule held, what chance would have hit, and what this cell says."""
+    """In how many of the store's cells the rule held, the hit rate of chance, and the verdict of this cell."""
     if advice.tested is None:
         return "no runs to test it"
     if not advice.tested:
@@ -104,7 +104,7 @@ def record(advice: Advice, chance: float | None, here: str | None) -> str:
 
 
 def verdicts_here(evidence: pl.DataFrame, model: str, request: Request) -> dict[str, str]:
-    """What the cell of `model` and `request` says of each rule."""
+    """Verdict of the cell of `model` and `request` on each rule."""
     asked = request.asked
     rows = evidence.filter(
         pl.col("model") == model,

@@ -22,7 +22,7 @@ from sweepscope.pipeline.reference.layout_text import full_layout_text, layout_k
 
 
 def cell_answer(cell: Cell) -> str:
-    """Who wins the selected cell, by how much, how sure; or why nobody does."""
+    """The fastest layout of the selected cell, its lead and how sure that is; or why the cell is empty."""
     if cell["run_id"] is None:
         return empty_answer(cell)
     return (
@@ -43,7 +43,7 @@ def empty_answer(cell: Cell) -> str:
         return f"**{place(cell)} was not run.**"
     if state == "impossible":
         return f"**{place(cell)} is impossible**: {cell['cell_reason']}, and it has {number(cell['num_gpus'])}."
-    tries = f"{count(tried, 'try', 'tries')}, none completed" if tried else "nobody tried"
+    tries = f"{count(tried, 'try', 'tries')}, none completed" if tried else "never tried"
     if state == "wont_fit":
         return f"**{place(cell)} has no working layout yet**: {tries}.{_states_bound(cell)}"
     if state == "quarantined":
@@ -77,7 +77,7 @@ def filtered_answer(cells: pl.DataFrame, filters: Filters) -> str:
 def nothing_matches(cells: pl.DataFrame, filters: Filters) -> str:
     """Why the filters leave no result, and what to do."""
     tried = int(cells["runs_tried"].sum())
-    what = f"{count(tried, 'try', 'tries')}, none completed" if tried else "nobody tried it"
+    what = f"{count(tried, 'try', 'tries')}, none completed" if tried else "never tried"
     reasons = cells.filter(pl.col("cell_state") == "impossible")["cell_reason"].unique().to_list()
     sizes = cells["num_gpus"].drop_nulls().to_list()
     if not tried and len(reasons) == 1 and sizes and (cells["cell_state"] == "impossible").all():
@@ -129,7 +129,7 @@ HOW_TO_READ = (
     "warm-up. Select a cell, or choose model and nodes above, for its ranking. A value in italics after a tilde was "
     "never measured: the estimator expects it of the layout that should be fastest there.",
     "**What it hides.** The batch in tokens is fixed, so more nodes also mean fewer micro-batches each. "
-    "A layout nobody tried cannot win, and one run says nothing about its noise.",
+    "A layout that was not tried cannot win, and a single run does not show its noise.",
 )
 
 
@@ -175,7 +175,7 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell)
         lean = f"nothing fits: the leanest needs ~{gib(pick.need_bytes, 0)}"
         return [("Pick", none if isnan(pick.need_bytes) else lean)]
     likely = f", {between(pick.interval)} likely" if pick.interval else ""
-    # Without a penalty that was learned from comparable runs nobody can say what is likely.
+    # Without a penalty learned from comparable runs, the likely MFU is unknown.
     is_learned = pick.interval is not None or pick.row.get("est_penalty") is not None
     name = "Likely" if is_learned else "The hardware allows"
     rows = [("Pick", full_layout_text(pick.row)), (name, f"~{percent(pick.mfu)}{likely}")]
@@ -189,7 +189,7 @@ def pick_rows(pick: Pick, ranked: pl.DataFrame, tries: pl.DataFrame, cell: Cell)
 
 
 def _unranked(tries: pl.DataFrame, cell: Cell) -> str:
-    """Of a layout without a rank: how its tries ended, or that nobody tried it, and what came of the others."""
+    """Outcomes of a layout without a rank, or that it was not tried, and the outcomes of the others."""
     by_status = dict(tries.group_by("status").agg(pl.col("runs").sum()).iter_rows())
     if by_status:
         return f"tried: {outcome_text(by_status)}"
@@ -216,13 +216,13 @@ def panel_reason(cell: Cell) -> str:
 
 def ranking_qualifier(ranked: pl.DataFrame) -> str:
     """What the bars show."""
-    unit = "MFU %" if shows_mfu(ranked.head(6)) else "tokens/s/GPU"
+    unit = "MFU %, gap in tokens/s/GPU" if shows_mfu(ranked.head(6)) else "tokens/s/GPU, gap to the winner"
     more = f", first 6 of {number(ranked.height)}" if ranked.height > 6 else ""
-    return f"{unit}, gap to the winner in tokens/s/GPU{more}"
+    return f"{unit}{more}"
 
 
 def track(grid: pl.DataFrame) -> str:
-    """What the length of a memory track stands for."""
+    """Meaning of the length of a memory track."""
     sizes = grid["memory_bytes"].drop_nulls().unique().to_list()
     return f"track = {gib(sizes[0])}" if len(sizes) == 1 else "track = usable memory of the card"
 

@@ -28,7 +28,7 @@ BEFORE_ESTIMATES = (
     "**This store was published before runs had estimates.** The next ingest publishes it anew with them: "
     "**sweepscope ingest PATH**."
 )
-NOT_ESTIMATED = "**None of these runs can be set beside an estimate.** Why, and what would help, stands below."
+NOT_ESTIMATED = "**None of these runs can be compared with an estimate.** The reasons and remedies are listed below."
 HOW_TO_READ = (
     "**How to read it.** An estimate is what the hardware allows: matrix products, attention, exchange, bubble and "
     "memory traffic from first principles, with the constants listed above. Error is estimated against measured step "
@@ -49,7 +49,7 @@ _ASIDE = {
     "estimate": "",
     "hardware": "The framework's launch stalls, which its profile has learned, are left out of these estimates.",
     "expected": "The penalty was learned on runs that are drawn here, so this is no test of it: its error on cells "
-    "left out stands among the constants below.",
+    "left out is listed with the constants below.",
 }
 _ADVICE = {
     "shape unknown": "Write the model's sizes into the run's arguments, or name a model of the registry.",
@@ -91,9 +91,9 @@ def _blame(patterns: Sequence[Row], slow: int) -> str:
     if slow == 1:
         return f": {most}"
     share = "all" if places[most] == slow else percent(places[most] / slow, 0)
-    told = f"; {share} of them have {most}" if places[most] * 2 > slow else ""
+    most_share = f"; {share} of them have {most}" if places[most] * 2 > slow else ""
     worst = next((row for row in patterns if row["runs"] >= PATTERN_RUNS and row["time_ratio"] > PENALISED_RATIO), None)
-    return told or (f"; worst is {worst['pattern']}, {times(worst['time_ratio'])}" if worst else "")
+    return most_share or (f"; worst is {worst['pattern']}, {times(worst['time_ratio'])}" if worst else "")
 
 
 def meta(fits: Mapping[str, int], unseen: Sequence[float], sweep: str | None, sweeps: int) -> str:
@@ -138,8 +138,8 @@ def beyond_peak(runs: int) -> str:
     """Why runs of more than 100 % of peak are not drawn."""
     verb, whose = ("is", "its") if runs == 1 else ("are", "their")
     return (
-        f"{count(runs, 'run')} above 100 % of peak {verb} not drawn: what {whose} log says of model, step time or "
-        "accelerators cannot all be true. The table below and the errors above hold "
+        f"{count(runs, 'run')} above 100 % of peak {verb} not drawn: model, step time or accelerators in {whose} "
+        "log cannot all be right. The table below and the errors above include "
         f"{'it' if runs == 1 else 'them'}; Overview lists {'it' if runs == 1 else 'them'} under Worth a look."
     )
 
@@ -238,7 +238,7 @@ def recount(row: Row) -> str:
     if row["mfu"] is None or percent(row["mfu"]) == percent(measured_mfu(row)):
         return ""
     formula = str(row["mfu_basis"] or "other FLOPs").partition(";")[0]
-    return f" Other pages say {percent(row['mfu'])}, by {formula}; here MFU counts the FLOPs of the estimate."
+    return f" Other pages show {percent(row['mfu'])}, by {formula}; here MFU counts the FLOPs of the estimate."
 
 
 def assumed(assumptions: str | None) -> str:
@@ -250,8 +250,10 @@ def assumed(assumptions: str | None) -> str:
     if not assumptions:
         return ""
     names = re.compile(r"\b(?:" + "|".join(sorted(COLUMNS, key=len, reverse=True)) + r")\b")
-    told = names.sub(lambda found: in_sentence(column_label(found[0])) if "_" in found[0] else found[0], assumptions)
-    return f" Assumed: {told}."
+    readable = names.sub(
+        lambda found: in_sentence(column_label(found[0])) if "_" in found[0] else found[0], assumptions
+    )
+    return f" Assumed: {readable}."
 
 
 def account(rows: Sequence[Row]) -> str:
@@ -272,7 +274,7 @@ _FATES = {
 def reasons(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """Why runs are not compared, most first, as (reason with what to do, runs).
 
-    Reasons that differ after their colon alone stand together without it; a single one stands in full.
+    Reasons that differ after their colon alone are joined without it; a single one is kept whole.
     """
     alike: dict[tuple[str, str], list[Row]] = {}
     for row in rows:

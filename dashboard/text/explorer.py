@@ -61,8 +61,8 @@ _SHORT = {
 
 HOW_TO_READ = (
     "**How to read it.** GPUs are fixed by the nodes, so DP takes what TP, PP and CP leave; the batch is fixed, so "
-    "GAS takes what DP and MBS leave. A slider offers only values that can be launched with the others where they "
-    "stand. Dark bars compute, light ones do not. A tilde stands before every figure that nobody measured.",
+    "GAS takes what DP and MBS leave. A slider offers only values that can be launched with the other "
+    "settings. Dark bars compute, light ones do not. A tilde marks every estimated figure.",
     "**What it hides.** Breakdowns show what the hardware allows. How much slower a framework's runs are was learned "
     "from measured runs of its own, and is left out where none made such a choice; an interval holds 80 % of "
     "comparable runs. Interleaving follows Megatron's rules; a framework may allow less.",
@@ -171,7 +171,7 @@ def meta(setup: Setup, request: Request, found: Found) -> str:
 def constants(profile: Profile, ranked_by: str) -> str:
     """Where the constants come from, and how far off the physics alone was on rows that their fit had not seen.
 
-    Where slow runs are accounted for by a learned penalty, that error says nothing about what is shown.
+    Where slow runs are accounted for by a learned penalty, that error does not apply to what is shown.
     """
     about = profile.about
     if ranked_by == EXPECTATION:
@@ -183,39 +183,41 @@ def constants(profile: Profile, ranked_by: str) -> str:
     return f"constants {profile.name}{unseen}"
 
 
-def verdict(told: Answer) -> tuple[str, str]:
+def verdict(estimate: Answer) -> tuple[str, str]:
     """Symbol and words on whether the layout fits, with its room or its excess."""
-    left = told.card_bytes - told.need_bytes
-    if not told.fits:
+    left = estimate.card_bytes - estimate.need_bytes
+    if not estimate.fits:
         return "✕", f"**Does not fit**: {ABOUT}{gib(-left)} too much"
-    near = " · near limit" if told.need_bytes > MEM_NEAR_LIMIT * told.card_bytes else ""
+    near = " · near limit" if estimate.need_bytes > MEM_NEAR_LIMIT * estimate.card_bytes else ""
     return "✓", f"**Fits**, {ABOUT}{gib(left)} to spare{near}"
 
 
-def mfu_of(told: Answer, ranked_by: str) -> float:
+def mfu_of(estimate: Answer, ranked_by: str) -> float:
     """MFU of a layout by what layouts are ranked by."""
-    return told.likely_mfu if ranked_by == EXPECTATION else told.mfu
+    return estimate.likely_mfu if ranked_by == EXPECTATION else estimate.mfu
 
 
-def big_number(told: Answer, ranked_by: str) -> tuple[str, str]:
+def big_number(estimate: Answer, ranked_by: str) -> tuple[str, str]:
     """MFU of a layout that fits; of one that does not, the memory that it needs."""
-    if told.fits:
-        interval = f", {between(told.interval)} likely" if told.interval else ""
-        return f"{ABOUT}{percent(mfu_of(told, ranked_by))}", f"MFU{interval}"
-    return f"{ABOUT}{gib(told.need_bytes, 0)}", f"per GPU, the card has {gib(told.card_bytes)}"
+    if estimate.fits:
+        interval = f", {between(estimate.interval)} likely" if estimate.interval else ""
+        return f"{ABOUT}{percent(mfu_of(estimate, ranked_by))}", f"MFU{interval}"
+    return f"{ABOUT}{gib(estimate.need_bytes, 0)}", f"per GPU, the card has {gib(estimate.card_bytes)}"
 
 
-def facts(told: Answer, found: Found) -> list[tuple[str, str]]:
+def facts(estimate: Answer, found: Found) -> list[tuple[str, str]]:
     """What the panel lists of the chosen layout."""
-    slow = told.penalty or 1.0
-    rows = [("The hardware allows", f"{ABOUT}{percent(told.mfu)} MFU")]
-    rows.append(("Runs like it take", f"{ABOUT}{times(told.penalty)} as long" if told.penalty else _no_penalty(found)))
-    step = f"{ABOUT}{seconds(slow * told.step_time_s)}"
-    rows.append(("Step, throughput", f"{step}, {ABOUT}{number(told.tokens_per_s_per_gpu / slow)} tokens/s/GPU"))
-    if told.fits and found.fitting:
-        place = found.place(told.tokens_per_s_per_gpu)
+    slow = estimate.penalty or 1.0
+    rows = [("The hardware allows", f"{ABOUT}{percent(estimate.mfu)} MFU")]
+    rows.append(
+        ("Runs like it take", f"{ABOUT}{times(estimate.penalty)} as long" if estimate.penalty else _no_penalty(found))
+    )
+    step = f"{ABOUT}{seconds(slow * estimate.step_time_s)}"
+    rows.append(("Step, throughput", f"{step}, {ABOUT}{number(estimate.tokens_per_s_per_gpu / slow)} tokens/s/GPU"))
+    if estimate.fits and found.fitting:
+        place = found.place(estimate.tokens_per_s_per_gpu)
         rows.append(("Rank by the hardware", f"{number(place)} of {number(found.fitting)} that fit with room"))
-        speed = mfu_of(told, found.ranked_by) / likely_mfu(found.layouts, found.ranked_by)[0]
+        speed = mfu_of(estimate, found.ranked_by) / likely_mfu(found.layouts, found.ranked_by)[0]
         rows.append(("Against the fastest", _against(speed)))
     return rows
 
@@ -266,13 +268,13 @@ def like_this(near: pl.DataFrame, runs: int) -> str:
     return f"{number(same)} {of} had exactly this layout." if same else f"None {of} had exactly this layout; nearest:"
 
 
-def neighbour(row: Row) -> tuple[str, str]:
+def nearest_run(row: Row) -> tuple[str, str]:
     """A measured run beside the layout: its layout and what is not the same, then measured and estimated MFU."""
     other = ", ".join(_value(name, row[name]) for name in row["differs"])
-    told = f"differs in {other}" if other else "the same"
+    difference = f"differs in {other}" if other else "the same"
     measured = performance(row, unit="")
     estimated = f" · {ABOUT}{percent(row['est_mfu'])}" if row["est_mfu"] is not None else ""
-    return f"{row['layout'] or 'layout unknown'}: {told}", f"{measured}{estimated}"
+    return f"{row['layout'] or 'layout unknown'}: {difference}", f"{measured}{estimated}"
 
 
 def _value(name: str, value: Any) -> str:
@@ -303,16 +305,18 @@ def front_hover(row: Row) -> str:
     )
 
 
-def front_alt(found: Found, told: Answer) -> str:
+def front_alt(found: Found, estimate: Answer) -> str:
     """The front in one sentence."""
     likely = likely_mfu(found.front, found.ranked_by)
-    told_ends = [(found.front.row(place, named=True), likely[place]) for place in (0, -1)]
+    ends_of_front = [(found.front.row(place, named=True), likely[place]) for place in (0, -1)]
     ends = " to ".join(
-        f"{full_layout_text(row)} at {percent(mfu)} and {gib(row['est_mem_reserved_bytes'])}" for row, mfu in told_ends
+        f"{full_layout_text(row)} at {percent(mfu)} and {gib(row['est_mem_reserved_bytes'])}"
+        for row, mfu in ends_of_front
     )
     return (
         f"Estimated MFU against memory per GPU of {count(found.front.height, 'layout')} that nothing beats on both: "
-        f"from {ends}; the chosen layout is at {percent(mfu_of(told, found.ranked_by))} and {gib(told.need_bytes)}."
+        f"from {ends}; the chosen layout is at {percent(mfu_of(estimate, found.ranked_by))} "
+        f"and {gib(estimate.need_bytes)}."
     )
 
 

@@ -25,8 +25,8 @@ HOW_TO_READ = (
     "short bar means many runs. Red: the whole interval lies above the rate of all runs. A log that stops without a "
     "reason counts as failed, because a job that is killed leaves just that; so does a log that was copied too early.",
     "**What it hides.** Settings go together: large micro-batches may fail because they are tried with large models. "
-    "Of forty settings one may stand out by chance. "
-    "Runs that somebody stopped, that still run, or that leave no evidence stand in no rate. GPU-hours are what logs "
+    "Of forty settings one may look conspicuous by chance. "
+    "Runs that were cancelled, are still running or left no evidence count in no rate. GPU-hours are what logs "
     "or the scheduler show; runs without either are counted, not estimated.",
 )
 _CAUSE = {
@@ -90,7 +90,7 @@ def _worst(patterns: Sequence[Pattern]) -> str:
     if above:
         worst = above[0]
         return (
-            f"**{worst.name} stands out:** {percent(worst.rate, 0)} of its {count(worst.judged, 'run')} failed "
+            f"**{worst.name} fails most:** {percent(worst.rate, 0)} of its {count(worst.judged, 'run')} failed "
             f"(95 % interval {percent(worst.low, 0)} to {percent(worst.high, 0)})."
         )
     return "No single setting fails clearly more often than the rest." if len(patterns) > 1 else ""
@@ -99,9 +99,9 @@ def _worst(patterns: Sequence[Pattern]) -> str:
 def _cost(totals: Row) -> str:
     spent, lost = totals["gpu_hours"], totals["gpu_hours_lost"]
     if spent is None:
-        return "No run says how long it took, so what they cost is unknown."
+        return "No run logged how long it took, so their cost is unknown."
     if lost is None:
-        return "What the failures cost is unknown: none of them says how long it took."
+        return "The cost of the failures is unknown: none of them logged how long it took."
     share = f" ({part_of(lost / spent)})" if spent else ""
     return f"Failures took {hours_figure(lost)} of {hours_text(spent)}{share}."
 
@@ -155,7 +155,7 @@ def _without_cut_off(totals: Row) -> str:
 
 def _spent(label: str, hours: float | None, dark: int, runs: int, price: float | None) -> tuple[str, str, str]:
     if hours is None:
-        return label, "unknown", f"{count(runs, 'run')}, none says how long it took"
+        return label, "unknown", f"{count(runs, 'run')}, no duration logged"
     notes = [_dollars(hours, price), f"unknown for {number(dark)} of {count(runs, 'run')}" if dark else ""]
     return label, hours_figure(hours), "; ".join(note for note in notes if note) or "all runs known"
 
@@ -254,7 +254,7 @@ NOT_LOGGED = "not logged"
 
 
 def retry_unknown(rows: Sequence[Row]) -> str:
-    """What to do with rows of the retry list that do not say what they were; empty where all do."""
+    """What to do with rows of the retry list without a command or job; empty where all have one."""
     bare = [row for row in rows if row["model"] is None and row["layout"] is None]
     if not bare:
         return ""
@@ -278,9 +278,9 @@ def wording(text: str | None) -> str:
     """A deciding line with its digits taken out, cut to what fits in a list.
 
     >>> wording(None), wording("RuntimeError: # is not #")
-    ('no line says why', 'RuntimeError: # is not #')
+    ('no reason logged', 'RuntimeError: # is not #')
     """
     text = re.sub(r"\*{2,}", "", text or "").strip()  # two stars would read as bold
     if not text:
-        return "no line says why"
+        return "no reason logged"
     return text if len(text) <= _WORDING_CHARS else f"{text[: _WORDING_CHARS - 1].rstrip()}…"

@@ -12,10 +12,10 @@ LEGEND = (
     "Square: HFU, which counts recomputation. Tick: what our estimate expects of that layout at best."
 )
 HOW_TO_READ = (
-    "**How to read it.** MFU is a share of each chip's own dense BF16 peak, so A100, H100 and TPU stand on one axis; "
-    "it says nothing about price or tokens/s. A hollow dot names why it cannot be set beside the filled ones. Ranks "
-    "count filled dots only. Figures are as published; Runs computes them anew from tokens/s, and says of which models "
-    "that cannot be set beside others.",
+    "**How to read it.** MFU is a share of each chip's own dense BF16 peak, so that A100, H100 and TPU share one axis; "
+    "price and tokens/s are another matter. A hollow dot names why it is not comparable with the filled ones. Ranks "
+    "count filled dots only. Figures are as published; Runs computes them anew from tokens/s, and names the models for "
+    "which that is not comparable.",
     "**What it hides.** Model size, sequence length and batch differ from row to row, and labs publish their good "
     "runs. Small jobs reach a high MFU more easily: compare with rows of your GPU count.",
 )
@@ -65,7 +65,7 @@ def _sizes(sizes: Sequence[int]) -> str:
 
 
 def bounded(reached: tuple[float, int] | None) -> str:
-    """How near published runs come to what the estimator allows; empty where no row says enough."""
+    """How near published runs come to what the estimator allows; empty where no row has the values for it."""
     if reached is None:
         return ""
     share, rows = reached
@@ -94,5 +94,5 @@ def alt(dots: Sequence[Dot]) -> str:
     kind = "MFU" if top.mfu is not None else "HFU"
     return (
         f"Dot plot of {count(published, 'published configuration')} by utilisation, the highest {top.name} with "
-        f"{percent(top.value)} {kind}. The same values stand in the table below."
+        f"{percent(top.value)} {kind}. The table below has the same values."
     )

@@ -23,11 +23,11 @@ NO_HANG = "**No collective timed out in this store.**"
 HOW_TO_READ = (
     "**How to read it.** A rank that reports a timeout is a victim as a rule: it waited. The cause is a rank that "
     "never entered the collective, or, where all entered it, the network or a GPU. A suspect is named only when it "
-    "failed before the others gave up, says itself that it had enqueued less, is one of few that stayed silent, or, in "
+    "failed before the others gave up, reports that it had enqueued less, is one of few without output, or, in "
     "dumps, did not join or brought another operation, size or type than the majority.",
     "**What it hides.** A rank is silent when its lines are missing from the file as well as when it is stuck: look "
     "whether the log holds every rank. The watchdog sees when it looks, not when a kernel ended, so times are upper "
-    "bounds. Sequence numbers count within a process group. Under Gloo a record's state says nothing, only whether it "
+    "bounds. Sequence numbers count within a process group. Under Gloo a record's state means nothing, only whether it "
     "was let go.",
 )
 
@@ -38,7 +38,7 @@ def title(hang: Row) -> str:
 
 
 def meta(hang: Row, collectives: int, size: int | None) -> str:
-    """Where it stands, what tells of it, and how much else timed out."""
+    """Its file, its evidence, and how much else timed out."""
     parts = [place(hang), HANG_EVIDENCE[hang["evidence_source"]]]
     if size:
         parts.append(f"group of {count(size, 'rank')}")
@@ -48,27 +48,27 @@ def meta(hang: Row, collectives: int, size: int | None) -> str:
     return " · ".join(parts)
 
 
-def figures(hang: Row, told: pl.DataFrame) -> list[tuple[str, str, str]]:
+def figures(hang: Row, states: pl.DataFrame) -> list[tuple[str, str, str]]:
     """Label, value and note of the plain figures."""
-    waiting = told.filter(pl.col("state") == "waited").height
-    silent = told.filter(pl.col("detail").str.contains("said nothing")).height
-    behind = told.filter(pl.col("ahead") < 0)
-    said = [] if hang["seq"] is None else [f"seq {number(hang['seq'])}"]
+    waiting = states.filter(pl.col("state") == "waited").height
+    silent = states.filter(pl.col("detail").str.contains("details nothing")).height
+    behind = states.filter(pl.col("ahead") < 0)
+    details = [] if hang["seq"] is None else [f"seq {number(hang['seq'])}"]
     if hang["numel_in"] is not None:
-        said.append(count(hang["numel_in"], "element"))
+        details.append(count(hang["numel_in"], "element"))
     waited, limit = hang["ran_for_ms"], hang["timeout_ms"]
     return [
-        ("Collective", str(hang["op"] or "not named"), " · ".join(said)),
+        ("Collective", str(hang["op"] or "not named"), " · ".join(details)),
         (
             "Waited",
             "not logged" if waited is None else seconds(waited / 1000),
             "" if limit is None else f"timeout {seconds(limit / 1000)}",
         ),
-        ("Ranks that waited", number(waiting), f"of {number(told.height)}" if told.height else ""),
-        ("Said nothing", number(silent), "of the ranks of the group" if hang["num_ranks"] else "the group is not told"),
+        ("Ranks that waited", number(waiting), f"of {number(states.height)}" if states.height else ""),
+        ("Ranks without output", number(silent), "of the group" if hang["num_ranks"] else "group size not logged"),
         (
             "Behind",
-            number(behind.height) if told["ahead"].count() else "not told",
+            number(behind.height) if states["ahead"].count() else "not logged",
             f"{'rank' if behind.height == 1 else 'ranks'} {_few(behind['rank'].to_list())}" if behind.height else "",
         ),
     ]
@@ -97,7 +97,7 @@ def collective_option(hang: Row) -> str:
 
 
 def incident(hang: Row) -> str:
-    """A hang in a list: the suspect and why, who waited and who said nothing."""
+    """A hang in a list: the suspect and why, the ranks that waited and those without output."""
     who = [
         f"{label}: {ranks_text(hang[name])}."
         for name, label in (("ranks_reporting", "Waited"), ("ranks_silent", "Said nothing"))

@@ -28,7 +28,7 @@ def answer(summary: Row) -> str:
         lead += f" {count(summary['skipped'], 'more holds', 'more hold')} nothing that a parser knows."
     if not trouble:
         return f"{lead} Nothing was rejected."
-    return f"{lead} {_capital(' and '.join(trouble))}; the reasons stand below."
+    return f"{lead} {_capital(' and '.join(trouble))}; the reasons are listed below."
 
 
 def _capital(text: str) -> str:
@@ -53,7 +53,7 @@ def file_remedy(row: Row) -> str:
     """What to do about files of one kind, status and reason; empty when there is nothing to do."""
     if row["status"] == "rejected":
         # the reader's own words end with the remedy
-        return "Do what the reason says, then ingest again; the rest of its run was read."
+        return "Follow the reason, then ingest again; the other lines of its run were read."
     if row["status"] == "skipped":
         return "Nothing, unless it holds results: then it needs a parser."
     if row["lines_rejected"]:

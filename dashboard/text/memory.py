@@ -15,7 +15,7 @@ from sweepscope.schemas.vocab.memory import MEM_FIT, PEAK_SOURCE, VERDICT_BASIS
 Row = Mapping[str, Any]
 
 NOTHING = (
-    "**No run of this store says how much memory it used.** Ingest logs that print peak memory, allocator snapshots "
+    "**No run of this store logged how much memory it used.** Ingest logs that print peak memory, allocator snapshots "
     "(torch.cuda.memory._dump_snapshot) or the output of nvidia-smi."
 )
 HOW_TO_GET = (
@@ -31,8 +31,8 @@ HOW_TO_READ = (
     "reserved as PyTorch counts them, the GPU's use as its driver counts it. Each gap is the difference of the "
     "levels beside it. Fragmentation is reserved over allocated, minus 1, both of one source. A verdict compares what "
     "the failed request lacked with the bytes that were free in pieces, the rest with activations and model states.",
-    "**What it hides.** An OOM line says what the first request lacked, not what the rest of the step would have asked "
-    "for; where the estimate says more, the estimate counts. The peak of a run that failed is a lower bound. Terms "
+    "**What it hides.** An OOM line shows what the first request lacked, not what the rest of the step would have "
+    "needed; where the estimate is higher, the estimate counts. The peak of a run that failed is a lower bound. Terms "
     "are tried one at a time: two that are off together can hide each other. Samples a second apart miss short peaks.",
 )
 NO_FRAGMENTATION = "No completed run logs both allocated and reserved memory."
@@ -42,7 +42,7 @@ NO_SNAPSHOT = "No allocator snapshot, timeline or statistics dump is among these
 _NEAR = ("fits", "fragmented")
 """Verdicts of runs that did not run out of memory, as far as anybody knows."""
 _WITHOUT_REASON = ("failed", "truncated", "unknown")
-"""Statuses of which nothing says why the run ended."""
+"""Statuses of runs that ended without a known reason."""
 
 TERM_NAME = {
     "states": "Weights, gradients, optimizer",
@@ -78,15 +78,15 @@ def answer(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]], spread: pl.
         return " ".join(parts)
     if peaks.height:
         return f"**None of {count(peaks.height, 'run')} ran out of GPU memory.**"
-    return f"**{count(snapshots, 'memory file')}** without a run of its own: the snapshots below stand for themselves."
+    return f"**{count(snapshots, 'memory file')}** that belong to no run; see the snapshots below."
 
 
 def _failed(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]]) -> str:
     failed = sum(runs for _, runs in verdicts)
     if not failed:
         return f"**None of {count(peaks.height, 'run')} ran out of GPU memory.**" if peaks.height else ""
-    told = [f"{number(runs)} {_needs(verdict, runs)}" for verdict, runs in verdicts]
-    return f"**{count(failed, 'run')} ran out of GPU memory:** {', '.join(told)}."
+    parts = [f"{number(runs)} {_needs(verdict, runs)}" for verdict, runs in verdicts]
+    return f"**{count(failed, 'run')} ran out of GPU memory:** {', '.join(parts)}."
 
 
 def _needs(verdict: str, runs: int) -> str:
@@ -200,10 +200,11 @@ def run_answer(fit: Row | None, row: Row) -> str:
 def verdict_text(fit: Row, status: str) -> str:
     """The verdict and the bytes that show it.
 
-    Of a run that ended without a reason nobody can say that it fits: only how full the card was.
+    A run that ended without a reason is not known to fit; only how full the card was is known.
     """
     if fit["mem_verdict"] in _NEAR and status in _WITHOUT_REASON:
-        return f"**Near the limit when it ended.** {sentence(fit['verdict_evidence'])} Memory may be why: nothing says."
+        evidence = sentence(fit["verdict_evidence"])
+        return f"**Near the limit when it ended.** {evidence} Memory may be the cause; the log has no reason."
     meaning = MEM_FIT[fit["mem_verdict"]]
     return f"**{meaning[:1].upper()}{meaning[1:]}.** {sentence(fit['verdict_evidence'])}"
 
@@ -218,7 +219,7 @@ def sentence(text: str | None) -> str:
 
 
 def run_meta(fit: Row | None, row: Row, unknown: Sequence[str]) -> str:
-    """Where the levels come from, what the verdict rests on and what nothing says."""
+    """Sources of the levels, the basis of the verdict, and what is unknown."""
     parts = []
     if row["peak_source"]:
         parts.append(f"Peaks from {PEAK_SOURCE[row['peak_source']].split(':')[0]}")
@@ -267,10 +268,10 @@ def terms_qualifier(terms: pl.DataFrame) -> str:
 
 def measured_terms(terms: pl.DataFrame) -> str:
     """What snapshots measured of each term beside the estimate; empty without snapshots."""
-    told = [
+    parts = [
         f"{TERM_NAME[row['term']].lower()} {memory(row['measured_median_bytes'])} measured, "
         f"~{memory(row['est_beside_median_bytes'])} estimated"
         for row in terms.iter_rows(named=True)
         if row["n_snapshots"] and row["est_beside_median_bytes"] is not None
     ]
-    return f"**By snapshots:** {'; '.join(told)}." if told else ""
+    return f"**By snapshots:** {'; '.join(parts)}." if parts else ""

@@ -31,7 +31,7 @@ HOW_TO_GET = (
     "NCCL_DEBUG_FILE=nccl.%h.%p.log keeps the lines whole.",
     "**Traffic and algorithms:** add NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,TUNING,COLL. COLL prints a line per "
     "collective and rank: use it for a few steps.",
-    "**Bandwidth:** the output of nccl-tests (all_reduce_perf -b 8 -e 8G -f 2) as it stands.",
+    "**Bandwidth:** the output of nccl-tests (all_reduce_perf -b 8 -e 8G -f 2), unchanged.",
     "**Hangs:** PyTorch's watchdog prints them by itself. TORCH_FR_BUFFER_SIZE=2000 (TORCH_NCCL_TRACE_BUFFER_SIZE in "
     "older releases) with TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes one dump per rank: ingest them as well.",
 )
@@ -93,11 +93,11 @@ def _found(totals: Row, found: Sequence[Finding]) -> str:
 def _hung(hangs: pl.DataFrame) -> str:
     if hangs.is_empty():
         return ""
-    told, files = hangs["suspect"].count(), hangs["source_path"].n_unique()
+    named, files = hangs["suspect"].count(), hangs["source_path"].n_unique()
     who = (
         "no suspect can be determined"
-        if not told
-        else f"a suspect is named for {'it' if hangs.height == 1 else number(told)}"
+        if not named
+        else f"a suspect is named for {'it' if hangs.height == 1 else number(named)}"
     )
     return f"**{count(hangs.height, 'collective')} hung** in {count(files, 'file')}; {who}."
 
@@ -116,13 +116,13 @@ def figures(totals: Row, inits: pl.DataFrame, best: Row | None, hangs: pl.DataFr
     """Label, value and note of the plain figures."""
     versions = sum(len(numbers) for numbers in version_numbers(totals["versions"] or []).values())
     usual, slowest = (inits["init_time_s"].median(), inits["init_time_s"].max()) if inits.height else (None, None)
-    told = hangs["suspect"].count()
+    named = hangs["suspect"].count()
     where = "" if best is None else line_name(best["num_nodes"], best["nranks"])
     return [
         (
             "Largest communicator",
             count(totals["nranks_max"], "rank") if totals["nranks_max"] else "not logged",
-            f"told by {number(totals['files_with_communicators'])} of {count(totals['files'], 'file')}",
+            f"known from {number(totals['files_with_communicators'])} of {count(totals['files'], 'file')}",
         ),
         ("NCCL versions", number(versions) if versions else "not logged", version_range(totals["versions"] or [])),
         (
@@ -137,7 +137,7 @@ def figures(totals: Row, inits: pl.DataFrame, best: Row | None, hangs: pl.DataFr
             "not measured" if best is None else f"{number(best['busbw_bytes_per_s'] / 1e9, 1)} GB/s",
             "" if best is None else f"{operation(best['op'])}, {where}, {size_text(best['message_bytes'])}",
         ),
-        ("Hangs", number(hangs.height), f"suspect named for {number(told)}" if hangs.height else ""),
+        ("Hangs", number(hangs.height), f"suspect named for {number(named)}" if hangs.height else ""),
     ]
 
 
@@ -164,7 +164,7 @@ def place(row: Row) -> str:
 
 
 def advice(finding: Finding) -> str:
-    """What to do, and where the rule's fact stands."""
+    """Remedy of a rule, and the line of its evidence."""
     return f"**What to do.** {finding.remedy} Source: {finding.fact_source}."
 
 
@@ -207,7 +207,7 @@ def published_hover(row: Row) -> str:
 
 PUBLISHED_NOTE = (
     "Filled: measured here, at the nearest size. Hollow: published, with the 5 to 95 % range; its source does not "
-    "say whether it is bus or algorithm bandwidth."
+    "state whether it is bus or algorithm bandwidth."
 )
 
 
@@ -254,7 +254,7 @@ def hang_answer(row: Row) -> str:
 
 
 def hang_meta(row: Row) -> str:
-    """Waited how long, told by what, where."""
+    """How long it waited, by which evidence, in which file."""
     parts = [place(row), HANG_EVIDENCE[row["evidence_source"]]]
     if row["ran_for_ms"] is not None:
         parts.append(f"waited {seconds(row['ran_for_ms'] / 1000)}")

@@ -16,11 +16,11 @@ from sweepscope.dashboard.selection.slices import Other, Slice
 from sweepscope.dashboard.text.cell import place
 from sweepscope.dashboard.view_models.failures import overall_rate
 
-# When a sentence is worth its place; our choices, which decide what is said first and never a figure.
-_MOST = 0.75  # share of winners from which one strategy is said to win "n of m cells"
-_CLEAR = 0.6  # share of winners, in each half, from which small and large scale are said to differ
+# When a sentence is shown; our choices, which decide the order of sentences and never a figure.
+_MOST = 0.75  # share of winners from which one strategy "wins n of m cells"
+_CLEAR = 0.6  # share of winners, in each half, from which small and large scale differ
 _HIGH_TP = 4  # half a node of 8: from there on tensor parallelism is more than a way to fit two cards
-_MODELS_NAMED = 2  # of a grid in a list; of more their number says enough
+_MODELS_NAMED = 2  # of a grid in a list; of more only their number
 _CLOSE = 0.01  # lead in tokens/s/GPU
 
 
@@ -155,8 +155,8 @@ def furthest_behind(cells: pl.DataFrame, ratios: pl.DataFrame, limit: int = 3) -
 
     `ratios` are rows of `queries.overview.behind`.
     """
-    told = cells.join(ratios, on="run_id", how="inner").sort("time_ratio", "run_id", descending=[True, False])
-    return told.head(limit).to_dicts()
+    compared = cells.join(ratios, on="run_id", how="inner").sort("time_ratio", "run_id", descending=[True, False])
+    return compared.head(limit).to_dicts()
 
 
 def _key(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -193,8 +193,8 @@ _PROBLEMS = (
     ("lines_rejected", "line or row", "lines or rows", "could not be read", "rejects"),
     ("files_rejected", "file", "files", "could not be read at all", "files"),
     ("runs_quarantined", "run", "runs", "kept out of every ranking", "quarantined"),
-    ("runs_without_end", "run", "runs", "of which nothing says how it ended", "status"),
-    ("runs_without_cell", "run", "runs", "without model, nodes, sequence or batch: in no grid", "not told"),
+    ("runs_without_end", "run", "runs", "without a known end", "status"),
+    ("runs_without_cell", "run", "runs", "without model, nodes, sequence or batch: in no grid", "incomplete"),
     ("runs_in_conflict", "run", "runs", "with sources that disagree on a setting", "conflicts"),
 )
 

@@ -133,12 +133,12 @@ def _statistic(run: Run) -> str | None:
 def evidence_line(run: Run, shown: Sequence[Mapping[str, Any]]) -> str:
     """Confidence, and the rule that decided the status; a line that is shown below is named by its number."""
     parts = [f"confidence {run['status_confidence']}"] if run["status_confidence"] else []
-    told = str(run["status_evidence"] or "").strip()
-    line = next((row["line_no"] for row in shown if told and told in row["text"]), None)
+    reason = str(run["status_evidence"] or "").strip()
+    line = next((row["line_no"] for row in shown if reason and reason in row["text"]), None)
     if line is not None:
         parts.append(f"line {number(line)} decides")
-    elif told:
-        parts.append(told)
+    elif reason:
+        parts.append(reason)
     return " · ".join(parts)
 
 
@@ -192,13 +192,13 @@ def _memory(run: Run) -> tuple[str, str, str]:
 
 
 def card_bytes(run: Run) -> int | None:
-    """Memory of the card: as its out-of-memory lines say it, else as its kind has it."""
+    """Memory of the card: from its out-of-memory lines, else of its kind."""
     size: int | None = run["oom_capacity_bytes"] or run["memory_bytes"]
     return size
 
 
 def card_text(run: Run) -> str:
-    """The same in words, with what says so; empty where nothing does."""
+    """The same in words, with its source; empty where it is unknown."""
     size = card_bytes(run)
     if size is None:
         return ""
@@ -228,4 +228,4 @@ def short_name(run: Run) -> str:
     return f"{name}, attempt {number(run['attempt'])}" if (run["attempt"] or 1) > 1 else name
 
 
-# What decides or contradicts a status says more than what merely happened, or than the head of a traceback.
+# Lines that decide or contradict a status come before other events and heads of tracebacks.

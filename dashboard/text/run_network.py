@@ -19,28 +19,28 @@ _RULES_SHOWN = 4
 def facts(files: pl.DataFrame, comms: pl.DataFrame, calls: pl.DataFrame) -> list[tuple[str, str, str]]:
     """Label, value and note: library, network, transports, channels, time to come up, bytes moved."""
     first = files.row(0, named=True)
-    said = [("Library", _library(files), "")]
+    rows = [("Library", _library(files), "")]
     if first["networks"]:
-        said.append(("Network chosen", first["networks"], ""))
+        rows.append(("Network chosen", first["networks"], ""))
     used = sorted({name for text in files["transports"].drop_nulls() for name in text.split(", ")})
     if used:
-        said.append(("Transports in use", ", ".join(used), ""))
+        rows.append(("Transports in use", ", ".join(used), ""))
     if comms.height:
         sizes = ", ".join(
             f"{number(row['communicators'])} of {count(row['nranks'], 'rank')}"
             for row in comms.head(4).iter_rows(named=True)
         )
         more = f" and {count(comms.height - 4, 'size')} more" if comms.height > 4 else ""
-        said.append(("Communicators", f"{sizes}{more}", ""))
+        rows.append(("Communicators", f"{sizes}{more}", ""))
         channels = comms["ring_channels"].max()
         if channels is not None:
             nvls = comms["nvls_channels"].max()
-            said.append(("Ring channels", number(_whole(channels)), _nvls(nvls)))
+            rows.append(("Ring channels", number(_whole(channels)), _nvls(nvls)))
         slowest = comms.drop_nulls("slowest_init_s").sort("slowest_init_s", descending=True)
         if slowest.height:
             row = slowest.row(0, named=True)
             waiting = "" if row["init_bootstrap_s"] is None else f", {seconds(row['init_bootstrap_s'])} in bootstrap"
-            said.append(
+            rows.append(
                 (
                     "Slowest to come up",
                     seconds(row["slowest_init_s"]),
@@ -50,14 +50,14 @@ def facts(files: pl.DataFrame, comms: pl.DataFrame, calls: pl.DataFrame) -> list
     if calls.height:
         total = calls["total_bytes"].sum()
         top = calls.row(0, named=True)
-        said.append(
+        rows.append(
             (
                 "Moved by collectives",
                 size_text(int(total or 0)),
                 f"most by {top['op']} on {count(top['nranks'], 'rank')}" if top["nranks"] else f"most by {top['op']}",
             )
         )
-    return said
+    return rows
 
 
 def _library(files: pl.DataFrame) -> str:
@@ -78,12 +78,12 @@ def _whole(value: object) -> int | None:
 
 
 def qualifier(files: pl.DataFrame) -> str:
-    """How many files it is told by."""
+    """Number of files it is known from."""
     return f"NCCL output of {count(files.height, 'file')}"
 
 
 def finding_lines(findings: pl.DataFrame) -> list[tuple[str, str]]:
-    """Rule with its evidence, and where it stands; a few."""
+    """Rules with their evidence and its line; the first few."""
     rows = findings.head(_RULES_SHOWN).iter_rows(named=True)
     return [(f"{_sentence(RULE[row['nccl_rule']])}: {row['evidence']}", place(row)) for row in rows]
 

@@ -21,7 +21,7 @@ def no_curve(steps: int) -> str:
 
 
 def curve_qualifier(curve: Curve) -> str:
-    """What one point stands for, when it is not one step."""
+    """What one point covers, when it is not one step."""
     return f"each point is the median of {number(curve.steps_per_point)} steps" if curve.steps_per_point > 1 else ""
 
 
@@ -40,8 +40,8 @@ _LAST = ("traceback", "launch", "config_conflict", "inconsistent", "skipped_step
 def telling(evidence: Sequence[Mapping[str, Any]], status: str, most: int) -> list[tuple[Mapping[str, Any], int]]:
     """At most `most` lines in file order, each with the number of lines like it that follow.
 
-    Lines of the status' own kind come before others, heads of tracebacks, launches and conflicts last. Ranks say the
-    same in lines that differ only by digits: one of them stands for all.
+    Lines of the status' own kind come before others, heads of tracebacks, launches and conflicts last. Ranks print
+    the same in lines that differ only by digits: one of them is kept for all.
     """
 
     def rank(row: Mapping[str, Any]) -> int:
@@ -51,12 +51,12 @@ def telling(evidence: Sequence[Mapping[str, Any]], status: str, most: int) -> li
     for row in evidence:
         alike.setdefault(re.sub(r"\d+", "#", row["text"].strip()), []).append(row)
     groups = sorted(enumerate(alike.values()), key=lambda group: (min(map(rank, group[1])), group[0]))[:most]
-    # a line that says two things (an exception that is an out-of-memory) stands in two rows
+    # a line of two kinds (an exception that is an out-of-memory) is in two rows
     return [(rows[0], len({(row["source_path"], row["line_no"]) for row in rows}) - 1) for _, rows in sorted(groups)]
 
 
 def source_note(run: Run, *, found: int) -> str:
-    """The file that the lines stand in."""
+    """The file that holds the lines."""
     source = f"Source: {run['source_path'] or 'unknown'}"
     return source if found else f"No line of the log had to decide. {source}"
 
@@ -117,7 +117,7 @@ def step_table_note(steps: int, rows: int) -> str:
 
 
 def alike(more: int) -> str:
-    """How many further lines say the same.
+    """Number of further lines alike.
 
     >>> alike(0), alike(15)
     ('', '15 more like it')
@@ -126,7 +126,7 @@ def alike(more: int) -> str:
 
 
 _BASIS = {
-    "given": "as the scheduler or the source says",
+    "given": "as given by the scheduler or the source",
     "timestamps": "from its first to its last timestamp",
     "steps": "at least: steps times step time, its log has no times for them",
 }

@@ -8,11 +8,11 @@ from typing import Any
 from sweepscope.dashboard.format.numbers import count, number
 
 HIDES = (
-    "A run is one attempt: a restarted job stands here once per launch. Medians leave the warm-up steps out; a dash "
+    "A run is one attempt: a restarted job is listed once per launch. Medians leave the warm-up steps out; a dash "
     "means not logged or not published. MFU is computed from tokens/s and the model's shape, whatever was printed or "
-    "published: its note says where that is missing, too low, or not to be set beside others."
+    "published: its note says where that is missing, too low, or not comparable with others."
 )
-_ATTENTION_LEFT_OUT = "attention left out"  # stands in `mfu_basis` where the shape is unknown
+_ATTENTION_LEFT_OUT = "attention left out"  # part of `mfu_basis` where the shape is unknown
 _OTHER_MODEL = "model "  # `comparability` of a model that the formula of MFU is not made for begins so
 
 

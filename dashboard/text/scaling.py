@@ -75,7 +75,7 @@ def _joined(parts: Sequence[str]) -> str:
 def _steepest(drawn: pl.DataFrame, noun: str) -> str:
     """The step between neighbouring sizes that costs most on average over the lines that have both."""
     sizes = sorted(set(drawn["size"]))
-    neighbours = pl.DataFrame({"before": sizes[:-1], "size": sizes[1:]}, schema_overrides={"before": pl.Int64})
+    adjacent = pl.DataFrame({"before": sizes[:-1], "size": sizes[1:]}, schema_overrides={"before": pl.Int64})
     steps = (
         drawn.sort("line", "size")
         .with_columns(
@@ -83,7 +83,7 @@ def _steepest(drawn: pl.DataFrame, noun: str) -> str:
             kept=pl.col("scaling_efficiency") / pl.col("scaling_efficiency").shift(1).over("line"),
         )
         .drop_nulls(["before", "kept"])
-        .join(neighbours, on=["before", "size"])
+        .join(adjacent, on=["before", "size"])
         .group_by("before", "size")
         .agg(pl.col("kept").mean())
         .sort("kept", "size")

@@ -15,9 +15,9 @@ Row = Mapping[str, Any]
 
 NO_SITES = (
     "What was alive is known at the peak only. Ingest the file again to have it along the record: older readers did "
-    "not keep it, and other files than allocator snapshots do not say it."
+    "not keep it, and only allocator snapshots hold it."
 )
-NOTHING_ALIVE = "It names no blocks, so what was alive is not known: an allocator snapshot says that."
+NOTHING_ALIVE = "It names no blocks, so live blocks are unknown; an allocator snapshot has them."
 NO_EVENTS = "No events were recorded: only a state is known, without its history."
 HOW_TO_READ = (
     "**How to read it.** Levels are replayed backwards from the segments, in requested bytes. Between two points "
@@ -119,7 +119,7 @@ def figures(row: Row) -> list[tuple[str, str, str]]:
 
 
 def _beyond_active(row: Row) -> tuple[str, str]:
-    """Value and note. At the end in bytes: where little is alive then, a share of that says nothing."""
+    """Value and note. At the end in bytes: where little is alive then, its share means little."""
     share = row["fragmentation_at_peak"]
     if share is None:
         return "not known", ""
@@ -134,7 +134,7 @@ def _beyond_active(row: Row) -> tuple[str, str]:
 
 
 def _allocator(row: Row) -> str:
-    """How the allocator was set, which only a snapshot says."""
+    """Settings of the allocator, known from snapshots only."""
     if row["is_expandable"]:
         return "expandable segments are on"
     if row["allocator_settings"]:

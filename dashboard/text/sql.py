@@ -9,7 +9,7 @@ HOW_TO_READ = (
     "**Units.** Columns are as stored: bytes, seconds, and fractions of peak from 0 to 1. NULL means not logged or not "
     "published, never 0.",
     "**Safety.** A query can read this store and nothing else: no files, no network, no writing.",
-    "**Counting.** Origins stand side by side in runs: filter on origin, and on duplicate_of IS NULL when you count.",
+    "**Counting.** The table runs holds all origins: filter on origin, and on duplicate_of IS NULL when you count.",
 )
 
 
@@ -33,5 +33,5 @@ def result_line(rows: int, seconds: float, *, is_truncated: bool) -> str:
 
 
 def from_link() -> str:
-    """What stands above a query that came with the address: it has not run."""
+    """Note above a query that came with the address and has not run."""
     return "This query came with the link. Read it, then run it."

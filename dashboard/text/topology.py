@@ -23,7 +23,7 @@ NO_TRAFFIC = (
 DERIVED = (
     "**Derived.** Bytes between nodes are what the printed rings would carry had each collective run as a ring: twice "
     "(n−1)/n of the buffer per edge for AllReduce, once for AllGather and ReduceScatter. Trees, NVLS and SHARP move "
-    "less between nodes; sends go where they say."
+    "less between nodes; sends go to their destination."
 )
 ALL_WORD = "all links"
 _NAME = 46
@@ -55,27 +55,29 @@ def alt(found: Picture, row: Row) -> str:
 
 
 def notes(found: Picture, row: Row, ranks: pl.DataFrame, order: Sequence[int], graphs: pl.DataFrame) -> list[str]:
-    """What the picture does not say by itself: how the ring crosses nodes, and what is missing in it."""
-    said = []
+    """What the picture does not show: how the ring crosses nodes, and what is missing."""
+    sentences = []
     if found.inside:
         within = ", ".join(f"{TRANSPORT[kind].word}: {number(links)}" for kind, links in found.inside.items())
-        said.append(f"Drawn by host. Inside the hosts: {within}.")
+        sentences.append(f"Drawn by host. Inside the hosts: {within}.")
     host_of = dict(ranks.select("rank", "host").drop_nulls().iter_rows())
     hosts = len(set(host_of.values()))
     is_whole = len(host_of) == row["nranks"]
     if is_whole and hosts > 1 and graphs.height:
         times = crossings(order, host_of)
         least = "as few as can be" if times == hosts else f"{number(hosts)} would do"
-        said.append(f"Ring 0 crosses from host to host {number(times)} times for {count(hosts, 'host')}: {least}.")
+        sentences.append(f"Ring 0 crosses from host to host {number(times)} times for {count(hosts, 'host')}: {least}.")
     if not is_whole:
         missing = row["nranks"] - len(host_of)
-        said.append(
+        sentences.append(
             f"{count(missing, 'rank')} of {number(row['nranks'])} printed no initialisation into this file: drawn as "
             f"“{NO_HOST}”."
         )
     if not row["is_membership_exact"]:
-        said.append("This version prints no identity: ranks of communicators of one size are told by line order alone.")
-    return said
+        sentences.append(
+            "This version prints no identity: ranks of communicators of one size are identified by line order alone."
+        )
+    return sentences
 
 
 def traffic_answer(rows: pl.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Cells in words and states: what happened where no layout passes the filters, and how the tries ended. Pure."""
+"""Cells with their state and outcome under the filters of the page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.selection.filters import Filters
 
 
-def settle(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.DataFrame:
+def with_outcomes(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.DataFrame:
     """`cells` with the tries that pass the filters counted, and with what the filters make impossible.
 
     Adds `runs_tried`, `runs_completed` (and ranked), `runs_judged` (completed or failed), `runs_failed`, `outcome`
@@ -22,8 +22,8 @@ def settle(cells: pl.DataFrame, outcomes: pl.DataFrame, filters: Filters) -> pl.
     by_cell: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for row in outcomes.iter_rows(named=True):
         by_cell.setdefault(_key(row), []).append(row)
-    settled = [_settle_cell(cell, by_cell.get(_key(cell), []), filters) for cell in cells.iter_rows(named=True)]
-    added = pl.DataFrame(settled, schema=_SETTLED)
+    rows = [_outcome_of(cell, by_cell.get(_key(cell), []), filters) for cell in cells.iter_rows(named=True)]
+    added = pl.DataFrame(rows, schema=_ADDED)
     return with_scale(cells.drop("cell_state", "cell_reason").hstack(added))
 
 
@@ -43,7 +43,7 @@ def with_scale(cells: pl.DataFrame) -> pl.DataFrame:
     return cells.with_columns(scale=pl.when(is_plain).then(nodes).otherwise(named))
 
 
-_SETTLED = pl.Schema(
+_ADDED = pl.Schema(
     {
         "cell_state": pl.String,
         "cell_reason": pl.String,
@@ -58,7 +58,7 @@ _SETTLED = pl.Schema(
 )
 
 
-def _settle_cell(cell: dict[str, object], tries: list[dict[str, object]], filters: Filters) -> dict[str, object]:
+def _outcome_of(cell: dict[str, object], tries: list[dict[str, object]], filters: Filters) -> dict[str, object]:
     by_status: dict[str, int] = {}
     unranked = 0
     for row in tries:
@@ -100,13 +100,13 @@ def outcome_text(by_status: dict[str, int], unranked: int = 0) -> str:
 
 
 def without_untried(cells: pl.DataFrame) -> pl.DataFrame:
-    """Leaves out models that nobody tried under the filters, and columns where nothing was tried or ruled out."""
+    """Leaves out models without a try under the filters, and columns where nothing was tried or ruled out."""
     tried = cells.filter((pl.col("runs_tried") > 0).any().over("model"))
     return tried.filter((pl.col("cell_state") != "not_run").any().over("scale"))
 
 
 def needed_gpus(filters: Filters) -> tuple[int, str]:
-    """The fewest GPUs that a layout passing the filters needs, and the dimensions that say so.
+    """The fewest GPUs that a layout passing the filters needs, and the dimensions that require them.
 
     `ep` lives inside `dp`, so it needs as many GPUs as the larger of the two.
     """

@@ -71,7 +71,7 @@ class Fact:
 
 
 def facts(run: dict[str, Any], settings: pl.DataFrame, group: str) -> list[Fact]:
-    """Known values of one of GROUPS, in its order; what nobody logged is left out.
+    """Known values of one of GROUPS, in its order; values that were not logged are left out.
 
     `settings` are the rows of `queries.run.settings`.
     """
@@ -114,19 +114,19 @@ def _value(name: str, value: Any) -> str:
 
 
 def source_words(row: dict[str, Any]) -> str:
-    """Where a value stands.
+    """Source of a value: file and line.
 
     >>> source_words({"setting_source": "log_line", "line_no": 4012})
     'log, line 4,012'
     """
     words = _SOURCES.get(row["setting_source"], str(row["setting_source"]))
-    # what was derived or assumed stands in no line, whatever row it belongs to
+    # a derived or assumed value is in no line, whatever row it belongs to
     is_written = row["line_no"] is not None and row["setting_source"] not in ("derived", "assumed")
     return f"{words}, line {number(row['line_no'])}" if is_written else words
 
 
 def contradiction(rows: list[dict[str, Any]]) -> str:
-    """What other sources say instead of the value in use; empty when they agree.
+    """Values of other sources that contradict the value in use; empty when they agree.
 
     >>> contradiction([
     ...     {"is_used": True, "value": "5", "setting_source": "log_line", "line_no": 4},

@@ -17,7 +17,7 @@ WARMUP_BEYOND_MEDIANS = 1.2
 
 @dataclass(frozen=True)
 class Measure:
-    """One curve: its column of `queries.run.steps`, words, and whether single values may stand beyond the axis."""
+    """One curve: its column of `queries.run.steps`, words, and whether single values may lie beyond the axis."""
 
     key: str
     label: str
@@ -132,7 +132,7 @@ def _warmup_until(points: pl.DataFrame, warmup_steps: int) -> float | None:
 def beyond_in_words(shown: Curve) -> str:
     """What lies above the axis, or "" when nothing does.
 
-    One or two steps are named one by one; more are counted, with the slowest of them. A point that stands for many
+    One or two steps are named one by one; more are counted, with the slowest of them. A point that covers many
     steps names only its slowest.
     """
     points = shown.beyond

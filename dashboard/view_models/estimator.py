@@ -29,7 +29,7 @@ def times(value: float) -> str:
 
 
 def offered_against(runs: pl.DataFrame) -> list[str]:
-    """Kinds of RATIO_COLUMNS that say something of `runs`: known, and not the same as the estimate for all of them."""
+    """Kinds of RATIO_COLUMNS that are known for some of `runs` and differ from the estimate."""
 
     def differs(name: str) -> bool:
         return name in runs.columns and bool((runs[name] != runs["time_ratio"]).any())
@@ -38,7 +38,7 @@ def offered_against(runs: pl.DataFrame) -> list[str]:
 
 
 def held_against(runs: pl.DataFrame, kind: str) -> pl.DataFrame:
-    """`runs` with what depends on the estimate by another one; those that it says nothing of are left out."""
+    """`runs` compared with another kind of estimate; runs without one are left out."""
     ratio = pl.col(RATIO_COLUMNS[kind])
     return runs.filter(ratio.is_not_null()).with_columns(
         time_ratio=ratio,
@@ -113,8 +113,8 @@ def accuracy(runs: pl.DataFrame, known: Mapping[str, Profile], today: date) -> p
             continue
         at = str(record.about.get("learned_at", profile.about.get("fitted_at", "")))
         for part, predicted in _PREDICTED.items():
-            told = record.about.get(part)
-            if told is None or (part == "penalty" and record.penalty is None):
+            errors = record.about.get(part)
+            if errors is None or (part == "penalty" and record.penalty is None):
                 continue
             rows.append(
                 {
@@ -122,11 +122,11 @@ def accuracy(runs: pl.DataFrame, known: Mapping[str, Profile], today: date) -> p
                     "runs": used.get(name, 0),
                     "predicted": predicted,
                     "fitted_on": str(record.about.get("learned_on", "")).replace("_", " "),
-                    "rows": told["rows"],
-                    "unseen_median_error": told["median_ape"],
-                    "unseen_mean_error": told["mape"],
-                    "interval_coverage": told.get("interval_coverage"),
-                    "split": told.get("split", record.about.get("physics_split")),
+                    "rows": errors["rows"],
+                    "unseen_median_error": errors["median_ape"],
+                    "unseen_mean_error": errors["mape"],
+                    "interval_coverage": errors.get("interval_coverage"),
+                    "split": errors.get("split", record.about.get("physics_split")),
                     "fitted_at": at,
                     "age_days": (today - date.fromisoformat(at)).days if at else None,
                 }
@@ -143,7 +143,7 @@ def unseen_errors(accuracy: pl.DataFrame) -> list[float]:
 
 
 class Hover(NamedTuple):
-    """What a point of a parity chart says when asked. Of thousands of points, each carries only what is its own."""
+    """Hover of a point in a parity chart. Of thousands of points, each holds only what differs."""
 
     name: str
     layout: str
@@ -174,7 +174,7 @@ def measured_mfu(row: Mapping[str, Any]) -> float:
 
 
 def is_possible() -> pl.Expr:
-    """Runs of at most the peak. Beyond it what the log says of model, step or accelerators cannot be true."""
+    """Runs of at most the peak. Beyond it, model, step time or accelerators in the log cannot all be right."""
     return pl.col("est_mfu") / pl.col("time_ratio") <= 1.0
 
 
@@ -194,7 +194,7 @@ def losses(row: Mapping[str, Any]) -> list[Loss]:
 
 
 def examples(runs: pl.DataFrame, picked: str | None) -> dict[str, str]:
-    """Runs to take apart, as run_id to what they stand for: the picked one, the best MFU, the middle of each pattern.
+    """Runs to take apart, as run_id to label: the picked one, the best MFU, the middle of each pattern.
 
     `runs` are rows of `queries.estimator.runs`: the best MFU first. The best is one that can be: see `is_possible`.
     """

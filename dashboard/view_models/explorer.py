@@ -45,7 +45,7 @@ BATCHES = tuple(2**power for power in range(17, 28))
 class Setup:
     """A question without the layout. `gbs_tokens` is a multiple of `seq_len`; `framework` None: constants of the card.
 
-    `gpus_per_node` None is the card's usual number. `by` says what the fastest is: AUTO or PHYSICS of the search.
+    `gpus_per_node` None is the card's usual number. `by` is how the fastest is chosen: AUTO or PHYSICS.
     """
 
     model: str
@@ -93,7 +93,7 @@ def start_of(request: Request, by: str = AUTO) -> Choice:
 
 
 def store_models(rows: pl.DataFrame) -> dict[str, ModelShape]:
-    """Shapes of the store's models, those whose runs say enough; `rows` as `queries.explorer.models` gives them."""
+    """Shapes of the store's models, those whose runs state enough; `rows` as `queries.explorer.models` gives them."""
     found: dict[str, ModelShape] = {}
     for row in read_rows(rows).iter_rows(named=True):
         shape, _, _ = complete_shape(row)
@@ -210,7 +210,7 @@ def batches_for(seq_len: int, gpus: int, *values: int | None) -> list[int]:
 
 @dataclass(frozen=True)
 class Part:
-    """One bar of a breakdown: how much, and how much stands before it. `kind`: "part", "lost" or "total"."""
+    """One bar of a breakdown: its size, and the sum of those before it. `kind`: "part", "lost" or "total"."""
 
     name: str
     size: float
@@ -375,8 +375,8 @@ def nearest(runs: pl.DataFrame, answer: Answer, setup: Setup, num_gpus: int) -> 
         .head(NEAREST)
     )
     names = [*_FAR, "zero_stage", "recompute"]
-    told = [
+    differing = [
         [name for name in names if row[name] is not None and row[name] != here[name]]
         for row in near.iter_rows(named=True)
     ]
-    return near.with_columns(differs=pl.Series(told, dtype=pl.List(pl.String)))
+    return near.with_columns(differs=pl.Series(differing, dtype=pl.List(pl.String)))

@@ -36,7 +36,7 @@ def endings_by(rates: pl.DataFrame, limit: int = ROWS_SHOWN) -> pl.DataFrame:
     """One row per value with a column per class of ending, those with most failures first; the rest is one row.
 
     `rates` are rows of `failure_rates` of one dimension. Numbers keep their own order. Columns: `value`, `runs_tried`,
-    the words of OUTCOME (running counts as undecided here), `others` (values that a row stands for beyond its first).
+    the words of OUTCOME (running counts as undecided here), `others` (further values that a row covers).
     """
     shaped = rates.select(
         "value",

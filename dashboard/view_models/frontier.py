@@ -1,6 +1,6 @@
 """Published configurations and this store's own best as the dots of one chart. Pure.
 
-Three kinds of figure never stand for each other: an MFU that may be compared (model FLOPs over the dense BF16 peak, as
+Three kinds of figure are kept apart: an MFU that may be compared (model FLOPs over the dense BF16 peak, as
 its source prints it), an MFU that may not (another numerator or peak, or derived), and HFU, which counts recomputation.
 """
 
@@ -22,7 +22,7 @@ Kind = Literal["comparable", "other", "own"]
 
 @dataclass(frozen=True)
 class Dot:
-    """One row of the chart. `reason` says why an MFU is hollow; `mfu` is None where only HFU is known; `ceiling` is the
+    """One row of the chart. `reason` is why an MFU is hollow; `mfu` is None where only HFU is known; `ceiling` is the
     MFU that the estimator allows its layout, filled up where the source does not state all of it.
     """
 
@@ -107,7 +107,7 @@ def _best_and_largest(figures: pl.DataFrame) -> pl.DataFrame:
 def _published_dot(row: dict[str, Any], lengths: set[int | None]) -> Dot:
     known = [length for length in lengths if length is not None]
     name = str(row["model"])
-    # Only a model that was trained at several lengths needs its length to be told apart.
+    # Only a model that was trained at several lengths needs its length in the name.
     if len(known) > 1 and row["seq_len"] is not None and row["seq_len"] > min(known):
         name += f", {token_count(row['seq_len'])}"
     is_comparable = row["comparability"] == COMPARABLE and not row["is_mfu_recomputed"]

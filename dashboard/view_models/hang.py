@@ -24,7 +24,7 @@ STEP_STATE: dict[str, Mark] = {
     "absent": Mark("○", "did not join", "failed"),
     "lost": Mark("∘", "no longer in the buffer", "axis"),
 }
-"""How a rank stands to one collective of its group."""
+"""State of a rank in one collective of its group."""
 
 
 def place_of(text: str) -> tuple[str, int] | None:
@@ -56,32 +56,32 @@ def of_collective(lines: pl.DataFrame, hang: Row) -> pl.DataFrame:
 
 
 def states(hang: Row, lines: pl.DataFrame, records: pl.DataFrame) -> pl.DataFrame:
-    """One row per rank: `network.rank_states` with what watchdog lines and dumps say of how far it came.
+    """One row per rank: `network.rank_states` with how far it came by watchdog lines and dumps.
 
     `ahead` counts collectives from the one that hangs to the last one enqueued: negative for a rank that is behind,
-    NULL where nothing says. `line_no` is the first line that the rank printed of it.
+    NULL where unknown. `line_no` is the first line that the rank printed of it.
     """
     counters = ("last_enqueued_seq", "last_started_seq", "last_completed_seq")
     recorded = records.group_by("rank").agg(
         pl.max_horizontal(pl.col("last_enqueued_seq").max(), pl.col("last_seq").max()).alias("last_enqueued_seq"),
         pl.col("last_started_seq", "last_completed_seq").max(),
     )
-    told = rank_states(hang, recorded)
+    states = rank_states(hang, recorded)
     own = of_collective(lines, hang)
-    said = (
+    counted = (
         own.drop_nulls("rank")
         .sort("line_no")
         .group_by("rank")
         .agg(
-            pl.col("last_enqueued_seq", "last_completed_seq").drop_nulls().last().name.suffix("_said"),
+            pl.col("last_enqueued_seq", "last_completed_seq").drop_nulls().last().name.suffix("_counted"),
             pl.col("ran_for_ms").max(),
             pl.col("line_no", "source_path").first(),
         )
     )
-    joined = told.join(said, on="rank", how="left", maintain_order="left").with_columns(
-        pl.coalesce(name, f"{name}_said").alias(name) for name in counters if f"{name}_said" in said.columns
+    joined = states.join(counted, on="rank", how="left", maintain_order="left").with_columns(
+        pl.coalesce(name, f"{name}_counted").alias(name) for name in counters if f"{name}_counted" in counted.columns
     )
-    # -1 says that there was none yet, or that the backend does not tell.
+    # -1: there was none yet, or that the backend does not report it.
     joined = joined.with_columns(pl.when(pl.col(name) >= 0).then(name).alias(name) for name in counters)
     entered = pl.col("state").is_in(["waited"]) & pl.col("last_enqueued_seq").is_null()
     last = pl.when(entered).then(pl.lit(hang["seq"], pl.Int64)).otherwise("last_enqueued_seq")
@@ -90,9 +90,9 @@ def states(hang: Row, lines: pl.DataFrame, records: pl.DataFrame) -> pl.DataFram
     )
 
 
-def spans(lines: pl.DataFrame, told: pl.DataFrame, hang: Row) -> list[Span]:
+def spans(lines: pl.DataFrame, states: pl.DataFrame, hang: Row) -> list[Span]:
     """When ranks waited and gave up, by lines that print their time; in the order of ranks."""
-    state_of = dict(told.select("rank", "state").iter_rows())
+    state_of = dict(states.select("rank", "state").iter_rows())
     found = []
     timed = lines.filter(
         pl.col("printed_after_s").is_not_null()
@@ -135,11 +135,11 @@ class Sequence2D:
     seqs: tuple[int, ...]
     cells: Mapping[int, Mapping[int, str]]
     names: Mapping[int, str]  # operation of most ranks, by sequence number
-    told: Mapping[tuple[int, int], Row]
+    records: Mapping[tuple[int, int], Row]
 
 
 def sequence(records: pl.DataFrame, hang: Row) -> Sequence2D:
-    """How each rank that left a dump stands to each collective around the one that hangs."""
+    """State of each rank with a dump in each collective around the one that hangs."""
     rows = {(row["rank"], row["seq"]): row for row in records.iter_rows(named=True)}
     seqs = [seq for seq in sorted({seq for _, seq in rows}) if hang["seq"] - BEFORE <= seq <= hang["seq"] + AFTER]
     ranks = sorted({rank for rank, _ in rows})

@@ -65,14 +65,14 @@ class Bar:
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether nothing says what these bytes are."""
+        """Whether the use of these bytes is unknown."""
         return self.part in ("estimate_gap", "unknown", "beyond_snapshot")
 
 
 def bars(parts: pl.DataFrame) -> list[Bar]:
-    """Rows of `queries.memory.parts` that are known, in order; `process` is left out where nobody else is on the GPU.
+    """Rows of `queries.memory.parts` that are known, in order; without `process` where it is alone on the GPU.
 
-    A gap that holds the device's other processes as well says so.
+    A gap that holds the device's other processes as well is labelled so.
     """
     known = {(row["part_kind"], row["part"]): row for row in parts.iter_rows(named=True) if row["bytes"] is not None}
     others = known.get(("gap", "other_processes"))
@@ -88,7 +88,7 @@ def bars(parts: pl.DataFrame) -> list[Bar]:
 
 
 def unknown_parts(parts: pl.DataFrame) -> list[str]:
-    """Names of the levels that nothing says, measured parts left out."""
+    """Names of unknown levels, measured parts left out."""
     return [
         _NAMES[row["part_kind"], row["part"]].removeprefix("~ ")
         for row in parts.iter_rows(named=True)

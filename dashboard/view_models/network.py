@@ -19,12 +19,12 @@ MAX_LINES = 6
 
 RANK_STATE: dict[str, Mark] = {
     "suspect": Mark("▲", "suspect", "failed"),
-    "silent": Mark("○", "said nothing", "axis"),
+    "silent": Mark("○", "no output", "axis"),
     "elsewhere": Mark("◆", "waited in another collective", "hang"),
     "waited": Mark("■", "waited in this one", "hatch"),
     "unknown": Mark("?", "not named", "axis"),
 }
-"""How a rank stands in one hang, the first that is true of it."""
+"""States of a rank in one hang; the first that applies."""
 
 
 _COUNTERS = ("last_enqueued_seq", "last_started_seq", "last_completed_seq")
@@ -72,7 +72,7 @@ def bandwidth_lines(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str], int]:
     """Rows of `queries.network.bandwidths` with their `line`, the lines to draw, and how many are left out.
 
     Of more than six the one that reached most stays, because the page's figures name it, and those with most sizes;
-    they are told apart by nodes first, so few nodes come first.
+    they differ by nodes first, so few nodes come first.
     """
     named = rows.with_columns(
         line=pl.struct("num_nodes", "nranks").map_elements(
@@ -145,19 +145,19 @@ def rank_states(hang: Row, recorded: pl.DataFrame) -> pl.DataFrame:
     Ranks that no list names are of the group only where the others are numbered from 0 within it: a group of global
     ranks 8 to 15 has none below.
     """
-    told = {
+    members_by_state = {
         "suspect": ranks_of(hang["suspect"]),
         "silent": ranks_of(hang["ranks_silent"]),
         "elsewhere": ranks_of(hang["ranks_elsewhere"]),
         "waited": ranks_of(hang["ranks_reporting"]),
     }
     counters = {row["rank"]: row for row in recorded.iter_rows(named=True)}
-    ranks = set(counters).union(*told.values())
+    ranks = set(counters).union(*members_by_state.values())
     if hang["num_ranks"] and all(rank < hang["num_ranks"] for rank in ranks):
         ranks |= set(range(hang["num_ranks"]))
     states = []
     for rank in sorted(ranks):
-        words = [state for state, members in told.items() if rank in members] or ["unknown"]
+        words = [state for state, members in members_by_state.items() if rank in members] or ["unknown"]
         seen = counters.get(rank, {})
         states.append(
             {

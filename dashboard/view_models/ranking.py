@@ -55,7 +55,7 @@ def ranked_rows(ranked: pl.DataFrame, *, noise: float, limit: int = 6) -> list[R
 
 
 def shows_mfu(top: pl.DataFrame) -> bool:
-    """Whether MFU stands for the speed of these layouts: each has one, and it orders them as tokens/s/GPU does.
+    """Whether MFU can be shown for these layouts: each has one, and it orders them as tokens/s/GPU does.
 
     It does not where runs of a cell count FLOPs of different shapes.
     """

@@ -29,7 +29,7 @@ class Baseline:
 
 
 def size_noun(points: pl.DataFrame) -> str:
-    """What the curves grow in: "node", or "GPU" where one node count stands for several GPU counts."""
+    """What the curves grow in: "node", or "GPU" where a node count has several GPU counts."""
     per_node = points.group_by("num_nodes").agg(pl.col("num_gpus").n_unique())
     return "node" if (per_node["num_gpus"] == 1).all() else "GPU"
 
@@ -37,7 +37,7 @@ def size_noun(points: pl.DataFrame) -> str:
 def with_size(points: pl.DataFrame, noun: str) -> pl.DataFrame:
     """Adds `size` (nodes or GPUs) and keeps one point per line and size, the fastest.
 
-    The same GPUs on fewer nodes are another cell; where the curve grows in GPUs, the better of the two stands for both.
+    The same GPUs on fewer nodes are another cell; where the curve grows in GPUs, the better of the two is kept.
     """
     sized = points.with_columns(size=pl.col("num_nodes" if noun == "node" else "num_gpus")).drop_nulls("size")
     fastest = sized.sort("tokens_per_s_per_gpu", descending=True).unique(["line", "size"], keep="first")

@@ -42,7 +42,7 @@ class Node:
 
 
 def drawn(category: str) -> str:
-    """The category that a colour stands for.
+    """The category of a colour.
 
     >>> drawn("activations"), drawn("workspace")
     ('activations', 'other')
@@ -125,7 +125,7 @@ def _nodes(sizes: Mapping[tuple[str, ...], int], whole: int) -> list[Node]:
 
 
 def in_mib(rows: pl.DataFrame) -> pl.DataFrame:
-    """Columns of bytes in MiB, under names that say so: sites reach from kilobytes to gigabytes. Frames are shortened.
+    """Columns of bytes in MiB, under names with that unit (sites reach from kilobytes to gigabytes); frames shortened.
 
     >>> in_mib(pl.DataFrame({"bytes": [3 << 20], "blocks": [1]})).to_dicts()
     [{'blocks': 1, 'mib': 3.0}]

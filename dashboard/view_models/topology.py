@@ -1,7 +1,7 @@
 """The picture of one communicator: hosts, ranks, and what connects them. Pure.
 
 Small communicators are drawn by rank, on a circle per host in the order of the ring; larger ones by host, on a circle
-or, when there are many, in rows that follow the ring, so that whatever leaves it stands out.
+or, when there are many, in rows that follow the ring, so that edges that leave it are visible.
 """
 
 from __future__ import annotations
@@ -143,9 +143,9 @@ def picture(nranks: int, ranks: pl.DataFrame, links: pl.DataFrame, graphs: pl.Da
     if show == ALL_LINKS:
         pairs = [(pair, kind, count) for pair, found in kinds.items() for kind, count in found.items()]
     else:
-        told = {pair: _main(found) for pair, found in kinds.items()}
+        main_kinds = {pair: _main(found) for pair, found in kinds.items()}
         drawn = edges_of(graphs, show)
-        pairs = [((a, b), told.get((a, b)) or told.get((b, a)) or "unknown", 1) for a, b in drawn]
+        pairs = [((a, b), main_kinds.get((a, b)) or main_kinds.get((b, a)) or "unknown", 1) for a, b in drawn]
     pairs = [(pair, kind, count) for pair, kind, count in pairs if max(pair) < nranks]
     if nranks > (MAX_RANKS if show == ALL_LINKS else MAX_RANKS_OF_A_GRAPH):
         return _by_host(hosts, host_of, pairs)
@@ -186,9 +186,9 @@ def _by_rank(
             angle = -math.pi / 2 + 0.31 + 0.23 * at + place * turn
             inner = 0.0 if len(members) == 1 else 0.78 * radius
             places[rank] = (centre[0] + inner * math.cos(angle), centre[1] + inner * math.sin(angle))
-    told = {row["rank"]: row for row in ranks.iter_rows(named=True)}
+    by_rank = {row["rank"]: row for row in ranks.iter_rows(named=True)}
     nodes = tuple(
-        Node(str(rank), place, _rank_hover(rank, host_of.get(rank, NO_HOST), told.get(rank)))
+        Node(str(rank), place, _rank_hover(rank, host_of.get(rank, NO_HOST), by_rank.get(rank)))
         for rank, place in places.items()
     )
     edges = tuple(

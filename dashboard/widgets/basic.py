@@ -23,7 +23,7 @@ from sweepscope.dashboard.widgets import urls
 
 _STYLE = (Path(__file__).parents[1] / "assets" / "style.css").read_text()
 _CHART_CONFIG = {"displayModeBar": False, "doubleClick": False}
-_HARDLY_CUT = 24  # px beyond the edge that hide nothing anybody would look for
+_HARDLY_CUT = 24  # px beyond the edge that hide nothing of interest
 WINDOW_WIDTH = "window_width"  # key of the session's state that it is kept under
 
 
@@ -42,7 +42,7 @@ def current_theme() -> Theme:
 
 
 def window_width() -> str:
-    """Whether the reader's window is "narrow" as a phone's, "medium" or "wide", as far as the browser has told."""
+    """Whether the reader's window is "narrow" as a phone's, "medium" or "wide", as last reported by the browser."""
     return str(st.session_state.get(WINDOW_WIDTH, "wide"))
 
 
@@ -145,7 +145,7 @@ _LINE_CHARS = 600
 
 
 def shortened(line: str) -> str:
-    """A line of a log as far as somebody reads it: launchers print settings of thousands of letters in one.
+    """A line of a log cut to a readable length: launchers print settings of thousands of letters in one.
 
     >>> shortened("x" * 600) == "x" * 600, shortened("a" * 300 + "x" * 900 + "b" * 100).replace("a" * 300, "A")[:20]
     (True, 'A […900 letters…] bb')
@@ -157,7 +157,7 @@ def shortened(line: str) -> str:
 
 
 def log_lines(lines: Sequence[tuple[int | None, str, str]]) -> None:
-    """Lines of a log with number and a remark as they stand there, long ones shortened: escaped, never read as HTML."""
+    """Lines of a log with number and a remark as printed, long ones shortened: escaped, never read as HTML."""
     blocks = (
         f'<div class="ss-code"><span class="line">{"" if line_no is None else line_no}</span>'
         f"{html.escape(shortened(text.strip()), quote=False)}"
@@ -169,7 +169,7 @@ def log_lines(lines: Sequence[tuple[int | None, str, str]]) -> None:
 
 
 def problem(text: str) -> None:
-    """An error in words, as the program said it; line breaks stay, because they point at the place."""
+    """An error message as printed; line breaks stay, because they point at the position."""
     st.html(f'<div class="ss-code ss-problem" role="alert">{html.escape(text, quote=False)}</div>')
 
 
@@ -182,7 +182,7 @@ def chart(
     is_zoomable: bool = False,
     is_fitted: bool | None = None,
 ) -> None:
-    """A figure in the theme's template. `alt` says what it shows in one sentence; `on_select` runs after a click.
+    """A figure in the theme's template. `alt` is one sentence on what it shows; `on_select` runs after a click.
 
     In a zoomable figure, whose axis and drag mode allow it, a double click goes back to all of it. `is_fitted`: whether
     it is drawn as for a narrow window; by default where the window is.
@@ -222,10 +222,10 @@ def empty(text: str) -> None:
 
 
 def scroll_hint(text: str, least: int) -> None:
-    """Says, in a container that scrolls sideways, that it does; only where it is clearly narrower than `least` pixels.
+    """A hint in a container that scrolls sideways; shown only where it is clearly narrower than `least` pixels.
 
-    Nothing else tells on a touch screen, which draws no scroll bar. By keyboard it is the only thing in there that
-    takes the focus, from which the arrow keys scroll.
+    A touch screen draws no scroll bar. By keyboard the hint is the only element that takes the focus, from which the
+    arrow keys scroll.
     """
     st.html(f"<style>@container ss-scroll (max-width:{least - _HARDLY_CUT}px){{.ss-scrolls{{display:block}}}}</style>")
     st.html(f'<p class="ss-note ss-scrolls" tabindex="0">{rich(text)}</p>')

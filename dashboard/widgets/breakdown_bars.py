@@ -1,4 +1,4 @@
-"""Breakdowns as HTML: names, bars that stand where the one before ended, and figures. Faster than a chart to redraw
+"""Breakdowns as HTML: names, bars that begin where the one before ended, and figures. Faster than a chart to redraw
 while a slider moves, and its text is text: it can be read aloud, selected, checked for contrast. Thin over streamlit.
 """
 

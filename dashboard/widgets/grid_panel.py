@@ -31,7 +31,7 @@ def keep_cells_readable(grid: Grid, *charts: str, narrowest: int = MIN_CELL_WIDT
 def legend(cells: pl.DataFrame, metric: Metric, *, estimated: str = "") -> None:
     """The colour scale of `metric`, whether it is clipped, and the symbols of the empty states in `cells`.
 
-    `estimated` says what a tilde means, where there is one.
+    `estimated` explains the tilde, where there is one.
     """
     states = set(cells["cell_state"]) - {"measured"}
     symbols = "".join(f"<span>{html.escape(CELL_STATE[state].text)}</span>" for state in CELL_STATE if state in states)

@@ -1,6 +1,6 @@
 """Lists: lines that lead somewhere, names with values, bars and definitions. Thin over streamlit.
 
-Everything that reaches HTML is escaped here, or by the caller where a function says so.
+Everything that reaches HTML is escaped here, or by the caller where a docstring states it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _list(lines: Sequence[tuple[str, str, str | None]]) -> str:
 
 
 def cases(entries: Sequence[tuple[str, str, str, str]]) -> None:
-    """A list of (title, address, value, remark): the remark stands in full below, however long it is."""
+    """A list of (title, address, value, remark): the remark is shown whole below it."""
     lines = "".join(
         f"<li><span>{link(title, url)}</span><span>{rich(value)}</span><p>{rich(remark)}</p></li>"
         for title, url, value, remark in entries
@@ -68,7 +68,7 @@ def facts(items: Sequence[tuple[str, str, str]]) -> None:
 
 
 def tracks(items: Sequence[tuple[str, str, float | None]]) -> None:
-    """Name, size and share of a whole as grey bars; above 90 % the size says so. A share of None draws no bar."""
+    """Name, size and share of a whole as grey bars, above 90 % with "near limit". A share of None draws no bar."""
     lines = []
     for name, size, share in items:
         is_near = share is not None and share > NEAR_LIMIT

@@ -17,7 +17,7 @@ from sweepscope.dashboard.widgets import urls
 _ROW_HEIGHT = 32  # of tables, in pixels
 _LETTER_WIDTH, _BLANK_WIDTH = 6.8, 3.4  # of a table's text, in pixels, on average
 _CELL_PADDING = 20
-_MEASURED_ROWS = 8  # rows by which a table sizes a column of which nothing is said
+_MEASURED_ROWS = 8  # rows by which a table sizes a column without a given width
 _LONGEST_WHOLE = 64  # letters of texts that are shown whole; paths and sentences are longer
 _MOST_DECIMALS = 4
 

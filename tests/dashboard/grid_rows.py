@@ -135,7 +135,7 @@ def grid(*rows: Row, outcomes: list[Row] | None = None, filters: Filters | None 
             for row in rows
             if row["cell_state"] != "not_run"
         ]
-    return cells.settle(cells_frame(*rows), outcomes_frame(*outcomes), filters or Filters())
+    return cells.with_outcomes(cells_frame(*rows), outcomes_frame(*outcomes), filters or Filters())
 
 
 def only(frame: pl.DataFrame) -> Row:

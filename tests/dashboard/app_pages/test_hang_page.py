@@ -62,7 +62,7 @@ def test_an_incident_of_the_watchdog(home: Path, monkeypatch: pytest.MonkeyPatch
     assert "a.log:950" in text
     assert "No dump stands beside this log." in text
     (states,) = [one.value for one in app.dataframe if "Ahead" in one.value.columns]
-    assert states["State"].to_list()[3] == "suspect, said nothing"
+    assert states["State"].to_list()[3] == "suspect, no output"
     assert states["Ahead"].to_list()[0] == "in it"
 
 

@@ -50,7 +50,7 @@ def grids(con: duckdb.DuckDBPyConnection) -> list[tuple[Slice, Filters, pl.DataF
         for filters in FILTERS:
             rows = cell_queries.cells(grid, filters).run(con)
             tries = cell_queries.outcomes(grid, filters).run(con)
-            found.append((grid, filters, cells.settle(rows, tries, filters)))
+            found.append((grid, filters, cells.with_outcomes(rows, tries, filters)))
     return found
 
 

@@ -93,7 +93,7 @@ def test_a_hang_shows_suspect_reason_and_ranks_and_is_escaped(home: Path, monkey
     hangs = table(app, "Suspect")
     assert hangs["Suspect"].to_list() == ["3", "not determinable"]
     ranks = table(app, "State")
-    assert ranks["State"].to_list()[2:5] == ["waited in this one", "suspect, said nothing", "waited in this one"]
+    assert ranks["State"].to_list()[2:5] == ["waited in this one", "suspect, no output", "waited in this one"]
 
 
 def test_a_sweep_narrows_everything(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

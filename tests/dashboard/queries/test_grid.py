@@ -11,7 +11,7 @@ from sweepscope.dashboard.queries import cells, overview, scaling, slices
 from sweepscope.dashboard.queries.query import Query
 from sweepscope.dashboard.selection.filters import Filters, Range
 from sweepscope.dashboard.selection.slices import Slice, resolve_slice
-from sweepscope.dashboard.view_models import cells as settled
+from sweepscope.dashboard.view_models import cells as cell_models
 from sweepscope.schemas.thresholds import NOISE_WITHOUT_REPEATS
 from tests.run_rows import Row, completed_frame, open_store, run_row
 
@@ -94,7 +94,7 @@ def test_without_filters_cells_agree_with_the_views(con: duckdb.DuckDBPyConnecti
 def test_states_settled_here_are_those_of_the_view(con: duckdb.DuckDBPyConnection) -> None:
     # a filter that every run passes takes the path that derives states from outcomes
     everything = Filters(dp=Range(1))
-    narrowed = settled.settle(
+    narrowed = cell_models.with_outcomes(
         cells.cells(_ALL, everything).run(con), cells.outcomes(_ALL, everything).run(con), everything
     )
     view = con.sql(
@@ -155,7 +155,7 @@ def test_runs_that_stand_in_no_grid_say_what_is_missing() -> None:
     rows = [_run("a"), _run("b", seq_len=None, gbs_tokens=None), _run("c", gbs=None, gbs_tokens=None, mbs=None)]
     with open_store(completed_frame(*rows)) as con:
         found = overview.without_cell("measured").run(con)
-        assert dict(found.select("run_id", "not_told").rows()) == {"b": "sequence, batch", "c": "batch"}
+        assert dict(found.select("run_id", "missing").rows()) == {"b": "sequence, batch", "c": "batch"}
         assert overview.problems("measured").run(con)["runs_without_cell"].item() == 2
 
 

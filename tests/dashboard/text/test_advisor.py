@@ -38,8 +38,8 @@ def plain(text: str) -> str:
 def test_the_best_proposal_tells_gain_and_chance() -> None:
     found = proposed(ROW)
     assert plain(texts.next_answer(found, texts.shown(found.candidates))) == (
-        "**DP8 TP2 PP1** promises most per GPU-hour: 6.1 % more throughput than the best of 30 runs, "
-        "DP16 TP1 PP1 (3.26 s) is expected of it, with a chance of 70 % to beat it."
+        "**DP8 TP2 PP1** promises most per GPU-hour: 6.1 % more expected throughput than the best of 30 "
+        "runs, DP16 TP1 PP1 (3.26 s), with a chance of 70 % to beat it."
     )
 
 
@@ -48,19 +48,21 @@ def test_proposals_without_a_gain_are_not_shown() -> None:
     rows = texts.shown(found.candidates)
     assert rows.is_empty()
     assert plain(texts.next_answer(found, rows)) == (
-        "No layout that nobody tried is expected to beat the only run, DP16 TP1 PP1 (3.26 s)."
+        "No untried layout is expected to beat the only run, DP16 TP1 PP1 (3.26 s)."
     )
 
 
 def test_nothing_measured_and_nothing_left_are_told_apart() -> None:
-    assert texts.next_answer(proposed(ROW, best=None), proposed(ROW).candidates).startswith("Nothing was measured")
+    assert texts.next_answer(proposed(ROW, best=None), proposed(ROW).candidates).startswith(
+        "No run of this question was measured"
+    )
     done = proposed()
     assert texts.next_answer(done, done.candidates).startswith("Every layout that fits and could be tried was measured")
 
 
 def test_what_a_test_costs_and_what_is_no_candidate_is_said() -> None:
     assert plain(texts.next_notes(proposed(ROW))) == (
-        "A test is 20 steps; start-up is not counted, as no run tells it. Spread: 80 % of 21 runs of hopper-nanotron. "
+        "A test is 20 steps; start-up is not counted, because no run logged it. Spread: 80 % of 21 runs of hopper-nanotron. "
         "No candidates: 12 already measured."
     )
 
@@ -86,7 +88,7 @@ def test_a_rule_is_followed_or_has_a_price() -> None:
     assert texts.followed(advice(is_followed=False, cost=None))[2] == (
         "the fastest does not; no layout near the fastest does"
     )
-    assert texts.followed(advice(is_followed=None, cost=0.3))[2].startswith("does not speak of the fastest")
+    assert texts.followed(advice(is_followed=None, cost=0.3))[2].startswith("does not apply to the fastest")
 
 
 def test_a_record_tells_cells_chance_and_this_cell() -> None:
@@ -107,7 +109,7 @@ def test_a_step_names_the_rule_that_runs_bear_out_most() -> None:
     )
     untested = texts.of_step(Stop(step, "1 node", (advice(tested=0),)))
     assert untested.endswith("None of them was tested by this store's runs.")
-    assert texts.of_step(Stop(step, "1 node", ())).startswith("No rule speaks")
+    assert texts.of_step(Stop(step, "1 node", ())).startswith("No rule applies")
 
 
 def test_only_evidence_of_the_cell_itself_is_its_verdict() -> None:

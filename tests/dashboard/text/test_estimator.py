@@ -87,7 +87,7 @@ def test_reasons_alike_stand_together_and_single_ones_in_full() -> None:
 def test_an_mfu_that_other_pages_show_otherwise_is_explained() -> None:
     row = {"mfu": 0.398, "mfu_basis": "6N, attention left out; peak 2250", "est_mfu": 0.5, "time_ratio": 1.25}
     assert texts.recount(row).replace("\xa0", " ") == (
-        " Other pages say 39.8 %, by 6N, attention left out; here MFU counts the FLOPs of the estimate."
+        " Other pages show 39.8 %, by 6N, attention left out; here MFU counts the FLOPs of the estimate."
     )
     assert texts.recount({**row, "mfu": 0.4004}) == texts.recount({**row, "mfu": None}) == ""
 

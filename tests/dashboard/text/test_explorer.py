@@ -142,7 +142,7 @@ def test_a_neighbour_says_what_is_not_the_same() -> None:
         "est_mfu": 0.38,
         "tokens_per_s_per_gpu": 1.0,
     }
-    text, value = texts.neighbour(row)
+    text, value = texts.nearest_run(row)
     assert text == "DP8 TP2 PP1: differs in ZeRO-3, 64 GPUs, full recompute"
     assert plain(value) == "36.1 % · ~38.0 %"
-    assert texts.neighbour({**row, "differs": [], "est_mfu": None, "mfu": None})[1] == "1 tokens/s/GPU"
+    assert texts.nearest_run({**row, "differs": [], "est_mfu": None, "mfu": None})[1] == "1 tokens/s/GPU"

@@ -49,7 +49,7 @@ ENDINGS = [ending("completed", 6), ending("oom", 3), ending("hang", 1), ending("
 def test_the_answer_says_how_many_why_which_and_at_what_cost() -> None:
     assert texts.answer(totals(), ENDINGS, [pattern()]).replace(_NBSP, " ") == (
         "**4 of 10 runs failed (40 %)**; 3 of them ran out of GPU memory. "
-        "**MBS8 stands out:** 57 % of its 14 runs failed (95 % interval 33 % to 79 %). "
+        "**MBS8 fails most:** 57 % of its 14 runs failed (95 % interval 33 % to 79 %). "
         "Failures took 12.5 of 50.0 GPU-hours (25 %)."
     )
 
@@ -57,8 +57,8 @@ def test_the_answer_says_how_many_why_which_and_at_what_cost() -> None:
 def test_the_answer_does_not_claim_more_than_the_rows_show() -> None:
     text = texts.answer(totals(gpu_hours=None), ENDINGS, [pattern(is_above=False), pattern(is_above=False)])
     assert "No single setting fails clearly more often than the rest." in text
-    assert "No run says how long it took" in text
-    assert "none of them says how long it took" in texts.answer(totals(gpu_hours_lost=None), ENDINGS, [])
+    assert "No run logged how long it took" in text
+    assert "none of them logged how long it took" in texts.answer(totals(gpu_hours_lost=None), ENDINGS, [])
     assert "all of them hung" in texts.answer(totals(), [ending("hang", 4)], [])
     assert "; 1 of them was ended by a node" in texts.answer(totals(), [ending("infra", 1)], [])
     one = texts.answer(totals(runs_judged=2, runs_failed=1), [ending("infra", 1)], [])

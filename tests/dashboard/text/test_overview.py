@@ -131,7 +131,7 @@ def test_only_problems_that_happened_are_listed() -> None:
     assert [item.text for item in overview.quiet_problems(row)] == [
         "1 file could not be read at all",
         "26 runs kept out of every ranking",
-        "1 run of which nothing says how it ended",
+        "1 run without a known end",
         "72 runs without model, nodes, sequence or batch: in no grid",
     ]
 

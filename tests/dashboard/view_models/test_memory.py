@@ -91,10 +91,10 @@ def test_a_failed_run_with_levels_is_shown_first() -> None:
 
 
 @pytest.mark.parametrize("status", ["failed", "truncated", "unknown"])
-def test_a_run_that_ended_for_no_known_reason_is_not_said_to_fit(status: str) -> None:
+def test_a_run_that_ended_for_no_known_reason_is_not_known_to_fit(status: str) -> None:
     row = {"mem_verdict": "fits", "verdict_evidence": "held 77.40 GiB of 79.65 GiB", "status": status}
     assert texts.verdict_text(row, status) == (
-        "**Near the limit when it ended.** Held 77.40 GiB of 79.65 GiB. Memory may be why: nothing says."
+        "**Near the limit when it ended.** Held 77.40 GiB of 79.65 GiB. Memory may be the cause; the log has no reason."
     )
     assert texts.need(row) == "? near the limit when it ended"
 

@@ -70,7 +70,7 @@ def test_the_line_that_reached_most_is_drawn_however_few_its_sizes() -> None:
 def test_the_suspect_comes_before_what_else_is_true_of_a_rank() -> None:
     found = network.rank_states(hang_row(), NOT_RECORDED)
     assert found.row(3, named=True)["state"] == "suspect"
-    assert found.row(3, named=True)["detail"] == "suspect, said nothing"
+    assert found.row(3, named=True)["detail"] == "suspect, no output"
     assert found["state"].to_list().count("waited") == 7
 
 
