@@ -104,14 +104,15 @@ def answer(setup: Setup, request: Request, found: Found, measured: pl.DataFrame)
 
 
 def _measured_is_faster(setup: Setup, same: pl.DataFrame, pick: Row, expected: str) -> str:
-    """A run beats all that the estimate expects: then that run is the answer, and the estimate the second opinion."""
+    """The answer when a run is faster than every estimate: that run, and what the estimate ranks first."""
     top = same.row(0, named=True)
-    most_of = "it, too" if layout_key(pick) == layout_key(top) else _unbroken(full_layout_text(pick))
+    is_first = layout_key(pick) == layout_key(top)
+    first = "it first, too" if is_first else f"{_unbroken(full_layout_text(pick))} first"
     among = "the only" if same.height == 1 else f"the best of {number(same.height)}"
     return (
         f"On {count(setup.nodes, 'node')}, {setup.model} trained fastest with **{_top_layout(top)}: "
         f"{performance(top)}**, {among} {top['origin']} run{'' if same.height == 1 else 's'}. "
-        f"The estimate expects most of {most_of}: {expected}."
+        f"The estimate ranks {first}: {expected}."
     )
 
 

@@ -100,7 +100,7 @@ def incident(hang: Row) -> str:
     """A hang in a list: the suspect and why, the ranks that waited and those without output."""
     who = [
         f"{label}: {ranks_text(hang[name])}."
-        for name, label in (("ranks_reporting", "Waited"), ("ranks_silent", "Said nothing"))
+        for name, label in (("ranks_reporting", "Waited"), ("ranks_silent", "No output"))
         if hang[name]
     ]
     return " ".join([hang_answer(hang), *who])

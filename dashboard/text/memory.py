@@ -78,7 +78,7 @@ def answer(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]], spread: pl.
         return " ".join(parts)
     if peaks.height:
         return f"**None of {count(peaks.height, 'run')} ran out of GPU memory.**"
-    return f"**{count(snapshots, 'memory file')}** that belong to no run; see the snapshots below."
+    return f"**{count(snapshots, 'memory file')}** without a run, listed under snapshots below."
 
 
 def _failed(peaks: pl.DataFrame, verdicts: Sequence[tuple[str, int]]) -> str:

@@ -69,7 +69,7 @@ def test_errors_are_shown_in_percent_and_ratios_in_two_decimals(home: Path, monk
 def test_runs_that_cannot_be_estimated_still_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_real_home(tmp_path / "home", runs=RUNS[-1:], estimates=ESTIMATES[-1:])
     text = text_of(open_page(home, monkeypatch, "estimator"))
-    assert "None of these runs can be set beside an estimate." in text
+    assert "None of these runs can be compared with an estimate." in text
     assert "Unknown accelerator: CPU" in text
 
 

@@ -60,7 +60,7 @@ def test_an_incident_of_the_watchdog(home: Path, monkeypatch: pytest.MonkeyPatch
     assert "run?run=ra" in text
     assert "[rank0]: Watchdog &lt;b&gt;caught&lt;/b&gt; collective" in text
     assert "a.log:950" in text
-    assert "No dump stands beside this log." in text
+    assert "There is no dump beside this log." in text
     (states,) = [one.value for one in app.dataframe if "Ahead" in one.value.columns]
     assert states["State"].to_list()[3] == "suspect, no output"
     assert states["Ahead"].to_list()[0] == "in it"
@@ -86,7 +86,7 @@ def test_without_an_address_the_hangs_are_offered(
     text = text_of(app)
     assert answer in text
     assert text.count("hang?at=") == 2
-    assert "Did not join all_reduce seq 118. Waited: 0. Said nothing: 1, 2." in text
+    assert "Did not join all_reduce seq 118. Waited: 0. No output: 1, 2." in text
     assert "Silent while 7 of 8 timed out on ALLREDUCE seq 118. Waited: 0–2, 4–7." in text
 
 

@@ -103,14 +103,14 @@ def test_snapshots_lead_to_their_pages(home: Path, monkeypatch: pytest.MonkeyPat
 def test_an_empty_store_says_how_to_get_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = {"mem_peak_allocated_bytes": None, "mem_peak_reserved_bytes": None}
     app = open_page(make_real_home(tmp_path / "home", runs=[run_row(**nothing)]), monkeypatch, "memory")
-    assert "No run of this store says how much memory it used." in bare_text(app)
+    assert "No run of this store logged how much memory it used." in bare_text(app)
     assert "_record_memory_history" in bare_text(app)
 
 
-def test_artefacts_without_runs_stand_for_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_artefacts_without_runs_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = make_real_home(tmp_path / "home", **memory_tables("/x", trained(layers=2)))
     text = bare_text(open_page(home, monkeypatch, "memory"))
-    assert "<b>1 memory file</b> without a run of its own" in text
+    assert "<b>1 memory file</b> without a run, listed" in text
 
 
 SNAPSHOT = f"{ROOT}/c1/rank0.pickle"
@@ -180,7 +180,7 @@ def test_a_state_without_history_is_shown_as_far_as_it_goes(tmp_path: Path, monk
     assert "1.0 GiB at the peak" in text
     assert "2 allocations failed" in text
     assert "No events were recorded" in text
-    assert "It names no blocks, so what was alive is not known" in text
+    assert "It names no blocks, so live blocks are unknown" in text
     assert "events and blocks agree" not in text
     assert "default settings" not in text
 

@@ -53,10 +53,10 @@ def test_a_run_that_beats_every_estimate_is_the_answer() -> None:
     text = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([RUN, fast, RUN])))
     assert text.startswith(
         "On 2 nodes, Llama 3 8B trained fastest with **DP16 TP1 PP1: 66.0 % MFU**, the best of 3 measured runs. "
-        f"The estimate expects most of {full_layout_text(best)}: ~"
+        f"The estimate ranks {full_layout_text(best)} first: ~"
     )
     same = plain(texts.answer(SETUP, REQUEST, FOUND, pl.DataFrame([fast | {name: best[name] for name in LAYOUT}])))
-    assert ", the only measured run. The estimate expects most of it, too: ~" in same
+    assert ", the only measured run. The estimate ranks it first, too: ~" in same
 
 
 def test_the_fastest_run_is_the_one_with_the_most_throughput() -> None:
