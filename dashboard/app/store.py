@@ -1,7 +1,7 @@
 """The published store as the pages see it: one read-only connection per version, pinned for the visit.
 
-A visit keeps the version it began with, so nothing on screen changes by itself; `newer_version` tells the shell
-that a later one is ready. Connections are cached by path, because each version is a file of its own.
+A visit keeps the version it began with, so nothing on screen changes by itself; `newer_version` is a
+later one, which the shell offers. Connections are cached by path, because each version is a file of its own.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def _draw_sequence(view: View, hang: dict[str, Any], records: pl.DataFrame) -> N
             basic.section("Flight recorder")
             basic.note(
                 "There is no dump beside this log. TORCH_FR_BUFFER_SIZE=2000 (TORCH_NCCL_TRACE_BUFFER_SIZE in older "
-                "releases) with TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes one per rank, which tells who lacks which "
+                "releases) with TORCH_NCCL_DUMP_ON_TIMEOUT=1 writes one per rank, which shows which rank lacks which "
                 "collective."
             )
         return

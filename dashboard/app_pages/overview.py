@@ -104,7 +104,7 @@ def _draw_other_grids(chosen: Slice, view: View) -> None:
         )
         for other in found
     ]
-    basic.section("Other grids", "other accelerator, sequence, batch or study; those that answer most first")
+    basic.section("Other grids", "other accelerator, sequence, batch or study; those with most results first")
     lists.items(lines[:_GRIDS_LISTED])
     if lines[_GRIDS_LISTED:]:
         with st.expander(numbers.count(len(lines) - _GRIDS_LISTED, "more grid")):

@@ -63,7 +63,7 @@ def draw(dots: Sequence[Dot], theme: Theme, *, width: str = "wide") -> go.Figure
 
 
 def _has_tick(dot: Dot) -> bool:
-    """Beside a figure of another kind what the estimate allows would tell nothing."""
+    """Whether the tick of the estimate is comparable with the figure."""
     return dot.ceiling is not None and dot.kind != "other"
 
 

@@ -69,7 +69,7 @@ def _broken(model: str) -> str:
 
 
 def short_labels(models: Sequence[str]) -> list[str]:
-    """Model names in one line of the same margin: the second half where that tells them apart, else cut.
+    """Model names in one line of the same margin: the second half where those differ, else cut.
 
     >>> short_labels(["Llama 8.86B", "Llama 80B", "MPT 7B"]), short_labels(["abcdefghijkl x", "mnopqrstuvwx x"])
     (['8.86B', '80B', 'MPT 7B'], ['abcdefgh…', 'mnopqrst…'])

@@ -62,7 +62,7 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> 
         margin={"l": 8, "r": 16, "t": 8, "b": _AXIS},
         hoverdistance=30,
         xaxis={
-            "title": {"text": "Seconds from the first moment that a line tells; the stroke is the timeout"},
+            "title": {"text": "Seconds from the first time in the lines; the stroke is the timeout"},
             "showgrid": True,
             "rangemode": "tozero",
         },

@@ -1,4 +1,4 @@
-"""The data dictionary as the store itself tells it: names, types and comments of its tables and views."""
+"""The data dictionary of the store: names, types and comments of its tables and views."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _OF_UNIT = "SELECT path FROM files WHERE unit = $unit UNION ALL SELECT $source_p
 
 
 def incident(source_path: str, line_no: int) -> Query:
-    """The hang that this line of a file, or this record of a dump, tells of, with its unit; no row for another."""
+    """The hang that this line of a file, or this record of a dump, reports, with its unit; else no row."""
     return Query(
         f"""SELECT h.*, coalesce(f.unit, h.source_path) AS unit
 FROM ({HANGS}) AS h

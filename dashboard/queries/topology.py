@@ -10,7 +10,7 @@ _OF = "source_path = $source_path AND comm_index = $comm_index"
 
 
 def communicators(scope: Scope) -> Query:
-    """Communicators of several ranks whose links or rings a file tells: the largest of each file."""
+    """Communicators of several ranks whose links or rings are in a file: the largest of each file."""
     return Query(
         f"""SELECT c.source_path, c.comm_index, c.nranks, c.ranks_seen, c.num_nodes, c.network, c.transports,
   c.is_membership_exact, c.line_no

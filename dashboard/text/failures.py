@@ -35,7 +35,7 @@ _CAUSE = {
     "infra": "were ended by a node, the network or preemption",
     "timeout": "hit the time limit",
     "crash": "crashed",
-    "unexplained": "give no reason",
+    "unexplained": "ended without a logged reason",
 }
 _ONE_CUT = "its log stops without a reason"
 _WORDING_CHARS = 110

@@ -9,7 +9,7 @@ from sweepscope.dashboard.view_models.frontier import Dot
 
 LEGEND = (
     "Filled: model FLOPs over the dense BF16 peak, as published. Hollow: another numerator or peak, or derived. "
-    "Square: HFU, which counts recomputation. Tick: what our estimate expects of that layout at best."
+    "Square: HFU, which counts recomputation. Tick: the highest MFU that the estimate allows that layout."
 )
 HOW_TO_READ = (
     "**How to read it.** MFU is a share of each chip's own dense BF16 peak, so that A100, H100 and TPU share one axis; "

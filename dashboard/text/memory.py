@@ -98,7 +98,7 @@ def _needs(verdict: str, runs: int) -> str:
         "recompute": f"need{s} recompute",
         "micro_batch": f"need{s} a smaller micro-batch",
         "sharding": f"need{s} sharding",
-    }.get(verdict, f"tell{s} no sizes")
+    }.get(verdict, "logged no sizes")
 
 
 def _held(spread: pl.DataFrame) -> str:

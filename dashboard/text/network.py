@@ -42,7 +42,7 @@ HOW_TO_READ = (
     "(nccl-tests, doc/PERFORMANCE.md); points are medians over files, of the better of in place and out of place.",
     "**What it hides.** A run without NCCL_DEBUG=INFO is in no figure here. Lines of a log that was cut are missing, "
     "so counts are lower bounds. Init times exist from NCCL 2.22 on, and include waiting for late ranks. Sizes do not "
-    "tell which hardware or network a run had: benchmarks of different clusters in one sweep are no siblings.",
+    "identify the hardware or network of a run: benchmarks of different clusters in one sweep are not alike.",
 )
 NO_FINDING = "No rule found anything in these files."
 NO_BENCH = "No nccl-tests table with several ranks is among these files. Ingest the output of all_reduce_perf."
@@ -79,7 +79,7 @@ def _found(totals: Row, found: Sequence[Finding]) -> str:
     if not totals["files"]:
         return ""
     if not found:
-        return f"**Nothing slows the network of {count(totals['files'], 'file')}** as far as the rules see."
+        return f"**No rule found a problem in the network of {count(totals['files'], 'file')}**."
     named = [
         f"{RULE_SHORT[one.rule]} ({count(one.files, 'file')})" for one in found if one.rule != "mixed_versions_sweep"
     ]

@@ -15,7 +15,7 @@ from sweepscope.dashboard.view_models.topology import ALL_LINKS, NO_HOST, TRANSP
 Row = Mapping[str, Any]
 
 NONE = (
-    "No file here tells which ranks are connected: NCCL_DEBUG=INFO prints links and rings as a communicator comes up."
+    "No file here shows which ranks are connected: NCCL_DEBUG=INFO prints links and rings as a communicator comes up."
 )
 NO_TRAFFIC = (
     "No COLL lines in this file. Set **NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH,COLL** for a few steps to see what moves."

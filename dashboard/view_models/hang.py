@@ -39,7 +39,7 @@ def place_of(text: str) -> tuple[str, int] | None:
 
 @dataclass(frozen=True)
 class Span:
-    """When a rank waited, in seconds from the first moment that any line tells; `begin` None: not printed."""
+    """When a rank waited, in seconds from the first time in the lines; `begin` None: not printed."""
 
     rank: int
     state: str

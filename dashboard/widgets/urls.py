@@ -18,7 +18,7 @@ def run_url(run_id: str) -> str:
 
 
 def hang_url(source_path: str, line_no: int) -> str:
-    """Address of a hang: the line, or the record of a dump, that tells of it."""
+    """Address of a hang: the line, or the record of a dump, that reports it."""
     return f"hang?{urlencode({'at': f'{source_path}:{line_no}'})}"
 
 

@@ -98,7 +98,7 @@ def test_a_hang_shows_suspect_reason_and_ranks_and_is_escaped(home: Path, monkey
 
 def test_a_sweep_narrows_everything(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = bare_text(open_page(home, monkeypatch, "network", sweep="other"))
-    assert "<b>Nothing slows the network of 1 file</b>" in text
+    assert "<b>No rule found a problem in the network of 1 file</b>" in text
     assert "hung" not in text.split("How to read it")[0]
     assert "No collective timed out" in text
     assert "No file times its initialisation" in text

@@ -62,7 +62,8 @@ def test_nothing_measured_and_nothing_left_are_told_apart() -> None:
 
 def test_what_a_test_costs_and_what_is_no_candidate_is_said() -> None:
     assert plain(texts.next_notes(proposed(ROW))) == (
-        "A test is 20 steps; start-up is not counted, because no run logged it. Spread: 80 % of 21 runs of hopper-nanotron. "
+        "A test is 20 steps; start-up is not counted, because no run logged it. "
+        "Spread: 80 % of 21 runs of hopper-nanotron. "
         "No candidates: 12 already measured."
     )
 
