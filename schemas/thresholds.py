@@ -52,6 +52,10 @@ RULE_NEARISH = 0.05
 RULE_LAYOUTS = 5
 """Measured layouts that a cell needs to test a rule: the fastest of fewer was hardly searched for."""
 
+MFU_LIMIT = 1.05
+"""MFU above which a run's figures contradict each other: nothing exceeds its accelerator's peak, and peaks and printed
+throughputs are rounded by less than this."""
+
 NOISE_WITHOUT_REPEATS = 0.01
 """A lead that one run each cannot prove. Our choice; what repeats of one layout really spread by is often more."""
 

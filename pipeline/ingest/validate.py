@@ -1,8 +1,8 @@
-"""Frame and table definition in, good rows and rejects out. Pure: no files, no store.
+"""Rows that satisfy their table, and rejects for all else. Pure: no files, no store.
 
-pandera is the only judge; this module builds its schema from `schemas.core.table.Table`, turns its failure cases into
-rows of `rejects`, and never loses a row: every input row is either in `valid` or named in `rejects`.
-A new kind of check belongs in `schemas` (a column's constraint, a table's rule), not here.
+pandera judges; this module builds its schemas from `schemas.core.table.Table` and turns its failure cases into rows of
+`rejects`. A bad value becomes NULL and its row is kept; a row without a usable key is left out. A new kind of check
+belongs in `schemas` (a column's constraint, a table's rule), not here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import polars as pl
 from sweepscope.schemas.core.column import Column
 from sweepscope.schemas.core.table import Rule, Table
 from sweepscope.schemas.tables.ledger import REJECTS
+from sweepscope.schemas.vocab import REJECT_REASON_LEFT_OUT
 
 if TYPE_CHECKING:
     import pandera.polars as pa
@@ -25,13 +26,15 @@ RAW_LIMIT = 2_000
 _ROW = "__row"
 _EMPTY = "must not be empty"
 _REPEAT = "repeats the key of an earlier row"
+_KEPT = "the values were kept"
 _FILE_COLUMNS = ("source_path", "path", "file")
 _FAILURES = pl.Schema({_ROW: pl.UInt32, "column": pl.String, "reason": pl.String})
+"""Index of the row, column (NULL for a law between columns), and what is wrong."""
 
 
 @dataclass(frozen=True)
 class Validated:
-    """Rows that satisfy their table, and the others as rows of `rejects`, one per row and broken constraint."""
+    """Rows that satisfy their table, and one row of `rejects` per broken constraint."""
 
     valid: pl.DataFrame
     rejects: pl.DataFrame
@@ -39,33 +42,31 @@ class Validated:
 
 @cache
 def pandera_schema(table: Table) -> pa.DataFrameSchema:
-    """The pandera schema of a table: types, vocabularies, bounds, required columns, row rules, unique key.
+    """The pandera schema of a table: types, vocabularies, bounds, required columns, rules, unique key.
 
-    Bounds, vocabularies and rules pass over NULL; NaN is a value (a diverged loss is a fact, not a fault).
-    A repeated key fails from its second row on, so that the first one can be kept.
+    Bounds, vocabularies and rules pass over NULL. A repeated key fails from its second row on, so that the first one
+    can be kept.
     """
     # Imported late: pandera takes a second to load, which a query or the dashboard should not pay.
     import pandera.polars as pa
 
-    checks: dict[str, list[pa.Check]] = {column.name: _column_checks(column) for column in table.columns}
-    for rule in table.rules:
-        checks[rule.keep.meta.root_names()[0]].append(_rule_check(rule))
-    # A check on one key column, not pandera's own `unique`: that one fails the first row of a key as well.
-    checks[table.primary_key[0]].append(_key_check(table.primary_key))
     columns = {
-        column.name: pa.Column(column.dtype, checks=checks[column.name], nullable=column.name not in table.required)
+        column.name: pa.Column(column.dtype, checks=_column_checks(column), nullable=column.name not in table.required)
         for column in table.columns
     }
-    return pa.DataFrameSchema(columns, strict=True, ordered=True, name=table.name)
+    # The key is not checked by pandera's own `unique`: that one fails the first row of a key as well.
+    checks = [*map(_rule_check, table.rules), _key_check(table.primary_key)]
+    return pa.DataFrameSchema(columns, checks=checks, strict=True, ordered=True, name=table.name)
 
 
 def validate(table: Table, frame: pl.DataFrame) -> Validated:
-    """Split `frame` into the rows that satisfy `table` and rejects that say what is wrong with the others.
+    """The rows of `frame` in the table's columns, bad values NULL, and rejects that state what was wrong.
 
-    A column that is missing becomes NULL; a value that its column's type cannot hold rejects its row.
+    A column that is missing becomes NULL. Left out are rows with a bad value in a column that may not be NULL, and rows
+    that repeat a key; of rows with one key, the first without a bad value is kept, else the first.
 
     Args:
-        table: the definition to hold the rows against.
+        table: the definition that the rows have to satisfy.
         frame: any rows; column order is free.
 
     Raises:
@@ -78,19 +79,34 @@ def validate(table: Table, frame: pl.DataFrame) -> Validated:
     if frame.is_empty():
         return Validated(table.empty(), REJECTS.empty())
     typed, misfits = _cast(table, frame)
-    schema = pandera_schema(table)
-    failures = _failures(schema, typed)
+    failures = _failures(table, typed)
     if failures.is_empty() and misfits.is_empty():
         return Validated(typed, REJECTS.empty())
-    # A row whose key repeats that of a bad row may be the good one of the two: judge keys among the good rows only.
-    failures = failures.filter(pl.col("reason").str.starts_with(_REPEAT).not_())
-    failures = pl.concat([misfits, failures.join(misfits, on=[_ROW, "column"], how="anti")])
+    # One reject per value: what cannot be read is NULL already, and may be missed as a value of the key.
+    values = pl.concat([misfits, failures.drop_nulls("column")]).unique([_ROW, "column"], maintain_order=True)
+    is_key = pl.col("column").is_in([*table.primary_key, *table.required])
+    without_key, bad = values.filter(is_key), values.filter(~is_key)
     rows = pl.int_range(typed.height, dtype=pl.UInt32, eager=True)
-    good = rows.filter(~rows.is_in(failures[_ROW].implode()))
-    repeats = _failures(schema, typed[good])
-    repeats = repeats.with_columns(good[repeats[_ROW]].alias(_ROW))
-    failures = pl.concat([failures, repeats]).sort(_ROW, "column", "reason", maintain_order=True)
-    return Validated(typed.filter(~rows.is_in(failures[_ROW].implode())), _rejects(table, frame, failures))
+    rows = rows.filter(~rows.is_in(without_key[_ROW].implode()))
+    if not values.is_empty():  # rules and keys are judged without the bad values, rows without any first
+        typed = _without_values(typed, bad)
+        rows = rows.gather(rows.is_in(bad[_ROW].implode()).arg_sort())
+        failures = _failures(table, typed[rows])
+        failures = failures.with_columns(rows[failures[_ROW]].alias(_ROW))
+    is_repeat = pl.col("reason").str.starts_with(_REPEAT)
+    repeats = failures.filter(is_repeat).with_columns(column=pl.lit(table.primary_key[0]))
+    bad = bad.join(repeats, on=_ROW, how="anti")  # the raw text of a repeated row has its values
+    rejects = [
+        _rejects(table, frame, pl.concat([without_key, repeats])),
+        _rejects(table, frame, bad, prefix=REJECT_REASON_LEFT_OUT),
+    ]
+    for rule in table.rules:
+        broken = _broken(rule, typed, failures.filter(reason=rule.message))
+        if rule.empties:
+            typed = _without_values(typed, broken)
+        rejects.append(_rejects(table, frame, broken, prefix=REJECT_REASON_LEFT_OUT if rule.empties else _KEPT))
+    kept = rows.filter(~rows.is_in(repeats[_ROW].implode())).sort()
+    return Validated(typed[kept], merge_rejects(pl.concat(rejects)))
 
 
 def merge_rejects(rejects: pl.DataFrame) -> pl.DataFrame:
@@ -117,16 +133,22 @@ def _column_checks(column: Column) -> list[pa.Check]:
         checks.append(pa.Check.isin(list(column.words), error=f"must be one of: {', '.join(column.words)}"))
     if column.minimum is not None:
         checks.append(pa.Check.ge(column.minimum, error=f"must be at least {column.minimum:g}"))
+    if column.dtype == pl.Float64 and column.finite:
+        checks.append(pa.Check(_is_finite, error="must be finite"))
     if column.positive:
         checks.append(pa.Check.gt(0, error="must be above 0"))
     return checks
+
+
+def _is_finite(data: PolarsData) -> pl.LazyFrame:
+    return data.lazyframe.select(pl.col(data.key).is_finite())
 
 
 def _rule_check(rule: Rule) -> pa.Check:
     import pandera.polars as pa
 
     def holds(data: PolarsData) -> pl.LazyFrame:
-        return data.lazyframe.select(rule.keep)
+        return data.lazyframe.select(rule.holds)
 
     return pa.Check(holds, name=rule.name, error=rule.message)
 
@@ -169,45 +191,75 @@ def _quoted(value: object) -> str:
     return repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:80]}..."
 
 
-def _failures(schema: pa.DataFrameSchema, typed: pl.DataFrame) -> pl.DataFrame:
-    """What pandera holds against `typed`, as (row, column, reason), one row per row and broken constraint."""
+def _failures(table: Table, typed: pl.DataFrame) -> pl.DataFrame:
+    """What pandera finds wrong with `typed`, as `_FAILURES`: one row per row and broken constraint."""
     from pandera.config import ValidationDepth, config_context
     from pandera.errors import SchemaErrors
 
     # PANDERA_VALIDATION_* in the environment could turn the checks off; nothing may enter the lake unchecked.
     with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
         try:
-            schema.validate(typed, lazy=True)
+            pandera_schema(table).validate(typed, lazy=True)
         except SchemaErrors as error:
             cases: pl.DataFrame = error.failure_cases
             if cases["index"].null_count():
                 raise  # not about a row: the frame itself does not have the table's shape
             check, got = pl.col("check"), pl.col("failure_case")
-            told = pl.format("{}, got {}", check, got.str.slice(0, 80))
-            is_plain = check.str.starts_with("must ") & got.is_not_null()
-            reason = pl.when(check == "not_nullable").then(pl.lit(_EMPTY)).when(is_plain).then(told).otherwise(check)
-            return cases.select(pl.col("index").cast(pl.UInt32).alias(_ROW), "column", reason.alias("reason"))
+            with_value = pl.format("{}, got {}", check, got.str.slice(0, 80))
+            return cases.select(
+                pl.col("index").cast(pl.UInt32).alias(_ROW),
+                pl.when(schema_context="Column").then("column"),
+                reason=pl.when(check == "not_nullable")
+                .then(pl.lit(_EMPTY))
+                .when(check.str.starts_with("must ") & got.is_not_null())
+                .then(with_value)
+                .otherwise(check),
+            )
     return _FAILURES.to_frame()
 
 
-def _rejects(table: Table, frame: pl.DataFrame, failures: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `rejects` for failures (row, column, reason) of `frame`, which still holds the values as they came."""
-    rows = failures[_ROW]
-    bad = frame[rows]
+def _broken(rule: Rule, typed: pl.DataFrame, failures: pl.DataFrame) -> pl.DataFrame:
+    """Failures of one rule, with the names of its columns, and their values in the reason."""
+    texts = [pl.col(name).cast(pl.String).fill_null("NULL") for name in rule.columns]
+    got = typed[failures[_ROW]].select(pl.concat_str(texts, separator=", ")).to_series()
+    reason = pl.format("{}, got {}", "reason", got)
+    return failures.with_columns(column=pl.lit(", ".join(rule.columns)), reason=reason)
+
+
+def _without_values(typed: pl.DataFrame, failures: pl.DataFrame) -> pl.DataFrame:
+    """`typed` with NULL in the rows and columns that `failures` name."""
+    rows = pl.int_range(typed.height, dtype=pl.UInt32, eager=True)
+    cells = failures.with_columns(pl.col("column").str.split(", ")).explode("column")
+    bad = {str(name): rows.is_in(group[_ROW].implode()) for (name,), group in cells.group_by("column")}
+    return typed.with_columns(pl.when(~is_bad).then(pl.col(name)).alias(name) for name, is_bad in bad.items())
+
+
+def _rejects(table: Table, frame: pl.DataFrame, failures: pl.DataFrame, *, prefix: str = "") -> pl.DataFrame:
+    """Rows of `rejects` for `failures` in `frame`, which has the values as they came.
+
+    `raw` is the whole row where the row is left out, else (with a `prefix` of the reason) the values concerned.
+    """
+    if failures.is_empty():
+        return REJECTS.empty()
+    parts = []
+    for (columns,), group in failures.group_by("column", maintain_order=True):
+        named = str(columns).split(", ") if prefix else frame.columns
+        bad = frame[group[_ROW]]
+        shown = bad.select(name for name in named if name in bad.columns)
+        parts.append(group.with_columns(raw=shown.select(pl.struct(pl.all()).struct.json_encode()).to_series()))
+    described = pl.concat(parts).sort(_ROW, "column", "reason", maintain_order=True)
+    bad = frame[described[_ROW]]
     file_column = next((name for name in _FILE_COLUMNS if name in table.column_names), table.replaced_by)
     files = bad[file_column] if file_column in bad.columns else pl.repeat(None, bad.height, eager=True)
     lines = bad["line_no"] if "line_no" in bad.columns else pl.repeat(None, bad.height, eager=True)
     lines = lines.cast(pl.Int64, strict=False)
-    return merge_rejects(
-        pl.DataFrame(
-            {
-                "file": files.cast(pl.String).fill_null(f"(a row of {table.name} without {file_column})"),
-                "line_no": lines.set(lines < 1, None),  # may itself be what is wrong with the row
-                "table": pl.repeat(table.name, bad.height, eager=True),
-                "column": failures["column"],
-                "reason": failures["reason"],
-                "raw": bad.select(pl.struct(pl.all()).struct.json_encode().str.slice(0, RAW_LIMIT)).to_series(),
-            },
-            schema=REJECTS.polars_schema,
+    return REJECTS.conform(
+        described.select(
+            file=files.cast(pl.String).fill_null(f"(a row of {table.name} without {file_column})"),
+            line_no=lines.set(lines < 1, None),  # may itself be what is wrong with the row
+            table=pl.lit(table.name),
+            column="column",
+            reason=pl.format("{}: {}", pl.lit(prefix), "reason") if prefix else "reason",
+            raw=pl.col("raw").str.slice(0, RAW_LIMIT),
         )
     )

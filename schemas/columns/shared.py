@@ -140,10 +140,10 @@ _PUBLISHED = (
     text("source_title", "title of the publication"),
     text("source_url", "where it can be read"),
     text("table_or_figure", "table, figure or line within it"),
-    number("total_params_b", "1e9", "parameters in billions, as published"),
-    number("active_params_b", "1e9", "active parameters in billions, as published"),
+    number("total_params_b", "1e9", "parameters in billions, as published", minimum=0),
+    number("active_params_b", "1e9", "active parameters in billions, as published", minimum=0),
     integer("global_batch_tokens", "tokens", "global batch in tokens"),
-    number("tflops_per_gpu", "TFLOP/s/GPU", "TFLOP/s per accelerator, as published"),
+    number("tflops_per_gpu", "TFLOP/s/GPU", "TFLOP/s per accelerator, as published", minimum=0),
     text("verification", "how the row was checked against its source"),
     text("notes", "caveats: derived, inferred or inconsistent values are named here"),
     text("comparability", "comparable, or why the MFU may not be set beside another"),
@@ -257,7 +257,10 @@ _MEMORY = (
     number("est_mem_bytes", "bytes", "estimated peak of allocated bytes, fullest rank", minimum=0),
     number("est_step_time_s", "s", "estimated time per step", positive=True),
     number("est_mfu", "fraction", "estimated model FLOPs utilisation", minimum=0),
-    *(number(f"est_mem_{part}_bytes", "bytes", f"estimated: {what}") for part, what in _ESTIMATED_MEMORY.items()),
+    *(
+        number(f"est_mem_{part}_bytes", "bytes", f"estimated: {what}", minimum=0)
+        for part, what in _ESTIMATED_MEMORY.items()
+    ),
     number("eps_frag", "fraction", "reserved over allocated, minus 1, both of one source"),
     integer("mem_process_bytes", "bytes", "memory of the process on the device, context and libraries included"),
     integer("n", "count", "runs that the figures rest on", minimum=1),

@@ -19,6 +19,7 @@ class Column:
         other_words: regular expression for further words.
         minimum: smallest valid value.
         positive: whether values must be above 0.
+        finite: whether NaN and infinities are invalid.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Column:
     other_words: str | None = None
     minimum: float | None = None
     positive: bool = False
+    finite: bool = True
 
 
 def text(name: str, description: str, words: dict[str, str] | None = None, *, other_words: str | None = None) -> Column:
@@ -41,9 +43,17 @@ def integer(name: str, unit: str, description: str, minimum: float | None = 0) -
     return Column(name, pl.Int64, description, unit=unit, minimum=minimum)
 
 
-def number(name: str, unit: str, description: str, *, minimum: float | None = None, positive: bool = False) -> Column:
+def number(
+    name: str,
+    unit: str,
+    description: str,
+    *,
+    minimum: float | None = None,
+    positive: bool = False,
+    finite: bool = True,
+) -> Column:
     """Floating point column."""
-    return Column(name, pl.Float64, description, unit=unit, minimum=minimum, positive=positive)
+    return Column(name, pl.Float64, description, unit=unit, minimum=minimum, positive=positive, finite=finite)
 
 
 def flag(name: str, description: str) -> Column:

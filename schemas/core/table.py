@@ -14,11 +14,20 @@ from sweepscope.schemas.core.column import Column
 
 @dataclass(frozen=True)
 class Rule:
-    """A row rule: `keep` is true (or null) for a good row. A row that breaks it goes to `rejects`."""
+    """A law between columns of one row, which holds by their definition.
+
+    Args:
+        columns: those that cannot all be right where the law is broken; none of them belongs to the key.
+        holds: true, or NULL where something is unknown, for a row that keeps the law.
+        message: what a broken law means, as a sentence that the values follow.
+        empties: the values of `columns` become NULL. Otherwise they stay, as evidence that views judge.
+    """
 
     name: str
-    keep: pl.Expr = field(hash=False, compare=False)
+    columns: tuple[str, ...]
+    holds: pl.Expr = field(hash=False, compare=False)
     message: str
+    empties: bool = True
 
 
 @dataclass(frozen=True)

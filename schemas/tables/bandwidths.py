@@ -23,11 +23,16 @@ NCCL_BENCH = Table(
         number(
             "busbw_bytes_per_s", "bytes/s", "algorithm bandwidth times the operation's factor, as printed", minimum=0
         ),
-        number("wrong_elements", "count", "wrong elements (the largest error, in old versions); NULL when not checked"),
+        number(
+            "wrong_elements",
+            "count",
+            "wrong elements (the largest error, in old versions); NULL when not checked",
+            minimum=0,
+        ),
         number("in_place_time_s", "s", "time per operation, in place", minimum=0),
         number("in_place_algbw_bytes_per_s", "bytes/s", "message_bytes / in_place_time_s, as printed", minimum=0),
         number("in_place_busbw_bytes_per_s", "bytes/s", "the same times the operation's factor, as printed", minimum=0),
-        number("in_place_wrong_elements", "count", "wrong elements in place; NULL when not checked"),
+        number("in_place_wrong_elements", "count", "wrong elements in place; NULL when not checked", minimum=0),
         "line_no",
     ),
 )

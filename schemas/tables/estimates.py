@@ -41,7 +41,9 @@ ESTIMATES = Table(
         "est_mfu est_mem_weights_bytes est_mem_gradients_bytes est_mem_optimizer_bytes "
         "est_mem_activations_bytes est_mem_logits_bytes est_mem_buffers_bytes",
         number("est_mem_fragmentation_bytes", "bytes", "allowance between allocated and reserved", minimum=0),
-        tuple(number(f"est_time_{part}_s", "s", f"estimated per step: {what}") for part, what in _TIME.items()),
+        tuple(
+            number(f"est_time_{part}_s", "s", f"estimated per step: {what}", minimum=0) for part, what in _TIME.items()
+        ),
         number("est_penalty", "1", "learned slow-down on top of the physics; NULL: none learned here", positive=True),
         number("est_penalty_lo", "1", "lower end of the penalty's 80 % interval, from unseen cells", positive=True),
         number("est_penalty_hi", "1", "upper end of the penalty's 80 % interval, from unseen cells", positive=True),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 from sweepscope.schemas.columns.shared import columns
 from sweepscope.schemas.core.column import flag, integer, number, text
-from sweepscope.schemas.core.table import Rule, Table
+from sweepscope.schemas.core.rules import in_order
+from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.vocab.nccl import HANG_EVIDENCE, HANG_LINE
 
 NCCL_HANGS = Table(
@@ -91,11 +90,5 @@ FLIGHT_RECORDS = Table(
         text("stack", "Python frames, innermost first, file:line function, separated by ' < '"),
         integer("line_no", "count", "place of the record in the dump, from 1", minimum=1),
     ),
-    rules=(
-        Rule(
-            "starts_before_end",
-            pl.col("found_started_ns") <= pl.col("found_completed_ns"),
-            "found_started_ns comes after found_completed_ns",
-        ),
-    ),
+    rules=(in_order("found_started_ns", "found_completed_ns"),),
 )

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from sweepscope.schemas.columns.shared import columns
 from sweepscope.schemas.core.column import flag, integer, number, text, time
+from sweepscope.schemas.core.rules import at_most, in_order, within
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.vocab.memory import MEM_SOURCE
+
+_PRINTED_SHARE = 0.0013
+"""Rounding of torch.cuda.memory_summary(), which prints at least 768 of a unit."""
 
 MEMORY_SNAPSHOTS = Table(
     name="memory_snapshots",
@@ -14,6 +18,11 @@ MEMORY_SNAPSHOTS = Table(
     grain="one row per file and device",
     primary_key=("source_path", "device"),
     nullable_key=("device",),
+    rules=(
+        within("allocated_bytes", "reserved_bytes", relative=_PRINTED_SHARE),
+        within("peak_allocated_bytes", "peak_reserved_bytes", relative=_PRINTED_SHARE),
+        in_order("recorded_from", "recorded_until"),
+    ),
     redefines=("rank",),
     columns=columns(
         "source_path device run_dir sweep",
@@ -154,6 +163,13 @@ GPU_SAMPLES = Table(
     description="Samples of nvidia-smi, dcgmi, dcgm-exporter, rocm-smi and the like: what a device had in use.",
     grain="one row per line: a sampled GPU, or (`pid`) one process on it",
     primary_key=("source_path", "line_no"),
+    rules=(
+        within("mem_used_bytes", "mem_total_bytes"),
+        within("mem_free_bytes", "mem_total_bytes"),
+        within("mem_process_bytes", "mem_total_bytes"),
+        at_most("gpu_utilisation", 1),
+        at_most("mem_utilisation", 1),
+    ),
     redefines=(
         "host",
         "ts",

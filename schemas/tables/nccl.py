@@ -31,7 +31,10 @@ NCCL_FILES = Table(
         integer("bench_rows", "count", "rows of nccl-tests tables"),
         integer("bench_tables", "count", "nccl-tests tables"),
         number(
-            "bench_avg_busbw", "GB/s", "average bus bandwidth as nccl-tests prints it; NULL unless there is one table"
+            "bench_avg_busbw",
+            "GB/s",
+            "average bus bandwidth as nccl-tests prints it; NULL unless there is one table",
+            minimum=0,
         ),
         text("nccl_env", "settings that NCCL found in its environment, NAME=VALUE, separated by a comma and a space"),
         integer("nccl_lines", "count", "NCCL lines, COLL lines included"),

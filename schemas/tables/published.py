@@ -18,7 +18,7 @@ PUBLISHED_RUNS = Table(
         "run_id",
         text("dataset", "bundled file the row stands in, without its ending"),
         "line_no source_path source_id source_title source_url table_or_figure total_params_b active_params_b",
-        number("peak_tflops_bf16", "TFLOP/s", "dense BF16 peak used by the source or its table"),
+        number("peak_tflops_bf16", "TFLOP/s", "dense BF16 peak used by the source or its table", minimum=0),
         integer("grad_accum", "count", "gradient accumulation steps"),
         integer("micro_batch_size", "sequences", "micro-batch size"),
         integer("global_batch_size_seqs", "sequences", "global batch"),
@@ -26,9 +26,9 @@ PUBLISHED_RUNS = Table(
         text("zero_stage_or_fsdp", "sharding, as published"),
         text("flash_attention", "flash attention, as published"),
         "tflops_per_gpu",
-        number("mfu_pct", "%", "MFU in percent, as published"),
-        number("hfu_pct", "%", "HFU in percent, as published"),
-        number("peak_mem_gb", "GB", "peak memory as published (nanotron's GB is 2**30 bytes)"),
+        number("mfu_pct", "%", "MFU in percent, as published", minimum=0),
+        number("hfu_pct", "%", "HFU in percent, as published", minimum=0),
+        number("peak_mem_gb", "GB", "peak memory as published (nanotron's GB is 2**30 bytes)", minimum=0),
         "model num_layers hidden_size num_heads num_kv_heads head_dim kv_lora_rank q_lora_rank "
         "qk_rope_head_dim ffn_hidden_size gated_mlp vocab_size tie_word_embeddings num_experts "
         "experts_per_token expert_ffn_hidden_size shared_expert_ffn_hidden_size num_dense_layers seq_len "
@@ -51,8 +51,8 @@ ACCELERATORS = Table(
     columns=columns(
         "accelerator",
         text("vendor", "maker"),
-        number("peak_bf16_tflops", "TFLOP/s", "dense BF16 (or FP16) peak"),
-        number("peak_fp8_tflops", "TFLOP/s", "dense FP8 (or INT8) peak"),
+        number("peak_bf16_tflops", "TFLOP/s", "dense BF16 (or FP16) peak", minimum=0),
+        number("peak_fp8_tflops", "TFLOP/s", "dense FP8 (or INT8) peak", minimum=0),
         "memory_bytes",
         text("memory_label", "memory as sold"),
         text("aliases", "other spellings, separated by |"),

@@ -7,15 +7,52 @@ import polars as pl
 from sweepscope.schemas import vocab
 from sweepscope.schemas.columns.shared import LAYOUT, MODEL, PLACE, SOFTWARE, columns
 from sweepscope.schemas.core.column import flag, integer, number, text
+from sweepscope.schemas.core.rules import in_order, within
 from sweepscope.schemas.core.table import Rule, Table
+from sweepscope.schemas.thresholds import MFU_LIMIT
 from sweepscope.schemas.vocab.scheduler import JOB_STATE
+
+PRINTED_BYTES = 2**29
+"""Rounding of bytes in logs: DeepSpeed prints allocated memory in hundredths of GiB, reserved memory in whole GiB."""
+
+
+def _consistent(name: str, columns: str, holds: pl.Expr, message: str) -> Rule:
+    """A rule of which nothing says which value is wrong. The values stay; `mfu_audit` judges them.
+
+    Published rows are as their source prints them: their contradictions are in `mfu_audit` alone.
+    """
+    return Rule(name, tuple(columns.split()), (pl.col("origin") == "published") | holds, message, empties=False)
+
+
+_RANKS = pl.col("dp") * pl.col("tp") * pl.col("pp") * pl.col("cp").fill_null(1)  # ep lies within dp
+_CONSISTENT = (
+    _consistent("ranks", "dp tp pp cp num_gpus", pl.col("num_gpus") == _RANKS, "dp x tp x pp x cp is not num_gpus"),
+    _consistent(
+        "batch",
+        "dp gas mbs gbs",
+        pl.col("dp") * pl.col("gas") * pl.col("mbs") == pl.col("gbs"),
+        "dp x gas x mbs is not gbs",
+    ),
+    _consistent(
+        "batch_tokens",
+        "gbs seq_len gbs_tokens",
+        pl.col("gbs") * pl.col("seq_len") == pl.col("gbs_tokens"),
+        "gbs x seq_len is not gbs_tokens",
+    ),
+    _consistent("mfu", "mfu", pl.col("mfu") <= MFU_LIMIT, "more than the peak of the accelerator"),
+)
 
 RUNS = Table(
     name="runs",
     description="Every run attempt: outcome, place, model, layout, software and steady-state performance.",
     grain="one row per run attempt",
     primary_key=("run_id",),
-    rules=(Rule("steps_in_order", pl.col("first_step") <= pl.col("last_step"), "first_step comes after last_step"),),
+    rules=(
+        in_order("started_at", "ended_at"),
+        in_order("first_step", "last_step"),
+        within("mem_peak_allocated_bytes", "mem_peak_reserved_bytes", absolute=PRINTED_BYTES),
+        *_CONSISTENT,
+    ),
     columns=columns(
         "run_id",
         integer("attempt", "count", "number of the launch within its run directory or log, from 1", minimum=1),
@@ -37,7 +74,12 @@ RUNS = Table(
         integer("steps_logged", "steps", "distinct steps found in the log"),
         integer("first_step", "steps", "first step logged"),
         "last_step",
-        number("last_loss", "nats", "training loss of the last step that logged one"),
+        number(
+            "last_loss",
+            "nats",
+            "training loss of the last step that logged one; NaN or infinite after divergence",
+            finite=False,
+        ),
         integer("warmup_steps_dropped", "steps", "leading logged steps left out of the steady medians"),
         "step_time_s",
         number("step_time_p10_s", "s", "10th percentile of steady step times", positive=True),
@@ -75,15 +117,16 @@ STEPS = Table(
     description="Training steps exactly as logged, warm-up included.",
     grain="one row per run attempt and logged step",
     primary_key=("run_id", "step"),
+    rules=(within("mem_allocated_bytes", "mem_reserved_bytes", absolute=PRINTED_BYTES),),
     columns=columns(
         "run_id",
         integer("step", "steps", "optimizer step as the framework counts it"),
         "ts",
-        number("loss", "nats", "training loss as logged (may be NaN)"),
+        number("loss", "nats", "training loss as logged; NaN or infinite where training diverged", finite=False),
         "step_time_s tokens_per_s tokens_per_s_per_gpu tflops_per_gpu_logged mfu_logged",
         integer("mem_allocated_bytes", "bytes", "allocator bytes in use, as logged at this step"),
         integer("mem_reserved_bytes", "bytes", "allocator bytes reserved, as logged at this step"),
-        number("grad_norm", "1", "gradient norm as logged"),
+        number("grad_norm", "1", "gradient norm as logged; NaN or infinite where gradients overflowed", finite=False),
         number("learning_rate", "1", "learning rate as logged"),
         integer("consumed_tokens", "tokens", "tokens consumed so far, as logged"),
         "source_path line_no",

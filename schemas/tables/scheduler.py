@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sweepscope.schemas.columns.shared import columns
 from sweepscope.schemas.core.column import integer, text, time
+from sweepscope.schemas.core.rules import in_order
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.vocab.scheduler import JOB_STATE, SCHEDULER
 
@@ -13,6 +14,7 @@ SCHEDULER_JOBS = Table(
     "qstat or Flux. The store joins it to `runs` by job id or directory.",
     grain="one row per job or job step and place in a scheduler's table",
     primary_key=("source_path", "line_no"),
+    rules=(in_order("started_at", "ended_at"),),
     redefines=(
         "started_at",
         "ended_at",

@@ -1,8 +1,9 @@
-"""validate(): every row is either valid or named in rejects, whatever is wrong with it."""
+"""validate(): every value is either kept or named in rejects, whatever is wrong with its row."""
 
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -14,15 +15,18 @@ from sweepscope.pipeline.ingest.validate import merge_rejects, pandera_schema, v
 from sweepscope.schemas.core.table import Table
 from sweepscope.schemas.registry import TABLES
 from sweepscope.schemas.tables.ledger import FILES, REJECTS
+from sweepscope.schemas.tables.memory import GPU_SAMPLES, MEMORY_SNAPSHOTS
 from sweepscope.schemas.tables.published import ACCELERATORS
 from sweepscope.schemas.tables.runs import RUNS, STEPS
+from sweepscope.schemas.tables.scheduler import SCHEDULER_JOBS
 
 
 def frame(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:
     """Rows of `table` with good values for its required columns, overridden by `rows`."""
     good = {"source_path": "a.log", "line_no": 1, "path": "a.log", "run_id": "r", "step": 1, "accelerator": "h100"}
     base = {name: good[name] for name in table.required}
-    return pl.DataFrame([{**base, "line_no": 1, **row} for row in rows], strict=False, infer_schema_length=None)
+    line = {"line_no": 1} if "line_no" in table.column_names else {}
+    return pl.DataFrame([{**base, **line, **row} for row in rows], strict=False, infer_schema_length=None)
 
 
 def reasons(table: Table, rows: pl.DataFrame) -> list[tuple[str | None, str]]:
@@ -44,31 +48,116 @@ def test_every_table_has_a_schema_that_takes_no_rows(table: Table) -> None:
     assert validate(table, pl.DataFrame()).valid.schema == table.polars_schema
 
 
+@pytest.mark.parametrize("column", ["run_id", "source_path"])
+def test_a_row_without_its_key_or_source_is_left_out(column: str) -> None:
+    checked = validate(RUNS, frame(RUNS, {"run_id": "bad", column: None}))
+    assert checked.valid.is_empty()
+    assert checked.rejects.select("column", "reason").rows() == [(column, "must not be empty")]
+
+
 @pytest.mark.parametrize(
     ("row", "column", "reason"),
     [
-        ({"run_id": None}, "run_id", "must not be empty"),
-        ({"source_path": None}, "source_path", "must not be empty"),
         ({"num_nodes": 0}, "num_nodes", "must be at least 1, got 0"),
         ({"step_time_s": 0.0}, "step_time_s", "must be above 0, got 0.0"),
         ({"step_time_s": -2.5}, "step_time_s", "must be above 0, got -2.5"),
+        ({"tokens_per_s": float("inf")}, "tokens_per_s", "must be finite, got inf"),
+        ({"mfu": float("nan")}, "mfu", "must be finite, got NaN"),
+        ({"tokens_per_s": float("-inf")}, "tokens_per_s", "must be at least 0, got -inf"),
         ({"tp": "eight"}, "tp", "cannot be read as Int64, got 'eight'"),
         ({"tp": 2.5}, "tp", "cannot be read as Int64, got 2.5"),
         ({"tp": float("nan")}, "tp", "cannot be read as Int64, got nan"),
         ({"started_at": "yesterday"}, "started_at", "got 'yesterday'"),
-        ({"first_step": 3, "last_step": 2}, "first_step", "first_step comes after last_step"),
+        ({"status": "fine"}, "status", "got fine"),
+        ({"first_step": 3, "last_step": 2}, "first_step, last_step", "first_step comes after last_step, got 3, 2"),
+        (
+            {"started_at": datetime(2026, 1, 2), "ended_at": datetime(2026, 1, 1)},
+            "started_at, ended_at",
+            "started_at comes after ended_at, got 2026-01-02 00:00:00.000000, 2026-01-01 00:00:00.000000",
+        ),
+        (
+            {"mem_peak_allocated_bytes": 70 << 30, "mem_peak_reserved_bytes": 60 << 30},
+            "mem_peak_allocated_bytes, mem_peak_reserved_bytes",
+            f"mem_peak_allocated_bytes exceeds mem_peak_reserved_bytes, got {70 << 30}, {60 << 30}",
+        ),
     ],
 )
-def test_says_what_is_wrong_with_a_row(row: dict[str, Any], column: str, reason: str) -> None:
-    checked = validate(RUNS, frame(RUNS, {"run_id": "bad", **row}))
-    assert checked.valid.is_empty()
-    assert checked.rejects["column"].to_list() == [column]
-    assert reason in checked.rejects["reason"][0]
+def test_a_bad_value_becomes_null_and_its_row_is_kept(row: dict[str, Any], column: str, reason: str) -> None:
+    checked = validate(RUNS, frame(RUNS, {"run_id": "a", "layout": "DP8", "line_no": 7, **row}))
+    assert checked.valid.select("run_id", "layout", *row).rows() == [("a", "DP8", *[None] * len(row))]
+    (reject,) = checked.rejects.to_dicts()
+    assert (reject["table"], reject["line_no"], reject["column"]) == ("runs", 7, column)
+    assert reject["reason"].startswith("the value was left out: ")
+    assert reject["reason"].endswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "column"),
+    [
+        (STEPS, {"mem_allocated_bytes": 3 << 30, "mem_reserved_bytes": 2 << 30}, "mem_allocated_bytes"),
+        (SCHEDULER_JOBS, {"started_at": datetime(2026, 1, 2), "ended_at": datetime(2026, 1, 1)}, "started_at"),
+        (MEMORY_SNAPSHOTS, {"device": 0, "allocated_bytes": 3, "reserved_bytes": 2}, "allocated_bytes"),
+        (MEMORY_SNAPSHOTS, {"device": 0, "peak_allocated_bytes": 3, "peak_reserved_bytes": 2}, "peak_allocated_bytes"),
+        (GPU_SAMPLES, {"mem_used_bytes": 81, "mem_total_bytes": 80}, "mem_used_bytes"),
+        (GPU_SAMPLES, {"gpu_utilisation": 1.2}, "gpu_utilisation"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Table) else "",
+)
+def test_values_that_cannot_be_true_together_become_null(table: Table, row: dict[str, Any], column: str) -> None:
+    checked = validate(table, frame(table, row))
+    assert checked.valid.height == checked.rejects.height == 1
+    assert checked.valid[column].to_list() == [None]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"dp": 8, "tp": 2, "pp": 1, "num_gpus": 16},  # cp is 1 where nothing names it
+        {"dp": 8, "tp": 2, "pp": 1, "cp": 2, "ep": 8, "num_gpus": 32},  # ep lies within dp
+        {"dp": 8, "tp": 2, "pp": None, "num_gpus": 64},
+        {"dp": 8, "gas": 4, "mbs": 2, "gbs": 64, "seq_len": 4096, "gbs_tokens": 64 * 4096},
+        {"dp": 8, "gas": None, "mbs": 2, "gbs": 63},
+        {"mfu": 1.04},
+        {"first_step": 3, "last_step": 3},
+        {"mem_peak_allocated_bytes": int(3.4 * 2**30), "mem_peak_reserved_bytes": 3 << 30},  # printed in whole GiB
+        {"dp": 1, "tp": 4, "pp": 32, "num_gpus": 64, "origin": "published"},  # in mfu_audit
+    ],
+)
+def test_laws_pass_over_what_is_unknown_rounded_or_published(row: dict[str, Any]) -> None:
+    assert validate(RUNS, frame(RUNS, {"run_id": "a", **row})).rejects.is_empty()
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "reason"),
+    [
+        ({"dp": 8, "tp": 2, "pp": 1, "num_gpus": 8}, "dp, tp, pp, cp, num_gpus", "got 8, 2, 1, NULL, 8"),
+        ({"dp": 8, "gas": 4, "mbs": 2, "gbs": 63}, "dp, gas, mbs, gbs", "got 8, 4, 2, 63"),
+        ({"gbs": 64, "seq_len": 4096, "gbs_tokens": 4096}, "gbs, seq_len, gbs_tokens", "got 64, 4096, 4096"),
+        ({"mfu": 1.5}, "mfu", "got 1.5"),
+    ],
+)
+def test_a_contradiction_of_which_no_value_is_known_to_be_wrong_is_reported(
+    row: dict[str, Any], column: str, reason: str
+) -> None:
+    checked = validate(RUNS, frame(RUNS, {"run_id": "a", "origin": "measured", **row}))
+    assert checked.valid.select(list(row)).rows() == [tuple(row.values())]
+    (reject,) = checked.rejects.to_dicts()
+    assert reject["column"] == column
+    assert reject["reason"].startswith("the values were kept: ")
+    assert reject["reason"].endswith(reason)
+
+
+def test_a_bad_value_breaks_no_law_as_well() -> None:
+    checked = validate(RUNS, frame(RUNS, {"dp": 8, "tp": 2, "pp": 1, "num_gpus": 0, "origin": "measured"}))
+    assert checked.rejects["column"].to_list() == ["num_gpus"]
 
 
 def test_names_the_vocabulary_of_a_word_outside_it() -> None:
     ((column, reason),) = reasons(RUNS, frame(RUNS, {"status_confidence": "certain"}))
-    assert (column, reason) == ("status_confidence", "must be one of: high, medium, low, got certain")
+    assert (column, reason) == (
+        "status_confidence",
+        "the value was left out: must be one of: high, medium, low, got certain",
+    )
 
 
 def test_null_passes_every_bound_and_nan_is_a_value() -> None:
@@ -93,7 +182,7 @@ def test_a_reject_points_to_its_line_and_keeps_the_row_as_it_came() -> None:
 
 
 def test_raw_text_is_trimmed() -> None:
-    reject = validate(RUNS, frame(RUNS, {"layout": "x" * 9_000, "tp": 0})).rejects.row(0, named=True)
+    reject = validate(RUNS, frame(RUNS, {"source_path": None, "layout": "x" * 9_000})).rejects.row(0, named=True)
     assert len(reject["raw"]) == 2_000
 
 

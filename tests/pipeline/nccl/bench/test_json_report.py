@@ -113,7 +113,8 @@ def test_it_is_found_by_what_people_call_it() -> None:
 def test_impossible_values_are_rejects_and_not_unknown() -> None:
     rows = tables_of(document(row(64), row(-128), row(256, in_place=half(-1.0))))["nccl_bench"]
     judged = validate(TABLES["nccl_bench"], rows)
-    assert judged.valid["message_bytes"].to_list() == [64]
+    assert judged.valid["message_bytes"].to_list() == [64, None, 256]
+    assert judged.valid["in_place_time_s"].is_null().to_list() == [False, False, True]
     assert judged.rejects.select("line_no", "column").unique().sort("line_no", "column").rows() == [
         (2, "element_count"),
         (2, "message_bytes"),

@@ -100,5 +100,6 @@ def test_other_texts_are_none(text: str) -> None:
 def test_impossible_values_are_rejects_and_not_unknown() -> None:
     text = "".join(record(size, 0, time, cycle="") + "\n" for size, time in ((64, 5.0), (-128, 5.0), (256, -5.0)))
     judged = validate(TABLES["nccl_bench"], tables_from(read_bench(text, 0), ["x.json"])["nccl_bench"])
-    assert judged.valid["message_bytes"].to_list() == [64]
+    assert judged.valid["message_bytes"].to_list() == [64, None, 256]
+    assert judged.valid["time_s"].is_null().to_list() == [False, False, True]
     assert judged.rejects.select("line_no", "column").rows() == [(2, "message_bytes"), (3, "time_s")]

@@ -402,7 +402,12 @@ def test_a_record_that_ends_before_it_starts_is_a_reject(tmp_path: Path) -> None
     odd = entry(2, time_discovered_started_ns=6, time_discovered_completed_ns=5)
     (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps(dump([entry(1), odd], ranks="[0]"), protocol=2))
     found = parsed(tmp_path)
-    assert found["flight_records"]["seq"].to_list() == [1]
-    assert found["rejects"].select("line_no", "reason").rows() == [
-        (2, "found_started_ns comes after found_completed_ns")
+    assert found["flight_records"]["seq"].to_list() == [1, 2]
+    assert found["flight_records"].row(1, named=True)["found_completed_ns"] is None
+    assert found["rejects"].select("line_no", "column", "reason").rows() == [
+        (
+            2,
+            "found_started_ns, found_completed_ns",
+            "the value was left out: found_started_ns comes after found_completed_ns, got 6, 5",
+        )
     ]
