@@ -15,7 +15,8 @@ from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.flight_recorder.dump import records
 from sweepscope.pipeline.nccl.lines.block import Block, Part
 from sweepscope.pipeline.nccl.lines.compact import compact
-from sweepscope.pipeline.nccl.lines.scan import scan_blocks, sift, without_calls
+from sweepscope.pipeline.nccl.lines.scan import scan_blocks
+from sweepscope.pipeline.nccl.lines.selection import select_lines, select_parts
 from sweepscope.pipeline.nccl.names import dump_rank
 from sweepscope.pipeline.nccl.tables.nccl_tables import nccl_tables, with_content
 
@@ -47,7 +48,7 @@ class _Here:
         self._bytes = 0
 
     def submit(self, parts: Sequence[Part]) -> Iterable[Facts]:
-        return self.take(*without_calls(parts))
+        return self.take(*select_parts(parts))
 
     def take(self, calls: Facts, told: Sequence[Block]) -> Iterable[Facts]:
         self._facts.append(calls)
@@ -82,7 +83,7 @@ class NcclCollector:
 
     def add_lines(self, parts: Sequence[tuple[int, bytes, int]], lines: pl.DataFrame, counts: np.ndarray) -> None:
         """Blocks of whole lines of any files and what `split_parts` makes of them: most have nothing to say."""
-        for facts in self._here.take(*sift([Part(*part) for part in parts], lines, counts)):
+        for facts in self._here.take(*select_lines([Part(*part) for part in parts], lines, counts)):
             self.add_facts(facts)
 
     def add_facts(self, facts: Facts) -> None:

@@ -122,7 +122,7 @@ class _Scanners:
         for one in scanned:
             told = one
             if one.source is not None:
-                told = one.behind(self._lines[one.source])
+                told = one.shifted(self._lines[one.source])
                 self._lines[one.source] += one.lines
             if self._calls is not None and told.calls is not None:
                 self._calls.write(told.calls)

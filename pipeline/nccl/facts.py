@@ -1,7 +1,4 @@
-"""What blocks of lines say: a few small frames by kind, of many files together.
-
-The only thing that the map hands to the fold.
-"""
+"""Facts read from blocks of lines: a frame per kind, of many files together. The map's result and the fold's input."""
 
 from __future__ import annotations
 
@@ -137,7 +134,7 @@ class Facts:
         return _EMPTY[kind] if found is None else found
 
     def take(self, kind: str) -> pl.DataFrame:
-        """The frame of a kind, which is gone then: the largest are not to be held beside what is made of them."""
+        """The frame of a kind, which is removed, so that memory does not hold it beside the rows made of it."""
         return self.frames.pop(kind, _EMPTY[kind])
 
     def __bool__(self) -> bool:
@@ -159,14 +156,14 @@ class Facts:
                 chosen[kind] = frame if rows.all() else frame.filter(rows)  # of one large file: without a copy
         return Facts(chosen)
 
-    def behind(self, lines: int) -> Facts:
-        """The same facts, as if they stood behind so many lines."""
+    def shifted(self, lines: int) -> Facts:
+        """The same facts with line numbers as if so many lines came before."""
         numbers = pl.col("^line_no|last_line$") + lines
         return Facts({kind: frame.with_columns(numbers) for kind, frame in self.frames.items()}) if lines else self
 
     @classmethod
     def merge(cls, parts: Iterable[Facts]) -> Facts:
-        """Blocks as if they had been one. The order of the parts does not matter."""
+        """The facts of all parts, in whatever order these are given."""
         by_kind: dict[str, list[pl.DataFrame]] = defaultdict(list)
         for part in parts:
             for kind, frame in part.frames.items():
@@ -184,7 +181,7 @@ class Notes:
         self._frames: dict[str, list[pl.DataFrame]] = defaultdict(list)
 
     def at(self, source: int) -> Notes:
-        """Itself, turned to a file."""
+        """Itself, with rows to come assigned to a file."""
         self.source = source
         return self
 

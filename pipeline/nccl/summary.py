@@ -1,4 +1,4 @@
-"""What NCCL tables say, in a few lines per file: for the terminal, and as values for programs."""
+"""NCCL tables summarised in a few lines per file for the terminal, and as values for programs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST = 5
 
 
 def as_text(tables: Tables) -> str:
-    """One paragraph per file with NCCL content, and one per set of dumps; what a file does not say is left out."""
+    """One paragraph per file with NCCL content, and one per set of dumps; facts that a file lacks are left out."""
     paragraphs = []
-    for path in _places(tables):
+    for path in _paths(tables):
         lines = [path, *(f"  {label:<{_LABEL}}{text}".rstrip() for label, text in _lines(_of(tables, path)))]
         paragraphs.append("\n".join(lines))
     return "\n\n".join(paragraphs)
@@ -23,18 +23,18 @@ def as_text(tables: Tables) -> str:
 
 def as_values(tables: Tables) -> list[dict[str, Any]]:
     """Per file: the row of `nccl_files` and the rows of the other tables by name, without what every row repeats."""
-    told = []
-    for path in _places(tables):
-        one = _of(tables, path)
+    values = []
+    for path in _paths(tables):
+        file_tables = _of(tables, path)
         rows = {
             name: frame.drop("source_path", "run_dir", strict=False).to_dicts()
-            for name, frame in one.items()
+            for name, frame in file_tables.items()
             if name not in ("nccl_files", "flight_records")
         }
-        file = one["nccl_files"].to_dicts()
-        dumps = one["flight_records"].height
-        told.append({"path": path, "file": file[0] if file else None, "flight_records": dumps, **rows})
-    return told
+        file = file_tables["nccl_files"].to_dicts()
+        dumps = file_tables["flight_records"].height
+        values.append({"path": path, "file": file[0] if file else None, "flight_records": dumps, **rows})
+    return values
 
 
 def human_bytes(size: float) -> str:
@@ -50,7 +50,7 @@ def human_bytes(size: float) -> str:
     raise AssertionError("unreachable")
 
 
-def _places(tables: Tables) -> list[str]:
+def _paths(tables: Tables) -> list[str]:
     paths = [path for name in ("nccl_files", "nccl_hangs", "flight_records") for path in tables[name]["source_path"]]
     return list(dict.fromkeys(paths))
 
@@ -59,8 +59,8 @@ def _of(tables: Tables, path: str) -> dict[str, pl.DataFrame]:
     return {name: frame.filter(pl.col("source_path") == path) for name, frame in tables.items()}
 
 
-def _lines(one: Tables) -> Iterator[tuple[str, str]]:
-    for row in one["nccl_files"].iter_rows(named=True):
+def _lines(tables: Tables) -> Iterator[tuple[str, str]]:
+    for row in tables["nccl_files"].iter_rows(named=True):
         yield (
             "library",
             _joined(
@@ -73,20 +73,20 @@ def _lines(one: Tables) -> Iterator[tuple[str, str]]:
         )
         if row["networks"]:
             yield "network", row["networks"]
-    yield from _devices(one["nccl_devices"])
-    yield from _transports(one["nccl_links"])
-    yield from _init(one["nccl_communicators"])
-    yield from _collectives(one["nccl_collectives"])
-    yield from _tuning(one["nccl_tuning"])
-    yield from _bandwidth(one["nccl_bench"], one["nccl_files"])
-    yield from _warnings(one["nccl_warnings"])
-    if one["flight_records"].height:
-        dump = one["flight_records"]
+    yield from _devices(tables["nccl_devices"])
+    yield from _transports(tables["nccl_links"])
+    yield from _init(tables["nccl_communicators"])
+    yield from _collectives(tables["nccl_collectives"])
+    yield from _tuning(tables["nccl_tuning"])
+    yield from _bandwidth(tables["nccl_bench"], tables["nccl_files"])
+    yield from _warnings(tables["nccl_warnings"])
+    if tables["flight_records"].height:
+        dump = tables["flight_records"]
         yield "dump", f"rank {dump['rank'][0]}, {_counted(dump.height, 'record')}, format {dump['dump_version'][0]}"
-    yield from _hangs(one["nccl_hangs"])
-    if "nccl_findings" in one:
-        yield from _findings(one["nccl_findings"])
-    for row in one["nccl_files"].iter_rows(named=True):
+    yield from _hangs(tables["nccl_hangs"])
+    if "nccl_findings" in tables:
+        yield from _findings(tables["nccl_findings"])
+    for row in tables["nccl_files"].iter_rows(named=True):
         if row["nccl_lines"]:
             yield (
                 "lines",
@@ -134,9 +134,9 @@ def _collectives(calls: pl.DataFrame) -> Iterator[tuple[str, str]]:
         .agg(pl.col("total_bytes").sum(), pl.col("collectives").sum(), pl.col("message_bytes").max())
         .sort("total_bytes", "op", descending=[True, False])
     )
-    for place, row in enumerate(by_op.iter_rows(named=True)):
+    for number, row in enumerate(by_op.iter_rows(named=True)):
         yield (
-            "collectives" if place == 0 else "",
+            "collectives" if number == 0 else "",
             (
                 f"{row['op']}: {human_bytes(row['total_bytes'])} in {row['collectives']:,} operations, "
                 f"the largest {human_bytes(row['message_bytes'] or 0)}"
@@ -152,7 +152,7 @@ def _tuning(choices: pl.DataFrame) -> Iterator[tuple[str, str]]:
 
 
 def _bandwidth(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[tuple[str, str]]:
-    for place, table in enumerate(rows.partition_by("table_no", maintain_order=True)):
+    for number, table in enumerate(rows.partition_by("table_no", maintain_order=True)):
         best = pl.max_horizontal("busbw_bytes_per_s", "in_place_busbw_bytes_per_s")
         top = table.with_columns(best=best).sort("best", descending=True, nulls_last=True).row(0, named=True)
         peak = (
@@ -162,7 +162,7 @@ def _bandwidth(rows: pl.DataFrame, files: pl.DataFrame) -> Iterator[tuple[str, s
         )
         average = files["bench_avg_busbw"][0] if files.height else None
         yield (
-            "bandwidth" if place == 0 else "",
+            "bandwidth" if number == 0 else "",
             _joined(
                 top["op"] or "operation not named",
                 _counted(top["nranks"], "rank"),
@@ -179,20 +179,23 @@ def _warnings(warns: pl.DataFrame) -> Iterator[tuple[str, str]]:
             {"fatal": 0, "unknown": 1, "follower": 2, "fallback": 3, "benign": 4}, default=5, return_dtype=pl.Int64
         )
     ).sort("order", "line_no")
-    for place, row in enumerate(ranked.head(_MOST).iter_rows(named=True)):
+    for number, row in enumerate(ranked.head(_MOST).iter_rows(named=True)):
         times = f"{row['num_lines']:,} x " if row["num_lines"] > 1 else ""
-        yield "warnings" if place == 0 else "", f"{row['severity']}: {times}{row['text'][:120]} (line {row['line_no']})"
+        yield (
+            "warnings" if number == 0 else "",
+            f"{row['severity']}: {times}{row['text'][:120]} (line {row['line_no']})",
+        )
     if ranked.height > _MOST:
         yield "", f"and {ranked.height - _MOST} kinds more"
 
 
 def _hangs(hangs: pl.DataFrame) -> Iterator[tuple[str, str]]:
-    for place, row in enumerate(hangs.iter_rows(named=True)):
+    for number, row in enumerate(hangs.iter_rows(named=True)):
         what = row["op"] if row["seq"] is None else f"{row['op']} seq {row['seq']}"
         group = f" of group {row['process_group']}" if row["process_group"] else ""
-        reported = f"{_ranks(row['ranks_reporting'])} waited" if row["ranks_reporting"] else "no rank is named"
+        reported = f"{_ranks(row['ranks_reporting'])} waited" if row["ranks_reporting"] else "the log names no rank"
         silent = f", {_ranks(row['ranks_silent'])} silent" if row["ranks_silent"] else ""
-        yield "hang" if place == 0 else "", f"{what}{group}: {reported}{silent}"
+        yield "hang" if number == 0 else "", f"{what}{group}: {reported}{silent}"
         suspect = f"suspect: {row['suspect']}; " if row["suspect"] else ""
         yield "", f"  {suspect}{row['suspect_reason']}"
 
@@ -202,11 +205,11 @@ def _ranks(listed: str) -> str:
 
 
 def _devices(devices: pl.DataFrame) -> Iterator[tuple[str, str]]:
-    """Per kind of network the devices of the host that has most, and how many hosts told."""
-    for place, kind in enumerate(devices.partition_by("net_kind", maintain_order=True)):
+    """Per kind of network the devices of the host with most, and the number of hosts."""
+    for number, kind in enumerate(devices.partition_by("net_kind", maintain_order=True)):
         hosts = kind.drop_nulls("device_name").group_by("host", maintain_order=True).agg("device_name", "link_layer")
         most = hosts.sort(pl.col("device_name").list.len(), descending=True, maintain_order=True).head(1).to_dicts()
-        name, label = kind["net_kind"][0], "devices" if place == 0 else ""
+        name, label = kind["net_kind"][0], "devices" if number == 0 else ""
         if not most:
             yield label, f"{name}: none found"
             continue
@@ -216,10 +219,10 @@ def _devices(devices: pl.DataFrame) -> Iterator[tuple[str, str]]:
 
 
 def _findings(findings: pl.DataFrame) -> Iterator[tuple[str, str]]:
-    """What the rules found, and what to do."""
-    for place, row in enumerate(findings.iter_rows(named=True)):
+    """Evidence and remedy of each finding."""
+    for number, row in enumerate(findings.iter_rows(named=True)):
         where = "" if row["line_no"] is None else f" (line {row['line_no']})"
-        yield "findings" if place == 0 else "", f"{row['nccl_rule']}: {row['evidence']}{where}"
+        yield "findings" if number == 0 else "", f"{row['nccl_rule']}: {row['evidence']}{where}"
         yield "", f"  {row['remedy']}"
 
 

@@ -1,7 +1,7 @@
-"""What `-J FILE` makes nccl-tests write (src/util.cu, since 2.17): one JSON document with the run and its table.
+"""Files of `-J FILE` of nccl-tests (src/util.cu, since 2.17): one JSON document with the run and its table.
 
-Its figures have more digits than the printed table, and the environment stands there as well. There are no lines: rows
-are counted from 1. A job that was killed leaves a document without its end, of which the whole rows are read.
+Figures have more digits than the printed table, and the environment is included. Rows are numbered from 1, for want of
+lines. A job that was killed leaves a document without its end, of which the whole rows are read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_bench(head: str) -> bool:
 
 
 def read_bench(text: str, source: int) -> Facts:
-    """The facts of one. Raises ValueError for a text that is none, or too damaged."""
+    """The facts of a document. Raises ValueError for another text and a damaged one."""
     document = _loaded(text)
     notes = Notes(source)
     _mark_run(document, notes)
@@ -58,7 +58,7 @@ def _loaded(text: str) -> Document:
 
 
 def _whole(text: str) -> list[Any]:
-    """The documents of a list, up to one that is cut."""
+    """The values of a JSON list, up to one that was cut."""
     decoder, at = json.JSONDecoder(), 0
     found: list[Any] = []
     while True:
@@ -67,11 +67,11 @@ def _whole(text: str) -> list[Any]:
         except json.JSONDecodeError:
             return found
         found.append(value)
-        at = end + 1  # behind the comma
+        at = end + 1  # after the comma
 
 
 def _mark_run(document: Document, notes: Notes) -> None:
-    """What stands above a printed table."""
+    """Add the marks that precede a printed table."""
     command = next(iter(_words(document.get("args"))), "")
     if program := _PROGRAM.search(command):
         notes.add("bench_mark", 0, "program", program[1])
@@ -102,8 +102,8 @@ def _add_row(row: Document, number: int, notes: Notes) -> None:
     notes.add("bench_row", number, int(size), int(count), str(row.get("type")), str(row.get("redop")), rest, is_torn)
 
 
-def _half(told: Document) -> str:
-    figures = (told.get("time", told.get("cpu_time")), told.get("alg_bw"), told.get("bus_bw"), told.get("nwrong"))
+def _half(half: Document) -> str:
+    figures = (half.get("time", half.get("cpu_time")), half.get("alg_bw"), half.get("bus_bw"), half.get("nwrong"))
     return " ".join("-" if _number(figure) is None else str(figure) for figure in figures)
 
 

@@ -1,8 +1,8 @@
 """Which operation a table of nccl-tests measured, where its program's name is not in the log.
 
-The columns tell most of it (nccl-tests, src/*.cu and doc/PERFORMANCE.md): a reduction is named or `none`, a root is -1
-or a rank, `count` is a share of `size` for operations that give each rank a part, and only AllReduce has a bus
-bandwidth above its algorithm bandwidth. What they leave open, a file's name may say.
+The columns show it for most tables (nccl-tests, src/*.cu and doc/PERFORMANCE.md): a reduction is named or `none`, a
+root is -1 or a rank, `count` is a share of `size` for operations that give each rank a part, and only AllReduce has a
+bus bandwidth above its algorithm bandwidth. Otherwise a file's name may have it.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _TYPE_BYTES = {
 }
 
 
-def with_columns_told(rows: pl.DataFrame) -> pl.DataFrame:
+def with_inferred_operation(rows: pl.DataFrame) -> pl.DataFrame:
     """`rows` of `nccl_bench` with `op` and `op_source`; a table without the program's name is judged by its columns.
 
-    The largest size of each table decides, since small ones are rounded. `nranks` that no list of devices gives follows
-    from the share that `count` is of `size`.
+    The largest size of each table decides, since small ones are rounded. Without a list of devices, `nranks`
+    follows from the share that `count` is of `size`.
     """
     width = pl.col("datatype").replace_strict(_TYPE_BYTES, default=None, return_dtype=pl.Int64)
     whole = pl.col("element_count") * width
@@ -70,7 +70,7 @@ def with_columns_told(rows: pl.DataFrame) -> pl.DataFrame:
     is_exact = pl.col("busbw_bytes_per_s") > 2e8
     is_above, is_one = is_exact & (pl.col("factor") > 1.05), is_exact & ((pl.col("factor") - 1).abs() < 0.03)
     of_two = is_whole & reduces & pl.col("has_root") & (pl.col("nranks") == 2)
-    told = (
+    inferred = (
         pl.when(is_whole & is_above)
         .then(pl.lit("AllReduce"))
         .when(is_whole & reduces & is_rooted)
@@ -91,23 +91,23 @@ def with_columns_told(rows: pl.DataFrame) -> pl.DataFrame:
         .when(is_part & ~is_rooted & pl.col("is_checked"))
         .then(pl.lit("AlltoAll"))
     )
-    by_table = judged.select("source", "table_no", told=told, share_ranks=pl.when(is_part).then(ranks))
+    by_table = judged.select("source", "table_no", inferred=inferred, share_ranks=pl.when(is_part).then(ranks))
     return (
         rows.join(by_table, on=["source", "table_no"], how="left", maintain_order="left")
         .with_columns(
-            op=pl.coalesce("op", "told"),
+            op=pl.coalesce("op", "inferred"),
             op_source=pl.when(pl.col("op").is_not_null())
             .then(pl.lit(PRINTED))
-            .when(pl.col("told").is_not_null())
+            .when(pl.col("inferred").is_not_null())
             .then(pl.lit(COLUMNS)),
             nranks=pl.coalesce("nranks", "share_ranks"),
         )
-        .drop("told", "share_ranks")
+        .drop("inferred", "share_ranks")
     )
 
 
-def with_names(rows: pl.DataFrame, paths: Mapping[int, str], *, op: str | None = None) -> pl.DataFrame:
-    """`rows` with what an option or the file's name says of the operation where the table does not.
+def with_given_operation(rows: pl.DataFrame, paths: Mapping[int, str], *, op: str | None = None) -> pl.DataFrame:
+    """`rows` with `op` of an option or of the file's name where the table does not have it.
 
     Args:
         paths: path of each file by `source`.

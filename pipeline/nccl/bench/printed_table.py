@@ -5,8 +5,8 @@
 Times in microseconds, bandwidths in GB/s (1e9). Old tables lack `root`; either half may be left out; per-iteration
 columns (min, max, p99, cv) and timestamps may follow. Until 2019 the columns were called
 `bytes N type op time algbw busbw res` and times were in milliseconds. Pasted as Markdown, comments lose their `#`.
-With NCCL_DEBUG, NCCL's own lines stand in the middle of rows: the first half is then glued to a prefix and the second
-half is a line of its own.
+With NCCL_DEBUG, NCCL's lines break rows in two: the first half is then glued to a prefix and the second half is a
+separate line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 
 import polars as pl
 
-from sweepscope.pipeline.nccl.bench.operation import with_columns_told
+from sweepscope.pipeline.nccl.bench.operation import with_inferred_operation
 from sweepscope.pipeline.nccl.facts import Notes
 from sweepscope.pipeline.reference.accelerators import canonical_accelerators
 
@@ -29,7 +29,7 @@ ROW = (
     r"(?:\s+(?P<redop>sum|prod|max|min|avg|all|mulsum|none))?(?P<rest>(?:\s+[-\dX].*)?)\s*$"
 )
 REST = r"(?:^|[>:)\]])\s+(?P<rest>\d[\d.e+]*(?:\s+\d[\d.e+]*){2}(?P<wrong>\s+(?:\d[\d.e+-]*|N/A))?)\s*$"
-"""What may be a row, and the rest of a torn one: in the syntax of both Python's `re` and polars, like those below."""
+"""A row, and the rest of a torn one: in the syntax of both Python's `re` and polars, like those below."""
 _ROW, _REST = re.compile(ROW), re.compile(REST)
 _MARK = r"#|_perf|rccl-tests|Avg bus bandwidth|nThread [0-9]|Rank +[0-9]|  (?:size|bytes)  "
 
@@ -71,7 +71,7 @@ _RANK = re.compile(
 )
 _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*([\d.e+-]+|nan|inf)")
 _MAY_BE_MARK = re.compile(_MARK)
-TELLING = "|".join(
+MAY_HOLD_FACTS = "|".join(
     (
         r"Rank.+ on.+ device.+\[",
         "Avg bus bandwidth",
@@ -85,11 +85,11 @@ TELLING = "|".join(
         REST.replace("?P<rest>", "?:"),
     )
 )
-"""What a line holds that is a mark, a row or the rest of one, for polars: few candidates do."""
+"""A pattern of polars that every mark, row or rest of a torn row matches: few candidates do."""
 _COLUMNS = re.compile(r"(?:^|[#\s])((?:size\s+count|bytes\s+N)\s+type\s.*)")
 _IN_MILLISECONDS = "bytes"
 _FIGURES_OF_A_ROW = 3
-"""At least so many has a row that names no reduction; one that does may have been cut before its first."""
+"""Least number of figures of a row without a reduction; one with a reduction may have been cut before its first."""
 
 
 def read_row(text: str, line_no: int, notes: Notes, *, is_torn: bool) -> bool:
@@ -148,12 +148,12 @@ def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> 
     marks = marks.sort("source", "line_no", maintain_order=True)
     rows = _with_halves(rows, rests.sort("source", "line_no"))
     rows = _latest(rows, marks, "header")
-    told = [
+    measured = [
         (source, line_no, *figures(rest, halves, header))
         for source, line_no, rest, halves, header in rows.select(*_PLACE, "rest", "halves", "header").iter_rows()
     ]
     schema = {name: pl.Int64 if name in (*_PLACE, "root") else pl.Float64 for name in _FIGURES}
-    rows = rows.join(pl.DataFrame(told, schema=schema, orient="row"), on=_PLACE, maintain_order="left")
+    rows = rows.join(pl.DataFrame(measured, schema=schema, orient="row"), on=_PLACE, maintain_order="left")
     rows = _with_devices(_latest(rows, marks, "program"), marks)
     edges = marks.filter(pl.col("mark").is_in(_BOUNDARIES)).select(*_PLACE, edge=pl.int_range(pl.len()))
     rows = _after(rows, edges).with_columns(table_no=pl.col("edge").fill_null(-1).rle_id().over("source") + 1)
@@ -175,7 +175,7 @@ def bench_rows(rows: pl.DataFrame, rests: pl.DataFrame, marks: pl.DataFrame) -> 
             for name, (column, factor) in _UNITS.items()
         },
     )
-    return with_columns_told(shown.with_columns(canonical_accelerators(shown["accelerator"])))
+    return with_inferred_operation(shown.with_columns(canonical_accelerators(shown["accelerator"])))
 
 
 def average_busbw(rows: pl.DataFrame, marks: pl.DataFrame) -> pl.DataFrame:
@@ -200,7 +200,7 @@ def library_versions(marks: pl.DataFrame) -> dict[int, list[str]]:
 
 
 def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[int | float | None, ...]:
-    """Root, and both halves of four figures each, from the words behind the operation and the halves torn off.
+    """Root, and both halves of four figures each, from the words after the operation and the halves torn off.
 
     >>> figures("-1 1181.52 227.19 340.79 0 1188.52 225.86 338.78 0", None, None)[:5]
     (-1, 1181.52, 227.19, 340.79, 0.0)
@@ -210,7 +210,7 @@ def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[in
     has_root = "root" in header if header else len(words) % 4 == 1
     is_root = bool(words) and re.fullmatch(r"-1|\d{1,9}", words[0]) is not None and (has_root or words[0] == "-1")
     body = [_number(word) for word in words[is_root:]]
-    # With per-iteration columns a half has min, max, p99 and cv behind its four figures.
+    # With per-iteration columns a half has min, max, p99 and cv after its four figures.
     width = 8 if len(body) == 16 or (header and "p99" in header) else 4
     first, then = body[:width], body[width:]
     for half in halves or []:
@@ -223,7 +223,7 @@ def figures(rest: str, halves: list[str] | None, header: str | None) -> tuple[in
 _STAMP = re.compile(r"\s\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.*")
 
 
-# What stands where nothing was measured out of place (writeBenchMarkLineNullBody); columns are 9 wide at most.
+# Blank columns where nothing was measured out of place (writeBenchMarkLineNullBody); columns are 9 wide at most.
 _LEFT_OUT = re.compile(r"(?<=\d) {24,}(?=\d)")
 
 

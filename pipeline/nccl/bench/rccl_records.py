@@ -1,6 +1,6 @@
-"""What `-x FILE` makes rccl-tests write: one record per size and placement, as CSV (`-Z csv`) or JSON (`-Z json`).
+"""Files of `-x FILE` of rccl-tests: one record per size and placement, as CSV (`-Z csv`) or JSON (`-Z json`).
 
-Format: rccl-tests src/common.cu Reporter. JSON records stand one per line, in newer versions as a list and with the
+Format: rccl-tests src/common.cu Reporter. JSON records come one per line, in newer versions as a list and with the
 cycle's number. With MPI a record has nodes, ranks and GPUs per rank, without it the GPUs; the header of the CSV names
 no nodes although its rows hold them. There are no counts of elements and no roots. A job that was killed leaves whole
 records and a cut one.
@@ -37,7 +37,7 @@ def is_bench(head: str) -> bool:
 
 
 def read_bench(text: str, source: int) -> Facts:
-    """The facts of one: a row per size, with both placements; rows are counted from 1. Cut records are left out."""
+    """The facts of such records: a row per size, with both placements, numbered from 1; cut records are left out."""
     notes = Notes(source)
     halves: dict[str, str] = {}
     table: tuple[str | None, ...] = ()
@@ -60,7 +60,7 @@ def read_bench(text: str, source: int) -> Facts:
 
 
 def _mark_table(record: Record, program: str, number: int, notes: Notes) -> None:
-    """What stands above a printed table; `number` is that of its first row."""
+    """Add the marks that precede a printed table whose first row has this `number`."""
     notes.add("bench_mark", number, "program", program)
     ranks, nodes = record.get("ranks", record.get("gpus")), record.get("nodes", "1" if "gpus" in record else None)
     if _whole(ranks):

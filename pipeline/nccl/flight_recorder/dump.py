@@ -2,8 +2,8 @@
 
 A dump from someone else's cluster is untrusted: pickles go through `pipeline.io.safe_pickle`, which knows plain values
 only, and every value is checked before it is used. Formats 1.1 (torch 2.2) to 2.10 differ in which fields there are, so
-each is looked up on its own. Until 1.4 a group has a number in place of a name, which each process counts for itself.
-The global rank stands in the file's name and nowhere else.
+each is looked up on its own. Until 1.4 a group has a number instead of a name, which each process counts for itself.
+Only the file's name has the global rank.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STACK_FRAMES = 12
 
 
 def records(data: bytes, *, rank: int | None) -> tuple[pl.DataFrame, int]:
-    """Rows of `flight_records` but for the places, and the number of records that are none.
+    """Rows of `flight_records` without `source_path` and `run_dir`, and the number of entries that are no records.
 
     Raises:
         ValueError: neither a pickle of plain values nor JSON, or not a dump of the flight recorder.
@@ -44,19 +44,19 @@ def records(data: bytes, *, rank: int | None) -> tuple[pl.DataFrame, int]:
     status = dump.get("pg_status")
     version = _text(dump.get("version"))
     rows = [
-        {"dump_version": version, "rank": rank, "line_no": place, **_record(entry, groups, status)}
-        for place, entry in enumerate(entries[:MAX_RECORDS], 1)
+        {"dump_version": version, "rank": rank, "line_no": number, **_record(entry, groups, status)}
+        for number, entry in enumerate(entries[:MAX_RECORDS], 1)
         if isinstance(entry, dict)
     ]
-    schema = {name: dtype for name, dtype in FLIGHT_RECORDS.polars_schema.items() if name not in _PLACES}
+    schema = {name: dtype for name, dtype in FLIGHT_RECORDS.polars_schema.items() if name not in _PROVENANCE}
     return pl.DataFrame(rows, schema=schema), len(entries) - len(rows)
 
 
-_PLACES = ("source_path", "run_dir")
+_PROVENANCE = ("source_path", "run_dir")
 
 
 def _groups(config: object) -> dict[str, str | None]:
-    """Ranks of each process group by its name, separated by a comma; a list of them stands for the group in 1.4."""
+    """Ranks of each process group by its name, separated by a comma; in 1.4 a group is a list of them."""
     found = {}
     for name, group in config.items() if isinstance(config, dict) else ():
         found[str(name)] = _ranks(group.get("ranks") if isinstance(group, dict) else group)
@@ -77,7 +77,7 @@ def _record(entry: Mapping[Any, Any], groups: Mapping[str, str | None], status: 
     if pair is None and _int(entry.get("pg_id")) is not None:
         name = str(entry["pg_id"])
     known = status.get(str(entry.get("pg_id"))) if isinstance(status, dict) else None
-    told = known if isinstance(known, dict) else {}
+    progress = known if isinstance(known, dict) else {}
     profiling = _text(entry.get("profiling_name"))
     op = operation(profiling)
     return {
@@ -102,9 +102,9 @@ def _record(entry: Mapping[Any, Any], groups: Mapping[str, str | None], status: 
         "found_completed_ns": _time(entry.get("time_discovered_completed_ns")),
         "duration_ms": _float(entry.get("duration_ms")),
         "timeout_ms": _int(entry.get("timeout_ms")),
-        "last_enqueued_seq": _int(told.get("last_enqueued_collective")),
-        "last_started_seq": _int(told.get("last_started_collective")),
-        "last_completed_seq": _int(told.get("last_completed_collective")),
+        "last_enqueued_seq": _int(progress.get("last_enqueued_collective")),
+        "last_started_seq": _int(progress.get("last_started_collective")),
+        "last_completed_seq": _int(progress.get("last_completed_collective")),
         "stack": _stack(entry.get("frames")),
     }
 
@@ -157,5 +157,5 @@ def _stack(value: object) -> str | None:
     if not isinstance(value, list | tuple):
         return None
     frames = [frame for frame in value[:STACK_FRAMES] if isinstance(frame, dict)]
-    told = (f"{_text(f.get('filename'))}:{_int(f.get('line'))} {_text(f.get('name'))}" for f in frames)
-    return " < ".join(told)[:4_000] or None
+    texts = (f"{_text(f.get('filename'))}:{_int(f.get('line'))} {_text(f.get('name'))}" for f in frames)
+    return " < ".join(texts)[:4_000] or None

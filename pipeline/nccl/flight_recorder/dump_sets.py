@@ -1,4 +1,4 @@
-"""Dumps of the flight recorder that belong together: those of all ranks of one job, by their names."""
+"""Hangs by set of flight recorder dumps: those of all ranks of one job, by their names."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def set_hangs(files: pl.DataFrame, dumps: Mapping[int, pl.DataFrame]) -> list[di
             empty[name].add(rank)
     return [
         row
-        for name, one in sets.items()
-        for row in flight_hangs(pl.concat(one), empty=empty[name], unread=unread[name])
+        for name, frames in sets.items()
+        for row in flight_hangs(pl.concat(frames), empty=empty[name], unread=unread[name])
     ]

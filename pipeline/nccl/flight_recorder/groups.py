@@ -1,7 +1,7 @@
-"""Dumps of a job's ranks by process group: which collectives each rank has joined, by their sequence numbers.
+"""Dumps of a job's ranks by process group: the collectives that each rank has joined, by sequence number.
 
-Ranks are aligned by these numbers, not by a record's place in the dump, so that ring buffers that wrapped at different
-places do not matter.
+Ranks are aligned by these numbers and not by the position of a record in the dump, as ring buffers may have wrapped at
+different positions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Group:
     name: str | None
     desc: str | None
     members: set[int]
-    present: set[int]  # members whose dumps tell of the group
+    present: set[int]  # members whose dumps have records of the group
     absent: set[int]  # members without a dump
     unread: set[int]  # members whose dump cannot be read: cut, as a rule
     calls: Mapping[int, Mapping[int, Record]]
@@ -71,11 +71,9 @@ def groups_of(
         desc = next((row["pg_desc"] for row in calls if row["pg_desc"]), None)
         members = {int(rank) for rank in ranks.split(",")} if ranks else {row["rank"] for row in calls}
         if not ranks and (desc == "default_pg" or _is_early(calls[0])):
-            members = set(
-                range(max(every | unknown) + 1)
-            )  # all ranks; how many there are above the highest dump is not told
+            members = set(range(max(every | unknown) + 1))  # all ranks, up to that of the last dump
         if by_rank:
-            # A buffer that wrapped may have lost a quiet group's records: such a rank tells nothing about it.
+            # A buffer that wrapped may have lost a quiet group's records: nothing is known of such a rank.
             present = {rank for rank in members & every if rank in by_rank or rank not in wrapped}
             lost, cut = members - every - unknown, members & unknown
             name = calls[0]["pg_name"]
@@ -84,7 +82,7 @@ def groups_of(
 
 
 def _pending(rows: Iterable[Record]) -> dict[int, Pending]:
-    """By each rank's last record that has not ended; Gloo's do not tell that."""
+    """Each rank's last record that has not ended; Gloo's records do not have that state."""
     found = {}
     for row in rows:
         call = str(row["profiling_name"])
@@ -95,20 +93,20 @@ def _pending(rows: Iterable[Record]) -> dict[int, Pending]:
 
 
 def _peer(call: str, row: Record) -> int | None:
-    """The other end of a send or receive, which names ranks by their places in the group."""
+    """The other end of a send or receive, which has ranks by their position in the group."""
     ends = _ENDS.search(call)
     if ends is None:
         return None
-    place, ranks = int(ends[1]), (row["pg_ranks"] or "").split(",")
+    position, ranks = int(ends[1]), (row["pg_ranks"] or "").split(",")
     if row["pg_ranks"]:
-        return int(ranks[place]) if place < len(ranks) else None
-    return place if row["pg_desc"] == "default_pg" else None
+        return int(ranks[position]) if position < len(ranks) else None
+    return position if row["pg_desc"] == "default_pg" else None
 
 
 def _by_group(rows: Sequence[Record]) -> dict[tuple[str | None, str | None], list[Record]]:
     """Rows by the group's name and ranks, since groups that were split off may share a name.
 
-    A dump that does not list a group's ranks is taken for one of the others' group where that is the only one.
+    A dump without a group's ranks belongs to the group of that name in other dumps, if there is only one.
     """
     found: dict[tuple[str | None, str | None], list[Record]] = defaultdict(list)
     for row in rows:
@@ -128,20 +126,20 @@ def _is_early(row: Record) -> bool:
 
 
 def _early_groups(rows: Sequence[Record]) -> dict[tuple[str | None, str | None], list[Record]]:
-    """The same for formats 1.x (torch 2.2 and 2.3), by the group's place among those of the same ranks.
+    """The same for formats 1.x (torch 2.2 and 2.3), by the group's position among those of the same ranks.
 
     Each process numbers its groups for itself, from the default group on, and sends count as collectives do: groups
-    with sends, and those whose ranks are not told, cannot be compared.
+    with sends, and those without ranks, cannot be compared.
     """
     numbers: dict[tuple[int, str | None], list[int]] = defaultdict(list)
-    told = {(int(row["pg_name"] or 0), row["rank"], row["pg_ranks"]) for row in rows}
-    for number, rank, ranks in sorted(told, key=lambda one: one[0]):
+    numbered = {(int(row["pg_name"] or 0), row["rank"], row["pg_ranks"]) for row in rows}
+    for number, rank, ranks in sorted(numbered, key=lambda group: group[0]):
         numbers[rank, ranks].append(number)
     found: dict[tuple[str | None, str | None], list[Record]] = defaultdict(list)
     for row in rows:
-        place = numbers[row["rank"], row["pg_ranks"]].index(int(row["pg_name"] or 0))
+        position = numbers[row["rank"], row["pg_ranks"]].index(int(row["pg_name"] or 0))
         if row["pg_ranks"] or row["pg_name"] == "0":
-            found[(str(place), row["pg_ranks"])].append(row)
+            found[(str(position), row["pg_ranks"])].append(row)
     unclear = {key for key, calls in found.items() if any(row["is_p2p"] or row["op"] == "coalesced" for row in calls)}
     return {key: calls for key, calls in found.items() if key not in unclear}
 

@@ -1,10 +1,9 @@
-"""Which collective hangs according to the dumps of a job's ranks, and who is the suspect.
+"""The collective that hangs according to the dumps of a job's ranks, and the suspects.
 
-Three questions per process group, in this order: who did not join the first collective that some joined; whose
-operation, sizes or types differ from the majority's; and, where all joined and nothing differs, who has not started
-what the others have. The first rank is not presumed innocent, several suspects may stand side by side, and a missing
-dump is a finding, not an error. Who did not join since it waits in another group's collective is no suspect: that one's
-are.
+Three checks per process group, in this order: ranks that did not join the first collective that some joined; ranks
+whose operation, sizes or types differ from the majority's; and, where all joined and nothing differs, ranks that have
+not started what the others have. There may be several suspects, and a missing dump is a finding, not an error. A rank
+that waits in another group's collective is no suspect: the suspects of that collective are.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def flight_hangs(
     """Rows of `nccl_hangs` for the dumps of one job: at most one per process group, none where nothing hangs.
 
     Args:
-        records: rows of `flight_records` with `source`; dumps whose name tells no rank take no part.
+        records: rows of `flight_records` with `source`; dumps whose name has no rank are left out.
         empty: ranks whose dumps hold no record.
         unread: ranks whose dumps cannot be read.
     """
@@ -43,9 +42,9 @@ def flight_hangs(
     dumps = dict(known.select("rank", "source").unique().iter_rows())
     groups, pending = groups_of(known, empty=empty, unread=unread)
     judged = ((_missing(group) or _mismatch(group) or _not_started(group), group) for group in groups)
-    told = dict.fromkeys((*dumps, *empty), "waits in nothing")
-    busy = {*known.filter(pl.col("op_state").is_in(UNENDED))["rank"], *(set(unread) - set(told))}
-    found = _traced([(verdict, group) for verdict, group in judged if verdict], pending, busy, told)
+    idle = dict.fromkeys((*dumps, *empty), "waits in nothing")
+    busy = {*known.filter(pl.col("op_state").is_in(UNENDED))["rank"], *(set(unread) - set(idle))}
+    found = _traced([(verdict, group) for verdict, group in judged if verdict], pending, busy, idle)
     # One whose suspects all wait elsewhere is not the first, although its wait may have begun before theirs.
     first = min(((verdict.follows, _first_wait(verdict)) for verdict, _ in found), default=None)
     return [_row(v, group, dumps, is_first=(v.follows, _first_wait(v)) == first) for v, group in found]
@@ -63,48 +62,48 @@ class _Verdict:
 
     @property
     def follows(self) -> bool:
-        """Whether whoever is missing waits elsewhere."""
+        """Whether all missing ranks wait elsewhere."""
         return bool(self.elsewhere) and not self.suspects
 
 
 def _traced(
-    found: list[tuple[_Verdict, Group]], pending: Mapping[int, Pending], busy: set[int], told_of: Mapping[int, str]
+    found: list[tuple[_Verdict, Group]], pending: Mapping[int, Pending], busy: set[int], state_of: Mapping[int, str]
 ) -> list[tuple[_Verdict, Group]]:
     """The verdicts, without suspects that wait in another group's collective, a send or a receive themselves.
 
     Where these wait for one another in a circle, the order of their collectives differs. Then the few that took
-    another way than most of the group stay suspects. Where they wait for a rank that waits in nothing (`busy` may), or
-    has no dump, it is that one.
+    another path than most of the group stay suspects. Where they wait for a rank that waits in nothing (ranks of `busy`
+    may) or has no dump, that rank is the suspect.
     """
-    places: dict[int, list[int]] = defaultdict(list)
-    for place, (verdict, _) in enumerate(found):
+    positions: dict[int, list[int]] = defaultdict(list)
+    for position, (verdict, _) in enumerate(found):
         for rank in set(verdict.waiting) - set(verdict.suspects):
             if waits(verdict.waiting[rank]) or failed(verdict.waiting[rank]):
-                places[rank].append(place)
+                positions[rank].append(position)
     traced = []
-    for place, (verdict, group) in enumerate(found):
-        others = {rank: [found[at] for at in places.get(rank, ()) if at != place] for rank in verdict.silent}
+    for position, (verdict, group) in enumerate(found):
+        others = {rank: [found[at] for at in positions.get(rank, ()) if at != position] for rank in verdict.silent}
         where = {
             rank: f"{_what(other[0][0].waiting)} of {other[0][1].title}" for rank, other in others.items() if other
         }
         calls = {rank: pending[rank] for rank in verdict.silent if rank in pending and rank not in where}
-        where |= {rank: one.call for rank, one in calls.items()}
+        where |= {rank: call.call for rank, call in calls.items()}
         if not where:
             traced.append((verdict, group))
             continue
-        told = "; ".join(f"{rank} waits in {call}" for rank, call in sorted(where.items()))
+        waits_elsewhere = "; ".join(f"{rank} waits in {call}" for rank, call in sorted(where.items()))
         is_circle = any(set(v.suspects) & set(verdict.waiting) for other in others.values() for v, _ in other)
         left = [rank for rank in verdict.suspects if rank not in where]
         if is_circle and not left and len(verdict.waiting) > len(verdict.suspects):
             left = verdict.suspects
-        idle = sorted({one.peer for one in calls.values() if one.peer is not None} - busy)
+        idle = sorted({call.peer for call in calls.values() if call.peer is not None} - busy)
         if left:
-            reason = f"{verdict.reason}; {told}"
+            reason = f"{verdict.reason}; {waits_elsewhere}"
         elif idle:
-            ends = "; ".join(f"{rank}, whom they wait for, {told_of.get(rank, 'has no dump')}" for rank in idle)
-            reason = f"{told} and so {verdict.reason}; {ends}"
+            ends = "; ".join(f"{rank}, for which they wait, {state_of.get(rank, 'has no dump')}" for rank in idle)
+            reason = f"{waits_elsewhere} and so {verdict.reason}; {ends}"
         else:
-            reason = f"not determinable here: {told} and so {verdict.reason}"
+            reason = f"not determinable here: {waits_elsewhere} and so {verdict.reason}"
         traced.append((replace(verdict, suspects=left or idle, reason=reason, elsewhere=sorted(where)), group))
     return traced
 
@@ -115,11 +114,11 @@ def _missing(group: Group) -> _Verdict | None:
     lowest, highest = min(last.values()), max(last.values())
     if lowest < highest:
         behind = sorted(rank for rank, seq in last.items() if seq == lowest)
-        # A rank without any record of the group is behind all; the others' first record is then what it lacks.
+        # A rank without any record of the group is behind all: it lacks the others' first record.
         seqs = sorted({seq for calls in group.calls.values() for seq in calls if seq > lowest})
         waited = [seq for seq in seqs if any(waits(c[seq]) or failed(c[seq]) for c in group.calls.values() if seq in c)]
         if not waited:
-            return None  # who is ahead has all it wanted: nobody hangs here
+            return None  # those ahead have completed all: no hang
         seq = waited[0]
         waiting = {rank: calls[seq] for rank, calls in group.calls.items() if seq in calls}
         behind = sorted(rank for rank in group.present if last[rank] < seq) or behind
@@ -142,11 +141,11 @@ def _mismatch(group: Group) -> _Verdict | None:
     """The first collective on which the ranks differ; who is in the minority is the suspect."""
     last = (calls[max(calls)] for calls in group.calls.values())
     if not any(waits(row) or failed(row) for row in last):
-        return None  # nobody hangs
+        return None  # no hang
     for seq in sorted({seq for calls in group.calls.values() for seq in calls}):
         joined = {rank: calls[seq] for rank, calls in group.calls.items() if seq in calls}
-        for aspect, told in (("operation", op_of), ("sizes", shape), ("types", types)):
-            values = {rank: told(row) for rank, row in joined.items()}
+        for aspect, value_of in (("operation", op_of), ("sizes", shape), ("types", types)):
+            values = {rank: value_of(row) for rank, row in joined.items()}
             counts = Counter(values.values()).most_common()
             if len(counts) < 2:
                 continue
@@ -167,7 +166,7 @@ def _not_started(group: Group) -> _Verdict | None:
     states = {rank: row["op_state"] for rank, row in joined.items()}
     running = sorted(rank for rank, state in states.items() if state != "completed")
     if not running or any(is_gloo(row) for row in joined.values()):
-        return None  # Gloo's records never say that one has ended
+        return None  # Gloo's records never show the end
     idle = [rank for rank in running if states[rank] == "scheduled" and sees_starts(group.calls[rank])]
     if idle and len(idle) < len(states):
         reason = f"enqueued {_what(joined)} but its GPU has not started it; the others' have"
@@ -200,7 +199,7 @@ def _first_wait(verdict: _Verdict) -> int:
 
 
 def _row(verdict: _Verdict, group: Group, dumps: Mapping[int, int], *, is_first: bool) -> dict[str, Any]:
-    rank = min(verdict.waiting, key=lambda one: (one in verdict.suspects, one))
+    rank = min(verdict.waiting, key=lambda rank: (rank in verdict.suspects, rank))
     row = verdict.waiting[rank]
     return {
         "source": dumps[rank],

@@ -1,4 +1,4 @@
-"""What one record of a collective tells: whether it waits, and what ranks of a group have in common in it."""
+"""Properties of one record of a collective: whether it waits, and the values in which ranks must agree."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _UNEVEN_TYPES = ("scatter", "gather", "broadcast")
 
 
 def is_gloo(row: Record) -> bool:
-    """Whether Gloo ran it, whose records never say that one has started or ended."""
+    """Whether Gloo ran it, whose records never show a start or an end."""
     return str(row["profiling_name"]).startswith("gloo:")
 
 
 def waits(row: Record) -> bool:
-    """Whether the collective has not ended on this rank, as far as its record tells.
+    """Whether the collective has not ended on this rank, as far as its record shows.
 
     NCCL's records end completed; one that is retired without that has timed out. Gloo's never leave `scheduled`.
     """
@@ -59,7 +59,7 @@ def types(row: Record) -> str:
 
 
 def sees_starts(calls: Mapping[int, Record]) -> bool:
-    """Whether a rank's records say when a collective has started: with TORCH_NCCL_ENABLE_TIMING only."""
+    """Whether a rank's records have the starts of collectives: with TORCH_NCCL_ENABLE_TIMING only."""
     return any(row["found_started_ns"] is not None or row["op_state"] == "started" for row in calls.values())
 
 
@@ -68,9 +68,9 @@ def numel(sizes: str | None) -> int | None:
     if sizes is None:
         return None
     total = 0
-    for one in json.loads(sizes):
+    for shape in json.loads(sizes):
         product = 1
-        for size in one:
+        for size in shape:
             if size is None or product > 1 << 50:
                 return None
             product *= size

@@ -1,4 +1,4 @@
-"""Blocks of lines of one or many files as columns: cut once, looked at whole."""
+"""Blocks of lines of one or many files as columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class Part:
-    """Lines of one file: the first has the given number, or each its own."""
+    """Lines of one file, numbered from `first_line` on or by `numbers`."""
 
     source: int
     data: bytes
@@ -27,7 +27,7 @@ class Part:
 class Block:
     """Lines of many parts, in order. `part` is the index of each line's part; `text` keeps its line feed.
 
-    `has_escapes`: colours stand somewhere in them.
+    `has_escapes`: some contain escape sequences (colours).
     """
 
     text: pl.Series
@@ -43,7 +43,7 @@ class Block:
 
     @classmethod
     def joined(cls, blocks: Sequence[Block]) -> Block:
-        """Some blocks as one, whose parts stay apart."""
+        """One block of several, with their parts kept apart."""
         if len(blocks) == 1:
             return blocks[0]
         parts = np.cumsum([0, *(block.part.max(initial=-1) + 1 for block in blocks)])
@@ -69,7 +69,7 @@ def block_of(parts: Sequence[Part]) -> Block:
     ended = [part.data if part.data.endswith(b"\n") or not part.data else part.data + b"\n" for part in parts]
     data = ended[0] if len(ended) == 1 else b"".join(ended)
     ends = _line_ends(data)
-    stops = np.searchsorted(ends, np.cumsum([len(one) for one in ended], dtype=np.int64))
+    stops = np.searchsorted(ends, np.cumsum([len(data) for data in ended], dtype=np.int64))
     begin = np.concatenate(([0], stops[:-1])).astype(np.int64)
     counts = stops - begin
     index = np.repeat(np.arange(len(parts)), counts)
@@ -83,7 +83,7 @@ def block_of(parts: Sequence[Part]) -> Block:
 
 
 def parts_as_texts(parts: Sequence[bytes]) -> pl.Series:
-    """Each part as one text. Bytes that are not UTF-8 are replaced."""
+    """One text per part. Bytes that are not UTF-8 are replaced."""
     data = parts[0] if len(parts) == 1 else b"".join(parts)
     try:
         return _views(data, np.cumsum([len(part) for part in parts], dtype=np.int64) - 1)

@@ -1,7 +1,5 @@
-"""COLL lines cut at blanks, whole blocks at a time: to find where words begin costs less than any pattern.
-
-What a call says, addresses apart, stands in two stretches of its line: who called what, and how much of which type on
-which communicator. Lines that agree in both are counted together, and only the distinct ones are looked into.
+"""COLL lines counted by two substrings, found at fixed word positions: the caller with its operation, and the call's
+size, type and communicator. Patterns run over the distinct ones only. See docs/performance.md.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ TAIL = (
     r"(?P<count>[0-9]{1,18}) datatype (?P<datatype>[0-9]{1,3}) op (?P<redop>[0-9]{1,6}) root (?P<root>-?[0-9]{1,9}) "
     r"comm (?P<comm>0x[0-9a-f]{1,16})(?: \[nranks=(?P<nranks>[0-9]{1,9})\])?"
 )
-# RCCL has `acc`, and words behind the stream.
+# RCCL has `acc`, and more words after the stream.
 CALL = (
     rf"{_OP}: opCount (?P<opcount>[0-9a-f]{{1,15}}) sendbuff (?P<sendbuff>[!-~]+) recvbuff (?P<recvbuff>[!-~]+) "
     rf"(?:acc [!-~]+ )?count {TAIL}"
@@ -42,7 +40,7 @@ _STRETCHES = 4
 
 @dataclass(frozen=True)
 class Layout:
-    """Which words of a line, counted from 0, are its process, `opCount`, `count`, and the last of its communicator."""
+    """Positions (from 0) in a line of the words of its process, `opCount`, `count` and the last of its communicator."""
 
     num_words: int
     process: int
@@ -52,16 +50,16 @@ class Layout:
 
     @classmethod
     def of(cls, line: bytes) -> Layout:
-        """Learnt from one intact COLL line, without its line feed. Raises ValueError for any other line."""
+        """The layout of one intact COLL line without its line feed. Raises ValueError for any other line."""
         words = _BETWEEN.split(line)
         # A cut call glued before a whole one would mix the words of both, out of order.
         if words.count(b"opCount") != 1 or not _LINE.search(line.decode("ascii", "replace")):
             raise ValueError("not an intact COLL line")
         mark = words.index(b"opCount")
-        # Between the process and the operation stand [dev] NCCL INFO, before it whatever a launcher prints.
+        # A launcher may print words before the process; [dev] NCCL INFO follows it.
         process = next((at for at in range(mark - 1, -1, -1) if words[at].count(b":") >= 2), None)
         if process is None:
-            raise ValueError("no process stands before the call")
+            raise ValueError("no process precedes the call")
         count = words.index(b"count", mark)
         comm = words.index(b"comm", count) + 1
         comm += words[comm + 1 : comm + 2] != [] and words[comm + 1].startswith(b"[nranks=")
@@ -69,34 +67,34 @@ class Layout:
 
 
 def counted(layout: Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:
-    """Calls of one layout that differ in addresses only, counted.
+    """Counts of calls of one layout; calls that differ in addresses only are one row.
 
     Args:
         data: whole lines. The last one needs no line feed.
 
     Returns:
-        A row per kind of call: `host`, `pid`, `op` and the groups of TAIL as text, its `lines`, the indices of the
-        `first` and the `last` of them, and the `last_op` (opCount) of that one. And the indices of all other lines.
+        `host`, `pid`, `op` and the groups of TAIL as text, the number of `lines`, the indices of the `first` and `last`
+        of them, and `last_op`, the opCount of the last; and the indices of all lines that are no such calls.
     """
     data = data if data.endswith(b"\n") else data + b"\n"
     rows, offsets, num_lines = _cut(layout, data)
     (caller, call), key, at = _stretches(data, offsets), ["caller", "call"], pl.col("index")
     calls = pl.LazyFrame({"caller": caller, "call": call}).with_row_index()
     groups = calls.group_by(key).agg(lines=pl.len(), first=at.first(), last=at.last()).collect()
-    told = groups.with_columns(
+    named = groups.with_columns(
         parts_as_texts(groups["caller"].to_list()).str.extract_groups(_CALLER).alias("who"),
         parts_as_texts(groups["call"].to_list()).str.extract_groups(f"^count {TAIL}$").alias("what"),
     ).unnest("who", "what")
     is_left = np.ones(num_lines, dtype=bool)
     is_left[rows] = False
-    if told["host"].has_nulls() or told["comm"].has_nulls():
+    if named["host"].has_nulls() or named["comm"].has_nulls():
         is_odd = pl.col("host").is_null() | pl.col("comm").is_null()
-        odd = calls.join(told.lazy().filter(is_odd), on=key, how="semi").select(at).collect()["index"]
+        odd = calls.join(named.lazy().filter(is_odd), on=key, how="semi").select(at).collect()["index"]
         is_left[rows[odd.to_numpy()]] = True
-        told = told.filter(~is_odd)
-    first, last = told["first"].to_numpy(), told["last"].to_numpy()
+        named = named.filter(~is_odd)
+    first, last = named["first"].to_numpy(), named["last"].to_numpy()
     buffers = parts_as_texts([data[begin:end] for begin, end in offsets[last, 1:3].tolist()])
-    found = told.drop(key).with_columns(
+    found = named.drop(key).with_columns(
         buffers.str.extract("^ ([0-9a-f]{1,15}) ").alias("last_op"),
         pl.Series("first", rows[first]),
         pl.Series("last", rows[last]),
@@ -105,21 +103,23 @@ def counted(layout: Layout, data: bytes) -> tuple[pl.DataFrame, np.ndarray]:
 
 
 def _cut(layout: Layout, data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
-    """The indices of the lines with as many words as the layout has; where the stretches of each begin, a row per line:
-    who called what, the buffers, what the call was, the rest; and the number of all lines."""
+    """The indices of the lines with as many words as the layout has, the offsets of each, and the number of all lines.
+
+    Offsets are a row per line: where caller, buffers, call and the remaining words begin.
+    """
     byte = pl.Series(np.frombuffer(data, dtype=np.uint8))
-    places = _places(_WINDOW_BYTES)
+    indices = _indices(_WINDOW_BYTES)
     all_rows, all_offsets, num_lines = [np.empty(0, dtype=np.int64)], [np.empty((0, _STRETCHES), dtype=np.int64)], 0
     for begin, size in _windows(data):
-        if size > _WINDOW_BYTES:  # one line, and none of ours
+        if size > _WINDOW_BYTES:  # one line, too long for a call
             num_lines += 1
             continue
         window = byte.slice(begin, size)
         is_mark = window <= _BLANK
-        mark = places.head(size).filter(is_mark).to_numpy()
+        mark = indices.head(size).filter(is_mark).to_numpy()
         ends = np.flatnonzero(window.filter(is_mark).to_numpy() == _END)
         rows = np.flatnonzero(np.diff(ends, prepend=-1) == layout.num_words)
-        first = ends[rows] - layout.num_words + 1  # the mark behind the first word of the line
+        first = ends[rows] - layout.num_words + 1  # the blank after the first word of the line
         offsets = np.empty((len(rows), _STRETCHES), dtype=np.int64)
         line_begin = np.concatenate(([0], mark[ends[:-1]] + 1))[rows]
         offsets[:, 0] = mark[first + layout.process - 1] + 1 if layout.process else line_begin
@@ -134,7 +134,7 @@ def _cut(layout: Layout, data: bytes) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 @cache
-def _places(size: int) -> pl.Series:
+def _indices(size: int) -> pl.Series:
     return pl.Series(np.arange(size, dtype=np.uint32))
 
 
@@ -148,7 +148,7 @@ def _windows(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _stretches(data: bytes, offsets: np.ndarray) -> tuple[pl.Series, pl.Series]:
-    """The first and the third stretch of each line, from one offset to the next; they share the bytes of `data`."""
+    """Caller and call of each line, as views of `data`."""
     bounds = np.append(offsets.ravel(), len(data))
     raw = pa.Array.from_buffers(pa.large_binary(), len(bounds) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
     pieces = column_of(raw)

@@ -2,8 +2,8 @@
 
     AllReduce: opCount 1f sendbuff 0x.. recvbuff 0x.. count 1 datatype 7 op 0 root 0 comm 0x.. [nranks=16] stream 0x..
 
-They are added up per process, communicator, operation, type, count and root, whole blocks at a time (see `call_words`).
-Lines that are not of one layout (glued, damaged, with another number of words before them) come back to be read singly.
+Blocks that are full of them are counted by `call_tokens` per process, communicator, operation, type, count and root;
+lines of another layout (glued, damaged) are read as other INFO messages are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sweepscope.pipeline.nccl.lines.info_lines import InfoLines
 MARK = b": opCount "
 WORD = " opCount "
 _MIN_LINES = 200
-"""Fewer COLL lines of one layout than that are read one by one."""
+"""Fewer COLL lines of one layout are not worth a pass of `call_tokens`."""
 
 
 def read_calls(lines: InfoLines, notes: Notes) -> np.ndarray:
@@ -53,14 +53,17 @@ def read_calls(lines: InfoLines, notes: Notes) -> np.ndarray:
 
 
 def is_worth_it(data: bytes) -> bool:
-    """Whether the block looks full of COLL lines; judged by a sample."""
+    """Whether a sample of the block consists of COLL lines for a quarter or more."""
     sample = data[: 1 << 18]
     return sample.count(MARK) >= _MIN_LINES and sample.count(MARK) * 4 > sample.count(b"\n")
 
 
 def add_up(data: bytes, first_line: int, notes: Notes, numbers: np.ndarray | None = None) -> list[tuple[int, bytes]]:
-    """Add up the COLL lines of a block of whole lines, numbered from the first or each by `numbers`; returns the lines
-    that are left, with their numbers."""
+    """The lines of a block that are no COLL lines of a common layout, with their numbers; the others are counted.
+
+    Args:
+        data: whole lines, numbered from `first_line` on or by `numbers`.
+    """
     return _add_up(data, np.empty(0, dtype=np.int64) if numbers is None else numbers, notes, first_line, tries=4)
 
 
@@ -69,25 +72,25 @@ def _add_up(data: bytes, numbers: np.ndarray, notes: Notes, first_line: int, *, 
     layout = _layout(data)
     if layout is None:
         return _numbered(data, numbers, first_line, None)
-    summed, left = counted(layout, data)
-    rest = _numbered(data, numbers, first_line, left) if len(left) else []
-    cuts = _reused(summed, rest, numbers, first_line)
+    summed, indices = counted(layout, data)
+    left = _numbered(data, numbers, first_line, indices) if len(indices) else []
+    cuts = _reused(summed, left, numbers, first_line)
     if cuts:
-        rest = []
+        left = []
         ends = _offsets(data)
         for begin, end in zip([0, *cuts], [*cuts, len(ends) - 1], strict=True):
             part = data[ends[begin] : ends[end]]
-            rest += _add_up(part, numbers[begin:end], notes, first_line + begin, tries=tries)
-        return rest
+            left += _add_up(part, numbers[begin:end], notes, first_line + begin, tries=tries)
+        return left
     notes.add_frame("coll", _facts(summed, numbers, first_line, notes.source))
     notes.add("tally", "summed", int(summed["lines"].sum()))
-    again = [pair for pair in rest if MARK in pair[1]] if tries else []
+    again = [pair for pair in left if MARK in pair[1]] if tries else []
     if len(again) < _MIN_LINES:
-        return rest
-    others = [pair for pair in rest if MARK not in pair[1]]
+        return left
+    others = [pair for pair in left if MARK not in pair[1]]
     lines = b"".join(line + b"\n" for _, line in again)
-    places = np.array([number for number, _ in again], dtype=np.int64)
-    return sorted(others + _add_up(lines, places, notes, 0, tries=tries - 1))
+    again_numbers = np.array([number for number, _ in again], dtype=np.int64)
+    return sorted(others + _add_up(lines, again_numbers, notes, 0, tries=tries - 1))
 
 
 def _layout(data: bytes) -> Layout | None:
@@ -122,10 +125,10 @@ def _facts(summed: pl.DataFrame, numbers: np.ndarray, first_line: int, source: i
 _ENDS = re.compile(rb"comm (0x[0-9a-f]+) rank .*(?:Init COMPLETE|Destroy COMPLETE|Abort COMPLETE)")
 
 
-def _reused(summed: pl.DataFrame, rest: Sequence[tuple[int, bytes]], numbers: np.ndarray, first_line: int) -> list[int]:
-    """Indices of lines at which a communicator begins or ends whose address has calls on both sides of the line."""
+def _reused(summed: pl.DataFrame, left: Sequence[tuple[int, bytes]], numbers: np.ndarray, first_line: int) -> list[int]:
+    """Indices of lines at which a communicator begins or ends, if calls of its address precede and follow the line."""
     found = {}
-    for number, line in rest:
+    for number, line in left:
         if match := _ENDS.search(line):
             index = int(np.searchsorted(numbers, number)) if len(numbers) else number - first_line
             found[index] = match[1].decode()
@@ -138,7 +141,7 @@ def _reused(summed: pl.DataFrame, rest: Sequence[tuple[int, bytes]], numbers: np
 
 
 def _offsets(data: bytes) -> np.ndarray:
-    """Where each line begins, and the end of the last one."""
+    """The offset of each line, and the end of the last."""
     ends = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == ord("\n")) + 1
     tail = [] if data.endswith(b"\n") else [len(data)]
     return np.concatenate(([0], ends, tail)).astype(np.int64)
@@ -149,8 +152,8 @@ def _numbered(data: bytes, numbers: np.ndarray, first_line: int, chosen: np.ndar
     if chosen is None:
         lines = data.split(b"\n")
         lines = lines[:-1] if lines and not lines[-1] else lines
-        places = numbers.tolist() if len(numbers) else range(first_line, first_line + len(lines))
-        return list(zip(places, lines, strict=True))
+        line_numbers = numbers.tolist() if len(numbers) else range(first_line, first_line + len(lines))
+        return list(zip(line_numbers, lines, strict=True))
     offsets = _offsets(data)
     found = []
     for at in chosen.tolist():

@@ -1,17 +1,17 @@
-"""Facts of many blocks made small: what can be added up is, so that a log of any length fits into memory."""
+"""Facts of many blocks in fewer rows: counts are summed, so that a log of any length fits into memory."""
 
 from __future__ import annotations
 
 import polars as pl
 
 from sweepscope.pipeline.nccl.facts import Facts
-from sweepscope.pipeline.nccl.lines.warn_lines import shape_of
+from sweepscope.pipeline.nccl.lines.warn_lines import template_of
 
 _CALLER = ["source", "host", "pid", "comm"]
 
 
 def compact(facts: Facts) -> Facts:
-    """The same facts in fewer rows. Given all facts of its files so far, the fold says the same of both."""
+    """The same facts in fewer rows. Given all facts of its files so far, the fold makes the same rows of both."""
     return Facts({kind: _smaller(kind, frame, facts) for kind, frame in facts.frames.items()})
 
 
@@ -32,9 +32,9 @@ def _smaller(kind: str, frame: pl.DataFrame, facts: Facts) -> pl.DataFrame:
 
 
 def _calls(calls: pl.DataFrame, init: pl.DataFrame) -> pl.DataFrame:
-    """Calls before and after a communicator of the same address was made anew stay apart.
+    """Calls summed; those before and after a communicator of the same address began stay apart.
 
-    Whatever the host: which of its names are one is known in the end only (see `hosts`).
+    Regardless of the host, as its names are merged later (see `hosts`).
     """
     address = [name for name in _CALLER if name != "host"]
     births = (
@@ -42,12 +42,12 @@ def _calls(calls: pl.DataFrame, init: pl.DataFrame) -> pl.DataFrame:
         .sort("line_no")
         .with_columns(epoch=pl.int_range(1, pl.len() + 1).over(address).cast(pl.Int64))
     )
-    told = calls.sort("line_no").join_asof(
+    with_epoch = calls.sort("line_no").join_asof(
         births, on="line_no", by=address, strategy="backward", check_sortedness=False
     )
     key = [*_CALLER, "op", "datatype", "count", "redop", "root", "epoch"]
     summed = (
-        told.sort("last_line")
+        with_epoch.sort("last_line")
         .group_by(key, maintain_order=True)
         .agg(
             pl.col("line_no").min(),
@@ -61,12 +61,12 @@ def _calls(calls: pl.DataFrame, init: pl.DataFrame) -> pl.DataFrame:
 
 
 def _warnings(warns: pl.DataFrame) -> pl.DataFrame:
-    """Warnings that differ in digits and addresses only: the first one's text, host and process stand for all."""
-    shapes = {text: shape_of(text) for text in warns["text"].unique()}
-    told = warns.sort("source", "line_no").with_columns(
-        shape=pl.col("text").replace_strict(shapes, return_dtype=pl.String)
+    """Warnings summed by template, with text, host and process of the first."""
+    templates = {text: template_of(text) for text in warns["text"].unique()}
+    named = warns.sort("source", "line_no").with_columns(
+        shape=pl.col("text").replace_strict(templates, return_dtype=pl.String)
     )
-    summed = told.group_by("source", "shape", maintain_order=True).agg(
+    summed = named.group_by("source", "shape", maintain_order=True).agg(
         pl.col("line_no", "host", "pid", "text").first(), pl.col("lines").sum()
     )
     return summed.select(warns.columns)

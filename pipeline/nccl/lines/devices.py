@@ -6,7 +6,7 @@
     NET/IB : No device found.
     NET/OFI Selected Provider is efa (found 4 nics)
 
-The number in brackets is the one that `via NET/IB/3` names. Every rank prints the list; one of each host is kept.
+`via NET/IB/3` refers to the number in brackets. Every rank prints the list; one of each host is kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values that repeat as numbers: what is said of a text that a thousand lines have is found out once."""
+"""Repeated values as indices of the distinct ones, so that each is processed once."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Rings and trees of the channels: who sends to whom (src/graph/connect.cc, src/init.cc).
 
     Channel 00/16 :    0   1   2   3       the whole ring of a channel, by rank 0 alone
-    Ring 00 : 3 -> 0 -> 1                  the rank's own place in it, with the GRAPH subsystem
+    Ring 00 : 3 -> 0 -> 1                  the rank between its neighbours, with the GRAPH subsystem
     Trees [0] 1/-1/-1->0->-1 [1] ...       children, the rank, its parent; the parent first in NCCL 2.4
     Trees [0] 1/-1/-1->0->-1|-1->0->1/-1/-1 ...   2.5 to 2.7: reduction up and broadcast down, which are mirrors
 
@@ -79,7 +79,7 @@ def _rings(texts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _neighbours(texts: pl.DataFrame) -> pl.DataFrame:
-    """The same of a rank and the next one of its rings."""
+    """The same of a rank and its successor in a ring."""
     found = texts.filter(~pl.col("is_cut")).select("text_id", found=pl.col("text").str.extract_groups(_NEIGHBOURS))
     ranks = pl.format("{} {}", "3", "4")
     return _paths(found.unnest("found").drop_nulls("3"), "ring", channel=pl.col("1"), ranks=ranks)

@@ -21,7 +21,7 @@ class _Kind:
     """A kind of message.
 
     Attributes:
-        words: what its texts hold, a pattern of polars.
+        words: a pattern of polars that its texts match.
         read: adds the facts of its lines to the notes and returns a mask of the texts that it understood.
         owner: "thread" or "process" whose communicators the lines are of, if the reader needs their `span`.
         needs_end: a text that was cut holds no fact.
@@ -34,7 +34,7 @@ class _Kind:
 
 
 _INIT = _Kind("COMPLETE|Init START", partial(init.read, "init"))
-# The first kind whose words a text holds is the text's.
+# In order: a text is of the first kind whose words it contains.
 _KINDS = (
     _Kind(VIA, transports.read_links, owner="thread", needs_end=True),
     _Kind(collectives.WORD, collectives.read_calls, owner="process"),
@@ -54,14 +54,14 @@ _ANY_BUT_VIA = "|".join(kind.words for kind in _KINDS[1:])
 
 
 def read_info(lines: InfoLines, notes: Notes) -> None:
-    """Add everything that the INFO messages of a block say to `notes`."""
+    """Add the facts of all INFO messages of a block to `notes`."""
     if lines.rows.is_empty():
         return
     _count_processes(lines, notes)
     kinds = _kinds(lines.texts)
     is_read = np.zeros(len(kinds), dtype=bool)
     inits = lines.of_texts(np.zeros(len(kinds), dtype=bool))
-    for kind in sorted(_KINDS, key=lambda one: one.owner is not None):  # spans are known when `init` was read
+    for kind in sorted(_KINDS, key=lambda kind: kind.owner is not None):  # spans are known when `init` was read
         chosen = kinds == _KINDS.index(kind)
         if kind.needs_end:
             chosen &= ~lines.is_cut
@@ -76,7 +76,7 @@ def read_info(lines: InfoLines, notes: Notes) -> None:
 
 
 def _kinds(texts: pl.Series) -> np.ndarray:
-    """Of each text, the index of the first kind whose words it holds; or `_NO_KIND`."""
+    """The index of each text's kind, or `_NO_KIND`."""
     found = np.full(len(texts), _NO_KIND)
     left = np.arange(len(texts))
     for number, kind in enumerate(_KINDS):

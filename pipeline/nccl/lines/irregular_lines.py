@@ -19,7 +19,7 @@ MAY_HOLD_FACTS = "|".join(
     (
         r"NCCL (?:INFO|WARN|TRACE|CALL) ",
         "CCL version",
-        printed_table.TELLING,
+        printed_table.MAY_HOLD_FACTS,
         *(re.escape(word) for word in watchdog.LITERALS),
     )
 )

@@ -1,7 +1,7 @@
 """Physical lines to NCCL messages: the prefix is found anywhere in a line, and glued lines are cut apart.
 
 The prefix is `host:pid:tid [cudaDev] ` (NCCL, src/debug.cc); launchers, timestamps, progress bars and other ranks'
-output may stand before it, and a message may break off where another process began to write.
+output may precede it, and a message may break off where another process began to write.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _PROCESS = re.compile(r":([0-9]{1,10}):([0-9]{1,10}) (?:\[(-?[0-9]{1,4})\] |(?=N
 HEAD = r":[0-9]{1,10}:[0-9]{1,10} (?:\[-?[0-9]{1,4}\] |NCCL CALL )"
 """Where a message begins, but for its host; for polars."""
 BLANKS = " \t\r\n\x0b\x0c│┃"
-"""What may stand behind a message: blanks, and the frame of a terminal's window that it was copied from."""
+"""What may follow a message: blanks, and the frame of a terminal window that it was copied from."""
 _HOST = re.compile(r"[A-Za-z0-9_.-]+\Z")
 _MASKED_HOST = re.compile(r"(?:\[[A-Za-z0-9_. -]+\]|<[A-Za-z0-9_. -]+>|\*+)\Z")
-"""What people who publish a log write instead."""
+"""What replaces hosts in published logs."""
 _HOST_CHARS = 255
 # Google's plugins print the whole signature of a function as its name (google/nccl-plugin-gpudirecttcpx). Where a log
-# was pasted, its places may have become links: net_ib/[p2p.cc:7](https://p2p.cc:7/).
+# was pasted, file names may have become links: net_ib/[p2p.cc:7](https://p2p.cc:7/).
 _BODY = re.compile(
-    r"(?:(?P<place>\S+:\d+)(?:/?\))? (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ |[A-Za-z_][^\[\]]{0,300}?\):\d+ )?"
+    r"(?:(?P<file>\S+:\d+)(?:/?\))? (?:\((?P<func>[^)]*)\) )?|[\d.]+ \S+:\d+ |[A-Za-z_][^\[\]]{0,300}?\):\d+ )?"
     r"NCCL (?P<level>INFO|WARN|TRACE|CALL) "
 )
 MAX_LINE_CHARS = 16_384
@@ -34,15 +34,15 @@ ESCAPES = r"\x1b\[[0-9;?]*[ -/]*[@-~]"
 _ESCAPES = re.compile(ESCAPES)
 _STRIPPED = re.compile(r"[ \t]*\[([0-9]{1,4})\] ")
 NO_HOST = "?"
-"""What stands for the host in facts where it was taken out of the log, process and all."""
+"""The host in facts of lines from which host and process were removed before the log was published."""
 VIA = " via "
 RAY_COUNT = "x across cluster]"
 _RAY_COUNT = re.compile(r" ?(?:\[32m)? ?\[repeated \d+x across cluster\].*\Z")
-"""Ray prints a line once for alike ones of other processes and says how many there were (ray/_private/ray_logging)."""
+"""Ray prints a line once for equal lines of other processes, with their number (ray/_private/ray_logging)."""
 
 
 class Message(NamedTuple):
-    """One message of one thread. `is_cut`: another write begins in it, so its end may be missing."""
+    """One message of one thread. `is_cut`: another write begins in its line, so its end may be missing."""
 
     host: str
     pid: int
@@ -51,7 +51,7 @@ class Message(NamedTuple):
     level: str
     text: str
     is_cut: bool
-    is_first: bool  # at most a launcher's prefix stands before it, or what looks like one
+    is_first: bool  # nothing but what may be a launcher's prefix precedes it
     begin: int = 0  # where the host begins in the line
 
 
@@ -70,14 +70,14 @@ def messages(line: str) -> Iterator[Message]:
     [('n1', 'Connected all'), ('rin2', 'CC Off')]
     """
     heads = [found for match in _PROCESS.finditer(line) if (found := _head(line, match)) is not None]
-    for place, (start, end, host, groups) in enumerate(heads):
-        stop = heads[place + 1][0] if place + 1 < len(heads) else len(line)
+    for number, (start, end, host, groups) in enumerate(heads):
+        stop = heads[number + 1][0] if number + 1 < len(heads) else len(line)
         body = _BODY.match(line, end, stop)
         if body is None:
             continue
         pid, tid, dev = groups
         text = _text(line[body.end() : stop])
-        # Lines pasted as one have a blank between them; a link that was cut before a blank names no whole transport.
+        # Lines pasted as one have a blank between them; a link cut before a blank has no complete transport.
         is_joined = line[stop - 1] == " " and VIA in text
         yield Message(
             host=host,
@@ -86,17 +86,14 @@ def messages(line: str) -> Iterator[Message]:
             dev=None if dev is None else int(dev),
             level=body["level"],
             text=text,
-            is_cut=place + 1 < len(heads) and not is_joined,
-            is_first=place == 0 and (start == 0 or line[start - 1] in " >:\t)]"),
+            is_cut=number + 1 < len(heads) and not is_joined,
+            is_first=number == 0 and (start == 0 or line[start - 1] in " >:\t)]"),
             begin=start,
         )
 
 
 def stripped(line: str) -> Message | None:
-    """The message of a line from which host, process and thread were taken, as people do who publish a log.
-
-    What is left is the device, which stands for the process here.
-    """
+    """The message of a line without host, process and thread, as in some published logs; the device is its `pid`."""
     head = _STRIPPED.match(line)
     body = head and _BODY.match(line, head.end())
     if head is None or body is None:
@@ -106,7 +103,7 @@ def stripped(line: str) -> Message | None:
 
 
 def _text(text: str) -> str:
-    """A message without what stands behind it."""
+    """A message without what follows it."""
     return (_RAY_COUNT.sub("", text) if RAY_COUNT in text else text).rstrip(BLANKS)
 
 

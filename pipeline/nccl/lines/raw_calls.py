@@ -1,4 +1,4 @@
-"""COLL lines one by one, for whoever wants the calls and not their sums: which rank called what, in which order."""
+"""One row per COLL line, in place of the sums of `collectives`: which rank called what, in which order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CALLS = pl.Schema(
 
 _CALL = rf"^{call_tokens.CALL}(?: stream (?P<stream>[!-~]+))?"
 _LINES = 20_000
-"""Lines looked at together: a row is several times as large as its line while it is taken apart."""
+"""Lines read together: while it is parsed, a row is several times as large as its line."""
 
 
 def raw_calls(part: Part, path: str) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Where communicators begin and end: lines between two such lines of one thread or process are of one communicator."""
+"""Spans of lines of one thread or process within which no communicator begins or ends."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Spans:
         inits = self._inits.join(owners.with_columns(owner_id=pl.int_range(pl.len())), on=names)
         prefix_id = lines.rows["prefix_id"].to_numpy()
         borders = _ordered(inits["owner_id"].to_numpy(), inits["position"].to_numpy())
-        # A border before and one behind such a line: other messages may be glued to it.
+        # One before and one after such a line, since other messages may be glued to it.
         borders = np.sort(np.concatenate((borders - 1, borders)))
-        places = _ordered(owner_id[prefix_id], lines.rows["position"].to_numpy())
+        keys = _ordered(owner_id[prefix_id], lines.rows["position"].to_numpy())
         order = np.argsort(owner_id[prefix_id].astype(np.min_scalar_type(len(owners))), kind="stable")  # fast for few
-        passed = np.empty(len(places), dtype=np.int64)
-        passed[order] = np.searchsorted(borders, places[order])  # and so is this in their order
+        passed = np.empty(len(keys), dtype=np.int64)
+        passed[order] = np.searchsorted(borders, keys[order])  # and so is this in their order
         _, number = coded_rows(lines.prefixes.select("source", *_OWNER[owner]))
         span = number[prefix_id] * (len(borders) + 1) + passed
         return replace(lines, rows=lines.rows.with_columns(span=span))
@@ -45,8 +45,8 @@ class Spans:
 def _with_end(prefixes: pl.DataFrame) -> pl.DataFrame:
     """`end`, the last letter of the host.
 
-    A host's name may have swallowed the end of another text, and which names are one is known of the whole file only
-    (see `hosts`): they have the same end, so a border for one is a border for all with that end.
+    A host's name may have swallowed the end of another text, and its names are merged when the whole file is known (see
+    `hosts`). They have the same last letter, so a border for one is a border for all of that letter.
     """
     return prefixes.with_columns(end=pl.col("host").str.tail(1))
 

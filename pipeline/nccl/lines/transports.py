@@ -1,4 +1,4 @@
-"""Lines that say how ranks are connected: `via` lines (src/transport/*.cc) and rings (src/graph/connect.cc)."""
+"""Lines on how ranks are connected: `via` lines (src/transport/*.cc) and rings (src/graph/connect.cc)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _LINK_ENDS = (
     r"(?P<from>[0-9]{1,9})(?:\[[0-9a-f]+\])?(?: -> (?P<to>[0-9]{1,9})(?:\[[0-9a-f]+\])?)?"
     r"(?: \[(?P<direction>send|receive)\])? via (?P<via>.*?)(?: comm (?P<comm>0x[0-9a-f]+) nRanks [0-9]+)?"
 )
-# A ring: rank 0 only, one line per channel; the number behind the slash, missing until 2.4, is that of ring channels.
+# A ring: rank 0 only, one line per channel; the number after the slash, missing until 2.4, counts the ring channels.
 _RING = r"^Channel ([0-9]{1,9})(?:/([0-9]{1,9}))? :?((?:[ \t]+[0-9]+)+)$"
-# Whole texts only: what was cut must not become a transport of its own.
+# Complete texts only: a cut one must not become another transport.
 _TRANSPORT = re.compile(
     r"(?P<p2p>P2P/(?:IPC|CUMEM|MNNVL|direct pointer|indirect/\d+\[[0-9a-f]+\])(?:/(?:read|CE))*)"
     r"|(?P<shm>SHM(?:/(?:direct|CE)){0,2}|direct shared memory)"  # each end's copies; 2.30 knows one way only
@@ -52,7 +52,7 @@ def _name(kind: re.Match[str]) -> str:
 
 def read_links(lines: InfoLines, notes: Notes) -> np.ndarray:
     """`link` facts of `via` lines with their `span`; returns a mask of the texts that were understood."""
-    # Lines of one pair differ in the channel, which stands before the first " : ".
+    # Lines of one pair differ in the channel, which precedes the first " : ".
     pieces = lines.texts.str.splitn(" : ", 2).struct
     heads, head_id = coded(pieces["field_0"])
     ends, end_id = coded(pieces["field_1"])
@@ -69,7 +69,7 @@ def read_links(lines: InfoLines, notes: Notes) -> np.ndarray:
 
 
 def _links(ends: pl.Series) -> pl.DataFrame:
-    """Ranks, direction, transport and device of each text behind the channel; `transport` is NULL for other texts."""
+    """Ranks, direction, transport and device of each text after the channel; `transport` is NULL for other texts."""
     links = ends.str.extract_groups(f"^{_LINK_ENDS}$").struct.unnest().rename({"from": "rank_from", "to": "rank_to"})
     found = {via: found for via in links["via"].unique().drop_nulls() if (found := transport_of(via))}
     names = {via: name for via, (name, _) in found.items()}

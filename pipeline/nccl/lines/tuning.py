@@ -1,4 +1,4 @@
-"""Lines of NCCL_DEBUG_SUBSYS=TUNING (src/enqueue.cc): which algorithm and protocol NCCL chose for a size.
+"""Lines of NCCL_DEBUG_SUBSYS=TUNING (src/enqueue.cc): the algorithm and protocol that NCCL chose for a size.
 
 AllReduce: 4096 Bytes -> Algo RING proto LL channel{Lo..Hi}={0..7}    (2.24 on; before, numbers and a time)
 """

@@ -1,4 +1,4 @@
-"""NCCL WARN lines: alike ones are counted together, and each kind is told apart by what it means for the job."""
+"""NCCL WARN lines, counted by template and classified by what they mean for the job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXT_CHARS = 500
 
 # (class, severity, pattern), the first match counts. Texts as in src/: transport/net_ib.cc, transport/net_socket.cc,
 # misc/socket.cc, proxy.cc, init.cc, transport/coll_net.cc, misc/ibvwrap.cc; MSCCL++ is RCCL's. The status of a
-# completion was a number; since 2.28 its name stands before it (transport/net_ib/p2p.cc).
+# completion was a number; since 2.28 its name precedes it (transport/net_ib/p2p.cc).
 _STATUS = r"Got completion .*?(?:error|status)[ =](?:\w+\()?"
 _RULES: tuple[tuple[str, str, str], ...] = (
     ("ib_flushed", "follower", _STATUS + r"5\b"),
@@ -63,10 +63,10 @@ def classify(text: str) -> tuple[str, str]:
     return next(((n, severity) for n, severity, pattern in _COMPILED if pattern.search(text)), ("other", "unknown"))
 
 
-def shape_of(text: str) -> str:
+def template_of(text: str) -> str:
     """The text without its digits and addresses.
 
-    >>> shape_of("NET/IB : Got completion from peer 10.0.0.1<4791> with error 12, len 0x1f")
+    >>> template_of("NET/IB : Got completion from peer 10.0.0.1<4791> with error 12, len 0x1f")
     'NET/IB : Got completion from peer #<#> with error #, len #'
     """
     return _VARYING.sub("#", text)
@@ -79,14 +79,14 @@ def read_warning(message: Message, line_no: int, notes: Notes) -> None:
 
 
 def warning_rows(warns: pl.DataFrame) -> pl.DataFrame:
-    """The fold: rows of `nccl_warnings`, by `source`."""
+    """Rows of `nccl_warnings`, by `source`, of `warn` facts."""
     texts = warns["text"].unique().to_list()
-    shapes = {text: shape_of(text) for text in texts}
-    told = {text: classify(text) for text in texts}
+    templates = {text: template_of(text) for text in texts}
+    classes = {text: classify(text) for text in texts}
     named = warns.sort("source", "line_no").with_columns(
-        shape=pl.col("text").replace_strict(shapes, return_dtype=pl.String),
-        warn_class=pl.col("text").replace_strict({t: c for t, (c, _) in told.items()}, return_dtype=pl.String),
-        severity=pl.col("text").replace_strict({t: s for t, (_, s) in told.items()}, return_dtype=pl.String),
+        shape=pl.col("text").replace_strict(templates, return_dtype=pl.String),
+        warn_class=pl.col("text").replace_strict({t: c for t, (c, _) in classes.items()}, return_dtype=pl.String),
+        severity=pl.col("text").replace_strict({t: s for t, (_, s) in classes.items()}, return_dtype=pl.String),
     )
     return named.group_by("source", "shape", "warn_class", "severity", maintain_order=True).agg(
         pl.col("line_no", "host", "pid", "text").first(), num_lines=pl.col("lines").sum()

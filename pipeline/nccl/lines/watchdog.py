@@ -29,9 +29,9 @@ _WORK = re.compile(
     rf"(?:, NumelOut=(?P<nout>{_INT}))?, Timeout\(ms\)=(?P<timeout>{_INT})\)(?: ran for (?P<ran>{_INT}) milliseconds)?"
 )
 # 2.1 "Exception", 2.2-2.3 "Timeout at NCCL work", 2.4 "Exception (either ..)", 2.5+ "failure detected by watchdog".
-# A rank that did not time out itself says how far it had come when another one asks for dumps. Newer ones say what
-# started, too.
-_TOLD = (
+# A rank that did not time out itself prints its progress when another one asks for dumps. Newer versions add what
+# started.
+_CAUSES = (
     rf"Timeout at NCCL work: (?P<a>{_INT}), ",
     rf"Exception (?:\(either an error or timeout\) )?(?:detected by watchdog )?at (?:NCCL )?work: (?P<b>{_INT}), ",
     rf"failure detected by watchdog at work sequence id: (?P<c>{_INT}) PG status: ",
@@ -40,7 +40,7 @@ _TOLD = (
 )
 _STATUS = re.compile(
     r"\[(?:PG (?:ID )?(?P<group>\w+)(?: PG GUID (?P<guid>[^\]]*?))? )?Rank (?P<printed>\d{1,7})\]\s+"
-    rf"(?:{'|'.join(_TOLD)})"
+    rf"(?:{'|'.join(_CAUSES)})"
     rf"[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>{_INT})(?:, last started .{{1,120}}?)?, "
     rf"last completed (?:NCCL )?work: (?P<completed>{_INT})"
 )
@@ -48,7 +48,7 @@ _STUCK = re.compile(
     r"(?:Heartbeat monitor timed out|watchdog (?:thread )?got stuck for (?P<s>\d+) seconds|"
     r"ProcessGroupNCCL's watchdog got stuck)"
 )
-# What a rank prints when it fails (torch 2.2+ labels tracebacks), and what tells the size of the job.
+# A rank's error (torch 2.2+ labels tracebacks with the rank), and lines with the size of the job.
 _DIED = r"\[rank([0-9]{1,7})\]:[ \t]*((?:[A-Za-z_][A-Za-z0-9_.]*)?(?:Error|Exception)\b[^\r\n]*)"
 # TORCH_NCCL_DESYNC_DEBUG (c10d/TraceUtils.h): every rank that gives up names those that are behind, by their rank in
 # the group.
@@ -80,7 +80,7 @@ LITERALS = (
 
 
 def read_watchdog(line: str, line_no: int, notes: Notes) -> bool:
-    """Every watchdog fact of a line: which collective a rank gave up on, and how far it had come in the group."""
+    """Add every watchdog fact of a line: the collective that a rank gave up on, and its progress in the group."""
     hit = False
     for found in _WORK.finditer(line):
         notes.add(
@@ -141,13 +141,13 @@ def read_watchdog(line: str, line_no: int, notes: Notes) -> bool:
 
 
 def matches(line: str) -> tuple[int, int]:
-    """How many facts a line tells, and how many of them to their last number."""
+    """How many facts a line has, and how many of them are complete to the last number."""
     timeouts, status = list(_WORK.finditer(line)), sum(1 for _ in _STATUS.finditer(line))
     return len(timeouts) + status, sum(found["ran"] is not None for found in timeouts)
 
 
 def read_context(lines: Iterable[tuple[int, int, str]], notes: Notes) -> None:
-    """What helps to judge a hang: ranks that fail for a reason of their own, or are said to lag; the size of the job.
+    """Add what helps to judge a hang: ranks that fail for another reason or are reported as lagging; the job's size.
 
     Args:
         lines: source, number and text of the lines with CONTEXT in them.
@@ -178,7 +178,7 @@ def _add_lagging(lags: re.Match[str], line_no: int, notes: Notes, seen: Counter[
 
 
 def _rank(line: str, found: re.Match[str] | None) -> tuple[int | None, int | None]:
-    """Global rank, and the rank that the text names."""
+    """Global rank, and the rank printed in the text."""
     printed = int(found["printed"]) if found else None
     end = found.start() if found else len(line)
     labels = _GLOBAL.findall(line, 0, end)

@@ -1,4 +1,4 @@
-"""Which event of its own comes last before a line, or next: of many lines at once, in memory of their number."""
+"""As-of lookups: the last event before and the first event after each of many lines, by owner."""
 
 from __future__ import annotations
 
@@ -13,37 +13,36 @@ NONE = -1
 class Events:
     """Events of owners (threads, processes, addresses) and the lines from which they are looked for.
 
-    What is found are indices of events; NONE where there is none. Of events of one line the last one counts, looking
-    back, and the first one, looking ahead.
+    Results are indices of events, or NONE. Of several events of one line, looking back finds the last, ahead the first.
     """
 
     def __init__(self, events: np.ndarray, lines: np.ndarray, at: np.ndarray) -> None:
-        """The number of each event's owner and of each line's; and the line `at` which each event stands."""
+        """Owner number of each event and of each line to look from; and the line number `at` of each event."""
         self._lines = lines
         self._end = int(at.max(initial=0)) + 2
         self._order = np.lexsort((at, events))
         self._owners = events[self._order]
-        self._places = self._place(self._owners, at[self._order])
+        self._keys = self._key(self._owners, at[self._order])
 
     def before(self, line_no: np.ndarray) -> np.ndarray:
-        """The last event not behind each line's number."""
-        return self._own(np.searchsorted(self._places, self._place(self._lines, line_no), side="right") - 1)
+        """The last event at or before each line number."""
+        return self._of_same_owner(np.searchsorted(self._keys, self._key(self._lines, line_no), side="right") - 1)
 
     def after(self, line_no: np.ndarray) -> np.ndarray:
-        """The first event not before each line's number."""
-        return self._own(np.searchsorted(self._places, self._place(self._lines, line_no), side="left"))
+        """The first event at or after each line number."""
+        return self._of_same_owner(np.searchsorted(self._keys, self._key(self._lines, line_no), side="left"))
 
-    def _place(self, owner: np.ndarray, line_no: np.ndarray) -> np.ndarray:
+    def _key(self, owner: np.ndarray, line_no: np.ndarray) -> np.ndarray:
         """One number for both, in their order."""
         found: np.ndarray = owner * self._end + np.minimum(line_no, self._end - 1)
         return found
 
-    def _own(self, found: np.ndarray) -> np.ndarray:
+    def _of_same_owner(self, found: np.ndarray) -> np.ndarray:
         if not len(self._order):
             return np.full(len(found), NONE)
-        place = np.clip(found, 0, len(self._order) - 1)
-        is_own = (found == place) & (self._owners[place] == self._lines)
-        return np.where(is_own, self._order[place], NONE)
+        index = np.clip(found, 0, len(self._order) - 1)
+        is_same = (found == index) & (self._owners[index] == self._lines)
+        return np.where(is_same, self._order[index], NONE)
 
 
 def owners(events: pl.DataFrame, lines: pl.DataFrame, *keys: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -57,9 +56,9 @@ def owners(events: pl.DataFrame, lines: pl.DataFrame, *keys: list[str]) -> list[
     return found
 
 
-def taken(column: pl.Series, places: np.ndarray) -> np.ndarray:
-    """The whole numbers at the places; NONE where there is none."""
+def taken(column: pl.Series, indices: np.ndarray) -> np.ndarray:
+    """The integers at the indices; NONE for index NONE."""
     if not len(column):
-        return np.full(len(places), NONE)
-    found: np.ndarray = np.where(places == NONE, NONE, column.to_numpy()[places])
+        return np.full(len(indices), NONE)
+    found: np.ndarray = np.where(indices == NONE, NONE, column.to_numpy()[indices])
     return found

@@ -1,4 +1,4 @@
-"""The fold for COLL lines: whose calls they were, and how many bytes which operation moved."""
+"""The fold for COLL lines: calls by communicator, and the bytes that each operation moved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_BYTES = 1 << 50
 def with_ranks(calls: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
     """`coll` facts with `comm_index` and `rank` of the communicator that had that address then;
     NULL where its initialisation is not in the file."""
-    timeline = comms.lives().rename({"nranks": "size"})
+    timeline = comms.incarnations().rename({"nranks": "size"})
     named = calls.sort("line_no").join_asof(
         timeline, on="line_no", by=["source", "host", "pid", "comm"], strategy="backward", check_sortedness=False
     )
@@ -49,7 +49,7 @@ def collective_rows(calls: pl.DataFrame) -> pl.DataFrame:
         root=pl.when(IS_ROOTED).then("root"),
         redop=pl.when(HAS_REDUCTION).then("redop"),
         caller=pl.when(pl.col("rank").is_not_null()).then(pl.col("rank").cast(pl.String)).otherwise(process),
-        # Without an initialisation line the address tells the communicators of a process apart.
+        # Without an initialisation line the communicators of a process differ by address only.
         unknown=pl.when(pl.col("comm_index").is_null()).then("comm"),
     )
     key = ["source", "comm_index", "unknown", "nranks", "op", "datatype", "count", "redop", "root", "rank"]

@@ -1,4 +1,4 @@
-"""The fold for `nccl_files`: what each file says as a whole."""
+"""The fold for `nccl_files`: totals of each file."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def file_rows(sources: pl.Series, facts: Facts, tables: Mapping[str, pl.DataFram
         pl.col("has_coll", "has_tuning").fill_null(value=False),
         pl.col("nccl_flavour").fill_null("NCCL"),
         # Hosts of the file are not counted: it may be the log of one node of many.
-        num_nodes=pl.coalesce("nodes_told", "nodes_of_ranks", "nodes_of_bench"),
-    ).drop("nodes_told", "nodes_of_ranks", "nodes_of_bench")
+        num_nodes=pl.coalesce("nodes_printed", "nodes_of_ranks", "nodes_of_bench"),
+    ).drop("nodes_printed", "nodes_of_ranks", "nodes_of_bench")
 
 
 def _versions(facts: Facts) -> pl.DataFrame:
-    """RCCL tells itself by its banner, by settings that only it has, or by its own copy of nccl-tests."""
+    """`nccl_flavour`, `nccl_version`. RCCL is known by its banner, settings of its own, or rccl-tests."""
     printed = facts["version"].sort("source", "line_no", maintain_order=True)
     libraries = printed_table.library_versions(facts["bench_mark"])
     rccl = {
@@ -48,7 +48,7 @@ def _versions(facts: Facts) -> pl.DataFrame:
     rows = []
     for source in {*named, *libraries, *rccl}:
         versions = named.get(source, [])
-        names = [one for one in versions if not _is_named(one, [other for other in versions if other != one])]
+        names = [name for name in versions if not _is_named(name, [other for other in versions if other != name])]
         names += [code for code in libraries.get(source, []) if not _is_named(code, names)]
         rows.append((source, "RCCL" if source in rccl else "NCCL", ", ".join(names) or None))
     schema = {"source": pl.Int64, "nccl_flavour": pl.String, "nccl_version": pl.String}
@@ -62,7 +62,7 @@ def _is_named(code: str, versions: list[str]) -> bool:
 def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     sizes = pl.concat([facts[kind].select("source", "nranks") for kind in ("init", "timing", "shape", "coll")])
     comms = tables["nccl_communicators"].group_by("source").agg(nodes_of_ranks=pl.col("num_nodes").max())
-    # One that no rank got ready is counted by nobody.
+    # Communicators of which no rank became ready are not counted.
     came_up = (
         tables["nccl_ranks"]
         .filter(pl.col("init_state") != "started")
@@ -72,7 +72,7 @@ def _sizes(facts: Facts, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     begun = facts["init"].select("source").unique().join(came_up, on="source", how="left")
     parts = (
         sizes.group_by("source").agg(nranks_max=pl.col("nranks").max()),
-        facts["shape"].group_by("source").agg(nodes_told=pl.col("nnodes").max()),
+        facts["shape"].group_by("source").agg(nodes_printed=pl.col("nnodes").max()),
         facts["ring"].group_by("source").agg(num_channels=pl.col("channels").max()),
         begun.with_columns(pl.col("num_communicators").fill_null(0)),
         facts["timing"].group_by("source").agg(init_time_s=pl.col("total").max()),

@@ -14,7 +14,7 @@ _BITS = 64
 
 
 def graph_rows(paths: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    """Rows of `nccl_graphs` by `source`, one per edge; paths of no known communicator are left out.
+    """Rows of `nccl_graphs` by `source`, one per edge; paths whose communicator is unknown are left out.
 
     Args:
         paths: `graph` facts. events: see `communicators.Communicators`.
@@ -28,7 +28,7 @@ def graph_rows(paths: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     rows = found.drop("owner").with_columns(whose[found["owner"]].get_columns())
     # Few sets of channels are distinct.
     sets, which = coded_rows(rows.select("sixty_fours", "channels"))
-    names = pl.Series([_listed(*one) for one in sets.iter_rows()], dtype=pl.String)
+    names = pl.Series([_listed(*row) for row in sets.iter_rows()], dtype=pl.String)
     rows = rows.select(
         *_EDGE,
         "line_no",
@@ -61,8 +61,8 @@ def _together(rows: pl.DataFrame) -> pl.DataFrame:
 def _with_communicator(paths: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """`comm_index` and `nranks` of the communicator that the thread is bringing up at each line.
 
-    The lines stand before Init COMPLETE of the same thread. Where that is missing, the communicator that the thread
-    has begun is meant.
+    The lines precede Init COMPLETE of the same thread. Where that is missing, they belong to the communicator that the
+    thread has begun.
     """
     line_no = paths["line_no"].to_numpy()
     ready, begun = events.filter("is_ready"), events.filter(~pl.col("is_ready"))
@@ -70,11 +70,11 @@ def _with_communicator(paths: pl.DataFrame, events: pl.DataFrame) -> pl.DataFram
     is_ready = events["is_ready"].to_numpy()
     following = Events(of_event[is_ready], of_path, ready["line_no"].to_numpy()).after(line_no)
     latest = Events(of_event[~is_ready], of_path, begun["line_no"].to_numpy()).before(line_no)
-    told = {
+    columns = {
         name: np.where(following == NONE, taken(begun[name], latest), taken(ready[name], following))
         for name in ("comm_index", "nranks")
     }
-    return paths.with_columns(pl.Series(name, values) for name, values in told.items()).filter(
+    return paths.with_columns(pl.Series(name, values) for name, values in columns.items()).filter(
         pl.col("comm_index") != NONE
     )
 
@@ -82,8 +82,8 @@ def _with_communicator(paths: pl.DataFrame, events: pl.DataFrame) -> pl.DataFram
 def _edges(paths: pl.DataFrame) -> pl.DataFrame:
     """`owner`, `rank_from`, `rank_to`, `line_no`, `channels` of each step of each path.
 
-    A ring that was cut is not closed, and its last number may be half of one: both is only known not to be so if it
-    names as many ranks as its communicator has.
+    A ring that was cut is not closed, and its last number may be half of one. It is whole if it names as many ranks as
+    its communicator has.
     """
     ranks, of_ranks = pl.col("ranks"), pl.col("of_ranks")
     steps = (

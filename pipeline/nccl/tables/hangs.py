@@ -1,10 +1,10 @@
-"""The fold for hangs: which collectives timed out, who waited in them, who did not come, and who is the suspect.
+"""The fold for hangs: collectives that timed out, the ranks that waited in them, those that are missing, the suspects.
 
-A rank that reports a timeout is a victim as a rule: it waited. The cause is a rank that never entered the collective,
-because it died, is stuck elsewhere, or took another path; or, where all entered it, the network or a GPU. A suspect is
-named only on one of five grounds, in this order: it died before the others gave up; PyTorch's own desync report names
-it; its own status says that it had enqueued less; it is one of few that stayed silent; nothing else is left. Otherwise
-the row says what is missing.
+A rank that reports a timeout has waited, and is a victim as a rule. The cause is a rank that never entered the
+collective, because it died, is stuck elsewhere, or took another path; or, where all entered it, the network or a GPU. A
+suspect is named on one of five grounds only, in this order: it died before the others gave up; PyTorch's desync report
+names it; its status shows fewer enqueued collectives; it is one of few silent ranks; no other rank is left. Otherwise
+`suspect_reason` names what is missing.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def hang_rows(facts: pl.DataFrame, *, num_ranks: int | None) -> list[dict[str, A
 
 
 def _status(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str | None, int], dict[str, Any]]:
-    """What each rank says about how far it had come, by group and rank; its last word counts."""
+    """The last status that each rank printed of its progress, by group and rank."""
     found = {}
     for row in rows:
         if row["kind"] in ("status", "dump") and row["rank"] is not None:
@@ -119,7 +119,7 @@ def _distinct(rows: list[dict[str, Any]], status: Mapping[tuple[str | None, int]
 def _joined(hangs: list[Hang]) -> list[Hang]:
     """Ranks whose group is not printed wait with those of the one group that waits in such a collective, if it is one.
 
-    A rank that is killed before its watchdog says more has no group.
+    A rank that is killed before its watchdog prints more has no group.
     """
     named = defaultdict(list)
     for hang in hangs:
@@ -127,13 +127,13 @@ def _joined(hangs: list[Hang]) -> list[Hang]:
             named[_signature(hang)].append(hang)
     kept = []
     for hang in hangs:
-        alike = named[_signature(hang)]
-        if hang.group is not None or len(alike) != 1:
+        same = named[_signature(hang)]
+        if hang.group is not None or len(same) != 1:
             kept.append(hang)
             continue
-        alike[0].first = min(alike[0].first, hang.first, key=lambda row: (row["source"], row["line_no"]))
-        alike[0].reporters = {**hang.reporters, **alike[0].reporters}
-        alike[0].unnamed += hang.unnamed
+        same[0].first = min(same[0].first, hang.first, key=lambda row: (row["source"], row["line_no"]))
+        same[0].reporters = {**hang.reporters, **same[0].reporters}
+        same[0].unnamed += hang.unnamed
     return kept
 
 
@@ -142,36 +142,36 @@ def _signature(hang: Hang) -> tuple[object, ...]:
 
 
 def _members(hang: Hang, size: int | None, *, others: list[Hang]) -> set[int] | None:
-    """The ranks of the group; None when nothing tells them.
+    """The ranks of the group; None where they are unknown.
 
-    The default group ("0") has all ranks of the job. An all-gather tells the size of its group; who is in a smaller
-    one than the job is not printed.
+    The default group ("0") has all ranks of the job. The sizes of an all-gather give the size of its group; the members
+    of a smaller one than the job are not printed.
     """
     numel_in, numel_out = hang.first["numel_in"], hang.first["numel_out"]
-    told = None
+    group_size = None
     if hang.op in ("ALLGATHER", "_ALLGATHER_BASE") and numel_in and numel_out and numel_out % numel_in == 0:
-        told = numel_out // numel_in
+        group_size = numel_out // numel_in
     if hang.op in ("REDUCE_SCATTER", "_REDUCE_SCATTER_BASE") and numel_in and numel_out and numel_in % numel_out == 0:
-        told = numel_in // numel_out
-    if told is not None and told == len(hang.reporters):
+        group_size = numel_in // numel_out
+    if group_size is not None and group_size == len(hang.reporters):
         return set(hang.reporters)
-    if told is not None and size is not None and told < size:
+    if group_size is not None and size is not None and group_size < size:
         return None
-    all_ranks = size or told
+    all_ranks = size or group_size
     if all_ranks is None or not _is_default(hang):
         return None
     if max((rank for other in others for rank in other.reporters), default=0) >= all_ranks:
-        return None  # more ranks than the size that was told: it is of something else
+        return None  # more ranks than that size, which is then of something else
     return set(range(all_ranks))
 
 
 def _is_default(hang: Hang) -> bool:
-    """Whether it is, as far as is told, the group of all ranks."""
+    """Whether it may be the group of all ranks."""
     return hang.group is None or hang.group.startswith("0")
 
 
 def _lagging(rows: Iterable[Mapping[str, Any]]) -> dict[int, str]:
-    """Ranks that a desync report names, which are ranks of the group, with what it says of them."""
+    """The text of a desync report by rank (of the group) that it names."""
     return {row["rank"]: row["text"] for row in rows if row["kind"] == "lags"}
 
 
@@ -241,16 +241,19 @@ def _behind(case: Case) -> Verdict | None:
 def _apart(case: Case) -> Verdict | None:
     if not case.others:
         return None
-    places = "; ".join(f"{_listed(h.reporters)} in {h.op} seq {h.seq}" for h in [case.hang, *case.others])
-    quiet = f"; {_listed(case.silent)} say nothing" if case.silent else ""
+    waits = "; ".join(f"{_listed(h.reporters)} in {h.op} seq {h.seq}" for h in [case.hang, *case.others])
+    quiet = f"; {_listed(case.silent)} are silent" if case.silent else ""
     dump = "a flight recorder dump would show where their order parts"
-    return [], f"not determinable: ranks wait in different collectives ({places}){quiet}; {dump}"
+    return [], f"not determinable: ranks wait in different collectives ({waits}){quiet}; {dump}"
 
 
 def _unknown_group(case: Case) -> Verdict | None:
     if case.silent is not None:
         return None
-    return [], f"not determinable: {case.waiting} ranks timed out on {case.what}; who else is in the group is not told"
+    return (
+        [],
+        f"not determinable: {case.waiting} ranks timed out on {case.what}; the group's other ranks are not printed",
+    )
 
 
 def _all_present(case: Case) -> Verdict | None:
@@ -271,14 +274,14 @@ def _few_silent(case: Case) -> Verdict | None:
 def _too_many_silent(case: Case) -> Verdict:
     quiet = len(case.silent or [])
     total = case.waiting + quiet
-    return [], f"not determinable: {quiet} of {total} ranks say nothing while {case.waiting} timed out on {case.what}"
+    return [], f"not determinable: {quiet} of {total} ranks are silent while {case.waiting} timed out on {case.what}"
 
 
-def _died_before(rows: list[dict[str, Any]], place: tuple[int, int]) -> dict[int, str]:
+def _died_before(rows: list[dict[str, Any]], first: tuple[int, int]) -> dict[int, str]:
     """Ranks that failed before the first timeout was printed, with what they printed."""
     found: dict[int, str] = {}
     for row in rows:
-        if row["kind"] == "died" and row["rank"] is not None and (row["source"], row["line_no"]) < place:
+        if row["kind"] == "died" and row["rank"] is not None and (row["source"], row["line_no"]) < first:
             found.setdefault(row["rank"], row["text"][:160])
     return found
 

@@ -1,4 +1,4 @@
-"""Hosts as they are: where a text was cut, its end stands before the next host as if it were part of the name."""
+"""Hosts without the ends of cut texts, which precede a glued host as if they were part of its name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The fold for links: whose `via` lines they are.
+"""The fold for links: the communicator of each `via` line.
 
 The thread that brings a communicator up prints them before its Init COMPLETE. With NCCL_RUNTIME_CONNECT (2.22 on) they
-come later, with the first collective and often by another thread: then they are of the communicator that the thread,
+come later, with the first collective and often by another thread: then they belong to the communicator that the thread,
 or else the process, had brought up last. RCCL names the communicator's address.
 """
 
@@ -20,7 +20,7 @@ _END = 1 << 62
 
 
 def link_rows(links: pl.DataFrame, comms: Communicators) -> pl.DataFrame:
-    """Rows of `nccl_links`: lines of one pair, end and transport together.
+    """Rows of `nccl_links`, one per pair of ranks, direction and transport.
 
     Args:
         links: `link` facts of files.
@@ -73,7 +73,7 @@ def transports(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _comm_index(links: pl.DataFrame, comms: Communicators) -> pl.Series:
-    """The communicator that each line is of; NULL where nothing tells it."""
+    """The communicator of each line; NULL where it is unknown."""
     line_no, events = links["line_no"].to_numpy(), comms.events
     ends = links.select("rank_from", "rank_to").to_numpy()
     thread, process = owners(events, links, _THREAD, _PROCESS)
@@ -91,22 +91,22 @@ def _comm_index(links: pl.DataFrame, comms: Communicators) -> pl.Series:
     return pl.Series(found).replace(NONE, None)
 
 
-def _joined(events: pl.DataFrame, places: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """The communicators at the places, of which the rank is an end of the link and which have both ends; else NONE."""
-    rank, nranks = taken(events["rank"], places), taken(events["nranks"], places)
+def _joined(events: pl.DataFrame, indices: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """The communicators of the events, if their rank is an end of the link and both ends exist; else NONE."""
+    rank, nranks = taken(events["rank"], indices), taken(events["nranks"], indices)
     is_end = (ends == rank[:, None]).any(axis=1) & (ends.max(axis=1, initial=0) < nranks)
-    return np.where(is_end, taken(events["comm_index"], places), NONE)
+    return np.where(is_end, taken(events["comm_index"], indices), NONE)
 
 
 def _named(links: pl.DataFrame, comms: Communicators) -> np.ndarray:
-    """The communicators whose address lines name, as long as these last."""
+    """The communicators whose addresses the lines print, until these end."""
     found = np.full(len(links), NONE)
     has_name = links["comm"].is_not_null()
     if has_name.any():
-        lines, lives = links.filter(has_name), comms.lives()
+        lines, incarnations = links.filter(has_name), comms.incarnations()
         line_no = lines["line_no"].to_numpy()
-        (address,) = owners(lives, lines, [*_PROCESS, "comm"])
-        places = Events(*address, lives["line_no"].to_numpy()).before(line_no)
-        is_alive = taken(lives["ended_at"].fill_null(_END), places) > line_no
-        found[has_name.to_numpy()] = np.where(is_alive, taken(lives["comm_index"], places), NONE)
+        (address,) = owners(incarnations, lines, [*_PROCESS, "comm"])
+        indices = Events(*address, incarnations["line_no"].to_numpy()).before(line_no)
+        is_alive = taken(incarnations["ended_at"].fill_null(_END), indices) > line_no
+        found[has_name.to_numpy()] = np.where(is_alive, taken(incarnations["comm_index"], indices), NONE)
     return found

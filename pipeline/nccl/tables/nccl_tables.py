@@ -27,7 +27,7 @@ TABLES: Mapping[str, Table] = {table.name: table for table in NCCL_TABLES}
 Rows = dict[str, pl.DataFrame]
 
 
-_TELLING = {
+_CONTENT = {
     "watchdog": ~pl.col("kind").is_in(["died", "world"]),
     "bench_mark": ~pl.col("mark").is_in(["program", "rccl"]),
     "bench_rest": pl.lit(value=False),
@@ -35,11 +35,11 @@ _TELLING = {
 
 
 def with_content(facts: Facts) -> set[int]:
-    """The files that have NCCL content: more than what any training log may say about its ranks."""
+    """The files with NCCL content: more than the lines on ranks that any training log may have."""
     found = set()
     for kind, frame in facts.frames.items():
-        told = frame.filter(_TELLING[kind]) if kind in _TELLING else frame
-        found |= set(told["source"].unique())
+        rows = frame.filter(_CONTENT[kind]) if kind in _CONTENT else frame
+        found |= set(rows["source"].unique())
     return found
 
 
@@ -51,13 +51,13 @@ def nccl_tables(
     dumps: Mapping[int, pl.DataFrame] = MappingProxyType({}),
     bench_operation: str | None = None,
 ) -> Rows:
-    """Rows of every NCCL table for the files of a batch, all at once: most of them say little.
+    """Rows of every NCCL table for the files of a batch, all at once: most files have few facts.
 
     Args:
         files: `source`, `path`, `unit`, `run_dir`, `sweep`, `origin` of each file; lines of a hang are looked for in
-            all files of a unit together, since every rank may write a file of its own.
+            all files of a unit together, since every rank may write its own file.
         facts: of all of them; files without NCCL content are passed over.
-        num_ranks: size of the job by source, as far as its settings tell.
+        num_ranks: size of the job by source, where its settings have it.
         dumps: rows of `flight_records` by source; the dumps of all ranks are judged together.
         bench_operation: of benchmarks that do not print theirs.
 
@@ -65,18 +65,18 @@ def nccl_tables(
         table name -> conformed frame; tables without rows are left out.
     """
     give_back()
-    told = with_content(facts)
-    facts = facts.of(told)
+    with_facts = with_content(facts)
+    facts = facts.of(with_facts)
     watchdog = facts["watchdog"]
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
-    if told:
+    if with_facts:
         facts = mended(facts)
         tables = _tables_of(facts)
         del facts
         give_back()
         if not tables["nccl_bench"].is_empty():
             paths = dict(files.select("source", "path").iter_rows())
-            tables["nccl_bench"] = operation.with_names(tables["nccl_bench"], paths, op=bench_operation)
+            tables["nccl_bench"] = operation.with_given_operation(tables["nccl_bench"], paths, op=bench_operation)
         for name in list(tables):
             rows[name].append(tables.pop(name))
     units = files.select(pl.col("source").cast(pl.Int64), "unit")
@@ -85,21 +85,21 @@ def nccl_tables(
     rows["nccl_hangs"] = [_hangs(units, watchdog, rows["nccl_files"], num_ranks)]
     rows["nccl_hangs"].append(_hang_frame(set_hangs(files, dumps)))
     rows["flight_records"] = [frame.with_columns(source=pl.lit(source, pl.Int64)) for source, frame in dumps.items()]
-    places = files.select("source", "run_dir", "sweep", "origin", source_path="path").with_columns(
+    provenance = files.select("source", "run_dir", "sweep", "origin", source_path="path").with_columns(
         pl.col("source").cast(pl.Int64)
     )
     found = {}
     for name in list(rows):
-        filled = [frame for frame in rows.pop(name) if not frame.is_empty()]  # held once, not beside what is made of it
+        filled = [frame for frame in rows.pop(name) if not frame.is_empty()]  # popped, so that memory holds it once
         if filled:
             merged = pl.concat(filled, how="diagonal_relaxed")
             filled.clear()
-            found[name] = TABLES[name].conform(merged.join(places, on="source", maintain_order="left"))
+            found[name] = TABLES[name].conform(merged.join(provenance, on="source", maintain_order="left"))
     return _with_hang_counts(found)
 
 
 def _without_torn(facts: Facts) -> Facts:
-    """`facts` without those of lines that have no host in files where others have one: these were torn."""
+    """`facts` without those of lines without a host in files where others have one: such lines were torn."""
     torn = pl.col("host") == NO_HOST
     processes = facts["process"]
     if not processes.select(torn.any()).item():
@@ -112,7 +112,7 @@ def _without_torn(facts: Facts) -> Facts:
 
 
 def mended(facts: Facts) -> Facts:
-    """`facts` with hosts as they are, where a cut text was glued to them."""
+    """`facts` with true hosts where the end of a cut text was glued to them."""
     if "process" not in facts.frames:
         return facts
     facts = _without_torn(facts)
@@ -137,7 +137,7 @@ def mended(facts: Facts) -> Facts:
     return Facts(changed)
 
 
-# What a training log says without NCCL_DEBUG: it makes rows of `nccl_files` and of hangs, and of no other table.
+# Facts of training logs without NCCL_DEBUG: they make rows of `nccl_files` and of hangs, and of no other table.
 _OF_FILES = {"process", "version", "watchdog", "tally"}
 _NO_ROWS = {
     name: TABLES[name].empty().with_columns(source=pl.lit(None, pl.Int64))
@@ -211,10 +211,10 @@ def _hangs(
             measured[unit].append(source)
     for (unit,), of_unit in waiting.partition_by("unit", as_dict=True, maintain_order=True).items():
         sources = measured[unit]
-        # A communicator's size is the job's or less; what a setting says comes first.
-        told = [num_ranks[source] for source in sources if source in num_ranks]
+        # A communicator's size is the job's or less; settings come first.
+        set_sizes = [num_ranks[source] for source in sources if source in num_ranks]
         seen = [size for source in sources if (size := sizes[source])]
-        rows += hang_rows(of_unit, num_ranks=max(told or seen, default=None))
+        rows += hang_rows(of_unit, num_ranks=max(set_sizes or seen, default=None))
     return _hang_frame(rows)
 
 

@@ -71,7 +71,7 @@ def test_what_regions_say_is_what_the_file_says(tmp_path: Path) -> None:
     lines, found = 0, []
     for region in cut(path):
         told = scan_any(region)
-        found.append(told.behind(lines))
+        found.append(told.shifted(lines))
         lines += told.lines
     facts = Facts.merge(one.facts for one in found)
     assert summed(facts).equals(summed(whole.facts))

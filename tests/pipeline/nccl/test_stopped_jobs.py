@@ -74,5 +74,5 @@ def test_behind_a_receive_it_is_found(version: tuple[int, int], is_lost: bool) -
     assert (row["process_group"], row["suspect"], row["ranks_elsewhere"]) == ("2(undefined)", "2", "1")
     assert row["suspect_reason"] == (
         "1 waits in recv 0<-1 of 1(undefined) and so did not join all_reduce seq 1, it has none; "
-        f"1 of 2 ranks joined; 2, whom they wait for, {'has no dump' if is_lost else 'waits in nothing'}"
+        f"1 of 2 ranks joined; 2, for which they wait, {'has no dump' if is_lost else 'waits in nothing'}"
     )

@@ -11,7 +11,8 @@ import pytest
 from sweepscope.pipeline.nccl.facts import Facts
 from sweepscope.pipeline.nccl.lines.block import Block, Part, block_of
 from sweepscope.pipeline.nccl.lines.irregular_lines import IrregularLines
-from sweepscope.pipeline.nccl.lines.scan import scan_blocks, scan_parts, sift
+from sweepscope.pipeline.nccl.lines.scan import scan_blocks, scan_parts
+from sweepscope.pipeline.nccl.lines.selection import select_lines
 from sweepscope.pipeline.text.lines import split_parts
 from tests.pipeline.nccl.bench.test_printed_table import HEADER, ROW, TAIL
 from tests.pipeline.nccl.nccl_logs import VERSIONS, Job, render
@@ -52,7 +53,7 @@ def test_sifted_lines_say_what_whole_blocks_say(seed: int) -> None:
     ]
     parts = [Part(at, text, 1) for at, text in enumerate(texts)]
     names = [f"log-{at}" for at in range(len(texts))]
-    told, sifted = sift(parts, *split_parts((part.source, part.data, part.first_line) for part in parts))
+    told, sifted = select_lines(parts, *split_parts((part.source, part.data, part.first_line) for part in parts))
     assert sum(block.text_bytes for block in sifted) < sum(map(len, texts)) / 2
     mine, whole = tables_from(Facts.merge([told, scan_blocks(sifted)]), names), tables_from(scan_parts(parts), names)
     assert whole["nccl_hangs"].height > 0
@@ -85,7 +86,7 @@ def test_of_a_log_full_of_nccl_lines_what_tells_something_is_left() -> None:
     line = "n1:7:8 [0] NCCL INFO Using network IB\n"
     data = ("step 1 loss 1.0\n" + line * 9 + "world_size: 4\n").encode() * 20
     lines, counts = split_parts([(3, data, 11)])
-    _, (block,) = sift([Part(3, data, 11)], lines, counts)
+    _, (block,) = select_lines([Part(3, data, 11)], lines, counts)
     assert "".join(block.text) == (line * 9 + "world_size: 4\n") * 20
     assert block.line_no[:11].tolist() == [*range(12, 22), 23]
     assert set(block.source.tolist()) == {3}
