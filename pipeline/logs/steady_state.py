@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 MAX_WARMUP_STEPS = 3
-"""As picotron's extract_metrics.py drops."""
+"""The number that picotron's extract_metrics.py drops."""
 
 
 def warmup_steps(logged: pl.Expr) -> pl.Expr:
-    """Leading logged steps to leave out of the medians: a fifth of them, at least one of several, at most three.
+    """Number of leading logged steps left out of the medians: a fifth, at least one of several, at most three.
 
-    The first logged step holds compilation and allocator warm-up in every framework.
+    The first logged step includes compilation and allocator warm-up in every framework.
 
     >>> pl.select(warmup_steps(pl.lit(10))).item()
     2
@@ -20,9 +20,9 @@ def warmup_steps(logged: pl.Expr) -> pl.Expr:
 
 
 def in_runs(steps: pl.DataFrame) -> pl.DataFrame:
-    """The steps of each run in a row, by step, with a number `run`: to group by it costs a tenth of what a text costs.
+    """`steps` sorted by run and step, with a number `run`: grouping by it costs a tenth of grouping by a text.
 
-    Sorted only where they have to be: a sort copies every column. Steps that have such a number are as they should be.
+    Sorted only if needed, since a sort copies every column. Steps with a column `run` are returned as they are.
 
     >>> in_runs(pl.DataFrame({"run_id": ["b", "b", "a"], "step": [1, 2, 1]}))["run"].to_list()
     [0, 0, 1]

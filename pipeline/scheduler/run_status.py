@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import polars as pl
 
-WORDS = {
+STATUS_OF_STATE = {
     "out_of_memory": "host_oom",
     "node_fail": "node_fail",
     "boot_fail": "node_fail",
@@ -49,24 +49,26 @@ def combine_status(runs: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
         maintain_order="left",
         suffix="_job",
     )
-    word = _job_status()
+    job_status = _job_status()
     status = pl.col("status")
     is_weak = pl.col("status_confidence").is_in(["low", "medium"])
     is_guess = (status == "hang") & (pl.col("status_confidence") == "low")  # no more than a silence
     wins = (
-        (word.is_in(_CAUSES) & ~status.is_in(["completed", "oom"]))
-        | (word.is_in(_STOPS) & (status.is_in([*_OPEN, "cancelled"]) | ((status == "crash") & is_weak)))
-        | ((word == "crash") & is_guess)
-        | (word.is_in(["cancelled", "crash"]) & status.is_in(_OPEN))
-        | ((word == "completed") & status.is_in(_OPEN) & _may_be_whole())
+        (job_status.is_in(_CAUSES) & ~status.is_in(["completed", "oom"]))
+        | (job_status.is_in(_STOPS) & (status.is_in([*_OPEN, "cancelled"]) | ((status == "crash") & is_weak)))
+        | ((job_status == "crash") & is_guess)
+        | (job_status.is_in(["cancelled", "crash"]) & status.is_in(_OPEN))
+        | ((job_status == "completed") & status.is_in(_OPEN) & _may_be_whole())
     )
     wins = (wins & pl.col("is_last")).fill_null(value=False)
-    fits = (word == status) | (is_guess & word.is_in(["timeout", "cancelled"]))  # a hung job is ended from outside
+    fits = (job_status == status) | (
+        is_guess & job_status.is_in(["timeout", "cancelled"])
+    )  # a hung job is ended from outside
     agrees = fits.fill_null(value=False) & pl.col("is_last") & ~wins
     is_unexplained = status.is_in(["truncated", "unknown"]) & pl.col("is_last") & ~wins
-    sure = pl.when(word.is_in(["crash", "completed"])).then(pl.lit("medium")).otherwise(pl.lit("high"))
+    sure = pl.when(job_status.is_in(["crash", "completed"])).then(pl.lit("medium")).otherwise(pl.lit("high"))
     return joined.with_columns(
-        status=pl.when(wins).then(word).otherwise(status),
+        status=pl.when(wins).then(job_status).otherwise(status),
         status_confidence=pl.when(wins)
         .then(sure)
         .when(agrees & (pl.col("status_confidence") == "low"))
@@ -96,8 +98,8 @@ def _job_status() -> pl.Expr:
         .otherwise(state)
     )
     is_asked = (real == "failed") & pl.coalesce("exit", "step_exit").is_in(_SIGTERM)
-    word = real.replace_strict(WORDS, default=None, return_dtype=pl.String)
-    return pl.when(is_asked).then(pl.lit("cancelled")).otherwise(word)
+    status = real.replace_strict(STATUS_OF_STATE, default=None, return_dtype=pl.String)
+    return pl.when(is_asked).then(pl.lit("cancelled")).otherwise(status)
 
 
 def _may_be_whole() -> pl.Expr:

@@ -1,1 +1,1 @@
-"""Lines that say how a run ended, whatever framework printed them."""
+"""Patterns of lines that show how a run ended, whatever framework printed them."""

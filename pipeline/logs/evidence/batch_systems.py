@@ -1,4 +1,4 @@
-"""What batch systems, MPI launchers and orchestrators print when a job ends.
+"""Patterns of lines that batch systems, MPI launchers and orchestrators print when a job ends.
 
 Sources of the wording:
 - Slurm: contribs/seff; sacct's rows, where a job prints them itself; srun's and slurmd's launch (launch.c, req.c);
@@ -16,15 +16,15 @@ Sources of the wording:
 from __future__ import annotations
 
 _SEFF = r"^\s?State: {} ?\(exit code \d+\)"
-# The state and, behind it, the exit code, as by default; of the job as a whole.
+# Of the job as a whole: the state, followed by the exit code as in sacct's default columns.
 _SACCT = r"^\s?\d+(?:_\d+)?[ |].*[ |]{}[ |]+\d+:\d+(?:[ |]|$)"
 _EVENT = r"^\s*(?:(?:\d+[dhms]){{1,3}} +)?(?:Reason:|Warning|Normal) +{}"
 _NO_SIGNAL = r"(?:[1-9]\d?|1[0-25-9]\d|13[0-689]|14[0-24-9]|2[0-5]\d)"
-"""An exit code that is not 0, nor 137 (SIGKILL), 143 and 271 (SIGTERM: 128 and PBS's 256 above the signal)."""
+"""An exit code other than 0, 137 (SIGKILL), 143 and 271 (SIGTERM: the signal plus 128, or plus PBS's 256)."""
 
 
 def _ended(*states: str) -> str:
-    """Rows of seff and sacct with one of the states."""
+    """Pattern of rows of seff and sacct with one of the states."""
     word = f"(?:{'|'.join(states)})"
     return f"{_SEFF.format(word)}|{_SACCT.format(word)}"
 
@@ -207,7 +207,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"task \d+ launch failed: |Task launch for )|\bslurmstepd[^:]*: error: execve\(\): |"
         r"\bsbatch: error: Batch job submission failed|"
         r"\bslurmstepd[^:]*: error: (?:pyxis: (?:failed|couldn't|could not)|spank: required plugin \S+: \S+ failed)|"
-        # Of the commands that a script may lack, those that it cannot do without.
+        # Missing commands that a training script cannot do without.
         r"\S: line \d+: (?:torchrun|python[\d.]*|accelerate|deepspeed|srun|mpirun|mpiexec): command not found$|"
         r"^\s?make(?:\[\d+\])?: \*\*\* \[.*\] Error [1-9]|^\s?docker: Error response from daemon: |"
         rf"^\s?The replica \S+ exited with a non-zero status of {_NO_SIGNAL}\b|Reporting training FAILURE$|"
@@ -216,10 +216,10 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"\(0\) Abnormal termination \(signal (?:[1-8]|1[0-4])\)",
     ),
 )
-"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression), as `evidence.Pattern` takes them."""
+"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""
 
 HEADINGS = r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES|noticed that process rank .* exited on\s*$"
-"""Lines of kind exit_code that a launcher puts in front of the one that names the signal."""
+"""Lines of kind exit_code that a launcher prints before the one with the signal."""
 
 FROM_PARALLEL_LAUNCHER = (
     r"\b(?:srun|salloc|sbatch): error: |\bslurmstepd|^\s?(?:flux-job: )?task\(s\) exited with|"

@@ -1,4 +1,4 @@
-"""Signals, aborted runtimes and failed hardware: what is printed where no Python exception says that a process died.
+"""Patterns of signals, aborted runtimes and failed hardware: deaths of processes without a Python exception.
 
 Sources of the wording:
 - absl's failure signal handler (JAX, TensorFlow) and its CHECK; torch's own handler (ATen/csrc signal_handler.cpp);
@@ -21,8 +21,8 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
         "oom",
         ("OOM when allocating tensor", "HSA_STATUS_ERROR_OUT_OF_RESOURCES", "Allocation Failure"),
-        # In a traceback of Graph execution the line stands apart from the error's name. ROCm's runtime names what is
-        # free: without room it cannot set its scratch up.
+        # In a traceback of Graph execution the line is apart from the error's name. ROCm's runtime prints the free
+        # memory: it fails to set its scratch memory up when there is hardly any.
         r"^\s*(?:\(\d+\) )?OOM when allocating tensor with shape.*device:GPU|"
         r"HSA_STATUS_ERROR_OUT_OF_RESOURCES: .*Available Free mem : \d{1,2} MB|"
         r"RESOURCE_EXHAUSTED: .*Allocation Failure|\bNMGR:.*status=4 message=\"Allocation Failure\"",
@@ -92,4 +92,4 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"DEADLINE_EXCEEDED: Barrier timed out",
     ),
 )
-"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression), as `evidence.Pattern` takes them."""
+"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""

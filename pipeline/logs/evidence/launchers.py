@@ -1,4 +1,4 @@
-"""What launchers and container platforms print when processes fail, and which rank and host failed first.
+"""Patterns of lines that launchers and container platforms print when processes fail; the rank that failed first.
 
 Sources of the wording:
 - torchrun: torch/distributed/elastic/multiprocessing/errors/__init__.py (the table of failures, `ChildFailedError`),
@@ -17,7 +17,7 @@ import polars as pl
 from sweepscope.pipeline.logs.facts import EVENT_FACTS, conform
 
 TABLE_LINE = "worker_failed"
-"""Kind of each line of torchrun's table of failures; `fold_tables` makes one event per worker of them."""
+"""Kind of the lines of torchrun's table of failures, which `fold_tables` merges into one event per worker."""
 
 _FIELD = r"^(time|host|rank|exitcode|error_file|traceback)\s*: (.*)$"
 _ROOT = r"^Root Cause(?: \(first observed failure\))?:"
@@ -29,7 +29,7 @@ LOST_PEER = (
     r"store->get\(.*\) got error: |RuntimeError: (?:Socket Timeout|Connection reset by peer|Broken pipe)\b|"
     r"RuntimeError: .*gloo/transport/.*Connection (?:closed|reset) by peer"
 )
-"""torch's TCPStore, sockets and gloo when another rank is not there (any more): socket.cpp, TCPStore.cpp, NCCLUtils."""
+"""Errors of torch's TCPStore, sockets and gloo about an absent rank: socket.cpp, TCPStore.cpp, NCCLUtils."""
 
 PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (
@@ -45,7 +45,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
             " (local_rank: ",
             "  exitcode: ",
         ),
-        # torch 1.9 did not line the colons up, and put the root cause first.
+        # torch 1.9 did not align the colons, and printed the root cause first.
         r"^\s{1,4}(?:time|host|rank|exitcode) {2,6}: \S|^\s?Root Cause(?: \(first observed failure\))?:\s*$|"
         r"^\s{1,4}(?:time: \d{4}-\d\d-\d\d_|rank: \d+ \(local_rank: |exitcode: -?\d+ \(pid: )|^\s*<NO_OTHER_FAILURES>",
     ),
@@ -134,7 +134,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"has exited due to process rank \d+",
     ),
 )
-"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression), as `evidence.Pattern` takes them."""
+"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""
 
 _RANKS = (
     r"process rank (\d+) with PID",
@@ -155,21 +155,21 @@ _HOSTS = (
 
 
 def rank_named() -> pl.Expr:
-    """The rank that a launcher's line names, else the one that printed the line."""
+    """The rank in a launcher's line, else the one that printed the line."""
     found = (pl.col("text").str.extract(pattern).cast(pl.Int64, strict=False) for pattern in _RANKS)
     return pl.coalesce(*found, "rank")
 
 
 def host_named() -> pl.Expr:
-    """The host that a launcher's line names, else the one that printed the line."""
+    """The host in a launcher's line, else the one that printed the line."""
     return pl.coalesce(*(pl.col("text").str.extract(pattern) for pattern in _HOSTS), "host")
 
 
 def fold_tables(events: pl.DataFrame) -> pl.DataFrame:
     """EVENT_FACTS with one event per failed worker in place of the lines of torchrun's tables.
 
-    A table lists the other failures first and the root cause last; each worker takes up to six lines, which a block's
-    end may part. The event stands at the worker's first line and has its time, rank and host.
+    A table lists the other failures first and the root cause last. A worker has up to six lines, perhaps in two blocks;
+    its event has the number of the first line, and time, rank and host of the worker.
     """
     lines = events.filter(pl.col("kind") == TABLE_LINE).sort("source", "line_no", maintain_order=True)
     if lines.is_empty():
@@ -177,14 +177,14 @@ def fold_tables(events: pl.DataFrame) -> pl.DataFrame:
     field, value = (pl.col("text").str.extract(_FIELD, group) for group in (1, 2))
     is_title = pl.col("text").str.contains(_ROOT)
     rows = lines.with_columns(field=field, value=value, is_title=is_title)
-    # `time` opens a worker's lines; a log that lost them in between goes on with a later one.
+    # `time` is the first line of a worker. A gap means that lines of the table are missing.
     is_new = (pl.col("field") == "time").fill_null(value=False) | (pl.col("line_no").diff() > 8).fill_null(value=True)
     rows = rows.with_columns(
         worker=(is_new | pl.col("is_title")).cast(pl.Int64).cum_sum().over("source"),
         is_root=(pl.col("is_title").shift(1).over("source") & (pl.col("line_no").diff().over("source") <= 2)),
     ).drop_nulls("field")
     root = pl.when(pl.col("is_root").any()).then(pl.lit("root cause: ")).otherwise(pl.lit("")).first()
-    said = pl.concat_str(pl.col("field"), pl.lit(" "), pl.col("value").str.strip_chars()).str.join(", ")
+    fields = pl.concat_str(pl.col("field"), pl.lit(" "), pl.col("value").str.strip_chars()).str.join(", ")
     workers = rows.group_by("source", "worker", maintain_order=True).agg(
         pl.col("line_no").first(),
         pl.col("ts").drop_nulls().first(),
@@ -195,11 +195,11 @@ def fold_tables(events: pl.DataFrame) -> pl.DataFrame:
         .first()
         .cast(pl.Int64, strict=False),
         host=pl.col("value").filter(pl.col("field") == "host").str.strip_chars().first(),
-        text=pl.concat_str(root, said),
+        text=pl.concat_str(root, fields),
     )
-    rest = events.filter(pl.col("kind") != TABLE_LINE)
+    others = events.filter(pl.col("kind") != TABLE_LINE)
     known = workers.filter(pl.col("rank").is_not_null() | pl.col("host").is_not_null())
-    return pl.concat([rest, conform(known, EVENT_FACTS)]).sort("source", "line_no", maintain_order=True)
+    return pl.concat([others, conform(known, EVENT_FACTS)]).sort("source", "line_no", maintain_order=True)
 
 
 _DIED = ("exit_code", "sigkill", "host_oom", "child_failed")
@@ -209,9 +209,9 @@ _RAISED = ("oom", "exception", "nccl_error", "hang")
 def first_failures(events: pl.DataFrame) -> pl.DataFrame:
     """`run_id`, `first_failed_rank`, `first_failed_host`.
 
-    torchrun's table counts most: it has the times, of which the earliest is the first failure; of equal ones, each
-    node's root cause, and of those the one printed first. Else the first line by which a launcher names a rank or a
-    host, else the first rank whose error names it: lines of several ranks reach a log in any order.
+    torchrun's table is preferred, since it has times: the earliest failure, of equal ones the root cause of a node, of
+    those the one printed first. Next comes the first line of a launcher with a rank or a host, then the first error
+    with a rank, which is weaker: lines of several ranks reach a log in any order.
     """
     named = events.filter(
         pl.col("run_id").is_not_null() & (pl.col("rank").is_not_null() | pl.col("host").is_not_null())
@@ -226,10 +226,10 @@ def first_failures(events: pl.DataFrame) -> pl.DataFrame:
     )
     ranked = named.with_columns(
         order=order,
-        at=pl.when(order == 0).then("ts"),
+        failed_at=pl.when(order == 0).then("ts"),
         is_echo=pl.when(order == 0).then(~pl.col("text").str.starts_with("root cause")),
     ).drop_nulls("order")
-    first = ranked.sort("run_id", "order", "at", "is_echo", "line_no", nulls_last=True, maintain_order=True)
+    first = ranked.sort("run_id", "order", "failed_at", "is_echo", "line_no", nulls_last=True, maintain_order=True)
     once = first.unique("run_id", keep="first", maintain_order=True)
     return once.select("run_id", first_failed_rank="rank", first_failed_host="host")
 
@@ -238,6 +238,6 @@ _JOB = r"(?:StepId=|\*\*\* (?:JOB|STEP) |\bslurmd\[\S+\]: .*\bjob )(\d+(?:_\d+)?
 
 
 def job_ids(events: pl.DataFrame) -> pl.DataFrame:
-    """`run_id`, `job_id` as slurmstepd names the job in what it prints at its end."""
+    """`run_id`, `job_id` from the lines that slurmstepd prints at a job's end."""
     named = events.with_columns(job_id=pl.col("text").str.extract(_JOB)).drop_nulls(["run_id", "job_id"])
     return named.select("run_id", "job_id").unique("run_id", keep="last", maintain_order=True)

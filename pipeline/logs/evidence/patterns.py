@@ -1,7 +1,7 @@
-"""Lines that any framework's log may hold and that say how a run failed or ended.
+"""Events from lines that show how a run failed or ended, in the log of any framework.
 
-Each `Pattern` is a literal pre-filter and an anchored expression: words such as "error", "timeout" and "OOM" stand in
-harmless argument dumps, so a bare word is never evidence. `pipeline.logs.runs.outcome` weighs what is found here.
+Each `Pattern` is a literal pre-filter and an anchored expression: words such as "error", "timeout" and "OOM" occur in
+harmless argument dumps, so a bare word is never evidence. `pipeline.logs.runs.outcome` derives the status.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_TEXT_CHARS = 2_000
 
 @dataclass(frozen=True)
 class Pattern:
-    """`kind` of vocab.EVENT_KIND for a line that holds one of `literals` and matches `regex`."""
+    """A line that holds one of `literals` and matches `regex` is an event of `kind` (vocab.EVENT_KIND)."""
 
     kind: str
     literals: tuple[str, ...]
@@ -28,8 +28,8 @@ class Pattern:
 
 PATTERNS: tuple[Pattern, ...] = (
     # torch: c10/cuda/CUDACachingAllocator.cpp. <=1.12 RuntimeError, 1.13-2.1 torch.cuda.OutOfMemoryError, later
-    # torch.OutOfMemoryError; HIP builds say HIP, other back ends their own name. Triton's driver calls. JAX:
-    # RESOURCE_EXHAUSTED. Ray's and Java's errors of that name speak of the host.
+    # torch.OutOfMemoryError; HIP builds print HIP, other back ends their own name. Triton's driver calls. JAX:
+    # RESOURCE_EXHAUSTED. Ray's and Java's errors of that name concern the host.
     Pattern(
         "oom",
         ("out of memory", "OutOfMemoryError", "MODULE:PT_DEVMEM Allocation failed"),
@@ -40,7 +40,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::",
     ),
     Pattern("oom", ("RESOURCE_EXHAUSTED",), r"RESOURCE_EXHAUSTED: .*(?:memory|HBM|allocat)"),
-    # slurmd/slurmstepd cgroup plugin and older memory limits; srun's word for a task; the kernel's own line; kubectl.
+    # slurmd/slurmstepd cgroup plugin and older memory limits; srun on a task; the kernel; kubectl.
     Pattern(
         "host_oom",
         (
@@ -85,7 +85,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "EI0002: ",
             "EE1002: ",
         ),
-        # The heartbeat monitor and the dump that one rank asks of the others (TORCH_NCCL_DUMP_ON_TIMEOUT); gloo;
+        # The heartbeat monitor and the dump that one rank requests from the others (TORCH_NCCL_DUMP_ON_TIMEOUT); gloo;
         # torch.distributed.monitored_barrier; TORCH_NCCL_BLOCKING_WAIT. Ascend's CANN: a task that waits for another
         # rank's notification, and a stream that does not end.
         r"(?:Watchdog c|\] C)aught collective operation timeout|Timed out waiting \d+ms for (?:send|recv) operation|"
@@ -117,7 +117,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"watchdog thread terminated with exception: NCCL error|"
         r"(?:^|\s)nccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage): ",
     ),
-    # slurmstepd: the reason follows the time, perhaps on a line of its own; without one it is scancel.
+    # slurmstepd: the reason follows the time, perhaps on a separate line; without a reason it was scancel.
     Pattern(
         "timeout",
         ("DUE TO TIME LIMIT", "TERM_RUNLIMIT", "PBS: job killed: walltime"),
@@ -156,7 +156,7 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         # Megatron's --exit-signal-handler; bash about a command of its script; a terminal that was closed (1);
         # DeepSpeed's launcher (a negative code is a signal's number); torchrun's agent about a worker; srun, when the
-        # controller ends the job behind its back (step_launch.c)
+        # controller ends the job on its own (step_launch.c)
         r"(?:^|\s)(?:Main process received SIGTERM|Received SIGTERM|received signal 15|got SIGTERM)|"
         r"Received (?:Signals\.SIGTERM|15) death signal|^\s?Terminated$|SignalException: .* got signal: 15?\b|"
         r"exiting program after receiving SIGTERM|: line \d+: +\d+ Terminated\b|exits with return code = -15\b|"
@@ -174,7 +174,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "return code = -2",
             "^C",
         ),
-        # Before the others: a terminal's echo of the key, alone or with what the program printed next behind it.
+        # First a terminal's echo of the key, alone or followed by the next output of the program.
         r"^\s*\^C(?:\s*$|Traceback|[WE]\d{4} )|"
         r"^\s?(?:\w+\.)*KeyboardInterrupt\b|SignalException: .* got signal: 2\b|[Rr]eceived SIGINT|"
         r"Received (?:Signals\.SIGINT|2) death signal|^\s?Detected KeyboardInterrupt, attempting graceful shutdown|"
@@ -216,7 +216,7 @@ PATTERNS: tuple[Pattern, ...] = (
             "corrupted size vs. prev_size",
             "Error executing job with overrides: [",
         ),
-        # abort() and what the C library says before it; Slurm from 23.11 about the rest of a step with a failed task;
+        # abort() and the C library's message before it; Slurm from 23.11 about other tasks of a step with a failed one;
         # composer/cli/launcher.py; Hydra (_internal/utils.py run_and_report), in front of the traceback
         r"Error executing job with overrides: \[|"
         r"Exited with exit code -?[1-9]\d*|exited with code -?[1-9]\d*|\bRank \d+ crashed with exit code -?[1-9]|"
@@ -255,10 +255,9 @@ PATTERNS: tuple[Pattern, ...] = (
             "Xid (PCI:",
             "aborting with error : HSA_STATUS_ERROR",
         ),
-        # By name (Python's own that end otherwise one by one), or by the module of exceptions that call themselves
-        # otherwise (torch._dynamo.exc.Unsupported);
-        # argparse; the fault handler of ROCm's runtime; Xids after which the GPU is of no use (NVIDIA's Xid catalogue).
-        # Before them: what remains of a kernel's failure when only the watchdog's thread gets to print it.
+        # Exceptions by name (Python's own without a common ending one by one), or by their module
+        # (torch._dynamo.exc.Unsupported); what the watchdog's thread prints of a kernel's failure; argparse; the fault
+        # handler of ROCm's runtime; Xids after which the GPU is unusable (NVIDIA's Xid catalogue).
         r"^\s?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?::(?: .*)?)?$|^\s?Exception: |"
         r"^\s?StopIteration(?:: .*)?$|"
         r"^\s?(?:\w+\.)+(?:BrokenProcessPool|BadZipFile|TimeoutExpired): |^\s?_?queue\.Empty$|"
@@ -283,8 +282,8 @@ _TRIED_FOR = pl.DataFrame(
     orient="row",
 )
 
-# torchrun's agent and its failure table raise these themselves; they echo a worker's failure, they are not its cause.
-# A rank that has lost another one does so too: launchers.LOST_PEER. Python's subprocess names a signal.
+# Echoes of a worker's failure: torchrun's agent and its failure table raise these themselves, and so does a rank that
+# has lost another one (launchers.LOST_PEER). Python's subprocess reports a signal.
 _ECHO = (
     r"ChildFailedError|SignalException|torch\.distributed\.elastic|died with <Signals\.SIG(?:TERM|KILL|INT)|"
     rf"{launchers.LOST_PEER}"
@@ -294,20 +293,18 @@ _ECHO = (
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Evidence lines as EVENT_FACTS, one row per line and kind, in file order."""
     text = pl.col("text")
-    # One search tells which patterns a line can match at all; each is then tried on those few lines only.
-    literals = lines.select(
-        place=pl.int_range(pl.len()), literal=text.str.extract_many(list(ANCHORS), overlapping=True)
-    )
-    possible = literals.explode("literal").join(_TRIED_FOR, on="literal").select("place", "pattern").unique()
-    tried = possible.with_columns(lines["text"].gather(possible["place"])).partition_by("pattern", as_dict=True)
+    # One search for all literals shows which patterns a line may match; each is then tried on those few lines only.
+    literals = lines.select(row=pl.int_range(pl.len()), literal=text.str.extract_many(list(ANCHORS), overlapping=True))
+    possible = literals.explode("literal").join(_TRIED_FOR, on="literal").select("row", "pattern").unique()
+    tried = possible.with_columns(lines["text"].gather(possible["row"])).partition_by("pattern", as_dict=True)
     found = [
-        part.filter(text.str.contains(PATTERNS[number].regex)).select("place", kind=pl.lit(PATTERNS[number].kind))
+        part.filter(text.str.contains(PATTERNS[number].regex)).select("row", kind=pl.lit(PATTERNS[number].kind))
         for (number,), part in tried.items()
     ]
     if not found:
         return pl.DataFrame(schema=EVENT_FACTS)
-    told = pl.concat(found, rechunk=True)
-    rows = lines[told["place"]].with_columns(told["kind"])
+    matches = pl.concat(found, rechunk=True)
+    rows = lines[matches["row"]].with_columns(matches["kind"])
     rows = rows.filter(~((pl.col("kind") == "exception") & text.str.contains(_ECHO)))
     rows = rows.with_columns(
         ts=timestamp(pl.concat_str("prefix", "text", ignore_nulls=True)),

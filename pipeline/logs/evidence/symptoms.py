@@ -1,6 +1,6 @@
-"""Lines in which a trainer, a tool or the scheduler names an ailment of a run that goes on, or that ended otherwise.
+"""Patterns of lines about trouble in a run that does not end it.
 
-They never decide how a run ended; `pipeline.logs.diagnostics.diagnose` folds them to one finding per run. Sources:
+They never decide the status; `pipeline.logs.diagnostics.diagnose` merges them into one finding per run. Sources:
 
 - loss scalers: DeepSpeed runtime/fp16/loss_scaler.py and zero/stage3.py, apex amp/handle.py, Megatron's step line;
 - fairseq's loss scaler, timm's and MAE's loops, and Lightning's detect_anomaly in training loops;
@@ -22,7 +22,7 @@ MEGATRON_SLOWEST = r"MnRtt/Rnk: ([\d.]+)ms/(\d+) \| MxRtt/Rnk: ([\d.]+)ms/(\d+)"
 
 
 def _counts(word: str) -> tuple[str, ...]:
-    """Megatron prints these counters right-aligned to three digits in every step line: literals of those above 0."""
+    """Literals of Megatron's counters above 0; every step line has them, right-aligned to three digits."""
     return tuple(f"number of {word} iterations:{' ' * blanks}{digit}" for blanks in (1, 2, 3) for digit in range(1, 10))
 
 
@@ -63,6 +63,6 @@ SYMPTOMS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (SMI_KIND, ("MiB |",), SMI_PROCESS),
     ("not_ending", ("DUE TO JOB NOT ENDING WITH SIGNALS",), r"STEPD TERMINATED .*DUE TO JOB NOT ENDING WITH SIGNALS"),
 )
-"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression), as `evidence.Pattern` takes them."""
+"""(kind of vocab.EVENT_KIND, literals of which a line holds one, expression): arguments of `patterns.Pattern`."""
 
 KINDS: tuple[str, ...] = tuple(kind for kind, _, _ in SYMPTOMS)

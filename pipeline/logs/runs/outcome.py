@@ -103,9 +103,9 @@ def classify(attempts: pl.DataFrame, events: pl.DataFrame, *, now: datetime) -> 
     )
     rows = attempts.join(by_role.unnest(_ROLES, separator="."), on="key", how="left", maintain_order="left")
     status, confidence, evidence = pl.lit("unknown"), pl.lit("low"), pl.lit("no evidence of how it ended")
-    for condition, word, sure, why in reversed(_rules(now)):
+    for condition, state, sure, why in reversed(_rules(now)):
         holds = condition.fill_null(value=False)
-        status = pl.when(holds).then(word).otherwise(status)
+        status = pl.when(holds).then(state).otherwise(status)
         confidence = pl.when(holds).then(pl.lit(sure)).otherwise(confidence)
         evidence = pl.when(holds).then(why).otherwise(evidence)
     return rows.select("key", status=status, status_confidence=confidence, status_evidence=evidence)
@@ -149,15 +149,15 @@ def _rules(now: datetime) -> list[_Rule]:
 
 def _rule(role: str, sure: str, condition: pl.Expr | None = None) -> _Rule:
     there = _is_there(role) if condition is None else _is_there(role) & condition
-    word = pl.col(f"{role}.kind").replace_strict(_STATUS, default=None, return_dtype=pl.String)
-    return there, word, sure, pl.col(f"{role}.text")
+    status = pl.col(f"{role}.kind").replace_strict(_STATUS, default=None, return_dtype=pl.String)
+    return there, status, sure, pl.col(f"{role}.text")
 
 
 def _killed() -> _Rule:
     """SIGKILL from an unknown sender."""
-    there, word, _, text = _rule("dead", "low", pl.col("dead.kind") == "sigkill")
-    doubt = "{}; sent by the host's OOM killer, a scheduler or a user, the log does not tell which"
-    return there, word, "low", pl.format(doubt, text)
+    there, status, _, text = _rule("dead", "low", pl.col("dead.kind") == "sigkill")
+    doubt = "{}; the signal may come from the host's OOM killer, a scheduler or a user"
+    return there, status, "low", pl.format(doubt, text)
 
 
 def _is_there(role: str) -> pl.Expr:

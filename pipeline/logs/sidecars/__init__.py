@@ -1,1 +1,1 @@
-"""Files beside a log that say more of its run: configurations, hyper-parameters, folder names."""
+"""Settings of a run from files beside its log and from the names of its folders."""

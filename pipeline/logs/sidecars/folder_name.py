@@ -1,4 +1,4 @@
-"""Settings that people put into directory and file names. The weakest source: a configuration file beats it."""
+"""Settings from directory and file names, the weakest source of all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TOKENS: Mapping[str, str] = {
     "gpus": "num_gpus",
 }
 _AMBIGUOUS = frozenset({"ep", "acc"})
-"""Alone they may be an epoch (`ep1055.log`) or an accuracy; beside another degree or size they are not."""
+"""Tokens that may be an epoch (`ep1055.log`) or an accuracy where no other one is present."""
 _TOKEN = re.compile(
     r"(?:^|[_\-.,/])(" + "|".join(sorted(_TOKENS, key=len, reverse=True)) + r")[=\-]?(\d{1,7})(?=$|[_\-.,/])",
     re.IGNORECASE,
@@ -38,7 +38,7 @@ _TOKEN = re.compile(
 
 
 def read_folder_name(name: str) -> dict[str, str]:
-    """Settings named in a directory or file name; a token that occurs twice with two values is left out.
+    """Settings in a directory or file name; a token with two different values is left out.
 
     >>> read_folder_name("dp2_tp1_pp1_cp1_mbs8_ga4_sl256")["seq_len"]
     '256'

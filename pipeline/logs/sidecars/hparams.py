@@ -1,8 +1,8 @@
 """Lightning's `hparams.yaml`, as a Sidecar of NeMo and of Lightning.
 
-Formats: lightning/pytorch/core/saving.py save_hparams_to_yaml, which dumps whatever a script calls its hyperparameters:
-flat names, the sections of NeMo's configuration, and objects of the script's own classes behind `!!python/` tags. A tag
-is never followed: an object's state is read as the mapping or the list that it was written as.
+Formats: lightning/pytorch/core/saving.py save_hparams_to_yaml, which dumps the hyperparameters of a script: flat names,
+the sections of NeMo's configuration, and objects of the script's classes with `!!python/` tags. No tag is resolved: the
+state of an object is read as the mapping or list that was written.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import yaml
 
-from sweepscope.pipeline.logs.sidecars.run_files import NEMO_NAMES, beside, known, leaves, mapping
+from sweepscope.pipeline.logs.sidecars.run_files import NEMO_NAMES, beside, leaves, mapping, not_empty
 
 _TEXTS = ("str", "unicode")
 
 
 def _untagged(loader: yaml.SafeLoader, name: str, node: yaml.Node) -> Iterator[Any]:
-    # In two steps, as yaml's own constructors do: an object may hold itself.
+    # In two steps, as yaml's own constructors do: an object may contain itself.
     if isinstance(node, yaml.MappingNode):
         named: dict[Any, Any] = {}
         yield named
@@ -28,11 +28,11 @@ def _untagged(loader: yaml.SafeLoader, name: str, node: yaml.Node) -> Iterator[A
         yield listed
         listed.extend(loader.construct_sequence(node))
     else:
-        yield node.value if name in _TEXTS else None  # else a class or a function by its name
+        yield node.value if name in _TEXTS else None  # otherwise the name of a class or function
 
 
 def _plain(text: str) -> object:
-    """Mappings, lists, texts and numbers, whatever the tags say."""
+    """Mappings, lists, texts and numbers, without resolving tags."""
     loader = yaml.SafeLoader(text)
     loader.yaml_multi_constructors = {"tag:yaml.org,2002:python/": _untagged, "!": _untagged}
     try:
@@ -42,11 +42,11 @@ def _plain(text: str) -> object:
 
 
 def _read(text: str) -> Mapping[str, str]:
-    """NeMo's names wherever they stand in it, by column. Raises ValueError for what is no YAML or no mapping."""
+    """Values by column, from NeMo's names at any depth. Raises ValueError for other text than a YAML mapping."""
     try:
         config = mapping(_plain(text))
     except yaml.YAMLError as error:
-        raise ValueError(f"no YAML: {str(error).splitlines()[0]}") from error
+        raise ValueError(f"not YAML: {str(error).splitlines()[0]}") from error
     found: dict[str, str] = {}
     for path, value in leaves(config):
         column = NEMO_NAMES.get(path.rsplit(".", 1)[-1])
@@ -56,12 +56,12 @@ def _read(text: str) -> Mapping[str, str]:
 
 
 def read_nemo(text: str) -> Mapping[str, str]:
-    """NeMo's configuration. Raises ValueError where there is none."""
-    return known(dict(_read(text)), "name of NeMo's configuration")
+    """Settings of NeMo's configuration. Raises ValueError for another file."""
+    return not_empty(dict(_read(text)), "setting of NeMo")
 
 
 def read_own(text: str) -> Mapping[str, str]:
-    """Names of a script's own: nobody knows what they mean, so they say nothing. Raises ValueError for NeMo's."""
+    """No settings, since the names of a script are unknown. Raises ValueError for NeMo's configuration."""
     if _read(text):
         raise ValueError("the configuration is NeMo's")
     return {}

@@ -2,8 +2,8 @@
 
 Format: transformers configuration_utils.py PretrainedConfig.to_json_string; the names of the fields are those of the
 models (models/*/configuration_*.py): Llama's and its descendants', GPT-2's and BLOOM's, OPT's, Falcon's, Mixtral's,
-Qwen's and DeepSeek's mixtures. Of a model that also sees or hears, the language model is a part (`text_config`). The
-dtype there is that in which the weights lie, not that of the training, and says nothing here.
+Qwen's and DeepSeek's mixtures. In a multimodal model the language model is `text_config`. The dtype is ignored: it is
+that of the stored weights, not of the training.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-# Column -> names, the first that is there counts.
+# Column -> names of fields, of which the first present one counts.
 _NAMES = {
     "num_layers": ("num_hidden_layers", "n_layer", "n_layers"),
     "hidden_size": ("hidden_size", "n_embd", "d_model"),
@@ -31,29 +31,29 @@ _NAMES = {
     "qk_rope_head_dim": ("qk_rope_head_dim",),
 }
 _GATED = ("silu", "swiglu")
-"""Activations of which every model in transformers that has them also has the gate."""
+"""Activations that transformers uses only in models with a gated MLP."""
 
 
 def read_model_config(text: str) -> Mapping[str, str]:
-    """`config.json` to settings. Raises ValueError when it is not a model of transformers."""
-    whole = json.loads(text)
-    config = _language_model(whole)
+    """Settings from `config.json`. Raises ValueError when it is not that of a transformers model."""
+    document = json.loads(text)
+    config = _language_model(document)
     found = {column: value for column, names in _NAMES.items() if (value := _first_number(config, names)) is not None}
-    if not {"num_layers", "hidden_size"} <= found.keys() or not {"model_type", "architectures"} & whole.keys():
-        raise ValueError("no shape of a transformers model in it")
-    said = {column: str(value) for column, value in found.items()}
+    if not {"num_layers", "hidden_size"} <= found.keys() or not {"model_type", "architectures"} & document.keys():
+        raise ValueError("not the configuration of a transformers model")
+    settings = {column: str(value) for column, value in found.items()}
     if "num_experts" in found and "expert_ffn_hidden_size" not in found and "ffn_hidden_size" in found:
-        said["expert_ffn_hidden_size"] = said["ffn_hidden_size"]  # Mixtral has no other layers
+        settings["expert_ffn_hidden_size"] = settings["ffn_hidden_size"]  # Mixtral has no other layers
     activation = next((config[name] for name in ("hidden_act", "activation_function") if name in config), None)
     if activation in _GATED:
-        said["gated_mlp"] = "true"
-    if isinstance(tied := config.get("tie_word_embeddings", whole.get("tie_word_embeddings")), bool):
-        said["tie_word_embeddings"] = str(tied).lower()
-    # A directory of somebody's disk is no name.
-    name = whole.get("_name_or_path")
+        settings["gated_mlp"] = "true"
+    if isinstance(tied := config.get("tie_word_embeddings", document.get("tie_word_embeddings")), bool):
+        settings["tie_word_embeddings"] = str(tied).lower()
+    # A local directory is no name.
+    name = document.get("_name_or_path")
     if isinstance(name, str) and name and not name.startswith((".", "/", "~")) and name.count("/") <= 1:
-        said["model"] = name
-    return said
+        settings["model"] = name
+    return settings
 
 
 def _language_model(config: object) -> Mapping[str, Any]:

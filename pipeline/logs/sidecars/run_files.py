@@ -1,12 +1,12 @@
-"""Files that trainers and their users leave beside a log: what of them configures a run, as Sidecars.
+"""Sidecars: settings from files that trainers and their users leave beside a log.
 
 Formats: transformers trainer_callback.py TrainerState.save_to_json (`trainer_state.json`), trainer_pt_utils.py
 save_metrics (`train_results.json`) and configuration_utils.py (`config.json`, the model's shape: see `model_file`);
 accelerate's YAML (commands/config/config_args.py); DeepSpeed's configuration (docs/config-json); axolotl's YAML
 (utils/schemas); NeMo's `cmd-args.log` (utils/exp_manager.py: the command line, with Hydra's overrides; its
 `hparams.yaml` is Lightning's, see `hparams`); litgpt's `hyperparameters.yaml` (utils.py
-save_hyperparameters); torchtitan's TOML (config/job_config.py). Pickles such as `training_args.bin` are left alone. Of
-these files only `cmd-args.log` marks a run directory: several runs may share a configuration.
+save_hyperparameters); torchtitan's TOML (config/job_config.py). Pickles such as `training_args.bin` are not read. Only
+`cmd-args.log` marks a run directory, as several runs may share any of the others.
 """
 
 from __future__ import annotations
@@ -130,9 +130,9 @@ _TORCHTITAN = {
 
 
 def leaves(node: _Node) -> Iterator[tuple[str, Any]]:
-    """Every value with its dotted path; what nests deeper than any of these files is left out.
+    """Every value with its dotted path; deeper levels than in any of these files are left out.
 
-    A section that YAML's aliases put into several places is read at the first: ten lines of them can mean billions.
+    A section that YAML aliases repeat is read once: ten lines of aliases can mean billions of values.
     """
     return _leaves(node, "", 0, set())
 
@@ -140,18 +140,19 @@ def leaves(node: _Node) -> Iterator[tuple[str, Any]]:
 def _leaves(node: _Node, path: str, depth: int, seen: set[int]) -> Iterator[tuple[str, Any]]:
     seen.add(id(node))
     for key, value in node.items():
-        at = f"{path}.{key}" if path else str(key)
+        child = f"{path}.{key}" if path else str(key)
         if not isinstance(value, Mapping) or depth >= _DEEPEST:
-            yield at, value
+            yield child, value
         elif id(value) not in seen:
-            yield from _leaves(value, at, depth + 1, seen)
+            yield from _leaves(value, child, depth + 1, seen)
 
 
-def _stated(node: _Node, names: Mapping[str, str]) -> dict[str, str]:
-    """Values at dotted paths, by column; null, "auto" and -1 (fill what is left, no limit) state nothing."""
-    at = dict(leaves(node))
-    said = {column: at[path] for path, column in names.items() if isinstance(at.get(path), str | int | float)}
-    return {column: str(value) for column, value in said.items() if str(value) not in ("", "auto", "-1")}
+def _values(node: _Node, names: Mapping[str, str]) -> dict[str, str]:
+    """Values at dotted paths, by column, without null, "auto" and -1 (no limit, or the remaining ranks)."""
+    by_path = dict(leaves(node))
+    values = {column: by_path.get(path) for path, column in names.items()}
+    plain = {column: str(value) for column, value in values.items() if isinstance(value, str | int | float)}
+    return {column: text for column, text in plain.items() if text not in ("", "auto", "-1")}
 
 
 def _json(text: str) -> _Node:
@@ -161,86 +162,86 @@ def _json(text: str) -> _Node:
 def _yaml(text: str) -> _Node:
     try:
         return mapping(yaml.safe_load(text))
-    except yaml.YAMLError as error:  # a tag of the trainer's own classes, too
-        raise ValueError(f"no plain YAML: {str(error).splitlines()[0]}") from error
+    except yaml.YAMLError as error:  # also for tags of the trainer's classes
+        raise ValueError(f"not plain YAML: {str(error).splitlines()[0]}") from error
 
 
 def mapping(found: object) -> _Node:
-    """`found`, if it is a mapping. Raises ValueError else."""
+    """`found`, if it is a mapping. Raises ValueError otherwise."""
     if not isinstance(found, dict):
         raise ValueError("not a mapping of names to values")
     return found
 
 
-def known(said: dict[str, str], what: str) -> dict[str, str]:
-    """`said`, if it says anything. Raises ValueError else."""
-    if not said:
-        raise ValueError(f"no {what} in it")
-    return said
+def not_empty(settings: dict[str, str], what: str) -> dict[str, str]:
+    """`settings`, if there are any. Raises ValueError otherwise."""
+    if not settings:
+        raise ValueError(f"it holds no {what}")
+    return settings
 
 
 def read_trainer_state(text: str) -> Mapping[str, str]:
-    """`trainer_state.json`. Raises ValueError for other JSON. Reaching `max_steps` is its word for completed."""
+    """Settings of `trainer_state.json`, which has completed at `max_steps`. Raises ValueError for other JSON."""
     state = _json(text)
     step, last = state.get("global_step"), state.get("max_steps")
     if not isinstance(step, int) or not isinstance(last, int) or "log_history" not in state:
-        raise ValueError("no state of transformers' Trainer in it")
-    return _stated(state, _TRAINER_STATE) | ({"status_file": "completed"} if 0 < last <= step else {})
+        raise ValueError("not the state of transformers' Trainer")
+    return _values(state, _TRAINER_STATE) | ({"status_file": "completed"} if 0 < last <= step else {})
 
 
 def read_train_results(text: str) -> Mapping[str, str]:
-    """`train_results.json`, which is written once the training is over. Raises ValueError for other JSON."""
+    """Status from `train_results.json`, which is written after the training. Raises ValueError for other JSON."""
     if not isinstance(_json(text).get("train_runtime"), int | float):
-        raise ValueError("no train_runtime in it")
+        raise ValueError("it holds no train_runtime")
     return {"status_file": "completed"}
 
 
 def read_deepspeed(text: str) -> Mapping[str, str]:
-    """DeepSpeed's JSON configuration. Raises ValueError for other JSON."""
+    """Settings of DeepSpeed's JSON. Raises ValueError for other JSON."""
     config = _json(text)
-    said = _stated(config, _DEEPSPEED)
-    at = dict(leaves(config))
+    settings = _values(config, _DEEPSPEED)
+    by_path = dict(leaves(config))
     for section, word in (("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16")):
-        if at.get(f"{section}.enabled") is True:
-            said["precision"] = word
-    if "zero_optimization" not in config and not said:
-        raise ValueError("no configuration of DeepSpeed in it")
-    return said
+        if by_path.get(f"{section}.enabled") is True:
+            settings["precision"] = word
+    if "zero_optimization" not in config and not settings:
+        raise ValueError("not a configuration of DeepSpeed")
+    return settings
 
 
 def read_axolotl(text: str) -> Mapping[str, str]:
-    """axolotl's YAML. Raises ValueError for other YAML."""
+    """Settings of axolotl's YAML. Raises ValueError for other YAML."""
     config = _yaml(text)
     if "base_model" not in config:
-        raise ValueError("no base_model of axolotl in it")
-    said = _stated(config, _AXOLOTL)
+        raise ValueError("it holds no base_model of axolotl")
+    settings = _values(config, _AXOLOTL)
     word = next((word for word in ("bf16", "fp16") if config.get(word) is True), None)
-    return said | ({"precision": word} if word else {})
+    return settings | ({"precision": word} if word else {})
 
 
 def read_accelerate(text: str) -> Mapping[str, str]:
-    """accelerate's YAML. Raises ValueError for other YAML."""
+    """Settings of accelerate's YAML. Raises ValueError for other YAML."""
     config = _yaml(text)
     if "distributed_type" not in config:
-        raise ValueError("no distributed_type of accelerate in it")
-    said = _stated(config, _ACCELERATE)
+        raise ValueError("it holds no distributed_type of accelerate")
+    settings = _values(config, _ACCELERATE)
     if word := _PRECISION.get(str(config.get("mixed_precision"))):
-        said["precision"] = word
+        settings["precision"] = word
     fsdp = config.get("fsdp_config")
     if config["distributed_type"] == "FSDP" and isinstance(fsdp, Mapping):
-        # FSDP2 says with a boolean whether a layer's parameters are given back after its forward pass.
+        # In FSDP2 a Boolean tells whether a layer's parameters are freed after its forward pass.
         reshards = {"True": "3", "False": "2"}.get(str(fsdp.get("fsdp_reshard_after_forward")))
         stage = (
             _SHARDING.get(str(fsdp.get("fsdp_sharding_strategy", fsdp.get("fsdp_reshard_after_forward")))) or reshards
         )
-        said |= {"zero_stage": stage} if stage else {}
-    return said
+        settings |= {"zero_stage": stage} if stage else {}
+    return settings
 
 
 def read_nemo_command(text: str) -> Mapping[str, str]:
-    """NeMo's `cmd-args.log`: Hydra's overrides by the last part of their names. Raises ValueError for other text."""
+    """Settings of NeMo's `cmd-args.log`, from the last part of Hydra overrides. Raises ValueError for other text."""
     if not re.search(r"\.py(?:\s|$)", text):
-        raise ValueError("no command line of NeMo in it")
+        raise ValueError("not a command line of NeMo")
     found: dict[str, str] = {}
     for path, value in re.findall(r"(?:^|\s)\+{0,2}((?:trainer|model|exp_manager)\.[\w.]+)=(\S+)", text):
         name, plain = path.rsplit(".", 1)[-1], value.strip("'\"")
@@ -252,20 +253,20 @@ def read_nemo_command(text: str) -> Mapping[str, str]:
 
 
 def read_litgpt(text: str) -> Mapping[str, str]:
-    """litgpt's `hyperparameters.yaml`. Raises ValueError for other YAML."""
-    return known(_stated(_yaml(text), _LITGPT), "hyperparameter of litgpt")
+    """Settings of litgpt's `hyperparameters.yaml`. Raises ValueError for other YAML."""
+    return not_empty(_values(_yaml(text), _LITGPT), "hyperparameter of litgpt")
 
 
 def read_torchtitan(text: str) -> Mapping[str, str]:
-    """torchtitan's TOML. Raises ValueError for other text."""
+    """Settings of torchtitan's TOML. Raises ValueError for other text."""
     config = tomllib.loads(text)
     if not isinstance(config.get("training"), dict):
-        raise ValueError("no [training] of torchtitan in it")
-    return _stated(config, _TORCHTITAN)
+        raise ValueError("it holds no [training] of torchtitan")
+    return _values(config, _TORCHTITAN)
 
 
 def beside(read: Callable[[str], Mapping[str, str]], *patterns: str) -> tuple[Sidecar, ...]:
-    """Configurations that several runs may share."""
+    """Sidecars for configurations that several runs may share."""
     return tuple(Sidecar(pattern, "config", read, marks_run=False) for pattern in patterns)
 
 

@@ -114,5 +114,5 @@ def test_two_consistent_signs_are_surer_than_one() -> None:
 
 
 def test_every_word_is_in_the_vocabulary() -> None:
-    assert set(run_status.WORDS) <= set(JOB_STATE)
-    assert set(run_status.WORDS.values()) <= set(STATUS)
+    assert set(run_status.STATUS_OF_STATE) <= set(JOB_STATE)
+    assert set(run_status.STATUS_OF_STATE.values()) <= set(STATUS)

@@ -200,10 +200,10 @@ def test_the_table_of_torch_1_9_names_the_rank(code: int) -> None:
     assert said == [f"root cause: time 2021-08-01_12:00:00, rank 13 (local_rank: 5), exitcode {code} (pid: 3344)"]
 
 
-def test_sigkill_alone_is_told_from_sigkill_with_a_word() -> None:
+def test_sigkill_alone_is_distinguished_from_sigkill_with_a_reason() -> None:
     alone = run_of(STEPS + "Exited with signal termination: 9.\n")
     assert (alone["status"], alone["status_confidence"]) == ("crash", "low")
-    assert "nothing says which" in str(alone["status_evidence"])
+    assert "the signal may come from" in str(alone["status_evidence"])
     told = run_of(STEPS + "Killed\nslurmstepd: error: Detected 1 oom_kill event in StepId=7.0.\n")
     assert (told["status"], told["status_confidence"]) == ("host_oom", "high")
 
