@@ -15,6 +15,7 @@ from typing import NoReturn
 from sweepscope.pipeline.commands.output import note
 from sweepscope.pipeline.commands.verb import Verb
 from sweepscope.pipeline.errors import SweepscopeError, UsageError
+from sweepscope.pipeline.event_log import configure
 
 VERBS = (
     "demo",
@@ -73,6 +74,13 @@ def build_parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
             "--home", metavar="DIR", help="where lake and store live (default: $SWEEPSCOPE_HOME, else XDG data)"
         )
         sub.add_argument("--json", action="store_true", help="print the result as JSON")
+        sub.add_argument(
+            "-v",
+            "--verbose",
+            action="count",
+            default=0,
+            help="log what is done to stderr as key=value lines; -vv logs each file (SWEEPSCOPE_LOG=info, debug)",
+        )
         one.add_arguments(sub)
         sub.set_defaults(run=one.run)
     return parser
@@ -83,6 +91,7 @@ def main(argv: list[str] | None = None) -> int:
     sys.unraisablehook = interrupt_again
     try:
         args = _parsed(sys.argv[1:] if argv is None else argv)  # imports the verb, which takes long enough for a Ctrl-C
+        _configure_log(args.verbose)
         return int(args.run(args))
     except SweepscopeError as error:
         note(f"sweepscope: {error}")
@@ -117,6 +126,13 @@ def _parsed(words: list[str]) -> argparse.Namespace:
             f"unrecognized arguments: {' '.join(unknown)}. `sweepscope {known.verb} --help` shows the usage."
         )
     return known
+
+
+def _configure_log(verbosity: int) -> None:
+    try:
+        configure(verbosity)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def interrupt_again(ignored: sys.UnraisableHookArgs) -> None:

@@ -24,7 +24,11 @@ def command_line() -> str:
     rows = [f"| `sweepscope {one.name}` | {one.help} |" for one in map(verb, VERBS)]
     usage = build_parser().format_help().strip()
     table = "\n".join(["| command | what it does |", "|---|---|", *rows])
-    options = "Every verb takes `--home DIR`, `--json` and `--help`."
+    options = (
+        "Every verb takes `--home DIR`, `--json`, `--verbose` and `--help`. `-v` logs what is done to stderr, one "
+        "event per line as `key=value` pairs, and `-vv` each file: its dialect and the runner-up, why it was skipped "
+        "or read again. `SWEEPSCOPE_LOG=info` or `debug` does the same and reaches every process that is started."
+    )
     return f"## Command line\n\n{table}\n\n{options}\n\n```text\n{usage}\n```"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.paths import ROOT
 
 LAYERS = (
-    "schemas data pipeline.errors",
+    "schemas data pipeline.errors pipeline.event_log",
     "pipeline.text",
     "pipeline.io",
     "pipeline.simulate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +10,15 @@ from math import ceil
 
 import polars as pl
 
+from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import Tables, merge_tables, parse_batch
 from sweepscope.pipeline.ingest.dialect_files import in_force
 from sweepscope.pipeline.io.process_pool import ProcessPool
 from sweepscope.pipeline.store.checkpoints import Records
 from sweepscope.pipeline.store.home import Home
+
+_LOG = logging.getLogger(__name__)
 
 WORTH_S = 5.0
 """Less is read sooner than other processes have begun and shards are put together."""
@@ -64,10 +68,12 @@ def parse_sharded(
     """
     files = tuple(sorted(dialect_files.items()))
     shards = [Shard(part, now, str(home.path), files) for part in shards_of(found, workers)]
+    count = min(workers, len(shards))
+    event(_LOG, logging.INFO, "reading", files=found.height, shards=len(shards), processes=count)
     if len(shards) == 1:
         return _parse(shards[0], on_file)
     parts: list[Tables] = []
-    with ProcessPool(parse_shard, min(workers, len(shards)), ahead=2) as pool:
+    with ProcessPool(parse_shard, count, ahead=2) as pool:
         for shard, tables in zip(shards, pool.map(shards), strict=True):
             parts.append(tables)
             for path, size in shard.found.select("path", "bytes").iter_rows():

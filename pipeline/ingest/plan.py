@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest.discover import changed, discover
 from sweepscope.pipeline.ingest.linked_files import KNOWN, deduplicate_links
 from sweepscope.pipeline.ingest.parser_versions import current_versions
@@ -22,6 +24,8 @@ from sweepscope.schemas.thresholds import STALE_AFTER
 
 if TYPE_CHECKING:
     from sweepscope.pipeline.store.lake import Lake  # its libraries take 16 MB that a reading process has no use for
+
+_LOG = logging.getLogger(__name__)
 
 BATCH_UNITS = 1_000
 BATCH_BYTES = 512 << 20
@@ -70,6 +74,9 @@ def find(
     )
     if found.is_empty():
         raise UsageError(f"No files at {', '.join(paths)}. Give a directory that holds run directories or logs.")
+    kinds = dict(found.group_by("kind").len().sort("kind").iter_rows())
+    links = len(named_once.other_names)
+    event(_LOG, logging.INFO, "discovered", files=found.height, units=found["unit"].n_unique(), links=links, **kinds)
     return found
 
 
@@ -98,9 +105,22 @@ def plan(
     has_ended = (pl.col("status") == "running") & (pl.col("newest") < silent_since)
     own_name = pl.col("run_dir").str.extract(r"([^/]*)$")
     is_nested = (pl.col("sweep_known") == own_name) & (pl.col("sweep") != own_name)
-    again = found.join(known.filter(has_ended | is_nested), on="unit", how="semi")
+    ended, nested = (found.join(known.filter(changes), on="unit", how="semi") for changes in (has_ended, is_nested))
     whole = found.join(at_rest, on="unit", how="semi")
-    return pl.concat([pending, again, whole]).unique("path").sort("path")
+    planned = pl.concat([pending, ended, nested, whole]).unique("path").sort("path")
+    event(
+        _LOG,
+        logging.INFO,
+        "planned",
+        files=planned.height,
+        up_to_date=found.height - planned.height,
+        new=pending.join(ledger, on="path", how="anti").height,
+        changed_or_older_parser=pending.join(ledger, on="path", how="semi").height,
+        silent_since_running=ended.height,
+        now_in_a_sweep=nested.height,
+        at_rest_after_parts=whole.height,
+    )
+    return planned
 
 
 def batches(pending: pl.DataFrame, *, units: int = BATCH_UNITS, size: int = BATCH_BYTES) -> list[pl.DataFrame]:

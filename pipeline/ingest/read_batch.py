@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import logging
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from sweepscope.pipeline.errors import InputError, UnreadableError
+from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest.accumulator import BatchAccumulator
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.ingest.read_log import read_log
@@ -23,10 +26,17 @@ from sweepscope.pipeline.ingest.read_sidecar import (
 from sweepscope.pipeline.ingest.resume import ResumeState
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.logs.dialect import Dialect
+from sweepscope.pipeline.logs.engine.detect import rank_dialects
+from sweepscope.pipeline.logs.engine.extract import Extract
 from sweepscope.pipeline.logs.facts import STEP_FACTS, Facts, conform
 from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.logs.runs.assemble import SIDECAR_SETTINGS, SOURCES
 from sweepscope.pipeline.store.checkpoints import Records
+
+_LOG = logging.getLogger(__name__)
+
+_SLOW_S = 30.0
+"""A file that takes longer is logged without -vv."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +73,13 @@ def read_batch(
     newest = dict(found.group_by("unit").agg(pl.col("mtime").max()).iter_rows())
     batch = BatchAccumulator(dialects, ResumeState(records, dialects, newest))
     for source, row in enumerate(found.iter_rows(named=True)):
+        begin = time.perf_counter()
         note = _read_file(source, row, batch)
+        _log_file(row, note, time.perf_counter() - begin)
         batch.files.append({"path": row["path"], **note})
         on_file(row["path"], row["bytes"])
     said = batch.merged()
+    _log_dialects(found, said)
     names = pl.DataFrame(
         {"source": list(said.dialect_of), "dialect": list(said.dialect_of.values())},
         schema={"source": pl.Int64, "dialect": pl.String},
@@ -90,6 +103,26 @@ def read_batch(
         rejects=pl.DataFrame(batch.rejects, schema=_REJECTS),
         other={name: pl.concat(frames) for name, frames in batch.other.items()} | batch.nccl.tables(files, said.facts),
     )
+
+
+def _log_file(row: dict[str, object], note: dict[str, object], seconds: float) -> None:
+    """Log what became of a file; one that was skipped or rejected, with the reason."""
+    is_slow = seconds >= _SLOW_S
+    name, level = ("slow_file", logging.INFO) if is_slow else (f"file_{note['status']}", logging.DEBUG)
+    facts = {"path": row["path"], "kind": note.get("kind", row["kind"]), "parser": note.get("parser")}
+    event(_LOG, level, name, **facts, bytes=note.get("read_bytes"), seconds=seconds, reason=note.get("error"))
+
+
+def _log_dialects(found: pl.DataFrame, extracted: Extract) -> None:
+    """Log the dialect of each log, with the signature hits of the runner-up."""
+    if not _LOG.isEnabledFor(logging.DEBUG):
+        return
+    ranks = rank_dialects(extracted.signature_hits, extracted.dialects)
+    for (source,), ranked in ranks.partition_by("source", as_dict=True, maintain_order=True).items():
+        best, *others = ranked.iter_rows(named=True)
+        runner_up = {"runner_up": others[0]["dialect"], "runner_up_hits": others[0]["total"]} if others else {}
+        path = found["path"][int(source)]
+        event(_LOG, logging.DEBUG, "dialect", path=path, dialect=best["dialect"], hits=best["total"], **runner_up)
 
 
 def _with_histories(facts: Facts, histories: Sequence[tuple[str, pl.DataFrame]]) -> Facts:

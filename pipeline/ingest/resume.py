@@ -6,11 +6,13 @@ The last line may be unfinished: it counts for the rows of today, and is read ag
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest.parser_versions import current_versions
 from sweepscope.pipeline.io.reader import Reader
 from sweepscope.pipeline.io.text_encoding import SNIFF_BYTES, may_be_transcoded
@@ -19,6 +21,8 @@ from sweepscope.pipeline.logs.engine import serialise
 from sweepscope.pipeline.logs.engine.extract import Extract
 from sweepscope.pipeline.nccl.facts import SCHEMAS as NCCL_SCHEMAS
 from sweepscope.pipeline.store.checkpoints import Record, Records
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -43,9 +47,17 @@ class ResumeState:
         if self.records is None or self.records.is_at_rest(newest):
             return None
         record = self.records.load(reader.path, self._identity)
-        if record is None or not (record.mark.offset <= size if record.can_grow else record.mark.offset == size):
+        if record is None:
             return None
-        return record if reader.resume(record.mark) else None
+        if not (record.mark.offset <= size if record.can_grow else record.mark.offset == size):
+            reason = "it has become smaller" if record.can_grow else "it cannot be read in parts"
+        elif not reader.resume(record.mark):
+            reason = "what was read before has changed"
+        else:
+            event(_LOG, logging.DEBUG, "resumed", path=reader.path, offset=record.mark.offset, bytes=size)
+            return record
+        event(_LOG, logging.INFO, "read_again", path=reader.path, reason=reason)
+        return None
 
     def is_watched(self, row: Mapping[str, object], before: Record | None) -> bool:
         """Whether what a log says is kept for the next ingest."""

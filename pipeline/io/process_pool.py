@@ -8,6 +8,7 @@ while this process does (docs/performance.md).
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import signal
@@ -24,7 +25,10 @@ from types import TracebackType
 from typing import IO, Any, Generic, TypeVar
 
 from sweepscope.pipeline.errors import WorkerError
+from sweepscope.pipeline.event_log import configure, event
 from sweepscope.pipeline.io.sandbox import child_command
+
+_LOG = logging.getLogger(__name__)
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -176,6 +180,7 @@ class _Worker:
             raise WorkerError(f"Cannot start a worker: {error.strerror or error}. Try --workers 1.") from error
         finally:
             theirs.close()
+        event(_LOG, logging.INFO, "worker_started", worker=process.pid)
         worker = cls(process, ours, deque(slots))
         worker._send(work)
         return worker
@@ -228,6 +233,7 @@ class _Worker:
             code = self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
             return WorkerError("A worker closed its connection. Run it again, or try --workers 1.")
+        event(_LOG, logging.WARNING, "worker_died", worker=self.process.pid, exit_code=code, tasks=len(self.pending))
         how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
         return WorkerError(f"A worker {how} before its work was done. Memory may have run out: try --workers 1.")
 
@@ -238,6 +244,7 @@ def serve(*fds: str) -> None:
     Args:
         fds: file descriptors of the connection and of the slots.
     """
+    configure()
     connection_fd, *slot_fds = map(int, fds)
     # Unbuffered: a buffer would keep the task that a slot had before.
     slots = deque(open(fd, "rb", buffering=0) for fd in slot_fds)  # noqa: SIM115  # for as long as the process lives

@@ -6,6 +6,7 @@ the ledger that says what has been read.
 """
 
 # No `from __future__ import annotations` here: Dagster reads the annotations of assets and configs at run time.
+import logging
 import time
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,7 @@ import polars as pl
 from pydantic import Field
 
 from sweepscope.pipeline.errors import UsageError
+from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.ingest import plan
 from sweepscope.pipeline.ingest.batch import merge_tables, validate_batch
 from sweepscope.pipeline.ingest.bundled import (
@@ -35,6 +37,8 @@ from sweepscope.pipeline.store import maintenance
 from sweepscope.pipeline.store.publish import publish
 from sweepscope.pipeline.store.published import connect, current
 from sweepscope.schemas.registry import TABLES, VIEWS
+
+_LOG = logging.getLogger(__name__)
 
 MAX_REJECTED_SHARE = 0.5
 """A batch in which more rows of a table break their schema than pass it is a parser's fault, not bad data."""
@@ -156,6 +160,7 @@ def _row_counts(tables: dict[str, pl.DataFrame]) -> dict[str, int]:
 def validated(parsed: dict[str, pl.DataFrame]) -> Any:
     """Table name to its valid rows, and one blocking check per table."""
     tables = validate_batch(parsed)
+    event(_LOG, logging.INFO, "validated", **_row_counts(tables))
     yield dg.Output(tables, metadata={"rejects": tables["rejects"].height})
     for name in _CHECKED:
         offered = parsed[name].height if name in parsed else 0
@@ -181,6 +186,7 @@ def lake(
     tables = {**validated, "files": validated["files"].with_columns(batch_id=pl.lit(context.run.run_id))}
     with one_sentence():
         release = store_home.lake.commit(tables)
+    event(_LOG, logging.INFO, "committed", release=release.number, files=tables["files"].height)
     where = {"path": dg.MetadataValue.path(store_home.home.lake)}
     return dg.MaterializeResult(metadata={**where, "release": release.number, **_row_counts(validated)})
 

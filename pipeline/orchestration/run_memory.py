@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,9 @@ from typing import Any
 import dagster as dg
 
 from sweepscope.pipeline.errors import StoreError, SweepscopeError, UnreadableError, WorkerError
+from sweepscope.pipeline.event_log import event
+
+_LOG = logging.getLogger(__name__)
 
 IN_MEMORY = ("discovered", "parsed", "validated", "lake")
 """Assets of which each takes the value of the one before. Rows on disk would go stale: a later run of `lake` alone
@@ -54,4 +58,6 @@ def one_sentence() -> Iterator[None]:
     try:
         yield
     except SweepscopeError as error:
-        raise dg.Failure(str(error), allow_retries=isinstance(error, _PASSING)) from error
+        may_pass = isinstance(error, _PASSING)
+        event(_LOG, logging.INFO, "step_failed", error=type(error).__name__, may_be_retried=may_pass, reason=error)
+        raise dg.Failure(str(error), allow_retries=may_pass) from error

@@ -7,6 +7,7 @@ file that they read would not work: DuckDB allows one writing process or many re
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import shutil
 import time
@@ -19,6 +20,7 @@ from pathlib import Path
 import duckdb
 
 from sweepscope.pipeline.errors import StoreError
+from sweepscope.pipeline.event_log import event
 from sweepscope.pipeline.scheduler import reconcile
 from sweepscope.pipeline.store import published_contents
 from sweepscope.pipeline.store.durable_files import storing, sync
@@ -31,6 +33,8 @@ from sweepscope.schemas.core import ddl
 from sweepscope.schemas.registry import STORE, TABLES, VIEWS
 from sweepscope.schemas.tables.ledger import STORE_INFO
 from sweepscope.schemas.thresholds import THRESHOLDS
+
+_LOG = logging.getLogger(__name__)
 
 VIEW_FOLDER = Path(__file__).parent / "views"
 _MACRO_FOLDER = Path(__file__).parent / "macros"
@@ -72,7 +76,11 @@ def publish(home: Home, *, view_folder: Path = VIEW_FOLDER) -> Published:
         is_new = done is None or not _shows(done, release, fingerprint(views))
         path = _publish(home, release, views) if is_new else current(home.path)
         rows = _count(path)
-    return Published(version_of(path), path, release.number, rows, time.perf_counter() - begin, is_new)
+    published = Published(version_of(path), path, release.number, rows, time.perf_counter() - begin, is_new)
+    name = "published" if is_new else "already_published"
+    facts = {"version": published.version, "release": published.release, "seconds": published.seconds, "path": path}
+    event(_LOG, logging.INFO, name, **facts, **{f"rows_{table}": count for table, count in rows.items() if count})
+    return published
 
 
 def load_views(folder: Path) -> dict[str, str]:

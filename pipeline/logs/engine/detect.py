@@ -21,6 +21,8 @@ _OWNERS = pl.Schema(
     {"dialect": pl.String, "is_declared": pl.Boolean, "is_last": pl.Boolean, "order": pl.Int64, "literal": pl.String}
 )
 
+_RANKS = pl.Schema({"source": pl.Int64, "dialect": pl.String, "distinct": pl.Int64, "total": pl.Int64})
+
 DETECTION_LINES = 2_000
 """Lines that decide which dialect a file is of; only a file without any signature in them is searched further."""
 
@@ -66,8 +68,17 @@ def detect(signature_hits: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[in
         signature_hits: SIGNATURE_HITS rows.
         dialects: those that may own a source; a source without any of their literals is left out.
     """
+    best = rank_dialects(signature_hits, dialects).unique("source", keep="first", maintain_order=True)
+    return dict(zip(best["source"].to_list(), best["dialect"].to_list(), strict=True))
+
+
+def rank_dialects(signature_hits: pl.DataFrame, dialects: Sequence[Dialect]) -> pl.DataFrame:
+    """Candidates of each source, the one that `detect` chooses first: `source`, `dialect`, `distinct`, `total`.
+
+    `distinct` counts the signature literals found, `total` how often they occur.
+    """
     if signature_hits.is_empty():
-        return {}
+        return pl.DataFrame(schema=_RANKS)
     counted = signature_hits.filter(pl.col("is_early") == pl.col("is_early").any().over("source"))
     owners = pl.DataFrame(
         [
@@ -83,8 +94,8 @@ def detect(signature_hits: pl.DataFrame, dialects: Sequence[Dialect]) -> dict[in
         .group_by("source", "dialect", "is_declared", "is_last", "order")
         .agg(distinct=pl.col("literal").n_unique(), total=pl.col("hits").sum())
     )
-    best = scores.sort(
+    ranked = scores.sort(
         ["source", "is_declared", "is_last", "distinct", "total", "order"],
         descending=[False, True, False, True, True, False],
-    ).unique("source", keep="first", maintain_order=True)
-    return dict(zip(best["source"].to_list(), best["dialect"].to_list(), strict=True))
+    )
+    return ranked.select(_RANKS.names()).cast(_RANKS)
