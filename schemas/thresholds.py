@@ -56,6 +56,32 @@ MFU_LIMIT = 1.05
 """MFU above which a run's figures contradict each other: nothing exceeds its accelerator's peak, and peaks and printed
 throughputs are rounded by less than this."""
 
+MFU_DIFFERS = 0.05
+"""Relative difference of a printed MFU from the recomputed one that calls for an explanation. Our choice: rounding of
+both stays far below it."""
+
+MFU_CAUSE = 0.01
+"""Relative difference within which another convention or peak explains a printed MFU, which has two to four digits; a
+cause that changes less than this explains nothing."""
+
+EMBEDDING_CAUSE = 0.005
+"""The same for an embedding that is counted twice, which is checked first and at full precision."""
+
+LOW_TFLOPS = 0.9
+"""Share of the recomputed TFLOP/s below which printed ones cannot be right: conventions count more, not less."""
+
+LOW_HFU = 0.99
+"""Share of the recomputed MFU below which a printed HFU, which counts more work, contradicts it."""
+
+FRAGMENTATION_BYTES = 2**30
+"""Allocated bytes from which a run's fragmentation counts: on an almost empty device the ratio says nothing."""
+
+SNAPSHOT_GAP = 0.2
+"""Share of a run's allocated peak that its snapshot may miss (another rank, a short record) for its parts to count."""
+
+SNAPSHOT_UNKNOWN = 0.5
+"""Share of that peak which may be blocks without a known purpose for the snapshot's parts to count."""
+
 NOISE_WITHOUT_REPEATS = 0.01
 """A lead that one run each cannot prove. Our choice; what repeats of one layout really spread by is often more."""
 
@@ -222,6 +248,14 @@ THRESHOLDS = (
     Threshold("gpu_poor_share", GPU_POOR_SHARE, "share of all memory above which those bytes make a question GPU-poor"),
     Threshold("rule_near", RULE_NEAR, "loss to the fastest layout up to which a rule holds"),
     Threshold("rule_layouts", RULE_LAYOUTS, "measured layouts that a cell needs to test a rule"),
+    Threshold("mfu_differs", MFU_DIFFERS, "relative difference of printed and recomputed MFU that needs a cause"),
+    Threshold("mfu_cause", MFU_CAUSE, "relative difference within which a cause explains a printed MFU"),
+    Threshold("embedding_cause", EMBEDDING_CAUSE, "the same for an embedding counted twice"),
+    Threshold("low_tflops", LOW_TFLOPS, "share of the recomputed TFLOP/s below which printed ones are wrong"),
+    Threshold("low_hfu", LOW_HFU, "share of the recomputed MFU below which a printed HFU is wrong"),
+    Threshold("fragmentation_bytes", FRAGMENTATION_BYTES, "allocated bytes from which fragmentation counts"),
+    Threshold("snapshot_gap", SNAPSHOT_GAP, "share of the allocated peak that a snapshot may miss"),
+    Threshold("snapshot_unknown", SNAPSHOT_UNKNOWN, "share of the allocated peak that may have no known purpose"),
     Threshold("noise_without_repeats", NOISE_WITHOUT_REPEATS, "lead in tokens/s/GPU that is a tie of single runs"),
     Threshold("usable_for_states", USABLE_FOR_STATES, "share of a card that model states may take"),
     Threshold("stretched_factor", STRETCHED_FACTOR, "times the usual duration from which a run is stretched"),

@@ -37,7 +37,7 @@ from sweepscope.schemas.thresholds import THRESHOLDS
 _LOG = logging.getLogger(__name__)
 
 VIEW_FOLDER = Path(__file__).parent / "views"
-_MACRO_FOLDER = Path(__file__).parent / "macros"
+MACRO_FOLDER = Path(__file__).parent / "macros"
 KEPT = 3
 # The file format of DuckDB 1.2, so that clients older than ours can read the store as well.
 _STORAGE_VERSION = "v1.2.0"
@@ -100,7 +100,7 @@ def load_views(folder: Path) -> dict[str, str]:
 def macros() -> str:
     """Statements that create the thresholds and rules that several views share, one file per subject."""
     thresholds = [statement for t in THRESHOLDS for statement in ddl.constant_macro(t.name, t.value, t.meaning)]
-    shared = [path.read_text(encoding="utf-8") for path in sorted(_MACRO_FOLDER.glob("*.sql"))]
+    shared = [path.read_text(encoding="utf-8") for path in sorted(MACRO_FOLDER.glob("*.sql"))]
     return "\n".join([*(f"{statement};" for statement in thresholds), *shared])
 
 

@@ -60,8 +60,8 @@ facts AS (
         -- A snapshot that shows little of what was allocated (of another rank, or cut short) says nothing of the parts.
         SELECT
             *,
-            coalesce(abs(beyond_snapshot_bytes) <= 0.2 * mem_peak_allocated_bytes
-                AND mem_unknown_bytes <= 0.5 * mem_peak_allocated_bytes, false) AS is_whole
+            coalesce(abs(beyond_snapshot_bytes) <= snapshot_gap() * mem_peak_allocated_bytes
+                AND mem_unknown_bytes <= snapshot_unknown() * mem_peak_allocated_bytes, false) AS is_whole
         FROM memory_waterfall
     ) AS w USING (run_id)
     LEFT JOIN estimates AS e ON e.run_id = r.run_id AND e.est_status = 'ok'

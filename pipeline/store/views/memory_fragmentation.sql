@@ -7,7 +7,7 @@ WITH measured AS (
         e.est_mem_fragmentation_bytes / nullif(e.est_mem_bytes, 0) AS est_eps_frag
     FROM memory_waterfall AS w
     LEFT JOIN estimates AS e USING (run_id)
-    WHERE w.eps_frag IS NOT NULL AND w.status <> 'oom' AND w.mem_peak_allocated_bytes >= 1073741824
+    WHERE w.eps_frag IS NOT NULL AND w.status <> 'oom' AND w.mem_peak_allocated_bytes >= fragmentation_bytes()
 )
 SELECT
     origin, sweep, framework, count(*) AS n,

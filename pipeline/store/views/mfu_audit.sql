@@ -25,7 +25,7 @@ judged AS (
         duplicate_of IS NULL AS is_own_run,
         -- in large models the embedding is a thousandth of the work: there the ratio says nothing
         coalesce(
-            is_full_formula AND tied_ratio > 1.01 AND abs(mfu_ratio / tied_ratio - 1) <= 0.005, false
+            is_full_formula AND tied_ratio > 1 + mfu_cause() AND abs(mfu_ratio / tied_ratio - 1) <= embedding_cause(), false
         ) AS counts_embedding_twice,
         -- the shape may be inferred from the printed MFU; either way label and figures belong to different models
         coalesce(abs(params / (total_params_b * 1e9) - 1) > label_tolerance(), false) AS is_mislabelled,
@@ -36,7 +36,7 @@ judged AS (
 explained AS (
     SELECT
         *,
-        CASE WHEN abs(flops_ratio - 1) > 0.05 THEN nearest_cause(flops_ratio, [
+        CASE WHEN abs(flops_ratio - 1) > mfu_differs() THEN nearest_cause(flops_ratio, [
             {'ratio': 6.0 * active_params / flops_per_token, 'words': '6N, without attention'},
             {'ratio': 0.5 + 3.0 * active_params / flops_per_token, 'words': '6N + 6Lhs, attention as causal, at half'},
             {'ratio': 1 - 6.0 * vocab_size * hidden_size / flops_per_token,
@@ -47,7 +47,7 @@ explained AS (
                 1 + seq_len / (6.0 * hidden_size) + vocab_size / (12.0 * num_layers * hidden_size)
             ) / flops_per_token, 'words': '72Lh2(1 + s/6h + V/12Lh), which is a GPT without gate and with all KV heads'}
         ]) END AS convention,
-        CASE WHEN divided_by_tflops IS NULL AND abs(mfu_ratio - 1) > 0.05 THEN nearest_cause(mfu_ratio, [
+        CASE WHEN divided_by_tflops IS NULL AND abs(mfu_ratio - 1) > mfu_differs() THEN nearest_cause(mfu_ratio, [
             {'ratio': 0.5, 'words': 'twice the dense peak, as with sparsity or at the next lower precision,'},
             {'ratio': peak_tflops / 312, 'words': 'the A100''s 312 TFLOP/s, which nanoGPT takes for every device'},
             {'ratio': peak_tflops / 989.5, 'words': 'the H100''s 989 TFLOP/s'},
@@ -133,7 +133,7 @@ findings AS (
     FROM judged
     WHERE is_own_run AND mfu_logged IS NOT NULL AND divided_by_tflops IS NOT NULL AND accelerator IS NOT NULL
         AND (peak_tflops IS NOT NULL OR accelerator = 'CPU')
-        AND coalesce(abs(divided_by_tflops / peak_tflops - 1) > 0.01, true)
+        AND coalesce(abs(divided_by_tflops / peak_tflops - 1) > mfu_cause(), true)
 
     UNION ALL
     SELECT
@@ -168,7 +168,7 @@ findings AS (
         )
     FROM explained
     WHERE is_own_run AND is_full_formula AND NOT counts_embedding_twice
-        AND abs(flops_ratio - 1) > 0.05 AND convention IS NULL AND other_peak IS NULL
+        AND abs(flops_ratio - 1) > mfu_differs() AND convention IS NULL AND other_peak IS NULL
 
     -- recomputation explains a printed figure above the model's, nothing explains one below
     UNION ALL
@@ -180,7 +180,7 @@ findings AS (
         )
     FROM judged
     WHERE is_own_run AND flops_per_token IS NOT NULL AND NOT is_mislabelled
-        AND tflops_per_gpu_logged < 0.9 * model_tflops_per_gpu
+        AND tflops_per_gpu_logged < low_tflops() * model_tflops_per_gpu
 
     UNION ALL
     SELECT
@@ -194,7 +194,7 @@ findings AS (
         run_id, 'hfu_below_mfu',
         format('printed HFU {:.1f} %, recomputed MFU {:.1f} % ({})', 100 * hfu, 100 * mfu, mfu_basis)
     FROM judged
-    WHERE is_own_run AND hfu < mfu * 0.99
+    WHERE is_own_run AND hfu < low_hfu() * mfu
 
     UNION ALL
     SELECT

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import duckdb
 import pytest
 
-from sweepscope.pipeline.store.publish import macros
+from sweepscope.pipeline.store.publish import MACRO_FOLDER, VIEW_FOLDER, macros
 from sweepscope.schemas.thresholds import THRESHOLDS
 from sweepscope.schemas.vocab import CELL_STATE, STATUS
 
@@ -99,3 +100,11 @@ def test_equal_printed_figures_are_not_equal_speeds(
 def test_thresholds_have_one_home(con: duckdb.DuckDBPyConnection, threshold: object) -> None:
     name, value = getattr(threshold, "name"), getattr(threshold, "value")  # noqa: B009 - an id function hides the type
     assert call(con, f"{name}()") == value
+
+
+def test_views_decide_by_the_thresholds_and_by_no_numbers_of_their_own() -> None:
+    texts = {path: path.read_text() for folder in (VIEW_FOLDER, MACRO_FOLDER) for path in folder.glob("*.sql")}
+    whole = "\n".join(texts.values())
+    assert not [threshold.name for threshold in THRESHOLDS if f"{threshold.name}()" not in whole]
+    judged = re.compile(r"[<>]=? *-?\d*\.\d+")
+    assert not [(name, line) for name, text in texts.items() for line in text.splitlines() if judged.search(line)]
