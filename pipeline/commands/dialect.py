@@ -18,14 +18,14 @@ from sweepscope.pipeline.store.home import Home
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    test = actions.add_parser("test", help="what a dialect file makes of logs: what matched, nearly, and not")
+    test = actions.add_parser("test", help="show which lines of logs a dialect file matches, nearly or not at all")
     test.add_argument("file", metavar="FILE", help="dialect file")
     test.add_argument("logs", metavar="LOG", nargs="+", help="log file or run directory")
     actions.add_parser("list", help="the built-in dialects with their signatures, and the dialect files remembered")
     actions.add_parser("example", help="print a commented dialect file to start from")
-    gone = actions.add_parser("forget", help="stop reading with a dialect file; what it has read stays")
+    gone = actions.add_parser("forget", help="stop reading with a dialect file; runs that it has read stay")
     gone.add_argument("name", metavar="NAME", help="name of the dialect")
-    for action in actions.choices.values():  # the options of every verb may stand behind the action, too
+    for action in actions.choices.values():  # the options of every verb may follow the action, too
         action.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help="where lake and store live")
         action.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the result as JSON")
 
@@ -37,21 +37,23 @@ def _run(args: argparse.Namespace) -> int:
 def _test(args: argparse.Namespace) -> int:
     _, document = read_file(args.file)
     results = try_dialect(document, args.logs)
-    value = [{"log": one.path, **asdict(one.said), "files": one.files, "is_whole": one.is_whole} for one in results]
+    value = [
+        {"log": one.path, **asdict(one.explanation), "files": one.files, "is_whole": one.is_whole} for one in results
+    ]
     say_result(value, "\n\n".join(as_text(one, document) for one in results), as_json=args.json)
-    return 0 if all(one.said.owner == document.name and one.said.steps for one in results) else 1
+    return 0 if all(one.explanation.owner == document.name and one.explanation.steps for one in results) else 1
 
 
 def _list(args: argparse.Namespace) -> int:
-    own = remembered(Home.resolve(args.home, for_writing=False))
+    given = remembered(Home.resolve(args.home, for_writing=False))
     value: list[dict[str, Any]] = [
         {"name": one.name, "signature": one.document.signature, "file": str(one.path), "given_as": one.given}
-        for one in own
+        for one in given
     ]
     value += [{"name": one.name, "signature": one.signature_literals, "file": None} for one in DIALECTS]
     lines = [(one["name"], "  ".join(repr(text) for text in one["signature"])) for one in value]
-    head = "\n".join(f"{one.name}: {one.path} (given as {one.given})" for one in own)
-    remark = f"Remembered dialect files:\n{head}\n\n" if own else "No dialect files are remembered.\n\n"
+    head = "\n".join(f"{one.name}: {one.path} (given as {one.given})" for one in given)
+    remark = f"Remembered dialect files:\n{head}\n\n" if given else "No dialect files are remembered.\n\n"
     say_result(value, f"{remark}Signatures, one line per dialect:\n{table(lines)}", as_json=args.json)
     return 0
 
@@ -72,7 +74,7 @@ def _example(args: argparse.Namespace) -> int:
 
 def _forget(args: argparse.Namespace) -> int:
     forget(Home.resolve(args.home), args.name)
-    note("What it has read stays in the store. Logs of it that change are read without it from now on.")
+    note("Runs that it has read stay in the store. Logs that change are read without it from now on.")
     say_result({"forgotten": args.name}, f"forgotten  {args.name}", as_json=args.json)
     return 0
 
@@ -80,7 +82,7 @@ def _forget(args: argparse.Namespace) -> int:
 VERB = Verb(
     name="dialect",
     help="dialect files for in-house log formats: test, list, example, forget",
-    description="Read logs of a trainer of your own without code: start from `dialect example`, try it with "
+    description="Read logs of an in-house trainer without code: start from `dialect example`, try it with "
     "`dialect test FILE LOG`, and give it to `ingest --dialect FILE`. See docs/dialects.md.",
     add_arguments=_add_arguments,
     run=_run,

@@ -1,4 +1,4 @@
-"""What `sweepscope dialect test` prints, for people."""
+"""The text of `sweepscope dialect test`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from sweepscope.pipeline.logs.declared.explain import Explanation, Found, Near, 
 
 _WIDTH = 110
 _LEAD = 30
-"""Characters kept before the place that a mark points to."""
+"""Characters kept before the one that a mark points to."""
 
 
 def as_text(tested: Tested, document: Document) -> str:
-    """The whole report on one log."""
-    said = tested.said
+    """The report on one log."""
+    result = tested.explanation
     part = "" if tested.is_whole else f", the first {MAX_LOG_BYTES >> 20} MiB"
-    lines = [f"{tested.path}: {said.lines:,} lines{part}", _owner(said, document), ""]
-    lines.append(f"steps     {said.steps:,}, and {said.rejects:,} lines that look like one and do not parse (rejects)")
-    lines.append(f"settings  {_values(said.settings) or 'none'}")
+    lines = [f"{tested.path}: {result.lines:,} lines{part}", _owner(result, document), ""]
+    lines.append(
+        f"steps     {result.steps:,}, and {result.rejects:,} lines that look like a step and do not parse (rejects)"
+    )
+    lines.append(f"settings  {_values(result.settings) or 'none'}")
     for path, read in tested.files.items():
         lines.append(f"{path.rsplit('/', 1)[-1]}  {read if isinstance(read, str) else _values(read) or 'none'}")
-    for found in said.rules:
+    for found in result.rules:
         lines += ["", *_rule(found)]
-    if said.unmatched:
-        lines += ["", f"Not matched by any rule: {said.unmatched:,} lines. Those with numbers, by kind:"]
-        lines += [_shape(shape) for shape in said.shapes] or ["  none"]
+    if result.unmatched:
+        lines += ["", f"Not matched by any rule: {result.unmatched:,} lines. Those with numbers, by template:"]
+        lines += [_shape(shape) for shape in result.shapes] or ["  none"]
     return "\n".join(lines)
 
 
@@ -34,13 +36,13 @@ def _values(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def _owner(said: Explanation, document: Document) -> str:
-    counts = ", ".join(f"{literal!r} {hits:,} times" for literal, hits in said.signature.items())
-    if said.owner == document.name:
+def _owner(result: Explanation, document: Document) -> str:
+    counts = ", ".join(f"{literal!r} {hits:,} times" for literal, hits in result.signature.items())
+    if result.owner == document.name:
         return f"read by {document.name}: {counts}"
-    if said.owner is None:
-        return f"NOT read by {document.name}: the log does not hold its signature ({counts})"
-    return f"NOT read by {document.name} but by {said.owner}: the log holds the signature of the latter only ({counts})"
+    if result.owner is None:
+        return f"NOT read by {document.name}: the log does not contain its signature ({counts})"
+    return f"NOT read by {document.name} but by {result.owner}, whose signature the log contains ({counts})"
 
 
 def _rule(found: Found) -> list[str]:
@@ -68,9 +70,9 @@ def _near(near: Near) -> list[str]:
     if near.at is None:
         return [f"  {near.line_no:>7}  {cut(near.text, 0)[0]}", f"           {kind}: {near.wanted}"]
     shown, at = cut(near.text, near.at)
-    rest = shown[at:].split(" ", 1)[0]
+    word = shown[at:].split(" ", 1)[0]
     what = "the line ends" if near.at >= len(near.text) else "stops here"
-    mark = "^" * max(1, len(rest))
+    mark = "^" * max(1, len(word))
     return [f"  {near.line_no:>7}  {shown}", f"           {' ' * at}{mark} {kind}: {what}, wanted {near.wanted}"]
 
 

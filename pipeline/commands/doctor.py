@@ -1,4 +1,4 @@
-"""`sweepscope doctor`: what keeps this installation or this home from working, and what to do about it."""
+"""`sweepscope doctor`: faults of this installation and this home, with remedies."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ def _run(args: argparse.Namespace) -> int:
 
     findings = examine(args.home)
     lines = [
-        (f"{one.state:<5}  {one.check}", f"{one.says}. {one.remedy}" if one.remedy else one.says) for one in findings
+        (f"{found.state:<5}  {found.check}", f"{found.message}. {found.remedy}" if found.remedy else found.message)
+        for found in findings
     ]
-    say_result([asdict(one) for one in findings], table(lines), as_json=args.json)
-    return int(any(one.state == "fault" for one in findings))
+    say_result([asdict(found) for found in findings], table(lines), as_json=args.json)
+    return int(any(found.state == "fault" for found in findings))
 
 
 VERB = Verb(
     name="doctor",
     help="check the installation and the home, with a remedy for what is wrong",
-    description="Look at the packages, the machine, the home, its room and locks, the store, dialects, calibration and "
-    "Dagster's settings. Exits with 1 when something is at fault; notes are no faults.",
+    description="Check the packages, the machine, the home, its disk space and locks, the store, dialects, calibration "
+    "and Dagster's settings. Exits with 1 for a fault; notes are no faults.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""`sweepscope nccl PATH...`: what the network did, straight from logs and dumps, without a store."""
+"""`sweepscope nccl PATH...`: a summary of NCCL logs and dumps, without a store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _SCAN = "sweepscope.pipeline.inspection.file_regions:scan_any"
 _WORTH_BYTES = 64 << 20
-"""Less is read before another process has begun."""
+"""Fewer bytes are read before another process has started."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--op",
         choices=OPERATIONS,
         metavar="OP",
-        help=f"operation of benchmark tables that do not print theirs: {', '.join(OPERATIONS)}",
+        help=f"operation of benchmark tables that do not print it: {', '.join(OPERATIONS)}",
     )
     parser.add_argument(
         "--raw-collectives",
@@ -48,7 +48,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     workers = asked_workers(args)
-    # Other processes begin first: they import what they need while this one does.
+    # Other processes start first, so that they import modules while this one does.
     scanners: ProcessPool[Scan | Region, Scanned] = ProcessPool(_SCAN, workers if _is_large(args.paths) else 1)
     with scanners:
         from sweepscope.pipeline.inspection.calls_parquet import CallsFile
@@ -71,21 +71,21 @@ def _run(args: argparse.Namespace) -> int:
     for error in errors:
         note(f"sweepscope: {error}")
     tables["nccl_findings"] = nccl_findings(tables)
-    told = as_values(tables)
-    if not told:
+    values = as_values(tables)
+    if not values:
         raise InputError(
             f"No NCCL output in {', '.join(args.paths)}. Set NCCL_DEBUG=INFO in the job, or give nccl-tests output or "
             "flight recorder dumps."
         )
-    say_result(told, as_text(tables), as_json=args.json)
+    say_result(values, as_text(tables), as_json=args.json)
     return 0
 
 
 def _is_large(paths: Iterable[str]) -> bool:
-    """Whether these files are worth several processes; what is not on this machine is taken to be."""
+    """Whether these files are worth several processes; remote ones are taken to be."""
     total = 0
     for path in paths:
-        inside = (os.path.join(place, name) for place, _, names in os.walk(path) for name in names)
+        inside = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
         for file in inside if os.path.isdir(path) else [path]:
             with suppress(OSError):
                 total += os.path.getsize(file)
@@ -97,8 +97,8 @@ def _is_large(paths: Iterable[str]) -> bool:
 VERB = Verb(
     name="nccl",
     help="summarise NCCL logs, nccl-tests tables, hangs and flight recorder dumps",
-    description="Say what the network did: versions, communicators, transports, traffic, bandwidths, warnings, who is "
-    "the suspect in a hang, and what the rules find. Reads files directly; nothing is stored.",
+    description="Summarise versions, communicators, transports, traffic, bandwidths, warnings, the suspects of hangs "
+    "and the findings of the rules. Reads files directly; nothing is stored.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""A Parquet file of the calls that COLL lines tell, written as a log is read: a log of any length fits into memory."""
+"""A Parquet file of COLL calls, written block by block while a log is read, so that any log fits into memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sweepscope.pipeline.nccl.lines.raw_calls import CALLS
 
 
 class CallsFile:
-    """To be used in a `with` statement: the file is there when that ends well, and not at all otherwise.
+    """A context manager: the file exists once the `with` block has ended without an error, and not otherwise.
 
     Raises UsageError for a name that does not end in .parquet, InputError where it cannot be written.
     """
@@ -23,13 +23,13 @@ class CallsFile:
         self._path = Path(path)
         if self._path.suffix != ".parquet":
             raise UsageError(f"{path} does not end in .parquet, the one format in which calls are written.")
-        self._beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        self._unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         self._writer: pq.ParquetWriter | None = None
         self.rows = 0
 
     def __enter__(self) -> CallsFile:
         try:
-            self._writer = pq.ParquetWriter(self._beside, CALLS.to_frame().to_arrow().schema, compression="zstd")
+            self._writer = pq.ParquetWriter(self._unfinished, CALLS.to_frame().to_arrow().schema, compression="zstd")
         except OSError as error:
             raise InputError(f"Cannot write {self._path}: {error.strerror or error}.") from error
         return self
@@ -53,8 +53,8 @@ class CallsFile:
         try:
             self._writer.close()
             if error is None:
-                self._beside.replace(self._path)
+                self._unfinished.replace(self._path)
         except OSError as reason:
             raise InputError(f"Cannot write {self._path}: {reason.strerror or reason}.") from reason
         finally:
-            self._beside.unlink(missing_ok=True)
+            self._unfinished.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Read logs as an ingest would, and say what a dialect file makes of them: the file access of `dialect test`."""
+"""Logs read as an ingest would, and what a dialect file finds in them: the file access of `dialect test`."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from sweepscope.pipeline.logs.registry import DIALECTS
 from sweepscope.pipeline.text import lines
 
 MAX_LOG_BYTES = 64 << 20
-"""Of a longer log only so much is looked at."""
+"""Bytes of a log that are read."""
 MAX_LOGS = 50
 _MAX_CHUNKS = 64
 
 
 @dataclass(frozen=True)
 class Tested:
-    """One log. `files` holds what each configuration file beside it gave: settings, or the reason why none."""
+    """One log. `files`: the settings of each configuration file in its folder, or the reason why it has none."""
 
     path: str
-    said: Explanation
+    explanation: Explanation
     files: dict[str, dict[str, str] | str]
     is_whole: bool
 
 
 def try_dialect(document: Document, paths: Sequence[str]) -> list[Tested]:
-    """What the document makes of each log at the paths.
+    """What the document finds in each log at the paths.
 
-    Raises UsageError where there is no log, or more than MAX_LOGS; InputError for one that cannot be read.
+    Raises UsageError for no log or more than MAX_LOGS, and InputError for one that cannot be read.
     """
     dialect = compile_document(document)
     both = [dialect, *DIALECTS]
@@ -62,24 +62,24 @@ def try_dialect(document: Document, paths: Sequence[str]) -> list[Tested]:
 
 def _try(path: str, document: Document) -> Tested:
     rows, is_whole = _lines(path)
-    beside = [] if is_url(path) else sorted(str(one) for one in Path(path).parent.iterdir() if one.is_file())
-    said = {place: _settings(place, document) for place in beside if place != path}
-    named = {place: one for place, one in said.items() if one is not None}
-    return Tested(path, explain(rows, document), named, is_whole)
+    folder = [] if is_url(path) else sorted(str(file) for file in Path(path).parent.iterdir() if file.is_file())
+    settings = {file: _settings(file, document) for file in folder if file != path}
+    found = {file: result for file, result in settings.items() if result is not None}
+    return Tested(path, explain(rows, document), found, is_whole)
 
 
 def _lines(path: str) -> tuple[pl.DataFrame, bool]:
-    reader, parts, held = Reader(path), [lines.split(0, b"")], 0
+    reader, parts, num_bytes = Reader(path), [lines.split(0, b"")], 0
     for data, first_line, _dropped in lines.blocks(text_chunks(path, reader.chunks())):
         parts.append(lines.split(0, data, first_line))
-        held += len(data)
-        if held > MAX_LOG_BYTES:
+        num_bytes += len(data)
+        if num_bytes > MAX_LOG_BYTES:
             break
-    return cleaning.clean(pl.concat(parts)), held <= MAX_LOG_BYTES
+    return cleaning.clean(pl.concat(parts)), num_bytes <= MAX_LOG_BYTES
 
 
 def _settings(path: str, document: Document) -> dict[str, str] | str | None:
-    """What a configuration file gives, the reason why it gives nothing, or None for a file of another name."""
+    """The settings of a configuration file, the reason why it has none, or None for a file of another name."""
     name, reason = path.rsplit("/", 1)[-1].lower(), None
     for file in document.files:
         if fnmatch(name, file.pattern):

@@ -1,7 +1,7 @@
-"""What keeps an installation or a home from working: one finding per thing looked at, each with its remedy.
+"""Checks of an installation and a home: one finding each, with a remedy where something is wrong.
 
-Nothing is changed but a probe file, which is removed again. A check that meets an error reports it as its finding, so
-that one broken thing does not hide the others.
+Nothing is changed but a probe file, which is removed again. A check that raises an error reports it as its finding, so
+that the other checks still run.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from sweepscope.pipeline.store import published, release
 from sweepscope.pipeline.store.home import Home
 
 State = Literal["ok", "note", "fault"]
-"""`note`: works, and may not do what is expected."""
+"""`note`: works, but perhaps not as expected."""
 
 FEW_BYTES, LOW_BYTES = 500 << 20, 5 << 30
-"""Free room below which an ingest is likely to fail, and below which a large one may."""
+"""Free disk space below which any ingest is likely to fail, and below which a large one may."""
 _LITTLE_MEMORY_BYTES = 2 << 30
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at (`check`), how it stands, what was seen, and what to do about it where it is not ok."""
+    """Result of one check, and what to do about it where it is not ok."""
 
     check: str
     state: State
-    says: str
+    message: str
     remedy: str | None = None
 
 
@@ -66,16 +66,16 @@ def examine(given_home: str | None) -> list[Finding]:
 def _packages() -> Iterator[Finding]:
     yield Finding("python", "ok", platform.python_version())
     wanted = [Requirement(text) for text in requires("sweepscope") or []]
-    needed = [one for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})]
+    needed = [package for package in wanted if package.marker is None or package.marker.evaluate({"extra": ""})]
     wrong = []
-    for one in needed:
+    for package in needed:
         try:
-            found = version(one.name)
+            found = version(package.name)
         except PackageNotFoundError:
-            wrong.append(f"{one.name} is missing")
+            wrong.append(f"{package.name} is missing")
             continue
-        if not one.specifier.contains(found, prereleases=True):
-            wrong.append(f"{one.name} {found} is not {one.specifier}")
+        if not package.specifier.contains(found, prereleases=True):
+            wrong.append(f"{package.name} {found} is not {package.specifier}")
     if wrong:
         yield Finding(
             "packages", "fault", "; ".join(wrong), "Install them again: `make install`, or pip with the pins."
@@ -86,11 +86,11 @@ def _packages() -> Iterator[Finding]:
 
 def _machine() -> Iterator[Finding]:
     free = _available_bytes()
-    says = f"{cores()} processor cores" + (f", {free / 2**30:.1f} GiB of memory available" if free else "")
+    message = f"{cores()} processor cores" + (f", {free / 2**30:.1f} GiB of memory available" if free else "")
     if free is not None and free < _LITTLE_MEMORY_BYTES:
-        yield Finding("machine", "note", says, "Ingest with --workers 1: each process takes up to half a gigabyte.")
+        yield Finding("machine", "note", message, "Ingest with --workers 1: each process takes up to half a gigabyte.")
     else:
-        yield Finding("machine", "ok", says)
+        yield Finding("machine", "ok", message)
 
 
 def _available_bytes() -> int | None:
@@ -100,7 +100,7 @@ def _available_bytes() -> int | None:
         return None
 
 
-def _place(home: Home) -> Iterator[Finding]:
+def _home_folder(home: Home) -> Iterator[Finding]:
     path = home.path
     if not path.exists():
         above = next(parent for parent in path.parents if parent.exists())
@@ -120,33 +120,35 @@ def _place(home: Home) -> Iterator[Finding]:
             probe.write(b"x")
             probe.flush()
     except OSError as error:
-        remedy = "Reading works; to ingest, make it writable, free room, or give another directory with --home."
+        remedy = "Reading works; to ingest, make it writable, free disk space, or give another directory with --home."
         yield Finding("home", "fault", f"{path} cannot be written to: {error.strerror}", remedy)
     else:
         yield Finding("home", "ok", str(path))
 
 
 def _disk(home: Home) -> Iterator[Finding]:
-    place = home.path if home.path.exists() else next(parent for parent in home.path.parents if parent.exists())
-    free = shutil.disk_usage(place).free
-    says = f"{free / 2**30:.1f} GiB free"
+    folder = home.path if home.path.exists() else next(parent for parent in home.path.parents if parent.exists())
+    free = shutil.disk_usage(folder).free
+    message = f"{free / 2**30:.1f} GiB free"
     if free < LOW_BYTES:
         state: State = "fault" if free < FEW_BYTES else "note"
-        yield Finding("disk", state, says, "Free room, or run `sweepscope store compact`, which drops what is unused.")
+        yield Finding(
+            "disk", state, message, "Free disk space, or run `sweepscope store compact`, which removes unused files."
+        )
     else:
-        yield Finding("disk", "ok", says)
+        yield Finding("disk", "ok", message)
 
 
 def _locks(home: Home) -> Iterator[Finding]:
-    holders = [told for lock in (home.lake_lock, home.store_lock) if (told := _holder(lock))]
+    holders = [holder for lock in (home.lake_lock, home.store_lock) if (holder := _holder(lock))]
     if holders:
         yield Finding("writers", "note", f"being written by {'; '.join(holders)}", "Wait until it ends, or stop it.")
     else:
-        yield Finding("writers", "ok", "nobody writes to it now")
+        yield Finding("writers", "ok", "no process is writing to it")
 
 
 def _holder(lock: Path) -> str | None:
-    """Who holds a lock file, as it says there; None where nobody does."""
+    """The process that holds a lock file, as written there; None if it is free."""
     try:
         handle = os.open(lock, os.O_RDONLY)
     except FileNotFoundError:
@@ -175,22 +177,27 @@ def _store(home: Home) -> Iterator[Finding]:
     yield Finding("store", "ok", f"version {info.version} of {info.published_at:%Y-%m-%d %H:%M} UTC, {runs:,} runs")
     newest = release.latest(home.releases)
     if newest is not None and newest.number != info.release:
-        says = f"the lake is at release {newest.number:,}, the store shows {info.release:,}"
-        yield Finding("release", "note", says, "Run `sweepscope ingest` on any path: it publishes what is there.")
+        message = f"the lake is at release {newest.number:,}, the store shows {info.release:,}"
+        yield Finding("release", "note", message, "Run `sweepscope ingest` on any path: it publishes the lake.")
     if info.package_version != version("sweepscope"):
-        says = f"published by sweepscope {info.package_version}, this is {version('sweepscope')}"
-        yield Finding("release", "note", says, "Ingest once more, so that the views are those of this version.")
+        message = f"published by sweepscope {info.package_version}, this is {version('sweepscope')}"
+        yield Finding("release", "note", message, "Ingest once more, so that the views are those of this version.")
     if failed or rejected:
         files, lines = "file" if failed == 1 else "files", "line" if rejected == 1 else "lines"
-        says = f"{failed:,} {files} could not be read, {rejected:,} {lines} did not parse"
-        yield Finding("inputs", "note", says, "The page Data health says which and why; so do `files` and `rejects`.")
+        message = f"{failed:,} {files} could not be read, {rejected:,} {lines} did not parse"
+        yield Finding(
+            "inputs",
+            "note",
+            message,
+            "The page Data health and the tables `files` and `rejects` list them with reasons.",
+        )
     else:
         yield Finding("inputs", "ok", "every file and line was read")
 
 
 def _dialects(home: Home) -> Iterator[Finding]:
     found = dialect_files.remembered(home) if home.dialects.is_dir() else []
-    names = ", ".join(one.name for one in found)
+    names = ", ".join(dialect.name for dialect in found)
     yield Finding("dialects", "ok", f"of this home: {names}" if names else "the built-in ones")
 
 
@@ -206,16 +213,16 @@ def _dagster(home: Home) -> Iterator[Finding]:
     if not settings.exists():
         yield Finding("dagster", "ok", "made at the first ingest")
         return
-    told = yaml.safe_load(settings.read_text(encoding="utf-8"))
-    if isinstance(told, dict):
+    parsed = yaml.safe_load(settings.read_text(encoding="utf-8"))
+    if isinstance(parsed, dict):
         yield Finding("dagster", "ok", str(settings))
     else:
-        remedy = "Remove it: the next ingest writes it anew."
+        remedy = "Remove it: the next ingest writes it again."
         yield Finding("dagster", "fault", f"{settings} holds no settings", remedy)
 
 
 _OF_HOME: dict[str, Callable[[Home], Iterator[Finding]]] = {
-    "home": _place,
+    "home": _home_folder,
     "disk": _disk,
     "writers": _locks,
     "store": _store,

@@ -1,8 +1,7 @@
-"""Plain files cut into regions of whole lines without being read: who scans a region reads it.
+"""Plain files cut into regions of whole lines without being read: the process that scans a region reads it.
 
-Blocks that another process is handed are read here, copied twice and numbered here first, which is half of the work of
-the process that hands them out. How many lines a region has is known when it was scanned, and those behind it are
-numbered then.
+The number of its lines is known once it was scanned; the lines of regions after it are numbered then. See
+docs/performance.md.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from sweepscope.pipeline.nccl.lines.scan import Scan, Scanned, scan_task
 from sweepscope.pipeline.text import lines
 
 _PROBE_BYTES = 64 << 10
-"""A line that ends a region is looked for so far back."""
+"""Bytes before a cut in which a line feed is searched."""
 
 
 @dataclass(frozen=True)
 class Region:
-    """Whole lines of the file of that number. `with_calls`: every call is wanted."""
+    """Whole lines of a file. `with_calls`: every call is wanted."""
 
     source: int
     path: str
@@ -39,8 +38,8 @@ class Region:
 def scan_any(task: Scan | Region) -> Scanned:
     """Facts of some blocks, or of a region whose first line is taken to be 1.
 
-    Raises OSError where a file that had regions can no longer be read. It ends the whole reading: the file whose turn
-    it is by then is another one, and not at fault.
+    Raises OSError where a file that had regions can no longer be read. It ends the whole scan, which has moved on to
+    another file by then.
     """
     if isinstance(task, Scan):
         return scan_task(task)
@@ -55,8 +54,8 @@ def scan_any(task: Scan | Region) -> Scanned:
 
 
 def regions_of(source: int, path: str, *, with_calls: bool) -> list[Region]:
-    """Regions of about `tape.CHUNK_BYTES` that cover a file; none where it has to be read in one go: it is compressed,
-    UTF-16, a container's, begins with a hole, is binary, small, or not on this machine."""
+    """Regions of about `stream.CHUNK_BYTES` that cover a file; none for one that must be read as a whole: compressed,
+    UTF-16, of a container, beginning with a hole, binary, small, or remote."""
     try:
         with open(path, "rb", buffering=0) as file:
             size = os.fstat(file.fileno()).st_size
@@ -71,7 +70,7 @@ def regions_of(source: int, path: str, *, with_calls: bool) -> list[Region]:
 
 
 def _cuts(file: int, size: int) -> Iterator[int]:
-    """Places behind line feeds, about as far apart as a chunk is long; farther where a line is longer than a probe."""
+    """Offsets after line feeds, about one chunk apart; farther where a line is longer than a probe."""
     at, width = stream.CHUNK_BYTES, min(_PROBE_BYTES, stream.CHUNK_BYTES)
     while at < size:
         probe = os.pread(file, width, at - width)

@@ -1,4 +1,4 @@
-"""The store's rules over NCCL output, applied to tables that are in no store: the shell around `nccl_findings.sql`."""
+"""The view `nccl_findings` for tables that are in no store."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sweepscope.schemas.registry import NCCL_TABLES, TABLES
 from sweepscope.schemas.tables.nccl import NCCL_FINDINGS
 
 _BESIDE = ("files", "runs")
-"""Tables that the rules look into as well; empty here, so that what rests on a run's layout is not told."""
+"""Other tables of the view; empty here, so that findings that need a run's layout are missing."""
 
 
 def nccl_findings(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""What `sweepscope nccl` reads: logs and dumps straight to the NCCL tables, with one processor core or several."""
+"""NCCL tables of logs and dumps without a store, read by one process or several: the reading of `sweepscope nccl`."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def read_network(
     on_plan: OnFile = lambda _what, _size: None,
     on_file: OnFile = lambda _path, _size: None,
 ) -> tuple[dict[str, pl.DataFrame], list[str]]:
-    """Every NCCL table of the files under `paths`, empty ones included, and what could not be read.
+    """Every NCCL table of the files under `paths`, empty ones included, and messages on files that cannot be read.
 
     Args:
-        scanners: processes that share the work of `scan_any`, this one included; without them it is alone.
+        scanners: processes that share the work of `scan_any`, this one included; by default this one alone.
         bench_op: operation of benchmarks that do not print theirs.
-        calls: where every COLL line is to be written beside.
-        on_plan: told ("bytes", size). on_file: told each file and its size.
+        calls: file for a row per COLL line.
+        on_plan: called with ("bytes", size). on_file: called with each path and its size.
 
     Raises:
         UsageError: a path does not exist. InputError: it cannot be listed.
@@ -64,9 +64,8 @@ def read_network(
             _read_one(row, reader, shared)
         except (InputError, ValueError, RecursionError) as error:
             reader.discard(row["source"])
-            reason = (
-                str(error) if isinstance(error, InputError) else f"{row['path']} is not what its name says: {error}"
-            )
+            wrong = f"{row['path']} does not hold what its name promises: {error}"
+            reason = str(error) if isinstance(error, InputError) else wrong
             errors.append(reason.split("\n", 1)[0])
         on_file(row["path"], row["bytes"])
     tables = reader.tables(found, RunFacts.empty(), bench_op=bench_op)
@@ -94,7 +93,7 @@ def _read_one(row: dict[str, Any], reader: NcclCollector, scanners: _Scanners) -
 
 
 class _Scanners:
-    """Has blocks scanned, and writes the calls that were found in them, in order."""
+    """Scans blocks in a pool of processes, and writes the calls found in them, in order."""
 
     def __init__(
         self, pool: ProcessPool[Scan | Region, Scanned], paths: dict[int, str], calls: CallsFile | None
@@ -103,27 +102,27 @@ class _Scanners:
         self._lines: dict[int, int] = defaultdict(int)
 
     def regions(self, source: int) -> list[Region]:
-        """Regions of a file that several processes are to read; none where one reads it."""
+        """Regions of a file for several processes; none where one reads it."""
         is_shared = self._pool.number > 1
         return regions_of(source, self._paths[source], with_calls=self._calls is not None) if is_shared else []
 
     def read(self, regions: Iterable[Region]) -> Iterator[Facts]:
         for region in regions:
-            yield from self._told(self._pool.submit(region))
+            yield from self._facts(self._pool.submit(region))
 
     def submit(self, parts: Sequence[Part]) -> Iterable[Facts]:
         wanted = {part.source: self._paths[part.source] for part in parts} if self._calls else {}
-        return self._told(self._pool.submit(Scan(parts, wanted)))
+        return self._facts(self._pool.submit(Scan(parts, wanted)))
 
     def drain(self) -> Iterable[Facts]:
-        return self._told(self._pool.drain())
+        return self._facts(self._pool.drain())
 
-    def _told(self, scanned: Iterable[Scanned]) -> Iterator[Facts]:
-        for one in scanned:
-            told = one
-            if one.source is not None:
-                told = one.shifted(self._lines[one.source])
-                self._lines[one.source] += one.lines
-            if self._calls is not None and told.calls is not None:
-                self._calls.write(told.calls)
-            yield told.facts
+    def _facts(self, scanned: Iterable[Scanned]) -> Iterator[Facts]:
+        for result in scanned:
+            numbered = result
+            if result.source is not None:
+                numbered = result.shifted(self._lines[result.source])
+                self._lines[result.source] += result.lines
+            if self._calls is not None and numbered.calls is not None:
+                self._calls.write(numbered.calls)
+            yield numbered.facts

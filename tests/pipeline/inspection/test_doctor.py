@@ -37,7 +37,7 @@ def test_a_healthy_home_has_nothing_to_mend(tmp_path: Path) -> None:
     told = [name for name in seen if name != "release"]  # the rows are of no real release
     assert told == CHECKS
     assert {one.state for name, one in seen.items() if name not in ("release", "disk", "machine")} == {"ok"}
-    assert "2 runs" in seen["store"].says
+    assert "2 runs" in seen["store"].message
 
 
 def test_a_home_without_anything_is_no_fault(tmp_path: Path) -> None:
@@ -45,14 +45,14 @@ def test_a_home_without_anything_is_no_fault(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
     assert [name for name, one in seen.items() if one.state == "fault"] == []
     assert "sweepscope ingest PATH" in str(seen["store"].remedy)
-    assert "does not exist yet" in seen["home"].says
+    assert "does not exist yet" in seen["home"].message
 
 
 def test_what_could_not_be_read_is_counted(tmp_path: Path) -> None:
     rows = {"files": [file_row(), file_row("/logs/x.bin", status="rejected")], "rejects": [reject_row()]}
     seen = found(make_home(tmp_path / "home", runs=[run_row("a")], **rows))
     assert seen["inputs"].state == "note"
-    assert seen["inputs"].says == "1 file could not be read, 1 line did not parse"
+    assert seen["inputs"].message == "1 file could not be read, 1 line did not parse"
 
 
 def test_a_damaged_store_is_a_fault_and_hides_nothing(tmp_path: Path) -> None:
@@ -60,14 +60,14 @@ def test_a_damaged_store_is_a_fault_and_hides_nothing(tmp_path: Path) -> None:
     Home(home).link.resolve().write_bytes(b"no database at all" * 100)
     seen = found(home)
     assert seen["store"].state == "fault"
-    assert "sweepscope ingest" in seen["store"].says
+    assert "sweepscope ingest" in seen["store"].message
     assert seen["dagster"].state == "ok"
 
 
 def test_a_writer_is_named(tmp_path: Path) -> None:
     home = Home.resolve(str(tmp_path / "home"))
     with exclusive(home.lake_lock, "ingesting"):
-        assert "(ingesting, since" in found(home.path)["writers"].says
+        assert "(ingesting, since" in found(home.path)["writers"].message
     assert found(home.path)["writers"].state == "ok"
 
 
@@ -80,12 +80,12 @@ def test_a_broken_setting_is_a_fault_that_names_its_file(tmp_path: Path, path: s
     broken.write_text("[constants]\nno_such = 1\n" if check == "calibration" else "telemetry")
     seen = found(tmp_path)
     assert seen[check].state == "fault"
-    assert str(broken) in seen[check].says
+    assert str(broken) in seen[check].message
 
 
 def test_a_home_that_cannot_be_one_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "not a directory" in found(tmp_path / "file")["home"].says
+    assert "not a directory" in found(tmp_path / "file")["home"].message
     assert found(tmp_path / "file")["home"].state == "fault"
 
 
@@ -95,7 +95,7 @@ def test_a_home_that_refuses_writing_can_still_be_read(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(doctor.tempfile, "TemporaryFile", full)
     seen = found(tmp_path)
-    assert (seen["home"].state, seen["home"].says) == (
+    assert (seen["home"].state, seen["home"].message) == (
         "fault",
         f"{tmp_path} cannot be written to: No space left on device",
     )
@@ -107,9 +107,9 @@ def test_packages_that_are_missing_or_too_old_are_named(tmp_path: Path, monkeypa
     monkeypatch.setattr(doctor, "requires", lambda _name: wanted)
     packages = found(tmp_path)["packages"]
     assert packages.state == "fault"
-    assert "surely-not-there is missing" in packages.says
-    assert "is not >=999" in packages.says
-    assert "mypy" not in packages.says
+    assert "surely-not-there is missing" in packages.message
+    assert "is not >=999" in packages.message
+    assert "mypy" not in packages.message
 
 
 def test_little_room_and_memory_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,4 +165,4 @@ def test_the_json_of_nccl_tests_is_read_as_ingest_does(tmp_path: Path) -> None:
     tables, errors = nccl_scan.read_network([str(tmp_path)])
     assert tables["nccl_bench"]["message_bytes"].to_list() == [64, 128]
     assert len(errors) == 1
-    assert "damaged.log is not what its name says: not a document of nccl-tests" in errors[0]
+    assert "damaged.log does not hold what its name promises: not a document of nccl-tests" in errors[0]
