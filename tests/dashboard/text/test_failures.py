@@ -123,7 +123,7 @@ def test_logs_that_just_stop_count_as_failed_and_the_page_says_what_they_weigh()
     rows = [ending("unexplained", 3), ending("oom", 1)]
     cut_off = totals(runs_cut_off=3)
     assert "; 3 of them are logs that stop without a reason." in texts.answer(cut_off, rows, [])
-    assert "; 3 of them give no reason." in texts.answer(totals(runs_cut_off=1), rows, [])
+    assert "; 3 of them ended without a logged reason." in texts.answer(totals(runs_cut_off=1), rows, [])
     note = texts.figures(cut_off, NO_SEARCH, None)[0][2].replace(_NBSP, " ")
     assert note == "95 % interval 17 % to 69 %; 14 % without 3 logs that just stop"
     only = totals(runs_judged=1, runs_failed=1, runs_cut_off=1)
