@@ -24,17 +24,13 @@ from sweepscope.dashboard.text import best as texts
 from sweepscope.dashboard.text import cell as cell_texts
 from sweepscope.dashboard.view_models import cells
 from sweepscope.dashboard.view_models.explorer import Pick
-from sweepscope.dashboard.view_models.ranking import GAP, ranked_rows, with_gap
+from sweepscope.dashboard.view_models.ranking import ranked_rows
 from sweepscope.dashboard.widgets import basic, grid_panel, lists, tables, urls
 
 TITLE = "Best configurations"
-_TABLE = (
-    *names("rank_in_cell layout variant framework mfu tokens_per_s_per_gpu"),
-    GAP,
-    *names(
-        "step_time_s mem_peak_allocated_bytes mem_peak_reserved_bytes repeats repeat_spread recompute precision "
-        "sequence_parallel pipeline_schedule run_id"
-    ),
+_TABLE = names(
+    "rank_in_cell layout variant framework mfu tokens_per_s_per_gpu behind step_time_s mem_peak_allocated_bytes "
+    "mem_peak_reserved_bytes repeats repeat_spread recompute precision sequence_parallel pipeline_schedule run_id"
 )
 
 
@@ -165,7 +161,7 @@ def _draw_panel(cell: dict[str, Any], ranked: pl.DataFrame) -> None:
     )
     lists.rows([(basic.rich(name), basic.rich(text)) for name, text in texts.facts(cell)])
     basic.section("Ranking", texts.ranking_qualifier(ranked))
-    grid_panel.ranking(ranked_rows(ranked, noise=cell["noise"]))
+    grid_panel.ranking(ranked_rows(ranked))
 
 
 def _draw_pick(view: View, chosen: Slice, cell: dict[str, Any], ranked: pl.DataFrame, usual: str | None) -> None:
@@ -183,7 +179,7 @@ def _draw_tables(chosen: Slice, view: View, ranked: pl.DataFrame, cell: dict[str
     everything = queries.ranking(chosen, view.filters).run(view.store.con)
     tables.table_twin(
         f"All completed layouts, {cell_texts.place(cell)}",
-        with_gap(ranked),
+        ranked,
         _TABLE,
         csv=everything,
         csv_name="ranked_layouts",

@@ -74,6 +74,7 @@ _QUERY_UNITS = {
     "measured_mfu": "fraction",
     "likely_mfu": "fraction",
     "ceiling_mfu": "fraction",
+    "behind": "fraction",
     "gain": "fraction",
     "need_bytes": "bytes",
     "rows": "count",

@@ -47,10 +47,11 @@ SELECT cell.model, cell.params, cell.num_nodes, cell.num_gpus, cell.gpus_per_nod
   coalesce(winner.mem_peak_allocated_bytes, winner.mem_peak_reserved_bytes) AS mem_peak_bytes,
   runner_up.run_id AS runner_up_run_id, runner_up.layout AS runner_up_layout,
   runner_up.tokens_per_s_per_gpu AS runner_up_tokens_per_s_per_gpu,
-  winner.tokens_per_s_per_gpu / runner_up.tokens_per_s_per_gpu - 1 AS margin,
-  lead_noise(winner.repeat_spread, runner_up.repeat_spread, winner.speed_resolution, runner_up.speed_resolution)
-    AS noise,
-  coalesce(margin <= noise, false) AS is_tie
+  lead_over(winner.tokens_per_s_per_gpu, runner_up.tokens_per_s_per_gpu) AS margin,
+  CASE WHEN runner_up_run_id IS NOT NULL THEN
+    lead_noise(winner.repeat_spread, runner_up.repeat_spread, winner.speed_resolution, runner_up.speed_resolution)
+  END AS noise,
+  is_tied(margin, noise) AS is_tie
 FROM (SELECT * FROM grid_cells WHERE {in_grid}) AS cell
 LEFT JOIN tried ON tried.model = cell.model AND tried.num_nodes = cell.num_nodes
   AND tried.num_gpus IS NOT DISTINCT FROM cell.num_gpus
@@ -82,7 +83,11 @@ ORDER BY model, num_nodes, num_gpus, runs DESC, status""",
 
 
 def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None = None) -> Query:
-    """Completed layouts that pass the filters in rank order: of one cell (a row of `cells`), or of the whole slice."""
+    """Completed layouts that pass the filters in rank order: of one cell (a row of `cells`), or of the whole slice.
+
+    `behind` is how much less tokens/s/GPU a layout has than the first of its cell; `ties_with_first` is true of the
+    first as well.
+    """
     where, params = in_slice(chosen, "ranked_layouts")
     layouts, more = layout_condition(filters)
     within = "true"
@@ -90,9 +95,18 @@ def ranking(chosen: Slice, filters: Filters, cell: Mapping[str, object] | None =
         within = "model = $model AND num_nodes = $num_nodes AND num_gpus IS NOT DISTINCT FROM $num_gpus"
         more = {**more, **{name: cell[name] for name in ("model", "num_nodes", "num_gpus")}}
     return Query(
-        f"""SELECT model, num_nodes, rank_in_cell, num_gpus, {_WINNER}
+        f"""SELECT model, num_nodes, rank_in_cell, num_gpus, {_WINNER},
+  1 - tokens_per_s_per_gpu / first(tokens_per_s_per_gpu) OVER cell AS behind,
+  is_tied(
+    lead_over(first(tokens_per_s_per_gpu) OVER cell, tokens_per_s_per_gpu),
+    lead_noise(first(repeat_spread) OVER cell, repeat_spread, first(speed_resolution) OVER cell, speed_resolution)
+  ) AS ties_with_first
 FROM ranked_layouts
 WHERE {all_of(where, layouts, within)}
+WINDOW cell AS (
+  PARTITION BY model, num_nodes, num_gpus ORDER BY rank_in_cell
+  ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+)
 ORDER BY {BY_SIZE}, num_nodes, num_gpus, rank_in_cell""",
         {**params, **more},
     )

@@ -25,30 +25,28 @@ class RankedRow:
     is_tied: bool
 
 
-def ranked_rows(ranked: pl.DataFrame, *, noise: float, limit: int = 6) -> list[RankedRow]:
-    """The first `limit` layouts of a cell, given in rank order, with every row that ties with the winner marked.
+def ranked_rows(ranked: pl.DataFrame, *, limit: int = 6) -> list[RankedRow]:
+    """The first `limit` layouts of a cell; `ranked` are rows of `queries.cells.ranking`.
 
-    Values are in the unit that `shows_mfu` decides. `noise` is a share of tokens/s/GPU.
+    Values are in the unit that `shows_mfu` decides.
     """
     if ranked.is_empty():
         return []
     top = ranked.head(limit)
     is_mfu = shows_mfu(top)
-    fastest = top["tokens_per_s_per_gpu"][0]
-    tied = [fastest / speed - 1 <= noise for speed in top["tokens_per_s_per_gpu"]]
+    has_tie = ranked["ties_with_first"].sum() > 1
     rows = []
     for index, row in enumerate(top.iter_rows(named=True)):
-        share = row["tokens_per_s_per_gpu"] / fastest
-        behind = percent(1 - share)
+        behind = percent(row["behind"])
         rows.append(
             RankedRow(
                 run_id=row["run_id"],
                 layout=" · ".join(part for part in (row["layout"] or "layout unknown", row["variant"]) if part),
                 value=number(row["mfu"] * 100, 1) if is_mfu else number(row["tokens_per_s_per_gpu"]),
                 gap="" if index == 0 else behind if behind.startswith("0.0") else f"{MINUS}{behind}",
-                share=share,
+                share=1 - row["behind"],
                 is_winner=index == 0,
-                is_tied=tied[index] and sum(tied) > 1,
+                is_tied=row["ties_with_first"] and has_tie,
             )
         )
     return rows
@@ -60,12 +58,3 @@ def shows_mfu(top: pl.DataFrame) -> bool:
     It does not where runs of a cell count FLOPs of different shapes.
     """
     return top["mfu"].null_count() == 0 and top["mfu"].is_sorted(descending=True)
-
-
-GAP = "Behind the winner, %"
-
-
-def with_gap(ranked: pl.DataFrame) -> pl.DataFrame:
-    """`ranked` with a column `GAP`: how much less tokens/s/GPU than the winner of its cell, in percent."""
-    fastest = pl.col("tokens_per_s_per_gpu").max().over("model", "num_nodes", "num_gpus")
-    return ranked.with_columns(((1 - pl.col("tokens_per_s_per_gpu") / fastest) * 100).round(1).alias(GAP))

@@ -21,7 +21,7 @@ from sweepscope.dashboard.selection.slices import Slice
 from sweepscope.dashboard.text import best, cell, overview, run
 from sweepscope.dashboard.text import explorer as explorer_texts
 from sweepscope.dashboard.view_models import cells, explorer
-from sweepscope.dashboard.view_models.ranking import GAP, ranked_rows, with_gap
+from sweepscope.dashboard.view_models.ranking import ranked_rows
 from sweepscope.pipeline.estimate.physics.profile import choose_profile
 from sweepscope.pipeline.reference.clusters import find_cluster
 from sweepscope.pipeline.store import published
@@ -83,12 +83,12 @@ def test_no_winner_is_below_its_runner_up(
             ranked = cell_queries.ranking(chosen, filters, row).run(con)
             assert ranked["tokens_per_s_per_gpu"].is_sorted(descending=True)
             assert ranked["run_id"][0] == row["run_id"]
-            rows = ranked_rows(ranked, noise=row["noise"], limit=100)
+            rows = ranked_rows(ranked, limit=100)
             values = [float(shown.value.replace(",", "")) for shown in rows]
             assert values == sorted(values, reverse=True)
             assert all(0 < shown.share <= 1 for shown in rows)
             assert all(shown.gap.startswith((MINUS, "0.0")) for shown in rows[1:])
-            assert with_gap(ranked)[GAP].min() == 0
+            assert ranked["behind"].min() == 0
 
 
 def test_the_explorer_names_no_slower_run_as_the_fastest(

@@ -130,6 +130,13 @@ def test_the_ranking_is_of_one_cell_or_of_the_slice(con: duckdb.DuckDBPyConnecti
     assert cells.ranking(_ALL, Filters()).run(con).height == 4
 
 
+def test_the_ranking_says_how_far_each_layout_is_behind(con: duckdb.DuckDBPyConnection) -> None:
+    cell = cells.cells(_ALL, Filters()).run(con).row(0, named=True)
+    ranked = cells.ranking(_ALL, Filters(), cell).run(con)
+    assert ranked["behind"].to_list() == pytest.approx([0, 1 - 39_100 / 40_000])
+    assert ranked["ties_with_first"].to_list() == [True, False]
+
+
 def test_facets_hold_the_values_of_the_slice(con: duckdb.DuckDBPyConnection) -> None:
     row = cells.facets(_ALL).run(con).row(0, named=True)
     assert (row["tp"], row["framework"], row["ep"]) == ([1, 2], ["megatron", "nanotron"], None)

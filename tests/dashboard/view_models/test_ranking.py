@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sweepscope.dashboard.view_models.ranking import GAP, ranked_rows, with_gap
+from sweepscope.dashboard.view_models.ranking import ranked_rows
 
 
 def ranked(*speeds: float, **columns: list[Any]) -> pl.DataFrame:
@@ -17,14 +17,16 @@ def ranked(*speeds: float, **columns: list[Any]) -> pl.DataFrame:
             "variant": [None] * count,
             "mfu": [speed / 10_000 for speed in speeds],
             "tokens_per_s_per_gpu": list(speeds),
+            "behind": [1 - speed / speeds[0] for speed in speeds],
+            "ties_with_first": [speeds[0] / speed - 1 <= 0.01 for speed in speeds],
         }
         | columns,
-        schema_overrides={"variant": pl.String, "mfu": pl.Float64},
+        schema_overrides={"variant": pl.String, "mfu": pl.Float64, "ties_with_first": pl.Boolean},
     )
 
 
 def test_rows_show_their_gap_to_the_winner() -> None:
-    rows = ranked_rows(ranked(4000.0, 3800.0, 2000.0), noise=0.01)
+    rows = ranked_rows(ranked(4000.0, 3800.0, 2000.0))
     assert [(row.value, row.gap.replace("\xa0", " "), row.share) for row in rows] == [
         ("40.0", "", 1.0),
         ("38.0", "−5.0 %", 0.95),
@@ -35,31 +37,26 @@ def test_rows_show_their_gap_to_the_winner() -> None:
 
 
 def test_an_mfu_that_contradicts_the_ranking_is_not_shown() -> None:
-    rows = ranked_rows(ranked(7530.0, 5220.0, mfu=[0.35, 0.40]), noise=0.01)
+    rows = ranked_rows(ranked(7530.0, 5220.0, mfu=[0.35, 0.40]))
     assert [(row.value, row.gap.replace("\xa0", " ")) for row in rows] == [("7,530", ""), ("5,220", "−30.7 %")]
     assert [row.share for row in rows] == pytest.approx([1.0, 5220 / 7530])
 
 
 def test_all_rows_within_the_noise_of_the_winner_tie() -> None:
-    rows = ranked_rows(ranked(4000.0, 3990.0, 3970.0, 3000.0), noise=0.01)
+    rows = ranked_rows(ranked(4000.0, 3990.0, 3970.0, 3000.0))
     assert [row.is_tied for row in rows] == [True, True, True, False]
 
 
 def test_one_missing_mfu_turns_all_rows_to_throughput() -> None:
-    rows = ranked_rows(ranked(7530.0, 5220.0, mfu=[0.4, None]), noise=0.01)
+    rows = ranked_rows(ranked(7530.0, 5220.0, mfu=[0.4, None]))
     assert [(row.value, row.gap.replace("\xa0", " ")) for row in rows] == [("7,530", ""), ("5,220", "−30.7 %")]
 
 
 def test_only_the_first_rows_are_drawn_and_none_of_an_empty_cell() -> None:
-    assert len(ranked_rows(ranked(*range(90, 10, -10)), noise=0.01, limit=6)) == 6
-    assert ranked_rows(ranked(), noise=0.01) == []
+    assert len(ranked_rows(ranked(*range(90, 10, -10)), limit=6)) == 6
+    assert ranked_rows(ranked()) == []
 
 
 def test_layouts_that_differ_otherwise_say_in_what() -> None:
-    rows = ranked_rows(ranked(2.0, 1.0, variant=["async TP", None], layout=["DP1", None]), noise=0.01)
+    rows = ranked_rows(ranked(2.0, 1.0, variant=["async TP", None], layout=["DP1", None]))
     assert [row.layout for row in rows] == ["DP1 · async TP", "layout unknown"]
-
-
-def test_the_table_says_how_far_each_layout_is_behind() -> None:
-    frame = ranked(4000.0, 3000.0).with_columns(model=pl.lit("8B"), num_nodes=pl.lit(1), num_gpus=pl.lit(8))
-    assert with_gap(frame)[GAP].to_list() == [0.0, 25.0]
