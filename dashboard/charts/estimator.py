@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from sweepscope.dashboard.charts.layer import Layer
+from sweepscope.dashboard.charts.marks import hatching, hovering, note, row_axis
 from sweepscope.dashboard.format.numbers import GIB, NBSP, count, number, percent, plain, points
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.estimator import FITTED, UNEXPLAINED, Hover, Loss, times
@@ -121,13 +122,9 @@ def _line(figure: go.Figure, x: float, y: float, text: str, theme: Theme, *, das
     figure.add_annotation(
         x=0.93 * x,
         y=0.93 * y,
-        text=text,
-        showarrow=False,
         xanchor="right" if shift < 0 else "center",
         yshift=-shift,
-        font={"size": 12, "color": theme.mute},
-        bgcolor=theme.page,
-        borderpad=1,
+        **note(text, theme.mute, page=theme.page),
     )
 
 
@@ -163,8 +160,7 @@ def draw_patterns(patterns: pl.DataFrame, theme: Theme) -> go.Figure:
             x=[row["time_ratio"]],
             y=[place],
             mode="markers",
-            hovertemplate="%{hovertext}<extra></extra>",
-            hovertext=[_pattern_hover(row)],
+            **hovering([_pattern_hover(row)]),
             marker={"size": 11, "color": theme.page if is_slow else color, "line": {"width": 2, "color": color}},
         )
         layer.add_annotation(
@@ -172,11 +168,7 @@ def draw_patterns(patterns: pl.DataFrame, theme: Theme) -> go.Figure:
             y=place,
             xanchor="left",
             xshift=8,
-            showarrow=False,
-            text=f"<b>{times(row['time_ratio'])}</b> {count(row['runs'], 'run')}",
-            font={"size": 12, "color": theme.soft},
-            bgcolor=theme.page,
-            borderpad=1,
+            **note(f"<b>{times(row['time_ratio'])}</b> {count(row['runs'], 'run')}", theme.soft, page=theme.page),
         )
     layer.lay_on(figure)
     ticks = [
@@ -194,7 +186,7 @@ def draw_patterns(patterns: pl.DataFrame, theme: Theme) -> go.Figure:
             "title": {"text": "Measured over estimated step time (log scale)"},
             "showgrid": True,
         },
-        yaxis=_row_axis([plain(name) for name in patterns["pattern"]], theme),
+        yaxis=row_axis([plain(name) for name in patterns["pattern"]], theme),
     )
     return figure
 
@@ -218,7 +210,7 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figur
     for place, loss in enumerate(losses, start=1):
         after = loss.before - loss.share
         left = min(loss.before, after)
-        pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": theme.page, "size": 6, "solidity": 0.35}
+        pattern = hatching(theme)
         _bar(figure, place, (left, abs(loss.share)), theme.axis, pattern if loss.name == UNEXPLAINED else None)
         layer.add_shape(
             type="line",
@@ -238,15 +230,7 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figur
         )
     last = len(losses) + 1
     _bar(figure, last, (0.0, mfu), theme.accent)
-    layer.add_annotation(
-        x=100 * mfu,
-        y=last,
-        xanchor="left",
-        xshift=6,
-        showarrow=False,
-        text=f"<b>{percent(mfu)}</b>",
-        font={"size": 12, "color": theme.ink},
-    )
+    layer.add_annotation(x=100 * mfu, y=last, xanchor="left", xshift=6, **note(f"<b>{percent(mfu)}</b>", theme.ink))
     layer.lay_on(figure)
     lowest = min(0.0, *(100 * (loss.before - loss.share) for loss in losses))
     highest = max(100.0, *(100 * loss.before for loss in losses))
@@ -258,7 +242,7 @@ def draw_waterfall(losses: Sequence[Loss], mfu: float, theme: Theme) -> go.Figur
             "title": {"text": "Share of the measured step time, %"},
             "showgrid": True,
         },
-        yaxis=_row_axis(["Peak", *(loss.name for loss in losses), "Measured MFU"], theme),
+        yaxis=row_axis(["Peak", *(loss.name for loss in losses), "Measured MFU"], theme),
     )
     return figure
 
@@ -287,20 +271,5 @@ def _say(layer: Layer, x: float, place: int, text: str, theme: Theme, *, is_insi
         y=place,
         xanchor="right" if has_room else "left",
         xshift=-6 if has_room else 6,
-        showarrow=False,
-        text=text,
-        font={"size": 12, "color": theme.ink if is_inside else theme.soft},
-        bgcolor=None if is_inside else theme.page,
-        borderpad=1,
+        **note(text, theme.ink if is_inside else theme.soft, page=None if is_inside else theme.page),
     )
-
-
-def _row_axis(labels: Sequence[str], theme: Theme) -> dict[str, Any]:
-    """Rows from top to bottom."""
-    return {
-        "range": [max(len(labels), 1) - 0.5, -0.5],
-        "tickvals": list(range(len(labels))),
-        "ticktext": list(labels),
-        "tickfont": {"size": 13, "color": theme.ink},
-        "ticklabelstandoff": 6,
-    }

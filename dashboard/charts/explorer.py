@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 import polars as pl
 
+from sweepscope.dashboard.charts.marks import hovering, note
 from sweepscope.dashboard.format.numbers import GIB, gib, percent
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.explorer import Answer
@@ -32,8 +33,7 @@ def draw_front(
         x=needs,
         y=rates,
         mode="markers",
-        hovertext=list(hovers),
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering(hovers),
         customdata=[[place] for place in range(front.height)],
         name="front",
         marker={"size": 9, "color": theme.axis},
@@ -61,14 +61,10 @@ def draw_front(
     figure.add_annotation(
         x=x,
         y=y,
-        text=f"<b>{percent(mfu)}</b>",
-        showarrow=False,
         xanchor="right" if is_right else "left",
         xshift=-12 if is_right else 12,
         yshift=10,
-        font={"size": 13, "color": theme.accent},
-        bgcolor=theme.page,
-        borderpad=1,
+        **note(f"<b>{percent(mfu)}</b>", theme.accent, size=13, page=theme.page),
     )
     top = max([*rates, y, 1.0]) * 1.15
     figure.add_vline(x=card, line={"width": 1, "color": theme.ink})
@@ -78,11 +74,7 @@ def draw_front(
         yanchor="top",
         xanchor="right",
         xshift=-4,
-        text=f"card {gib(estimate.card_bytes)}",
-        showarrow=False,
-        font={"size": 12, "color": theme.mute},
-        bgcolor=theme.page,
-        borderpad=1,
+        **note(f"card {gib(estimate.card_bytes)}", theme.mute, page=theme.page),
     )
     figure.update_layout(
         height=HEIGHT,

@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from sweepscope.dashboard.charts.marks import hovering, note, row_axis
 from sweepscope.dashboard.format.numbers import number, part_of, percent, plain
 from sweepscope.dashboard.format.symbols import OUTCOME, Mark
 from sweepscope.dashboard.format.theme import Theme, text_on
@@ -41,8 +42,7 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
             base=list(base),
             orientation="h",
             width=0.72,
-            hovertext=list(hovers),
-            hovertemplate="%{hovertext}<extra></extra>",
+            **hovering(hovers),
             marker={"color": color, "line": {"width": 0}, "pattern": _hatch(mark, theme)},
         )
         for place, (start, count) in enumerate(zip(base, counts, strict=True)):
@@ -50,11 +50,7 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
                 figure.add_annotation(
                     x=start + count / 2,
                     y=place,
-                    showarrow=False,
-                    font={"size": 12, "color": text_on(color)},
-                    text=f"{mark.symbol} {number(count)}",
-                    bgcolor=color if mark.hatch else None,
-                    borderpad=1,
+                    **note(f"{mark.symbol} {number(count)}", text_on(color), page=color if mark.hatch else None),
                 )
         base = [start + count for start, count in zip(base, counts, strict=True)]
     figure.update_layout(
@@ -68,7 +64,7 @@ def draw_endings(rows: pl.DataFrame, labels: Sequence[str], hovers: Sequence[str
             "tickformat": ",d",
             "nticks": min(longest + 1, 8),
         },
-        yaxis=_row_axis([plain(_shortened(label)) for label in labels], theme),
+        yaxis=row_axis([plain(_shortened(label)) for label in labels], theme),
     )
     return figure
 
@@ -107,11 +103,7 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, theme: Theme) -> 
             x=_RATE_AXIS_END,
             y=place,
             xanchor="right",
-            showarrow=False,
-            font={"size": 12, "color": theme.mute},
-            text=f"{number(pattern.failed)} of {number(pattern.judged)}",
-            bgcolor=theme.page,
-            borderpad=1,
+            **note(f"{number(pattern.failed)} of {number(pattern.judged)}", theme.mute, page=theme.page),
         )
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(patterns), 1) + _AXIS_HEIGHT,
@@ -122,7 +114,7 @@ def draw_patterns(patterns: Sequence[Pattern], overall: float, theme: Theme) -> 
             "tickvals": list(range(0, 101, 20)),
             "showgrid": True,
         },
-        yaxis=_row_axis([plain(_shortened(pattern.name)) for pattern in patterns], theme),
+        yaxis=row_axis([plain(_shortened(pattern.name)) for pattern in patterns], theme),
     )
     return figure
 
@@ -150,19 +142,11 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
             if hours is None
             else f"<b>{hours_figure(hours)}</b>{share}{unknown}"
         )
-        figure.add_annotation(
-            x=hours or 0,
-            y=place,
-            xanchor="left",
-            xshift=6,
-            showarrow=False,
-            text=text,
-            font={"size": 12, "color": theme.soft},
-        )
+        figure.add_annotation(x=hours or 0, y=place, xanchor="left", xshift=6, **note(text, theme.soft))
     figure.update_layout(
         height=_ROW_HEIGHT * max(len(endings), 1) + 8,
         xaxis={"range": [0, longest * 2.2], "visible": False},
-        yaxis=_row_axis([plain(OUTCOME[row["outcome"]].text) for row in endings], theme),
+        yaxis=row_axis([plain(OUTCOME[row["outcome"]].text) for row in endings], theme),
     )
     return figure
 
@@ -170,14 +154,3 @@ def draw_hours(endings: Sequence[Mapping[str, Any]], theme: Theme) -> go.Figure:
 def _hatch(mark: Mark, theme: Theme) -> dict[str, Any]:
     """Hatch lines in the page's colour over the bar's own."""
     return {"shape": mark.hatch, "fillmode": "overlay", "fgcolor": theme.page, "size": 6, "solidity": 0.25}
-
-
-def _row_axis(labels: Sequence[str], theme: Theme) -> dict[str, Any]:
-    """Rows from top to bottom."""
-    return {
-        "range": [max(len(labels), 1) - 0.5, -0.5],
-        "tickvals": list(range(len(labels))),
-        "ticktext": list(labels),
-        "tickfont": {"size": 13, "color": theme.ink},
-        "ticklabelstandoff": 6,
-    }

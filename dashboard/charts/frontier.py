@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from sweepscope.dashboard.charts.marks import hovering, note
 from sweepscope.dashboard.format.numbers import NBSP, number, percent, plain
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.frontier import Dot
@@ -110,8 +111,7 @@ def _draw_mfu(figure: go.Figure, row: int, dot: Dot, theme: Theme, *, at: float,
         x=[value],
         y=[row],
         mode="markers",
-        hovertext=[_hover(dot)],
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering([_hover(dot)]),
         marker={
             "symbol": "diamond" if is_own else "circle",
             "size": 13 if is_own else 10,
@@ -150,8 +150,7 @@ def _draw_ceiling(figure: go.Figure, row: int, dot: Dot, theme: Theme) -> None:
         x=[100 * (dot.ceiling or 0)],
         y=[row],
         mode="markers",
-        hovertext=[hover],
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering([hover]),
         marker={"symbol": "line-ns", "size": 16, "line": {"width": 2, "color": theme.soft}},
     )
 
@@ -162,8 +161,7 @@ def _draw_hfu(figure: go.Figure, row: int, dot: Dot, theme: Theme, *, side: str)
         x=[value],
         y=[row],
         mode="markers",
-        hovertext=[_hover(dot)],
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering([_hover(dot)]),
         marker={"symbol": "square", "size": 10, "color": theme.page, "line": {"width": 2, "color": theme.mute}},
     )
     _label(figure, (value, row), f"HFU {number(value, 1)}", side=side, color=theme.mute, page=theme.page)
@@ -182,13 +180,9 @@ def _label(figure: go.Figure, at: tuple[float, int], text: str, *, side: str, co
     figure.add_annotation(
         x=at[0],
         y=at[1],
-        text=text,
-        showarrow=False,
         xanchor="right" if side == "left" else "left",
         xshift=-10 if side == "left" else 10,
-        bgcolor=page,
-        borderpad=1,
-        font={"size": 12, "color": color},
+        **note(text, color, page=page),
     )
 
 

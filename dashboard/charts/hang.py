@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 import polars as pl
 
+from sweepscope.dashboard.charts.marks import hovering, note
 from sweepscope.dashboard.format.numbers import number, plain, seconds
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.hang import STEP_STATE, Sequence2D, Span
@@ -40,21 +41,13 @@ def draw_timeline(spans: Sequence[Span], ranks: Sequence[int], theme: Theme) -> 
             y=[places[span.rank] for span in own],
             mode="markers",
             marker={"symbol": "line-ns", "size": 12, "line": {"width": 2.5, "color": line}},
-            hovertext=[_span_hover(span) for span in own],
-            hovertemplate="%{hovertext}<extra></extra>",
+            **hovering([_span_hover(span) for span in own]),
         )
     named = len(places) <= _NAMED_RANKS
     quiet = sorted(set(places) - {span.rank for span in spans})
     for rank in quiet if named else ():
         figure.add_annotation(
-            x=0,
-            xref="paper",
-            y=places[rank],
-            text="no line with a time",
-            showarrow=False,
-            xanchor="left",
-            xshift=6,
-            font={"size": 12, "color": theme.mute},
+            x=0, xref="paper", y=places[rank], xanchor="left", xshift=6, **note("no line with a time", theme.mute)
         )
     ticks = sorted(places) if named else sorted(places)[:: -(-len(places) // 16)]
     figure.update_layout(
@@ -92,11 +85,12 @@ def draw_activity(activity: pl.DataFrame, states: pl.DataFrame, theme: Theme) ->
             "size": [11 if row["is_last"] else 6 for row in shown],
             "color": [colors[state_of[row["rank"]]] if row["is_last"] else theme.hatch for row in shown],
         },
-        hovertext=[
-            f"<b>Rank {row['rank']}</b>: {plain(str(row['op']))} seq {row['seq']}<br>at {seconds(row['at_s'])}"
-            for row in shown
-        ],
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering(
+            [
+                f"<b>Rank {row['rank']}</b>: {plain(str(row['op']))} seq {row['seq']}<br>at {seconds(row['at_s'])}"
+                for row in shown
+            ]
+        ),
     )
     ticks = sorted(places) if len(places) <= _NAMED_RANKS else sorted(places)[:: -(-len(places) // 16)]
     figure.update_layout(
@@ -140,8 +134,7 @@ def draw_sequence(steps: Sequence2D, hang_seq: int, theme: Theme) -> go.Figure:
                 "color": theme.page if is_hollow else color,
                 "line": {"width": 2, "color": color},
             },
-            hovertext=[_cell_hover(steps, rank, seq) for rank, seq in own],
-            hovertemplate="%{hovertext}<extra></extra>",
+            **hovering([_cell_hover(steps, rank, seq) for rank, seq in own]),
         )
     if hang_seq in columns:
         at = columns[hang_seq]

@@ -14,6 +14,7 @@ import polars as pl
 
 from sweepscope.dashboard.charts.grid import HALF, Grid, column_axis, left_margin, row_axis
 from sweepscope.dashboard.charts.layer import Layer
+from sweepscope.dashboard.charts.marks import hovering, note
 from sweepscope.dashboard.format import metrics
 from sweepscope.dashboard.format.metrics import Metric
 from sweepscope.dashboard.format.numbers import NBSP, plain
@@ -61,7 +62,6 @@ def draw(
         column, row = grid.at(*selected)
         _frame(layer, column, row, {"color": theme.ink, "width": 3})
     layer.add_annotation(
-        text="nodes",
         x=0,
         y=1,
         xref="paper",
@@ -70,8 +70,7 @@ def draw(
         yanchor="bottom",
         xshift=-8,
         yshift=4,
-        showarrow=False,
-        font={"size": 12, "color": theme.mute},
+        **note("nodes", theme.mute),
     )
     layer.lay_on(figure)
     head = HEAD_HEIGHT if has_layouts or len(set(grid.nodes)) < len(grid.nodes) else 26
@@ -200,8 +199,7 @@ def _add_selection_layer(figure: go.Figure, cells: pl.DataFrame, grid: Grid, hov
         y=[row for _, row in places],
         mode="markers",
         customdata=[list(key) for key in keys],
-        hovertext=list(hovers),
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering(hovers),
         marker={"symbol": "square", "size": 60, "opacity": 0},
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},

@@ -9,6 +9,7 @@ import polars as pl
 
 from sweepscope.dashboard.charts.grid import HALF, Grid, left_margin, short_labels
 from sweepscope.dashboard.charts.layer import Layer
+from sweepscope.dashboard.charts.marks import note
 from sweepscope.dashboard.format.numbers import gib
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.schemas.thresholds import MEM_NEAR_LIMIT
@@ -32,9 +33,7 @@ def draw(cells: pl.DataFrame, theme: Theme) -> go.Figure:
             y=row,
             xanchor="left",
             xshift=6,
-            showarrow=False,
-            text=_text(cell, share),
-            font={"size": 12, "color": theme.soft if cell["mem_peak_bytes"] is None else theme.ink},
+            **note(_text(cell, share), theme.soft if cell["mem_peak_bytes"] is None else theme.ink),
         )
     layer.lay_on(figure)
     # Shapes alone give plotly no data range to lay the axes on.

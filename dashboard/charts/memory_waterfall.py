@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import polars as pl
 
 from sweepscope.dashboard.charts.layer import Layer
+from sweepscope.dashboard.charts.marks import hatching, hovering, note, row_axis
 from sweepscope.dashboard.format.numbers import GIB, gib, memory, percent, plain
 from sweepscope.dashboard.format.symbols import STATUS
 from sweepscope.dashboard.format.theme import Theme
@@ -93,8 +94,7 @@ def draw_peaks(
         y=list(range(rows.height)),
         mode="markers",
         customdata=rows["run_id"].to_list(),
-        hovertext=list(hovers),
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering(hovers),
         marker={"size": 18, "opacity": 0},
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},
@@ -139,8 +139,7 @@ def draw_fragmentation(rows: pl.DataFrame, names: Sequence[str], hovers: Sequenc
         x=[100 * share for share in rows["eps_frag"]],
         y=places,
         mode="markers",
-        hovertext=list(hovers),
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering(hovers),
         marker={"size": 10, "color": theme.accent},
     )
     top = max([8.0, *(100 * share for share in rows["eps_frag_high"]), *(share for _, share in allowed)])
@@ -184,7 +183,7 @@ def draw_terms(rows: pl.DataFrame, names: Sequence[str], factors: Sequence[str],
 def _bar(
     figure: go.Figure, place: int, left: float, size: float, color: str, *, theme: Theme, is_hatched: bool = False
 ) -> None:
-    pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": theme.page, "size": 6, "solidity": 0.35}
+    pattern = hatching(theme)
     figure.add_bar(
         x=[size / GIB],
         y=[place],
@@ -198,17 +197,7 @@ def _bar(
 
 
 def _say(layer: Layer, x: float, place: int, text: str, theme: Theme) -> None:
-    layer.add_annotation(
-        x=x,
-        y=place,
-        xanchor="left",
-        xshift=4,
-        showarrow=False,
-        text=text,
-        bgcolor=theme.page,
-        borderpad=1,
-        font={"size": 12, "color": theme.ink},
-    )
+    layer.add_annotation(x=x, y=place, xanchor="left", xshift=4, **note(text, theme.ink, page=theme.page))
 
 
 def _shortened(text: str) -> str:
@@ -233,10 +222,4 @@ def _wrapped(text: str) -> str:
 
 
 def _rows(labels: Sequence[str], theme: Theme) -> dict[str, Any]:
-    return {
-        "range": [max(len(labels), 1) - 0.5, -0.5],
-        "tickvals": list(range(len(labels))),
-        "ticktext": ["<br>".join(plain(line) for line in label.split("\n")) for label in labels],
-        "tickfont": {"size": 13, "color": theme.ink},
-        "ticklabelstandoff": 6,
-    }
+    return row_axis(["<br>".join(plain(line) for line in label.split("\n")) for label in labels], theme)

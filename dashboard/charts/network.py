@@ -8,6 +8,7 @@ from math import log10
 import plotly.graph_objects as go
 import polars as pl
 
+from sweepscope.dashboard.charts.marks import hovering, note, row_axis
 from sweepscope.dashboard.charts.scaling import spread
 from sweepscope.dashboard.format.numbers import number, plain
 from sweepscope.dashboard.format.theme import MARKERS, Theme, category_colors
@@ -44,8 +45,7 @@ def draw_bandwidth(
             x=points["message_bytes"].to_list(),
             y=speeds,
             mode="lines+markers",
-            hovertext=points["hover"].to_list(),
-            hovertemplate="%{hovertext}<extra></extra>",
+            **hovering(points["hover"].to_list()),
             line={"width": 2.2, "color": colors[line]},
             marker={"size": 7, "symbol": MARKERS[place % len(MARKERS)], "color": colors[line]},
         )
@@ -60,15 +60,13 @@ def draw_bandwidth(
     places = within([value for _, value in ends], _LABEL_GAP * top / (HEIGHT - _TOP - _BOTTOM), top)
     for (line, _), place_y in zip(ends, places, strict=True):
         figure.add_annotation(
-            text=f"<b>{plain(line)}</b>",
             x=1,
             xref="paper",
             xanchor="left",
             xshift=4,
             y=place_y,
-            showarrow=False,
-            font={"size": 13, "color": colors[line]},
             align="left",
+            **note(f"<b>{plain(line)}</b>", colors[line], size=13),
         )
     return figure
 
@@ -86,14 +84,12 @@ def _draw_peaks(figure: go.Figure, peaks: Sequence[tuple[str, float]], theme: Th
             line={"width": 1, "dash": "dot", "color": theme.soft},
         )
         figure.add_annotation(
-            text=plain(f"{name}: {number(value / 1e9)}"),
             x=0,
             xref="paper",
             xanchor="left",
             y=value / 1e9,
             yanchor="bottom",
-            showarrow=False,
-            font={"size": 12, "color": theme.soft},
+            **note(plain(f"{name}: {number(value / 1e9)}"), theme.soft),
         )
 
 
@@ -122,16 +118,14 @@ def draw_by_nodes(
             "array": (high - usual).to_list(),
             "arrayminus": (usual - low).to_list(),
         },
-        hovertext=list(published_hovers),
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering(published_hovers),
     )
     figure.add_scatter(
         x=measured["num_nodes"].to_list(),
         y=(measured["busbw_bytes_per_s"] / 1e9).to_list(),
         mode="markers",
         marker={"size": 10, "color": theme.accent},
-        hovertext=list(hovers),
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering(hovers),
     )
     nodes = sorted({*measured["num_nodes"], *published["num_nodes"]})
     room = 0.08 * max(log10(max(nodes)) - log10(min(nodes)), 0.5)
@@ -189,8 +183,7 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], theme: Theme) -> go.Fig
             x=own["init_time_s"].to_list(),
             y=[place + offset for offset in offsets],
             mode="markers",
-            hovertext=own["hover"].to_list(),
-            hovertemplate="%{hovertext}<extra></extra>",
+            **hovering(own["hover"].to_list()),
             marker={"size": 9, "color": theme.page, "line": {"width": 1.5, "color": theme.soft}},
         )
         if own.height > 1:
@@ -208,13 +201,7 @@ def draw_init(rows: pl.DataFrame, hovers: Sequence[str], theme: Theme) -> go.Fig
         margin={"t": 8, "b": _BOTTOM},
         hoverdistance=20,
         xaxis={"range": [0, top * 1.05], "title": {"text": "Seconds; line = median"}, "showgrid": True},
-        yaxis={
-            "range": [max(len(sizes), 1) - 0.5, -0.5],
-            "tickvals": list(range(len(sizes))),
-            "ticktext": [f"{number(nranks)} ranks" for nranks in sizes],
-            "tickfont": {"size": 13, "color": theme.ink},
-            "ticklabelstandoff": 6,
-        },
+        yaxis=row_axis([f"{number(nranks)} ranks" for nranks in sizes], theme),
     )
     return figure
 
@@ -237,10 +224,9 @@ def draw_ranks(states: pl.DataFrame, theme: Theme) -> go.Figure:
             mode="markers+text" if numbered else "markers",
             text=[f"{mark.symbol} {rank}" for rank in own["rank"]],
             textfont={"size": 12, "color": theme.page if is_filled else theme.ink},
-            hovertext=[
-                f"<b>Rank {rank}</b><br>{plain(detail)}" for rank, detail in own.select("rank", "detail").iter_rows()
-            ],
-            hovertemplate="%{hovertext}<extra></extra>",
+            **hovering(
+                [f"<b>Rank {rank}</b><br>{plain(detail)}" for rank, detail in own.select("rank", "detail").iter_rows()]
+            ),
             marker={
                 "symbol": "square",
                 "size": _SQUARE + 2 if per_row == 8 else 26 if per_row == 16 else 12,

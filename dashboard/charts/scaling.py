@@ -9,6 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 import polars as pl
 
+from sweepscope.dashboard.charts.marks import hovering, note
 from sweepscope.dashboard.format.numbers import number, plain
 from sweepscope.dashboard.format.theme import MARKERS, Theme, category_colors
 
@@ -33,16 +34,7 @@ def draw_share(
             ends.append((line, values[-1], number(values[-1], 1 if column == "mfu" else 0)))
     if column == "scaling_efficiency":
         figure.add_hline(y=100, line={"width": 1, "dash": "dot", "color": theme.axis})
-        figure.add_annotation(
-            text="ideal",
-            x=1,
-            xref="paper",
-            xanchor="right",
-            y=100,
-            yanchor="bottom",
-            showarrow=False,
-            font={"size": 12, "color": theme.mute},
-        )
+        figure.add_annotation(x=1, xref="paper", xanchor="right", y=100, yanchor="bottom", **note("ideal", theme.mute))
     _layout(figure, points, noun)
     per_pixel = (top * 1.04) / (HEIGHT - _TOP - _BOTTOM)
     figure.update_yaxes(range=[0, top * 1.04], showgrid=True, dtick=10 if top <= 50 else 20)
@@ -131,8 +123,7 @@ def _add_line(
         y=values,
         mode="lines+markers",
         name=line,
-        hovertext=tips,
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering(tips),
         line={"width": 2.2, "color": color},
         marker={"size": 8, "symbol": MARKERS[list(lines).index(line) % len(MARKERS)], "color": color},
     )
@@ -183,13 +174,11 @@ def _label_ends(
     for (line, _, value), place in zip(ends, spread([end for _, end, _ in ends], gap), strict=True):
         name = line if len(line) <= 14 else f"{line[:13]}…"
         figure.add_annotation(
-            text=f"<b>{plain(name)}</b>  {value}",
             x=1,
             xref="paper",
             xanchor="left",
             xshift=4,
             y=place,
-            showarrow=False,
-            font={"size": 13, "color": colors[line]},
             align="left",
+            **note(f"<b>{plain(name)}</b>  {value}", colors[line], size=13),
         )

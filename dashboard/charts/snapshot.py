@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import plotly.graph_objects as go
 import polars as pl
 
+from sweepscope.dashboard.charts.marks import hovering, note
 from sweepscope.dashboard.charts.network import within
 from sweepscope.dashboard.format.numbers import GIB, memory, number, percent, plain
 from sweepscope.dashboard.format.theme import Theme, category_colors, text_on
@@ -107,12 +108,13 @@ def draw_flame(nodes: Sequence[Node], theme: Theme) -> go.Figure:
                     theme.ink if not node.parent else text_on(color) for node, color in zip(nodes, colors, strict=True)
                 ],
             },
-            hovertext=[
-                f"<b>{plain(_name(node, is_whole=True))}</b><br>"
-                f"{memory(node.bytes)}, {percent(node.bytes / whole)} of what was alive"
-                for node in nodes
-            ],
-            hovertemplate="%{hovertext}<extra></extra>",
+            **hovering(
+                [
+                    f"<b>{plain(_name(node, is_whole=True))}</b><br>"
+                    f"{memory(node.bytes)}, {percent(node.bytes / whole)} of what was alive"
+                    for node in nodes
+                ]
+            ),
         )
     )
     # Text that would have to shrink is left out: the hover has it.
@@ -141,14 +143,12 @@ def _ends(figure: go.Figure, curves: Sequence[tuple[str, str, float]], highest: 
     places = within([level for _, _, level in ordered], 17 * top / (HEIGHT - _AXIS), top)
     for (name, color, _), place in zip(ordered, places, strict=True):
         figure.add_annotation(
-            text=f"<b>{name}</b>",
             x=1,
             xref="paper",
             xanchor="left",
             xshift=4,
             y=place,
-            showarrow=False,
-            font={"size": 12, "color": theme.soft if color == theme.axis else color},
+            **note(f"<b>{name}</b>", theme.soft if color == theme.axis else color),
         )
 
 

@@ -6,6 +6,7 @@ import math
 
 import plotly.graph_objects as go
 
+from sweepscope.dashboard.charts.marks import hovering, note
 from sweepscope.dashboard.format.numbers import plain
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.curves import Curve, beyond_in_words
@@ -41,12 +42,13 @@ def draw(curve: Curve, theme: Theme) -> go.Figure:
         mode="lines+markers" if is_marked else "lines",
         line={"color": theme.categories[0], "width": 2 if is_marked else 1.5},
         marker={"size": 7},
-        hovertext=[
-            f"<b>step {step:,}</b><br>{plain(curve.measure.text(value / factor))}"
-            + (f"<br>median of {count:,} steps" if count > 1 else "")
-            for step, value, count in zip(steps, values, curve.points["steps_in_row"], strict=True)
-        ],
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering(
+            [
+                f"<b>step {step:,}</b><br>{plain(curve.measure.text(value / factor))}"
+                + (f"<br>median of {count:,} steps" if count > 1 else "")
+                for step, value, count in zip(steps, values, curve.points["steps_in_row"], strict=True)
+            ]
+        ),
     )
     if curve.median is not None:
         _draw_median(figure, curve, last + room, theme)
@@ -98,10 +100,8 @@ def _draw_notes(figure: go.Figure, curve: Curve, left: float, theme: Theme) -> N
             xanchor="left",
             yanchor="top",
             xshift=4,
-            showarrow=False,
             align="left",
-            text="<br>".join(lines),
-            font={"size": 12, "color": theme.mute},
+            **note("<br>".join(lines), theme.mute),
         )
 
 
@@ -123,7 +123,5 @@ def _draw_median(figure: go.Figure, curve: Curve, right: float, theme: Theme) ->
         xanchor="left",
         align="left",
         xshift=4,
-        showarrow=False,
-        text=f"median<br>{plain(curve.measure.text(value / curve.measure.factor))}",
-        font={"size": 12, "color": theme.soft},
+        **note(f"median<br>{plain(curve.measure.text(value / curve.measure.factor))}", theme.soft),
     )

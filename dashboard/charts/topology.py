@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from sweepscope.dashboard.charts.marks import hovering, note
 from sweepscope.dashboard.format.numbers import plain
 from sweepscope.dashboard.format.theme import Theme
 from sweepscope.dashboard.view_models.topology import DASH, TRANSPORT, Edge, Picture
@@ -33,13 +34,7 @@ def draw_topology(found: Picture, theme: Theme) -> go.Figure:
             line={"width": 1, "color": theme.rule},
         )
         figure.add_annotation(
-            text=f"<b>{plain(_short(name))}</b>",
-            x=x,
-            y=y + radius,
-            yanchor="top",
-            yshift=-2,
-            showarrow=False,
-            font={"size": 12, "color": theme.soft},
+            x=x, y=y + radius, yanchor="top", yshift=-2, **note(f"<b>{plain(_short(name))}</b>", theme.soft)
         )
     for kind, mark in TRANSPORT.items():
         own = [edge for edge in found.edges if edge.kind == kind]
@@ -63,8 +58,7 @@ def draw_topology(found: Picture, theme: Theme) -> go.Figure:
             "opacity": 1,
             "line": {"width": 1.5, "color": theme.axis},
         },
-        hovertext=[plain(node.hover) for node in found.nodes],
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering([plain(node.hover) for node in found.nodes]),
     )
     xs = [node.place[0] for node in found.nodes] + [x for _, (x, _), _ in found.hosts]
     ys = [node.place[1] for node in found.nodes] + [y for _, (_, y), _ in found.hosts]
@@ -111,8 +105,7 @@ def _draw_edges(figure: go.Figure, edges: Sequence[Edge], color: str, dash: str,
         y=[(edge.start[1] + edge.end[1]) / 2 for edge in edges],
         mode="markers",
         marker={"size": 9, "opacity": 0, "color": color},
-        hovertext=[plain(edge.hover) for edge in edges],
-        hovertemplate="%{hovertext}<extra></extra>",
+        **hovering([plain(edge.hover) for edge in edges]),
     )
 
 

@@ -7,45 +7,20 @@ from typing import Any
 
 import polars as pl
 
-from sweepscope.dashboard.format.columns import column_label, value_text
+from sweepscope.dashboard.format.columns import column_label, names, value_text
 from sweepscope.dashboard.format.numbers import number
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Layout": (
-        "dp",
-        "tp",
-        "pp",
-        "cp",
-        "ep",
-        "vpp",
-        "zero_stage",
-        "dp_replicate",
-        "mbs",
-        "gas",
-        "gbs",
-        "gbs_tokens",
-        "recompute",
-        "sequence_parallel",
-        "precision",
-        "pipeline_schedule",
-        "variant",
+    "Layout": names(
+        "dp tp pp cp ep vpp zero_stage dp_replicate mbs gas gbs gbs_tokens recompute sequence_parallel precision "
+        "pipeline_schedule variant"
     ),
-    "Model": (
-        "params",
-        "active_params",
-        "num_layers",
-        "hidden_size",
-        "num_heads",
-        "num_kv_heads",
-        "ffn_hidden_size",
-        "vocab_size",
-        "tie_word_embeddings",
-        "num_experts",
-        "experts_per_token",
-        "seq_len",
+    "Model": names(
+        "params active_params num_layers hidden_size num_heads num_kv_heads ffn_hidden_size vocab_size "
+        "tie_word_embeddings num_experts experts_per_token seq_len"
     ),
-    "Place": ("cluster", "accelerator", "num_nodes", "gpus_per_node", "num_gpus", "job_id"),
-    "Software": ("framework", "framework_version", "torch_version", "cuda_version", "nccl_version"),
+    "Place": names("cluster accelerator num_nodes gpus_per_node num_gpus job_id"),
+    "Software": names("framework framework_version torch_version cuda_version nccl_version"),
 }
 _SOURCES = {
     "config_file": "config file",
